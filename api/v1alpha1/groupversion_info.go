@@ -1,0 +1,32 @@
+// Package v1alpha1 is the first version of the API group
+// cache.memcached-operator.io: what a person asks of a Memcached and what the
+// operator answers in its status.
+//
+// It imports apimachinery and the core types only, so that clients may import
+// it without the operator.
+//
+// +kubebuilder:object:generate=true
+// +kubebuilder:ac:generate=true
+// +groupName=cache.memcached-operator.io
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and version of every type in this package.
+var GroupVersion = schema.GroupVersion{Group: "cache.memcached-operator.io", Version: "v1alpha1"}
+
+// SchemeGroupVersion is GroupVersion under the name that generated code uses.
+var SchemeGroupVersion = GroupVersion
+
+var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &Memcached{}, &MemcachedList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+})
+
+// AddToScheme adds the types of this package to a scheme.
+var AddToScheme = schemeBuilder.AddToScheme

@@ -1,0 +1,332 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MemcachedSpec is what a person asks for.
+//
+// The rules below are those that one object can break by itself; what depends
+// on more than the object (a version that is refused, an image that cannot be
+// pulled) is answered in the status.
+//
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).asInteger() >= 16 * 1048576",message="memory must be at least 16Mi"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).asInteger() <= 1048576 * 1048576",message="memory must be at most 1Ti a shard; use more shards"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).asInteger() >= 1024",message="maxItemSize must be at least 1Ki"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).asInteger() <= 1024 * 1048576",message="maxItemSize must be at most 1Gi"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).asInteger() * 2 <= quantity(string(self.memory)).asInteger()",message="maxItemSize must be at most half of memory: memcached does not start otherwise"
+// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits) || quantity(string(self.resources.limits['memory'])).asInteger() >= quantity(string(self.memory)).asInteger() / 100 * 110 + 48 * 1048576 + 1024 * self.connections",message="resources.limits.memory is too small for the cache: it must be at least memory * 1.10 + 48Mi + 1Ki * connections, or the kernel ends memcached when it fills"
+type MemcachedSpec struct {
+	// Size is the number of shards, each one memcached with its own stable
+	// address. 0 keeps the Memcached and runs nothing. Default 1.
+	//
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Size *int32 `json:"size,omitempty"`
+
+	// Version of memcached, such as 1.6.45. Left out, it is the operator's
+	// default, which moves when the operator is upgraded; given, it is pinned.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+[.][0-9]+[.][0-9]+$')",message="version must be three numbers such as 1.6.45; an image tag of another form goes into image"
+	Version string `json:"version,omitempty"`
+
+	// Image of memcached. Without a tag or digest the version is the tag. Any
+	// image that holds a memcached program will do: the official one, Alpine's, a
+	// distroless one. Default docker.io/library/memcached.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9][-a-zA-Z0-9._/:@]*$')",message="image must be an image reference such as registry.example.com/memcached:1.6.45"
+	Image string `json:"image,omitempty"`
+
+	// ImagePullPolicy of the memcached image. Default: the one of Kubernetes.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+
+	// ImagePullSecrets are Secrets of this namespace with which images are pulled.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+
+	// Memory of one shard for items (memcached's -m), in whole mebibytes; a part
+	// of one is dropped. The container gets more: see resources. Default 64Mi.
+	//
+	// +optional
+	// +kubebuilder:default="64Mi"
+	Memory *resource.Quantity `json:"memory,omitempty"`
+
+	// Connections is how many connections a shard admits at once (memcached's
+	// -c); some of them memcached uses itself. Default 1024.
+	//
+	// +optional
+	// +kubebuilder:default=1024
+	// +kubebuilder:validation:Minimum=256
+	// +kubebuilder:validation:Maximum=1000000
+	Connections *int32 `json:"connections,omitempty"`
+
+	// Threads is how many threads of a shard serve requests (memcached's -t).
+	// Default 4.
+	//
+	// +optional
+	// +kubebuilder:default=4
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	Threads *int32 `json:"threads,omitempty"`
+
+	// MaxItemSize is the largest item that is taken (memcached's -I), in bytes.
+	// Default 1Mi.
+	//
+	// +optional
+	// +kubebuilder:default="1Mi"
+	MaxItemSize *resource.Quantity `json:"maxItemSize,omitempty"`
+
+	// ExtraArgs are further argument words for memcached, one a list item, such as
+	// "-v" or "-o" followed by "hash_algorithm=murmur3". What the operator sets itself (memory,
+	// connections, threads, item size, addresses, the restartable cache) is
+	// refused here.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self[0].startsWith('-')",message="extraArgs must begin with an option such as -v, not with a value"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, a.matches('^[!-~]+$'))",message="an extraArgs item is one word of printable characters without spaces: put an option's value into the next item"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(a, a.matches('^-[mctIpUlseduaAPhiVSZYB]') || a.matches('^--(memory-limit|conn-limit|threads|max-item-size|port|udp-port|listen|unix-socket|unix-mask|memory-file|daemon|user|pidfile|enable-shutdown|help|license|version|protocol|enable-sasl|enable-ssl|auth-file)($|=)'))",message="extraArgs must not hold what the operator sets itself: use spec.memory, connections, threads, maxItemSize; ports, addresses, protocol, user, daemon mode, restartable cache, TLS and authentication are the operator's"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(a, a.startsWith('-') && !a.matches('^-(v{1,3}|[CLMFXWkr]|[fnRbDo].*)$') && !a.matches('^--(verbose|disable-cas|enable-largepages|disable-evictions|disable-flush-all|disable-dumping|disable-watch|lock-memory|enable-coredumps|slab-growth-factor|slab-min-size|max-reqs-per-event|listen-backlog|extended)(=.+)?$'))",message="extraArgs holds an option that is not known: write one of memcached's options in full, one a word"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(a, a.contains('ext_') || a.contains('proxy_'))",message="extraArgs must not ask for external storage or the proxy: neither keeps its items over a restart"
+	ExtraArgs []string `json:"extraArgs,omitempty"`
+
+	// Resources of the memcached container. Default: a memory limit and request
+	// of memory * 1.10 + 48Mi + 1Ki * connections, a CPU request of 100m, and no CPU limit,
+	// which would throttle a shard under load.
+	//
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// NodeSelector picks the nodes on which shards may run.
+	//
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// Tolerations let shards run on tainted nodes.
+	//
+	// +optional
+	// +listType=atomic
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// Affinity of the shards' pods.
+	//
+	// +optional
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+
+	// TopologySpreadConstraints of the shards' pods. Default: spread over zones
+	// and nodes as far as possible.
+	//
+	// +optional
+	// +listType=atomic
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+
+	// PriorityClassName of the shards' pods.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// PodLabels are further labels of the shards' pods.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('app.kubernetes.io/') || k.startsWith('cache.memcached-operator.io/'))",message="podLabels must not hold labels of app.kubernetes.io/ or cache.memcached-operator.io/: they are the operator's"
+	PodLabels map[string]string `json:"podLabels,omitempty"`
+
+	// PodAnnotations are further annotations of the shards' pods.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('cache.memcached-operator.io/'))",message="podAnnotations must not hold annotations of cache.memcached-operator.io/: they are the operator's"
+	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
+
+	// Paused stops the operator from changing anything of this Memcached. The
+	// shards go on serving and the status goes on telling.
+	//
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+}
+
+// MemcachedStatus is what the operator saw last.
+type MemcachedStatus struct {
+	// ObservedGeneration is the generation of the spec that this status answers.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Phase says in one word how the Memcached is, for people; programs read the
+	// conditions.
+	//
+	// +optional
+	Phase Phase `json:"phase,omitempty"`
+
+	// Size is the number of shards that exist.
+	//
+	// +optional
+	Size int32 `json:"size"`
+
+	// ReadySize is the number of shards that serve.
+	//
+	// +optional
+	ReadySize int32 `json:"readySize"`
+
+	// Ready is ReadySize of the asked-for size, such as 2/3.
+	//
+	// +optional
+	Ready string `json:"ready,omitempty"`
+
+	// Version is the version that new shards get; each shard tells its own.
+	//
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// Image is the image that new shards get.
+	//
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// Selector is the label selector of the shards' pods, for the scale
+	// subresource.
+	//
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// Nodes are the names of the pods that hold the shards, by ordinal.
+	//
+	// +optional
+	// +listType=atomic
+	Nodes []string `json:"nodes,omitempty"`
+
+	// Servers are the addresses for a client's configuration, as host:port, by
+	// ordinal. An address stays with its shard whichever pod holds it.
+	//
+	// +optional
+	// +listType=atomic
+	Servers []string `json:"servers,omitempty"`
+
+	// Shards tell each shard's state, by ordinal.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Shards []ShardStatus `json:"shards,omitempty"`
+
+	// Conditions are Available, Progressing and Degraded, always all three.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ShardStatus is the state of one shard.
+type ShardStatus struct {
+	// Name of the shard, its ReplicaSet and its Service: <memcached>-<ordinal>.
+	Name string `json:"name"`
+
+	// Pod that holds the shard; empty while there is none.
+	//
+	// +optional
+	Pod string `json:"pod,omitempty"`
+
+	// PodUID tells a pod from its replacement.
+	//
+	// +optional
+	PodUID string `json:"podUID,omitempty"`
+
+	// ContainerID of the memcached container that Version and Start tell of.
+	//
+	// +optional
+	ContainerID string `json:"containerID,omitempty"`
+
+	// Node on which the pod runs.
+	//
+	// +optional
+	Node string `json:"node,omitempty"`
+
+	// Ready says whether the shard serves.
+	Ready bool `json:"ready"`
+
+	// Version that memcached itself reports; empty while it is not known.
+	//
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// Current is false when the pod was made from an older spec.
+	Current bool `json:"current"`
+
+	// Start is Warm when memcached last started with its items, Cold when it
+	// started empty, and empty while that is not known.
+	//
+	// +optional
+	Start StartResult `json:"start,omitempty"`
+
+	// StartedAt is when memcached last became ready.
+	//
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+
+	// Items that memcached held right after its last start.
+	//
+	// +optional
+	Items int64 `json:"items,omitempty"`
+
+	// ItemsBefore that memcached held when it was last saved.
+	//
+	// +optional
+	ItemsBefore int64 `json:"itemsBefore,omitempty"`
+
+	// Message says why the shard does not serve, or is not as it was asked for.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// Memcached is a cluster of memcached shards that keeps its items.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.size,selectorpath=.status.selector
+// +kubebuilder:resource:shortName=mc,categories=all
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=".status.version",description="Version that new shards get"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.ready",description="Shards that serve, of those asked for"
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.phase"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"Available\")].message"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name becomes that of Services: it must consist of lower case letters, digits and '-', start with a letter and end with a letter or digit"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name must have at most 52 characters: the shard's ordinal is added to it, and the whole must fit a Service's name"
+type Memcached struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	// +kubebuilder:default={}
+	Spec   MemcachedSpec   `json:"spec,omitempty"`
+	Status MemcachedStatus `json:"status,omitempty"`
+}
+
+// MemcachedList is a list of Memcacheds.
+//
+// +kubebuilder:object:root=true
+type MemcachedList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Memcached `json:"items"`
+}
