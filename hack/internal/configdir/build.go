@@ -31,7 +31,10 @@ func Build(root, dir string, images map[string]string) (resmap.ResMap, error) {
 			return nil, err
 		}
 	}
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(memory, filepath.Clean(dir))
+	options := krusty.MakeDefaultOptions()
+	// The order of the kustomize command: a namespace before what is in it.
+	options.Reorder = krusty.ReorderOptionLegacy
+	built, err := krusty.MakeKustomizer(options).Run(memory, filepath.Clean(dir))
 	if err != nil {
 		return nil, fmt.Errorf("building %s: %w", dir, err)
 	}

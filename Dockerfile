@@ -1,0 +1,19 @@
+# The operator's image: /manager, the operator, and /agent, which an init
+# container copies into each shard's pod.
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+ARG TARGETOS
+ARG TARGETARCH
+WORKDIR /src
+# Apart from the sources, so that a change of them does not download again.
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ENV CGO_ENABLED=0 GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH}
+RUN go build -trimpath -ldflags '-s -w' -o /out/manager . && \
+    go build -trimpath -ldflags '-s -w' -o /out/agent ./agent
+
+FROM gcr.io/distroless/static:nonroot
+COPY --from=build /out/manager /out/agent /
+# Numeric, so that the kubelet can tell that it is not root.
+USER 65532:65532
+ENTRYPOINT ["/manager"]

@@ -1,0 +1,256 @@
+# The release. Images, bundle/ and catalog/ are named after it.
+VERSION ?= 1.0.0
+# When the release was made: the bundle's createdAt, so that it does not change with the day.
+RELEASED ?= 2026-11-20T00:00:00Z
+
+IMAGE_TAG_BASE ?= ghcr.io/memcached-operator/memcached-operator
+IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
+BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
+CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
+
+CHANNELS ?= stable-v1,candidate-v1
+DEFAULT_CHANNEL ?= stable-v1
+# The catalog's base; "scratch" makes an image of the catalog alone, for which OLM brings opm itself.
+OPM_IMAGE ?= quay.io/operator-framework/opm:v1.73.0
+
+CONTAINER_TOOL ?= docker
+PLATFORMS ?= linux/amd64,linux/arm64
+KUBECTL ?= kubectl
+ignore-not-found ?= false
+FUZZTIME ?= 20s
+
+# Every module that is formatted, vetted and linted.
+MODULES = . hack/cluster hack/catalog hack/image test
+# What "make generate manifests bundle catalog" writes.
+GENERATED = api config/crd/bases config/rbac/role.yaml bundle bundle.Dockerfile catalog
+
+CLUSTER = $(CURDIR)/bin/cluster
+CONTROLLER_GEN = go tool -modfile=hack/tools/go.mod controller-gen
+GOLANGCI_LINT = go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint
+KUSTOMIZE = go run ./hack/kustomize
+STATIC_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w'
+
+# A recipe that begins with $(ON_CLUSTER) works on the cluster that KUBECONFIG names, or else on the local one;
+# one that begins with $(ON_MACHINE) needs the test tools of this machine. Both find the local cluster's kubectl
+# when there is no other.
+LOCAL_ENV = eval "$$($(CLUSTER) env)" && PATH="$$PATH:$$KUBEBUILDER_ASSETS" &&
+ifdef KUBECONFIG
+ON_CLUSTER =
+ON_MACHINE = $(LOCAL_ENV) KUBECONFIG='$(KUBECONFIG)' &&
+else
+ON_CLUSTER = $(LOCAL_ENV)
+ON_MACHINE = $(LOCAL_ENV)
+endif
+
+# $(call tier,name) heads a tier of the tests with the time since make began.
+ifndef TESTS_BEGAN
+export TESTS_BEGAN := $(shell date +%s)
+endif
+tier = @printf '\n==> %s (after %s s)\n' '$(1)' "$$(($$(date +%s) - $(TESTS_BEGAN)))"
+
+# $(call build,image,name,Dockerfile,arguments) and $(call push,image,name), with a container daemon or without.
+HAS_DAEMON = $(CONTAINER_TOOL) info >/dev/null 2>&1
+define build
+	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) build -f $(3) $(4) -t $(1) .; else \
+	echo '$(CONTAINER_TOOL) has no daemon: building $(1) into dist/$(2).tar without one' && mkdir -p dist && \
+	go -C hack/image run . build -f $(CURDIR)/$(3) $(4) -t $(1) -o $(CURDIR)/dist/$(2).tar $(CURDIR); fi
+endef
+define push
+	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) push $(1); else go -C hack/image run . push $(CURDIR)/dist/$(2).tar $(1); fi
+endef
+
+.DEFAULT_GOAL = help
+.NOTPARALLEL:
+.PHONY: FORCE
+FORCE:
+
+##@ General
+
+.PHONY: help
+help: ## Show this.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@printf '\nKUBECONFIG names the cluster; unset, it is a local one, which is made when it is needed.\n'
+
+.PHONY: clean
+clean: ## Remove what was built in this checkout; the local cluster and its cache stay.
+	rm -rf bin dist
+
+##@ Development
+
+.PHONY: generate
+generate: ## Generate deep copies and apply configurations from api/.
+	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
+
+.PHONY: manifests
+manifests: ## Generate the CRDs from api/ and the operator's role from controllers/.
+	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
+	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:dir=config/rbac
+
+.PHONY: fmt
+fmt: ## Format the Go code.
+	@for module in $(MODULES); do go -C $$module fmt ./... || exit 1; done
+
+.PHONY: vet
+vet: ## Run go vet.
+	@for module in $(MODULES); do echo "go vet $$module" && go -C $$module vet ./... || exit 1; done
+
+.PHONY: lint
+lint: ## Run golangci-lint; its first build takes minutes.
+	@for module in $(MODULES); do echo "golangci-lint $$module" && (cd $$module && $(GOLANGCI_LINT) run) || exit 1; done
+
+##@ Tests
+
+.PHONY: test
+test: $(CLUSTER) ## Run every tier of the tests, on the local cluster if KUBECONFIG names none.
+	@if [ -z "$(KUBECONFIG)" ] && ! $(CLUSTER) status >/dev/null 2>&1; then trap '$(CLUSTER) down' EXIT; trap 'exit 1' INT TERM; fi; \
+	$(MAKE) --no-print-directory test-generated test-vet test-unit test-cluster test-process test-e2e
+	$(call tier,all tests passed)
+
+.PHONY: test-generated
+test-generated: ## Prove that generated files are up to date.
+	$(call tier,generated files)
+	@before="$$(find $(GENERATED) -type f | sort | xargs cksum)" && \
+	$(MAKE) --no-print-directory -s generate manifests bundle catalog && \
+	if [ "$$before" != "$$(find $(GENERATED) -type f | sort | xargs cksum)" ]; then echo 'generated files were out of date; they are up to date now'; exit 1; fi
+
+.PHONY: test-vet
+test-vet:
+	$(call tier,vet)
+	@$(MAKE) --no-print-directory vet
+
+.PHONY: test-unit
+test-unit: $(CLUSTER) ## Test the operator's module, against an API server too.
+	$(call tier,unit and API server)
+	@$(ON_MACHINE) go test ./...
+
+.PHONY: test-cluster
+test-cluster: ## Test the local cluster's program and the other tools.
+	$(call tier,tools)
+	@for module in hack/cluster hack/catalog hack/image; do go -C $$module test ./... || exit 1; done
+
+.PHONY: test-process
+test-process: $(CLUSTER) ## Test agent and protocol against real memcached processes.
+	$(call tier,processes)
+	@$(ON_MACHINE) go -C test test -count=1 ./process/...
+
+.PHONY: test-e2e
+test-e2e: deploy-as-generated ## Test on a cluster.
+	$(call tier,cluster)
+	@$(ON_MACHINE) go -C test test -count=1 -timeout 20m -v ./e2e/...
+
+.PHONY: fuzz
+fuzz: ## Fuzz every fuzz target for FUZZTIME.
+	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' agent api controllers internal | while IFS=: read -r file name; do \
+		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) "./$${file%/*}" || exit 1; done
+
+##@ Build
+
+.PHONY: build
+build: ## Build the operator and the agent.
+	$(STATIC_BUILD) -o bin/manager .
+	$(STATIC_BUILD) -o bin/agent ./agent
+
+.PHONY: docker-build
+docker-build: ## Build the operator's image; without a container daemon, into dist/.
+	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) build -t $(IMG) .; else \
+	echo '$(CONTAINER_TOOL) has no daemon: building $(IMG) into dist/operator.tar without one' && \
+	$(MAKE) --no-print-directory dist/operator.tar; fi
+
+.PHONY: docker-push
+docker-push: ## Push the operator's image.
+	$(call push,$(IMG),operator)
+
+.PHONY: docker-buildx
+docker-buildx: ## Build and push the operator's image for all PLATFORMS.
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -t $(IMG) .
+
+dist/operator.tar: $(CLUSTER) FORCE
+	@mkdir -p dist
+	$(CLUSTER) operator-image $(IMG) -o $@
+
+##@ Operator
+
+.PHONY: run
+run: $(CLUSTER) manifests generate ready image ## Run the operator from this shell, until it is interrupted.
+	go build -o bin/manager .
+	@$(ON_CLUSTER) RELATED_IMAGE_AGENT="$${RELATED_IMAGE_AGENT:-$(IMG)}" exec bin/manager
+
+.PHONY: install
+install: manifests ready ## Install the CRDs.
+	@$(ON_CLUSTER) $(KUSTOMIZE) config/crd | $(KUBECTL) apply --server-side -f -
+
+.PHONY: uninstall
+uninstall: ready ## Remove the CRDs and with them every Memcached.
+	@$(ON_CLUSTER) $(KUSTOMIZE) config/crd | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
+
+.PHONY: deploy
+deploy: manifests deploy-as-generated ## Run the operator in the cluster.
+
+.PHONY: deploy-as-generated
+deploy-as-generated: ready image
+	@$(ON_CLUSTER) $(KUSTOMIZE) --image controller=$(IMG) config/default | $(KUBECTL) apply --server-side -f -
+	@$(ON_CLUSTER) $(KUBECTL) -n memcached-operator-system rollout status deployment/memcached-operator-controller-manager --timeout=2m
+
+.PHONY: undeploy
+undeploy: ready ## Remove the operator; Memcacheds stay and serve (see uninstall).
+	@$(ON_CLUSTER) $(KUSTOMIZE) --without CustomResourceDefinition config/default | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
+
+##@ OLM
+
+.PHONY: bundle
+bundle: manifests ## Generate bundle/ and bundle.Dockerfile from config/ and validate them.
+	go run ./hack/bundle generate --version $(VERSION) --image $(IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
+	go run ./hack/bundle validate
+
+.PHONY: bundle-build
+bundle-build: ## Build the bundle's image; without a container daemon, into dist/.
+	$(call build,$(BUNDLE_IMG),bundle,bundle.Dockerfile,)
+
+.PHONY: bundle-push
+bundle-push: ## Push the bundle's image.
+	$(call push,$(BUNDLE_IMG),bundle)
+
+.PHONY: catalog
+catalog: ## Render catalog/ from its template and bundle/, and validate it.
+	go -C hack/catalog run . --bundle-image $(BUNDLE_IMG)
+
+.PHONY: catalog-build
+catalog-build: ## Build the catalog's image; without a container daemon, into dist/.
+	$(call build,$(CATALOG_IMG),catalog,catalog/Dockerfile,--build-arg OPM_IMAGE=$(OPM_IMAGE))
+
+.PHONY: catalog-push
+catalog-push: ## Push the catalog's image.
+	$(call push,$(CATALOG_IMG),catalog)
+
+##@ Local cluster
+
+.PHONY: cluster-up
+cluster-up: $(CLUSTER) ## Start the local cluster: real Kubernetes on this machine; needs root.
+	@$(CLUSTER) up
+
+.PHONY: cluster-down
+cluster-down: $(CLUSTER) ## Stop the local cluster.
+	@$(CLUSTER) down
+
+.PHONY: env
+env: $(CLUSTER) ## Print what the tests need, for: eval "$(make -s env)"
+	@$(CLUSTER) env
+
+.PHONY: demo
+demo: deploy-as-generated ## Show what the operator does, on the local cluster if KUBECONFIG names none.
+	@$(ON_CLUSTER) go -C test run ./demo
+
+# Always asked: go knows whether it is up to date.
+$(CLUSTER): FORCE
+	@go -C hack/cluster build -o $@ .
+
+# ready: there is a cluster. image: it can pull $(IMG).
+.PHONY: ready image
+ifdef KUBECONFIG
+ready image:
+else
+ready: $(CLUSTER)
+	@$(CLUSTER) up
+image: ready
+	@$(CLUSTER) image operator $(IMG)
+endif
