@@ -246,16 +246,6 @@ type ShardStatus struct {
 	// +optional
 	Pod string `json:"pod,omitempty"`
 
-	// PodUID tells a pod from its replacement.
-	//
-	// +optional
-	PodUID string `json:"podUID,omitempty"`
-
-	// ContainerID of the memcached container that Version and Start tell of.
-	//
-	// +optional
-	ContainerID string `json:"containerID,omitempty"`
-
 	// Node on which the pod runs.
 	//
 	// +optional
@@ -273,10 +263,21 @@ type ShardStatus struct {
 	Current bool `json:"current"`
 
 	// Start is Warm when memcached last started with its items, Cold when it
-	// started empty, and empty while that is not known.
+	// started empty, and empty while that is not known. While a new pod comes up it
+	// still tells of the one before.
 	//
 	// +optional
 	Start StartResult `json:"start,omitempty"`
+
+	// ContainerID of the start that Version, Start and the fields below tell of.
+	//
+	// +optional
+	ContainerID string `json:"containerID,omitempty"`
+
+	// Restart is the value of the pod's restart annotation at that start.
+	//
+	// +optional
+	Restart string `json:"restart,omitempty"`
 
 	// StartedAt is when memcached last became ready.
 	//

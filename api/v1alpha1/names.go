@@ -42,7 +42,6 @@ const (
 	ReasonUnschedulable      = "Unschedulable"
 	ReasonNodeLost           = "NodeLost"
 	ReasonVersionMismatch    = "VersionMismatch"
-	ReasonArgumentsRefused   = "ArgumentsRefused"
 )
 
 // Reasons of events.
@@ -103,6 +102,8 @@ const (
 	AnnotationRestart = "cache.memcached-operator.io/restart"
 	// AnnotationStop announces that the next stop ends the container, not the pod.
 	AnnotationStop = "cache.memcached-operator.io/stop"
-	// AnnotationTemplate holds the hash of the pod template that a pod was made from.
-	AnnotationTemplate = "cache.memcached-operator.io/template"
+	// AnnotationRevision holds the hash of what the spec asked of a pod when it was
+	// made. What the operator itself adds is not in it, so that a new operator does
+	// not make a shard look outdated.
+	AnnotationRevision = "cache.memcached-operator.io/revision"
 )

@@ -211,12 +211,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: pod
       type:
         scalar: string
-    - name: podUID
-      type:
-        scalar: string
     - name: ready
       type:
         scalar: boolean
+    - name: restart
+      type:
+        scalar: string
     - name: start
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.StartResult

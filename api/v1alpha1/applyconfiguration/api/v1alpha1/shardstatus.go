@@ -16,10 +16,6 @@ type ShardStatusApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// Pod that holds the shard; empty while there is none.
 	Pod *string `json:"pod,omitempty"`
-	// PodUID tells a pod from its replacement.
-	PodUID *string `json:"podUID,omitempty"`
-	// ContainerID of the memcached container that Version and Start tell of.
-	ContainerID *string `json:"containerID,omitempty"`
 	// Node on which the pod runs.
 	Node *string `json:"node,omitempty"`
 	// Ready says whether the shard serves.
@@ -29,8 +25,13 @@ type ShardStatusApplyConfiguration struct {
 	// Current is false when the pod was made from an older spec.
 	Current *bool `json:"current,omitempty"`
 	// Start is Warm when memcached last started with its items, Cold when it
-	// started empty, and empty while that is not known.
+	// started empty, and empty while that is not known. While a new pod comes up it
+	// still tells of the one before.
 	Start *apiv1alpha1.StartResult `json:"start,omitempty"`
+	// ContainerID of the start that Version, Start and the fields below tell of.
+	ContainerID *string `json:"containerID,omitempty"`
+	// Restart is the value of the pod's restart annotation at that start.
+	Restart *string `json:"restart,omitempty"`
 	// StartedAt is when memcached last became ready.
 	StartedAt *v1.Time `json:"startedAt,omitempty"`
 	// Items that memcached held right after its last start.
@@ -60,22 +61,6 @@ func (b *ShardStatusApplyConfiguration) WithName(value string) *ShardStatusApply
 // If called multiple times, the Pod field is set to the value of the last call.
 func (b *ShardStatusApplyConfiguration) WithPod(value string) *ShardStatusApplyConfiguration {
 	b.Pod = &value
-	return b
-}
-
-// WithPodUID sets the PodUID field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the PodUID field is set to the value of the last call.
-func (b *ShardStatusApplyConfiguration) WithPodUID(value string) *ShardStatusApplyConfiguration {
-	b.PodUID = &value
-	return b
-}
-
-// WithContainerID sets the ContainerID field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the ContainerID field is set to the value of the last call.
-func (b *ShardStatusApplyConfiguration) WithContainerID(value string) *ShardStatusApplyConfiguration {
-	b.ContainerID = &value
 	return b
 }
 
@@ -116,6 +101,22 @@ func (b *ShardStatusApplyConfiguration) WithCurrent(value bool) *ShardStatusAppl
 // If called multiple times, the Start field is set to the value of the last call.
 func (b *ShardStatusApplyConfiguration) WithStart(value apiv1alpha1.StartResult) *ShardStatusApplyConfiguration {
 	b.Start = &value
+	return b
+}
+
+// WithContainerID sets the ContainerID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ContainerID field is set to the value of the last call.
+func (b *ShardStatusApplyConfiguration) WithContainerID(value string) *ShardStatusApplyConfiguration {
+	b.ContainerID = &value
+	return b
+}
+
+// WithRestart sets the Restart field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Restart field is set to the value of the last call.
+func (b *ShardStatusApplyConfiguration) WithRestart(value string) *ShardStatusApplyConfiguration {
+	b.Restart = &value
 	return b
 }
 

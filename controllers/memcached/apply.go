@@ -1,0 +1,89 @@
+package memcached
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+)
+
+// applied is what came of the writes.
+type applied struct {
+	// refusals are answers of the API server that no further try will change.
+	refusals []error
+	// failures are errors that a further try may mend.
+	failures []error
+}
+
+// retry returns the error for which to reconcile again, if any.
+func (a applied) retry() error { return errors.Join(a.failures...) }
+
+// apply makes the plan's writes, in its order. One write that fails does not keep
+// the others from being tried: a shard does not wait for another's trouble.
+func (r *Reconciler) apply(ctx context.Context, p plan) applied {
+	var a applied
+	for _, o := range p.applies {
+		err := r.Client.Apply(ctx, withUID(o.Apply, p.uids[o.Key]), client.FieldOwner(v1alpha1.ManagedByValue), client.ForceOwnership)
+		if a.add(o.Key, err); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return applied{} // the Memcached goes with its namespace
+		}
+	}
+	for _, o := range p.deletes {
+		uid := o.GetUID()
+		err := r.Client.Delete(ctx, o, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		a.add(manifests.Key{Kind: kindOf(o), Name: o.GetName()}, client.IgnoreNotFound(err))
+	}
+	return a
+}
+
+// add notes what came of a write.
+func (a *applied) add(key manifests.Key, err error) {
+	switch {
+	case err == nil:
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
+		a.refusals = append(a.refusals, fmt.Errorf("%s: %w", key, err))
+	default:
+		a.failures = append(a.failures, fmt.Errorf("writing %s: %w", key, err))
+	}
+}
+
+// withUID has the API server refuse the write unless the object is still the one
+// that was seen. Without a uid it is for a name that was free.
+func withUID(o runtime.ApplyConfiguration, uid types.UID) runtime.ApplyConfiguration {
+	if uid == "" {
+		return o
+	}
+	switch o := o.(type) {
+	case *appsv1ac.ReplicaSetApplyConfiguration:
+		return o.WithUID(uid)
+	case *corev1ac.ServiceApplyConfiguration:
+		return o.WithUID(uid)
+	case *policyv1ac.PodDisruptionBudgetApplyConfiguration:
+		return o.WithUID(uid)
+	case *networkingv1ac.NetworkPolicyApplyConfiguration:
+		return o.WithUID(uid)
+	default:
+		return o
+	}
+}
+
+// kindOf returns the kind of an object that a plan ends.
+func kindOf(o client.Object) manifests.Kind {
+	if _, isService := o.(*corev1.Service); isService {
+		return manifests.KindService
+	}
+	return manifests.KindReplicaSet
+}

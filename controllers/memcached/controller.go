@@ -1,0 +1,115 @@
+package memcached
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/operator-framework/operator-lib/handler"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+)
+
+// concurrency is how many Memcacheds are reconciled at once. A reconcile mostly
+// waits for the API server or for agents.
+const concurrency = 4
+
+// Reconciler brings about what Memcacheds ask for.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server, for names that the cache does not hold: it
+	// holds the operator's own objects only.
+	Live client.Reader
+	// Agents answers for shards.
+	Agents Agents
+	// Recorder of events.
+	Recorder events.EventRecorder
+	// Options for the objects that are made.
+	Options manifests.Options
+}
+
+// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds/status,verbs=patch
+// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// CacheOptions returns what the manager's cache holds: of the kinds that the
+// operator makes, only what it made.
+func CacheOptions() map[client.Object]cache.ByObject {
+	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})}
+	byObject := map[client.Object]cache.ByObject{&corev1.Pod{}: ours}
+	for _, kind := range ownedKinds() {
+		byObject[kind] = ours
+	}
+	return byObject
+}
+
+// ownedKinds returns an empty object of each kind that a Memcached owns.
+func ownedKinds() []client.Object {
+	return []client.Object{&appsv1.ReplicaSet{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{}}
+}
+
+// SetupWithManager has the manager call the reconciler whenever a Memcached or
+// anything that bears its label changes. The label and not the owner leads back,
+// so that an object without its owner, or left by a deleted Memcached of the same
+// name, is seen too.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	byLabel := ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		name := o.GetLabels()[v1alpha1.LabelInstance]
+		if name == "" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+	})
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("memcached").
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		Watches(&v1alpha1.Memcached{}, &handler.InstrumentedEnqueueRequestForObject[client.Object]{},
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Pod{}, byLabel)
+	for _, kind := range ownedKinds() {
+		b = b.Watches(kind, byLabel)
+	}
+	return b.Complete(r)
+}
+
+// Reconcile brings one Memcached closer to what it asks for. It returns an error
+// when it is worth trying again.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	m := &v1alpha1.Memcached{}
+	if err := r.Client.Get(ctx, request.NamespacedName, m); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	seen, err := r.observe(ctx, m)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("observing: %w", err)
+	}
+	plan := makePlan(seen, r.Options)
+	applied := r.apply(ctx, plan)
+	next := makeStatus(seen, plan, applied)
+	if err := r.writeStatus(ctx, m, next); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: plan.requeueAfter}, applied.retry()
+}

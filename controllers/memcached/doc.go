@@ -1,0 +1,18 @@
+// Package memcached keeps what runs as a Memcached asks for.
+//
+// A reconcile is four steps, each in the file of its name:
+//
+//	observe   all reads: objects from the cache, absent names from the API server,
+//	          shards that have started anew from their agents   → observed
+//	plan      pure: what to write, what to end, what keeps it from more → plan
+//	apply     the writes, in the plan's order
+//	status    pure: what to tell of it; one write, and events after it
+//
+// Nothing is kept between reconciles but what stands in the API server, so the
+// operator may be killed between any two writes.
+//
+// Rules: a failed read of the API ends the reconcile and leaves the status alone;
+// a shard that cannot be asked is an observation, not an error; an object that
+// belongs to somebody else is neither written nor ended; when nothing changed,
+// nothing is written.
+package memcached

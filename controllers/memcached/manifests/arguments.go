@@ -1,0 +1,23 @@
+package manifests
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+)
+
+// Arguments returns memcached's argument words for a spec. The agent adds the
+// restartable cache, whose path only it knows. UDP is off: it has been used to
+// amplify attacks.
+func Arguments(spec *v1alpha1.MemcachedSpec) []string {
+	return slices.Concat([]string{
+		"-p", strconv.Itoa(agentapi.MemcachedPort),
+		"-U", "0",
+		"-m", strconv.FormatInt(Megabytes(spec), 10),
+		"-c", strconv.Itoa(int(*spec.Connections)),
+		"-t", strconv.Itoa(int(*spec.Threads)),
+		"-I", strconv.FormatInt(spec.MaxItemSize.Value(), 10),
+	}, spec.ExtraArgs)
+}

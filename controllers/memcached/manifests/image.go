@@ -1,0 +1,91 @@
+package manifests
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Image is which memcached runs.
+type Image struct {
+	// Reference is what the container runtime pulls.
+	Reference string
+	// Version that the image should hold; empty when its reference does not say.
+	Version string
+}
+
+// versionPrefix matches a version at the start of a tag such as 1.6.45-alpine.
+var versionPrefix = regexp.MustCompile(`^([0-9]+\.[0-9]+\.[0-9]+)([-_+].*)?$`)
+
+// ResolveImage returns the image that a spec asks for, where image and version
+// are its fields and may be empty, and fallback is the operator's own default:
+// a reference with a tag, which is also the default version.
+func ResolveImage(image, version, fallback string) (Image, error) {
+	repository, tag, _, err := splitReference(fallback)
+	if err != nil {
+		return Image{}, fmt.Errorf("the operator's default image: %w", err)
+	}
+	if version == "" {
+		version = tag
+	}
+	if image == "" {
+		return Image{Reference: repository + ":" + version, Version: version}, nil
+	}
+	_, tag, digest, err := splitReference(image)
+	if err != nil {
+		return Image{}, err
+	}
+	switch {
+	case tag == "" && digest == "":
+		return Image{Reference: image + ":" + version, Version: version}, nil
+	case versionPrefix.MatchString(tag):
+		return Image{Reference: image, Version: versionPrefix.FindStringSubmatch(tag)[1]}, nil
+	default:
+		return Image{Reference: image}, nil
+	}
+}
+
+// splitReference parts an image reference. A colon before the last slash belongs
+// to a registry's port, not to a tag.
+func splitReference(ref string) (repository, tag, digest string, err error) {
+	rest, digest, hasDigest := strings.Cut(ref, "@")
+	if hasDigest && !regexp.MustCompile(`^[a-z0-9]+:[0-9a-f]{32,}$`).MatchString(digest) {
+		return "", "", "", fmt.Errorf("image %q: what follows the @ is not a digest such as sha256:0123…", ref)
+	}
+	repository = rest
+	if i := strings.LastIndex(rest, ":"); i > strings.LastIndex(rest, "/") {
+		repository, tag = rest[:i], rest[i+1:]
+		if !regexp.MustCompile(`^[A-Za-z0-9_][-.A-Za-z0-9_]{0,127}$`).MatchString(tag) {
+			return "", "", "", fmt.Errorf("image %q: %q is not a tag", ref, tag)
+		}
+	}
+	_, path, hasSlash := strings.Cut(repository, "/")
+	if !hasSlash {
+		path = repository
+	}
+	if path == "" || path != strings.ToLower(path) || strings.Contains(repository, "//") || strings.HasSuffix(repository, "/") {
+		return "", "", "", fmt.Errorf("image %q is not an image reference such as registry.example.com/memcached:1.6.45", ref)
+	}
+	return repository, tag, digest, nil
+}
+
+// RefuseVersion returns why a version of memcached is not run, and what to do,
+// or nothing when it is. A version that is newer than the operator is run.
+func RefuseVersion(version string) string {
+	if version == "" {
+		return ""
+	}
+	var v [3]int
+	for i, part := range strings.SplitN(version, ".", 3) {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return fmt.Sprintf("version %s has a part that is no number within reason; use one such as 1.6.45", version)
+		}
+		v[i] = n
+	}
+	if v[0] < 1 || v[0] == 1 && (v[1] < 6 || v[1] == 6 && v[2] < 3) {
+		return fmt.Sprintf("version %s is refused: it has remote crashes that 1.6.3 mended (CVE-2020-10931, CVE-2020-22570); use 1.6.3 or newer", version)
+	}
+	return ""
+}

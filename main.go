@@ -1,0 +1,118 @@
+// The Memcached operator: flags → manager → controllers.
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+)
+
+// defaultImage is what a Memcached runs that names neither image nor version,
+// unless the environment says otherwise.
+const defaultImage = "docker.io/library/memcached:1.6.45"
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "memcached-operator:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var (
+		elect   = flag.Bool("leader-elect", false, "wait for the lease, so that one of several operators acts")
+		metrics = flag.String("metrics-bind-address", "0", "`address` of the metrics, over TLS and for those whom the API server lets; 0 is none")
+		probes  = flag.String("health-probe-bind-address", ":8081", "`address` of /healthz and /readyz")
+		logging zap.Options
+	)
+	logging.BindFlags(flag.CommandLine)
+	flag.Parse()
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+
+	agentImage := os.Getenv("RELATED_IMAGE_AGENT")
+	if agentImage == "" {
+		return fmt.Errorf("RELATED_IMAGE_AGENT is not set: set it to the operator's own image, from which pods take the agent")
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return fmt.Errorf("building the scheme: %w", err)
+		}
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster: %w", err)
+	}
+	namespace := os.Getenv("POD_NAMESPACE")
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        scheme,
+		Cache:                         cache.Options{ByObject: memcached.CacheOptions(), DefaultNamespaces: watched(os.Getenv("WATCH_NAMESPACE"))},
+		Metrics:                       metricsserver.Options{BindAddress: *metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization},
+		HealthProbeBindAddress:        *probes,
+		LeaderElection:                *elect,
+		LeaderElectionID:              "memcached-operator.cache.memcached-operator.io",
+		LeaderElectionNamespace:       namespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return fmt.Errorf("making the manager: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding the liveness check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding the readiness check: %w", err)
+	}
+	_, err = mgr.GetRESTMapper().RESTMapping(schema.GroupKind{Group: "security.openshift.io", Kind: "SecurityContextConstraints"})
+	if err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("asking whether this is OpenShift: %w", err)
+	}
+	reconciler := &memcached.Reconciler{
+		Client:   mgr.GetClient(),
+		Live:     mgr.GetAPIReader(),
+		Agents:   memcached.NewHTTPAgents(),
+		Recorder: mgr.GetEventRecorder("memcached-operator"),
+		Options: manifests.Options{
+			AgentImage:        agentImage,
+			DefaultImage:      cmp.Or(os.Getenv("RELATED_IMAGE_MEMCACHED"), defaultImage),
+			OperatorNamespace: namespace,
+			AnyUser:           err == nil,
+		},
+	}
+	if err := reconciler.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("setting up the controller: %w", err)
+	}
+	return mgr.Start(ctrl.SetupSignalHandler())
+}
+
+// watched returns the namespaces to watch from a comma-separated list; none are
+// all.
+func watched(list string) map[string]cache.Config {
+	var namespaces map[string]cache.Config
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			if namespaces == nil {
+				namespaces = map[string]cache.Config{}
+			}
+			namespaces[name] = cache.Config{}
+		}
+	}
+	return namespaces
+}
