@@ -166,7 +166,7 @@ docker-buildx: ## Build and push the operator's image for all PLATFORMS.
 
 dist/operator.tar: $(CLUSTER) FORCE
 	@mkdir -p dist
-	$(CLUSTER) operator-image $(IMG) -o $@
+	$(CLUSTER) operator-image $(IMG) --source $(CURDIR) -o $(CURDIR)/$@
 
 ##@ Operator
 
@@ -252,5 +252,5 @@ else
 ready: $(CLUSTER)
 	@$(CLUSTER) up
 image: ready
-	@$(CLUSTER) image operator $(IMG)
+	@$(CLUSTER) operator-image $(IMG) --source $(CURDIR)
 endif

@@ -3,7 +3,7 @@ module github.com/memcached-operator/memcached-operator/hack/image
 
 go 1.26.0
 
-require github.com/google/go-containerregistry v0.22.1
+require github.com/google/go-containerregistry v0.21.6
 
 require (
 	github.com/docker/cli v29.7.2+incompatible // indirect

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	semver "github.com/blang/semver/v4"
+	"github.com/operator-framework/api/pkg/lib/version"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/kustomize/api/resource"
+	"sigs.k8s.io/yaml"
+)
+
+// relatedImagePrefix begins the name of an environment variable that holds an
+// image.
+const relatedImagePrefix = "RELATED_IMAGE_"
+
+// clusterServiceVersion completes the base with what stands elsewhere. It
+// returns JSON's form, without the status that the type always writes.
+func clusterServiceVersion(in input, r release, icon []byte) (map[string]any, error) {
+	csv, err := as[v1alpha1.ClusterServiceVersion](in.base)
+	if err != nil {
+		return nil, err
+	}
+	number, err := semver.Parse(r.version)
+	if err != nil {
+		return nil, fmt.Errorf("reading the version %q: %w", r.version, err)
+	}
+	csv.Name = packageName + ".v" + r.version
+	// A namespace has to be there, and OLM overwrites it.
+	csv.Namespace = "placeholder"
+	csv.Spec.Version = version.OperatorVersion{Version: number}
+	csv.Spec.Icon = []v1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(icon), MediaType: "image/svg+xml"}}
+	if err := annotate(csv, in, r); err != nil {
+		return nil, err
+	}
+	if err := describe(csv, in.crds); err != nil {
+		return nil, err
+	}
+	if csv.Spec.InstallStrategy, err = strategy(in); err != nil {
+		return nil, err
+	}
+	if csv.Spec.RelatedImages, err = relatedImages(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs); err != nil {
+		return nil, err
+	}
+
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(csv)
+	if err != nil {
+		return nil, fmt.Errorf("writing the ClusterServiceVersion: %w", err)
+	}
+	delete(object, "status")
+	return object, nil
+}
+
+// annotate adds the annotations that depend on the release and the samples.
+func annotate(csv *v1alpha1.ClusterServiceVersion, in input, r release) error {
+	var samples []json.RawMessage
+	for _, sample := range in.samples {
+		content, err := sample.MarshalJSON()
+		if err != nil {
+			return fmt.Errorf("reading the sample %s: %w", sample.GetName(), err)
+		}
+		samples = append(samples, content)
+	}
+	if len(samples) == 0 {
+		return fmt.Errorf("config/samples is empty")
+	}
+	all, err := json.Marshal(samples)
+	if err != nil {
+		return fmt.Errorf("writing the samples: %w", err)
+	}
+	csv.Annotations["alm-examples"] = indented(all)
+	// What a console offers to make once the operator runs.
+	csv.Annotations["operatorframework.io/initialization-resource"] = indented(samples[0])
+	csv.Annotations["containerImage"] = r.image
+	csv.Annotations["createdAt"] = r.createdAt
+	return nil
+}
+
+func indented(content []byte) string {
+	var out bytes.Buffer
+	// Marshalled just before, so it is JSON.
+	_ = json.Indent(&out, content, "", "  ")
+	return strings.TrimSpace(out.String())
+}
+
+// describe adds descriptors to every CRD that the base owns, and proves that it
+// owns every CRD.
+func describe(csv *v1alpha1.ClusterServiceVersion, objects []*resource.Resource) error {
+	owned := csv.Spec.CustomResourceDefinitions.Owned
+	for _, object := range objects {
+		crd, err := as[apiextensionsv1.CustomResourceDefinition](object)
+		if err != nil {
+			return err
+		}
+		for _, v := range crd.Spec.Versions {
+			i := slices.IndexFunc(owned, func(d v1alpha1.CRDDescription) bool { return d.Name == crd.Name && d.Version == v.Name })
+			if i < 0 {
+				return fmt.Errorf("the base of the ClusterServiceVersion does not own %s %s", crd.Name, v.Name)
+			}
+			properties := v.Schema.OpenAPIV3Schema.Properties
+			owned[i].SpecDescriptors = specDescriptors(properties["spec"])
+			owned[i].StatusDescriptors = statusDescriptors(properties["status"])
+		}
+	}
+	return nil
+}
+
+// strategy says how OLM runs the operator: deployments, and the permissions of
+// their ServiceAccounts.
+func strategy(in input) (v1alpha1.NamedInstallStrategy, error) {
+	out := v1alpha1.NamedInstallStrategy{StrategyName: v1alpha1.InstallStrategyNameDeployment}
+	spec := &out.StrategySpec
+	for _, object := range in.deployments {
+		deployment, err := as[appsv1.Deployment](object)
+		if err != nil {
+			return out, err
+		}
+		spec.DeploymentSpecs = append(spec.DeploymentSpecs, v1alpha1.StrategyDeploymentSpec{
+			Name: deployment.Name, Label: deployment.Labels, Spec: deployment.Spec,
+		})
+		account := deployment.Spec.Template.Spec.ServiceAccountName
+		for kind, permissions := range map[string]*[]v1alpha1.StrategyDeploymentPermissions{
+			"RoleBinding": &spec.Permissions, "ClusterRoleBinding": &spec.ClusterPermissions,
+		} {
+			rules, err := rulesOf(in, kind, account)
+			if err != nil {
+				return out, err
+			}
+			if len(rules) > 0 {
+				*permissions = append(*permissions, v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: account, Rules: rules})
+			}
+		}
+	}
+	return out, nil
+}
+
+// rulesOf returns the rules that bindings of one kind give to a ServiceAccount.
+func rulesOf(in input, bindingKind, account string) ([]rbacv1.PolicyRule, error) {
+	var rules []rbacv1.PolicyRule
+	for _, object := range in.bindings {
+		if object.GetKind() != bindingKind {
+			continue
+		}
+		// Both kinds of binding have the same fields.
+		binding, err := as[rbacv1.ClusterRoleBinding](object)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Kind == "ServiceAccount" && s.Name == account }) {
+			continue
+		}
+		source, found := in.roles[binding.RoleRef.Kind+"/"+binding.RoleRef.Name]
+		if !found {
+			return nil, fmt.Errorf("%s binds the %s %s, which does not exist", binding.Name, binding.RoleRef.Kind, binding.RoleRef.Name)
+		}
+		role, err := as[rbacv1.ClusterRole](source)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, role.Rules...)
+	}
+	return rules, nil
+}
+
+// relatedImages returns the images that the operator may use, by the names of
+// its environment: RELATED_IMAGE_MEMCACHED is "memcached". Mirroring tools copy
+// them.
+func relatedImages(deployments []v1alpha1.StrategyDeploymentSpec) ([]v1alpha1.RelatedImage, error) {
+	var images []v1alpha1.RelatedImage
+	for _, deployment := range deployments {
+		for _, container := range deployment.Spec.Template.Spec.Containers {
+			for _, variable := range container.Env {
+				name, found := strings.CutPrefix(variable.Name, relatedImagePrefix)
+				if !found {
+					continue
+				}
+				if variable.Value == "" {
+					return nil, fmt.Errorf("%s is empty", variable.Name)
+				}
+				images = append(images, v1alpha1.RelatedImage{Name: strings.ReplaceAll(strings.ToLower(name), "_", "-"), Image: variable.Value})
+			}
+			if !knows(images, container) {
+				images = append(images, v1alpha1.RelatedImage{Name: container.Name, Image: container.Image})
+			}
+		}
+	}
+	return images, nil
+}
+
+// knows says whether a container's own image is among images.
+func knows(images []v1alpha1.RelatedImage, container corev1.Container) bool {
+	return slices.ContainsFunc(images, func(i v1alpha1.RelatedImage) bool { return i.Image == container.Image })
+}
+
+// as reads an object into its type. A field that the type does not have is an
+// error, so that nothing is lost on the way.
+func as[T any](object *resource.Resource) (*T, error) {
+	content, err := object.AsYAML()
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", object.CurId(), err)
+	}
+	out := new(T)
+	if err := yaml.UnmarshalStrict(content, out); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", object.CurId(), err)
+	}
+	return out, nil
+}

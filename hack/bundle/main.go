@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bundle:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	switch {
+	case len(args) > 0 && args[0] == "generate":
+		r, err := parseRelease(args[1:])
+		if err != nil {
+			return err
+		}
+		files, err := generate(".", r)
+		if err != nil {
+			return err
+		}
+		return write(".", files)
+	case len(args) == 1 && args[0] == "validate":
+		findings, err := validate(".")
+		if err != nil {
+			return err
+		}
+		if len(findings) > 0 {
+			return errors.New("the bundle is not valid:\n  " + strings.Join(findings, "\n  "))
+		}
+		fmt.Println("bundle: valid")
+		return nil
+	}
+	return errors.New("use: bundle generate [FLAG]..., or bundle validate")
+}
+
+// release is what a bundle says that does not stand in config/.
+type release struct {
+	version        string
+	image          string
+	createdAt      string
+	channels       string
+	defaultChannel string
+}
+
+func parseRelease(args []string) (release, error) {
+	var r release
+	flags := flag.NewFlagSet("generate", flag.ExitOnError)
+	flags.StringVar(&r.version, "version", "", "the release's `VERSION`, without a v")
+	flags.StringVar(&r.image, "image", "", "the operator's image")
+	flags.StringVar(&r.createdAt, "created-at", "", "when the release was made, as in RFC 3339")
+	flags.StringVar(&r.channels, "channels", "", "channels, apart by commas")
+	flags.StringVar(&r.defaultChannel, "default-channel", "", "the channel of who names none")
+	if err := flags.Parse(args); err != nil {
+		return release{}, err
+	}
+	var missing []string
+	flags.VisitAll(func(f *flag.Flag) {
+		if f.Value.String() == "" {
+			missing = append(missing, "--"+f.Name)
+		}
+	})
+	if len(missing) > 0 {
+		return release{}, fmt.Errorf("missing %s", strings.Join(missing, ", "))
+	}
+	return r, nil
+}
+
+// write puts files under root in place of the bundle that was there.
+func write(root string, files map[string][]byte) error {
+	// What is not generated any more must not stay.
+	if err := os.RemoveAll(filepath.Join(root, "bundle")); err != nil {
+		return fmt.Errorf("removing the old bundle: %w", err)
+	}
+	for name, content := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
