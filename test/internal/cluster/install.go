@@ -1,0 +1,212 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const installWithin = 2 * time.Minute
+
+// defaultImage is the variable by which the operator knows the default image of
+// memcached and, by its tag, the default version.
+const defaultImage = "RELATED_IMAGE_MEMCACHED"
+
+// Install applies config/default with the given image of the operator and waits
+// until the operator runs. It may be called again and again.
+func (c *Cluster) Install(ctx context.Context, image string) error {
+	objects, err := render(ctx, image)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		// A namespace that is still being deleted, or a kind that was defined a moment
+		// ago, refuses for a while.
+		err := Eventually(ctx, installWithin, fmt.Sprintf("applying %s %s", o.GetKind(), o.GetName()), func(ctx context.Context) error {
+			return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), owner, client.ForceOwnership)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.OperatorReady(ctx)
+}
+
+// OperatorImage returns the image of the operator that is installed, empty when
+// none is.
+func (c *Cluster) OperatorImage(ctx context.Context) (string, error) {
+	d, err := c.operator(ctx)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	container, err := managerOf(d)
+	if err != nil {
+		return "", err
+	}
+	return container.Image, nil
+}
+
+// UseMemcached makes an image of memcached the operator's default, and waits
+// until an operator runs that knows it.
+func (c *Cluster) UseMemcached(ctx context.Context, image string) error {
+	d, err := c.operator(ctx)
+	if err != nil {
+		return err
+	}
+	before := d.DeepCopy()
+	container, err := managerOf(d)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == defaultImage })
+	if i < 0 {
+		return fmt.Errorf("the operator's Deployment has no %s", defaultImage)
+	}
+	if container.Env[i].Value == image {
+		return nil
+	}
+	container.Env[i].Value = image
+	if err := c.Patch(ctx, d, client.MergeFrom(before), owner); err != nil {
+		return fmt.Errorf("setting %s: %w", defaultImage, err)
+	}
+	return c.OperatorReady(ctx)
+}
+
+// DefaultVersion returns the version of memcached that the operator runs when a
+// Memcached names none.
+func (c *Cluster) DefaultVersion(ctx context.Context) (string, error) {
+	d, err := c.operator(ctx)
+	if err != nil {
+		return "", err
+	}
+	container, err := managerOf(d)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range container.Env {
+		if e.Name == defaultImage {
+			return e.Value[strings.LastIndex(e.Value, ":")+1:], nil
+		}
+	}
+	return "", fmt.Errorf("the operator's Deployment has no %s", defaultImage)
+}
+
+// OperatorReady waits until the operator's Deployment runs as it was last
+// written, and nothing of an earlier one is left.
+func (c *Cluster) OperatorReady(ctx context.Context) error {
+	return Eventually(ctx, installWithin, "the operator", func(ctx context.Context) error {
+		d, err := c.operator(ctx)
+		if err != nil {
+			return err
+		}
+		s := d.Status
+		if s.ObservedGeneration < d.Generation || s.UpdatedReplicas != *d.Spec.Replicas || s.AvailableReplicas != *d.Spec.Replicas || s.Replicas != *d.Spec.Replicas {
+			return fmt.Errorf("%d of %d pods run, %d of them as they should", s.AvailableReplicas, *d.Spec.Replicas, s.UpdatedReplicas)
+		}
+		return nil
+	})
+}
+
+// OperatorPods returns the operator's pods.
+func (c *Cluster) OperatorPods(ctx context.Context) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	err := c.List(ctx, &pods, client.InNamespace(OperatorNamespace), client.MatchingLabels{"control-plane": "controller-manager"})
+	if err != nil {
+		return nil, fmt.Errorf("listing the operator's pods: %w", err)
+	}
+	return pods.Items, nil
+}
+
+func (c *Cluster) operator(ctx context.Context) (*appsv1.Deployment, error) {
+	d := &appsv1.Deployment{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: OperatorNamespace, Name: OperatorDeployment}, d); err != nil {
+		return nil, fmt.Errorf("reading the operator's Deployment: %w", err)
+	}
+	return d, nil
+}
+
+// managerOf returns the operator's container, to be read or changed in place.
+func managerOf(d *appsv1.Deployment) (*corev1.Container, error) {
+	containers := d.Spec.Template.Spec.Containers
+	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == operatorContainer })
+	if i < 0 {
+		return nil, fmt.Errorf("the operator's Deployment has no container %s", operatorContainer)
+	}
+	return &containers[i], nil
+}
+
+// render returns the objects of config/default, in the order in which they are
+// made, by the same program as "make deploy".
+func render(ctx context.Context, image string) ([]*unstructured.Unstructured, error) {
+	root, err := Root()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"run", "./hack/kustomize"}
+	if image != "" {
+		args = append(args, "--image", "controller="+image)
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, "config/default")...)
+	cmd.Dir = root
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("building config/default: %w: %s", err, strings.TrimSpace(complaint.String()))
+	}
+	return Objects(&out)
+}
+
+// Objects reads a stream of YAML documents.
+func Objects(from io.Reader) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(from, 4096)
+	for {
+		o := &unstructured.Unstructured{}
+		err := decoder.Decode(o)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading YAML: %w", err)
+		}
+		if len(o.Object) > 0 {
+			objects = append(objects, o)
+		}
+	}
+}
+
+// Root returns the folder of the project, above the working directory.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "PROJECT")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("no folder above the working directory is the project's: run this inside a checkout")
+		}
+		dir = parent
+	}
+}

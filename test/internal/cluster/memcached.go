@@ -1,0 +1,192 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+)
+
+// Memcached returns a Memcached as it is now.
+func (c *Cluster) Memcached(ctx context.Context, key client.ObjectKey) (*v1alpha1.Memcached, error) {
+	m := &v1alpha1.Memcached{}
+	if err := c.Get(ctx, key, m); err != nil {
+		return nil, fmt.Errorf("reading Memcached %s: %w", key, err)
+	}
+	return m, nil
+}
+
+// Await waits until a Memcached is as the check wants it, and returns it. A
+// status that does not answer the newest spec is not looked at.
+func (c *Cluster) Await(ctx context.Context, key client.ObjectKey, within time.Duration, what string, check func(*v1alpha1.Memcached) error) (*v1alpha1.Memcached, error) {
+	var m *v1alpha1.Memcached
+	err := Eventually(ctx, within, fmt.Sprintf("Memcached %s: %s", key.Name, what), func(ctx context.Context) error {
+		var err error
+		if m, err = c.Memcached(ctx, key); err != nil {
+			return err
+		}
+		if m.Status.ObservedGeneration != m.Generation {
+			return fmt.Errorf("its status is of generation %d, its spec of %d", m.Status.ObservedGeneration, m.Generation)
+		}
+		return check(m)
+	})
+	return m, err
+}
+
+// Available is the check that every shard serves, the number of shards is the
+// one asked for, nothing needs a person and the start of each shard is told.
+func Available(m *v1alpha1.Memcached) error {
+	for _, want := range []struct {
+		condition string
+		status    metav1.ConditionStatus
+	}{
+		{v1alpha1.ConditionAvailable, metav1.ConditionTrue},
+		{v1alpha1.ConditionProgressing, metav1.ConditionFalse},
+		{v1alpha1.ConditionDegraded, metav1.ConditionFalse},
+	} {
+		c := meta.FindStatusCondition(m.Status.Conditions, want.condition)
+		if c == nil {
+			return fmt.Errorf("it has no condition %s", want.condition)
+		}
+		if c.Status != want.status {
+			return fmt.Errorf("%s is %s: %s: %s", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	for _, s := range m.Status.Shards {
+		if s.Start == "" {
+			return fmt.Errorf("shard %s does not tell how it started", s.Name)
+		}
+	}
+	return nil
+}
+
+// Shard returns what the status tells of a shard.
+func Shard(m *v1alpha1.Memcached, ordinal int) (v1alpha1.ShardStatus, error) {
+	name := ShardName(m.Name, ordinal)
+	i := slices.IndexFunc(m.Status.Shards, func(s v1alpha1.ShardStatus) bool { return s.Name == name })
+	if i < 0 {
+		return v1alpha1.ShardStatus{}, fmt.Errorf("the status of Memcached %s tells nothing of shard %s", m.Name, name)
+	}
+	return m.Status.Shards[i], nil
+}
+
+// ShardName returns the name of a shard.
+func ShardName(memcached string, ordinal int) string {
+	return memcached + "-" + strconv.Itoa(ordinal)
+}
+
+// Address returns the address, as host:port, that a shard's Service has for as
+// long as the shard exists.
+func (c *Cluster) Address(ctx context.Context, namespace, shard string) (string, error) {
+	service := &corev1.Service{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: shard}, service); err != nil {
+		return "", fmt.Errorf("reading Service %s: %w", shard, err)
+	}
+	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(agentapi.MemcachedPort)), nil
+}
+
+// Addresses returns the addresses of the first shards of a Memcached.
+func (c *Cluster) Addresses(ctx context.Context, key client.ObjectKey, shards int) ([]string, error) {
+	addresses := make([]string, shards)
+	for ordinal := range shards {
+		var err error
+		if addresses[ordinal], err = c.Address(ctx, key.Namespace, ShardName(key.Name, ordinal)); err != nil {
+			return nil, err
+		}
+	}
+	return addresses, nil
+}
+
+// Pods returns the pods of a Memcached that were not asked to go, by name of
+// their shard.
+func (c *Cluster) Pods(ctx context.Context, key client.ObjectKey) (map[string]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := c.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelInstance: key.Name}); err != nil {
+		return nil, fmt.Errorf("listing the pods of Memcached %s: %w", key.Name, err)
+	}
+	pods := map[string]corev1.Pod{}
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp == nil {
+			pods[key.Name+"-"+pod.Labels[v1alpha1.LabelShard]] = pod
+		}
+	}
+	return pods, nil
+}
+
+// Annotate sets one annotation of a pod.
+func (c *Cluster) Annotate(ctx context.Context, pod client.ObjectKey, name, value string) error {
+	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, name, value)
+	if err := c.Patch(ctx, o, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		return fmt.Errorf("annotating pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// Restart restarts memcached of a shard in place and waits until the status
+// tells what came of it.
+func (c *Cluster) Restart(ctx context.Context, key client.ObjectKey, ordinal int, token string, within time.Duration) (v1alpha1.ShardStatus, error) {
+	m, err := c.Memcached(ctx, key)
+	if err != nil {
+		return v1alpha1.ShardStatus{}, err
+	}
+	shard, err := Shard(m, ordinal)
+	if err != nil {
+		return v1alpha1.ShardStatus{}, err
+	}
+	if err := c.Annotate(ctx, client.ObjectKey{Namespace: key.Namespace, Name: shard.Pod}, v1alpha1.AnnotationRestart, token); err != nil {
+		return v1alpha1.ShardStatus{}, err
+	}
+	_, err = c.Await(ctx, key, within, fmt.Sprintf("shard %s restarted", shard.Name), func(m *v1alpha1.Memcached) error {
+		var err error
+		if shard, err = Shard(m, ordinal); err != nil {
+			return err
+		}
+		if shard.Restart != token || !shard.Ready {
+			return fmt.Errorf("its status tells of restart %q, ready %t", shard.Restart, shard.Ready)
+		}
+		return nil
+	})
+	return shard, err
+}
+
+// HasEvent waits until an event of that reason about the Memcached says all of
+// the words.
+func (c *Cluster) HasEvent(ctx context.Context, key client.ObjectKey, reason string, words ...string) error {
+	return Eventually(ctx, eventWithin, fmt.Sprintf("an event %s of Memcached %s", reason, key.Name), func(ctx context.Context) error {
+		events, err := c.Set.EventsV1().Events(key.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("listing events: %w", err)
+		}
+		var others []string
+		for _, e := range events.Items {
+			if e.Regarding.Kind != "Memcached" || e.Regarding.Name != key.Name {
+				continue
+			}
+			if e.Reason == reason && containsAll(e.Note, words) {
+				return nil
+			}
+			others = append(others, fmt.Sprintf("%s: %s", e.Reason, e.Note))
+		}
+		return fmt.Errorf("none says %q; there are %q", words, others)
+	})
+}
+
+// eventWithin is how long an event may take after the status that it tells of:
+// the operator writes both one after the other.
+const eventWithin = 5 * time.Second
+
+func containsAll(text string, words []string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
+}

@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Local runs a command of the program that runs the local cluster, such as
+// "node", "add", and returns what it printed.
+func Local(ctx context.Context, args ...string) (string, error) {
+	program := os.Getenv("MEMCACHED_OPERATOR_CLUSTER")
+	if program == "" {
+		return "", errors.New(`MEMCACHED_OPERATOR_CLUSTER is not set: run this through make (make test, make test-e2e), or first eval "$(make -s env)"`)
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("cluster %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(complaint.String()))
+	}
+	return string(out), nil
+}
+
+// Cordon keeps new pods from a node, or lets them come again.
+func (c *Cluster) Cordon(ctx context.Context, node string, cordoned bool) error {
+	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, cordoned)
+	if err := c.Patch(ctx, o, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		return fmt.Errorf("cordoning %s: %w", node, err)
+	}
+	return nil
+}
+
+// evictAgain is how long a drain waits after a disruption budget has refused;
+// kubectl waits 5 s.
+const evictAgain = 500 * time.Millisecond
+
+// Drain cordons a node and evicts the pods of a Memcached from it, as "kubectl
+// drain" does with a pod selector: all at once, again where the disruption budget
+// refuses, until all are gone.
+func (c *Cluster) Drain(ctx context.Context, node string, key client.ObjectKey, within time.Duration) error {
+	if err := c.Cordon(ctx, node, true); err != nil {
+		return err
+	}
+	pods, err := c.Pods(ctx, key)
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(within)
+	for _, pod := range pods {
+		if pod.Spec.NodeName != node {
+			continue
+		}
+		for {
+			err := c.Set.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+			if err == nil || apierrors.IsNotFound(err) {
+				break
+			}
+			if !apierrors.IsTooManyRequests(err) || time.Now().After(deadline) {
+				return fmt.Errorf("evicting pod %s: %w", pod.Name, err)
+			}
+			time.Sleep(evictAgain)
+		}
+	}
+	return Eventually(ctx, time.Until(deadline), "draining "+node, func(ctx context.Context) error {
+		var left corev1.PodList
+		if err := c.List(ctx, &left, client.InNamespace(key.Namespace)); err != nil {
+			return err
+		}
+		for _, pod := range left.Items {
+			if pod.Spec.NodeName == node {
+				return fmt.Errorf("pod %s is still there", pod.Name)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,115 @@
+// Package items writes items through a shard's address with an ordinary client
+// and counts how many of them it still gives back.
+package items
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// workers is how many connections write or read at once.
+	workers = 4
+	// batch is how many keys one request asks for.
+	batch = 200
+	// timeout bounds one request.
+	timeout = 10 * time.Second
+)
+
+// Set is a number of items under one address; two sets of different names share
+// no key.
+type Set struct {
+	client *memcache.Client
+	name   string
+	size   int
+}
+
+// New returns the set of that name and size behind an address. Several addresses
+// share the items as the client spreads them.
+func New(name string, size int, addresses ...string) *Set {
+	c := memcache.New(addresses...)
+	c.Timeout = timeout
+	c.MaxIdleConns = workers
+	return &Set{client: c, name: name, size: size}
+}
+
+func (s *Set) key(i int) string { return fmt.Sprintf("%s-%d", s.name, i) }
+
+// value returns what belongs to a key: as long as a small record, and no other
+// item's.
+func (s *Set) value(key string) string { return strings.Repeat(key+".", 4) }
+
+// Write writes all items.
+func (s *Set) Write() error {
+	return s.each(func(keys []string) error {
+		for _, key := range keys {
+			if err := s.client.Set(&memcache.Item{Key: key, Value: []byte(s.value(key))}); err != nil {
+				return fmt.Errorf("writing item %s: %w", key, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Count returns how many of the items are there. One with another value than it
+// was written with is an error, whatever the number.
+func (s *Set) Count() (int, error) {
+	var count atomic.Int64
+	err := s.each(func(keys []string) error {
+		found, err := s.client.GetMulti(keys)
+		if err != nil {
+			return fmt.Errorf("reading items: %w", err)
+		}
+		for key, item := range found {
+			if string(item.Value) != s.value(key) {
+				return fmt.Errorf("item %s holds %q, it was written as %q", key, item.Value, s.value(key))
+			}
+		}
+		count.Add(int64(len(found)))
+		return nil
+	})
+	return int(count.Load()), err
+}
+
+// Keep is Count, and an error unless at least the given share of the items, such
+// as 0.99, is there.
+func (s *Set) Keep(share float64) (int, error) {
+	count, err := s.Count()
+	if err != nil {
+		return count, err
+	}
+	if float64(count) < share*float64(s.size) {
+		return count, fmt.Errorf("%d of %d items are there, %.1f %% were to be kept", count, s.size, share*100)
+	}
+	return count, nil
+}
+
+// Close closes the set's connections.
+func (s *Set) Close() error {
+	if err := s.client.Close(); err != nil && !errors.Is(err, memcache.ErrNoServers) {
+		return err
+	}
+	return nil
+}
+
+// each calls do with all keys, a batch at a time, from several goroutines.
+func (s *Set) each(do func(keys []string) error) error {
+	var group errgroup.Group
+	group.SetLimit(workers)
+	for from := 0; from < s.size; from += batch {
+		group.Go(func() error {
+			keys := make([]string, 0, batch)
+			for i := from; i < min(from+batch, s.size); i++ {
+				keys = append(keys, s.key(i))
+			}
+			return do(keys)
+		})
+	}
+	return group.Wait()
+}
