@@ -200,6 +200,10 @@ undeploy: ready ## Remove the operator; Memcacheds stay and serve (see uninstall
 .PHONY: bundle
 bundle: manifests ## Generate bundle/ and bundle.Dockerfile from config/ and validate them.
 	go run ./hack/bundle generate --version $(VERSION) --image $(IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
+	@$(MAKE) --no-print-directory validate
+
+.PHONY: validate
+validate: ## Validate bundle/ with the checks of OperatorHub.
 	go run ./hack/bundle validate
 
 .PHONY: bundle-build

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/operator-framework/api/pkg/manifests"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"sigs.k8s.io/yaml"
+)
+
+const root = "../.."
+
+// makefileRelease is the release that "make bundle" makes.
+func makefileRelease(t *testing.T) release {
+	t.Helper()
+	makefile := read(t, filepath.Join(root, "Makefile"))
+	value := func(name string) string { return "" }
+	value = func(name string) string {
+		match := regexp.MustCompile(`(?m)^` + name + ` \?= (.*)$`).FindSubmatch(makefile)
+		if match == nil {
+			t.Fatalf("the Makefile does not set %s", name)
+		}
+		return os.Expand(strings.NewReplacer("$(", "${", ")", "}").Replace(string(match[1])), value)
+	}
+	return release{
+		version:        value("VERSION"),
+		image:          value("IMG"),
+		createdAt:      value("RELEASED"),
+		channels:       value("CHANNELS"),
+		defaultChannel: value("DEFAULT_CHANNEL"),
+	}
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// committed are the files of the bundle as they stand in the project.
+func committed(t *testing.T) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{"bundle.Dockerfile": read(t, filepath.Join(root, "bundle.Dockerfile"))}
+	err := fs.WalkDir(os.DirFS(root), "bundle", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files[path] = read(t, filepath.Join(root, path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func committedBundle(t *testing.T) *manifests.Bundle {
+	t.Helper()
+	bundle, err := manifests.GetBundleFromDir(filepath.Join(root, "bundle"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundle
+}
+
+func TestCommittedBundleIsUpToDate(t *testing.T) {
+	want, err := generate(root, makefileRelease(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := committed(t)
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if !bytes.Equal(got[name], want[name]) {
+			t.Errorf("%s is not what config/ gives: run make bundle", name)
+		}
+		delete(got, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		t.Errorf("%s is not generated: run make bundle", name)
+	}
+}
+
+func TestCommittedBundleIsValid(t *testing.T) {
+	findings, err := validate(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, finding := range findings {
+		t.Error(finding)
+	}
+}
+
+// The validators have to be asked in earnest: take away what each of them wants.
+func TestValidateFinds(t *testing.T) {
+	for name, test := range map[string]struct{ old, new, want string }{
+		"a capability that does not exist": {"capabilities: Basic Install", "capabilities: Everything", "capabilities"},
+		"a category that does not exist":   {"categories: Database", "categories: Caches", "categories"},
+		"no icon":                          {"mediatype: image/svg+xml", "mediatype: text/plain", "mediatype"},
+		"an example of no kind":            {`"kind": "Memcached"`, `"kind": "Other"`, "example"},
+		"no resource requests":             {"requests:", "otherwise:", "resource request"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := committed(t)
+			csv := manifestsDir + "/memcached-operator.clusterserviceversion.yaml"
+			files[csv] = bytes.ReplaceAll(files[csv], []byte(test.old), []byte(test.new))
+			dir := t.TempDir()
+			if err := write(dir, files); err != nil {
+				t.Fatal(err)
+			}
+			findings, err := validate(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all := strings.Join(findings, "\n"); !strings.Contains(all, test.want) {
+				t.Errorf("the findings are %q, want %q among them", all, test.want)
+			}
+		})
+	}
+}
+
+// OLM reads the image's labels, other tools the file; they must not differ.
+func TestLabelsAreTheAnnotations(t *testing.T) {
+	files := committed(t)
+	var metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	}
+	if err := yaml.UnmarshalStrict(files[metadataDir+"/annotations.yaml"], &metadata); err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{}
+	for _, match := range regexp.MustCompile(`(?m)^LABEL ([^=]+)=(.*)$`).FindAllSubmatch(files["bundle.Dockerfile"], -1) {
+		labels[string(match[1])] = string(match[2])
+	}
+	if len(labels) != 8 || !maps.Equal(labels, metadata.Annotations) {
+		t.Errorf("the labels are %v, the annotations %v", labels, metadata.Annotations)
+	}
+}
+
+// Mirroring tools copy relatedImages only; what is missing there is missing on a
+// cluster without internet.
+func TestRelatedImagesAreTheEnvironment(t *testing.T) {
+	csv := committedBundle(t).CSV
+	container := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
+	var want []v1alpha1.RelatedImage
+	for _, variable := range container.Env {
+		if name, found := strings.CutPrefix(variable.Name, "RELATED_IMAGE_"); found {
+			want = append(want, v1alpha1.RelatedImage{Name: strings.ToLower(name), Image: variable.Value})
+		}
+		if variable.Name == "RELATED_IMAGE_AGENT" && variable.Value != container.Image {
+			t.Errorf("the agent's image is %s, the operator's %s", variable.Value, container.Image)
+		}
+	}
+	if len(want) != 2 || !slices.Equal(csv.Spec.RelatedImages, want) {
+		t.Errorf("relatedImages are %v, the environment has %v", csv.Spec.RelatedImages, want)
+	}
+	if csv.Annotations["containerImage"] != container.Image {
+		t.Errorf("containerImage is %s, the Deployment's %s", csv.Annotations["containerImage"], container.Image)
+	}
+}
+
+func TestEveryFieldHasADescriptor(t *testing.T) {
+	bundle := committedBundle(t)
+	owned := bundle.CSV.Spec.CustomResourceDefinitions.Owned[0]
+	schema := bundle.V1CRDs[0].Spec.Versions[0].Schema.OpenAPIV3Schema
+	var spec, status []string
+	for _, d := range owned.SpecDescriptors {
+		spec = append(spec, d.Path)
+		if d.Description == "" || d.DisplayName == "" || len(d.XDescriptors) == 0 {
+			t.Errorf("the descriptor of spec.%s lacks something: %+v", d.Path, d)
+		}
+	}
+	for _, d := range owned.StatusDescriptors {
+		status = append(status, d.Path)
+		if d.Description == "" {
+			t.Errorf("status.%s has no description", d.Path)
+		}
+	}
+	if want := slices.Sorted(maps.Keys(schema.Properties["spec"].Properties)); !slices.Equal(spec, want) {
+		t.Errorf("spec has descriptors for %v, want %v", spec, want)
+	}
+	if want := slices.Sorted(maps.Keys(schema.Properties["status"].Properties)); !slices.Equal(status, want) {
+		t.Errorf("status has descriptors for %v, want %v", status, want)
+	}
+}
+
+// What OLM grants is what config/rbac grants, in the namespace and outside.
+func TestPermissions(t *testing.T) {
+	install := committedBundle(t).CSV.Spec.InstallStrategy.StrategySpec
+	account := install.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName
+	if len(install.Permissions) != 1 || len(install.ClusterPermissions) != 1 ||
+		install.Permissions[0].ServiceAccountName != account || install.ClusterPermissions[0].ServiceAccountName != account {
+		t.Fatalf("permissions are %+v and %+v, want one each for %s", install.Permissions, install.ClusterPermissions, account)
+	}
+	grants := func(in []v1alpha1.StrategyDeploymentPermissions, resource string) bool {
+		for _, rule := range in[0].Rules {
+			if slices.Contains(rule.Resources, resource) {
+				return true
+			}
+		}
+		return false
+	}
+	if !grants(install.Permissions, "leases") || grants(install.ClusterPermissions, "leases") {
+		t.Error("leases must be granted in the operator's namespace only")
+	}
+	for _, resource := range []string{"memcacheds", "tokenreviews"} {
+		if !grants(install.ClusterPermissions, resource) {
+			t.Errorf("%s are not granted", resource)
+		}
+	}
+}
+
+// OLM keeps a bundle in a ConfigMap of at most 1 MiB; ours stays far below.
+func TestSize(t *testing.T) {
+	if size := committedBundle(t).CompressedSize; size > 128<<10 {
+		t.Errorf("the bundle has %d bytes compressed", size)
+	}
+}
+
+func TestWriteRemovesWhatIsNotGenerated(t *testing.T) {
+	dir := t.TempDir()
+	for _, files := range []map[string][]byte{
+		{"bundle/manifests/old.yaml": nil, "bundle.Dockerfile": nil},
+		{"bundle/manifests/new.yaml": nil},
+	} {
+		if err := write(dir, files); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "bundle/manifests/old.yaml")); !os.IsNotExist(err) {
+		t.Errorf("the old manifest is still there: %v", err)
+	}
+}
+
+func TestGenerateRefuses(t *testing.T) {
+	complete := release{version: "1.0.0", image: "operator:1", createdAt: "now", channels: "stable", defaultChannel: "stable"}
+	for name, test := range map[string]struct {
+		// file has old replaced by new; all of it when there is no old.
+		file, old, new string
+		change         func(*release)
+		want           string
+	}{
+		"a version that is none": {
+			change: func(r *release) { r.version = "one" }, want: "reading the version",
+		},
+		"an object that has no place in a bundle": {
+			file: "config/default/metrics_service.yaml",
+			new:  "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}", want: "ConfigMap/memcached-operator-settings",
+		},
+		"a field that is misspelt": {
+			file: "config/manager/manager.yaml", old: "replicas:", new: "replica:", want: `unknown field "replica"`,
+		},
+		"a binding of no role": {
+			file: "config/rbac/metrics_auth_role.yaml",
+			new:  "{apiVersion: v1, kind: Service, metadata: {name: other}}", want: "metrics-auth-role, which does not exist",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(root, "config"))); err != nil {
+				t.Fatal(err)
+			}
+			if test.file != "" {
+				file := filepath.Join(dir, test.file)
+				content := test.new
+				if test.old != "" {
+					content = strings.ReplaceAll(string(read(t, file)), test.old, test.new)
+				}
+				if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := complete
+			if test.change != nil {
+				test.change(&r)
+			}
+			_, err := generate(dir, r)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the error is %v, want %q in it", err, test.want)
+			}
+		})
+	}
+}
