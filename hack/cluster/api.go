@@ -1,0 +1,128 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// apiAddress is where the API server listens.
+func apiAddress() string { return net.JoinHostPort(firstNode.Addr, "6443") }
+
+// api asks the cluster's API server as its administrator. The few requests
+// here do not need a client library.
+type api struct{ client *http.Client }
+
+func (d dirs) api() (api, error) {
+	pki := d.pki()
+	cert, err := tls.LoadX509KeyPair(filepath.Join(pki, "admin.crt"), filepath.Join(pki, "admin.key"))
+	if err != nil {
+		return api{}, err
+	}
+	ca, err := os.ReadFile(filepath.Join(pki, "ca.crt"))
+	if err != nil {
+		return api{}, err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	return api{client: &http.Client{
+		Timeout:   5 * time.Second,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}}},
+	}}, nil
+}
+
+var errNotFound = errors.New("not found")
+
+// do sends a request without a body and decodes the JSON answer into v, unless
+// v is nil.
+func (a api) do(method, path string, v any) error {
+	req, err := http.NewRequest(method, "https://"+apiAddress()+path, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	switch {
+	case resp.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("%s: %w", path, errNotFound)
+	case resp.StatusCode >= 300:
+		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, lastLines(string(body), 5))
+	case v == nil:
+		return nil
+	}
+	return json.Unmarshal(body, v)
+}
+
+// apiNode is what is read of a Node object.
+type apiNode struct {
+	Metadata struct{ Name string }
+	Status   struct {
+		Conditions []struct{ Type, Status, Message string }
+	}
+}
+
+// notReady says why a node is not ready, "" when it is.
+func (n apiNode) notReady() string {
+	for _, c := range n.Status.Conditions {
+		if c.Type == "Ready" {
+			if c.Status == "True" {
+				return ""
+			}
+			return strings.TrimSpace("not ready: " + c.Message)
+		}
+	}
+	return "not ready: kubelet has not reported yet"
+}
+
+// waitReady waits for the API server as long as alive finds the node running.
+func (a api) waitReady(alive func() error) error {
+	return waitFor(2*time.Minute, func() error {
+		if err := alive(); err != nil {
+			return err
+		}
+		return a.do(http.MethodGet, "/readyz", nil)
+	})
+}
+
+func (a api) waitNode(name string) error {
+	return waitFor(2*time.Minute, func() error {
+		var n apiNode
+		if err := a.do(http.MethodGet, "/api/v1/nodes/"+name, &n); err != nil {
+			return err
+		}
+		if why := n.notReady(); why != "" {
+			return errors.New(name + " is " + why)
+		}
+		return nil
+	})
+}
+
+// waitAdmission waits for what the first pod needs: pods are refused until
+// their namespace has its service account.
+func (a api) waitAdmission() error {
+	return waitFor(time.Minute, func() error {
+		return a.do(http.MethodGet, "/api/v1/namespaces/default/serviceaccounts/default", nil)
+	})
+}
+
+func (a api) nodes() ([]apiNode, error) {
+	var list struct{ Items []apiNode }
+	err := a.do(http.MethodGet, "/api/v1/nodes", &list)
+	return list.Items, err
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+)
+
+// builds are the folders of everything that is built or downloaded once.
+type builds struct {
+	kubernetes string // kubectl, kube-apiserver, etcd … as links to one program
+	coredns    string
+	memcached  string // one folder a version, each with an executable memcached
+	images     string // OCI layout of the images that every cluster has
+}
+
+// kubernetesPrograms are the names that the one Kubernetes binary answers to.
+var kubernetesPrograms = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"}
+
+// prepare builds what is missing and returns where everything is.
+func (d dirs) prepare() (builds, error) {
+	source, err := findSource()
+	if err != nil {
+		return builds{}, err
+	}
+	var b builds
+	if b.kubernetes, err = d.buildKubernetes(source); err != nil {
+		return builds{}, err
+	}
+	if b.coredns, err = d.buildGo("coredns", filepath.Join(source, "coredns"), "building CoreDNS (once)", "-s -w"); err != nil {
+		return builds{}, err
+	}
+	if b.memcached, err = d.memcached(); err != nil {
+		return builds{}, err
+	}
+	b.images, err = d.images(source, b.memcached)
+	return b, err
+}
+
+// findSource returns the folder hack/cluster of the checkout that holds the
+// working directory or this program: the sources of Kubernetes' main package
+// and the like are modules of their own there, which cannot be embedded.
+func findSource() (string, error) {
+	var starts []string
+	if wd, err := os.Getwd(); err == nil {
+		starts = append(starts, wd)
+	}
+	if exe, err := os.Executable(); err == nil {
+		starts = append(starts, filepath.Dir(exe))
+	}
+	for _, dir := range starts {
+		for ; ; dir = filepath.Dir(dir) {
+			source := filepath.Join(dir, "hack", "cluster")
+			if exists(filepath.Join(source, "kubernetes", "go.mod")) {
+				return source, nil
+			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	return "", errors.New("hack/cluster was not found above the working directory: run this inside a checkout of the Memcached operator")
+}
+
+func (d dirs) buildKubernetes(source string) (string, error) {
+	dir := filepath.Join(source, "kubernetes")
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return "", err
+	}
+	version, err := kubernetesVersion(string(mod))
+	if err != nil {
+		return "", err
+	}
+	what := fmt.Sprintf("building Kubernetes %s (once, about 8 minutes on two cores)", version)
+	return d.buildGo("kubernetes", dir, what, versionFlags(version), kubernetesPrograms...)
+}
+
+var kubernetesRequirement = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v\d+\.\d+\.\d+\S*)`)
+
+func kubernetesVersion(mod string) (string, error) {
+	m := kubernetesRequirement.FindStringSubmatch(mod)
+	if m == nil {
+		return "", errors.New("go.mod of the Kubernetes build does not require k8s.io/kubernetes")
+	}
+	return m[1], nil
+}
+
+// versionFlags are the linker flags that tell Kubernetes its version. It
+// refuses to start without one, and there is no tag of its own here to read.
+func versionFlags(version string) string {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	flags := []string{"-s", "-w"}
+	for _, p := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, v := range [][2]string{{"gitVersion", version}, {"gitMajor", parts[0]}, {"gitMinor", parts[1]}, {"gitTreeState", "clean"}, {"buildDate", "2026-01-01T00:00:00Z"}} {
+			flags = append(flags, "-X", p+"."+v[0]+"="+v[1])
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
+// leanFlags leave out debug information, a tenth of the build of Kubernetes.
+var leanFlags = []string{"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"}
+
+// buildGo builds the main package in dir, once for its sources, flags and
+// version of Go, and returns the folder with the program, which is called name,
+// and the links to it.
+func (d dirs) buildGo(name, dir, what, ldflags string, links ...string) (string, error) {
+	version, err := goVersion(dir)
+	if err != nil {
+		return "", err
+	}
+	k, err := sourceKey(dir, version, runtime.GOARCH, strings.Join(leanFlags, " "), ldflags, strings.Join(links, " "))
+	if err != nil {
+		return "", err
+	}
+	return d.build(name, k, what, func(to, _ string) error {
+		if err := goBuild(dir, filepath.Join(to, name), ".", append(leanFlags, "-ldflags="+ldflags)...); err != nil {
+			return err
+		}
+		for _, l := range links {
+			if err := os.Symlink(name, filepath.Join(to, l)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// goBuild builds one static program for Linux.
+func goBuild(dir, out, pkg string, flags ...string) error {
+	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", out, pkg)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS=linux", "GOARCH="+runtime.GOARCH)
+	_, err := output(cmd)
+	return err
+}
+
+// goVersion is the version of Go that builds the module in dir.
+func goVersion(dir string) (string, error) {
+	cmd := exec.Command("go", "env", "GOVERSION")
+	cmd.Dir = dir
+	out, err := output(cmd)
+	return strings.TrimSpace(out), err
+}
+
+func buildCommand(d dirs, args []string) error {
+	if err := noArguments("build", args); err != nil {
+		return err
+	}
+	_, err := d.prepare()
+	return err
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const cgroupRoot = "/sys/fs/cgroup"
+
+// cgroupName is the control group that holds all pods of a node.
+func cgroupName(n node) string { return "memcached-operator-" + n.Name }
+
+// makeCgroups makes a node's control group, which kubelet wants to find, under
+// version 1 one for each controller.
+func makeCgroups(n node) error {
+	if exists(filepath.Join(cgroupRoot, "cgroup.controllers")) {
+		return makeCgroupV2(filepath.Join(cgroupRoot, cgroupName(n)))
+	}
+	controllers, err := filepath.Glob(filepath.Join(cgroupRoot, "*", "tasks"))
+	if err != nil {
+		return err
+	}
+	if len(controllers) == 0 {
+		return fmt.Errorf("%s holds no control groups", cgroupRoot)
+	}
+	for _, c := range controllers {
+		dir := filepath.Join(filepath.Dir(c), cgroupName(n))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		// a new cpuset group is empty, and nothing can run in it
+		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+			all, err := os.ReadFile(filepath.Join(filepath.Dir(c), file))
+			if os.IsNotExist(err) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(dir, file), all, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// makeCgroupV2 makes a group in which all controllers of the machine can be
+// used, so they are switched on for the children of its parent first.
+func makeCgroupV2(dir string) error {
+	parent := filepath.Dir(dir)
+	controllers, err := os.ReadFile(filepath.Join(parent, "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
+	var enable []string
+	for c := range strings.FieldsSeq(string(controllers)) {
+		enable = append(enable, "+"+c)
+	}
+	line := []byte(strings.Join(enable, " "))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, d := range []string{parent, dir} {
+		if err := os.WriteFile(filepath.Join(d, "cgroup.subtree_control"), line, 0); err != nil {
+			return fmt.Errorf("switching on control group controllers (inside a container this needs a private, delegated hierarchy): %w", err)
+		}
+	}
+	return nil
+}
+
+// removeCgroups removes what a node leaves behind: control groups outlive the
+// processes that were in them.
+func removeCgroups(n node) error {
+	var groups []string
+	for _, pattern := range []string{cgroupName(n), filepath.Join("*", cgroupName(n))} {
+		found, err := filepath.Glob(filepath.Join(cgroupRoot, pattern))
+		if err != nil {
+			return err
+		}
+		groups = append(groups, found...)
+	}
+	for _, g := range groups {
+		if err := removeTree(g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeTree removes the folders of a control group, the innermost first. Their
+// files cannot be removed and vanish with them.
+func removeTree(group string) error {
+	var dirs []string
+	err := filepath.WalkDir(group, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			dirs = append(dirs, path)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := len(dirs) - 1; i >= 0; i-- {
+		if err := os.Remove(dirs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

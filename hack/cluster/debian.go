@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// suite is a private view of one Debian suite: its own package lists, no
+// package installed, and nothing of the machine's own APT touched.
+type suite struct {
+	name string
+	dir  string
+}
+
+// keyring is what Debian's archives are signed with.
+const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+func openSuite(name, dir string) (suite, error) {
+	s := suite{name: name, dir: dir}
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		return s, errors.New("memcached comes from Debian packages, and this machine has no apt-get")
+	}
+	for _, sub := range []string{"state/lists/partial", "cache/archives/partial", "debs"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return s, err
+		}
+	}
+	mirror, err := debianMirror()
+	if err != nil {
+		return s, err
+	}
+	signed := ""
+	if exists(keyring) {
+		signed = "[signed-by=" + keyring + "] "
+	}
+	files := map[string]string{
+		"status":       "",
+		"sources.list": fmt.Sprintf("deb %s%s %s main\n", signed, mirror, name),
+		"apt.conf": fmt.Sprintf(`Dir::State "%[1]s/state";
+Dir::State::status "%[1]s/status";
+Dir::Cache "%[1]s/cache";
+Dir::Etc::SourceList "%[1]s/sources.list";
+Dir::Etc::SourceParts "/dev/null";
+Dir::Etc::Preferences "/dev/null";
+Dir::Etc::PreferencesParts "/dev/null";
+APT::Sandbox::User "";
+APT::Install-Recommends "false";
+Acquire::Languages "none";
+`, dir),
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			return s, err
+		}
+	}
+	_, err = s.apt("apt-get", "update", "-q")
+	return s, err
+}
+
+func (s suite) apt(program string, args ...string) (string, error) {
+	cmd := exec.Command(program, args...)
+	cmd.Dir = filepath.Join(s.dir, "debs")
+	cmd.Env = append(os.Environ(), "APT_CONFIG="+filepath.Join(s.dir, "apt.conf"), "LC_ALL=C")
+	return output(cmd)
+}
+
+// unpack downloads packages and the libraries they depend on, and unpacks them
+// into root. Their scripts do not run.
+func (s suite) unpack(root string, packages ...string) error {
+	out, err := s.apt("apt-get", append([]string{"install", "-qqy", "--print-uris"}, packages...)...)
+	if err != nil {
+		return err
+	}
+	if _, err := s.apt("apt-get", append([]string{"download", "-qq"}, librariesAnd(packages, out)...)...); err != nil {
+		return err
+	}
+	debs, err := filepath.Glob(filepath.Join(s.dir, "debs", "*.deb"))
+	if err != nil {
+		return err
+	}
+	for _, deb := range debs {
+		if err := runProgram("dpkg-deb", "-x", deb, root); err != nil {
+			return err
+		}
+		if err := os.Remove(deb); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// librariesAnd picks from apt-get's list of files ('URI' NAME SIZE HASH) the
+// packages that were asked for and the libraries. The others, from adduser to
+// systemd, only serve the packages' scripts.
+func librariesAnd(packages []string, uris string) []string {
+	picked := append([]string(nil), packages...)
+	for line := range strings.Lines(uris) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || !strings.HasPrefix(fields[0], "'") {
+			continue
+		}
+		name, _, _ := strings.Cut(fields[1], "_")
+		if strings.HasPrefix(name, "libperl") || strings.HasPrefix(name, "libsystemd-shared") {
+			continue
+		}
+		if strings.HasPrefix(name, "lib") || strings.HasPrefix(name, "zlib") {
+			picked = append(picked, name)
+		}
+	}
+	return picked
+}
+
+// debianMirror is the archive that the machine's own APT uses, or Debian's.
+func debianMirror() (string, error) {
+	out, err := output(exec.Command("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"))
+	if err != nil {
+		return "", err
+	}
+	return pickMirror(out), nil
+}
+
+// pickMirror returns the first archive in a list of addresses: the one whose
+// path ends in /debian, as security updates and other vendors have their own.
+func pickMirror(addresses string) string {
+	for line := range strings.Lines(addresses) {
+		u, err := url.Parse(strings.TrimSpace(line))
+		if err == nil && path.Base(u.Path) == "debian" {
+			return strings.TrimRight(u.String(), "/")
+		}
+	}
+	return "http://deb.debian.org/debian"
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// memcachedSuites are the Debian suites whose memcached the tests run: an old
+// one (1.6.18), a middle one (1.6.38) and the newest there is.
+var memcachedSuites = []string{"bookworm", "trixie", "sid"}
+
+// busyboxSuite is the suite that busybox comes from; any that has it in /usr/bin will do.
+const busyboxSuite = "trixie"
+
+// memcachedPackages are memcached and the SASL mechanisms, which it loads while
+// it runs.
+var memcachedPackages = []string{"memcached", "libsasl2-modules"}
+
+// memcachedLayout changes when the folders below are laid out differently.
+const memcachedLayout = "2"
+
+// machine names the dynamic linker and the library folder of an architecture.
+type machine struct{ linker, triplet string }
+
+var machines = map[string]machine{
+	"amd64": {linker: "lib64/ld-linux-x86-64.so.2", triplet: "x86_64-linux-gnu"},
+	"arm64": {linker: "lib/ld-linux-aarch64.so.1", triplet: "aarch64-linux-gnu"},
+}
+
+// memcached returns a folder with one folder a version:
+//
+//	1.6.38/memcached   runs that version on this machine
+//	1.6.38/root/       the program and its libraries alone, as they stand in an image
+//	.busybox           a static one, for a shell in pods
+func (d dirs) memcached() (string, error) {
+	m, ok := machines[runtime.GOARCH]
+	if !ok {
+		return "", fmt.Errorf("Debian's memcached for %s is not known here", runtime.GOARCH)
+	}
+	k := key(append(append(memcachedSuites, memcachedPackages...), memcachedLayout, runtime.GOARCH)...)
+	what := "fetching memcached from Debian " + strings.Join(memcachedSuites, ", ") + " (once)"
+	return d.build("memcached", k, what, func(dir, final string) error {
+		for _, name := range memcachedSuites {
+			if err := fetchMemcached(m, name, dir, final); err != nil {
+				return fmt.Errorf("memcached of %s: %w", name, err)
+			}
+		}
+		return nil
+	})
+}
+
+func fetchMemcached(m machine, suiteName, dir, final string) error {
+	work := filepath.Join(dir, "."+suiteName)
+	defer os.RemoveAll(work)
+	s, err := openSuite(suiteName, filepath.Join(work, "apt"))
+	if err != nil {
+		return err
+	}
+	full, lean := filepath.Join(work, "full"), filepath.Join(work, "lean")
+	if err := s.unpack(full, memcachedPackages...); err != nil {
+		return err
+	}
+	if err := m.strip(full, lean); err != nil {
+		return err
+	}
+	out, err := output(m.command(lean, filepath.Join(lean, "usr/bin/memcached"), "-V"))
+	if err != nil {
+		return err
+	}
+	version, err := parseVersion(out)
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(dir, version)
+	if err := os.Mkdir(to, 0o755); err != nil {
+		return err
+	}
+	if err := os.Rename(lean, filepath.Join(to, "root")); err != nil {
+		return err
+	}
+	root := filepath.Join(final, version, "root")
+	script := wrapper(m.command(root, filepath.Join(root, "usr/bin/memcached")).Args)
+	if err := os.WriteFile(filepath.Join(to, "memcached"), []byte(script), 0o755); err != nil {
+		return err
+	}
+	if suiteName != busyboxSuite {
+		return nil
+	}
+	if err := s.unpack(filepath.Join(work, "busybox"), "busybox-static"); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(work, "busybox/usr/bin/busybox"), filepath.Join(dir, ".busybox"))
+}
+
+// command runs a program of another root with that root's own linker and
+// libraries, whatever this machine has.
+func (m machine) command(root string, args ...string) *exec.Cmd {
+	linker := filepath.Join(root, m.linker)
+	libraries := []string{filepath.Join(root, "usr/lib", m.triplet), filepath.Join(root, "lib", m.triplet)}
+	for _, dir := range libraries {
+		// in packages the usual place is a link, which may lead to this machine's linker
+		if unpacked := filepath.Join(dir, filepath.Base(m.linker)); exists(unpacked) {
+			linker = unpacked
+		}
+	}
+	words := []string{"--library-path", strings.Join(libraries, ":")}
+	return exec.Command(linker, append(words, args...)...)
+}
+
+// wrapper is a script that becomes the program, so that its process number and
+// signals are the program's.
+func wrapper(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return "#!/bin/sh\nexec " + strings.Join(quoted, " ") + " \"$@\"\n"
+}
+
+// strip copies from unpacked packages what memcached needs to run: itself, the
+// linker, the SASL plugins and the libraries that the linker names. Old
+// packages use /lib, new ones /usr/lib; the copy has all libraries in /usr/lib.
+func (m machine) strip(from, to string) error {
+	libraries := filepath.Join("usr/lib", m.triplet)
+	plugins, err := filepath.Glob(filepath.Join(from, libraries, "sasl2", "*.so"))
+	if err != nil {
+		return err
+	}
+	memcached := filepath.Join(from, "usr/bin/memcached")
+	places := map[string]string{
+		memcached:            "usr/bin/memcached",
+		m.command(from).Path: m.linker,
+	}
+	for _, object := range append(plugins, memcached) {
+		out, err := output(m.command(from, "--list", object))
+		if err != nil {
+			return err
+		}
+		for _, library := range listedLibraries(out) {
+			if library == "/"+m.linker {
+				continue // the name that is built into every program
+			}
+			if !strings.HasPrefix(library, from+"/") {
+				return fmt.Errorf("%s needs %s, which is not among the packages", filepath.Base(object), library)
+			}
+			if _, placed := places[library]; !placed {
+				places[library] = filepath.Join(libraries, filepath.Base(library))
+			}
+		}
+	}
+	for _, p := range plugins {
+		places[p] = filepath.Join(libraries, "sasl2", filepath.Base(p))
+	}
+	for file, place := range places {
+		if err := copyFile(file, filepath.Join(to, place)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listedLibraries picks the paths from lines such as
+// "libevent-2.1.so.7 => /usr/lib/libevent-2.1.so.7 (0x00007f…)".
+func listedLibraries(out string) []string {
+	var paths []string
+	for word := range strings.FieldsSeq(out) {
+		if strings.HasPrefix(word, "/") {
+			paths = append(paths, word)
+		}
+	}
+	return paths
+}
+
+// copyFile copies a file, following links, with its mode.
+func copyFile(from, to string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, info.Mode().Perm())
+}
+
+var versionPattern = regexp.MustCompile(`\b(\d+\.\d+\.\d+)\b`)
+
+// parseVersion reads the version from what memcached -V prints.
+func parseVersion(out string) (string, error) {
+	v := versionPattern.FindString(out)
+	if v == "" {
+		return "", fmt.Errorf("memcached -V said %q, which holds no version", out)
+	}
+	return v, nil
+}
+
+// memcachedVersions lists the versions in a folder that memcached returned,
+// oldest first.
+func memcachedVersions(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var versions []string
+	for _, e := range entries {
+		if e.IsDir() && versionPattern.MatchString(e.Name()) {
+			versions = append(versions, e.Name())
+		}
+	}
+	if len(versions) == 0 {
+		return nil, fmt.Errorf("%s holds no memcached", dir)
+	}
+	slices.SortFunc(versions, compareVersions)
+	return versions, nil
+}
+
+func compareVersions(a, b string) int {
+	return slices.Compare(versionNumbers(a), versionNumbers(b))
+}
+
+func versionNumbers(v string) []int {
+	var numbers []int
+	for _, s := range strings.Split(v, ".") {
+		n, _ := strconv.Atoi(s) // versionPattern let digits only through
+		numbers = append(numbers, n)
+	}
+	return numbers
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// nodeInit is process 1 of a node: it sets the node up in the new namespaces
+// it was started in and then supervises it.
+func nodeInit(args []string) error {
+	if len(args) != 1 || os.Getpid() != 1 {
+		return fmt.Errorf("%s is started by up and node add: %w", nodeInitCommand, errUsage)
+	}
+	s, err := readSpec(args[0])
+	if err != nil {
+		return err
+	}
+	if err := syscall.Sethostname([]byte(s.Node.Name)); err != nil {
+		return fmt.Errorf("setting the host name: %w", err)
+	}
+	if err := s.mounts(); err != nil {
+		return err
+	}
+	if err := s.network(); err != nil {
+		return err
+	}
+	if s.Node.Number == 1 {
+		if err := serveRegistry(filepath.Join(s.Shared, "registry")); err != nil {
+			return fmt.Errorf("registry: %w", err)
+		}
+	}
+	supervisor := supervisor{logs: filepath.Join(s.Logs, s.Node.Name), running: map[int]component{}}
+	for _, c := range s.components() {
+		supervisor.start(c)
+	}
+	supervisor.reap()
+	return nil
+}
+
+// mounts gives the node its own /proc, /run and data folders. Nothing of it
+// reaches the host.
+func (s nodeSpec) mounts() error {
+	const recursive = syscall.MS_REC
+	if err := mount("none", "/", "", syscall.MS_PRIVATE|recursive, ""); err != nil {
+		return err
+	}
+	if err := mount("proc", "/proc", "proc", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, ""); err != nil {
+		return err
+	}
+	if err := mount("tmpfs", "/run", "tmpfs", 0, "mode=755,size=1g"); err != nil {
+		return err
+	}
+	if err := os.Mkdir("/run/lock", 0o755); err != nil {
+		return err
+	}
+	for _, dir := range boundDirs {
+		own := filepath.Join(s.State, dir)
+		if err := os.MkdirAll(own, 0o755); err != nil {
+			return err
+		}
+		if err := mount(own, dir, "", syscall.MS_BIND, ""); err != nil {
+			return err
+		}
+	}
+	// volumes that kubelet mounts must show up in pods
+	return mount("none", "/", "", syscall.MS_SHARED|recursive, "")
+}
+
+func mount(source, target, fstype string, flags uintptr, options string) error {
+	if err := syscall.Mount(source, target, fstype, flags, options); err != nil {
+		return fmt.Errorf("mounting %s on %s: %w", source, target, err)
+	}
+	return nil
+}
+
+// network sets up the node's interfaces and routes.
+func (s nodeSpec) network() error {
+	if err := waitForLink(); err != nil {
+		return err
+	}
+	commands := []string{
+		"link set lo up",
+		"addr add " + s.Node.Addr + "/30 dev eth0",
+		"link set eth0 up",
+		// a bridge of our own and not the CNI plugin's, as DNS and registry listen on it before the first pod
+		"link add cni0 type bridge",
+		"addr add " + s.Node.Gateway + "/24 dev cni0",
+		"link set cni0 up",
+	}
+	if s.Node.Number == 1 {
+		// there is no default route: the node reaches ClusterIPs because this lets packets start, which kube-proxy then redirects
+		commands = append(commands, "route add "+serviceNetwork+" dev cni0")
+	} else {
+		commands = append(commands, "route add default via "+s.Node.Peer)
+	}
+	if err := ip(commands...); err != nil {
+		return err
+	}
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
+		return err
+	}
+	// Without it a pod does not reach a Service whose pod is on the same bridge. The file is there when the kernel has
+	// bridge filters, as a module or built in.
+	const bridgeFilter = "/proc/sys/net/bridge/bridge-nf-call-iptables"
+	if err := os.WriteFile(bridgeFilter, []byte("1"), 0); err != nil {
+		fmt.Fprintf(os.Stderr, "pods may not reach Services whose pods are on their own node: %v\n", err)
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// nodeInitCommand is the command that a node's process 1 runs. People do not.
+const nodeInitCommand = "node-init"
+
+// process is a node's process 1. Numbers are used again, so the time at which
+// it started, in clock ticks since boot, tells whether it still is that one.
+type process struct {
+	PID   int
+	Start string
+}
+
+func (d dirs) processFile(n node) string { return filepath.Join(d.state, n.Name+".json") }
+
+// running returns a node's process 1, and whether it runs.
+func (d dirs) running(n node) (process, bool) {
+	var p process
+	content, err := os.ReadFile(d.processFile(n))
+	if err != nil || json.Unmarshal(content, &p) != nil {
+		return process{}, false
+	}
+	start, err := startTime(p.PID)
+	return p, err == nil && start == p.Start
+}
+
+// remember notes a node's process 1.
+func (d dirs) remember(n node, pid int) error {
+	start, err := startTime(pid)
+	if err != nil {
+		return err
+	}
+	content, err := json.Marshal(process{PID: pid, Start: start})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(d.processFile(n), content, 0o644)
+}
+
+// startTime is field 22 of /proc/PID/stat (proc(5)). A process that has ended
+// and only waits for its parent has none.
+func startTime(pid int) (string, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", err
+	}
+	// the second field is the name in parentheses, which may hold anything
+	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
+	fields := strings.Fields(rest)
+	if len(fields) < 20 || fields[0] == "Z" {
+		return "", errors.New("the process has ended")
+	}
+	return fields[19], nil
+}
+
+// kill ends a node at once: with its process 1 go all its processes, mounts
+// and interfaces.
+func (d dirs) kill(n node) error {
+	p, ok := d.running(n)
+	if ok {
+		if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+			return err
+		}
+		err := waitFor(30*time.Second, func() error {
+			if start, err := startTime(p.PID); err == nil && start == p.Start {
+				return errors.New("its processes are still ending")
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("ending %s: %w", n.Name, err)
+		}
+	}
+	if err := os.Remove(d.processFile(n)); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return removeCgroups(n)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// capabilities that running nodes takes, with their bit (capability.h).
+var capabilities = []struct {
+	name string
+	bit  uint
+}{{"CAP_SYS_ADMIN", 21}, {"CAP_NET_ADMIN", 12}, {"CAP_SYS_CHROOT", 18}, {"CAP_MKNOD", 27}}
+
+// canRun says why no cluster can run here.
+func canRun() error {
+	if os.Geteuid() != 0 {
+		return cannotRun("it needs root")
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return err
+	}
+	if lacking := missingCapabilities(string(status)); lacking != nil {
+		return cannotRun("root lacks " + strings.Join(lacking, ", "))
+	}
+	return nil
+}
+
+// missingCapabilities reads the effective set from /proc/PID/status.
+func missingCapabilities(status string) []string {
+	var lacking []string
+	for line := range strings.Lines(status) {
+		hex, ok := strings.CutPrefix(line, "CapEff:")
+		if !ok {
+			continue
+		}
+		set, err := strconv.ParseUint(strings.TrimSpace(hex), 16, 64)
+		if err != nil {
+			continue
+		}
+		for _, c := range capabilities {
+			if set&(1<<c.bit) == 0 {
+				lacking = append(lacking, c.name)
+			}
+		}
+	}
+	return lacking
+}
+
+// spawn starts this program as process 1 of a node, in namespaces of its own
+// and detached from the terminal, and returns its number on this machine.
+func spawn(spec, log string) (int, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
+		return 0, err
+	}
+	out, err := os.Create(log)
+	if err != nil {
+		return 0, err
+	}
+	defer out.Close()
+	cmd := exec.Command(exe, nodeInitCommand, spec)
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setsid:     true,
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
+	}
+	err = cmd.Start()
+	if errors.Is(err, syscall.EPERM) {
+		return 0, cannotRun("this machine does not let root make namespaces")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("starting a node: %w", err)
+	}
+	// Take its exit status when it ends before this program does, else it would look alive.
+	go func() { _ = cmd.Wait() }()
+	return cmd.Process.Pid, nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// restartDelay keeps a component that cannot start from using up the machine.
+const restartDelay = 500 * time.Millisecond
+
+// supervisor starts components, starts them again when they end, and takes the
+// exit status of every other child: as process 1 of a node it becomes the
+// parent of what pods and containerd leave behind.
+type supervisor struct {
+	logs    string
+	mu      sync.Mutex // held from before a start until the process is known
+	running map[int]component
+}
+
+// start starts a component; its output is appended to its log.
+func (s *supervisor) start(c component) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pid, err := s.exec(c)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "starting %s: %v\n", c.Name, err)
+		s.startLater(c)
+		return
+	}
+	s.running[pid] = c
+}
+
+func (s *supervisor) startLater(c component) {
+	time.AfterFunc(restartDelay, func() { s.start(c) })
+}
+
+func (s *supervisor) exec(c component) (pid int, err error) {
+	log, err := os.OpenFile(filepath.Join(s.logs, c.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close()
+	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	pid = cmd.Process.Pid
+	return pid, cmd.Process.Release() // reap waits for it
+}
+
+// reap runs for ever.
+func (s *supervisor) reap() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil { // no child at this moment
+			time.Sleep(restartDelay)
+			continue
+		}
+		s.mu.Lock()
+		c, ok := s.running[pid]
+		delete(s.running, pid)
+		s.mu.Unlock()
+		if ok {
+			fmt.Fprintf(os.Stderr, "%s %s ended (exit status %d, signal %d): starting it again\n", time.Now().Format(time.TimeOnly), c.Name, status.ExitStatus(), status.Signal())
+			s.startLater(c)
+		}
+	}
+}
