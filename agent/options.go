@@ -1,0 +1,113 @@
+package main
+
+import (
+	"strings"
+)
+
+// An option is one of memcached's options, short or long, by its letter.
+type option struct {
+	letter byte
+	value  string
+}
+
+// shortOptions are those of memcached's getopt string that take a value. Any
+// other letter takes none. Source: main in memcached.c.
+const shortOptions = "apsUmclPfntDRbBIYeoNu"
+
+var longOptions = map[string]byte{
+	"unix-mask": 'a', "enable-shutdown": 'A', "enable-ssl": 'Z', "port": 'p', "unix-socket": 's', "udp-port": 'U',
+	"memory-limit": 'm', "disable-evictions": 'M', "conn-limit": 'c', "lock-memory": 'k', "help": 'h', "license": 'i',
+	"version": 'V', "enable-coredumps": 'r', "verbose": 'v', "daemon": 'd', "listen": 'l', "user": 'u', "pidfile": 'P',
+	"slab-growth-factor": 'f', "slab-min-size": 'n', "threads": 't', "enable-largepages": 'L', "max-reqs-per-event": 'R',
+	"disable-cas": 'C', "listen-backlog": 'b', "protocol": 'B', "max-item-size": 'I', "enable-sasl": 'S',
+	"disable-flush-all": 'F', "disable-dumping": 'X', "disable-watch": 'W', "auth-file": 'Y', "memory-file": 'e',
+	"extended": 'o', "napi-ids": 'N',
+}
+
+// parseOptions reads argument words as getopt_long does: -m 64, -m64, -vm64,
+// --memory-limit=64, --memory-limit 64 and a beginning of a long name that fits
+// one only are the same. What it does not know it passes over: that is for
+// memcached to refuse.
+func parseOptions(words []string) []option {
+	var options []option
+	for len(words) > 0 {
+		word := words[0]
+		words = words[1:]
+		switch {
+		case word == "--":
+			return options
+		case strings.HasPrefix(word, "--"):
+			name, value, hasValue := strings.Cut(word[2:], "=")
+			letter := longOption(name)
+			if letter == 0 {
+				continue
+			}
+			if !hasValue && takesValue(letter) && len(words) > 0 {
+				value, words = words[0], words[1:]
+			}
+			options = append(options, option{letter, value})
+		case len(word) > 1 && word[0] == '-':
+			for i := 1; i < len(word); i++ {
+				letter := word[i]
+				if !takesValue(letter) {
+					options = append(options, option{letter: letter})
+					continue
+				}
+				value := word[i+1:]
+				if value == "" && len(words) > 0 {
+					value, words = words[0], words[1:]
+				}
+				options = append(options, option{letter, value})
+				break
+			}
+		}
+	}
+	// memcached passes over spaces in front of a value.
+	for i := range options {
+		options[i].value = strings.TrimLeft(options[i].value, " \t\n\v\f\r")
+	}
+	return options
+}
+
+func takesValue(letter byte) bool { return strings.IndexByte(shortOptions, letter) >= 0 }
+
+func longOption(name string) byte {
+	if letter, ok := longOptions[name]; ok {
+		return letter
+	}
+	var found byte
+	for long, letter := range longOptions {
+		if strings.HasPrefix(long, name) {
+			if found != 0 {
+				return 0
+			}
+			found = letter
+		}
+	}
+	return found
+}
+
+// suboptions splits the value of -o into names and their values.
+func suboptions(value string) [][2]string {
+	var pairs [][2]string
+	for _, word := range strings.Split(value, ",") {
+		name, value, _ := strings.Cut(word, "=")
+		pairs = append(pairs, [2]string{name, value})
+	}
+	return pairs
+}
+
+// number reads a number as C's atoi does: up to the first byte that is no digit.
+func number(text string) int64 {
+	sign := int64(1)
+	if rest, ok := strings.CutPrefix(text, "-"); ok {
+		sign, text = -1, rest
+	} else {
+		text = strings.TrimPrefix(text, "+")
+	}
+	var n int64
+	for i := 0; i < len(text) && text[i] >= '0' && text[i] <= '9' && n < 1<<40; i++ {
+		n = n*10 + int64(text[i]-'0')
+	}
+	return sign * n
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+)
+
+// lookInterval is how often the pod's annotations are read. Reading three small
+// files in memory costs a few microseconds, and needs none of the care that
+// watching would: the kubelet exchanges them all by a rename of a symbolic link
+// two levels up, and a missed event would be a missed order.
+const lookInterval = 200 * time.Millisecond
+
+// podInfo is what the pod's annotations say.
+type podInfo struct {
+	arguments string
+	restart   string
+	stop      string
+}
+
+// readPodInfo reads a downward-API volume. A missing file is an absent
+// annotation, as an empty one is.
+func readPodInfo(dir string) (podInfo, error) {
+	var info podInfo
+	for name, to := range map[string]*string{
+		agentapi.ArgumentsFile: &info.arguments,
+		agentapi.RestartFile:   &info.restart,
+		agentapi.StopFile:      &info.stop,
+	} {
+		// All annotations of a pod together have 256 KiB.
+		text, err := readBounded(filepath.Join(dir, name), 256<<10)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return podInfo{}, fmt.Errorf("reading the pod's annotations: %w", err)
+		}
+		*to = strings.TrimSpace(text)
+	}
+	return info, nil
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// savedFile is memory.meta, which memcached writes at a stop by SIGUSR1 and
+// removes at its next start. Its format is in restart.c and in
+// _mc_meta_save_cb of memcached.c: a line "Tmain", then "K<name> <value>" lines.
+type savedFile struct {
+	text     string
+	geometry geometry
+	// stopped is the Unix second in which memcached stopped.
+	stopped int64
+	// hasOldestCAS tells of the line that versions below 1.6.25 demand.
+	hasOldestCAS bool
+}
+
+// requiredLines are those without which every version refuses the file.
+var requiredLines = []string{
+	"slab_config", "maxbytes", "chunk_size", "item_size_max", "slab_chunk_size_max", "slab_page_size", "use_cas", "slab_reassign",
+	"current_time", "process_started", "stop_time", "current_cas", "logger_gid", "hashpower", "oldest_live", "mmap_oldbase",
+}
+
+// maxSavedFile bounds the file in bytes; its longest line holds the slab sizes.
+const maxSavedFile = 64 << 10
+
+// parseSavedFile reads memory.meta. It is strict, since memcached aborts at a
+// file without a first line, at each start anew.
+func parseSavedFile(text string) (savedFile, error) {
+	f := savedFile{text: text}
+	body, whole := strings.CutSuffix(text, "\n")
+	lines := strings.Split(body, "\n")
+	if !whole || lines[0] != "Tmain" {
+		return savedFile{}, errors.New("it was cut short or is not memcached's")
+	}
+	values := map[string]string{}
+	for _, line := range lines[1:] {
+		name, value, ok := strings.Cut(line, " ")
+		if !ok || name[0] != 'K' {
+			return savedFile{}, fmt.Errorf("it holds the line %.80q", line)
+		}
+		values[name[1:]] = value
+	}
+	for _, name := range requiredLines {
+		if values[name] == "" {
+			return savedFile{}, fmt.Errorf("it lacks the line %s", name)
+		}
+	}
+	for name, to := range map[string]*int64{
+		"maxbytes": &f.geometry.maxBytes, "chunk_size": &f.geometry.chunkSize, "item_size_max": &f.geometry.itemSizeMax,
+		"slab_chunk_size_max": &f.geometry.slabChunkMax, "slab_page_size": &f.geometry.slabPage, "stop_time": &f.stopped,
+	} {
+		n, err := strconv.ParseInt(values[name], 10, 64)
+		if err != nil {
+			return savedFile{}, fmt.Errorf("its line %s is %.80q", name, values[name])
+		}
+		*to = n
+	}
+	f.geometry.slabConfig = values["slab_config"]
+	f.geometry.cas = values["use_cas"] == "true"
+	f.geometry.slabReassign = values["slab_reassign"] == "true"
+	_, f.hasOldestCAS = values["oldest_cas"]
+	return f, nil
+}
+
+// clockStep is how far the stop may lie ahead and still be waited for. Beyond
+// it the wall clock was set back meanwhile.
+const clockStep = 2 * time.Second
+
+// fit returns the text that memcached will take up when it starts after wait.
+//
+// memcached refuses a file whose stop is not in an earlier second of the wall
+// clock. It counts the time between them against the items' lives; so when the
+// clock went back, one second is the least that can be told.
+func (f savedFile) fit(now time.Time) (text string, wait time.Duration) {
+	text = f.text
+	if !f.hasOldestCAS {
+		// Newer versions stopped writing it, and pass over it with a word on stderr.
+		text += "Koldest_cas 0\n"
+	}
+	wait = time.Unix(f.stopped+1, 0).Sub(now)
+	if wait > clockStep {
+		before := "Kstop_time " + strconv.FormatInt(f.stopped, 10) + "\n"
+		after := "Kstop_time " + strconv.FormatInt(now.Unix()-1, 10) + "\n"
+		return strings.Replace(text, before, after, 1), 0
+	}
+	return text, max(wait, 0)
+}
+
+// saved is what a data folder held before a start.
+type saved struct {
+	// file is nil when nothing was saved, or nothing that could be taken up.
+	file *savedFile
+	// damage is why memory.meta was removed.
+	damage string
+	// ran tells that memcached ran with this folder before.
+	ran bool
+	// last is the agent's own note of the last planned stop. Its arguments say
+	// what to go back to, also when nothing was saved.
+	last lastStop
+}
+
+func metaPath(dir string) string   { return filepath.Join(dir, "memory.meta") }
+func memoryPath(dir string) string { return filepath.Join(dir, "memory") }
+
+// readSaved looks at a data folder, and removes what would make memcached abort.
+func readSaved(dir string) (saved, error) {
+	var s saved
+	s.last = readLastStop(dir)
+	if _, err := os.Stat(memoryPath(dir)); err == nil {
+		s.ran = true
+	}
+	text, err := readBounded(metaPath(dir), maxSavedFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("reading what memcached saved: %w", err)
+	}
+	file, err := parseSavedFile(text)
+	if err == nil && !s.ran {
+		err = errors.New("the memory that belongs to it is gone")
+	}
+	if err != nil {
+		s.damage = err.Error()
+		if err := os.Remove(metaPath(dir)); err != nil {
+			return s, fmt.Errorf("removing what memcached cannot take up: %w", err)
+		}
+		return s, nil
+	}
+	s.file = &file
+	return s, nil
+}
+
+// itemsBefore is how many items the saved file holds; 0 when that is unknown:
+// memcached can be stopped with SIGUSR1 by others, who leave no note.
+func (s saved) itemsBefore() int64 {
+	if s.file == nil {
+		return 0
+	}
+	apart := s.last.At.Sub(time.Unix(s.file.stopped, 0)).Abs()
+	if apart > saveBound+10*time.Second {
+		return 0
+	}
+	return s.last.Items
+}
