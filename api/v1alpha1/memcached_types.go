@@ -12,12 +12,12 @@ import (
 // on more than the object (a version that is refused, an image that cannot be
 // pulled) is answered in the status.
 //
-// +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).asInteger() >= 16 * 1048576",message="memory must be at least 16Mi"
-// +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).asInteger() <= 1048576 * 1048576",message="memory must be at most 1Ti a shard; use more shards"
-// +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).asInteger() >= 1024",message="maxItemSize must be at least 1Ki"
-// +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).asInteger() <= 1024 * 1048576",message="maxItemSize must be at most 1Gi"
-// +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).asInteger() * 2 <= quantity(string(self.memory)).asInteger()",message="maxItemSize must be at most half of memory: memcached does not start otherwise"
-// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits) || quantity(string(self.resources.limits['memory'])).asInteger() >= quantity(string(self.memory)).asInteger() / 100 * 110 + 48 * 1048576 + 1024 * self.connections",message="resources.limits.memory is too small for the cache: it must be at least memory * 1.10 + 48Mi + 1Ki * connections, or the kernel ends memcached when it fills"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('16Mi')) >= 0",message="memory must be at least 16Mi"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('1Ti')) <= 0",message="memory must be at most 1Ti a shard; use more shards"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).compareTo(quantity('1Ki')) >= 0",message="maxItemSize must be at least 1Ki"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).compareTo(quantity('1Gi')) <= 0",message="maxItemSize must be at most 1Gi"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).asApproximateFloat() * 2.0 <= quantity(string(self.memory)).asApproximateFloat()",message="maxItemSize must be at most half of memory: memcached does not start otherwise"
+// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits) || quantity(string(self.resources.limits['memory'])).asApproximateFloat() >= quantity(string(self.memory)).asApproximateFloat() * 1.1 + 50331648.0 + 1024.0 * double(self.connections)",message="resources.limits.memory is too small for the cache: it must be at least memory * 1.10 + 48Mi + 1Ki * connections, or the kernel ends memcached when it fills"
 type MemcachedSpec struct {
 	// Size is the number of shards, each one memcached with its own stable
 	// address. 0 keeps the Memcached and runs nothing. Default 1.
@@ -317,9 +317,9 @@ type Memcached struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// +required
+	Spec MemcachedSpec `json:"spec"`
 	// +optional
-	// +kubebuilder:default={}
-	Spec   MemcachedSpec   `json:"spec,omitempty"`
 	Status MemcachedStatus `json:"status,omitempty"`
 }
 

@@ -53,11 +53,18 @@ func (r *Reconciler) apply(ctx context.Context, p plan) applied {
 func (a *applied) add(key manifests.Key, err error) {
 	switch {
 	case err == nil:
-	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
+	case (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !isAnother(err):
 		a.refusals = append(a.refusals, fmt.Errorf("%s: %w", key, err))
 	default:
 		a.failures = append(a.failures, fmt.Errorf("writing %s: %w", key, err))
 	}
+}
+
+// isAnother says whether a write was refused because another object has taken the
+// name since it was looked up: the next look finds it.
+func isAnother(err error) bool {
+	cause, ok := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
+	return ok && cause.Field == "metadata.uid"
 }
 
 // withUID has the API server refuse the write unless the object is still the one

@@ -30,7 +30,7 @@ func servicePorts() []*corev1ac.ServicePortApplyConfiguration {
 			WithPort(number).WithTargetPort(intstr.FromString(name))
 	}
 	return []*corev1ac.ServicePortApplyConfiguration{
-		port(portMemcached, agentapi.MemcachedPort).WithAppProtocol("memcached"),
+		port(portMemcached, agentapi.MemcachedPort).WithAppProtocol("memcache"),
 		port(portAgent, agentapi.Port).WithAppProtocol("http"),
 	}
 }

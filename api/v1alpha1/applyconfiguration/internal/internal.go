@@ -38,7 +38,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: spec
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedSpec
-      default: {}
     - name: status
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedStatus

@@ -1,0 +1,708 @@
+package memcached
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+)
+
+// everything is a spec in which every field is set, so that a field which is
+// written anew at every reconcile is found.
+const everything = `
+size: 2
+version: 1.6.38
+image: registry.example.com:5000/cache/memcached
+imagePullPolicy: Always
+imagePullSecrets: [{name: registry}]
+memory: 1.5Gi
+connections: 4096
+threads: 8
+maxItemSize: 2097152
+extraArgs: ["-v", "-o", "hash_algorithm=murmur3"]
+resources:
+  requests: {cpu: "0.5"}
+  limits: {memory: "3e9", cpu: 2}
+nodeSelector: {disk: none}
+tolerations: [{key: cache, operator: Exists, effect: NoSchedule}, {key: spot, value: "yes"}]
+affinity:
+  nodeAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 1
+        preference: {matchExpressions: [{key: arch, operator: In, values: [a, b]}]}
+  podAntiAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      - topologyKey: kubernetes.io/hostname
+        labelSelector: {matchLabels: {app.kubernetes.io/instance: sessions}}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: rack
+    whenUnsatisfiable: DoNotSchedule
+    labelSelector: {matchLabels: {app.kubernetes.io/instance: sessions}}
+priorityClassName: system-cluster-critical
+podLabels: {team: shop}
+podAnnotations: {example.com/note: hello}
+`
+
+func (w *world) exists(name string, o client.Object) bool {
+	w.Helper()
+	err := admin.Get(w.ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, o)
+	w.must(client.IgnoreNotFound(err))
+	return err == nil
+}
+
+func (w *world) wantCondition(m *v1alpha1.Memcached, kind string, status metav1.ConditionStatus, reason string, words ...string) {
+	w.Helper()
+	c := meta.FindStatusCondition(m.Status.Conditions, kind)
+	if c == nil {
+		w.Fatalf("no condition %s in %+v", kind, m.Status.Conditions)
+	}
+	if c.Status != status || c.Reason != reason || c.ObservedGeneration != m.Generation {
+		w.Errorf("%s is %s %s %q of generation %d, want %s %s of %d", kind, c.Status, c.Reason, c.Message, c.ObservedGeneration, status, reason, m.Generation)
+	}
+	for _, word := range words {
+		if !strings.Contains(c.Message, word) {
+			w.Errorf("%s says %q, want %q in it", kind, c.Message, word)
+		}
+	}
+}
+
+// runPod makes the pod that the ReplicaSet controller would make for a shard,
+// and has it run and be ready.
+func (w *world) runPod(shard, suffix, ip string) *corev1.Pod {
+	w.Helper()
+	var set appsv1.ReplicaSet
+	w.read(shard, &set)
+	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: set.Spec.Template.Spec}
+	pod.Name, pod.Namespace = shard+"-"+suffix, w.namespace
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
+	pod.Spec.NodeName = "node1"
+	w.must(admin.Create(w.ctx, pod))
+	w.setPod(pod, ip, true, "containerd://"+suffix)
+	return pod
+}
+
+func (w *world) setPod(pod *corev1.Pod, ip string, ready bool, container string) {
+	w.Helper()
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	pod.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
+		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: status}, {Type: corev1.ContainersReady, Status: status}},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: manifests.Container, ContainerID: container, Ready: ready, Image: "i", ImageID: "i"}},
+	}
+	w.must(admin.Status().Update(w.ctx, pod))
+}
+
+func (w *world) answer(pod *corev1.Pod, start agentapi.Start, version string) {
+	w.agents[pod.Status.PodIP] = agentapi.Status{
+		Phase: agentapi.PhaseServing, PodUID: string(pod.UID), Version: version, Start: start,
+		Restart: pod.Annotations[v1alpha1.AnnotationRestart],
+	}
+}
+
+// endPod is what the kubelet does last when a pod goes.
+func (w *world) endPod(pod *corev1.Pod) {
+	w.Helper()
+	w.must(admin.Delete(w.ctx, pod, client.GracePeriodSeconds(0)))
+}
+
+func TestEveryObjectIsMadeAndOwned(t *testing.T) {
+	w := newWorld(t)
+	m := w.create("cache", "size: 3")
+	m = w.settle("cache")
+	for _, key := range manifests.Keys("cache", 3) {
+		o := newObject(key.Kind)
+		w.read(key.Name, o)
+		if !metav1.IsControlledBy(o, m) {
+			t.Errorf("%s is not controlled by the Memcached", key)
+		}
+	}
+	w.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionFalse, v1alpha1.ReasonShardsNotReady, "cache-0, cache-1, cache-2")
+	w.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonShardsStarting)
+	w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	if m.Status.Phase != v1alpha1.PhaseProgressing || m.Status.Ready != "0/3" || m.Status.Size != 3 {
+		t.Errorf("status %+v", m.Status)
+	}
+}
+
+func TestASettledMemcachedCostsNoWrite(t *testing.T) {
+	for name, spec := range map[string]string{"cache": "size: 3", "sessions": everything} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(name, spec)
+			w.settle(name)
+			for ordinal := range 2 {
+				pod := w.runPod(manifests.ShardName(name, ordinal), "a", "10.0.0."+strconv.Itoa(ordinal+1))
+				w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.38")
+			}
+			w.settle(name)
+			before := w.writes.Load()
+			for range 5 {
+				w.reconcile(name)
+			}
+			if n := w.writes.Load() - before; n != 0 {
+				t.Errorf("%d writes in five reconciles of a settled Memcached, want none", n)
+			}
+		})
+	}
+}
+
+func TestCreatingWritesEachObjectOnceAndTheStatusTwice(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 3")
+	w.settle("cache")
+	if got, want := w.writes.Load(), int64(len(manifests.Keys("cache", 3))+2); got > want {
+		t.Errorf("%d writes, want at most %d", got, want)
+	}
+}
+
+func TestDriftIsMended(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 1")
+	w.settle("cache")
+	for name, c := range map[string]struct {
+		object client.Object
+		name   string
+		edit   func(client.Object)
+		mended func(client.Object) bool
+	}{
+		"a port that someone changed": {&corev1.Service{}, "cache-0",
+			func(o client.Object) { o.(*corev1.Service).Spec.Ports[0].TargetPort = intstr.FromInt32(1) },
+			func(o client.Object) bool {
+				return o.(*corev1.Service).Spec.Ports[0].TargetPort == intstr.FromString("memcached")
+			}},
+		"a selector that someone widened": {&corev1.Service{}, "cache",
+			func(o client.Object) { o.(*corev1.Service).Spec.Selector = map[string]string{"a": "b"} },
+			func(o client.Object) bool {
+				return o.(*corev1.Service).Spec.Selector[v1alpha1.LabelInstance] == "cache"
+			}},
+		"replicas that someone scaled to nothing": {&appsv1.ReplicaSet{}, "cache-0",
+			func(o client.Object) { o.(*appsv1.ReplicaSet).Spec.Replicas = ptr.To[int32](0) },
+			func(o client.Object) bool { return *o.(*appsv1.ReplicaSet).Spec.Replicas == 1 }},
+		"a template that someone edited": {&appsv1.ReplicaSet{}, "cache-0",
+			func(o client.Object) { o.(*appsv1.ReplicaSet).Spec.Template.Spec.Containers[0].Image = "other" },
+			func(o client.Object) bool {
+				return o.(*appsv1.ReplicaSet).Spec.Template.Spec.Containers[0].Image == "docker.io/library/memcached:1.6.45"
+			}},
+		"a label that someone took off": {&networkingv1.NetworkPolicy{}, "cache",
+			func(o client.Object) { o.SetLabels(nil) },
+			func(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue }},
+		"a budget that someone loosened": {&policyv1.PodDisruptionBudget{}, "cache",
+			func(o client.Object) {
+				o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable = ptr.To(intstr.FromInt32(3))
+			},
+			func(o client.Object) bool { return o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable.IntVal == 1 }},
+		"an owner that someone took away": {&corev1.Service{}, "cache-0",
+			func(o client.Object) { o.SetOwnerReferences(nil) },
+			func(o client.Object) bool { return len(o.GetOwnerReferences()) == 1 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.T = t
+			w.read(c.name, c.object)
+			uid := c.object.GetUID()
+			c.edit(c.object)
+			w.must(admin.Update(w.ctx, c.object, client.FieldOwner("someone")))
+			w.settle("cache")
+			w.read(c.name, c.object)
+			if !c.mended(c.object) || c.object.GetUID() != uid {
+				t.Errorf("it is not mended in place: %+v", c.object)
+			}
+		})
+	}
+}
+
+func TestWhatOthersAddToAnObjectStays(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 1")
+	w.settle("cache")
+	var service corev1.Service
+	w.read("cache-0", &service)
+	service.Annotations = map[string]string{"service.example.com/balancer": "internal"}
+	w.must(admin.Update(w.ctx, &service))
+	before := w.writes.Load()
+	w.settle("cache")
+	w.read("cache-0", &service)
+	if service.Annotations["service.example.com/balancer"] != "internal" || w.writes.Load() != before {
+		t.Errorf("annotations %v after %d writes, want what was added and no write", service.Annotations, w.writes.Load()-before)
+	}
+}
+
+func TestWhatIsDeletedComesBack(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 2")
+	w.settle("cache")
+	for _, key := range manifests.Keys("cache", 2) {
+		o := newObject(key.Kind)
+		w.read(key.Name, o)
+		w.must(admin.Delete(w.ctx, o))
+	}
+	w.settle("cache")
+	for _, key := range manifests.Keys("cache", 2) {
+		w.read(key.Name, newObject(key.Kind))
+	}
+}
+
+func TestScalingInEndsTheHighestOrdinalsFirst(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 5")
+	w.settle("cache")
+	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](2) })
+	seen, err := w.reconciler.observe(w.ctx, w.get("cache"))
+	w.must(err)
+	var order []string
+	for _, o := range makePlan(seen, w.reconciler.Options).deletes {
+		order = append(order, string(kindOf(o))+" "+o.GetName())
+	}
+	want := []string{"Service cache-4", "ReplicaSet cache-4", "Service cache-3", "ReplicaSet cache-3", "Service cache-2", "ReplicaSet cache-2"}
+	if diff := cmp.Diff(want, order); diff != "" {
+		t.Errorf("order of deletes (-want +got):\n%s", diff)
+	}
+	m := w.settle("cache")
+	if w.exists("cache-2", &appsv1.ReplicaSet{}) || !w.exists("cache-1", &appsv1.ReplicaSet{}) || m.Status.Size != 2 {
+		t.Errorf("shards 0 and 1 must stay, 2 to 4 must go; status says %d", m.Status.Size)
+	}
+	w.wantEvent(w.recorded(), v1alpha1.EventScaled)
+}
+
+func TestSizeZeroKeepsTheMemcachedAndRunsNothing(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 1")
+	w.settle("cache")
+	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
+	m := w.settle("cache")
+	if w.exists("cache-0", &appsv1.ReplicaSet{}) {
+		t.Error("shard 0 still exists")
+	}
+	w.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionFalse, v1alpha1.ReasonNoShards)
+	if m.Status.Phase != v1alpha1.PhaseRunning {
+		t.Errorf("phase %s, want Running: all is as it was asked for", m.Status.Phase)
+	}
+}
+
+func TestTheStatusTellsOfReadyShards(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 2")
+	w.settle("cache")
+	w.recorded()
+	for ordinal, shard := range []string{"cache-0", "cache-1"} {
+		pod := w.runPod(shard, "a", "10.0.0."+strconv.Itoa(ordinal+1))
+		w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
+	}
+	m := w.settle("cache")
+	w.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+	w.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonSettled)
+	if m.Status.Phase != v1alpha1.PhaseRunning || m.Status.Ready != "2/2" || m.Status.Version != "1.6.45" {
+		t.Errorf("status %+v", m.Status)
+	}
+	if diff := cmp.Diff([]string{"cache-0-a", "cache-1-a"}, m.Status.Nodes); diff != "" {
+		t.Errorf("nodes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"cache-0." + w.namespace + ".svc:11211", "cache-1." + w.namespace + ".svc:11211"}, m.Status.Servers); diff != "" {
+		t.Errorf("servers (-want +got):\n%s", diff)
+	}
+	if shard := m.Status.Shards[1]; shard.Start != v1alpha1.StartCold || shard.Version != "1.6.45" || !shard.Current || shard.Node != "node1" {
+		t.Errorf("shard 1: %+v", shard)
+	}
+	events := w.recorded()
+	w.wantEvent(events, v1alpha1.EventShardReady)
+	if slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, v1alpha1.EventShardStartedEmpty) }) {
+		t.Errorf("a first start is not told as a loss: %q", events)
+	}
+}
+
+func TestAReplacedPodIsToldToBeEmpty(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 1")
+	w.settle("cache")
+	old := w.runPod("cache-0", "old", "10.0.0.1")
+	w.answer(old, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
+	w.settle("cache")
+	w.recorded()
+
+	w.must(admin.Delete(w.ctx, old)) // it serves on until its replacement does
+	m := w.settle("cache")
+	w.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+	replacement := w.runPod("cache-0", "new", "10.0.0.2")
+	w.answer(replacement, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
+	w.endPod(old)
+	m = w.settle("cache")
+	if shard := m.Status.Shards[0]; shard.Pod != "cache-0-new" || shard.Start != v1alpha1.StartCold || shard.ContainerID != "containerd://new" {
+		t.Errorf("shard %+v", shard)
+	}
+	w.wantEvent(w.recorded(), v1alpha1.EventShardStartedEmpty)
+}
+
+func TestARestartInPlaceIsToldWithItsItems(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 1")
+	w.settle("cache")
+	pod := w.runPod("cache-0", "a", "10.0.0.1")
+	w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.38")
+	w.settle("cache")
+	w.recorded()
+
+	w.setPod(pod, "10.0.0.1", true, "containerd://second")
+	w.answer(pod, agentapi.Start{Result: agentapi.StartWarm, Items: 999, ItemsBefore: 1000, At: time.Now()}, "1.6.45")
+	m := w.settle("cache")
+	if shard := m.Status.Shards[0]; shard.Start != v1alpha1.StartWarm || shard.Items != 999 || shard.ItemsBefore != 1000 || shard.Version != "1.6.45" {
+		t.Errorf("shard after the container's restart: %+v", shard)
+	}
+	w.wantEvent(w.recorded(), "999 of 1000 items")
+
+	pod.Annotations[v1alpha1.AnnotationRestart] = "please"
+	w.must(admin.Update(w.ctx, pod)) // the agent has not seen it yet
+	if m = w.settle("cache"); m.Status.Shards[0].Restart != "" {
+		t.Errorf("an answer from before the restart was taken for one after it: %+v", m.Status.Shards[0])
+	}
+	w.answer(pod, agentapi.Start{Result: agentapi.StartWarm, Items: 1200, ItemsBefore: 1200, At: time.Now()}, "1.6.45")
+	if m = w.settle("cache"); m.Status.Shards[0].Restart != "please" || m.Status.Shards[0].Items != 1200 {
+		t.Errorf("shard after the restart by annotation: %+v", m.Status.Shards[0])
+	}
+	w.wantEvent(w.recorded(), "1200 of 1200 items")
+}
+
+func TestAShardThatDoesNotAnswerIsAskedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 1")
+	w.settle("cache")
+	pod := w.runPod("cache-0", "a", "10.0.0.1")
+	result, err := w.reconciler.Reconcile(w.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: "cache"}})
+	if err != nil || result.RequeueAfter != askAgain {
+		t.Fatalf("result %+v, error %v; want to be called again after %s", result, err, askAgain)
+	}
+	m := w.settle("cache")
+	w.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+	w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
+	w.agents["10.0.0.1"] = func(s agentapi.Status) agentapi.Status { s.PodUID = "another pod's"; return s }(w.agents["10.0.0.1"])
+	if m = w.settle("cache"); m.Status.Shards[0].Start != "" {
+		t.Errorf("an answer of another pod at that address was believed: %+v", m.Status.Shards[0])
+	}
+}
+
+func TestAChangeOfTheSpecTouchesNoRunningPod(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "{size: 1, version: 1.6.38}")
+	w.settle("cache")
+	pod := w.runPod("cache-0", "a", "10.0.0.1")
+	w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.38")
+	w.settle("cache")
+	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Version = "1.6.45" })
+	m := w.settle("cache")
+	var after corev1.Pod
+	w.read(pod.Name, &after)
+	if after.UID != pod.UID || after.DeletionTimestamp != nil || after.Spec.Containers[0].Image != pod.Spec.Containers[0].Image {
+		t.Error("the pod that runs was touched")
+	}
+	var set appsv1.ReplicaSet
+	w.read("cache-0", &set)
+	if image := set.Spec.Template.Spec.Containers[0].Image; image != "docker.io/library/memcached:1.6.45" {
+		t.Errorf("the next pod would run %s", image)
+	}
+	w.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonShardsOutdated, "cache-0")
+	if m.Status.Shards[0].Current {
+		t.Error("the shard says that it is as asked for")
+	}
+}
+
+func TestPausedChangesNothingAndGoesOnTelling(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 2")
+	w.settle("cache")
+	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Paused, m.Spec.Size = true, ptr.To[int32](1) })
+	w.must(admin.Delete(w.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "cache-0"}}))
+	m := w.settle("cache")
+	if w.exists("cache-0", &corev1.Service{}) || !w.exists("cache-1", &appsv1.ReplicaSet{}) {
+		t.Error("something was changed while paused")
+	}
+	w.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonPaused)
+	if m.Status.Phase != v1alpha1.PhasePaused {
+		t.Errorf("phase %s", m.Status.Phase)
+	}
+	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Paused = false })
+	w.settle("cache")
+	if !w.exists("cache-0", &corev1.Service{}) || w.exists("cache-1", &appsv1.ReplicaSet{}) {
+		t.Error("what was asked for meanwhile was not done after the pause")
+	}
+}
+
+func TestABadVersionOrImageIsRefusedAndNothingTouched(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit           func(*v1alpha1.MemcachedSpec)
+		reason, advice string
+	}{
+		"a version with known remote crashes": {func(s *v1alpha1.MemcachedSpec) { s.Version = "1.6.2" }, v1alpha1.ReasonVersionUnsupported, "use 1.6.3 or newer"},
+		"an image that is no reference":       {func(s *v1alpha1.MemcachedSpec) { s.Image = "memcached:" }, v1alpha1.ReasonImageInvalid, "spec.image"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create("cache", "{size: 1, version: 1.6.38}")
+			w.settle("cache")
+			w.recorded()
+			before := w.writes.Load()
+			w.change("cache", func(m *v1alpha1.Memcached) { c.edit(&m.Spec) })
+			m := w.settle("cache")
+			w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, c.reason, c.advice)
+			if n := w.writes.Load() - before; n != 1 {
+				t.Errorf("%d writes, want the status alone", n)
+			}
+			if m.Status.Version != "1.6.38" || m.Status.Phase != v1alpha1.PhaseDegraded {
+				t.Errorf("status says version %s, phase %s", m.Status.Version, m.Status.Phase)
+			}
+			w.wantEvent(w.recorded(), c.reason)
+			w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Version, m.Spec.Image = "1.6.38", "" })
+			w.wantCondition(w.settle("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+		})
+	}
+}
+
+func TestAForeignObjectIsNeitherAdoptedNorDeleted(t *testing.T) {
+	w := newWorld(t)
+	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "cache-0"},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"app": "web"}}}
+	w.must(admin.Create(w.ctx, theirs))
+	w.create("cache", "size: 2")
+	m := w.settle("cache")
+	w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameConflict, "Service cache-0", "delete it or choose another name")
+	var after corev1.Service
+	w.read("cache-0", &after)
+	if diff := cmp.Diff(theirs, &after); diff != "" {
+		t.Errorf("it was changed:\n%s", diff)
+	}
+	if len(m.Status.Servers) != 1 {
+		t.Errorf("servers %v: the foreign Service is not ours to advertise", m.Status.Servers)
+	}
+	if !w.exists("cache-1", &corev1.Service{}) {
+		t.Error("the other shard must not wait for this one's trouble")
+	}
+	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
+	w.settle("cache")
+	if !w.exists("cache-0", &corev1.Service{}) {
+		t.Error("scaling in deleted what is somebody else's")
+	}
+	w.must(admin.Delete(w.ctx, theirs))
+	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](1) })
+	w.wantCondition(w.settle("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+}
+
+func TestAnotherMemcachedsObjectIsForeign(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 1")
+	w.settle("cache")
+	w.create("cache-0", "size: 1") // its headless Service would be cache's shard 0
+	m := w.settle("cache-0")
+	w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameConflict, "Service cache-0")
+	if w.settle("cache").Status.Servers == nil {
+		t.Error("the first one lost its shard's Service")
+	}
+}
+
+func TestADeletedMemcachedsObjectsAreWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 1")
+	first := w.settle("cache")
+	w.must(admin.Delete(w.ctx, first))
+	w.create("cache", "size: 1") // no garbage collector runs here: the old objects stay
+	m := w.settle("cache")
+	w.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonWaitingForOwner, "ReplicaSet cache-0")
+	var set appsv1.ReplicaSet
+	w.read("cache-0", &set)
+	if !metav1.IsControlledBy(&set, first) {
+		t.Error("it was adopted from under the garbage collector")
+	}
+	for _, key := range manifests.Keys("cache", 1) {
+		o := newObject(key.Kind)
+		w.read(key.Name, o)
+		w.must(admin.Delete(w.ctx, o))
+	}
+	m = w.settle("cache")
+	w.read("cache-0", &set)
+	if !metav1.IsControlledBy(&set, m) {
+		t.Error("the new one's objects were not made once the old ones were gone")
+	}
+}
+
+func TestOrphansOfAMemcachedOfThisNameAreTakenOver(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 1")
+	first := w.settle("cache")
+	uids := map[manifests.Key]types.UID{}
+	for _, key := range manifests.Keys("cache", 1) { // kubectl delete --cascade=orphan
+		o := newObject(key.Kind)
+		w.read(key.Name, o)
+		o.SetOwnerReferences(nil)
+		w.must(admin.Update(w.ctx, o))
+		uids[key] = o.GetUID()
+	}
+	w.must(admin.Delete(w.ctx, first))
+	w.create("cache", "size: 1")
+	m := w.settle("cache")
+	for key, uid := range uids {
+		o := newObject(key.Kind)
+		w.read(key.Name, o)
+		if o.GetUID() != uid || !metav1.IsControlledBy(o, m) {
+			t.Errorf("%s was not taken over as it is", key)
+		}
+	}
+}
+
+func TestAnObjectThatAnotherTookTheNameOfIsNotWritten(t *testing.T) {
+	w := newWorld(t)
+	m := w.create("cache", "size: 1")
+	w.settle("cache")
+	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Threads = ptr.To[int32](2) })
+	m = w.get("cache")
+	seen, err := w.reconciler.observe(w.ctx, m)
+	w.must(err)
+	p := makePlan(seen, w.reconciler.Options)
+	var set appsv1.ReplicaSet // between the look and the write somebody puts another one there
+	w.read("cache-0", &set)
+	w.must(admin.Delete(w.ctx, &set))
+	other := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "cache-0", Labels: set.Labels}, Spec: set.Spec}
+	w.must(admin.Create(w.ctx, other))
+	a := w.reconciler.apply(w.ctx, p)
+	if err := a.retry(); err == nil || len(a.refusals) > 0 {
+		t.Errorf("error %v, want one to try again for; refusals %v", err, a.refusals)
+	}
+	var after appsv1.ReplicaSet
+	w.read("cache-0", &after)
+	if diff := cmp.Diff(other.Spec, after.Spec); diff != "" || after.ResourceVersion != other.ResourceVersion {
+		t.Errorf("it was written:\n%s", diff)
+	}
+}
+
+func TestWhatTheAPIServerRefusesIsTold(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", `{size: 1, nodeSelector: {"not a label!": x}}`)
+	m := w.reconcile("cache")
+	w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRefused, "ReplicaSet cache-0", "not a label!")
+	if !w.exists("cache-0", &corev1.Service{}) {
+		t.Error("what it does not refuse must be made")
+	}
+}
+
+func TestANamespaceThatGoesIsLeftInPeace(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 1")
+	w.must(admin.Delete(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}))
+	m := w.reconcile("cache") // no error, so no storm of retries
+	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDegraded); c != nil && c.Status == metav1.ConditionTrue {
+		t.Errorf("Degraded: %s", c.Message)
+	}
+}
+
+func TestTroubleOfPodsIsTold(t *testing.T) {
+	waiting := func(reason, message string) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: manifests.Container, Image: "i:1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+	}
+	crashed := waiting("CrashLoopBackOff", "back-off 10s")
+	crashed.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: "no memcached in this image"}
+	for name, c := range map[string]struct {
+		status        corev1.PodStatus
+		reason, words string
+	}{
+		"an image that cannot be pulled": {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("ImagePullBackOff", "not found")}}, v1alpha1.ReasonImagePull, "not found"},
+		"an agent that cannot be pulled": {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{waiting("ErrImagePull", "denied")}}, v1alpha1.ReasonImagePull, "denied"},
+		"a crash":                        {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{crashed}}, v1alpha1.ReasonShardCrashes, "no memcached in this image"},
+		"no node that takes it": {corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}}}, v1alpha1.ReasonUnschedulable, "0/3 nodes"},
+		"a node that does not answer": {corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionFalse}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}}, v1alpha1.ReasonNodeLost, "node1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create("cache", "size: 1")
+			w.settle("cache")
+			pod := w.runPod("cache-0", "a", "10.0.0.1")
+			pod.Status = c.status
+			w.must(admin.Status().Update(w.ctx, pod))
+			m := w.settle("cache")
+			w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, c.reason, "cache-0", c.words)
+			if !strings.Contains(m.Status.Shards[0].Message, c.words) {
+				t.Errorf("the shard says %q", m.Status.Shards[0].Message)
+			}
+		})
+	}
+}
+
+func TestAnImageOfAnotherVersionThanItSaysIsTold(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "{size: 1, version: 1.6.38}")
+	w.settle("cache")
+	pod := w.runPod("cache-0", "a", "10.0.0.1")
+	w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.18")
+	w.wantCondition(w.settle("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonVersionMismatch, "holds memcached 1.6.18, not 1.6.38")
+}
+
+// TestTheManagerWatchesWithTheOperatorsRights runs the controller as main does,
+// with caches and watches, and the rights of config/rbac alone.
+func TestTheManagerWatchesWithTheOperatorsRights(t *testing.T) {
+	w := newWorld(t)
+	mgr, err := ctrl.NewManager(asSelf, ctrl.Options{Scheme: scheme, Cache: cache.Options{ByObject: CacheOptions()}, Metrics: metricsserver.Options{BindAddress: "0"}})
+	w.must(err)
+	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Agents: fakeAgents{}, Recorder: mgr.GetEventRecorder("memcached-operator"), Options: w.reconciler.Options}
+	w.must(r.SetupWithManager(mgr))
+	ctx, stop := context.WithCancel(w.ctx)
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	eventually := func(what string, ok func() bool) {
+		t.Helper()
+		if err := wait.PollUntilContextTimeout(w.ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return ok(), nil }); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	w.create("cache", "size: 2")
+	eventually("both shards are made", func() bool { return w.get("cache").Status.Size == 2 })
+
+	var set appsv1.ReplicaSet
+	w.read("cache-1", &set)
+	uid := set.UID
+	w.must(admin.Delete(w.ctx, &set))
+	eventually("a deleted ReplicaSet is back", func() bool { return w.exists("cache-1", &set) && set.UID != uid })
+
+	set.Labels = nil
+	w.must(admin.Update(w.ctx, &set))
+	eventually("an object that left the cache with its label is mended", func() bool {
+		w.read("cache-1", &set)
+		return set.Labels[v1alpha1.LabelManagedBy] != ""
+	})
+	w.runPod("cache-0", "a", "10.0.0.1")
+	eventually("a pod's readiness is told", func() bool { return w.get("cache").Status.Ready == "1/2" })
+	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
+	eventually("the shards are ended", func() bool { return w.get("cache").Status.Size == 0 })
+	eventually("an event is recorded", func() bool {
+		var list corev1.EventList
+		w.must(admin.List(w.ctx, &list, client.InNamespace(w.namespace)))
+		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == v1alpha1.EventScaled })
+	})
+}
