@@ -6,14 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -63,7 +60,7 @@ func run() error {
 	namespace := os.Getenv("POD_NAMESPACE")
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         cache.Options{ByObject: memcached.CacheOptions(), DefaultNamespaces: watched(os.Getenv("WATCH_NAMESPACE"))},
+		Cache:                         memcached.CacheOptions(os.Getenv("WATCH_NAMESPACE")),
 		Metrics:                       metricsserver.Options{BindAddress: *metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization},
 		HealthProbeBindAddress:        *probes,
 		LeaderElection:                *elect,
@@ -80,39 +77,20 @@ func run() error {
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the readiness check: %w", err)
 	}
-	_, err = mgr.GetRESTMapper().RESTMapping(schema.GroupKind{Group: "security.openshift.io", Kind: "SecurityContextConstraints"})
-	if err != nil && !meta.IsNoMatchError(err) {
-		return fmt.Errorf("asking whether this is OpenShift: %w", err)
-	}
 	reconciler := &memcached.Reconciler{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
 		Agents:   memcached.NewHTTPAgents(),
 		Recorder: mgr.GetEventRecorder("memcached-operator"),
+		Clock:    clock.RealClock{},
 		Options: manifests.Options{
 			AgentImage:        agentImage,
 			DefaultImage:      cmp.Or(os.Getenv("RELATED_IMAGE_MEMCACHED"), defaultImage),
 			OperatorNamespace: namespace,
-			AnyUser:           err == nil,
 		},
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up the controller: %w", err)
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())
-}
-
-// watched returns the namespaces to watch from a comma-separated list; none are
-// all.
-func watched(list string) map[string]cache.Config {
-	var namespaces map[string]cache.Config
-	for name := range strings.SplitSeq(list, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			if namespaces == nil {
-				namespaces = map[string]cache.Config{}
-			}
-			namespaces[name] = cache.Config{}
-		}
-	}
-	return namespaces
 }

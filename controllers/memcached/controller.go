@@ -3,22 +3,24 @@ package memcached
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/operator-framework/operator-lib/handler"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -42,6 +44,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Options for the objects that are made.
 	Options manifests.Options
+	// Clock tells the time.
+	Clock clock.PassiveClock
 }
 
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds,verbs=get;list;watch
@@ -55,14 +59,24 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // CacheOptions returns what the manager's cache holds: of the kinds that the
-// operator makes, only what it made.
-func CacheOptions() map[client.Object]cache.ByObject {
+// operator makes only what it made, in the namespaces of a comma-separated list;
+// an empty one is all.
+func CacheOptions(namespaces string) cache.Options {
 	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})}
-	byObject := map[client.Object]cache.ByObject{&corev1.Pod{}: ours}
+	options := cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: ours}}
 	for _, kind := range ownedKinds() {
-		byObject[kind] = ours
+		options.ByObject[kind] = ours
 	}
-	return byObject
+	for name := range strings.SplitSeq(namespaces, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]cache.Config{}
+		}
+		options.DefaultNamespaces[name] = cache.Config{}
+	}
+	return options
 }
 
 // ownedKinds returns an empty object of each kind that a Memcached owns.
@@ -73,8 +87,13 @@ func ownedKinds() []client.Object {
 // SetupWithManager has the manager call the reconciler whenever a Memcached or
 // anything that bears its label changes. The label and not the owner leads back,
 // so that an object without its owner, or left by a deleted Memcached of the same
-// name, is seen too.
+// name, is seen too. Changes of the status count: a reconcile may have compared
+// with a status older than the one it wrote last, and this calls it once more.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	var err error
+	if r.Options.AnyUser, err = isOpenShift(mgr.GetRESTMapper()); err != nil {
+		return err
+	}
 	byLabel := ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		name := o.GetLabels()[v1alpha1.LabelInstance]
 		if name == "" {
@@ -85,13 +104,21 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("memcached").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		Watches(&v1alpha1.Memcached{}, &handler.InstrumentedEnqueueRequestForObject[client.Object]{},
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Memcached{}, &handler.InstrumentedEnqueueRequestForObject[client.Object]{}).
 		Watches(&corev1.Pod{}, byLabel)
 	for _, kind := range ownedKinds() {
 		b = b.Watches(kind, byLabel)
 	}
 	return b.Complete(r)
+}
+
+// isOpenShift says whether the cluster gives each pod its user by itself.
+func isOpenShift(mapper meta.RESTMapper) (bool, error) {
+	_, err := mapper.RESTMapping(schema.GroupKind{Group: "security.openshift.io", Kind: "SecurityContextConstraints"})
+	if err != nil && !meta.IsNoMatchError(err) {
+		return false, fmt.Errorf("asking whether this is OpenShift: %w", err)
+	}
+	return err == nil, nil
 }
 
 // Reconcile brings one Memcached closer to what it asks for. It returns an error
@@ -107,7 +134,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	plan := makePlan(seen, r.Options)
 	applied := r.apply(ctx, plan)
-	next := makeStatus(seen, plan, applied)
+	next := makeStatus(seen, plan, applied, r.Clock.Now())
 	if err := r.writeStatus(ctx, m, next); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -233,6 +232,19 @@ func TestDriftIsMended(t *testing.T) {
 				t.Errorf("it is not mended in place: %+v", c.object)
 			}
 		})
+	}
+}
+
+func TestAStatusComputedFromAnOldOneIsNotWritten(t *testing.T) {
+	w := newWorld(t)
+	stale := w.create("cache", "size: 1")
+	w.settle("cache")
+	before := w.get("cache")
+	if err := w.reconciler.writeStatus(w.ctx, stale, v1alpha1.MemcachedStatus{Ready: "made up"}); err != nil {
+		t.Errorf("error %v: the watch brings the next try, not a back-off", err)
+	}
+	if diff := cmp.Diff(before.Status, w.get("cache").Status); diff != "" {
+		t.Errorf("it was written (-before +after):\n%s", diff)
 	}
 }
 
@@ -662,9 +674,9 @@ func TestAnImageOfAnotherVersionThanItSaysIsTold(t *testing.T) {
 // with caches and watches, and the rights of config/rbac alone.
 func TestTheManagerWatchesWithTheOperatorsRights(t *testing.T) {
 	w := newWorld(t)
-	mgr, err := ctrl.NewManager(asSelf, ctrl.Options{Scheme: scheme, Cache: cache.Options{ByObject: CacheOptions()}, Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(asSelf, ctrl.Options{Scheme: scheme, Cache: CacheOptions(w.namespace), Metrics: metricsserver.Options{BindAddress: "0"}})
 	w.must(err)
-	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Agents: fakeAgents{}, Recorder: mgr.GetEventRecorder("memcached-operator"), Options: w.reconciler.Options}
+	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Agents: fakeAgents{}, Recorder: mgr.GetEventRecorder("memcached-operator"), Clock: w.reconciler.Clock, Options: w.reconciler.Options}
 	w.must(r.SetupWithManager(mgr))
 	ctx, stop := context.WithCancel(w.ctx)
 	done := make(chan error, 1)

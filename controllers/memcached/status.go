@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -23,7 +25,7 @@ import (
 const maxMessage = 1024
 
 // makeStatus tells what was seen, what was planned and what came of it.
-func makeStatus(seen *observed, p plan, a applied) v1alpha1.MemcachedStatus {
+func makeStatus(seen *observed, p plan, a applied, now time.Time) v1alpha1.MemcachedStatus {
 	m := seen.memcached
 	want := int(*m.Spec.Size)
 	s := v1alpha1.MemcachedStatus{
@@ -56,6 +58,7 @@ func makeStatus(seen *observed, p plan, a applied) v1alpha1.MemcachedStatus {
 	available, progressing, degraded := conditions(seen, p, a, s)
 	for _, c := range []metav1.Condition{available, progressing, degraded} {
 		c.ObservedGeneration = m.Generation
+		c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // the API keeps seconds
 		c.Message = bounded(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
@@ -94,7 +97,7 @@ func shardStatus(seen *observed, p plan, name string) v1alpha1.ShardStatus {
 	s.Current = pod.Annotations[v1alpha1.AnnotationRevision] == p.revision
 	if agent, ok := seen.agents[pod.Name]; ok {
 		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), containerID(pod), agent.Restart
-		s.StartedAt = &metav1.Time{Time: agent.Start.At.Truncate(1e9)} // the API keeps seconds
+		s.StartedAt = &metav1.Time{Time: agent.Start.At.Truncate(time.Second)}
 		s.Items, s.ItemsBefore = agent.Start.Items, agent.Start.ItemsBefore
 	}
 	if trouble := podTrouble(pod); trouble != nil {
@@ -258,8 +261,12 @@ func (r *Reconciler) writeStatus(ctx context.Context, m *v1alpha1.Memcached, nex
 	}
 	before := m.DeepCopy()
 	m.Status = next
-	if err := r.Client.Status().Patch(ctx, m, client.MergeFrom(before), client.FieldOwner(v1alpha1.ManagedByValue)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("writing the status: %w", err))
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	switch err := r.Client.Status().Patch(ctx, m, patch, client.FieldOwner(v1alpha1.ManagedByValue)); {
+	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+		return nil // it is gone, or it changed: the watch tells, and the next reconcile sees it
+	case err != nil:
+		return fmt.Errorf("writing the status: %w", err)
 	}
 	for _, e := range eventsOf(before, next) {
 		r.Recorder.Eventf(m, nil, e.kind, e.reason, "Reconcile", "%s", e.message)

@@ -20,6 +20,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -144,7 +145,7 @@ func newWorld(t *testing.T) *world {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return countWrites{next, w.writes} })
 	direct, err := client.New(config, client.Options{Scheme: scheme})
 	w.must(err)
-	w.reconciler = &Reconciler{Client: direct, Live: direct, Agents: w.agents, Recorder: w.events, Options: manifests.Options{
+	w.reconciler = &Reconciler{Client: direct, Live: direct, Agents: w.agents, Recorder: w.events, Clock: clock.RealClock{}, Options: manifests.Options{
 		AgentImage:        "ghcr.io/memcached-operator/memcached-operator:v1.0.0",
 		DefaultImage:      "docker.io/library/memcached:1.6.45",
 		OperatorNamespace: "memcached-operator-system",
