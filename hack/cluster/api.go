@@ -73,19 +73,25 @@ func (a api) do(method, path string, v any) error {
 type apiNode struct {
 	Metadata struct{ Name string }
 	Status   struct {
-		Conditions []struct{ Type, Status, Message string }
+		Conditions []struct {
+			Type, Status, Message string
+			LastHeartbeatTime     time.Time
+		}
 	}
 }
 
-// notReady says why a node is not ready, "" when it is.
-func (n apiNode) notReady() string {
+// notReady says why a node is not ready, "" when it is. What its kubelet
+// reported before since does not count: a node that comes back is still called
+// ready from its earlier life.
+func (n apiNode) notReady(since time.Time) string {
 	for _, c := range n.Status.Conditions {
-		if c.Type == "Ready" {
-			if c.Status == "True" {
-				return ""
-			}
-			return strings.TrimSpace("not ready: " + c.Message)
+		if c.Type != "Ready" || c.LastHeartbeatTime.Before(since.Truncate(time.Second)) {
+			continue
 		}
+		if c.Status == "True" {
+			return ""
+		}
+		return strings.TrimSpace("not ready: " + c.Message)
 	}
 	return "not ready: kubelet has not reported yet"
 }
@@ -100,13 +106,14 @@ func (a api) waitReady(alive func() error) error {
 	})
 }
 
-func (a api) waitNode(name string) error {
+// waitNode waits until a node that was started at since is ready.
+func (a api) waitNode(name string, since time.Time) error {
 	return waitFor(2*time.Minute, func() error {
 		var n apiNode
 		if err := a.do(http.MethodGet, "/api/v1/nodes/"+name, &n); err != nil {
 			return err
 		}
-		if why := n.notReady(); why != "" {
+		if why := n.notReady(since); why != "" {
 			return errors.New(name + " is " + why)
 		}
 		return nil
@@ -119,6 +126,26 @@ func (a api) waitAdmission() error {
 	return waitFor(time.Minute, func() error {
 		return a.do(http.MethodGet, "/api/v1/namespaces/default/serviceaccounts/default", nil)
 	})
+}
+
+// deleteNode deletes a Node object, if there is one.
+func (a api) deleteNode(name string) error {
+	err := a.do(http.MethodDelete, "/api/v1/nodes/"+name, nil)
+	if errors.Is(err, errNotFound) {
+		return nil
+	}
+	return err
+}
+
+// forgetWorkers deletes the Node objects of workers. They are of an earlier run
+// of the cluster, whose workers ended with it.
+func (a api) forgetWorkers() error {
+	for _, n := range allNodes()[1:] {
+		if err := a.deleteNode(n.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (a api) nodes() ([]apiNode, error) {

@@ -5,7 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 )
 
 const cgroupRoot = "/sys/fs/cgroup"
@@ -48,8 +50,11 @@ func makeCgroups(n node) error {
 	return nil
 }
 
-// makeCgroupV2 makes a group in which all controllers of the machine can be
-// used, so they are switched on for the children of its parent first.
+// kubeletControllers are the controllers of version 2 that kubelet uses.
+var kubeletControllers = []string{"cpu", "cpuset", "hugetlb", "io", "memory", "pids"}
+
+// makeCgroupV2 makes a group in whose children kubelet's controllers work: each
+// group along the path has to hand them down.
 func makeCgroupV2(dir string) error {
 	parent := filepath.Dir(dir)
 	controllers, err := os.ReadFile(filepath.Join(parent, "cgroup.controllers"))
@@ -58,7 +63,9 @@ func makeCgroupV2(dir string) error {
 	}
 	var enable []string
 	for c := range strings.FieldsSeq(string(controllers)) {
-		enable = append(enable, "+"+c)
+		if slices.Contains(kubeletControllers, c) {
+			enable = append(enable, "+"+c)
+		}
 	}
 	line := []byte(strings.Join(enable, " "))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -66,7 +73,7 @@ func makeCgroupV2(dir string) error {
 	}
 	for _, d := range []string{parent, dir} {
 		if err := os.WriteFile(filepath.Join(d, "cgroup.subtree_control"), line, 0); err != nil {
-			return fmt.Errorf("switching on control group controllers (inside a container this needs a private, delegated hierarchy): %w", err)
+			return fmt.Errorf("switching on control group controllers (in a container this works only with the machine's own control groups, docker run --cgroupns=host): %w", err)
 		}
 	}
 	return nil
@@ -84,7 +91,8 @@ func removeCgroups(n node) error {
 		groups = append(groups, found...)
 	}
 	for _, g := range groups {
-		if err := removeTree(g); err != nil {
+		// the kernel empties a group a moment after its last process is gone
+		if err := waitFor(10*time.Second, func() error { return removeTree(g) }); err != nil {
 			return err
 		}
 	}

@@ -59,6 +59,8 @@ func (s nodeSpec) controlPlane() []component {
 			"--cluster-signing-cert-file="+s.pki("ca.crt"), "--cluster-signing-key-file="+s.pki("ca.key"),
 			// tests lose nodes and wait until that is noticed; the default is 50 s
 			"--node-monitor-grace-period=20s",
+			// at the start each controller asks for a token of its own: with the default of 20 a second that takes 5 s
+			"--kube-api-qps=200", "--kube-api-burst=400",
 			"--profiling=false"),
 		s.kubernetes("kube-scheduler",
 			"--kubeconfig="+s.pki("scheduler.conf"), "--authentication-kubeconfig="+s.pki("scheduler.conf"), "--authorization-kubeconfig="+s.pki("scheduler.conf"),

@@ -29,6 +29,7 @@ func downCommand(d dirs, args []string) error {
 			return err
 		}
 	}
+	unlinkFirst(firstNode)
 	if err := d.removeHostDirs(); err != nil {
 		return err
 	}

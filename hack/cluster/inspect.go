@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // statusCommand says what runs.
@@ -31,7 +32,7 @@ func statusCommand(d dirs, args []string) error {
 		return fmt.Errorf("asking the API server: %w", err)
 	}
 	for _, n := range nodes {
-		why := n.notReady()
+		why := n.notReady(time.Time{})
 		if why == "" {
 			why = "ready"
 		}

@@ -79,7 +79,7 @@ func checkNetworks() error {
 
 // linkFirst joins node1, whose process 1 is pid, to this machine, and routes
 // pods and Services there, so that tests and an operator on this machine reach
-// them. The kernel takes link and routes away with the node.
+// them.
 func linkFirst(n node, pid int) error {
 	if _, err := net.InterfaceByName(n.Link); err == nil {
 		return nil
@@ -92,6 +92,14 @@ func linkFirst(n node, pid int) error {
 		"route replace "+serviceNetwork+" via "+n.Addr,
 		"route replace "+linkNetwork+" via "+n.Addr,
 	)
+}
+
+// unlinkFirst removes that link and with it the routes. The kernel does so too
+// when the node ends, but some time later.
+func unlinkFirst(n node) {
+	if _, err := net.InterfaceByName(n.Link); err == nil {
+		_ = ip("link del " + n.Link) // or the kernel was faster
+	}
 }
 
 // linkWorker joins a worker node to node1.

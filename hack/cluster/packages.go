@@ -17,9 +17,8 @@ var hostPrograms = []struct{ program, pkg string }{
 	{"bridge", "containernetworking-plugins"},
 	{"ip", "iproute2"},
 	{"nft", "nftables"},
-	{"iptables", "iptables"},   // the CNI plugin for host ports, and kubelet
-	{"conntrack", "conntrack"}, // kube-proxy
-	{"socat", "socat"},         // kubectl port-forward
+	{"iptables", "iptables"}, // the CNI plugin for host ports, and kubelet
+	{"socat", "socat"},       // kubectl port-forward
 	{"nsenter", "util-linux"},
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // cannotRun is the error of a machine that cannot run a cluster.
@@ -40,13 +41,15 @@ func upCommand(d dirs, args []string) error {
 	if err != nil {
 		return err
 	}
+	var since time.Time
 	_, found := d.running(firstNode)
 	if !found {
+		since = time.Now()
 		if err := d.startFirst(b); err != nil {
 			return err
 		}
 	}
-	if err := d.waitForCluster(b, found); err != nil {
+	if err := d.waitForCluster(b, since); err != nil {
 		return fmt.Errorf("%w\nlogs are in %s", err, d.logs)
 	}
 	state := "runs"
@@ -127,13 +130,15 @@ func removeFiles(pattern string) error {
 }
 
 // waitForCluster waits until pods can be made, and loads the images meanwhile.
-func (d dirs) waitForCluster(b builds, quiet bool) error {
+// since is when node1 was started, zero when it ran before: then there is
+// nothing to tell.
+func (d dirs) waitForCluster(b builds, since time.Time) error {
 	a, err := d.api()
 	if err != nil {
 		return err
 	}
 	do := step
-	if quiet {
+	if since.IsZero() {
 		do = func(_ string, f func() error) error { return f() }
 	}
 	alive := func() error {
@@ -150,9 +155,15 @@ func (d dirs) waitForCluster(b builds, quiet bool) error {
 		return err
 	}
 	return do("waiting for "+firstNode.Name+" to be ready", func() error {
-		if err := a.waitNode(firstNode.Name); err != nil {
+		if err := a.waitNode(firstNode.Name, since); err != nil {
 			return err
 		}
-		return a.waitAdmission()
+		if err := a.waitAdmission(); err != nil {
+			return err
+		}
+		if since.IsZero() {
+			return nil
+		}
+		return a.forgetWorkers()
 	})
 }

@@ -3,8 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
+	"time"
 )
 
 // nodeCommand adds, loses and removes nodes beside node1.
@@ -54,7 +54,9 @@ func (d dirs) addNode(n node) error {
 		return err
 	}
 	return step("starting "+n.Name, func() error {
+		var since time.Time
 		if _, ok := d.running(n); !ok {
+			since = time.Now()
 			pid, err := d.start(n, builds{kubernetes: s.Kubernetes, coredns: s.CoreDNS})
 			if err != nil {
 				return err
@@ -63,7 +65,7 @@ func (d dirs) addNode(n node) error {
 				return err
 			}
 		}
-		return a.waitNode(n.Name)
+		return a.waitNode(n.Name, since)
 	})
 }
 
@@ -76,9 +78,5 @@ func (d dirs) removeNode(n node) error {
 	if err != nil {
 		return err
 	}
-	err = a.do(http.MethodDelete, "/api/v1/nodes/"+n.Name, nil)
-	if errors.Is(err, errNotFound) {
-		return nil
-	}
-	return err
+	return a.deleteNode(n.Name)
 }

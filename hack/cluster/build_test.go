@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestKubernetesVersion(t *testing.T) {
+	mod, err := os.ReadFile(filepath.Join("kubernetes", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := kubernetesVersion(string(mod))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := versionFlags(version)
+	for _, want := range []string{"version.gitVersion=" + version, "version.gitMajor=1 "} {
+		if !strings.Contains(flags, want) {
+			t.Errorf("linker flags lack %q: %s", want, flags)
+		}
+	}
+	// staging modules have the same minor and patch as Kubernetes itself
+	if staging := strings.Replace(version, "v1.", "v0.", 1); !strings.Contains(string(mod), "k8s.io/api => k8s.io/api "+staging) {
+		t.Errorf("Kubernetes is %s, and its own modules are not %s", version, staging)
+	}
+	if v, err := kubernetesVersion("module m"); err == nil {
+		t.Errorf("found %s where there is none", v)
+	}
+}
+
+func TestFindSource(t *testing.T) {
+	source, err := findSource()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wd, err := os.Getwd()
+	if err != nil || source != wd {
+		t.Errorf("found %s, these tests run in %s (%v)", source, wd, err)
+	}
+}

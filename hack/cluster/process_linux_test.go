@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+func TestProcessIdentity(t *testing.T) {
+	d := dirsUnder(t.TempDir())
+	if err := os.MkdirAll(d.state, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	n := nodeNumber(2)
+	if _, ok := d.running(n); ok {
+		t.Error("a node that was never started runs")
+	}
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.remember(n, cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if p, ok := d.running(n); !ok || p.PID != cmd.Process.Pid {
+		t.Errorf("running: %+v, %t", p, ok)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if _, ok := d.running(n); ok {
+		t.Error("it has ended and runs")
+	}
+	// the number again, for another process
+	write(t, d.state, n.Name+".json", `{"PID":`+strconv.Itoa(os.Getpid())+`,"Start":"1"}`)
+	if _, ok := d.running(n); ok {
+		t.Error("another process with the same number passes for the node")
+	}
+}
+
+func TestMissingCapabilities(t *testing.T) {
+	for status, want := range map[string][]string{
+		"Name:\tx\nCapEff:\t000001ffffffffff\n": nil,
+		"CapEff:\t00000000a80425fb\n":           {"CAP_SYS_ADMIN", "CAP_NET_ADMIN"}, // docker's default
+	} {
+		if got := missingCapabilities(status); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", status, got, want)
+		}
+	}
+}
