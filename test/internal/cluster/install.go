@@ -90,6 +90,16 @@ func (c *Cluster) UseMemcached(ctx context.Context, image string) error {
 	return c.OperatorReady(ctx)
 }
 
+// UseNewest makes the newest memcached that the local cluster has an image of the
+// operator's default, should that have moved on from the release's own. On another
+// cluster it does nothing.
+func (c *Cluster) UseNewest(ctx context.Context) error {
+	if version := os.Getenv("MEMCACHED_NEWEST"); version != "" {
+		return c.UseMemcached(ctx, "docker.io/library/memcached:"+version)
+	}
+	return nil
+}
+
 // DefaultVersion returns the version of memcached that the operator runs when a
 // Memcached names none.
 func (c *Cluster) DefaultVersion(ctx context.Context) (string, error) {

@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+)
+
+const (
+	restCount  = 50
+	restWindow = 5 * time.Minute
+	// operatorMemory is what the operator may take, in bytes, while they are there.
+	operatorMemory = 64 << 20
+)
+
+// rest is where Memcacheds stand that nobody touches. The first test that needs
+// them makes them, and the time in which nothing is to be written to them begins.
+var rest struct {
+	once      sync.Once
+	namespace string
+	made      time.Time
+	settled   time.Time
+}
+
+// atRest returns the space of the Memcacheds at rest.
+func atRest(t *testing.T) *space {
+	t.Helper()
+	rest.once.Do(func() {
+		s := makeSpace(t)
+		rest.made = time.Now()
+		shared = append(shared, s.namespace)
+		for i := range restCount {
+			s.apply(fmt.Sprintf("rest-%d", i), small(1).WithMemory(resource.MustParse("16Mi")))
+		}
+		for i := range restCount {
+			s.available(fmt.Sprintf("rest-%d", i))
+		}
+		t.Logf("%d Memcacheds available %s after the first was applied", restCount, time.Since(rest.made).Round(time.Second))
+		rest.settled = time.Now()
+		rest.namespace = s.namespace
+	})
+	if rest.namespace == "" {
+		t.Fatalf("the %d Memcacheds at rest were not available", restCount)
+	}
+	return &space{T: t, ctx: t.Context(), namespace: rest.namespace}
+}
+
+// This file's name puts the test first, so that the window of the next one passes
+// while the others run.
+func TestFiftyMemcachedsTakeTheOperatorAtMost64MiB(t *testing.T) {
+	s := atRest(t)
+	s.operatorWithin(operatorMemory)
+}
+
+// In the window the operator is restarted and removed by other tests, and that
+// must cost no write either.
+func TestMemcachedsAtRestAreNotWrittenToForFiveMinutes(t *testing.T) {
+	t.Parallel()
+	s := atRest(t)
+	time.Sleep(time.Until(rest.settled.Add(restWindow)))
+	before, err := cluster.OperatorWrites(s.ctx, s.namespace, rest.made)
+	s.must(err)
+	writes, err := cluster.OperatorWrites(s.ctx, s.namespace, rest.settled)
+	s.must(err)
+	made := len(before) - len(writes)
+	t.Logf("%d writes while %d Memcacheds became available, %d in the %s after", made, restCount, len(writes), time.Since(rest.settled).Round(time.Second))
+	if least := restCount * 6; made < least { // five objects and a status each
+		t.Fatalf("the audit log tells of %d writes while they were made, which cannot be: they are at least %d", made, least)
+	}
+	for _, w := range writes {
+		t.Errorf("written at rest: %s", w)
+	}
+	s.operatorWithin(operatorMemory)
+}
+
+// operatorWithin ends the test unless the operator's resident memory is at most
+// that many bytes.
+func (s *space) operatorWithin(bytes float64) {
+	s.Helper()
+	metrics := s.metrics()
+	resident, ok := metrics["process_resident_memory_bytes"]
+	if !ok {
+		s.Fatal("the operator's metrics have no process_resident_memory_bytes")
+	}
+	s.Logf("the operator's resident memory: %.1f MiB", resident/(1<<20))
+	if resident > bytes {
+		s.Errorf("the operator takes %.1f MiB, it may take %.0f", resident/(1<<20), bytes/(1<<20))
+	}
+}

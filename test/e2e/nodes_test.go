@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+)
+
+const (
+	firstNode  = "node1"
+	secondNode = "node2"
+	// drainWithin is for several shards, one after the other.
+	drainWithin = 3 * time.Minute
+)
+
+func TestADrainedNodeCostsNoConnection(t *testing.T) {
+	s := newSpace(t)
+	s.addNode()
+	s.apply("cache", small(3))
+	m := s.available("cache")
+	if on := nodesOf(m); len(on) != 2 {
+		t.Errorf("three shards on two nodes are not spread: all are on %v", on)
+	}
+
+	stop := s.probes("cache", 3)
+	for _, node := range []string{secondNode, firstNode} {
+		t.Cleanup(func() {
+			if err := k.Cordon(context.Background(), node, false); err != nil {
+				t.Error(err)
+			}
+		})
+		moving := shardsOn(m, node)
+		began := time.Now()
+		s.must(k.Drain(s.ctx, node, s.key("cache"), drainWithin))
+		m = s.available("cache")
+		t.Logf("%s drained of shards %v in %s", node, moving, time.Since(began).Round(time.Second))
+		if left := shardsOn(m, node); len(left) > 0 {
+			t.Errorf("shards %v are still on %s", left, node)
+		}
+		for _, name := range moving {
+			s.event("cache", v1alpha1.EventShardStartedEmpty, name)
+		}
+		s.must(k.Cordon(s.ctx, node, false))
+	}
+	stop()
+}
+
+func TestALostNodeIsToldAndItsShardsMove(t *testing.T) {
+	s := newSpace(t)
+	s.addNode()
+	// Kubernetes waits five minutes before it moves pods from a node that does not
+	// answer, unless they say otherwise.
+	spec := small(3).WithTolerations(corev1.Toleration{
+		Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(5)),
+	})
+	s.apply("cache", spec)
+	m := s.available("cache")
+	lost := shardsOn(m, secondNode)
+	if len(lost) == 0 || len(lost) == 3 {
+		t.Fatalf("three shards on two nodes are not spread: %v are on %s", lost, secondNode)
+	}
+	others := s.lives("cache")
+	for _, name := range lost {
+		delete(others, name)
+	}
+
+	began := time.Now()
+	_, err := cluster.Local(s.ctx, "node", "kill", secondNode)
+	s.must(err)
+	_, sentence := s.degraded("cache", v1alpha1.ReasonNodeLost)
+	t.Logf("after %s: %s", time.Since(began).Round(time.Second), sentence)
+	if !strings.Contains(sentence, lost[0]) || !strings.Contains(sentence, secondNode) {
+		t.Errorf("the sentence names neither shard nor node: %s", sentence)
+	}
+	s.untouched("cache", others)
+
+	m = s.available("cache")
+	t.Logf("after %s: shards %v are on another node", time.Since(began).Round(time.Second), lost)
+	if left := shardsOn(m, secondNode); len(left) > 0 {
+		t.Errorf("shards %v are told to be on the lost node", left)
+	}
+	s.untouched("cache", others)
+	for _, name := range lost {
+		s.event("cache", v1alpha1.EventShardStartedEmpty, name)
+	}
+	_, err = cluster.Local(s.ctx, "node", "remove", secondNode)
+	s.must(err)
+	s.available("cache")
+	s.untouched("cache", others)
+}
+
+// addNode starts a second node for the time of the test.
+func (s *space) addNode() {
+	s.Helper()
+	_, err := cluster.Local(s.ctx, "node", "add", secondNode)
+	s.must(err)
+	s.Cleanup(func() {
+		if _, err := cluster.Local(context.Background(), "node", "remove", secondNode); err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+func shardsOn(m *v1alpha1.Memcached, node string) []string {
+	var names []string
+	for _, shard := range m.Status.Shards {
+		if shard.Node == node {
+			names = append(names, shard.Name)
+		}
+	}
+	return names
+}
+
+func nodesOf(m *v1alpha1.Memcached) map[string]int {
+	on := map[string]int{}
+	for _, shard := range m.Status.Shards {
+		on[shard.Node]++
+	}
+	return on
+}
