@@ -17,6 +17,7 @@ CONTAINER_TOOL ?= docker
 PLATFORMS ?= linux/amd64,linux/arm64
 KUBECTL ?= kubectl
 ignore-not-found ?= false
+ARGS ?=
 FUZZTIME ?= 20s
 
 # Every module that is formatted, vetted and linted.
@@ -30,17 +31,11 @@ GOLANGCI_LINT = go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint
 KUSTOMIZE = go run ./hack/kustomize
 STATIC_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w'
 
-# A recipe that begins with $(ON_CLUSTER) works on the cluster that KUBECONFIG names, or else on the local one;
-# one that begins with $(ON_MACHINE) needs the test tools of this machine. Both find the local cluster's kubectl
-# when there is no other.
-LOCAL_ENV = eval "$$($(CLUSTER) env)" && PATH="$$PATH:$$KUBEBUILDER_ASSETS" &&
-ifdef KUBECONFIG
-ON_CLUSTER =
-ON_MACHINE = $(LOCAL_ENV) KUBECONFIG='$(KUBECONFIG)' &&
-else
-ON_CLUSTER = $(LOCAL_ENV)
-ON_MACHINE = $(LOCAL_ENV)
-endif
+# A recipe that begins with $(TOOLS) has the test tools of this machine, and KUBECONFIG and kubectl if there are none;
+# with $(ON_CLUSTER), which on a cluster that KUBECONFIG names does without those tools, what a cluster needs.
+# Two steps, so that no recipe goes on against some other cluster when the first one fails.
+TOOLS = exports="$$($(CLUSTER) env)" && eval "$$exports" && PATH="$$PATH:$$KUBEBUILDER_ASSETS" &&
+ON_CLUSTER = $(if $(KUBECONFIG),,$(TOOLS))
 
 # $(call tier,name) heads a tier of the tests with the time since make began.
 ifndef TESTS_BEGAN
@@ -102,7 +97,7 @@ lint: ## Run golangci-lint; its first build takes minutes.
 
 .PHONY: test
 test: $(CLUSTER) ## Run every tier of the tests, on the local cluster if KUBECONFIG names none.
-	@if [ -z "$(KUBECONFIG)" ] && ! $(CLUSTER) status >/dev/null 2>&1; then trap '$(CLUSTER) down' EXIT; trap 'exit 1' INT TERM; fi; \
+	@if [ -z "$(KUBECONFIG)" ] && $(CLUSTER) status | grep -q "does not run"; then trap '$(CLUSTER) down' EXIT; trap 'exit 1' INT TERM; fi; \
 	$(MAKE) --no-print-directory test-generated test-vet test-unit test-cluster test-process test-e2e
 	$(call tier,all tests passed)
 
@@ -121,7 +116,7 @@ test-vet:
 .PHONY: test-unit
 test-unit: $(CLUSTER) ## Test the operator's module, against an API server too.
 	$(call tier,unit and API server)
-	@$(ON_MACHINE) go test ./...
+	@$(TOOLS) go test ./...
 
 .PHONY: test-cluster
 test-cluster: ## Test the local cluster's program and the other tools.
@@ -131,12 +126,12 @@ test-cluster: ## Test the local cluster's program and the other tools.
 .PHONY: test-process
 test-process: $(CLUSTER) ## Test agent and protocol against real memcached processes.
 	$(call tier,processes)
-	@$(ON_MACHINE) go -C test test -count=1 ./process/...
+	@$(TOOLS) go -C test test -count=1 ./process/...
 
 .PHONY: test-e2e
 test-e2e: deploy-as-generated ## Test on a cluster.
 	$(call tier,cluster)
-	@$(ON_MACHINE) go -C test test -count=1 -timeout 20m -v ./e2e/...
+	@$(TOOLS) go -C test test -count=1 -timeout 20m -v ./e2e/...
 
 .PHONY: fuzz
 fuzz: ## Fuzz every fuzz target for FUZZTIME.
@@ -171,9 +166,9 @@ dist/operator.tar: $(CLUSTER) FORCE
 ##@ Operator
 
 .PHONY: run
-run: $(CLUSTER) manifests generate ready image ## Run the operator from this shell, until it is interrupted.
+run: manifests generate image ## Run the operator from this shell with the flags in ARGS, until it is interrupted.
 	go build -o bin/manager .
-	@$(ON_CLUSTER) RELATED_IMAGE_AGENT="$${RELATED_IMAGE_AGENT:-$(IMG)}" exec bin/manager
+	@$(ON_CLUSTER) RELATED_IMAGE_AGENT="$${RELATED_IMAGE_AGENT:-$(IMG)}" exec bin/manager $(ARGS)
 
 .PHONY: install
 install: manifests ready ## Install the CRDs.
@@ -187,7 +182,7 @@ uninstall: ready ## Remove the CRDs and with them every Memcached.
 deploy: manifests deploy-as-generated ## Run the operator in the cluster.
 
 .PHONY: deploy-as-generated
-deploy-as-generated: ready image
+deploy-as-generated: image
 	@$(ON_CLUSTER) $(KUSTOMIZE) --image controller=$(IMG) config/default | $(KUBECTL) apply --server-side -f -
 	@$(ON_CLUSTER) $(KUBECTL) -n memcached-operator-system rollout status deployment/memcached-operator-controller-manager --timeout=2m
 
