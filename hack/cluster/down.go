@@ -29,7 +29,6 @@ func downCommand(d dirs, args []string) error {
 			return err
 		}
 	}
-	unlinkFirst(firstNode)
 	if err := d.removeHostDirs(); err != nil {
 		return err
 	}

@@ -64,15 +64,18 @@ func startTime(pid int) (string, error) {
 }
 
 // kill ends a node at once: with its process 1 go all its processes, mounts
-// and interfaces.
+// and interfaces. What outlives them is removed. A node that was not started
+// from this cache folder is left alone.
 func (d dirs) kill(n node) error {
-	p, ok := d.running(n)
-	if ok {
+	if !exists(d.processFile(n)) {
+		return nil
+	}
+	if p, ok := d.running(n); ok {
 		if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
 			return err
 		}
 		err := waitFor(30*time.Second, func() error {
-			if start, err := startTime(p.PID); err == nil && start == p.Start {
+			if _, ok := d.running(n); ok {
 				return errors.New("its processes are still ending")
 			}
 			return nil
@@ -81,8 +84,11 @@ func (d dirs) kill(n node) error {
 			return fmt.Errorf("ending %s: %w", n.Name, err)
 		}
 	}
-	if err := os.Remove(d.processFile(n)); err != nil && !os.IsNotExist(err) {
+	if n.Number == firstNode.Number {
+		unlinkFirst(n)
+	}
+	if err := removeCgroups(n); err != nil {
 		return err
 	}
-	return removeCgroups(n)
+	return os.Remove(d.processFile(n)) // last, so that a run that was cut short is made up for
 }
