@@ -37,6 +37,12 @@ STATIC_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w'
 TOOLS = exports="$$($(CLUSTER) env)" && eval "$$exports" && PATH="$$PATH:$$KUBEBUILDER_ASSETS" &&
 ON_CLUSTER = $(if $(KUBECONFIG),,$(TOOLS))
 
+# The operator's image on the cluster. On the local one its tag ends with a hash of what it is made of: a node that
+# has an image of a name does not ask for a newer one.
+SOURCES = go.mod go.sum main.go agent api controllers internal
+SOURCES_HASH = find $(SOURCES) -type f ! -name '*_test.go' | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-12
+USED_IMG = $(IMG)$(if $(KUBECONFIG),,-$(shell $(SOURCES_HASH)))
+
 # $(call tier,name) heads a tier of the tests with the time since make began.
 ifndef TESTS_BEGAN
 export TESTS_BEGAN := $(shell date +%s)
@@ -131,7 +137,7 @@ test-process: $(CLUSTER) ## Test agent and protocol against real memcached proce
 .PHONY: test-e2e
 test-e2e: deploy-as-generated ## Test on a cluster.
 	$(call tier,cluster)
-	@$(TOOLS) go -C test test -count=1 -timeout 20m -v ./e2e/...
+	@$(TOOLS) IMG=$(USED_IMG) go -C test test -count=1 -timeout 20m -v ./e2e/...
 
 .PHONY: fuzz
 fuzz: ## Fuzz every fuzz target for FUZZTIME.
@@ -168,11 +174,11 @@ dist/operator.tar: $(CLUSTER) FORCE
 .PHONY: run
 run: manifests generate image ## Run the operator from this shell with the flags in ARGS, until it is interrupted.
 	go build -o bin/manager .
-	@$(ON_CLUSTER) RELATED_IMAGE_AGENT="$${RELATED_IMAGE_AGENT:-$(IMG)}" exec bin/manager $(ARGS)
+	@$(ON_CLUSTER) RELATED_IMAGE_AGENT="$${RELATED_IMAGE_AGENT:-$(USED_IMG)}" exec bin/manager $(ARGS)
 
 .PHONY: install
 install: manifests ready ## Install the CRDs.
-	@$(ON_CLUSTER) $(KUSTOMIZE) config/crd | $(KUBECTL) apply --server-side -f -
+	@$(ON_CLUSTER) $(KUSTOMIZE) config/crd | $(KUBECTL) apply --server-side --force-conflicts -f -
 
 .PHONY: uninstall
 uninstall: ready ## Remove the CRDs and with them every Memcached.
@@ -183,7 +189,7 @@ deploy: manifests deploy-as-generated ## Run the operator in the cluster.
 
 .PHONY: deploy-as-generated
 deploy-as-generated: image
-	@$(ON_CLUSTER) $(KUSTOMIZE) --image controller=$(IMG) config/default | $(KUBECTL) apply --server-side -f -
+	@$(ON_CLUSTER) $(KUSTOMIZE) --image controller=$(USED_IMG) config/default | $(KUBECTL) apply --server-side --force-conflicts -f -
 	@$(ON_CLUSTER) $(KUBECTL) -n memcached-operator-system rollout status deployment/memcached-operator-controller-manager --timeout=2m
 
 .PHONY: undeploy
@@ -243,7 +249,7 @@ demo: deploy-as-generated ## Show what the operator does, on the local cluster i
 $(CLUSTER): FORCE
 	@go -C hack/cluster build -o $@ .
 
-# ready: there is a cluster. image: it can pull $(IMG).
+# ready: there is a cluster. image: it can pull $(USED_IMG).
 .PHONY: ready image
 ifdef KUBECONFIG
 ready image:
@@ -251,5 +257,5 @@ else
 ready: $(CLUSTER)
 	@$(CLUSTER) up
 image: ready
-	@$(CLUSTER) operator-image $(IMG) --source $(CURDIR)
+	@$(CLUSTER) operator-image $(USED_IMG) --source $(CURDIR)
 endif
