@@ -21,7 +21,7 @@ import (
 // imageOf makes an image with one layer from each folder. The same contents
 // give the same image, wherever and whenever it is made.
 func imageOf(config v1.Config, folders ...string) (v1.Image, error) {
-	img := v1.Image(empty.Image)
+	img := empty.Image
 	for _, dir := range folders {
 		var packed bytes.Buffer
 		if err := pack(&packed, dir); err != nil {

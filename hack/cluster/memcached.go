@@ -42,7 +42,7 @@ var machines = map[string]machine{
 func (d dirs) memcached() (string, error) {
 	m, ok := machines[runtime.GOARCH]
 	if !ok {
-		return "", fmt.Errorf("Debian's memcached for %s is not known here", runtime.GOARCH)
+		return "", fmt.Errorf("memcached from Debian for %s: not known here", runtime.GOARCH)
 	}
 	k := key(append(append(memcachedSuites, memcachedPackages...), memcachedLayout, runtime.GOARCH)...)
 	what := "fetching memcached from Debian " + strings.Join(memcachedSuites, ", ") + " (once)"
