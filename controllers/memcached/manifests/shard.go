@@ -244,7 +244,9 @@ func memcachedContainer(m *v1alpha1.Memcached, shard string, image Image, resour
 		WithArgs(
 			"-data", dataPath,
 			"-podinfo", podInfoPath,
-			"-service", fmt.Sprintf("%s:%d", shard, agentapi.Port),
+			// with the namespace: the bare name is also the pod's host name, by which it
+			// would ask itself
+			"-service", fmt.Sprintf("%s.%s.svc:%d", shard, m.Namespace, agentapi.Port),
 			"-drain-timeout", drainTimeout,
 		).
 		WithEnv(corev1ac.EnvVar().WithName("POD_UID").WithValueFrom(corev1ac.EnvVarSource().WithFieldRef(
