@@ -3,7 +3,6 @@
 package items
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -90,16 +89,17 @@ func (s *Set) Keep(share float64) (int, error) {
 	return count, nil
 }
 
-// Close closes the set's connections.
-func (s *Set) Close() error {
-	if err := s.client.Close(); err != nil && !errors.Is(err, memcache.ErrNoServers) {
-		return err
-	}
-	return nil
-}
+// Close closes the set's connections. They are opened again as needed.
+func (s *Set) Close() error { return s.client.Close() }
 
 // each calls do with all keys, a batch at a time, from several goroutines.
+//
+// It does so over new connections. One that was kept open is reset when memcached
+// restarts, and the client tells of that by an error.
 func (s *Set) each(do func(keys []string) error) error {
+	if err := s.Close(); err != nil {
+		return err
+	}
 	var group errgroup.Group
 	group.SetLimit(workers)
 	for from := 0; from < s.size; from += batch {
