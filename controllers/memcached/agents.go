@@ -50,7 +50,7 @@ func (a *HTTPAgents) Status(ctx context.Context, podIP string) (agentapi.Status,
 	if err != nil {
 		return agentapi.Status{}, err
 	}
-	defer response.Body.Close() //nolint:errcheck // nothing follows from a close of what was read
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return agentapi.Status{}, fmt.Errorf("asking the agent at %s: %s", podIP, response.Status)
 	}

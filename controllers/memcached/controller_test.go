@@ -132,8 +132,8 @@ func (w *world) endPod(pod *corev1.Pod) {
 
 func TestEveryObjectIsMadeAndOwned(t *testing.T) {
 	w := newWorld(t)
-	m := w.create("cache", "size: 3")
-	m = w.settle("cache")
+	w.create("cache", "size: 3")
+	m := w.settle("cache")
 	for _, key := range manifests.Keys("cache", 3) {
 		o := newObject(key.Kind)
 		w.read(key.Name, o)
@@ -584,11 +584,10 @@ func TestOrphansOfAMemcachedOfThisNameAreTakenOver(t *testing.T) {
 
 func TestAnObjectThatAnotherTookTheNameOfIsNotWritten(t *testing.T) {
 	w := newWorld(t)
-	m := w.create("cache", "size: 1")
+	w.create("cache", "size: 1")
 	w.settle("cache")
 	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Threads = ptr.To[int32](2) })
-	m = w.get("cache")
-	seen, err := w.reconciler.observe(w.ctx, m)
+	seen, err := w.reconciler.observe(w.ctx, w.get("cache"))
 	w.must(err)
 	p := makePlan(seen, w.reconciler.Options)
 	var set appsv1.ReplicaSet // between the look and the write somebody puts another one there

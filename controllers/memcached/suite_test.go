@@ -67,7 +67,7 @@ func runSuite(m *testing.M) (int, error) {
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
 	}
-	defer environment.Stop() //nolint:errcheck // the process ends anyway, and a start cut short leaves some running
+	defer environment.Stop()
 	config, err := environment.Start()
 	if err != nil {
 		return 0, fmt.Errorf("starting the API server: %w", err)
