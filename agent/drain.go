@@ -80,6 +80,10 @@ func askService(ctx context.Context, service string) (status agentapi.Status, er
 	}
 	response, err := serviceClient.Do(request)
 	if err != nil {
+		var dns *net.DNSError
+		if errors.As(err, &dns) && !dns.IsNotFound {
+			dns.IsNotFound = isUnknown(ctx, request.URL.Hostname(), searchDomains(resolvConf), net.DefaultResolver.LookupHost)
+		}
 		return status, err
 	}
 	defer response.Body.Close()
