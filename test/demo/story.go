@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,10 +88,8 @@ func (d *demo) create(ctx context.Context) error {
 		return err
 	}
 	d.key = client.ObjectKeyFromObject(o)
-	if err := d.Delete(ctx, o.DeepCopy()); err == nil {
-		d.result("Memcached %s of an earlier demo is deleted", d.key.Name)
-	} else if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting an earlier demo's Memcached: %w", err)
+	if err := d.deleteEarlier(ctx, o.DeepCopy()); err != nil {
+		return err
 	}
 
 	d.chapter(fmt.Sprintf("A Memcached of %d shards", shards))
@@ -109,6 +108,33 @@ func (d *demo) create(ctx context.Context) error {
 	d.good("available after %.1f s: memcached %s in pods %v", time.Since(began).Seconds(), m.Status.Version, m.Status.Nodes)
 	d.result("clients in the cluster use the addresses %v,", m.Status.Servers)
 	d.result("which stay whichever pod holds the shard")
+	return nil
+}
+
+// deleteEarlier deletes what an earlier demo left and waits until its pods are
+// gone: while they drain they answer at the same names.
+func (d *demo) deleteEarlier(ctx context.Context, o client.Object) error {
+	err := d.Delete(ctx, o)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("deleting an earlier demo's Memcached: %w", err)
+	}
+	err = cluster.Eventually(ctx, within, "the end of an earlier demo's pods", func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := d.List(ctx, &pods, client.InNamespace(d.key.Namespace), client.MatchingLabels{v1alpha1.LabelInstance: d.key.Name}); err != nil {
+			return err
+		}
+		if n := len(pods.Items); n > 0 {
+			return fmt.Errorf("%d are there", n)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	d.result("Memcached %s of an earlier demo is deleted", d.key.Name)
 	return nil
 }
 
