@@ -51,6 +51,7 @@ func (s nodeSpec) controlPlane() []component {
 			"--requestheader-client-ca-file="+s.pki("ca.crt"), "--requestheader-allowed-names=front-proxy-client",
 			"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
 			"--proxy-client-cert-file="+s.pki("front-proxy.crt"), "--proxy-client-key-file="+s.pki("front-proxy.key"), "--enable-aggregator-routing=true",
+			"--audit-policy-file="+filepath.Join(s.Conf, "audit.yaml"), "--audit-log-path="+filepath.Join(s.Logs, s.Node.Name, "audit.log"),
 			"--allow-privileged=true", "--profiling=false"),
 		s.kubernetes("kube-controller-manager",
 			"--kubeconfig="+s.pki("controller-manager.conf"), "--authentication-kubeconfig="+s.pki("controller-manager.conf"), "--authorization-kubeconfig="+s.pki("controller-manager.conf"),

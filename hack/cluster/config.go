@@ -22,6 +22,7 @@ var confPlaces = map[string]string{
 	"kube-proxy.yaml": "kube-proxy.yaml",
 	"Corefile":        "Corefile",
 	"resolv.conf":     "resolv.conf",
+	"audit.yaml":      "audit.yaml",
 }
 
 // nodeSpec is all that process 1 of a node has to know.
