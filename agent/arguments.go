@@ -64,9 +64,10 @@ type geometry struct {
 	extstore bool
 }
 
-// geometryOf returns what memcached makes of its arguments. It follows main in
-// memcached.c: later options win, and no_modern yields to slab_chunk_max.
-func geometryOf(words []string) geometry {
+// geometryOf returns what a version of memcached makes of its arguments. It
+// follows main in memcached.c: later options win, and no_modern yields to
+// slab_chunk_max.
+func geometryOf(words []string, version string) geometry {
 	g := geometry{
 		maxBytes: 64 << 20, chunkSize: 48, itemSizeMax: 1 << 20, slabChunkMax: 512 << 10, slabPage: 1 << 20,
 		slabConfig: "1.25", cas: true, slabReassign: true,
@@ -92,6 +93,10 @@ func geometryOf(words []string) geometry {
 					slabSizes = value
 				case "slab_chunk_max":
 					g.slabChunkMax = number(value) << 10
+					if older(version, 1, 6, 24) {
+						// The help said KiB always, the program took bytes.
+						g.slabChunkMax = number(value)
+					}
 					chunkMaxGiven = true
 				case "no_chunked_items":
 					g.slabChunkMax = g.slabPage
@@ -117,6 +122,16 @@ func geometryOf(words []string) geometry {
 		g.slabChunkMax = g.slabPage / 2
 	}
 	return g
+}
+
+// older reports whether a version such as "1.6.18" is below another.
+func older(version string, than ...int64) bool {
+	for i, part := range strings.SplitN(version, ".", len(than)) {
+		if n := number(part); n != than[i] {
+			return n < than[i]
+		}
+	}
+	return false
 }
 
 // unit is the factor of -I's last letter.

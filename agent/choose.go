@@ -18,10 +18,10 @@ type choice struct {
 // choose decides with which arguments a new agent starts memcached; text is
 // what the annotation wants. Items that were saved are worth more than new
 // arguments: for those the operator can replace the pod.
-func choose(memcached, dir, text string, before saved) (choice, error) {
+func choose(p program, dir, text string, before saved) (choice, error) {
 	last, hasLast := before.last.Arguments, !before.last.At.IsZero()
-	if hasLast && before.file != nil && before.file.geometry.difference(geometryOf(last)) == "" {
-		wanted, err := acceptable(memcached, dir, text, last)
+	if hasLast && before.file != nil && before.file.geometry.difference(geometryOf(last, p.version)) == "" {
+		wanted, err := acceptable(p, dir, text, last)
 		if err != nil {
 			return choice{arguments: last, refusal: err.Error()}, nil
 		}
@@ -51,7 +51,7 @@ const notInEffect = "the new arguments are not in effect: "
 
 // acceptable returns the arguments of an annotation's text if memcached can go
 // over to them from the present ones and keep its items; else why not.
-func acceptable(memcached, dir, text string, present []string) ([]string, error) {
+func acceptable(p program, dir, text string, present []string) ([]string, error) {
 	wanted, err := parseArguments(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", notInEffect, err)
@@ -59,11 +59,11 @@ func acceptable(memcached, dir, text string, present []string) ([]string, error)
 	if slices.Equal(wanted, present) {
 		return wanted, nil
 	}
-	if differs := geometryOf(present).difference(geometryOf(wanted)); differs != "" {
+	if differs := geometryOf(present, p.version).difference(geometryOf(wanted, p.version)); differs != "" {
 		return nil, fmt.Errorf("%sthey need a replacement of the pod, since memcached could not take up its items with them: %s",
 			notInEffect, differs)
 	}
-	if err := try(memcached, dir, wanted); err != nil {
+	if err := try(p.path, dir, wanted); err != nil {
 		return nil, fmt.Errorf("%smemcached does not start with them: %w", notInEffect, err)
 	}
 	return wanted, nil

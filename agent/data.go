@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -73,7 +74,9 @@ func checkWritable(dir string) error {
 	return os.Remove(probe.Name())
 }
 
-// readBounded reads a small file; a longer one is an error.
+var errTooLong = errors.New("the file is longer than it may be")
+
+// readBounded reads a small file; a longer one is errTooLong.
 func readBounded(path string, limit int64) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -85,7 +88,7 @@ func readBounded(path string, limit int64) (string, error) {
 		return "", err
 	}
 	if int64(len(text)) > limit {
-		return "", fmt.Errorf("%s is longer than %d bytes", path, limit)
+		return "", errTooLong
 	}
 	return string(text), nil
 }

@@ -16,6 +16,9 @@ import (
 // Debian's and Alpine's package, Bitnami's.
 var usualPlaces = []string{"/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin", "/bin", "/opt/bitnami/memcached/bin"}
 
+// program is the memcached of this image.
+type program struct{ path, version string }
+
 // findMemcached returns the path of memcached in this image. searchPath is $PATH.
 func findMemcached(searchPath string, executable func(path string) bool) (string, error) {
 	seen := map[string]bool{}
@@ -42,16 +45,16 @@ func isExecutable(path string) bool {
 var versionLine = regexp.MustCompile(`^memcached (\d+\.\d+\.\d+\S*)\s*$`)
 
 // proveMemcached asks the program at path who it is.
-func proveMemcached(path string) (version string, err error) {
+func proveMemcached(path string) (program, error) {
 	out, err := ask(path, "-V")
 	if match := versionLine.FindSubmatch(out); err == nil && match != nil {
-		return string(match[1]), nil
+		return program{path, string(match[1])}, nil
 	}
 	line, _, _ := bytes.Cut(bytes.TrimSpace(out), []byte("\n"))
 	if err != nil {
-		return "", fmt.Errorf("%s is not memcached: asked for its version it gave %.100q: %w", path, line, err)
+		return program{}, fmt.Errorf("%s is not memcached: asked for its version it gave %.100q: %w", path, line, err)
 	}
-	return "", fmt.Errorf("%s is not memcached: asked for its version it gave %.100q", path, line)
+	return program{}, fmt.Errorf("%s is not memcached: asked for its version it gave %.100q", path, line)
 }
 
 // ask runs a program that should answer and end at once. It returns what it

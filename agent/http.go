@@ -71,6 +71,7 @@ func statusOf(ctx context.Context, v *view) agentapi.Status {
 	if err != nil {
 		return status
 	}
+	status.Version = general.Version
 	status.Items = general.Items
 	status.Bytes = general.Bytes
 	status.MaxBytes = general.MaxBytes

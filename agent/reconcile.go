@@ -45,7 +45,7 @@ func (s *supervisor) reconcile() {
 		return
 	}
 	s.settled, s.restart, s.refusal = s.info.arguments, s.info.restart, ""
-	wanted, err := acceptable(s.memcached, s.data, s.info.arguments, s.arguments)
+	wanted, err := acceptable(s.program, s.data, s.info.arguments, s.arguments)
 	if err != nil {
 		s.refusal = err.Error()
 		s.log.Warn("The wanted arguments are not applied.", "reason", err)
@@ -67,7 +67,7 @@ func (s *supervisor) restartWith(arguments []string, changed bool) {
 				s.fallback = &former
 				s.arguments = arguments
 			}
-			s.launch()
+			s.relaunch()
 		})
 	})
 }

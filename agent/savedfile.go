@@ -122,10 +122,14 @@ func readSaved(dir string) (saved, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
-	if err != nil {
+	var file savedFile
+	switch {
+	case errors.Is(err, errTooLong):
+	case err != nil:
 		return s, fmt.Errorf("reading what memcached saved: %w", err)
+	default:
+		file, err = parseSavedFile(text)
 	}
-	file, err := parseSavedFile(text)
 	if err == nil && !s.ran {
 		err = errors.New("the memory that belongs to it is gone")
 	}

@@ -1,0 +1,10 @@
+// Package process holds the tests of the agent and of internal/memcache against
+// real memcached processes of several versions, without a cluster.
+//
+// They run as root: they mount small volumes, and run agents under other users,
+// as PID 1, with a read-only root. MEMCACHED_DIR has one folder a version, each
+// with an executable memcached.
+//
+// A trap of memcached has two halves: what memcached does when it is left
+// alone, and what the agent makes of it. The first shows that the second can fail.
+package process

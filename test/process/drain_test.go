@@ -1,0 +1,289 @@
+package process
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+)
+
+// service is what a Service is to a client: one address, behind which it is
+// decided for each new connection who answers.
+type service struct {
+	listener net.Listener
+	backend  atomic.Pointer[string]
+}
+
+func newService(t *testing.T, backend string) *service {
+	t.Helper()
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", freePort(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	s := &service{listener: listener}
+	s.backend.Store(&backend)
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go s.forward(client)
+		}
+	}()
+	return s
+}
+
+func (s *service) address() string { return s.listener.Addr().String() }
+
+func (s *service) forward(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", *s.backend.Load())
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go func() {
+		_, _ = server.(*net.TCPConn).ReadFrom(client)
+		_ = server.(*net.TCPConn).CloseWrite()
+	}()
+	_, _ = client.(*net.TCPConn).ReadFrom(server)
+}
+
+// visit opens a new connection to a memcached each 20 ms and counts those that
+// were not answered, until it is told to stop.
+func visit(address string, stop <-chan struct{}) <-chan [2]int {
+	result := make(chan [2]int, 1)
+	go func() {
+		var tried, failed int
+		for {
+			select {
+			case <-stop:
+				result <- [2]int{tried, failed}
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+			tried++
+			if err := greet(address); err != nil {
+				failed++
+			}
+		}
+	}()
+	return result
+}
+
+func greet(address string) error {
+	conn, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
+	if _, err := conn.Write([]byte("version\r\n")); err != nil {
+		return err
+	}
+	answer := make([]byte, 100)
+	n, err := conn.Read(answer)
+	if err == nil && !strings.HasPrefix(string(answer[:n]), "VERSION ") {
+		err = fmt.Errorf("answered %q", answer[:n])
+	}
+	return err
+}
+
+// The pod goes: nothing announced the SIGTERM. Its replacement is another real agent.
+func TestAPodThatGoesServesUntilAnotherDoes(t *testing.T) {
+	t.Parallel()
+	old, next := newShard(t), newShard(t)
+	old.podUID, next.podUID = "old", "next"
+	agents, memcacheds := newService(t, old.agentAddress()), newService(t, old.address())
+	old.service = agents.address()
+	old.run()
+	fill(t, old.address(), 1000)
+
+	stop := make(chan struct{})
+	visits := visit(memcacheds.address(), stop)
+	old.signal(syscall.SIGTERM)
+	old.waitFor("the drain", func(status agentapi.Status) bool { return status.Phase == agentapi.PhaseDraining })
+	time.Sleep(2 * time.Second)
+	if code, _, err := old.get("/readyz"); err != nil || code != 200 {
+		t.Errorf("while draining it is not ready: %d, %v", code, err)
+	}
+	if status := old.status(); status.Phase != agentapi.PhaseDraining || status.Items != 1000 {
+		t.Errorf("while draining: %+v", status)
+	}
+
+	next.run()
+	agents.backend.Store(ref(next.agentAddress()))
+	memcacheds.backend.Store(ref(next.address()))
+	moved := time.Now()
+	if status := old.exit(5 * time.Second); status != 0 {
+		t.Errorf("status %d", status)
+	}
+	if took := time.Since(moved); took < 900*time.Millisecond || took > 3*time.Second {
+		t.Errorf("it left %s after the other pod answered; 1 s of settling is due", took)
+	}
+	close(stop)
+	if n := <-visits; n[1] != 0 || n[0] < 50 {
+		t.Errorf("%d of %d connections failed", n[1], n[0])
+	}
+	if !exists(old.meta()) {
+		t.Error("it did not save")
+	}
+}
+
+func ref(text string) *string { return &text }
+
+func TestADrainEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(*testing.T, *shard)
+		// atLeast and atMost bound the time from SIGTERM to the end.
+		atLeast, atMost time.Duration
+	}{
+		"at once without a Service": {func(*testing.T, *shard) {}, 0, time.Second},
+		"at its bound when only this pod answers at the Service": {func(_ *testing.T, s *shard) {
+			s.service, s.drainTimeout = s.agentAddress(), 2*time.Second
+		}, 2 * time.Second, 3500 * time.Millisecond},
+		"at its bound when nobody answers at the Service": {func(t *testing.T, s *shard) {
+			s.service, s.drainTimeout = fmt.Sprintf("127.0.0.1:%d", freePort(t)), 2*time.Second
+		}, 2 * time.Second, 3500 * time.Millisecond},
+		"at its bound when the other pod goes too": {func(t *testing.T, s *shard) {
+			other := newShard(t)
+			other.podUID, other.service = "other", other.agentAddress()
+			other.run()
+			other.signal(syscall.SIGTERM)
+			other.waitFor("the drain", func(status agentapi.Status) bool { return status.Phase == agentapi.PhaseDraining })
+			s.service, s.drainTimeout = other.agentAddress(), 2*time.Second
+		}, 2 * time.Second, 3500 * time.Millisecond},
+		"at once when the name does not exist": {func(t *testing.T, s *shard) {
+			s.service = "cache-0:11212"
+			s.resolver(nameServer(t, nxDomain))
+		}, 0, 1500 * time.Millisecond},
+		"at its bound when the name server is ill": {func(t *testing.T, s *shard) {
+			s.service, s.drainTimeout = "cache-0:11212", 2*time.Second
+			s.resolver(nameServer(t, serverFailure))
+		}, 2 * time.Second, 3500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShard(t)
+			c.prepare(t, s)
+			s.run()
+			started := time.Now()
+			s.signal(syscall.SIGTERM)
+			if status := s.exit(10 * time.Second); status != 0 {
+				t.Errorf("status %d", status)
+			}
+			if took := time.Since(started); took < c.atLeast || took > c.atMost {
+				t.Errorf("it took %s, want %s to %s", took, c.atLeast, c.atMost)
+			}
+			if !exists(s.meta()) {
+				t.Error("it did not save")
+			}
+		})
+	}
+}
+
+func TestASecondSIGTERMEndsADrain(t *testing.T) {
+	t.Parallel()
+	s := newShard(t)
+	s.service = s.agentAddress()
+	s.run()
+	s.signal(syscall.SIGTERM)
+	s.waitFor("the drain", func(status agentapi.Status) bool { return status.Phase == agentapi.PhaseDraining })
+	s.signal(syscall.SIGTERM)
+	if status := s.exit(3 * time.Second); status != 0 || !exists(s.meta()) {
+		t.Errorf("status %d, saved %v", status, exists(s.meta()))
+	}
+}
+
+// The token stays in the annotation over the restart that it announced. It must
+// not pass for the announcement of the next one.
+func TestAnAnnouncementIsForOneStop(t *testing.T) {
+	t.Parallel()
+	s := newShard(t)
+	s.service = s.agentAddress()
+	s.run()
+	s.announce("upgrade-1")
+	s.signal(syscall.SIGTERM)
+	s.exit(3 * time.Second)
+	if status := s.run(); status.AnnouncedStop != "" {
+		t.Errorf("the used token is announced again: %q", status.AnnouncedStop)
+	}
+	s.signal(syscall.SIGTERM)
+	s.waitFor("the drain", func(status agentapi.Status) bool { return status.Phase == agentapi.PhaseDraining })
+	s.announce("upgrade-2")
+	s.signal(syscall.SIGTERM)
+	if status := s.exit(3 * time.Second); status != 0 {
+		t.Errorf("status %d", status)
+	}
+}
+
+func TestAnAnnouncementCanBeTakenBack(t *testing.T) {
+	t.Parallel()
+	s := newShard(t)
+	s.service = s.agentAddress()
+	s.run()
+	s.announce("upgrade")
+	s.announce("")
+	s.signal(syscall.SIGTERM)
+	s.waitFor("the drain", func(status agentapi.Status) bool { return status.Phase == agentapi.PhaseDraining })
+}
+
+// resolver gives the agent, and nobody else, a name server.
+func (s *shard) resolver(address string) {
+	s.t.Helper()
+	file := filepath.Join(s.dir, "resolv.conf")
+	writeFile(s.t, file, "nameserver "+address+"\nsearch ns.svc.cluster.local svc.cluster.local\noptions ndots:5 timeout:1 attempts:1\n")
+	s.contain("mount --bind " + file + " /etc/resolv.conf")
+}
+
+// The outcomes of DNS that matter (RFC 1035, 4.1.1).
+const (
+	serverFailure = 2
+	nxDomain      = 3
+)
+
+var nameServers atomic.Int32
+
+// nameServer answers every question with one outcome. Its port is that of DNS,
+// so each has an address of its own.
+func nameServer(t *testing.T, outcome uint16) string {
+	t.Helper()
+	address := fmt.Sprintf("127.77.7.%d", nameServers.Add(1))
+	conn, err := net.ListenPacket("udp", address+":53")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		packet := make([]byte, 1500)
+		for {
+			n, from, err := conn.ReadFrom(packet)
+			if err != nil {
+				return
+			}
+			if n < 12 {
+				continue
+			}
+			// The question comes back with the bits of an answer, and no records.
+			flags := binary.BigEndian.Uint16(packet[2:]) | 0x8080 | outcome
+			binary.BigEndian.PutUint16(packet[2:], flags)
+			end := 12
+			for end < n && packet[end] != 0 {
+				end += int(packet[end]) + 1
+			}
+			end = min(end+5, n)
+			copy(packet[6:12], make([]byte, 6))
+			_, _ = conn.WriteTo(packet[:end], from)
+		}
+	}()
+	return address
+}

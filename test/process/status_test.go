@@ -1,0 +1,219 @@
+package process
+
+import (
+	"debug/elf"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+)
+
+func TestStatus(t *testing.T) {
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			s := newShard(t)
+			s.memcached = memcachedPath(version)
+			s.annotate(agentapi.RestartFile, "before its time")
+			before := time.Now()
+			first := s.run()
+			if first.Start.At.Before(before) || first.Start.At.After(time.Now()) {
+				t.Errorf("started at %s", first.Start.At)
+			}
+			fill(t, s.address(), 50)
+			s.announce("token")
+			got := s.status()
+			want := agentapi.Status{
+				Phase: agentapi.PhaseServing, PodUID: s.podUID, AgentVersion: "1.2.3-test", Version: version, PID: got.PID,
+				Arguments:     []string{"-p", strconv.Itoa(s.port), "-U", "0", "-m", "64", "-c", "1024"},
+				AnnouncedStop: "token", Restart: "before its time",
+				Start: agentapi.Start{Result: agentapi.StartCold, Reason: "no saved items: first start of this pod", At: got.Start.At},
+				Items: 50, Bytes: got.Bytes, MaxBytes: 64 << 20, CurrConnections: got.CurrConnections, UptimeSeconds: got.UptimeSeconds,
+			}
+			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+				t.Errorf("got  %+v\nwant %+v", got, want)
+			}
+			if got.PID == 0 || got.Bytes < 50*50 || got.CurrConnections < 1 || got.UptimeSeconds < 1 {
+				t.Errorf("numbers that are not memcached's: %+v", got)
+			}
+			for _, path := range []string{"/healthz", "/readyz"} {
+				if code, body, err := s.get(path); err != nil || code != http.StatusOK || string(body) != "ok\n" {
+					t.Errorf("%s: %d %s, %v", path, code, body, err)
+				}
+			}
+		})
+	}
+}
+
+// A probe that comes while memcached starts waits a little rather than to be
+// sent away for a whole period.
+func TestReadinessWaitsForAStart(t *testing.T) {
+	t.Parallel()
+	s := newShard(t)
+	s.run()
+	s.announce("now")
+	earlyInSecond()
+	s.signal(syscall.SIGTERM)
+	s.exit(5 * time.Second)
+	// In the last half of the second of the stop: the start waits for the next one.
+	time.Sleep(time.Until(time.Unix(stopSecond(t, s.meta()), int64(500*time.Millisecond))))
+	s.launch()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
+		code, _, err := s.get("/readyz")
+		if err != nil {
+			continue // it does not listen yet
+		}
+		if code != http.StatusOK {
+			t.Errorf("the first answer is %d", code)
+		}
+		return
+	}
+	t.Error("no answer")
+}
+
+// Clients may take all connections; the agent has one from the start.
+func TestAFullMemcachedIsReady(t *testing.T) {
+	t.Parallel()
+	s := newShard(t)
+	s.annotate(agentapi.ArgumentsFile, s.arguments("-c", "64"))
+	s.run()
+	s.status()
+	for range 100 {
+		conn, err := net.Dial("tcp", s.address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	if err := greet(s.address()); err == nil {
+		t.Fatal("there is room for one more")
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if code, body, err := s.get(path); err != nil || code != http.StatusOK {
+			t.Errorf("%s: %d %s, %v", path, code, body, err)
+		}
+	}
+	if status := s.status(); status.CurrConnections < 20 {
+		t.Errorf("no numbers: %+v", status)
+	}
+	s.stopContainer()
+	if !exists(s.meta()) {
+		t.Error("it did not save")
+	}
+}
+
+// Without a password there are no numbers, but an answer, and the items are kept.
+func TestAMemcachedWithPasswords(t *testing.T) {
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			s := newShard(t)
+			s.memcached = memcachedPath(version)
+			writeFile(t, s.dir+"/passwords", "someone:secret\n")
+			s.annotate(agentapi.ArgumentsFile, s.arguments("-Y", s.dir+"/passwords"))
+			s.run()
+			if code, body, err := s.get("/readyz"); err != nil || code != http.StatusOK {
+				t.Errorf("/readyz: %d %s, %v", code, body, err)
+			}
+			s.stopContainer()
+			if status := s.run(); status.Start.Result != agentapi.StartWarm || status.Version != version {
+				t.Errorf("%+v", status)
+			}
+		})
+	}
+}
+
+// Other ways in which a memcached can listen.
+func TestWhereMemcachedListens(t *testing.T) {
+	dir := sharedDir(t)
+	port := strconv.Itoa(freePort(t))
+	for name, args := range map[string][]string{
+		"a socket of the file system": {"-s", dir + "/socket"},
+		"one address":                 {"-l", "127.0.0.2"},
+		"several addresses":           {"-l", "127.0.0.3,127.0.0.4"},
+		"an address with its port":    {"-l", "127.0.0.1:" + port},
+		"every address":               {"-l", "0.0.0.0"},
+		"the binary protocol alone":   {"-B", "binary"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShard(t)
+			s.annotate(agentapi.ArgumentsFile, s.arguments(args...))
+			first := s.run()
+			if code, body, err := s.get("/readyz"); err != nil || code != http.StatusOK {
+				t.Errorf("/readyz: %d %s, %v", code, body, err)
+			}
+			// A further change is tried beside it, which must not take its address.
+			s.annotate(agentapi.ArgumentsFile, s.arguments(append(args, "-t", "2")...))
+			status := s.waitFor("the restart", func(status agentapi.Status) bool {
+				return status.Phase == agentapi.PhaseServing && status.PID != first.PID
+			})
+			if status.Start.Result != agentapi.StartWarm || status.ArgumentsError != "" {
+				t.Errorf("%+v", status)
+			}
+		})
+	}
+}
+
+// The agent shares the pod's memory with the items.
+func TestFootprint(t *testing.T) {
+	t.Parallel()
+	info, err := os.Stat(agentPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes", info.Size())
+	if info.Size() > 8_000_000 {
+		t.Errorf("the agent has %d bytes, more than 8 MB", info.Size())
+	}
+	program, err := elf.Open(agentPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	for _, segment := range program.Progs {
+		if segment.Type == elf.PT_INTERP {
+			t.Error("the agent is not static")
+		}
+	}
+
+	s := newShard(t)
+	s.run()
+	for i := range 300 {
+		for _, path := range []string{"/status", "/healthz", "/readyz"} {
+			if _, _, err := s.get(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i == 100 {
+			s.annotate(agentapi.RestartFile, "once")
+		}
+	}
+	resident := memory(t, s.command.Process.Pid, "VmRSS")
+	t.Logf("%d KiB resident, at most %d", resident, memory(t, s.command.Process.Pid, "VmHWM"))
+	if resident > 12<<10 {
+		t.Errorf("%d KiB resident, more than 12 MiB", resident)
+	}
+}
+
+// memory reads a size in KiB from proc_pid_status(5).
+func memory(t *testing.T, pid int, name string) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), name+":")
+	kib, err := strconv.Atoi(strings.Fields(rest)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib
+}

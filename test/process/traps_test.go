@@ -1,0 +1,342 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	"github.com/memcached-operator/memcached-operator/internal/memcache"
+)
+
+// memcached refuses a file whose stop was in the present second of the wall clock.
+func TestAStartInTheSecondOfTheStop(t *testing.T) {
+	t.Parallel()
+	for _, version := range versions {
+		t.Run("memcached alone comes up cold: "+version, func(t *testing.T) {
+			t.Parallel()
+			dir := sharedDir(t)
+			for range 5 {
+				first := startRaw(t, version, dir)
+				fill(t, first.address(), 10)
+				earlyInSecond()
+				first.stop(syscall.SIGUSR1)
+				stopped := stopSecond(t, first.meta())
+				second := startRaw(t, version, dir)
+				if time.Now().Unix() != stopped {
+					second.stop(syscall.SIGTERM)
+					continue
+				}
+				if n := second.count(); n != 0 {
+					t.Errorf("it came up with %d items: the trap is gone", n)
+				}
+				return
+			}
+			t.Fatal("no start fell into the second of the stop")
+		})
+		t.Run("the agent waits and is warm: "+version, func(t *testing.T) {
+			t.Parallel()
+			s := newShard(t)
+			s.memcached = memcachedPath(version)
+			s.run()
+			fill(t, s.address(), 1000)
+			for range 5 {
+				token := fmt.Sprint(time.Now().UnixNano())
+				s.announce(token)
+				earlyInSecond()
+				s.signal(syscall.SIGTERM)
+				s.exit(10 * time.Second)
+				stopped := stopSecond(t, s.meta())
+				started := time.Now()
+				status := s.run()
+				wantWarm(t, status, 1000)
+				if status.Start.At.Unix() <= stopped {
+					t.Errorf("stopped in second %d, started at %s", stopped, status.Start.At)
+				}
+				if started.Unix() == stopped {
+					return
+				}
+			}
+			t.Fatal("no start fell into the second of the stop")
+		})
+	}
+}
+
+// A SIGTERM that follows a SIGUSR1 cancels the save.
+func TestASIGTERMAfterTheSave(t *testing.T) {
+	t.Parallel()
+	t.Run("memcached alone saves nothing", func(t *testing.T) {
+		t.Parallel()
+		// The second signal must come before the event loop looks at the first,
+		// which it does once a second or at a new connection.
+		for range 5 {
+			r := startRaw(t, newest, sharedDir(t))
+			time.Sleep(50 * time.Millisecond)
+			if err := r.command.Process.Signal(syscall.SIGUSR1); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Millisecond)
+			if r.hasExited() {
+				continue
+			}
+			r.stop(syscall.SIGTERM)
+			if exists(r.meta()) {
+				t.Error("it saved: the trap is gone")
+			}
+			return
+		}
+		t.Fatal("memcached always ended at once")
+	})
+	t.Run("the agent takes any number of them and is warm", func(t *testing.T) {
+		t.Parallel()
+		s := newShard(t)
+		s.run()
+		fill(t, s.address(), 1000)
+		s.announce("now")
+		for range 5 {
+			s.signal(syscall.SIGTERM)
+		}
+		if status := s.exit(10 * time.Second); status != 0 {
+			t.Errorf("status %d", status)
+		}
+		wantWarm(t, s.run(), 1000)
+	})
+}
+
+// Versions below 1.6.25 demand a line that newer ones do not write.
+func TestADowngradeBelow1625(t *testing.T) {
+	t.Parallel()
+	t.Run("memcached alone comes up cold", func(t *testing.T) {
+		t.Parallel()
+		dir := sharedDir(t)
+		first := startRaw(t, newest, dir)
+		fill(t, first.address(), 10)
+		first.stop(syscall.SIGUSR1)
+		nextSecond(stopSecond(t, first.meta()))
+		second := startRaw(t, oldest, dir)
+		if n := second.count(); n != 0 {
+			t.Errorf("it came up with %d items: the trap is gone", n)
+		}
+		wantContains(t, "what it said", second.said.String(), "missing some metadata lines")
+	})
+	t.Run("the agent writes the line and is warm", func(t *testing.T) {
+		t.Parallel()
+		s := newShard(t)
+		s.run()
+		fill(t, s.address(), 1000)
+		s.stopContainer()
+		s.memcached = memcachedPath(oldest)
+		wantWarm(t, s.run(), 1000)
+	})
+}
+
+// A clock that is set back puts the stop into the future.
+func TestAClockThatWasSetBack(t *testing.T) {
+	t.Parallel()
+	hourAhead := func(stopped int64) func(string) string {
+		return func(text string) string {
+			return strings.Replace(text, fmt.Sprintf("Kstop_time %d", stopped), fmt.Sprintf("Kstop_time %d", stopped+3600), 1)
+		}
+	}
+	t.Run("memcached alone comes up cold", func(t *testing.T) {
+		t.Parallel()
+		dir := sharedDir(t)
+		first := startRaw(t, newest, dir)
+		fill(t, first.address(), 10)
+		first.stop(syscall.SIGUSR1)
+		stopped := stopSecond(t, first.meta())
+		edit(t, first.meta(), hourAhead(stopped))
+		nextSecond(stopped)
+		if n := startRaw(t, newest, dir).count(); n != 0 {
+			t.Errorf("it came up with %d items: the trap is gone", n)
+		}
+	})
+	t.Run("the agent is warm, and lives go on", func(t *testing.T) {
+		t.Parallel()
+		s := newShard(t)
+		s.run()
+		conn, err := memcache.Dial(t.Context(), "tcp", s.address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.Set(t.Context(), "short", []byte("lived"), 0, 1000); err != nil {
+			t.Fatal(err)
+		}
+		s.stopContainer()
+		edit(t, s.meta(), hourAhead(stopSecond(t, s.meta())))
+		status := s.run()
+		if status.Start.Result != agentapi.StartWarm || status.Items != 1 {
+			t.Errorf("start %+v", status.Start)
+		}
+		again, err := memcache.Dial(t.Context(), "tcp", s.address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer again.Close()
+		meta, err := again.MetaGet(t.Context(), "short", "t")
+		if left, _ := meta.Flag('t'); err != nil || left < "990" || left > "999" || len(left) != 3 {
+			t.Errorf("seconds left: %q, %v", left, err)
+		}
+	})
+}
+
+// A metadata file that was cut short ends memcached by SIGABRT, at every start.
+func TestASavedFileCutShort(t *testing.T) {
+	t.Parallel()
+	empty := func(string) string { return "" }
+	t.Run("memcached alone never starts again", func(t *testing.T) {
+		t.Parallel()
+		dir := sharedDir(t)
+		first := startRaw(t, newest, dir)
+		first.stop(syscall.SIGUSR1)
+		edit(t, first.meta(), empty)
+		for range 2 {
+			r := startRaw(t, newest, dir)
+			if !r.hasExited() {
+				t.Error("it runs: the trap is gone")
+			}
+		}
+	})
+	for name, cut := range map[string]func(string) string{
+		"empty":                 empty,
+		"cut in a line":         func(text string) string { return text[:len(text)-5] },
+		"cut after a line":      func(text string) string { return text[:strings.Index(text, "Kstop_time")] },
+		"not memcached's":       func(string) string { return "hello\nworld\n" },
+		"longer than any is":    func(text string) string { return text + strings.Repeat("K", 100_000) },
+		"a number is no number": func(text string) string { return strings.Replace(text, "Kmaxbytes 6", "Kmaxbytes x", 1) },
+	} {
+		t.Run("the agent starts cold and says why: "+name, func(t *testing.T) {
+			t.Parallel()
+			s := newShard(t)
+			s.run()
+			fill(t, s.address(), 10)
+			s.stopContainer()
+			edit(t, s.meta(), cut)
+			start := s.run().Start
+			if start.Result != agentapi.StartCold {
+				t.Errorf("start %+v", start)
+			}
+			wantContains(t, "the reason", start.Reason, "what memcached saved could not be taken up and was removed")
+		})
+	}
+}
+
+// A tmpfs that is smaller than -m kills memcached when it fills up.
+func TestASmallVolume(t *testing.T) {
+	t.Parallel()
+	small := func(t *testing.T) string {
+		dir := filepath.Join(sharedDir(t), "small")
+		makeDir(t, dir)
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=48m,mode=0777"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+		return dir
+	}
+	t.Run("memcached alone starts and dies by SIGBUS", func(t *testing.T) {
+		t.Parallel()
+		r := startRaw(t, newest, small(t))
+		conn, err := memcache.Dial(t.Context(), "tcp", r.address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		value := bytes.Repeat([]byte("x"), 500_000)
+		for i := 0; err == nil && i < 100; i++ {
+			err = conn.Set(t.Context(), fmt.Sprintf("k%d", i), value, 0, 0)
+		}
+		if err == nil {
+			t.Fatal("it took 50 MB: the trap is gone")
+		}
+		<-r.exited
+		wait := r.command.ProcessState.Sys().(syscall.WaitStatus)
+		if wait.Signal() != syscall.SIGBUS {
+			t.Errorf("it ended with %v", r.command.ProcessState)
+		}
+	})
+	t.Run("the agent does not start it and says why", func(t *testing.T) {
+		t.Parallel()
+		s := newShard(t)
+		s.data = small(t)
+		s.launch()
+		if status := s.exit(5 * time.Second); status == 0 {
+			t.Error("status 0")
+		}
+		wantContains(t, "the reason", s.reason(), "the data volume holds 48 MiB, and memcached with -m 64 needs 65 MiB there")
+	})
+}
+
+// A memcached that ends after it took up its items, and before it listens, has
+// used them up.
+func TestArgumentsThatFailLate(t *testing.T) {
+	t.Parallel()
+	nowhere := []string{"-l", "203.0.113.1"} // an address for documentation, of no machine
+	t.Run("memcached alone loses its items", func(t *testing.T) {
+		t.Parallel()
+		dir := sharedDir(t)
+		first := startRaw(t, newest, dir)
+		fill(t, first.address(), 10)
+		first.stop(syscall.SIGUSR1)
+		nextSecond(stopSecond(t, first.meta()))
+		if failed := startRaw(t, newest, dir, nowhere...); !failed.hasExited() {
+			t.Fatal("it listens at an address that is not here")
+		}
+		if n := startRaw(t, newest, dir).count(); n != 0 {
+			t.Errorf("it came up with %d items: the trap is gone", n)
+		}
+	})
+	t.Run("the agent tries them beside the one that serves", func(t *testing.T) {
+		t.Parallel()
+		s := newShard(t)
+		first := s.run()
+		fill(t, s.address(), 1000)
+		s.annotate(agentapi.ArgumentsFile, s.arguments(nowhere...))
+		status := s.waitFor("the refusal", func(status agentapi.Status) bool { return status.ArgumentsError != "" })
+		wantContains(t, "the refusal", status.ArgumentsError, "failed to listen on one of interface(s) 203.0.113.1")
+		if status.PID != first.PID || status.Items != 1000 || status.Phase != agentapi.PhaseServing {
+			t.Errorf("memcached was touched: %+v", status)
+		}
+	})
+	t.Run("a new agent tries them before it starts with the items", func(t *testing.T) {
+		t.Parallel()
+		s := newShard(t)
+		s.run()
+		fill(t, s.address(), 1000)
+		s.stopContainer()
+		s.annotate(agentapi.ArgumentsFile, s.arguments(nowhere...))
+		status := s.run()
+		wantWarm(t, status, 1000)
+		wantContains(t, "the refusal", status.ArgumentsError, "failed to listen on one of interface(s) 203.0.113.1")
+	})
+}
+
+// What was saved at one stop must not be taken for saved at the next, which was none.
+func TestAKilledMemcachedIsColdAndNotWarmOfYesterday(t *testing.T) {
+	t.Parallel()
+	s := newShard(t)
+	s.run()
+	fill(t, s.address(), 100)
+	s.stopContainer()
+	status := s.run()
+	wantWarm(t, status, 100)
+	if err := syscall.Kill(status.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.exit(5 * time.Second); code != 137 {
+		t.Errorf("status %d, want that of memcached, 137", code)
+	}
+	status = s.run()
+	want := agentapi.Start{Result: agentapi.StartCold, Reason: "memcached did not save before its last stop", At: status.Start.At}
+	if status.Start != want {
+		t.Errorf("start %+v, want %+v", status.Start, want)
+	}
+	if _, err := os.Stat(filepath.Join(s.data, "last-stop.json")); err != nil {
+		t.Error(err)
+	}
+}
