@@ -13,12 +13,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/internal/metricsauth"
 )
 
 // defaultImage is what a Memcached runs that names neither image nor version,
@@ -61,7 +61,7 @@ func run() error {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         memcached.CacheOptions(os.Getenv("WATCH_NAMESPACE")),
-		Metrics:                       metricsserver.Options{BindAddress: *metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization},
+		Metrics:                       metricsserver.Options{BindAddress: *metrics, SecureServing: true, FilterProvider: metricsauth.FilterProvider},
 		HealthProbeBindAddress:        *probes,
 		LeaderElection:                *elect,
 		LeaderElectionID:              "memcached-operator.cache.memcached-operator.io",
