@@ -26,6 +26,9 @@ type applied struct {
 	refusals []error
 	// failures are errors that a further try may mend.
 	failures []error
+	// namespaceEnds: the Memcached goes with its namespace, and there is nothing
+	// left to do or to tell.
+	namespaceEnds bool
 }
 
 // retry returns the error for which to reconcile again, if any.
@@ -38,7 +41,7 @@ func (r *Reconciler) apply(ctx context.Context, p plan) applied {
 	for _, o := range p.applies {
 		err := r.Client.Apply(ctx, withUID(o.Apply, p.uids[o.Key]), client.FieldOwner(v1alpha1.ManagedByValue), client.ForceOwnership)
 		if a.add(o.Key, err); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			return applied{} // the Memcached goes with its namespace
+			return applied{namespaceEnds: true}
 		}
 	}
 	for _, o := range p.deletes {

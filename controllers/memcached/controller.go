@@ -134,6 +134,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	plan := makePlan(seen, r.Options)
 	applied := r.apply(ctx, plan)
+	if applied.namespaceEnds {
+		return ctrl.Result{}, nil
+	}
 	next := makeStatus(seen, plan, applied, r.Clock.Now())
 	if err := r.writeStatus(ctx, m, next); err != nil {
 		return ctrl.Result{}, err

@@ -619,10 +619,17 @@ func TestWhatTheAPIServerRefusesIsTold(t *testing.T) {
 func TestANamespaceThatGoesIsLeftInPeace(t *testing.T) {
 	w := newWorld(t)
 	w.create("cache", "size: 1")
+	w.settle("cache")
+	w.recorded()
 	w.must(admin.Delete(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}))
+	w.must(admin.Delete(w.ctx, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "cache-0"}}))
+	before := w.get("cache")
 	m := w.reconcile("cache") // no error, so no storm of retries
-	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDegraded); c != nil && c.Status == metav1.ConditionTrue {
-		t.Errorf("Degraded: %s", c.Message)
+	if diff := cmp.Diff(before.Status, m.Status); diff != "" {
+		t.Errorf("the status was written:\n%s", diff)
+	}
+	if events := w.recorded(); len(events) > 0 {
+		t.Errorf("events %q: such a namespace takes none", events)
 	}
 }
 
