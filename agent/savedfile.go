@@ -44,10 +44,11 @@ func parseSavedFile(text string) (savedFile, error) {
 	values := map[string]string{}
 	for _, line := range lines[1:] {
 		name, value, ok := strings.Cut(line, " ")
-		if !ok || name[0] != 'K' {
+		name, isValue := strings.CutPrefix(name, "K")
+		if !ok || !isValue {
 			return savedFile{}, fmt.Errorf("it holds the line %.80q", line)
 		}
-		values[name[1:]] = value
+		values[name] = value
 	}
 	for _, name := range requiredLines {
 		if values[name] == "" {
@@ -88,9 +89,13 @@ func (f savedFile) fit(now time.Time) (text string, wait time.Duration) {
 	}
 	wait = time.Unix(f.stopped+1, 0).Sub(now)
 	if wait > clockStep {
-		before := "Kstop_time " + strconv.FormatInt(f.stopped, 10) + "\n"
-		after := "Kstop_time " + strconv.FormatInt(now.Unix()-1, 10) + "\n"
-		return strings.Replace(text, before, after, 1), 0
+		lines := strings.SplitAfter(text, "\n")
+		for i, line := range lines {
+			if strings.HasPrefix(line, "Kstop_time ") {
+				lines[i] = fmt.Sprintf("Kstop_time %d\n", now.Unix()-1)
+			}
+		}
+		return strings.Join(lines, ""), 0
 	}
 	return text, max(wait, 0)
 }

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestOptionsAreReadAsGetoptLongDoes(t *testing.T) {
+	m64 := []option{{'m', "64"}}
+	for name, c := range map[string]struct {
+		words []string
+		want  []option
+	}{
+		"no words":                             {nil, nil},
+		"a value of its own":                   {[]string{"-m", "64"}, m64},
+		"a value in the same word":             {[]string{"-m64"}, m64},
+		"a long name and =":                    {[]string{"--memory-limit=64"}, m64},
+		"a long name and a value of its own":   {[]string{"--memory-limit", "64"}, m64},
+		"the beginning of a long name":         {[]string{"--memory-l=64"}, m64},
+		"a beginning of two long names":        {[]string{"--memory=64"}, nil},
+		"letters without a value, then one":    {[]string{"-vvm", "64"}, []option{{'v', ""}, {'v', ""}, {'m', "64"}}},
+		"a value that looks like an option":    {[]string{"-m", "-v"}, []option{{'m', "-v"}}},
+		"spaces before a value":                {[]string{"-m", "  64"}, m64},
+		"a value that is missing":              {[]string{"-m"}, []option{{'m', ""}}},
+		"a long one that takes none":           {[]string{"--disable-cas", "-m", "64"}, []option{{'C', ""}, {'m', "64"}}},
+		"a long one whose value is optional":   {[]string{"--verbose", "-m", "64"}, []option{{'v', ""}, {'m', "64"}}},
+		"words that are no options":            {[]string{"hello", "-m", "64", "-"}, m64},
+		"nothing after --":                     {[]string{"-m", "64", "--", "-C"}, m64},
+		"a long name that memcached lacks":     {[]string{"--nonsense=1", "-m", "64"}, m64},
+		"-o and its value":                     {[]string{"-o", "modern,ext_path=/x:1m"}, []option{{'o', "modern,ext_path=/x:1m"}}},
+		"the same option twice, both of which": {[]string{"-m", "32", "-m64"}, []option{{'m', "32"}, {'m', "64"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := parseOptions(c.words); !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestNumbersAreReadAsAtoiDoes(t *testing.T) {
+	for text, want := range map[string]int64{"64": 64, "64mb": 64, "": 0, "x": 0, "-5": -5, "+7": 7, "0128": 128} {
+		if got := number(text); got != want {
+			t.Errorf("%q is %d, want %d", text, got, want)
+		}
+	}
+}
+
+func FuzzOptions(f *testing.F) {
+	f.Add("-m", "64", "-vvC")
+	f.Add("--memory-limit=64", "-o", "slab_sizes=1-2,no_modern")
+	f.Add("--", "-I1m", "-")
+	f.Fuzz(func(t *testing.T, a, b, c string) {
+		words := []string{a, b, c}
+		if strings.ContainsRune(a+b+c, 0) {
+			return // no argument of a program holds one
+		}
+		for _, option := range parseOptions(words) {
+			if option.letter == 0 {
+				t.Errorf("an option without a letter in %q", words)
+			}
+		}
+		g := geometryOf(words, "1.6.45")
+		if !g.extstore && g.difference(g) != "" {
+			t.Errorf("%q differs from itself: %s", words, g.difference(g))
+		}
+		endpointOf(words)
+	})
+}
