@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -82,6 +83,23 @@ func TestAContainerThatCannotStart(t *testing.T) {
 			}
 			wantContains(t, "the reason", s.reason(), c.want)
 		})
+	}
+}
+
+// Another program that answers at the port must not pass for the own memcached.
+func TestAPortThatAnotherMemcachedHas(t *testing.T) {
+	t.Parallel()
+	s := newShard(t)
+	other := startRaw(t, newest, sharedDir(t))
+	s.port = other.port
+	s.annotate(agentapi.ArgumentsFile, s.arguments())
+	s.launch()
+	if code := s.exit(5 * time.Second); code == 0 {
+		t.Error("status 0")
+	}
+	wantContains(t, "the reason", s.reason(), "failed to listen on TCP port")
+	if strings.Contains(s.log.String(), "memcached serves") {
+		t.Error("the other one passed for the own")
 	}
 }
 

@@ -303,6 +303,20 @@ func (s *shard) stopContainer() {
 	}
 }
 
+// lastStop is when the agent last told memcached to save.
+func (s *shard) lastStop() time.Time {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.data, "last-stop.json"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var note struct{ At time.Time }
+	if err := json.Unmarshal(text, &note); err != nil {
+		s.t.Fatal(err)
+	}
+	return note.At
+}
+
 func (s *shard) reason() string {
 	s.t.Helper()
 	text, err := os.ReadFile(s.terminationLog())

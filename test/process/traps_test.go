@@ -207,6 +207,7 @@ func TestASavedFileCutShort(t *testing.T) {
 		"empty":                 empty,
 		"cut in a line":         func(text string) string { return text[:len(text)-5] },
 		"cut after a line":      func(text string) string { return text[:strings.Index(text, "Kstop_time")] },
+		"without its last line": func(text string) string { return text[:strings.LastIndex(text[:len(text)-1], "\n")+1] },
 		"not memcached's":       func(string) string { return "hello\nworld\n" },
 		"longer than any is":    func(text string) string { return text + strings.Repeat("K", 100_000) },
 		"a number is no number": func(text string) string { return strings.Replace(text, "Kmaxbytes 6", "Kmaxbytes x", 1) },
