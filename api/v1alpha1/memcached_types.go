@@ -12,9 +12,9 @@ import (
 // on more than the object (a version that is refused, an image that cannot be
 // pulled) is answered in the status.
 //
-// +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('16Mi')) >= 0",message="memory must be at least 16Mi"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('64Mi')) >= 0",message="memory must be at least 64Mi: a restartable cache takes 1Mi for each of up to 63 sizes of chunks before it starts"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('1Ti')) <= 0",message="memory must be at most 1Ti a shard; use more shards"
-// +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).compareTo(quantity('1Ki')) >= 0",message="maxItemSize must be at least 1Ki"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).compareTo(quantity('512Ki')) >= 0 && double(int(quantity(string(self.maxItemSize)).asApproximateFloat() / 524288.0)) * 524288.0 == quantity(string(self.maxItemSize)).asApproximateFloat()",message="maxItemSize must be a multiple of 512Ki, memcached's largest chunk"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).compareTo(quantity('1Gi')) <= 0",message="maxItemSize must be at most 1Gi"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).asApproximateFloat() * 2.0 <= quantity(string(self.memory)).asApproximateFloat()",message="maxItemSize must be at most half of memory: memcached does not start otherwise"
 // +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits) || quantity(string(self.resources.limits['memory'])).asApproximateFloat() >= quantity(string(self.memory)).asApproximateFloat() * 1.1 + 50331648.0 + 1024.0 * double(self.connections)",message="resources.limits.memory is too small for the cache: it must be at least memory * 1.10 + 48Mi + 1Ki * connections, or the kernel ends memcached when it fills"
@@ -60,7 +60,8 @@ type MemcachedSpec struct {
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
 	// Memory of one shard for items (memcached's -m), in whole mebibytes; a part
-	// of one is dropped. The container gets more: see resources. Default 64Mi.
+	// of one is dropped. The container gets more: see resources. Default 64Mi, which
+	// is the least.
 	//
 	// +optional
 	// +kubebuilder:default="64Mi"
@@ -84,8 +85,8 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:Maximum=64
 	Threads *int32 `json:"threads,omitempty"`
 
-	// MaxItemSize is the largest item that is taken (memcached's -I), in bytes.
-	// Default 1Mi.
+	// MaxItemSize is the largest item that is taken (memcached's -I), in bytes: a
+	// multiple of 512Ki. Default 1Mi.
 	//
 	// +optional
 	// +kubebuilder:default="1Mi"

@@ -31,7 +31,8 @@ type MemcachedSpecApplyConfiguration struct {
 	// ImagePullSecrets are Secrets of this namespace with which images are pulled.
 	ImagePullSecrets []v1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 	// Memory of one shard for items (memcached's -m), in whole mebibytes; a part
-	// of one is dropped. The container gets more: see resources. Default 64Mi.
+	// of one is dropped. The container gets more: see resources. Default 64Mi, which
+	// is the least.
 	Memory *resource.Quantity `json:"memory,omitempty"`
 	// Connections is how many connections a shard admits at once (memcached's
 	// -c); some of them memcached uses itself. Default 1024.
@@ -39,8 +40,8 @@ type MemcachedSpecApplyConfiguration struct {
 	// Threads is how many threads of a shard serve requests (memcached's -t).
 	// Default 4.
 	Threads *int32 `json:"threads,omitempty"`
-	// MaxItemSize is the largest item that is taken (memcached's -I), in bytes.
-	// Default 1Mi.
+	// MaxItemSize is the largest item that is taken (memcached's -I), in bytes: a
+	// multiple of 512Ki. Default 1Mi.
 	MaxItemSize *resource.Quantity `json:"maxItemSize,omitempty"`
 	// ExtraArgs are further argument words for memcached, one a list item, such as
 	// "-v" or "-o" followed by "hash_algorithm=murmur3". What the operator sets itself (memory,
