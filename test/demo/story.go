@@ -167,6 +167,11 @@ func (d *demo) fill(ctx context.Context) error {
 	}
 	began := time.Now()
 	for ordinal, address := range addresses {
+		// the node's proxy learns of a pod a moment after it is ready
+		err := cluster.Eventually(ctx, within, "answers at "+address, func(ctx context.Context) error { return probe.Ask(ctx, address) })
+		if err != nil {
+			return err
+		}
 		set := items.New(cluster.ShardName(d.key.Name, ordinal), perShard, address)
 		if err := set.Write(); err != nil {
 			return fmt.Errorf("writing to shard %d: %w", ordinal, err)

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
@@ -35,7 +33,7 @@ func atRest(t *testing.T) *space {
 		rest.made = time.Now()
 		shared = append(shared, s.namespace)
 		for i := range restCount {
-			s.apply(fmt.Sprintf("rest-%d", i), small(1).WithMemory(resource.MustParse("16Mi")))
+			s.apply(fmt.Sprintf("rest-%d", i), small(1))
 		}
 		for i := range restCount {
 			s.available(fmt.Sprintf("rest-%d", i))

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -25,7 +24,7 @@ func TestARestartOfTheContainerInPlaceKeepsTheItemsUpAndDownTheVersions(t *testi
 	const size = 100_000
 	s := newSpace(t)
 	order := tour(versions)
-	s.apply("cache", small(1).WithMemory(resource.MustParse("64Mi")).WithVersion(order[0]))
+	s.apply("cache", small(1).WithVersion(order[0]))
 	s.available("cache")
 	set := s.written("cache", 0, size)
 	uid := s.pods("cache")["cache-0"].UID

@@ -74,11 +74,11 @@ func (s *space) must(err error) {
 	}
 }
 
-// small returns a spec whose shards are cheap enough that many fit a small node.
+// small returns a spec whose shards ask for so little of the CPU that many fit a
+// small node.
 func small(size int32) *memcachedac.MemcachedSpecApplyConfiguration {
 	return memcachedac.MemcachedSpec().
 		WithSize(size).
-		WithMemory(resource.MustParse("16Mi")).
 		WithResources(corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}})
 }
 
@@ -179,12 +179,14 @@ func (s *space) untouched(name string, before map[string]life) {
 	}
 }
 
-// items returns a set of items behind the address of one shard.
+// items returns a set of items behind the address of one shard, once that
+// answers: the node's proxy learns of a pod a moment after it is ready.
 func (s *space) items(name string, ordinal, size int) *items.Set {
 	s.Helper()
 	shard := cluster.ShardName(name, ordinal)
 	address, err := k.Address(s.ctx, s.namespace, shard)
 	s.must(err)
+	s.eventually("answers at "+address, func(ctx context.Context) error { return probe.Ask(ctx, address) })
 	set := items.New(shard, size, address)
 	s.Cleanup(func() { _ = set.Close() })
 	return set

@@ -95,7 +95,7 @@ func (p *Probe) run(ctx context.Context) {
 
 func (p *Probe) connect() {
 	began := time.Now()
-	err := ask(p.report.Address)
+	err := Ask(context.Background(), p.report.Address)
 	took := time.Since(began)
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -107,9 +107,9 @@ func (p *Probe) connect() {
 	p.report.Slowest = max(p.report.Slowest, took)
 }
 
-// ask has memcached tell its version over a connection of its own.
-func ask(address string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// Ask has memcached tell its version over a connection of its own.
+func Ask(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	connection, err := memcache.Dial(ctx, "tcp", address)
 	if err != nil {
