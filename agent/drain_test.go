@@ -35,6 +35,7 @@ func TestWhenADrainIsOver(t *testing.T) {
 		"another pod that serves is":                    {[]look{own, other}, "pod other serves at the Service", true},
 		"another pod that starts is not":                {[]look{answer("other", agentapi.PhaseStarting)}, "", false},
 		"another pod that drains is not":                {[]look{answer("other", agentapi.PhaseDraining)}, "", false},
+		"own answers of before are not":                 {[]look{answer("own", agentapi.PhaseServing)}, "", false},
 		"an answer without a pod is not":                {[]look{answer("", agentapi.PhaseServing)}, "", false},
 		"a Service without endpoints is not":            {[]look{refused, refused, refused}, "", false},
 		"a name that does not exist is, when confirmed": {[]look{missing, missing}, "the Service is gone", false},

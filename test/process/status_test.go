@@ -48,6 +48,11 @@ func TestStatus(t *testing.T) {
 					t.Errorf("%s: %d %s, %v", path, code, body, err)
 				}
 			}
+			// The restart was asked for before this container began.
+			time.Sleep(1500 * time.Millisecond)
+			if later := s.status(); later.PID != got.PID {
+				t.Error("memcached was restarted for nothing")
+			}
 		})
 	}
 }
@@ -203,17 +208,26 @@ func TestFootprint(t *testing.T) {
 	}
 }
 
-// memory reads a size in KiB from proc_pid_status(5).
+// memory reads a size in KiB.
 func memory(t *testing.T, pid int, name string) int {
+	t.Helper()
+	kib, err := strconv.Atoi(procStatus(t, pid, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib
+}
+
+// procStatus reads the first word of a line of proc_pid_status(5).
+func procStatus(t *testing.T, pid int, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), name+":")
-	kib, err := strconv.Atoi(strings.Fields(rest)[0])
-	if err != nil {
-		t.Fatal(err)
+	_, rest, ok := strings.Cut(string(text), "\n"+name+":")
+	if !ok {
+		t.Fatalf("no %s of process %d", name, pid)
 	}
-	return kib
+	return strings.Fields(rest)[0]
 }

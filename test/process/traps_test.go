@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -92,20 +93,49 @@ func TestASIGTERMAfterTheSave(t *testing.T) {
 		}
 		t.Fatal("memcached always ended at once")
 	})
-	t.Run("the agent takes any number of them and is warm", func(t *testing.T) {
+	t.Run("the agent sends none, however many it gets", func(t *testing.T) {
 		t.Parallel()
 		s := newShard(t)
-		s.run()
+		memcached := s.run().PID
 		fill(t, s.address(), 1000)
 		s.announce("now")
+		// A memcached that stands still shows which signals wait for it.
+		if err := syscall.Kill(memcached, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		s.signal(syscall.SIGTERM)
+		for deadline := time.Now().Add(5 * time.Second); !pending(t, memcached, syscall.SIGUSR1); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("it was never told to save")
+			}
+		}
 		for range 5 {
 			s.signal(syscall.SIGTERM)
+			time.Sleep(20 * time.Millisecond)
+		}
+		if pending(t, memcached, syscall.SIGTERM) {
+			t.Error("a SIGTERM was sent after the SIGUSR1")
+		}
+		if err := syscall.Kill(memcached, syscall.SIGCONT); err != nil {
+			t.Fatal(err)
 		}
 		if status := s.exit(10 * time.Second); status != 0 {
 			t.Errorf("status %d", status)
 		}
-		wantWarm(t, s.run(), 1000)
+		if start := s.run().Start; start.Result != agentapi.StartWarm || start.Items != 1000 {
+			t.Errorf("start %+v", start)
+		}
 	})
+}
+
+// pending reports whether a signal waits for a process, as in proc_pid_status(5).
+func pending(t *testing.T, pid int, signal syscall.Signal) bool {
+	t.Helper()
+	mask, err := strconv.ParseUint(procStatus(t, pid, "ShdPnd"), 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mask&(1<<(signal-1)) != 0
 }
 
 // Versions below 1.6.25 demand a line that newer ones do not write.
