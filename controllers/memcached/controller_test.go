@@ -369,6 +369,28 @@ func TestAReplacedPodIsToldToBeEmpty(t *testing.T) {
 	w.wantEvent(w.recorded(), v1alpha1.EventShardStartedEmpty)
 }
 
+func TestAShardThatLostItsReplicaSetIsToldToBeEmpty(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 1")
+	w.settle("cache")
+	old := w.runPod("cache-0", "old", "10.0.0.1")
+	w.answer(old, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
+	w.settle("cache")
+	w.recorded()
+
+	set := newObject(manifests.KindReplicaSet)
+	w.read("cache-0", set)
+	w.must(admin.Delete(w.ctx, set))
+	w.endPod(old)
+	if m := w.settle("cache"); m.Status.Size != 1 {
+		t.Errorf("size is told as %d while the shard comes back", m.Status.Size)
+	}
+	replacement := w.runPod("cache-0", "new", "10.0.0.2")
+	w.answer(replacement, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
+	w.settle("cache")
+	w.wantEvent(w.recorded(), v1alpha1.EventShardStartedEmpty)
+}
+
 func TestARestartInPlaceIsToldWithItsItems(t *testing.T) {
 	w := newWorld(t)
 	w.create("cache", "size: 1")
