@@ -110,6 +110,7 @@ func (s *space) changeImage(name string, ordinal int, image string) agentapi.Sta
 		status, err = cluster.AgentStatus(ctx, pod)
 		return err
 	})
+	s.address(name, ordinal) // answers again
 	return status
 }
 

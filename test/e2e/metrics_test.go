@@ -26,6 +26,8 @@ import (
 func TestMetricsAreForThoseWhomTheAPIServerLets(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
+	s.apply("cache", small(1)) // something to count
+	s.available("cache")
 	if code, _ := s.scrape(""); code != http.StatusUnauthorized {
 		t.Errorf("without a token the answer is %d", code)
 	}

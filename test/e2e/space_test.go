@@ -179,15 +179,20 @@ func (s *space) untouched(name string, before map[string]life) {
 	}
 }
 
-// items returns a set of items behind the address of one shard, once that
-// answers: the node's proxy learns of a pod a moment after it is ready.
-func (s *space) items(name string, ordinal, size int) *items.Set {
+// address returns the address of a shard, once that answers: the node's proxy
+// learns of a pod a moment after it is ready.
+func (s *space) address(name string, ordinal int) string {
 	s.Helper()
-	shard := cluster.ShardName(name, ordinal)
-	address, err := k.Address(s.ctx, s.namespace, shard)
+	address, err := k.Address(s.ctx, s.namespace, cluster.ShardName(name, ordinal))
 	s.must(err)
 	s.eventually("answers at "+address, func(ctx context.Context) error { return probe.Ask(ctx, address) })
-	set := items.New(shard, size, address)
+	return address
+}
+
+// items returns a set of items behind the address of one shard.
+func (s *space) items(name string, ordinal, size int) *items.Set {
+	s.Helper()
+	set := items.New(cluster.ShardName(name, ordinal), size, s.address(name, ordinal))
 	s.Cleanup(func() { _ = set.Close() })
 	return set
 }
@@ -211,11 +216,9 @@ func (s *space) holds(set *items.Set) {
 // returned function stops it and ends the test if one was not answered.
 func (s *space) probes(name string, shards int) (stop func()) {
 	s.Helper()
-	addresses, err := k.Addresses(s.ctx, s.key(name), shards)
-	s.must(err)
 	var running []*probe.Probe
-	for _, address := range addresses {
-		p := probe.Start(address)
+	for ordinal := range shards {
+		p := probe.Start(s.address(name, ordinal))
 		s.Cleanup(func() { p.Stop() })
 		running = append(running, p)
 	}
