@@ -28,6 +28,7 @@ const (
 	ReasonPaused          = "Paused"
 	ReasonDeleting        = "Deleting"
 	ReasonWaitingForOwner = "WaitingForGarbageCollection"
+	ReasonRetrying        = "Retrying"
 )
 
 // Reasons of Degraded. Where several hold, the first of this list is told.

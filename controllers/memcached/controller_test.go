@@ -14,6 +14,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -636,6 +637,34 @@ func TestWhatTheAPIServerRefusesIsTold(t *testing.T) {
 	if !w.exists("cache-0", &corev1.Service{}) {
 		t.Error("what it does not refuse must be made")
 	}
+}
+
+func TestAQuotaInTheWayIsToldAndTriedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.must(admin.Create(w.ctx, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "none"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/replicasets.apps": resource.MustParse("0")}}}))
+	w.setQuota("none", "0")
+	w.create("cache", "size: 1")
+	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: "cache"}}
+	if _, err := w.reconciler.Reconcile(w.ctx, request); err == nil {
+		t.Fatal("no error, so nobody tries again")
+	}
+	m := w.get("cache")
+	w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRefused, "exceeded quota")
+	w.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonRetrying, "trying again")
+	w.setQuota("none", "9")
+	w.wantCondition(w.settle("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+}
+
+// setQuota does what the quota controller does, which does not run here.
+func (w *world) setQuota(name, hard string) {
+	w.Helper()
+	var quota corev1.ResourceQuota
+	w.read(name, &quota)
+	quota.Spec.Hard = corev1.ResourceList{"count/replicasets.apps": resource.MustParse(hard)}
+	w.must(admin.Update(w.ctx, &quota))
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{"count/replicasets.apps": resource.MustParse("0")}}
+	w.must(admin.Status().Update(w.ctx, &quota))
 }
 
 func TestANamespaceThatGoesIsLeftInPeace(t *testing.T) {

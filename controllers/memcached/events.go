@@ -1,0 +1,50 @@
+package memcached
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+// event is one to record.
+type event struct{ kind, reason, message string }
+
+// eventsOf returns what a person wants to hear of, from one status to the next.
+func eventsOf(m *v1alpha1.Memcached, next v1alpha1.MemcachedStatus) []event {
+	var events []event
+	was := m.Status
+	if was.ObservedGeneration != 0 && was.Size != next.Size {
+		events = append(events, event{corev1.EventTypeNormal, v1alpha1.EventScaled, fmt.Sprintf("from %d to %d shards", was.Size, next.Size)})
+	}
+	for _, shard := range next.Shards {
+		last, known := shardNamed(was.Shards, shard.Name)
+		switch {
+		case shard.Ready && !last.Ready:
+			events = append(events, event{corev1.EventTypeNormal, v1alpha1.EventShardReady, fmt.Sprintf("shard %s serves from pod %s", shard.Name, shard.Pod)})
+		case !shard.Ready && last.Ready:
+			events = append(events, event{corev1.EventTypeWarning, v1alpha1.EventShardNotReady, fmt.Sprintf("shard %s does not serve: %s", shard.Name, cmp.Or(shard.Message, "not ready"))})
+		}
+		again := known && last.Start != "" && (shard.ContainerID != last.ContainerID || shard.Restart != last.Restart)
+		switch {
+		case again && shard.Start == v1alpha1.StartCold:
+			events = append(events, event{corev1.EventTypeWarning, v1alpha1.EventShardStartedEmpty, fmt.Sprintf("shard %s started empty in pod %s", shard.Name, shard.Pod)})
+		case again && shard.Start == v1alpha1.StartWarm:
+			events = append(events, event{corev1.EventTypeNormal, v1alpha1.EventShardKeptItems,
+				fmt.Sprintf("shard %s restarted in pod %s with %d of %d items", shard.Name, shard.Pod, shard.Items, shard.ItemsBefore)})
+		}
+	}
+	before := meta.FindStatusCondition(was.Conditions, v1alpha1.ConditionDegraded)
+	after := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionDegraded)
+	switch {
+	case after.Status == metav1.ConditionTrue && (before == nil || before.Status != after.Status || before.Reason != after.Reason):
+		events = append(events, event{corev1.EventTypeWarning, after.Reason, after.Message})
+	case after.Status == metav1.ConditionFalse && before != nil && before.Status == metav1.ConditionTrue:
+		events = append(events, event{corev1.EventTypeNormal, after.Reason, after.Message})
+	}
+	return events
+}
