@@ -38,10 +38,11 @@ TOOLS = exports="$$($(CLUSTER) env)" && eval "$$exports" && PATH="$$PATH:$$KUBEB
 ON_CLUSTER = $(if $(KUBECONFIG),,$(TOOLS))
 
 # The operator's image on the cluster. On the local one its tag ends with a hash of what it is made of: a node that
-# has an image of a name does not ask for a newer one.
+# has an image of a name does not ask for a newer one. It is counted once a run: a file that is saved meanwhile must
+# not change the name between the build and its use.
 SOURCES = go.mod go.sum main.go agent api controllers internal
 SOURCES_HASH = find $(SOURCES) -type f ! -name '*_test.go' | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-12
-USED_IMG = $(IMG)$(if $(KUBECONFIG),,-$(shell $(SOURCES_HASH)))
+USED_IMG = $(eval USED_IMG := $(IMG)$(if $(KUBECONFIG),,-$(shell $(SOURCES_HASH))))$(USED_IMG)
 
 # $(call tier,name) heads a tier of the tests with the time since make began.
 ifndef TESTS_BEGAN
