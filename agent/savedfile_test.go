@@ -71,22 +71,22 @@ func TestASavedFileThatMemcachedWouldChokeOn(t *testing.T) {
 // What is read can be read again after it was made fit, and then fits at once.
 func FuzzSavedFile(f *testing.F) {
 	for _, version := range []string{"1.6.18", "1.6.38", "1.6.45"} {
-		f.Add(meta(f, version), int64(1_800_000_000))
+		f.Add(meta(f, version), int64(1_800_000_000), int64(100_000))
 	}
-	f.Add("", int64(0))
-	f.Add("Tmain\nKa b\n", int64(0))
-	f.Fuzz(func(t *testing.T, text string, now int64) {
+	f.Add("", int64(0), int64(0))
+	f.Add("Tmain\nKa b\n", int64(0), int64(1))
+	f.Fuzz(func(t *testing.T, text string, now, items int64) {
 		file, err := parseSavedFile(text)
 		// Years beyond what a clock can show are not told from each other.
 		if err != nil || now < 0 || now > 1<<33 || file.stopped < 0 || file.stopped > 1<<33 {
 			return
 		}
-		fit, wait := file.fit(time.Unix(now, 0))
+		fit, wait := file.fit(time.Unix(now, 0), items)
 		if wait < 0 || wait > clockStep {
 			t.Errorf("a wait of %s", wait)
 		}
 		again, err := parseSavedFile(fit)
-		if err != nil || !again.hasOldestCAS || again.geometry != file.geometry {
+		if err != nil || !again.hasOldestCAS || again.geometry != file.geometry || again.hashPower < file.hashPower {
 			t.Errorf("%q made fit is %q, %v", text, fit, err)
 		}
 	})
@@ -119,15 +119,31 @@ func TestWhenAndHowASavedFileFits(t *testing.T) {
 		"with a clock that was set far off": {at(stop-100000, 0), 0, stop - 100001},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, wait := file.fit(c.now)
+			text, wait := file.fit(c.now, 0)
 			got, err := parseSavedFile(text)
 			if err != nil || wait != c.wait || got.stopped != c.stopped || !got.hasOldestCAS {
 				t.Errorf("wait %s, stopped %d, oldest CAS %v, %v; want %s, %d", wait, got.stopped, got.hasOldestCAS, err, c.wait, c.stopped)
 			}
-			if again, _ := got.fit(c.now.Add(wait)); again != text {
+			if again, _ := got.fit(c.now.Add(wait), 0); again != text {
 				t.Error("what was made fit does not fit")
 			}
 		})
+	}
+}
+
+func TestTheHashTableIsLargeEnough(t *testing.T) {
+	file, err := parseSavedFile(meta(t, "1.6.45")) // a table of 2^16
+	if err != nil {
+		t.Fatal(err)
+	}
+	for items, want := range map[int64]int64{
+		0: 16, 1000: 16, 78_000: 16, 79_000: 17, 98_305: 17, 157_000: 17, 158_000: 18, 1_000_000: 20, 1 << 60: 32,
+	} {
+		text, _ := file.fit(time.Unix(file.stopped+1, 0), items)
+		got, err := parseSavedFile(text)
+		if err != nil || got.hashPower != want {
+			t.Errorf("%d items: a table of 2^%d, want 2^%d: %v", items, got.hashPower, want, err)
+		}
 	}
 }
 

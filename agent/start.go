@@ -2,26 +2,40 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agentapi"
 	"github.com/memcached-operator/memcached-operator/internal/memcache"
 )
 
-// ready is a child's first answer.
+// ready is a child's first answer, or that there is none.
 type ready struct {
 	child *child
 	// general is zero when memcached gives no stats, as under -Y.
 	general memcache.General
+	// silent tells that memcached listens and does not answer.
+	silent bool
 }
 
-// awaitReady reports on readies when memcached answers. It ends without a word
-// when memcached does.
+// awaitReady reports on readies when memcached answers, or does not though it
+// listens. It ends without a word when memcached does.
 func awaitReady(c *child, readies chan<- ready) {
+	var silentSince time.Time
 	for pause := 2 * time.Millisecond; ; pause = min(pause*3/2, 50*time.Millisecond) {
-		if general, ok := firstAnswer(c); ok {
-			readies <- ready{c, general}
+		general, err := firstAnswer(c)
+		switch {
+		case err == nil:
+			readies <- ready{child: c, general: general}
+			return
+		case !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, context.DeadlineExceeded):
+			silentSince = time.Time{}
+		case silentSince.IsZero():
+			silentSince = time.Now()
+		case time.Since(silentSince) > silentBound:
+			readies <- ready{child: c, silent: true}
 			return
 		}
 		select {
@@ -32,18 +46,23 @@ func awaitReady(c *child, readies chan<- ready) {
 	}
 }
 
-func firstAnswer(c *child) (memcache.General, bool) {
+var errAnotherAnswers = errors.New("another memcached holds the port")
+
+func firstAnswer(c *child) (memcache.General, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if !c.asker.endpoint.text {
-		return memcache.General{}, c.asker.answers(ctx) == nil
+		return memcache.General{}, c.asker.answers(ctx)
 	}
 	general, err := c.asker.general(ctx)
-	if err != nil {
-		return memcache.General{}, memcache.IsAnswer(err)
+	switch {
+	case memcache.IsAnswer(err):
+		return memcache.General{}, nil
+	case err == nil && general.PID != c.pid:
+		// The own one is about to end.
+		return general, errAnotherAnswers
 	}
-	// Another memcached may hold the port; then this one is about to end.
-	return general, general.PID == c.pid
+	return general, err
 }
 
 // judgeStart says whether memcached came up with the items that were saved.

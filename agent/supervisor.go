@@ -21,6 +21,9 @@ const (
 	// startBound is how long memcached may take until it answers. It reads its
 	// whole memory first: 0.15 to 0.7 s for a million items.
 	startBound = 10 * time.Minute
+	// silentBound is how long it may take connections and answer none: it listens
+	// when all is read, so by then it hangs.
+	silentBound = 10 * time.Second
 	// askBound is how long the supervisor itself waits for an answer of memcached.
 	askBound = 500 * time.Millisecond
 	// restartLead is how long before the next full second an in-place restart
@@ -200,7 +203,7 @@ func (s *supervisor) launch() {
 	var wait time.Duration
 	if file := s.before.file; file != nil {
 		var text string
-		if text, wait = file.fit(s.now()); text != file.text {
+		if text, wait = file.fit(s.now(), s.before.itemsBefore()); text != file.text {
 			if err := replaceFile(metaPath(s.data), []byte(text)); err != nil {
 				s.fail(fmt.Errorf("preparing what memcached saved: %w", err))
 				return
@@ -229,6 +232,10 @@ func (s *supervisor) startChild() {
 // ready takes memcached's first answer.
 func (s *supervisor) ready(r ready) {
 	if r.child != s.child || s.afterExit != nil {
+		return
+	}
+	if r.silent {
+		s.fail(fmt.Errorf("memcached takes connections at %s and answered none for %s", r.child.asker.endpoint.address, silentBound))
 		return
 	}
 	s.disarm()

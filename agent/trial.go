@@ -39,7 +39,7 @@ func try(path, dir string, arguments []string) error {
 	}
 	go awaitReady(c, readies)
 	select {
-	case <-readies:
+	case <-readies: // trialBound is shorter than the wait for a silent one
 	case <-c.done:
 		sentence, _ := c.end()
 		// A listener with a port of its own is in use by the memcached that serves.

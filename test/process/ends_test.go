@@ -1,9 +1,11 @@
 package process
 
 import (
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -101,6 +103,38 @@ func TestAPortThatAnotherMemcachedHas(t *testing.T) {
 	if strings.Contains(s.log.String(), "memcached serves") {
 		t.Error("the other one passed for the own")
 	}
+}
+
+// A memcached that hangs while it starts listens, and its system takes
+// connections for it. No real one can be made to, so the test's own program is it.
+func TestAMemcachedThatHangsWhileItStarts(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newShard(t)
+	s.memcached = filepath.Join(s.dir, "silent")
+	script(t, s.memcached, `test "$1" != -V || exec echo memcached 1.6.45
+exec env `+silentPort+`=`+strconv.Itoa(s.port)+` `+self)
+	s.launch()
+	if code := s.exit(20 * time.Second); code == 0 {
+		t.Error("status 0")
+	}
+	wantContains(t, "the reason", s.reason(), "memcached takes connections at "+s.address()+" and answered none for 10s")
+}
+
+// silentPort names the variable that has this program listen and say nothing.
+const silentPort = "PROCESS_TEST_SILENT_PORT"
+
+func listenSilently(port string) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	time.Sleep(time.Minute)
+	return nil
 }
 
 func script(t *testing.T, path, text string) {

@@ -347,6 +347,45 @@ func TestArgumentsThatFailLate(t *testing.T) {
 	})
 }
 
+// A memcached that was stopped before it grew its hash table grows it while it
+// starts, and may then hang: see hashPowerFor in the agent. That it hangs is too
+// rare to be shown here, that it grows is not.
+func TestAHashTableThatIsTooSmall(t *testing.T) {
+	t.Parallel()
+	const size = 60_000 // a table of 2^15 grows beyond 49,152
+	const grows = "Hash table expansion starting"
+	shrink := func(text string) string { return strings.Replace(text, "Khashpower 16", "Khashpower 15", 1) }
+	t.Run("memcached alone grows it while it starts", func(t *testing.T) {
+		t.Parallel()
+		dir := sharedDir(t)
+		first := startRaw(t, newest, dir)
+		fill(t, first.address(), size)
+		first.stop(syscall.SIGUSR1)
+		edit(t, first.meta(), shrink)
+		nextSecond(stopSecond(t, first.meta()))
+		second := startRaw(t, newest, dir, "-vv")
+		for deadline := time.Now().Add(5 * time.Second); !strings.Contains(second.said.String(), grows); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("it does not grow: the trap is gone")
+			}
+		}
+	})
+	t.Run("the agent has it start with a larger one", func(t *testing.T) {
+		t.Parallel()
+		s := newShard(t)
+		s.run()
+		fill(t, s.address(), size)
+		s.stopContainer()
+		edit(t, s.meta(), shrink)
+		s.annotate(agentapi.ArgumentsFile, s.arguments("-vv"))
+		wantWarm(t, s.run(), size)
+		time.Sleep(1500 * time.Millisecond)
+		if strings.Contains(s.log.String(), grows) {
+			t.Error("it grows")
+		}
+	})
+}
+
 // What was saved at one stop must not be taken for saved at the next, which was none.
 func TestAKilledMemcachedIsColdAndNotWarmOfYesterday(t *testing.T) {
 	t.Parallel()
