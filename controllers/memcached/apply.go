@@ -92,8 +92,12 @@ func withUID(o runtime.ApplyConfiguration, uid types.UID) runtime.ApplyConfigura
 
 // kindOf returns the kind of an object that a plan ends.
 func kindOf(o client.Object) manifests.Kind {
-	if _, isService := o.(*corev1.Service); isService {
+	switch o.(type) {
+	case *corev1.Service:
 		return manifests.KindService
+	case *corev1.Pod:
+		return "Pod"
+	default:
+		return manifests.KindReplicaSet
 	}
-	return manifests.KindReplicaSet
 }

@@ -464,6 +464,44 @@ func TestAChangeOfTheSpecTouchesNoRunningPod(t *testing.T) {
 	}
 }
 
+func TestAMendedSpecReplacesOnlyPodsThatCannotRun(t *testing.T) {
+	cannotBePulled := corev1.ContainerStatus{Name: manifests.Container, Image: "i", ImageID: "i",
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}}}
+	runsUnready := corev1.ContainerStatus{Name: manifests.Container, Image: "i", ImageID: "i",
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}
+	for reason, c := range map[string]struct {
+		mended   bool
+		status   corev1.ContainerStatus
+		replaced bool
+	}{
+		"the spec was mended and the pod cannot run":       {true, cannotBePulled, true},
+		"the spec is the one that the pod was made from":   {false, cannotBePulled, false},
+		"memcached runs, so there may be items in the pod": {true, runsUnready, false},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			w := newWorld(t)
+			w.create("cache", "{size: 2, version: 1.6.99}")
+			w.settle("cache")
+			w.runPod("cache-0", "a", "10.0.0.1")
+			pod := w.runPod("cache-1", "a", "10.0.0.2")
+			pod.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{c.status}}
+			w.must(admin.Status().Update(w.ctx, pod))
+			if c.mended {
+				w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Version = "1.6.45" })
+			}
+			w.settle("cache")
+			w.settle("cache")
+			if !w.exists("cache-0-a", &corev1.Pod{}) {
+				t.Error("a pod that serves is gone")
+			}
+			var after corev1.Pod
+			if replaced := !w.exists("cache-1-a", &after) || after.DeletionTimestamp != nil; replaced != c.replaced {
+				t.Errorf("the pod is replaced: %t, want %t", replaced, c.replaced)
+			}
+		})
+	}
+}
+
 func TestPausedChangesNothingAndGoesOnTelling(t *testing.T) {
 	w := newWorld(t)
 	w.create("cache", "size: 2")

@@ -70,6 +70,7 @@ func makePlan(seen *observed, options manifests.Options) plan {
 	case m.DeletionTimestamp == nil && !m.Spec.Paused:
 		p.planApplies(seen, options)
 		p.planDeletes(seen)
+		p.planReplacements(seen)
 	}
 	p.planRequeue(seen)
 	return p
@@ -149,6 +150,32 @@ func (p *plan) planDeletes(seen *observed) {
 	for _, e := range extras {
 		p.deletes = append(p.deletes, e.object)
 	}
+}
+
+// planReplacements finds pods that cannot run as they were asked to and of which
+// something else is asked by now, so that a mended spec mends its shards: their
+// ReplicaSets do not look at a pod that is there. In such a pod memcached does not
+// run, so no item is lost. The ReplicaSet has to be as it should be first, or it
+// would make another such pod.
+func (p *plan) planReplacements(seen *observed) {
+	for _, key := range manifests.Keys(seen.memcached.Name, int(*seen.memcached.Spec.Size)) {
+		unwritten := func(o manifests.Object) bool { return o.Key == key }
+		if key.Kind != manifests.KindReplicaSet || slices.ContainsFunc(p.applies, unwritten) {
+			continue
+		}
+		for _, pod := range seen.pods[key.Name] {
+			if pod.DeletionTimestamp == nil && pod.Annotations[v1alpha1.AnnotationRevision] != p.revision && podTrouble(pod) != nil && !runs(pod) {
+				p.deletes = append(p.deletes, pod)
+			}
+		}
+	}
+}
+
+// runs says whether the pod's memcached container runs.
+func runs(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.Name == manifests.Container && c.State.Running != nil
+	})
 }
 
 // planRequeue sets when to look again at what no watch tells of.
