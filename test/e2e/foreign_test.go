@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
 func TestAServiceOfSomebodyElseIsNeitherAdoptedNorDeleted(t *testing.T) {
@@ -29,10 +30,11 @@ func TestAServiceOfSomebodyElseIsNeitherAdoptedNorDeleted(t *testing.T) {
 		t.Errorf("the sentence does not name the Service: %s", sentence)
 	}
 	s.await("cache", "the other shard serves", func(m *v1alpha1.Memcached) error {
-		if shard := s.shard(m, 0); !shard.Ready {
-			return fmt.Errorf("%s", shard.Message)
+		shard, err := cluster.Shard(m, 0)
+		if err == nil && !shard.Ready {
+			err = fmt.Errorf("it does not: %s", shard.Message)
 		}
-		return nil
+		return err
 	})
 	s.holds(s.written("cache", 0, 100))
 	for _, server := range m.Status.Servers {
@@ -114,7 +116,7 @@ func TestANamespaceThatIsDeletedLeavesNoStormOfErrors(t *testing.T) {
 	s.apply("cache-d", small(2)) // is coming up
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	s.must(k.Delete(s.ctx, namespace))
-	s.goneFromCluster(namespace)
+	time.Sleep(15 * time.Second) // longer than a few retries that end in errors would take
 
 	log, err := k.OperatorLog(s.ctx, &corev1.PodLogOptions{SinceSeconds: new(int64(300))})
 	s.must(err)

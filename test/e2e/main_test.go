@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
@@ -44,8 +42,9 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	for _, namespace := range shared {
-		// Kubernetes ends it in its own time
-		_ = k.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		if err := deleteSpace(context.Background(), namespace); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e:", err)
+		}
 	}
 	os.Exit(code)
 }

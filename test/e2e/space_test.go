@@ -45,12 +45,25 @@ func newSpace(t *testing.T) *space {
 		if t.Failed() {
 			t.Log("how things stand:\n" + k.Describe(context.Background(), s.namespace))
 		}
-		err := k.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
-		if client.IgnoreNotFound(err) != nil {
-			t.Errorf("deleting namespace %s: %v", s.namespace, err)
+		if err := deleteSpace(context.Background(), s.namespace); err != nil {
+			t.Error(err)
 		}
 	})
 	return s
+}
+
+// deleteSpace begins to delete a namespace. The Memcacheds go first and their
+// Services with them: a namespace keeps Services until its pods are gone, and a
+// pod serves on while its Service is there and nobody else answers at it.
+func deleteSpace(ctx context.Context, namespace string) error {
+	if err := k.DeleteAllOf(ctx, &v1alpha1.Memcached{}, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("deleting the Memcacheds of %s: %w", namespace, err)
+	}
+	err := k.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting namespace %s: %w", namespace, err)
+	}
+	return nil
 }
 
 func makeSpace(t *testing.T) *space {
