@@ -121,16 +121,12 @@ func podTemplate(m *v1alpha1.Memcached, image Image, options Options) (func(ordi
 // schedulingOf returns the part of a pod's spec that a person writes as
 // Kubernetes has it: where the pod runs and how its images are pulled.
 func schedulingOf(m *v1alpha1.Memcached) (*corev1ac.PodSpecApplyConfiguration, error) {
-	spread := m.Spec.TopologySpreadConstraints
-	if spread == nil {
-		for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelHostname} {
-			spread = append(spread, corev1.TopologySpreadConstraint{
-				MaxSkew:           1,
-				TopologyKey:       key,
-				WhenUnsatisfiable: corev1.ScheduleAnyway,
-				LabelSelector:     &metav1.LabelSelector{MatchLabels: Labels(m.Name)},
-			})
+	affinity, spread := m.Spec.Affinity, m.Spec.TopologySpreadConstraints
+	if spread == nil && (affinity == nil || affinity.PodAntiAffinity == nil) {
+		if affinity = affinity.DeepCopy(); affinity == nil {
+			affinity = &corev1.Affinity{}
 		}
+		affinity.PodAntiAffinity = apart(m)
 	}
 	return convert[corev1ac.PodSpecApplyConfiguration](struct {
 		NodeSelector              map[string]string                 `json:"nodeSelector,omitempty"`
@@ -140,8 +136,24 @@ func schedulingOf(m *v1alpha1.Memcached) (*corev1ac.PodSpecApplyConfiguration, e
 		PriorityClassName         string                            `json:"priorityClassName,omitempty"`
 		ImagePullSecrets          []corev1.LocalObjectReference     `json:"imagePullSecrets,omitempty"`
 	}{
-		m.Spec.NodeSelector, m.Spec.Tolerations, m.Spec.Affinity, spread, m.Spec.PriorityClassName, m.Spec.ImagePullSecrets,
+		m.Spec.NodeSelector, m.Spec.Tolerations, affinity, spread, m.Spec.PriorityClassName, m.Spec.ImagePullSecrets,
 	})
+}
+
+// apart returns the wish that shards be in different zones, and on different nodes.
+// Topology spread constraints cannot say it for every cluster: the scheduler
+// leaves a node that lacks the label of one of them out of its scores for all, so
+// that without zones none would count.
+func apart(m *v1alpha1.Memcached) *corev1.PodAntiAffinity {
+	from := func(topology string, weight int32) corev1.WeightedPodAffinityTerm {
+		return corev1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: corev1.PodAffinityTerm{
+			TopologyKey:   topology,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: Labels(m.Name)},
+		}}
+	}
+	return &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+		from(corev1.LabelTopologyZone, 100), from(corev1.LabelHostname, 50),
+	}}
 }
 
 // resourcesOf returns the resources of the memcached container: what the spec
