@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -164,11 +165,15 @@ func TestADrainEnds(t *testing.T) {
 		}, 2 * time.Second, 3500 * time.Millisecond},
 		"at once when the name does not exist": {func(t *testing.T, s *shard) {
 			s.service = "cache-0:11212"
-			s.resolver(nameServer(t, nxDomain))
+			s.resolver(nameServer(t, nxDomain, nxDomain))
+		}, 0, 1500 * time.Millisecond},
+		"at once when it does not exist, and names outside of the cluster are refused": {func(t *testing.T, s *shard) {
+			s.service = "cache-0.ns.svc:11212"
+			s.resolver(nameServer(t, nxDomain, refused))
 		}, 0, 1500 * time.Millisecond},
 		"at its bound when the name server is ill": {func(t *testing.T, s *shard) {
 			s.service, s.drainTimeout = "cache-0:11212", 2*time.Second
-			s.resolver(nameServer(t, serverFailure))
+			s.resolver(nameServer(t, serverFailure, serverFailure))
 		}, 2 * time.Second, 3500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -249,13 +254,15 @@ func (s *shard) resolver(address string) {
 const (
 	serverFailure = 2
 	nxDomain      = 3
+	refused       = 5
 )
 
 var nameServers atomic.Int32
 
-// nameServer answers every question with one outcome. Its port is that of DNS,
-// so each has an address of its own.
-func nameServer(t *testing.T, outcome uint16) string {
+// nameServer answers every question about the cluster with one outcome, and
+// every other one with another. Its port is that of DNS, so each has an address
+// of its own.
+func nameServer(t *testing.T, inside, outside uint16) string {
 	t.Helper()
 	address := fmt.Sprintf("127.77.7.%d", nameServers.Add(1))
 	conn, err := net.ListenPacket("udp", address+":53")
@@ -274,6 +281,10 @@ func nameServer(t *testing.T, outcome uint16) string {
 				continue
 			}
 			// The question comes back with the bits of an answer, and no records.
+			outcome := outside
+			if bytes.Contains(packet[:n], []byte("\x07cluster\x05local\x00")) {
+				outcome = inside
+			}
 			flags := binary.BigEndian.Uint16(packet[2:]) | 0x8080 | outcome
 			binary.BigEndian.PutUint16(packet[2:], flags)
 			end := 12

@@ -105,6 +105,17 @@ func TestAPortThatAnotherMemcachedHas(t *testing.T) {
 	}
 }
 
+// freeze has memcached stand still, and waits until it does.
+func (s *shard) freeze(memcached int) {
+	s.t.Helper()
+	if err := syscall.Kill(memcached, syscall.SIGSTOP); err != nil {
+		s.t.Fatal(err)
+	}
+	for len(childrenOf(s.t, s.command.Process.Pid, "T")) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // A memcached that hangs while it starts listens, and its system takes
 // connections for it. No real one can be made to, so the test's own program is it.
 func TestAMemcachedThatHangsWhileItStarts(t *testing.T) {
@@ -172,12 +183,7 @@ func TestAMemcachedThatHangs(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
 	status := s.run()
-	if err := syscall.Kill(status.PID, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	for len(childrenOf(t, s.command.Process.Pid, "T")) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	s.freeze(status.PID)
 	for path, atLeast := range map[string]time.Duration{"/readyz": 0, "/healthz": 3 * time.Second} {
 		started := time.Now()
 		if code, _, err := s.get(path); err != nil || code != http.StatusServiceUnavailable {

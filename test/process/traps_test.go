@@ -100,9 +100,7 @@ func TestASIGTERMAfterTheSave(t *testing.T) {
 		fill(t, s.address(), 1000)
 		s.announce("now")
 		// A memcached that stands still shows which signals wait for it.
-		if err := syscall.Kill(memcached, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		s.freeze(memcached)
 		s.signal(syscall.SIGTERM)
 		for deadline := time.Now().Add(5 * time.Second); !pending(t, memcached, syscall.SIGUSR1); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
