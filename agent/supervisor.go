@@ -96,13 +96,16 @@ func supervise(c config, log *slog.Logger) error {
 		signal.Notify(orphans, syscall.SIGCHLD)
 	}
 
-	s, err := prepare(c, log)
-	if err != nil {
-		return err
-	}
+	// Before all else: the kubelet's first probe comes within milliseconds of the
+	// container's start, and when it is refused the next one comes a second later. A
+	// connection that was taken waits until there is somebody to answer.
 	listener, err := net.Listen("tcp", c.listen)
 	if err != nil {
 		return fmt.Errorf("listening for /status: %w", err)
+	}
+	s, err := prepare(c, log)
+	if err != nil {
+		return err
 	}
 	go serveHTTP(listener, s.board)
 	s.launch()
