@@ -3,14 +3,15 @@
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS
 ARG TARGETARCH
+ARG VERSION=dev
 WORKDIR /src
 # Apart from the sources, so that a change of them does not download again.
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ENV CGO_ENABLED=0 GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH}
-RUN go build -trimpath -ldflags '-s -w' -o /out/manager . && \
-    go build -trimpath -ldflags '-s -w' -o /out/agent ./agent
+RUN go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/manager . && \
+    go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/agent ./agent
 
 FROM gcr.io/distroless/static:nonroot
 COPY --from=build /out/manager /out/agent /

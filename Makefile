@@ -29,7 +29,8 @@ CLUSTER = $(CURDIR)/bin/cluster
 CONTROLLER_GEN = go tool -modfile=hack/tools/go.mod controller-gen
 GOLANGCI_LINT = go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint
 KUSTOMIZE = go run ./hack/kustomize
-STATIC_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w'
+LDFLAGS = -s -w -X main.version=$(VERSION)
+STATIC_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 
 # A recipe that begins with $(TOOLS) has the test tools of this machine, and KUBECONFIG and kubectl if there are none;
 # with $(ON_CLUSTER), which on a cluster that KUBECONFIG names does without those tools, what a cluster needs.
@@ -155,7 +156,7 @@ build: ## Build the operator and the agent.
 
 .PHONY: docker-build
 docker-build: ## Build the operator's image; without a container daemon, into dist/.
-	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) build -t $(IMG) .; else \
+	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .; else \
 	echo '$(CONTAINER_TOOL) has no daemon: building $(IMG) into dist/operator.tar without one' && \
 	$(MAKE) --no-print-directory dist/operator.tar; fi
 
@@ -165,11 +166,11 @@ docker-push: ## Push the operator's image.
 
 .PHONY: docker-buildx
 docker-buildx: ## Build and push the operator's image for all PLATFORMS.
-	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -t $(IMG) .
+	$(CONTAINER_TOOL) buildx build --push --build-arg VERSION=$(VERSION) --platform $(PLATFORMS) -t $(IMG) .
 
 dist/operator.tar: $(CLUSTER) FORCE
 	@mkdir -p dist
-	$(CLUSTER) operator-image $(IMG) --source $(CURDIR) -o $(CURDIR)/$@
+	$(CLUSTER) operator-image $(IMG) --source $(CURDIR) --ldflags '$(LDFLAGS)' -o $(CURDIR)/$@
 
 ##@ Operator
 
@@ -259,5 +260,5 @@ else
 ready: $(CLUSTER)
 	@$(CLUSTER) up
 image: ready
-	@$(CLUSTER) operator-image $(USED_IMG) --source $(CURDIR)
+	@$(CLUSTER) operator-image $(USED_IMG) --source $(CURDIR) --ldflags '$(LDFLAGS)'
 endif

@@ -21,9 +21,11 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/metricsauth"
 )
 
-// defaultImage is what a Memcached runs that names neither image nor version,
-// unless the environment says otherwise.
+// defaultImage is for Memcacheds that name neither image nor version.
 const defaultImage = "docker.io/library/memcached:1.6.45"
+
+// version is the release, set by the linker: -X main.version=1.0.0.
+var version = "dev"
 
 func main() {
 	if err := run(); err != nil {
@@ -42,6 +44,7 @@ func run() error {
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+	ctrl.Log.Info("starting the Memcached operator", "version", version)
 
 	agentImage := os.Getenv("RELATED_IMAGE_AGENT")
 	if agentImage == "" {
