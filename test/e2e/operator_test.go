@@ -36,6 +36,7 @@ func TestAnOperatorThatIsKilledAtAnyMomentFinishesTheJob(t *testing.T) {
 		{2, "deleted", s.deletePod},
 		{5, "killed", s.killOperator},
 	} {
+		s.must(k.OperatorReady(s.ctx))
 		after := rand.N(700 * time.Millisecond)
 		began := time.Now()
 		s.apply("cache", small(round.size))
@@ -43,7 +44,9 @@ func TestAnOperatorThatIsKilledAtAnyMomentFinishesTheJob(t *testing.T) {
 		pods, err := k.OperatorPods(s.ctx)
 		s.must(err)
 		for _, pod := range pods {
-			round.end(pod)
+			if pod.DeletionTimestamp == nil {
+				round.end(pod)
+			}
 		}
 		m := s.available("cache")
 		t.Logf("to %d shards, operator %s %s after it was asked for: done after %s",
