@@ -126,13 +126,15 @@ type MemcachedSpec struct {
 	// +listType=atomic
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// Affinity of the shards' pods.
+	// Affinity of the shards' pods. Unless podAntiAffinity or
+	// topologySpreadConstraints are given, shards are kept in different zones and on
+	// different nodes as far as there are any.
 	//
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	// TopologySpreadConstraints of the shards' pods. Default: spread over zones
-	// and nodes as far as possible.
+	// TopologySpreadConstraints of the shards' pods, in place of the default that
+	// affinity tells of.
 	//
 	// +optional
 	// +listType=atomic

@@ -56,10 +56,12 @@ type MemcachedSpecApplyConfiguration struct {
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	// Tolerations let shards run on tainted nodes.
 	Tolerations []v1.Toleration `json:"tolerations,omitempty"`
-	// Affinity of the shards' pods.
+	// Affinity of the shards' pods. Unless podAntiAffinity or
+	// topologySpreadConstraints are given, shards are kept in different zones and on
+	// different nodes as far as there are any.
 	Affinity *v1.Affinity `json:"affinity,omitempty"`
-	// TopologySpreadConstraints of the shards' pods. Default: spread over zones
-	// and nodes as far as possible.
+	// TopologySpreadConstraints of the shards' pods, in place of the default that
+	// affinity tells of.
 	TopologySpreadConstraints []v1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 	// PriorityClassName of the shards' pods.
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
