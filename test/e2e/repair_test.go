@@ -127,7 +127,10 @@ func TestDriftIsRepaired(t *testing.T) {
 			}},
 		{"a ReplicaSet with a second pod", &appsv1.ReplicaSet{}, "cache-0",
 			`{"spec":{"replicas":2}}`,
-			func(o client.Object) bool { return *o.(*appsv1.ReplicaSet).Spec.Replicas == 1 }},
+			func(o client.Object) bool {
+				set := o.(*appsv1.ReplicaSet)
+				return *set.Spec.Replicas == 1 && set.Status.ObservedGeneration == set.Generation && set.Status.Replicas == 1
+			}},
 	} {
 		o, err := s.get(drift.kind, drift.name)
 		s.must(err)
