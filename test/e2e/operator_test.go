@@ -36,18 +36,12 @@ func TestAnOperatorThatIsKilledAtAnyMomentFinishesTheJob(t *testing.T) {
 		{2, "deleted", s.deletePod},
 		{5, "killed", s.killOperator},
 	} {
-		s.must(k.OperatorReady(s.ctx))
+		pod := s.operatorPod()
 		after := rand.N(700 * time.Millisecond)
 		began := time.Now()
 		s.apply("cache", small(round.size))
 		time.Sleep(after)
-		pods, err := k.OperatorPods(s.ctx)
-		s.must(err)
-		for _, pod := range pods {
-			if pod.DeletionTimestamp == nil {
-				round.end(pod)
-			}
-		}
+		round.end(pod)
 		m := s.available("cache")
 		t.Logf("to %d shards, operator %s %s after it was asked for: done after %s",
 			round.size, round.how, after.Round(time.Millisecond), time.Since(began).Round(100*time.Millisecond))
@@ -57,6 +51,25 @@ func TestAnOperatorThatIsKilledAtAnyMomentFinishesTheJob(t *testing.T) {
 		s.untouched("cache", first)
 	}
 	s.must(k.OperatorReady(s.ctx))
+}
+
+// operatorPod waits until one operator runs and none of before is left, and
+// returns its pod. The Deployment's status may not know yet of a pod that was
+// deleted.
+func (s *space) operatorPod() corev1.Pod {
+	s.Helper()
+	var pods []corev1.Pod
+	s.eventually("one operator", func(ctx context.Context) error {
+		var err error
+		if pods, err = k.OperatorPods(ctx); err != nil {
+			return err
+		}
+		if len(pods) != 1 || pods[0].DeletionTimestamp != nil || !isReady(pods[0]) {
+			return fmt.Errorf("%d pods are there, one of them may end or start", len(pods))
+		}
+		return nil
+	})
+	return pods[0]
 }
 
 func (s *space) deletePod(pod corev1.Pod) {
