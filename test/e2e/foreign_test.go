@@ -95,10 +95,11 @@ func TestAMemcachedMadeAgainAtOnceUnderTheSameNameWorks(t *testing.T) {
 	// replacement is ready.
 	old := s.items("cache", 0, 100)
 	s.eventually("the new Memcached is empty", func(context.Context) error {
-		if count, err := old.Count(); err != nil || count > 0 {
-			return fmt.Errorf("it has %d items of the deleted one (%v)", count, err)
+		count, err := old.Count()
+		if err == nil && count > 0 {
+			err = fmt.Errorf("it has %d items of the deleted one", count)
 		}
-		return nil
+		return err
 	})
 	s.holds(s.written("cache", 1, 100))
 	// what the garbage collector still had to do is done by now, and took nothing of the new one's
