@@ -15,8 +15,12 @@ type Image struct {
 	Version string
 }
 
-// versionPrefix matches a version at the start of a tag such as 1.6.45-alpine.
-var versionPrefix = regexp.MustCompile(`^([0-9]+\.[0-9]+\.[0-9]+)([-_+].*)?$`)
+var (
+	// versionPrefix matches a version at the start of a tag such as 1.6.45-alpine.
+	versionPrefix = regexp.MustCompile(`^([0-9]+\.[0-9]+\.[0-9]+)([-_+].*)?$`)
+	tagForm       = regexp.MustCompile(`^[A-Za-z0-9_][-.A-Za-z0-9_]{0,127}$`)
+	digestForm    = regexp.MustCompile(`^[a-z0-9]+:[0-9a-f]{32,}$`)
+)
 
 // ResolveImage returns the image that a spec asks for, where image and version
 // are its fields and may be empty, and fallback is the operator's own default:
@@ -50,13 +54,13 @@ func ResolveImage(image, version, fallback string) (Image, error) {
 // to a registry's port, not to a tag.
 func splitReference(ref string) (repository, tag, digest string, err error) {
 	rest, digest, hasDigest := strings.Cut(ref, "@")
-	if hasDigest && !regexp.MustCompile(`^[a-z0-9]+:[0-9a-f]{32,}$`).MatchString(digest) {
+	if hasDigest && !digestForm.MatchString(digest) {
 		return "", "", "", fmt.Errorf("image %q: what follows the @ is not a digest such as sha256:0123…", ref)
 	}
 	repository = rest
 	if i := strings.LastIndex(rest, ":"); i > strings.LastIndex(rest, "/") {
 		repository, tag = rest[:i], rest[i+1:]
-		if !regexp.MustCompile(`^[A-Za-z0-9_][-.A-Za-z0-9_]{0,127}$`).MatchString(tag) {
+		if !tagForm.MatchString(tag) {
 			return "", "", "", fmt.Errorf("image %q: %q is not a tag", ref, tag)
 		}
 	}
