@@ -32,6 +32,13 @@ KUSTOMIZE = go run ./hack/kustomize
 LDFLAGS = -s -w -X main.version=$(VERSION)
 STATIC_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 
+# After eval "$(make -s env)", KUBECONFIG names the local cluster, which is still ours to start and to load images into.
+ifneq ($(MEMCACHED_OPERATOR_CLUSTER),)
+ifeq ($(KUBECONFIG),$(shell $(MEMCACHED_OPERATOR_CLUSTER) kubeconfig))
+KUBECONFIG :=
+endif
+endif
+
 # A recipe that begins with $(TOOLS) has the test tools of this machine, and KUBECONFIG and kubectl if there are none;
 # with $(ON_CLUSTER), which on a cluster that KUBECONFIG names does without those tools, what a cluster needs.
 # Two steps, so that no recipe goes on against some other cluster when the first one fails.
