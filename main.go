@@ -3,6 +3,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/controllers/upgradeable"
 	"github.com/memcached-operator/memcached-operator/internal/metricsauth"
 )
 
@@ -74,11 +76,8 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("adding the liveness check: %w", err)
-	}
-	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("adding the readiness check: %w", err)
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+		return fmt.Errorf("adding the health checks: %w", err)
 	}
 	reconciler := &memcached.Reconciler{
 		Client:   mgr.GetClient(),
@@ -92,8 +91,8 @@ func run() error {
 			OperatorNamespace: namespace,
 		},
 	}
-	if err := reconciler.SetupWithManager(mgr); err != nil {
-		return fmt.Errorf("setting up the controller: %w", err)
+	if err := errors.Join(reconciler.SetupWithManager(mgr), upgradeable.SetupWithManager(mgr)); err != nil {
+		return fmt.Errorf("setting up the controllers: %w", err)
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())
 }

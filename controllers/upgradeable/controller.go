@@ -1,0 +1,159 @@
+// Package upgradeable tells the Operator Lifecycle Manager whether it may replace
+// the operator now: not while a Memcached is being changed. A Memcached that
+// waits for a person holds nothing back, as a newer operator may be the cure.
+package upgradeable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	operatorconditions "github.com/operator-framework/operator-lib/conditions"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+const (
+	// nameVariable is set by OLM, and by nobody else, to the OperatorCondition.
+	nameVariable = "OPERATOR_CONDITION_NAME"
+	// lookAgain is how soon an OperatorCondition that is not there is looked for.
+	lookAgain = 30 * time.Second
+)
+
+// Reasons of the condition Upgradeable.
+const (
+	ReasonMemcachedsChanging = "MemcachedsChanging"
+	ReasonMemcachedsSettled  = "MemcachedsSettled"
+)
+
+// Reconciler keeps the OperatorCondition's Upgradeable.
+type Reconciler struct {
+	// Client reads Memcacheds.
+	Client client.Reader
+	// Condition is Upgradeable of the operator's own OperatorCondition.
+	Condition operatorconditions.Condition
+
+	told atomic.Bool
+}
+
+// SetupWithManager has the manager tell OLM, and be ready only after it did for
+// the first time. Where OLM did not install the operator it does nothing.
+func SetupWithManager(mgr ctrl.Manager) error {
+	if os.Getenv(nameVariable) == "" {
+		return nil
+	}
+	scheme := runtime.NewScheme()
+	if err := operatorsv2.AddToScheme(scheme); err != nil {
+		return fmt.Errorf("building the scheme: %w", err)
+	}
+	// Without a cache: OLM grants this one name, and a cache would list them all.
+	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: scheme, HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return fmt.Errorf("making a client for the OperatorCondition: %w", err)
+	}
+	condition, err := operatorconditions.InClusterFactory{Client: direct}.NewCondition(operatorsv2.ConditionType(operatorsv2.Upgradeable))
+	if err != nil {
+		return err
+	}
+	r := &Reconciler{Client: mgr.GetClient(), Condition: condition}
+	if err := mgr.AddReadyzCheck("upgradeable", r.Told); err != nil {
+		return err
+	}
+	one := []reconcile.Request{{}}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("upgradeable").
+		// The new operator is ready, and the old one ended, before the lease changes hands.
+		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
+		Watches(&v1alpha1.Memcached{}, handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return one })).
+		// There may be no Memcached to begin with.
+		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			queue.Add(one[0])
+			return nil
+		})).
+		Complete(r)
+}
+
+// Told returns an error until OLM was told once whether it may replace the
+// operator.
+func (r *Reconciler) Told(*http.Request) error {
+	if !r.told.Load() {
+		return errors.New("the OperatorCondition is not written yet")
+	}
+	return nil
+}
+
+// Reconcile writes the condition if it is not what the Memcacheds give.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	var memcacheds v1alpha1.MemcachedList
+	if err := r.Client.List(ctx, &memcacheds, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing Memcacheds: %w", err)
+	}
+	want := upgradeable(memcacheds.Items)
+	if now, err := r.Condition.Get(ctx); err == nil && now.Status == want.Status && now.Reason == want.Reason && now.Message == want.Message {
+		r.told.Store(true)
+		return ctrl.Result{}, nil
+	}
+	err := r.Condition.Set(ctx, want.Status, operatorconditions.WithReason(want.Reason), operatorconditions.WithMessage(want.Message))
+	switch {
+	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+		// OLM is gone, or not that far yet. Memcacheds need the operator all the same.
+		log.FromContext(ctx).Info("There is no OperatorCondition to tell OLM by.", "error", err.Error())
+		r.told.Store(true)
+		return ctrl.Result{RequeueAfter: lookAgain}, nil
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("writing the OperatorCondition: %w", err)
+	}
+	r.told.Store(true)
+	return ctrl.Result{}, nil
+}
+
+// upgradeable returns the condition that these Memcacheds give.
+func upgradeable(memcacheds []v1alpha1.Memcached) metav1.Condition {
+	var changing []string
+	for i := range memcacheds {
+		if m := &memcacheds[i]; isChanging(m) {
+			changing = append(changing, m.Namespace+"/"+m.Name)
+		}
+	}
+	if len(changing) == 0 {
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonMemcachedsSettled, Message: "no Memcached is being changed"}
+	}
+	slices.Sort(changing)
+	message := "being changed: Memcached " + changing[0]
+	if more := len(changing) - 1; more > 0 {
+		message += fmt.Sprintf(" and %d more", more)
+	}
+	return metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonMemcachedsChanging, Message: message}
+}
+
+// isChanging says whether the operator is at work on a Memcached.
+func isChanging(m *v1alpha1.Memcached) bool {
+	switch {
+	case m.DeletionTimestamp != nil: // the garbage collector's work
+		return false
+	case m.Spec.Paused:
+		return false
+	case m.Status.ObservedGeneration != m.Generation:
+		return true
+	}
+	return meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionProgressing) &&
+		!meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDegraded)
+}
