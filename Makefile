@@ -226,8 +226,8 @@ bundle-push: ## Push the bundle's image.
 	$(call push,$(BUNDLE_IMG),bundle)
 
 .PHONY: catalog
-catalog: ## Render catalog/ from its template and bundle/, and validate it.
-	go -C hack/catalog run . --bundle-image $(BUNDLE_IMG)
+catalog: ## Render catalog/configs of the releases that its template lists, and validate it.
+	go -C hack/catalog run . render
 
 .PHONY: catalog-build
 catalog-build: ## Build the catalog's image; without a container daemon, into dist/.

@@ -1,54 +1,86 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"github.com/operator-framework/operator-registry/alpha/declcfg"
+	"strings"
 )
 
 const (
-	configsDir  = "catalog/configs"
-	catalogFile = configsDir + "/memcached-operator/catalog.yaml"
+	packageName  = "memcached-operator"
+	releasesDir  = "catalog/releases"
+	templateFile = "catalog/template.yaml"
+	configsDir   = "catalog/configs"
+	// catalogFile is where opm looks in a folder of catalogs.
+	catalogFile = packageName + "/catalog.yaml"
 )
 
+const usage = "use: catalog [--root DIR] render, or add IMAGE, or preview --out DIR IMAGE=BUNDLEDIR..."
+
 func main() {
-	root := flag.String("root", "../..", "the project's `FOLDER`")
-	image := flag.String("bundle-image", "", "the `REFERENCE` of the image that bundle/ becomes")
-	flag.Parse()
-	if err := run(context.Background(), *root, *image); err != nil {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "catalog:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, root, image string) error {
-	content, err := render(ctx, root, image)
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("catalog", flag.ExitOnError)
+	root := flags.String("root", "../..", "the project's `FOLDER`")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	switch args = flags.Args(); {
+	case len(args) == 1 && args[0] == "render":
+		content, err := render(ctx, *root)
+		if err != nil {
+			return err
+		}
+		return write(filepath.Join(*root, configsDir), content)
+	case len(args) == 2 && args[0] == "add":
+		return add(*root, args[1])
+	case len(args) > 1 && args[0] == "preview":
+		return runPreview(ctx, args[1:])
+	}
+	return errors.New(usage)
+}
+
+func runPreview(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("preview", flag.ExitOnError)
+	out := flags.String("out", "", "write the catalog into this `DIR`")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *out == "" || flags.NArg() == 0 {
+		return errors.New(usage)
+	}
+	bundles := map[string]string{}
+	for _, argument := range flags.Args() {
+		image, dir, found := strings.Cut(argument, "=")
+		if !found {
+			return fmt.Errorf("%q is not IMAGE=BUNDLEDIR", argument)
+		}
+		bundles[image] = dir
+	}
+	content, err := preview(ctx, bundles)
 	if err != nil {
 		return err
 	}
-	if err := validate(content); err != nil {
-		return err
+	return write(*out, content)
+}
+
+// write puts a catalog into dir. No content is no catalog.
+func write(dir string, content []byte) error {
+	file := filepath.Join(dir, catalogFile)
+	if content == nil {
+		return os.RemoveAll(filepath.Dir(file))
 	}
-	file := filepath.Join(root, catalogFile)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
 	return os.WriteFile(file, content, 0o644)
-}
-
-// validate reads a catalog as opm does when it validates one.
-func validate(content []byte) error {
-	catalog, err := declcfg.LoadReader(bytes.NewReader(content))
-	if err != nil {
-		return fmt.Errorf("reading the catalog: %w", err)
-	}
-	if _, err := declcfg.ConvertToModel(*catalog); err != nil {
-		return fmt.Errorf("the catalog is not valid: %w", err)
-	}
-	return nil
 }

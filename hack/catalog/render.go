@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,30 +17,56 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// render returns the catalog in which image, the bundle in bundle/, and the
-// releases before it stand as the template says.
-func render(ctx context.Context, root, image string) ([]byte, error) {
-	template, err := os.ReadFile(filepath.Join(root, "catalog/template.yaml"))
+// render returns the catalog of every release, as the template lists them. It is
+// nil before the first one.
+func render(ctx context.Context, root string) ([]byte, error) {
+	versions, err := released(root)
+	if err != nil {
+		return nil, err
+	}
+	template, err := os.ReadFile(filepath.Join(root, templateFile))
 	if err != nil {
 		return nil, fmt.Errorf("reading the template: %w", err)
 	}
-	if err := lists(template, image); err != nil {
+	images, err := listed(template, versions)
+	if err != nil || len(images) == 0 {
 		return nil, err
 	}
-	published, err := declcfg.LoadFS(ctx, os.DirFS(filepath.Join(root, configsDir)))
-	if errors.Is(err, fs.ErrNotExist) {
-		published, err = &declcfg.DeclarativeConfig{}, nil
+	bundles := map[string]string{}
+	for image, version := range images {
+		bundles[image] = filepath.Join(root, releasesDir, version)
 	}
+	return catalogOf(ctx, template, bundles)
+}
+
+// preview returns a catalog of bundles, folders by image, all of them in both
+// channels.
+func preview(ctx context.Context, bundles map[string]string) ([]byte, error) {
+	type entry struct {
+		Image string `json:"image"`
+	}
+	var entries []entry
+	for _, image := range slices.Sorted(maps.Keys(bundles)) {
+		entries = append(entries, entry{image})
+	}
+	stream := map[string]any{"bundles": entries}
+	template, err := yaml.Marshal(map[string]any{
+		"schema": "olm.semver", "generateMajorChannels": true, "candidate": stream, "stable": stream,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the catalog so far: %w", err)
+		return nil, fmt.Errorf("writing the template: %w", err)
 	}
-	renderBundle := func(_ context.Context, reference string) (*declcfg.DeclarativeConfig, error) {
-		if reference == image {
-			return current(root, image)
-		}
-		return earlier(published, reference)
+	return catalogOf(ctx, template, bundles)
+}
+
+// catalogOf renders a template of bundles, folders by image, and validates what
+// comes out as opm does.
+func catalogOf(ctx context.Context, template []byte, bundles map[string]string) ([]byte, error) {
+	described := func(_ context.Context, image string) (*declcfg.DeclarativeConfig, error) {
+		bundle, err := describe(image, bundles[image])
+		return &declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{bundle}}, err
 	}
-	rendered, err := (&semver.Factory{}).CreateTemplate(renderBundle).Render(ctx, bytes.NewReader(template))
+	rendered, err := (&semver.Factory{}).CreateTemplate(described).Render(ctx, bytes.NewReader(template))
 	if err != nil {
 		return nil, fmt.Errorf("rendering the template: %w", err)
 	}
@@ -49,33 +74,28 @@ func render(ctx context.Context, root, image string) ([]byte, error) {
 	if err := declcfg.WriteYAML(*rendered, &out); err != nil {
 		return nil, fmt.Errorf("writing the catalog: %w", err)
 	}
+	catalog, err := declcfg.LoadReader(bytes.NewReader(out.Bytes()))
+	if err != nil {
+		return nil, fmt.Errorf("reading the catalog again: %w", err)
+	}
+	if _, err := declcfg.ConvertToModel(*catalog); err != nil {
+		return nil, fmt.Errorf("the catalog is not valid: %w", err)
+	}
 	return out.Bytes(), nil
 }
 
-// lists is an error unless the template lists image, since the catalog would
-// then miss the release at hand.
-func lists(template []byte, image string) error {
-	var data semver.SemverTemplateData
-	if err := yaml.UnmarshalStrict(template, &data); err != nil {
-		return fmt.Errorf("reading the template: %w", err)
-	}
-	for _, bundle := range slices.Concat(data.Candidate.Bundles, data.Fast.Bundles, data.Stable.Bundles) {
-		if bundle.Image == image {
-			return nil
-		}
-	}
-	return fmt.Errorf("catalog/template.yaml lists no bundle %s: add it to its streams", image)
-}
-
-// current describes the bundle in bundle/.
-func current(root, image string) (*declcfg.DeclarativeConfig, error) {
-	bundle, err := manifests.GetBundleFromDir(filepath.Join(root, "bundle"))
+// describe is what a catalog says of the bundle in dir, whose image is image.
+func describe(image, dir string) (declcfg.Bundle, error) {
+	bundle, err := manifests.GetBundleFromDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("reading the bundle: %w", err)
+		return declcfg.Bundle{}, fmt.Errorf("reading the bundle in %s: %w", dir, err)
+	}
+	if bundle.Package != packageName {
+		return declcfg.Bundle{}, fmt.Errorf("the bundle in %s is of the package %q, not of %s", dir, bundle.Package, packageName)
 	}
 	csv, err := json.Marshal(bundle.CSV)
 	if err != nil {
-		return nil, fmt.Errorf("writing the ClusterServiceVersion: %w", err)
+		return declcfg.Bundle{}, fmt.Errorf("writing the ClusterServiceVersion: %w", err)
 	}
 	described := declcfg.Bundle{
 		Schema:  declcfg.SchemaBundle,
@@ -97,14 +117,5 @@ func current(root, image string) (*declcfg.DeclarativeConfig, error) {
 	for _, related := range bundle.CSV.Spec.RelatedImages {
 		described.RelatedImages = append(described.RelatedImages, declcfg.RelatedImage{Name: related.Name, Image: related.Image})
 	}
-	return &declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{described}}, nil
-}
-
-// earlier finds a release in the catalog so far.
-func earlier(published *declcfg.DeclarativeConfig, image string) (*declcfg.DeclarativeConfig, error) {
-	i := slices.IndexFunc(published.Bundles, func(b declcfg.Bundle) bool { return b.Image == image })
-	if i < 0 {
-		return nil, fmt.Errorf("the bundle %s is neither the one at hand nor in the catalog: render it once with opm render", image)
-	}
-	return &declcfg.DeclarativeConfig{Bundles: published.Bundles[i : i+1]}, nil
+	return described, nil
 }
