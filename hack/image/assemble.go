@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -19,10 +20,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// assemble makes the image that steps describe, with files of context.
-func assemble(steps []step, context fs.FS) (v1.Image, error) {
-	if len(steps) == 0 || steps[0].name != "FROM" || len(steps[0].words) != 1 {
-		return nil, fmt.Errorf("it must begin with FROM and one image")
+// assemble makes the image that steps describe, with files of context and, where
+// they are copied from a stage, of the folder that stands for it.
+func assemble(steps []step, context fs.FS, stages map[string]fs.FS) (v1.Image, error) {
+	steps, err := lastStage(steps, stages)
+	if err != nil {
+		return nil, err
 	}
 	image, err := base(steps[0].words[0])
 	if err != nil {
@@ -36,7 +39,7 @@ func assemble(steps []step, context fs.FS) (v1.Image, error) {
 	var layers []v1.Layer
 	for _, s := range steps[1:] {
 		if s.name == "COPY" {
-			layer, err := copied(s.words, context)
+			layer, err := copied(s.words, context, stages)
 			if err != nil {
 				return nil, fmt.Errorf("line %d: %w", s.line, err)
 			}
@@ -54,6 +57,44 @@ func assemble(steps []step, context fs.FS) (v1.Image, error) {
 		return nil, fmt.Errorf("setting the configuration: %w", err)
 	}
 	return image, nil
+}
+
+// lastStage returns the steps of the stage that becomes the image. Those before
+// it are left out, for which folders of stages have to stand.
+func lastStage(steps []step, stages map[string]fs.FS) ([]step, error) {
+	if len(steps) == 0 || steps[0].name != "FROM" {
+		return nil, errors.New("it must begin with FROM")
+	}
+	last := 0
+	for i, s := range steps {
+		if s.name == "FROM" {
+			last = i
+		}
+	}
+	for _, s := range steps[:last] {
+		if s.name != "FROM" {
+			continue
+		}
+		name := stageName(s.words)
+		if name == "" {
+			return nil, fmt.Errorf("line %d: an earlier stage must have a name (FROM … AS build)", s.line)
+		}
+		if stages[name] == nil {
+			return nil, fmt.Errorf("line %d: what stage %s makes is needed: give it by --stage %s=FOLDER, or start docker or podman and set CONTAINER_TOOL", s.line, name, name)
+		}
+	}
+	if len(steps[last].words) != 1 {
+		return nil, fmt.Errorf("line %d: the last FROM must name one image and nothing else", steps[last].line)
+	}
+	return steps[last:], nil
+}
+
+// stageName returns the name that a FROM gives its stage, empty if it gives none.
+func stageName(words []string) string {
+	if n := len(words); n >= 3 && strings.EqualFold(words[n-2], "AS") {
+		return words[n-1]
+	}
+	return ""
 }
 
 // base returns the image that FROM names, fetched from its registry, or for
@@ -119,16 +160,27 @@ func configure(config *v1.Config, s step) error {
 	return nil
 }
 
-// copied returns the layer of a COPY of one file or folder. Owner and times are
-// left at zero, so that the same files give the same layer.
-func copied(words []string, context fs.FS) (v1.Layer, error) {
-	if len(words) != 2 || strings.HasPrefix(words[0], "--") {
-		return nil, fmt.Errorf("COPY must name one source and one target")
+// copied returns the layer of a COPY of one file or folder, of context or of a
+// stage. Owner and times are left at zero, so that the same files give the same
+// layer.
+func copied(words []string, context fs.FS, stages map[string]fs.FS) (v1.Layer, error) {
+	from := context
+	if len(words) == 3 {
+		if stage, found := strings.CutPrefix(words[0], "--from="); found {
+			if from = stages[stage]; from == nil {
+				return nil, fmt.Errorf("COPY is from %s, which is no stage", stage)
+			}
+			words = words[1:]
+		}
 	}
-	source, target := path.Clean(words[0]), strings.TrimPrefix(words[1], "/")
+	if len(words) != 2 || strings.HasPrefix(words[0], "--") {
+		return nil, errors.New("COPY must name one source and one target")
+	}
+	// A stage's paths are absolute; the folder that stands for it is its root.
+	source, target := path.Clean(strings.TrimPrefix(words[0], "/")), strings.TrimPrefix(words[1], "/")
 	var buffer bytes.Buffer
 	archive := tar.NewWriter(&buffer)
-	err := fs.WalkDir(context, source, func(file string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(from, source, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -136,7 +188,7 @@ func copied(words []string, context fs.FS) (v1.Layer, error) {
 		if file == source && !entry.IsDir() && (target == "" || strings.HasSuffix(target, "/")) {
 			inside = path.Join(target, path.Base(source))
 		}
-		return add(archive, context, file, inside, entry)
+		return add(archive, from, file, inside, entry)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("copying %s: %w", words[0], err)
@@ -149,8 +201,8 @@ func copied(words []string, context fs.FS) (v1.Layer, error) {
 	})
 }
 
-// add writes one file or folder of context into archive under the name inside.
-func add(archive *tar.Writer, context fs.FS, file, inside string, entry fs.DirEntry) error {
+// add writes one file or folder into archive under the name inside.
+func add(archive *tar.Writer, from fs.FS, file, inside string, entry fs.DirEntry) error {
 	if inside == "" || inside == "." {
 		return nil
 	}
@@ -161,7 +213,7 @@ func add(archive *tar.Writer, context fs.FS, file, inside string, entry fs.DirEn
 	if entry.IsDir() {
 		return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: inside + "/", Mode: 0o755})
 	}
-	content, err := fs.ReadFile(context, file)
+	content, err := fs.ReadFile(from, file)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"errors"
 	"io"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -17,13 +18,18 @@ var context = fstest.MapFS{
 	"bundle/tests/run":          {Data: []byte("#!/bin/sh\n"), Mode: 0o700},
 }
 
+// stages are the folders that stand for stages.
+var stages = map[string]fs.FS{
+	"build": fstest.MapFS{"out/program": {Data: []byte("\x7fELF"), Mode: 0o755}},
+}
+
 func assembled(t *testing.T, dockerfile string, arguments map[string]string) (v1.Image, error) {
 	t.Helper()
 	steps, err := parse(dockerfile, arguments)
 	if err != nil {
 		return nil, err
 	}
-	return assemble(steps, context)
+	return assemble(steps, context, stages)
 }
 
 func TestAssemble(t *testing.T) {
@@ -62,18 +68,7 @@ CMD ["-v"]
 		t.Errorf("the platform is %s/%s", file.OS, file.Architecture)
 	}
 
-	modes := map[string]int64{}
-	archive := tar.NewReader(mutate.Extract(image))
-	for {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		modes[header.Name] = header.Mode
-	}
+	modes := modes(t, image)
 	for name, mode := range map[string]int64{"manifests/csv.yaml": 0o644, "bin/run": 0o755, "start": 0o755} {
 		if modes[name] != mode {
 			t.Errorf("%s has mode %o, want %o; the image holds %v", name, modes[name], mode, modes)
@@ -91,6 +86,42 @@ CMD ["-v"]
 	}
 }
 
+func modes(t *testing.T, image v1.Image) map[string]int64 {
+	t.Helper()
+	modes := map[string]int64{}
+	archive := tar.NewReader(mutate.Extract(image))
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return modes
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		modes[header.Name] = header.Mode
+	}
+}
+
+func TestAFolderStandsForAStage(t *testing.T) {
+	image, err := assembled(t, `FROM --platform=$BUILDPLATFORM golang AS build
+WORKDIR /src
+COPY . .
+RUN go build -o /out/program . && \
+    touch /out/other
+FROM scratch
+COPY --from=build /out/program /
+COPY bundle/tests/run /
+USER 65532:65532
+`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := modes(t, image)
+	if len(got) != 2 || got["program"] != 0o755 || got["run"] != 0o755 {
+		t.Errorf("the image holds %v, want program and run", got)
+	}
+}
+
 // A step that cannot be done must not be left out in silence.
 func TestRefused(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -99,11 +130,15 @@ func TestRefused(t *testing.T) {
 		want       string
 	}{
 		"a command":         {"FROM scratch\nRUN true", nil, "line 2: RUN needs docker or podman"},
-		"a second stage":    {"FROM scratch\nFROM scratch", nil, "line 2: FROM needs docker or podman"},
-		"a named stage":     {"FROM scratch AS build", nil, "must begin with FROM and one image"},
-		"no base":           {"COPY a b", nil, "must begin with FROM and one image"},
+		"a stage not given": {"FROM scratch AS tools\nFROM scratch", nil, "line 1: what stage tools makes is needed: give it by --stage tools=FOLDER"},
+		"a nameless stage":  {"FROM scratch\nFROM scratch", nil, "line 1: an earlier stage must have a name"},
+		"a named last one":  {"FROM scratch AS build", nil, "line 1: the last FROM must name one image"},
+		"no base":           {"COPY a b", nil, "must begin with FROM"},
 		"a file not there":  {"FROM scratch\nCOPY nowhere /", nil, "copying nowhere"},
-		"from a stage":      {"FROM scratch\nCOPY --from=build /a /b", nil, "COPY must name one source and one target"},
+		"of no stage":       {"FROM scratch\nCOPY --from=tools /a /b", nil, "COPY is from tools, which is no stage"},
+		"not in the stage":  {"FROM scratch AS build\nFROM scratch\nCOPY --from=build /a /b", nil, "copying /a"},
+		"a copy of nothing": {"FROM scratch\nCOPY", nil, "COPY must name one source and one target"},
+		"of two files":      {"FROM scratch\nCOPY a b c", nil, "COPY must name one source and one target"},
 		"a quoted label":    {"FROM scratch\nLABEL a=\"b c\"", nil, "without quotes"},
 		"an unknown ARG":    {"FROM scratch", map[string]string{"OTHER": "1"}, "there is no ARG OTHER"},
 		"an unclosed array": {"FROM scratch\nCMD [\"a\"", nil, "line 2: reading [\"a\""},

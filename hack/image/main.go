@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -43,6 +44,15 @@ func build(args []string) error {
 		arguments[name] = value
 		return nil
 	})
+	stages := map[string]fs.FS{}
+	flags.Func("stage", "`NAME=FOLDER` that holds what this earlier stage makes, at the same paths", func(value string) error {
+		name, folder, found := strings.Cut(value, "=")
+		if !found {
+			return fmt.Errorf("%q is not NAME=FOLDER", value)
+		}
+		stages[name] = os.DirFS(folder)
+		return nil
+	})
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -61,7 +71,7 @@ func build(args []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", *dockerfile, err)
 	}
-	image, err := assemble(steps, os.DirFS(flags.Arg(0)))
+	image, err := assemble(steps, os.DirFS(flags.Arg(0)), stages)
 	if err != nil {
 		return fmt.Errorf("%s: %w", *dockerfile, err)
 	}
