@@ -51,6 +51,15 @@ func Connect() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading KUBECONFIG: %w", err)
 	}
+	c, err := New(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster of %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// New returns a connection to the cluster of config.
+func New(config *rest.Config) (*Cluster, error) {
 	// Waiting here is asking often; the defaults are for programs that run for days.
 	config.QPS, config.Burst = 200, 400
 	scheme := runtime.NewScheme()
@@ -61,11 +70,11 @@ func Connect() (*Cluster, error) {
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the cluster of %s: %w", path, err)
+		return nil, err
 	}
 	set, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the cluster of %s: %w", path, err)
+		return nil, err
 	}
 	return &Cluster{Client: c, Set: set, config: config}, nil
 }
