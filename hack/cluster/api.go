@@ -96,6 +96,29 @@ func (n apiNode) notReady(since time.Time) string {
 	return "not ready: kubelet has not reported yet"
 }
 
+// apiDeployment is what is read of a Deployment.
+type apiDeployment struct {
+	Metadata struct{ Generation int64 }
+	Spec     struct{ Replicas int }
+	Status   struct {
+		ObservedGeneration                           int64
+		Replicas, UpdatedReplicas, AvailableReplicas int
+	}
+}
+
+// notAvailable says why a deployment is not all there, "" when it is.
+func (d apiDeployment) notAvailable() string {
+	switch s := d.Status; {
+	case s.ObservedGeneration < d.Metadata.Generation:
+		return "not available: what it should be changed just now"
+	case s.UpdatedReplicas < d.Spec.Replicas || s.Replicas > s.UpdatedReplicas:
+		return fmt.Sprintf("not available: %d of %d pods are as they should be, of %d in all", s.UpdatedReplicas, d.Spec.Replicas, s.Replicas)
+	case s.AvailableReplicas < d.Spec.Replicas:
+		return fmt.Sprintf("not available: %d of %d pods are", s.AvailableReplicas, d.Spec.Replicas)
+	}
+	return ""
+}
+
 // waitReady waits for the API server as long as alive finds the node running.
 func (a api) waitReady(alive func() error) error {
 	return waitFor(2*time.Minute, func() error {

@@ -2,7 +2,10 @@ module github.com/memcached-operator/memcached-operator/hack/cluster
 
 go 1.26.0
 
-require github.com/google/go-containerregistry v0.21.6
+require (
+	github.com/google/go-containerregistry v0.21.6
+	go.yaml.in/yaml/v3 v3.0.4
+)
 
 require (
 	github.com/docker/cli v29.4.3+incompatible // indirect

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -37,6 +38,15 @@ func statusCommand(d dirs, args []string) error {
 			why = "ready"
 		}
 		fmt.Printf("Kubernetes says that %s is %s\n", n.Metadata.Name, why)
+	}
+	switch why, err := a.olmNotAvailable(); {
+	case errors.Is(err, errNotFound): // nobody asked for it
+	case err != nil:
+		return fmt.Errorf("asking the API server: %w", err)
+	case why != "":
+		fmt.Printf("OLM: %s\n", why)
+	default:
+		fmt.Println("OLM is available")
 	}
 	fmt.Printf("KUBECONFIG=%s\n", d.kubeconfig())
 	return nil

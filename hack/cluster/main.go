@@ -22,6 +22,9 @@ Usage: cluster COMMAND
   node kill [NODE]          lose it: all its processes end at once, its Node object stays
   node remove [NODE]        end it and delete its Node object
 
+  olm up                    install the Operator Lifecycle Manager (v0) in the cluster that runs
+  olm build                 build what "olm up" needs, and install nothing
+
   load REF TAR              push an image archive (docker save) to the cluster's registry as REF
   load REF --dir DIR        push an image made of a folder [--entrypoint PATH] [--user UID:GID] [--label K=V]...
   operator-image REF --source DIR [-o TAR]
@@ -79,6 +82,7 @@ var commands = map[string]func(dirs, []string) error{
 	"kubeconfig":     kubeconfigCommand,
 	"logs":           logsCommand,
 	"node":           nodeCommand,
+	"olm":            olmCommand,
 	"load":           loadCommand,
 	"operator-image": operatorImageCommand,
 }

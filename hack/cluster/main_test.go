@@ -14,6 +14,7 @@ func TestBadArguments(t *testing.T) {
 	for _, line := range []string{
 		"", "frobnicate", "up now", "down now", "down --wope", "status x", "build x", "env x", "kubeconfig x", "logs a b",
 		"node", "node add node1", "node add node99", "node grow", "node add node2 node3",
+		"olm", "olm down", "olm up now",
 		"load", "load ref", "load ref a b", "load ref tar --dir d", "load ref --dir d --label novalue",
 		"operator-image", "operator-image ref", "operator-image --source d", nodeInitCommand,
 	} {
@@ -26,7 +27,7 @@ func TestBadArguments(t *testing.T) {
 func TestWithoutCluster(t *testing.T) {
 	t.Setenv(cacheVariable, t.TempDir())
 	dir := t.TempDir()
-	for _, args := range [][]string{{"kubeconfig"}, {"load", "ref:1", "--dir", dir}, {"operator-image", "ref:1", "--source", dir}} {
+	for _, args := range [][]string{{"kubeconfig"}, {"olm", "up"}, {"load", "ref:1", "--dir", dir}, {"operator-image", "ref:1", "--source", dir}} {
 		if err := run(args); !errors.Is(err, errNotRunning) {
 			t.Errorf("%v: error %v, want %v", args, err, errNotRunning)
 		}

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+)
+
+const (
+	olmNamespace = "olm"
+	olmModule    = "github.com/operator-framework/operator-lifecycle-manager"
+	// olmImageName is without a tag; that is OLM's version.
+	olmImageName = "registry.local/olm"
+	// olmImageLayout changes when the image below is made differently.
+	olmImageLayout = "1"
+	// olmTags leave out what opm only needs to pull and sign images, and C libraries.
+	olmTags = "containers_image_openpgp,json1"
+)
+
+// olmDeployments are what runs of OLM. Its package server is left out: it lists
+// what catalogs offer to people and their consoles, and installs nothing.
+var olmDeployments = []string{"olm-operator", "catalog-operator"}
+
+// olm is a build of the Operator Lifecycle Manager.
+type olm struct {
+	version string
+	deploy  string // its folder deploy, with the chart
+	layout  string // OCI layout with its image alone
+}
+
+func olmCommand(d dirs, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("olm takes up or build: %w", errUsage)
+	}
+	act, ok := map[string]func() error{"up": d.olmUp, "build": d.olmBuild}[args[0]]
+	if !ok {
+		return fmt.Errorf("olm %s is not known: %w", args[0], errUsage)
+	}
+	return act()
+}
+
+func (d dirs) olmBuild() error {
+	_, err := d.olm()
+	return err
+}
+
+// olm builds what is missing of OLM.
+func (d dirs) olm() (olm, error) {
+	source, err := findSource()
+	if err != nil {
+		return olm{}, err
+	}
+	dir := filepath.Join(source, "olm")
+	version, err := olmVersion(dir)
+	if err != nil {
+		return olm{}, err
+	}
+	programs, err := d.buildOLM(dir, version)
+	if err != nil {
+		return olm{}, err
+	}
+	o := olm{version: version, deploy: filepath.Join(programs, "deploy")}
+	o.layout, err = d.build("olm-image", key(olmImageLayout, programs), "making OLM's image", func(to, _ string) error {
+		img, err := olmRecipe(filepath.Join(programs, "bin")).make()
+		if err != nil {
+			return err
+		}
+		l, err := layout.Write(to, empty.Index)
+		if err != nil {
+			return err
+		}
+		return l.AppendImage(img, layout.WithAnnotations(map[string]string{refAnnotation: o.tag()}))
+	})
+	return o, err
+}
+
+var olmRequirement = regexp.MustCompile(`(?m)^\s*` + regexp.QuoteMeta(olmModule) + ` (v\d+\.\d+\.\d+\S*)`)
+
+// olmVersion is the version that the module in dir requires.
+func olmVersion(dir string) (string, error) {
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return "", err
+	}
+	m := olmRequirement.FindSubmatch(mod)
+	if m == nil {
+		return "", errors.New("go.mod of the build of OLM does not require " + olmModule)
+	}
+	return string(m[1]), nil
+}
+
+// buildOLM returns a folder with bin, the programs that the module in dir has as
+// its tools and its own one, and deploy, as it is in OLM's module.
+func (d dirs) buildOLM(dir, version string) (string, error) {
+	goVersion, err := goVersion(dir)
+	if err != nil {
+		return "", err
+	}
+	flags := append(leanFlags, "-tags="+olmTags, "-ldflags=-s -w -X "+olmModule+"/pkg/version.OLMVersion="+version)
+	k, err := sourceKey(dir, goVersion, runtime.GOARCH, strings.Join(flags, " "))
+	if err != nil {
+		return "", err
+	}
+	what := fmt.Sprintf("building OLM %s (once, about 3 minutes on two cores)", version)
+	return d.build("olm", k, what, func(to, _ string) error {
+		bin := filepath.Join(to, "bin")
+		if err := goBuild(dir, bin+"/", "tool", flags...); err != nil {
+			return err
+		}
+		if err := goBuild(dir, filepath.Join(bin, "tools"), ".", flags...); err != nil {
+			return err
+		}
+		module, err := moduleDir(dir, olmModule)
+		if err != nil {
+			return err
+		}
+		return os.CopyFS(filepath.Join(to, "deploy"), os.DirFS(filepath.Join(module, "deploy")))
+	})
+}
+
+// moduleDir is where the sources of a module stand that the one in dir requires.
+func moduleDir(dir, module string) (string, error) {
+	cmd := exec.Command("go", "mod", "download", "-json", module)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	out, err := output(cmd)
+	if err != nil {
+		return "", err
+	}
+	var m struct{ Dir string }
+	return m.Dir, json.Unmarshal([]byte(out), &m)
+}
+
+// olmRecipe is the image that all pods of OLM run: its operators, the jobs that
+// unpack bundles, and the pods that serve catalogs.
+func olmRecipe(bin string) recipe {
+	r := recipe{
+		config: v1.Config{Entrypoint: []string{"/bin/olm"}, User: "1001:1001"},
+		files:  map[string]string{},
+		links:  map[string]string{"bin/cp": "tools", "bin/grpc_health_probe": "tools"},
+	}
+	for _, p := range []string{"olm", "catalog", "copy-content", "cpb", "opm", "tools"} {
+		r.files["bin/"+p] = filepath.Join(bin, p)
+	}
+	return r
+}
+
+func (o olm) tag() string { return olmImageName + ":" + o.version }
+
+// image names OLM's image by its digest as well: so a node never runs an older
+// build, and OLM, which tells its pods to pull what has only a tag at each
+// start, does not.
+func (o olm) image() (string, error) {
+	path, err := layout.FromPath(o.layout)
+	if err != nil {
+		return "", err
+	}
+	index, err := path.ImageIndex()
+	if err != nil {
+		return "", err
+	}
+	list, err := index.IndexManifest()
+	if err != nil {
+		return "", err
+	}
+	if len(list.Manifests) != 1 {
+		return "", fmt.Errorf("%s holds %d images, want one: delete it and run this again", o.layout, len(list.Manifests))
+	}
+	return o.tag() + "@" + list.Manifests[0].Digest.String(), nil
+}
+
+// olmUp installs OLM in the running cluster. Each step does nothing when it is
+// done already.
+func (d dirs) olmUp() error {
+	if _, ok := d.running(firstNode); !ok {
+		return errNotRunning
+	}
+	o, err := d.olm()
+	if err != nil {
+		return err
+	}
+	unlock, err := d.lockCluster()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	// the programs that the cluster runs, which may be older than the checkout
+	s, err := readSpec(filepath.Join(d.etc, firstNode.Name, "node.json"))
+	if err != nil {
+		return err
+	}
+	a, err := d.api()
+	if err != nil {
+		return err
+	}
+	do, state := step, "runs"
+	if why, err := a.olmNotAvailable(); err == nil && why == "" {
+		do = func(_ string, f func() error) error { return f() }
+		state = "runs already"
+	}
+	kubectl := filepath.Join(s.Kubernetes, "kubectl")
+	if err := do("installing OLM "+o.version, func() error { return d.applyOLM(a, o, kubectl) }); err != nil {
+		return err
+	}
+	err = do("waiting for OLM to be available", func() error {
+		return waitFor(2*time.Minute, func() error {
+			why, err := a.olmNotAvailable()
+			if err == nil && why != "" {
+				err = errors.New(why)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(os.Stderr, "OLM %s %s, in namespace %s\n", o.version, state, olmNamespace)
+	return err
+}
+
+// applyOLM gives the cluster OLM's image, its resource definitions and its objects.
+func (d dirs) applyOLM(a api, o olm, kubectl string) error {
+	if err := pushLayout(o.layout); err != nil {
+		return err
+	}
+	image, err := o.image()
+	if err != nil {
+		return err
+	}
+	objects, err := renderOLM(o.deploy, image)
+	if err != nil {
+		return err
+	}
+	apply := []string{"--kubeconfig=" + d.kubeconfig(), "apply", "--server-side", "--force-conflicts", "-f"}
+	if err := runProgram(kubectl, append(apply, filepath.Join(o.deploy, "chart", "crds"))...); err != nil {
+		return err
+	}
+	if err := waitFor(30*time.Second, a.servesOLM); err != nil {
+		return err
+	}
+	cmd := exec.Command(kubectl, append(apply, "-")...)
+	cmd.Stdin = strings.NewReader(objects)
+	_, err = output(cmd)
+	return err
+}
+
+// servesOLM is an error until objects of OLM can be applied: their definitions
+// are served a moment after they were.
+func (a api) servesOLM() error {
+	var served struct{ Resources []struct{ Name string } }
+	if err := a.do(http.MethodGet, "/apis/operators.coreos.com/v1", &served); err != nil {
+		return err
+	}
+	for _, want := range []string{"olmconfigs", "operatorgroups"} {
+		if !slices.ContainsFunc(served.Resources, func(r struct{ Name string }) bool { return r.Name == want }) {
+			return errors.New("the API server does not serve " + want)
+		}
+	}
+	return nil
+}
+
+// olmNotAvailable says why OLM is not available, "" when it is.
+func (a api) olmNotAvailable() (string, error) {
+	for _, name := range olmDeployments {
+		var dep apiDeployment
+		if err := a.do(http.MethodGet, "/apis/apps/v1/namespaces/"+olmNamespace+"/deployments/"+name, &dep); err != nil {
+			return "", err
+		}
+		if why := dep.notAvailable(); why != "" {
+			return name + " is " + why, nil
+		}
+	}
+	return "", nil
+}
