@@ -225,6 +225,10 @@ bundle-build: ## Build the bundle's image; without a container daemon, into dist
 bundle-push: ## Push the bundle's image.
 	$(call push,$(BUNDLE_IMG),bundle)
 
+.PHONY: catalog-add
+catalog-add: # Keep bundle/ as a release and list it in the catalog's template.
+	go -C hack/catalog run . add $(BUNDLE_IMG)
+
 .PHONY: catalog
 catalog: ## Render catalog/configs of the releases that its template lists, and validate it.
 	go -C hack/catalog run . render
@@ -236,6 +240,13 @@ catalog-build: ## Build the catalog's image; without a container daemon, into di
 .PHONY: catalog-push
 catalog-push: ## Push the catalog's image.
 	$(call push,$(CATALOG_IMG),catalog)
+
+.PHONY: release
+release: ## Make the release VERSION, all but pushing it.
+	@go run ./hack/release $(VERSION)
+
+.PHONY: release-images
+release-images: docker-build bundle-build catalog-build
 
 ##@ Local cluster
 

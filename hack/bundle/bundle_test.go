@@ -146,6 +146,18 @@ func TestLabelsAreTheAnnotations(t *testing.T) {
 	}
 }
 
+// OperatorHub makes its channels of them.
+func TestCandidatesAreNotInTheDefaultChannel(t *testing.T) {
+	for version, want := range map[string]string{"1.1.0": "stable-v1,candidate-v1", "1.1.0-rc.1": "candidate-v1"} {
+		r := makefileRelease(t)
+		r.version = version
+		want = "operators.operatorframework.io.bundle.channels.v1: " + want + "\n"
+		if got := string(annotationsFile(r)); !strings.Contains(got, want) {
+			t.Errorf("the annotations of %s are\n%swant %s", version, got, want)
+		}
+	}
+}
+
 // Mirroring tools copy relatedImages only; what is missing there is missing on a
 // cluster without internet.
 func TestRelatedImagesAreTheEnvironment(t *testing.T) {

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // annotation is what bundle/metadata/annotations.yaml and the image's labels
@@ -16,11 +18,21 @@ func annotations(r release) []annotation {
 		{bundle + "manifests.v1", "manifests/"},
 		{bundle + "metadata.v1", "metadata/"},
 		{bundle + "package.v1", packageName},
-		{bundle + "channels.v1", r.channels},
+		{bundle + "channels.v1", strings.Join(channels(r), ",")},
 		{bundle + "channel.default.v1", r.defaultChannel},
 		{test + "mediatype.v1", "scorecard+v1"},
 		{test + "config.v1", "tests/scorecard/"},
 	}
+}
+
+// channels are those that the release is for: a candidate is not for those who
+// name no channel.
+func channels(r release) []string {
+	all := strings.Split(r.channels, ",")
+	if strings.Contains(r.version, "-") {
+		all = slices.DeleteFunc(all, func(c string) bool { return c == r.defaultChannel })
+	}
+	return all
 }
 
 func annotationsFile(r release) []byte {

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+const root = "../.."
+
+var now = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// git runs git in dir and returns what it prints.
+func git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	out, err := (release{root: dir}).git(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// repository makes a repository of files.
+func repository(t *testing.T, files map[string]string) string {
+	t.Helper()
+	for name, value := range map[string]string{
+		"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.com",
+		"GIT_CONFIG_GLOBAL": os.DevNull,
+		// Variables of the make that runs the tests are not those of the release.
+		"MAKEFLAGS": "",
+	} {
+		t.Setenv(name, value)
+	}
+	dir := t.TempDir()
+	for name, content := range files {
+		write(t, filepath.Join(dir, name), content)
+	}
+	git(t, dir, "init", "-q", "-b", "main")
+	git(t, dir, "add", ".")
+	git(t, dir, "commit", "-q", "-m", "as it is")
+	return dir
+}
+
+func write(t *testing.T, file, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// project makes a repository of this project, as it lies here.
+func project(t *testing.T) string {
+	t.Helper()
+	files := map[string]string{}
+	for _, name := range strings.Split(git(t, root, "ls-files", "--cached", "--others", "--exclude-standard"), "\n") {
+		// Not there is one that was removed and not committed.
+		if content, err := os.ReadFile(filepath.Join(root, name)); err == nil {
+			files[name] = string(content)
+		}
+	}
+	return repository(t, files)
+}
+
+// unreleased is a version after every release of the project.
+const unreleased = "1.99.0"
+
+func TestRelease(t *testing.T) {
+	dir := project(t)
+	var out bytes.Buffer
+	if err := (release{root: dir, version: unreleased, now: now, out: &out}).make(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	t.Logf("\n%s", out.String())
+
+	if status := git(t, dir, "status", "--porcelain"); status != "" {
+		t.Errorf("the tree has changes:\n%s", status)
+	}
+	if got, want := git(t, dir, "log", "-1", "--format=%s"), "Release "+unreleased; got != want {
+		t.Errorf("the commit says %q, want %q", got, want)
+	}
+	if got := git(t, dir, "cat-file", "-t", "v"+unreleased); got != "tag" {
+		t.Errorf("v%s is a %s, want an annotated tag", unreleased, got)
+	}
+	if got, want := git(t, dir, "rev-parse", "v"+unreleased+"^{}"), git(t, dir, "rev-parse", "HEAD"); got != want {
+		t.Errorf("the tag is on %s, the commit is %s", got, want)
+	}
+	for file, want := range map[string]string{
+		"Makefile":                          "\nVERSION ?= " + unreleased + "\n",
+		"config/manager/kustomization.yaml": "\n  newTag: v" + unreleased + "\n",
+		"bundle/manifests/memcached-operator.clusterserviceversion.yaml": "\n    createdAt: \"2030-01-02T03:04:05Z\"\n",
+		"catalog/template.yaml":                                                           "-bundle:v" + unreleased + "\n",
+		"catalog/configs/memcached-operator/catalog.yaml":                                 "name: memcached-operator.v" + unreleased + "\n",
+		communityDir + "/operators/memcached-operator/ci.yaml":                            "\nupdateGraph: semver-mode\n",
+		communityDir + "/operators/memcached-operator/1.99.0/tests/scorecard/config.yaml": "kind: Configuration\n",
+	} {
+		if content := read(t, filepath.Join(dir, file)); !strings.Contains(content, want) {
+			t.Errorf("%s does not contain %q", file, want)
+		}
+	}
+	for _, copied := range []string{"catalog/releases/" + unreleased, communityDir + "/operators/memcached-operator/" + unreleased} {
+		if out, err := exec.Command("diff", "-r", filepath.Join(dir, "bundle"), filepath.Join(dir, copied)).CombinedOutput(); err != nil {
+			t.Errorf("%s is not bundle/: %s", copied, out)
+		}
+	}
+	sums := exec.Command("sha256sum", "--check", "--strict", "--quiet", "checksums")
+	sums.Dir = filepath.Join(dir, "catalog/releases")
+	if out, err := sums.CombinedOutput(); err != nil {
+		t.Errorf("sha256sum refuses the checksums: %s", out)
+	}
+	for _, want := range []string{`(?m)^generating the bundle … done in [0-9.]+m?s$`, `(?m)^  git push origin HEAD v1\.99\.0 `} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("what it prints does not match %s", want)
+		}
+	}
+}
+
+// interrupter interrupts when a text is written.
+type interrupter struct {
+	io.Writer
+	when string
+	do   func()
+}
+
+func (i interrupter) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(i.when)) {
+		i.do()
+	}
+	return i.Writer.Write(p)
+}
+
+func TestNothingIsLeftOfARelease(t *testing.T) {
+	for name, test := range map[string]struct {
+		// interrupt is the step before which somebody interrupts.
+		interrupt string
+		// file has new content.
+		file, content string
+		want          string
+	}{
+		"that is interrupted": {
+			interrupt: "rendering the catalog", want: "rendering the catalog: interrupted",
+		},
+		"whose generators fail": {
+			file: "config/manifests/kustomization.yaml", content: "resources: [missing.yaml]\n", want: "generating the bundle: make bundle: exit status 2",
+		},
+		"of files that were not generated anew": {
+			file: "config/crd/bases/cache.memcached-operator.io_memcacheds.yaml", content: "\n", want: "run make generate manifests and commit them first:\n M config/crd/bases/",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := project(t)
+			if test.file != "" {
+				write(t, filepath.Join(dir, test.file), test.content)
+				git(t, dir, "commit", "-q", "-a", "-m", "a mistake")
+			}
+			before := git(t, dir, "rev-parse", "HEAD")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			out := interrupter{Writer: io.Discard, when: test.interrupt, do: cancel}
+			if test.interrupt == "" {
+				out.do = func() {}
+			}
+			err := release{root: dir, version: unreleased, now: now, out: out}.make(ctx)
+			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "nothing was committed, and the tree is as it was") {
+				t.Errorf("the error is %v, want %q in it", err, test.want)
+			}
+			if status := git(t, dir, "status", "--porcelain"); status != "" {
+				t.Errorf("the tree has changes:\n%s", status)
+			}
+			if got := git(t, dir, "rev-parse", "HEAD"); got != before {
+				t.Errorf("%s was committed", got)
+			}
+			if tags := git(t, dir, "tag"); tags != "" {
+				t.Errorf("%s was tagged", tags)
+			}
+		})
+	}
+}
+
+// A tag that git refuses takes the commit along, or the next try would find it.
+func TestACommitThatCannotBeTaggedIsTakenBack(t *testing.T) {
+	files := map[string]string{"bundle/a": "", "bundle.Dockerfile": "", "catalog/a": "", "config/manager/kustomization.yaml": "", "Makefile": ""}
+	dir := repository(t, files)
+	git(t, dir, "tag", "v1.0.0")
+	before := git(t, dir, "rev-parse", "HEAD")
+	write(t, filepath.Join(dir, "bundle/b"), "")
+	if err := (release{root: dir, version: "1.0.0"}).commit(t.Context()); err == nil || !strings.Contains(err.Error(), "already exists") {
+		t.Errorf("the error is %v", err)
+	}
+	if got := git(t, dir, "rev-parse", "HEAD"); got != before {
+		t.Errorf("%s was committed", got)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		version string
+		// dirty is a file that is not committed.
+		dirty string
+		want  string
+	}{
+		"no version":                       {"", "", `"" is no version: give one such as VERSION=1.1.0`},
+		"a version of two numbers":         {"1.2", "", `"1.2" is no version`},
+		"a version with a v":               {"v1.2.0", "", `"v1.2.0" is no version`},
+		"a version that no tag can be":     {"1.2.0+build", "", `"1.2.0+build" is no version`},
+		"a release that was released":      {"1.1.0", "", "1.1.0 is released already"},
+		"a release that has only a tag":    {"1.3.0", "", "1.3.0 is released already"},
+		"a version before the last":        {"1.0.1", "", "1.0.1 is not after 1.1.0, the last release"},
+		"a candidate of the last":          {"1.1.0-rc.1", "", "1.1.0-rc.1 is not after 1.1.0"},
+		"a tree with a file of its own":    {"1.2.0", "new.txt", "the tree has changes that are not committed: commit them or take them back"},
+		"a tree with a change":             {"1.2.0", "Makefile", " M Makefile"},
+		"what an interrupted release left": {"1.2.0", "catalog/releases/1.2.0/a", "git clean -fdq -- Makefile config/manager/kustomization.yaml bundle"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := repository(t, map[string]string{
+				"Makefile": "VERSION ?= 1.1.0\n", "catalog/releases/1.0.0/a": "", "catalog/releases/1.1.0/a": "", "catalog/releases/checksums": "",
+			})
+			git(t, dir, "tag", "v1.3.0")
+			if test.dirty != "" {
+				write(t, filepath.Join(dir, test.dirty), "changed")
+			}
+			before := git(t, dir, "status", "--porcelain")
+			err := release{root: dir, version: test.version, now: now, out: io.Discard}.make(t.Context())
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the error is %v, want %q in it", err, test.want)
+			}
+			// What somebody did not commit is theirs.
+			if after := git(t, dir, "status", "--porcelain"); after != before {
+				t.Errorf("the tree was\n%s and is\n%s", before, after)
+			}
+		})
+	}
+}
