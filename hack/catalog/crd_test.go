@@ -1,0 +1,196 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/operator-framework/api/pkg/manifests"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/crdify/pkg/config"
+	"sigs.k8s.io/crdify/pkg/runner"
+	"sigs.k8s.io/crdify/pkg/validations"
+	"sigs.k8s.io/crdify/pkg/validations/property"
+	"sigs.k8s.io/crdify/pkg/validators/version"
+)
+
+// refusals is why OLM v1 would not upgrade a cluster from the CRD before to the
+// one after. It asks the library that operator-controller asks, set up as there
+// (v1.11.0, internal/operator-controller/rukpak/preflights/crdupgradesafety).
+func refusals(t *testing.T, before, after *apiextensionsv1.CustomResourceDefinition) []string {
+	t.Helper()
+	checks, err := runner.New(&config.Config{
+		Conversion:           config.ConversionPolicyIgnore,
+		UnhandledEnforcement: config.EnforcementPolicyError,
+		Validations: []config.ValidationConfig{
+			{Name: "description", Enforcement: config.EnforcementPolicyNone},
+			{
+				Name: "enum", Enforcement: config.EnforcementPolicyError,
+				Configuration: map[string]any{"additionPolicy": property.AdditionPolicyAllow},
+			},
+		},
+	}, runner.DefaultRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	add := func(where string, results []validations.ComparisonResult) {
+		for _, result := range results {
+			for _, message := range result.Errors {
+				out = append(out, where+result.Name+": "+message)
+			}
+		}
+	}
+	results := checks.Run(before, after)
+	add("", results.CRDValidation)
+	for _, versions := range [][]version.VersionedPropertyComparisonResult{results.SameVersionValidation, results.ServedVersionValidation} {
+		for _, v := range versions {
+			for _, p := range v.PropertyComparisons {
+				add(v.Version+" "+p.Property+": ", p.ComparisonResults)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// crdsOf are the CRDs of the bundle in dir by name, as they are on a cluster that
+// stores objects in each of their versions.
+func crdsOf(t *testing.T, dir string) map[string]*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	bundle, err := manifests.GetBundleFromDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crds := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for _, crd := range bundle.V1CRDs {
+		for _, v := range crd.Spec.Versions {
+			crd.Status.StoredVersions = append(crd.Status.StoredVersions, v.Name)
+		}
+		crds[crd.Name] = crd
+	}
+	return crds
+}
+
+// OLM takes everybody straight to the newest release, so its CRDs have to follow
+// those of each of them.
+func TestOLMUpgradesTheCRDsOfEachRelease(t *testing.T) {
+	versions, err := released(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := crdsOf(t, filepath.Join(root, "bundle"))
+	for _, v := range versions {
+		for name, before := range crdsOf(t, filepath.Join(root, releasesDir, v.String())) {
+			after, found := now[name]
+			if !found {
+				t.Errorf("%s has the CRD %s, and bundle/ does not: OLM would delete it with every object of its kind", v, name)
+				continue
+			}
+			for _, refusal := range refusals(t, before, after) {
+				t.Errorf("OLM v1 would not upgrade from %s: %s\nTake the change back in api/, or make it in a new version of the API.", v, refusal)
+			}
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	type schema = apiextensionsv1.JSONSchemaProps
+	// spec changes the schema of the spec.
+	spec := func(change func(*schema)) func(*apiextensionsv1.CustomResourceDefinition) {
+		return func(crd *apiextensionsv1.CustomResourceDefinition) {
+			all := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+			spec := all.Properties["spec"]
+			change(&spec)
+			all.Properties["spec"] = spec
+		}
+	}
+	// field changes the schema of a field of the spec.
+	field := func(name string, change func(*schema)) func(*apiextensionsv1.CustomResourceDefinition) {
+		return spec(func(s *schema) {
+			field, found := s.Properties[name]
+			if !found {
+				panic("spec has no field " + name)
+			}
+			change(&field)
+			s.Properties[name] = field
+		})
+	}
+	number := func(n float64) *float64 { return &n }
+	text := schema{Type: "string"}
+	for name, test := range map[string]struct {
+		change func(*apiextensionsv1.CustomResourceDefinition)
+		// want is nothing where OLM may upgrade.
+		want string
+	}{
+		"a field removed": {
+			spec(func(s *schema) { delete(s.Properties, "threads") }), "existingFieldRemoval",
+		},
+		"a field that became required": {
+			spec(func(s *schema) { s.Required = append(s.Required, "threads") }), "required",
+		},
+		"a new field that is required": {
+			spec(func(s *schema) { s.Properties["added"] = text; s.Required = append(s.Required, "added") }), "required",
+		},
+		"a lower maximum": {
+			field("threads", func(s *schema) { s.Maximum = number(*s.Maximum - 1) }), "maximum",
+		},
+		"a higher minimum": {
+			field("threads", func(s *schema) { s.Minimum = number(*s.Minimum + 1) }), "minimum",
+		},
+		"a bound where there was none": {
+			field("version", func(s *schema) { n := int64(3); s.MaxLength = &n }), "maxLength",
+		},
+		"another default": {
+			field("size", func(s *schema) { s.Default = &apiextensionsv1.JSON{Raw: []byte("7")} }), "default",
+		},
+		"another type": {
+			field("threads", func(s *schema) { s.Type = "string" }), "type",
+		},
+		"a value of an enumeration removed": {
+			field("imagePullPolicy", func(s *schema) { s.Enum = s.Enum[1:] }), "enum",
+		},
+		"a rule that refuses more": {
+			spec(func(s *schema) {
+				s.XValidations = append(s.XValidations, apiextensionsv1.ValidationRule{Rule: "self.size > 1", Message: "too small"})
+			}), "unhandled",
+		},
+		"another scope": {
+			func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Scope = apiextensionsv1.ClusterScoped }, "scope",
+		},
+		"a version removed": {
+			func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Name = "v1beta1" }, "storedVersionRemoval",
+		},
+		"a rule in other words": {
+			spec(func(s *schema) { s.XValidations[0].Message = "other words" }), "unhandled",
+		},
+		"a higher maximum": {field("threads", func(s *schema) { s.Maximum = number(*s.Maximum + 1) }), ""},
+		"a new field with a rule": {spec(func(s *schema) {
+			added := text
+			added.XValidations = apiextensionsv1.ValidationRules{{Rule: "self != ''"}}
+			s.Properties["added"] = added
+		}), ""},
+		"another column": {func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Spec.Versions[0].AdditionalPrinterColumns = nil
+		}, ""},
+		"a new field":         {spec(func(s *schema) { s.Properties["added"] = text }), ""},
+		"another description": {field("threads", func(s *schema) { s.Description = "Other words." }), ""},
+		"a new version beside": {func(crd *apiextensionsv1.CustomResourceDefinition) {
+			v := crd.Spec.Versions[0].DeepCopy()
+			v.Name, v.Storage = "v1beta1", false
+			crd.Spec.Versions = append(crd.Spec.Versions, *v)
+		}, ""},
+		"no change at all": {func(*apiextensionsv1.CustomResourceDefinition) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := crdsOf(t, filepath.Join(root, "bundle"))["memcacheds.cache.memcached-operator.io"]
+			after := before.DeepCopy()
+			test.change(after)
+			got := strings.Join(refusals(t, before, after), "\n")
+			if test.want == "" && got != "" || !strings.Contains(got, test.want) {
+				t.Errorf("the refusals are %q, want %q in them", got, test.want)
+			}
+		})
+	}
+}
