@@ -45,6 +45,9 @@ endif
 TOOLS = exports="$$($(CLUSTER) env)" && eval "$$exports" && PATH="$$PATH:$$KUBEBUILDER_ASSETS" &&
 ON_CLUSTER = $(if $(KUBECONFIG),,$(TOOLS))
 
+# The name under which OLM installed the operator, if it did.
+OLM_OWNER = $(KUBECTL) -n memcached-operator-system get deployment memcached-operator-controller-manager --ignore-not-found -o jsonpath='{.metadata.labels.olm\.owner}'
+
 # The operator's image on the cluster. On the local one its tag ends with a hash of what it is made of: a node that
 # has an image of a name does not ask for a newer one. It is counted once a run: a file that is saved meanwhile must
 # not change the name between the build and its use.
@@ -145,7 +148,7 @@ test-process: $(CLUSTER) ## Test agent and protocol against real memcached proce
 	@$(TOOLS) go -C test test -count=1 ./process/...
 
 .PHONY: test-e2e
-test-e2e: deploy-as-generated ## Test on a cluster.
+test-e2e: olm not-by-olm deploy-as-generated ## Test on a cluster.
 	$(call tier,cluster)
 	@$(TOOLS) IMG=$(USED_IMG) go -C test test -count=1 -timeout 20m -v ./e2e/...
 
@@ -199,12 +202,20 @@ deploy: manifests deploy-as-generated ## Run the operator in the cluster.
 
 .PHONY: deploy-as-generated
 deploy-as-generated: image
+	@$(ON_CLUSTER) owner="$$($(OLM_OWNER))" && if [ -n "$$owner" ]; then echo "OLM installed the operator as $$owner, and two would fight: run make undeploy first"; exit 1; fi
 	@$(ON_CLUSTER) $(KUSTOMIZE) --image controller=$(USED_IMG) config/default | $(KUBECTL) apply --server-side --force-conflicts -f -
 	@$(ON_CLUSTER) $(KUBECTL) -n memcached-operator-system rollout status deployment/memcached-operator-controller-manager --timeout=2m
 
 .PHONY: undeploy
-undeploy: ready ## Remove the operator; Memcacheds stay and serve (see uninstall).
-	@$(ON_CLUSTER) $(KUSTOMIZE) --without CustomResourceDefinition config/default | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
+undeploy: ready ## Remove the operator, by OLM too; Memcacheds stay and serve (see uninstall).
+	@$(ON_CLUSTER) ignored=$(ignore-not-found) && \
+	if [ -n "$$($(OLM_OWNER))" ]; then ignored=true && $(KUBECTL) -n memcached-operator-system delete --all subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com; fi && \
+	$(KUSTOMIZE) --without CustomResourceDefinition config/default | $(KUBECTL) delete --ignore-not-found=$$ignored -f -
+
+# An operator that OLM installed is removed; any other one stays.
+.PHONY: not-by-olm
+not-by-olm: ready
+	@$(ON_CLUSTER) if [ -n "$$($(OLM_OWNER))" ]; then $(MAKE) --no-print-directory undeploy; fi
 
 ##@ OLM
 
@@ -263,20 +274,22 @@ env: $(CLUSTER) ## Print what the tests need, for: eval "$(make -s env)"
 	@$(CLUSTER) env
 
 .PHONY: demo
-demo: deploy-as-generated ## Show what the operator does, on the local cluster if KUBECONFIG names none.
-	@$(ON_CLUSTER) go -C test run ./demo
+demo: $(if $(KUBECONFIG),deploy-as-generated,image olm) ## Show what the operator does, on the local cluster if KUBECONFIG names none.
+	@$(ON_CLUSTER) IMG=$(USED_IMG) go -C test run ./demo
 
 # Always asked: go knows whether it is up to date.
 $(CLUSTER): FORCE
 	@go -C hack/cluster build -o $@ .
 
-# ready: there is a cluster. image: it can pull $(USED_IMG).
-.PHONY: ready image
+# ready: there is a cluster. image: it can pull $(USED_IMG). olm: OLM runs on the local one.
+.PHONY: ready image olm
 ifdef KUBECONFIG
-ready image:
+ready image olm:
 else
 ready: $(CLUSTER)
 	@$(CLUSTER) up
 image: ready
 	@$(CLUSTER) operator-image $(USED_IMG) --source $(CURDIR) --ldflags '$(LDFLAGS)'
+olm: ready
+	@$(CLUSTER) olm up
 endif

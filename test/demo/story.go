@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,12 +17,14 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
+	"github.com/memcached-operator/memcached-operator/test/internal/olm"
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
 )
 
 const (
 	sample    = "config/samples/cache_v1alpha1_memcached.yaml"
 	namespace = "default"
+	catalog   = "ghcr.io/memcached-operator/memcached-operator-catalog:demo"
 	// shards of the sample.
 	shards = 3
 	// perShard is how many items each shard gets.
@@ -54,22 +58,14 @@ func run(ctx context.Context, tell *teller) error {
 	return nil
 }
 
+// operator installs the operator: by OLM where that can be had, which is the local
+// cluster.
 func (d *demo) operator(ctx context.Context) error {
-	d.chapter("The operator")
-	d.command("make deploy")
-	image, err := d.OperatorImage(ctx)
-	if err != nil {
-		return err
+	install := d.byDeploy
+	if os.Getenv("MEMCACHED_OPERATOR_CLUSTER") != "" {
+		install = d.byOLM
 	}
-	if image == "" {
-		if err := d.Install(ctx, os.Getenv("IMG")); err != nil {
-			return err
-		}
-	}
-	if err := d.UseNewest(ctx); err != nil {
-		return err
-	}
-	if err := d.OperatorReady(ctx); err != nil {
+	if err := install(ctx); err != nil {
 		return err
 	}
 	version, err := d.DefaultVersion(ctx)
@@ -77,6 +73,55 @@ func (d *demo) operator(ctx context.Context) error {
 		return err
 	}
 	d.result("it runs in namespace %s; memcached is %s unless a Memcached says otherwise", cluster.OperatorNamespace, version)
+	return nil
+}
+
+func (d *demo) byDeploy(ctx context.Context) error {
+	d.chapter("The operator")
+	d.command("make deploy")
+	return d.OperatorReady(ctx)
+}
+
+// byOLM installs the operator from a catalog of the one release in work. What an
+// earlier demo or "make deploy" installed is removed before.
+func (d *demo) byOLM(ctx context.Context) error {
+	d.chapter("The operator, from a catalog, by the Operator Lifecycle Manager (OLM)")
+	o, err := olm.On(d.Cluster, cluster.OperatorNamespace)
+	if err != nil {
+		return err
+	}
+	if image, err := d.OperatorImage(ctx); err != nil {
+		return err
+	} else if image != "" {
+		if err := errors.Join(o.Remove(ctx), d.Uninstall(ctx)); err != nil {
+			return err
+		}
+		d.result("the operator that was installed before is removed")
+	}
+	scratch, err := os.MkdirTemp("", "demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	release, err := olm.InWork(ctx, scratch, os.Getenv("IMG"))
+	if err != nil {
+		return err
+	}
+	if err := olm.LoadCatalog(ctx, scratch, catalog, release); err != nil {
+		return err
+	}
+	d.command("kubectl apply -f …  # a CatalogSource, an OperatorGroup and a Subscription")
+	if err := o.Provide(ctx, catalog); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := o.Subscribe(ctx, release, operatorsv1alpha1.ApprovalAutomatic); err != nil {
+		return err
+	}
+	if err := o.Succeeded(ctx, release, within); err != nil {
+		return err
+	}
+	d.good("%s: Succeeded %.1f s after the Subscription", release.CSV(), time.Since(began).Seconds())
 	return nil
 }
 

@@ -119,7 +119,7 @@ func TestShardsServeOnWithoutTheOperatorAndItTakesThemOverUntouched(t *testing.T
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.OperatorNamespace}}
 	s.must(k.Delete(s.ctx, namespace))
-	s.goneFromCluster(namespace)
+	s.must(k.NamespaceGone(s.ctx, namespace.Name))
 	time.Sleep(2 * time.Second) // without an operator
 	s.holds(kept)
 
@@ -136,19 +136,8 @@ func TestShardsServeOnWithoutTheOperatorAndItTakesThemOverUntouched(t *testing.T
 		t.Error("the audit log tells of no write, not even for the third shard")
 	}
 	for _, w := range writes {
-		if strings.HasPrefix(w.What, "pods/") {
+		if strings.HasPrefix(w.Resource, "pods") {
 			t.Errorf("a pod was written to: %s", w)
 		}
 	}
-}
-
-func (s *space) goneFromCluster(o client.Object) {
-	s.Helper()
-	s.eventually(fmt.Sprintf("%T %s gone", o, o.GetName()), func(ctx context.Context) error {
-		err := k.Get(ctx, client.ObjectKeyFromObject(o), o)
-		if err == nil {
-			return fmt.Errorf("it is there")
-		}
-		return client.IgnoreNotFound(err)
-	})
 }

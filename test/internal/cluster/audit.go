@@ -5,23 +5,29 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Write is a request by which the operator changed something, or asked to.
-type Write struct {
+// Request is what the operator asked of the API server.
+type Request struct {
 	At   time.Time
 	Verb string
-	// What is the object as resource/name, with the subresource if there is one.
-	Namespace, What string
-	Code            int32
+	// Group of the API, empty for the core one, and Resource with the subresource if
+	// there is one.
+	Group, Resource string
+	Namespace, Name string
+	// Code and Message of the answer, as in HTTP.
+	Code    int32
+	Message string
 }
 
-func (w Write) String() string {
-	return fmt.Sprintf("%s %s %s in %q: %d", w.At.Format("15:04:05.000"), w.Verb, w.What, w.Namespace, w.Code)
+func (r Request) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s/%s in %q: %d %s", r.At.Format("15:04:05.000"), r.Verb, r.Resource, r.Name, r.Namespace, r.Code, r.Message))
 }
 
 // auditEvent holds the fields that are read of audit.k8s.io/v1 Event.
@@ -32,23 +38,23 @@ type auditEvent struct {
 		Username string `json:"username"`
 	} `json:"user"`
 	ObjectRef struct {
-		Resource, Subresource, Namespace, Name string
+		APIGroup, Resource, Subresource, Namespace, Name string
 	} `json:"objectRef"`
 	ResponseStatus struct {
-		Code int32 `json:"code"`
+		Code    int32  `json:"code"`
+		Message string `json:"message"`
 	} `json:"responseStatus"`
 }
 
-// OperatorWrites returns what the operator wrote into a namespace since a time,
-// from the audit log of the local cluster's API server. Writes that changed
-// nothing are there too.
-func OperatorWrites(ctx context.Context, namespace string, since time.Time) ([]Write, error) {
+// OperatorRequests returns what the operator asked since a time, from the audit
+// log of the local cluster's API server. Leases are left out.
+func OperatorRequests(ctx context.Context, since time.Time) ([]Request, error) {
 	log, err := Local(ctx, "logs", "audit")
 	if err != nil {
 		return nil, err
 	}
 	const operator = "system:serviceaccount:" + OperatorNamespace + ":" + OperatorAccount
-	var writes []Write
+	var requests []Request
 	lines := bufio.NewScanner(strings.NewReader(log))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -56,16 +62,33 @@ func OperatorWrites(ctx context.Context, namespace string, since time.Time) ([]W
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
-		if e.User.Username != operator || e.ObjectRef.Namespace != namespace || e.RequestReceivedTimestamp.Time.Before(since) || !isWrite(e.Verb) {
+		if e.User.Username != operator || e.RequestReceivedTimestamp.Time.Before(since) {
 			continue
 		}
-		what := e.ObjectRef.Resource + "/" + e.ObjectRef.Name
+		resource := e.ObjectRef.Resource
 		if e.ObjectRef.Subresource != "" {
-			what += "/" + e.ObjectRef.Subresource
+			resource += "/" + e.ObjectRef.Subresource
 		}
-		writes = append(writes, Write{e.RequestReceivedTimestamp.Time, e.Verb, e.ObjectRef.Namespace, what, e.ResponseStatus.Code})
+		requests = append(requests, Request{e.RequestReceivedTimestamp.Time, e.Verb, e.ObjectRef.APIGroup, resource,
+			e.ObjectRef.Namespace, e.ObjectRef.Name, e.ResponseStatus.Code, e.ResponseStatus.Message})
 	}
-	return writes, lines.Err()
+	return requests, lines.Err()
+}
+
+// OperatorWrites returns what the operator wrote into a namespace since a time.
+// Writes that changed nothing are there too.
+func OperatorWrites(ctx context.Context, namespace string, since time.Time) ([]Request, error) {
+	requests, err := OperatorRequests(ctx, since)
+	return slices.DeleteFunc(requests, func(r Request) bool { return r.Namespace != namespace || !isWrite(r.Verb) }), err
+}
+
+// OperatorRefusals returns what the operator asked since a time and had no right
+// to. A namespace that ends refuses everybody, and is left out.
+func OperatorRefusals(ctx context.Context, since time.Time) ([]Request, error) {
+	requests, err := OperatorRequests(ctx, since)
+	return slices.DeleteFunc(requests, func(r Request) bool {
+		return r.Code != http.StatusForbidden || strings.Contains(r.Message, "because it is being terminated")
+	}), err
 }
 
 func isWrite(verb string) bool {

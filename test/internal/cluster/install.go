@@ -47,6 +47,35 @@ func (c *Cluster) Install(ctx context.Context, image string) error {
 	return c.OperatorReady(ctx)
 }
 
+// Uninstall deletes what Install made, as "make undeploy" does, and waits until
+// the operator's namespace is gone. Memcacheds and their kind stay.
+func (c *Cluster) Uninstall(ctx context.Context) error {
+	objects, err := render(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if o.GetKind() == "CustomResourceDefinition" {
+			continue
+		}
+		if err := c.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	return c.NamespaceGone(ctx, OperatorNamespace)
+}
+
+// NamespaceGone waits until a namespace that was deleted is gone.
+func (c *Cluster) NamespaceGone(ctx context.Context, name string) error {
+	return Eventually(ctx, installWithin, "the end of namespace "+name, func(ctx context.Context) error {
+		err := c.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
+		if err == nil {
+			return errors.New("it is there")
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
 // OperatorImage returns the image of the operator that is installed, empty when
 // none is.
 func (c *Cluster) OperatorImage(ctx context.Context) (string, error) {

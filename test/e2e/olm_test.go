@@ -1,0 +1,269 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
+	"github.com/memcached-operator/memcached-operator/test/internal/olm"
+)
+
+const (
+	// olmWithin is how long an installation or an upgrade by OLM may take.
+	olmWithin = time.Minute
+	// holdWindow is how long OLM is watched while it is to hold an upgrade back.
+	holdWindow = 10 * time.Second
+
+	catalogBefore = "ghcr.io/memcached-operator/memcached-operator-catalog:test-before"
+	catalogNow    = "ghcr.io/memcached-operator/memcached-operator-catalog:test-now"
+)
+
+// lifecycle is the operator's life with OLM, one part after the other, while a
+// cache is served whose pods nothing may touch.
+type lifecycle struct {
+	*space // of the part that runs
+	olm.OLM
+	whole *space
+	// before is the newest release of those that were cut before the one in work.
+	before, inWork olm.Release
+	cache          *served
+}
+
+// served is what the cache is to keep.
+type served struct {
+	lives map[string]life
+	sets  []*items.Set
+}
+
+func TestOLMInstallsUpgradesAndRemovesTheOperatorAndTheCacheServesOn(t *testing.T) {
+	s := newSpace(t)
+	l := s.lifecycle()
+	began := time.Now()
+	for _, part := range []struct {
+		name string
+		run  func(*lifecycle)
+	}{
+		{"an OperatorGroup of one namespace is refused with a sentence", (*lifecycle).refusesOneNamespace},
+		{"a Subscription installs the release before", (*lifecycle).installs},
+		{"a cache is filled", (*lifecycle).fills},
+		{"an upgrade waits while a Memcached is being changed", (*lifecycle).holdsBack},
+		{"the upgrade goes on once the Memcached is settled, and the cache is untouched", (*lifecycle).upgrades},
+		{"the operator is removed and the cache serves on", (*lifecycle).uninstalls},
+		{"the release before is installed by hand and takes the cache over", (*lifecycle).rollsBack},
+		{"the newest release follows when a person approves", (*lifecycle).approves},
+	} {
+		ok := t.Run(part.name, func(t *testing.T) {
+			now := *l
+			now.space = l.whole.in(t)
+			part.run(&now)
+		})
+		if !ok {
+			t.Log("how things stand with OLM:\n" + l.Describe(context.Background(), l.Namespace))
+			return // what follows builds on it
+		}
+	}
+	refused, err := cluster.OperatorRefusals(s.ctx, began)
+	s.must(err)
+	for _, r := range refused {
+		t.Errorf("the operator lacks a right that OLM should have given it: %s", r)
+	}
+}
+
+// lifecycle takes the operator away that the other tests use, until the end of
+// the test, and puts two releases and their catalogs on the cluster.
+func (s *space) lifecycle() *lifecycle {
+	s.Helper()
+	image, err := k.OperatorImage(s.ctx)
+	s.must(err)
+	_, err = cluster.Local(s.ctx, "olm", "up")
+	s.must(err)
+	o, err := olm.On(k, cluster.OperatorNamespace)
+	s.must(err)
+	l := &lifecycle{space: s, whole: s, OLM: o, cache: &served{}}
+	scratch := s.TempDir()
+	l.inWork, err = olm.InWork(s.ctx, scratch, image)
+	s.must(err)
+	l.before, err = olm.Before(s.ctx, scratch, l.inWork)
+	s.must(err)
+	s.Logf("from %s, built from %s, to %s, built from %s", l.before.CSV(), l.before.Built, l.inWork.CSV(), l.inWork.Built)
+	s.must(olm.LoadCatalog(s.ctx, scratch, catalogBefore, l.before))
+	s.must(olm.LoadCatalog(s.ctx, scratch, catalogNow, l.before, l.inWork))
+
+	s.Cleanup(func() { // whatever happened: the other tests need it
+		ctx := context.Background()
+		if err := errors.Join(l.Remove(ctx), k.Install(ctx, image), k.UseNewest(ctx)); err != nil {
+			s.Error(err)
+		}
+	})
+	s.must(k.Uninstall(s.ctx))
+	return l
+}
+
+func (l *lifecycle) refusesOneNamespace() {
+	one, err := olm.On(k, l.namespace)
+	l.must(err)
+	l.must(one.Provide(l.ctx, catalogBefore, l.namespace))
+	l.must(one.Subscribe(l.ctx, l.before, operatorsv1alpha1.ApprovalAutomatic))
+	l.eventually("a ClusterServiceVersion that failed", func(ctx context.Context) error {
+		csv, err := one.CSV(ctx, l.before.CSV())
+		if err != nil {
+			return err
+		}
+		if csv.Status.Phase != operatorsv1alpha1.CSVPhaseFailed || csv.Status.Reason != operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup {
+			return fmt.Errorf("it is %s: %s: %s", csv.Status.Phase, csv.Status.Reason, csv.Status.Message)
+		}
+		l.Logf("OLM says: %s", csv.Status.Message)
+		return nil
+	})
+	l.must(one.Uninstall(l.ctx))
+}
+
+func (l *lifecycle) installs() {
+	l.must(l.Provide(l.ctx, catalogBefore))
+	began := time.Now()
+	l.must(l.Subscribe(l.ctx, l.before, operatorsv1alpha1.ApprovalAutomatic))
+	l.must(l.Succeeded(l.ctx, l.before, olmWithin))
+	l.Logf("from Subscription to Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
+}
+
+func (l *lifecycle) fills() {
+	const shards, perShard = 3, 10_000
+	l.apply("cache", small(shards))
+	l.available("cache")
+	for ordinal := range shards {
+		set := items.New(cluster.ShardName("cache", ordinal), perShard, l.address("cache", ordinal))
+		l.whole.Cleanup(func() { _ = set.Close() })
+		l.must(set.Write())
+		l.cache.sets = append(l.cache.sets, set)
+	}
+	l.cache.lives = l.lives("cache")
+}
+
+// keeps ends the test unless the cache's pods are those that it began with and
+// hold every item.
+func (l *lifecycle) keeps() {
+	l.Helper()
+	l.untouched("cache", l.cache.lives)
+	for _, set := range l.cache.sets {
+		l.holds(set)
+	}
+}
+
+// holdsBack has a Memcached whose change cannot end, as one of its shards may not
+// be removed.
+func (l *lifecycle) holdsBack() {
+	l.apply("other", small(2))
+	l.available("other")
+	l.hold("other-1", true)
+	l.apply("other", small(1))
+	l.eventually("Upgradeable False", func(ctx context.Context) error {
+		c, err := l.Upgradeable(ctx, l.before)
+		if err != nil {
+			return err
+		}
+		if c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, l.namespace+"/other") {
+			return fmt.Errorf("it is %s: %s", c.Status, c.Message)
+		}
+		return nil
+	})
+	l.must(l.Provide(l.ctx, catalogNow))
+	l.eventually("the newest release waits", func(ctx context.Context) error { return l.waits(ctx) })
+	for end := time.Now().Add(holdWindow); time.Now().Before(end); time.Sleep(time.Second) {
+		l.must(l.waits(l.ctx))
+	}
+}
+
+// waits is an error unless OLM holds the newest release back for the operator.
+func (l *lifecycle) waits(ctx context.Context) error {
+	csv, err := l.CSV(ctx, l.inWork.CSV())
+	if err != nil {
+		return err
+	}
+	if csv.Status.Phase != operatorsv1alpha1.CSVPhasePending || csv.Status.Reason != operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable {
+		return fmt.Errorf("%s is %s: %s: %s", csv.Name, csv.Status.Phase, csv.Status.Reason, csv.Status.Message)
+	}
+	return nil
+}
+
+// hold keeps a ReplicaSet from being removed, or lets it go.
+func (l *lifecycle) hold(name string, held bool) {
+	l.Helper()
+	set := &appsv1.ReplicaSet{}
+	l.must(k.Get(l.ctx, l.key(name), set))
+	before := set.DeepCopy()
+	const finalizer = "memcached-operator.io/test"
+	if held {
+		controllerutil.AddFinalizer(set, finalizer)
+	} else {
+		controllerutil.RemoveFinalizer(set, finalizer)
+	}
+	l.must(k.Patch(l.ctx, set, client.MergeFrom(before), owner))
+}
+
+func (l *lifecycle) upgrades() {
+	stop := l.probes("cache", 3)
+	began := time.Now()
+	l.hold("other-1", false)
+	l.must(l.Succeeded(l.ctx, l.inWork, olmWithin))
+	l.Logf("from the end of the change to the newest release Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
+	l.acts()
+	stop()
+}
+
+// acts ends the test unless the operator that runs now does its work and left the
+// cache alone.
+func (l *lifecycle) acts() {
+	l.Helper()
+	m, err := k.Memcached(l.ctx, l.key("other"))
+	l.must(err)
+	size := *m.Spec.Size%2 + 1 // 1, 2, 1 …
+	l.apply("other", small(size))
+	l.available("other")
+	l.eventually("Upgradeable True", func(ctx context.Context) error {
+		for _, r := range []olm.Release{l.before, l.inWork} {
+			if c, err := l.Upgradeable(ctx, r); err == nil && c.Status == metav1.ConditionTrue {
+				return nil
+			}
+		}
+		return errors.New("no operator says so")
+	})
+	l.available("cache")
+	l.keeps()
+}
+
+func (l *lifecycle) uninstalls() {
+	stop := l.probes("cache", 3)
+	l.must(l.Uninstall(l.ctx))
+	time.Sleep(2 * time.Second) // without an operator
+	stop()
+	l.keeps()
+}
+
+func (l *lifecycle) rollsBack() {
+	l.must(l.Subscribe(l.ctx, l.before, operatorsv1alpha1.ApprovalManual))
+	l.must(l.Approve(l.ctx, l.before, olmWithin))
+	l.must(l.Succeeded(l.ctx, l.before, olmWithin))
+	l.acts()
+}
+
+func (l *lifecycle) approves() {
+	began := time.Now()
+	l.must(l.Approve(l.ctx, l.inWork, olmWithin))
+	l.must(l.Succeeded(l.ctx, l.inWork, olmWithin))
+	l.Logf("from approval to Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
+	l.acts()
+	if image, err := k.OperatorImage(l.ctx); err != nil || image != l.inWork.Operator {
+		l.Errorf("image %s of the operator runs, not %s: %v", image, l.inWork.Operator, err)
+	}
+}

@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+)
+
+// unseen are rights that leave no request in the audit log.
+var unseen = []string{
+	// asked for when an object is made whose owner may not go before it
+	"update cache.memcached-operator.io/memcacheds/finalizers",
+	// only when the same event comes again within minutes
+	"patch events.k8s.io/events",
+}
+
+// The other tests use what the operator may do; this one waits for the last of it.
+// That it lacks none is what they all show, as it has no other rights in them.
+func TestTheOperatorUsesEveryRightThatItHas(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var rights []string
+	for _, name := range []string{"manager-role", "metrics-auth-role"} {
+		role := &rbacv1.ClusterRole{}
+		if err := k.Get(ctx, client.ObjectKey{Name: "memcached-operator-" + name}, role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						rights = append(rights, right(verb, group, resource))
+					}
+				}
+			}
+		}
+	}
+	if len(rights) < 20 {
+		t.Fatalf("the operator's roles give %d rights, which cannot be all: %v", len(rights), rights)
+	}
+	err := cluster.Eventually(ctx, soon, "the operator uses every right", func(ctx context.Context) error {
+		requests, err := cluster.OperatorRequests(ctx, time.Time{})
+		if err != nil {
+			return err
+		}
+		used := map[string]bool{}
+		for _, r := range requests {
+			used[right(r.Verb, r.Group, r.Resource)] = true
+		}
+		unused := slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return used[r] || slices.Contains(unseen, r) })
+		if len(unused) > 0 {
+			return fmt.Errorf("take away what it does not use: %s", strings.Join(unused, ", "))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func right(verb, group, resource string) string {
+	return verb + " " + group + "/" + resource
+}

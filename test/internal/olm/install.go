@@ -1,0 +1,194 @@
+package olm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+)
+
+// OLM is a cluster on which the Operator Lifecycle Manager runs, and a namespace
+// in which it installs the operator.
+type OLM struct {
+	*cluster.Cluster
+	Namespace string
+}
+
+// On returns a cluster's OLM, with which the operator is installed in the given
+// namespace.
+func On(c *cluster.Cluster, namespace string) (OLM, error) {
+	for _, add := range []func() error{
+		func() error { return operatorsv1.AddToScheme(c.Scheme()) },
+		func() error { return operatorsv1alpha1.AddToScheme(c.Scheme()) },
+		func() error { return operatorsv2.AddToScheme(c.Scheme()) },
+	} {
+		if err := add(); err != nil {
+			return OLM{}, fmt.Errorf("building the scheme: %w", err)
+		}
+	}
+	return OLM{c, namespace}, nil
+}
+
+// Provide makes the namespace, an OperatorGroup of the target namespaces, none of
+// them meaning all, and a CatalogSource of the image. Called again, the catalog
+// moves on to another image.
+func (o OLM) Provide(ctx context.Context, catalog string, targets ...string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace}}
+	group := &operatorsv1.OperatorGroup{ObjectMeta: o.meta(Package)}
+	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: o.meta(Package)}
+	for _, wanted := range []struct {
+		object client.Object
+		set    func()
+	}{
+		{namespace, func() {
+			metav1.SetMetaDataLabel(&namespace.ObjectMeta, "pod-security.kubernetes.io/enforce", "restricted")
+		}},
+		{group, func() { group.Spec.TargetNamespaces = targets }},
+		{source, func() {
+			source.Spec.SourceType = operatorsv1alpha1.SourceTypeGrpc
+			source.Spec.Image = catalog
+			source.Spec.GrpcPodConfig = &operatorsv1alpha1.GrpcPodConfig{
+				SecurityContextConfig: operatorsv1alpha1.Restricted,
+				ExtractContent:        &operatorsv1alpha1.ExtractContentConfig{CatalogDir: "/configs"},
+			}
+		}},
+	} {
+		// A namespace that still ends refuses for a while.
+		err := cluster.Eventually(ctx, time.Minute, fmt.Sprintf("making %T %s", wanted.object, wanted.object.GetName()), func(ctx context.Context) error {
+			_, err := controllerutil.CreateOrUpdate(ctx, o, wanted.object, func() error { wanted.set(); return nil })
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Subscribe asks for a release, and for those after it as they come or as a
+// person approves.
+func (o OLM) Subscribe(ctx context.Context, r Release, approval operatorsv1alpha1.Approval) error {
+	return o.Create(ctx, &operatorsv1alpha1.Subscription{ObjectMeta: o.meta(Package), Spec: &operatorsv1alpha1.SubscriptionSpec{
+		CatalogSource:          Package,
+		CatalogSourceNamespace: o.Namespace,
+		Package:                Package,
+		Channel:                Channel,
+		StartingCSV:            r.CSV(),
+		InstallPlanApproval:    approval,
+	}})
+}
+
+// Approve approves the plan that installs a release, once it is there.
+func (o OLM) Approve(ctx context.Context, r Release, within time.Duration) error {
+	return cluster.Eventually(ctx, within, "the plan that installs "+r.CSV(), func(ctx context.Context) error {
+		var plans operatorsv1alpha1.InstallPlanList
+		if err := o.List(ctx, &plans, client.InNamespace(o.Namespace)); err != nil {
+			return err
+		}
+		for i := range plans.Items {
+			plan := &plans.Items[i]
+			if plan.DeletionTimestamp != nil || plan.Spec.Approved || !slices.Contains(plan.Spec.ClusterServiceVersionNames, r.CSV()) {
+				continue
+			}
+			plan.Spec.Approved = true
+			return o.Update(ctx, plan)
+		}
+		return fmt.Errorf("none of %d plans waits to be approved", len(plans.Items))
+	})
+}
+
+// Succeeded waits until OLM has installed a release, and until the operator of no
+// other one is left.
+func (o OLM) Succeeded(ctx context.Context, r Release, within time.Duration) error {
+	err := cluster.Eventually(ctx, within, r.CSV()+" Succeeded", func(ctx context.Context) error {
+		csv, err := o.CSV(ctx, r.CSV())
+		if err != nil {
+			return err
+		}
+		if csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
+			return fmt.Errorf("it is %s: %s: %s", csv.Status.Phase, csv.Status.Reason, csv.Status.Message)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return o.OperatorReady(ctx)
+}
+
+// CSV returns a ClusterServiceVersion of the namespace.
+func (o OLM) CSV(ctx context.Context, name string) (*operatorsv1alpha1.ClusterServiceVersion, error) {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	err := o.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: name}, csv)
+	return csv, err
+}
+
+// Upgradeable returns what the operator of a release told OLM.
+func (o OLM) Upgradeable(ctx context.Context, r Release) (metav1.Condition, error) {
+	condition := &operatorsv2.OperatorCondition{}
+	if err := o.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: r.CSV()}, condition); err != nil {
+		return metav1.Condition{}, fmt.Errorf("reading the OperatorCondition: %w", err)
+	}
+	c := meta.FindStatusCondition(condition.Spec.Conditions, operatorsv2.Upgradeable)
+	if c == nil {
+		return metav1.Condition{}, fmt.Errorf("the OperatorCondition %s says nothing of Upgradeable", condition.Name)
+	}
+	return *c, nil
+}
+
+// Uninstall removes the operator as a person does, by its Subscription and
+// ClusterServiceVersions, and waits until it has ended. Memcacheds stay, as do the
+// catalog and its namespace.
+func (o OLM) Uninstall(ctx context.Context) error {
+	if err := o.forget(ctx); err != nil {
+		return err
+	}
+	return cluster.Eventually(ctx, time.Minute, "the end of the operator", func(ctx context.Context) error {
+		pods, err := o.OperatorPods(ctx)
+		if err != nil {
+			return err
+		}
+		if len(pods) > 0 {
+			return fmt.Errorf("%d pods of it are there", len(pods))
+		}
+		return nil
+	})
+}
+
+// Remove removes the operator, and the namespace with whatever is in it. Where
+// nothing is installed it does nothing.
+func (o OLM) Remove(ctx context.Context) error {
+	if err := o.forget(ctx); err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace}}
+	if err := o.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting namespace %s: %w", o.Namespace, err)
+	}
+	return o.NamespaceGone(ctx, o.Namespace)
+}
+
+// forget deletes what has OLM run the operator.
+func (o OLM) forget(ctx context.Context) error {
+	for _, all := range []client.Object{&operatorsv1alpha1.Subscription{}, &operatorsv1alpha1.ClusterServiceVersion{}, &operatorsv1alpha1.InstallPlan{}} {
+		if err := o.DeleteAllOf(ctx, all, client.InNamespace(o.Namespace)); err != nil && !meta.IsNoMatchError(err) {
+			return fmt.Errorf("deleting each %T: %w", all, err)
+		}
+	}
+	return nil
+}
+
+func (o OLM) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: o.Namespace, Name: name}
+}
