@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -99,8 +100,13 @@ func (n apiNode) notReady(since time.Time) string {
 // apiDeployment is what is read of a Deployment.
 type apiDeployment struct {
 	Metadata struct{ Generation int64 }
-	Spec     struct{ Replicas int }
-	Status   struct {
+	Spec     struct {
+		Replicas int
+		Template struct {
+			Spec struct{ Containers []struct{ Image string } }
+		}
+	}
+	Status struct {
 		ObservedGeneration                           int64
 		Replicas, UpdatedReplicas, AvailableReplicas int
 	}
@@ -117,6 +123,12 @@ func (d apiDeployment) notAvailable() string {
 		return fmt.Sprintf("not available: %d of %d pods are", s.AvailableReplicas, d.Spec.Replicas)
 	}
 	return ""
+}
+
+// runs says whether all containers of a deployment have an image.
+func (d apiDeployment) runs(image string) bool {
+	containers := d.Spec.Template.Spec.Containers
+	return !slices.ContainsFunc(containers, func(c struct{ Image string }) bool { return c.Image != image })
 }
 
 // waitReady waits for the API server as long as alive finds the node running.

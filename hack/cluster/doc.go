@@ -16,6 +16,9 @@
 // under a key made of its inputs (see cache.go). What a cluster writes while
 // it runs lies beside it and goes away with "down --wipe".
 //
+// "olm up" installs the Operator Lifecycle Manager there, built from its module
+// and from the chart in it (see olm.go).
+//
 // Images come from the registry alone. Nodes ask it for every name, whatever
 // the host in it: docker.io/library/memcached:1.6.38 is library/memcached:1.6.38
 // there. A name that nobody loaded is "not found" at once, and nothing is ever

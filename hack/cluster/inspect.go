@@ -39,7 +39,7 @@ func statusCommand(d dirs, args []string) error {
 		}
 		fmt.Printf("Kubernetes says that %s is %s\n", n.Metadata.Name, why)
 	}
-	switch why, err := a.olmNotAvailable(); {
+	switch why, err := a.olmNotAvailable(""); {
 	case errors.Is(err, errNotFound): // nobody asked for it
 	case err != nil:
 		return fmt.Errorf("asking the API server: %w", err)

@@ -26,8 +26,8 @@ const (
 	olmImageName = "registry.local/olm"
 	// olmImageLayout changes when the image below is made differently.
 	olmImageLayout = "1"
-	// olmTags leave out what opm only needs to pull and sign images, and C libraries.
-	olmTags = "containers_image_openpgp,json1"
+	// olmTags have opm check signatures in Go; else it needs a C library.
+	olmTags = "containers_image_openpgp"
 )
 
 // olmDeployments are what runs of OLM. Its package server is left out: it lists
@@ -114,7 +114,7 @@ func (d dirs) buildOLM(dir, version string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	what := fmt.Sprintf("building OLM %s (once, about 3 minutes on two cores)", version)
+	what := fmt.Sprintf("building OLM %s (once, about 2 minutes on two cores)", version)
 	return d.build("olm", k, what, func(to, _ string) error {
 		bin := filepath.Join(to, "bin")
 		if err := goBuild(dir, bin+"/", "tool", flags...); err != nil {
@@ -206,38 +206,28 @@ func (d dirs) olmUp() error {
 	if err != nil {
 		return err
 	}
-	do, state := step, "runs"
-	if why, err := a.olmNotAvailable(); err == nil && why == "" {
-		do = func(_ string, f func() error) error { return f() }
-		state = "runs already"
-	}
-	kubectl := filepath.Join(s.Kubernetes, "kubectl")
-	if err := do("installing OLM "+o.version, func() error { return d.applyOLM(a, o, kubectl) }); err != nil {
-		return err
-	}
-	err = do("waiting for OLM to be available", func() error {
-		return waitFor(2*time.Minute, func() error {
-			why, err := a.olmNotAvailable()
-			if err == nil && why != "" {
-				err = errors.New(why)
-			}
-			return err
-		})
-	})
+	image, err := o.image()
 	if err != nil {
 		return err
+	}
+	do, state := step, "runs"
+	if why, err := a.olmNotAvailable(image); err == nil && why == "" {
+		do, state = quietly, "runs already"
+	}
+	kubectl := filepath.Join(s.Kubernetes, "kubectl")
+	if err := do("installing OLM "+o.version, func() error { return d.applyOLM(a, o, image, kubectl) }); err != nil {
+		return err
+	}
+	if err := do("waiting for OLM to be available", func() error { return a.waitOLM(image) }); err != nil {
+		return fmt.Errorf("%w\nkubectl -n %s describe pods tells more", err, olmNamespace)
 	}
 	_, err = fmt.Fprintf(os.Stderr, "OLM %s %s, in namespace %s\n", o.version, state, olmNamespace)
 	return err
 }
 
 // applyOLM gives the cluster OLM's image, its resource definitions and its objects.
-func (d dirs) applyOLM(a api, o olm, kubectl string) error {
+func (d dirs) applyOLM(a api, o olm, image, kubectl string) error {
 	if err := pushLayout(o.layout); err != nil {
-		return err
-	}
-	image, err := o.image()
-	if err != nil {
 		return err
 	}
 	objects, err := renderOLM(o.deploy, image)
@@ -272,8 +262,20 @@ func (a api) servesOLM() error {
 	return nil
 }
 
-// olmNotAvailable says why OLM is not available, "" when it is.
-func (a api) olmNotAvailable() (string, error) {
+// waitOLM waits until OLM is available and runs that image.
+func (a api) waitOLM(image string) error {
+	return waitFor(2*time.Minute, func() error {
+		why, err := a.olmNotAvailable(image)
+		if err == nil && why != "" {
+			err = errors.New(why)
+		}
+		return err
+	})
+}
+
+// olmNotAvailable says why OLM is not available, "" when it is. With an image it
+// has to run that one.
+func (a api) olmNotAvailable(image string) (string, error) {
 	for _, name := range olmDeployments {
 		var dep apiDeployment
 		if err := a.do(http.MethodGet, "/apis/apps/v1/namespaces/"+olmNamespace+"/deployments/"+name, &dep); err != nil {
@@ -281,6 +283,9 @@ func (a api) olmNotAvailable() (string, error) {
 		}
 		if why := dep.notAvailable(); why != "" {
 			return name + " is " + why, nil
+		}
+		if image != "" && !dep.runs(image) {
+			return name + " runs another image", nil
 		}
 	}
 	return "", nil

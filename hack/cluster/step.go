@@ -19,6 +19,9 @@ func step(what string, do func() error) error {
 	return stepTo(os.Stderr, what, do)
 }
 
+// quietly runs a step that has nothing to tell.
+func quietly(_ string, do func() error) error { return do() }
+
 func stepTo(w io.Writer, what string, do func() error) error {
 	start := time.Now()
 	fmt.Fprintf(w, "%s …", what)

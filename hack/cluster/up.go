@@ -139,7 +139,7 @@ func (d dirs) waitForCluster(b builds, since time.Time) error {
 	}
 	do := step
 	if since.IsZero() {
-		do = func(_ string, f func() error) error { return f() }
+		do = quietly
 	}
 	alive := func() error {
 		if _, ok := d.running(firstNode); ok {

@@ -1,5 +1,6 @@
-// What the image of OLM needs besides OLM's own programs (see go.mod): a probe
-// of catalogs and a cp, in one program that takes the name it is called under.
+// What the image of OLM needs besides OLM's own programs, which go.mod lists as
+// tools: a probe of catalogs and a cp, in one program that takes the name it is
+// called under.
 package main
 
 import (
