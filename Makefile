@@ -23,7 +23,7 @@ FUZZTIME ?= 20s
 # Every module that is formatted, vetted and linted.
 MODULES = . hack/cluster hack/catalog hack/image test
 # What "make generate manifests bundle catalog" writes.
-GENERATED = api config/crd/bases config/rbac/role.yaml bundle bundle.Dockerfile catalog
+GENERATED = api config/crd/bases config/rbac/role.yaml config/samples/olmv1 bundle bundle.Dockerfile catalog
 
 CLUSTER = $(CURDIR)/bin/cluster
 CONTROLLER_GEN = go tool -modfile=hack/tools/go.mod controller-gen
@@ -220,8 +220,8 @@ not-by-olm: ready
 ##@ OLM
 
 .PHONY: bundle
-bundle: manifests ## Generate bundle/ and bundle.Dockerfile from config/ and validate them.
-	go run ./hack/bundle generate --version $(VERSION) --image $(IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
+bundle: manifests ## Generate bundle/, bundle.Dockerfile and config/samples/olmv1 from config/, and validate the bundle.
+	go run ./hack/bundle generate --version $(VERSION) --image $(IMG) --catalog-image $(CATALOG_IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
 	@$(MAKE) --no-print-directory validate
 
 .PHONY: validate

@@ -14,6 +14,8 @@ import (
 	"github.com/operator-framework/api/pkg/manifests"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/hack/internal/configdir"
 )
 
 const root = "../.."
@@ -33,6 +35,8 @@ func makefileRelease(t *testing.T) release {
 	return release{
 		version:        value("VERSION"),
 		image:          value("IMG"),
+		scorecardImage: value("SCORECARD_IMG"),
+		catalogImage:   value("CATALOG_IMG"),
 		createdAt:      value("RELEASED"),
 		channels:       value("CHANNELS"),
 		defaultChannel: value("DEFAULT_CHANNEL"),
@@ -52,14 +56,16 @@ func read(t *testing.T, file string) []byte {
 func committed(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{"bundle.Dockerfile": read(t, filepath.Join(root, "bundle.Dockerfile"))}
-	err := fs.WalkDir(os.DirFS(root), "bundle", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			files[path] = read(t, filepath.Join(root, path))
+	for _, dir := range []string{"bundle", olmv1Dir} {
+		err := fs.WalkDir(os.DirFS(root), dir, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() {
+				files[path] = read(t, filepath.Join(root, path))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return files
 }
@@ -253,8 +259,32 @@ func TestWriteRemovesWhatIsNotGenerated(t *testing.T) {
 	}
 }
 
+// "kubectl apply -k" of the samples must not want OLM v1, and that of OLM v1's
+// must not make a Memcached.
+func TestSamplesApply(t *testing.T) {
+	for dir, want := range map[string][]string{
+		"config/samples": {"Memcached"},
+		olmv1Dir: {
+			"Namespace", "ServiceAccount", "Role", "ClusterRole", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
+			"ClusterCatalog", "ClusterExtension",
+		},
+	} {
+		built, err := configdir.Build(root, dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, object := range built.Resources() {
+			got = append(got, object.GetKind())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has %v, want %v", dir, got, want)
+		}
+	}
+}
+
 func TestGenerateRefuses(t *testing.T) {
-	complete := release{version: "1.0.0", image: "operator:1", createdAt: "now", channels: "stable", defaultChannel: "stable"}
+	complete := release{version: "1.0.0", image: "operator:1", scorecardImage: "scorecard:1", createdAt: "now", channels: "stable", defaultChannel: "stable"}
 	for name, test := range map[string]struct {
 		// file has old replaced by new; all of it when there is no old.
 		file, old, new string
@@ -270,6 +300,13 @@ func TestGenerateRefuses(t *testing.T) {
 		},
 		"a field that is misspelt": {
 			file: "config/manager/manager.yaml", old: "replicas:", new: "replica:", want: `unknown field "replica"`,
+		},
+		"no namespace": {
+			file: "config/manager/manager.yaml", old: "kind: Namespace", new: "kind: ServiceAccount", want: "lacks a Namespace",
+		},
+		"a role that OLM v1's installer is not known to make": {
+			file: "config/rbac/metrics_reader_role.yaml",
+			new:  "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: other}}", want: "the bundle has a Role",
 		},
 		"a binding of no role": {
 			file: "config/rbac/metrics_auth_role.yaml",

@@ -1,7 +1,7 @@
 // Command bundle makes and validates bundle/ and bundle.Dockerfile, what the
 // Operator Lifecycle Manager installs:
 //
-//	go run ./hack/bundle generate --version 1.0.0 --image REFERENCE --created-at TIME --channels A,B --default-channel A
+//	go run ./hack/bundle generate --version 1.0.0 --image REFERENCE --scorecard-image REFERENCE --catalog-image REFERENCE --created-at TIME --channels A,B --default-channel A
 //	go run ./hack/bundle validate
 //
 // config/manifests is the source. From what it builds come
@@ -14,7 +14,9 @@
 //	  alm-examples          the samples,
 //	  relatedImages         the RELATED_IMAGE_ environment of the Deployments,
 //	manifests               CRDs, and the roles and Services that are left over,
-//	tests/scorecard         the scorecard's configuration.
+//	tests/scorecard         the scorecard's configuration,
+//	config/samples/olmv1    the objects by which OLM v1 installs it: the installer's rights are
+//	                        what the bundle's objects take to make and what they give.
 //
 // Nothing comes from the clock or the network: the same inputs give the same
 // bytes.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,9 +23,10 @@ const (
 	scorecardFile = "bundle/tests/scorecard/config.yaml"
 )
 
-// generate returns the files of the bundle of the project in root, by path.
+// generate returns the files of the bundle of the project in root, by path, and
+// those by which OLM v1 installs it.
 func generate(root string, r release) (map[string][]byte, error) {
-	built, err := configdir.Build(root, "config/manifests", map[string]string{"controller": r.image})
+	built, err := configdir.Build(root, "config/manifests", map[string]string{"controller": r.image, "scorecard": r.scorecardImage})
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +62,15 @@ func generate(root string, r release) (map[string][]byte, error) {
 		return nil, fmt.Errorf("writing the ClusterServiceVersion: %w", err)
 	}
 	files[manifestsDir+"/"+packageName+".clusterserviceversion.yaml"] = content
-	return files, nil
+	samples, err := olmv1(in, r)
+	maps.Copy(files, samples)
+	return files, err
 }
 
 // input is what config/manifests builds, by what becomes of it.
 type input struct {
 	base        *resource.Resource
+	namespace   *resource.Resource
 	deployments []*resource.Resource
 	// roles are those of the operator, by kind and name; bindings give them to it.
 	roles    map[string]*resource.Resource
@@ -116,8 +121,10 @@ func sort(built resmap.ResMap) (input, error) {
 			in.manifests = append(in.manifests, object)
 		case kind == "ClusterRoleBinding" || kind == "RoleBinding":
 			// in.bindings has them
-		case kind == "Namespace" || kind == "ServiceAccount":
-			// OLM makes them.
+		case kind == "Namespace":
+			in.namespace = object
+		case kind == "ServiceAccount":
+			// OLM makes it.
 		default:
 			return input{}, fmt.Errorf("config/manifests builds a %s, and what becomes of it in the bundle is not known", key)
 		}

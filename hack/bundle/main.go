@@ -46,6 +46,8 @@ func run(args []string) error {
 type release struct {
 	version        string
 	image          string
+	scorecardImage string
+	catalogImage   string
 	createdAt      string
 	channels       string
 	defaultChannel string
@@ -56,6 +58,8 @@ func parseRelease(args []string) (release, error) {
 	flags := flag.NewFlagSet("generate", flag.ExitOnError)
 	flags.StringVar(&r.version, "version", "", "the release's `VERSION`, without a v")
 	flags.StringVar(&r.image, "image", "", "the operator's image")
+	flags.StringVar(&r.catalogImage, "catalog-image", "", "the catalog's image")
+	flags.StringVar(&r.scorecardImage, "scorecard-image", "", "the image of the scorecard's suite memcached")
 	flags.StringVar(&r.createdAt, "created-at", "", "when the release was made, as in RFC 3339")
 	flags.StringVar(&r.channels, "channels", "", "channels, apart by commas")
 	flags.StringVar(&r.defaultChannel, "default-channel", "", "the channel of who names none")
@@ -74,11 +78,13 @@ func parseRelease(args []string) (release, error) {
 	return r, nil
 }
 
-// write puts files under root in place of the bundle that was there.
+// write puts files under root in place of those that were there.
 func write(root string, files map[string][]byte) error {
 	// What is not generated any more must not stay.
-	if err := os.RemoveAll(filepath.Join(root, "bundle")); err != nil {
-		return fmt.Errorf("removing the old bundle: %w", err)
+	for _, dir := range []string{"bundle", olmv1Dir} {
+		if err := os.RemoveAll(filepath.Join(root, dir)); err != nil {
+			return fmt.Errorf("removing the old bundle: %w", err)
+		}
 	}
 	for name, content := range files {
 		path := filepath.Join(root, name)

@@ -29,7 +29,7 @@ type release struct {
 // changed are the paths that a release changes and commits; generated are others
 // that its generators write, and that must not change.
 var (
-	changed   = []string{"Makefile", "config/manager/kustomization.yaml", "bundle", "bundle.Dockerfile", "catalog"}
+	changed   = []string{"Makefile", "config/manager/kustomization.yaml", "config/scorecard/kustomization.yaml", "bundle", "bundle.Dockerfile", "catalog"}
 	generated = []string{"config/crd/bases", "config/rbac/role.yaml"}
 )
 
@@ -85,7 +85,10 @@ func (r release) name(context.Context) error {
 	if err := r.set("Makefile", `RELEASED \?= `, r.now.UTC().Format(time.RFC3339)); err != nil {
 		return err
 	}
-	return r.set("config/manager/kustomization.yaml", `  newTag: `, "v"+r.version)
+	if err := r.set("config/manager/kustomization.yaml", `  newTag: `, "v"+r.version); err != nil {
+		return err
+	}
+	return r.set("config/scorecard/kustomization.yaml", `  newTag: `, "v"+r.version)
 }
 
 // set gives the line of file that begins with prefix, an expression, a value.
@@ -189,7 +192,7 @@ func (r release) left() error {
 	table := tabwriter.NewWriter(r.out, 0, 0, 3, ' ', 0)
 	for _, line := range [][2]string{
 		{"make docker-buildx", "the operator's image for every platform (make docker-push: for this machine's, of dist/)"},
-		{"make bundle-push catalog-push", "the images that OLM reads"},
+		{"make bundle-push catalog-push scorecard-push", "the images that OLM reads, and the scorecard's"},
 		{"git push origin HEAD v" + r.version, "the commit and its tag"},
 		{communityDir, "to be copied into a fork of github.com/k8s-operatorhub/community-operators, for a pull request"},
 	} {

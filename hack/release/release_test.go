@@ -104,9 +104,11 @@ func TestRelease(t *testing.T) {
 		t.Errorf("the tag is on %s, the commit is %s", got, want)
 	}
 	for file, want := range map[string]string{
-		"Makefile":                          "\nVERSION ?= " + unreleased + "\n",
-		"config/manager/kustomization.yaml": "\n  newTag: v" + unreleased + "\n",
-		"bundle/manifests/memcached-operator.clusterserviceversion.yaml": "\n    createdAt: \"2030-01-02T03:04:05Z\"\n",
+		"Makefile":                                                                        "\nVERSION ?= " + unreleased + "\n",
+		"config/manager/kustomization.yaml":                                               "\n  newTag: v" + unreleased + "\n",
+		"bundle/tests/scorecard/config.yaml":                                              "-scorecard:v" + unreleased + "\n",
+		"config/scorecard/kustomization.yaml":                                             "\n  newTag: v" + unreleased + "\n",
+		"bundle/manifests/memcached-operator.clusterserviceversion.yaml":                  "\n    createdAt: \"2030-01-02T03:04:05Z\"\n",
 		"catalog/template.yaml":                                                           "-bundle:v" + unreleased + "\n",
 		"catalog/configs/memcached-operator/catalog.yaml":                                 "name: memcached-operator.v" + unreleased + "\n",
 		communityDir + "/operators/memcached-operator/ci.yaml":                            "\nupdateGraph: semver-mode\n",
@@ -197,7 +199,7 @@ func TestNothingIsLeftOfARelease(t *testing.T) {
 
 // A tag that git refuses takes the commit along, or the next try would find it.
 func TestACommitThatCannotBeTaggedIsTakenBack(t *testing.T) {
-	files := map[string]string{"bundle/a": "", "bundle.Dockerfile": "", "catalog/a": "", "config/manager/kustomization.yaml": "", "Makefile": ""}
+	files := map[string]string{"bundle/a": "", "bundle.Dockerfile": "", "catalog/a": "", "config/samples/olmv1/a": "", "config/manager/kustomization.yaml": "", "config/scorecard/kustomization.yaml": "", "Makefile": ""}
 	dir := repository(t, files)
 	git(t, dir, "tag", "v1.0.0")
 	before := git(t, dir, "rev-parse", "HEAD")
@@ -227,7 +229,7 @@ func TestRefused(t *testing.T) {
 		"a candidate of the last":          {"1.1.0-rc.1", "", "1.1.0-rc.1 is not after 1.1.0"},
 		"a tree with a file of its own":    {"1.2.0", "new.txt", "the tree has changes that are not committed: commit them or take them back"},
 		"a tree with a change":             {"1.2.0", "Makefile", " M Makefile"},
-		"what an interrupted release left": {"1.2.0", "catalog/releases/1.2.0/a", "git clean -fdq -- Makefile config/manager/kustomization.yaml bundle"},
+		"what an interrupted release left": {"1.2.0", "catalog/releases/1.2.0/a", "git clean -fdq -- Makefile config/manager/kustomization.yaml config/samples/olmv1 bundle"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := repository(t, map[string]string{
