@@ -7,9 +7,12 @@ IMAGE_TAG_BASE ?= ghcr.io/memcached-operator/memcached-operator
 IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
 BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
 CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
+SCORECARD_IMG ?= $(IMAGE_TAG_BASE)-scorecard:v$(VERSION)
 
 CHANNELS ?= stable-v1,candidate-v1
 DEFAULT_CHANNEL ?= stable-v1
+# Which of the scorecard's tests to run, by their labels; empty is all.
+SELECTOR ?= suite=memcached
 # The catalog's base; "scratch" makes an image of the catalog alone, for which OLM brings opm itself.
 OPM_IMAGE ?= quay.io/operator-framework/opm:v1.73.0
 
@@ -52,8 +55,12 @@ OLM_OWNER = $(KUBECTL) -n memcached-operator-system get deployment memcached-ope
 # has an image of a name does not ask for a newer one. It is counted once a run: a file that is saved meanwhile must
 # not change the name between the build and its use.
 SOURCES = go.mod go.sum main.go agent api controllers internal
-SOURCES_HASH = find $(SOURCES) -type f ! -name '*_test.go' | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-12
-USED_IMG = $(eval USED_IMG := $(IMG)$(if $(KUBECONFIG),,-$(shell $(SOURCES_HASH))))$(USED_IMG)
+hash = find $(1) -type f ! -name '*_test.go' | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-12
+USED_IMG = $(eval USED_IMG := $(IMG)$(if $(KUBECONFIG),,-$(shell $(call hash,$(SOURCES)))))$(USED_IMG)
+
+# The scorecard's image, likewise.
+SCORECARD_SOURCES = go.mod go.sum api internal test/go.mod test/go.sum test/internal test/scorecard
+USED_SCORECARD_IMG = $(eval USED_SCORECARD_IMG := $(SCORECARD_IMG)$(if $(KUBECONFIG),,-$(shell $(call hash,$(SCORECARD_SOURCES)))))$(USED_SCORECARD_IMG)
 
 # $(call tier,name) heads a tier of the tests with the time since make began.
 ifndef TESTS_BEGAN
@@ -221,7 +228,7 @@ not-by-olm: ready
 
 .PHONY: bundle
 bundle: manifests ## Generate bundle/, bundle.Dockerfile and config/samples/olmv1 from config/, and validate the bundle.
-	go run ./hack/bundle generate --version $(VERSION) --image $(IMG) --catalog-image $(CATALOG_IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
+	go run ./hack/bundle generate --version $(VERSION) --image $(IMG) --scorecard-image $(SCORECARD_IMG) --catalog-image $(CATALOG_IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
 	@$(MAKE) --no-print-directory validate
 
 .PHONY: validate
@@ -252,12 +259,34 @@ catalog-build: ## Build the catalog's image; without a container daemon, into di
 catalog-push: ## Push the catalog's image.
 	$(call push,$(CATALOG_IMG),catalog)
 
+.PHONY: scorecard
+scorecard: scorecard-image operator ## Run the scorecard's tests that SELECTOR names against the operator that runs.
+	@$(ON_CLUSTER) rights="$$($(KUSTOMIZE) config/scorecard/rbac)" && \
+	trap 'echo "$$rights" | $(KUBECTL) delete --ignore-not-found -f -' EXIT && trap 'exit 1' INT TERM && \
+	echo "$$rights" | $(KUBECTL) apply --server-side --force-conflicts -f - && \
+	go -C test run ./scorecard/run --bundle $(CURDIR)/bundle --namespace memcached-scorecard --image $(USED_SCORECARD_IMG) --selector '$(SELECTOR)'
+
+.PHONY: scorecard-build
+scorecard-build: ## Build the scorecard's image; without a container daemon, into dist/.
+	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) build -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .; else \
+	echo '$(CONTAINER_TOOL) has no daemon: building $(SCORECARD_IMG) into dist/scorecard.tar without one' && \
+	$(MAKE) --no-print-directory dist/scorecard.tar; fi
+
+.PHONY: scorecard-push
+scorecard-push: ## Push the scorecard's image.
+	$(call push,$(SCORECARD_IMG),scorecard)
+
+# The stage that compiles is done here, with the flags that its Dockerfile has.
+dist/scorecard.tar: FORCE
+	@CGO_ENABLED=0 GOOS=linux go -C test build -trimpath -ldflags '-s -w' -o $(CURDIR)/dist/scorecard/out/scorecard-memcached ./scorecard
+	@go -C hack/image run . build -f $(CURDIR)/test/scorecard/Dockerfile --stage build=$(CURDIR)/dist/scorecard -t $(SCORECARD_IMG) -o $(CURDIR)/$@ $(CURDIR)
+
 .PHONY: release
 release: ## Make the release VERSION, all but pushing it.
 	@go run ./hack/release $(VERSION)
 
 .PHONY: release-images
-release-images: docker-build bundle-build catalog-build
+release-images: docker-build bundle-build catalog-build scorecard-build
 
 ##@ Local cluster
 
@@ -281,15 +310,21 @@ demo: $(if $(KUBECONFIG),deploy-as-generated,image olm) ## Show what the operato
 $(CLUSTER): FORCE
 	@go -C hack/cluster build -o $@ .
 
-# ready: there is a cluster. image: it can pull $(USED_IMG). olm: OLM runs on the local one.
-.PHONY: ready image olm
+# ready: there is a cluster. image, scorecard-image: it can pull $(USED_IMG), $(USED_SCORECARD_IMG). On the local one,
+# operator: one runs, whoever installed it; olm: OLM runs.
+.PHONY: ready image scorecard-image operator olm
 ifdef KUBECONFIG
-ready image olm:
+ready image scorecard-image operator olm:
 else
 ready: $(CLUSTER)
 	@$(CLUSTER) up
 image: ready
 	@$(CLUSTER) operator-image $(USED_IMG) --source $(CURDIR) --ldflags '$(LDFLAGS)'
+scorecard-image: ready dist/scorecard.tar
+	@$(CLUSTER) load $(USED_SCORECARD_IMG) dist/scorecard.tar
+operator: ready
+	@$(TOOLS) if [ -z "$$($(KUBECTL) get pods -A -l app.kubernetes.io/name=memcached-operator,control-plane=controller-manager -o name)" ]; then \
+	$(MAKE) --no-print-directory deploy-as-generated; fi
 olm: ready
 	@$(CLUSTER) olm up
 endif
