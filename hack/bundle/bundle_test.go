@@ -134,6 +134,43 @@ func TestValidateFinds(t *testing.T) {
 	}
 }
 
+// Once released, a version is that of one bundle only.
+func TestAReleasedVersionIsNotGivenToAnotherBundle(t *testing.T) {
+	version := committedBundle(t).CSV.Spec.Version.String()
+	for name, test := range map[string]struct {
+		// released is the version that was; changed is a file of the bundle that is not as it was.
+		released, changed string
+		want              []string
+	}{
+		"as released":      {version, "", nil},
+		"another version":  {"0.0.1", manifestsDir + "/more.yaml", nil},
+		"with a file more": {version, manifestsDir + "/more.yaml", []string{"bundle/ is no longer what was released as " + version + ": raise VERSION in the Makefile"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := write(dir, committed(t)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.CopyFS(filepath.Join(dir, "catalog/releases", test.released), os.DirFS(filepath.Join(dir, "bundle"))); err != nil {
+				t.Fatal(err)
+			}
+			if test.changed != "" {
+				service := "{apiVersion: v1, kind: Service, metadata: {name: more}}"
+				if err := os.WriteFile(filepath.Join(dir, test.changed), []byte(service), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := validate(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("the findings are %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 // OLM reads the image's labels, other tools the file; they must not differ.
 func TestLabelsAreTheAnnotations(t *testing.T) {
 	files := committed(t)

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
 
 	"github.com/operator-framework/api/pkg/manifests"
@@ -13,7 +17,8 @@ import (
 const kubernetesVersion = "1.36"
 
 // validate returns what OperatorHub and operator-sdk would find wrong with the
-// bundle of the project in root: errors and warnings alike.
+// bundle of the project in root, errors and warnings alike, and whether it is
+// another one than was released under its version.
 func validate(root string) ([]string, error) {
 	bundle, err := manifests.GetBundleFromDir(filepath.Join(root, "bundle"))
 	if err != nil {
@@ -29,7 +34,38 @@ func validate(root string) ([]string, error) {
 		validation.ObjectValidator,
 	)
 	objects := append(bundle.ObjectsToValidate(), map[string]string{"k8s-version": kubernetesVersion})
-	return findings(validators, objects), nil
+	out := findings(validators, objects)
+
+	version := bundle.CSV.Spec.Version.String()
+	kept, err := tree(filepath.Join(root, "catalog/releases", version))
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the release %s: %w", version, err)
+	}
+	now, err := tree(filepath.Join(root, "bundle"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the bundle: %w", err)
+	}
+	if !maps.Equal(now, kept) {
+		out = append(out, fmt.Sprintf("bundle/ is no longer what was released as %s: raise VERSION in the Makefile", version))
+	}
+	return out, nil
+}
+
+// tree returns the files in a folder, by path.
+func tree(dir string) (map[string]string, error) {
+	files := map[string]string{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(dir, path))
+		files[path] = string(content)
+		return err
+	})
+	return files, err
 }
 
 func findings(validators interfaces.Validators, objects []any) []string {
