@@ -177,8 +177,10 @@ func (l *lifecycle) holdsBack() {
 		}
 		return nil
 	})
+	began := time.Now()
 	l.must(l.Provide(l.ctx, catalogNow))
 	l.eventually("the newest release waits", func(ctx context.Context) error { return l.waits(ctx) })
+	l.Logf("from the catalog's change to the newest release, held back: %s", time.Since(began).Round(100*time.Millisecond))
 	for end := time.Now().Add(holdWindow); time.Now().Before(end); time.Sleep(time.Second) {
 		l.must(l.waits(l.ctx))
 	}
