@@ -228,7 +228,27 @@ func (s *subject) deletePod(ctx context.Context, ordinal int) error {
 		}
 		s.tell("meanwhile %d of %d new connections to %s were answered", report.Connections, report.Connections, report.Address)
 	}
+	if err := s.gone(ctx, pod); err != nil {
+		return err
+	}
 	return s.untouched(ctx, before, shard.Name)
+}
+
+// gone waits for the end of a pod. Until then it may be given items still, which
+// end with it: a node's proxy learns of its replacement a moment late.
+func (s *subject) gone(ctx context.Context, pod *corev1.Pod) error {
+	return cluster.Eventually(ctx, patience, "the end of pod "+pod.Name, func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := s.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelInstance: s.key.Name}); err != nil {
+			return err
+		}
+		for _, p := range pods.Items {
+			if p.Name == pod.Name {
+				return fmt.Errorf("it is there, %s", p.Status.Phase)
+			}
+		}
+		return nil
+	})
 }
 
 // resolved returns the address of a server with its name looked up, so that the

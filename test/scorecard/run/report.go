@@ -76,7 +76,7 @@ func report(to io.Writer, results []result) {
 				fmt.Fprintf(to, "\n%s: %s\n", nameOf(r.test), one.State)
 				section(to, "errors", one.Errors)
 				section(to, "suggestions", one.Suggestions)
-				section(to, "log", strings.Split(strings.TrimSpace(one.Log), "\n"))
+				section(to, "log", strings.Split(strings.TrimRight(one.Log, "\n"), "\n"))
 			}
 		}
 	}
