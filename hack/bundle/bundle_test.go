@@ -134,6 +134,26 @@ func TestValidateFinds(t *testing.T) {
 	}
 }
 
+// A daemon is sent only what .dockerignore lets through; the project's own keeps
+// all but the operator's sources back.
+func TestDockerignoreLetsThroughWhatIsCopied(t *testing.T) {
+	for _, dockerfile := range []string{"bundle.Dockerfile", "catalog/Dockerfile"} {
+		ignore := string(read(t, filepath.Join(root, dockerfile+".dockerignore")))
+		copied := regexp.MustCompile(`(?m)^COPY (\S+) `).FindAllStringSubmatch(string(read(t, filepath.Join(root, dockerfile))), -1)
+		if len(copied) == 0 {
+			t.Errorf("%s copies nothing", dockerfile)
+		}
+		for _, match := range copied {
+			if !slices.ContainsFunc(strings.Split(ignore, "\n"), func(line string) bool {
+				path, found := strings.CutPrefix(line, "!")
+				return found && (match[1] == path || strings.HasPrefix(match[1], path+"/"))
+			}) {
+				t.Errorf("%s copies %s, which is not sent to a daemon", dockerfile, match[1])
+			}
+		}
+	}
+}
+
 // Once released, a version is that of one bundle only.
 func TestAReleasedVersionIsNotGivenToAnotherBundle(t *testing.T) {
 	version := committedBundle(t).CSV.Spec.Version.String()
@@ -321,7 +341,7 @@ func TestSamplesApply(t *testing.T) {
 }
 
 func TestGenerateRefuses(t *testing.T) {
-	complete := release{version: "1.0.0", image: "operator:1", scorecardImage: "scorecard:1", createdAt: "now", channels: "stable", defaultChannel: "stable"}
+	complete := release{version: "1.0.0", image: "operator:1", scorecardImage: "scorecard:1", catalogImage: "catalog:1", createdAt: "now", channels: "stable", defaultChannel: "stable"}
 	for name, test := range map[string]struct {
 		// file has old replaced by new; all of it when there is no old.
 		file, old, new string

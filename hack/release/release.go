@@ -29,7 +29,10 @@ type release struct {
 // changed are the paths that a release changes and commits; generated are others
 // that its generators write, and that must not change.
 var (
-	changed   = []string{"Makefile", "config/manager/kustomization.yaml", "config/scorecard/kustomization.yaml", "bundle", "bundle.Dockerfile", "catalog"}
+	changed = []string{
+		"Makefile", "config/manager/kustomization.yaml", "config/scorecard/kustomization.yaml", "config/samples/olmv1",
+		"bundle", "bundle.Dockerfile", "catalog",
+	}
 	generated = []string{"config/crd/bases", "config/rbac/role.yaml"}
 )
 

@@ -229,7 +229,7 @@ func TestRefused(t *testing.T) {
 		"a candidate of the last":          {"1.1.0-rc.1", "", "1.1.0-rc.1 is not after 1.1.0"},
 		"a tree with a file of its own":    {"1.2.0", "new.txt", "the tree has changes that are not committed: commit them or take them back"},
 		"a tree with a change":             {"1.2.0", "Makefile", " M Makefile"},
-		"what an interrupted release left": {"1.2.0", "catalog/releases/1.2.0/a", "git clean -fdq -- Makefile config/manager/kustomization.yaml config/samples/olmv1 bundle"},
+		"what an interrupted release left": {"1.2.0", "catalog/releases/1.2.0/a", "git clean -fdq -- Makefile config/manager/kustomization.yaml config/scorecard/kustomization.yaml config/samples/olmv1 bundle"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := repository(t, map[string]string{
