@@ -195,6 +195,7 @@ func TestAFailureTellsHowTheMemcachedWas(t *testing.T) {
 	m := &v1alpha1.Memcached{}
 	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonImagePull, Message: "no such image"})
 	tr.subjects = []*subject{{trial: tr, last: m}}
+	tr.subjects[0].tellState()
 	r := tr.judge(v1alpha3.TestResult{}, errors.New("not available"))
 	if !strings.Contains(r.Log, "Degraded is True: ImageCannotBePulled: no such image") {
 		t.Errorf("the log is %q", r.Log)

@@ -71,7 +71,7 @@ func (s *subject) scaleTo(ctx context.Context, size int, sets []*items.Set) ([]*
 			return nil, err
 		}
 	}
-	s.tell("the first %d shards are in the same pods, with all of their items", stay)
+	s.tell("shards 0 to %d are in the same pods, with all of their items", stay-1)
 	return sets[:stay], nil
 }
 

@@ -49,7 +49,7 @@ func (t *trial) create(ctx context.Context, name string, spec v1alpha1.Memcached
 	}
 	s := &subject{trial: t, key: client.ObjectKeyFromObject(m), last: m}
 	t.subjects = append(t.subjects, s)
-	t.tell("Memcached %s is created, with %d shards", m.Name, *m.Spec.Size)
+	t.tell("Memcached %s is created, size %d", m.Name, *m.Spec.Size)
 	return s, s.noticed(ctx)
 }
 
@@ -57,7 +57,7 @@ func (t *trial) create(ctx context.Context, name string, spec v1alpha1.Memcached
 func (s *subject) noticed(ctx context.Context) error {
 	err := s.await(ctx, notice, "noticed", func(*v1alpha1.Memcached) error { return nil })
 	if err != nil && ctx.Err() == nil && s.last.Status.ObservedGeneration < s.last.Generation {
-		return fmt.Errorf("Memcached %s: %w: after %s its status does not answer its spec", s.key.Name, errNoOperator, notice)
+		return fmt.Errorf("after %s the status of Memcached %s does not answer its spec: %w", notice, s.key.Name, errNoOperator)
 	}
 	return err
 }
@@ -287,7 +287,7 @@ func (s *subject) trouble() string {
 
 // tellState adds to the log how the Memcached was when it was last looked at.
 func (s *subject) tellState() {
-	s.tell("Memcached %s was last seen %s, of generation %d, observed %d", s.key.Name, s.last.Status.Ready, s.last.Generation, s.last.Status.ObservedGeneration)
+	s.tell("Memcached %s when it was last looked at: generation %d, observed %d", s.key.Name, s.last.Generation, s.last.Status.ObservedGeneration)
 	for _, c := range s.last.Status.Conditions {
 		s.tell("  %s is %s: %s: %s", c.Type, c.Status, c.Reason, c.Message)
 	}

@@ -77,6 +77,11 @@ func (t *trial) run(ctx context.Context, test func(context.Context, *trial) erro
 	if err != nil && ctx.Err() != nil {
 		err = errors.Join(fmt.Errorf("the test was ended from outside after %s: %w", t.age(), ctx.Err()), err)
 	}
+	if err != nil {
+		for _, s := range t.subjects {
+			s.tellState()
+		}
+	}
 	// Whatever ended the test must not end this.
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweep)
 	defer cancel()
@@ -104,9 +109,6 @@ func (t *trial) judge(result v1alpha3.TestResult, err error) v1alpha3.TestResult
 		}
 		result.Errors = strings.Split(err.Error(), "\n")
 		result.Suggestions = t.suggestions(err)
-		for _, s := range t.subjects {
-			s.tellState()
-		}
 	}
 	result.Log = t.log.String()
 	return result

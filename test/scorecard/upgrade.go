@@ -86,7 +86,7 @@ func (s *subject) goesOn(ctx context.Context, shards int32) error {
 		}
 		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing)
 		if c == nil || c.Status != metav1.ConditionFalse {
-			return fmt.Errorf("Progressing is %+v", c)
+			return fmt.Errorf("it is still at work: %+v", c)
 		}
 		return nil
 	})

@@ -148,8 +148,10 @@ func (r *runner) awaitEnd(ctx context.Context, pod *corev1.Pod) error {
 			return nil
 		}
 		if err != nil {
-			log, _ := r.log(ctx, pod, untarContainer) // there may be none, and the error says enough
-			return fmt.Errorf("%w %s", err, strings.TrimSpace(log))
+			if log, _ := r.log(ctx, pod, untarContainer); log != "" { // there may be none, and the error says enough
+				err = fmt.Errorf("%w: %s", err, strings.TrimSpace(log))
+			}
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -175,7 +177,7 @@ func hasEnded(pod *corev1.Pod) (bool, error) {
 			return true, nil
 		}
 		if code := c.State.Terminated.ExitCode; code != 0 {
-			return false, fmt.Errorf("container %s ended with exit status %d:", c.Name, code)
+			return false, fmt.Errorf("container %s ended with exit status %d", c.Name, code)
 		}
 	}
 	if pod.Status.Phase == corev1.PodFailed {
