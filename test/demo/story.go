@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,7 +23,10 @@ import (
 const (
 	sample    = "config/samples/cache_v1alpha1_memcached.yaml"
 	namespace = "default"
-	catalog   = "ghcr.io/memcached-operator/memcached-operator-catalog:demo"
+	// subscription is how people install the operator by OLM.
+	subscription = "config/samples/olm"
+	// catalog is the image that config/samples/olm names.
+	catalog = "ghcr.io/memcached-operator/memcached-operator-catalog:latest"
 	// shards of the sample.
 	shards = 3
 	// perShard is how many items each shard gets.
@@ -110,18 +112,14 @@ func (d *demo) byOLM(ctx context.Context) error {
 	if err := olm.LoadCatalog(ctx, scratch, catalog, release); err != nil {
 		return err
 	}
-	d.command("kubectl apply -f …  # a CatalogSource, an OperatorGroup and a Subscription")
-	if err := o.Provide(ctx, catalog); err != nil {
-		return err
-	}
 	began := time.Now()
-	if err := o.Subscribe(ctx, release, operatorsv1alpha1.ApprovalAutomatic); err != nil {
+	if err := d.kubectl(ctx, "apply -k %s", subscription); err != nil {
 		return err
 	}
 	if err := o.Succeeded(ctx, release, within); err != nil {
 		return err
 	}
-	d.good("%s: Succeeded %.1f s after the Subscription", release.CSV(), time.Since(began).Seconds())
+	d.good("%s is Succeeded after %.1f s", release.CSV(), time.Since(began).Seconds())
 	return nil
 }
 
@@ -385,7 +383,7 @@ func (d *demo) restart(ctx context.Context) error {
 func (d *demo) end(ctx context.Context) error {
 	d.chapter("What there is now")
 	for _, resources := range []string{"memcached", "pods,services -l app.kubernetes.io/instance=" + d.key.Name} {
-		if err := d.kubectl(ctx, "get "+resources); err != nil {
+		if err := d.kubectl(ctx, "get -n %s %s", d.key.Namespace, resources); err != nil {
 			return err
 		}
 	}
