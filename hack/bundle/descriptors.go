@@ -25,6 +25,10 @@ var (
 		"size":            {widget + "podCount"},
 		"resources":       {widget + "resourceRequirements"},
 		"imagePullPolicy": {widget + "imagePullPolicy", advanced},
+		// These are in affinity.
+		"nodeAffinity":    {widget + "nodeAffinity", advanced},
+		"podAffinity":     {widget + "podAffinity", advanced},
+		"podAntiAffinity": {widget + "podAntiAffinity", advanced},
 	}
 	statusWidgets = map[string][]string{
 		"conditions": {k8s + "conditions"},
@@ -32,16 +36,25 @@ var (
 	}
 )
 
-// specDescriptors describes every key of a spec in the words of its schema.
+// specDescriptors describes every key of a spec in the words of its schema, and
+// those below it that have a widget of their own.
 func specDescriptors(schema apiextensionsv1.JSONSchemaProps) []v1alpha1.SpecDescriptor {
 	var out []v1alpha1.SpecDescriptor
+	describe := func(path, key string, property apiextensionsv1.JSONSchemaProps, widgets []string) {
+		out = append(out, v1alpha1.SpecDescriptor{Path: path, DisplayName: words(key), Description: sentences(property), XDescriptors: widgets})
+	}
 	for _, key := range slices.Sorted(maps.Keys(schema.Properties)) {
 		property := schema.Properties[key]
 		widgets, found := specWidgets[key]
 		if !found {
 			widgets = widgetsOf(property)
 		}
-		out = append(out, v1alpha1.SpecDescriptor{Path: key, DisplayName: words(key), Description: sentences(property), XDescriptors: widgets})
+		describe(key, key, property, widgets)
+		for _, below := range slices.Sorted(maps.Keys(property.Properties)) {
+			if widgets, found := specWidgets[below]; found {
+				describe(key+"."+below, below, property.Properties[below], widgets)
+			}
+		}
 	}
 	return out
 }
