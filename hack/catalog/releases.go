@@ -73,7 +73,7 @@ func unchanged(dir string) error {
 	for lines.Scan() {
 		sum, name, found := strings.Cut(lines.Text(), "  ")
 		if !found {
-			return fmt.Errorf("%s/%s has the line %q: restore it with git checkout", releasesDir, checksumsFile, lines.Text())
+			return fmt.Errorf("%s/%s has the line %q: restore it with git checkout catalog", releasesDir, checksumsFile, lines.Text())
 		}
 		want[name] = sum
 	}
@@ -94,7 +94,7 @@ func unchanged(dir string) error {
 	}
 	if len(changed) > 0 {
 		slices.Sort(changed)
-		return fmt.Errorf("%s: not as released: %s; a release never changes: restore it with git checkout, and release a new one",
+		return fmt.Errorf("%s: not as released: %s; a release never changes: restore it with git checkout catalog, and release a new one",
 			releasesDir, strings.Join(changed, ", "))
 	}
 	return nil

@@ -55,7 +55,7 @@ func listed(content []byte, versions []semver.Version) (map[string]string, error
 				return nil, err
 			}
 			if !slices.ContainsFunc(versions, version.EQ) {
-				return nil, fmt.Errorf("%s lists %s, and there is no %s/%s: take the line out, or restore the folder with git checkout",
+				return nil, fmt.Errorf("%s lists %s, and there is no %s/%s: take the line out, or restore the folder with git checkout catalog",
 					templateFile, bundle.Image, releasesDir, version)
 			}
 			if !slices.Contains(streamsOf(version), name) {
