@@ -19,7 +19,7 @@ const (
 	catalogFile = packageName + "/catalog.yaml"
 )
 
-const usage = "use: catalog [--root DIR] render, or add IMAGE, or preview --out DIR IMAGE=BUNDLEDIR..."
+const usage = "use: catalog render, or catalog add IMAGE, or catalog preview --out DIR and IMAGE=BUNDLEDIR of each bundle"
 
 func main() {
 	if err := run(context.Background(), os.Args[1:]); err != nil {
