@@ -213,7 +213,7 @@ func TestTheBundlesClusterServiceVersionHasToBeSucceeded(t *testing.T) {
 		"no OLM's doing":       {nil, "installed in another way", ""},
 		"other operators only": {[]installed{{"operators", "etcd-operator.v1.0.0", "Failed", ""}}, "installed in another way", ""},
 		"it is there":          {[]installed{{"operators", "memcached-operator.v1.0.0", "Succeeded", ""}}, "is Succeeded in namespace operators", ""},
-		"it and its copies":    {[]installed{{"a", "memcached-operator.v1.0.0", "Pending", ""}, {"b", "memcached-operator.v1.0.0", "Succeeded", ""}}, "is Succeeded in namespace b", ""},
+		"it is there twice":    {[]installed{{"a", "memcached-operator.v1.0.0", "Pending", ""}, {"b", "memcached-operator.v1.0.0", "Succeeded", ""}}, "is Succeeded in namespace b", ""},
 		"it failed":            {[]installed{{"operators", "memcached-operator.v1.0.0", "Failed", "no such image"}}, "", "is Failed and not Succeeded: no such image"},
 		"an upgrade is done":   {[]installed{{"operators", "memcached-operator.v0.9.0", "Replacing", ""}, {"operators", "memcached-operator.v1.0.0", "Succeeded", ""}}, "is Succeeded", ""},
 		"another release":      {[]installed{{"a", "memcached-operator.v0.9.0", "Succeeded", ""}, {"b", "memcached-operator.v0.9.0", "Succeeded", ""}}, "", "has installed memcached-operator.v0.9.0 and not memcached-operator.v1.0.0"},
