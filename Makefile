@@ -1,4 +1,4 @@
-# The release. Images, bundle/ and catalog/ are named after it.
+# The release in work. Images and bundle/ are named after it.
 VERSION ?= 1.0.0
 # When the release was made: the bundle's createdAt, so that it does not change with the day.
 RELEASED ?= 2026-11-20T00:00:00Z
@@ -6,7 +6,8 @@ RELEASED ?= 2026-11-20T00:00:00Z
 IMAGE_TAG_BASE ?= ghcr.io/memcached-operator/memcached-operator
 IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
 BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
-CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
+# Not of one release: it holds them all, and who polls it finds the next one.
+CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:latest
 SCORECARD_IMG ?= $(IMAGE_TAG_BASE)-scorecard:v$(VERSION)
 
 CHANNELS ?= stable-v1,candidate-v1

@@ -49,7 +49,7 @@ func olmv1(in input, r release) (map[string][]byte, error) {
 		{"catalog.yaml", "The releases from which OLM chooses.", nil, []any{map[string]any{
 			"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
 			"metadata": map[string]any{"name": packageName},
-			"spec":     map[string]any{"source": map[string]any{"type": "Image", "image": map[string]any{"ref": r.catalogImage}}},
+			"spec":     map[string]any{"source": map[string]any{"type": "Image", "image": map[string]any{"ref": r.catalogImage, "pollIntervalMinutes": 30}}},
 		}}},
 		{"extension.yaml", "The operator: the newest release in the channel, and each that follows.", nil, []any{map[string]any{
 			"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
