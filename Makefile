@@ -1,5 +1,5 @@
 # The release in work. Images and bundle/ are named after it.
-VERSION ?= 1.0.0
+VERSION ?= 1.1.0
 # When the release was made: the bundle's createdAt, so that it does not change with the day.
 RELEASED ?= 2026-11-21T09:03:55Z
 
