@@ -124,7 +124,7 @@ lint: ## Run golangci-lint; its first build takes minutes.
 .PHONY: test
 test: $(CLUSTER) ## Run every tier of the tests, on the local cluster if KUBECONFIG names none.
 	@if [ -z "$(KUBECONFIG)" ] && $(CLUSTER) status | grep -q "does not run"; then trap '$(CLUSTER) down' EXIT; trap 'exit 1' INT TERM; fi; \
-	$(MAKE) --no-print-directory test-generated test-vet test-unit test-cluster test-process test-e2e
+	$(MAKE) --no-print-directory test-generated test-vet test-unit test-cluster test-process test-e2e test-scorecard
 	$(call tier,all tests passed)
 
 .PHONY: test-generated
@@ -160,6 +160,11 @@ test-process: $(CLUSTER) ## Test agent and protocol against real memcached proce
 test-e2e: olm not-by-olm deploy-as-generated ## Test on a cluster.
 	$(call tier,cluster)
 	@$(TOOLS) IMG=$(USED_IMG) go -C test test -count=1 -timeout 20m -v ./e2e/...
+
+.PHONY: test-scorecard
+test-scorecard: ## Run the scorecard's tests of ours.
+	$(call tier,scorecard)
+	@$(MAKE) --no-print-directory scorecard
 
 .PHONY: fuzz
 fuzz: ## Fuzz every fuzz target for FUZZTIME.

@@ -135,6 +135,7 @@ func (l *lifecycle) installs() {
 	l.must(l.Subscribe(l.ctx, l.before, operatorsv1alpha1.ApprovalAutomatic))
 	l.must(l.Succeeded(l.ctx, l.before, olmWithin))
 	l.Logf("from Subscription to Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
+	l.tookOver(l.before.Operator)
 }
 
 func (l *lifecycle) fills() {
@@ -219,6 +220,7 @@ func (l *lifecycle) upgrades() {
 	l.hold("other-1", false)
 	l.must(l.Succeeded(l.ctx, l.inWork, olmWithin))
 	l.Logf("from the end of the change to the newest release Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
+	l.tookOver(l.inWork.Operator)
 	l.acts()
 	stop()
 }
@@ -256,6 +258,7 @@ func (l *lifecycle) rollsBack() {
 	l.must(l.Subscribe(l.ctx, l.before, operatorsv1alpha1.ApprovalManual))
 	l.must(l.Approve(l.ctx, l.before, olmWithin))
 	l.must(l.Succeeded(l.ctx, l.before, olmWithin))
+	l.tookOver(l.before.Operator)
 	l.acts()
 }
 
@@ -264,6 +267,7 @@ func (l *lifecycle) approves() {
 	l.must(l.Approve(l.ctx, l.inWork, olmWithin))
 	l.must(l.Succeeded(l.ctx, l.inWork, olmWithin))
 	l.Logf("from approval to Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
+	l.tookOver(l.inWork.Operator)
 	l.acts()
 	if image, err := k.OperatorImage(l.ctx); err != nil || image != l.inWork.Operator {
 		l.Errorf("image %s of the operator runs, not %s: %v", image, l.inWork.Operator, err)

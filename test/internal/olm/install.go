@@ -2,6 +2,7 @@ package olm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -89,22 +90,27 @@ func (o OLM) Subscribe(ctx context.Context, r Release, approval operatorsv1alpha
 	}})
 }
 
-// Approve approves the plan that installs a release, once it is there.
+// Approve approves the plan that installs a release, once the Subscription names
+// it. There may be others: OLM makes another one when it comes into its own way.
 func (o OLM) Approve(ctx context.Context, r Release, within time.Duration) error {
 	return cluster.Eventually(ctx, within, "the plan that installs "+r.CSV(), func(ctx context.Context) error {
-		var plans operatorsv1alpha1.InstallPlanList
-		if err := o.List(ctx, &plans, client.InNamespace(o.Namespace)); err != nil {
+		subscription := &operatorsv1alpha1.Subscription{}
+		if err := o.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: Package}, subscription); err != nil {
 			return err
 		}
-		for i := range plans.Items {
-			plan := &plans.Items[i]
-			if plan.DeletionTimestamp != nil || plan.Spec.Approved || !slices.Contains(plan.Spec.ClusterServiceVersionNames, r.CSV()) {
-				continue
-			}
-			plan.Spec.Approved = true
-			return o.Update(ctx, plan)
+		named := subscription.Status.InstallPlanRef
+		if named == nil {
+			return errors.New("the Subscription names no plan")
 		}
-		return fmt.Errorf("none of %d plans waits to be approved", len(plans.Items))
+		plan := &operatorsv1alpha1.InstallPlan{}
+		if err := o.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: named.Name}, plan); err != nil {
+			return err
+		}
+		if !slices.Contains(plan.Spec.ClusterServiceVersionNames, r.CSV()) {
+			return fmt.Errorf("the plan %s installs %v", plan.Name, plan.Spec.ClusterServiceVersionNames)
+		}
+		plan.Spec.Approved = true
+		return o.Update(ctx, plan)
 	})
 }
 
