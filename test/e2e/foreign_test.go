@@ -75,7 +75,7 @@ func TestAMemcachedMadeAgainAtOnceUnderTheSameNameWorks(t *testing.T) {
 	s := newSpace(t)
 	s.apply("cache", small(2))
 	m := s.available("cache")
-	before := s.lives("cache")
+	before := s.pods("cache")
 	s.written("cache", 0, 100)
 
 	s.must(k.Delete(s.ctx, m))
@@ -86,21 +86,17 @@ func TestAMemcachedMadeAgainAtOnceUnderTheSameNameWorks(t *testing.T) {
 	if again.UID == m.UID {
 		t.Fatal("it is the same Memcached")
 	}
-	for shard, now := range s.lives("cache") {
-		if now.uid == before[shard].uid {
-			t.Errorf("shard %s is still in the pod of the deleted Memcached", shard)
-		}
-	}
 	// A node's proxy may send to a pod that drains for a moment after its
 	// replacement is ready.
-	old := s.items("cache", 0, 100)
-	s.eventually("the new Memcached is empty", func(context.Context) error {
-		count, err := old.Count()
-		if err == nil && count > 0 {
-			err = fmt.Errorf("it has %d items of the deleted one", count)
+	for shard, pod := range before {
+		if s.pods("cache")[shard].UID == pod.UID {
+			t.Errorf("shard %s is still in the pod of the deleted Memcached", shard)
 		}
-		return err
-	})
+		s.gone(&pod, pod.Name)
+	}
+	if count, err := s.items("cache", 0, 100).Count(); err != nil || count > 0 {
+		t.Errorf("it has %d items of the deleted one: %v", count, err)
+	}
 	s.holds(s.written("cache", 1, 100))
 	// what the garbage collector still had to do is done by now, and took nothing of the new one's
 	time.Sleep(2 * time.Second)

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -24,6 +25,9 @@ import (
 type OLM struct {
 	*cluster.Cluster
 	Namespace string
+	// catalog is the CatalogSource's name, another one each time: OLM goes on for
+	// minutes to know what was in one of that name before.
+	catalog string
 }
 
 // On returns a cluster's OLM, with which the operator is installed in the given
@@ -38,7 +42,7 @@ func On(c *cluster.Cluster, namespace string) (OLM, error) {
 			return OLM{}, fmt.Errorf("building the scheme: %w", err)
 		}
 	}
-	return OLM{c, namespace}, nil
+	return OLM{c, namespace, Package + "-" + rand.String(5)}, nil
 }
 
 // Provide makes the namespace, an OperatorGroup of the target namespaces, none of
@@ -47,7 +51,7 @@ func On(c *cluster.Cluster, namespace string) (OLM, error) {
 func (o OLM) Provide(ctx context.Context, catalog string, targets ...string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace}}
 	group := &operatorsv1.OperatorGroup{ObjectMeta: o.meta(Package)}
-	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: o.meta(Package)}
+	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: o.meta(o.catalog)}
 	for _, wanted := range []struct {
 		object client.Object
 		set    func()
@@ -81,7 +85,7 @@ func (o OLM) Provide(ctx context.Context, catalog string, targets ...string) err
 // person approves.
 func (o OLM) Subscribe(ctx context.Context, r Release, approval operatorsv1alpha1.Approval) error {
 	return o.Create(ctx, &operatorsv1alpha1.Subscription{ObjectMeta: o.meta(Package), Spec: &operatorsv1alpha1.SubscriptionSpec{
-		CatalogSource:          Package,
+		CatalogSource:          o.catalog,
 		CatalogSourceNamespace: o.Namespace,
 		Package:                Package,
 		Channel:                Channel,
