@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	speedRuns   = 5
+	speedRuns   = 3
 	speedShards = 3
 	// tooSlow is the ratio that fails the test; what is aimed at is 1.5. A single run
 	// on a busy machine is no measurement.
