@@ -105,18 +105,24 @@ func installer(in input) ([]any, error) {
 		accounts[permission.ServiceAccountName] = true
 		grants = append(grants, permission.Rules...)
 	}
+	// OLM watches what it made in all namespaces, by its label, whatever the namespace that it installs to.
+	inNamespace := func(group, resource, name string) {
+		makes = append(makes, rule(group, []string{resource}, "list", "watch"))
+		makesInNamespace = append(makesInNamespace, rule(group, []string{resource}, "create"), keeps(group, resource, name))
+	}
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
-		makesInNamespace = append(makesInNamespace, manages("", "serviceaccounts", account)...)
+		inNamespace("", "serviceaccounts", account)
 	}
 	for _, deployment := range install.StrategySpec.DeploymentSpecs {
-		makesInNamespace = append(makesInNamespace, manages("apps", "deployments", deployment.Name)...)
+		inNamespace("apps", "deployments", deployment.Name)
 	}
 	for _, object := range in.manifests {
 		switch kind := object.GetKind(); kind {
 		case "CustomResourceDefinition":
-			makes = append(makes, manages("apiextensions.k8s.io", "customresourcedefinitions", object.GetName())...)
+			const group, resource = "apiextensions.k8s.io", "customresourcedefinitions"
+			makes = append(makes, rule(group, []string{resource}, "create", "list", "watch"), keeps(group, resource, object.GetName()))
 		case "Service":
-			makesInNamespace = append(makesInNamespace, manages("", "services", object.GetName())...)
+			inNamespace("", "services", object.GetName())
 		case "ClusterRole":
 			role, err := as[rbacv1.ClusterRole](object)
 			if err != nil {
@@ -165,13 +171,10 @@ func named(r rbacv1.PolicyRule, name string) rbacv1.PolicyRule {
 	return r
 }
 
-// manages are the rules to make one object and to keep it. Those that make have
-// no name yet, and a list is of all.
-func manages(group, resource, name string) []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
-		rule(group, []string{resource}, "create", "list", "watch"),
-		named(rule(group, []string{resource}, "get", "update", "patch", "delete"), name),
-	}
+// keeps is the rule to keep one object. To make it takes another one: what is made
+// has no name yet.
+func keeps(group, resource, name string) rbacv1.PolicyRule {
+	return named(rule(group, []string{resource}, "get", "update", "patch", "delete"), name)
 }
 
 // once leaves out rules that stand there before.

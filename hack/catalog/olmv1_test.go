@@ -223,23 +223,30 @@ func needed(t *testing.T) (inCluster, inNamespace []rbacv1.PolicyRule) {
 		kept := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get", "update", "patch", "delete"}, ResourceNames: names}
 		return []rbacv1.PolicyRule{kept, {APIGroups: kept.APIGroups, Resources: kept.Resources, Verbs: []string{"create", "list", "watch"}}}
 	}
+	// OLM lists and watches in all namespaces what it makes in one.
+	makesInNamespace := func(group, resource, name string) {
+		all := rules(group, resource, name)
+		kept, make, watch := all[0], all[1], all[1]
+		make.Verbs, watch.Verbs = []string{"create"}, []string{"list", "watch"}
+		inCluster, inNamespace = append(inCluster, watch), append(inNamespace, kept, make)
+	}
 	install := bundle.CSV.Spec.InstallStrategy.StrategySpec
 	for _, permission := range slices.Concat(install.Permissions, install.ClusterPermissions) {
 		inCluster = append(inCluster, permission.Rules...)
-		inNamespace = append(inNamespace, rules("", "serviceaccounts", permission.ServiceAccountName)...)
+		makesInNamespace("", "serviceaccounts", permission.ServiceAccountName)
 	}
 	inCluster = append(inCluster, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch"}})
 	// OLM gives the roles that it makes names of its own.
 	inCluster = slices.Concat(inCluster, rules("rbac.authorization.k8s.io", "clusterroles"), rules("rbac.authorization.k8s.io", "clusterrolebindings"))
 	for _, d := range install.DeploymentSpecs {
-		inNamespace = append(inNamespace, rules("apps", "deployments", d.Name)...)
+		makesInNamespace("apps", "deployments", d.Name)
 	}
 	for _, object := range bundle.Objects {
 		switch object.GetKind() {
 		case "CustomResourceDefinition":
 			inCluster = append(inCluster, rules("apiextensions.k8s.io", "customresourcedefinitions", object.GetName())...)
 		case "Service":
-			inNamespace = append(inNamespace, rules("", "services", object.GetName())...)
+			makesInNamespace("", "services", object.GetName())
 		case "ClusterRole":
 			var role rbacv1.ClusterRole
 			content, err := yaml.Marshal(object)
