@@ -163,6 +163,23 @@ func (a api) waitAdmission() error {
 	})
 }
 
+// waitServes waits until objects of these resources can be written: they are
+// served a moment after they were defined.
+func (a api) waitServes(group string, resources ...string) error {
+	return waitFor(30*time.Second, func() error {
+		var served struct{ Resources []struct{ Name string } }
+		if err := a.do(http.MethodGet, "/apis/"+group, &served); err != nil {
+			return err
+		}
+		for _, want := range resources {
+			if !slices.ContainsFunc(served.Resources, func(r struct{ Name string }) bool { return r.Name == want }) {
+				return errors.New("the API server does not serve " + want)
+			}
+		}
+		return nil
+	})
+}
+
 // deleteNode deletes a Node object, if there is one.
 func (a api) deleteNode(name string) error {
 	err := a.do(http.MethodDelete, "/api/v1/nodes/"+name, nil)

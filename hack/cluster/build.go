@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -69,26 +70,12 @@ func findSource() (string, error) {
 
 func (d dirs) buildKubernetes(source string) (string, error) {
 	dir := filepath.Join(source, "kubernetes")
-	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		return "", err
-	}
-	version, err := kubernetesVersion(string(mod))
+	version, err := requiredVersion(dir, "k8s.io/kubernetes")
 	if err != nil {
 		return "", err
 	}
 	what := fmt.Sprintf("building Kubernetes %s (once, about 8 minutes on two cores)", version)
 	return d.buildGo("kubernetes", dir, what, versionFlags(version), kubernetesPrograms...)
-}
-
-var kubernetesRequirement = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v\d+\.\d+\.\d+\S*)`)
-
-func kubernetesVersion(mod string) (string, error) {
-	m := kubernetesRequirement.FindStringSubmatch(mod)
-	if m == nil {
-		return "", errors.New("go.mod of the Kubernetes build does not require k8s.io/kubernetes")
-	}
-	return m[1], nil
 }
 
 // versionFlags are the linker flags that tell Kubernetes its version. It
@@ -147,6 +134,66 @@ func goVersion(dir string) (string, error) {
 	cmd.Dir = dir
 	out, err := output(cmd)
 	return strings.TrimSpace(out), err
+}
+
+// openPGPTag has programs that pull images check signatures in Go; else they
+// need a C library.
+const openPGPTag = "containers_image_openpgp"
+
+// buildTools returns a folder with bin, the programs that the module in dir has
+// as its tools, and what more adds.
+func (d dirs) buildTools(name, dir, what string, flags []string, more func(to string) error) (string, error) {
+	version, err := goVersion(dir)
+	if err != nil {
+		return "", err
+	}
+	k, err := sourceKey(dir, version, runtime.GOARCH, strings.Join(flags, " "))
+	if err != nil {
+		return "", err
+	}
+	return d.build(name, k, what, func(to, _ string) error {
+		if err := goBuild(dir, filepath.Join(to, "bin")+"/", "tool", flags...); err != nil {
+			return err
+		}
+		return more(to)
+	})
+}
+
+// requiredVersion is the version of a module that the one in dir requires.
+func requiredVersion(dir, module string) (string, error) {
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return "", err
+	}
+	requirement := regexp.MustCompile(`(?m)^\s*(?:require )?` + regexp.QuoteMeta(module) + ` (v\d+\.\d+\.\d+\S*)`)
+	m := requirement.FindSubmatch(mod)
+	if m == nil {
+		return "", fmt.Errorf("go.mod in %s does not require %s", dir, module)
+	}
+	return string(m[1]), nil
+}
+
+// moduleDir is where the sources of a module stand that the one in dir requires.
+func moduleDir(dir, module string) (string, error) {
+	cmd := exec.Command("go", "mod", "download", "-json", module)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	out, err := output(cmd)
+	if err != nil {
+		return "", err
+	}
+	var m struct{ Dir string }
+	return m.Dir, json.Unmarshal([]byte(out), &m)
+}
+
+// copyFromModule copies a folder of the sources of a module that the one in dir
+// requires.
+func copyFromModule(dir, module, folder, to string) error {
+	sources, err := moduleDir(dir, module)
+	if err != nil {
+		return err
+	}
+	return os.CopyFS(to, os.DirFS(filepath.Join(sources, folder)))
 }
 
 func buildCommand(d dirs, args []string) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -12,7 +13,7 @@ func TestKubernetesVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	version, err := kubernetesVersion(string(mod))
+	version, err := requiredVersion("kubernetes", "k8s.io/kubernetes")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,21 @@ func TestKubernetesVersion(t *testing.T) {
 	if staging := strings.Replace(version, "v1.", "v0.", 1); !strings.Contains(string(mod), "k8s.io/api => k8s.io/api "+staging) {
 		t.Errorf("Kubernetes is %s, and its own modules are not %s", version, staging)
 	}
-	if v, err := kubernetesVersion("module m"); err == nil {
+}
+
+func TestRequiredVersion(t *testing.T) {
+	for dir, module := range map[string]string{"olm": olmModule, "olmv1": olmv1Module} {
+		version, err := requiredVersion(dir, module)
+		if err != nil || !regexp.MustCompile(`^v\d+\.\d+\.\d+$`).MatchString(version) {
+			t.Errorf("%s requires %q, %v", dir, version, err)
+		}
+	}
+	dir := t.TempDir()
+	write(t, dir, "go.mod", "module m\n\nrequire example.com/other v1.2.3\n")
+	if v, err := requiredVersion(dir, "example.com/other"); v != "v1.2.3" || err != nil {
+		t.Errorf("found %q, %v", v, err)
+	}
+	if v, err := requiredVersion(dir, olmModule); err == nil {
 		t.Errorf("found %s where there is none", v)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
@@ -120,6 +121,19 @@ func newAuthority() (authority, error) {
 		return authority{}, err
 	}
 	return authority{cert: cert, pem: pemBlock("CERTIFICATE", der), key: k}, nil
+}
+
+// loadAuthority reads the authority of a folder that makeCertificates filled.
+func loadAuthority(dir string) (authority, error) {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key"))
+	if err != nil {
+		return authority{}, err
+	}
+	k, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return authority{}, fmt.Errorf("%s/ca.key is of another kind than this program makes", dir)
+	}
+	return authority{cert: pair.Leaf, pem: pemBlock("CERTIFICATE", pair.Leaf.Raw), key: k}, nil
 }
 
 // write makes the files FILE.crt, FILE.key and, for those who have one,

@@ -2,11 +2,12 @@ package main
 
 import "path/filepath"
 
-// component is a program that a node keeps running.
+// component is a program that is kept running.
 type component struct {
 	Name string
 	Path string
 	Args []string
+	Root string // the folder that is / for it, "" for that of who starts it
 }
 
 // components lists what runs on a node, in the order in which it starts.

@@ -17,7 +17,8 @@
 // it runs lies beside it and goes away with "down --wipe".
 //
 // "olm up" installs the Operator Lifecycle Manager there, built from its module
-// and from the chart in it (see olm.go).
+// and from the chart in it (see olm.go). "olmv1 up" runs OLM v1, catalogd and
+// operator-controller, as two processes in the network of node1 (see olmv1.go).
 //
 // Images come from the registry alone. Nodes ask it for every name, whatever
 // the host in it: docker.io/library/memcached:1.6.38 is library/memcached:1.6.38

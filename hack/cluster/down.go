@@ -24,6 +24,9 @@ func downCommand(d dirs, args []string) error {
 	}
 	defer unlock()
 	ran := slices.ContainsFunc(allNodes(), func(n node) bool { _, ok := d.running(n); return ok })
+	if err := d.endOLMv1(); err != nil {
+		return err
+	}
 	for _, n := range slices.Backward(allNodes()) { // workers before the control plane
 		if err := d.kill(n); err != nil {
 			return err

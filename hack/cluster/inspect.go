@@ -48,6 +48,9 @@ func statusCommand(d dirs, args []string) error {
 	default:
 		fmt.Println("OLM is available")
 	}
+	if p, ok := d.alive(olmv1Name); ok {
+		fmt.Printf("OLM v1 runs, process %d\n", p.PID)
+	}
 	fmt.Printf("KUBECONFIG=%s\n", d.kubeconfig())
 	return nil
 }

@@ -24,6 +24,9 @@ Usage: cluster COMMAND
 
   olm up                    install the Operator Lifecycle Manager (v0) in the cluster that runs
   olm build                 build what "olm up" needs, and install nothing
+  olmv1 up                  run OLM v1 (catalogd and operator-controller) beside the cluster that runs
+  olmv1 down                end it; what it installed stays
+  olmv1 build               build what "olmv1 up" needs, and start nothing
 
   load REF TAR              push an image archive (docker save) to the cluster's registry as REF
   load REF --dir DIR        push an image made of a folder [--entrypoint PATH] [--user UID:GID] [--label K=V]...
@@ -61,6 +64,8 @@ func run(args []string) error {
 		return nil
 	case nodeInitCommand:
 		return nodeInit(args)
+	case olmv1InitCommand:
+		return olmv1Init(args)
 	}
 	command, ok := commands[name]
 	if !ok {
@@ -83,6 +88,7 @@ var commands = map[string]func(dirs, []string) error{
 	"logs":           logsCommand,
 	"node":           nodeCommand,
 	"olm":            olmCommand,
+	"olmv1":          olmv1Command,
 	"load":           loadCommand,
 	"operator-image": operatorImageCommand,
 }

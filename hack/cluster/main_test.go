@@ -14,9 +14,9 @@ func TestBadArguments(t *testing.T) {
 	for _, line := range []string{
 		"", "frobnicate", "up now", "down now", "down --wope", "status x", "build x", "env x", "kubeconfig x", "logs a b",
 		"node", "node add node1", "node add node99", "node grow", "node add node2 node3",
-		"olm", "olm down", "olm up now",
+		"olm", "olm down", "olm up now", "olmv1", "olmv1 up now", "olmv1 grow",
 		"load", "load ref", "load ref a b", "load ref tar --dir d", "load ref --dir d --label novalue",
-		"operator-image", "operator-image ref", "operator-image --source d", nodeInitCommand,
+		"operator-image", "operator-image ref", "operator-image --source d", nodeInitCommand, olmv1InitCommand,
 	} {
 		if err := run(strings.Fields(line)); !errors.Is(err, errUsage) {
 			t.Errorf("cluster %s: error %v, want one that names the usage", line, err)
@@ -27,7 +27,7 @@ func TestBadArguments(t *testing.T) {
 func TestWithoutCluster(t *testing.T) {
 	t.Setenv(cacheVariable, t.TempDir())
 	dir := t.TempDir()
-	for _, args := range [][]string{{"kubeconfig"}, {"olm", "up"}, {"load", "ref:1", "--dir", dir}, {"operator-image", "ref:1", "--source", dir}} {
+	for _, args := range [][]string{{"kubeconfig"}, {"olm", "up"}, {"olmv1", "up"}, {"load", "ref:1", "--dir", dir}, {"operator-image", "ref:1", "--source", dir}} {
 		if err := run(args); !errors.Is(err, errNotRunning) {
 			t.Errorf("%v: error %v, want %v", args, err, errNotRunning)
 		}

@@ -31,11 +31,7 @@ func nodeInit(args []string) error {
 			return fmt.Errorf("registry: %w", err)
 		}
 	}
-	supervisor := supervisor{logs: filepath.Join(s.Logs, s.Node.Name), running: map[int]component{}}
-	for _, c := range s.components() {
-		supervisor.start(c)
-	}
-	supervisor.reap()
+	supervise(filepath.Join(s.Logs, s.Node.Name), s.components())
 	return nil
 }
 

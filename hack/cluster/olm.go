@@ -1,16 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,8 +22,6 @@ const (
 	olmImageName = "registry.local/olm"
 	// olmImageLayout changes when the image below is made differently.
 	olmImageLayout = "1"
-	// olmTags have opm check signatures in Go; else it needs a C library.
-	olmTags = "containers_image_openpgp"
 )
 
 // olmDeployments are what runs of OLM. Its package server is left out: it lists
@@ -64,7 +58,7 @@ func (d dirs) olm() (olm, error) {
 		return olm{}, err
 	}
 	dir := filepath.Join(source, "olm")
-	version, err := olmVersion(dir)
+	version, err := requiredVersion(dir, olmModule)
 	if err != nil {
 		return olm{}, err
 	}
@@ -87,61 +81,17 @@ func (d dirs) olm() (olm, error) {
 	return o, err
 }
 
-var olmRequirement = regexp.MustCompile(`(?m)^\s*` + regexp.QuoteMeta(olmModule) + ` (v\d+\.\d+\.\d+\S*)`)
-
-// olmVersion is the version that the module in dir requires.
-func olmVersion(dir string) (string, error) {
-	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		return "", err
-	}
-	m := olmRequirement.FindSubmatch(mod)
-	if m == nil {
-		return "", errors.New("go.mod of the build of OLM does not require " + olmModule)
-	}
-	return string(m[1]), nil
-}
-
 // buildOLM returns a folder with bin, the programs that the module in dir has as
 // its tools and its own one, and deploy, as it is in OLM's module.
 func (d dirs) buildOLM(dir, version string) (string, error) {
-	goVersion, err := goVersion(dir)
-	if err != nil {
-		return "", err
-	}
-	flags := append(leanFlags, "-tags="+olmTags, "-ldflags=-s -w -X "+olmModule+"/pkg/version.OLMVersion="+version)
-	k, err := sourceKey(dir, goVersion, runtime.GOARCH, strings.Join(flags, " "))
-	if err != nil {
-		return "", err
-	}
+	flags := append(leanFlags, "-tags="+openPGPTag, "-ldflags=-s -w -X "+olmModule+"/pkg/version.OLMVersion="+version)
 	what := fmt.Sprintf("building OLM %s (once, about 2 minutes on two cores)", version)
-	return d.build("olm", k, what, func(to, _ string) error {
-		bin := filepath.Join(to, "bin")
-		if err := goBuild(dir, bin+"/", "tool", flags...); err != nil {
+	return d.buildTools("olm", dir, what, flags, func(to string) error {
+		if err := goBuild(dir, filepath.Join(to, "bin", "tools"), ".", flags...); err != nil {
 			return err
 		}
-		if err := goBuild(dir, filepath.Join(bin, "tools"), ".", flags...); err != nil {
-			return err
-		}
-		module, err := moduleDir(dir, olmModule)
-		if err != nil {
-			return err
-		}
-		return os.CopyFS(filepath.Join(to, "deploy"), os.DirFS(filepath.Join(module, "deploy")))
+		return copyFromModule(dir, olmModule, "deploy", filepath.Join(to, "deploy"))
 	})
-}
-
-// moduleDir is where the sources of a module stand that the one in dir requires.
-func moduleDir(dir, module string) (string, error) {
-	cmd := exec.Command("go", "mod", "download", "-json", module)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	out, err := output(cmd)
-	if err != nil {
-		return "", err
-	}
-	var m struct{ Dir string }
-	return m.Dir, json.Unmarshal([]byte(out), &m)
 }
 
 // olmRecipe is the image that all pods of OLM run: its operators, the jobs that
@@ -197,11 +147,6 @@ func (d dirs) olmUp() error {
 		return err
 	}
 	defer unlock()
-	// the programs that the cluster runs, which may be older than the checkout
-	s, err := readSpec(filepath.Join(d.etc, firstNode.Name, "node.json"))
-	if err != nil {
-		return err
-	}
 	a, err := d.api()
 	if err != nil {
 		return err
@@ -214,8 +159,7 @@ func (d dirs) olmUp() error {
 	if why, err := a.olmNotAvailable(image); err == nil && why == "" {
 		do, state = quietly, "runs already"
 	}
-	kubectl := filepath.Join(s.Kubernetes, "kubectl")
-	if err := do("installing OLM "+o.version, func() error { return d.applyOLM(a, o, image, kubectl) }); err != nil {
+	if err := do("installing OLM "+o.version, func() error { return d.applyOLM(a, o, image) }); err != nil {
 		return err
 	}
 	if err := do("waiting for OLM to be available", func() error { return a.waitOLM(image) }); err != nil {
@@ -226,7 +170,7 @@ func (d dirs) olmUp() error {
 }
 
 // applyOLM gives the cluster OLM's image, its resource definitions and its objects.
-func (d dirs) applyOLM(a api, o olm, image, kubectl string) error {
+func (d dirs) applyOLM(a api, o olm, image string) error {
 	if err := pushLayout(o.layout); err != nil {
 		return err
 	}
@@ -234,32 +178,26 @@ func (d dirs) applyOLM(a api, o olm, image, kubectl string) error {
 	if err != nil {
 		return err
 	}
-	apply := []string{"--kubeconfig=" + d.kubeconfig(), "apply", "--server-side", "--force-conflicts", "-f"}
-	if err := runProgram(kubectl, append(apply, filepath.Join(o.deploy, "chart", "crds"))...); err != nil {
+	if err := d.apply(filepath.Join(o.deploy, "chart", "crds"), ""); err != nil {
 		return err
 	}
-	if err := waitFor(30*time.Second, a.servesOLM); err != nil {
+	if err := a.waitServes("operators.coreos.com/v1", "olmconfigs", "operatorgroups"); err != nil {
 		return err
 	}
-	cmd := exec.Command(kubectl, append(apply, "-")...)
-	cmd.Stdin = strings.NewReader(objects)
-	_, err = output(cmd)
-	return err
+	return d.apply("-", objects)
 }
 
-// servesOLM is an error until objects of OLM can be applied: their definitions
-// are served a moment after they were.
-func (a api) servesOLM() error {
-	var served struct{ Resources []struct{ Name string } }
-	if err := a.do(http.MethodGet, "/apis/operators.coreos.com/v1", &served); err != nil {
+// apply applies a file, a folder of them, or "-", which is the given text.
+func (d dirs) apply(file, text string) error {
+	// the programs that the cluster runs, which may be older than the checkout
+	s, err := readSpec(filepath.Join(d.etc, firstNode.Name, "node.json"))
+	if err != nil {
 		return err
 	}
-	for _, want := range []string{"olmconfigs", "operatorgroups"} {
-		if !slices.ContainsFunc(served.Resources, func(r struct{ Name string }) bool { return r.Name == want }) {
-			return errors.New("the API server does not serve " + want)
-		}
-	}
-	return nil
+	cmd := exec.Command(filepath.Join(s.Kubernetes, "kubectl"), "--kubeconfig="+d.kubeconfig(), "apply", "--server-side", "--force-conflicts", "-f", file)
+	cmd.Stdin = strings.NewReader(text)
+	_, err = output(cmd)
+	return err
 }
 
 // waitOLM waits until OLM is available and runs that image.

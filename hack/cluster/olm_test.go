@@ -140,18 +140,6 @@ func TestMergeValues(t *testing.T) {
 	}
 }
 
-func TestOLMVersion(t *testing.T) {
-	version, err := olmVersion("olm")
-	if err != nil || !regexp.MustCompile(`^v0\.\d+\.\d+$`).MatchString(version) {
-		t.Errorf("OLM is %q, %v", version, err)
-	}
-	dir := t.TempDir()
-	write(t, dir, "go.mod", "module m")
-	if v, err := olmVersion(dir); err == nil {
-		t.Errorf("found %s where there is none", v)
-	}
-}
-
 // Every program that the image has is one that the build makes.
 func TestOLMImageHoldsWhatTheModuleBuilds(t *testing.T) {
 	mod, err := os.ReadFile(filepath.Join("olm", "go.mod"))

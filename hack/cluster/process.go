@@ -14,19 +14,24 @@ import (
 // nodeInitCommand is the command that a node's process 1 runs. People do not.
 const nodeInitCommand = "node-init"
 
-// process is a node's process 1. Numbers are used again, so the time at which
-// it started, in clock ticks since boot, tells whether it still is that one.
+// process is process 1 of a node, or of OLM v1. Numbers are used again, so the time
+// at which it started, in clock ticks since boot, tells whether it still is that
+// one.
 type process struct {
 	PID   int
 	Start string
 }
 
-func (d dirs) processFile(n node) string { return filepath.Join(d.state, n.Name+".json") }
+func (d dirs) processFile(name string) string { return filepath.Join(d.state, name+".json") }
 
 // running returns a node's process 1, and whether it runs.
-func (d dirs) running(n node) (process, bool) {
+func (d dirs) running(n node) (process, bool) { return d.alive(n.Name) }
+
+// alive returns the process 1 that was remembered under a name, and whether it
+// runs.
+func (d dirs) alive(name string) (process, bool) {
 	var p process
-	content, err := os.ReadFile(d.processFile(n))
+	content, err := os.ReadFile(d.processFile(name))
 	if err != nil || json.Unmarshal(content, &p) != nil {
 		return process{}, false
 	}
@@ -34,8 +39,8 @@ func (d dirs) running(n node) (process, bool) {
 	return p, err == nil && start == p.Start
 }
 
-// remember notes a node's process 1.
-func (d dirs) remember(n node, pid int) error {
+// remember notes a process 1 under a name.
+func (d dirs) remember(name string, pid int) error {
 	start, err := startTime(pid)
 	if err != nil {
 		return err
@@ -44,7 +49,7 @@ func (d dirs) remember(n node, pid int) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(d.processFile(n), content, 0o644)
+	return os.WriteFile(d.processFile(name), content, 0o644)
 }
 
 // startTime is field 22 of /proc/PID/stat (proc(5)). A process that has ended
@@ -67,22 +72,11 @@ func startTime(pid int) (string, error) {
 // and interfaces. What outlives them is removed. A node that was not started
 // from this cache folder is left alone.
 func (d dirs) kill(n node) error {
-	if !exists(d.processFile(n)) {
+	if !exists(d.processFile(n.Name)) {
 		return nil
 	}
-	if p, ok := d.running(n); ok {
-		if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
-			return err
-		}
-		err := waitFor(30*time.Second, func() error {
-			if _, ok := d.running(n); ok {
-				return errors.New("its processes are still ending")
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("ending %s: %w", n.Name, err)
-		}
+	if err := d.end(n.Name); err != nil {
+		return err
 	}
 	if n.Number == firstNode.Number {
 		unlinkFirst(n)
@@ -90,5 +84,27 @@ func (d dirs) kill(n node) error {
 	if err := removeCgroups(n); err != nil {
 		return err
 	}
-	return os.Remove(d.processFile(n)) // last, so that a run that was cut short is made up for
+	return os.Remove(d.processFile(n.Name)) // last, so that a run that was cut short is made up for
+}
+
+// end kills a process 1, and with it all processes of its namespace, and waits
+// until it is gone.
+func (d dirs) end(name string) error {
+	p, ok := d.alive(name)
+	if !ok {
+		return nil
+	}
+	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+		return err
+	}
+	err := waitFor(30*time.Second, func() error {
+		if _, ok := d.alive(name); ok {
+			return errors.New("its processes are still ending")
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("ending %s: %w", name, err)
+	}
+	return nil
 }

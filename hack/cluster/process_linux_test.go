@@ -21,7 +21,7 @@ func TestProcessIdentity(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.remember(n, cmd.Process.Pid); err != nil {
+	if err := d.remember(n.Name, cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
 	if p, ok := d.running(n); !ok || p.PID != cmd.Process.Pid {
@@ -39,6 +39,30 @@ func TestProcessIdentity(t *testing.T) {
 	if _, ok := d.running(n); ok {
 		t.Error("another process with the same number passes for the node")
 	}
+}
+
+func TestEndOfAProcess(t *testing.T) {
+	d := dirsUnder(t.TempDir())
+	if err := os.MkdirAll(d.state, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.end("x"); err != nil {
+		t.Errorf("one that was never started: %v", err)
+	}
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.remember("x", cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.end("x"); err != nil {
+		t.Error(err)
+	}
+	if _, ok := d.alive("x"); ok {
+		t.Error("it is alive")
+	}
+	_ = cmd.Wait()
 }
 
 func TestMissingCapabilities(t *testing.T) {

@@ -53,13 +53,27 @@ func missingCapabilities(status string) []string {
 	return lacking
 }
 
-// spawn starts this program as process 1 of a node, in namespaces of its own
-// and detached from the terminal, and returns its number on this machine.
+// spawn starts this program as process 1 of a node, in namespaces of its own, and
+// returns its number on this machine.
 func spawn(spec, log string) (int, error) {
+	const own = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
+	return spawnIn(own, log, nil, nodeInitCommand, spec)
+}
+
+// spawnBeside starts this program as process 1 of a namespace of processes in the
+// network of another process.
+func spawnBeside(pid int, log, command, spec string) (int, error) {
+	return spawnIn(syscall.CLONE_NEWPID, log, []string{"nsenter", "-t", strconv.Itoa(pid), "-n"}, command, spec)
+}
+
+// spawnIn starts this program, by way of another one that becomes it, in new
+// namespaces and detached from the terminal.
+func spawnIn(namespaces uintptr, log string, by []string, command, spec string) (int, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return 0, err
 	}
+	words := append(by, exe, command, spec)
 	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
 		return 0, err
 	}
@@ -68,19 +82,16 @@ func spawn(spec, log string) (int, error) {
 		return 0, err
 	}
 	defer out.Close()
-	cmd := exec.Command(exe, nodeInitCommand, spec)
+	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Setsid:     true,
-		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
-	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: namespaces}
 	err = cmd.Start()
 	if errors.Is(err, syscall.EPERM) {
 		return 0, cannotRun("this machine does not let root make namespaces")
 	}
 	if err != nil {
-		return 0, fmt.Errorf("starting a node: %w", err)
+		return 0, fmt.Errorf("starting %s: %w", command, err)
 	}
 	// Take its exit status when it ends before this program does, else it would look alive.
 	go func() { _ = cmd.Wait() }()

@@ -22,6 +22,16 @@ type supervisor struct {
 	running map[int]component
 }
 
+// supervise starts components, whose logs are in a folder, and keeps them running
+// for ever.
+func supervise(logs string, components []component) {
+	s := supervisor{logs: logs, running: map[int]component{}}
+	for _, c := range components {
+		s.start(c)
+	}
+	s.reap()
+}
+
 // start starts a component; its output is appended to its log.
 func (s *supervisor) start(c component) {
 	s.mu.Lock()
@@ -47,6 +57,10 @@ func (s *supervisor) exec(c component) (pid int, err error) {
 	defer log.Close()
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Stdout, cmd.Stderr = log, log
+	if c.Root != "" {
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.Root}
+	}
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}

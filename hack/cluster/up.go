@@ -67,6 +67,10 @@ func (d dirs) startFirst(b builds) error {
 	if err := makeCertificates(d.pki()); err != nil {
 		return err
 	}
+	// its network ended with a node that ended by itself
+	if err := d.endOLMv1(); err != nil {
+		return err
+	}
 	return step("starting "+firstNode.Name, func() error {
 		pid, err := d.start(firstNode, b)
 		if err != nil {
@@ -105,7 +109,7 @@ func (d dirs) start(n node, b builds) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return pid, d.remember(n, pid)
+	return pid, d.remember(n.Name, pid)
 }
 
 // loadModules loads what nodes use of the kernel and cannot load from inside.
