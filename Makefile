@@ -166,6 +166,11 @@ test-scorecard: ## Run the scorecard's tests of ours.
 	$(call tier,scorecard)
 	@$(MAKE) --no-print-directory scorecard
 
+.PHONY: test-olmv1
+test-olmv1: not-by-olm image olmv1 ## Test with OLM v1 on the local cluster; there must be no Memcached, as OLM v1 deletes them all.
+	$(call tier,OLM v1)
+	@$(TOOLS) IMG=$(USED_IMG) go -C test test -count=1 -timeout 10m -v ./olmv1/...
+
 .PHONY: fuzz
 fuzz: ## Fuzz every fuzz target for FUZZTIME.
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' agent api controllers internal | while IFS=: read -r file name; do \
@@ -318,10 +323,10 @@ $(CLUSTER): FORCE
 	@go -C hack/cluster build -o $@ .
 
 # ready: there is a cluster. image, scorecard-image: it can pull $(USED_IMG), $(USED_SCORECARD_IMG). On the local one,
-# operator: one runs, whoever installed it; olm: OLM runs.
-.PHONY: ready image scorecard-image operator olm
+# operator: one runs, whoever installed it; olm, olmv1: OLM, OLM v1 runs.
+.PHONY: ready image scorecard-image operator olm olmv1
 ifdef KUBECONFIG
-ready image scorecard-image operator olm:
+ready image scorecard-image operator olm olmv1:
 else
 ready: $(CLUSTER)
 	@$(CLUSTER) up
@@ -334,4 +339,6 @@ operator: ready
 	$(MAKE) --no-print-directory deploy-as-generated; fi
 olm: ready
 	@$(CLUSTER) olm up
+olmv1: ready
+	@$(CLUSTER) olmv1 up
 endif

@@ -49,11 +49,16 @@ type auditEvent struct {
 // OperatorRequests returns what the operator asked since a time, from the audit
 // log of the local cluster's API server. Leases are left out.
 func OperatorRequests(ctx context.Context, since time.Time) ([]Request, error) {
+	return requests(ctx, OperatorAccount, since)
+}
+
+// requests returns what a ServiceAccount of the operator's namespace asked.
+func requests(ctx context.Context, account string, since time.Time) ([]Request, error) {
 	log, err := Local(ctx, "logs", "audit")
 	if err != nil {
 		return nil, err
 	}
-	const operator = "system:serviceaccount:" + OperatorNamespace + ":" + OperatorAccount
+	user := "system:serviceaccount:" + OperatorNamespace + ":" + account
 	var requests []Request
 	lines := bufio.NewScanner(strings.NewReader(log))
 	lines.Buffer(nil, 1<<20)
@@ -62,7 +67,7 @@ func OperatorRequests(ctx context.Context, since time.Time) ([]Request, error) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
-		if e.User.Username != operator || e.RequestReceivedTimestamp.Time.Before(since) {
+		if e.User.Username != user || e.RequestReceivedTimestamp.Time.Before(since) {
 			continue
 		}
 		resource := e.ObjectRef.Resource
@@ -83,9 +88,16 @@ func OperatorWrites(ctx context.Context, namespace string, since time.Time) ([]R
 }
 
 // OperatorRefusals returns what the operator asked since a time and had no right
-// to. A namespace that ends refuses everybody, and is left out.
+// to.
 func OperatorRefusals(ctx context.Context, since time.Time) ([]Request, error) {
-	requests, err := OperatorRequests(ctx, since)
+	return Refusals(ctx, OperatorAccount, since)
+}
+
+// Refusals returns what a ServiceAccount of the operator's namespace asked since a
+// time and had no right to. A namespace that ends refuses everybody, and is left
+// out.
+func Refusals(ctx context.Context, account string, since time.Time) ([]Request, error) {
+	requests, err := requests(ctx, account, since)
 	return slices.DeleteFunc(requests, func(r Request) bool {
 		return r.Code != http.StatusForbidden || strings.Contains(r.Message, "because it is being terminated")
 	}), err

@@ -192,23 +192,27 @@ func managerOf(d *appsv1.Deployment) (*corev1.Container, error) {
 	return &containers[i], nil
 }
 
-// render returns the objects of config/default, in the order in which they are
-// made, by the same program as "make deploy".
+// render returns the objects of config/default.
 func render(ctx context.Context, image string) ([]*unstructured.Unstructured, error) {
+	if image == "" {
+		return Render(ctx, "config/default")
+	}
+	return Render(ctx, "--image", "controller="+image, "config/default")
+}
+
+// Render returns the objects of a folder of config/, in the order in which they
+// are made, by the same program as "make deploy", which takes the arguments.
+func Render(ctx context.Context, args ...string) ([]*unstructured.Unstructured, error) {
 	root, err := Root()
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"run", "./hack/kustomize"}
-	if image != "" {
-		args = append(args, "--image", "controller="+image)
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "config/default")...)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"run", "./hack/kustomize"}, args...)...)
 	cmd.Dir = root
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("building config/default: %w: %s", err, strings.TrimSpace(complaint.String()))
+		return nil, fmt.Errorf("kustomize %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(complaint.String()))
 	}
 	return Objects(&out)
 }

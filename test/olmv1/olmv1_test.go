@@ -1,0 +1,468 @@
+package olmv1
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
+	"github.com/memcached-operator/memcached-operator/test/internal/olm"
+	"github.com/memcached-operator/memcached-operator/test/internal/probe"
+)
+
+const (
+	// samples is what people apply.
+	samples = "config/samples/olmv1"
+	// installer is its ServiceAccount, by which OLM v1 installs.
+	installer = "memcached-operator-installer"
+	// olmNamespace is where OLM v1 notes what it has installed.
+	olmNamespace = "olmv1-system"
+	catalog      = "ghcr.io/memcached-operator/memcached-operator-catalog:test-olmv1"
+
+	owner = client.FieldOwner("olmv1")
+	// within bounds one step, on a machine that does other things too.
+	within   = 2 * time.Minute
+	shards   = 2
+	perShard = 10_000
+)
+
+// lifecycle is the operator's life with OLM v1, one part after the other, while a
+// cache is served whose pods nothing may touch.
+type lifecycle struct {
+	*testing.T // of the part that runs
+	ctx        context.Context
+	*cluster.Cluster
+	whole *testing.T
+	// before is the newest release of those that were cut before the one in work.
+	before, inWork olm.Release
+	cache          *cache
+}
+
+// cache is the Memcached, and what it is to keep.
+type cache struct {
+	key  client.ObjectKey
+	pods map[string]string
+	sets []*items.Set
+}
+
+func TestOLMv1InstallsAndUpgradesTheOperatorWithItsOwnRightsOnly(t *testing.T) {
+	l := newLifecycle(t)
+	began := time.Now()
+	for _, part := range []struct {
+		name string
+		run  func(*lifecycle)
+	}{
+		{"a ClusterExtension of one version installs the release before", (*lifecycle).installs},
+		{"a cache is filled", (*lifecycle).fills},
+		{"without a version the newest release follows, and the cache is untouched", (*lifecycle).upgrades},
+		{"with OLM v1 stopped, the ClusterExtension goes alone, and a new one takes over", (*lifecycle).leavesAndReturns},
+		{"with OLM v1, the kind goes with the ClusterExtension, and every cache", (*lifecycle).uninstalls},
+	} {
+		ok := t.Run(part.name, func(t *testing.T) {
+			now := *l
+			now.T, now.ctx = t, t.Context()
+			part.run(&now)
+		})
+		if !ok {
+			t.Log("how things stand:\n" + l.describe(context.Background()))
+			return // what follows builds on it
+		}
+	}
+	for _, account := range []string{installer, cluster.OperatorAccount} {
+		refused, err := cluster.Refusals(l.ctx, account, began)
+		l.must(err)
+		for _, r := range refused {
+			t.Errorf("%s lacks a right: %s", account, r)
+		}
+	}
+}
+
+// newLifecycle puts two releases and their catalog on the cluster, and takes the
+// operator away that the other tests use, and its kind. When the test ends, one is
+// there again.
+func newLifecycle(t *testing.T) *lifecycle {
+	t.Helper()
+	k, err := cluster.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := os.Getenv("IMG")
+	if image == "" {
+		t.Fatal("IMG names no image of the operator: run this through make test-olmv1")
+	}
+	l := &lifecycle{T: t, ctx: t.Context(), Cluster: k, whole: t, cache: &cache{}}
+	l.must(l.nobodyLosesACache())
+	_, err = cluster.Local(l.ctx, "olmv1", "up")
+	l.must(err)
+	scratch := t.TempDir()
+	l.inWork, err = olm.InWork(l.ctx, scratch, image)
+	l.must(err)
+	l.before, err = olm.Before(l.ctx, scratch, l.inWork)
+	l.must(err)
+	t.Logf("from %s, built from %s, to %s, built from %s", l.before.Version, l.before.Built, l.inWork.Version, l.inWork.Built)
+	l.must(olm.LoadCatalog(l.ctx, scratch, catalog, l.before, l.inWork))
+
+	t.Cleanup(func() { // whatever happened: the other tests need it
+		ctx := context.Background()
+		if err := errors.Join(l.remove(ctx), k.Install(ctx, image), k.UseNewest(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	l.must(l.remove(l.ctx)) // of a run that was interrupted
+	l.must(k.Uninstall(l.ctx))
+	// OLM v1 leaves a kind alone that is there and not its own, and installs nothing.
+	l.must(l.end(l.ctx, definition()))
+	return l
+}
+
+// nobodyLosesACache is an error when there is a Memcached, which would go as the
+// test's own one does.
+func (l *lifecycle) nobodyLosesACache() error {
+	var all v1alpha1.MemcachedList
+	if err := l.List(l.ctx, &all); err != nil && !meta.IsNoMatchError(err) {
+		return err
+	}
+	var found []error
+	for _, m := range all.Items {
+		found = append(found, fmt.Errorf("this test would delete Memcached %s of namespace %s, as OLM v1 does: delete it first", m.Name, m.Namespace))
+	}
+	return errors.Join(found...)
+}
+
+func (l *lifecycle) installs() {
+	began := time.Now()
+	l.apply(l.before.Version)
+	l.installed(l.before)
+	l.Logf("from ClusterCatalog and ClusterExtension to Installed: %s", time.Since(began).Round(100*time.Millisecond))
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:" + cluster.OperatorNamespace + ":" + installer,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"},
+	}}
+	l.must(l.Create(l.ctx, review))
+	if review.Status.Allowed {
+		l.Errorf("the installer may do everything: %s", review.Status.Reason)
+	}
+}
+
+func (l *lifecycle) fills() {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "olmv1-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	l.must(l.Create(l.ctx, namespace))
+	l.whole.Cleanup(func() {
+		if err := l.Delete(context.Background(), namespace); err != nil {
+			l.whole.Error(err)
+		}
+	})
+	l.cache.key = client.ObjectKey{Namespace: namespace.Name, Name: "cache"}
+	l.scale(shards)
+	for ordinal, address := range l.addresses() {
+		set := items.New(cluster.ShardName(l.cache.key.Name, ordinal), perShard, address)
+		l.whole.Cleanup(func() { _ = set.Close() })
+		l.must(set.Write())
+		l.cache.sets = append(l.cache.sets, set)
+	}
+	l.cache.pods = l.pods()
+}
+
+func (l *lifecycle) upgrades() {
+	stop := l.probes()
+	began := time.Now()
+	l.apply("")
+	l.installed(l.inWork)
+	l.Logf("from the version's removal to the newest release Installed: %s", time.Since(began).Round(100*time.Millisecond))
+	l.acts()
+	stop()
+}
+
+// leavesAndReturns is the way out that keeps caches. While OLM v1 runs there is
+// none: it takes back what the deletion, of the ClusterExtension alone, lets go.
+func (l *lifecycle) leavesAndReturns() {
+	stop := l.probes()
+	_, err := cluster.Local(l.ctx, "olmv1", "down")
+	l.must(err)
+	e := clusterExtension()
+	l.must(l.Delete(l.ctx, e, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	l.eventually("what is installed let go", func(ctx context.Context) error {
+		if err := l.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+			return err
+		}
+		if slices.Contains(e.GetFinalizers(), metav1.FinalizerOrphanDependents) {
+			return errors.New("the garbage collector is at it")
+		}
+		return nil
+	})
+	before := e.DeepCopy()
+	e.SetFinalizers(nil) // they are OLM's, for what it keeps in memory and on its disk
+	l.must(l.Patch(l.ctx, e, client.MergeFrom(before), owner))
+	d := definition()
+	l.must(l.Get(l.ctx, client.ObjectKeyFromObject(d), d))
+	if owners := d.GetOwnerReferences(); len(owners) > 0 {
+		l.Errorf("%s goes with %v", d.GetName(), owners)
+	}
+	l.acts()
+	_, err = cluster.Local(l.ctx, "olmv1", "up")
+	l.must(err)
+	l.apply("")
+	l.installed(l.inWork)
+	l.acts()
+	stop()
+}
+
+func (l *lifecycle) uninstalls() {
+	began := time.Now()
+	l.must(l.end(l.ctx, clusterExtension()))
+	for _, o := range []client.Object{definition(), named("apps/v1", "Deployment", cluster.OperatorNamespace, cluster.OperatorDeployment)} {
+		l.eventually("the end of "+o.GetName(), func(ctx context.Context) error {
+			err := l.Get(ctx, client.ObjectKeyFromObject(o), o)
+			if err == nil {
+				return errors.New("it is there")
+			}
+			return client.IgnoreNotFound(err)
+		})
+	}
+	l.eventually("the end of the cache", func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := l.List(ctx, &pods, client.InNamespace(l.cache.key.Namespace)); err != nil {
+			return err
+		}
+		if len(pods.Items) > 0 {
+			return fmt.Errorf("%d pods of it are there", len(pods.Items))
+		}
+		return nil
+	})
+	l.Logf("from the ClusterExtension's deletion to the end of all: %s", time.Since(began).Round(100*time.Millisecond))
+}
+
+// apply applies the samples with the test's catalog, and with a version to stay at
+// unless it is empty.
+func (l *lifecycle) apply(version string) {
+	l.Helper()
+	objects, err := cluster.Render(l.ctx, samples)
+	l.must(err)
+	for _, o := range objects {
+		switch o.GetKind() {
+		case "ClusterCatalog":
+			l.must(unstructured.SetNestedField(o.Object, catalog, "spec", "source", "image", "ref"))
+		case "ClusterExtension":
+			if version != "" {
+				l.must(unstructured.SetNestedField(o.Object, version, "spec", "source", "catalog", "version"))
+			}
+		}
+		l.must(l.Apply(l.ctx, client.ApplyConfigurationFromUnstructured(o), owner, client.ForceOwnership))
+	}
+}
+
+// installed waits until OLM v1 has installed a release and watches what it
+// installed, and until the operator of no other one is left.
+func (l *lifecycle) installed(r olm.Release) {
+	l.Helper()
+	l.eventually("release "+r.Version+" installed", func(ctx context.Context) error {
+		var e struct {
+			Metadata metav1.ObjectMeta
+			Status   struct {
+				Conditions []metav1.Condition
+				Install    struct{ Bundle struct{ Version string } }
+			}
+		}
+		found := clusterExtension()
+		if err := l.Get(ctx, client.ObjectKeyFromObject(found), found); err != nil {
+			return err
+		}
+		content, err := found.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(content, &e); err != nil {
+			return err
+		}
+		if v := e.Status.Install.Bundle.Version; v != r.Version {
+			return fmt.Errorf("%q is installed", v)
+		}
+		for _, name := range []string{"Installed", "Progressing"} {
+			c := meta.FindStatusCondition(e.Status.Conditions, name)
+			if c == nil || c.ObservedGeneration != e.Metadata.Generation || c.Status != metav1.ConditionTrue || c.Reason != "Succeeded" {
+				return fmt.Errorf("%s is %+v", name, c)
+			}
+		}
+		return nil
+	})
+	l.must(l.OperatorReady(l.ctx))
+	image, err := l.OperatorImage(l.ctx)
+	l.must(err)
+	if image != r.Operator {
+		l.Errorf("image %s of the operator runs, not %s", image, r.Operator)
+	}
+}
+
+// acts ends the test unless the operator that runs now does its work, and the
+// cache's first shards are as they were and hold every item.
+func (l *lifecycle) acts() {
+	l.Helper()
+	m, err := l.Memcached(l.ctx, l.cache.key)
+	l.must(err)
+	l.scale(2*shards - *m.Spec.Size + 1) // between shards and one more
+	now := l.pods()
+	delete(now, cluster.ShardName(l.cache.key.Name, shards))
+	if !maps.Equal(now, l.cache.pods) {
+		l.Fatalf("pods were to be left alone: they were %v and are %v", l.cache.pods, now)
+	}
+	for _, set := range l.cache.sets {
+		_, err := set.Keep(1)
+		l.must(err)
+	}
+}
+
+// scale asks for a number of shards and waits until they serve.
+func (l *lifecycle) scale(size int32) {
+	l.Helper()
+	spec := memcachedac.MemcachedSpec().WithSize(size)
+	l.must(l.Apply(l.ctx, memcachedac.Memcached(l.cache.key.Name, l.cache.key.Namespace).WithSpec(spec), owner, client.ForceOwnership))
+	_, err := l.Await(l.ctx, l.cache.key, within, "available and settled", cluster.Available)
+	l.must(err)
+}
+
+// pods returns the uid and the restarts of the cache's pods, by shard.
+func (l *lifecycle) pods() map[string]string {
+	l.Helper()
+	pods, err := l.Pods(l.ctx, l.cache.key)
+	l.must(err)
+	lives := map[string]string{}
+	for shard, pod := range pods {
+		lives[shard] = string(pod.UID)
+		for _, c := range pod.Status.ContainerStatuses {
+			lives[shard] += fmt.Sprintf(" %s %d", c.Name, c.RestartCount)
+		}
+	}
+	return lives
+}
+
+// addresses returns the addresses of the cache's shards, once they answer.
+func (l *lifecycle) addresses() []string {
+	l.Helper()
+	addresses, err := l.Addresses(l.ctx, l.cache.key, shards)
+	l.must(err)
+	for _, a := range addresses {
+		l.eventually("answers at "+a, func(ctx context.Context) error { return probe.Ask(ctx, a) })
+	}
+	return addresses
+}
+
+// probes opens connections to the cache until it is stopped, which is an error of
+// the test when one was not answered.
+func (l *lifecycle) probes() (stop func()) {
+	l.Helper()
+	var running []*probe.Probe
+	for _, a := range l.addresses() {
+		p := probe.Start(a)
+		l.Cleanup(func() { p.Stop() })
+		running = append(running, p)
+	}
+	return func() {
+		l.Helper()
+		for _, p := range running {
+			report := p.Stop()
+			l.Log(report)
+			if len(report.Failures) > 0 || report.Connections == 0 {
+				l.Error("connections failed")
+			}
+		}
+	}
+}
+
+// remove removes all that the test may have left.
+func (l *lifecycle) remove(ctx context.Context) error {
+	if _, err := cluster.Local(ctx, "olmv1", "up"); err != nil {
+		return err
+	}
+	objects, err := cluster.Render(ctx, samples)
+	if err != nil {
+		return err
+	}
+	for _, o := range slices.Backward(objects) { // what has OLM install goes before its rights
+		if err := l.end(ctx, o); err != nil {
+			return err
+		}
+	}
+	// what a ClusterExtension left that went alone
+	made := client.MatchingLabels{"olm.operatorframework.io/owner-name": olm.Package}
+	return errors.Join(
+		l.DeleteAllOf(ctx, &rbacv1.ClusterRoleBinding{}, made),
+		l.DeleteAllOf(ctx, &rbacv1.ClusterRole{}, made),
+		l.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(olmNamespace), client.MatchingLabels{"name": olm.Package}),
+	)
+}
+
+// end deletes an object and waits until it is gone.
+func (l *lifecycle) end(ctx context.Context, o client.Object) error {
+	what := fmt.Sprintf("the end of %s %s", o.GetObjectKind().GroupVersionKind().Kind, o.GetName())
+	return cluster.Eventually(ctx, within, what, func(ctx context.Context) error {
+		err := l.Delete(ctx, o)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(errors.New("it is there"), err)
+	})
+}
+
+// describe tells a person how things stand.
+func (l *lifecycle) describe(ctx context.Context) string {
+	var b strings.Builder
+	for _, o := range []*unstructured.Unstructured{clusterExtension(), named("olm.operatorframework.io/v1", "ClusterCatalog", "", olm.Package)} {
+		err := l.Get(ctx, client.ObjectKeyFromObject(o), o)
+		status, _ := yaml.Marshal(o.Object["status"])
+		fmt.Fprintf(&b, "== %s (%v)\n%s", o.GetKind(), err, status)
+	}
+	return b.String() + l.Describe(ctx, l.cache.key.Namespace)
+}
+
+func clusterExtension() *unstructured.Unstructured {
+	return named("olm.operatorframework.io/v1", "ClusterExtension", "", olm.Package)
+}
+
+// definition is of the kind Memcached.
+func definition() *unstructured.Unstructured {
+	return named("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "memcacheds."+v1alpha1.GroupVersion.Group)
+}
+
+func named(version, kind, namespace, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion(version)
+	o.SetKind(kind)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
+func (l *lifecycle) eventually(what string, check func(context.Context) error) {
+	l.Helper()
+	l.must(cluster.Eventually(l.ctx, within, what, check))
+}
+
+// must ends the test unless there is no error.
+func (l *lifecycle) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
