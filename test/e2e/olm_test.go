@@ -111,9 +111,9 @@ func (s *space) lifecycle() *lifecycle {
 }
 
 func (l *lifecycle) refusesOneNamespace() {
-	one, err := olm.On(k, l.namespace)
+	one, err := olm.On(k, l.namespace+"-one")
 	l.must(err)
-	l.must(one.Provide(l.ctx, catalogBefore, l.namespace))
+	l.must(one.Provide(l.ctx, catalogBefore, one.Namespace))
 	l.must(one.Subscribe(l.ctx, l.before, operatorsv1alpha1.ApprovalAutomatic))
 	l.eventually("a ClusterServiceVersion that failed", func(ctx context.Context) error {
 		csv, err := one.CSV(ctx, l.before.CSV())
@@ -126,7 +126,7 @@ func (l *lifecycle) refusesOneNamespace() {
 		l.Logf("OLM says: %s", csv.Status.Message)
 		return nil
 	})
-	l.must(one.Uninstall(l.ctx))
+	l.must(one.Remove(l.ctx))
 }
 
 func (l *lifecycle) installs() {
@@ -166,7 +166,12 @@ func (l *lifecycle) keeps() {
 func (l *lifecycle) holdsBack() {
 	l.apply("other", small(2))
 	l.available("other")
-	l.hold("other-1", true)
+	l.must(l.hold(l.ctx, "other-1", true))
+	l.whole.Cleanup(func() { // the namespace could not end otherwise
+		if err := l.hold(context.Background(), "other-1", false); client.IgnoreNotFound(err) != nil {
+			l.whole.Error(err)
+		}
+	})
 	l.apply("other", small(1))
 	l.eventually("Upgradeable False", func(ctx context.Context) error {
 		c, err := l.Upgradeable(ctx, l.before)
@@ -200,10 +205,11 @@ func (l *lifecycle) waits(ctx context.Context) error {
 }
 
 // hold keeps a ReplicaSet from being removed, or lets it go.
-func (l *lifecycle) hold(name string, held bool) {
-	l.Helper()
+func (l *lifecycle) hold(ctx context.Context, name string, held bool) error {
 	set := &appsv1.ReplicaSet{}
-	l.must(k.Get(l.ctx, l.key(name), set))
+	if err := k.Get(ctx, l.key(name), set); err != nil {
+		return err
+	}
 	before := set.DeepCopy()
 	const finalizer = "memcached-operator.io/test"
 	if held {
@@ -211,13 +217,13 @@ func (l *lifecycle) hold(name string, held bool) {
 	} else {
 		controllerutil.RemoveFinalizer(set, finalizer)
 	}
-	l.must(k.Patch(l.ctx, set, client.MergeFrom(before), owner))
+	return k.Patch(ctx, set, client.MergeFrom(before), owner)
 }
 
 func (l *lifecycle) upgrades() {
 	stop := l.probes("cache", 3)
 	began := time.Now()
-	l.hold("other-1", false)
+	l.must(l.hold(l.ctx, "other-1", false))
 	l.must(l.Succeeded(l.ctx, l.inWork, olmWithin))
 	l.Logf("from the end of the change to the newest release Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
 	l.tookOver(l.inWork.Operator)

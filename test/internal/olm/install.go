@@ -186,7 +186,15 @@ func (o OLM) Remove(ctx context.Context) error {
 	if err := o.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting namespace %s: %w", o.Namespace, err)
 	}
-	return o.NamespaceGone(ctx, o.Namespace)
+	if err := o.NamespaceGone(ctx, o.Namespace); err != nil {
+		return err
+	}
+	// What OLM keeps of an operator, and would for ever.
+	kept := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: Package + "." + o.Namespace}}
+	if err := o.Delete(ctx, kept); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("deleting Operator %s: %w", kept.Name, err)
+	}
+	return nil
 }
 
 // forget deletes what has OLM run the operator.
