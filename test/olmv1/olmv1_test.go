@@ -55,7 +55,9 @@ type lifecycle struct {
 	whole *testing.T
 	// before is the newest release of those that were cut before the one in work.
 	before, inWork olm.Release
-	cache          *cache
+	// began is when OLM v1 began, and acted when the operator that runs was alone.
+	began, acted time.Time
+	cache        cache
 }
 
 // cache is the Memcached, and what it is to keep.
@@ -67,7 +69,7 @@ type cache struct {
 
 func TestOLMv1InstallsAndUpgradesTheOperatorWithItsOwnRightsOnly(t *testing.T) {
 	l := newLifecycle(t)
-	began := time.Now()
+	l.began = time.Now()
 	for _, part := range []struct {
 		name string
 		run  func(*lifecycle)
@@ -79,20 +81,12 @@ func TestOLMv1InstallsAndUpgradesTheOperatorWithItsOwnRightsOnly(t *testing.T) {
 		{"with OLM v1, the kind goes with the ClusterExtension, and every cache", (*lifecycle).uninstalls},
 	} {
 		ok := t.Run(part.name, func(t *testing.T) {
-			now := *l
-			now.T, now.ctx = t, t.Context()
-			part.run(&now)
+			l.T, l.ctx = t, t.Context()
+			part.run(l)
 		})
 		if !ok {
 			t.Log("how things stand:\n" + l.describe(context.Background()))
 			return // what follows builds on it
-		}
-	}
-	for _, account := range []string{installer, cluster.OperatorAccount} {
-		refused, err := cluster.Refusals(l.ctx, account, began)
-		l.must(err)
-		for _, r := range refused {
-			t.Errorf("%s lacks a right: %s", account, r)
 		}
 	}
 }
@@ -110,7 +104,7 @@ func newLifecycle(t *testing.T) *lifecycle {
 	if image == "" {
 		t.Fatal("IMG names no image of the operator: run this through make test-olmv1")
 	}
-	l := &lifecycle{T: t, ctx: t.Context(), Cluster: k, whole: t, cache: &cache{}}
+	l := &lifecycle{T: t, ctx: t.Context(), Cluster: k, whole: t}
 	l.must(l.nobodyLosesACache())
 	_, err = cluster.Local(l.ctx, "olmv1", "up")
 	l.must(err)
@@ -183,6 +177,7 @@ func (l *lifecycle) fills() {
 		l.cache.sets = append(l.cache.sets, set)
 	}
 	l.cache.pods = l.pods()
+	l.lacksNoRight(cluster.OperatorAccount, l.acted)
 }
 
 func (l *lifecycle) upgrades() {
@@ -230,6 +225,7 @@ func (l *lifecycle) leavesAndReturns() {
 }
 
 func (l *lifecycle) uninstalls() {
+	l.lacksNoRight(installer, l.began)
 	began := time.Now()
 	l.must(l.end(l.ctx, clusterExtension()))
 	for _, o := range []client.Object{definition(), named("apps/v1", "Deployment", cluster.OperatorNamespace, cluster.OperatorDeployment)} {
@@ -308,6 +304,7 @@ func (l *lifecycle) installed(r olm.Release) {
 		return nil
 	})
 	l.must(l.OperatorReady(l.ctx))
+	l.acted = time.Now()
 	image, err := l.OperatorImage(l.ctx)
 	l.must(err)
 	if image != r.Operator {
@@ -330,6 +327,19 @@ func (l *lifecycle) acts() {
 	for _, set := range l.cache.sets {
 		_, err := set.Keep(1)
 		l.must(err)
+	}
+	l.lacksNoRight(cluster.OperatorAccount, l.acted)
+}
+
+// lacksNoRight is an error of the test when a ServiceAccount asked for something
+// since a time to which it has no right. An operator that is replaced or removed
+// may lose its rights before it ends.
+func (l *lifecycle) lacksNoRight(account string, since time.Time) {
+	l.Helper()
+	refused, err := cluster.Refusals(l.ctx, account, since)
+	l.must(err)
+	for _, r := range refused {
+		l.Errorf("%s lacks a right: %s", account, r)
 	}
 }
 
