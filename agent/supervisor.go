@@ -56,8 +56,9 @@ type supervisor struct {
 	child *child
 	// info is what the pod's annotations said when they were last read.
 	info podInfo
-	// restart is the value of that annotation that was last acted on.
-	restart string
+	// restart is the value of that annotation that was last acted on, and restarted
+	// the one whose restart is over: the start that is told came of it.
+	restart, restarted string
 	// usedToken announced the stop before this agent's start.
 	usedToken string
 
@@ -144,7 +145,7 @@ func prepare(c config, log *slog.Logger) (*supervisor, error) {
 	s := &supervisor{
 		config: c, log: log, now: time.Now,
 		exits: make(chan *child, 1), readies: make(chan ready, 1), drained: make(chan string, 1),
-		phase: agentapi.PhaseStarting, info: info, restart: info.restart, usedToken: before.last.Announced,
+		phase: agentapi.PhaseStarting, info: info, restart: info.restart, restarted: info.restart, usedToken: before.last.Announced,
 		arguments: chosen.arguments, fallback: chosen.fallback, refusal: chosen.refusal,
 		settled: info.arguments, before: before, program: memcached,
 	}
@@ -244,6 +245,7 @@ func (s *supervisor) ready(r ready) {
 	s.disarm()
 	s.start = judgeStart(s.before, r.child.said.refusal(), r.general.Items, s.now().UTC())
 	s.fallback = nil
+	s.restarted = s.restart
 	s.phase = agentapi.PhaseServing
 	s.publish()
 	s.log.Info("memcached serves.", "version", s.program.version, "start", s.start.Result, "items", s.start.Items,
@@ -408,7 +410,7 @@ func (s *supervisor) status() agentapi.Status {
 	status := agentapi.Status{
 		Phase: s.phase, PodUID: s.podUID, AgentVersion: version,
 		Version: s.program.version, Arguments: s.arguments, ArgumentsError: s.refusal,
-		AnnouncedStop: s.announced(), Restart: s.restart, Start: s.start,
+		AnnouncedStop: s.announced(), Restart: s.restarted, Start: s.start,
 	}
 	if s.child != nil {
 		status.PID = s.child.pid

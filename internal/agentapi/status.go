@@ -78,7 +78,8 @@ type Status struct {
 
 	// AnnouncedStop is the token of the stop file when it was last read.
 	AnnouncedStop string `json:"announcedStop,omitempty"`
-	// Restart is the value of the restart file that was last acted on.
+	// Restart is the value of the restart file whose restart is over: Start came of
+	// it, or of a later one.
 	Restart string `json:"restart,omitempty"`
 
 	Start Start `json:"start"`

@@ -63,13 +63,11 @@ func TestARestartInPlaceIsWarmAndShort(t *testing.T) {
 			for i := range 3 {
 				value, former := fmt.Sprintf("restart %d", i), status.PID
 				s.annotate(agentapi.RestartFile, value)
-				status = s.waitFor("the restart", func(status agentapi.Status) bool {
-					return status.Phase == agentapi.PhaseServing && status.PID != former
-				})
-				wantWarm(t, status, size)
-				if status.Restart != value {
-					t.Errorf("restart %q, want %q", status.Restart, value)
+				status = s.waitFor("the restart", func(status agentapi.Status) bool { return status.Restart == value })
+				if status.Phase != agentapi.PhaseServing || status.PID == former {
+					t.Errorf("restart %q is told while process %d, of before it, is %s", value, former, status.Phase)
 				}
+				wantWarm(t, status, size)
 				shortest = min(shortest, status.Start.At.Sub(s.lastStop()))
 			}
 			if n := count(t, s.address(), size); n < size*99/100 {
