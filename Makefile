@@ -1,7 +1,7 @@
 # The release in work. Images and bundle/ are named after it.
 VERSION ?= 1.1.0
 # When the release was made: the bundle's createdAt, so that it does not change with the day.
-RELEASED ?= 2026-11-21T09:03:55Z
+RELEASED ?= 2026-11-21T10:20:59Z
 
 IMAGE_TAG_BASE ?= ghcr.io/memcached-operator/memcached-operator
 IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
