@@ -320,7 +320,7 @@ demo: $(if $(KUBECONFIG),deploy-as-generated,image olm) ## Show what the operato
 
 # Always asked: go knows whether it is up to date.
 $(CLUSTER): FORCE
-	@go -C hack/cluster build -o $@ .
+	@go -C hack/cluster build -buildvcs=false -o $@ .
 
 # ready: there is a cluster. image, scorecard-image: it can pull $(USED_IMG), $(USED_SCORECARD_IMG). On the local one,
 # operator: one runs, whoever installed it; olm, olmv1: OLM, OLM v1 runs.

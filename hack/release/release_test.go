@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,15 +69,29 @@ func read(t *testing.T, file string) string {
 	return string(content)
 }
 
-// project makes a repository of this project, as it lies here.
+// project makes a repository of this project, as it lies here: in a checkout, or in
+// an archive that has no history.
 func project(t *testing.T) string {
 	t.Helper()
 	files := map[string]string{}
-	for _, name := range strings.Split(git(t, root, "ls-files", "--cached", "--others", "--exclude-standard"), "\n") {
-		// Not there is one that was removed and not committed.
-		if content, err := os.ReadFile(filepath.Join(root, name)); err == nil {
-			files[name] = string(content)
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
 		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && slices.Contains([]string{".git", "bin", "dist"}, name) {
+			return filepath.SkipDir
+		}
+		if entry.Type().IsRegular() {
+			files[name] = read(t, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return repository(t, files)
 }
