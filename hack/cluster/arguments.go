@@ -22,3 +22,16 @@ func parse(flags *flag.FlagSet, args []string) ([]string, error) {
 		args = flags.Args()[1:]
 	}
 }
+
+// dispatch runs the one of a command's acts that its only argument names; takes
+// lists them in a sentence.
+func dispatch(command string, args []string, takes string, acts map[string]func() error) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%s takes %s: %w", command, takes, errUsage)
+	}
+	act, ok := acts[args[0]]
+	if !ok {
+		return fmt.Errorf("%s %s is not known: %w", command, args[0], errUsage)
+	}
+	return act()
+}

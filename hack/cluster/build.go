@@ -159,6 +159,18 @@ func (d dirs) buildTools(name, dir, what string, flags []string, more func(to st
 	})
 }
 
+// pinned returns the folder of our module of that name, and the version of another
+// module that it requires.
+func pinned(name, module string) (dir, version string, err error) {
+	source, err := findSource()
+	if err != nil {
+		return "", "", err
+	}
+	dir = filepath.Join(source, name)
+	version, err = requiredVersion(dir, module)
+	return dir, version, err
+}
+
 // requiredVersion is the version of a module that the one in dir requires.
 func requiredVersion(dir, module string) (string, error) {
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))

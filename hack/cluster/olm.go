@@ -36,14 +36,7 @@ type olm struct {
 }
 
 func olmCommand(d dirs, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("olm takes up or build: %w", errUsage)
-	}
-	act, ok := map[string]func() error{"up": d.olmUp, "build": d.olmBuild}[args[0]]
-	if !ok {
-		return fmt.Errorf("olm %s is not known: %w", args[0], errUsage)
-	}
-	return act()
+	return dispatch("olm", args, "up or build", map[string]func() error{"up": d.olmUp, "build": d.olmBuild})
 }
 
 func (d dirs) olmBuild() error {
@@ -53,12 +46,7 @@ func (d dirs) olmBuild() error {
 
 // olm builds what is missing of OLM.
 func (d dirs) olm() (olm, error) {
-	source, err := findSource()
-	if err != nil {
-		return olm{}, err
-	}
-	dir := filepath.Join(source, "olm")
-	version, err := requiredVersion(dir, olmModule)
+	dir, version, err := pinned("olm", olmModule)
 	if err != nil {
 		return olm{}, err
 	}

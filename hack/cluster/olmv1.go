@@ -39,14 +39,7 @@ type olmv1 struct {
 }
 
 func olmv1Command(d dirs, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("olmv1 takes up, down or build: %w", errUsage)
-	}
-	act, ok := map[string]func() error{"up": d.olmv1Up, "down": d.olmv1Down, "build": d.olmv1Build}[args[0]]
-	if !ok {
-		return fmt.Errorf("olmv1 %s is not known: %w", args[0], errUsage)
-	}
-	return act()
+	return dispatch(olmv1Name, args, "up, down or build", map[string]func() error{"up": d.olmv1Up, "down": d.olmv1Down, "build": d.olmv1Build})
 }
 
 func (d dirs) olmv1Build() error {
@@ -56,12 +49,7 @@ func (d dirs) olmv1Build() error {
 
 // olmv1 builds what is missing of OLM v1.
 func (d dirs) olmv1() (olmv1, error) {
-	source, err := findSource()
-	if err != nil {
-		return olmv1{}, err
-	}
-	dir := filepath.Join(source, "olmv1")
-	version, err := requiredVersion(dir, olmv1Module)
+	dir, version, err := pinned("olmv1", olmv1Module)
 	if err != nil {
 		return olmv1{}, err
 	}
