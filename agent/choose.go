@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"slices"
+
+	"github.com/memcached-operator/memcached-operator/internal/geometry"
 )
 
 // choice is what a new agent starts memcached with.
@@ -20,7 +22,7 @@ type choice struct {
 // arguments: for those the operator can replace the pod.
 func choose(p program, dir, text string, before saved) (choice, error) {
 	last, hasLast := before.last.Arguments, !before.last.At.IsZero()
-	if hasLast && before.file != nil && before.file.geometry.difference(geometryOf(last, p.version)) == "" {
+	if hasLast && before.file != nil && before.file.geometry.Difference(geometry.Of(last, p.version)) == "" {
 		wanted, err := acceptable(p, dir, text, last)
 		if err != nil {
 			return choice{arguments: last, refusal: err.Error()}, nil
@@ -59,7 +61,7 @@ func acceptable(p program, dir, text string, present []string) ([]string, error)
 	if slices.Equal(wanted, present) {
 		return wanted, nil
 	}
-	if differs := geometryOf(present, p.version).difference(geometryOf(wanted, p.version)); differs != "" {
+	if differs := geometry.Of(present, p.version).Difference(geometry.Of(wanted, p.version)); differs != "" {
 		return nil, fmt.Errorf("%sthey need a replacement of the pod, since memcached could not take up its items with them: %s",
 			notInEffect, differs)
 	}

@@ -5,13 +5,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/geometry"
 )
 
 // A change to arguments that memcached could go over to is tried with memcached
 // itself, in test/process; here are those that need no trial.
 func TestWhatANewAgentStartsWith(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
-	fileOf := func(args ...string) *savedFile { return &savedFile{geometry: geometryOf(args, "1.6.45")} }
+	fileOf := func(args ...string) *savedFile { return &savedFile{geometry: geometry.Of(args, "1.6.45")} }
 	m64, m128 := []string{"-m", "64"}, []string{"-m", "128"}
 	for name, c := range map[string]struct {
 		text     string

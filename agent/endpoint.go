@@ -3,6 +3,8 @@ package main
 import (
 	"net"
 	"strings"
+
+	"github.com/memcached-operator/memcached-operator/internal/geometry"
 )
 
 // endpoint is where and how the agent speaks with its memcached.
@@ -21,20 +23,20 @@ func endpointOf(words []string) endpoint {
 	port, socket := "11211", ""
 	var tls bool
 	var listens []string
-	for _, option := range parseOptions(words) {
-		switch option.letter {
+	for _, option := range geometry.Options(words) {
+		switch option.Letter {
 		case 'p':
-			port = option.value
+			port = option.Value
 		case 's':
-			socket = option.value
+			socket = option.Value
 		case 'l':
-			listens = append(listens, strings.FieldsFunc(option.value, func(r rune) bool { return r == ',' || r == ';' })...)
+			listens = append(listens, strings.FieldsFunc(option.Value, func(r rune) bool { return r == ',' || r == ';' })...)
 		case 'Z':
 			tls = true
 		case 'S':
 			e.text = false
 		case 'B':
-			e.text = e.text && option.value != "binary"
+			e.text = e.text && option.Value != "binary"
 		}
 	}
 	if socket != "" {

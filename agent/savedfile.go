@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/geometry"
 )
 
 // savedFile is memory.meta, which memcached writes at a stop by SIGUSR1 and
@@ -16,7 +18,7 @@ import (
 // _mc_meta_save_cb of memcached.c: a line "Tmain", then "K<name> <value>" lines.
 type savedFile struct {
 	text     string
-	geometry geometry
+	geometry geometry.Geometry
 	// stopped is the Unix second in which memcached stopped.
 	stopped int64
 	// hashPower is the size of the hash table, as a power of two.
@@ -58,8 +60,8 @@ func parseSavedFile(text string) (savedFile, error) {
 		}
 	}
 	for name, to := range map[string]*int64{
-		"maxbytes": &f.geometry.maxBytes, "chunk_size": &f.geometry.chunkSize, "item_size_max": &f.geometry.itemSizeMax,
-		"slab_chunk_size_max": &f.geometry.slabChunkMax, "slab_page_size": &f.geometry.slabPage, "stop_time": &f.stopped,
+		"maxbytes": &f.geometry.MaxBytes, "chunk_size": &f.geometry.ChunkSize, "item_size_max": &f.geometry.ItemSizeMax,
+		"slab_chunk_size_max": &f.geometry.SlabChunkMax, "slab_page_size": &f.geometry.SlabPage, "stop_time": &f.stopped,
 		"hashpower": &f.hashPower,
 	} {
 		n, err := strconv.ParseInt(values[name], 10, 64)
@@ -68,9 +70,9 @@ func parseSavedFile(text string) (savedFile, error) {
 		}
 		*to = n
 	}
-	f.geometry.slabConfig = values["slab_config"]
-	f.geometry.cas = values["use_cas"] == "true"
-	f.geometry.slabReassign = values["slab_reassign"] == "true"
+	f.geometry.SlabConfig = values["slab_config"]
+	f.geometry.CAS = values["use_cas"] == "true"
+	f.geometry.SlabReassign = values["slab_reassign"] == "true"
 	_, f.hasOldestCAS = values["oldest_cas"]
 	return f, nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/geometry"
 )
 
 // testdata/meta/<version> is what that version wrote with -m 64.
@@ -30,7 +32,7 @@ func TestSavedFilesOfEveryVersion(t *testing.T) {
 			if file.hasOldestCAS != hasOldestCAS || file.stopped < 1700000000 {
 				t.Errorf("oldest CAS %v, stopped %d", file.hasOldestCAS, file.stopped)
 			}
-			if differs := file.geometry.difference(geometryOf([]string{"-m", "64"}, version)); differs != "" {
+			if differs := file.geometry.Difference(geometry.Of([]string{"-m", "64"}, version)); differs != "" {
 				t.Errorf("the arguments that made it differ in %s", differs)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	"github.com/memcached-operator/memcached-operator/internal/geometry"
 )
 
 const (
@@ -200,7 +201,7 @@ func (s *supervisor) relaunch() {
 
 // launch starts memcached, once it may take up what was saved before.
 func (s *supervisor) launch() {
-	if err := checkRoom(s.data, geometryOf(s.arguments, s.program.version).maxBytes); err != nil {
+	if err := checkRoom(s.data, geometry.Of(s.arguments, s.program.version).MaxBytes); err != nil {
 		s.fail(err)
 		return
 	}

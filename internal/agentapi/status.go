@@ -89,4 +89,19 @@ type Status struct {
 	MaxBytes        int64 `json:"maxBytes"`
 	CurrConnections int64 `json:"currConnections"`
 	UptimeSeconds   int64 `json:"uptimeSeconds"`
+
+	// RecentGets is how many gets memcached answered over the last minute, and
+	// RecentHits how many of them found their item. Both count from the start of
+	// this memcached, which may be less than a minute ago, and both are 0 where it
+	// gives no stats. An agent older than these fields gives 0 too.
+	RecentGets int64 `json:"recentGets"`
+	RecentHits int64 `json:"recentHits"`
+}
+
+// Proof is what "agent prove" writes, as JSON, to the container's termination log
+// when the image's memcached starts with the arguments that it is to get. Where it
+// does not, the command fails and a sentence for a person stands there instead.
+type Proof struct {
+	// Version is what "memcached -V" gives, such as "1.6.45".
+	Version string `json:"version"`
 }

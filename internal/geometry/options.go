@@ -1,13 +1,12 @@
-package main
+package geometry
 
-import (
-	"strings"
-)
+import "strings"
 
-// An option is one of memcached's options, short or long, by its letter.
-type option struct {
-	letter byte
-	value  string
+// An Option is one of memcached's options, short or long, by its letter.
+type Option struct {
+	Letter byte
+	// Value is empty for an option that takes none.
+	Value string
 }
 
 // shortOptions are those of memcached's getopt string that take a value. Any
@@ -24,12 +23,12 @@ var longOptions = map[string]byte{
 	"extended": 'o', "napi-ids": 'N',
 }
 
-// parseOptions reads argument words as getopt_long does: -m 64, -m64, -vm64,
+// Options reads argument words as getopt_long does: -m 64, -m64, -vm64,
 // --memory-limit=64, --memory-limit 64 and a beginning of a long name that fits
 // one only are the same. What it does not know it passes over: that is for
 // memcached to refuse.
-func parseOptions(words []string) []option {
-	var options []option
+func Options(words []string) []Option {
+	var options []Option
 	for len(words) > 0 {
 		word := words[0]
 		words = words[1:]
@@ -45,26 +44,26 @@ func parseOptions(words []string) []option {
 			if !hasValue && takesValue(letter) && len(words) > 0 {
 				value, words = words[0], words[1:]
 			}
-			options = append(options, option{letter, value})
+			options = append(options, Option{letter, value})
 		case len(word) > 1 && word[0] == '-':
 			for i := 1; i < len(word); i++ {
 				letter := word[i]
 				if !takesValue(letter) {
-					options = append(options, option{letter: letter})
+					options = append(options, Option{Letter: letter})
 					continue
 				}
 				value := word[i+1:]
 				if value == "" && len(words) > 0 {
 					value, words = words[0], words[1:]
 				}
-				options = append(options, option{letter, value})
+				options = append(options, Option{letter, value})
 				break
 			}
 		}
 	}
 	// memcached passes over spaces in front of a value.
 	for i := range options {
-		options[i].value = strings.TrimLeft(options[i].value, " \t\n\v\f\r")
+		options[i].Value = strings.TrimLeft(options[i].Value, " \t\n\v\f\r")
 	}
 	return options
 }

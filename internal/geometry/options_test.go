@@ -1,4 +1,4 @@
-package main
+package geometry
 
 import (
 	"slices"
@@ -7,10 +7,10 @@ import (
 )
 
 func TestOptionsAreReadAsGetoptLongDoes(t *testing.T) {
-	m64 := []option{{'m', "64"}}
+	m64 := []Option{{'m', "64"}}
 	for name, c := range map[string]struct {
 		words []string
-		want  []option
+		want  []Option
 	}{
 		"no words":                             {nil, nil},
 		"a value of its own":                   {[]string{"-m", "64"}, m64},
@@ -19,20 +19,20 @@ func TestOptionsAreReadAsGetoptLongDoes(t *testing.T) {
 		"a long name and a value of its own":   {[]string{"--memory-limit", "64"}, m64},
 		"the beginning of a long name":         {[]string{"--memory-l=64"}, m64},
 		"a beginning of two long names":        {[]string{"--memory=64"}, nil},
-		"letters without a value, then one":    {[]string{"-vvm", "64"}, []option{{'v', ""}, {'v', ""}, {'m', "64"}}},
-		"a value that looks like an option":    {[]string{"-m", "-v"}, []option{{'m', "-v"}}},
+		"letters without a value, then one":    {[]string{"-vvm", "64"}, []Option{{'v', ""}, {'v', ""}, {'m', "64"}}},
+		"a value that looks like an option":    {[]string{"-m", "-v"}, []Option{{'m', "-v"}}},
 		"spaces before a value":                {[]string{"-m", "  64"}, m64},
-		"a value that is missing":              {[]string{"-m"}, []option{{'m', ""}}},
-		"a long one that takes none":           {[]string{"--disable-cas", "-m", "64"}, []option{{'C', ""}, {'m', "64"}}},
-		"a long one whose value is optional":   {[]string{"--verbose", "-m", "64"}, []option{{'v', ""}, {'m', "64"}}},
+		"a value that is missing":              {[]string{"-m"}, []Option{{'m', ""}}},
+		"a long one that takes none":           {[]string{"--disable-cas", "-m", "64"}, []Option{{'C', ""}, {'m', "64"}}},
+		"a long one whose value is optional":   {[]string{"--verbose", "-m", "64"}, []Option{{'v', ""}, {'m', "64"}}},
 		"words that are no options":            {[]string{"hello", "-m", "64", "-"}, m64},
 		"nothing after --":                     {[]string{"-m", "64", "--", "-C"}, m64},
 		"a long name that memcached lacks":     {[]string{"--nonsense=1", "-m", "64"}, m64},
-		"-o and its value":                     {[]string{"-o", "modern,ext_path=/x:1m"}, []option{{'o', "modern,ext_path=/x:1m"}}},
-		"the same option twice, both of which": {[]string{"-m", "32", "-m64"}, []option{{'m', "32"}, {'m', "64"}}},
+		"-o and its value":                     {[]string{"-o", "modern,ext_path=/x:1m"}, []Option{{'o', "modern,ext_path=/x:1m"}}},
+		"the same option twice, both of which": {[]string{"-m", "32", "-m64"}, []Option{{'m', "32"}, {'m', "64"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := parseOptions(c.words); !slices.Equal(got, c.want) {
+			if got := Options(c.words); !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
@@ -56,15 +56,14 @@ func FuzzOptions(f *testing.F) {
 		if strings.ContainsRune(a+b+c, 0) {
 			return // no argument of a program holds one
 		}
-		for _, option := range parseOptions(words) {
-			if option.letter == 0 {
+		for _, option := range Options(words) {
+			if option.Letter == 0 {
 				t.Errorf("an option without a letter in %q", words)
 			}
 		}
-		g := geometryOf(words, "1.6.45")
-		if !g.extstore && g.difference(g) != "" {
-			t.Errorf("%q differs from itself: %s", words, g.difference(g))
+		g := Of(words, "1.6.45")
+		if !g.Extstore && g.Difference(g) != "" {
+			t.Errorf("%q differs from itself: %s", words, g.Difference(g))
 		}
-		endpointOf(words)
 	})
 }
