@@ -1,5 +1,5 @@
 # The release in work. Images and bundle/ are named after it.
-VERSION ?= 1.1.0
+VERSION ?= 1.2.0
 # When the release was made: the bundle's createdAt, so that it does not change with the day.
 RELEASED ?= 2026-11-21T10:20:59Z
 

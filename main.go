@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	_ "time/tzdata" // maintenance windows name time zones, and the image has none
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"

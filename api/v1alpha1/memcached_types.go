@@ -160,11 +160,131 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('cache.memcached-operator.io/'))",message="podAnnotations must not hold annotations of cache.memcached-operator.io/: they are the operator's"
 	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
 
+	// UpdateStrategy says how a change of the spec reaches the shards that run: one
+	// at a time, with their items wherever memcached can keep them.
+	//
+	// +optional
+	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
+
 	// Paused stops the operator from changing anything of this Memcached. The
 	// shards go on serving and the status goes on telling.
 	//
 	// +optional
 	Paused bool `json:"paused,omitempty"`
+}
+
+// UpdateStrategy says how a change reaches the shards that run.
+type UpdateStrategy struct {
+	// MinSecondsBetweenShards is the least time, in seconds, from the change of one
+	// shard to that of the next. Default 0.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=604800
+	MinSecondsBetweenShards *int32 `json:"minSecondsBetweenShards,omitempty"`
+
+	// WhenNotWarm says what to do when a shard that was to keep its items comes
+	// back without them: Stop takes that shard back to what it was and leaves the
+	// others alone, Continue goes on to the next. Default Stop.
+	//
+	// +optional
+	// +kubebuilder:default=Stop
+	WhenNotWarm UpdateAction `json:"whenNotWarm,omitempty"`
+
+	// MaintenanceWindows are the times at which a shard's change may begin. None
+	// is any time. A change that went wrong is taken back at any time.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
+
+	// HitRatioGate holds the next shard back until the clients of the one before
+	// find as much as they did. None: no shard waits for it.
+	//
+	// +optional
+	HitRatioGate *HitRatioGate `json:"hitRatioGate,omitempty"`
+}
+
+// UpdateAction is what to do with an update that does not go as it should.
+//
+// +kubebuilder:validation:Enum=Stop;Continue
+type UpdateAction string
+
+// The actions.
+const (
+	ActionStop     UpdateAction = "Stop"
+	ActionContinue UpdateAction = "Continue"
+)
+
+// MaintenanceWindow is a time that comes back each week.
+type MaintenanceWindow struct {
+	// Days of the week on which the window begins. None is every day.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=7
+	Days []Weekday `json:"days,omitempty"`
+
+	// Start is the time of day at which the window begins, such as 02:00.
+	//
+	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
+	Start string `json:"start"`
+
+	// DurationMinutes is how long the window is open, in minutes; it may reach into
+	// the next day.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1440
+	DurationMinutes int32 `json:"durationMinutes"`
+
+	// TimeZone of Start, such as Europe/Berlin. Default UTC.
+	//
+	// +optional
+	// +kubebuilder:default=UTC
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z][A-Za-z0-9_+/-]*$`
+	TimeZone string `json:"timeZone,omitempty"`
+}
+
+// Weekday is a day of the week in English.
+//
+// +kubebuilder:validation:Enum=Monday;Tuesday;Wednesday;Thursday;Friday;Saturday;Sunday
+type Weekday string
+
+// HitRatioGate compares a shard's hit ratio before and after its change.
+type HitRatioGate struct {
+	// Percent of the hit ratio before that has to be reached again. Default 90.
+	//
+	// +optional
+	// +kubebuilder:default=90
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Percent *int32 `json:"percent,omitempty"`
+
+	// MinRequests is how many gets a ratio must come of to count. A shard that had
+	// fewer in the minute before its change is not waited for. Default 1000.
+	//
+	// +optional
+	// +kubebuilder:default=1000
+	// +kubebuilder:validation:Minimum=1
+	MinRequests *int32 `json:"minRequests,omitempty"`
+
+	// TimeoutSeconds is how long to wait, in seconds. Default 600.
+	//
+	// +optional
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+
+	// WhenTimedOut says what to do then: Stop waits on and asks for a person,
+	// Continue goes on to the next shard. Default Stop.
+	//
+	// +optional
+	// +kubebuilder:default=Stop
+	WhenTimedOut UpdateAction `json:"whenTimedOut,omitempty"`
 }
 
 // MemcachedStatus is what the operator saw last.
@@ -224,6 +344,12 @@ type MemcachedStatus struct {
 	// +listType=atomic
 	Servers []string `json:"servers,omitempty"`
 
+	// Update tells how far a change of the spec has come; absent when every shard is
+	// as it was asked for.
+	//
+	// +optional
+	Update *UpdateStatus `json:"update,omitempty"`
+
 	// Shards tell each shard's state, by ordinal.
 	//
 	// +optional
@@ -237,6 +363,48 @@ type MemcachedStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// UpdateStatus tells how far a change of the spec has come.
+type UpdateStatus struct {
+	// Revision is a hash of what the spec asks of a pod.
+	Revision string `json:"revision"`
+
+	// Updated is how many shards are as the spec asks.
+	Updated int32 `json:"updated"`
+
+	// Shard that is being changed, or is the next to be.
+	//
+	// +optional
+	Shard string `json:"shard,omitempty"`
+
+	// Step is what is done to the shard, or would be.
+	//
+	// +optional
+	Step string `json:"step,omitempty"`
+
+	// Gate that holds the step back; empty while it is done.
+	//
+	// +optional
+	Gate string `json:"gate,omitempty"`
+
+	// Items that the shards which were changed in place hold after it.
+	//
+	// +optional
+	Items int64 `json:"items,omitempty"`
+
+	// ItemsBefore that they held before it.
+	//
+	// +optional
+	ItemsBefore int64 `json:"itemsBefore,omitempty"`
+
+	// Since when this shard has been at this step and gate.
+	Since metav1.Time `json:"since"`
+
+	// Message says it in a sentence.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // ShardStatus is the state of one shard.
@@ -262,7 +430,7 @@ type ShardStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Current is false when the pod was made from an older spec.
+	// Current is false while the pod is not as the spec asks.
 	Current bool `json:"current"`
 
 	// Start is Warm when memcached last started with its items, Cold when it
@@ -314,6 +482,7 @@ type ShardStatus struct {
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.phase"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"Available\")].message"
+// +kubebuilder:printcolumn:name="Update",type=string,priority=1,JSONPath=".status.update.message"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name becomes that of Services: it must consist of lower case letters, digits and '-', start with a letter and end with a letter or digit"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name must have at most 52 characters: the shard's ordinal is added to it, and the whole must fit a Service's name"
 type Memcached struct {

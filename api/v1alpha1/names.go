@@ -24,11 +24,28 @@ const (
 	ReasonScalingOut      = "ScalingOut"
 	ReasonScalingIn       = "ScalingIn"
 	ReasonShardsStarting  = "ShardsStarting"
-	ReasonShardsOutdated  = "ShardsOutdated"
+	ReasonUpdatingShard   = "UpdatingShard"
+	ReasonProvingImage    = "ProvingImage"
 	ReasonPaused          = "Paused"
 	ReasonDeleting        = "Deleting"
 	ReasonWaitingForOwner = "WaitingForGarbageCollection"
 	ReasonRetrying        = "Retrying"
+)
+
+// Gates that hold a change of the spec back before it reaches the next shard, in
+// the order in which they are asked. Each is also a reason of Progressing.
+const (
+	GatePaused              = ReasonPaused
+	GateSpecInvalid         = "SpecInvalid"
+	GateUpdateFailed        = "UpdateFailed"
+	GatePathNotAllowed      = "PathNotAllowed"
+	GateImageNotProven      = "ImageNotProven"
+	GateShardOut            = "ShardOut"
+	GateShardsNotSettled    = "ShardsNotSettled"
+	GateMinTimeBetween      = "MinTimeBetweenShards"
+	GateMaintenanceWindow   = "MaintenanceWindow"
+	GateHitRatio            = "HitRatio"
+	GateEmptyShardAnnounced = "EmptyShardAnnounced"
 )
 
 // Reasons of Degraded. Where several hold, the first of this list is told.
@@ -43,6 +60,11 @@ const (
 	ReasonUnschedulable      = "Unschedulable"
 	ReasonNodeLost           = "NodeLost"
 	ReasonVersionMismatch    = "VersionMismatch"
+	ReasonStrategyInvalid    = "UpdateStrategyInvalid"
+	ReasonPathNotAllowed     = "UpdatePathNotAllowed"
+	ReasonImageUnusable      = "ImageUnusable"
+	ReasonUpdateStopped      = "UpdateStopped"
+	ReasonHitRatioNotBack    = "HitRatioNotBack"
 )
 
 // Reasons of events.
@@ -52,6 +74,10 @@ const (
 	EventShardStartedEmpty = "ShardStartedEmpty"
 	EventShardKeptItems    = "ShardKeptItems"
 	EventScaled            = "Scaled"
+	EventUpdateStarted     = "UpdateStarted"
+	EventUpdateFinished    = "UpdateFinished"
+	EventShardToStartEmpty = "ShardToStartEmpty"
+	EventShardRolledBack   = "ShardRolledBack"
 )
 
 // Phase says in one word how a Memcached is.
@@ -89,6 +115,9 @@ const (
 
 	// NameValue is the value of LabelName.
 	NameValue = "memcached"
+	// ProofNameValue is that of pods which prove an image on a node: no Service,
+	// budget or policy of a shard selects them.
+	ProofNameValue = "memcached-proof"
 	// ManagedByValue is the value of LabelManagedBy and the field owner of every
 	// write.
 	ManagedByValue = "memcached-operator"
@@ -103,8 +132,20 @@ const (
 	AnnotationRestart = "cache.memcached-operator.io/restart"
 	// AnnotationStop announces that the next stop ends the container, not the pod.
 	AnnotationStop = "cache.memcached-operator.io/stop"
-	// AnnotationRevision holds the hash of what the spec asked of a pod when it was
-	// made. What the operator itself adds is not in it, so that a new operator does
-	// not make a shard look outdated.
+	// AnnotationRevision holds the hash of what was asked of the pod last. What the
+	// operator itself adds is not in it, so that a new operator does not make a
+	// shard look outdated.
 	AnnotationRevision = "cache.memcached-operator.io/revision"
+	// AnnotationSpec holds, as JSON, the part of the spec that the hash is of.
+	AnnotationSpec = "cache.memcached-operator.io/spec"
+	// AnnotationStep holds, as JSON, what the operator noted when it last changed
+	// the shard: on its pod for a change in place, on its ReplicaSet for another pod.
+	AnnotationStep = "cache.memcached-operator.io/step"
+	// AnnotationFailed holds, as JSON, on a shard's ReplicaSet, which change failed
+	// on the shard and why.
+	AnnotationFailed = "cache.memcached-operator.io/failed"
 )
+
+// AnnotationRetry of a Memcached has an update that was stopped tried again,
+// whenever its value changes.
+const AnnotationRetry = "cache.memcached-operator.io/retry"

@@ -26,6 +26,8 @@ type applied struct {
 	refusals []error
 	// failures are errors that a further try may mend.
 	failures []error
+	// outrun: a pod changed while it was looked at, so it was not written to.
+	outrun bool
 	// namespaceEnds: the Memcached goes with its namespace, and there is nothing
 	// left to do or to tell.
 	namespaceEnds bool
@@ -44,12 +46,29 @@ func (r *Reconciler) apply(ctx context.Context, p plan) applied {
 			return applied{namespaceEnds: true}
 		}
 	}
+	for _, patch := range p.patches {
+		err := r.patch(ctx, patch)
+		if apierrors.IsConflict(err) {
+			a.outrun = true
+			continue
+		}
+		a.add(manifests.Key{Kind: manifests.KindPod, Name: patch.pod.Name}, client.IgnoreNotFound(err))
+	}
 	for _, o := range p.deletes {
 		uid := o.GetUID()
 		err := r.Client.Delete(ctx, o, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		a.add(manifests.Key{Kind: kindOf(o), Name: o.GetName()}, client.IgnoreNotFound(err))
 	}
 	return a
+}
+
+// patch writes one change of a pod.
+func (r *Reconciler) patch(ctx context.Context, p podPatch) error {
+	pod, raw := p.pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, p.bytes())
+	if p.subresource != "" {
+		return r.Client.SubResource(p.subresource).Patch(ctx, pod, raw, client.FieldOwner(v1alpha1.ManagedByValue))
+	}
+	return r.Client.Patch(ctx, pod, raw, client.FieldOwner(v1alpha1.ManagedByValue))
 }
 
 // add notes what came of a write.
@@ -96,7 +115,7 @@ func kindOf(o client.Object) manifests.Kind {
 	case *corev1.Service:
 		return manifests.KindService
 	case *corev1.Pod:
-		return "Pod"
+		return manifests.KindPod
 	default:
 		return manifests.KindReplicaSet
 	}

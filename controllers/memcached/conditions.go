@@ -33,7 +33,6 @@ func conditions(seen *observed, p plan, a applied, s v1alpha1.MemcachedStatus) (
 	}
 
 	progressing = metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
-	outdated := outdatedShards(s)
 	switch {
 	case m.DeletionTimestamp != nil:
 		progressing.Reason, progressing.Message = v1alpha1.ReasonDeleting, "Kubernetes ends the shards"
@@ -49,11 +48,13 @@ func conditions(seen *observed, p plan, a applied, s v1alpha1.MemcachedStatus) (
 		progressing.Reason, progressing.Message = v1alpha1.ReasonScalingOut, fmt.Sprintf("from %d to %d shards", s.Size, want)
 	case s.Size > want && p.refused == nil:
 		progressing.Reason, progressing.Message = v1alpha1.ReasonScalingIn, fmt.Sprintf("from %d to %d shards", s.Size, want)
+	case s.Update != nil:
+		progressing.Reason, progressing.Message = progressReason(p.decision), s.Update.Message
+		if waits(p.decision) {
+			progressing.Status = metav1.ConditionFalse
+		}
 	case len(unready) > 0:
 		progressing.Reason, progressing.Message = v1alpha1.ReasonShardsStarting, "waiting for "+strings.Join(unready, ", ")
-	case len(outdated) > 0:
-		progressing.Status, progressing.Reason = metav1.ConditionFalse, v1alpha1.ReasonShardsOutdated
-		progressing.Message = fmt.Sprintf("%s still run what was asked for before, and keep their items; the change reaches a shard when its pod is next made", strings.Join(outdated, ", "))
 	default:
 		progressing.Status, progressing.Reason = metav1.ConditionFalse, v1alpha1.ReasonSettled
 		progressing.Message = "everything is as it was asked for"
@@ -73,6 +74,8 @@ func worst(seen *observed, p plan, a applied, s v1alpha1.MemcachedStatus) *probl
 	switch {
 	case p.refused != nil:
 		return p.refused
+	case p.invalid != nil:
+		return p.invalid
 	case len(p.conflicts) > 0:
 		return &problem{v1alpha1.ReasonNameConflict,
 			fmt.Sprintf("%s exists and is not this Memcached's; it is left alone: delete it or choose another name for the Memcached", joinKeys(p.conflicts))}
@@ -90,6 +93,9 @@ func worst(seen *observed, p plan, a applied, s v1alpha1.MemcachedStatus) *probl
 				return &problem{trouble.reason, fmt.Sprintf("shard %s: %s", shard.Name, trouble.message)}
 			}
 		}
+	}
+	if p.decision.NeedsPerson {
+		return p.stopped(s)
 	}
 	for _, shard := range s.Shards {
 		if shard.Ready && shard.Current && shard.Version != "" && p.image.Version != "" && shard.Version != p.image.Version {
@@ -122,18 +128,6 @@ func unreadyShards(s v1alpha1.MemcachedStatus, want int) []string {
 	var names []string
 	for _, shard := range s.Shards[:min(want, len(s.Shards))] {
 		if !shard.Ready {
-			names = append(names, shard.Name)
-		}
-	}
-	return names
-}
-
-// outdatedShards returns the names of the shards that run what was asked for
-// before.
-func outdatedShards(s v1alpha1.MemcachedStatus) []string {
-	var names []string
-	for _, shard := range s.Shards {
-		if shard.Pod != "" && !shard.Current {
 			names = append(names, shard.Name)
 		}
 	}

@@ -3,6 +3,7 @@ package memcached
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/operator-framework/operator-lib/handler"
@@ -11,9 +12,12 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -55,7 +59,8 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // CacheOptions returns what the manager's cache holds: of the kinds that the
@@ -94,6 +99,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Options.AnyUser, err = isOpenShift(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
+	if r.Options.CanResize, err = canResize(mgr.GetConfig()); err != nil {
+		return err
+	}
 	byLabel := ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		name := o.GetLabels()[v1alpha1.LabelInstance]
 		if name == "" {
@@ -121,6 +129,19 @@ func isOpenShift(mapper meta.RESTMapper) (bool, error) {
 	return err == nil, nil
 }
 
+// canResize says whether the API server takes a running pod's resources.
+func canResize(config *rest.Config) (bool, error) {
+	core, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return false, err
+	}
+	resources, err := core.ServerResourcesForGroupVersion(corev1.SchemeGroupVersion.String())
+	if err != nil {
+		return false, fmt.Errorf("asking whether pods can be resized: %w", err)
+	}
+	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == "pods/resize" }), nil
+}
+
 // Reconcile brings one Memcached closer to what it asks for. It returns an error
 // when it is worth trying again.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -140,6 +161,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	next := makeStatus(seen, plan, applied, r.Clock.Now())
 	if err := r.writeStatus(ctx, m, next); err != nil {
 		return ctrl.Result{}, err
+	}
+	if applied.outrun {
+		plan.lookAfter(lookAtOnce)
 	}
 	return ctrl.Result{RequeueAfter: plan.requeueAfter}, applied.retry()
 }

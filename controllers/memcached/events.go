@@ -3,12 +3,14 @@ package memcached
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
 
 // event is one to record.
@@ -38,6 +40,7 @@ func eventsOf(m *v1alpha1.Memcached, next v1alpha1.MemcachedStatus) []event {
 				fmt.Sprintf("shard %s restarted in pod %s with %d of %d items", shard.Name, shard.Pod, shard.Items, shard.ItemsBefore)})
 		}
 	}
+	events = append(events, updateEvents(was.Update, next)...)
 	before := meta.FindStatusCondition(was.Conditions, v1alpha1.ConditionDegraded)
 	after := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionDegraded)
 	switch {
@@ -45,6 +48,35 @@ func eventsOf(m *v1alpha1.Memcached, next v1alpha1.MemcachedStatus) []event {
 		events = append(events, event{corev1.EventTypeWarning, after.Reason, after.Message})
 	case after.Status == metav1.ConditionFalse && before != nil && before.Status == metav1.ConditionTrue:
 		events = append(events, event{corev1.EventTypeNormal, after.Reason, after.Message})
+	}
+	return events
+}
+
+// updateEvents returns what a person wants to hear of a change of the spec.
+func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus) []event {
+	var events []event
+	now := next.Update
+	if now == nil {
+		if was != nil && !slices.ContainsFunc(next.Shards, func(s v1alpha1.ShardStatus) bool { return !s.Current }) {
+			message := fmt.Sprintf("%d shards are as the spec asks, with image %s", len(next.Shards), next.Image)
+			if was.ItemsBefore > 0 {
+				message += "; " + keptItems(was)
+			}
+			events = append(events, event{corev1.EventTypeNormal, v1alpha1.EventUpdateFinished, message})
+		}
+		return events
+	}
+	if was == nil || was.Revision != now.Revision {
+		events = append(events, event{corev1.EventTypeNormal, v1alpha1.EventUpdateStarted, now.Message})
+	}
+	if was != nil && was.Revision == now.Revision && was.Shard == now.Shard && was.Step == now.Step {
+		return events
+	}
+	switch now.Step {
+	case rollout.Replace.String():
+		events = append(events, event{corev1.EventTypeWarning, v1alpha1.EventShardToStartEmpty, fmt.Sprintf("shard %s is to be replaced and will start empty: %s", now.Shard, now.Message)})
+	case stepBack:
+		events = append(events, event{corev1.EventTypeWarning, v1alpha1.EventShardRolledBack, fmt.Sprintf("shard %s: %s", now.Shard, now.Message)})
 	}
 	return events
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,11 +24,15 @@ import (
 // observed is all that a reconcile saw.
 type observed struct {
 	memcached *v1alpha1.Memcached
+	// now is when it was seen.
+	now time.Time
 	// objects that bear a name which a Memcached of this size uses, or are shards
 	// beyond it. An absent name has no entry.
 	objects map[manifests.Key]object
 	// pods by the name of their shard: the one that holds it first.
 	pods map[string][]*corev1.Pod
+	// proofs are the pods in which images are proven.
+	proofs []*corev1.Pod
 	// agents' answers by pod name; without an entry the agent was not asked, or did
 	// not answer.
 	agents map[string]agentapi.Status
@@ -77,6 +82,7 @@ func ownershipOf(m *v1alpha1.Memcached, o client.Object) ownership {
 func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Memcached) (*observed, error) {
 	seen := &observed{
 		memcached: m,
+		now:       r.Clock.Now(),
 		objects:   map[manifests.Key]object{},
 		pods:      map[string][]*corev1.Pod{},
 		agents:    map[string]agentapi.Status{},
@@ -174,6 +180,15 @@ func (r *Reconciler) observePods(ctx context.Context, seen *observed) error {
 	for _, pods := range seen.pods {
 		slices.SortFunc(pods, comparePods)
 	}
+	var proofs corev1.PodList
+	if err := r.Client.List(ctx, &proofs, client.InNamespace(m.Namespace), client.MatchingLabels(manifests.ProofLabels(m.Name))); err != nil {
+		return fmt.Errorf("listing proofs: %w", err)
+	}
+	for i := range proofs.Items {
+		if metav1.IsControlledBy(&proofs.Items[i], m) {
+			seen.proofs = append(seen.proofs, &proofs.Items[i])
+		}
+	}
 	return nil
 }
 
@@ -201,18 +216,20 @@ func comparePods(a, b *corev1.Pod) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// askAgents asks those shards, all at once, of whose last start the status does
-// not tell yet. A settled shard is not asked.
+// askAgents asks those shards, all at once, of which something is to be known: how
+// one started that the status does not tell of yet, how one takes a change that it
+// is in, and how the next one to be changed does. A settled shard is not asked.
 func (r *Reconciler) askAgents(ctx context.Context, seen *observed) {
 	var (
 		wait sync.WaitGroup
 		lock sync.Mutex
 	)
-	for shard, pods := range seen.pods {
-		pod := pods[0]
-		if pod.Status.PodIP == "" || !isReady(pod) || startIsKnown(seen.memcached.Status.Shards, shard, pod) {
-			continue
-		}
+	m := seen.memcached
+	image, err := manifests.ResolveImage(m.Spec.Image, m.Spec.Version, r.Options.DefaultImage)
+	if err != nil {
+		image.Reference = m.Status.Image // what the shards were asked to be
+	}
+	for _, pod := range toAsk(seen, manifests.Ask(&m.Spec, image)) {
 		wait.Go(func() {
 			status, err := r.Agents.Status(ctx, pod.Status.PodIP)
 			if err != nil || !tellsStart(status, pod) {
@@ -224,6 +241,45 @@ func (r *Reconciler) askAgents(ctx context.Context, seen *observed) {
 		})
 	}
 	wait.Wait()
+}
+
+// toAsk returns the pods whose agents are asked.
+func toAsk(seen *observed, target manifests.Asked) []*corev1.Pod {
+	m := seen.memcached
+	var (
+		ask           []*corev1.Pod
+		first, latest *corev1.Pod
+		at            time.Time
+	)
+	for ordinal := range int(*m.Spec.Size) {
+		name := manifests.ShardName(m.Name, ordinal)
+		set, ok := seen.objects[manifests.Key{Kind: manifests.KindReplicaSet, Name: name}].Object.(*appsv1.ReplicaSet)
+		if !ok || len(seen.pods[name]) == 0 {
+			continue
+		}
+		pod := seen.pods[name][0]
+		if pod.Status.PodIP == "" || !isReady(pod) {
+			continue
+		}
+		asked := askedOf(pod, target).Revision()
+		if asked != target.Revision() && first == nil {
+			first = pod
+		}
+		if s := readNote[step](pod.Annotations, v1alpha1.AnnotationStep); s != nil && s.At.After(at) {
+			latest, at = pod, s.At
+		}
+		if !startIsKnown(m.Status.Shards, name, pod) || asked != templateOf(set, seen.pods[name], target).Revision() || pod.Annotations[v1alpha1.AnnotationStop] != "" {
+			ask = append(ask, pod)
+		}
+	}
+	if first != nil {
+		ask = append(ask, first)
+		if latest != nil && m.Spec.UpdateStrategy != nil && m.Spec.UpdateStrategy.HitRatioGate != nil {
+			ask = append(ask, latest)
+		}
+	}
+	slices.SortFunc(ask, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return slices.Compact(ask)
 }
 
 // tellsStart says whether an answer is of this pod and of its newest start, and

@@ -20,31 +20,43 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
 
 const (
 	// askAgain is when a shard that did not tell how it started is asked again.
-	askAgain = 5 * time.Second
+	askAgain = time.Second
 	// lookAgain is when a name that somebody else holds is looked up again. The
 	// cache does not hold foreign objects, so no watch tells that it is free.
 	lookAgain = 30 * time.Second
+	// lookAtOnce is when to look again at what changed while it was looked at.
+	lookAtOnce = 100 * time.Millisecond
 )
 
 // plan is what a reconcile does, and what keeps it from doing more.
 type plan struct {
-	// image that new pods get.
-	image manifests.Image
-	// revision that a pod of the spec as it is now bears.
-	revision string
+	// image that the spec asks for, and target all that it asks of a pod.
+	image  manifests.Image
+	target manifests.Asked
+	// shards that exist, and what is decided about a change of the spec.
+	shards   []shard
+	decision rollout.Decision
+	// proofs that are to be made, and why one failed.
+	proofs   []manifests.Object
+	unproven *problem
 	// applies are the objects to write, in this order.
 	applies []manifests.Object
 	// uids of those that exist: the write is refused should another object have
 	// taken the name.
 	uids map[manifests.Key]types.UID
-	// deletes are the objects to end, in this order.
+	// patches of pods, after the objects.
+	patches []podPatch
+	// deletes are the objects to end, in this order, after that.
 	deletes []client.Object
 	// refused says why nothing is written, a reason of Degraded and a sentence.
 	refused *problem
+	// invalid says why no change of the spec reaches a shard.
+	invalid *problem
 	// conflicts are names that somebody else holds.
 	conflicts []manifests.Key
 	// leftovers are names that a deleted Memcached of the same name still holds.
@@ -60,25 +72,49 @@ type problem struct{ reason, message string }
 func makePlan(seen *observed, options manifests.Options) plan {
 	m := seen.memcached
 	image, err := manifests.ResolveImage(m.Spec.Image, m.Spec.Version, options.DefaultImage)
-	p := plan{image: image, revision: manifests.Revision(m, image), uids: map[manifests.Key]types.UID{}}
+	p := plan{image: image, target: manifests.Ask(&m.Spec, image), uids: map[manifests.Key]types.UID{}}
 	refusal := manifests.RefuseVersion(image.Version)
+	p.shards = shardsOf(seen, p.target, options.CanResize)
 	switch {
 	case err != nil:
 		p.refused = &problem{v1alpha1.ReasonImageInvalid, err.Error() + "; nothing is changed until spec.image is mended"}
 	case refusal != "":
 		p.refused = &problem{v1alpha1.ReasonVersionUnsupported, refusal + "; nothing is changed until then"}
-	case m.DeletionTimestamp == nil && !m.Spec.Paused:
-		p.planApplies(seen, options)
-		p.planDeletes(seen)
-		p.planReplacements(seen)
+	case m.DeletionTimestamp == nil:
+		p.planUpdate(seen, options)
 	}
 	p.planRequeue(seen)
 	return p
 }
 
+// planUpdate decides how the shards become what is asked, and finds all that is to
+// be written unless the Memcached is paused.
+func (p *plan) planUpdate(seen *observed, options manifests.Options) {
+	p.planProofs(seen, options)
+	in := inputOf(seen, p.shards, p.target)
+	if in.Invalid != "" {
+		p.invalid = &problem{v1alpha1.ReasonStrategyInvalid, in.Invalid}
+	}
+	p.decision = rollout.Next(in)
+	if seen.memcached.Spec.Paused {
+		return
+	}
+	p.planApplies(seen, options)
+	p.planStep(seen)
+	p.planDeletes(seen)
+	p.planProofDeletes(seen)
+}
+
+// lookAfter has the Memcached looked at again after d at the latest.
+func (p *plan) lookAfter(d time.Duration) {
+	if d > 0 && (p.requeueAfter == 0 || d < p.requeueAfter) {
+		p.requeueAfter = d
+	}
+}
+
 // planApplies finds the objects that are missing or not as they should be.
 func (p *plan) planApplies(seen *observed, options manifests.Options) {
-	desired, err := manifests.Build(seen.memcached, p.image, options)
+	desired, err := manifests.Build(seen.memcached, func(ordinal int) manifests.Shard { return p.shardWanted(seen, ordinal) }, options)
 	if err != nil {
 		p.refused = &problem{v1alpha1.ReasonApplyRefused, err.Error()}
 		return
@@ -152,25 +188,6 @@ func (p *plan) planDeletes(seen *observed) {
 	}
 }
 
-// planReplacements finds pods that cannot run as they were asked to and of which
-// something else is asked by now, so that a mended spec mends its shards: their
-// ReplicaSets do not look at a pod that is there. In such a pod memcached does not
-// run, so no item is lost. The ReplicaSet has to be as it should be first, or it
-// would make another such pod.
-func (p *plan) planReplacements(seen *observed) {
-	for _, key := range manifests.Keys(seen.memcached.Name, int(*seen.memcached.Spec.Size)) {
-		unwritten := func(o manifests.Object) bool { return o.Key == key }
-		if key.Kind != manifests.KindReplicaSet || slices.ContainsFunc(p.applies, unwritten) {
-			continue
-		}
-		for _, pod := range seen.pods[key.Name] {
-			if pod.DeletionTimestamp == nil && pod.Annotations[v1alpha1.AnnotationRevision] != p.revision && podTrouble(pod) != nil && !runs(pod) {
-				p.deletes = append(p.deletes, pod)
-			}
-		}
-	}
-}
-
 // runs says whether the pod's memcached container runs.
 func runs(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
@@ -183,10 +200,10 @@ func (p *plan) planRequeue(seen *observed) {
 	for shard, pods := range seen.pods {
 		_, told := seen.agents[pods[0].Name]
 		if isReady(pods[0]) && !told && !startIsKnown(seen.memcached.Status.Shards, shard, pods[0]) {
-			p.requeueAfter = askAgain
+			p.lookAfter(askAgain)
 		}
 	}
-	if p.requeueAfter == 0 && len(p.conflicts) > 0 {
-		p.requeueAfter = lookAgain
+	if len(p.conflicts) > 0 {
+		p.lookAfter(lookAgain)
 	}
 }

@@ -36,7 +36,7 @@ func makeStatus(seen *observed, p plan, a applied, now time.Time) v1alpha1.Memca
 		s.Version, s.Image = m.Status.Version, m.Status.Image
 	}
 	for _, ordinal := range shardOrdinals(seen) {
-		shard := shardStatus(seen, p, manifests.ShardName(m.Name, ordinal))
+		shard := shardStatus(seen, &p, manifests.ShardName(m.Name, ordinal))
 		s.Shards = append(s.Shards, shard)
 		if shard.Pod != "" {
 			s.Nodes = append(s.Nodes, shard.Pod)
@@ -52,6 +52,7 @@ func makeStatus(seen *observed, p plan, a applied, now time.Time) v1alpha1.Memca
 	s.Size = int32(len(s.Shards)) //nolint:gosec // bounded by the CRD's 1000 and what exists
 	s.Ready = fmt.Sprintf("%d/%d", s.ReadySize, want)
 
+	s.Update = updateStatus(seen, &p, s, now)
 	available, progressing, degraded := conditions(seen, p, a, s)
 	for _, c := range []metav1.Condition{available, progressing, degraded} {
 		c.ObservedGeneration = m.Generation
@@ -87,7 +88,7 @@ func shardOrdinals(seen *observed) []int {
 
 // shardStatus tells of one shard. What it knew of the last start it tells on
 // until a newer start is known.
-func shardStatus(seen *observed, p plan, name string) v1alpha1.ShardStatus {
+func shardStatus(seen *observed, p *plan, name string) v1alpha1.ShardStatus {
 	s := v1alpha1.ShardStatus{Name: name}
 	if last, ok := shardNamed(seen.memcached.Status.Shards, name); ok {
 		s.Version, s.Start, s.ContainerID, s.Restart = last.Version, last.Start, last.ContainerID, last.Restart
@@ -100,7 +101,9 @@ func shardStatus(seen *observed, p plan, name string) v1alpha1.ShardStatus {
 	}
 	pod := pods[0]
 	s.Pod, s.Node, s.Ready = pod.Name, pod.Spec.NodeName, isReady(pod)
-	s.Current = pod.Annotations[v1alpha1.AnnotationRevision] == p.revision
+	if held := p.shardNamed(name); held != nil && held.pod != nil {
+		s.Current = held.Pod.Revision == p.target.Revision()
+	}
 	if agent, ok := seen.agents[pod.Name]; ok {
 		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), containerID(pod), agent.Restart
 		s.StartedAt = &metav1.Time{Time: agent.Start.At.Truncate(time.Second)}

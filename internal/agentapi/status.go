@@ -22,7 +22,9 @@ const (
 	// RestartFile holds any value; a new one restarts memcached in place.
 	RestartFile = "restart"
 	// StopFile holds the token by which a stop of the container, but not of the
-	// pod, is announced.
+	// pod, is announced. While it does, new arguments and a new restart wait: the
+	// next container starts with the arguments, or they are acted on when the file
+	// is empty again.
 	StopFile = "stop"
 )
 
@@ -90,10 +92,11 @@ type Status struct {
 	CurrConnections int64 `json:"currConnections"`
 	UptimeSeconds   int64 `json:"uptimeSeconds"`
 
-	// RecentGets is how many gets memcached answered over the last minute, and
-	// RecentHits how many of them found their item. Both count from the start of
-	// this memcached, which may be less than a minute ago, and both are 0 where it
-	// gives no stats. An agent older than these fields gives 0 too.
+	// RecentGets is how many keys memcached was asked for over about the last
+	// minute, by get, gets, gat, touch and mg, and RecentHits how many of them were
+	// there. Both count from the start of this memcached, which may be less than a
+	// minute ago, and both are 0 where it gives no stats. An agent older than these
+	// fields gives 0 too.
 	RecentGets int64 `json:"recentGets"`
 	RecentHits int64 `json:"recentHits"`
 }

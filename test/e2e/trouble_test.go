@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -92,13 +91,7 @@ func TestAnImageThatCannotBePulledTouchesNoRunningShard(t *testing.T) {
 	kept := s.written("cache", 1, 100)
 
 	s.apply("cache", small(2).WithImage("docker.io/library/nowhere:1.6.45"))
-	s.await("cache", "told to be of an older spec", func(m *v1alpha1.Memcached) error {
-		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing)
-		if c == nil || c.Reason != v1alpha1.ReasonShardsOutdated || m.Status.Ready != "2/2" {
-			return fmt.Errorf("ready %s, Progressing %+v", m.Status.Ready, c)
-		}
-		return nil
-	})
+	s.degraded("cache", v1alpha1.ReasonImagePull)
 	s.untouched("cache", before)
 	s.holds(kept)
 }

@@ -16,6 +16,10 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=cache.memcached-operator.io, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("HitRatioGate"):
+		return &apiv1alpha1.HitRatioGateApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MaintenanceWindow"):
+		return &apiv1alpha1.MaintenanceWindowApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Memcached"):
 		return &apiv1alpha1.MemcachedApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MemcachedSpec"):
@@ -24,6 +28,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.MemcachedStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ShardStatus"):
 		return &apiv1alpha1.ShardStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("UpdateStatus"):
+		return &apiv1alpha1.UpdateStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("UpdateStrategy"):
+		return &apiv1alpha1.UpdateStrategyApplyConfiguration{}
 
 	}
 	return nil

@@ -43,11 +43,18 @@ func ResolveImage(image, version, fallback string) (Image, error) {
 	switch {
 	case tag == "" && digest == "":
 		return Image{Reference: image + ":" + version, Version: version}, nil
-	case versionPrefix.MatchString(tag):
-		return Image{Reference: image, Version: versionPrefix.FindStringSubmatch(tag)[1]}, nil
 	default:
-		return Image{Reference: image}, nil
+		return Image{Reference: image, Version: versionOf(image)}, nil
 	}
+}
+
+// versionOf returns the version that an image's tag tells, or nothing.
+func versionOf(image string) string {
+	_, tag, _, err := splitReference(image)
+	if found := versionPrefix.FindStringSubmatch(tag); err == nil && found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 // splitReference parts an image reference. A colon before the last slash belongs

@@ -56,7 +56,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			objects, err := Build(&m, image, o)
+			objects, err := Build(&m, all(&m, image), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,6 +107,30 @@ func memcached(size int32, change func(*v1alpha1.MemcachedSpec)) *v1alpha1.Memca
 	return m
 }
 
+// all has every shard be what the spec asks for.
+func all(m *v1alpha1.Memcached, image Image) func(int) Shard {
+	return func(int) Shard { return Shard{Asked: Ask(&m.Spec, image)} }
+}
+
+func revision(m *v1alpha1.Memcached, image Image) string { return Ask(&m.Spec, image).Revision() }
+
+func TestWhatIsAskedOfAPodIsReadAsItWasWritten(t *testing.T) {
+	m := memcached(3, func(s *v1alpha1.MemcachedSpec) { s.ExtraArgs = []string{"-o", "hash_algorithm=murmur3"} })
+	asked := Ask(&m.Spec, Image{Reference: "example.com:5000/mc:1.6.38-alpine", Version: "1.6.38"})
+	read, err := ReadAsked(asked.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := Ask(&read.Spec, read.Image); read.Revision() != asked.Revision() || again.Revision() != asked.Revision() || read.Image != asked.Image {
+		t.Errorf("read %+v, asked %+v, asked again %+v", read, asked, again)
+	}
+	for _, bad := range []string{"", "{", "{}", `{"memory":"64Mi"}`} {
+		if _, err := ReadAsked(bad); err == nil {
+			t.Errorf("%q is read", bad)
+		}
+	}
+}
+
 func TestTheMemoryLimitIsTheFormulaOfTheFacts(t *testing.T) {
 	m := memcached(1, nil)
 	want := int64(64<<20)/100*110 + 48<<20 + 1024*1024
@@ -137,7 +161,7 @@ func TestResources(t *testing.T) {
 		"SmallRequest":  {"a person may overcommit", &corev1.ResourceRequirements{Requests: list("memory", "1Mi", "cpu", "1m")}, corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": limit}, Requests: list("memory", "1Mi", "cpu", "1m")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := resourcesOf(&memcached(1, func(s *v1alpha1.MemcachedSpec) { s.Resources = c.spec }).Spec)
+			got := Resources(&memcached(1, func(s *v1alpha1.MemcachedSpec) { s.Resources = c.spec }).Spec)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
@@ -147,13 +171,16 @@ func TestResources(t *testing.T) {
 
 func TestTheRevisionIsOfWhatAPodIsAskedFor(t *testing.T) {
 	image := Image{Reference: fallback, Version: "1.6.45"}
-	base := Revision(memcached(3, nil), image)
+	base := revision(memcached(3, nil), image)
 	for name, m := range map[string]*v1alpha1.Memcached{
-		"size":                            memcached(5, nil),
+		"size": memcached(5, nil),
+		"the strategy": memcached(3, func(s *v1alpha1.MemcachedSpec) {
+			s.UpdateStrategy = &v1alpha1.UpdateStrategy{WhenNotWarm: v1alpha1.ActionContinue}
+		}),
 		"paused":                          memcached(3, func(s *v1alpha1.MemcachedSpec) { s.Paused = true }),
 		"the default version written out": memcached(3, func(s *v1alpha1.MemcachedSpec) { s.Version = "1.6.45" }),
 	} {
-		if Revision(m, image) != base {
+		if revision(m, image) != base {
 			t.Errorf("%s must not change the revision: no pod differs for it", name)
 		}
 	}
@@ -163,11 +190,11 @@ func TestTheRevisionIsOfWhatAPodIsAskedFor(t *testing.T) {
 		"extra args": memcached(3, func(s *v1alpha1.MemcachedSpec) { s.ExtraArgs = []string{"-v"} }),
 		"pod labels": memcached(3, func(s *v1alpha1.MemcachedSpec) { s.PodLabels = map[string]string{"a": "b"} }),
 	} {
-		if Revision(m, image) == base {
+		if revision(m, image) == base {
 			t.Errorf("%s must change the revision", name)
 		}
 	}
-	if Revision(memcached(3, nil), Image{Reference: "x"}) == base {
+	if revision(memcached(3, nil), Image{Reference: "x"}) == base {
 		t.Error("another image must change the revision")
 	}
 }
@@ -208,11 +235,11 @@ func FuzzBuild(f *testing.F) {
 		})
 		m.Name = name
 		image := Image{Reference: fallback, Version: "1.6.45"}
-		objects, err := Build(m, image, options)
+		objects, err := Build(m, all(m, image), options)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Build(m.DeepCopy(), image, options)
+		again, err := Build(m.DeepCopy(), all(m, image), options)
 		if err != nil {
 			t.Fatal(err)
 		}

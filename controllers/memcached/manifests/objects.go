@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -46,6 +47,8 @@ type Options struct {
 	// AnyUser leaves the user of a pod to the platform, as OpenShift's security
 	// context constraints demand.
 	AnyUser bool
+	// CanResize: Kubernetes resizes pods in place.
+	CanResize bool
 }
 
 // Keys returns what exists for a Memcached of that name and size, in the order
@@ -65,12 +68,9 @@ func Keys(memcached string, size int) []Key {
 
 // Build returns the objects of a Memcached, in the order of Keys, with their
 // owner. The spec must carry the API server's defaults.
-func Build(m *v1alpha1.Memcached, image Image, options Options) ([]Object, error) {
-	pod, err := podTemplate(m, image, options)
-	if err != nil {
-		return nil, err
-	}
+func Build(m *v1alpha1.Memcached, shard func(ordinal int) Shard, options Options) ([]Object, error) {
 	var objects []Object
+	templates := map[string]func(ordinal int) *corev1ac.PodTemplateSpecApplyConfiguration{}
 	for _, key := range Keys(m.Name, int(*m.Spec.Size)) {
 		ordinal, isShard := Ordinal(m.Name, key.Name)
 		object := Object{Key: key}
@@ -84,7 +84,16 @@ func Build(m *v1alpha1.Memcached, image Image, options Options) ([]Object, error
 		case key.Kind == KindService:
 			object.Apply = shardService(m, ordinal)
 		default:
-			object.Apply = replicaSet(m, ordinal, pod(ordinal))
+			s := shard(ordinal)
+			pod, ok := templates[s.Asked.String()]
+			if !ok {
+				var err error
+				if pod, err = podTemplate(m, s.Asked, options); err != nil {
+					return nil, err
+				}
+				templates[s.Asked.String()] = pod
+			}
+			object.Apply = replicaSet(m, ordinal, s, pod(ordinal))
 		}
 		objects = append(objects, object)
 	}

@@ -1,8 +1,6 @@
 package manifests
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -46,57 +44,47 @@ func shardService(m *v1alpha1.Memcached, ordinal int) *corev1ac.ServiceApplyConf
 			WithPorts(servicePorts()...))
 }
 
-// replicaSet returns the ReplicaSet that keeps one pod for a shard.
-func replicaSet(m *v1alpha1.Memcached, ordinal int, pod *corev1ac.PodTemplateSpecApplyConfiguration) *appsv1ac.ReplicaSetApplyConfiguration {
+// Shard is how one shard should be.
+type Shard struct {
+	// Asked is what its next pod is to be.
+	Asked Asked
+	// Surge has a second pod made.
+	Surge bool
+	// Annotations of its ReplicaSet.
+	Annotations map[string]string
+}
+
+// replicaSet returns the ReplicaSet that keeps the pod of a shard.
+func replicaSet(m *v1alpha1.Memcached, ordinal int, shard Shard, pod *corev1ac.PodTemplateSpecApplyConfiguration) *appsv1ac.ReplicaSetApplyConfiguration {
+	replicas := int32(1)
+	if shard.Surge {
+		replicas = 2
+	}
 	return appsv1ac.ReplicaSet(ShardName(m.Name, ordinal), m.Namespace).
 		WithLabels(shardLabels(m.Name, ordinal)).
+		WithAnnotations(shard.Annotations).
 		WithOwnerReferences(owner(m)).
 		WithSpec(appsv1ac.ReplicaSetSpec().
-			WithReplicas(1).
+			WithReplicas(replicas).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(shardLabels(m.Name, ordinal))).
 			WithTemplate(pod))
 }
 
-// Revision returns a hash of what a spec asks of a pod, which the pod bears.
-func Revision(m *v1alpha1.Memcached, image Image) string {
-	asked := m.Spec.DeepCopy()
-	asked.Size, asked.Paused, asked.Version, asked.Image = nil, false, "", image.Reference
-	canonical, err := json.Marshal(asked)
-	if err != nil { // a spec came as JSON, so it can be written as JSON
-		panic(err)
-	}
-	sum := sha256.Sum256(canonical)
-	return hex.EncodeToString(sum[:8])
-}
-
-// podTemplate returns what makes the template of each shard's pod. The templates
-// differ in the shard's label and names only.
-func podTemplate(m *v1alpha1.Memcached, image Image, options Options) (func(ordinal int) *corev1ac.PodTemplateSpecApplyConfiguration, error) {
-	arguments, err := json.Marshal(Arguments(&m.Spec))
-	if err != nil {
-		return nil, fmt.Errorf("writing memcached's arguments: %w", err)
-	}
-	annotations := maps.Clone(m.Spec.PodAnnotations)
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[v1alpha1.AnnotationArguments] = string(arguments)
-	annotations[v1alpha1.AnnotationRevision] = Revision(m, image)
-	// an autoscaler may move the pod although it holds local volumes
-	annotations["cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"] = "data,agent"
-	annotations["kubectl.kubernetes.io/default-container"] = Container
-
-	scheduling, err := schedulingOf(m)
+// podTemplate returns what makes the templates of the shards of which the same is
+// asked. They differ in the shard's label and names only.
+func podTemplate(m *v1alpha1.Memcached, asked Asked, options Options) (func(ordinal int) *corev1ac.PodTemplateSpecApplyConfiguration, error) {
+	scheduling, err := schedulingOf(m.Name, &asked.Spec)
 	if err != nil {
 		return nil, err
 	}
-	resources, err := convert[corev1ac.ResourceRequirementsApplyConfiguration](resourcesOf(&m.Spec))
+	resources, err := convert[corev1ac.ResourceRequirementsApplyConfiguration](Resources(&asked.Spec))
 	if err != nil {
 		return nil, err
 	}
+	annotations := PodAnnotations(asked)
 	return func(ordinal int) *corev1ac.PodTemplateSpecApplyConfiguration {
 		spec := *scheduling // each template its own copy of the top level
-		labels := maps.Clone(m.Spec.PodLabels)
+		labels := maps.Clone(asked.Spec.PodLabels)
 		if labels == nil {
 			labels = map[string]string{}
 		}
@@ -112,21 +100,37 @@ func podTemplate(m *v1alpha1.Memcached, image Image, options Options) (func(ordi
 				WithEnableServiceLinks(false).
 				WithTerminationGracePeriodSeconds(gracePeriod).
 				WithSecurityContext(podSecurity(options)).
-				WithVolumes(volumes(&m.Spec)...).
+				WithVolumes(volumes(&asked.Spec)...).
 				WithInitContainers(agentInstaller(options)).
-				WithContainers(memcachedContainer(m, shard, image, resources)))
+				WithContainers(memcachedContainer(m.Namespace, shard, asked, resources)))
 	}, nil
+}
+
+// PodAnnotations returns the annotations of a pod of which that is asked.
+func PodAnnotations(asked Asked) map[string]string {
+	annotations := maps.Clone(asked.Spec.PodAnnotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	_, arguments := asked.Arguments()
+	annotations[v1alpha1.AnnotationArguments] = arguments
+	annotations[v1alpha1.AnnotationRevision] = asked.Revision()
+	annotations[v1alpha1.AnnotationSpec] = asked.String()
+	// an autoscaler may move the pod although it holds local volumes
+	annotations["cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"] = "data,agent"
+	annotations["kubectl.kubernetes.io/default-container"] = Container
+	return annotations
 }
 
 // schedulingOf returns the part of a pod's spec that a person writes as
 // Kubernetes has it: where the pod runs and how its images are pulled.
-func schedulingOf(m *v1alpha1.Memcached) (*corev1ac.PodSpecApplyConfiguration, error) {
-	affinity, spread := m.Spec.Affinity, m.Spec.TopologySpreadConstraints
+func schedulingOf(memcached string, asked *v1alpha1.MemcachedSpec) (*corev1ac.PodSpecApplyConfiguration, error) {
+	affinity, spread := asked.Affinity, asked.TopologySpreadConstraints
 	if spread == nil && (affinity == nil || affinity.PodAntiAffinity == nil) {
 		if affinity = affinity.DeepCopy(); affinity == nil {
 			affinity = &corev1.Affinity{}
 		}
-		affinity.PodAntiAffinity = apart(m)
+		affinity.PodAntiAffinity = apart(memcached)
 	}
 	return convert[corev1ac.PodSpecApplyConfiguration](struct {
 		NodeSelector              map[string]string                 `json:"nodeSelector,omitempty"`
@@ -136,7 +140,7 @@ func schedulingOf(m *v1alpha1.Memcached) (*corev1ac.PodSpecApplyConfiguration, e
 		PriorityClassName         string                            `json:"priorityClassName,omitempty"`
 		ImagePullSecrets          []corev1.LocalObjectReference     `json:"imagePullSecrets,omitempty"`
 	}{
-		m.Spec.NodeSelector, m.Spec.Tolerations, affinity, spread, m.Spec.PriorityClassName, m.Spec.ImagePullSecrets,
+		asked.NodeSelector, asked.Tolerations, affinity, spread, asked.PriorityClassName, asked.ImagePullSecrets,
 	})
 }
 
@@ -144,11 +148,11 @@ func schedulingOf(m *v1alpha1.Memcached) (*corev1ac.PodSpecApplyConfiguration, e
 // Topology spread constraints cannot say it for every cluster: the scheduler
 // leaves a node that lacks the label of one of them out of its scores for all, so
 // that without zones none would count.
-func apart(m *v1alpha1.Memcached) *corev1.PodAntiAffinity {
+func apart(memcached string) *corev1.PodAntiAffinity {
 	from := func(topology string, weight int32) corev1.WeightedPodAffinityTerm {
 		return corev1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: corev1.PodAffinityTerm{
 			TopologyKey:   topology,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: Labels(m.Name)},
+			LabelSelector: &metav1.LabelSelector{MatchLabels: Labels(memcached)},
 		}}
 	}
 	return &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
@@ -156,10 +160,10 @@ func apart(m *v1alpha1.Memcached) *corev1.PodAntiAffinity {
 	}}
 }
 
-// resourcesOf returns the resources of the memcached container: what the spec
+// Resources returns the resources of the memcached container: what the spec
 // says and, where it is silent, enough memory for a full cache, promised and not
 // overcommitted, and no CPU limit.
-func resourcesOf(spec *v1alpha1.MemcachedSpec) corev1.ResourceRequirements {
+func Resources(spec *v1alpha1.MemcachedSpec) corev1.ResourceRequirements {
 	r := corev1.ResourceRequirements{}
 	if spec.Resources != nil {
 		r = *spec.Resources.DeepCopy()
@@ -242,7 +246,7 @@ func agentInstaller(options Options) *corev1ac.ContainerApplyConfiguration {
 }
 
 // memcachedContainer returns the container in which the agent runs memcached.
-func memcachedContainer(m *v1alpha1.Memcached, shard string, image Image, resources *corev1ac.ResourceRequirementsApplyConfiguration) *corev1ac.ContainerApplyConfiguration {
+func memcachedContainer(namespace, shard string, asked Asked, resources *corev1ac.ResourceRequirementsApplyConfiguration) *corev1ac.ContainerApplyConfiguration {
 	port := func(name string, number int32) *corev1ac.ContainerPortApplyConfiguration {
 		return corev1ac.ContainerPort().WithName(name).WithContainerPort(number).WithProtocol(corev1.ProtocolTCP)
 	}
@@ -251,14 +255,14 @@ func memcachedContainer(m *v1alpha1.Memcached, shard string, image Image, resour
 	}
 	container := corev1ac.Container().
 		WithName(Container).
-		WithImage(image.Reference).
+		WithImage(asked.Image.Reference).
 		WithCommand(agentPath+"/agent", "run").
 		WithArgs(
 			"-data", dataPath,
 			"-podinfo", podInfoPath,
 			// with the namespace: the bare name is also the pod's host name, by which it
 			// would ask itself
-			"-service", fmt.Sprintf("%s.%s.svc:%d", shard, m.Namespace, agentapi.Port),
+			"-service", fmt.Sprintf("%s.%s.svc:%d", shard, namespace, agentapi.Port),
 			"-drain-timeout", drainTimeout,
 		).
 		WithEnv(corev1ac.EnvVar().WithName("POD_UID").WithValueFrom(corev1ac.EnvVarSource().WithFieldRef(
@@ -275,8 +279,8 @@ func memcachedContainer(m *v1alpha1.Memcached, shard string, image Image, resour
 			corev1ac.VolumeMount().WithName("agent").WithMountPath(agentPath).WithReadOnly(true),
 			corev1ac.VolumeMount().WithName("podinfo").WithMountPath(podInfoPath).WithReadOnly(true),
 		)
-	if m.Spec.ImagePullPolicy != "" {
-		container.WithImagePullPolicy(m.Spec.ImagePullPolicy)
+	if asked.Spec.ImagePullPolicy != "" {
+		container.WithImagePullPolicy(asked.Spec.ImagePullPolicy)
 	}
 	return container
 }

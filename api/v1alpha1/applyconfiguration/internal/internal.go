@@ -23,6 +23,44 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.HitRatioGate
+  map:
+    fields:
+    - name: minRequests
+      type:
+        scalar: numeric
+      default: 1000
+    - name: percent
+      type:
+        scalar: numeric
+      default: 90
+    - name: timeoutSeconds
+      type:
+        scalar: numeric
+      default: 600
+    - name: whenTimedOut
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateAction
+      default: Stop
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MaintenanceWindow
+  map:
+    fields:
+    - name: days
+      type:
+        list:
+          elementType:
+            namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Weekday
+          elementRelationship: associative
+    - name: durationMinutes
+      type:
+        scalar: numeric
+    - name: start
+      type:
+        scalar: string
+    - name: timeZone
+      type:
+        scalar: string
+      default: UTC
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Memcached
   map:
     fields:
@@ -123,6 +161,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: io.k8s.api.core.v1.TopologySpreadConstraint
           elementRelationship: atomic
+    - name: updateStrategy
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateStrategy
     - name: version
       type:
         scalar: string
@@ -178,6 +219,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: size
       type:
         scalar: numeric
+    - name: update
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateStatus
     - name: version
       type:
         scalar: string
@@ -226,6 +270,60 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.StartResult
+  scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateAction
+  scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateStatus
+  map:
+    fields:
+    - name: gate
+      type:
+        scalar: string
+    - name: items
+      type:
+        scalar: numeric
+    - name: itemsBefore
+      type:
+        scalar: numeric
+    - name: message
+      type:
+        scalar: string
+    - name: revision
+      type:
+        scalar: string
+    - name: shard
+      type:
+        scalar: string
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: step
+      type:
+        scalar: string
+    - name: updated
+      type:
+        scalar: numeric
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateStrategy
+  map:
+    fields:
+    - name: hitRatioGate
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.HitRatioGate
+    - name: maintenanceWindows
+      type:
+        list:
+          elementType:
+            namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MaintenanceWindow
+          elementRelationship: atomic
+    - name: minSecondsBetweenShards
+      type:
+        scalar: numeric
+      default: 0
+    - name: whenNotWarm
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateAction
+      default: Stop
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Weekday
   scalar: string
 - name: io.k8s.api.core.v1.Affinity
   map:

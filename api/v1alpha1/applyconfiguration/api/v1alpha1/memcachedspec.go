@@ -69,6 +69,9 @@ type MemcachedSpecApplyConfiguration struct {
 	PodLabels map[string]string `json:"podLabels,omitempty"`
 	// PodAnnotations are further annotations of the shards' pods.
 	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
+	// UpdateStrategy says how a change of the spec reaches the shards that run: one
+	// at a time, with their items wherever memcached can keep them.
+	UpdateStrategy *UpdateStrategyApplyConfiguration `json:"updateStrategy,omitempty"`
 	// Paused stops the operator from changing anything of this Memcached. The
 	// shards go on serving and the status goes on telling.
 	Paused *bool `json:"paused,omitempty"`
@@ -247,6 +250,14 @@ func (b *MemcachedSpecApplyConfiguration) WithPodAnnotations(entries map[string]
 	for k, v := range entries {
 		b.PodAnnotations[k] = v
 	}
+	return b
+}
+
+// WithUpdateStrategy sets the UpdateStrategy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the UpdateStrategy field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithUpdateStrategy(value *UpdateStrategyApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.UpdateStrategy = value
 	return b
 }
 

@@ -35,6 +35,9 @@ type MemcachedStatusApplyConfiguration struct {
 	// Servers are the addresses for a client's configuration, as host:port, by
 	// ordinal. An address stays with its shard whichever pod holds it.
 	Servers []string `json:"servers,omitempty"`
+	// Update tells how far a change of the spec has come; absent when every shard is
+	// as it was asked for.
+	Update *UpdateStatusApplyConfiguration `json:"update,omitempty"`
 	// Shards tell each shard's state, by ordinal.
 	Shards []ShardStatusApplyConfiguration `json:"shards,omitempty"`
 	// Conditions are Available, Progressing and Degraded, always all three.
@@ -128,6 +131,14 @@ func (b *MemcachedStatusApplyConfiguration) WithServers(values ...string) *Memca
 	for i := range values {
 		b.Servers = append(b.Servers, values[i])
 	}
+	return b
+}
+
+// WithUpdate sets the Update field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Update field is set to the value of the last call.
+func (b *MemcachedStatusApplyConfiguration) WithUpdate(value *UpdateStatusApplyConfiguration) *MemcachedStatusApplyConfiguration {
+	b.Update = value
 	return b
 }
 

@@ -22,7 +22,7 @@ type ShardStatusApplyConfiguration struct {
 	Ready *bool `json:"ready,omitempty"`
 	// Version that memcached itself reports; empty while it is not known.
 	Version *string `json:"version,omitempty"`
-	// Current is false when the pod was made from an older spec.
+	// Current is false while the pod is not as the spec asks.
 	Current *bool `json:"current,omitempty"`
 	// Start is Warm when memcached last started with its items, Cold when it
 	// started empty, and empty while that is not known. While a new pod comes up it

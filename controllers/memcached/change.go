@@ -1,0 +1,235 @@
+package memcached
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/internal/geometry"
+)
+
+// field is how a change of one field of the spec reaches the shards that run. The
+// table in docs/user-guide.md is this one.
+type field struct {
+	name  string
+	class rollout.Class
+	// may is the class that a change of it can need too; Nothing when there is none.
+	may rollout.Class
+	// how, for a person.
+	how string
+}
+
+var fields = []field{
+	{"size", rollout.Nothing, rollout.Nothing, "shards are added and removed at the end"},
+	{"version", rollout.Recreate, rollout.Nothing, "proven on the nodes, then memcached restarts in its pod"},
+	{"image", rollout.Recreate, rollout.Nothing, "as version"},
+	{"imagePullPolicy", rollout.Live, rollout.Nothing, "holds for pods made later; a pod that runs keeps its own"},
+	{"imagePullSecrets", rollout.Live, rollout.Nothing, "holds for pods made later; to change a password, change the Secret"},
+	{"memory", rollout.Replace, rollout.Nothing, "memcached cannot take its items along"},
+	{"connections", rollout.Restart, rollout.Replace, "memcached restarts; replaced where Kubernetes cannot resize the pod for it"},
+	{"threads", rollout.Restart, rollout.Nothing, "memcached restarts"},
+	{"maxItemSize", rollout.Replace, rollout.Nothing, "memcached cannot take its items along"},
+	{"extraArgs", rollout.Restart, rollout.Replace, "memcached restarts; replaced for -f, -n, -C and those of -o that set slab sizes, which it cannot take its items along with"},
+	{"resources", rollout.Live, rollout.Replace, "the pod is resized; replaced where Kubernetes cannot"},
+	{"nodeSelector", rollout.Replace, rollout.Nothing, "a pod stays on its node"},
+	{"tolerations", rollout.Replace, rollout.Nothing, "as nodeSelector"},
+	{"affinity", rollout.Replace, rollout.Nothing, "as nodeSelector"},
+	{"topologySpreadConstraints", rollout.Replace, rollout.Nothing, "as nodeSelector"},
+	{"priorityClassName", rollout.Replace, rollout.Nothing, "as nodeSelector"},
+	{"podLabels", rollout.Live, rollout.Nothing, "the pod is relabelled"},
+	{"podAnnotations", rollout.Live, rollout.Nothing, "the pod is annotated"},
+	{"updateStrategy", rollout.Nothing, rollout.Nothing, "holds from the next step"},
+	{"paused", rollout.Nothing, rollout.Nothing, "holds from the next step"},
+}
+
+// argumentFields make up memcached's arguments, which tell by themselves what a
+// change of them needs: a memory of 1Gi and one of 1024Mi are the same.
+var argumentFields = []string{"memory", "connections", "threads", "maxItemSize", "extraArgs"}
+
+// changeOf returns what it takes to bring a pod from what it is to what is asked,
+// as far as the two tell: its class and a description. version is memcached's own
+// in the pod, empty while it is not known; canResize whether Kubernetes resizes
+// pods in place.
+func changeOf(from, to manifests.Asked, version string, acceptCold, canResize bool) rollout.Change {
+	c := rollout.Change{}
+	var what, empties []string
+	need := func(class rollout.Class, field string) {
+		c.Class = max(c.Class, class)
+		if class == rollout.Replace {
+			empties = append(empties, field)
+		}
+	}
+
+	fromVersion, toVersion := cmp.Or(version, from.Image.Version), to.Image.Version
+	if from.Image.Reference != to.Image.Reference {
+		need(rollout.Recreate, "image")
+		if from.Image.Version != "" && toVersion != "" && from.Image.Version != toVersion {
+			what = append(what, from.Image.Version+" → "+toVersion)
+		} else {
+			what = append(what, "image "+from.Image.Reference+" → "+to.Image.Reference)
+		}
+		if a, b := series(fromVersion), series(toVersion); a != "" && b != "" && a != b {
+			need(rollout.Replace, "version")
+			if !acceptCold {
+				c.Forbidden = fmt.Sprintf("memcached does not tell whether %s can read the items that %s saved, so no shard is changed; to give the items up, set spec.updateStrategy.whenNotWarm to Continue",
+					toVersion, fromVersion)
+			}
+		}
+	}
+
+	fromWords, _ := from.Arguments()
+	toWords, _ := to.Arguments()
+	if !slices.Equal(fromWords, toWords) {
+		need(rollout.Restart, "arguments")
+	}
+	if why := geometry.Of(fromWords, fromVersion).Difference(geometry.Of(toWords, cmp.Or(toVersion, fromVersion))); why != "" {
+		need(rollout.Replace, why)
+	}
+	if a, b := manifests.Resources(&from.Spec), manifests.Resources(&to.Spec); !equality.Semantic.DeepEqual(a, b) {
+		need(rollout.Live, "resources")
+		c.Resize = rollout.Needed
+		if !canResize || !resizable(a, b) {
+			need(rollout.Replace, "resources")
+		}
+	}
+	for _, f := range differing(&from.Spec, &to.Spec) {
+		what = append(what, describe(f.name, &from.Spec, &to.Spec))
+		if !slices.Contains(argumentFields, f.name) && f.name != "resources" {
+			need(f.class, f.name)
+		}
+	}
+
+	c.What = strings.Join(what, ", ")
+	if c.Class == rollout.Replace {
+		c.What += "; memcached cannot take its items along: " + strings.Join(empties, ", ")
+		c.Resize = rollout.NotNeeded
+	}
+	return c
+}
+
+// series returns the first two parts of a version: within a series memcached
+// reads what another version saved.
+func series(version string) string {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 3 {
+		return ""
+	}
+	return parts[0] + "." + parts[1]
+}
+
+// differing returns the fields in which what is asked differs, but for the image,
+// in the order of the table.
+func differing(from, to *v1alpha1.MemcachedSpec) []field {
+	var found []field
+	a, b := fieldsOf(from), fieldsOf(to)
+	for _, f := range fields {
+		if f.name != "image" && !reflect.DeepEqual(a[f.name], b[f.name]) {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// fieldsOf returns a spec's fields by their names in JSON.
+func fieldsOf(spec *v1alpha1.MemcachedSpec) map[string]any {
+	raw, err := json.Marshal(spec)
+	if err != nil { // a spec came as JSON, so it can be written as JSON
+		panic(err)
+	}
+	all := map[string]any{}
+	if err := json.Unmarshal(raw, &all); err != nil {
+		panic(err)
+	}
+	return all
+}
+
+// describe tells of a field's change: with its values, when they are short.
+func describe(name string, from, to *v1alpha1.MemcachedSpec) string {
+	const short = 32
+	a, b := fmt.Sprint(cmp.Or(fieldsOf(from)[name], any("unset"))), fmt.Sprint(cmp.Or(fieldsOf(to)[name], any("unset")))
+	if len(a) > short || len(b) > short {
+		return name
+	}
+	return fmt.Sprintf("%s %s → %s", name, a, b)
+}
+
+// resizable says whether Kubernetes can take a running container from some
+// resources to others: processor and memory only, none of them taken away, and
+// not into another class of service.
+func resizable(from, to corev1.ResourceRequirements) bool {
+	for _, lists := range [][2]corev1.ResourceList{{from.Requests, to.Requests}, {from.Limits, to.Limits}} {
+		was, is := lists[0], lists[1]
+		for name := range was {
+			if _, ok := is[name]; !ok {
+				return false
+			}
+		}
+		for name, quantity := range is {
+			before, ok := was[name]
+			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && (!ok || before.Cmp(quantity) != 0) {
+				return false
+			}
+		}
+	}
+	return equality.Semantic.DeepEqual(from.Claims, to.Claims) && guaranteed(from) == guaranteed(to)
+}
+
+// guaranteed says whether a container's limits of processor and memory are its
+// requests. It is never without any: there is always a limit of memory.
+func guaranteed(r corev1.ResourceRequirements) bool {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		limit, ok := r.Limits[name]
+		request, requested := r.Requests[name]
+		if !ok || requested && limit.Cmp(request) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// hasResources says whether a pod's memcached container has been given resources,
+// and whether they are in effect, with the kubelet's reason when they are not.
+// refused: the node will never have room for them.
+func hasResources(pod *corev1.Pod, want corev1.ResourceRequirements) (progress rollout.Progress, why string) {
+	has := func(have *corev1.ResourceRequirements) bool {
+		for name, quantity := range want.Limits {
+			if q, ok := have.Limits[name]; !ok || q.Cmp(quantity) != 0 {
+				return false
+			}
+		}
+		for name, quantity := range want.Requests {
+			if q, ok := have.Requests[name]; !ok || q.Cmp(quantity) != 0 {
+				return false
+			}
+		}
+		return true
+	}
+	for _, c := range pod.Spec.Containers {
+		if c.Name == manifests.Container && !has(&c.Resources) {
+			return rollout.Needed, ""
+		}
+	}
+	for _, c := range pod.Status.Conditions {
+		switch {
+		case c.Type == corev1.PodResizePending && c.Reason == corev1.PodReasonInfeasible:
+			return rollout.Refused, c.Message
+		case c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress:
+			return rollout.Underway, cmp.Or(c.Message, string(c.Type))
+		}
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == manifests.Container && c.Resources != nil && !has(c.Resources) {
+			return rollout.Underway, "the kubelet resizes the pod"
+		}
+	}
+	return rollout.Done, ""
+}

@@ -1,0 +1,362 @@
+package memcached
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+)
+
+// shard is what was seen of one shard, ready to be decided about.
+type shard struct {
+	rollout.Shard
+	// set that keeps its pod; nil while there is none.
+	set *appsv1.ReplicaSet
+	// pod that holds the shard, and next the one that is to take over.
+	pod, next *corev1.Pod
+	// template and asked are what the set's next pod is to be and what was last
+	// asked of the pod.
+	template, asked manifests.Asked
+	// step that was last noted, and what the agent answered.
+	step  *step
+	agent *agentapi.Status
+	// retired: the pod is the one that the set gives up first.
+	retired bool
+}
+
+// step is what is noted on a shard when it is changed.
+type step struct {
+	// Revision that it leads to.
+	Revision string        `json:"revision"`
+	At       time.Time     `json:"at"`
+	Class    rollout.Class `json:"class"`
+	// Container that ran before.
+	Container string `json:"container,omitempty"`
+	// Gets and Hits of the minute before.
+	Gets int64 `json:"gets,omitempty"`
+	Hits int64 `json:"hits,omitempty"`
+}
+
+// failure is what is noted on a shard on which a change failed.
+type failure struct {
+	Revision string `json:"revision"`
+	// Attempt that failed; another one is tried.
+	Attempt string `json:"attempt,omitempty"`
+	Message string `json:"message"`
+}
+
+// note returns a note as an annotation's value.
+func note(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil { // notes are plain
+		panic(err)
+	}
+	return string(raw)
+}
+
+// readNote returns the note of that name on an object, or nil.
+func readNote[T any](annotations map[string]string, name string) *T {
+	v := new(T)
+	if json.Unmarshal([]byte(annotations[name]), v) != nil {
+		return nil
+	}
+	return v
+}
+
+// attemptOf returns what has an update that was stopped tried again when it is
+// another.
+func attemptOf(m *v1alpha1.Memcached) string {
+	attempt := m.Annotations[v1alpha1.AnnotationRetry]
+	if acceptsCold(m) {
+		attempt += "/" + string(v1alpha1.ActionContinue)
+	}
+	return attempt
+}
+
+func acceptsCold(m *v1alpha1.Memcached) bool {
+	return m.Spec.UpdateStrategy != nil && m.Spec.UpdateStrategy.WhenNotWarm == v1alpha1.ActionContinue
+}
+
+// shardsOf returns the shards that are asked for and have a ReplicaSet, by ordinal.
+func shardsOf(seen *observed, target manifests.Asked, canResize bool) []shard {
+	m := seen.memcached
+	var shards []shard
+	for ordinal := range int(*m.Spec.Size) {
+		name := manifests.ShardName(m.Name, ordinal)
+		set, ok := seen.objects[manifests.Key{Kind: manifests.KindReplicaSet, Name: name}]
+		if ok && (set.owner == ours || set.owner == orphaned) && set.GetDeletionTimestamp() == nil {
+			shards = append(shards, shardOf(seen, set.Object.(*appsv1.ReplicaSet), target, canResize))
+		}
+	}
+	return shards
+}
+
+func shardOf(seen *observed, set *appsv1.ReplicaSet, target manifests.Asked, canResize bool) shard {
+	m := seen.memcached
+	s := shard{set: set}
+	s.Name = set.Name
+	s.template = templateOf(set, seen.pods[set.Name], target)
+	s.Template = s.template.Revision()
+	s.pod, s.next = holders(seen.pods[set.Name], s.Template, target)
+	if failed := readNote[failure](set.Annotations, v1alpha1.AnnotationFailed); failed != nil &&
+		failed.Revision == target.Revision() && failed.Attempt == attemptOf(m) {
+		s.Failed = failed.Message
+	}
+	if s.pod == nil {
+		if why := podRefused(set); why != "" {
+			s.Pod = rollout.Pod{Revision: s.Template, State: rollout.Broken, Why: why}
+			s.Forward = changeOf(s.template, target, "", acceptsCold(m), canResize)
+		}
+		return s
+	}
+	s.asked = askedOf(s.pod, target)
+	s.step = readNote[step](s.pod.Annotations, v1alpha1.AnnotationStep)
+	if s.step == nil {
+		s.step = readNote[step](set.Annotations, v1alpha1.AnnotationStep)
+	}
+	if agent, ok := seen.agents[s.pod.Name]; ok {
+		s.agent = &agent
+	}
+	s.retired = s.pod.Annotations[corev1.PodDeletionCost] == retiredCost
+	s.Pod = podOf(s.pod, s.asked.Revision())
+	s.judge(seen)
+	if s.next != nil {
+		next := podOf(s.next, s.Template)
+		s.Next = &next
+	}
+	s.Forward = s.change(m, target, canResize)
+	if s.Pod.Revision == target.Revision() { // what is left is to see what came of it
+		s.Forward = changeOf(s.template, target, "", acceptsCold(m), canResize)
+	}
+	s.Back = s.change(m, s.template, canResize)
+	told := m.Status.Update
+	s.Forward.Told = told != nil && told.Revision == target.Revision() && told.Shard == s.Name && told.Step == rollout.Replace.String()
+	s.Announcement = s.announced(s.pod.Annotations[v1alpha1.AnnotationStop]) && !s.stopIsToCome()
+	return s
+}
+
+// podRefused returns why the API server takes no pod of a ReplicaSet, if it does not.
+func podRefused(set *appsv1.ReplicaSet) string {
+	for _, c := range set.Status.Conditions {
+		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// templateOf returns what a ReplicaSet's next pod is to be. A release before 1.2
+// did not note it: its templates followed the spec at once, and its pods stayed
+// what they were.
+func templateOf(set *appsv1.ReplicaSet, pods []*corev1.Pod, target manifests.Asked) manifests.Asked {
+	if asked, err := manifests.ReadAsked(set.Spec.Template.Annotations[v1alpha1.AnnotationSpec]); err == nil {
+		return asked
+	}
+	if len(pods) > 0 {
+		return askedOf(pods[0], target)
+	}
+	return target
+}
+
+// askedOf returns what was last asked of a pod. One of a release before 1.2 tells
+// its image and its arguments; of the rest it is taken that nothing changed, as a
+// pod must not be replaced on a guess.
+func askedOf(pod *corev1.Pod, target manifests.Asked) manifests.Asked {
+	if asked, err := manifests.ReadAsked(pod.Annotations[v1alpha1.AnnotationSpec]); err == nil {
+		return asked
+	}
+	if pod.Annotations[v1alpha1.AnnotationRevision] == target.Revision() {
+		return target
+	}
+	return manifests.AskedOfOlder(pod, target)
+}
+
+// holders returns the pod that holds a shard and, while there are two, the one
+// that is to take over from it.
+func holders(pods []*corev1.Pod, template string, target manifests.Asked) (pod, next *corev1.Pod) {
+	if len(pods) == 0 {
+		return nil, nil
+	}
+	pod = pods[0]
+	for _, p := range pods {
+		follows := askedOf(p, target).Revision() == template
+		switch {
+		case p.DeletionTimestamp != nil:
+		case follows && next == nil:
+			next = p
+		case !follows && (askedOf(pod, target).Revision() == template || pod.DeletionTimestamp != nil):
+			pod = p
+		}
+	}
+	if next == pod || askedOf(pod, target).Revision() == template {
+		next = nil
+	}
+	return pod, next
+}
+
+// podOf returns what is decided by of a pod but for its outcome.
+func podOf(pod *corev1.Pod, revision string) rollout.Pod {
+	p := rollout.Pod{Revision: revision, State: rollout.Starting, Going: pod.DeletionTimestamp != nil}
+	if trouble := podTrouble(pod); trouble != nil {
+		p.Why = trouble.message
+		if !runs(pod) {
+			p.State = rollout.Broken
+		}
+	}
+	if isReady(pod) {
+		p.State = rollout.Serving
+	}
+	return p
+}
+
+// judge says what came of the last change of the shard's pod.
+func (s *shard) judge(seen *observed) {
+	agent, step := s.agent, s.step
+	switch {
+	case s.Pod.State != rollout.Serving:
+	case step == nil || step.Revision != s.Pod.Revision || s.Pod.Revision == s.Template || step.Class <= rollout.Live:
+		if agent != nil || startIsKnown(seen.memcached.Status.Shards, s.Name, s.pod) {
+			s.Pod.Outcome = rollout.Settled
+		}
+	case agent == nil || step.Class == rollout.Recreate && step.Container == containerID(s.pod):
+	default:
+		s.judgeRestart(seen.now)
+	}
+}
+
+// tellsOfArguments is how long an agent may take to read arguments: it looks five
+// times a second, and the kubelet brings them within a second.
+const tellsOfArguments = 5 * time.Second
+
+// judgeRestart judges by what the agent tells of a memcached that was restarted.
+func (s *shard) judgeRestart(now time.Time) {
+	words, _ := s.asked.Arguments()
+	switch version := s.asked.Image.Version; {
+	case version != "" && s.agent.Version != version:
+		s.Pod.Outcome, s.Pod.Why = rollout.Wrong, "image "+s.asked.Image.Reference+" holds memcached "+s.agent.Version
+	case s.agent.ArgumentsError != "" && now.Sub(s.step.At) > tellsOfArguments:
+		s.Pod.Outcome, s.Pod.Why = rollout.Wrong, s.agent.ArgumentsError
+	case !slices.Equal(s.agent.Arguments, words):
+	case s.agent.Start.Result == agentapi.StartCold:
+		s.Pod.Outcome, s.Pod.Why = rollout.Cold, "it started empty: "+s.agent.Start.Reason
+	default:
+		s.Pod.Outcome = rollout.Settled
+	}
+}
+
+// change returns what it takes to bring the shard's pod to what is asked.
+func (s *shard) change(m *v1alpha1.Memcached, to manifests.Asked, canResize bool) rollout.Change {
+	version := ""
+	if s.agent != nil {
+		version = s.agent.Version
+	}
+	c := changeOf(s.asked, to, version, acceptsCold(m), canResize)
+	if c.Resize != rollout.NotNeeded {
+		c.Resize, c.ResizeWhy = hasResources(s.pod, manifests.Resources(&to.Spec))
+		if c.Resize == rollout.Refused {
+			c.Class, c.Resize = rollout.Replace, rollout.NotNeeded
+			c.What += "; its node cannot give it the resources: " + c.ResizeWhy
+		}
+	}
+	c.Announced = s.agent != nil && s.agent.AnnouncedStop == s.token(to.Revision())
+	return c
+}
+
+// token returns what announces the next stop of the pod's container on the way to
+// a revision. It is for that container only: it means nothing to the next one.
+func (s *shard) token(revision string) string { return s.tokenPrefix() + revision }
+
+func (s *shard) tokenPrefix() string {
+	_, id, _ := strings.Cut(containerID(s.pod), "://")
+	return id[:min(len(id), 12)] + "-"
+}
+
+// announced says whether a token announces the stop of the container that runs.
+func (s *shard) announced(token string) bool {
+	return token != "" && strings.HasPrefix(token, s.tokenPrefix())
+}
+
+// stopIsToCome says whether the pod has been changed and its container has not
+// ended yet.
+func (s *shard) stopIsToCome() bool {
+	return s.step != nil && s.step.Class == rollout.Recreate && s.step.Container == containerID(s.pod)
+}
+
+// inputOf returns what is decided by.
+func inputOf(seen *observed, shards []shard, target manifests.Asked) rollout.Input {
+	m := seen.memcached
+	in := rollout.Input{Target: target.Revision(), Paused: m.Spec.Paused, AcceptCold: acceptsCold(m), SinceLast: -1}
+	for _, s := range shards {
+		in.Shards = append(in.Shards, s.Shard)
+	}
+	last := lastChanged(shards)
+	if last != nil {
+		in.SinceLast = max(seen.now.Sub(last.step.At), 0)
+	}
+	strategy := m.Spec.UpdateStrategy
+	if strategy == nil {
+		return in
+	}
+	in.MinBetween = time.Duration(ptr.Deref(strategy.MinSecondsBetweenShards, 0)) * time.Second
+	var err error
+	if in.OpensIn, err = opensIn(strategy.MaintenanceWindows, seen.now); err != nil {
+		in.Invalid = err.Error()
+	}
+	in.Recovery = recoveryOf(strategy.HitRatioGate, last, seen.now)
+	return in
+}
+
+// lastChanged returns the shard that was changed last in a way that its clients
+// may have felt, or nil.
+func lastChanged(shards []shard) *shard {
+	var last *shard
+	for i := range shards {
+		s := &shards[i]
+		if s.step != nil && s.step.Class > rollout.Live && (last == nil || s.step.At.After(last.step.At)) {
+			last = s
+		}
+	}
+	return last
+}
+
+// recoveryOf returns how the clients of the shard do that was changed last, or nil
+// when it is not waited for: nobody asked to, or too few requests came before the
+// change to compare with.
+func recoveryOf(gate *v1alpha1.HitRatioGate, last *shard, now time.Time) *rollout.Recovery {
+	if gate == nil || last == nil || last.step.Gets < int64(ptr.Deref(gate.MinRequests, 1000)) {
+		return nil
+	}
+	r := &rollout.Recovery{
+		Shard: last.Name, Before: float64(last.step.Hits) / float64(last.step.Gets),
+		Share: float64(ptr.Deref(gate.Percent, 90)) / 100, MinRequests: int64(ptr.Deref(gate.MinRequests, 1000)),
+		Waited: now.Sub(last.step.At), Timeout: time.Duration(ptr.Deref(gate.TimeoutSeconds, 600)) * time.Second,
+		Continue: gate.WhenTimedOut == v1alpha1.ActionContinue,
+	}
+	if last.agent != nil && last.agent.RecentGets > 0 {
+		r.Requests, r.Now = last.agent.RecentGets, float64(last.agent.RecentHits)/float64(last.agent.RecentGets)
+	}
+	return r
+}
+
+// kept returns how many items the shards held before and after they were changed
+// to the revision in place.
+func kept(shards []shard, status []v1alpha1.ShardStatus, revision string) (items, before int64) {
+	for _, s := range shards {
+		told, ok := shardNamed(status, s.Name)
+		if ok && s.step != nil && s.step.Revision == revision && s.Pod.Revision == revision && told.Start == v1alpha1.StartWarm &&
+			(s.step.Class == rollout.Restart || s.step.Class == rollout.Recreate) && told.ContainerID == containerID(s.pod) {
+			items, before = items+min(told.Items, told.ItemsBefore), before+cmp.Or(told.ItemsBefore, told.Items)
+		}
+	}
+	return items, before
+}
