@@ -8,11 +8,12 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcache"
 )
 
-// asker asks one run of memcached. It keeps its connection, so that it is answered
+// asker asks one run of memcached, and remembers what it counted. It keeps its connection, so that it is answered
 // also when clients hold all others. It serves any number of callers, one at a
 // time.
 type asker struct {
 	endpoint endpoint
+	recent   *recent
 	// turn holds one token; who has it may use conn.
 	turn   chan struct{}
 	conn   *memcache.Conn
@@ -20,7 +21,7 @@ type asker struct {
 }
 
 func newAsker(e endpoint) *asker {
-	a := &asker{endpoint: e, turn: make(chan struct{}, 1)}
+	a := &asker{endpoint: e, recent: newRecent(time.Now()), turn: make(chan struct{}, 1)}
 	a.turn <- struct{}{}
 	return a
 }

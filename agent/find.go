@@ -19,6 +19,19 @@ var usualPlaces = []string{"/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/us
 // program is the memcached of this image.
 type program struct{ path, version string }
 
+// imageMemcached returns the memcached at path, or the one that is found when
+// path is empty.
+func imageMemcached(path string) (program, error) {
+	if path == "" {
+		found, err := findMemcached(os.Getenv("PATH"), isExecutable)
+		if err != nil {
+			return program{}, err
+		}
+		path = found
+	}
+	return proveMemcached(path)
+}
+
 // findMemcached returns the path of memcached in this image. searchPath is $PATH.
 func findMemcached(searchPath string, executable func(path string) bool) (string, error) {
 	seen := map[string]bool{}

@@ -77,6 +77,7 @@ func statusOf(ctx context.Context, v *view) agentapi.Status {
 	status.MaxBytes = general.MaxBytes
 	status.CurrConnections = general.Connections
 	status.UptimeSeconds = general.Uptime
+	status.RecentGets, status.RecentHits = v.asker.recent.until(time.Now(), general)
 	return status
 }
 

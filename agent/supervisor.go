@@ -117,17 +117,11 @@ func supervise(c config, log *slog.Logger) error {
 
 // prepare looks at the image, the data and the annotations.
 func prepare(c config, log *slog.Logger) (*supervisor, error) {
-	if c.memcached == "" {
-		path, err := findMemcached(os.Getenv("PATH"), isExecutable)
-		if err != nil {
-			return nil, err
-		}
-		c.memcached = path
-	}
-	memcached, err := proveMemcached(c.memcached)
+	memcached, err := imageMemcached(c.memcached)
 	if err != nil {
 		return nil, err
 	}
+	c.memcached = memcached.path
 	if err := checkWritable(c.data); err != nil {
 		return nil, err
 	}
@@ -249,6 +243,9 @@ func (s *supervisor) ready(r ready) {
 	s.restarted = s.restart
 	s.phase = agentapi.PhaseServing
 	s.publish()
+	if r.general.PID != 0 {
+		go r.child.asker.sample(r.child.done)
+	}
 	s.log.Info("memcached serves.", "version", s.program.version, "start", s.start.Result, "items", s.start.Items,
 		"itemsBefore", s.start.ItemsBefore, "reason", s.start.Reason)
 }

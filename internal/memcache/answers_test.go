@@ -103,7 +103,8 @@ func TestRealAnswers(t *testing.T) {
 			}
 			general := ParseGeneral(s)
 			if general.Version != v || general.PID == 0 || general.Items != 1 || general.MaxBytes != 64<<20 ||
-				general.Bytes == 0 || general.Connections == 0 || general.Uptime == 0 {
+				general.Bytes == 0 || general.Connections == 0 || general.Uptime == 0 ||
+				general.Lookups != 3 || general.Hits != 2 {
 				t.Errorf("general stats %+v", general)
 			}
 			s, err = ReadStats(reader(all[v+"/settings"]))

@@ -109,6 +109,10 @@ var ports atomic.Int32
 // other address family alone, without a word.
 func freePort(t *testing.T) int {
 	t.Helper()
+	// A program that another test starts meanwhile would hold the listener for a
+	// moment longer, and pass for the memcached that is to listen here.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	for range 1000 {
 		port := 15000 + int(ports.Add(1))
 		listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
