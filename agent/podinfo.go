@@ -28,17 +28,23 @@ type podInfo struct {
 // annotation, as an empty one is.
 func readPodInfo(dir string) (podInfo, error) {
 	var info podInfo
-	for name, to := range map[string]*string{
-		agentapi.ArgumentsFile: &info.arguments,
-		agentapi.RestartFile:   &info.restart,
-		agentapi.StopFile:      &info.stop,
+	for _, file := range []struct {
+		name string
+		to   *string
+	}{
+		// The kubelet may exchange all of them between two reads. Were the stop read
+		// last, one that is withdrawn together with the arguments that it holds back
+		// would set them free.
+		{agentapi.StopFile, &info.stop},
+		{agentapi.ArgumentsFile, &info.arguments},
+		{agentapi.RestartFile, &info.restart},
 	} {
 		// All annotations of a pod together have 256 KiB.
-		text, err := readBounded(filepath.Join(dir, name), 256<<10)
+		text, err := readBounded(filepath.Join(dir, file.name), 256<<10)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return podInfo{}, fmt.Errorf("reading the pod's annotations: %w", err)
 		}
-		*to = strings.TrimSpace(text)
+		*file.to = strings.TrimSpace(text)
 	}
 	return info, nil
 }

@@ -21,8 +21,10 @@ func (s *supervisor) look() {
 		s.log.Info("The announced stop changed.", "token", token)
 		s.publish()
 	}
-	// While a restart is about to begin it is not thought about again.
-	if s.phase == agentapi.PhaseServing && s.onTimer == nil {
+	// While a restart is about to begin it is not thought about again. While a stop
+	// is announced the next container is to do it: a new version and new arguments
+	// come together, and one start is to serve both.
+	if s.phase == agentapi.PhaseServing && s.onTimer == nil && s.announced() == "" {
 		s.reconcile()
 	}
 }
@@ -44,6 +46,7 @@ func (s *supervisor) reconcile() {
 	if s.info.arguments == s.settled && !restart {
 		return
 	}
+	settled, restarted := s.settled, s.restart
 	s.settled, s.restart, s.refusal = s.info.arguments, s.info.restart, ""
 	wanted, err := acceptable(s.program, s.data, s.info.arguments, s.arguments)
 	if err != nil {
@@ -53,14 +56,19 @@ func (s *supervisor) reconcile() {
 	}
 	s.publish()
 	if changed := !slices.Equal(wanted, s.arguments); changed || restart {
-		s.restartWith(wanted, changed)
+		s.restartWith(wanted, changed, func() { s.settled, s.restart = settled, restarted })
 	}
 }
 
-// restartWith saves and starts again, late in the present second.
-func (s *supervisor) restartWith(arguments []string, changed bool) {
+// restartWith saves and starts again, late in the present second. A stop that is
+// announced until then has it put off.
+func (s *supervisor) restartWith(arguments []string, changed bool, putOff func()) {
 	s.log.Info("memcached is to be restarted in place.", "arguments", arguments, "changed", changed, "restart", s.restart)
 	s.arm(untilLateInSecond(s.now()), func() {
+		if s.announced() != "" {
+			putOff()
+			return
+		}
 		s.stop(agentapi.PhaseRestarting, "", func() {
 			if changed {
 				former := s.arguments

@@ -12,17 +12,18 @@ import (
 	"time"
 )
 
-// trialBound is how long a trial may take. It takes 30 ms: without a saved file
-// there is nothing to read and no memory to fill.
+// trialBound is how long a trial may take while memcached serves or is about to:
+// nothing else is done meanwhile. It takes 30 ms: without a saved file there is
+// nothing to read and no memory to fill.
 const trialBound = 3 * time.Second
 
 // try runs memcached with arguments beside the one that serves, with a port of
-// its own and without the items, and returns why it does not start.
+// its own and without the items, and returns why it does not start within bound.
 //
 // It is tried because a memcached that ends between taking up its items and
 // listening has used them up: it has moved pointers in them, and its
 // memory.meta is gone.
-func try(path, dir string, arguments []string) error {
+func try(path, dir string, arguments []string, bound time.Duration) error {
 	port, err := freePort()
 	if err != nil {
 		return fmt.Errorf("looking for a port to try the new arguments: %w", err)
@@ -39,7 +40,10 @@ func try(path, dir string, arguments []string) error {
 	}
 	go awaitReady(c, readies)
 	select {
-	case <-readies: // trialBound is shorter than the wait for a silent one
+	case r := <-readies:
+		if r.silent {
+			err = fmt.Errorf("it takes connections and answered none for %s", silentBound)
+		}
 	case <-c.done:
 		sentence, _ := c.end()
 		// A listener with a port of its own is in use by the memcached that serves.
@@ -47,8 +51,8 @@ func try(path, dir string, arguments []string) error {
 			return nil
 		}
 		return errors.New(sentence)
-	case <-time.After(trialBound):
-		err = fmt.Errorf("it did not answer within %s", trialBound)
+	case <-time.After(bound):
+		err = fmt.Errorf("it did not answer within %s", bound)
 	}
 	_ = c.signal(syscall.SIGKILL)
 	<-c.done
