@@ -17,7 +17,12 @@
 // memcached removes memory.meta at each start, accepted or not. So whatever
 // would make it refuse the file is looked for before it starts: another slab
 // geometry, a start in the second of the stop, a line that an older version
-// demands, a file that was cut short.
+// demands, a file that was cut short. A version that did not run with these
+// arguments before is tried without the items first; one that does not start ends
+// the container, and leaves the file to the version that wrote it.
+//
+// While a stop is announced nothing else is begun. A new version and new arguments
+// come together, and the next container starts once, with both.
 //
 // # States
 //
@@ -31,4 +36,10 @@
 //
 // The agent writes into the data volume and the termination log only, so it
 // runs with a read-only root, under any uid, in any image.
+//
+// # Proof
+//
+// "agent prove" shows in a pod of its own that an image holds a memcached that
+// starts with given arguments, before any shard is touched. It always ends, and
+// needs nothing but the image.
 package main

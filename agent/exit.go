@@ -22,13 +22,13 @@ func exitStatus(err error) int {
 	return 1
 }
 
-// writeTerminationLog leaves the sentence where the kubelet reads it into the
+// writeTerminationLog leaves a text where the kubelet reads it into the
 // container's status. Outside a pod there is no such file, and none is made.
-func writeTerminationLog(path string, reason error) {
+func writeTerminationLog(path, text string) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
 		return
 	}
-	_, _ = file.WriteString(reason.Error())
+	_, _ = file.WriteString(text)
 	_ = file.Close()
 }
