@@ -61,24 +61,19 @@ var argumentFields = []string{"memory", "connections", "threads", "maxItemSize",
 // pods in place.
 func changeOf(from, to manifests.Asked, version string, acceptCold, canResize bool) rollout.Change {
 	c := rollout.Change{}
-	var what, empties []string
-	need := func(class rollout.Class, field string) {
-		c.Class = max(c.Class, class)
-		if class == rollout.Replace {
-			empties = append(empties, field)
-		}
-	}
+	var what []string
+	need := func(class rollout.Class) { c.Class = max(c.Class, class) }
 
 	fromVersion, toVersion := cmp.Or(version, from.Image.Version), to.Image.Version
 	if from.Image.Reference != to.Image.Reference {
-		need(rollout.Recreate, "image")
+		need(rollout.Recreate)
 		if from.Image.Version != "" && toVersion != "" && from.Image.Version != toVersion {
 			what = append(what, from.Image.Version+" → "+toVersion)
 		} else {
 			what = append(what, "image "+from.Image.Reference+" → "+to.Image.Reference)
 		}
 		if a, b := series(fromVersion), series(toVersion); a != "" && b != "" && a != b {
-			need(rollout.Replace, "version")
+			need(rollout.Replace)
 			if !acceptCold {
 				c.Forbidden = fmt.Sprintf("memcached does not tell whether %s can read the items that %s saved, so no shard is changed; to give the items up, set spec.updateStrategy.whenNotWarm to Continue",
 					toVersion, fromVersion)
@@ -89,28 +84,28 @@ func changeOf(from, to manifests.Asked, version string, acceptCold, canResize bo
 	fromWords, _ := from.Arguments()
 	toWords, _ := to.Arguments()
 	if !slices.Equal(fromWords, toWords) {
-		need(rollout.Restart, "arguments")
+		need(rollout.Restart)
 	}
-	if why := geometry.Of(fromWords, fromVersion).Difference(geometry.Of(toWords, cmp.Or(toVersion, fromVersion))); why != "" {
-		need(rollout.Replace, why)
+	if geometry.Of(fromWords, fromVersion).Difference(geometry.Of(toWords, cmp.Or(toVersion, fromVersion))) != "" {
+		need(rollout.Replace)
 	}
 	if a, b := manifests.Resources(&from.Spec), manifests.Resources(&to.Spec); !equality.Semantic.DeepEqual(a, b) {
-		need(rollout.Live, "resources")
+		need(rollout.Live)
 		c.Resize = rollout.Needed
 		if !canResize || !resizable(a, b) {
-			need(rollout.Replace, "resources")
+			need(rollout.Replace)
 		}
 	}
 	for _, f := range differing(&from.Spec, &to.Spec) {
 		what = append(what, describe(f.name, &from.Spec, &to.Spec))
 		if !slices.Contains(argumentFields, f.name) && f.name != "resources" {
-			need(f.class, f.name)
+			need(f.class)
 		}
 	}
 
 	c.What = strings.Join(what, ", ")
 	if c.Class == rollout.Replace {
-		c.What += "; memcached cannot take its items along: " + strings.Join(empties, ", ")
+		c.What += ", which starts it empty"
 		c.Resize = rollout.NotNeeded
 	}
 	return c
@@ -154,12 +149,33 @@ func fieldsOf(spec *v1alpha1.MemcachedSpec) map[string]any {
 
 // describe tells of a field's change: with its values, when they are short.
 func describe(name string, from, to *v1alpha1.MemcachedSpec) string {
-	const short = 32
-	a, b := fmt.Sprint(cmp.Or(fieldsOf(from)[name], any("unset"))), fmt.Sprint(cmp.Or(fieldsOf(to)[name], any("unset")))
-	if len(a) > short || len(b) > short {
+	const short = 40
+	a, b := words(fieldsOf(from)[name]), words(fieldsOf(to)[name])
+	if a == "" || b == "" || len(a)+len(b) > short {
 		return name
 	}
-	return fmt.Sprintf("%s %s → %s", name, a, b)
+	return name + " " + a + " → " + b
+}
+
+// words returns a field's value for a person; nothing when that is not a plain one.
+func words(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return "none"
+	case []any:
+		all := make([]string, len(value))
+		for i, v := range value {
+			all[i] = words(v)
+		}
+		if slices.Contains(all, "") {
+			return ""
+		}
+		return strings.Join(all, " ")
+	case map[string]any:
+		return ""
+	default:
+		return fmt.Sprint(value)
+	}
 }
 
 // resizable says whether Kubernetes can take a running container from some

@@ -127,6 +127,7 @@ func shardOf(seen *observed, set *appsv1.ReplicaSet, target manifests.Asked, can
 	if agent, ok := seen.agents[s.pod.Name]; ok {
 		s.agent = &agent
 	}
+	s.Leaving = slices.ContainsFunc(seen.pods[set.Name], func(p *corev1.Pod) bool { return p != s.pod && p.DeletionTimestamp != nil })
 	s.retired = s.pod.Annotations[corev1.PodDeletionCost] == retiredCost
 	s.Pod = podOf(s.pod, s.asked.Revision())
 	s.judge(seen)
@@ -265,7 +266,7 @@ func (s *shard) change(m *v1alpha1.Memcached, to manifests.Asked, canResize bool
 		c.Resize, c.ResizeWhy = hasResources(s.pod, manifests.Resources(&to.Spec))
 		if c.Resize == rollout.Refused {
 			c.Class, c.Resize = rollout.Replace, rollout.NotNeeded
-			c.What += "; its node cannot give it the resources: " + c.ResizeWhy
+			c.What += ", which starts it empty, as its node cannot give it the resources: " + c.ResizeWhy
 		}
 	}
 	c.Announced = s.agent != nil && s.agent.AnnouncedStop == s.token(to.Revision())

@@ -102,7 +102,7 @@ func shardStatus(seen *observed, p *plan, name string) v1alpha1.ShardStatus {
 	pod := pods[0]
 	s.Pod, s.Node, s.Ready = pod.Name, pod.Spec.NodeName, isReady(pod)
 	if held := p.shardNamed(name); held != nil && held.pod != nil {
-		s.Current = held.Pod.Revision == p.target.Revision()
+		s.Current = held.Pod.Revision == p.target.Revision() && held.Template == p.target.Revision()
 	}
 	if agent, ok := seen.agents[pod.Name]; ok {
 		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), containerID(pod), agent.Restart

@@ -63,9 +63,6 @@ func updateMessage(p *plan, s v1alpha1.MemcachedStatus, position int, step strin
 	if d.Gate != "" || step == stepBack {
 		message += "; " + d.Message
 	}
-	if d.Change.Class == rollout.Replace && d.Gate == "" {
-		message += "; it starts empty"
-	}
 	return message
 }
 

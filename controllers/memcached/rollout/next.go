@@ -203,6 +203,8 @@ func othersSettled(in Input, next Shard) (Decision, bool) {
 			sentence = "starts"
 		case s.Pod.Going:
 			sentence = "is being moved to another pod"
+		case s.Leaving:
+			sentence = "waits for the end of its former pod"
 		case s.Pod.State == Serving && s.Pod.Outcome == Pending:
 			sentence = "has not told yet how it started"
 		default:

@@ -109,6 +109,8 @@ type Shard struct {
 	Pod Pod
 	// Next is the pod that is to take over; nil while there is none.
 	Next *Pod
+	// Leaving: a pod that held the shard before still ends.
+	Leaving bool
 	// Failed says why the target failed on this shard; empty when it did not.
 	Failed string
 	// Forward is what it takes to bring the pod to the target, Back to its template.
