@@ -1,0 +1,47 @@
+package load
+
+import (
+	"hash/crc32"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestKeysAreSpreadAsGomemcacheDoes(t *testing.T) {
+	k := newKeys(30_000, 3)
+	of := make([]int, 3)
+	for i, name := range k.names {
+		if want := int(crc32.ChecksumIEEE([]byte(name)) % 3); k.shard[i] != want {
+			t.Fatalf("%s is of shard %d, want %d", name, k.shard[i], want)
+		}
+		of[k.shard[i]]++
+	}
+	for shard, n := range of {
+		if n < 9_500 || n > 10_500 {
+			t.Errorf("shard %d has %d of 30,000 keys", shard, n)
+		}
+	}
+}
+
+func TestKeysArePickedByZipfsLaw(t *testing.T) {
+	const picks = 400_000
+	k := newKeys(1000, 1)
+	harmonic := 0.0
+	for r := 1; r <= 1000; r++ {
+		harmonic += math.Pow(float64(r), -0.99)
+	}
+	of := make([]float64, 1000)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range picks {
+		of[k.pick(random)]++
+	}
+	for _, rank := range []int{1, 2, 10, 100} {
+		want := picks * math.Pow(float64(rank), -0.99) / harmonic
+		if got := of[rank-1]; math.Abs(got-want) > 5*math.Sqrt(want) {
+			t.Errorf("the key of rank %d was picked %v times, want about %v", rank, got, want)
+		}
+	}
+	if of[999] == 0 {
+		t.Error("the last key is never picked")
+	}
+}

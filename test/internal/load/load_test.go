@@ -1,0 +1,245 @@
+package load
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// server is as much of memcached as the load asks for.
+type server struct {
+	t       *testing.T
+	address string
+
+	lock        sync.Mutex
+	listener    net.Listener
+	connections map[net.Conn]bool
+	items       map[string]string
+}
+
+func serve(t *testing.T) *server {
+	t.Helper()
+	s := &server{t: t, address: "127.0.0.1:0", items: map[string]string{}, connections: map[net.Conn]bool{}}
+	s.up()
+	t.Cleanup(s.down)
+	return s
+}
+
+// up listens, at the same address each time.
+func (s *server) up() {
+	s.t.Helper()
+	listener, err := net.Listen("tcp", s.address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.address, s.listener = listener.Addr().String(), listener
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.lock.Lock()
+			s.connections[conn] = true
+			s.lock.Unlock()
+			go s.talk(conn)
+		}
+	}()
+}
+
+// down ends every connection and takes no new one.
+func (s *server) down() {
+	_ = s.listener.Close()
+	s.disconnect()
+}
+
+func (s *server) disconnect() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for conn := range s.connections {
+		_ = conn.Close()
+		delete(s.connections, conn)
+	}
+}
+
+func (s *server) empty() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.items = map[string]string{}
+}
+
+func (s *server) size() int {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return len(s.items)
+}
+
+func (s *server) talk(conn net.Conn) {
+	defer conn.Close()
+	r := bufio.NewReader(conn)
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return
+		}
+		var key string
+		var size int
+		answer := "ERROR\r\n"
+		switch {
+		case scan(line, "gets %s\r\n", &key):
+			s.lock.Lock()
+			if v, ok := s.items[key]; ok {
+				answer = fmt.Sprintf("VALUE %s 0 %d 1\r\n%s\r\nEND\r\n", key, len(v), v)
+			} else {
+				answer = "END\r\n"
+			}
+			s.lock.Unlock()
+		case scan(line, "set %s 0 0 %d\r\n", &key, &size):
+			block := make([]byte, size+2)
+			if _, err := io.ReadFull(r, block); err != nil {
+				return
+			}
+			s.lock.Lock()
+			s.items[key] = string(block[:size])
+			s.lock.Unlock()
+			answer = "STORED\r\n"
+		}
+		if _, err := io.WriteString(conn, answer); err != nil {
+			return
+		}
+	}
+}
+
+func scan(line, format string, into ...any) bool {
+	n, err := fmt.Sscanf(line, format, into...)
+	return err == nil && n == len(into)
+}
+
+// started returns a load on two filled servers, and both.
+func started(t *testing.T) (*Load, []*server) {
+	t.Helper()
+	servers := []*server{serve(t), serve(t)}
+	l, err := New(Config{Addresses: []string{servers[0].address, servers[1].address}, Keys: 2000, Rate: 2000, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Fill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := servers[0].size() + servers[1].size(); n != 2000 {
+		t.Fatalf("%d of 2000 keys are there after the filling", n)
+	}
+	l.Start()
+	t.Cleanup(func() { l.Stop() })
+	return l, servers
+}
+
+func total(r Report) Counts { return r.Sum(Span{r.Began, r.Began.Add(time.Hour)}) }
+
+func TestAFilledCacheGivesHitsOnly(t *testing.T) {
+	l, _ := started(t)
+	time.Sleep(time.Second)
+	c := total(l.Stop())
+	if c.Gets < 1000 || c.Hits != c.Gets || c.Errors != 0 || c.Fills != 0 {
+		t.Errorf("of %d gets %d were hits, with %d errors and %d fills", c.Gets, c.Hits, c.Errors, c.Fills)
+	}
+	if share := float64(c.Gets) / float64(c.Gets+c.Sets); share < 0.75 || share > 0.85 {
+		t.Errorf("%.2f of the operations are gets, want 0.8", share)
+	}
+	if offered := c.Gets + c.Sets; offered < 1900 || offered > 2100 {
+		t.Errorf("%d operations in a second, want 2000", offered)
+	}
+}
+
+func TestAMissIsFilled(t *testing.T) {
+	l, servers := started(t)
+	servers[0].empty()
+	time.Sleep(time.Second)
+	c := total(l.Stop())
+	if c.Misses == 0 || c.Fills < c.Misses*9/10 || c.Errors != 0 {
+		t.Errorf("%d misses, %d fills, %d errors", c.Misses, c.Fills, c.Errors)
+	}
+	if n := servers[0].size(); n == 0 {
+		t.Error("the emptied shard stays empty")
+	}
+}
+
+func TestConnectionsThatAreResetCostNoError(t *testing.T) {
+	l, servers := started(t)
+	for range 5 {
+		time.Sleep(100 * time.Millisecond)
+		servers[0].disconnect()
+	}
+	if c := total(l.Stop()); c.Errors != 0 || c.Hits != c.Gets {
+		t.Errorf("%d errors, %d of %d gets were hits: an operation is to be tried once more", c.Errors, c.Hits, c.Gets)
+	}
+}
+
+func TestAShardThatIsOutCostsItsOwnOperationsOnly(t *testing.T) {
+	const out = time.Second
+	l, servers := started(t)
+	time.Sleep(Every)
+	servers[0].down()
+	time.Sleep(out)
+	servers[0].up()
+	time.Sleep(Every)
+	r := l.Stop()
+	var sums [2]Counts
+	for i, shard := range r.Shards {
+		for _, c := range shard {
+			sums[i].add(c)
+		}
+	}
+	if sums[0].Errors < 400 || sums[1].Errors != 0 {
+		t.Errorf("of two shards with 1000 operations a second, the one that was out for a second has %d errors, the other %d", sums[0].Errors, sums[1].Errors)
+	}
+	if got := sums[0].Silence; got < out || got > out+Every {
+		t.Errorf("the longest time without an answer is %s, want %s", got, out)
+	}
+	if got := sums[1].Silence; got > Every {
+		t.Errorf("the other shard was silent for %s", got)
+	}
+	if n := sums[0].Gets + sums[1].Gets; n < 2800 {
+		t.Errorf("%d gets in 2 s at 1600 a second: the load waits for answers", n)
+	}
+}
+
+// An operation has its answer in time or is an error, even where connections are
+// taken and nothing is said, and all workers wait.
+func TestAShardThatIsSilentCostsPatienceNotMore(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	l, err := New(Config{Addresses: []string{silent.Addr().String()}, Keys: 10, Rate: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Start()
+	time.Sleep(2 * time.Second)
+	began := time.Now()
+	c := total(l.Stop())
+	if took := time.Since(began); took > 2*Patience {
+		t.Errorf("the end took %s", took)
+	}
+	if n := c.Gets + c.Sets; c.Errors != n || n < 1900 {
+		t.Errorf("of %d operations, 1000 a second, %d are errors", n, c.Errors)
+	}
+}
+
+func TestALoadOfNothingIsRefused(t *testing.T) {
+	for name, c := range map[string]Config{
+		"NoAddress": {Keys: 1, Rate: 1},
+		"NoKeys":    {Addresses: []string{"x:1"}, Rate: 1},
+		"NoRate":    {Addresses: []string{"x:1"}, Keys: 1},
+	} {
+		if _, err := New(c); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
