@@ -318,6 +318,10 @@ env: $(CLUSTER) ## Print what the tests need, for: eval "$(make -s env)"
 demo: $(if $(KUBECONFIG),deploy-as-generated,image olm) ## Show what the operator does, on the local cluster if KUBECONFIG names none.
 	@$(ON_CLUSTER) IMG=$(USED_IMG) go -C test run ./demo
 
+.PHONY: bench-upgrade
+bench-upgrade: not-by-olm deploy-as-generated ## Measure what an upgrade of memcached costs a client, with the flags in ARGS, and write docs/bench-upgrade.*; takes 8 min.
+	@$(ON_CLUSTER) go -C test run ./bench $(ARGS)
+
 # Always asked: go knows whether it is up to date.
 $(CLUSTER): FORCE
 	@go -C hack/cluster build -buildvcs=false -o $@ .

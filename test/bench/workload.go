@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+)
+
+const (
+	// memory of a shard for items, which is the operator's default.
+	memory = "64Mi"
+	// limit of the container's memory, which the operator derives from it:
+	// memory * 1.10 + 48Mi + 1Ki * 1024 connections.
+	limit = "125199904"
+	// appLabel holds the variant's name, or the shard's.
+	appLabel = "app"
+)
+
+// arguments of memcached are those that the operator's defaults come to.
+var arguments = []string{"-p", "11211", "-U", "0", "-m", "64", "-c", "1024", "-t", "4", "-I", "1048576"}
+
+func image(version string) string { return "docker.io/library/memcached:" + version }
+
+// podTemplate is of a pod that runs the official image as charts do: a TCP probe, and
+// nothing that would know of items. The probe asks each second from the start,
+// where charts wait 5 s: what is compared is not patience.
+func podTemplate(labels map[string]string, version string) corev1.PodTemplateSpec {
+	port := intstr.FromString("memcached")
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec: corev1.PodSpec{
+			AutomountServiceAccountToken: new(false),
+			EnableServiceLinks:           new(false),
+			Containers: []corev1.Container{{
+				Name:  "memcached",
+				Image: image(version),
+				Args:  arguments,
+				Ports: []corev1.ContainerPort{{Name: "memcached", ContainerPort: agentapi.MemcachedPort}},
+				ReadinessProbe: &corev1.Probe{
+					ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}},
+					PeriodSeconds: 1,
+				},
+				LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}}},
+				Resources: corev1.ResourceRequirements{
+					Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)},
+					Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit), corev1.ResourceCPU: resource.MustParse("100m")},
+				},
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+			}},
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: new(true), RunAsUser: new(int64(11211)),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+		},
+	}
+}
+
+// service is the address of the pods with these labels; a headless one is none.
+func (s space) service(name string, selector map[string]string, headless bool) *corev1.Service {
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+		Spec: corev1.ServiceSpec{
+			Selector: selector,
+			Ports:    []corev1.ServicePort{{Name: "memcached", Port: agentapi.MemcachedPort, TargetPort: intstr.FromString("memcached")}},
+		},
+	}
+	if headless {
+		service.Spec.ClusterIP = corev1.ClusterIPNone
+	}
+	return service
+}
+
+// errUnseen is the state between a change and its being seen.
+var errUnseen = errors.New("the change is not seen yet")
+
+func (s space) create(ctx context.Context, objects ...client.Object) error {
+	for _, o := range objects {
+		if err := s.Create(ctx, o); err != nil {
+			return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// createStatefulSet makes a StatefulSet with its headless Service and, so that the
+// addresses stay as they do in the other variants, a Service for each pod: a client
+// of a StatefulSet alone would first have to find out a new pod's address.
+func createStatefulSet(ctx context.Context, in space, version string) error {
+	labels := map[string]string{appLabel: name}
+	objects := []client.Object{
+		in.service(name, labels, true),
+		&appsv1.StatefulSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: name},
+			Spec: appsv1.StatefulSetSpec{
+				Replicas:    new(int32(shards)),
+				ServiceName: name,
+				Selector:    &metav1.LabelSelector{MatchLabels: labels},
+				Template:    podTemplate(labels, version),
+			},
+		},
+	}
+	for ordinal := range shards {
+		pod := cluster.ShardName(name, ordinal)
+		objects = append(objects, in.service(pod, map[string]string{appsv1.StatefulSetPodNameLabel: pod}, false))
+	}
+	return in.create(ctx, objects...)
+}
+
+// imagePatch changes the image in a template of one container.
+func imagePatch(version string) client.Patch {
+	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"memcached","image":%q}]}}}}`, image(version))
+	return client.RawPatch("application/strategic-merge-patch+json", patch)
+}
+
+func upgradeStatefulSet(ctx context.Context, in space, version string) error {
+	o := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: name}}
+	if err := in.Patch(ctx, o, imagePatch(version)); err != nil {
+		return fmt.Errorf("changing the image of StatefulSet %s: %w", name, err)
+	}
+	return nil
+}
+
+func statefulSetSettled(ctx context.Context, in space, version string) error {
+	o := &appsv1.StatefulSet{}
+	if err := in.Get(ctx, client.ObjectKey{Namespace: in.namespace, Name: name}, o); err != nil {
+		return fmt.Errorf("reading StatefulSet %s: %w", name, err)
+	}
+	s := o.Status
+	if s.ObservedGeneration != o.Generation {
+		return errUnseen
+	}
+	if s.UpdatedReplicas != shards || s.ReadyReplicas != shards || s.CurrentRevision != s.UpdateRevision {
+		return fmt.Errorf("%d of %d pods are updated, %d ready", s.UpdatedReplicas, shards, s.ReadyReplicas)
+	}
+	return podsSettled(ctx, in, version)
+}
+
+// createDeployments makes a Deployment and a Service for each shard: the pods of
+// one Deployment have no identity by which a client could spread keys.
+func createDeployments(ctx context.Context, in space, version string) error {
+	for ordinal := range shards {
+		shard := cluster.ShardName(name, ordinal)
+		labels := map[string]string{appLabel: name, "shard": strconv.Itoa(ordinal)}
+		err := in.create(ctx, in.service(shard, labels, false), &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: shard},
+			Spec: appsv1.DeploymentSpec{
+				Replicas: new(int32(1)),
+				Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: podTemplate(labels, version),
+			},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func upgradeDeployments(ctx context.Context, in space, version string) error {
+	for ordinal := range shards {
+		o := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: cluster.ShardName(name, ordinal)}}
+		if err := in.Patch(ctx, o, imagePatch(version)); err != nil {
+			return fmt.Errorf("changing the image of Deployment %s: %w", o.Name, err)
+		}
+	}
+	return nil
+}
+
+func deploymentsSettled(ctx context.Context, in space, version string) error {
+	done := 0
+	for ordinal := range shards {
+		o := &appsv1.Deployment{}
+		if err := in.Get(ctx, client.ObjectKey{Namespace: in.namespace, Name: cluster.ShardName(name, ordinal)}, o); err != nil {
+			return fmt.Errorf("reading Deployment: %w", err)
+		}
+		s := o.Status
+		if s.ObservedGeneration == o.Generation && s.UpdatedReplicas == 1 && s.AvailableReplicas == 1 && s.Replicas == 1 {
+			done++
+		}
+	}
+	if done < shards {
+		return fmt.Errorf("%d of %d Deployments are updated", done, shards)
+	}
+	return podsSettled(ctx, in, version)
+}
+
+// podsSettled returns nil when there are as many pods as shards, each ready and of
+// that version: a Deployment is done while its old pods are still going.
+func podsSettled(ctx context.Context, in space, version string) error {
+	var pods corev1.PodList
+	if err := in.List(ctx, &pods, client.InNamespace(in.namespace), client.MatchingLabels{appLabel: name}); err != nil {
+		return fmt.Errorf("listing pods: %w", err)
+	}
+	settled := 0
+	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp == nil && pod.Spec.Containers[0].Image == image(version) && isReady(&pod) {
+			settled++
+		}
+	}
+	if settled != shards || len(pods.Items) != shards {
+		return fmt.Errorf("%d pods of %s are ready, of %d that are there", settled, version, len(pods.Items))
+	}
+	return nil
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
