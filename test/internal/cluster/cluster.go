@@ -34,8 +34,8 @@ const owner = client.FieldOwner("kubectl")
 
 // Cluster is a connection to the cluster that KUBECONFIG names.
 type Cluster struct {
-	// Client of typed objects, without a cache: each read is of now.
-	client.Client
+	// WithWatch is a client of typed objects, without a cache: each read is of now.
+	client.WithWatch
 	// Set does what the other client does not: logs, evictions, tables.
 	Set    kubernetes.Interface
 	config *rest.Config
@@ -68,7 +68,7 @@ func New(config *rest.Config) (*Cluster, error) {
 			return nil, fmt.Errorf("building the scheme: %w", err)
 		}
 	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func New(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{Client: c, Set: set, config: config}, nil
+	return &Cluster{WithWatch: c, Set: set, config: config}, nil
 }
 
 // askEvery is how long a wait rests between two looks.

@@ -112,7 +112,8 @@ func (c *Cluster) Addresses(ctx context.Context, key client.ObjectKey, shards in
 // their shard.
 func (c *Cluster) Pods(ctx context.Context, key client.ObjectKey) (map[string]corev1.Pod, error) {
 	var list corev1.PodList
-	if err := c.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelInstance: key.Name}); err != nil {
+	labels := client.MatchingLabels{v1alpha1.LabelName: v1alpha1.NameValue, v1alpha1.LabelInstance: key.Name}
+	if err := c.List(ctx, &list, client.InNamespace(key.Namespace), labels); err != nil {
 		return nil, fmt.Errorf("listing the pods of Memcached %s: %w", key.Name, err)
 	}
 	pods := map[string]corev1.Pod{}
