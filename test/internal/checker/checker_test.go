@@ -1,0 +1,198 @@
+package checker
+
+import (
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"testing"
+)
+
+// honest is a store that does what it says.
+type honest map[string]string
+
+func (s honest) get(key string) (string, bool, error) {
+	value, there := s[key]
+	return value, there, nil
+}
+
+func (s honest) set(key, value string) error {
+	s[key] = value
+	return nil
+}
+
+func (s honest) delete(key string) error {
+	delete(s, key)
+	return nil
+}
+
+// faulty is an honest store some of whose answers are another's.
+type faulty struct {
+	honest
+	random *rand.Rand
+	// read, write and remove do the thing in another way, when it is their turn.
+	read   func(s honest, key string) (string, bool)
+	write  func(s honest, key, value string) error
+	remove func(s honest, key string) error
+	// late are writes that wait in a connection which the client has given up.
+	late []func()
+}
+
+// turn comes once in twenty. Before it comes what is late.
+func (s *faulty) turn() bool {
+	if len(s.late) > 0 && s.random.IntN(10) == 0 {
+		s.late[0]()
+		s.late = s.late[1:]
+	}
+	return s.random.IntN(20) == 0
+}
+
+func (s *faulty) later(do func()) { s.late = append(s.late, do) }
+
+func (s *faulty) get(key string) (string, bool, error) {
+	if s.turn() && s.read != nil {
+		value, there := s.read(s.honest, key)
+		return value, there, nil
+	}
+	return s.honest.get(key)
+}
+
+func (s *faulty) set(key, value string) error {
+	if s.turn() && s.write != nil {
+		return s.write(s.honest, key, value)
+	}
+	return s.honest.set(key, value)
+}
+
+func (s *faulty) delete(key string) error {
+	if s.turn() && s.remove != nil {
+		return s.remove(s.honest, key)
+	}
+	return s.honest.delete(key)
+}
+
+var errNoAnswer = errors.New("no answer")
+
+func TestACheckerFindsWhatCannotBeRightAndNothingElse(t *testing.T) {
+	for _, store := range []struct {
+		name  string
+		fault func(*faulty)
+		finds []Kind
+		loses bool
+	}{
+		{name: "one that does what it says"},
+		{name: "one that loses items", loses: true, fault: func(s *faulty) {
+			s.read = func(h honest, key string) (string, bool) { delete(h, key); return "", false }
+		}},
+		{name: "one that says that it has written and has not", loses: true, finds: []Kind{Stale}, fault: func(s *faulty) {
+			s.write = func(honest, string, string) error { return nil }
+		}},
+		{name: "one that says that it has deleted and has not", finds: []Kind{Back}, fault: func(s *faulty) {
+			s.remove = func(honest, string) error { return nil }
+		}},
+		{name: "one that answers with the value of another key", finds: []Kind{Wrong}, fault: func(s *faulty) {
+			s.read = func(honest, string) (string, bool) { return value("other", 1), true }
+		}},
+		{name: "one that breaks a value", finds: []Kind{Wrong}, fault: func(s *faulty) {
+			s.read = func(h honest, key string) (string, bool) { return h[key] + ".", true }
+		}},
+		{name: "one that makes up a value", finds: []Kind{Wrong}, fault: func(s *faulty) {
+			s.read = func(_ honest, key string) (string, bool) { return value(key, 1<<40), true }
+		}},
+		{name: "one that does not answer, having done it", fault: func(s *faulty) {
+			s.write = func(h honest, key, value string) error { h[key] = value; return errNoAnswer }
+			s.remove = func(h honest, key string) error { delete(h, key); return errNoAnswer }
+		}},
+		{name: "one that does not answer and has not done it", fault: func(s *faulty) {
+			s.write = func(honest, string, string) error { return errNoAnswer }
+			s.remove = func(honest, string) error { return errNoAnswer }
+		}},
+		{name: "one that does not answer and does it later", fault: func(s *faulty) {
+			s.write = func(h honest, key, value string) error { s.later(func() { h[key] = value }); return errNoAnswer }
+			s.remove = func(h honest, key string) error { s.later(func() { delete(h, key) }); return errNoAnswer }
+		}},
+		{name: "one that takes back what it did without an answer", finds: []Kind{Stale}, fault: func(s *faulty) {
+			s.write = func(h honest, key, value string) error {
+				if before, there := h[key]; there {
+					s.later(func() { h[key] = before })
+				}
+				h[key] = value
+				return errNoAnswer
+			}
+		}},
+	} {
+		t.Run(store.name, func(t *testing.T) {
+			s := &faulty{honest: honest{}, random: rand.New(rand.NewPCG(1, 1))}
+			if store.fault != nil {
+				store.fault(s)
+			}
+			w := newWorker("w", 20, rand.New(rand.NewPCG(2, 2)), s)
+			for range 20_000 {
+				w.step()
+			}
+			w.sweep()
+			found := map[Kind]int{}
+			for _, f := range w.report.Findings {
+				found[f.Kind]++
+			}
+			kinds := slices.Sorted(maps.Keys(found))
+			if !slices.Equal(kinds, store.finds) || store.loses != (w.report.Lost > 0) {
+				t.Errorf("found %v, want %v, items lost: %t", kinds, store.finds, store.loses)
+			}
+			if w.report.Reads == 0 || w.report.Writes == 0 || w.report.Deletes == 0 || w.report.Err != nil {
+				t.Error("it did too little")
+			}
+			t.Logf("%.400s", w.report)
+		})
+	}
+}
+
+func TestAWriteWithoutAnAnswerAllowsBothUntilOneIsSeenToBeDone(t *testing.T) {
+	for _, sequence := range []struct {
+		name  string
+		start state
+		saw   []int
+		want  []Kind
+	}{
+		{"not done, then done, then taken back", state{newest: 2, now: 1, maybe: 2, open: true}, []int{1, 1, 2, 2, 1}, []Kind{fine, fine, fine, fine, Stale}},
+		{"a deletion that is done late", state{newest: 1, now: 1, maybe: absent, open: true}, []int{1, absent, 1}, []Kind{fine, fine, Back}},
+		{"lost, and then written late", state{newest: 2, now: 1, maybe: 2, open: true}, []int{absent, 2, 1}, []Kind{Lost, fine, Stale}},
+		{"deleted, and back", state{newest: 3, now: absent}, []int{absent, 3}, []Kind{fine, Back}},
+		{"a value from nowhere", state{newest: 3, now: 3}, []int{4}, []Kind{Wrong}},
+	} {
+		s := sequence.start
+		for i, version := range sequence.saw {
+			if kind := s.saw(version); kind != sequence.want[i] {
+				t.Errorf("%s: read %d of version %d is %q, want %q", sequence.name, i+1, version, kind, sequence.want[i])
+			}
+		}
+	}
+}
+
+func TestAWriteThatReachedNobodyIsNotDone(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = connection.Read(make([]byte, 1))
+			_ = connection.Close()
+		}
+	}()
+	c := dial([]string{address})
+	if came := outcomeOf(c.set("a", "1")); came != unknown {
+		t.Errorf("a write to a server that closes is %d, want %d", came, unknown)
+	}
+	_ = listener.Close()
+	_ = c.client.Close()
+	if came := outcomeOf(c.set("a", "1")); came != undone {
+		t.Errorf("a write to a closed port is %d, want %d", came, undone)
+	}
+}
