@@ -450,6 +450,11 @@ type ShardStatus struct {
 	// +optional
 	Restart string `json:"restart,omitempty"`
 
+	// Revision is a hash of what was asked of the pod when that was told.
+	//
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
 	// StartedAt is when memcached last became ready.
 	//
 	// +optional

@@ -293,12 +293,14 @@ func tellsStart(status agentapi.Status, pod *corev1.Pod) bool {
 }
 
 // startIsKnown says whether the status already tells how memcached last started
-// in a pod.
+// in a pod: in this container, and with what was last asked of it. A release before
+// 1.2 told no revision, and changed no pod that runs.
 func startIsKnown(shards []v1alpha1.ShardStatus, name string, pod *corev1.Pod) bool {
-	i := slices.IndexFunc(shards, func(s v1alpha1.ShardStatus) bool { return s.Name == name })
-	return i >= 0 && shards[i].Start != "" &&
-		shards[i].ContainerID == containerID(pod) &&
-		shards[i].Restart == pod.Annotations[v1alpha1.AnnotationRestart]
+	shard, ok := shardNamed(shards, name)
+	return ok && shard.Start != "" &&
+		shard.ContainerID == containerID(pod) &&
+		shard.Restart == pod.Annotations[v1alpha1.AnnotationRestart] &&
+		(shard.Revision == pod.Annotations[v1alpha1.AnnotationRevision] || shard.Revision == "" && pod.Annotations[v1alpha1.AnnotationStep] == "")
 }
 
 // isReady says whether Kubernetes sends a shard's clients to the pod.

@@ -92,7 +92,7 @@ func shardStatus(seen *observed, p *plan, name string) v1alpha1.ShardStatus {
 	s := v1alpha1.ShardStatus{Name: name}
 	if last, ok := shardNamed(seen.memcached.Status.Shards, name); ok {
 		s.Version, s.Start, s.ContainerID, s.Restart = last.Version, last.Start, last.ContainerID, last.Restart
-		s.StartedAt, s.Items, s.ItemsBefore = last.StartedAt, last.Items, last.ItemsBefore
+		s.Revision, s.StartedAt, s.Items, s.ItemsBefore = last.Revision, last.StartedAt, last.Items, last.ItemsBefore
 	}
 	pods := seen.pods[name]
 	if len(pods) == 0 {
@@ -106,6 +106,7 @@ func shardStatus(seen *observed, p *plan, name string) v1alpha1.ShardStatus {
 	}
 	if agent, ok := seen.agents[pod.Name]; ok {
 		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), containerID(pod), agent.Restart
+		s.Revision = pod.Annotations[v1alpha1.AnnotationRevision]
 		s.StartedAt = &metav1.Time{Time: agent.Start.At.Truncate(time.Second)}
 		s.Items, s.ItemsBefore = agent.Start.Items, agent.Start.ItemsBefore
 	}

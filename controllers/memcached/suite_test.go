@@ -26,6 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/go-logr/logr"
+
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
 	"github.com/memcached-operator/memcached-operator/internal/agentapi"
@@ -63,6 +65,7 @@ func runSuite(m *testing.M) (int, error) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return 0, err
 	}
+	ctrl.SetLogger(logr.Discard())
 	environment := &envtest.Environment{
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,

@@ -260,6 +260,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: restart
       type:
         scalar: string
+    - name: revision
+      type:
+        scalar: string
     - name: start
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.StartResult
