@@ -113,6 +113,19 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 	}
 }
 
+func TestARatioIsToldWhereItMeansSomething(t *testing.T) {
+	for _, c := range []struct {
+		value, first float64
+		want         string
+	}{
+		{10.7, 0.4, " (27 ×)"}, {12, 5, " (2.4 ×)"}, {3, 6, " (0.5 ×)"}, {5, 5, ""}, {10, 0, ""}, {0, 10, ""}, {10, 0.04, ""}, {10, -1, ""},
+	} {
+		if got := times(c.value, c.first); got != c.want {
+			t.Errorf("%v to %v is told as %q, want %q", c.value, c.first, got, c.want)
+		}
+	}
+}
+
 func TestTheDocumentTellsHowItCameAbout(t *testing.T) {
 	o, err := parse([]string{"-from", "1.6.18", "-to", "1.6.45", "-keys", "20000"})
 	if err != nil {

@@ -56,10 +56,14 @@ func rows(all []figures) []row {
 // times tells how many times as much as the first variant's; nothing where that is
 // the first itself, or either is so little that no ratio means anything.
 func times(value, first float64) string {
-	if min(value, first) < 0.5 || value == first {
+	ratio := value / first
+	switch {
+	case min(value, first) < 0.1 || value == first:
 		return ""
+	case ratio < 10:
+		return fmt.Sprintf(" (%.1f ×)", ratio)
 	}
-	return fmt.Sprintf(" (%.1f ×)", value/first)
+	return fmt.Sprintf(" (%.0f ×)", ratio)
 }
 
 // unsigned makes what chance brought below nothing, but not below what is shown,
