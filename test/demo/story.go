@@ -51,7 +51,7 @@ func run(ctx context.Context, tell *teller) error {
 	}
 	d := &demo{teller: tell, Cluster: c}
 	for _, chapter := range []func(context.Context) error{
-		d.operator, d.create, d.fill, d.scale, d.deletePod, d.restart, d.end,
+		d.operator, d.create, d.fill, d.scale, d.deletePod, d.restart, d.upgrade, d.end,
 	} {
 		if err := chapter(ctx); err != nil {
 			return err
