@@ -257,7 +257,8 @@ func toAsk(seen *observed, target manifests.Asked) []*corev1.Pod {
 		if !ok || len(seen.pods[name]) == 0 {
 			continue
 		}
-		pod := seen.pods[name][0]
+		template := templateOf(set, seen.pods[name], target).Revision()
+		pod, _ := holders(seen.pods[name], template, target)
 		if pod.Status.PodIP == "" || !isReady(pod) {
 			continue
 		}
@@ -268,7 +269,7 @@ func toAsk(seen *observed, target manifests.Asked) []*corev1.Pod {
 		if s := readNote[step](pod.Annotations, v1alpha1.AnnotationStep); s != nil && s.At.After(at) {
 			latest, at = pod, s.At
 		}
-		if !startIsKnown(m.Status.Shards, name, pod) || asked != templateOf(set, seen.pods[name], target).Revision() || pod.Annotations[v1alpha1.AnnotationStop] != "" {
+		if !startIsKnown(m.Status.Shards, name, pod) || asked != template || pod.Annotations[v1alpha1.AnnotationStop] != "" {
 			ask = append(ask, pod)
 		}
 	}

@@ -129,10 +129,10 @@ func shardOf(seen *observed, set *appsv1.ReplicaSet, target manifests.Asked, can
 	}
 	s.Leaving = slices.ContainsFunc(seen.pods[set.Name], func(p *corev1.Pod) bool { return p != s.pod && p.DeletionTimestamp != nil })
 	s.retired = s.pod.Annotations[corev1.PodDeletionCost] == retiredCost
-	s.Pod = podOf(s.pod, s.asked.Revision())
+	s.Pod = podOf(s.pod, s.asked.Revision(), false)
 	s.judge(seen)
 	if s.next != nil {
-		next := podOf(s.next, s.Template)
+		next := podOf(s.next, s.Template, true)
 		s.Next = &next
 	}
 	s.Forward = s.change(m, target, canResize)
@@ -205,12 +205,13 @@ func holders(pods []*corev1.Pod, template string, target manifests.Asked) (pod, 
 	return pod, next
 }
 
-// podOf returns what is decided by of a pod but for its outcome.
-func podOf(pod *corev1.Pod, revision string) rollout.Pod {
+// podOf returns what is decided by of a pod but for its outcome. A second pod that
+// no node takes yet is not broken: nobody waits for it.
+func podOf(pod *corev1.Pod, revision string, second bool) rollout.Pod {
 	p := rollout.Pod{Revision: revision, State: rollout.Starting, Going: pod.DeletionTimestamp != nil}
 	if trouble := podTrouble(pod); trouble != nil {
 		p.Why = trouble.message
-		if !runs(pod) {
+		if !runs(pod) && !(second && trouble.reason == v1alpha1.ReasonUnschedulable) {
 			p.State = rollout.Broken
 		}
 	}

@@ -100,10 +100,12 @@ func shardStatus(seen *observed, p *plan, name string) v1alpha1.ShardStatus {
 		return s
 	}
 	pod := pods[0]
-	s.Pod, s.Node, s.Ready = pod.Name, pod.Spec.NodeName, isReady(pod)
-	if held := p.shardNamed(name); held != nil && held.pod != nil {
+	held := p.shardNamed(name)
+	if held != nil && held.pod != nil {
+		pod = held.pod
 		s.Current = held.Pod.Revision == p.target.Revision() && held.Template == p.target.Revision()
 	}
+	s.Pod, s.Node, s.Ready = pod.Name, pod.Spec.NodeName, isReady(pod)
 	if agent, ok := seen.agents[pod.Name]; ok {
 		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), containerID(pod), agent.Restart
 		s.Revision = pod.Annotations[v1alpha1.AnnotationRevision]

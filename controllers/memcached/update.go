@@ -38,7 +38,7 @@ func updateStatus(seen *observed, p *plan, s v1alpha1.MemcachedStatus, now time.
 		}
 	}
 	u.Items, u.ItemsBefore = kept(p.shards, s.Shards, u.Revision)
-	u.Message = updateMessage(p, s, position, u.Step)
+	u.Message = updateMessage(p, s, position, u.Step, seen.now)
 	if u.ItemsBefore > 0 {
 		u.Message += "; " + keptItems(u)
 	}
@@ -51,7 +51,7 @@ func updateStatus(seen *observed, p *plan, s v1alpha1.MemcachedStatus, now time.
 
 // updateMessage tells a person in a line which shard is changed, from what to what,
 // what holds it, and what came of those before.
-func updateMessage(p *plan, s v1alpha1.MemcachedStatus, position int, step string) string {
+func updateMessage(p *plan, s v1alpha1.MemcachedStatus, position int, step string, now time.Time) string {
 	d := p.decision
 	message := fmt.Sprintf("shard %d of %d", position, len(s.Shards))
 	switch {
@@ -60,8 +60,11 @@ func updateMessage(p *plan, s v1alpha1.MemcachedStatus, position int, step strin
 	case d.Change.What != "":
 		message += ": " + d.Change.What
 	}
-	if d.Gate != "" || step == stepBack {
+	if d.Gate != "" || step == stepBack || d.NeedsPerson {
 		message += "; " + d.Message
+	}
+	if d.Gate == rollout.WindowClosed {
+		message += ", which opens at " + now.Add(d.After).UTC().Format("15:04 MST on Monday, 2 January")
 	}
 	return message
 }
@@ -118,6 +121,9 @@ func (p *plan) stopped(s v1alpha1.MemcachedStatus) *problem {
 			reason = p.unproven.reason
 		}
 		return &problem{reason, d.Message + "; mend the image, or set it back to " + p.shards[0].template.Image.Reference}
+	case "":
+		return &problem{v1alpha1.ReasonUnschedulable, fmt.Sprintf(
+			"shard %s is to be replaced, and its second pod cannot run: %s; the first one serves on; give it a node, or set the spec back", d.Shard, d.Message)}
 	case rollout.HitRatio:
 		return &problem{v1alpha1.ReasonHitRatioNotBack, d.Message + "; the other shards wait until it does, or until spec.updateStrategy.hitRatioGate says otherwise"}
 	default:

@@ -117,7 +117,11 @@ func replacing(in Input, s Shard) Decision {
 	case s.Next.State == Serving && !s.Pod.Going:
 		return forward(in, s, StepRetire)
 	default:
-		return forward(in, s, StepAwait)
+		d := forward(in, s, StepAwait)
+		if s.Next.Why != "" { // a node may come that takes it, and the first pod serves on
+			d.Message, d.NeedsPerson = s.Next.Why, true
+		}
+		return d
 	}
 }
 
