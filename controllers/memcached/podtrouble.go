@@ -55,6 +55,11 @@ func containerTrouble(c corev1.ContainerStatus) *problem {
 		reason := waitingTrouble[w.Reason]
 		message := fmt.Sprintf("image %s: %s: %s", c.Image, w.Reason, w.Message)
 		if last := c.LastTerminationState.Terminated; reason == v1alpha1.ReasonShardCrashes && last != nil {
+			if last.ExitCode == 0 {
+				// It ended as it was asked to. The kubelet makes an image that the pod had
+				// within ten minutes wait as if it had crashed.
+				return nil
+			}
 			message = fmt.Sprintf("image %s: %s", c.Image, lastWords(last))
 		}
 		return &problem{reason, message}
