@@ -153,7 +153,7 @@ func atOnce(in Input) (Decision, bool) {
 	for _, s := range in.Shards {
 		waits := s.Pod.Revision == s.Template && s.Template != in.Target && !s.Pod.Going
 		switch {
-		case waits && s.Pod.State == Broken:
+		case waits && s.Pod.State == Broken && s.Failed == "":
 			if d, held := imageProven(in, s); held {
 				return d, true // what broke for a moment may come back as it was
 			}
