@@ -112,7 +112,7 @@ func TestCommittedBundleIsValid(t *testing.T) {
 // The validators have to be asked in earnest: take away what each of them wants.
 func TestValidateFinds(t *testing.T) {
 	for name, test := range map[string]struct{ old, new, want string }{
-		"a capability that does not exist": {"capabilities: Basic Install", "capabilities: Everything", "capabilities"},
+		"a capability that does not exist": {"capabilities: Seamless Upgrades", "capabilities: Everything", "capabilities"},
 		"a category that does not exist":   {"categories: Database", "categories: Caches", "categories"},
 		"no icon":                          {"mediatype: image/svg+xml", "mediatype: text/plain", "mediatype"},
 		"an example of no kind":            {`"kind": "Memcached"`, `"kind": "Other"`, "example"},
@@ -259,7 +259,7 @@ func TestNothingIsMissingThatAConsoleShows(t *testing.T) {
 		}
 	}
 	// Tests show no more.
-	if got := csv.Annotations["capabilities"]; got != "Basic Install" {
+	if got := csv.Annotations["capabilities"]; got != "Seamless Upgrades" {
 		t.Errorf("capabilities are %q", got)
 	}
 	if got, want := csv.Annotations["operatorframework.io/suggested-namespace"], "memcached-operator-system"; got != want {
