@@ -24,9 +24,12 @@ const (
 // Set is a number of items under one address; two sets of different names share
 // no key.
 type Set struct {
-	client *memcache.Client
-	name   string
-	size   int
+	client    *memcache.Client
+	addresses []string
+	name      string
+	size      int
+	// bytes is how long a value is; 0 is as long as a small record.
+	bytes int
 }
 
 // New returns the set of that name and size behind an address. Several addresses
@@ -35,18 +38,29 @@ func New(name string, size int, addresses ...string) *Set {
 	c := memcache.New(addresses...)
 	c.Timeout = timeout
 	c.MaxIdleConns = workers
-	return &Set{client: c, name: name, size: size}
+	return &Set{client: c, addresses: addresses, name: name, size: size}
+}
+
+// Sized is New of items whose values are that many bytes long.
+func Sized(name string, size, bytes int, addresses ...string) *Set {
+	s := New(name, size, addresses...)
+	s.bytes = bytes
+	return s
 }
 
 func (s *Set) key(i int) string { return fmt.Sprintf("%s-%d", s.name, i) }
 
-// value returns what belongs to a key: as long as a small record, and no other
-// item's.
-func (s *Set) value(key string) string { return strings.Repeat(key+".", 4) }
+// value returns what belongs to a key, and to no other.
+func (s *Set) value(key string) string {
+	if s.bytes == 0 {
+		return strings.Repeat(key+".", 4)
+	}
+	return strings.Repeat(key+".", s.bytes/(len(key)+1)+1)[:s.bytes]
+}
 
 // Write writes all items.
 func (s *Set) Write() error {
-	return s.each(func(keys []string) error {
+	return s.each(1, func(keys []string) error {
 		for _, key := range keys {
 			if err := s.client.Set(&memcache.Item{Key: key, Value: []byte(s.value(key))}); err != nil {
 				return fmt.Errorf("writing item %s: %w", key, err)
@@ -58,9 +72,14 @@ func (s *Set) Write() error {
 
 // Count returns how many of the items are there. One with another value than it
 // was written with is an error, whatever the number.
-func (s *Set) Count() (int, error) {
+func (s *Set) Count() (int, error) { return s.count(1) }
+
+// Sample is Count of one item in so many.
+func (s *Set) Sample(oneIn int) (int, error) { return s.count(oneIn) }
+
+func (s *Set) count(oneIn int) (int, error) {
 	var count atomic.Int64
-	err := s.each(func(keys []string) error {
+	err := s.each(oneIn, func(keys []string) error {
 		found, err := s.client.GetMulti(keys)
 		if err != nil {
 			return fmt.Errorf("reading items: %w", err)
@@ -92,20 +111,20 @@ func (s *Set) Keep(share float64) (int, error) {
 // Close closes the set's connections. They are opened again as needed.
 func (s *Set) Close() error { return s.client.Close() }
 
-// each calls do with all keys, a batch at a time, from several goroutines.
+// each calls do with one key in so many, a batch at a time, from several goroutines.
 //
 // It does so over new connections. One that was kept open is reset when memcached
 // restarts, and the client tells of that by an error.
-func (s *Set) each(do func(keys []string) error) error {
+func (s *Set) each(oneIn int, do func(keys []string) error) error {
 	if err := s.Close(); err != nil {
 		return err
 	}
 	var group errgroup.Group
 	group.SetLimit(workers)
-	for from := 0; from < s.size; from += batch {
+	for from := 0; from < s.size; from += batch * oneIn {
 		group.Go(func() error {
 			keys := make([]string, 0, batch)
-			for i := from; i < min(from+batch, s.size); i++ {
+			for i := from; i < min(from+batch*oneIn, s.size); i += oneIn {
 				keys = append(keys, s.key(i))
 			}
 			return do(keys)

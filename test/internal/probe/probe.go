@@ -33,6 +33,8 @@ type Report struct {
 	Failures    []Failure
 	// Slowest is how long the slowest answered connection took.
 	Slowest time.Duration
+	// Silence is the longest time between two answers, of whichever connections.
+	Silence time.Duration
 }
 
 // String tells the report in a sentence, and each failure in a line.
@@ -51,6 +53,8 @@ type Probe struct {
 	ended  chan struct{}
 	lock   sync.Mutex
 	report Report
+	// last is when the last answer came; zero before the first.
+	last time.Time
 }
 
 // Start begins to open connections to an address.
@@ -96,7 +100,7 @@ func (p *Probe) run(ctx context.Context) {
 func (p *Probe) connect() {
 	began := time.Now()
 	err := Ask(context.Background(), p.report.Address)
-	took := time.Since(began)
+	ended := time.Now()
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	p.report.Connections++
@@ -104,7 +108,11 @@ func (p *Probe) connect() {
 		p.report.Failures = append(p.report.Failures, Failure{began, err})
 		return
 	}
-	p.report.Slowest = max(p.report.Slowest, took)
+	p.report.Slowest = max(p.report.Slowest, ended.Sub(began))
+	if !p.last.IsZero() {
+		p.report.Silence = max(p.report.Silence, ended.Sub(p.last))
+	}
+	p.last = ended
 }
 
 // Ask has memcached tell its version over a connection of its own.

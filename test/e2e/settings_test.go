@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+)
+
+// One setting after the other is changed on the same shards.
+func TestASettingChangesInPlaceAndTheShardsKeepTheirItems(t *testing.T) {
+	t.Parallel()
+	const shards, size = 2, 20_000
+	s := newSpace(t)
+	spec := small(shards)
+	s.apply("cache", spec)
+	s.available("cache")
+	for ordinal := range shards {
+		s.written("cache", ordinal, size)
+	}
+	before := s.lives("cache")
+	check := s.checked("cache", shards)
+	for _, change := range []struct {
+		what string
+		set  func(*memcachedac.MemcachedSpecApplyConfiguration)
+		// restarts says that memcached is another process afterwards.
+		restarts bool
+		// arguments that memcached has then, beside each other.
+		arguments string
+		progress  string
+	}{
+		{"threads", func(spec *memcachedac.MemcachedSpecApplyConfiguration) { spec.WithThreads(2) }, true, "-t 2", "threads 4 → 2"},
+		// for which the container gets more memory first
+		{"connections", func(spec *memcachedac.MemcachedSpecApplyConfiguration) { spec.WithConnections(4096) }, true, "-c 4096", "connections 1024 → 4096"},
+		{"verbosity and hash algorithm", func(spec *memcachedac.MemcachedSpecApplyConfiguration) {
+			spec.WithExtraArgs("-v", "-o", "hash_algorithm=murmur3")
+		}, true, "-v -o hash_algorithm=murmur3", "extraArgs"},
+		{"labels and annotations", func(spec *memcachedac.MemcachedSpecApplyConfiguration) {
+			spec.WithPodLabels(map[string]string{"team": "a", "tier": "cache"}).WithPodAnnotations(map[string]string{"note": "b"})
+		}, false, "", "podLabels"},
+		{"a label and an annotation less", func(spec *memcachedac.MemcachedSpecApplyConfiguration) {
+			spec.PodAnnotations, spec.PodLabels = nil, map[string]string{"tier": "cache"}
+		}, false, "", "podLabels"},
+		{"processor and memory", func(spec *memcachedac.MemcachedSpecApplyConfiguration) {
+			spec.WithResources(corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2m")},
+				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("200Mi")},
+			})
+		}, false, "", "resources"},
+	} {
+		agents := s.agents("cache")
+		h := s.follow("cache")
+		change.set(spec)
+		s.apply("cache", spec)
+		m := s.updated("cache")
+		all := h.end()
+		h.neverTwo(all)
+		h.says(all.progress(), fmt.Sprintf("%s: shard 1 of 2: %s", v1alpha1.ReasonUpdatingShard, change.progress))
+		s.untouched("cache", before)
+		for name, agent := range s.agents("cache") {
+			if agent.PID != agents[name].PID != change.restarts {
+				t.Errorf("%s: memcached of %s was process %d and is %d", change.what, name, agents[name].PID, agent.PID)
+			}
+			if words := strings.Join(agent.Arguments, " "); !strings.Contains(words, change.arguments) {
+				t.Errorf("%s: memcached of %s runs with %s", change.what, name, words)
+			}
+		}
+		for ordinal := range shards {
+			shard := s.shard(m, ordinal)
+			now := s.count("cache", ordinal)
+			t.Logf("%s: shard %d holds %d items", change.what, ordinal, now)
+			if now < size*share || change.restarts && (shard.Start != v1alpha1.StartWarm || float64(shard.Items) < share*float64(shard.ItemsBefore)) {
+				t.Errorf("%s: shard %d holds %d items, and its status tells %+v", change.what, ordinal, now, shard)
+			}
+		}
+	}
+	for name, pod := range s.pods("cache") {
+		if _, ok := pod.Labels["team"]; ok || pod.Labels["tier"] != "cache" || pod.Labels[v1alpha1.LabelShard] == "" || pod.Annotations["note"] != "" {
+			t.Errorf("pod of %s has labels %v, annotations %v", name, pod.Labels, slices.Sorted(maps.Keys(pod.Annotations)))
+		}
+		status := pod.Status.ContainerStatuses[0].Resources
+		if status == nil || status.Requests.Cpu().MilliValue() != 2 || status.Limits.Memory().Value() != 200<<20 {
+			t.Errorf("the resources in effect in the pod of %s are %+v", name, status)
+		}
+	}
+	check()
+	s.noProofs()
+}
+
+func TestAVersionAndSettingsAtOnceCostOneRestart(t *testing.T) {
+	t.Parallel()
+	const size = 10_000
+	s := newSpace(t)
+	s.apply("cache", small(1).WithVersion(versions[0]))
+	s.available("cache")
+	kept := s.written("cache", 0, size)
+	before := s.lives("cache")
+	to := versions[len(versions)-1]
+	h := s.follow("cache")
+	s.apply("cache", small(1).WithVersion(to).WithThreads(2).WithConnections(2048).WithExtraArgs("-v").WithPodLabels(map[string]string{"tier": "cache"}))
+	m := s.updated("cache")
+	s.restarted("cache", before, map[string]int32{"cache-0": 1})
+	all := h.end()
+	h.oneAtATime(all, "cache-0")
+	h.says(all.progress(), fmt.Sprintf("%s: shard 1 of 1: %s → %s, connections 1024 → 2048, threads 4 → 2", v1alpha1.ReasonUpdatingShard, versions[0], to))
+	if shard := s.shard(m, 0); shard.Version != to || shard.Start != v1alpha1.StartWarm {
+		t.Errorf("the status tells of the shard %+v", shard)
+	}
+	_, err := kept.Keep(share)
+	s.must(err)
+	agent := s.agents("cache")["cache-0"]
+	if words := strings.Join(agent.Arguments, " "); agent.ArgumentsError != "" || !strings.Contains(words, "-c 2048 -t 2") || !strings.Contains(words, "-v") {
+		t.Errorf("memcached runs with %s, %s", words, agent.ArgumentsError)
+	}
+	if starts := strings.Count(s.log(s.pods("cache")["cache-0"]), "memcached was started."); starts != 1 {
+		t.Errorf("the new container started memcached %d times", starts)
+	}
+	if pod := s.pods("cache")["cache-0"]; pod.Labels["tier"] != "cache" {
+		t.Errorf("the pod's labels are %v", pod.Labels)
+	}
+}
+
+// agents returns what the agents of a Memcached tell, by shard.
+func (s *space) agents(name string) map[string]agentapi.Status {
+	s.Helper()
+	all := map[string]agentapi.Status{}
+	for shard, pod := range s.pods(name) {
+		status, err := cluster.AgentStatus(s.ctx, pod)
+		s.must(err)
+		all[shard] = status
+	}
+	return all
+}
+
+// log returns what the memcached container of a pod wrote since its last start.
+func (s *space) log(pod corev1.Pod) string {
+	s.Helper()
+	text, err := k.Set.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "memcached"}).DoRaw(s.ctx)
+	s.must(err)
+	return string(text)
+}

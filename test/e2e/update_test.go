@@ -1,0 +1,201 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/memcache"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
+	"github.com/memcached-operator/memcached-operator/test/internal/probe"
+)
+
+const (
+	// share of its items that a shard is to keep over a change in place.
+	share = 0.99
+	// tooSilent is the time without answers from a shard that fails a test; what is
+	// aimed at is 3 s. One step on a busy machine is no measurement.
+	tooSilent = 15 * time.Second
+	// kubeletBackOff is how long after the end of a pod's last container the kubelet
+	// does not start one of an image that the pod had within the last ten minutes: it
+	// makes it wait as long again, as if it had crashed. With each return to the same
+	// image it is twice as long.
+	kubeletBackOff = 10 * time.Second
+)
+
+// Each version is followed by each other one once. One shard holds a million items
+// of 500 B, the other a few.
+func TestAVersionChangeKeepsAMillionItemsUpAndDownTheVersions(t *testing.T) {
+	t.Parallel()
+	const many, size, oneIn, few = 1_000_000, 500, 50, 20_000
+	s := newSpace(t)
+	order := tour(versions)
+	spec := func(version string) *memcachedac.MemcachedSpecApplyConfiguration {
+		return small(2).WithMemory(resource.MustParse("1Gi")).WithVersion(version)
+	}
+	s.apply("cache", spec(order[0]))
+	s.available("cache")
+	large := items.Sized("large", many, size, s.address("cache", 0))
+	t.Cleanup(func() { _ = large.Close() })
+	began := time.Now()
+	s.must(large.Fill())
+	sampled, err := large.Sample(oneIn)
+	s.must(err)
+	others := s.written("cache", 1, few)
+	t.Logf("%d items written in %s", many, time.Since(began).Round(100*time.Millisecond))
+	if held := s.count("cache", 0); held < many*share {
+		t.Fatalf("%d of %d items fit", held, many)
+	}
+
+	var silences []time.Duration
+	updated := time.Now()
+	for i, to := range order[1:] {
+		from := order[i]
+		if slices.Contains(order[:i], to) {
+			time.Sleep(time.Until(updated.Add(kubeletBackOff)))
+		}
+		held := []int64{s.count("cache", 0), s.count("cache", 1)}
+		lives := s.lives("cache")
+		h, stop := s.follow("cache"), s.silences("cache", 2)
+		began := time.Now()
+		s.apply("cache", spec(to))
+		m := s.updated("cache")
+		updated = time.Now()
+		took := updated.Sub(began)
+		silent := stop()
+		silences = append(silences, silent...)
+
+		for ordinal, had := range held {
+			shard := s.shard(m, ordinal)
+			now := s.count("cache", ordinal)
+			t.Logf("%s → %s, shard %d: %d of %d items kept, %s without answers; %s in all for both shards",
+				from, to, ordinal, now, had, silent[ordinal].Round(10*time.Millisecond), took.Round(100*time.Millisecond))
+			if float64(now) < share*float64(had) {
+				t.Errorf("shard %d kept %d of %d items", ordinal, now, had)
+			}
+			if shard.Version != to || shard.Start != v1alpha1.StartWarm || float64(shard.Items) < share*float64(had) || shard.ItemsBefore != had {
+				t.Errorf("the status tells of the shard %+v", shard)
+			}
+			if silent[ordinal] > tooSilent {
+				t.Errorf("shard %d did not answer for %s", ordinal, silent[ordinal])
+			}
+		}
+		now, err := large.Sample(oneIn)
+		s.must(err)
+		if float64(now) < share*float64(sampled) {
+			t.Errorf("%d of %d items of a sample are there", now, sampled)
+		}
+		sampled = now
+		s.restarted("cache", lives, map[string]int32{"cache-0": 1, "cache-1": 1})
+		all := h.end()
+		h.oneAtATime(all, "cache-0", "cache-1")
+		for ordinal := range held {
+			h.says(all.progress(), fmt.Sprintf("%s: shard %d of 2: %s → %s", v1alpha1.ReasonUpdatingShard, ordinal+1, from, to))
+		}
+		s.event("cache", v1alpha1.EventUpdateStarted, from+" → "+to)
+		s.event("cache", v1alpha1.EventUpdateFinished, "memcached:"+to, "items kept")
+		s.noProofs()
+	}
+	_, err = others.Keep(share)
+	s.must(err)
+	slices.Sort(silences)
+	t.Logf("without answers a step: median %s, longest %s", median(silences).Round(10*time.Millisecond), silences[len(silences)-1].Round(10*time.Millisecond))
+}
+
+// tour returns an order in which each of three versions is followed by each other
+// one exactly once.
+func tour(v []string) []string {
+	a, b, c := v[0], v[len(v)/2], v[len(v)-1]
+	return []string{a, b, c, a, c, b, a}
+}
+
+func TestTheTourFollowsEachVersionByEachOther(t *testing.T) {
+	order := tour([]string{"1", "2", "3"})
+	seen := map[string]bool{}
+	for i, version := range order[1:] {
+		seen[order[i]+version] = order[i] != version
+	}
+	if len(seen) != 6 {
+		t.Errorf("%d of 6 ordered pairs are in %v", len(seen), order)
+	}
+}
+
+// updated waits until every shard of a Memcached is as its spec asks.
+func (s *space) updated(name string) *v1alpha1.Memcached {
+	s.Helper()
+	return s.await(name, "updated", func(m *v1alpha1.Memcached) error {
+		if u := m.Status.Update; u != nil {
+			return fmt.Errorf("%d shards are, %s", u.Updated, u.Message)
+		}
+		for _, shard := range m.Status.Shards {
+			if !shard.Current {
+				return fmt.Errorf("shard %s is not as it was asked for", shard.Name)
+			}
+		}
+		return cluster.Available(m)
+	})
+}
+
+// count returns how many items memcached says that a shard holds.
+func (s *space) count(name string, ordinal int) int64 {
+	s.Helper()
+	connection, err := memcache.Dial(s.ctx, "tcp", s.address(name, ordinal))
+	s.must(err)
+	defer connection.Close()
+	general, err := connection.General(s.ctx)
+	s.must(err)
+	return general.Items
+}
+
+// silences asks each shard of a Memcached until it is stopped; the returned
+// function stops it and returns the longest time without an answer, by ordinal.
+func (s *space) silences(name string, shards int) (stop func() []time.Duration) {
+	s.Helper()
+	var running []*probe.Probe
+	for ordinal := range shards {
+		p := probe.Start(s.address(name, ordinal))
+		s.Cleanup(func() { p.Stop() })
+		running = append(running, p)
+	}
+	return func() []time.Duration {
+		var silent []time.Duration
+		for _, p := range running {
+			silent = append(silent, p.Stop().Silence)
+		}
+		return silent
+	}
+}
+
+// restarted ends the test unless the pods of a Memcached are those of before, and
+// their containers were restarted as often as told, by shard.
+func (s *space) restarted(name string, before map[string]life, times map[string]int32) {
+	s.Helper()
+	want := map[string]life{}
+	for shard, l := range before {
+		l.restarts += times[shard]
+		want[shard] = l
+	}
+	s.untouched(name, want)
+}
+
+// noProofs ends the test unless no pod is left that proved an image.
+func (s *space) noProofs() {
+	s.Helper()
+	s.eventually("no pods that prove an image", func(ctx context.Context) error {
+		var pods corev1.PodList
+		err := k.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelName: v1alpha1.ProofNameValue})
+		if err == nil && len(pods.Items) > 0 {
+			err = fmt.Errorf("%s is there", pods.Items[0].Name)
+		}
+		return err
+	})
+}

@@ -1,0 +1,67 @@
+package items
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// fillTimeout bounds the whole of Fill.
+const fillTimeout = time.Minute
+
+// Fill writes all items without waiting for an answer to each, which takes seconds
+// for a million. The set must be behind one address.
+func (s *Set) Fill() error {
+	if len(s.addresses) != 1 {
+		return fmt.Errorf("filling %d shards at once: the client spreads the items, so write them", len(s.addresses))
+	}
+	var group errgroup.Group
+	for worker := range workers {
+		group.Go(func() error {
+			if err := s.fill(worker); err != nil {
+				return fmt.Errorf("filling %s: %w", s.addresses[0], err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// fill writes the share of one worker.
+func (s *Set) fill(worker int) error {
+	conn, err := net.DialTimeout("tcp", s.addresses[0], timeout)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(fillTimeout)); err != nil {
+		return err
+	}
+	requests := bufio.NewWriterSize(conn, 1<<20)
+	for i := worker; i < s.size; i += workers {
+		key := s.key(i)
+		value := s.value(key)
+		if _, err := fmt.Fprintf(requests, "set %s 0 0 %d noreply\r\n%s\r\n", key, len(value), value); err != nil {
+			return err
+		}
+	}
+	// What went wrong is answered in spite of noreply, and the version after it.
+	if _, err := requests.WriteString("version\r\n"); err != nil {
+		return err
+	}
+	if err := requests.Flush(); err != nil {
+		return err
+	}
+	answer, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(answer, "VERSION ") {
+		return fmt.Errorf("the answer is %q", answer)
+	}
+	return nil
+}
