@@ -1,9 +1,22 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
 )
 
 func TestADeletedPodCostsNoConnectionAndItsShardIsToldToBeEmpty(t *testing.T) {
@@ -31,4 +44,152 @@ func TestADeletedPodCostsNoConnectionAndItsShardIsToldToBeEmpty(t *testing.T) {
 	s.untouched("cache", other)
 	s.holds(kept)
 	s.holds(s.written("cache", 0, 1000))
+}
+
+// A change that memcached cannot take its items along with is told of first, and
+// then costs the items and no connection.
+func TestMoreMemoryReplacesOneShardAfterTheOtherHavingSaidThatTheyWillBeEmpty(t *testing.T) {
+	t.Parallel()
+	const shards = 2
+	s := newSpace(t)
+	s.apply("cache", small(shards))
+	s.available("cache")
+	for ordinal := range shards {
+		s.written("cache", ordinal, 1000)
+	}
+	before := s.pods("cache")
+	h, stop := s.follow("cache"), s.probes("cache", shards)
+	s.apply("cache", small(shards).WithMemory(resource.MustParse("80Mi")))
+	m := s.updated("cache")
+	for shard, pod := range before {
+		s.eventually("the end of the pod that held "+shard, func(ctx context.Context) error {
+			if err := k.Get(ctx, s.key(pod.Name), &corev1.Pod{}); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("reading it gives %v", err)
+			}
+			return nil
+		})
+	}
+	all := h.end()
+	stop()
+	h.oneAtATime(all) // none was out
+
+	for ordinal := range shards {
+		name := cluster.ShardName("cache", ordinal)
+		s.event("cache", v1alpha1.EventShardToStartEmpty, name, "memory 64Mi → 80Mi", "starts it empty")
+		s.event("cache", v1alpha1.EventShardStartedEmpty, name)
+		told, made := all.toldToReplace(name), all.podAfter(name, before[name])
+		if told == nil || made == nil || told.version > made.version {
+			t.Errorf("shard %s was told of at %+v, and its new pod made at %+v", name, told, made)
+			continue
+		}
+		if at := s.eventAt("cache", v1alpha1.EventShardToStartEmpty, name); at.After(made.at) {
+			t.Errorf("the event of shard %s came %s after its new pod", name, at.Sub(made.at))
+		}
+		if ordinal > 0 {
+			first := cluster.ShardName("cache", ordinal-1)
+			if gone := all.goneAt(before[first]); gone == nil || gone.version > made.version {
+				t.Errorf("shard %s got another pod before that of shard %s was gone", name, first)
+			}
+		}
+		shard := s.shard(m, ordinal)
+		if shard.Start != v1alpha1.StartCold || shard.Items != 0 || shard.Pod == before[name].Name {
+			t.Errorf("the status tells of the shard %+v", shard)
+		}
+		if words := strings.Join(s.agents("cache")[name].Arguments, " "); !strings.Contains(words, "-m 80 ") {
+			t.Errorf("memcached of %s runs with %s", name, words)
+		}
+		s.holds(s.written("cache", ordinal, 1000))
+	}
+	h.says(all.progress(), v1alpha1.ReasonUpdatingShard+": shard 2 of 2: memory 64Mi → 80Mi, which starts it empty")
+	s.event("cache", v1alpha1.EventUpdateFinished, "2 shards are as the spec asks")
+}
+
+func TestAReplacementThatNoNodeTakesLeavesTheShardAsItIs(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.apply("cache", small(2))
+	s.available("cache")
+	kept := []*items.Set{s.written("cache", 0, 1000), s.written("cache", 1, 1000)}
+	before := s.pods("cache")
+	h, stop := s.follow("cache"), s.probes("cache", 2)
+
+	s.apply("cache", small(2).WithNodeSelector(map[string]string{"disk": "none"}))
+	m, sentence := s.degraded("cache", v1alpha1.ReasonUnschedulable)
+	t.Log(sentence)
+	for _, word := range []string{"cache-0", "node affinity/selector", "serves on", "set the spec back"} {
+		if !strings.Contains(sentence, word) {
+			t.Errorf("the sentence does not say %q", word)
+		}
+	}
+	if m.Status.Ready != "2/2" || m.Status.Nodes[0] != before["cache-0"].Name {
+		t.Errorf("the status tells %s shards, pods %v", m.Status.Ready, m.Status.Nodes)
+	}
+
+	s.apply("cache", small(2))
+	s.updated("cache")
+	s.eventually("one pod a shard", func(ctx context.Context) error {
+		var pods corev1.PodList
+		err := k.List(ctx, &pods, client.InNamespace(s.namespace))
+		if err == nil && len(pods.Items) != 2 {
+			err = fmt.Errorf("%d pods are there", len(pods.Items))
+		}
+		return err
+	})
+	all := h.end()
+	stop()
+	h.oneAtATime(all)
+	s.untouched("cache", livesOf(before))
+	for _, set := range kept {
+		s.holds(set)
+	}
+}
+
+// toldToReplace returns when the status first said that a shard is to be replaced,
+// or nil.
+func (all moments) toldToReplace(shard string) *moment {
+	for i, m := range all {
+		if m.memcached != nil && m.memcached.Status.Update != nil && m.memcached.Status.Update.Shard == shard && m.memcached.Status.Update.Step == "replace" {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// podAfter returns when the first other pod of a shard was there, or nil.
+func (all moments) podAfter(shard string, before corev1.Pod) *moment {
+	for i, m := range all {
+		if m.pod != nil && m.pod.Labels[v1alpha1.LabelInstance]+"-"+m.pod.Labels[v1alpha1.LabelShard] == shard && m.pod.UID != before.UID {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// goneAt returns when a pod was no more, or nil.
+func (all moments) goneAt(pod corev1.Pod) *moment {
+	for i, m := range all {
+		if m.pod != nil && m.pod.UID == pod.UID && m.gone {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// eventAt returns when an event about a Memcached that says all of the words was
+// recorded first.
+func (s *space) eventAt(name, reason string, words ...string) time.Time {
+	s.Helper()
+	events, err := k.Set.EventsV1().Events(s.namespace).List(s.ctx, metav1.ListOptions{})
+	s.must(err)
+	var first time.Time
+	for _, e := range events.Items {
+		says := !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(e.Note, w) })
+		if e.Regarding.Name == name && e.Reason == reason && says && (first.IsZero() || e.EventTime.Time.Before(first)) {
+			first = e.EventTime.Time
+		}
+	}
+	if first.IsZero() {
+		s.Fatalf("there is no event %s of %s", reason, name)
+	}
+	return first
 }

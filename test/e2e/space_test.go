@@ -161,8 +161,12 @@ func (s *space) pods(name string) map[string]corev1.Pod {
 // shard.
 func (s *space) lives(name string) map[string]life {
 	s.Helper()
+	return livesOf(s.pods(name))
+}
+
+func livesOf(pods map[string]corev1.Pod) map[string]life {
 	lives := map[string]life{}
-	for shard, pod := range s.pods(name) {
+	for shard, pod := range pods {
 		lives[shard] = lifeOf(pod)
 	}
 	return lives
