@@ -36,8 +36,9 @@ type shard struct {
 
 // step is what is noted on a shard when it is changed.
 type step struct {
-	// Revision that it leads to.
+	// Revision that it leads to, and the one that it leads from.
 	Revision string        `json:"revision"`
+	From     string        `json:"from,omitempty"`
 	At       time.Time     `json:"at"`
 	Class    rollout.Class `json:"class"`
 	// Container that ran before.
@@ -130,16 +131,19 @@ func shardOf(seen *observed, set *appsv1.ReplicaSet, target manifests.Asked, can
 	s.Leaving = slices.ContainsFunc(seen.pods[set.Name], func(p *corev1.Pod) bool { return p != s.pod && p.DeletionTimestamp != nil })
 	s.retired = s.pod.Annotations[corev1.PodDeletionCost] == retiredCost
 	s.Pod = podOf(s.pod, s.asked.Revision(), false)
+	s.Pod.InPlace = s.step != nil && s.step.Class < rollout.Replace && s.step.Revision == s.Pod.Revision && s.step.From == s.Template
 	s.judge(seen)
-	if s.next != nil {
-		next := podOf(s.next, s.Template, true)
-		s.Next = &next
-	}
 	s.Forward = s.change(m, target, canResize)
 	if s.Pod.Revision == target.Revision() { // what is left is to see what came of it
 		s.Forward = changeOf(s.template, target, "", acceptsCold(m), canResize)
 	}
 	s.Back = s.change(m, s.template, canResize)
+	if s.next != nil {
+		next := podOf(s.next, s.Template, true)
+		s.Next = &next
+	} else if why := podRefused(set); why != "" && s.surges(target.Revision()) {
+		s.Next = &rollout.Pod{Revision: s.Template, State: rollout.Broken, Why: why}
+	}
 	told := m.Status.Update
 	s.Forward.Told = told != nil && told.Revision == target.Revision() && told.Shard == s.Name && told.Step == rollout.Replace.String()
 	s.Announcement = s.announced(s.pod.Annotations[v1alpha1.AnnotationStop]) && !s.stopIsToCome()
@@ -256,6 +260,13 @@ func (s *shard) judgeRestart(now time.Time) {
 	}
 }
 
+// surges says whether the shard is to have two pods on its way to the target.
+func (s *shard) surges(target string) bool {
+	takesOver := s.Next != nil && s.Next.State == rollout.Serving
+	return s.pod != nil && s.Template == target && s.Pod.Revision != target && s.Failed == "" && s.Forward.Class == rollout.Replace &&
+		s.Pod.State != rollout.Broken && !s.Pod.Going && !(s.retired && takesOver)
+}
+
 // change returns what it takes to bring the shard's pod to what is asked.
 func (s *shard) change(m *v1alpha1.Memcached, to manifests.Asked, canResize bool) rollout.Change {
 	version := ""
@@ -270,7 +281,9 @@ func (s *shard) change(m *v1alpha1.Memcached, to manifests.Asked, canResize bool
 			c.What += ", which starts it empty, as its node cannot give it the resources: " + c.ResizeWhy
 		}
 	}
-	c.Announced = s.agent != nil && s.agent.AnnouncedStop == s.token(to.Revision())
+	// Both: what was taken back may still be the last that the agent read.
+	token := s.token(to.Revision())
+	c.Announced = s.agent != nil && s.agent.AnnouncedStop == token && s.pod.Annotations[v1alpha1.AnnotationStop] == token
 	return c
 }
 

@@ -72,7 +72,7 @@ func (p *plan) planStep(seen *observed) {
 			p.patches = append(p.patches, annotate(s.pod, corev1.PodDeletionCost, retiredCost))
 		}
 	case rollout.StepRemake:
-		if s.Template == p.target.Revision() && s.pod != nil {
+		if s.Template == to.Revision() && s.pod != nil {
 			p.deletes = append(p.deletes, s.pod)
 		}
 	}
@@ -104,7 +104,7 @@ func (s *shard) inPlace(to manifests.Asked, class rollout.Class, seen *observed)
 
 // stepTo returns the note of a change that begins now.
 func (s *shard) stepTo(to manifests.Asked, class rollout.Class, seen *observed) step {
-	n := step{Revision: to.Revision(), At: seen.now.UTC(), Class: class, Container: containerID(s.pod)}
+	n := step{Revision: to.Revision(), From: s.asked.Revision(), At: seen.now.UTC(), Class: class, Container: containerID(s.pod)}
 	if s.agent != nil {
 		n.Gets, n.Hits = s.agent.RecentGets, s.agent.RecentHits
 	}
@@ -133,8 +133,7 @@ func (p *plan) shardWanted(seen *observed, ordinal int) manifests.Shard {
 	if s.Failed != "" {
 		want.Annotations[v1alpha1.AnnotationFailed] = s.set.Annotations[v1alpha1.AnnotationFailed]
 	}
-	isReplaced := s.pod != nil && s.Template == p.target.Revision() && s.Pod.Revision != s.Template && s.Failed == ""
-	want.Surge = isReplaced && s.Pod.State != rollout.Broken && !s.Pod.Going && !s.retired
+	want.Surge = s.surges(p.target.Revision())
 	if p.decision.Shard != s.Name {
 		return want
 	}
@@ -150,7 +149,9 @@ func (p *plan) shardWanted(seen *observed, ordinal int) manifests.Shard {
 			want.Annotations[v1alpha1.AnnotationStep] = s.set.Annotations[v1alpha1.AnnotationStep]
 		}
 	case rollout.StepRemake:
-		want.Asked = p.target
+		if !p.decision.Back {
+			want.Asked = p.target
+		}
 	}
 	return want
 }

@@ -20,6 +20,9 @@
 //	three different ones      the target changed on the way: the template follows the pod
 //	                          once that has settled
 //
+// Of the last two a pod that was changed in place is another case than one that is
+// replaced: the way back is in place too, and no second pod is to come.
+//
 // A change reaches a shard in one of four classes:
 //
 //	Live      labels, annotations                 nothing restarts

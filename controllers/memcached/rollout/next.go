@@ -36,7 +36,7 @@ func Next(in Input) Decision {
 	case in.Paused:
 		return hold(in, *next, Paused, "nothing is changed until spec.paused is false")
 	case in.Invalid != "":
-		return hold(in, *next, SpecInvalid, in.Invalid)
+		return withdrawal(in, hold(in, *next, SpecInvalid, in.Invalid))
 	}
 	return withdrawal(in, decide(in, *next))
 }
@@ -57,30 +57,37 @@ func withdrawal(in Input, d Decision) Decision {
 // unfinished returns the shard to be concerned with: one that is on its way before
 // one that waits, the lower ordinal first; nil when all are as they should be.
 func unfinished(in Input) *Shard {
-	var waiting *Shard
+	var waiting, absent *Shard
 	for i := range in.Shards {
 		s := &in.Shards[i]
 		switch {
-		case s.Pod.State == Absent:
-			// A pod is on its way, made of the template.
+		case s.Pod.State == Absent: // a pod is on its way, made of the template
+			if s.Template != in.Target && absent == nil {
+				absent = s
+			}
 		case s.Pod.Revision != s.Template:
 			return s
 		case s.Template != in.Target && waiting == nil:
 			waiting = s
 		}
 	}
+	if waiting == nil {
+		return absent
+	}
 	return waiting
 }
 
 func decide(in Input, next Shard) Decision {
-	if next.Pod.Revision != next.Template {
-		if next.Template == in.Target {
-			return replacing(in, next)
-		}
+	switch {
+	case next.Pod.State == Absent:
+		return hold(in, next, ShardOut, fmt.Sprintf("shard %s has no pod yet", next.Name))
+	case next.Pod.Revision == next.Template:
+	case next.Pod.InPlace:
 		return changed(in, next)
-	}
-	if d, ok := atOnce(in); ok {
-		return d
+	case next.Template == in.Target:
+		return replacing(in, next)
+	default:
+		return givenUp(in, next)
 	}
 	for _, s := range in.Shards {
 		if s.Failed != "" {
@@ -88,6 +95,9 @@ func decide(in Input, next Shard) Decision {
 			d.NeedsPerson = true
 			return d
 		}
+	}
+	if d, ok := atOnce(in); ok {
+		return d
 	}
 	if d, held := gates(in, next); held {
 		return d
@@ -125,11 +135,26 @@ func replacing(in Input, s Shard) Decision {
 	}
 }
 
+// givenUp ends the replacement of a shard's pod that failed, or that another target
+// overtook: the template follows the pod that stays.
+func givenUp(in Input, s Shard) Decision {
+	switch {
+	case s.Next != nil || s.Pod.Going:
+		return forward(in, s, StepAwait) // the ReplicaSet ends one of the two by itself
+	case s.Failed != "" && s.Pod.State == Broken && s.Pod.Revision == in.Target:
+		return back(in, s, StepRemake) // the second one stayed: the first went meanwhile
+	default:
+		return forward(in, s, StepConfirm)
+	}
+}
+
 // changed goes on with a shard whose pod was changed in place.
 func changed(in Input, s Shard) Decision {
 	failed := s.Pod.State == Broken ||
 		s.Pod.State == Serving && (s.Pod.Outcome == Wrong || s.Pod.Outcome == Cold && !in.AcceptCold)
 	switch {
+	case s.Next != nil || s.Pod.Going:
+		return forward(in, s, StepAwait) // somebody ends it, and another is made of the template
 	case failed && s.Pod.Revision == in.Target && s.Failed == "":
 		d := forward(in, s, StepNote)
 		d.Message = s.Pod.Why
@@ -148,17 +173,21 @@ func changed(in Input, s Shard) Decision {
 }
 
 // atOnce returns a step that needs no gate: what disturbs no shard, and what mends
-// one that does not run anyway.
+// one that does not run anyway, which comes first.
 func atOnce(in Input) (Decision, bool) {
+	waits := func(s Shard, state State) bool {
+		return s.Pod.State == state && !s.Pod.Going && s.Pod.Revision == s.Template && s.Template != in.Target
+	}
 	for _, s := range in.Shards {
-		waits := s.Pod.Revision == s.Template && s.Template != in.Target && !s.Pod.Going
-		switch {
-		case waits && s.Pod.State == Broken && s.Failed == "":
+		if waits(s, Broken) {
 			if d, held := imageProven(in, s); held {
 				return d, true // what broke for a moment may come back as it was
 			}
 			return forward(in, s, StepRemake), true
-		case waits && s.Pod.State == Serving && s.Forward.Class <= Live:
+		}
+	}
+	for _, s := range in.Shards {
+		if waits(s, Serving) && s.Forward.Class <= Live {
 			return steps(in, s, false), true
 		}
 	}
@@ -291,7 +320,7 @@ func steps(in Input, s Shard, isBack bool) Decision {
 		d.Message += ": " + change.ResizeWhy
 		d.After = lookLater
 		return d
-	case change.Class == Recreate && s.Pod.State == Serving && !change.Announced:
+	case change.Class >= Recreate && s.Pod.State == Serving && !change.Announced:
 		d := towards(in, s, StepAnnounce)
 		d.After = lookSoon
 		return d

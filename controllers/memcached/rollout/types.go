@@ -79,6 +79,9 @@ type Pod struct {
 	// pod is Broken.
 	Outcome Outcome
 	Why     string
+	// InPlace: it was brought from the template to its revision in place, which is the
+	// way back too.
+	InPlace bool
 }
 
 // Change is what it takes to bring a shard's pod to a revision.
