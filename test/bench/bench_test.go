@@ -113,6 +113,17 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 	}
 }
 
+func TestErrorsBeforeTheChangeAreADisturbance(t *testing.T) {
+	d := document{results: []result{sample(variants[0], 0), sample(variants[1], 0)}}
+	if n := d.disturbed(); n != 0 {
+		t.Errorf("%d errors of the changes count as a disturbance", n)
+	}
+	d.results[1].report.Shards[2][10].Errors = 7
+	if n := d.disturbed(); n != 7 {
+		t.Errorf("%d errors, want the 7 before the change", n)
+	}
+}
+
 func TestARatioIsToldWhereItMeansSomething(t *testing.T) {
 	for _, c := range []struct {
 		value, first float64

@@ -15,6 +15,9 @@ type figures struct {
 	// ratio in the first half: what chance comes to where nothing happens.
 	noise    load.Loss
 	noiseFor time.Duration
+	// errorsBefore is how many operations failed before the change: none on a
+	// machine that has nothing else to do.
+	errorsBefore int
 	// loss from the change on, until the end of the run.
 	loss load.Loss
 	// lowest hit ratio of a bucket after the change.
@@ -45,20 +48,21 @@ func (r result) figures() figures {
 	before, after := load.Span{From: began, Until: r.change}, load.Span{From: r.change, Until: r.until}
 	was, is := r.report.Sum(before), r.report.Sum(after)
 	f := figures{
-		before:    was.Ratio(),
-		noise:     r.report.Loss(load.Span{From: began, Until: half}, load.Span{From: half, Until: r.change}),
-		noiseFor:  r.change.Sub(half),
-		loss:      r.report.Loss(before, after),
-		lowest:    1,
-		errors:    is.Errors,
-		silence:   slices.Max(r.report.Silences(after)),
-		took:      r.took,
-		last:      r.report.Sum(load.Span{From: r.until.Add(-backOver), Until: r.until}).Ratio(),
-		ran:       r.until.Sub(r.change),
-		unread:    r.unread,
-		kept:      r.kept,
-		p99Before: was.Latencies.Quantile(0.99),
-		p99After:  is.Latencies.Quantile(0.99),
+		before:       was.Ratio(),
+		noise:        r.report.Loss(load.Span{From: began, Until: half}, load.Span{From: half, Until: r.change}),
+		noiseFor:     r.change.Sub(half),
+		errorsBefore: was.Errors,
+		loss:         r.report.Loss(before, after),
+		lowest:       1,
+		errors:       is.Errors,
+		silence:      slices.Max(r.report.Silences(after)),
+		took:         r.took,
+		last:         r.report.Sum(load.Span{From: r.until.Add(-backOver), Until: r.until}).Ratio(),
+		ran:          r.until.Sub(r.change),
+		unread:       r.unread,
+		kept:         r.kept,
+		p99Before:    was.Latencies.Quantile(0.99),
+		p99After:     is.Latencies.Quantile(0.99),
 	}
 	for t := r.change; t.Before(r.until); t = t.Add(r.report.Every) {
 		f.lowest = min(f.lowest, r.report.Sum(load.Span{From: t, Until: t.Add(r.report.Every)}).Ratio())

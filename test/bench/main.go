@@ -78,6 +78,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	d := document{options: o, machine: machine, date: began, args: args, results: results}
 	b.say("\n%s\n%s\nThe whole took %s.", d.terminal(), machine, time.Since(began).Round(time.Second))
+	if n := d.disturbed(); n > 0 {
+		b.say("%s operations failed before anything was changed: the machine had other work, so run this again when it has none.", number(float64(n)))
+	}
 	if o.out == "" {
 		return nil
 	}

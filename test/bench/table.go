@@ -144,3 +144,13 @@ func (d document) figures() []figures {
 	}
 	return all
 }
+
+// disturbed is how many operations failed before the changes, which is for none of
+// what is measured.
+func (d document) disturbed() int {
+	sum := 0
+	for _, f := range d.figures() {
+		sum += f.errorsBefore
+	}
+	return sum
+}
