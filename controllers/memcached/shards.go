@@ -230,11 +230,12 @@ func (s *shard) judge(seen *observed) {
 	agent, step := s.agent, s.step
 	switch {
 	case s.Pod.State != rollout.Serving:
+	case s.stopIsToCome(): // also when it was taken back: the container that failed serves still
 	case step == nil || step.Revision != s.Pod.Revision || s.Pod.Revision == s.Template || step.Class <= rollout.Live:
 		if agent != nil || startIsKnown(seen.memcached.Status.Shards, s.Name, s.pod) {
 			s.Pod.Outcome = rollout.Settled
 		}
-	case agent == nil || step.Class == rollout.Recreate && step.Container == containerID(s.pod):
+	case agent == nil:
 	default:
 		s.judgeRestart(seen.now)
 	}
