@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
+	"github.com/memcached-operator/memcached-operator/test/internal/operator"
+)
+
+// The operator is killed after each write of an upgrade in turn, each time with a
+// cache of its own. The upgrade must end as one did in which it was not killed.
+func TestAnUpgradeEndsTheSameWhereverTheOperatorIsKilled(t *testing.T) {
+	began := time.Now()
+	operators := withoutOperator(t)
+	var whole upgrade
+	if !t.Run("nowhere", func(t *testing.T) { whole = operators.upgrade(t, operator.Write{}) }) {
+		return
+	}
+	t.Logf("settled after %s and %d writes, and it ends so:\n%s", whole.took, len(whole.writes), whole.end)
+	ends := 0
+	for i, w := range whole.writes {
+		if w.Time > 1 && strings.HasSuffix(w.What, " stop") {
+			continue // announced again in the same words, which changes nothing
+		}
+		ends++
+		t.Run(fmt.Sprintf("after write %d, %s", i+1, w), func(t *testing.T) {
+			t.Parallel()
+			u := operators.upgrade(t, w)
+			t.Logf("killed %t after %s: settled after %s and %d writes", u.killed, w, u.took, len(u.writes))
+			// How often the status is written on the way depends on what is seen in between.
+			if !u.killed && w.Time == 1 {
+				t.Errorf("there was no such write among %q", u.writes)
+			}
+			if u.end != whole.end {
+				t.Errorf("it ends so:\n%s\nand otherwise when the operator is not killed:\n%s", u.end, whole.end)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		t.Logf("killed after each of %d writes within %s", ends, time.Since(began).Round(time.Second))
+	})
+}
+
+// operators are how to run the operator on this machine as it is run in the cluster.
+type operators struct {
+	program     string
+	environment []string
+}
+
+// withoutOperator takes the operator away that the other tests use, until the end of
+// the test.
+func withoutOperator(t *testing.T) operators {
+	t.Helper()
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	image, err := k.OperatorImage(ctx)
+	must(err)
+	program, err := operator.Build(ctx, t.TempDir())
+	must(err)
+	o := operators{program: program}
+	d := &appsv1.Deployment{}
+	must(k.Get(ctx, client.ObjectKey{Namespace: cluster.OperatorNamespace, Name: cluster.OperatorDeployment}, d))
+	for _, e := range d.Spec.Template.Spec.Containers[0].Env {
+		if e.ValueFrom != nil {
+			e.Value = cluster.OperatorNamespace // there is no other reference
+		}
+		o.environment = append(o.environment, e.Name+"="+e.Value)
+	}
+	t.Cleanup(func() { // whatever happened: the other tests need it
+		ctx := context.Background()
+		if err := errors.Join(k.Install(ctx, image), k.UseNewest(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	// Not scaled to 0: a run that is cut short would leave what looks like an operator.
+	must(k.Delete(ctx, d))
+	must(cluster.Eventually(ctx, soon, "no operator", func(ctx context.Context) error {
+		pods, err := k.OperatorPods(ctx)
+		if err == nil && len(pods) > 0 {
+			err = fmt.Errorf("%s is there", pods[0].Name)
+		}
+		return err
+	}))
+	return o
+}
+
+// upgrade is what there was of an upgrade.
+type upgrade struct {
+	writes []operator.Write
+	killed bool
+	// took is the time until everything was settled.
+	took time.Duration
+	// end tells how everything stands, as far as it is the same in each run.
+	end string
+}
+
+// upgrade upgrades a cache that holds items, to another number of threads too. The
+// operator is killed after the last write; it is not when that is zero.
+func (o operators) upgrade(t *testing.T, last operator.Write) upgrade {
+	t.Helper()
+	const size = 2000
+	s := newSpace(t)
+	one, err := operator.Start(operator.Options{Program: o.program, Environment: o.environment, Namespace: s.namespace, Dir: t.TempDir()})
+	s.must(err)
+	t.Cleanup(func() {
+		if err := one.Stop(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Log("what the operator told:\n" + one.Log())
+		}
+	})
+	s.apply("cache", small(2).WithVersion(versions[len(versions)/2]))
+	s.available("cache")
+	sets := []*items.Set{s.written("cache", 0, size), s.written("cache", 1, size)}
+	before := s.lives("cache")
+
+	one.Note(last)
+	began := time.Now()
+	spec := small(2).WithVersion(versions[len(versions)-1]).WithThreads(2)
+	s.apply("cache", spec)
+	s.updated("cache")
+	u := upgrade{took: time.Since(began).Round(100 * time.Millisecond)}
+	u.writes, u.killed, err = one.Noted()
+	s.must(err)
+	// An operator that was killed last has had no say yet. It has once it answers
+	// another spec, which asks for the same shards.
+	s.apply("cache", spec.WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinSecondsBetweenShards(1)))
+	m := s.updated("cache")
+
+	s.restarted("cache", before, map[string]int32{"cache-0": 1, "cache-1": 1})
+	s.noProofs()
+	for ordinal, set := range sets {
+		s.address("cache", ordinal) // answers again
+		kept, err := set.Keep(share)
+		s.must(err)
+		if shard := s.shard(m, ordinal); shard.ItemsBefore < share*size || shard.Items < share*size || int64(kept) < shard.Items {
+			t.Errorf("%d items are there, and the status tells of %+v", kept, shard)
+		}
+	}
+	u.end = s.end(m)
+	return u
+}
+
+// end tells how a Memcached and all that it has stand, without what differs from run
+// to run.
+func (s *space) end(m *v1alpha1.Memcached) string {
+	s.Helper()
+	var lines []string
+	add := func(format string, a ...any) { lines = append(lines, fmt.Sprintf(format, a...)) }
+	var pods corev1.PodList
+	s.must(k.List(s.ctx, &pods, client.InNamespace(s.namespace)))
+	for _, pod := range pods.Items {
+		agent, err := cluster.AgentStatus(s.ctx, pod)
+		s.must(err)
+		add("a pod of shard %s: ready %t, image %s, asked %s, %s", pod.Labels[v1alpha1.LabelShard], isReady(pod), pod.Spec.Containers[0].Image,
+			pod.Annotations[v1alpha1.AnnotationArguments], pod.Annotations[v1alpha1.AnnotationSpec])
+		add("the agent of shard %s: version %s, arguments %q, refused %q, start %s, announced stop %q", pod.Labels[v1alpha1.LabelShard],
+			agent.Version, agent.Arguments, agent.ArgumentsError, agent.Start.Result, agent.AnnouncedStop)
+	}
+	var sets appsv1.ReplicaSetList
+	s.must(k.List(s.ctx, &sets, client.InNamespace(s.namespace)))
+	for _, set := range sets.Items {
+		template := set.Spec.Template
+		add("ReplicaSet %s: %d, image %s, asked %s, failed %q", set.Name, *set.Spec.Replicas,
+			template.Spec.Containers[0].Image, template.Annotations[v1alpha1.AnnotationSpec], set.Annotations[v1alpha1.AnnotationFailed])
+	}
+	for _, shard := range m.Status.Shards {
+		add("status of %s: current %t, version %s, ready %t, start %s, %s", shard.Name, shard.Current, shard.Version, shard.Ready, shard.Start, shard.Message)
+	}
+	for _, c := range m.Status.Conditions {
+		add("%s is %s: %s: %s", c.Type, c.Status, c.Reason, c.Message)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}

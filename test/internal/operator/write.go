@@ -1,0 +1,91 @@
+package operator
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Write is one that the API server took.
+type Write struct {
+	// What names it, the same in each run: "PATCH pods cache-0 stop".
+	What string
+	// Time is which of those of that name it is, from 1.
+	Time int
+}
+
+func (w Write) String() string {
+	if w.Time <= 1 {
+		return w.What
+	}
+	return fmt.Sprintf("%s, time %d", w.What, w.Time)
+}
+
+// whatOf names what a request writes. It is empty for one that reads, and for an
+// event. The request can be sent afterwards.
+func whatOf(request *http.Request) (string, error) {
+	if request.Method == http.MethodGet || request.Method == http.MethodHead {
+		return "", nil
+	}
+	_, path, _ := strings.Cut(request.URL.Path, "/namespaces/")
+	_, path, _ = strings.Cut(path, "/")
+	isPod := strings.HasPrefix(path, "pods/")
+	switch {
+	case path == "events" || strings.HasPrefix(path, "events/"):
+		return "", nil
+	case isPod:
+		path = random.ReplaceAllString(path, "$1$2")
+	}
+	what := request.Method + " " + strings.ReplaceAll(path, "/", " ")
+	if !isPod || request.Method != http.MethodPatch {
+		return what, nil
+	}
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return "", fmt.Errorf("reading what is to be written: %w", err)
+	}
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	return strings.Join(append([]string{what}, changes(body)...), " "), nil
+}
+
+// random is the end of a pod's name, which is another one in each run: of a proof's
+// or of a ReplicaSet's.
+var random = regexp.MustCompile(`^(.*-proof)-[0-9a-f]+|^(.*)-[a-z0-9]{5}\b`)
+
+// changes names what a patch of a pod changes: fields of the container if there are
+// any, else annotations.
+func changes(patch []byte) []string {
+	var pod struct {
+		Kind     string
+		Metadata struct{ Annotations map[string]any }
+		Spec     struct{ Containers []map[string]any }
+	}
+	if json.Unmarshal(patch, &pod) != nil || pod.Kind != "" {
+		return nil // a whole pod
+	}
+	var names []string
+	for _, container := range pod.Spec.Containers {
+		for _, field := range slices.Sorted(maps.Keys(container)) {
+			if field != "name" {
+				names = append(names, field)
+			}
+		}
+	}
+	if names != nil {
+		return names
+	}
+	for _, annotation := range slices.Sorted(maps.Keys(pod.Metadata.Annotations)) {
+		name := annotation[strings.LastIndex(annotation, "/")+1:]
+		if pod.Metadata.Annotations[annotation] == nil {
+			name = "-" + name
+		}
+		names = append(names, name)
+	}
+	return names
+}
