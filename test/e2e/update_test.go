@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -198,4 +201,99 @@ func (s *space) noProofs() {
 		}
 		return err
 	})
+}
+
+// While shard 1 of 3 restarts, somebody sets another version: the one before, or a
+// third one.
+func TestAVersionThatIsSetInTheMiddleOfAnUpdateIsReachedWarm(t *testing.T) {
+	t.Parallel()
+	const shards, size = 3, 5000
+	oldest, middle, newest := versions[0], versions[len(versions)/2], versions[len(versions)-1]
+	for name, then := range map[string]string{"back": middle, "onto-a-third": oldest} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSpace(t)
+			s.apply("cache", small(shards).WithVersion(middle))
+			s.available("cache")
+			var sets []*items.Set
+			for ordinal := range shards {
+				sets = append(sets, s.written("cache", ordinal, size))
+			}
+			before := s.lives("cache")
+			check := s.checked("cache", shards)
+			h := s.follow("cache")
+			// The time between the shards keeps the middle open.
+			s.apply("cache", small(shards).WithVersion(newest).WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinSecondsBetweenShards(5)))
+			s.eventually("shard 1 is changed", func(context.Context) error {
+				if pod := s.pods("cache")["cache-1"]; !strings.HasSuffix(pod.Spec.Containers[0].Image, newest) {
+					return fmt.Errorf("its image is %s", pod.Spec.Containers[0].Image)
+				}
+				return nil
+			})
+			s.apply("cache", small(shards).WithVersion(then))
+			m := s.updated("cache")
+			// Shard 1 arrives first, and then goes with shard 0 where all go. Shard 2 never
+			// saw the version in between.
+			times := map[string]int32{"cache-0": 2, "cache-1": 2, "cache-2": 1}
+			if then == middle {
+				times["cache-2"] = 0
+			}
+			s.restarted("cache", before, times)
+			s.warm(m, then, times)
+
+			all := h.end()
+			h.neverTwo(all)
+			for _, out := range all.outages() {
+				t.Logf("%s was out for %s", out.shard, out.took.Round(10*time.Millisecond))
+			}
+			check()
+			for _, set := range sets {
+				_, err := set.Keep(share)
+				s.must(err)
+			}
+			s.noProofs()
+		})
+	}
+}
+
+// The kubelet makes the container wait, as one that crashed: the pod had its image a
+// moment ago.
+func TestAReturnToAVersionThatWasLeftAMomentAgoIsNotTakenForACrash(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	one, other := versions[len(versions)-1], versions[len(versions)/2]
+	s.apply("cache", small(1).WithVersion(one))
+	s.available("cache")
+	kept := s.written("cache", 0, 1000)
+	before := s.lives("cache")
+	h := s.follow("cache")
+	for i, version := range []string{other, one, other} {
+		s.apply("cache", small(1).WithVersion(version))
+		m := s.updated("cache")
+		restarts := map[string]int32{"cache-0": int32(i + 1)}
+		s.restarted("cache", before, restarts)
+		s.warm(m, version, restarts)
+	}
+	all := h.end()
+	h.oneAtATime(all, "cache-0", "cache-0", "cache-0")
+	t.Logf("out for %v", all.outages())
+	for _, status := range all.statuses() {
+		if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDegraded); c.Status == metav1.ConditionTrue {
+			t.Fatalf("it was Degraded: %s: %s", c.Reason, c.Message)
+		}
+	}
+	_, err := kept.Keep(share)
+	s.must(err)
+}
+
+// warm reports it unless every shard runs a version, and those that were restarted
+// started with their items.
+func (s *space) warm(m *v1alpha1.Memcached, version string, restarts map[string]int32) {
+	s.Helper()
+	for _, shard := range m.Status.Shards {
+		isWarm := shard.Start == v1alpha1.StartWarm && float64(shard.Items) >= share*float64(shard.ItemsBefore)
+		if shard.Version != version || !isWarm && restarts[shard.Name] > 0 {
+			s.Errorf("the status tells of the shard %+v", shard)
+		}
+	}
 }

@@ -1,0 +1,222 @@
+package e2e
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+)
+
+// backWithin is how long a shard on which a change failed may be out in all.
+const backWithin = time.Minute
+
+// failing is a change that must not get past the first shard.
+type failing struct {
+	spec   func() *memcachedac.MemcachedSpecApplyConfiguration
+	reason string
+	// words of the sentence that tells of it.
+	words []string
+	// tried: it is known only when it was tried on the first shard, and restarts that
+	// its container is restarted for it, there and back.
+	tried, restarts bool
+	// losesItems of that shard, as nothing can be done about it.
+	losesItems bool
+	// mend makes it good; the former spec is applied when it is nil.
+	mend func(*space, string)
+}
+
+func TestAChangeThatFailsTouchesAtMostOneShardAndThatOneIsTakenBack(t *testing.T) {
+	t.Parallel()
+	const size = 5000
+	s := newSpace(t)
+	newest := versions[len(versions)-1]
+	image := func(reference string) func() *memcachedac.MemcachedSpecApplyConfiguration {
+		return func() *memcachedac.MemcachedSpecApplyConfiguration { return small(2).WithImage(reference) }
+	}
+	late := s.named("late", newest)
+	t.Run("changes", func(t *testing.T) {
+		for name, change := range map[string]failing{
+			"version-that-is-not-there": {
+				spec: func() *memcachedac.MemcachedSpecApplyConfiguration {
+					return small(2).WithVersion("1.6.999")
+				},
+				reason: v1alpha1.ReasonImagePull, words: []string{"memcached:1.6.999", "no shard was touched"},
+			},
+			"image-that-comes-late": {
+				spec: image(late), reason: v1alpha1.ReasonImagePull, words: []string{late},
+				mend: func(s *space, name string) {
+					s.load(late, "")
+					s.retry(name)
+				},
+			},
+			"not-memcached": {
+				spec: image("docker.io/library/not-memcached:1"), reason: v1alpha1.ReasonImageUnusable, words: []string{"is not memcached", "no shard was touched"},
+			},
+			"nothing-in-the-image": {
+				spec: image("docker.io/library/empty:1"), reason: v1alpha1.ReasonImageUnusable, words: []string{"no memcached in this image"},
+			},
+			"other-version-than-its-tag": {
+				spec: image(s.load(s.named("mislabelled", "1.6.44"), "")), reason: v1alpha1.ReasonVersionMismatch, words: []string{"holds memcached " + newest, "not 1.6.44"},
+			},
+			"arguments-that-memcached-refuses": {
+				spec: func() *memcachedac.MemcachedSpecApplyConfiguration {
+					return small(2).WithExtraArgs("-o", "hash_algorithm=nonsense")
+				},
+				reason: v1alpha1.ReasonUpdateStopped, words: []string{"shard -0 was taken back", "hash_algorithm"}, tried: true,
+				mend: func(s *space, name string) {
+					s.apply(name, small(2).WithExtraArgs("-o", "hash_algorithm=murmur3"))
+				},
+			},
+			"version-whose-arguments-it-refuses": {
+				spec: func() *memcachedac.MemcachedSpecApplyConfiguration {
+					return small(2).WithVersion(versions[0]).WithExtraArgs("-o", "hash_algorithm=nonsense")
+				},
+				reason: v1alpha1.ReasonImageUnusable, words: []string{"does not start with its arguments", "hash_algorithm"},
+			},
+			"crash-where-the-items-are": {
+				spec:   image(s.load(s.named("crashing", newest), `case " $* " in *" -e "*) echo "out of luck" >&2; exit 3;; esac`)),
+				reason: v1alpha1.ReasonUpdateStopped, words: []string{"shard -0 was taken back", "out of luck"}, tried: true, restarts: true,
+			},
+			"start-without-the-items": {
+				spec:   image(s.load(s.named("forgetful", newest), `case " $* " in *" -e "*) /bin/busybox rm /var/lib/memcached/memory.meta;; esac`)),
+				reason: v1alpha1.ReasonUpdateStopped, words: []string{"shard -0 was taken back", "started empty"}, tried: true, restarts: true, losesItems: true,
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s.in(t).fails(name, size, change)
+			})
+		}
+	})
+	s.noProofs()
+}
+
+// fails has a change fail on two shards that hold items, and mends it.
+func (s *space) fails(name string, size int, change failing) {
+	s.Helper()
+	s.apply(name, small(2))
+	s.available(name)
+	first, second := s.written(name, 0, size), s.written(name, 1, size)
+	before := s.lives(name)
+	h := s.follow(name)
+	s.apply(name, change.spec())
+	m, sentence := s.degraded(name, change.reason)
+	s.Log(sentence)
+	for _, word := range change.words {
+		if word = strings.ReplaceAll(word, "shard -", "shard "+name+"-"); !strings.Contains(sentence, word) {
+			s.Errorf("the sentence does not say %q", word)
+		}
+	}
+	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing); c.Reason == v1alpha1.ReasonUpdatingShard {
+		s.Errorf("Progressing tells %s: %s", c.Reason, c.Message)
+	}
+	lives := before
+	if change.tried {
+		shard := cluster.ShardName(name, 0)
+		s.event(name, v1alpha1.EventShardRolledBack, shard)
+		lives = s.takenBack(name, shard, before, change.restarts)
+	}
+	m = s.await(name, "all shards serve", func(m *v1alpha1.Memcached) error {
+		if m.Status.Ready != "2/2" {
+			return fmt.Errorf("%s do", m.Status.Ready)
+		}
+		return nil
+	})
+	s.event(name, change.reason)
+	s.untouched(name, lives)
+	s.holds(second)
+	if !change.losesItems {
+		s.address(name, 0) // answers again
+		_, err := first.Keep(share)
+		s.must(err)
+		if start := s.shard(m, 0).Start; change.restarts && start != v1alpha1.StartWarm {
+			s.Errorf("the shard that was taken back is %s", start)
+		}
+	}
+	all := h.end()
+	h.neverTwo(all)
+	for _, out := range all.outages() {
+		s.Logf("%s was out for %s", out.shard, out.took.Round(10*time.Millisecond))
+		if out.shard != cluster.ShardName(name, 0) || !change.tried || out.took > backWithin {
+			s.Errorf("%s was out for %s", out.shard, out.took)
+		}
+	}
+
+	if change.mend != nil {
+		change.mend(s, name)
+		s.updated(name)
+	} else {
+		s.apply(name, small(2))
+		s.updated(name)
+		s.untouched(name, lives)
+	}
+	s.event(name, v1alpha1.ReasonAsExpected)
+	s.address(name, 1) // answers again
+	_, err := second.Keep(share)
+	s.must(err)
+}
+
+// takenBack waits until a shard is in the same pod what it was before, and returns
+// the lives of all. A container that crashes may be started more than once.
+func (s *space) takenBack(name, shard string, before map[string]life, restarts bool) map[string]life {
+	s.Helper()
+	was := before[shard]
+	lives := maps.Clone(before)
+	s.eventually("shard "+shard+" was taken back", func(context.Context) error {
+		pod := s.pods(name)[shard]
+		now, image := lifeOf(pod), pod.Status.ContainerStatuses[0].Image
+		if now.uid != was.uid || !isReady(pod) || restarts && now.restarts < was.restarts+2 || !restarts && now != was || image != "docker.io/library/memcached:"+defaultVersion {
+			return fmt.Errorf("it was %+v and is %+v, ready %t, with image %s", was, now, isReady(pod), image)
+		}
+		lives[shard] = now
+		return nil
+	})
+	return lives
+}
+
+// retry has an update tried again that was stopped.
+func (s *space) retry(name string) {
+	s.Helper()
+	m, err := k.Memcached(s.ctx, s.key(name))
+	s.must(err)
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationRetry, time.Now().Format(time.RFC3339))
+	s.must(k.Patch(s.ctx, m, client.RawPatch("application/merge-patch+json", patch), owner))
+}
+
+// named returns the name of an image that says that it holds a version, and that no
+// other test and no other run has.
+func (s *space) named(name, version string) string {
+	sum := sha256.Sum256([]byte(s.namespace))
+	return fmt.Sprintf("docker.io/library/memcached-%s:%s-%x", name, version, sum[:4])
+}
+
+// load puts an image of the newest memcached into the local cluster's registry whose
+// program first does what a line of shell says. It returns the name.
+func (s *space) load(reference, line string) string {
+	s.Helper()
+	from := os.Getenv("MEMCACHED_DIR")
+	dir := s.TempDir()
+	s.must(os.CopyFS(dir, os.DirFS(filepath.Join(from, versions[len(versions)-1], "root"))))
+	program := filepath.Join(dir, "usr/bin/memcached")
+	s.must(os.Rename(program, program+".real"))
+	s.must(os.WriteFile(program, []byte("#!/bin/busybox sh\n"+line+"\nexec /usr/bin/memcached.real \"$@\"\n"), 0o755))
+	busybox, err := os.ReadFile(filepath.Join(from, ".busybox"))
+	s.must(err)
+	s.must(os.MkdirAll(filepath.Join(dir, "bin"), 0o755))
+	s.must(os.WriteFile(filepath.Join(dir, "bin/busybox"), busybox, 0o755))
+	_, err = cluster.Local(s.ctx, "load", reference, "--dir", dir)
+	s.must(err)
+	return reference
+}

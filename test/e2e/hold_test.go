@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	"github.com/memcached-operator/memcached-operator/internal/memcache"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+)
+
+// quiet is how long is watched that nothing happens.
+const quiet = 5 * time.Second
+
+func TestShardsAreChangedAtLeastSoManySecondsApart(t *testing.T) {
+	t.Parallel()
+	const apart = 8
+	s := newSpace(t)
+	spec := small(2).WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinSecondsBetweenShards(apart))
+	s.apply("cache", spec)
+	s.available("cache")
+	h := s.follow("cache")
+	s.apply("cache", spec.WithThreads(2))
+	s.updated("cache")
+	all := h.end()
+	if gates := all.gates(); !slices.Contains(gates, v1alpha1.GateMinTimeBetween) {
+		t.Errorf("the gates that held are %v", gates)
+	}
+	h.says(all.progress(), v1alpha1.GateMinTimeBetween+": shard 2 of 2: threads 4 → 2; waiting until 8s have passed since the last shard")
+	first, second := s.changedAt("cache", 0), s.changedAt("cache", 1)
+	t.Logf("changed %s apart", second.Sub(first).Round(10*time.Millisecond))
+	if second.Sub(first) < apart*time.Second {
+		t.Errorf("shard 0 was changed at %s, shard 1 at %s", first, second)
+	}
+}
+
+// changedAt returns when a shard was changed in place last.
+func (s *space) changedAt(name string, ordinal int) time.Time {
+	s.Helper()
+	var note struct{ At time.Time }
+	s.must(json.Unmarshal([]byte(s.pods(name)[cluster.ShardName(name, ordinal)].Annotations[v1alpha1.AnnotationStep]), &note))
+	return note.At
+}
+
+func TestAChangeWaitsForTheMaintenanceWindow(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	window := func(opens time.Time) *memcachedac.UpdateStrategyApplyConfiguration {
+		return memcachedac.UpdateStrategy().WithMaintenanceWindows(memcachedac.MaintenanceWindow().
+			WithStart(opens.UTC().Format("15:04")).WithDurationMinutes(60))
+	}
+	spec := small(2).WithUpdateStrategy(window(time.Now().Add(6 * time.Hour)))
+	s.apply("cache", spec)
+	s.available("cache") // what is made anew does not wait
+	before, agents := s.lives("cache"), s.agents("cache")
+
+	s.apply("cache", spec.WithThreads(2).WithExtraArgs("-v"))
+	m := s.held("cache", v1alpha1.GateMaintenanceWindow, "shard 1 of 2: threads 4 → 2, extraArgs none → -v; waiting for the next maintenance window, which opens at ")
+	if m.Status.Phase != v1alpha1.PhaseRunning || meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionProgressing) {
+		t.Errorf("while it waits the phase is %s, conditions %+v", m.Status.Phase, m.Status.Conditions)
+	}
+	time.Sleep(quiet)
+	s.sameProcesses("cache", agents)
+
+	s.apply("cache", spec.WithUpdateStrategy(window(time.Now().Add(-time.Minute))))
+	s.updated("cache")
+	s.untouched("cache", before)
+}
+
+func TestATimeZoneThatIsNotKnownIsToldAndNothingIsTouched(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.apply("cache", small(1))
+	s.available("cache")
+	agents := s.agents("cache")
+	windows := func(zone string) *memcachedac.MemcachedSpecApplyConfiguration {
+		window := memcachedac.MaintenanceWindow().WithStart("00:00").WithDurationMinutes(1440).WithTimeZone(zone)
+		return small(1).WithThreads(2).WithUpdateStrategy(memcachedac.UpdateStrategy().WithMaintenanceWindows(window))
+	}
+	s.apply("cache", windows("Europe/Atlantis"))
+	_, sentence := s.degraded("cache", v1alpha1.ReasonStrategyInvalid)
+	t.Log(sentence)
+	if !strings.Contains(sentence, "Europe/Atlantis") {
+		t.Error("the sentence does not name the time zone")
+	}
+	s.held("cache", v1alpha1.GateSpecInvalid, "shard 1 of 1")
+	time.Sleep(quiet)
+	s.sameProcesses("cache", agents)
+
+	s.apply("cache", windows("Europe/Berlin"))
+	s.updated("cache")
+}
+
+func TestAnUpdateThatIsPausedInTheMiddleGoesOnAfterwards(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	spec := small(3)
+	s.apply("cache", spec)
+	s.available("cache")
+	before, agents := s.lives("cache"), s.agents("cache")
+	for ordinal := range 3 {
+		s.written("cache", ordinal, 1000)
+	}
+	spec.WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinSecondsBetweenShards(3)) // time to pause in
+	s.apply("cache", spec.WithThreads(2))
+	s.await("cache", "the first shard is changed", func(m *v1alpha1.Memcached) error {
+		if u := m.Status.Update; u == nil || u.Updated == 0 {
+			return fmt.Errorf("its update is %+v", u)
+		}
+		return nil
+	})
+	s.apply("cache", spec.WithPaused(true))
+	m := s.held("cache", v1alpha1.GatePaused, "shard 2 of 3: threads 4 → 2; nothing is changed until spec.paused is false")
+	if m.Status.Phase != v1alpha1.PhasePaused || m.Status.Update.Updated != 1 {
+		t.Errorf("phase is %s, %d shards are updated", m.Status.Phase, m.Status.Update.Updated)
+	}
+	time.Sleep(quiet)
+	delete(agents, "cache-0")
+	s.sameProcesses("cache", agents)
+
+	s.apply("cache", spec.WithPaused(false))
+	m = s.updated("cache")
+	s.untouched("cache", before)
+	for ordinal := range 3 {
+		if shard := s.shard(m, ordinal); shard.Start != v1alpha1.StartWarm || shard.Items < 990 {
+			t.Errorf("the status tells of the shard %+v", shard)
+		}
+	}
+}
+
+func TestTheNextShardWaitsUntilTheClientsOfTheLastOneFindTheirItemsAgain(t *testing.T) {
+	t.Parallel()
+	const requests = 500
+	s := newSpace(t)
+	spec := small(2).WithUpdateStrategy(memcachedac.UpdateStrategy().
+		WithHitRatioGate(memcachedac.HitRatioGate().WithPercent(90).WithMinRequests(requests).WithTimeoutSeconds(300)))
+	s.apply("cache", spec)
+	s.available("cache")
+	s.written("cache", 0, 1)
+	const there, nowhere = "cache-0-0", "nobody-has-written-this"
+	s.reads("cache", 0, there, requests)
+
+	agents := s.agents("cache")
+	s.apply("cache", spec.WithThreads(2))
+	m := s.held("cache", v1alpha1.GateHitRatio, "shard 2 of 2: threads 4 → 2; waiting until shard cache-0 finds 90 % of what it found before its change, a hit ratio of 100.0 %")
+	if m.Status.Update.Updated != 1 {
+		t.Errorf("%d shards are updated", m.Status.Update.Updated)
+	}
+	s.reads("cache", 0, nowhere, requests)
+	time.Sleep(quiet + 2*time.Second) // the operator looks every 5 s
+	s.held("cache", v1alpha1.GateHitRatio, "shard 2 of 2")
+	delete(agents, "cache-0")
+	s.sameProcesses("cache", agents)
+
+	s.reads("cache", 0, there, 20*requests)
+	s.updated("cache")
+}
+
+// held waits until a gate holds an update back, and the status and Progressing say
+// so in a sentence that begins like that.
+func (s *space) held(name, gate, beginning string) *v1alpha1.Memcached {
+	s.Helper()
+	return s.await(name, "held by "+gate, func(m *v1alpha1.Memcached) error {
+		u, c := m.Status.Update, meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing)
+		if u == nil || u.Gate != gate || !strings.HasPrefix(u.Message, beginning) {
+			return fmt.Errorf("its update is %+v", u)
+		}
+		if c.Reason != gate {
+			return fmt.Errorf("Progressing is %+v", c)
+		}
+		return nil
+	})
+}
+
+// sameProcesses ends the test unless memcached of those shards is the process that
+// it was.
+func (s *space) sameProcesses(name string, before map[string]agentapi.Status) {
+	s.Helper()
+	now := s.agents(name)
+	for shard, agent := range before {
+		if now[shard].PID != agent.PID || now[shard].PodUID != agent.PodUID {
+			s.Fatalf("memcached of shard %s was to be left alone: it was process %d of pod %s and is %d of %s",
+				shard, agent.PID, agent.PodUID, now[shard].PID, now[shard].PodUID)
+		}
+	}
+}
+
+// reads asks a shard for a key again and again, over one connection.
+func (s *space) reads(name string, ordinal int, key string, times int) {
+	s.Helper()
+	connection, err := memcache.Dial(s.ctx, "tcp", s.address(name, ordinal))
+	s.must(err)
+	defer connection.Close()
+	for range times {
+		_, err := connection.Get(s.ctx, key)
+		s.must(err)
+	}
+}
