@@ -48,3 +48,20 @@ func readPodInfo(dir string) (podInfo, error) {
 	}
 	return info, nil
 }
+
+// announcedBound is how long a new container waits for the arguments that were
+// announced to it. The kubelet starts it without waiting until their file is up to
+// date, which is a matter of some 100 ms.
+const announcedBound = 2 * time.Second
+
+// readAnnounced reads a downward-API volume, at a start that a token announced once
+// the arguments are there that the token tells of. Else memcached would start
+// with the former ones, and again with these.
+func readAnnounced(dir, token string) (podInfo, error) {
+	for end := time.Now().Add(announcedBound); ; time.Sleep(20 * time.Millisecond) {
+		info, err := readPodInfo(dir)
+		if err != nil || agentapi.AnnouncedArguments(token, info.arguments) || time.Now().After(end) {
+			return info, err
+		}
+	}
+}

@@ -129,7 +129,7 @@ func prepare(c config, log *slog.Logger) (*supervisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := readPodInfo(c.podInfo)
+	info, err := readAnnounced(c.podInfo, before.last.Announced)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -121,17 +122,22 @@ func shardOf(seen *observed, set *appsv1.ReplicaSet, target manifests.Asked, can
 		return s
 	}
 	s.asked = askedOf(s.pod, target)
-	s.step = readNote[step](s.pod.Annotations, v1alpha1.AnnotationStep)
-	if s.step == nil {
-		s.step = readNote[step](set.Annotations, v1alpha1.AnnotationStep)
-	}
+	inPlace, replaced := readNote[step](s.pod.Annotations, v1alpha1.AnnotationStep), readNote[step](set.Annotations, v1alpha1.AnnotationStep)
+	s.step = cmp.Or(inPlace, replaced)
 	if agent, ok := seen.agents[s.pod.Name]; ok {
 		s.agent = &agent
 	}
-	s.Leaving = slices.ContainsFunc(seen.pods[set.Name], func(p *corev1.Pod) bool { return p != s.pod && p.DeletionTimestamp != nil })
+	s.Leaving = slices.ContainsFunc(seen.pods[set.Name], func(p *corev1.Pod) bool {
+		isOver := p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
+		return p != s.pod && (p.DeletionTimestamp != nil || p != s.next && !isOver)
+	})
 	s.retired = s.pod.Annotations[corev1.PodDeletionCost] == retiredCost
 	s.Pod = podOf(s.pod, s.asked.Revision(), false)
-	s.Pod.InPlace = s.step != nil && s.step.Class < rollout.Replace && s.step.Revision == s.Pod.Revision && s.step.From == s.Template
+	s.Pod.InPlace = inPlace != nil && inPlace.Revision == s.Pod.Revision && inPlace.From == s.Template &&
+		(replaced == nil || replaced.At.Before(inPlace.At))
+	if s.Pod.State == rollout.Broken && s.stopIsToCome() && seen.now.Sub(s.step.At) < endsContainer {
+		s.Pod.State = rollout.Starting // it is the container before that is broken
+	}
 	s.judge(seen)
 	s.Forward = s.change(m, target, canResize)
 	if s.Pod.Revision == target.Revision() { // what is left is to see what came of it
@@ -225,12 +231,16 @@ func podOf(pod *corev1.Pod, revision string, second bool) rollout.Pod {
 	return p
 }
 
+// endsContainer is how long a kubelet may take to make another container of a pod
+// whose image was changed; one that has ended by itself it starts within that too.
+const endsContainer = 10 * time.Second
+
 // judge says what came of the last change of the shard's pod.
 func (s *shard) judge(seen *observed) {
 	agent, step := s.agent, s.step
 	switch {
 	case s.Pod.State != rollout.Serving:
-	case s.stopIsToCome(): // also when it was taken back: the container that failed serves still
+	case s.stopIsToCome(), s.restartIsToCome(): // also when it was taken back: what failed serves still
 	case step == nil || step.Revision != s.Pod.Revision || s.Pod.Revision == s.Template || step.Class <= rollout.Live:
 		if agent != nil || startIsKnown(seen.memcached.Status.Shards, s.Name, s.pod) {
 			s.Pod.Outcome = rollout.Settled
@@ -241,19 +251,32 @@ func (s *shard) judge(seen *observed) {
 	}
 }
 
+// restartIsToCome says whether memcached does not run with the pod's arguments yet,
+// and nothing is known to keep it from that.
+func (s *shard) restartIsToCome() bool {
+	return s.agent != nil && s.agent.ArgumentsError == "" && s.step != nil && s.step.Revision == s.Pod.Revision && !s.hasArguments()
+}
+
+// hasArguments says whether memcached runs with the arguments that are on its pod,
+// perhaps those of another release of the operator.
+func (s *shard) hasArguments() bool {
+	var words []string
+	err := json.Unmarshal([]byte(s.pod.Annotations[v1alpha1.AnnotationArguments]), &words)
+	return err != nil || slices.Equal(s.agent.Arguments, words)
+}
+
 // tellsOfArguments is how long an agent may take to read arguments: it looks five
 // times a second, and the kubelet brings them within a second.
 const tellsOfArguments = 5 * time.Second
 
 // judgeRestart judges by what the agent tells of a memcached that was restarted.
 func (s *shard) judgeRestart(now time.Time) {
-	words, _ := s.asked.Arguments()
 	switch version := s.asked.Image.Version; {
 	case version != "" && s.agent.Version != version:
 		s.Pod.Outcome, s.Pod.Why = rollout.Wrong, "image "+s.asked.Image.Reference+" holds memcached "+s.agent.Version
 	case s.agent.ArgumentsError != "" && now.Sub(s.step.At) > tellsOfArguments:
 		s.Pod.Outcome, s.Pod.Why = rollout.Wrong, s.agent.ArgumentsError
-	case !slices.Equal(s.agent.Arguments, words):
+	case !s.hasArguments():
 	case s.agent.Start.Result == agentapi.StartCold:
 		s.Pod.Outcome, s.Pod.Why = rollout.Cold, "it started empty: "+s.agent.Start.Reason
 	default:
@@ -283,15 +306,32 @@ func (s *shard) change(m *v1alpha1.Memcached, to manifests.Asked, canResize bool
 		}
 	}
 	// Both: what was taken back may still be the last that the agent read.
-	token := s.token(to.Revision())
-	c.Announced = s.agent != nil && s.agent.AnnouncedStop == token && s.pod.Annotations[v1alpha1.AnnotationStop] == token
+	stop := s.pod.Annotations[v1alpha1.AnnotationStop]
+	c.Announced = s.agent != nil && s.agent.AnnouncedStop == stop && strings.HasPrefix(stop, s.tokenPrefix()+to.Revision())
 	return c
 }
 
-// token returns what announces the next stop of the pod's container on the way to
-// a revision. It is for that container only: it means nothing to the next one.
-func (s *shard) token(revision string) string { return s.tokenPrefix() + revision }
+// sayAgain is how long an agent may take to learn of a stop: the kubelet brings it
+// within a second, but can miss it until the pod changes again.
+const sayAgain = 10 * time.Second
 
+// token returns what announces the next stop of the pod's container on the way to
+// what is asked: the one that does already, or a new one. It is for that container
+// only and means nothing to the next one.
+func (s *shard) token(to manifests.Asked, now time.Time) string {
+	way := s.tokenPrefix() + to.Revision() + "-"
+	stands := s.pod.Annotations[v1alpha1.AnnotationStop]
+	if rest, ok := strings.CutPrefix(stands, way); ok {
+		second, _, _ := strings.Cut(rest, "/")
+		if at, err := strconv.ParseInt(second, 10, 64); err == nil && now.Sub(time.Unix(at, 0)).Abs() < sayAgain {
+			return stands
+		}
+	}
+	_, arguments := to.Arguments()
+	return agentapi.AnnounceArguments(way+strconv.FormatInt(now.Unix(), 10), arguments)
+}
+
+// tokenPrefix begins each token for the container that runs.
 func (s *shard) tokenPrefix() string {
 	_, id, _ := strings.Cut(containerID(s.pod), "://")
 	return id[:min(len(id), 12)] + "-"

@@ -15,6 +15,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
 
 // maxMessage bounds a condition's message, in bytes; the API allows 32 KiB, a
@@ -106,7 +107,9 @@ func shardStatus(seen *observed, p *plan, name string) v1alpha1.ShardStatus {
 		s.Current = held.Pod.Revision == p.target.Revision() && held.Template == p.target.Revision()
 	}
 	s.Pod, s.Node, s.Ready = pod.Name, pod.Spec.NodeName, isReady(pod)
-	if agent, ok := seen.agents[pod.Name]; ok {
+	// While a restart is to come the agent tells of the start before.
+	restarts := held != nil && held.Pod.State == rollout.Serving && held.Pod.Outcome == rollout.Pending
+	if agent, ok := seen.agents[pod.Name]; ok && !restarts {
 		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), containerID(pod), agent.Restart
 		s.Revision = pod.Annotations[v1alpha1.AnnotationRevision]
 		s.StartedAt = &metav1.Time{Time: agent.Start.At.Truncate(time.Second)}

@@ -62,7 +62,9 @@ func (p *plan) planStep(seen *observed) {
 	case rollout.StepResize:
 		p.patches = append(p.patches, podPatch{pod: s.pod, subresource: "resize", body: containerPatch("resources", manifests.Resources(&to.Spec))})
 	case rollout.StepAnnounce:
-		p.patches = append(p.patches, annotate(s.pod, v1alpha1.AnnotationStop, s.token(to.Revision())))
+		if token := s.token(to, seen.now); token != s.pod.Annotations[v1alpha1.AnnotationStop] {
+			p.patches = append(p.patches, annotate(s.pod, v1alpha1.AnnotationStop, token))
+		}
 	case rollout.StepWithdraw:
 		p.patches = append(p.patches, annotate(s.pod, v1alpha1.AnnotationStop, nil))
 	case rollout.StepChange:
@@ -143,17 +145,22 @@ func (p *plan) shardWanted(seen *observed, ordinal int) manifests.Shard {
 	case rollout.StepNote:
 		want.Annotations[v1alpha1.AnnotationFailed] = note(failure{Revision: p.target.Revision(), Attempt: attemptOf(seen.memcached), Message: p.decision.Message})
 	case rollout.StepSurge:
-		want.Asked, want.Surge = p.target, true
-		want.Annotations[v1alpha1.AnnotationStep] = note(s.stepTo(p.target, rollout.Replace, seen))
-		if s.Template == p.target.Revision() {
-			want.Annotations[v1alpha1.AnnotationStep] = s.set.Annotations[v1alpha1.AnnotationStep]
-		}
+		s.replace(&want, p.target, seen)
+		want.Surge = true
 	case rollout.StepRemake:
 		if !p.decision.Back {
-			want.Asked = p.target
+			s.replace(&want, p.target, seen)
 		}
 	}
 	return want
+}
+
+// replace has the shard's next pod made of what is asked, with a note of when that
+// was first wanted: what was done to the pod in place is of the past then.
+func (s *shard) replace(want *manifests.Shard, to manifests.Asked, seen *observed) {
+	if want.Asked = to; s.pod != nil && s.Template != to.Revision() {
+		want.Annotations[v1alpha1.AnnotationStep] = note(s.stepTo(to, rollout.Replace, seen))
+	}
 }
 
 // shardNamed returns the shard of that name, or nil.

@@ -6,7 +6,12 @@
 // and a missing field reads as its zero value.
 package agentapi
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+)
 
 // Port is the TCP port on which every agent listens.
 const Port = 11212
@@ -27,6 +32,25 @@ const (
 	// is empty again.
 	StopFile = "stop"
 )
+
+// AnnounceArguments returns a stop's token with a mark of the text of the arguments
+// that the next container is to start with: the kubelet may start it before it
+// brings their file up to date.
+func AnnounceArguments(token, arguments string) string {
+	return token + "/" + mark(arguments)
+}
+
+// AnnouncedArguments says whether a token bears the mark of that text of
+// arguments, or none.
+func AnnouncedArguments(token, arguments string) bool {
+	_, marked, ok := strings.Cut(token, "/")
+	return !ok || marked == mark(arguments)
+}
+
+func mark(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:4])
+}
 
 // Phase is where memcached's life stands.
 type Phase string

@@ -188,3 +188,42 @@ func TestChangesWaitWhileAStopIsAnnounced(t *testing.T) {
 		t.Fatal("no announcement came in time")
 	})
 }
+
+// The kubelet may start a container before it brings the annotations up to date.
+func TestAContainerWaitsForTheArgumentsThatWereAnnouncedToIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		comes bool
+		want  []string
+	}{
+		"which come a moment later":               {true, []string{"-t", "2"}},
+		"and starts with the former without them": {false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShard(t)
+			s.memcached = memcachedPath(middle)
+			s.run()
+			fill(t, s.address(), 1000)
+			s.announce(agentapi.AnnounceArguments("upgrade", s.arguments("-t", "2")))
+			s.signal(syscall.SIGTERM)
+			if status := s.exit(10 * time.Second); status != 0 {
+				t.Errorf("status %d", status)
+			}
+			s.memcached = memcachedPath(newest)
+			if c.comes {
+				time.AfterFunc(500*time.Millisecond, func() { s.annotate(agentapi.ArgumentsFile, s.arguments("-t", "2")) })
+			}
+			status := s.run()
+			wantWarm(t, status, 1000)
+			time.Sleep(severalLooks)
+			now := s.status()
+			if got, want := fmt.Sprintf("%q", now.Arguments), s.arguments(c.want...); strings.ReplaceAll(got, " ", ",") != want {
+				t.Errorf("arguments %s, want %s", got, want)
+			}
+			if n := strings.Count(s.log.String(), "memcached was started"); n != 1 || now.PID != status.PID {
+				t.Errorf("memcached was started %d times", n)
+			}
+		})
+	}
+}

@@ -46,7 +46,7 @@ func Next(in Input) Decision {
 // until its replacement does.
 func withdrawal(in Input, d Decision) Decision {
 	for _, s := range in.Shards {
-		stopping := s.Name == d.Shard && (d.Step == StepAnnounce || d.Step == StepChange)
+		stopping := s.Name == d.Shard && (d.Step == StepAnnounce || d.Step == StepChange && d.Change.Class >= Recreate)
 		if s.Announcement && !stopping && !in.Paused {
 			return Decision{Shard: s.Name, Step: StepWithdraw, Message: "its restart is not to come"}
 		}
@@ -165,7 +165,7 @@ func changed(in Input, s Shard) Decision {
 		return forward(in, s, StepConfirm)
 	default:
 		d := forward(in, s, StepAwait)
-		if s.Pod.State == Serving {
+		if d.After = lookLater; s.Pod.State == Serving {
 			d.After = lookSoon // it is the agent who tells
 		}
 		return d
@@ -187,7 +187,7 @@ func atOnce(in Input) (Decision, bool) {
 		}
 	}
 	for _, s := range in.Shards {
-		if waits(s, Serving) && s.Forward.Class <= Live {
+		if waits(s, Serving) && s.Pod.Outcome != Pending && s.Forward.Class <= Live { // what was asked before is to come first
 			return steps(in, s, false), true
 		}
 	}

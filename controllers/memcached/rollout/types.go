@@ -112,7 +112,7 @@ type Shard struct {
 	Pod Pod
 	// Next is the pod that is to take over; nil while there is none.
 	Next *Pod
-	// Leaving: a pod that held the shard before still ends.
+	// Leaving: a pod that held the shard before still ends, or is one too many.
 	Leaving bool
 	// Failed says why the target failed on this shard; empty when it did not.
 	Failed string
