@@ -103,6 +103,27 @@ func TestAChangeThatFailsTouchesAtMostOneShardAndThatOneIsTakenBack(t *testing.T
 	s.noProofs()
 }
 
+func TestAShardThatComesBackEmptyHoldsNothingUpWhereThatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.apply("cache", small(2))
+	s.available("cache")
+	before := s.lives("cache")
+	for ordinal := range 2 {
+		s.written("cache", ordinal, 100)
+	}
+	image := s.forgetful()
+	s.apply("cache", small(2).WithImage(image).WithUpdateStrategy(memcachedac.UpdateStrategy().WithWhenNotWarm(v1alpha1.ActionContinue)))
+	m := s.updated("cache")
+	s.restarted("cache", before, map[string]int32{"cache-0": 1, "cache-1": 1})
+	for ordinal := range 2 {
+		if shard := s.shard(m, ordinal); shard.Start != v1alpha1.StartCold || shard.Items != 0 {
+			t.Errorf("the status tells of the shard %+v", shard)
+		}
+		s.event("cache", v1alpha1.EventShardStartedEmpty, cluster.ShardName("cache", ordinal))
+	}
+}
+
 // fails has a change fail on two shards that hold items, and mends it.
 func (s *space) fails(name string, size int, change failing) {
 	s.Helper()
@@ -153,6 +174,9 @@ func (s *space) fails(name string, size int, change failing) {
 			s.Errorf("%s was out for %s", out.shard, out.took)
 		}
 	}
+	if !change.tried && all.changed() != nil {
+		s.Errorf("shards %v were changed", all.changed())
+	}
 
 	if change.mend != nil {
 		change.mend(s, name)
@@ -200,6 +224,12 @@ func (s *space) retry(name string) {
 func (s *space) named(name, version string) string {
 	sum := sha256.Sum256([]byte(s.namespace))
 	return fmt.Sprintf("docker.io/library/memcached-%s:%s-%x", name, version, sum[:4])
+}
+
+// forgetful returns an image whose memcached does not find what was saved for it.
+func (s *space) forgetful() string {
+	s.Helper()
+	return s.load(s.named("forgetful", versions[len(versions)-1]), `case " $* " in *" -e "*) /bin/busybox rm -f /var/lib/memcached/memory.meta;; esac`)
 }
 
 // load puts an image of the newest memcached into the local cluster's registry whose

@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
 
 // moment is one change of a Memcached or of one of its shards' pods, as the API
@@ -136,46 +139,121 @@ type moments []moment
 type outage struct {
 	shard string
 	took  time.Duration
-	// most shards that were out at once meanwhile, this one included.
-	most int
+}
+
+func shardOf(pod *corev1.Pod) string {
+	return pod.Labels[v1alpha1.LabelInstance] + "-" + pod.Labels[v1alpha1.LabelShard]
+}
+
+// shards is how the shards stand at one moment.
+type shards map[string]map[types.UID]*corev1.Pod
+
+// take takes one more moment of a pod.
+func (s shards) take(m moment) {
+	name := shardOf(m.pod)
+	if s[name] == nil {
+		s[name] = map[types.UID]*corev1.Pod{}
+	}
+	if s[name][m.pod.UID] = m.pod; m.gone {
+		delete(s[name], m.pod.UID)
+	}
+}
+
+// serves says whether a pod of the shard is ready.
+func (s shards) serves(name string) bool {
+	for _, pod := range s[name] {
+		if isReady(*pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// stops says whether the container of a pod of the shard is about to be ended for a
+// change.
+func (s shards) stops(name string) bool {
+	for _, pod := range s[name] {
+		note := stepOf(pod)
+		if note.Class == rollout.Recreate && len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].ContainerID == note.Container {
+			return true
+		}
+	}
+	return false
+}
+
+// stepNote is what the operator noted on a pod when it changed it last.
+type stepNote struct {
+	At        time.Time
+	Class     rollout.Class
+	Container string
+}
+
+func stepOf(pod *corev1.Pod) stepNote {
+	var note stepNote
+	_ = json.Unmarshal([]byte(pod.Annotations[v1alpha1.AnnotationStep]), &note) // none is the zero value
+	return note
 }
 
 // outages returns when shards that had served were out, in the order in which they
-// came back. One that has not come back is not among them.
+// came back. The kubelet tells of a pod a moment later, and not of what was over by
+// then; one that has not come back is not among them.
 func (all moments) outages() []outage {
-	var (
-		ended []outage
-		began = map[string]time.Time{}
-		most  = map[string]int{}
-		ready = map[string]map[types.UID]bool{}
-	)
+	var ended []outage
+	now, began := shards{}, map[string]time.Time{}
 	for _, m := range all {
 		if m.pod == nil {
 			continue
 		}
-		shard := m.pod.Labels[v1alpha1.LabelInstance] + "-" + m.pod.Labels[v1alpha1.LabelShard]
-		if ready[shard] == nil {
-			ready[shard] = map[types.UID]bool{}
-		}
-		before := len(ready[shard])
-		if isReady(*m.pod) && !m.gone {
-			ready[shard][m.pod.UID] = true
-		} else {
-			delete(ready[shard], m.pod.UID)
-		}
-		switch now := len(ready[shard]); {
-		case before > 0 && now == 0:
-			began[shard] = m.at
-			for other := range began {
-				most[other] = max(most[other], len(began))
-			}
-		case before == 0 && now > 0 && !began[shard].IsZero():
-			ended = append(ended, outage{shard, m.at.Sub(began[shard]), most[shard]})
-			delete(began, shard)
-			delete(most, shard)
+		name := shardOf(m.pod)
+		served := now.serves(name)
+		now.take(m)
+		switch serves := now.serves(name); {
+		case served && !serves:
+			began[name] = m.at
+		case !served && serves && !began[name].IsZero():
+			ended = append(ended, outage{name, m.at.Sub(began[name])})
 		}
 	}
 	return ended
+}
+
+// together returns the first shards that were out, or about to be, at once.
+func (all moments) together() []string {
+	now, served := shards{}, map[string]bool{}
+	for _, m := range all {
+		if m.pod == nil {
+			continue
+		}
+		now.take(m)
+		var out []string
+		for _, name := range slices.Sorted(maps.Keys(now)) {
+			served[name] = served[name] || now.serves(name)
+			if served[name] && (!now.serves(name) || now.stops(name)) {
+				out = append(out, name)
+			}
+		}
+		if len(out) > 1 {
+			return out
+		}
+	}
+	return nil
+}
+
+// changed returns the shards whose pods were changed in place, in order.
+func (all moments) changed() []string {
+	var names []string
+	last := map[types.UID]stepNote{}
+	for _, m := range all {
+		if m.pod == nil {
+			continue
+		}
+		note := stepOf(m.pod)
+		if before, known := last[m.pod.UID]; known && note != before {
+			names = append(names, shardOf(m.pod))
+		}
+		last[m.pod.UID] = note
+	}
+	return names
 }
 
 // statuses returns each status that was told.
@@ -213,27 +291,21 @@ func (all moments) gates() []string {
 	return gates
 }
 
-// oneAtATime reports it unless those shards were out, one after the other, each once,
-// and no other one.
-func (h *history) oneAtATime(all moments, shards ...string) {
+// inTurn reports it unless the pods of those shards were changed, one after the
+// other, and of no other one.
+func (h *history) inTurn(all moments, shards ...string) {
 	h.Helper()
-	var out []string
-	for _, o := range all.outages() {
-		out = append(out, o.shard)
-	}
-	if !slices.Equal(out, shards) {
-		h.Errorf("the shards that were out are %v, they were to be %v", out, shards)
+	if changed := all.changed(); !slices.Equal(changed, shards) {
+		h.Errorf("the shards that were changed are %v, they were to be %v", changed, shards)
 	}
 	h.neverTwo(all)
 }
 
-// neverTwo reports it if more than one shard was out at once.
+// neverTwo reports it if more than one shard was out at once, or about to be.
 func (h *history) neverTwo(all moments) {
 	h.Helper()
-	for _, o := range all.outages() {
-		if o.most > 1 {
-			h.Errorf("%d shards were out at once, %s one of them", o.most, o.shard)
-		}
+	if out := all.together(); out != nil {
+		h.Errorf("shards %v were out at once", out)
 	}
 	for _, status := range all.statuses() {
 		if status.ReadySize < status.Size-1 {
@@ -242,15 +314,29 @@ func (h *history) neverTwo(all moments) {
 	}
 }
 
-// says reports it unless one of the sentences begins like that.
-func (h *history) says(sentences []string, beginning string) {
+// neverOut reports it if a shard was out, or changed in place.
+func (h *history) neverOut(all moments) {
 	h.Helper()
-	if !slices.ContainsFunc(sentences, func(s string) bool { return strings.HasPrefix(s, beginning) }) {
-		h.Errorf("nothing says %q; it was said:\n%s", beginning, strings.Join(sentences, "\n"))
+	h.inTurn(all)
+	if out := all.outages(); out != nil {
+		h.Errorf("shards were out: %v", out)
 	}
 }
 
-func TestAHistoryTellsWhichShardsWereOutAndHowManyAtOnce(t *testing.T) {
+// says reports it unless one of the sentences begins like that and has all of the
+// words.
+func (h *history) says(sentences []string, beginning string, words ...string) {
+	h.Helper()
+	ok := slices.ContainsFunc(sentences, func(s string) bool {
+		lacks := slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(s, w) })
+		return strings.HasPrefix(s, beginning) && !lacks
+	})
+	if !ok {
+		h.Errorf("nothing says %q with %q; it was said:\n%s", beginning, words, strings.Join(sentences, "\n"))
+	}
+}
+
+func TestAHistoryTellsWhichShardsWereOutAndWhichAtOnce(t *testing.T) {
 	second := func(n int) time.Time { return time.Unix(int64(n), 0) }
 	pod := func(at int, uid, shard string, ready, gone bool) moment {
 		status := corev1.ConditionFalse
@@ -259,32 +345,51 @@ func TestAHistoryTellsWhichShardsWereOutAndHowManyAtOnce(t *testing.T) {
 		}
 		return moment{at: second(at), gone: gone, pod: &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Labels: map[string]string{v1alpha1.LabelInstance: "c", v1alpha1.LabelShard: shard}},
-			Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}},
+			Status: corev1.PodStatus{
+				Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: status}},
+				ContainerStatuses: []corev1.ContainerStatus{{ContainerID: "x"}},
+			},
 		}}
 	}
+	stops := func(m moment) moment {
+		m.pod.Annotations = map[string]string{v1alpha1.AnnotationStep: fmt.Sprintf(`{"class":%d,"container":"x"}`, rollout.Recreate)}
+		return m
+	}
 	for _, story := range []struct {
-		name string
-		all  moments
-		want []outage
+		name     string
+		all      moments
+		out      []outage
+		together []string
+		changed  []string
 	}{
-		{"a shard that starts was not out", moments{pod(1, "a", "0", false, false), pod(2, "a", "0", true, false)}, nil},
+		{"a shard that starts was not out", moments{pod(1, "a", "0", false, false), pod(2, "a", "0", true, false)}, nil, nil, nil},
 		{"one after the other", moments{
 			pod(0, "a", "0", true, false), pod(0, "b", "1", true, false),
 			pod(1, "a", "0", false, false), pod(3, "a", "0", true, false), pod(4, "b", "1", false, false), pod(5, "b", "1", true, false),
-		}, []outage{{"c-0", 2 * time.Second, 1}, {"c-1", time.Second, 1}}},
+		}, []outage{{"c-0", 2 * time.Second}, {"c-1", time.Second}}, nil, nil},
 		{"two at once", moments{
 			pod(0, "a", "0", true, false), pod(0, "b", "1", true, false),
 			pod(1, "a", "0", false, false), pod(2, "b", "1", false, false), pod(3, "a", "0", true, false), pod(5, "b", "1", true, false),
-		}, []outage{{"c-0", 2 * time.Second, 2}, {"c-1", 3 * time.Second, 2}}},
+		}, []outage{{"c-0", 2 * time.Second}, {"c-1", 3 * time.Second}}, []string{"c-0", "c-1"}, nil},
+		{"one while the other is about to be", moments{
+			pod(0, "a", "0", true, false), pod(0, "b", "1", true, false),
+			stops(pod(1, "a", "0", true, false)), pod(2, "b", "1", false, false),
+		}, nil, []string{"c-0", "c-1"}, []string{"c-0"}},
 		{"another pod serves before the first goes", moments{
 			pod(0, "a", "0", true, false), pod(1, "b", "0", true, false), pod(2, "a", "0", true, true),
-		}, nil},
+		}, nil, nil, nil},
 		{"the first goes before another serves", moments{
 			pod(0, "a", "0", true, false), pod(1, "a", "0", true, true), pod(4, "b", "0", true, false),
-		}, []outage{{"c-0", 3 * time.Second, 1}}},
+		}, []outage{{"c-0", 3 * time.Second}}, nil, nil},
 	} {
-		if got := story.all.outages(); !slices.Equal(got, story.want) {
-			t.Errorf("%s: %v, want %v", story.name, got, story.want)
+		if got := story.all.outages(); !slices.Equal(got, story.out) {
+			t.Errorf("%s: out were %v, want %v", story.name, got, story.out)
+		}
+		if got := story.all.together(); !slices.Equal(got, story.together) {
+			t.Errorf("%s: out at once were %v, want %v", story.name, got, story.together)
+		}
+		if got := story.all.changed(); !slices.Equal(got, story.changed) {
+			t.Errorf("%s: changed were %v, want %v", story.name, got, story.changed)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/agentapi"
 	"github.com/memcached-operator/memcached-operator/internal/memcache"
-	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
 // quiet is how long is watched that nothing happens.
@@ -35,19 +33,12 @@ func TestShardsAreChangedAtLeastSoManySecondsApart(t *testing.T) {
 		t.Errorf("the gates that held are %v", gates)
 	}
 	h.says(all.progress(), v1alpha1.GateMinTimeBetween+": shard 2 of 2: threads 4 → 2; waiting until 8s have passed since the last shard")
-	first, second := s.changedAt("cache", 0), s.changedAt("cache", 1)
+	pods := s.pods("cache")
+	first, second := stepOf(new(pods["cache-0"])).At, stepOf(new(pods["cache-1"])).At
 	t.Logf("changed %s apart", second.Sub(first).Round(10*time.Millisecond))
 	if second.Sub(first) < apart*time.Second {
 		t.Errorf("shard 0 was changed at %s, shard 1 at %s", first, second)
 	}
-}
-
-// changedAt returns when a shard was changed in place last.
-func (s *space) changedAt(name string, ordinal int) time.Time {
-	s.Helper()
-	var note struct{ At time.Time }
-	s.must(json.Unmarshal([]byte(s.pods(name)[cluster.ShardName(name, ordinal)].Annotations[v1alpha1.AnnotationStep]), &note))
-	return note.At
 }
 
 func TestAChangeWaitsForTheMaintenanceWindow(t *testing.T) {
@@ -140,8 +131,11 @@ func TestTheNextShardWaitsUntilTheClientsOfTheLastOneFindTheirItemsAgain(t *test
 	t.Parallel()
 	const requests = 500
 	s := newSpace(t)
-	spec := small(2).WithUpdateStrategy(memcachedac.UpdateStrategy().
-		WithHitRatioGate(memcachedac.HitRatioGate().WithPercent(90).WithMinRequests(requests).WithTimeoutSeconds(300)))
+	gate := func(timeoutSeconds int32) *memcachedac.UpdateStrategyApplyConfiguration {
+		return memcachedac.UpdateStrategy().WithHitRatioGate(memcachedac.HitRatioGate().
+			WithPercent(90).WithMinRequests(requests).WithTimeoutSeconds(timeoutSeconds))
+	}
+	spec := small(2).WithUpdateStrategy(gate(300))
 	s.apply("cache", spec)
 	s.available("cache")
 	s.written("cache", 0, 1)
@@ -155,7 +149,10 @@ func TestTheNextShardWaitsUntilTheClientsOfTheLastOneFindTheirItemsAgain(t *test
 		t.Errorf("%d shards are updated", m.Status.Update.Updated)
 	}
 	s.reads("cache", 0, nowhere, requests)
-	time.Sleep(quiet + 2*time.Second) // the operator looks every 5 s
+	s.apply("cache", spec.WithUpdateStrategy(gate(1)))
+	_, sentence := s.degraded("cache", v1alpha1.ReasonHitRatioNotBack)
+	t.Log(sentence)
+	time.Sleep(quiet)
 	s.held("cache", v1alpha1.GateHitRatio, "shard 2 of 2")
 	delete(agents, "cache-0")
 	s.sameProcesses("cache", agents)

@@ -71,7 +71,7 @@ func TestMoreMemoryReplacesOneShardAfterTheOtherHavingSaidThatTheyWillBeEmpty(t 
 	}
 	all := h.end()
 	stop()
-	h.oneAtATime(all) // none was out
+	h.neverOut(all)
 
 	for ordinal := range shards {
 		name := cluster.ShardName("cache", ordinal)
@@ -137,7 +137,7 @@ func TestAReplacementThatNoNodeTakesLeavesTheShardAsItIs(t *testing.T) {
 	})
 	all := h.end()
 	stop()
-	h.oneAtATime(all)
+	h.neverOut(all)
 	s.untouched("cache", livesOf(before))
 	for _, set := range kept {
 		s.holds(set)
@@ -158,7 +158,7 @@ func (all moments) toldToReplace(shard string) *moment {
 // podAfter returns when the first other pod of a shard was there, or nil.
 func (all moments) podAfter(shard string, before corev1.Pod) *moment {
 	for i, m := range all {
-		if m.pod != nil && m.pod.Labels[v1alpha1.LabelInstance]+"-"+m.pod.Labels[v1alpha1.LabelShard] == shard && m.pod.UID != before.UID {
+		if m.pod != nil && shardOf(m.pod) == shard && m.pod.UID != before.UID {
 			return &all[i]
 		}
 	}

@@ -63,7 +63,7 @@ func TestASettingChangesInPlaceAndTheShardsKeepTheirItems(t *testing.T) {
 		s.apply("cache", spec)
 		m := s.updated("cache")
 		all := h.end()
-		h.neverTwo(all)
+		h.inTurn(all, "cache-0", "cache-1")
 		h.says(all.progress(), fmt.Sprintf("%s: shard 1 of 2: %s", v1alpha1.ReasonUpdatingShard, change.progress))
 		s.untouched("cache", before)
 		for name, agent := range s.agents("cache") {
@@ -110,7 +110,7 @@ func TestAVersionAndSettingsAtOnceCostOneRestart(t *testing.T) {
 	m := s.updated("cache")
 	s.restarted("cache", before, map[string]int32{"cache-0": 1})
 	all := h.end()
-	h.oneAtATime(all, "cache-0")
+	h.inTurn(all, "cache-0")
 	h.says(all.progress(), fmt.Sprintf("%s: shard 1 of 1: %s → %s, connections 1024 → 2048, threads 4 → 2", v1alpha1.ReasonUpdatingShard, versions[0], to))
 	if shard := s.shard(m, 0); shard.Version != to || shard.Start != v1alpha1.StartWarm {
 		t.Errorf("the status tells of the shard %+v", shard)

@@ -81,17 +81,3 @@ func TestARefusedVersionTouchesNoRunningShard(t *testing.T) {
 	s.available("cache")
 	s.untouched("cache", before)
 }
-
-func TestAnImageThatCannotBePulledTouchesNoRunningShard(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	s.apply("cache", small(2))
-	s.available("cache")
-	before := s.lives("cache")
-	kept := s.written("cache", 1, 100)
-
-	s.apply("cache", small(2).WithImage("docker.io/library/nowhere:1.6.45"))
-	s.degraded("cache", v1alpha1.ReasonImagePull)
-	s.untouched("cache", before)
-	s.holds(kept)
-}

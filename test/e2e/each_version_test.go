@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
+)
+
+const (
+	// tooSilent is the time without answers from a shard that fails a test; what is
+	// aimed at is 3 s. One step on a busy machine is no measurement.
+	tooSilent = 15 * time.Second
+	// kubeletBackOff is how long after the end of a pod's last container the kubelet
+	// does not start one of an image that the pod had within the last ten minutes: it
+	// makes it wait as long again, as if it had crashed. With each return to the same
+	// image it is twice as long.
+	kubeletBackOff = 10 * time.Second
+)
+
+// Each version is followed by each other one once. One shard holds a million items
+// of 500 B, the other a few.
+func TestAVersionChangeKeepsAMillionItemsUpAndDownTheVersions(t *testing.T) {
+	t.Parallel()
+	const many, size, oneIn, few = 1_000_000, 500, 50, 20_000
+	s := newSpace(t)
+	order := tour(versions)
+	spec := func(version string) *memcachedac.MemcachedSpecApplyConfiguration {
+		return small(2).WithMemory(resource.MustParse("1Gi")).WithVersion(version)
+	}
+	s.apply("cache", spec(order[0]))
+	s.available("cache")
+	large := items.Sized("large", many, size, s.address("cache", 0))
+	t.Cleanup(func() { _ = large.Close() })
+	began := time.Now()
+	s.must(large.Fill())
+	sampled, err := large.Sample(oneIn)
+	s.must(err)
+	others := s.written("cache", 1, few)
+	t.Logf("%d items written in %s", many, time.Since(began).Round(100*time.Millisecond))
+	if held := s.count("cache", 0); held < many*share {
+		t.Fatalf("%d of %d items fit", held, many)
+	}
+
+	var silences []time.Duration
+	updated := time.Now()
+	for i, to := range order[1:] {
+		from := order[i]
+		if slices.Contains(order[:i], to) {
+			time.Sleep(time.Until(updated.Add(kubeletBackOff)))
+		}
+		held := []int64{s.count("cache", 0), s.count("cache", 1)}
+		lives := s.lives("cache")
+		h, stop := s.follow("cache"), s.silences("cache", 2)
+		began := time.Now()
+		s.apply("cache", spec(to))
+		m := s.updated("cache")
+		updated = time.Now()
+		took := updated.Sub(began)
+		silent := stop()
+		silences = append(silences, silent...)
+
+		for ordinal, had := range held {
+			shard := s.shard(m, ordinal)
+			now := s.count("cache", ordinal)
+			t.Logf("%s → %s, shard %d: %d of %d items kept, %s without answers; %s in all for both shards",
+				from, to, ordinal, now, had, silent[ordinal].Round(10*time.Millisecond), took.Round(100*time.Millisecond))
+			if float64(now) < share*float64(had) {
+				t.Errorf("shard %d kept %d of %d items", ordinal, now, had)
+			}
+			if shard.Version != to || shard.Start != v1alpha1.StartWarm || float64(shard.Items) < share*float64(had) || shard.ItemsBefore != had {
+				t.Errorf("the status tells of the shard %+v", shard)
+			}
+			if silent[ordinal] > tooSilent {
+				t.Errorf("shard %d did not answer for %s", ordinal, silent[ordinal])
+			}
+		}
+		now, err := large.Sample(oneIn)
+		s.must(err)
+		if float64(now) < share*float64(sampled) {
+			t.Errorf("%d of %d items of a sample are there", now, sampled)
+		}
+		sampled = now
+		s.restarted("cache", lives, map[string]int32{"cache-0": 1, "cache-1": 1})
+		all := h.end()
+		h.inTurn(all, "cache-0", "cache-1")
+		s.event("cache", v1alpha1.EventShardKeptItems, "cache-0", fmt.Sprintf("with %d of %d items", s.shard(m, 0).Items, held[0]))
+		h.says(all.progress(), fmt.Sprintf("%s: shard 1 of 2: %s → %s", v1alpha1.ReasonUpdatingShard, from, to))
+		h.says(all.progress(), fmt.Sprintf("%s: shard 2 of 2: %s → %s; ", v1alpha1.ReasonUpdatingShard, from, to), " of 1,000,000 items kept")
+		s.event("cache", v1alpha1.EventUpdateStarted, from+" → "+to)
+		s.event("cache", v1alpha1.EventUpdateFinished, "memcached:"+to, "items kept")
+		s.noProofs()
+	}
+	_, err = others.Keep(share)
+	s.must(err)
+	slices.Sort(silences)
+	t.Logf("without answers a step: median %s, longest %s", median(silences).Round(10*time.Millisecond), silences[len(silences)-1].Round(10*time.Millisecond))
+}
+
+// tour returns an order in which each of three versions is followed by each other
+// one exactly once.
+func tour(v []string) []string {
+	a, b, c := v[0], v[len(v)/2], v[len(v)-1]
+	return []string{a, b, c, a, c, b, a}
+}
+
+func TestTheTourFollowsEachVersionByEachOther(t *testing.T) {
+	order := tour([]string{"1", "2", "3"})
+	seen := map[string]bool{}
+	for i, version := range order[1:] {
+		seen[order[i]+version] = order[i] != version
+	}
+	if len(seen) != 6 {
+		t.Errorf("%d of 6 ordered pairs are in %v", len(seen), order)
+	}
+}
