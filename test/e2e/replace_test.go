@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,13 +60,8 @@ func TestMoreMemoryReplacesOneShardAfterTheOtherHavingSaidThatTheyWillBeEmpty(t 
 	h, stop := s.follow("cache"), s.probes("cache", shards)
 	s.apply("cache", small(shards).WithMemory(resource.MustParse("80Mi")))
 	m := s.updated("cache")
-	for shard, pod := range before {
-		s.eventually("the end of the pod that held "+shard, func(ctx context.Context) error {
-			if err := k.Get(ctx, s.key(pod.Name), &corev1.Pod{}); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("reading it gives %v", err)
-			}
-			return nil
-		})
+	for _, pod := range before {
+		s.gone(&pod, pod.Name)
 	}
 	all := h.end()
 	stop()
