@@ -26,7 +26,7 @@ type applied struct {
 	refusals []error
 	// failures are errors that a further try may mend.
 	failures []error
-	// outrun: a pod changed while it was looked at, so it was not written to.
+	// outrun: something changed while it was looked at, so it was not written to.
 	outrun bool
 	// namespaceEnds: the Memcached goes with its namespace, and there is nothing
 	// left to do or to tell.
@@ -55,8 +55,16 @@ func (r *Reconciler) apply(ctx context.Context, p plan) applied {
 		a.add(manifests.Key{Kind: manifests.KindPod, Name: patch.pod.Name}, client.IgnoreNotFound(err))
 	}
 	for _, o := range p.deletes {
-		uid := o.GetUID()
-		err := r.Client.Delete(ctx, o, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		uid, version := o.GetUID(), o.GetResourceVersion()
+		only := client.Preconditions{UID: &uid}
+		if _, isPod := o.(*corev1.Pod); isPod {
+			only.ResourceVersion = &version // a pod may have come up meanwhile
+		}
+		err := r.Client.Delete(ctx, o, only, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if apierrors.IsConflict(err) {
+			a.outrun = true
+			continue
+		}
 		a.add(manifests.Key{Kind: kindOf(o), Name: o.GetName()}, client.IgnoreNotFound(err))
 	}
 	return a

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -34,9 +35,9 @@ func Next(in Input) Decision {
 	}
 	switch {
 	case in.Paused:
-		return hold(in, *next, Paused, "nothing is changed until spec.paused is false")
+		return hold(*next, Paused, "nothing is changed until spec.paused is false")
 	case in.Invalid != "":
-		return withdrawal(in, hold(in, *next, SpecInvalid, in.Invalid))
+		return withdrawal(in, hold(*next, SpecInvalid, in.Invalid))
 	}
 	return withdrawal(in, decide(in, *next))
 }
@@ -80,7 +81,7 @@ func unfinished(in Input) *Shard {
 func decide(in Input, next Shard) Decision {
 	switch {
 	case next.Pod.State == Absent:
-		return hold(in, next, ShardOut, fmt.Sprintf("shard %s has no pod yet", next.Name))
+		return hold(next, ShardOut, fmt.Sprintf("shard %s has no pod yet", next.Name))
 	case next.Pod.Revision == next.Template:
 	case next.Pod.InPlace:
 		return changed(in, next)
@@ -91,7 +92,7 @@ func decide(in Input, next Shard) Decision {
 	}
 	for _, s := range in.Shards {
 		if s.Failed != "" {
-			d := hold(in, s, UpdateFailed, s.Failed)
+			d := hold(s, UpdateFailed, s.Failed)
 			d.NeedsPerson = true
 			return d
 		}
@@ -102,7 +103,7 @@ func decide(in Input, next Shard) Decision {
 	if d, held := gates(in, next); held {
 		return d
 	}
-	return begin(in, next)
+	return begin(next)
 }
 
 // replacing goes on with a shard whose next pod is to take over.
@@ -110,24 +111,24 @@ func replacing(in Input, s Shard) Decision {
 	switch {
 	case s.Failed != "":
 		// The template follows the pod again, and the second pod goes.
-		return back(in, s, StepConfirm)
+		return back(s, StepConfirm)
 	case s.Next == nil && s.Pod.Going:
-		return forward(in, s, StepAwait) // the ReplicaSet makes the other by itself
+		return forward(s, StepAwait) // the ReplicaSet makes the other by itself
 	case s.Next == nil && s.Pod.State == Broken:
-		return forward(in, s, StepRemake)
+		return forward(s, StepRemake)
 	case s.Next == nil && (s.Forward.Class != Replace || !s.Forward.Told):
 		// It serves after all, and its items are not to be given up like this.
-		return forward(in, s, StepConfirm)
+		return forward(s, StepConfirm)
 	case s.Next == nil:
-		return forward(in, s, StepSurge)
+		return forward(s, StepSurge)
 	case s.Next.State == Broken:
-		d := forward(in, s, StepNote)
+		d := forward(s, StepNote)
 		d.Message = s.Next.Why
 		return d
 	case s.Next.State == Serving && !s.Pod.Going:
-		return forward(in, s, StepRetire)
+		return forward(s, StepRetire)
 	default:
-		d := forward(in, s, StepAwait)
+		d := forward(s, StepAwait)
 		if s.Next.Why != "" { // a node may come that takes it, and the first pod serves on
 			d.Message, d.NeedsPerson = s.Next.Why, true
 		}
@@ -140,11 +141,11 @@ func replacing(in Input, s Shard) Decision {
 func givenUp(in Input, s Shard) Decision {
 	switch {
 	case s.Next != nil || s.Pod.Going:
-		return forward(in, s, StepAwait) // the ReplicaSet ends one of the two by itself
+		return forward(s, StepAwait) // the ReplicaSet ends one of the two by itself
 	case s.Failed != "" && s.Pod.State == Broken && s.Pod.Revision == in.Target:
-		return back(in, s, StepRemake) // the second one stayed: the first went meanwhile
+		return back(s, StepRemake) // the second one stayed: the first went meanwhile
 	default:
-		return forward(in, s, StepConfirm)
+		return forward(s, StepConfirm)
 	}
 }
 
@@ -154,17 +155,17 @@ func changed(in Input, s Shard) Decision {
 		s.Pod.State == Serving && (s.Pod.Outcome == Wrong || s.Pod.Outcome == Cold && !in.AcceptCold)
 	switch {
 	case s.Next != nil || s.Pod.Going:
-		return forward(in, s, StepAwait) // somebody ends it, and another is made of the template
+		return forward(s, StepAwait) // somebody ends it, and another is made of the template
 	case failed && s.Pod.Revision == in.Target && s.Failed == "":
-		d := forward(in, s, StepNote)
+		d := forward(s, StepNote)
 		d.Message = s.Pod.Why
 		return d
 	case failed || s.Failed != "" && s.Pod.Revision == in.Target:
-		return steps(in, s, true)
+		return steps(s, true)
 	case s.Pod.State == Serving && s.Pod.Outcome != Pending:
-		return forward(in, s, StepConfirm)
+		return forward(s, StepConfirm)
 	default:
-		d := forward(in, s, StepAwait)
+		d := forward(s, StepAwait)
 		if d.After = lookLater; s.Pod.State == Serving {
 			d.After = lookSoon // it is the agent who tells
 		}
@@ -183,12 +184,12 @@ func atOnce(in Input) (Decision, bool) {
 			if d, held := imageProven(in, s); held {
 				return d, true // what broke for a moment may come back as it was
 			}
-			return forward(in, s, StepRemake), true
+			return forward(s, StepRemake), true
 		}
 	}
 	for _, s := range in.Shards {
 		if waits(s, Serving) && s.Pod.Outcome != Pending && s.Forward.Class <= Live { // what was asked before is to come first
-			return steps(in, s, false), true
+			return steps(s, false), true
 		}
 	}
 	return Decision{}, false
@@ -207,13 +208,13 @@ func gates(in Input, next Shard) (Decision, bool) {
 }
 
 func pathAllowed(in Input, next Shard) (Decision, bool) {
-	d := hold(in, next, PathNotAllowed, next.Forward.Forbidden)
+	d := hold(next, PathNotAllowed, next.Forward.Forbidden)
 	d.NeedsPerson = true
 	return d, next.Forward.Forbidden != ""
 }
 
 func imageProven(in Input, next Shard) (Decision, bool) {
-	d := hold(in, next, ImageNotProven, next.Forward.ProofWhy)
+	d := hold(next, ImageNotProven, next.Forward.ProofWhy)
 	switch next.Forward.Proof {
 	case Needed:
 		d.Step = StepProve
@@ -243,7 +244,7 @@ func othersSettled(in Input, next Shard) (Decision, bool) {
 		default:
 			continue
 		}
-		d := hold(in, next, ShardsNotSettled, fmt.Sprintf("waiting for shard %s, which %s", s.Name, sentence))
+		d := hold(next, ShardsNotSettled, fmt.Sprintf("waiting for shard %s, which %s", s.Name, sentence))
 		return d, true
 	}
 	return Decision{}, false
@@ -252,7 +253,7 @@ func othersSettled(in Input, next Shard) (Decision, bool) {
 func noneOut(in Input, next Shard) (Decision, bool) {
 	for _, s := range in.Shards {
 		if s.Pod.State != Serving {
-			return hold(in, next, ShardOut, fmt.Sprintf("shard %s does not serve, and two shards must not be out at once", s.Name)), true
+			return hold(next, ShardOut, fmt.Sprintf("shard %s does not serve, and two shards must not be out at once", s.Name)), true
 		}
 	}
 	return Decision{}, false
@@ -263,13 +264,13 @@ func timeBetween(in Input, next Shard) (Decision, bool) {
 	if in.SinceLast < 0 || left <= 0 {
 		return Decision{}, false
 	}
-	d := hold(in, next, MinTimeBetween, fmt.Sprintf("waiting until %s have passed since the last shard", in.MinBetween))
+	d := hold(next, MinTimeBetween, fmt.Sprintf("waiting until %s have passed since the last shard", in.MinBetween))
 	d.After = left
 	return d, true
 }
 
 func windowOpen(in Input, next Shard) (Decision, bool) {
-	d := hold(in, next, WindowClosed, "waiting for the next maintenance window")
+	d := hold(next, WindowClosed, "waiting for the next maintenance window")
 	d.After = in.OpensIn
 	return d, in.OpensIn > 0
 }
@@ -282,7 +283,7 @@ func hitRatioBack(in Input, next Shard) (Decision, bool) {
 	if r.Waited >= r.Timeout && r.Continue {
 		return Decision{}, false
 	}
-	d := hold(in, next, HitRatio, fmt.Sprintf("waiting until shard %s finds %.0f %% of what it found before its change, a hit ratio of %.1f %%",
+	d := hold(next, HitRatio, fmt.Sprintf("waiting until shard %s finds %.0f %% of what it found before its change, a hit ratio of %.1f %%",
 		r.Shard, 100*r.Share, 100*r.Before))
 	d.After = lookLater
 	if r.Waited >= r.Timeout {
@@ -294,49 +295,49 @@ func hitRatioBack(in Input, next Shard) (Decision, bool) {
 }
 
 func emptyTold(in Input, next Shard) (Decision, bool) {
-	return hold(in, next, EmptyAnnounced, "it will start empty"), next.Forward.Class == Replace && !next.Forward.Told
+	return hold(next, EmptyAnnounced, "it will start empty"), next.Forward.Class == Replace && !next.Forward.Told
 }
 
 // begin takes the first step with a shard.
-func begin(in Input, s Shard) Decision {
+func begin(s Shard) Decision {
 	if s.Forward.Class == Replace {
-		return forward(in, s, StepSurge)
+		return forward(s, StepSurge)
 	}
-	return steps(in, s, false)
+	return steps(s, false)
 }
 
 // steps changes a pod in place: its resources, then, when its container is to
 // restart, its agent is told, and then all the rest in one write.
-func steps(in Input, s Shard, isBack bool) Decision {
+func steps(s Shard, isBack bool) Decision {
 	change, towards := s.Forward, forward
 	if isBack {
 		change, towards = s.Back, back
 	}
 	switch {
 	case change.Resize == Needed:
-		return towards(in, s, StepResize)
+		return towards(s, StepResize)
 	case change.Resize == Underway && !isBack:
-		d := towards(in, s, StepAwait)
+		d := towards(s, StepAwait)
 		d.Message += ": " + change.ResizeWhy
 		d.After = lookLater
 		return d
 	case change.Class >= Recreate && s.Pod.State == Serving && !change.Announced:
-		d := towards(in, s, StepAnnounce)
+		d := towards(s, StepAnnounce)
 		d.After = lookSoon
 		return d
 	default:
-		return towards(in, s, StepChange)
+		return towards(s, StepChange)
 	}
 }
 
-func forward(in Input, s Shard, step Step) Decision {
+func forward(s Shard, step Step) Decision {
 	return Decision{Shard: s.Name, Step: step, Change: s.Forward, Message: s.Forward.What}
 }
 
-func back(in Input, s Shard, step Step) Decision {
-	return Decision{Shard: s.Name, Step: step, Back: true, Change: s.Back, Message: s.Failed}
+func back(s Shard, step Step) Decision {
+	return Decision{Shard: s.Name, Step: step, Back: true, Change: s.Back, Message: cmp.Or(s.Failed, s.Pod.Why)}
 }
 
-func hold(in Input, s Shard, gate, sentence string) Decision {
+func hold(s Shard, gate, sentence string) Decision {
 	return Decision{Shard: s.Name, Gate: gate, Change: s.Forward, Message: sentence}
 }

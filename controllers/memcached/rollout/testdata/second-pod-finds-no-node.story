@@ -1,0 +1,57 @@
+# The second pod finds no node. The first serves on, and the person is told; when a node comes it
+# goes on by itself, and when the spec is set back the second pod goes.
+
+shards 2 at 1.6.38
+no node takes a pod of 128Mi
+spec 1.6.38 128Mi
+run
+----
+   0.0s  person      asks for 1.6.38 128Mi               cache-0 [1.6.38]                          cache-1 [1.6.38]
+   0.0s  operator    holds cache-0: EmptyShardAnnounced  cache-0 [1.6.38]                          cache-1 [1.6.38]  it will start empty
+   0.0s  operator    Surge cache-0                       cache-0 [1.6.38, next 1.6.38 128Mi]       cache-1 [1.6.38]  64Mi → 128Mi
+   0.0s  ReplicaSet  makes a pod for cache-0             cache-0 [1.6.38 + 1.6.38 128Mi starting]  cache-1 [1.6.38]
+   0.0s  operator    Await cache-0                       cache-0 [1.6.38 + 1.6.38 128Mi starting]  cache-1 [1.6.38]  64Mi → 128Mi
+   2.0s  kubelet     starts 1.6.38 128Mi for cache-0     cache-0 [1.6.38 + 1.6.38 128Mi broken]    cache-1 [1.6.38]
+   2.0s  operator    Await cache-0, needs a person       cache-0 [1.6.38 + 1.6.38 128Mi broken]    cache-1 [1.6.38]  no node takes the pod
+
+spec 1.6.38
+run
+----
+   2.0s  person      asks for 1.6.38                          cache-0 [1.6.38 + 1.6.38 128Mi broken]  cache-1 [1.6.38]
+   2.0s  operator    Await cache-0                            cache-0 [1.6.38 + 1.6.38 128Mi broken]  cache-1 [1.6.38]  128Mi → 64Mi
+   2.0s  ReplicaSet  ends the pod 1.6.38 128Mi of cache-0     cache-0 [1.6.38, next 1.6.38 128Mi]     cache-1 [1.6.38]
+   2.0s  operator    Confirm cache-0                          cache-0 [1.6.38]                        cache-1 [1.6.38]  128Mi → 64Mi
+   3.0s  kubelet     the pod 1.6.38 128Mi of cache-0 is gone  cache-0 [1.6.38]                        cache-1 [1.6.38]
+   3.0s  operator    is content                               cache-0 [1.6.38]                        cache-1 [1.6.38]
+
+spec 1.6.38 128Mi
+run
+----
+   3.0s  person      asks for 1.6.38 128Mi               cache-0 [1.6.38]                          cache-1 [1.6.38]
+   3.0s  operator    holds cache-0: EmptyShardAnnounced  cache-0 [1.6.38]                          cache-1 [1.6.38]  it will start empty
+   3.0s  operator    Surge cache-0                       cache-0 [1.6.38, next 1.6.38 128Mi]       cache-1 [1.6.38]  64Mi → 128Mi
+   3.0s  ReplicaSet  makes a pod for cache-0             cache-0 [1.6.38 + 1.6.38 128Mi starting]  cache-1 [1.6.38]
+   3.0s  operator    Await cache-0                       cache-0 [1.6.38 + 1.6.38 128Mi starting]  cache-1 [1.6.38]  64Mi → 128Mi
+   5.0s  kubelet     starts 1.6.38 128Mi for cache-0     cache-0 [1.6.38 + 1.6.38 128Mi broken]    cache-1 [1.6.38]
+   5.0s  operator    Await cache-0, needs a person       cache-0 [1.6.38 + 1.6.38 128Mi broken]    cache-1 [1.6.38]  no node takes the pod
+
+a node comes that takes a pod of 128Mi
+run
+----
+   5.0s  node        comes that takes 128Mi                 cache-0 [1.6.38 + 1.6.38 128Mi broken]  cache-1 [1.6.38]
+   5.0s  operator    Await cache-0, needs a person          cache-0 [1.6.38 + 1.6.38 128Mi broken]  cache-1 [1.6.38]                          no node takes the pod
+  15.0s  kubelet     starts 1.6.38 128Mi for cache-0 again  cache-0 [1.6.38 + 1.6.38 128Mi empty]   cache-1 [1.6.38]
+  15.0s  operator    Retire cache-0                         cache-0 [1.6.38 + 1.6.38 128Mi empty]   cache-1 [1.6.38]                          64Mi → 128Mi
+  15.0s  agent       cache-0 tells how it started           cache-0 [1.6.38 + 1.6.38 128Mi empty]   cache-1 [1.6.38]
+  15.0s  ReplicaSet  ends the pod 1.6.38 of cache-0         cache-0 [1.6.38 128Mi empty]            cache-1 [1.6.38]
+  15.0s  operator    holds cache-1: ShardsNotSettled        cache-0 [1.6.38 128Mi empty]            cache-1 [1.6.38]                          waiting for shard cache-0, which waits for the end of its former pod
+  16.0s  kubelet     the pod 1.6.38 of cache-0 is gone      cache-0 [1.6.38 128Mi empty]            cache-1 [1.6.38]
+  16.0s  operator    Surge cache-1                          cache-0 [1.6.38 128Mi empty]            cache-1 [1.6.38, next 1.6.38 128Mi]       64Mi → 128Mi
+  16.0s  ReplicaSet  makes a pod for cache-1                cache-0 [1.6.38 128Mi empty]            cache-1 [1.6.38 + 1.6.38 128Mi starting]
+  16.0s  operator    Await cache-1                          cache-0 [1.6.38 128Mi empty]            cache-1 [1.6.38 + 1.6.38 128Mi starting]  64Mi → 128Mi
+  18.0s  kubelet     starts 1.6.38 128Mi for cache-1        cache-0 [1.6.38 128Mi empty]            cache-1 [1.6.38 + 1.6.38 128Mi empty]
+  18.0s  operator    Retire cache-1                         cache-0 [1.6.38 128Mi empty]            cache-1 [1.6.38 + 1.6.38 128Mi empty]     64Mi → 128Mi
+  18.0s  agent       cache-1 tells how it started           cache-0 [1.6.38 128Mi empty]            cache-1 [1.6.38 + 1.6.38 128Mi empty]
+  18.0s  ReplicaSet  ends the pod 1.6.38 of cache-1         cache-0 [1.6.38 128Mi empty]            cache-1 [1.6.38 128Mi empty]
+  18.0s  operator    is content                             cache-0 [1.6.38 128Mi empty]            cache-1 [1.6.38 128Mi empty]
+  19.0s  kubelet     the pod 1.6.38 of cache-1 is gone      cache-0 [1.6.38 128Mi empty]            cache-1 [1.6.38 128Mi empty]
