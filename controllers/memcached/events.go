@@ -69,14 +69,18 @@ func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus) []e
 	if was == nil || was.Revision != now.Revision {
 		events = append(events, event{corev1.EventTypeNormal, v1alpha1.EventUpdateStarted, now.Message})
 	}
-	if was != nil && was.Revision == now.Revision && was.Shard == now.Shard && was.Step == now.Step {
-		return events
-	}
-	switch now.Step {
-	case rollout.Replace.String():
+	isNew := was == nil || was.Revision != now.Revision || was.Shard != now.Shard
+	if now.Step == rollout.Replace.String() && (isNew || was.Step != now.Step) {
 		events = append(events, event{corev1.EventTypeWarning, v1alpha1.EventShardToStartEmpty, fmt.Sprintf("shard %s is to be replaced and will start empty: %s", now.Shard, now.Message)})
-	case stepBack:
+	}
+	if isTakenBack(now) && (isNew || !isTakenBack(was)) {
 		events = append(events, event{corev1.EventTypeWarning, v1alpha1.EventShardRolledBack, fmt.Sprintf("shard %s: %s", now.Shard, now.Message)})
 	}
 	return events
+}
+
+// isTakenBack says whether the shard is on its way back, or already there: a status
+// in between may not have been written.
+func isTakenBack(u *v1alpha1.UpdateStatus) bool {
+	return u.Step == stepBack || u.Gate == rollout.UpdateFailed
 }
