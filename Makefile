@@ -149,7 +149,7 @@ test-cluster: ## Test the local cluster's program and the other tools.
 	$(call tier,tools)
 	@# -count=1: go does not see that files outside of a module changed.
 	@for module in hack/cluster hack/catalog hack/image; do go -C $$module test -count=1 ./... || exit 1; done
-	@go -C test test -count=1 ./scorecard/...
+	@go -C test test -count=1 ./internal/... ./scorecard/... ./bench/...
 
 .PHONY: test-process
 test-process: $(CLUSTER) ## Test agent and protocol against real memcached processes.
