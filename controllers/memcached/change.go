@@ -30,8 +30,8 @@ type field struct {
 
 var fields = []field{
 	{"size", rollout.Nothing, rollout.Nothing, "shards are added and removed at the end"},
-	{"version", rollout.Recreate, rollout.Nothing, "proven on the nodes, then memcached restarts in its pod"},
-	{"image", rollout.Recreate, rollout.Nothing, "as version"},
+	{"version", rollout.Recreate, rollout.Replace, "proven on the nodes, then memcached restarts in its pod; replaced from one series, such as 1.6, to another, where that is allowed"},
+	{"image", rollout.Recreate, rollout.Replace, "as version"},
 	{"imagePullPolicy", rollout.Live, rollout.Nothing, "holds for pods made later; a pod that runs keeps its own"},
 	{"imagePullSecrets", rollout.Live, rollout.Nothing, "holds for pods made later; to change a password, change the Secret"},
 	{"memory", rollout.Replace, rollout.Nothing, "memcached cannot take its items along"},
@@ -179,8 +179,9 @@ func words(value any) string {
 }
 
 // resizable says whether Kubernetes can take a running container from some
-// resources to others: processor and memory only, none of them taken away, and
-// not into another class of service.
+// resources to others: processor and memory only, and none of them taken away. The
+// class of service stays what it is: the container that installs the agent has no
+// limit of processor, so that every shard's pod is Burstable.
 func resizable(from, to corev1.ResourceRequirements) bool {
 	for _, lists := range [][2]corev1.ResourceList{{from.Requests, to.Requests}, {from.Limits, to.Limits}} {
 		was, is := lists[0], lists[1]
@@ -196,20 +197,7 @@ func resizable(from, to corev1.ResourceRequirements) bool {
 			}
 		}
 	}
-	return equality.Semantic.DeepEqual(from.Claims, to.Claims) && guaranteed(from) == guaranteed(to)
-}
-
-// guaranteed says whether a container's limits of processor and memory are its
-// requests. It is never without any: there is always a limit of memory.
-func guaranteed(r corev1.ResourceRequirements) bool {
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		limit, ok := r.Limits[name]
-		request, requested := r.Requests[name]
-		if !ok || requested && limit.Cmp(request) != 0 {
-			return false
-		}
-	}
-	return true
+	return equality.Semantic.DeepEqual(from.Claims, to.Claims)
 }
 
 // hasResources says whether a pod's memcached container has been given resources,

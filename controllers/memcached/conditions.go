@@ -95,7 +95,7 @@ func worst(seen *observed, p plan, a applied, s v1alpha1.MemcachedStatus) *probl
 		}
 	}
 	if p.decision.NeedsPerson {
-		return p.stopped(s)
+		return p.stopped()
 	}
 	for _, shard := range s.Shards {
 		if shard.Ready && shard.Current && shard.Version != "" && p.image.Version != "" && shard.Version != p.image.Version {

@@ -110,7 +110,7 @@ func waits(d rollout.Decision) bool {
 }
 
 // stopped returns why the update does not go on, and what to do.
-func (p *plan) stopped(s v1alpha1.MemcachedStatus) *problem {
+func (p *plan) stopped() *problem {
 	d := p.decision
 	switch d.Gate {
 	case rollout.PathNotAllowed:

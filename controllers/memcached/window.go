@@ -26,8 +26,9 @@ func opensIn(windows []v1alpha1.MaintenanceWindow, now time.Time) (time.Duration
 			return 0, fmt.Errorf("spec.updateStrategy.maintenanceWindows: start %q is not a time of day such as 02:00", w.Start)
 		}
 		local := now.In(zone)
-		// One that began yesterday may be open still, and the next may be a week away.
-		for day := -1; day <= 7; day++ {
+		// One of 24 hours that began late on the day before yesterday may be open still,
+		// where yesterday had 23; and the next may be a week away.
+		for day := -2; day <= 7; day++ {
 			opens := time.Date(local.Year(), local.Month(), local.Day()+day, start.Hour(), start.Minute(), 0, 0, zone)
 			closes := opens.Add(time.Duration(w.DurationMinutes) * time.Minute)
 			if !now.Before(closes) || len(w.Days) > 0 && !slices.Contains(w.Days, v1alpha1.Weekday(opens.Weekday().String())) {

@@ -86,7 +86,7 @@ func decide(in Input, next Shard) Decision {
 	case next.Pod.InPlace:
 		return changed(in, next)
 	case next.Template == in.Target:
-		return replacing(in, next)
+		return replacing(next)
 	default:
 		return givenUp(in, next)
 	}
@@ -107,7 +107,7 @@ func decide(in Input, next Shard) Decision {
 }
 
 // replacing goes on with a shard whose next pod is to take over.
-func replacing(in Input, s Shard) Decision {
+func replacing(s Shard) Decision {
 	switch {
 	case s.Failed != "":
 		// The template follows the pod again, and the second pod goes.
