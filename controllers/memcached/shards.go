@@ -409,7 +409,7 @@ func recoveryOf(gate *v1alpha1.HitRatioGate, last *shard, now time.Time) *rollou
 func kept(shards []shard, status []v1alpha1.ShardStatus, revision string) (items, before int64) {
 	for _, s := range shards {
 		told, ok := shardNamed(status, s.Name)
-		if ok && s.step != nil && s.step.Revision == revision && s.Pod.Revision == revision && told.Start == v1alpha1.StartWarm &&
+		if ok && s.step != nil && s.step.Revision == revision && s.Pod.Revision == revision && told.Revision == revision && told.Start == v1alpha1.StartWarm &&
 			(s.step.Class == rollout.Restart || s.step.Class == rollout.Recreate) && told.ContainerID == containerID(s.pod) {
 			items, before = items+min(told.Items, told.ItemsBefore), before+cmp.Or(told.ItemsBefore, told.Items)
 		}
