@@ -228,3 +228,32 @@ func TestGatesAreAskedInTheirOrder(t *testing.T) {
 		}
 	}
 }
+
+func TestTheHitRatioIsBackWhenItIsTheShareOfEnoughRequests(t *testing.T) {
+	back := Recovery{Before: 0.5, Now: 0.25, Requests: 1000, Share: 0.5, MinRequests: 1000, Timeout: time.Minute}
+	for _, c := range []struct {
+		name        string
+		change      func(r *Recovery)
+		holds, asks bool
+	}{
+		{"just back", func(*Recovery) {}, false, false},
+		{"a little less", func(r *Recovery) { r.Now = 0.249 }, true, false},
+		{"of too few requests", func(r *Recovery) { r.Requests = 999 }, true, false},
+		{"better than before, of too few requests", func(r *Recovery) { r.Now, r.Requests = 1, 999 }, true, false},
+		{"nothing was found before either", func(r *Recovery) { r.Before, r.Now = 0, 0 }, false, false},
+		{"just before the time is up", func(r *Recovery) { r.Now, r.Waited = 0, time.Minute-1 }, true, false},
+		{"the time is up", func(r *Recovery) { r.Now, r.Waited = 0, time.Minute }, true, true},
+		{"the time is up, and it goes on", func(r *Recovery) { r.Now, r.Waited, r.Continue = 0, time.Minute, true }, false, false},
+		{"it would go on, and the time is not up", func(r *Recovery) { r.Now, r.Continue = 0, true }, true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := back
+			c.change(&r)
+			d := Next(Input{Target: wanted, Recovery: &r, Shards: []Shard{{Name: "cache-0", Template: before,
+				Pod: Pod{Revision: before, State: Serving, Outcome: Settled}, Forward: Change{Class: Restart}}}})
+			if holds := d.Gate == HitRatio; holds != c.holds || d.NeedsPerson != c.asks {
+				t.Errorf("it decides %+v", d)
+			}
+		})
+	}
+}

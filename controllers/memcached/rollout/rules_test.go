@@ -31,8 +31,12 @@ func breach(in Input, d Decision) string {
 		return string(d.Step) + " needs a person"
 	case d.Back && d.Message == "":
 		return string(d.Step) + " back without a sentence"
+	case d.Back && d.Step == StepAwait:
+		return "the way back is waited with"
 	case d.Step == StepAwait || d.Step == StepWithdraw:
 		return ""
+	case d.Step == StepConfirm && !d.Back && s.Pod.InPlace && s.Failed != "" && s.Pod.Revision == in.Target:
+		return "what failed is confirmed"
 	}
 	if sentence := breachOfStep(*s, d); sentence != "" {
 		return sentence
@@ -87,6 +91,12 @@ func breachOfHold(in Input, d Decision) string {
 // breachOfStep is of the shard alone.
 func breachOfStep(s Shard, d Decision) string {
 	begins := s.Pod.Revision == s.Template
+	switch d.Step {
+	case StepResize, StepAnnounce, StepChange, StepRemake, StepRetire:
+		if s.Pod.Going {
+			return "a pod is changed that goes"
+		}
+	}
 	switch d.Step {
 	case StepChange:
 		switch {

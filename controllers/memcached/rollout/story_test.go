@@ -167,6 +167,12 @@ var commands = []struct {
 		s.crash(shard)
 		s.log(row{s.now, "kernel", "kills memcached of " + shard.name, s.pictures(), ""})
 	}},
+	{regexp.MustCompile(`^come up cache-(\d)$`), func(s *storyteller, args []string) {
+		shard := s.shards[int(args[0][0]-'0')]
+		pod, _ := shard.holders()
+		s.start(shard, pod)
+		s.log(row{s.now, "kubelet", "starts " + pod.runs.String() + " for " + shard.name + " again", s.pictures(), ""})
+	}},
 	{regexp.MustCompile(`^lose the second pod of cache-(\d)$`), func(s *storyteller, args []string) {
 		shard := s.shards[int(args[0][0]-'0')]
 		_, next := shard.holders()
