@@ -1,6 +1,7 @@
 package memcached
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -266,7 +267,8 @@ func toAsk(seen *observed, target manifests.Asked) []*corev1.Pod {
 		if asked != target.Revision() && first == nil {
 			first = pod
 		}
-		if s := readNote[step](pod.Annotations, v1alpha1.AnnotationStep); s != nil && s.At.After(at) {
+		s := cmp.Or(readNote[step](pod.Annotations, v1alpha1.AnnotationStep), readNote[step](set.Annotations, v1alpha1.AnnotationStep))
+		if s != nil && s.At.After(at) {
 			latest, at = pod, s.At
 		}
 		if !startIsKnown(m.Status.Shards, name, pod) || asked != template || pod.Annotations[v1alpha1.AnnotationStop] != "" {

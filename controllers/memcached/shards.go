@@ -368,7 +368,7 @@ func inputOf(seen *observed, shards []shard, target manifests.Asked) rollout.Inp
 	if in.OpensIn, err = opensIn(strategy.MaintenanceWindows, seen.now); err != nil {
 		in.Invalid = err.Error()
 	}
-	in.Recovery = recoveryOf(strategy.HitRatioGate, last, seen.now)
+	in.Recovery = recoveryOf(strategy.HitRatioGate, last, in.Target, seen.now)
 	return in
 }
 
@@ -387,8 +387,9 @@ func lastChanged(shards []shard) *shard {
 
 // recoveryOf returns how the clients of the shard do that was changed last, or nil
 // when it is not waited for: nobody asked to, or too few requests came before the
-// change to compare with.
-func recoveryOf(gate *v1alpha1.HitRatioGate, last *shard, now time.Time) *rollout.Recovery {
+// change to compare with, or it was changed long ago for another target, since when
+// clients may have come to ask for other things.
+func recoveryOf(gate *v1alpha1.HitRatioGate, last *shard, target string, now time.Time) *rollout.Recovery {
 	if gate == nil || last == nil || last.step.Gets < int64(ptr.Deref(gate.MinRequests, 1000)) {
 		return nil
 	}
@@ -397,6 +398,9 @@ func recoveryOf(gate *v1alpha1.HitRatioGate, last *shard, now time.Time) *rollou
 		Share: float64(ptr.Deref(gate.Percent, 90)) / 100, MinRequests: int64(ptr.Deref(gate.MinRequests, 1000)),
 		Waited: now.Sub(last.step.At), Timeout: time.Duration(ptr.Deref(gate.TimeoutSeconds, 600)) * time.Second,
 		Continue: gate.WhenTimedOut == v1alpha1.ActionContinue,
+	}
+	if last.step.Revision != target && r.Waited >= r.Timeout {
+		return nil
 	}
 	if last.agent != nil && last.agent.RecentGets > 0 {
 		r.Requests, r.Now = last.agent.RecentGets, float64(last.agent.RecentHits)/float64(last.agent.RecentGets)

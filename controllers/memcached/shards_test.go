@@ -4,10 +4,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -289,6 +291,74 @@ func TestAShardIsLeftByAPodThatGoesOrIsOneTooMany(t *testing.T) {
 	s.addPod("second", wanted)
 	if got := s.look(); got.Leaving || got.Next == nil {
 		t.Errorf("the pod that takes over is %+v, leaving: %v", got.Next, got.Leaving)
+	}
+}
+
+func TestTheHitRatioIsWaitedForOfTheShardThatWasChangedLast(t *testing.T) {
+	gate := &v1alpha1.HitRatioGate{Percent: ptr.To[int32](50), MinRequests: ptr.To[int32](100), TimeoutSeconds: ptr.To[int32](60), WhenTimedOut: v1alpha1.ActionContinue}
+	changed := func(revision string, ago, gets, hits int64) *shard {
+		return &shard{Shard: rollout.Shard{Name: "cache-0"}, agent: &agentapi.Status{RecentGets: 200, RecentHits: 50},
+			step: &step{Revision: revision, At: time.Unix(1000-ago, 0), Gets: gets, Hits: hits}}
+	}
+	recovery := func(waited time.Duration) *rollout.Recovery {
+		return &rollout.Recovery{Shard: "cache-0", Before: 0.8, Now: 0.25, Requests: 200, Share: 0.5, MinRequests: 100, Waited: waited, Timeout: time.Minute, Continue: true}
+	}
+	for _, c := range []struct {
+		name string
+		gate *v1alpha1.HitRatioGate
+		last *shard
+		want *rollout.Recovery
+	}{
+		{"nobody asked to", nil, changed("wanted", 1, 1000, 800), nil},
+		{"none was changed", gate, nil, nil},
+		{"just changed", gate, changed("wanted", 1, 1000, 800), recovery(time.Second)},
+		{"just enough requests before", gate, changed("wanted", 1, 100, 80), recovery(time.Second)},
+		{"too few requests before", gate, changed("wanted", 1, 99, 80), nil},
+		{"long ago", gate, changed("wanted", 60, 1000, 800), recovery(time.Minute)},
+		{"just changed, to what is not wanted any more", gate, changed("overtaken", 59, 1000, 800), recovery(59 * time.Second)},
+		{"long ago, by another update", gate, changed("overtaken", 60, 1000, 800), nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, recoveryOf(c.gate, c.last, "wanted", time.Unix(1000, 0))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// How it does is asked of its agent, also where its pod is another one that bears
+// no note itself.
+func TestTheShardThatWasChangedLastIsAskedHowItDoes(t *testing.T) {
+	old, wanted := askedBy(t, memory("64Mi")), askedBy(t, memory("128Mi"))
+	for _, onSet := range []bool{false, true} {
+		s := shardAt(wanted, wanted, wanted)
+		n := step{Revision: wanted.Revision(), At: time.Unix(999, 0), Class: rollout.Replace}
+		if s.noteOn(s.pod, n); onSet {
+			delete(s.pod.Annotations, v1alpha1.AnnotationStep)
+			s.noteOn(s.set, n)
+		}
+		s.pod.Status.PodIP = "10.0.0.1"
+		m := s.seen.memcached
+		m.Name = "cache"
+		m.Spec.Size = ptr.To[int32](2)
+		m.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{HitRatioGate: &v1alpha1.HitRatioGate{}}
+		for _, name := range []string{"cache-0", "cache-1"} { // of both it is known how they started
+			m.Status.Shards = append(m.Status.Shards, v1alpha1.ShardStatus{Name: name, Start: v1alpha1.StartCold, ContainerID: "containerd://runs"})
+		}
+		waits := shardAt(old, old, wanted)
+		waits.set.Name, waits.pod.Name, waits.pod.Status.PodIP = "cache-1", "waits", "10.0.0.2"
+		s.seen.pods["cache-1"] = waits.seen.pods["cache-0"]
+		s.seen.objects = map[manifests.Key]object{
+			{Kind: manifests.KindReplicaSet, Name: "cache-0"}: {Object: s.set},
+			{Kind: manifests.KindReplicaSet, Name: "cache-1"}: {Object: waits.set},
+		}
+		var names []string
+		for _, pod := range toAsk(s.seen, wanted) {
+			names = append(names, pod.Name)
+		}
+		if diff := cmp.Diff([]string{"first", "waits"}, names); diff != "" {
+			t.Errorf("noted on the ReplicaSet: %v (-want +got):\n%s", onSet, diff)
+		}
 	}
 }
 
