@@ -350,6 +350,13 @@ type MemcachedStatus struct {
 	// +optional
 	Update *UpdateStatus `json:"update,omitempty"`
 
+	// Revisions are, by the name of a shard, a hash of what was asked of its pod when
+	// its start was told. They are not among what shards tell since some releases of
+	// OLM v1 refuse any change below a list.
+	//
+	// +optional
+	Revisions map[string]string `json:"revisions,omitempty"`
+
 	// Shards tell each shard's state, by ordinal.
 	//
 	// +optional
@@ -430,7 +437,7 @@ type ShardStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Current is false while the pod is not as the spec asks.
+	// Current is false when the pod was made from an older spec.
 	Current bool `json:"current"`
 
 	// Start is Warm when memcached last started with its items, Cold when it
@@ -449,11 +456,6 @@ type ShardStatus struct {
 	//
 	// +optional
 	Restart string `json:"restart,omitempty"`
-
-	// Revision is a hash of what was asked of the pod when that was told.
-	//
-	// +optional
-	Revision string `json:"revision,omitempty"`
 
 	// StartedAt is when memcached last became ready.
 	//

@@ -237,6 +237,13 @@ func (in *MemcachedStatus) DeepCopyInto(out *MemcachedStatus) {
 		*out = new(UpdateStatus)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Revisions != nil {
+		in, out := &in.Revisions, &out.Revisions
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.Shards != nil {
 		in, out := &in.Shards, &out.Shards
 		*out = make([]ShardStatus, len(*in))

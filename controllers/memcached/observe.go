@@ -271,7 +271,7 @@ func toAsk(seen *observed, target manifests.Asked) []*corev1.Pod {
 		if s != nil && s.At.After(at) {
 			latest, at = pod, s.At
 		}
-		if !startIsKnown(m.Status.Shards, name, pod) || asked != template || pod.Annotations[v1alpha1.AnnotationStop] != "" {
+		if !startIsKnown(&m.Status, name, pod) || asked != template || pod.Annotations[v1alpha1.AnnotationStop] != "" {
 			ask = append(ask, pod)
 		}
 	}
@@ -298,12 +298,13 @@ func tellsStart(status agentapi.Status, pod *corev1.Pod) bool {
 // startIsKnown says whether the status already tells how memcached last started
 // in a pod: in this container, and with what was last asked of it. A release before
 // 1.2 told no revision, and changed no pod that runs.
-func startIsKnown(shards []v1alpha1.ShardStatus, name string, pod *corev1.Pod) bool {
-	shard, ok := shardNamed(shards, name)
+func startIsKnown(status *v1alpha1.MemcachedStatus, name string, pod *corev1.Pod) bool {
+	shard, ok := shardNamed(status.Shards, name)
+	revision := status.Revisions[name]
 	return ok && shard.Start != "" &&
 		shard.ContainerID == containerID(pod) &&
 		shard.Restart == pod.Annotations[v1alpha1.AnnotationRestart] &&
-		(shard.Revision == pod.Annotations[v1alpha1.AnnotationRevision] || shard.Revision == "" && pod.Annotations[v1alpha1.AnnotationStep] == "")
+		(revision == pod.Annotations[v1alpha1.AnnotationRevision] || revision == "" && pod.Annotations[v1alpha1.AnnotationStep] == "")
 }
 
 // isReady says whether Kubernetes sends a shard's clients to the pod.

@@ -199,7 +199,7 @@ func runs(pod *corev1.Pod) bool {
 func (p *plan) planRequeue(seen *observed) {
 	for shard, pods := range seen.pods {
 		_, told := seen.agents[pods[0].Name]
-		if isReady(pods[0]) && !told && !startIsKnown(seen.memcached.Status.Shards, shard, pods[0]) {
+		if isReady(pods[0]) && !told && !startIsKnown(&seen.memcached.Status, shard, pods[0]) {
 			p.lookAfter(askAgain)
 		}
 	}

@@ -242,7 +242,7 @@ func (s *shard) judge(seen *observed) {
 	case s.Pod.State != rollout.Serving:
 	case s.stopIsToCome(), s.restartIsToCome(): // also when it was taken back: what failed serves still
 	case step == nil || step.Revision != s.Pod.Revision || s.Pod.Revision == s.Template || step.Class <= rollout.Live:
-		if agent != nil || startIsKnown(seen.memcached.Status.Shards, s.Name, s.pod) {
+		if agent != nil || startIsKnown(&seen.memcached.Status, s.Name, s.pod) {
 			s.Pod.Outcome = rollout.Settled
 		}
 	case agent == nil:
@@ -410,10 +410,10 @@ func recoveryOf(gate *v1alpha1.HitRatioGate, last *shard, target string, now tim
 
 // kept returns how many items the shards held before and after they were changed
 // to the revision in place.
-func kept(shards []shard, status []v1alpha1.ShardStatus, revision string) (items, before int64) {
+func kept(shards []shard, status v1alpha1.MemcachedStatus, revision string) (items, before int64) {
 	for _, s := range shards {
-		told, ok := shardNamed(status, s.Name)
-		if ok && s.step != nil && s.step.Revision == revision && s.Pod.Revision == revision && told.Revision == revision && told.Start == v1alpha1.StartWarm &&
+		told, ok := shardNamed(status.Shards, s.Name)
+		if ok && s.step != nil && s.step.Revision == revision && s.Pod.Revision == revision && status.Revisions[s.Name] == revision && told.Start == v1alpha1.StartWarm &&
 			(s.step.Class == rollout.Restart || s.step.Class == rollout.Recreate) && told.ContainerID == containerID(s.pod) {
 			items, before = items+min(told.Items, told.ItemsBefore), before+cmp.Or(told.ItemsBefore, told.Items)
 		}

@@ -37,8 +37,14 @@ func makeStatus(seen *observed, p plan, a applied, now time.Time) v1alpha1.Memca
 		s.Version, s.Image = m.Status.Version, m.Status.Image
 	}
 	for _, ordinal := range shardOrdinals(seen) {
-		shard := shardStatus(seen, &p, manifests.ShardName(m.Name, ordinal))
+		shard, revision := shardStatus(seen, &p, manifests.ShardName(m.Name, ordinal))
 		s.Shards = append(s.Shards, shard)
+		if revision != "" {
+			if s.Revisions == nil {
+				s.Revisions = map[string]string{}
+			}
+			s.Revisions[shard.Name] = revision
+		}
 		if shard.Pod != "" {
 			s.Nodes = append(s.Nodes, shard.Pod)
 		}
@@ -87,18 +93,19 @@ func shardOrdinals(seen *observed) []int {
 	return ordinals
 }
 
-// shardStatus tells of one shard. What it knew of the last start it tells on
-// until a newer start is known.
-func shardStatus(seen *observed, p *plan, name string) v1alpha1.ShardStatus {
-	s := v1alpha1.ShardStatus{Name: name}
+// shardStatus tells of one shard, and the hash of what was asked of its pod when
+// its start was told. What it knew of the last start it tells on until a newer start
+// is known.
+func shardStatus(seen *observed, p *plan, name string) (s v1alpha1.ShardStatus, revision string) {
+	s.Name, revision = name, seen.memcached.Status.Revisions[name]
 	if last, ok := shardNamed(seen.memcached.Status.Shards, name); ok {
 		s.Version, s.Start, s.ContainerID, s.Restart = last.Version, last.Start, last.ContainerID, last.Restart
-		s.Revision, s.StartedAt, s.Items, s.ItemsBefore = last.Revision, last.StartedAt, last.Items, last.ItemsBefore
+		s.StartedAt, s.Items, s.ItemsBefore = last.StartedAt, last.Items, last.ItemsBefore
 	}
 	pods := seen.pods[name]
 	if len(pods) == 0 {
 		s.Message = "no pod yet"
-		return s
+		return s, revision
 	}
 	pod := pods[0]
 	held := p.shardNamed(name)
@@ -111,7 +118,7 @@ func shardStatus(seen *observed, p *plan, name string) v1alpha1.ShardStatus {
 	restarts := held != nil && held.Pod.State == rollout.Serving && held.Pod.Outcome == rollout.Pending
 	if agent, ok := seen.agents[pod.Name]; ok && !restarts {
 		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), containerID(pod), agent.Restart
-		s.Revision = pod.Annotations[v1alpha1.AnnotationRevision]
+		revision = pod.Annotations[v1alpha1.AnnotationRevision]
 		s.StartedAt = &metav1.Time{Time: agent.Start.At.Truncate(time.Second)}
 		s.Items, s.ItemsBefore = agent.Start.Items, agent.Start.ItemsBefore
 	}
@@ -120,7 +127,7 @@ func shardStatus(seen *observed, p *plan, name string) v1alpha1.ShardStatus {
 	} else if !s.Ready {
 		s.Message = "starting"
 	}
-	return s
+	return s, revision
 }
 
 // shardNamed returns the shard of that name.

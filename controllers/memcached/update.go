@@ -37,7 +37,7 @@ func updateStatus(seen *observed, p *plan, s v1alpha1.MemcachedStatus, now time.
 			position = i + 1
 		}
 	}
-	u.Items, u.ItemsBefore = kept(p.shards, s.Shards, u.Revision)
+	u.Items, u.ItemsBefore = kept(p.shards, s, u.Revision)
 	u.Message = updateMessage(p, s, position, u.Step, seen.now)
 	if u.ItemsBefore > 0 {
 		u.Message += "; " + keptItems(u)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -88,10 +89,48 @@ func TestOLMUpgradesTheCRDsOfEachRelease(t *testing.T) {
 				t.Errorf("%s has the CRD %s, and bundle/ does not: OLM would delete it with every object of its kind", v, name)
 				continue
 			}
+			for _, field := range changesRefusedOnce(before, after) {
+				t.Errorf("operator-controller 1.2 would not upgrade from %s: the description of %s changed, or anything below it if it is a list\nTake the change back in api/; a new field goes beside the list.", v, field)
+			}
 			for _, refusal := range refusals(t, before, after) {
 				t.Errorf("OLM v1 would not upgrade from %s: %s\nTake the change back in api/, or make it in a new version of the API.", v, refusal)
 			}
 		}
+	}
+}
+
+// changesRefusedOnce returns the fields of a CRD of which another has changed the
+// description, and the lists below which it has changed anything. The check of OLM v1
+// before it came to be crdify refuses that.
+func changesRefusedOnce(before, after *apiextensionsv1.CustomResourceDefinition) []string {
+	var changed []string
+	var look func(path string, a, b apiextensionsv1.JSONSchemaProps)
+	look = func(path string, a, b apiextensionsv1.JSONSchemaProps) {
+		if a.Description != b.Description || a.Items != nil && !reflect.DeepEqual(a.Items, b.Items) {
+			changed = append(changed, path)
+		}
+		for name, below := range a.Properties {
+			if now, ok := b.Properties[name]; ok {
+				look(path+"."+name, below, now)
+			}
+		}
+	}
+	look("", *before.Spec.Versions[0].Schema.OpenAPIV3Schema, *after.Spec.Versions[0].Schema.OpenAPIV3Schema)
+	return changed
+}
+
+func TestADescriptionBelowAListIsAChangeThatWasRefusedOnce(t *testing.T) {
+	before := crdsOf(t, filepath.Join(root, "bundle"))["memcacheds.cache.memcached-operator.io"]
+	after := before.DeepCopy()
+	if changed := changesRefusedOnce(before, after); changed != nil {
+		t.Errorf("nothing changed, and %v is told", changed)
+	}
+	shards := after.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["shards"].Items.Schema
+	node := shards.Properties["node"]
+	node.Description = "Other words."
+	shards.Properties["node"] = node
+	if changed := changesRefusedOnce(before, after); !slices.Equal(changed, []string{".status.shards"}) {
+		t.Errorf("%v are told", changed)
 	}
 }
 

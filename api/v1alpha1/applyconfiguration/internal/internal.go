@@ -199,6 +199,11 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: readySize
       type:
         scalar: numeric
+    - name: revisions
+      type:
+        map:
+          elementType:
+            scalar: string
     - name: selector
       type:
         scalar: string
@@ -258,9 +263,6 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: boolean
     - name: restart
-      type:
-        scalar: string
-    - name: revision
       type:
         scalar: string
     - name: start

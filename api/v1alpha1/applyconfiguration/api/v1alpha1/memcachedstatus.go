@@ -38,6 +38,10 @@ type MemcachedStatusApplyConfiguration struct {
 	// Update tells how far a change of the spec has come; absent when every shard is
 	// as it was asked for.
 	Update *UpdateStatusApplyConfiguration `json:"update,omitempty"`
+	// Revisions are, by the name of a shard, a hash of what was asked of its pod when
+	// its start was told. They are not among what shards tell since some releases of
+	// OLM v1 refuse any change below a list.
+	Revisions map[string]string `json:"revisions,omitempty"`
 	// Shards tell each shard's state, by ordinal.
 	Shards []ShardStatusApplyConfiguration `json:"shards,omitempty"`
 	// Conditions are Available, Progressing and Degraded, always all three.
@@ -139,6 +143,20 @@ func (b *MemcachedStatusApplyConfiguration) WithServers(values ...string) *Memca
 // If called multiple times, the Update field is set to the value of the last call.
 func (b *MemcachedStatusApplyConfiguration) WithUpdate(value *UpdateStatusApplyConfiguration) *MemcachedStatusApplyConfiguration {
 	b.Update = value
+	return b
+}
+
+// WithRevisions puts the entries into the Revisions field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Revisions field,
+// overwriting an existing map entries in Revisions field with the same key.
+func (b *MemcachedStatusApplyConfiguration) WithRevisions(entries map[string]string) *MemcachedStatusApplyConfiguration {
+	if b.Revisions == nil && len(entries) > 0 {
+		b.Revisions = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.Revisions[k] = v
+	}
 	return b
 }
 

@@ -22,7 +22,7 @@ type ShardStatusApplyConfiguration struct {
 	Ready *bool `json:"ready,omitempty"`
 	// Version that memcached itself reports; empty while it is not known.
 	Version *string `json:"version,omitempty"`
-	// Current is false while the pod is not as the spec asks.
+	// Current is false when the pod was made from an older spec.
 	Current *bool `json:"current,omitempty"`
 	// Start is Warm when memcached last started with its items, Cold when it
 	// started empty, and empty while that is not known. While a new pod comes up it
@@ -32,8 +32,6 @@ type ShardStatusApplyConfiguration struct {
 	ContainerID *string `json:"containerID,omitempty"`
 	// Restart is the value of the pod's restart annotation at that start.
 	Restart *string `json:"restart,omitempty"`
-	// Revision is a hash of what was asked of the pod when that was told.
-	Revision *string `json:"revision,omitempty"`
 	// StartedAt is when memcached last became ready.
 	StartedAt *v1.Time `json:"startedAt,omitempty"`
 	// Items that memcached held right after its last start.
@@ -119,14 +117,6 @@ func (b *ShardStatusApplyConfiguration) WithContainerID(value string) *ShardStat
 // If called multiple times, the Restart field is set to the value of the last call.
 func (b *ShardStatusApplyConfiguration) WithRestart(value string) *ShardStatusApplyConfiguration {
 	b.Restart = &value
-	return b
-}
-
-// WithRevision sets the Revision field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Revision field is set to the value of the last call.
-func (b *ShardStatusApplyConfiguration) WithRevision(value string) *ShardStatusApplyConfiguration {
-	b.Revision = &value
 	return b
 }
 
