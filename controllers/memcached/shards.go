@@ -313,7 +313,7 @@ func (s *shard) change(m *v1alpha1.Memcached, to manifests.Asked, canResize bool
 
 // sayAgain is how long an agent may take to learn of a stop: the kubelet brings it
 // within a second, but can miss it until the pod changes again.
-const sayAgain = 10 * time.Second
+const sayAgain = 5 * time.Second
 
 // token returns what announces the next stop of the pod's container on the way to
 // what is asked: the one that does already, or a new one. It is for that container
