@@ -25,10 +25,10 @@ const (
 	share = 0.99
 )
 
-// updated waits until every shard of a Memcached is as its spec asks.
+// updated waits until every shard of a Memcached is as its spec asks, and answers.
 func (s *space) updated(name string) *v1alpha1.Memcached {
 	s.Helper()
-	return s.await(name, "updated", func(m *v1alpha1.Memcached) error {
+	m := s.await(name, "updated", func(m *v1alpha1.Memcached) error {
 		if u := m.Status.Update; u != nil {
 			return fmt.Errorf("%d shards are, %s", u.Updated, u.Message)
 		}
@@ -39,6 +39,10 @@ func (s *space) updated(name string) *v1alpha1.Memcached {
 		}
 		return cluster.Available(m)
 	})
+	for ordinal := range m.Status.Shards {
+		s.address(name, ordinal)
+	}
+	return m
 }
 
 // count returns how many items memcached says that a shard holds.
