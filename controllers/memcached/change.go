@@ -205,14 +205,11 @@ func resizable(from, to corev1.ResourceRequirements) bool {
 // refused: the node will never have room for them.
 func hasResources(pod *corev1.Pod, want corev1.ResourceRequirements) (progress rollout.Progress, why string) {
 	has := func(have *corev1.ResourceRequirements) bool {
-		for name, quantity := range want.Limits {
-			if q, ok := have.Limits[name]; !ok || q.Cmp(quantity) != 0 {
-				return false
-			}
-		}
-		for name, quantity := range want.Requests {
-			if q, ok := have.Requests[name]; !ok || q.Cmp(quantity) != 0 {
-				return false
+		for _, lists := range [][2]corev1.ResourceList{{have.Requests, want.Requests}, {have.Limits, want.Limits}} {
+			for name, quantity := range lists[1] {
+				if q, ok := lists[0][name]; !ok || q.Cmp(quantity) != 0 {
+					return false
+				}
 			}
 		}
 		return true

@@ -8,6 +8,15 @@
 //	apply     the writes, in the plan's order
 //	status    pure: what to tell of it; one write, and events after it
 //
+// How a change of the spec reaches shards that run is a part of the plan:
+//
+//	shards    what was seen of each shard, ready to be decided about
+//	change    the class of each field, and what separates a pod from what is asked
+//	proofs    images on nodes, before any shard is touched
+//	rollout   pure: the next step for one shard, or the gate that holds it
+//	steps     that step as writes
+//	update    what the status tells of it
+//
 // Nothing is kept between reconciles but what stands in the API server, so the
 // operator may be killed between any two writes.
 //

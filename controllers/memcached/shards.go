@@ -21,9 +21,10 @@ import (
 // shard is what was seen of one shard, ready to be decided about.
 type shard struct {
 	rollout.Shard
-	// set that keeps its pod; nil while there is none.
+	// set that keeps its pod.
 	set *appsv1.ReplicaSet
-	// pod that holds the shard, and next the one that is to take over.
+	// pod that holds the shard, and next the one that is to take over; nil while
+	// there is none.
 	pod, next *corev1.Pod
 	// template and asked are what the set's next pod is to be and what was last
 	// asked of the pod.
@@ -152,7 +153,7 @@ func shardOf(seen *observed, set *appsv1.ReplicaSet, target manifests.Asked, can
 	}
 	told := m.Status.Update
 	s.Forward.Told = told != nil && told.Revision == target.Revision() && told.Shard == s.Name && told.Step == rollout.Replace.String()
-	s.Announcement = s.announced(s.pod.Annotations[v1alpha1.AnnotationStop]) && !s.stopIsToCome()
+	s.Announcement = strings.HasPrefix(s.pod.Annotations[v1alpha1.AnnotationStop], s.tokenPrefix()) && !s.stopIsToCome()
 	return s
 }
 
@@ -335,11 +336,6 @@ func (s *shard) token(to manifests.Asked, now time.Time) string {
 func (s *shard) tokenPrefix() string {
 	_, id, _ := strings.Cut(containerID(s.pod), "://")
 	return id[:min(len(id), 12)] + "-"
-}
-
-// announced says whether a token announces the stop of the container that runs.
-func (s *shard) announced(token string) bool {
-	return token != "" && strings.HasPrefix(token, s.tokenPrefix())
 }
 
 // stopIsToCome says whether the pod has been changed and its container has not
