@@ -310,6 +310,10 @@ cluster-up: $(CLUSTER) ## Start the local cluster: real Kubernetes on this machi
 cluster-down: $(CLUSTER) ## Stop the local cluster.
 	@$(CLUSTER) down
 
+.PHONY: cluster-wipe
+cluster-wipe: $(CLUSTER) ## Stop the local cluster and forget what is in it; what was built stays.
+	@$(CLUSTER) down --wipe
+
 .PHONY: env
 env: $(CLUSTER) ## Print what the tests need, for: eval "$(make -s env)"
 	@$(CLUSTER) env
