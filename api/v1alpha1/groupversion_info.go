@@ -23,7 +23,12 @@ var GroupVersion = schema.GroupVersion{Group: "cache.memcached-operator.io", Ver
 var SchemeGroupVersion = GroupVersion
 
 var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Memcached{}, &MemcachedList{})
+	s.AddKnownTypes(GroupVersion,
+		&Memcached{}, &MemcachedList{},
+		&MemcachedBackup{}, &MemcachedBackupList{},
+		&MemcachedScheduledBackup{}, &MemcachedScheduledBackupList{},
+		&MemcachedRestore{}, &MemcachedRestoreList{},
+	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 })

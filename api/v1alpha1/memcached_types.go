@@ -12,6 +12,7 @@ import (
 // on more than the object (a version that is refused, an image that cannot be
 // pulled) is answered in the status.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Backup' || has(self.backup)",message="deletionPolicy Backup needs spec.backup, which says where the backup goes"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('64Mi')) >= 0",message="memory must be at least 64Mi: a restartable cache takes 1Mi for each of up to 63 sizes of chunks before it starts"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('1Ti')) <= 0",message="memory must be at most 1Ti a shard; use more shards"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).compareTo(quantity('512Ki')) >= 0 && double(int(quantity(string(self.maxItemSize)).asApproximateFloat() / 524288.0)) * 524288.0 == quantity(string(self.maxItemSize)).asApproximateFloat()",message="maxItemSize must be a multiple of 512Ki, memcached's largest chunk"
@@ -166,6 +167,38 @@ type MemcachedSpec struct {
 	// +optional
 	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
 
+	// Hashing says how the clients choose a key's shard. The operator needs it only to
+	// bring a snapshot into another number of shards.
+	//
+	// +optional
+	Hashing *Hashing `json:"hashing,omitempty"`
+
+	// Bootstrap fills the shards of a new Memcached from a snapshot before they serve.
+	// It holds for the shards that are there at first, and does nothing later.
+	//
+	// +optional
+	Bootstrap *Bootstrap `json:"bootstrap,omitempty"`
+
+	// Backup says how the operator takes a backup on its own account, which
+	// deletionPolicy may ask for. MemcachedBackups are independent of it.
+	//
+	// +optional
+	Backup *FinalBackup `json:"backup,omitempty"`
+
+	// DeletionPolicy says what happens when the Memcached is deleted: Delete ends it at
+	// once, Backup takes a backup as spec.backup says, and ends it after that, or after
+	// spec.backup.deadline. Default Delete.
+	//
+	// +optional
+	// +kubebuilder:default=Delete
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// Rewarm fills a shard that was lost unplanned, as with its node, from the newest
+	// MemcachedBackup of this Memcached, while it serves. Default: it stays empty.
+	//
+	// +optional
+	Rewarm *Rewarm `json:"rewarm,omitempty"`
+
 	// Paused stops the operator from changing anything of this Memcached. The
 	// shards go on serving and the status goes on telling.
 	//
@@ -287,6 +320,121 @@ type HitRatioGate struct {
 	WhenTimedOut UpdateAction `json:"whenTimedOut,omitempty"`
 }
 
+// Hashing says how the clients choose a key's shard.
+type Hashing struct {
+	// Ring is the function: Ketama as libmemcached computes it, Jump as the clients of
+	// Grafana's dskit, Rendezvous as pymemcache's HashClient, Modulo (crc32) as
+	// gomemcache.
+	Ring Ring `json:"ring"`
+
+	// ServerName is how the clients spell a server, which Ketama and Rendezvous hash,
+	// with {shard} for a shard's name and {namespace}. Default the form in
+	// status.servers, {shard}.{namespace}.svc:11211.
+	//
+	// +optional
+	// +kubebuilder:default="{shard}.{namespace}.svc:11211"
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.contains('{shard}')",message="serverName must contain {shard}, which each shard's name takes the place of"
+	ServerName string `json:"serverName,omitempty"`
+}
+
+// Ring is a function from keys to shards.
+//
+// +kubebuilder:validation:Enum=Ketama;Jump;Rendezvous;Modulo
+type Ring string
+
+// The rings.
+const (
+	RingKetama     Ring = "Ketama"
+	RingJump       Ring = "Jump"
+	RingRendezvous Ring = "Rendezvous"
+	RingModulo     Ring = "Modulo"
+)
+
+// Bootstrap says what a new Memcached is filled from.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.backup) != has(self.snapshot)",message="a bootstrap is either from a backup or from a snapshot"
+type Bootstrap struct {
+	// Backup whose snapshot it is.
+	//
+	// +optional
+	Backup *BackupReference `json:"backup,omitempty"`
+
+	// Snapshot that it is, of another cluster for example.
+	//
+	// +optional
+	Snapshot *SnapshotSource `json:"snapshot,omitempty"`
+
+	// Deadline after which the shards serve, warm or not. Default 10m.
+	//
+	// +optional
+	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s') && duration(self) <= duration('24h')",message="deadline must be from 10s to 24h"
+	Deadline *metav1.Duration `json:"deadline,omitempty"`
+
+	// MaxAge of the snapshot: with an older one the shards start empty. Default none.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="maxAge must be positive"
+	MaxAge *metav1.Duration `json:"maxAge,omitempty"`
+
+	// MaxTTL is the longest that a restored item may live. Default none.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="maxTTL must be at least 1s"
+	MaxTTL *metav1.Duration `json:"maxTTL,omitempty"`
+}
+
+// FinalBackup says how a backup is taken before a Memcached goes.
+type FinalBackup struct {
+	// Store that the snapshot goes to.
+	Store SnapshotStore `json:"store"`
+
+	// RateLimit bounds what the copy asks of each shard. A gentle one is the
+	// default.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	RateLimit *RateLimit `json:"rateLimit,omitempty"`
+
+	// Deadline after which the Memcached goes without it. Default 30m.
+	//
+	// +optional
+	// +kubebuilder:default="30m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s') && duration(self) <= duration('24h')",message="deadline must be from 10s to 24h"
+	Deadline *metav1.Duration `json:"deadline,omitempty"`
+}
+
+// DeletionPolicy says what happens when a Memcached is deleted.
+//
+// +kubebuilder:validation:Enum=Delete;Backup
+type DeletionPolicy string
+
+// The policies.
+const (
+	DeletionDelete DeletionPolicy = "Delete"
+	DeletionBackup DeletionPolicy = "Backup"
+)
+
+// FinalizerBackup keeps a Memcached until its last backup has ended.
+const FinalizerBackup = "cache.memcached-operator.io/backup"
+
+// Rewarm says when a lost shard is filled again.
+type Rewarm struct {
+	// MaxAge of the backup: an older one is not used. Default 24h.
+	//
+	// +optional
+	// +kubebuilder:default="24h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="maxAge must be positive"
+	MaxAge *metav1.Duration `json:"maxAge,omitempty"`
+
+	// MaxTTL is the longest that a restored item may live. Default none.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="maxTTL must be at least 1s"
+	MaxTTL *metav1.Duration `json:"maxTTL,omitempty"`
+}
+
 // MemcachedStatus is what the operator saw last.
 type MemcachedStatus struct {
 	// ObservedGeneration is the generation of the spec that this status answers.
@@ -364,12 +512,36 @@ type MemcachedStatus struct {
 	// +listMapKey=name
 	Shards []ShardStatus `json:"shards,omitempty"`
 
+	// Bootstrap tells how the shards were filled before they served; absent when
+	// spec.bootstrap was not given at first.
+	//
+	// +optional
+	Bootstrap *BootstrapStatus `json:"bootstrap,omitempty"`
+
 	// Conditions are Available, Progressing and Degraded, always all three.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// BootstrapStatus tells how the shards of a new Memcached were filled.
+type BootstrapStatus struct {
+	// Restore is the MemcachedRestore that fills them.
+	Restore string `json:"restore"`
+
+	// Phase is Running while the shards do not serve yet, Complete once they were
+	// filled, and Failed when they were not, or not in time.
+	Phase RunPhase `json:"phase"`
+
+	// Deadline at which the shards serve, warm or not.
+	Deadline metav1.Time `json:"deadline"`
+
+	// Message says it in a sentence.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // UpdateStatus tells how far a change of the spec has come.

@@ -30,6 +30,8 @@ const (
 	ReasonDeleting        = "Deleting"
 	ReasonWaitingForOwner = "WaitingForGarbageCollection"
 	ReasonRetrying        = "Retrying"
+	ReasonBootstrapping   = "Bootstrapping"
+	ReasonBackingUp       = "BackingUp"
 )
 
 // Gates that hold a change of the spec back before it reaches the next shard, in
@@ -78,6 +80,9 @@ const (
 	EventUpdateFinished    = "UpdateFinished"
 	EventShardToStartEmpty = "ShardToStartEmpty"
 	EventShardRolledBack   = "ShardRolledBack"
+	EventBootstrapEnded    = "BootstrapEnded"
+	EventRewarmStarted     = "RewarmStarted"
+	EventFinalBackup       = "FinalBackup"
 )
 
 // Phase says in one word how a Memcached is.
@@ -144,6 +149,9 @@ const (
 	// AnnotationFailed holds, as JSON, on a shard's ReplicaSet, which change failed
 	// on the shard and why.
 	AnnotationFailed = "cache.memcached-operator.io/failed"
+	// AnnotationHoldUntil has a shard not serve, while it is filled, until this time (RFC
+	// 3339) or until it is taken away. The kubelet brings it to the agent.
+	AnnotationHoldUntil = "cache.memcached-operator.io/hold-until"
 )
 
 // AnnotationRetry of a Memcached has an update that was stopped tried again,

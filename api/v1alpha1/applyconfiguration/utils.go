@@ -16,18 +16,70 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=cache.memcached-operator.io, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupReference"):
+		return &apiv1alpha1.BackupReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupRetention"):
+		return &apiv1alpha1.BackupRetentionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Bootstrap"):
+		return &apiv1alpha1.BootstrapApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BootstrapStatus"):
+		return &apiv1alpha1.BootstrapStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FinalBackup"):
+		return &apiv1alpha1.FinalBackupApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Hashing"):
+		return &apiv1alpha1.HashingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HitRatioGate"):
 		return &apiv1alpha1.HitRatioGateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MaintenanceWindow"):
 		return &apiv1alpha1.MaintenanceWindowApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Memcached"):
 		return &apiv1alpha1.MemcachedApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemcachedBackup"):
+		return &apiv1alpha1.MemcachedBackupApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemcachedBackupSpec"):
+		return &apiv1alpha1.MemcachedBackupSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemcachedBackupStatus"):
+		return &apiv1alpha1.MemcachedBackupStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemcachedBackupTemplate"):
+		return &apiv1alpha1.MemcachedBackupTemplateApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemcachedReference"):
+		return &apiv1alpha1.MemcachedReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemcachedRestore"):
+		return &apiv1alpha1.MemcachedRestoreApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemcachedRestoreSpec"):
+		return &apiv1alpha1.MemcachedRestoreSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemcachedRestoreStatus"):
+		return &apiv1alpha1.MemcachedRestoreStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemcachedScheduledBackup"):
+		return &apiv1alpha1.MemcachedScheduledBackupApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemcachedScheduledBackupSpec"):
+		return &apiv1alpha1.MemcachedScheduledBackupSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemcachedScheduledBackupStatus"):
+		return &apiv1alpha1.MemcachedScheduledBackupStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MemcachedSpec"):
 		return &apiv1alpha1.MemcachedSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MemcachedStatus"):
 		return &apiv1alpha1.MemcachedStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PersistentVolumeClaimStore"):
+		return &apiv1alpha1.PersistentVolumeClaimStoreApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RateLimit"):
+		return &apiv1alpha1.RateLimitApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Rewarm"):
+		return &apiv1alpha1.RewarmApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RunProgress"):
+		return &apiv1alpha1.RunProgressApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RunStatus"):
+		return &apiv1alpha1.RunStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("S3Store"):
+		return &apiv1alpha1.S3StoreApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ShardStatus"):
 		return &apiv1alpha1.ShardStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SnapshotSource"):
+		return &apiv1alpha1.SnapshotSourceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SnapshotStatus"):
+		return &apiv1alpha1.SnapshotStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SnapshotStore"):
+		return &apiv1alpha1.SnapshotStoreApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("UpdateStatus"):
 		return &apiv1alpha1.UpdateStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("UpdateStrategy"):

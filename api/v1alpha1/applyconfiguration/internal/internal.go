@@ -23,6 +23,89 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.BackupReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.BackupRetention
+  map:
+    fields:
+    - name: count
+      type:
+        scalar: numeric
+    - name: failedCount
+      type:
+        scalar: numeric
+      default: 3
+    - name: maxAge
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Bootstrap
+  map:
+    fields:
+    - name: backup
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.BackupReference
+    - name: deadline
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 10m
+    - name: maxAge
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: maxTTL
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: snapshot
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotSource
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.BootstrapStatus
+  map:
+    fields:
+    - name: deadline
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: message
+      type:
+        scalar: string
+    - name: phase
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RunPhase
+    - name: restore
+      type:
+        scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ConcurrencyPolicy
+  scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.DeletionPolicy
+  scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ExistingItems
+  scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.FinalBackup
+  map:
+    fields:
+    - name: deadline
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 30m
+    - name: rateLimit
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RateLimit
+      default: {}
+    - name: store
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotStore
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Hashing
+  map:
+    fields:
+    - name: ring
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Ring
+    - name: serverName
+      type:
+        scalar: string
+      default: '{shard}.{namespace}.svc:11211'
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.HitRatioGate
   map:
     fields:
@@ -79,22 +162,310 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedStatus
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedBackup
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedBackupSpec
+    - name: status
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedBackupStatus
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedBackupSpec
+  map:
+    fields:
+    - name: deadline
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 6h
+    - name: deletionPolicy
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotDeletionPolicy
+    - name: memcached
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedReference
+    - name: rateLimit
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RateLimit
+      default: {}
+    - name: store
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotStore
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedBackupStatus
+  map:
+    fields:
+    - name: completionTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: job
+      type:
+        scalar: string
+    - name: jobUID
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: phase
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RunPhase
+    - name: progress
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RunProgress
+    - name: reason
+      type:
+        scalar: string
+    - name: snapshot
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotStatus
+    - name: startTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedBackupTemplate
+  map:
+    fields:
+    - name: spec
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedBackupSpec
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedRestore
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedRestoreSpec
+    - name: status
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedRestoreStatus
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedRestoreSpec
+  map:
+    fields:
+    - name: backup
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.BackupReference
+    - name: deadline
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 6h
+    - name: existingItems
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.ExistingItems
+      default: Keep
+    - name: maxAge
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: maxTTL
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: memcached
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedReference
+    - name: rateLimit
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RateLimit
+      default: {}
+    - name: shards
+      type:
+        list:
+          elementType:
+            scalar: numeric
+          elementRelationship: associative
+    - name: snapshot
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotSource
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedRestoreStatus
+  map:
+    fields:
+    - name: completionTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: expired
+      type:
+        scalar: numeric
+    - name: job
+      type:
+        scalar: string
+    - name: jobUID
+      type:
+        scalar: string
+    - name: kept
+      type:
+        scalar: numeric
+    - name: message
+      type:
+        scalar: string
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: phase
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RunPhase
+    - name: progress
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RunProgress
+    - name: reason
+      type:
+        scalar: string
+    - name: refused
+      type:
+        scalar: numeric
+    - name: restored
+      type:
+        scalar: numeric
+    - name: snapshot
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotStatus
+    - name: startTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedScheduledBackup
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedScheduledBackupSpec
+    - name: status
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedScheduledBackupStatus
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedScheduledBackupSpec
+  map:
+    fields:
+    - name: backupTemplate
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedBackupTemplate
+    - name: concurrencyPolicy
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.ConcurrencyPolicy
+      default: Forbid
+    - name: retention
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.BackupRetention
+    - name: schedule
+      type:
+        scalar: string
+    - name: startingDeadline
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 1h
+    - name: suspend
+      type:
+        scalar: boolean
+    - name: timeZone
+      type:
+        scalar: string
+      default: UTC
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedScheduledBackupStatus
+  map:
+    fields:
+    - name: active
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: lastBackup
+      type:
+        scalar: string
+    - name: lastScheduleTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: lastSuccessfulTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: nextScheduleTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: observedGeneration
+      type:
+        scalar: numeric
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedSpec
   map:
     fields:
     - name: affinity
       type:
         namedType: io.k8s.api.core.v1.Affinity
+    - name: backup
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.FinalBackup
+    - name: bootstrap
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Bootstrap
     - name: connections
       type:
         scalar: numeric
       default: 1024
+    - name: deletionPolicy
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.DeletionPolicy
+      default: Delete
     - name: extraArgs
       type:
         list:
           elementType:
             scalar: string
           elementRelationship: atomic
+    - name: hashing
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Hashing
     - name: image
       type:
         scalar: string
@@ -141,6 +512,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: resources
       type:
         namedType: io.k8s.api.core.v1.ResourceRequirements
+    - name: rewarm
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Rewarm
     - name: size
       type:
         scalar: numeric
@@ -170,6 +544,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedStatus
   map:
     fields:
+    - name: bootstrap
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.BootstrapStatus
     - name: conditions
       type:
         list:
@@ -230,8 +607,82 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: version
       type:
         scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.PersistentVolumeClaimStore
+  map:
+    fields:
+    - name: claimName
+      type:
+        scalar: string
+    - name: folder
+      type:
+        scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Phase
   scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.RateLimit
+  map:
+    fields:
+    - name: itemsPerSecond
+      type:
+        scalar: numeric
+      default: 20000
+    - name: mebibytesPerSecond
+      type:
+        scalar: numeric
+      default: 32
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Rewarm
+  map:
+    fields:
+    - name: maxAge
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 24h
+    - name: maxTTL
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Ring
+  scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.RunPhase
+  scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.RunProgress
+  map:
+    fields:
+    - name: bytes
+      type:
+        scalar: numeric
+    - name: items
+      type:
+        scalar: numeric
+    - name: itemsPerSecond
+      type:
+        scalar: numeric
+    - name: percent
+      type:
+        scalar: numeric
+    - name: totalItems
+      type:
+        scalar: numeric
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.S3Store
+  map:
+    fields:
+    - name: bucket
+      type:
+        scalar: string
+    - name: caSecret
+      type:
+        scalar: string
+    - name: credentialsSecret
+      type:
+        scalar: string
+    - name: endpoint
+      type:
+        scalar: string
+    - name: prefix
+      type:
+        scalar: string
+    - name: region
+      type:
+        scalar: string
+      default: us-east-1
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ShardStatus
   map:
     fields:
@@ -274,6 +725,50 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: version
       type:
         scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotDeletionPolicy
+  scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotSource
+  map:
+    fields:
+    - name: path
+      type:
+        scalar: string
+    - name: store
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotStore
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotStatus
+  map:
+    fields:
+    - name: bytes
+      type:
+        scalar: numeric
+    - name: formatVersion
+      type:
+        scalar: numeric
+    - name: items
+      type:
+        scalar: numeric
+    - name: path
+      type:
+        scalar: string
+    - name: shards
+      type:
+        scalar: numeric
+    - name: storedBytes
+      type:
+        scalar: numeric
+    - name: takenAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotStore
+  map:
+    fields:
+    - name: persistentVolumeClaim
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.PersistentVolumeClaimStore
+    - name: s3
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.S3Store
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.StartResult
   scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateAction
@@ -603,6 +1098,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.ConditionStatus
+  scalar: string
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
   scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1
   map:

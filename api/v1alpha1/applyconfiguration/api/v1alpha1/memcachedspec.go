@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	apiv1alpha1 "github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	resource "k8s.io/apimachinery/pkg/api/resource"
 )
@@ -72,6 +73,22 @@ type MemcachedSpecApplyConfiguration struct {
 	// UpdateStrategy says how a change of the spec reaches the shards that run: one
 	// at a time, with their items wherever memcached can keep them.
 	UpdateStrategy *UpdateStrategyApplyConfiguration `json:"updateStrategy,omitempty"`
+	// Hashing says how the clients choose a key's shard. The operator needs it only to
+	// bring a snapshot into another number of shards.
+	Hashing *HashingApplyConfiguration `json:"hashing,omitempty"`
+	// Bootstrap fills the shards of a new Memcached from a snapshot before they serve.
+	// It holds for the shards that are there at first, and does nothing later.
+	Bootstrap *BootstrapApplyConfiguration `json:"bootstrap,omitempty"`
+	// Backup says how the operator takes a backup on its own account, which
+	// deletionPolicy may ask for. MemcachedBackups are independent of it.
+	Backup *FinalBackupApplyConfiguration `json:"backup,omitempty"`
+	// DeletionPolicy says what happens when the Memcached is deleted: Delete ends it at
+	// once, Backup takes a backup as spec.backup says, and ends it after that, or after
+	// spec.backup.deadline. Default Delete.
+	DeletionPolicy *apiv1alpha1.DeletionPolicy `json:"deletionPolicy,omitempty"`
+	// Rewarm fills a shard that was lost unplanned, as with its node, from the newest
+	// MemcachedBackup of this Memcached, while it serves. Default: it stays empty.
+	Rewarm *RewarmApplyConfiguration `json:"rewarm,omitempty"`
 	// Paused stops the operator from changing anything of this Memcached. The
 	// shards go on serving and the status goes on telling.
 	Paused *bool `json:"paused,omitempty"`
@@ -258,6 +275,46 @@ func (b *MemcachedSpecApplyConfiguration) WithPodAnnotations(entries map[string]
 // If called multiple times, the UpdateStrategy field is set to the value of the last call.
 func (b *MemcachedSpecApplyConfiguration) WithUpdateStrategy(value *UpdateStrategyApplyConfiguration) *MemcachedSpecApplyConfiguration {
 	b.UpdateStrategy = value
+	return b
+}
+
+// WithHashing sets the Hashing field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Hashing field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithHashing(value *HashingApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.Hashing = value
+	return b
+}
+
+// WithBootstrap sets the Bootstrap field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Bootstrap field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithBootstrap(value *BootstrapApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.Bootstrap = value
+	return b
+}
+
+// WithBackup sets the Backup field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Backup field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithBackup(value *FinalBackupApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.Backup = value
+	return b
+}
+
+// WithDeletionPolicy sets the DeletionPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DeletionPolicy field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithDeletionPolicy(value apiv1alpha1.DeletionPolicy) *MemcachedSpecApplyConfiguration {
+	b.DeletionPolicy = &value
+	return b
+}
+
+// WithRewarm sets the Rewarm field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Rewarm field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithRewarm(value *RewarmApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.Rewarm = value
 	return b
 }
 

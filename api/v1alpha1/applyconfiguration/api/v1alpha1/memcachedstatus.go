@@ -44,6 +44,9 @@ type MemcachedStatusApplyConfiguration struct {
 	Revisions map[string]string `json:"revisions,omitempty"`
 	// Shards tell each shard's state, by ordinal.
 	Shards []ShardStatusApplyConfiguration `json:"shards,omitempty"`
+	// Bootstrap tells how the shards were filled before they served; absent when
+	// spec.bootstrap was not given at first.
+	Bootstrap *BootstrapStatusApplyConfiguration `json:"bootstrap,omitempty"`
 	// Conditions are Available, Progressing and Degraded, always all three.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
@@ -170,6 +173,14 @@ func (b *MemcachedStatusApplyConfiguration) WithShards(values ...*ShardStatusApp
 		}
 		b.Shards = append(b.Shards, *values[i])
 	}
+	return b
+}
+
+// WithBootstrap sets the Bootstrap field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Bootstrap field is set to the value of the last call.
+func (b *MemcachedStatusApplyConfiguration) WithBootstrap(value *BootstrapStatusApplyConfiguration) *MemcachedStatusApplyConfiguration {
+	b.Bootstrap = value
 	return b
 }
 
