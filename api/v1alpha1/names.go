@@ -123,6 +123,9 @@ const (
 	// ProofNameValue is that of pods which prove an image on a node: no Service,
 	// budget or policy of a shard selects them.
 	ProofNameValue = "memcached-proof"
+	// SnapshotNameValue is that of what copies items to a store and back: neither
+	// does any select it.
+	SnapshotNameValue = "memcached-snapshot"
 	// ManagedByValue is the value of LabelManagedBy and the field owner of every
 	// write.
 	ManagedByValue = "memcached-operator"
@@ -157,3 +160,7 @@ const (
 // AnnotationRetry of a Memcached has an update that was stopped tried again,
 // whenever its value changes.
 const AnnotationRetry = "cache.memcached-operator.io/retry"
+
+// AnnotationRunOf of a Job that copies items, and of its pod, holds whose work it
+// is, such as MemcachedBackup/nightly: names are too long for a label.
+const AnnotationRunOf = "cache.memcached-operator.io/run-of"

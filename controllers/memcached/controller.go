@@ -11,10 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -29,6 +27,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/internal/platform"
 )
 
 // concurrency is how many Memcacheds are reconciled at once. A reconcile mostly
@@ -96,7 +95,7 @@ func ownedKinds() []client.Object {
 // with a status older than the one it wrote last, and this calls it once more.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	var err error
-	if r.Options.AnyUser, err = isOpenShift(mgr.GetRESTMapper()); err != nil {
+	if r.Options.AnyUser, err = platform.IsOpenShift(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
 	if r.Options.CanResize, err = canResize(mgr.GetConfig()); err != nil {
@@ -118,15 +117,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		b = b.Watches(kind, byLabel)
 	}
 	return b.Complete(r)
-}
-
-// isOpenShift says whether the cluster gives each pod its user by itself.
-func isOpenShift(mapper meta.RESTMapper) (bool, error) {
-	_, err := mapper.RESTMapping(schema.GroupKind{Group: "security.openshift.io", Kind: "SecurityContextConstraints"})
-	if err != nil && !meta.IsNoMatchError(err) {
-		return false, fmt.Errorf("asking whether this is OpenShift: %w", err)
-	}
-	return err == nil, nil
 }
 
 // canResize says whether the API server takes a running pod's resources.
