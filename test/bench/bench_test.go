@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -276,19 +274,5 @@ func TestAMemcachedIsSettledWhenEveryShardIsOfTheVersion(t *testing.T) {
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want it to say %q", name, err, c.says)
 		}
-	}
-}
-
-func TestTheMachineIsToldWithoutWhoseKernelItIs(t *testing.T) {
-	node := corev1.Node{Status: corev1.NodeStatus{
-		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("24600000Ki")},
-		NodeInfo: corev1.NodeSystemInfo{KernelVersion: "6.18.44-cloud-amd64", ContainerRuntimeVersion: "containerd://1.6.20"},
-	}}
-	want := "Kubernetes v1.36.3 on 1 node of 2 cores and 23 GiB of memory, Linux 6.18.44, containerd 1.6.20."
-	if got := machineText("v1.36.3", []corev1.Node{node}, 4, true); !strings.HasPrefix(got, want) || !strings.Contains(got, "that one machine") {
-		t.Errorf("%q does not begin with %q", got, want)
-	}
-	if got := machineText("v1.36.3", []corev1.Node{node, node}, 4, false); !strings.Contains(got, "2 nodes") || !strings.Contains(got, "a machine of 4 cores") {
-		t.Error(got)
 	}
 }

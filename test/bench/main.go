@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/machine"
 )
 
 // options are what a person may ask for.
@@ -58,7 +59,7 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	machine, err := describeMachine(ctx, c)
+	described, err := machine.Describe(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -76,8 +77,8 @@ func run(ctx context.Context, args []string) error {
 		}
 		results = append(results, r)
 	}
-	d := document{options: o, machine: machine, date: began, args: args, results: results}
-	b.say("\n%s\n%s\nThe whole took %s.", d.terminal(), machine, time.Since(began).Round(time.Second))
+	d := document{options: o, machine: described, date: began, args: args, results: results}
+	b.say("\n%s\n%s\nThe whole took %s.", d.terminal(), described, time.Since(began).Round(time.Second))
 	if n := d.disturbed(); n > 0 {
 		b.say("%s operations failed before anything was changed: the machine had other work, so run this again when it has none.", number(float64(n)))
 	}

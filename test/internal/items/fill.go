@@ -65,3 +65,26 @@ func (s *Set) fill(worker int) error {
 	}
 	return nil
 }
+
+// Flush has the shard at an address forget all that it holds.
+func Flush(address string) error {
+	conn, err := net.DialTimeout("tcp", address, timeout)
+	if err != nil {
+		return fmt.Errorf("flushing %s: %w", address, err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
+		return err
+	}
+	if _, err := conn.Write([]byte("flush_all\r\n")); err != nil {
+		return fmt.Errorf("flushing %s: %w", address, err)
+	}
+	answer, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("flushing %s: %w", address, err)
+	}
+	if answer != "OK\r\n" {
+		return fmt.Errorf("flushing %s: the answer is %q", address, answer)
+	}
+	return nil
+}

@@ -41,6 +41,8 @@ func whatOf(request *http.Request) (string, error) {
 		return "", nil
 	case isPod:
 		path = random.ReplaceAllString(path, "$1$2")
+	default:
+		path = uid.ReplaceAllString(path, "UID")
 	}
 	what := request.Method + " " + strings.ReplaceAll(path, "/", " ")
 	if !isPod || request.Method != http.MethodPatch {
@@ -57,6 +59,9 @@ func whatOf(request *http.Request) (string, error) {
 // random is the end of a pod's name, which is another one in each run: of a proof's
 // or of a ReplicaSet's.
 var random = regexp.MustCompile(`^(.*-proof)-[0-9a-f]+|^(.*)-[a-z0-9]{5}\b`)
+
+// uid of an object, which its Job bears in its name.
+var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // changes names what a patch of a pod changes: fields of the container if there are
 // any, else annotations.

@@ -1,4 +1,5 @@
-package main
+// Package machine tells on what a benchmark was measured.
+package machine
 
 import (
 	"context"
@@ -12,8 +13,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-// describeMachine tells in sentences on what is measured.
-func describeMachine(ctx context.Context, c *cluster.Cluster) (string, error) {
+// Describe tells in sentences of the machine that a cluster is on, as far as it says
+// something about figures, and not whose it is.
+func Describe(ctx context.Context, c *cluster.Cluster) (string, error) {
 	version, err := c.Set.Discovery().ServerVersion()
 	if err != nil {
 		return "", fmt.Errorf("asking for the version of Kubernetes: %w", err)
@@ -25,12 +27,12 @@ func describeMachine(ctx context.Context, c *cluster.Cluster) (string, error) {
 	if len(nodes.Items) == 0 {
 		return "", fmt.Errorf("the cluster has no node")
 	}
-	return machineText(version.GitVersion, nodes.Items, runtime.NumCPU(), os.Getenv("MEMCACHED_OPERATOR_CLUSTER") != ""), nil
+	return textOf(version.GitVersion, nodes.Items, runtime.NumCPU(), os.Getenv("MEMCACHED_OPERATOR_CLUSTER") != ""), nil
 }
 
-// machineText describes a cluster by its first node, and where the load runs: on
+// textOf describes a cluster by its first node, and where the load runs: on
 // the same machine where the cluster is local.
-func machineText(kubernetes string, nodes []corev1.Node, cores int, local bool) string {
+func textOf(kubernetes string, nodes []corev1.Node, cores int, local bool) string {
 	node := nodes[0].Status
 	info := node.NodeInfo
 	// what follows the number names whoever built the kernel
@@ -38,7 +40,7 @@ func machineText(kubernetes string, nodes []corev1.Node, cores int, local bool) 
 	text := fmt.Sprintf("Kubernetes %s on %s of %s cores and %d GiB of memory, Linux %s, %s.",
 		kubernetes, count(len(nodes), "node"), node.Capacity.Cpu(), gibibytes(node.Capacity.Memory().Value()), kernel, strings.Replace(info.ContainerRuntimeVersion, "://", " ", 1))
 	if local {
-		return text + " Everything runs on that one machine, the load too, and memcached is Debian's of that version."
+		return text + " Everything runs on that one machine, the load too, and memcached is Debian's."
 	}
 	return text + fmt.Sprintf(" The load runs on a machine of %s.", count(cores, "core"))
 }
