@@ -24,6 +24,9 @@
 // While a stop is announced nothing else is begun. A new version and new arguments
 // come together, and the next container starts once, with both.
 //
+// A shard may be held while it is filled: memcached runs, and /readyz alone says
+// that it does not serve.
+//
 // # States
 //
 //	Starting    → Serving      memcached answered
@@ -31,6 +34,7 @@
 //	Restarting  → Serving
 //	Serving     → Draining     SIGTERM: the pod goes
 //	Serving     → Stopping     SIGTERM that was announced: only the container goes
+//	Serving     → Stopping     SIGTERM while it is held: nobody asks it
 //	Draining    → Stopping     another pod answers at the Service, or a bound
 //	any         → exit != 0    memcached ended by itself, or cannot start
 //

@@ -101,7 +101,7 @@ func health(ctx context.Context, v *view) error {
 	}
 }
 
-// readiness is nil while memcached serves, also while draining.
+// readiness is nil while memcached serves and is not held, also while draining.
 func readiness(ctx context.Context, b *board) error {
 	ctx, cancel := context.WithTimeout(ctx, readyHold)
 	defer cancel()
@@ -110,6 +110,9 @@ func readiness(ctx context.Context, b *board) error {
 		if v.serves() {
 			if err := v.asker.answers(ctx); err != nil {
 				return fmt.Errorf("memcached does not answer: %w", err)
+			}
+			if until := v.status.HoldUntil; !until.IsZero() {
+				return fmt.Errorf("the shard is being filled until %s", until.UTC().Format(time.RFC3339))
 			}
 			return nil
 		}

@@ -13,6 +13,13 @@ func (s *supervisor) look() {
 	info, err := readPodInfo(s.podInfo)
 	if err != nil {
 		s.log.Warn("The pod's annotations cannot be read.", "error", err)
+		info = s.info // of what is known a time may have come
+	}
+	if s.hold.look(info.hold, s.now()) {
+		s.log.Info("What holds the shard from serving changed.", "until", s.hold.until)
+		s.publish()
+	}
+	if err != nil {
 		return
 	}
 	was := s.announced()

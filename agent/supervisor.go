@@ -57,6 +57,7 @@ type supervisor struct {
 	child *child
 	// info is what the pod's annotations said when they were last read.
 	info podInfo
+	hold hold
 	// restart is the value of that annotation that was last acted on, and restarted
 	// the one whose restart is over: the start that is told came of it.
 	restart, restarted string
@@ -144,6 +145,7 @@ func prepare(c config, log *slog.Logger) (*supervisor, error) {
 		arguments: chosen.arguments, fallback: chosen.fallback, refusal: chosen.refusal,
 		settled: info.arguments, before: before, program: memcached,
 	}
+	s.hold.look(info.hold, s.now())
 	s.board = newBoard(s.status())
 	log.Info("The agent starts.", "version", version, "memcached", memcached.path, "memcachedVersion", memcached.version, "pod", c.podUID)
 	return s, nil
@@ -289,7 +291,7 @@ func (s *supervisor) obey(order os.Signal) {
 	s.look()
 	switch {
 	case s.ended:
-	case s.phase == agentapi.PhaseServing && s.announced() == "":
+	case s.phase == agentapi.PhaseServing && s.announced() == "" && s.hold.until.IsZero(): // nobody asks one that is held
 		s.log.Info("The pod is to end: memcached serves on until another pod does.", "service", s.service)
 		s.disarm()
 		s.phase = agentapi.PhaseDraining
@@ -408,7 +410,7 @@ func (s *supervisor) status() agentapi.Status {
 	status := agentapi.Status{
 		Phase: s.phase, PodUID: s.podUID, AgentVersion: version,
 		Version: s.program.version, Arguments: s.arguments, ArgumentsError: s.refusal,
-		AnnouncedStop: s.announced(), Restart: s.restarted, Start: s.start,
+		AnnouncedStop: s.announced(), Restart: s.restarted, HoldUntil: s.hold.until, Start: s.start,
 	}
 	if s.child != nil {
 		status.PID = s.child.pid

@@ -48,6 +48,11 @@ var fields = []field{
 	{"podLabels", rollout.Live, rollout.Nothing, "the pod is relabelled"},
 	{"podAnnotations", rollout.Live, rollout.Nothing, "the pod is annotated"},
 	{"updateStrategy", rollout.Nothing, rollout.Nothing, "holds from the next step"},
+	{"hashing", rollout.Nothing, rollout.Nothing, "holds from the next restore"},
+	{"bootstrap", rollout.Nothing, rollout.Nothing, "holds while there is no shard yet, and does nothing later"},
+	{"backup", rollout.Nothing, rollout.Nothing, "holds from the next backup of the operator's own"},
+	{"deletionPolicy", rollout.Nothing, rollout.Nothing, "holds at once, also while the Memcached is being deleted"},
+	{"rewarm", rollout.Nothing, rollout.Nothing, "holds from the next shard that is lost"},
 	{"paused", rollout.Nothing, rollout.Nothing, "holds from the next step"},
 }
 

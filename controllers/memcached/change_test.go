@@ -117,6 +117,12 @@ var changes = []struct {
 	{field: "size", name: "more shards", to: func(s *v1alpha1.MemcachedSpec) { s.Size = ptr.To[int32](5) }, class: rollout.Nothing},
 	{field: "paused", name: "paused", to: func(s *v1alpha1.MemcachedSpec) { s.Paused = true }, class: rollout.Nothing},
 	{field: "updateStrategy", name: "another strategy", to: func(s *v1alpha1.MemcachedSpec) { s.UpdateStrategy = &v1alpha1.UpdateStrategy{} }, class: rollout.Nothing},
+	{field: "hashing", name: "a ring is declared", to: func(s *v1alpha1.MemcachedSpec) { s.Hashing = &v1alpha1.Hashing{Ring: v1alpha1.RingJump} }, class: rollout.Nothing},
+	{field: "bootstrap", name: "too late", to: func(s *v1alpha1.MemcachedSpec) { s.Bootstrap = &v1alpha1.Bootstrap{} }, class: rollout.Nothing},
+	{field: "backup", name: "a store for the last backup", to: func(s *v1alpha1.MemcachedSpec) { s.Backup = &v1alpha1.FinalBackup{} }, class: rollout.Nothing},
+	{field: "deletionPolicy", name: "the default of a newer release", to: func(s *v1alpha1.MemcachedSpec) { s.DeletionPolicy = v1alpha1.DeletionDelete }, class: rollout.Nothing},
+	{field: "deletionPolicy", name: "a backup at the end", to: func(s *v1alpha1.MemcachedSpec) { s.DeletionPolicy = v1alpha1.DeletionBackup }, class: rollout.Nothing},
+	{field: "rewarm", name: "lost shards are filled", to: func(s *v1alpha1.MemcachedSpec) { s.Rewarm = &v1alpha1.Rewarm{} }, class: rollout.Nothing},
 
 	{field: "version", name: "up", from: version("1.6.38"), to: version("1.6.45"), class: rollout.Recreate, what: "1.6.38 → 1.6.45"},
 	{field: "version", name: "down", from: version("1.6.45"), to: version("1.6.18"), class: rollout.Recreate, what: "1.6.45 → 1.6.18"},

@@ -31,6 +31,10 @@ const (
 	// next container starts with the arguments, or they are acted on when the file
 	// is empty again.
 	StopFile = "stop"
+	// HoldFile holds a time, as RFC 3339. A container that starts before it does not
+	// serve until then, or until the file is empty; memcached runs, and is filled.
+	// What is no time holds nothing.
+	HoldFile = "hold-until"
 )
 
 // AnnounceArguments returns a stop's token with a mark of the text of the arguments
@@ -107,6 +111,9 @@ type Status struct {
 	// Restart is the value of the restart file whose restart is over: Start came of
 	// it, or of a later one.
 	Restart string `json:"restart,omitempty"`
+	// HoldUntil is when the shard begins to serve at the latest; zero when nothing
+	// holds it.
+	HoldUntil time.Time `json:"holdUntil,omitzero"`
 
 	Start Start `json:"start"`
 

@@ -145,6 +145,9 @@ func (s *shard) annotate(name, value string) {
 	s.t.Helper()
 	s.updates++
 	content := map[string]string{agentapi.ArgumentsFile: "", agentapi.RestartFile: "", agentapi.StopFile: ""}
+	if _, err := os.Stat(filepath.Join(s.podInfo, agentapi.HoldFile)); err == nil { // pods of a release before 1.3 have none
+		content[agentapi.HoldFile] = ""
+	}
 	for file := range content {
 		old, err := os.ReadFile(filepath.Join(s.podInfo, file))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -30,6 +30,7 @@ type Asked struct {
 func Ask(spec *v1alpha1.MemcachedSpec, image Image) Asked {
 	a := Asked{Spec: *spec.DeepCopy(), Image: image}
 	a.Spec.Size, a.Spec.Paused, a.Spec.UpdateStrategy = nil, false, nil
+	a.Spec.Hashing, a.Spec.Bootstrap, a.Spec.Backup, a.Spec.DeletionPolicy, a.Spec.Rewarm = nil, nil, nil, "", nil
 	a.Spec.Version, a.Spec.Image = "", image.Reference
 	text, err := json.Marshal(a.Spec)
 	if err != nil { // a spec came as JSON, so it can be written as JSON

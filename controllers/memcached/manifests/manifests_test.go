@@ -3,6 +3,7 @@ package manifests
 import (
 	"bytes"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -288,5 +289,60 @@ func metaOf(t *testing.T, o Object) *metav1ac.ObjectMetaApplyConfiguration {
 	default:
 		t.Fatalf("an object of type %T", o)
 		return nil
+	}
+}
+
+// What holds a shard is no part of what is asked of its pod: else the pod would
+// look outdated once it is not held any more.
+func TestAHeldShardIsAskedForTheSameAndOthersAreNotHeld(t *testing.T) {
+	m := memcached(2, nil)
+	image := Image{Reference: fallback, Version: "1.6.45"}
+	const until = "2026-11-21T15:04:00Z"
+	objects, err := Build(m, func(ordinal int) Shard {
+		s := Shard{Asked: Ask(&m.Spec, image)}
+		if ordinal == 0 {
+			s.HoldUntil = until
+		}
+		return s
+	}, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, o := range objects {
+		set, ok := o.Apply.(*appsv1ac.ReplicaSetApplyConfiguration)
+		if !ok {
+			continue
+		}
+		annotations := set.Spec.Template.Annotations
+		if annotations[v1alpha1.AnnotationRevision] != revision(m, image) {
+			t.Errorf("%s is of revision %s", o.Key, annotations[v1alpha1.AnnotationRevision])
+		}
+		held, is := annotations[v1alpha1.AnnotationHoldUntil]
+		seen[o.Key.Name+" "+held] = is
+	}
+	if want := map[string]bool{"cache-0 " + until: true, "cache-1 ": false}; !maps.Equal(seen, want) {
+		t.Errorf("held are %v, want %v", seen, want)
+	}
+}
+
+// A release that adds a field, and the API server that fills in its default, must
+// not make every shard look outdated.
+func TestFieldsThatConcernNoPodAreNotAskedOfOne(t *testing.T) {
+	image := Image{Reference: fallback, Version: "1.6.45"}
+	want := revision(memcached(3, nil), image)
+	for name, change := range map[string]func(*v1alpha1.MemcachedSpec){
+		"size":           func(s *v1alpha1.MemcachedSpec) { s.Size = ptr.To[int32](7) },
+		"paused":         func(s *v1alpha1.MemcachedSpec) { s.Paused = true },
+		"updateStrategy": func(s *v1alpha1.MemcachedSpec) { s.UpdateStrategy = &v1alpha1.UpdateStrategy{} },
+		"hashing":        func(s *v1alpha1.MemcachedSpec) { s.Hashing = &v1alpha1.Hashing{Ring: v1alpha1.RingKetama} },
+		"bootstrap":      func(s *v1alpha1.MemcachedSpec) { s.Bootstrap = &v1alpha1.Bootstrap{} },
+		"backup":         func(s *v1alpha1.MemcachedSpec) { s.Backup = &v1alpha1.FinalBackup{} },
+		"deletionPolicy": func(s *v1alpha1.MemcachedSpec) { s.DeletionPolicy = v1alpha1.DeletionDelete },
+		"rewarm":         func(s *v1alpha1.MemcachedSpec) { s.Rewarm = &v1alpha1.Rewarm{} },
+	} {
+		if got := revision(memcached(3, change), image); got != want {
+			t.Errorf("%s changes what is asked of a pod", name)
+		}
 	}
 }

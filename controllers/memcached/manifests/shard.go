@@ -50,6 +50,8 @@ type Shard struct {
 	Asked Asked
 	// Surge has a second pod made.
 	Surge bool
+	// HoldUntil, as RFC 3339, has its next pod not serve until then; empty: it does.
+	HoldUntil string
 	// Annotations of its ReplicaSet.
 	Annotations map[string]string
 }
@@ -59,6 +61,9 @@ func replicaSet(m *v1alpha1.Memcached, ordinal int, shard Shard, pod *corev1ac.P
 	replicas := int32(1)
 	if shard.Surge {
 		replicas = 2
+	}
+	if shard.HoldUntil != "" {
+		pod.WithAnnotations(map[string]string{v1alpha1.AnnotationHoldUntil: shard.HoldUntil})
 	}
 	return appsv1ac.ReplicaSet(ShardName(m.Name, ordinal), m.Namespace).
 		WithLabels(shardLabels(m.Name, ordinal)).
@@ -227,6 +232,7 @@ func volumes(spec *v1alpha1.MemcachedSpec) []*corev1ac.VolumeApplyConfiguration 
 			file(agentapi.ArgumentsFile, v1alpha1.AnnotationArguments),
 			file(agentapi.RestartFile, v1alpha1.AnnotationRestart),
 			file(agentapi.StopFile, v1alpha1.AnnotationStop),
+			file(agentapi.HoldFile, v1alpha1.AnnotationHoldUntil),
 		)),
 	}
 }
