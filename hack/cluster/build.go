@@ -17,6 +17,8 @@ type builds struct {
 	kubernetes string // kubectl, kube-apiserver, etcd … as links to one program
 	coredns    string
 	memcached  string // one folder a version, each with an executable memcached
+	s3         string // rclone, as a server of S3
+	clients    string // clients of memcached, as programs
 	images     string // OCI layout of the images that every cluster has
 }
 
@@ -39,7 +41,13 @@ func (d dirs) prepare() (builds, error) {
 	if b.memcached, err = d.memcached(); err != nil {
 		return builds{}, err
 	}
-	b.images, err = d.images(source, b.memcached)
+	if b.clients, err = d.clients(source); err != nil {
+		return builds{}, err
+	}
+	if b.s3, err = d.buildGo("s3", filepath.Join(source, "s3"), "building rclone, a server of S3 (once)", "-s -w"); err != nil {
+		return builds{}, err
+	}
+	b.images, err = d.images(source, b.memcached, filepath.Join(b.s3, "s3"))
 	return b, err
 }
 

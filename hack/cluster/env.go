@@ -35,7 +35,9 @@ func envCommand(d dirs, args []string) error {
 		{"KUBEBUILDER_ASSETS", b.kubernetes},
 		{"MEMCACHED_DIR", b.memcached},
 		{"MEMCACHED_NEWEST", versions[len(versions)-1]},
+		{"MEMCACHED_CLIENTS", b.clients},
 		{"MEMCACHED_OPERATOR_CLUSTER", program},
+		{"S3_SERVER", filepath.Join(b.s3, "s3")},
 	})
 }
 

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// The clients of memcached that the tests ask which server has a key: dskit's is
+// built here, and those of Python come from Debian.
+const (
+	pythonSuite   = "trixie"
+	python        = "python3.13"
+	clientsLayout = "1"
+)
+
+var pythonPackages = []string{python + "-minimal", "python3-pymemcache", "python3-pylibmc"}
+
+// clients returns a folder with two programs:
+//
+//	dskit     tells what github.com/grafana/dskit picks (see the folder dskit)
+//	python3   a Python that has pymemcache, and pylibmc over libmemcached
+func (d dirs) clients(source string) (string, error) {
+	m, ok := machines[runtime.GOARCH]
+	if !ok {
+		return "", fmt.Errorf("the clients' Python from Debian for %s: not known here", runtime.GOARCH)
+	}
+	dskit := filepath.Join(source, "dskit")
+	version, err := goVersion(dskit)
+	if err != nil {
+		return "", err
+	}
+	inputs := append([]string{version, runtime.GOARCH, clientsLayout, pythonSuite}, pythonPackages...)
+	k, err := sourceKey(dskit, inputs...)
+	if err != nil {
+		return "", err
+	}
+	return d.build("clients", k, "building dskit, and fetching pymemcache and pylibmc from Debian (once)", func(dir, final string) error {
+		if err := goBuild(dskit, filepath.Join(dir, "dskit"), ".", append(leanFlags, "-ldflags=-s -w")...); err != nil {
+			return err
+		}
+		if err := m.fetchPython(dir, final); err != nil {
+			return fmt.Errorf("python of %s: %w", pythonSuite, err)
+		}
+		return nil
+	})
+}
+
+// fetchPython unpacks Python into dir, from where it runs once dir is called final.
+func (m machine) fetchPython(dir, final string) error {
+	work := filepath.Join(dir, ".apt")
+	defer os.RemoveAll(work)
+	s, err := openSuite(pythonSuite, work)
+	if err != nil {
+		return err
+	}
+	root := filepath.Join(dir, "root")
+	if err := s.unpack(root, pythonPackages...); err != nil {
+		return err
+	}
+	words := m.pythonWords(root)
+	if _, err := output(exec.Command(words[0], append(words[1:], "-c", "import pylibmc, pymemcache")...)); err != nil {
+		return err
+	}
+	script := strings.ReplaceAll(wrapper(words), dir, final)
+	return os.WriteFile(filepath.Join(dir, "python3"), []byte(script), 0o755)
+}
+
+// pythonWords begin a command of the Python in root.
+func (m machine) pythonWords(root string) []string {
+	environment := []string{
+		"env",
+		"PYTHONHOME=" + filepath.Join(root, "usr"),
+		"PYTHONPATH=" + filepath.Join(root, "usr/lib/python3/dist-packages"),
+		"PYTHONDONTWRITEBYTECODE=1",
+	}
+	return append(environment, m.command(root, filepath.Join(root, "usr/bin", python)).Args...)
+}

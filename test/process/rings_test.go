@@ -1,0 +1,186 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	cachev1alpha1 "github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/ring"
+)
+
+// A client is asked which server it would use of each key, and answers with their names.
+type client func(t *testing.T, servers, keys []string) []string
+
+var (
+	ketama     = asks("python3", "-c", askPylibmc)
+	jump       = asks("dskit")
+	rendezvous = asks("python3", "-c", askPymemcache)
+)
+
+func TestAKeyBelongsToTheShardThatTheClientsOwnLibraryPicks(t *testing.T) {
+	keys := append(plainKeys(8_000), characterKeys(2_000)...)
+	for _, tt := range []struct {
+		ring   cachev1alpha1.Ring
+		client client
+	}{
+		{cachev1alpha1.RingModulo, modulo},
+		{cachev1alpha1.RingJump, jump},
+		{cachev1alpha1.RingRendezvous, rendezvous},
+		{cachev1alpha1.RingKetama, ketama},
+	} {
+		t.Run(string(tt.ring), func(t *testing.T) {
+			t.Parallel()
+			sizes := []int{1, 2, 3, 5, 16}
+			if tt.ring == cachev1alpha1.RingKetama {
+				// Where a float that libmemcached computes with rounds to four points less a server.
+				sizes = append(sizes, 25)
+			}
+			for _, n := range sizes {
+				for name, servers := range spellings(n) {
+					if tt.ring == cachev1alpha1.RingModulo && name != "ports" {
+						continue // gomemcache looks names up, and the ring has no use for them
+					}
+					agree(t, fmt.Sprintf("%d servers, %s", n, name), tt.ring, tt.client, servers, keys)
+				}
+			}
+		})
+	}
+}
+
+// agree has our ring and a client tell the server of each key.
+func agree(t *testing.T, what string, name cachev1alpha1.Ring, ask client, servers, keys []string) {
+	t.Helper()
+	ours, err := ring.New(string(name), servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := ask(t, servers, keys)
+	if len(theirs) != len(keys) {
+		t.Fatalf("%s: the client told of %d keys out of %d", what, len(theirs), len(keys))
+	}
+	wrong := 0
+	for i, key := range keys {
+		got := servers[ours.Shard([]byte(key))]
+		if got != theirs[i] {
+			if wrong++; wrong <= 3 {
+				t.Errorf("%s: key %q belongs to %s, and the client picks %s", what, key, got, theirs[i])
+			}
+		}
+	}
+	if wrong > 3 {
+		t.Errorf("%s: %d of %d keys are elsewhere", what, wrong, len(keys))
+	}
+}
+
+// spellings are the ways in which clients are told of n servers.
+func spellings(n int) map[string][]string {
+	s := map[string][]string{}
+	for i := range n {
+		s["services"] = append(s["services"], fmt.Sprintf("cache-%d.shop.svc:11211", i))
+		s["full names"] = append(s["full names"], fmt.Sprintf("cache-%d.shop.svc.cluster.local:11211", i))
+		// Neither in the order of the names nor in that of their numbers.
+		s["other names"] = append(s["other names"], fmt.Sprintf("memcached%d-of-the-shop:%d", (i*7+3)%n, 11211+i%2))
+		s["ports"] = append(s["ports"], fmt.Sprintf("127.0.0.1:%d", 11300-7*i))
+	}
+	return s
+}
+
+// plainKeys are n keys of the characters and lengths that memcached takes.
+func plainKeys(n int) []string {
+	random := rand.New(rand.NewPCG(1, 2))
+	keys := make([]string, n)
+	for i := range keys {
+		key := fmt.Appendf(nil, "%d:", i)
+		longest := 40
+		if i%10 == 0 {
+			longest = 250
+		}
+		for range random.IntN(longest - len(key) + 1) {
+			key = append(key, byte('!'+random.IntN('~'-'!'+1)))
+		}
+		keys[i] = string(key)
+	}
+	return keys
+}
+
+// characterKeys are n keys of text in UTF-8.
+func characterKeys(n int) []string {
+	random := rand.New(rand.NewPCG(3, 4))
+	keys := make([]string, n)
+	for i := range keys {
+		key := fmt.Appendf(nil, "%d:", i)
+		for range 1 + random.IntN(20) {
+			key = append(key, string([]rune("aé鍵€😀ключ")[random.IntN(9)])...)
+		}
+		keys[i] = string(key)
+	}
+	return keys
+}
+
+// modulo asks gomemcache.
+func modulo(t *testing.T, servers, keys []string) []string {
+	t.Helper()
+	var list memcache.ServerList
+	if err := list.SetServers(servers...); err != nil {
+		t.Fatal(err)
+	}
+	picked := make([]string, len(keys))
+	for i, key := range keys {
+		address, err := list.PickServer(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		picked[i] = address.String()
+	}
+	return picked
+}
+
+// asks runs a program of MEMCACHED_CLIENTS with the servers as its last arguments,
+// a key a line for its input and a server a line for its output.
+func asks(program string, args ...string) client {
+	return func(t *testing.T, servers, keys []string) []string {
+		t.Helper()
+		dir := os.Getenv("MEMCACHED_CLIENTS")
+		if dir == "" {
+			t.Fatal("MEMCACHED_CLIENTS is not set: run make test, or eval $(make -s env)")
+		}
+		cmd := exec.Command(filepath.Join(dir, program), append(args[:len(args):len(args)], servers...)...)
+		cmd.Stdin = strings.NewReader(strings.Join(keys, "\n") + "\n")
+		var said, complaint bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &said, &complaint
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%s: %v\n%s", program, err, &complaint)
+		}
+		return strings.Fields(said.String())
+	}
+}
+
+// askPymemcache has the client pick a server and not connect to it.
+const askPymemcache = `
+import sys
+from pymemcache.client.hash import HashClient
+client = HashClient(sys.argv[1:], allow_unicode_keys=True)
+sys.stdin.reconfigure(encoding="utf-8")
+for line in sys.stdin:
+    picked = client._get_client(line.rstrip("\n"))
+    print("%s:%s" % picked.server)
+`
+
+// askPylibmc has libmemcached itself hash each key.
+const askPylibmc = `
+import sys
+import pylibmc
+servers = sys.argv[1:]
+client = pylibmc.Client(servers, behaviors={"ketama_weighted": True})
+sys.stdin.reconfigure(encoding="utf-8")
+for line in sys.stdin:
+    print(servers[client.hash(line.rstrip("\n"))])
+`
