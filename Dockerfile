@@ -1,5 +1,5 @@
-# The operator's image: /manager, the operator, and /agent, which an init
-# container copies into each shard's pod.
+# The operator's image: /manager, the operator, /agent, which an init container
+# copies into each shard's pod, and /snapshot, which the Jobs of backups run.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS
 ARG TARGETARCH
@@ -11,10 +11,11 @@ RUN go mod download
 COPY . .
 ENV CGO_ENABLED=0 GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH}
 RUN go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/manager . && \
-    go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/agent ./agent
+    go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/agent ./agent && \
+    go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/snapshot ./snapshot
 
 FROM gcr.io/distroless/static:nonroot
-COPY --from=build /out/manager /out/agent /
+COPY --from=build /out/manager /out/agent /out/snapshot /
 # Numeric, so that the kubelet can tell that it is not root.
 USER 65532:65532
 ENTRYPOINT ["/manager"]

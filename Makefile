@@ -55,7 +55,7 @@ OLM_OWNER = $(KUBECTL) -n memcached-operator-system get deployment memcached-ope
 # The operator's image on the cluster. On the local one its tag ends with a hash of what it is made of: a node that
 # has an image of a name does not ask for a newer one. It is counted once a run: a file that is saved meanwhile must
 # not change the name between the build and its use.
-SOURCES = go.mod go.sum main.go agent api controllers internal
+SOURCES = go.mod go.sum main.go agent api controllers internal snapshot
 hash = find $(1) -type f ! -name '*_test.go' | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-12
 USED_IMG = $(eval USED_IMG := $(IMG)$(if $(KUBECONFIG),,-$(shell $(call hash,$(SOURCES)))))$(USED_IMG)
 
@@ -149,7 +149,7 @@ test-cluster: ## Test the local cluster's program and the other tools.
 	$(call tier,tools)
 	@# -count=1: go does not see that files outside of a module changed.
 	@for module in hack/cluster hack/catalog hack/image; do go -C $$module test -count=1 ./... || exit 1; done
-	@go -C test test -count=1 ./internal/... ./scorecard/... ./bench/...
+	@go -C test test -count=1 ./internal/... ./scorecard/... ./bench/... ./benchbackup/...
 
 .PHONY: test-process
 test-process: $(CLUSTER) ## Test agent and protocol against real memcached processes.
@@ -173,15 +173,16 @@ test-olmv1: not-by-olm image olmv1 ## Test with OLM v1 on the local cluster; the
 
 .PHONY: fuzz
 fuzz: ## Fuzz every fuzz target for FUZZTIME.
-	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' agent api controllers internal | while IFS=: read -r file name; do \
+	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' agent api controllers internal snapshot | while IFS=: read -r file name; do \
 		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) "./$${file%/*}" || exit 1; done
 
 ##@ Build
 
 .PHONY: build
-build: ## Build the operator and the agent.
+build: ## Build the operator, the agent and the program of backups.
 	$(STATIC_BUILD) -o bin/manager .
 	$(STATIC_BUILD) -o bin/agent ./agent
+	$(STATIC_BUILD) -o bin/snapshot ./snapshot
 
 .PHONY: docker-build
 docker-build: ## Build the operator's image; without a container daemon, into dist/.
@@ -325,6 +326,10 @@ demo: $(if $(KUBECONFIG),deploy-as-generated,image olm) ## Show what the operato
 .PHONY: bench-upgrade
 bench-upgrade: not-by-olm deploy-as-generated ## Measure what an upgrade of memcached costs a client, with the flags in ARGS, and write docs/bench-upgrade.*; takes 8 min.
 	@$(ON_CLUSTER) go -C test run ./bench $(ARGS)
+
+.PHONY: bench-backup
+bench-backup: not-by-olm deploy-as-generated ## Measure what a backup and a restore cost, with the flags in ARGS, and write docs/bench-backup.md; takes 4 min.
+	@$(ON_CLUSTER) go -C test run ./benchbackup $(ARGS)
 
 # Always asked: go knows whether it is up to date.
 $(CLUSTER): FORCE

@@ -46,9 +46,21 @@ var errNotFound = errors.New("not found")
 // do sends a request without a body and decodes the JSON answer into v, unless
 // v is nil.
 func (a api) do(method, path string, v any) error {
-	req, err := http.NewRequest(method, "https://"+apiAddress()+path, nil)
+	return a.send(method, path, "", nil, v)
+}
+
+// apply makes an object what the JSON says, whoever changed it.
+func (a api) apply(path, object string) error {
+	return a.send(http.MethodPatch, path+"?fieldManager=cluster&force=true", "application/apply-patch+yaml", strings.NewReader(object), nil)
+}
+
+func (a api) send(method, path, contentType string, content io.Reader, v any) error {
+	req, err := http.NewRequest(method, "https://"+apiAddress()+path, content)
 	if err != nil {
 		return err
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
 	}
 	resp, err := a.client.Do(req)
 	if err != nil {

@@ -59,6 +59,8 @@ func (s nodeSpec) controlPlane() []component {
 			"--bind-address=127.0.0.1", "--leader-elect=false", "--use-service-account-credentials=true",
 			"--root-ca-file="+s.pki("ca.crt"), "--service-account-private-key-file="+s.pki("service-accounts.key"),
 			"--cluster-signing-cert-file="+s.pki("ca.crt"), "--cluster-signing-key-file="+s.pki("ca.key"),
+			// makes volumes for claims: see volumesDir
+			"--enable-hostpath-provisioner=true",
 			// tests lose nodes and wait until that is noticed; the default is 50 s
 			"--node-monitor-grace-period=20s",
 			// at the start each controller asks for a token of its own: with the default of 20 a second that takes 5 s

@@ -10,18 +10,23 @@ import (
 // is a folder of the node's own data.
 var boundDirs = []string{"/var/lib/containerd", "/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers"}
 
+// volumesDir is where kube-controller-manager makes volumes for claims. It is the
+// same folder on all nodes, of the control plane's data, so that a claim is not
+// bound to a node; the path is Kubernetes' own.
+const volumesDir = "/tmp/hostpath_pv"
+
 // hostDirsFile lists the folders that makeHostDirs made.
 func (d dirs) hostDirsFile() string { return filepath.Join(d.cluster, "host-folders") }
 
-// makeHostDirs makes the places of boundDirs where this machine has none. They
-// stay empty here.
+// makeHostDirs makes the places of boundDirs and volumesDir where this machine has
+// none. They stay empty here.
 func (d dirs) makeHostDirs() error {
 	f, err := os.OpenFile(d.hostDirsFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	for _, dir := range boundDirs {
+	for _, dir := range append(boundDirs, volumesDir) {
 		if exists(dir) {
 			continue
 		}

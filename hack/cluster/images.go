@@ -20,11 +20,11 @@ const refAnnotation = "org.opencontainers.image.ref.name"
 const imagesLayout = "1"
 
 // images returns an OCI layout with the images that every cluster has: pause,
-// each memcached, a busybox, and two that stand for a person's mistake, one
-// that is not memcached and one that is empty.
-func (d dirs) images(source, memcached string) (string, error) {
-	programs := map[string]string{}
-	k := []string{imagesLayout, memcached}
+// each memcached, a busybox, a server of S3, and two that stand for a person's
+// mistake, one that is not memcached and one that is empty.
+func (d dirs) images(source, memcached, s3 string) (string, error) {
+	programs := map[string]string{"s3": s3}
+	k := []string{imagesLayout, memcached, s3}
 	for _, name := range []string{"pause", "notmemcached"} {
 		dir, err := d.buildGo(name, filepath.Join(source, name), "building "+name, "-s -w")
 		if err != nil {
@@ -38,7 +38,7 @@ func (d dirs) images(source, memcached string) (string, error) {
 		if err != nil {
 			return err
 		}
-		all, err := recipes(memcached, programs["pause"], programs["notmemcached"])
+		all, err := recipes(memcached, programs)
 		if err != nil {
 			return err
 		}
@@ -65,17 +65,20 @@ type recipe struct {
 	root   string
 }
 
-func recipes(memcached, pause, notMemcached string) ([]recipe, error) {
+// recipes of all images, from the folder of the memcacheds and other programs by name.
+func recipes(memcached string, programs map[string]string) ([]recipe, error) {
 	versions, err := memcachedVersions(memcached)
 	if err != nil {
 		return nil, err
 	}
 	const unprivileged = "11211:11211" // memcached's user in its official image
 	all := []recipe{
-		{ref: pauseImage, config: v1.Config{Entrypoint: []string{"/pause"}, User: "65535:65535"}, files: map[string]string{"pause": pause}},
+		{ref: pauseImage, config: v1.Config{Entrypoint: []string{"/pause"}, User: "65535:65535"}, files: map[string]string{"pause": programs["pause"]}},
 		{ref: "docker.io/library/empty:1", config: v1.Config{Cmd: []string{"memcached"}, User: unprivileged}},
 		{ref: "docker.io/library/not-memcached:1", config: v1.Config{Entrypoint: []string{"memcached"}, User: unprivileged},
-			files: map[string]string{"usr/bin/memcached": notMemcached}},
+			files: map[string]string{"usr/bin/memcached": programs["notmemcached"]}},
+		{ref: "docker.io/library/s3-server:1", config: v1.Config{Entrypoint: []string{"/s3"}, User: "65534:65534"},
+			files: map[string]string{"s3": programs["s3"]}},
 		{ref: "docker.io/library/busybox:1", config: v1.Config{Cmd: []string{"sh"}}, files: map[string]string{"bin/busybox": filepath.Join(memcached, ".busybox")},
 			links: map[string]string{"bin/sh": "busybox", "bin/cat": "busybox", "bin/ls": "busybox", "bin/nc": "busybox", "bin/nslookup": "busybox", "bin/sleep": "busybox", "bin/wget": "busybox"}},
 	}

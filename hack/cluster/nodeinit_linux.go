@@ -30,6 +30,9 @@ func nodeInit(args []string) error {
 		if err := serveRegistry(filepath.Join(s.Shared, "registry")); err != nil {
 			return fmt.Errorf("registry: %w", err)
 		}
+		if err := openVolumes(volumesDir); err != nil {
+			return fmt.Errorf("watching for new volumes: %w", err)
+		}
 	}
 	supervise(filepath.Join(s.Logs, s.Node.Name), s.components())
 	return nil
@@ -52,16 +55,23 @@ func (s nodeSpec) mounts() error {
 		return err
 	}
 	for _, dir := range boundDirs {
-		own := filepath.Join(s.State, dir)
-		if err := os.MkdirAll(own, 0o755); err != nil {
-			return err
-		}
-		if err := mount(own, dir, "", syscall.MS_BIND, ""); err != nil {
+		if err := bind(filepath.Join(s.State, dir), dir); err != nil {
 			return err
 		}
 	}
+	if err := bind(filepath.Join(s.Shared, "volumes"), volumesDir); err != nil {
+		return err
+	}
 	// volumes that kubelet mounts must show up in pods
 	return mount("none", "/", "", syscall.MS_SHARED|recursive, "")
+}
+
+// bind puts a folder of ours in the place of another.
+func bind(own, place string) error {
+	if err := os.MkdirAll(own, 0o755); err != nil {
+		return err
+	}
+	return mount(own, place, "", syscall.MS_BIND, "")
 }
 
 func mount(source, target, fstype string, flags uintptr, options string) error {

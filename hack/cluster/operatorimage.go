@@ -52,7 +52,7 @@ func operatorImageCommand(d dirs, args []string) error {
 	return d.load(rest[0], img)
 }
 
-// operatorImage builds the operator and the agent. The base stands for
+// operatorImage builds the operator, the agent and the program of backups. The base stands for
 // distroless: names, a /tmp and, where this machine has them, certificates.
 func operatorImage(source, ldflags string) (v1.Image, error) {
 	root, err := os.MkdirTemp("", "operator-image")
@@ -69,7 +69,7 @@ func operatorImage(source, ldflags string) (v1.Image, error) {
 			return nil, err
 		}
 	}
-	for program, pkg := range map[string]string{"manager": ".", "agent": "./agent"} {
+	for program, pkg := range map[string]string{"manager": ".", "agent": "./agent", "snapshot": "./snapshot"} {
 		if err := goBuild(source, filepath.Join(root, program), pkg, "-trimpath", "-buildvcs=false", "-ldflags="+ldflags); err != nil {
 			return nil, err
 		}

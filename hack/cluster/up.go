@@ -155,6 +155,9 @@ func (d dirs) waitForCluster(b builds, since time.Time) error {
 	if err := do("waiting for the API server", func() error { return a.waitReady(alive) }); err != nil {
 		return err
 	}
+	if err := a.applyStorageClass(); err != nil {
+		return err
+	}
 	if err := do("loading images", func() error { return pushLayout(b.images) }); err != nil {
 		return err
 	}

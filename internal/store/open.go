@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"gocloud.dev/blob"
@@ -48,6 +49,11 @@ func openFolder(folder string) (*blob.Bucket, error) {
 		// was written to it.
 		Metadata: fileblob.MetadataDontWrite,
 	})
+	if errors.Is(err, syscall.EROFS) {
+		// Such is the volume of a restore, whoever named a folder that is not there.
+		return nil, snapshotapi.FailFinally(v1alpha1.ReasonStoreNotFound,
+			"opening the folder of the store: there is no %s, and it cannot be made as the volume is read-only here; mend the folder's name: %w", folder, err)
+	}
 	if err != nil {
 		return nil, Failure(err, "opening the folder of the store")
 	}
