@@ -54,6 +54,7 @@ func (r *Reconciler) apply(ctx context.Context, p plan) applied {
 		}
 		a.add(manifests.Key{Kind: manifests.KindPod, Name: patch.pod.Name}, client.IgnoreNotFound(err))
 	}
+	r.create(ctx, p, &a)
 	for _, o := range p.deletes {
 		uid, version := o.GetUID(), o.GetResourceVersion()
 		only := client.Preconditions{UID: &uid}
@@ -117,13 +118,17 @@ func withUID(o runtime.ApplyConfiguration, uid types.UID) runtime.ApplyConfigura
 	}
 }
 
-// kindOf returns the kind of an object that a plan ends.
+// kindOf returns the kind of an object that a plan makes or ends.
 func kindOf(o client.Object) manifests.Kind {
 	switch o.(type) {
 	case *corev1.Service:
 		return manifests.KindService
 	case *corev1.Pod:
 		return manifests.KindPod
+	case *v1alpha1.MemcachedRestore:
+		return kindRestore
+	case *v1alpha1.MemcachedBackup:
+		return kindBackup
 	default:
 		return manifests.KindReplicaSet
 	}

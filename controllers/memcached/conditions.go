@@ -44,6 +44,8 @@ func conditions(seen *observed, p plan, a applied, s v1alpha1.MemcachedStatus) (
 	case len(p.leftovers) > 0:
 		progressing.Reason = v1alpha1.ReasonWaitingForOwner
 		progressing.Message = fmt.Sprintf("waiting until Kubernetes has ended %s of a deleted Memcached of this name", joinKeys(p.leftovers))
+	case isBootstrapping(s.Bootstrap):
+		progressing.Reason, progressing.Message = v1alpha1.ReasonBootstrapping, s.Bootstrap.Message
 	case s.Size < want && p.refused == nil:
 		progressing.Reason, progressing.Message = v1alpha1.ReasonScalingOut, fmt.Sprintf("from %d to %d shards", s.Size, want)
 	case s.Size > want && p.refused == nil:

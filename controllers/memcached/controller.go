@@ -51,9 +51,11 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 }
 
-// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds/status,verbs=patch
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds/finalizers,verbs=update
+// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedrestores,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedbackups,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
@@ -88,8 +90,8 @@ func ownedKinds() []client.Object {
 	return []client.Object{&appsv1.ReplicaSet{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{}}
 }
 
-// SetupWithManager has the manager call the reconciler whenever a Memcached or
-// anything that bears its label changes. The label and not the owner leads back,
+// SetupWithManager has the manager call the reconciler whenever a Memcached,
+// anything that bears its label, or a restore or backup of it changes. The label and not the owner leads back,
 // so that an object without its owner, or left by a deleted Memcached of the same
 // name, is seen too. Changes of the status count: a reconcile may have compared
 // with a status older than the one it wrote last, and this calls it once more.
@@ -108,11 +110,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		}
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 	})
+	byMemcached := ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: memcachedOf(o)}}}
+	})
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("memcached").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Watches(&v1alpha1.Memcached{}, &handler.InstrumentedEnqueueRequestForObject[client.Object]{}).
-		Watches(&corev1.Pod{}, byLabel)
+		Watches(&corev1.Pod{}, byLabel).
+		Watches(&v1alpha1.MemcachedRestore{}, byMemcached).
+		Watches(&v1alpha1.MemcachedBackup{}, byMemcached)
 	for _, kind := range ownedKinds() {
 		b = b.Watches(kind, byLabel)
 	}

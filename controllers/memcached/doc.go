@@ -17,6 +17,11 @@
 //	steps     that step as writes
 //	update    what the status tells of it
 //
+// Backups and restores are other controllers' work; these ask for it and wait:
+//
+//	bootstrap a new Memcached is filled before it serves
+//	runs      what is read of backups and restores, and how they are made
+//
 // Nothing is kept between reconciles but what stands in the API server, so the
 // operator may be killed between any two writes.
 //

@@ -40,6 +40,7 @@ func eventsOf(m *v1alpha1.Memcached, next v1alpha1.MemcachedStatus) []event {
 				fmt.Sprintf("shard %s restarted in pod %s with %d of %d items", shard.Name, shard.Pod, shard.Items, shard.ItemsBefore)})
 		}
 	}
+	events = append(events, bootstrapEvents(was.Bootstrap, next.Bootstrap)...)
 	events = append(events, updateEvents(was.Update, next)...)
 	before := meta.FindStatusCondition(was.Conditions, v1alpha1.ConditionDegraded)
 	after := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionDegraded)

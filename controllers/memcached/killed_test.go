@@ -44,7 +44,7 @@ func TestAnUpdateEndsTheSameWhereverTheOperatorIsKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run := func(t *testing.T, lives int64) (end string, writes int64, killed bool) {
-				k := newKubelet(t, "cache", "{size: 2, version: 1.6.38}")
+				k := newSettledKubelet(t, "cache", "{size: 2, version: 1.6.38}")
 				if k.refuses = update.refuses; k.refuses != "" {
 					k.patience = 8 // it takes its time to be sure
 				}
@@ -90,19 +90,25 @@ func (k *kubelet) end(m *v1alpha1.Memcached) string {
 	var lines []string
 	for _, pod := range k.list() {
 		p := k.pods[pod.UID]
-		lines = append(lines, fmt.Sprintf("%s: containers %d, starts %d, unannounced %d, %s, %s, labels %v, ready %t",
-			p.shard, p.containers, p.starts, p.unannounced, p.image, p.arguments, pod.Labels, p.ready))
+		lines = append(lines, fmt.Sprintf("%s: containers %d, starts %d, unannounced %d, %s, %s, labels %v, ready %t, held until %q",
+			p.shard, p.containers, p.starts, p.unannounced, p.image, p.arguments, pod.Labels, p.ready, pod.Annotations[v1alpha1.AnnotationHoldUntil]))
 	}
 	var sets appsv1.ReplicaSetList
 	k.must(admin.List(k.ctx, &sets, client.InNamespace(k.namespace)))
 	for _, set := range sets.Items {
-		lines = append(lines, fmt.Sprintf("%s: replicas %d, template %s, failed %s", set.Name, *set.Spec.Replicas,
-			set.Spec.Template.Annotations[v1alpha1.AnnotationSpec], set.Annotations[v1alpha1.AnnotationFailed]))
+		lines = append(lines, fmt.Sprintf("%s: replicas %d, template %s, failed %s, held until %q", set.Name, *set.Spec.Replicas,
+			set.Spec.Template.Annotations[v1alpha1.AnnotationSpec], set.Annotations[v1alpha1.AnnotationFailed], set.Spec.Template.Annotations[v1alpha1.AnnotationHoldUntil]))
 	}
 	var proofs corev1.PodList
 	k.must(admin.List(k.ctx, &proofs, client.InNamespace(k.namespace), client.MatchingLabels(manifests.ProofLabels(k.memcached))))
 	slices.Sort(lines)
 	lines = append(lines, fmt.Sprintf("pods made: %d", k.made), fmt.Sprintf("proofs left: %d", len(proofs.Items)))
+	for _, restore := range k.listRestores() {
+		lines = append(lines, fmt.Sprintf("%s: %s", restore.Name, restore.Status.Phase))
+	}
+	if b := m.Status.Bootstrap; b != nil {
+		lines = append(lines, fmt.Sprintf("bootstrap: %s, %s; served: %s", b.Phase, b.Message, strings.Join(k.served, "; ")))
+	}
 	for _, c := range m.Status.Conditions {
 		lines = append(lines, fmt.Sprintf("%s %s %s", c.Type, c.Status, c.Reason))
 	}

@@ -43,6 +43,11 @@ type kubelet struct {
 	patience int
 	// refuses arguments with this word.
 	refuses string
+	// restores has the restore controller end what it runs; nil leaves them running.
+	restores func(*v1alpha1.MemcachedRestore)
+	// served are the shards in the order in which they came to serve, and what of
+	// the restores was complete then.
+	served []string
 	// unpullable is an image that no node can pull.
 	unpullable string
 }
@@ -76,6 +81,13 @@ func newKubelet(t *testing.T, memcached, spec string) *kubelet {
 	w.reconciler.Client, w.reconciler.Live, w.reconciler.Clock = direct, direct, k.clock
 	w.reconciler.Options.CanResize = true
 	w.create(memcached, spec)
+	return k
+}
+
+// newSettledKubelet returns one whose shards serve.
+func newSettledKubelet(t *testing.T, memcached, spec string) *kubelet {
+	t.Helper()
+	k := newKubelet(t, memcached, spec)
 	k.settle()
 	return k
 }
@@ -92,6 +104,46 @@ func (k *kubelet) tick() {
 	for _, pod := range k.list() {
 		k.run(pod)
 	}
+	k.restore()
+}
+
+// restore does what the restore controller does, a step a tick.
+func (k *kubelet) restore() {
+	k.Helper()
+	for _, restore := range k.listRestores() {
+		s := &restore.Status
+		switch {
+		case s.Phase == "":
+			s.Phase, s.Message = v1alpha1.RunRunning, "it begins"
+		case s.Phase != v1alpha1.RunRunning:
+			continue
+		case s.Progress == nil:
+			s.Progress = &v1alpha1.RunProgress{Items: 860, TotalItems: 2000, Percent: 43}
+		case k.restores == nil:
+			continue
+		default:
+			k.restores(&restore)
+		}
+		k.must(admin.Status().Update(k.ctx, &restore))
+	}
+}
+
+// completes ends a restore as one does that worked.
+func completes(restore *v1alpha1.MemcachedRestore) {
+	restore.Status.Phase, restore.Status.Restored = v1alpha1.RunComplete, 2000
+}
+
+// fails ends a restore as one does that did not.
+func fails(restore *v1alpha1.MemcachedRestore) {
+	restore.Status.Phase, restore.Status.Message = v1alpha1.RunFailed, "the snapshot is not there"
+}
+
+func (k *kubelet) listRestores() []v1alpha1.MemcachedRestore {
+	k.Helper()
+	var restores v1alpha1.MemcachedRestoreList
+	k.must(admin.List(k.ctx, &restores, client.InNamespace(k.namespace)))
+	slices.SortFunc(restores.Items, func(a, b v1alpha1.MemcachedRestore) int { return strings.Compare(a.Name, b.Name) })
+	return restores.Items
 }
 
 func (k *kubelet) list() []*corev1.Pod {
@@ -197,7 +249,16 @@ func (k *kubelet) run(pod *corev1.Pod) {
 	default:
 		p.problem = ""
 	}
-	p.announced, p.ready = announcement, true
+	until, err := time.Parse(time.RFC3339, pod.Annotations[v1alpha1.AnnotationHoldUntil])
+	wasReady := p.ready
+	p.announced, p.ready = announcement, p.ready || err != nil || !k.clock.Now().Before(until)
+	if p.ready && !wasReady {
+		line := p.shard
+		for _, restore := range k.listRestores() {
+			line += fmt.Sprintf(", %s %s", restore.Name, restore.Status.Phase)
+		}
+		k.served = append(k.served, line)
+	}
 	k.status(pod, p)
 }
 

@@ -37,6 +37,8 @@ type observed struct {
 	// agents' answers by pod name; without an entry the agent was not asked, or did
 	// not answer.
 	agents map[string]agentapi.Status
+	// restores that were made for this Memcached, by name.
+	restores map[string]object
 }
 
 // object is one that exists.
@@ -95,6 +97,9 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Memcached) (*obser
 		return nil, err
 	}
 	r.askAgents(ctx, seen)
+	if err := r.observeRuns(ctx, seen); err != nil {
+		return nil, err
+	}
 	return seen, nil
 }
 
@@ -219,7 +224,8 @@ func comparePods(a, b *corev1.Pod) int {
 
 // askAgents asks those shards, all at once, of which something is to be known: how
 // one started that the status does not tell of yet, how one takes a change that it
-// is in, and how the next one to be changed does. A settled shard is not asked.
+// is in, and how the next one to be changed does. A settled shard is not asked, and
+// one that does not serve only while all are filled.
 func (r *Reconciler) askAgents(ctx context.Context, seen *observed) {
 	var (
 		wait sync.WaitGroup
@@ -260,7 +266,7 @@ func toAsk(seen *observed, target manifests.Asked) []*corev1.Pod {
 		}
 		template := templateOf(set, seen.pods[name], target).Revision()
 		pod, _ := holders(seen.pods[name], template, target)
-		if pod.Status.PodIP == "" || !isReady(pod) {
+		if pod.Status.PodIP == "" || !isReady(pod) && !(isBootstrapping(m.Status.Bootstrap) && runs(pod)) {
 			continue
 		}
 		asked := askedOf(pod, target).Revision()

@@ -44,6 +44,10 @@ type plan struct {
 	// proofs that are to be made, and why one failed.
 	proofs   []manifests.Object
 	unproven *problem
+	// bootstrap is how the filling of the first shards stands after this, and
+	// awaitsBootstrap that no shard is made before the status tells of it.
+	bootstrap       *v1alpha1.BootstrapStatus
+	awaitsBootstrap bool
 	// applies are the objects to write, in this order.
 	applies []manifests.Object
 	// uids of those that exist: the write is refused should another object have
@@ -51,6 +55,8 @@ type plan struct {
 	uids map[manifests.Key]types.UID
 	// patches of pods, after the objects.
 	patches []podPatch
+	// creates are what other controllers are to do, after that.
+	creates []client.Object
 	// deletes are the objects to end, in this order, after that.
 	deletes []client.Object
 	// refused says why nothing is written, a reason of Degraded and a sentence.
@@ -80,7 +86,9 @@ func makePlan(seen *observed, options manifests.Options) plan {
 		p.refused = &problem{v1alpha1.ReasonImageInvalid, err.Error() + "; nothing is changed until spec.image is mended"}
 	case refusal != "":
 		p.refused = &problem{v1alpha1.ReasonVersionUnsupported, refusal + "; nothing is changed until then"}
-	case m.DeletionTimestamp == nil:
+	}
+	p.planBootstrap(seen)
+	if p.refused == nil && m.DeletionTimestamp == nil {
 		p.planUpdate(seen, options)
 	}
 	p.planRequeue(seen)
@@ -122,6 +130,7 @@ func (p *plan) planApplies(seen *observed, options manifests.Options) {
 	for _, want := range desired {
 		have, exists := seen.objects[want.Key]
 		switch {
+		case p.awaitsBootstrap && want.Key.Kind == manifests.KindReplicaSet:
 		case !exists:
 			p.applies = append(p.applies, want)
 		case have.owner == foreign:
@@ -199,7 +208,8 @@ func runs(pod *corev1.Pod) bool {
 func (p *plan) planRequeue(seen *observed) {
 	for shard, pods := range seen.pods {
 		_, told := seen.agents[pods[0].Name]
-		if isReady(pods[0]) && !told && !startIsKnown(&seen.memcached.Status, shard, pods[0]) {
+		answers := isReady(pods[0]) || isBootstrapping(p.bootstrap) && runs(pods[0])
+		if answers && !told && !startIsKnown(&seen.memcached.Status, shard, pods[0]) {
 			p.lookAfter(askAgain)
 		}
 	}

@@ -32,6 +32,8 @@ var (
 
 const smallUID = types.UID("ours")
 
+var smallOptions = manifests.Options{AgentImage: "agent", DefaultImage: "docker.io/library/memcached:1.6.45"}
+
 // smallWorld makes one such state.
 func smallWorld(size int32, spec string, sets, services [2]string, pods [2]string) *observed {
 	m := &v1alpha1.Memcached{Spec: v1alpha1.MemcachedSpec{
@@ -130,7 +132,6 @@ func podsOf(set string) []string {
 
 // TestInEverySmallWorld holds what must be so whatever is seen.
 func TestInEverySmallWorld(t *testing.T) {
-	options := manifests.Options{AgentImage: "agent", DefaultImage: "docker.io/library/memcached:1.6.45"}
 	worlds := 0
 	everySmallWorld(func(name string, make func() *observed) {
 		worlds++
@@ -138,7 +139,7 @@ func TestInEverySmallWorld(t *testing.T) {
 			return // the first world that fails is the one to look at
 		}
 		seen := make()
-		p := makePlan(seen, options)
+		p := makePlan(seen, smallOptions)
 		if spec := make().memcached.Spec; !equality.Semantic.DeepEqual(spec, seen.memcached.Spec) {
 			t.Errorf("%s: the spec was changed:\n%s", name, cmp.Diff(spec, seen.memcached.Spec))
 		}

@@ -33,6 +33,7 @@ func makeStatus(seen *observed, p plan, a applied, now time.Time) v1alpha1.Memca
 		Selector:           labels.SelectorFromSet(manifests.Labels(m.Name)).String(),
 		Conditions:         slices.Clone(m.Status.Conditions),
 	}
+	s.Bootstrap = p.bootstrap
 	if p.refused != nil { // new pods get what they got before
 		s.Version, s.Image = m.Status.Version, m.Status.Image
 	}
@@ -124,6 +125,8 @@ func shardStatus(seen *observed, p *plan, name string) (s v1alpha1.ShardStatus, 
 	}
 	if trouble := podTrouble(pod); trouble != nil {
 		s.Message = bounded(trouble.message)
+	} else if !s.Ready && isHeld(pod, seen.now) {
+		s.Message = "runs, and is filled before it serves"
 	} else if !s.Ready {
 		s.Message = "starting"
 	}

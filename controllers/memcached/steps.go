@@ -120,6 +120,12 @@ func containerPatch(field string, value any) map[string]any {
 
 // shardWanted returns how a shard's ReplicaSet should be, after the decision.
 func (p *plan) shardWanted(seen *observed, ordinal int) manifests.Shard {
+	want := p.shardAsked(seen, ordinal)
+	want.HoldUntil = p.holdUntil()
+	return want
+}
+
+func (p *plan) shardAsked(seen *observed, ordinal int) manifests.Shard {
 	s := p.shardNamed(manifests.ShardName(seen.memcached.Name, ordinal))
 	if s == nil {
 		// A new shard is what shard 0 is, on which a change is tried first.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -263,3 +264,8 @@ func (w *world) wantEvent(events []string, reason string) {
 	}
 	w.Errorf("no event %s among %q", reason, events)
 }
+
+// past has the operator look at a time at which every deadline of minutes is over.
+func past(w *world) { w.reconciler.Clock = testclock.NewFakePassiveClock(time.Now().Add(time.Hour)) }
+
+func inNamespace(w *world) client.DeleteAllOfOption { return client.InNamespace(w.namespace) }
