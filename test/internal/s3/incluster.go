@@ -1,0 +1,146 @@
+package s3
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+)
+
+// Names of what Deploy makes in a namespace.
+const (
+	// Name of the Deployment and its Service.
+	Name = "s3"
+	// CredentialsSecret and CASecret are for a store.
+	CredentialsSecret = "s3-credentials"
+	CASecret          = "s3-ca"
+
+	serverSecret = "s3-server"
+	claim        = "s3-data"
+	// image that the local cluster has.
+	image = "docker.io/library/s3-server:1"
+	port  = 9000
+	// availableWithin bounds the start, with the volume.
+	availableWithin = 2 * time.Minute
+)
+
+// Deploy runs a server of S3 with TLS in a namespace, waits until it serves, and
+// returns the store of a prefix of its bucket. What it keeps is on a claim, and
+// stays when its pod does not.
+func Deploy(ctx context.Context, c *cluster.Cluster, namespace, prefix string) (v1alpha1.SnapshotStore, error) {
+	host := fmt.Sprintf("%s.%s.svc", Name, namespace)
+	authority, err := NewAuthority()
+	if err != nil {
+		return v1alpha1.SnapshotStore{}, err
+	}
+	certificate, key, err := authority.Issue(host)
+	if err != nil {
+		return v1alpha1.SnapshotStore{}, err
+	}
+	secret := func(name string, data map[string][]byte) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+	}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: Name}
+	for _, o := range []client.Object{
+		secret(CredentialsSecret, map[string][]byte{"AWS_ACCESS_KEY_ID": []byte(AccessKey), "AWS_SECRET_ACCESS_KEY": []byte(SecretKey)}),
+		secret(CASecret, map[string][]byte{"ca.crt": authority.PEM()}),
+		secret(serverSecret, map[string][]byte{"tls.crt": certificate, "tls.key": key}),
+		&corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claim},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			},
+		},
+		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": Name},
+			Ports:    []corev1.ServicePort{{Name: "https", Port: port, TargetPort: intstr.FromInt32(port)}},
+		}},
+		deployment(meta),
+	} {
+		if err := c.Create(ctx, o); err != nil {
+			return v1alpha1.SnapshotStore{}, fmt.Errorf("making a server of S3: %w", err)
+		}
+	}
+	return v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{
+		Bucket: Bucket, Prefix: prefix, Endpoint: fmt.Sprintf("https://%s:%d", host, port),
+		CredentialsSecret: CredentialsSecret, CASecret: CASecret,
+	}}, Available(ctx, c, namespace)
+}
+
+// Available waits until the server of a namespace serves.
+func Available(ctx context.Context, c *cluster.Cluster, namespace string) error {
+	return cluster.Eventually(ctx, availableWithin, "a server of S3", func(ctx context.Context) error {
+		d := &appsv1.Deployment{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: Name}, d); err != nil {
+			return err
+		}
+		if d.Status.ObservedGeneration != d.Generation || d.Status.AvailableReplicas != *d.Spec.Replicas || d.Status.Replicas != *d.Spec.Replicas {
+			return fmt.Errorf("%d of %d pods are available, of %d in all", d.Status.AvailableReplicas, *d.Spec.Replicas, d.Status.Replicas)
+		}
+		return nil
+	})
+}
+
+// Scale runs the server of a namespace, or does not.
+func Scale(ctx context.Context, c *cluster.Cluster, namespace string, replicas int32) error {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}}
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
+	if err := c.Patch(ctx, d, patch); err != nil {
+		return fmt.Errorf("scaling the server of S3: %w", err)
+	}
+	return Available(ctx, c, namespace)
+}
+
+func deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
+	labels := map[string]string{"app": Name}
+	restricted := &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+	data := corev1.VolumeMount{Name: "data", MountPath: "/data"}
+	return &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+		Replicas: ptr.To[int32](1),
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, // never two at one folder
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+			AutomountServiceAccountToken:  new(false),
+			TerminationGracePeriodSeconds: ptr.To[int64](1),
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: new(true), RunAsUser: ptr.To[int64](65534), RunAsGroup: ptr.To[int64](65534), FSGroup: ptr.To[int64](65534),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			InitContainers: []corev1.Container{{
+				Name: "bucket", Image: "docker.io/library/busybox:1",
+				Command:         []string{"/bin/busybox", "mkdir", "-p", data.MountPath + "/" + Bucket},
+				SecurityContext: restricted, VolumeMounts: []corev1.VolumeMount{data},
+			}},
+			Containers: []corev1.Container{{
+				Name: "server", Image: image,
+				Args:  append(arguments(data.MountPath, fmt.Sprintf(":%d", port)), "--cert", "/tls/tls.crt", "--key", "/tls/tls.key"),
+				Ports: []corev1.ContainerPort{{ContainerPort: port}},
+				ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
+					TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}},
+				// folders that it looks for, and may write to
+				Env:             []corev1.EnvVar{{Name: "HOME", Value: "/tmp"}, {Name: "XDG_CACHE_HOME", Value: "/tmp"}},
+				SecurityContext: restricted,
+				VolumeMounts:    []corev1.VolumeMount{data, {Name: "tls", MountPath: "/tls", ReadOnly: true}, {Name: "tmp", MountPath: "/tmp"}},
+			}},
+			Volumes: []corev1.Volume{
+				{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}},
+				{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: serverSecret}}},
+				{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			},
+		}},
+	}}
+}
