@@ -12,7 +12,6 @@ import (
 // on more than the object (a version that is refused, an image that cannot be
 // pulled) is answered in the status.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Backup' || has(self.backup)",message="deletionPolicy Backup needs spec.backup, which says where the backup goes"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('64Mi')) >= 0",message="memory must be at least 64Mi: a restartable cache takes 1Mi for each of up to 63 sizes of chunks before it starts"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('1Ti')) <= 0",message="memory must be at most 1Ti a shard; use more shards"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).compareTo(quantity('512Ki')) >= 0 && double(int(quantity(string(self.maxItemSize)).asApproximateFloat() / 524288.0)) * 524288.0 == quantity(string(self.maxItemSize)).asApproximateFloat()",message="maxItemSize must be a multiple of 512Ki, memcached's largest chunk"
