@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"maps"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/manifests"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/hack/internal/configdir"
@@ -112,7 +114,7 @@ func TestCommittedBundleIsValid(t *testing.T) {
 // The validators have to be asked in earnest: take away what each of them wants.
 func TestValidateFinds(t *testing.T) {
 	for name, test := range map[string]struct{ old, new, want string }{
-		"a capability that does not exist": {"capabilities: Seamless Upgrades", "capabilities: Everything", "capabilities"},
+		"a capability that does not exist": {"capabilities: Full Lifecycle", "capabilities: Everything", "capabilities"},
 		"a category that does not exist":   {"categories: Database", "categories: Caches", "categories"},
 		"no icon":                          {"mediatype: image/svg+xml", "mediatype: text/plain", "mediatype"},
 		"an example of no kind":            {`"kind": "Memcached"`, `"kind": "Other"`, "example"},
@@ -258,8 +260,8 @@ func TestNothingIsMissingThatAConsoleShows(t *testing.T) {
 			t.Errorf("the annotation %s is missing", name)
 		}
 	}
-	// Tests show no more.
-	if got := csv.Annotations["capabilities"]; got != "Seamless Upgrades" {
+	// docs/capability-levels.md names the tests that show it.
+	if got := csv.Annotations["capabilities"]; got != "Full Lifecycle" {
 		t.Errorf("capabilities are %q", got)
 	}
 	if got, want := csv.Annotations["operatorframework.io/suggested-namespace"], "memcached-operator-system"; got != want {
@@ -284,31 +286,104 @@ func TestNothingIsMissingThatAConsoleShows(t *testing.T) {
 	}
 }
 
-func TestEveryFieldHasADescriptor(t *testing.T) {
+func TestEveryFieldOfEveryKindHasADescriptor(t *testing.T) {
 	bundle := committedBundle(t)
-	owned := bundle.CSV.Spec.CustomResourceDefinitions.Owned[0]
-	schema := bundle.V1CRDs[0].Spec.Versions[0].Schema.OpenAPIV3Schema
-	var spec, status []string
-	for _, d := range owned.SpecDescriptors {
-		// A key's own comes first, then those of what is in it.
-		if key, _, below := strings.Cut(d.Path, "."); !below || !slices.Contains(spec, key) {
-			spec = append(spec, d.Path)
+	crds := bundle.V1CRDs
+	if owned := bundle.CSV.Spec.CustomResourceDefinitions.Owned; len(owned) != len(crds) || len(crds) != 4 {
+		t.Fatalf("%d kinds are owned, and there are %d CRDs", len(owned), len(crds))
+	}
+	for _, owned := range bundle.CSV.Spec.CustomResourceDefinitions.Owned {
+		i := slices.IndexFunc(crds, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Name == owned.Name })
+		if i < 0 {
+			t.Fatalf("%s is owned and has no CRD", owned.Name)
 		}
-		if d.Description == "" || d.DisplayName == "" || len(d.XDescriptors) == 0 {
-			t.Errorf("the descriptor of spec.%s lacks something: %+v", d.Path, d)
+		schema := crds[i].Spec.Versions[0].Schema.OpenAPIV3Schema
+		if owned.DisplayName == "" || owned.Description == "" || owned.Kind != crds[i].Spec.Names.Kind {
+			t.Errorf("%s is owned as %q: %q, %q", crds[i].Spec.Names.Kind, owned.Kind, owned.DisplayName, owned.Description)
+		}
+		var spec, status []string
+		for _, d := range owned.SpecDescriptors {
+			// A key's own comes first, then those of what is in it.
+			if key, _, below := strings.Cut(d.Path, "."); !below || !slices.Contains(spec, key) {
+				spec = append(spec, d.Path)
+			}
+			if d.Description == "" || d.DisplayName == "" || len(d.XDescriptors) == 0 {
+				t.Errorf("%s: the descriptor of spec.%s lacks something: %+v", owned.Kind, d.Path, d)
+			}
+		}
+		for _, d := range owned.StatusDescriptors {
+			status = append(status, d.Path)
+			if d.Description == "" {
+				t.Errorf("%s: status.%s has no description", owned.Kind, d.Path)
+			}
+		}
+		if want := slices.Sorted(maps.Keys(schema.Properties["spec"].Properties)); !slices.Equal(spec, want) {
+			t.Errorf("%s: spec has descriptors for %v, want %v", owned.Kind, spec, want)
+		}
+		if want := slices.Sorted(maps.Keys(schema.Properties["status"].Properties)); !slices.Equal(status, want) {
+			t.Errorf("%s: status has descriptors for %v, want %v", owned.Kind, status, want)
 		}
 	}
-	for _, d := range owned.StatusDescriptors {
-		status = append(status, d.Path)
-		if d.Description == "" {
-			t.Errorf("status.%s has no description", d.Path)
+}
+
+// What must be filled in is not hidden in a part for those who know it, and a
+// Secret or a volume is chosen from what there is.
+func TestWhatMustBeFilledInHasAFieldOfItsOwn(t *testing.T) {
+	got := map[string][]string{}
+	for _, owned := range committedBundle(t).CSV.Spec.CustomResourceDefinitions.Owned {
+		for _, d := range owned.SpecDescriptors {
+			got[owned.Kind+" "+d.Path] = d.XDescriptors
 		}
 	}
-	if want := slices.Sorted(maps.Keys(schema.Properties["spec"].Properties)); !slices.Equal(spec, want) {
-		t.Errorf("spec has descriptors for %v, want %v", spec, want)
+	for field, want := range map[string]string{
+		"MemcachedBackup memcached":                                                          widget + "fieldGroup:memcached",
+		"MemcachedBackup memcached.name":                                                     text,
+		"MemcachedBackup store.s3.bucket":                                                    text,
+		"MemcachedBackup store.s3.credentialsSecret":                                         anyOf + "Secret",
+		"MemcachedBackup store.persistentVolumeClaim.claimName":                              anyOf + "PersistentVolumeClaim",
+		"MemcachedScheduledBackup backupTemplate.spec.store.persistentVolumeClaim.claimName": anyOf + "PersistentVolumeClaim",
+		"MemcachedScheduledBackup backupTemplate.spec.rateLimit.itemsPerSecond":              widget + "number",
+		"MemcachedScheduledBackup suspend":                                                   widget + "booleanSwitch",
+		"MemcachedRestore memcached.name":                                                    text,
+		"MemcachedRestore backup":                                                            advanced,
+		"MemcachedRestore snapshot.store.s3.caSecret":                                        anyOf + "Secret",
+		"Memcached size": widget + "podCount",
+		"Memcached backup.store.s3.credentialsSecret": anyOf + "Secret",
+	} {
+		if !slices.Equal(got[field], []string{want}) {
+			t.Errorf("%s is entered as %v, want %s", field, got[field], want)
+		}
 	}
-	if want := slices.Sorted(maps.Keys(schema.Properties["status"].Properties)); !slices.Equal(status, want) {
-		t.Errorf("status has descriptors for %v, want %v", status, want)
+}
+
+func TestAKeyIsATitle(t *testing.T) {
+	for key, want := range map[string]string{"size": "Size", "maxItemSize": "Max Item Size", "maxTTL": "Max TTL", "jobUID": "Job UID", "s3": "S3"} {
+		if got := words(key); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+}
+
+// A console offers an example of every kind, and at first that of a Memcached.
+func TestEveryKindHasOneExample(t *testing.T) {
+	bundle := committedBundle(t)
+	var examples []struct{ Kind string }
+	if err := json.Unmarshal([]byte(bundle.CSV.Annotations["alm-examples"]), &examples); err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, example := range examples {
+		got = append(got, example.Kind)
+	}
+	for _, owned := range bundle.CSV.Spec.CustomResourceDefinitions.Owned {
+		want = append(want, owned.Kind)
+	}
+	slices.Sort(want)
+	if !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+		t.Errorf("there are examples of %v, want of %v", got, want)
+	}
+	if first := bundle.CSV.Annotations["operatorframework.io/initialization-resource"]; !strings.Contains(first, `"kind": "Memcached"`) {
+		t.Errorf("the first to make is %s", first)
 	}
 }
 
@@ -379,7 +454,7 @@ func TestWriteRemovesWhatIsNotGenerated(t *testing.T) {
 // must not make a Memcached.
 func TestSamplesApply(t *testing.T) {
 	for dir, want := range map[string][]string{
-		"config/samples": {"Memcached"},
+		"config/samples": {"Memcached", "MemcachedBackup", "MemcachedRestore", "MemcachedScheduledBackup"},
 		olmv1Dir: {
 			"Namespace", "ServiceAccount", "Role", "ClusterRole", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
 			"ClusterCatalog", "ClusterExtension",

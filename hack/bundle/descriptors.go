@@ -17,6 +17,7 @@ const (
 	advanced = widget + "advanced"
 	text     = widget + "text"
 	k8s      = "urn:alm:descriptor:io.kubernetes."
+	anyOf    = "urn:alm:descriptor:io.kubernetes:"
 )
 
 // Fields that have a widget of their own; the others get the one of their type.
@@ -29,6 +30,10 @@ var (
 		"nodeAffinity":    {widget + "nodeAffinity", advanced},
 		"podAffinity":     {widget + "podAffinity", advanced},
 		"podAntiAffinity": {widget + "podAntiAffinity", advanced},
+		// These are in stores of snapshots; a console lists what there is of the kind.
+		"claimName":         {anyOf + "PersistentVolumeClaim"},
+		"credentialsSecret": {anyOf + "Secret"},
+		"caSecret":          {anyOf + "Secret"},
 	}
 	statusWidgets = map[string][]string{
 		"conditions": {k8s + "conditions"},
@@ -36,25 +41,41 @@ var (
 	}
 )
 
-// specDescriptors describes every key of a spec in the words of its schema, and
-// those below it that have a widget of their own.
+// specDescriptors describes every key of a spec in the words of its schema, and of
+// what is below it that which has a widget of its own. Below a structure that must
+// be filled in it describes everything.
 func specDescriptors(schema apiextensionsv1.JSONSchemaProps) []v1alpha1.SpecDescriptor {
 	var out []v1alpha1.SpecDescriptor
 	describe := func(path, key string, property apiextensionsv1.JSONSchemaProps, widgets []string) {
 		out = append(out, v1alpha1.SpecDescriptor{Path: path, DisplayName: words(key), Description: sentences(property), XDescriptors: widgets})
 	}
+	var below func(path string, all bool, schema apiextensionsv1.JSONSchemaProps)
+	below = func(path string, all bool, schema apiextensionsv1.JSONSchemaProps) {
+		for _, key := range slices.Sorted(maps.Keys(schema.Properties)) {
+			path, property := path+"."+key, schema.Properties[key]
+			widgets, found := specWidgets[key]
+			if !found && all && property.Type != "object" {
+				widgets, found = widgetsOf(property), true
+			}
+			if found {
+				describe(path, key, property, widgets)
+			}
+			below(path, all, property)
+		}
+	}
 	for _, key := range slices.Sorted(maps.Keys(schema.Properties)) {
 		property := schema.Properties[key]
+		required := slices.Contains(schema.Required, key)
 		widgets, found := specWidgets[key]
-		if !found {
+		switch {
+		case found:
+		case required && property.Type == "object":
+			widgets = []string{widget + "fieldGroup:" + key}
+		default:
 			widgets = widgetsOf(property)
 		}
 		describe(key, key, property, widgets)
-		for _, below := range slices.Sorted(maps.Keys(property.Properties)) {
-			if widgets, found := specWidgets[below]; found {
-				describe(key+"."+below, below, property.Properties[below], widgets)
-			}
-		}
+		below(key, required, property)
 	}
 	return out
 }
@@ -87,17 +108,22 @@ func widgetsOf(property apiextensionsv1.JSONSchemaProps) []string {
 	return []string{advanced}
 }
 
-// words turns a key into a title: maxItemSize into "Max Item Size".
+// words turns a key into a title: maxItemSize into "Max Item Size", maxTTL into
+// "Max TTL".
 func words(key string) string {
 	var out strings.Builder
+	before := 'A'
 	for i, letter := range key {
 		switch {
 		case i == 0:
-			letter = unicode.ToUpper(letter)
-		case unicode.IsUpper(letter):
+			out.WriteRune(unicode.ToUpper(letter))
+		case unicode.IsUpper(letter) && !unicode.IsUpper(before):
 			out.WriteByte(' ')
+			fallthrough
+		default:
+			out.WriteRune(letter)
 		}
-		out.WriteRune(letter)
+		before = letter
 	}
 	return out.String()
 }
