@@ -17,6 +17,8 @@ type Env struct {
 	Spool string
 	// Meter counts what is done; nil counts nothing that anyone sees.
 	Meter *Meter
+	// Patience is how long a server may be away, and 0 is two minutes.
+	Patience time.Duration
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
 	// Log is told of what was mended; nil is nobody.
@@ -37,6 +39,9 @@ func (e Env) withDefaults() Env {
 	if e.Meter == nil {
 		e.Meter = &Meter{}
 	}
+	if e.Patience == 0 {
+		e.Patience = defaultPatience
+	}
 	if e.Now == nil {
 		e.Now = time.Now
 	}
@@ -46,18 +51,10 @@ func (e Env) withDefaults() Env {
 	return e
 }
 
-// Save copies all items of task.Servers into a new snapshot at task.Path.
-func Save(ctx context.Context, bucket *blob.Bucket, task snapshotapi.Task, env Env) (snapshotapi.Outcome, error) {
-	return snapshotapi.Outcome{}, nil
-}
-
 // Load copies the items of the snapshot at task.Path into task.Servers.
 func Load(ctx context.Context, bucket *blob.Bucket, task snapshotapi.Task, env Env) (snapshotapi.Outcome, error) {
 	return snapshotapi.Outcome{}, nil
 }
-
-// Delete removes what is at a path, the manifest first. That nothing is there is no error.
-func Delete(ctx context.Context, bucket *blob.Bucket, path string) error { return nil }
 
 // Inspect prints what is in the snapshot at a path.
 func Inspect(ctx context.Context, bucket *blob.Bucket, path string, w io.Writer, o InspectOptions) error {
