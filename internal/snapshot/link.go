@@ -87,8 +87,9 @@ type link struct {
 	address  string
 	patience time.Duration
 	log      *slog.Logger
-	// window is how many batches may be unanswered.
-	window int
+	// window is how many batches may be unanswered, buffer how many bytes of answers
+	// are read at once.
+	window, buffer int
 
 	// next returns the next batch, and io.EOF after the last. What it returns with
 	// another error is kept for the next connection.
@@ -318,7 +319,7 @@ func (l *link) dial(ctx context.Context) (net.Conn, *bufio.Reader, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r := bufio.NewReaderSize(conn, readBuffer)
+	r := bufio.NewReaderSize(conn, l.buffer)
 	// A Service's connection may be taken and ended by what stands before the server.
 	_ = conn.SetDeadline(time.Now().Add(dialTimeout)) // the next call tells
 	if _, err = conn.Write([]byte("mn\r\n")); err == nil {

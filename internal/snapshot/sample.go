@@ -15,7 +15,7 @@ const (
 	sampleSize = 64
 	// longLived in seconds is how long a key of a sample is to live at least, or it
 	// may be gone by itself.
-	longLived = 10 * 60
+	longLived = 5 * 60
 )
 
 // sample is some keys that a server has.

@@ -227,7 +227,7 @@ func saveShard(ctx context.Context, bucket *blob.Bucket, task snapshotapi.Task, 
 		free: make(chan *batch, inFlight+2),
 	}
 	s.link = link{
-		ordinal: ordinal, address: task.Servers[ordinal], patience: env.Patience, log: env.Log, window: inFlight,
+		ordinal: ordinal, address: task.Servers[ordinal], patience: env.Patience, log: env.Log, window: inFlight, buffer: readBuffer,
 		next: s.next, answer: s.answer, answered: s.answered, returned: s.known.keptBy,
 	}
 	if err := s.list(ctx); err != nil {

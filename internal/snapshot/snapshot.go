@@ -1,14 +1,8 @@
 package snapshot
 
 import (
-	"context"
-	"io"
 	"log/slog"
 	"time"
-
-	"gocloud.dev/blob"
-
-	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
 )
 
 // Env is what a run has beside its task.
@@ -49,14 +43,4 @@ func (e Env) withDefaults() Env {
 		e.Log = slog.New(slog.DiscardHandler)
 	}
 	return e
-}
-
-// Load copies the items of the snapshot at task.Path into task.Servers.
-func Load(ctx context.Context, bucket *blob.Bucket, task snapshotapi.Task, env Env) (snapshotapi.Outcome, error) {
-	return snapshotapi.Outcome{}, nil
-}
-
-// Inspect prints what is in the snapshot at a path.
-func Inspect(ctx context.Context, bucket *blob.Bucket, path string, w io.Writer, o InspectOptions) error {
-	return nil
 }
