@@ -172,7 +172,10 @@ func isUnreachable(err error) bool {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
-	var network net.Error
-	return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	// Not net.Error, which each error of the system is, of a disk's too.
+	var request *url.Error
+	var network *net.OpError
+	var name *net.DNSError
+	return errors.As(err, &request) || errors.As(err, &network) || errors.As(err, &name) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF)
 }
