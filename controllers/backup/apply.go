@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,56 +15,41 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
 )
 
-const (
-	// lookAtOnce is how soon to look again at what has changed meanwhile.
-	lookAtOnce = 100 * time.Millisecond
-	// lookForPerson is how soon to try again what only a person can change.
-	lookForPerson = 30 * time.Second
-)
+// lookForPerson is how soon to try again what only a person can change.
+const lookForPerson = 30 * time.Second
 
-// errOutrun says that the backup has changed since it was read.
-var errOutrun = errors.New("the backup has changed since it was read")
+func (r *Reconciler) writer() snapshotjob.Writer {
+	return snapshotjob.Writer{Client: r.Client, Live: r.Live}
+}
 
 // apply makes the plan's writes, in its order, and none after one that failed.
 func (r *Reconciler) apply(ctx context.Context, seen *observed, p plan) (ctrl.Result, error) {
 	if p.hold {
 		if err := r.patchFinalizer(ctx, seen.backup, controllerutil.AddFinalizer); err != nil {
-			return after(0, err)
+			return snapshotjob.After(0, err)
 		}
 		p = makePlan(seen)
 	}
 	told := !equality.Semantic.DeepEqual(seen.backup.Status, p.status)
 	if err := r.writeStatus(ctx, seen, p.status); err != nil {
-		return after(0, err)
+		return snapshotjob.After(0, err)
 	}
 	if told {
 		r.record(seen, p.noted)
 	}
 	if err := r.applySave(ctx, seen, &p); err != nil {
-		return after(0, err)
+		return snapshotjob.After(0, err)
 	}
 	if err := r.applyErase(ctx, seen, &p); err != nil {
-		return after(0, err)
+		return snapshotjob.After(0, err)
 	}
 	if p.release {
 		if err := r.patchFinalizer(ctx, seen.backup, controllerutil.RemoveFinalizer); err != nil {
-			return after(0, err)
+			return snapshotjob.After(0, err)
 		}
 		r.record(seen, p.released)
 	}
-	return after(p.requeueAfter, nil)
-}
-
-// after returns when to look again. What was outrun is no error.
-func after(d time.Duration, err error) (ctrl.Result, error) {
-	var outrun *snapshotjob.Outrun
-	switch {
-	case errors.Is(err, errOutrun) || errors.As(err, &outrun):
-		return ctrl.Result{RequeueAfter: lookAtOnce}, nil
-	case err != nil:
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: d}, nil
+	return snapshotjob.After(p.requeueAfter, nil)
 }
 
 // writeStatus writes the status if it changed, and only if the backup did not, and
@@ -77,11 +61,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, seen *observed, next v1alp
 	}
 	was := b.Status
 	b.Status = next
-	switch err := r.Client.Status().Update(ctx, b, client.FieldOwner(v1alpha1.ManagedByValue)); {
-	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-		return errOutrun
-	case err != nil:
-		return fmt.Errorf("writing the status: %w", err)
+	if err := r.writer().Status(ctx, b); err != nil {
+		return err
 	}
 	r.record(seen, eventOf(was, next))
 	return nil
@@ -90,15 +71,14 @@ func (r *Reconciler) writeStatus(ctx context.Context, seen *observed, next v1alp
 // applySave does what is to be done about the Job that copies. When it may not be
 // made, the status tells why.
 func (r *Reconciler) applySave(ctx context.Context, seen *observed, p *plan) error {
-	writer := snapshotjob.Writer{Client: r.Client, Live: r.Live}
 	if p.save != snapshotjob.Create {
-		return writer.Finish(ctx, p.save, seen.save.Job)
+		return r.writer().Finish(ctx, p.save, seen.save.Job)
 	}
 	job, err := r.Options.Job(runOf(seen))
 	if err != nil {
 		return err
 	}
-	switch err := writer.Create(ctx, seen.backup, job); {
+	switch err := r.writer().Create(ctx, seen.backup, job); {
 	case snapshotjob.NamespaceEnds(err): // and the backup with it
 		p.requeueAfter = 0
 		return nil
@@ -121,7 +101,7 @@ func (r *Reconciler) applyErase(ctx context.Context, seen *observed, p *plan) er
 	if err != nil {
 		return err
 	}
-	err = snapshotjob.Writer{Client: r.Client, Live: r.Live}.Create(ctx, seen.backup, job)
+	err = r.writer().Create(ctx, seen.backup, job)
 	late := seen.now.Sub(seen.backup.DeletionTimestamp.Time) >= snapshotjob.EraseDeadline
 	switch {
 	case snapshotjob.NamespaceEnds(err), snapshotjob.Refused(err) && late:
@@ -145,7 +125,7 @@ func (r *Reconciler) patchFinalizer(ctx context.Context, b *v1alpha1.MemcachedBa
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	switch err := r.Client.Patch(ctx, b, patch, client.FieldOwner(v1alpha1.ManagedByValue)); {
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-		return errOutrun
+		return snapshotjob.ErrOutrun
 	case err != nil:
 		return fmt.Errorf("writing the finalizer: %w", err)
 	}

@@ -86,9 +86,9 @@ func needs(s v1alpha1.SnapshotStore) string {
 	switch {
 	case s.PersistentVolumeClaim != nil:
 		return "PersistentVolumeClaim " + s.PersistentVolumeClaim.ClaimName
-	case s.S3.CASecret != "":
+	case s.S3 != nil && s.S3.CASecret != "":
 		return "Secret " + s.S3.CASecret + " with the key " + keyCA
-	default:
-		return "Secret " + s.S3.CredentialsSecret
+	default: // what its environment lacks is told by the kubelet
+		return "its image"
 	}
 }

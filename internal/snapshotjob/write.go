@@ -2,13 +2,16 @@ package snapshotjob
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -82,18 +85,40 @@ type Writer struct {
 	Live client.Reader
 }
 
-// Outrun is the error of a Job that was not made as its owner has changed since it
-// was read.
-type Outrun struct{ Job string }
+// ErrOutrun says that an object has changed since it was read, so that what was
+// decided about it was not written.
+var ErrOutrun = errors.New("the object has changed since it was read")
 
-func (o *Outrun) Error() string {
-	return fmt.Sprintf("the owner of Job %s has changed since it was read", o.Job)
+// lookAtOnce is how soon to look again at what has changed meanwhile.
+const lookAtOnce = 100 * time.Millisecond
+
+// After returns when to look again. What was outrun is no error.
+func After(d time.Duration, err error) (ctrl.Result, error) {
+	switch {
+	case errors.Is(err, ErrOutrun):
+		return ctrl.Result{RequeueAfter: lookAtOnce}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: d}, nil
+}
+
+// Status writes the status of an object, unless the object has changed since it was
+// read.
+func (w Writer) Status(ctx context.Context, o client.Object) error {
+	switch err := w.Client.Status().Update(ctx, o, client.FieldOwner(v1alpha1.ManagedByValue)); {
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		return ErrOutrun
+	case err != nil:
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	return nil
 }
 
 // Create makes a Job, unless the owner has changed since it was read: a status that
 // was read from the cache may be older than the one that says how it ended.
 func (w Writer) Create(ctx context.Context, owner client.Object, job *batchv1.Job) error {
-	if err := w.Unchanged(ctx, owner, job.Name); err != nil {
+	if err := w.Unchanged(ctx, owner); err != nil {
 		return err
 	}
 	if err := w.Client.Create(ctx, job, client.FieldOwner(v1alpha1.ManagedByValue)); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -102,16 +127,16 @@ func (w Writer) Create(ctx context.Context, owner client.Object, job *batchv1.Jo
 	return nil // one that exists is looked at in the next reconcile
 }
 
-// Unchanged returns an Outrun unless the owner is as it was read.
-func (w Writer) Unchanged(ctx context.Context, owner client.Object, job string) error {
+// Unchanged returns ErrOutrun unless an object is as it was read.
+func (w Writer) Unchanged(ctx context.Context, owner client.Object) error {
 	fresh := owner.DeepCopyObject().(client.Object)
 	switch err := w.Live.Get(ctx, client.ObjectKeyFromObject(owner), fresh); {
 	case apierrors.IsNotFound(err):
-		return &Outrun{job}
+		return ErrOutrun
 	case err != nil:
-		return fmt.Errorf("looking up the owner of Job %s: %w", job, err)
+		return fmt.Errorf("looking up %s once more: %w", owner.GetName(), err)
 	case fresh.GetUID() != owner.GetUID() || fresh.GetResourceVersion() != owner.GetResourceVersion():
-		return &Outrun{job}
+		return ErrOutrun
 	}
 	return nil
 }
