@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sort"
 	"unicode/utf8"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -59,25 +60,29 @@ func conclude(o snapshotapi.Outcome, terminationLog string, out io.Writer, log *
 	}
 }
 
-// encode returns an outcome as JSON, its message shortened so that the kubelet keeps
-// all of it.
+// encode returns an outcome as JSON, its message shortened by as little as makes the
+// kubelet keep all of it.
 func encode(o snapshotapi.Outcome) []byte {
-	for {
-		var b bytes.Buffer
-		encoder := json.NewEncoder(&b)
-		encoder.SetEscapeHTML(false) // nor would that be shorter
-		if err := encoder.Encode(o); err != nil {
-			// a time beyond the year 9999, which no clock tells
-			o.Snapshot = nil
-			continue
-		}
-		text := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-		over := len(text) - outcomeBytes
-		if over <= 0 || o.Message == "" {
-			return text
-		}
-		o.Message = shorten(o.Message, len(o.Message)-over)
+	whole := o.Message
+	// By how much the text gets shorter depends on which runes are cut.
+	cut := sort.Search(len(whole), func(cut int) bool {
+		o.Message = shorten(whole, len(whole)-cut)
+		return len(marshal(o)) <= outcomeBytes
+	})
+	o.Message = shorten(whole, len(whole)-cut)
+	return marshal(o)
+}
+
+// marshal returns an outcome as JSON, as short as that can be.
+func marshal(o snapshotapi.Outcome) []byte {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(o); err != nil && o.Snapshot != nil {
+		o.Snapshot = nil // whose time is beyond the year 9999, which no clock tells
+		return marshal(o)
 	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // shorten cuts a text to n bytes at most, between runes, with an ellipsis for what
