@@ -1,0 +1,351 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/backup"
+	"github.com/memcached-operator/memcached-operator/controllers/restore"
+	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
+	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
+)
+
+// The tests of this package talk to a real API server, with the rights that the
+// operator is installed with. What the Job controller and the kubelet would do is
+// in jobs_test.go; the cluster tests have the real ones.
+var (
+	admin  client.Client // what a person with all rights does
+	asSelf *rest.Config  // what the operator does: its own rights and no more
+	scheme = runtime.NewScheme()
+)
+
+// operatorUser is the operator's ServiceAccount as the API server sees it.
+const operatorUser = "system:serviceaccount:memcached-operator-system:memcached-operator-controller-manager"
+
+func TestMain(m *testing.M) {
+	code, err := runSuite(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runSuite(m *testing.M) (int, error) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return 0, fmt.Errorf("KUBEBUILDER_ASSETS is not set, so there is no API server to test against: run make test, or eval \"$(make -s env)\" first")
+	}
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return 0, err
+	}
+	ctrl.SetLogger(logr.Discard())
+	environment := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
+	defer environment.Stop()
+	config, err := environment.Start()
+	if err != nil {
+		return 0, fmt.Errorf("starting the API server: %w", err)
+	}
+	config.QPS = -1
+	if admin, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return 0, err
+	}
+	if err := grantOperator(context.Background()); err != nil {
+		return 0, err
+	}
+	asSelf = rest.CopyConfig(config)
+	asSelf.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	return m.Run(), nil
+}
+
+// grantOperator gives the operator the rights that it is installed with.
+func grantOperator(ctx context.Context) error {
+	raw, err := os.ReadFile(filepath.Join("..", "config", "rbac", "role.yaml"))
+	if err != nil {
+		return err
+	}
+	var role rbacv1.ClusterRole
+	if err := yaml.UnmarshalStrict(raw, &role); err != nil {
+		return fmt.Errorf("reading the operator's role: %w", err)
+	}
+	if err := admin.Create(ctx, &role); err != nil {
+		return err
+	}
+	return admin.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "operator"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: operatorUser}},
+	})
+}
+
+// world is one test's namespace, the operator in it, and what runs its Jobs.
+type world struct {
+	*testing.T
+	ctx       context.Context
+	namespace string
+	clock     *testclock.FakeClock
+	events    *events.FakeRecorder
+	backups   *backup.Reconciler
+	restores  *restore.Reconciler
+	// writes counts the operator's requests that are not reads; lives is how many it
+	// has left before it is killed.
+	writes, lives *atomic.Int64
+	killed        bool
+	jobs          *jobs
+}
+
+var namespaces atomic.Int64
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	w := &world{T: t, ctx: ctx, namespace: fmt.Sprintf("test-%d", namespaces.Add(1)), clock: testclock.NewFakeClock(time.Now()),
+		writes: &atomic.Int64{}, lives: &atomic.Int64{}}
+	w.lives.Store(math.MaxInt64)
+	w.must(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}))
+	w.events = events.NewFakeRecorder(1000)
+	w.jobs = &jobs{world: w, made: map[string]int{}, progress: map[string]snapshotapi.Progress{}}
+	config := rest.CopyConfig(asSelf)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return killer{next, w.writes, w.lives} })
+	direct, err := client.New(config, client.Options{Scheme: scheme})
+	w.must(err)
+	w.use(direct)
+	return w
+}
+
+// use has the operator read from a client as it would from its cache.
+func (w *world) use(c client.Client) {
+	live := c
+	if w.backups != nil {
+		live = w.backups.Live.(client.Client)
+	}
+	options := snapshotjob.Options{Image: "ghcr.io/memcached-operator/memcached-operator:v1.0.0"}
+	w.backups = &backup.Reconciler{Client: c, Live: live, Progress: w.jobs, Recorder: w.events, Options: options, Clock: w.clock}
+	w.restores = &restore.Reconciler{Client: c, Live: live, Progress: w.jobs, Recorder: w.events, Options: options, Clock: w.clock}
+}
+
+// errKilled is what the requests of an operator end with that was killed.
+var errKilled = errors.New("the operator was killed")
+
+// killer counts the requests that may change something, and lets no request through
+// after a number of them.
+type killer struct {
+	next          http.RoundTripper
+	writes, lives *atomic.Int64
+}
+
+func (r killer) RoundTrip(request *http.Request) (*http.Response, error) {
+	if r.lives.Load() <= 0 {
+		return nil, errKilled
+	}
+	response, err := r.next.RoundTrip(request)
+	if request.Method != http.MethodGet && request.Method != http.MethodHead {
+		r.writes.Add(1)
+		r.lives.Add(-1)
+	}
+	return response, err
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// create makes an object as kubectl apply would, through the API server's defaults
+// and rules.
+func (w *world) create(kind, name, spec string, edits ...func(*unstructured.Unstructured)) {
+	w.Helper()
+	w.must(w.tryCreate(kind, name, spec, edits...))
+}
+
+func (w *world) tryCreate(kind, name, spec string, edits ...func(*unstructured.Unstructured)) error {
+	w.Helper()
+	o := map[string]any{}
+	w.must(yaml.Unmarshal([]byte(spec), &o))
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": o}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	u.SetName(name)
+	u.SetNamespace(w.namespace)
+	for _, edit := range edits {
+		edit(u)
+	}
+	return admin.Create(w.ctx, u, client.FieldValidation(metav1.FieldValidationStrict))
+}
+
+// memcached makes one of that size whose status names its servers.
+func (w *world) memcached(name string, size int, edits ...func(*v1alpha1.Memcached)) *v1alpha1.Memcached {
+	w.Helper()
+	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	m.Spec.Size = new(int32(size)) //nolint:gosec // a few
+	for _, edit := range edits {
+		edit(m)
+	}
+	status := m.Status
+	w.must(admin.Create(w.ctx, m))
+	m.Status = status
+	for ordinal := range size {
+		m.Status.Servers = append(m.Status.Servers, fmt.Sprintf("%s-%d.%s.svc:11211", name, ordinal, w.namespace))
+	}
+	m.Status.Version, m.Status.Selector = "1.6.45", "app.kubernetes.io/instance="+name+",app.kubernetes.io/name=memcached"
+	w.must(admin.Status().Update(w.ctx, m))
+	return m
+}
+
+func (w *world) read(name string, o client.Object) {
+	w.Helper()
+	w.must(admin.Get(w.ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, o))
+}
+
+// exists says whether an object is there, and reads it.
+func (w *world) exists(name string, o client.Object) bool {
+	w.Helper()
+	err := admin.Get(w.ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, o)
+	w.must(client.IgnoreNotFound(err))
+	return !apierrors.IsNotFound(err)
+}
+
+func (w *world) backup(name string) *v1alpha1.MemcachedBackup {
+	w.Helper()
+	b := &v1alpha1.MemcachedBackup{}
+	w.read(name, b)
+	return b
+}
+
+func (w *world) restore(name string) *v1alpha1.MemcachedRestore {
+	w.Helper()
+	r := &v1alpha1.MemcachedRestore{}
+	w.read(name, r)
+	return r
+}
+
+// reconcile runs one reconcile of an object. An operator that was killed meanwhile is
+// started anew.
+func (w *world) reconcile(r reconcile.Reconciler, name string) ctrl.Result {
+	w.Helper()
+	result, err := r.Reconcile(w.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: name}})
+	if w.lives.Load() <= 0 {
+		w.lives.Store(math.MaxInt64)
+		w.killed = true
+		return ctrl.Result{RequeueAfter: time.Second}
+	}
+	w.must(err)
+	return result
+}
+
+// settle reconciles all backups and restores, with a second between, until nothing
+// is written any more and no Job has anything to do.
+func (w *world) settle() {
+	w.Helper()
+	quiet := 0
+	for range 100 {
+		before := w.writes.Load()
+		w.reconcileAll()
+		moved := w.jobs.tick()
+		w.clock.Step(time.Second)
+		if w.writes.Load() != before || moved {
+			quiet = 0
+		} else if quiet++; quiet == 2 {
+			return
+		}
+	}
+	w.Fatal("the operator still writes")
+}
+
+func (w *world) reconcileAll() {
+	w.Helper()
+	var backups v1alpha1.MemcachedBackupList
+	w.must(admin.List(w.ctx, &backups, client.InNamespace(w.namespace)))
+	for i := range backups.Items {
+		w.reconcile(w.backups, backups.Items[i].Name)
+	}
+	var restores v1alpha1.MemcachedRestoreList
+	w.must(admin.List(w.ctx, &restores, client.InNamespace(w.namespace)))
+	for i := range restores.Items {
+		w.reconcile(w.restores, restores.Items[i].Name)
+	}
+}
+
+// recorded returns the events since the last call.
+func (w *world) recorded() []string {
+	var all []string
+	for {
+		select {
+		case e := <-w.events.Events:
+			all = append(all, e)
+		default:
+			return all
+		}
+	}
+}
+
+func (w *world) wantEvent(events []string, words ...string) {
+	w.Helper()
+	for _, e := range events {
+		missing := false
+		for _, word := range words {
+			missing = missing || !strings.Contains(e, word)
+		}
+		if !missing {
+			return
+		}
+	}
+	w.Errorf("no event %q among %q", words, events)
+}
+
+// wantEnd compares the end of something that ran once.
+func (w *world) wantEnd(s v1alpha1.RunStatus, phase v1alpha1.RunPhase, reason, words string) {
+	w.Helper()
+	if s.Phase != phase || s.Reason != reason || !strings.Contains(s.Message, words) {
+		w.Errorf("it is %s (%s): %s; want %s (%s): %s", s.Phase, s.Reason, s.Message, phase, reason, words)
+	}
+	if snapshotjob.HasEnded(s) != (s.CompletionTime != nil) {
+		w.Errorf("%s at %v", s.Phase, s.CompletionTime)
+	}
+	for _, c := range s.Conditions {
+		if want := c.Type == string(s.Phase); (c.Status == metav1.ConditionTrue) != want {
+			w.Errorf("condition %s is %s while the phase is %s", c.Type, c.Status, s.Phase)
+		}
+	}
+	if len(s.Conditions) != 2 {
+		w.Errorf("the conditions are %v", s.Conditions)
+	}
+}
+
+func asJSON(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
