@@ -8,7 +8,8 @@
 //
 //	pass   the operator does what the test is about
 //	fail   it does not; errors say what was seen, suggestions where to look
-//	error  the test could not be done: no bundle, no permission, no time left
+//	error  the test could not be done: no bundle, no permission, no time left, no
+//	       default StorageClass for the volume of backup-restore
 //
 // The bundle is at /bundle and SCORECARD_NAMESPACE names the namespace to work in.
 // There a test makes a Memcached of a name of its own, so that tests may run

@@ -33,6 +33,7 @@ var tests = []test{
 	{"pod-failure", podFailure},
 	{"scale", scale},
 	{"operand-upgrade", operandUpgrade},
+	{"backup-restore", backupRestore},
 }
 
 func main() {

@@ -173,6 +173,9 @@ func TestAnErrorIsOfTheOperatorOrOfTheTest(t *testing.T) {
 		"time is up":            {context.DeadlineExceeded, v1alpha3.FailState, ""},
 		"no operator":           {fmt.Errorf("Memcached cache: %w", errNoOperator), v1alpha3.FailState, "See whether the operator runs"},
 		"no kind":               {fmt.Errorf("creating: %w", &meta.NoKindMatchError{}), v1alpha3.FailState, "Install the operator first"},
+		"no default storage":    {errNoStorage, v1alpha3.ErrorState, "kubectl annotate storageclass NAME storageclass.kubernetes.io/is-default-class=true"},
+		"a backup that failed":  {errors.Join(&runError{v1alpha1.ReasonStoreFull, errors.New("is Failed")}), v1alpha3.FailState, `says under "When it fails" what to do about StoreFull`},
+		"a backup unnoticed":    {fmt.Errorf("no status: %w", errNoOperator), v1alpha3.FailState, "See whether the operator runs"},
 		"no permission":         {fmt.Errorf("creating: %w", apierrors.NewForbidden(resource, "cache", nil)), v1alpha3.ErrorState, "kubectl apply -k config/scorecard/rbac"},
 		"no permission as well": {errors.Join(errors.New("no answer"), apierrors.NewForbidden(resource, "cache", nil)), v1alpha3.ErrorState, "kubectl apply -k config/scorecard/rbac"},
 		"ended from outside":    {fmt.Errorf("waiting: %w", context.Canceled), v1alpha3.ErrorState, "--wait-time=5m"},
@@ -273,4 +276,13 @@ func TestARefusedVersionHasToBeTold(t *testing.T) {
 			t.Errorf("%s: it is taken", what)
 		}
 	}
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
@@ -46,6 +47,8 @@ type trial struct {
 	log       strings.Builder
 	// subjects are the Memcacheds that the test made.
 	subjects []*subject
+	// others are what else it made.
+	others []client.Object
 }
 
 // newTrial reads the bundle and connects to the cluster that this pod runs in.
@@ -85,6 +88,11 @@ func (t *trial) run(ctx context.Context, test func(context.Context, *trial) erro
 	// Whatever ended the test must not end this.
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweep)
 	defer cancel()
+	for _, o := range t.others {
+		if trouble := client.IgnoreNotFound(t.Delete(clean, o)); trouble != nil {
+			err = errors.Join(err, fmt.Errorf("cleaning up: %T %s stays, delete it by hand: %w", o, o.GetName(), trouble))
+		}
+	}
 	for _, s := range t.subjects {
 		err = errors.Join(err, s.delete(clean))
 	}
@@ -115,10 +123,12 @@ func (t *trial) judge(result v1alpha3.TestResult, err error) v1alpha3.TestResult
 }
 
 // isUnable says whether an error is not of the operator: the API server did not
-// answer or refused the test itself, or the test was ended.
+// answer or refused the test itself, the cluster lacks what the test takes, or the
+// test was ended.
 func isUnable(err error) bool {
 	var unreachable *url.Error
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.As(err, &unreachable) || errors.Is(err, context.Canceled)
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.As(err, &unreachable) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, errNoStorage)
 }
 
 // suggestions say where to look.
@@ -135,6 +145,13 @@ func (t *trial) suggestions(err error) []string {
 	}
 	if errors.Is(err, context.Canceled) {
 		all = append(all, "Give the scorecard more time: --wait-time=5m.")
+	}
+	if errors.Is(err, errNoStorage) {
+		all = append(all, "Make a StorageClass the default one: kubectl annotate storageclass NAME "+defaultClassAnnotations[0]+"=true")
+	}
+	var run *runError
+	if errors.As(err, &run) && run.reason != "" {
+		all = append(all, fmt.Sprintf("docs/backup.md says under \"When it fails\" what to do about %s.", run.reason))
 	}
 	for _, s := range t.subjects {
 		if reason := s.trouble(); reason != "" {

@@ -42,7 +42,7 @@ func chosen(t *testing.T, selector string) (names, images []string) {
 
 func TestTheSelectorChoosesTests(t *testing.T) {
 	for selector, want := range map[string][]string{
-		"suite=memcached":           {"operator-install-test", "cr-ready-test", "conditions-test", "pod-failure-test", "scale-test", "operand-upgrade-test"},
+		"suite=memcached":           {"operator-install-test", "cr-ready-test", "conditions-test", "pod-failure-test", "scale-test", "operand-upgrade-test", "backup-restore-test"},
 		"test=scale-test":           {"scale-test"},
 		"suite=basic":               {"basic-check-spec-test"},
 		"suite in (basic),test!=no": {"basic-check-spec-test"},
@@ -51,8 +51,8 @@ func TestTheSelectorChoosesTests(t *testing.T) {
 			t.Errorf("%s chooses %v, want %v", selector, names, want)
 		}
 	}
-	if names, _ := chosen(t, ""); len(names) != 12 {
-		t.Errorf("no selector chooses %v, want all 12", names)
+	if names, _ := chosen(t, ""); len(names) != 13 {
+		t.Errorf("no selector chooses %v, want all 13", names)
 	}
 }
 
