@@ -7,20 +7,17 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	_ "time/tzdata" // maintenance windows name time zones, and the image has none
+	_ "time/tzdata" // windows and schedules name time zones, and the image has none
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
-	"github.com/memcached-operator/memcached-operator/controllers/upgradeable"
+	"github.com/memcached-operator/memcached-operator/controllers"
 	"github.com/memcached-operator/memcached-operator/internal/metricsauth"
 )
 
@@ -49,9 +46,9 @@ func run() error {
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
 	ctrl.Log.Info("starting the Memcached operator", "version", version)
 
-	agentImage := os.Getenv("RELATED_IMAGE_AGENT")
-	if agentImage == "" {
-		return fmt.Errorf("RELATED_IMAGE_AGENT is not set: set it to the operator's own image, from which pods take the agent")
+	image := os.Getenv("RELATED_IMAGE_AGENT")
+	if image == "" {
+		return fmt.Errorf("RELATED_IMAGE_AGENT is not set: set it to the operator's own image, which Jobs run and pods take the agent from")
 	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -66,7 +63,7 @@ func run() error {
 	namespace := os.Getenv("POD_NAMESPACE")
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         memcached.CacheOptions(os.Getenv("WATCH_NAMESPACE")),
+		Cache:                         controllers.CacheOptions(os.Getenv("WATCH_NAMESPACE")),
 		Metrics:                       metricsserver.Options{BindAddress: *metrics, SecureServing: true, FilterProvider: metricsauth.FilterProvider},
 		HealthProbeBindAddress:        *probes,
 		LeaderElection:                *elect,
@@ -80,20 +77,12 @@ func run() error {
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
 		return fmt.Errorf("adding the health checks: %w", err)
 	}
-	reconciler := &memcached.Reconciler{
-		Client:   mgr.GetClient(),
-		Live:     mgr.GetAPIReader(),
-		Agents:   memcached.NewHTTPAgents(),
-		Recorder: mgr.GetEventRecorder("memcached-operator"),
-		Clock:    clock.RealClock{},
-		Options: manifests.Options{
-			AgentImage:        agentImage,
-			DefaultImage:      cmp.Or(os.Getenv("RELATED_IMAGE_MEMCACHED"), defaultImage),
-			OperatorNamespace: namespace,
-		},
-	}
-	if err := errors.Join(reconciler.SetupWithManager(mgr), upgradeable.SetupWithManager(mgr)); err != nil {
-		return fmt.Errorf("setting up the controllers: %w", err)
+	if err := controllers.SetupWithManager(mgr, controllers.Options{
+		Image:        image,
+		DefaultImage: cmp.Or(os.Getenv("RELATED_IMAGE_MEMCACHED"), defaultImage),
+		Namespace:    namespace,
+	}); err != nil {
+		return err
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())
 }

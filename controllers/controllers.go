@@ -1,3 +1,69 @@
 // Package controllers puts the operator's controllers together: what their cache
 // holds, and what each of them is made of. They do not know of each other.
 package controllers
+
+import (
+	"errors"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/backup"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/controllers/restore"
+	"github.com/memcached-operator/memcached-operator/controllers/upgradeable"
+	"github.com/memcached-operator/memcached-operator/internal/platform"
+	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
+)
+
+// Options are what the operator was started with.
+type Options struct {
+	// Image is the operator's own: pods take the agent from it, and Jobs run it.
+	Image string
+	// DefaultImage of memcached with its tag, the default version.
+	DefaultImage string
+	// Namespace of the operator; empty when it runs outside the cluster.
+	Namespace string
+}
+
+// CacheOptions returns what the manager's cache holds: of the kinds that the
+// operator makes only what it made, in the namespaces of a comma-separated list;
+// an empty one is all.
+func CacheOptions(namespaces string) cache.Options {
+	options := memcached.CacheOptions(namespaces)
+	options.ByObject[&batchv1.Job{}] = cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})}
+	return options
+}
+
+// SetupWithManager has the manager run all controllers.
+func SetupWithManager(mgr ctrl.Manager, o Options) error {
+	anyUser, err := platform.IsOpenShift(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	jobs := snapshotjob.Options{Image: o.Image, AnyUser: anyUser}
+	recorder := mgr.GetEventRecorder("memcached-operator")
+	err = errors.Join(
+		(&memcached.Reconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Agents: memcached.NewHTTPAgents(), Recorder: recorder, Clock: clock.RealClock{},
+			Options: manifests.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, OperatorNamespace: o.Namespace},
+		}).SetupWithManager(mgr),
+		(&backup.Reconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Progress: snapshotjob.NewHTTP(), Recorder: recorder, Clock: clock.RealClock{}, Options: jobs,
+		}).SetupWithManager(mgr),
+		(&restore.Reconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Progress: snapshotjob.NewHTTP(), Recorder: recorder, Clock: clock.RealClock{}, Options: jobs,
+		}).SetupWithManager(mgr),
+		upgradeable.SetupWithManager(mgr),
+	)
+	if err != nil {
+		return fmt.Errorf("setting up the controllers: %w", err)
+	}
+	return nil
+}
