@@ -1,0 +1,391 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/memblob"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/memcache"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot"
+	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
+)
+
+// cache is a memcached that can be restarted under its address.
+type cache struct {
+	t       *testing.T
+	version string
+	port    int
+	args    []string
+	command *exec.Cmd
+	exited  chan struct{}
+}
+
+// startCache starts a memcached of its own port and waits until it answers.
+func startCache(t *testing.T, version string, args ...string) *cache {
+	t.Helper()
+	c := &cache{t: t, version: version, port: freePort(t), args: args}
+	c.start()
+	t.Cleanup(c.kill)
+	return c
+}
+
+// startWarmCache is startCache of one that keeps its items over stopWarm.
+func startWarmCache(t *testing.T, version string, args ...string) *cache {
+	t.Helper()
+	return startCache(t, version, append(args, "-e", filepath.Join(sharedDir(t), "memory"))...)
+}
+
+func (c *cache) address() string { return fmt.Sprintf("127.0.0.1:%d", c.port) }
+
+func (c *cache) start() {
+	c.t.Helper()
+	c.command = exec.Command(memcachedPath(c.version), append([]string{"-u", "root", "-p", strconv.Itoa(c.port), "-U", "0"}, c.args...)...)
+	if err := c.command.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	command := c.command
+	go func() {
+		_ = command.Wait()
+		close(exited)
+	}()
+	c.exited = exited
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if conn, err := net.Dial("tcp", c.address()); err == nil {
+			_ = conn.Close()
+			return
+		}
+	}
+	c.t.Fatal("memcached does not answer")
+}
+
+// kill ends it without keeping anything.
+func (c *cache) kill() {
+	_ = c.command.Process.Kill()
+	<-c.exited
+}
+
+// stopWarm ends it so that the next start has its items.
+func (c *cache) stopWarm() {
+	c.t.Helper()
+	if err := c.command.Process.Signal(syscall.SIGUSR1); err != nil {
+		c.t.Fatal(err)
+	}
+	stopped := time.Now()
+	for deadline := stopped.Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if conn, err := net.Dial("tcp", c.address()); err == nil {
+			_ = conn.Close() // it looks at signals once a second, or when a client comes
+		}
+		select {
+		case <-c.exited:
+			nextSecond(time.Now().Unix())
+			return
+		default:
+		}
+	}
+	c.t.Fatal("memcached does not stop")
+}
+
+// talk sends text and returns the answers up to that of a mn at its end.
+func (c *cache) talk(text string) string {
+	c.t.Helper()
+	conn, err := net.Dial("tcp", c.address())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(60 * time.Second)); err != nil {
+		c.t.Fatal(err)
+	}
+	go func() { _, _ = io.WriteString(conn, text+"mn\r\n") }()
+	var out strings.Builder
+	r := bufio.NewReader(conn)
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			c.t.Fatalf("after %q: %v", out.String(), err)
+		}
+		if line == "MN\r\n" {
+			return out.String()
+		}
+		out.WriteString(line)
+	}
+}
+
+// entry is an item as a client sees it.
+type entry struct {
+	value string
+	flags uint64
+	// ttl in seconds; -1 is for ever.
+	ttl int64
+}
+
+// put writes items.
+func (c *cache) put(items map[string]entry) {
+	c.t.Helper()
+	conn, err := net.Dial("tcp", c.address())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer conn.Close()
+	names := slices.Sorted(maps.Keys(items))
+	go func() {
+		w := bufio.NewWriterSize(conn, 1<<20)
+		for _, key := range names {
+			item := items[key]
+			exptime := max(item.ttl, 0)
+			if exptime > memcache.MaxRelative {
+				exptime += time.Now().Unix()
+			}
+			text, ok := memcache.AppendMetaSet(nil, []byte(key), len(item.value), item.flags, exptime, false)
+			if !ok {
+				panic("a key that cannot be written: " + key)
+			}
+			_, _ = w.Write(text)
+			_, _ = w.WriteString(item.value + "\r\n")
+		}
+		_ = w.Flush()
+	}()
+	r := bufio.NewReader(conn)
+	for _, key := range names {
+		if head, err := memcache.ReadHead(r); err != nil || head.Code != memcache.MetaHit {
+			c.t.Fatalf("writing %q: %s, %v", key, head.Code, err)
+		}
+	}
+}
+
+// get reads items, those that are there.
+func (c *cache) get(names []string) map[string]entry {
+	c.t.Helper()
+	conn, err := net.Dial("tcp", c.address())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer conn.Close()
+	go func() {
+		w := bufio.NewWriterSize(conn, 1<<20)
+		for _, key := range names {
+			text, _ := memcache.AppendMetaGet(nil, []byte(key), " v f t u")
+			_, _ = w.Write(text)
+		}
+		_ = w.Flush()
+	}()
+	found := map[string]entry{}
+	r := bufio.NewReader(conn)
+	for _, key := range names {
+		head, err := memcache.ReadHead(r)
+		if err != nil {
+			c.t.Fatalf("reading %q: %v", key, err)
+		}
+		if head.Code != memcache.MetaValue {
+			continue
+		}
+		value, err := memcache.ReadValue(r, nil, head.Size)
+		if err != nil {
+			c.t.Fatalf("reading %q: %v", key, err)
+		}
+		found[key] = entry{value: string(value), flags: head.Flags, ttl: head.TTL}
+	}
+	return found
+}
+
+// wantItems compares each item. elapsed is how long ago they were written.
+func wantItems(t *testing.T, got, want map[string]entry, elapsed time.Duration) {
+	t.Helper()
+	wrong := 0
+	for key, item := range want {
+		have, ok := got[key]
+		left := item.ttl
+		if left > 0 {
+			left -= int64(elapsed / time.Second)
+		}
+		switch {
+		case !ok:
+			t.Errorf("%.40q is not there", key)
+		case have.value != item.value:
+			t.Errorf("%.40q has a value of %d bytes, %.40q…, instead of %d bytes, %.40q…", key, len(have.value), have.value, len(item.value), item.value)
+		case have.flags != item.flags:
+			t.Errorf("%.40q has the flags %d, not %d", key, have.flags, item.flags)
+		case (item.ttl < 0) != (have.ttl < 0) || have.ttl < left-2 || have.ttl > left+2:
+			t.Errorf("%.40q has %d s to live, not %d", key, have.ttl, left)
+		default:
+			continue
+		}
+		if wrong++; wrong == 10 {
+			t.Fatal("and so on")
+		}
+	}
+	for key := range got {
+		if _, ok := want[key]; !ok {
+			t.Errorf("%.40q is there", key)
+		}
+	}
+}
+
+// someItems are items of every kind.
+func someItems(seed uint64, n int) map[string]entry {
+	random := rand.New(rand.NewPCG(seed, 1))
+	noise := func(n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(random.Uint32())
+		}
+		return string(b)
+	}
+	ttls := []int64{-1, 1000, 86400, 29 * 86400, 31 * 86400, 300 * 86400}
+	items := map[string]entry{
+		"empty":                     {"", 0, -1},
+		"line-ends":                 {"\r\nEND\r\nVA 1\r\n", 5, 500},
+		strings.Repeat("k", 250):    {"a long key", 0, 900},
+		"with spaces \t in it":      {"binary", 7, -1},
+		"\x00\x01\r\n\xff":          {"binary", 1<<32 - 1, 700},
+		"\x01control":               {"no space in it", 2, -1},
+		strings.Repeat("\x00", 186): {"the longest binary key", 0, 600},
+		"schlüssel":                 {"ü", 0, -1},
+		"100%25":                    {"a per cent sign", 0, -1},
+		"half-a-megabyte":           {noise(500 << 10), 3, 2000},
+		"compressible":              {strings.Repeat("abc", 300<<10), 3, -1},
+	}
+	for i := range n {
+		items[fmt.Sprintf("key-%d-%d", seed, i)] = entry{noise(random.IntN(1000)), uint64(random.Uint32N(3)), ttls[random.IntN(len(ttls))]}
+	}
+	return items
+}
+
+// names of all items, of several caches too.
+func names(items ...map[string]entry) []string {
+	var all []string
+	for _, m := range items {
+		all = append(all, slices.Collect(maps.Keys(m))...)
+	}
+	return all
+}
+
+func addresses(caches ...*cache) []string {
+	var list []string
+	for _, c := range caches {
+		list = append(list, c.address())
+	}
+	return list
+}
+
+func saveTask(caches ...*cache) snapshotapi.Task {
+	return snapshotapi.Task{ID: "backup-1", Path: "ns/cache/nightly-1", Servers: addresses(caches...),
+		Memcached: snapshotapi.Memcached{Namespace: "ns", Name: "cache", UID: "7", Version: caches[0].version}}
+}
+
+func loadTask(caches ...*cache) snapshotapi.Task {
+	task := saveTask(caches...)
+	task.ID, task.Load = "restore-1", &snapshotapi.Load{}
+	return task
+}
+
+func testEnv(t *testing.T) snapshot.Env {
+	t.Helper()
+	return snapshot.Env{Spool: t.TempDir(), Meter: &snapshot.Meter{}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Patience: 20 * time.Second}
+}
+
+func save(t *testing.T, bucket *blob.Bucket, task snapshotapi.Task) snapshotapi.Outcome {
+	t.Helper()
+	outcome, err := snapshot.Save(t.Context(), bucket, task, testEnv(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outcome
+}
+
+func load(t *testing.T, bucket *blob.Bucket, task snapshotapi.Task) snapshotapi.Outcome {
+	t.Helper()
+	outcome, err := snapshot.Load(t.Context(), bucket, task, testEnv(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outcome
+}
+
+func wantFailure(t *testing.T, err error, reason string, final bool) *snapshotapi.Failure {
+	t.Helper()
+	f := snapshotapi.AsFailure(err)
+	if f == nil || f.Reason != reason || f.Final != final {
+		t.Fatalf("got %+v, %v; want the reason %s, final %t", f, err, reason, final)
+	}
+	return f
+}
+
+// Every item comes back as it was, from each version into each.
+func TestSnapshotBringsEveryItemBack(t *testing.T) {
+	for _, from := range versions {
+		t.Run("from "+from, func(t *testing.T) {
+			t.Parallel()
+			bucket := memblob.OpenBucket(nil)
+			sources := []*cache{startCache(t, from), startCache(t, from), startCache(t, from)}
+			written := time.Now()
+			var items []map[string]entry
+			total := 0
+			for i, source := range sources {
+				items = append(items, someItems(uint64(i), 20_000))
+				source.put(items[i])
+				total += len(items[i])
+			}
+			outcome := save(t, bucket, saveTask(sources...))
+			if outcome.Reason != v1alpha1.ReasonSucceeded || outcome.Items != int64(total) || outcome.TotalItems != int64(total) ||
+				outcome.Snapshot == nil || outcome.Snapshot.Items != int64(total) || outcome.Snapshot.Shards != 3 {
+				t.Errorf("outcome %+v of %d items", outcome, total)
+			}
+			for _, into := range versions {
+				targets := []*cache{startCache(t, into), startCache(t, into), startCache(t, into)}
+				outcome := load(t, bucket, loadTask(targets...))
+				if outcome.Reason != v1alpha1.ReasonSucceeded || outcome.Restored != int64(total) || outcome.Items != int64(total) {
+					t.Errorf("into %s: outcome %+v of %d items", into, outcome, total)
+				}
+				for i, target := range targets {
+					wantItems(t, target.get(names(items[i])), items[i], time.Since(written))
+					if n := target.items(); n != int64(len(items[i])) {
+						t.Errorf("%d items in shard %d, not %d", n, i, len(items[i]))
+					}
+					target.kill()
+				}
+			}
+		})
+	}
+}
+
+// items is how many there are in all.
+func (c *cache) items() int64 {
+	c.t.Helper()
+	conn, err := memcache.Dial(c.t.Context(), "tcp", c.address())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer conn.Close()
+	general, err := conn.General(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return general.Items
+}
+
+var (
+	_ = bytes.Equal
+	_ = base64.StdEncoding
+	_ = context.Background
+)
