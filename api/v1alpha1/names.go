@@ -67,6 +67,8 @@ const (
 	ReasonImageUnusable      = "ImageUnusable"
 	ReasonUpdateStopped      = "UpdateStopped"
 	ReasonHitRatioNotBack    = "HitRatioNotBack"
+
+	ReasonDeletionPolicyInvalid = "DeletionPolicyInvalid"
 )
 
 // Reasons of events.
@@ -82,6 +84,7 @@ const (
 	EventShardRolledBack   = "ShardRolledBack"
 	EventBootstrapEnded    = "BootstrapEnded"
 	EventRewarmStarted     = "RewarmStarted"
+	EventNotRewarmed       = "NotRewarmed"
 	EventFinalBackup       = "FinalBackup"
 )
 

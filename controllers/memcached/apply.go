@@ -28,9 +28,9 @@ type applied struct {
 	failures []error
 	// outrun: something changed while it was looked at, so it was not written to.
 	outrun bool
-	// namespaceEnds: the Memcached goes with its namespace, and there is nothing
-	// left to do or to tell.
-	namespaceEnds bool
+	// isOver: the Memcached goes, with its namespace or now that nothing holds it, and
+	// there is nothing left to do or to tell.
+	isOver bool
 }
 
 // retry returns the error for which to reconcile again, if any.
@@ -40,10 +40,13 @@ func (a applied) retry() error { return errors.Join(a.failures...) }
 // the others from being tried: a shard does not wait for another's trouble.
 func (r *Reconciler) apply(ctx context.Context, p plan) applied {
 	var a applied
+	if r.settleDeletion(ctx, p.deletion, &a) {
+		return applied{isOver: true}
+	}
 	for _, o := range p.applies {
 		err := r.Client.Apply(ctx, withUID(o.Apply, p.uids[o.Key]), client.FieldOwner(v1alpha1.ManagedByValue), client.ForceOwnership)
 		if a.add(o.Key, err); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			return applied{namespaceEnds: true}
+			return applied{isOver: true}
 		}
 	}
 	for _, patch := range p.patches {

@@ -34,6 +34,10 @@ func conditions(seen *observed, p plan, a applied, s v1alpha1.MemcachedStatus) (
 
 	progressing = metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
 	switch {
+	case m.DeletionTimestamp != nil && len(a.failures) > 0:
+		progressing.Reason, progressing.Message = v1alpha1.ReasonRetrying, a.failures[0].Error()+"; trying again"
+	case m.DeletionTimestamp != nil && p.deletion.message != "":
+		progressing.Reason, progressing.Message = v1alpha1.ReasonBackingUp, p.deletion.message
 	case m.DeletionTimestamp != nil:
 		progressing.Reason, progressing.Message = v1alpha1.ReasonDeleting, "Kubernetes ends the shards"
 	case m.Spec.Paused:
@@ -104,6 +108,9 @@ func worst(seen *observed, p plan, a applied, s v1alpha1.MemcachedStatus) *probl
 			return &problem{v1alpha1.ReasonVersionMismatch,
 				fmt.Sprintf("shard %s: image %s holds memcached %s, not %s as it says", shard.Name, p.image.Reference, shard.Version, p.image.Version)}
 		}
+	}
+	if m := seen.memcached; m.Spec.DeletionPolicy == v1alpha1.DeletionBackup && m.Spec.Backup == nil {
+		return &problem{v1alpha1.ReasonDeletionPolicyInvalid, "spec.deletionPolicy Backup needs spec.backup, which says where the backup goes; without it the Memcached would go without a backup"}
 	}
 	return nil
 }

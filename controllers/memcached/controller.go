@@ -152,7 +152,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	plan := makePlan(seen, r.Options)
 	applied := r.apply(ctx, plan)
-	if applied.namespaceEnds {
+	if applied.isOver {
 		return ctrl.Result{}, nil
 	}
 	next := makeStatus(seen, plan, applied, r.Clock.Now())

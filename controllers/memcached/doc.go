@@ -20,6 +20,7 @@
 // Backups and restores are other controllers' work; these ask for it and wait:
 //
 //	bootstrap a new Memcached is filled before it serves
+//	deletion  a last backup is taken before a Memcached goes
 //	runs      what is read of backups and restores, and how they are made
 //
 // Nothing is kept between reconciles but what stands in the API server, so the

@@ -39,6 +39,9 @@ type observed struct {
 	agents map[string]agentapi.Status
 	// restores that were made for this Memcached, by name.
 	restores map[string]object
+	// final is the last backup of a Memcached that is being deleted; nil while there
+	// is none.
+	final *v1alpha1.MemcachedBackup
 }
 
 // object is one that exists.

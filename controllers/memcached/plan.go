@@ -57,6 +57,8 @@ type plan struct {
 	patches []podPatch
 	// creates are what other controllers are to do, after that.
 	creates []client.Object
+	// deletion is what is done before the Memcached may go.
+	deletion deletion
 	// deletes are the objects to end, in this order, after that.
 	deletes []client.Object
 	// refused says why nothing is written, a reason of Degraded and a sentence.
@@ -87,6 +89,7 @@ func makePlan(seen *observed, options manifests.Options) plan {
 	case refusal != "":
 		p.refused = &problem{v1alpha1.ReasonVersionUnsupported, refusal + "; nothing is changed until then"}
 	}
+	p.planDeletion(seen)
 	p.planBootstrap(seen)
 	if p.refused == nil && m.DeletionTimestamp == nil {
 		p.planUpdate(seen, options)

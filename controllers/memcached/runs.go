@@ -40,7 +40,7 @@ func (r *Reconciler) observeRuns(ctx context.Context, seen *observed) error {
 			seen.restores[b.Restore] = object{restore, ownershipOf(m, restore)}
 		}
 	}
-	return nil
+	return r.observeFinal(ctx, seen)
 }
 
 // lookUp reads an object that the cache may not hold yet, and says whether it exists.
