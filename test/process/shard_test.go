@@ -107,7 +107,7 @@ var ports atomic.Int32
 // freePort returns a port below those that the kernel gives to clients. Between
 // two starts of a memcached nobody may take its port: it would come up on the
 // other address family alone, without a word.
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	// A program that another test starts meanwhile would hold the listener for a
 	// moment longer, and pass for the memcached that is to listen here.

@@ -31,7 +31,7 @@ import (
 
 // cache is a memcached that can be restarted under its address.
 type cache struct {
-	t       *testing.T
+	t       testing.TB
 	version string
 	port    int
 	args    []string
@@ -40,7 +40,7 @@ type cache struct {
 }
 
 // startCache starts a memcached of its own port and waits until it answers.
-func startCache(t *testing.T, version string, args ...string) *cache {
+func startCache(t testing.TB, version string, args ...string) *cache {
 	t.Helper()
 	c := &cache{t: t, version: version, port: freePort(t), args: args}
 	c.start()

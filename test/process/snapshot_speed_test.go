@@ -1,0 +1,141 @@
+package process
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/memcached-operator/memcached-operator/internal/snapshot"
+	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
+	"github.com/memcached-operator/memcached-operator/internal/store"
+	"github.com/memcached-operator/memcached-operator/test/internal/copyloop"
+)
+
+// fillCaches writes so many items of 500 bytes with keys and half random values.
+func fillCaches(t testing.TB, size, valueBytes int, caches ...*cache) {
+	t.Helper()
+	var group errgroup.Group
+	for i, c := range caches {
+		group.Go(func() error {
+			conn, err := net.Dial("tcp", c.address())
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			value := make([]byte, valueBytes)
+			seed := uint64(i + 1)
+			var text []byte
+			for n := range size {
+				// Half of it hard to compress, as values often are.
+				for at := 0; at < valueBytes; at++ {
+					if at%2 == 0 {
+						seed = seed*6364136223846793005 + 1442695040888963407
+						value[at] = byte(seed >> 56)
+					} else {
+						value[at] = 'a' + byte(at%16)
+					}
+				}
+				text = append(text, "set key:"...)
+				text = strconv.AppendInt(text, int64(i), 10)
+				text = append(text, ':')
+				text = strconv.AppendInt(text, int64(n), 10)
+				text = append(text, " 0 0 "...)
+				text = strconv.AppendInt(text, int64(valueBytes), 10)
+				text = append(text, " noreply\r\n"...)
+				text = append(text, value...)
+				text = append(text, "\r\n"...)
+				if len(text) > 1<<20 || n == size-1 {
+					if n == size-1 {
+						text = append(text, "mn\r\n"...)
+					}
+					if _, err := conn.Write(text); err != nil {
+						return err
+					}
+					text = text[:0]
+				}
+			}
+			answer := make([]byte, 4)
+			if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "MN\r\n" {
+				return fmt.Errorf("answer %q: %w", answer, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// BenchmarkSnapshot compares a save and a load of 3 shards, of $ITEMS each, with a bare
+// copy of them, in keys a second.
+func BenchmarkSnapshot(b *testing.B) {
+	size := 1_000_000
+	if text := os.Getenv("ITEMS"); text != "" {
+		size, _ = strconv.Atoi(text)
+	}
+	start := func() []*cache {
+		var caches []*cache
+		for range 3 {
+			caches = append(caches, startCache(b, newest, "-m", "1200", "-t", "2"))
+		}
+		return caches
+	}
+	sources := start()
+	fillCaches(b, size, 500, sources...)
+	total := float64(3 * size)
+	for b.Loop() {
+		targets := start()
+		began := time.Now()
+		var group errgroup.Group
+		for i := range sources {
+			group.Go(func() error {
+				_, err := copyloop.Copy(b.Context(), sources[i].address(), targets[i].address())
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			b.Fatal(err)
+		}
+		bare := total / time.Since(began).Seconds()
+		for _, c := range targets {
+			c.kill()
+		}
+
+		bucket, err := store.Open(b.Context(), snapshotapi.Store{Folder: b.TempDir()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		env := snapshot.Env{Spool: b.TempDir(), Meter: &snapshot.Meter{}}
+		began = time.Now()
+		outcome, err := snapshot.Save(b.Context(), bucket, saveTask(sources...), env)
+		if err != nil {
+			b.Fatal(err)
+		}
+		saved := float64(outcome.Items) / time.Since(began).Seconds()
+
+		targets = start()
+		began = time.Now()
+		outcome, err = snapshot.Load(b.Context(), bucket, loadTask(targets...), snapshot.Env{Spool: b.TempDir(), Meter: &snapshot.Meter{}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		loaded := float64(outcome.Restored) / time.Since(began).Seconds()
+		for _, c := range targets {
+			c.kill()
+		}
+		if outcome.Restored != int64(total) {
+			b.Errorf("%+v", outcome)
+		}
+		b.ReportMetric(bare, "bare/s")
+		b.ReportMetric(saved, "saved/s")
+		b.ReportMetric(loaded, "loaded/s")
+		b.ReportMetric(100*saved/bare, "%save")
+		b.ReportMetric(100*loaded/bare, "%load")
+	}
+}
