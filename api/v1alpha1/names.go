@@ -160,6 +160,10 @@ const (
 	AnnotationHoldUntil = "cache.memcached-operator.io/hold-until"
 )
 
+// AnnotationRewarms of a MemcachedRestore that the operator made holds the UID of the
+// pod that it fills.
+const AnnotationRewarms = "cache.memcached-operator.io/rewarms"
+
 // AnnotationRetry of a Memcached has an update that was stopped tried again,
 // whenever its value changes.
 const AnnotationRetry = "cache.memcached-operator.io/retry"

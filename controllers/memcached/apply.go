@@ -26,6 +26,9 @@ type applied struct {
 	refusals []error
 	// failures are errors that a further try may mend.
 	failures []error
+	// unmade are the names of what other controllers are to do and could not be made
+	// yet; another try may.
+	unmade map[string]bool
 	// outrun: something changed while it was looked at, so it was not written to.
 	outrun bool
 	// isOver: the Memcached goes, with its namespace or now that nothing holds it, and
@@ -39,7 +42,7 @@ func (a applied) retry() error { return errors.Join(a.failures...) }
 // apply makes the plan's writes, in its order. One write that fails does not keep
 // the others from being tried: a shard does not wait for another's trouble.
 func (r *Reconciler) apply(ctx context.Context, p plan) applied {
-	var a applied
+	a := applied{unmade: map[string]bool{}}
 	if r.settleDeletion(ctx, p.deletion, &a) {
 		return applied{isOver: true}
 	}
@@ -61,7 +64,7 @@ func (r *Reconciler) apply(ctx context.Context, p plan) applied {
 	for _, o := range p.deletes {
 		uid, version := o.GetUID(), o.GetResourceVersion()
 		only := client.Preconditions{UID: &uid}
-		if _, isPod := o.(*corev1.Pod); isPod {
+		if key := kindOf(o); key == manifests.KindPod || key == kindRestore {
 			only.ResourceVersion = &version // a pod may have come up meanwhile
 		}
 		err := r.Client.Delete(ctx, o, only, client.PropagationPolicy(metav1.DeletePropagationBackground))

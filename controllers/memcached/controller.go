@@ -156,7 +156,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	next := makeStatus(seen, plan, applied, r.Clock.Now())
-	if err := r.writeStatus(ctx, m, next); err != nil {
+	if err := r.writeStatus(ctx, m, next, plan.rewarmEvents(applied)...); err != nil {
 		return ctrl.Result{}, err
 	}
 	if applied.outrun {

@@ -21,6 +21,7 @@
 //
 //	bootstrap a new Memcached is filled before it serves
 //	deletion  a last backup is taken before a Memcached goes
+//	rewarm    a shard that was lost is filled again
 //	runs      what is read of backups and restores, and how they are made
 //
 // Nothing is kept between reconciles but what stands in the API server, so the

@@ -104,7 +104,11 @@ func (k *kubelet) end(m *v1alpha1.Memcached) string {
 	slices.Sort(lines)
 	lines = append(lines, fmt.Sprintf("pods made: %d", k.made), fmt.Sprintf("proofs left: %d", len(proofs.Items)))
 	for _, restore := range k.listRestores() {
-		lines = append(lines, fmt.Sprintf("%s: %s", restore.Name, restore.Status.Phase))
+		name, shards := restore.Name, restore.Spec.Shards
+		if len(shards) > 0 {
+			name = name[:strings.LastIndex(name, "-")] // what follows is of the pod
+		}
+		lines = append(lines, fmt.Sprintf("%s of shards %v: %s", name, shards, restore.Status.Phase))
 	}
 	if b := m.Status.Bootstrap; b != nil {
 		lines = append(lines, fmt.Sprintf("bootstrap: %s, %s; served: %s", b.Phase, b.Message, strings.Join(k.served, "; ")))

@@ -218,6 +218,31 @@ func (k *kubelet) keep(set *appsv1.ReplicaSet) {
 	}
 }
 
+// lose takes a shard's pod away, as the loss of its node would.
+func (k *kubelet) lose(shard string) {
+	k.Helper()
+	for _, pod := range k.list() {
+		if p := k.pods[pod.UID]; p.shard == shard {
+			k.endPod(pod)
+			delete(k.pods, pod.UID)
+		}
+	}
+}
+
+// again has a shard's memcached start again, by a crash or not, in its pod and in
+// another container of it.
+func (k *kubelet) again(shard string, start agentapi.StartResult) {
+	k.Helper()
+	for _, pod := range k.list() {
+		if p := k.pods[pod.UID]; p.shard == shard {
+			p.containers++
+			p.starts++
+			p.start = agentapi.Start{Result: start, ItemsBefore: perShard, At: k.clock.Now()}
+			k.status(pod, p)
+		}
+	}
+}
+
 // run does what the kubelet and the agent do with a pod.
 func (k *kubelet) run(pod *corev1.Pod) {
 	k.Helper()
@@ -231,21 +256,21 @@ func (k *kubelet) run(pod *corev1.Pod) {
 	switch {
 	case p.containers == 0:
 		p.containers, p.starts, p.image, p.arguments = 1, 1, image, arguments
-		p.start = agentapi.Start{Result: agentapi.StartCold, At: time.Now()}
+		p.start = agentapi.Start{Result: agentapi.StartCold, At: k.clock.Now()}
 	case p.image != image:
 		if p.announced == "" || p.announced == p.used {
 			p.unannounced++
 		}
 		p.used = p.announced
 		p.containers, p.starts, p.image, p.arguments, p.ready = p.containers+1, p.starts+1, image, arguments, false
-		p.start = agentapi.Start{Result: agentapi.StartWarm, Items: perShard, ItemsBefore: perShard, At: time.Now()}
+		p.start = agentapi.Start{Result: agentapi.StartWarm, Items: perShard, ItemsBefore: perShard, At: k.clock.Now()}
 		k.status(pod, p) // not ready for a tick
 		return
 	case p.arguments != arguments && k.refuses != "" && strings.Contains(arguments, k.refuses):
 		p.problem = "memcached does not start with " + k.refuses
 	case p.arguments != arguments:
 		p.problem, p.starts, p.arguments = "", p.starts+1, arguments
-		p.start = agentapi.Start{Result: agentapi.StartWarm, Items: perShard, ItemsBefore: perShard, At: time.Now()}
+		p.start = agentapi.Start{Result: agentapi.StartWarm, Items: perShard, ItemsBefore: perShard, At: k.clock.Now()}
 	default:
 		p.problem = ""
 	}

@@ -42,6 +42,8 @@ type observed struct {
 	// final is the last backup of a Memcached that is being deleted; nil while there
 	// is none.
 	final *v1alpha1.MemcachedBackup
+	// backups of it, read when a shard may have been lost.
+	backups []*v1alpha1.MemcachedBackup
 }
 
 // object is one that exists.

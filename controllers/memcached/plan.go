@@ -48,6 +48,8 @@ type plan struct {
 	// awaitsBootstrap that no shard is made before the status tells of it.
 	bootstrap       *v1alpha1.BootstrapStatus
 	awaitsBootstrap bool
+	// rewarms are the shards that were lost.
+	rewarms []rewarm
 	// applies are the objects to write, in this order.
 	applies []manifests.Object
 	// uids of those that exist: the write is refused should another object have
@@ -91,6 +93,7 @@ func makePlan(seen *observed, options manifests.Options) plan {
 	}
 	p.planDeletion(seen)
 	p.planBootstrap(seen)
+	p.planRewarm(seen)
 	if p.refused == nil && m.DeletionTimestamp == nil {
 		p.planUpdate(seen, options)
 	}

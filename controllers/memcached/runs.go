@@ -40,6 +40,9 @@ func (r *Reconciler) observeRuns(ctx context.Context, seen *observed) error {
 			seen.restores[b.Restore] = object{restore, ownershipOf(m, restore)}
 		}
 	}
+	if err := r.observeBackups(ctx, seen); err != nil {
+		return err
+	}
 	return r.observeFinal(ctx, seen)
 }
 
@@ -61,7 +64,10 @@ func (r *Reconciler) create(ctx context.Context, p plan, a *applied) {
 		case apierrors.IsAlreadyExists(err):
 			a.outrun = true
 		case err != nil:
-			a.add(manifests.Key{Kind: kindOf(o), Name: o.GetName()}, err)
+			failures := len(a.failures)
+			if a.add(manifests.Key{Kind: kindOf(o), Name: o.GetName()}, err); len(a.failures) > failures {
+				a.unmade[o.GetName()] = true
+			}
 		}
 	}
 }

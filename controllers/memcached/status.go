@@ -15,7 +15,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
 
 // maxMessage bounds a condition's message, in bytes; the API allows 32 KiB, a
@@ -38,7 +37,7 @@ func makeStatus(seen *observed, p plan, a applied, now time.Time) v1alpha1.Memca
 		s.Version, s.Image = m.Status.Version, m.Status.Image
 	}
 	for _, ordinal := range shardOrdinals(seen) {
-		shard, revision := shardStatus(seen, &p, manifests.ShardName(m.Name, ordinal))
+		shard, revision := shardStatus(seen, &p, a, manifests.ShardName(m.Name, ordinal))
 		s.Shards = append(s.Shards, shard)
 		if revision != "" {
 			if s.Revisions == nil {
@@ -96,8 +95,8 @@ func shardOrdinals(seen *observed) []int {
 
 // shardStatus tells of one shard, and the hash of what was asked of its pod when
 // its start was told. What it knew of the last start it tells on until a newer start
-// is known.
-func shardStatus(seen *observed, p *plan, name string) (s v1alpha1.ShardStatus, revision string) {
+// is known, and what has to be done about that has been.
+func shardStatus(seen *observed, p *plan, a applied, name string) (s v1alpha1.ShardStatus, revision string) {
 	s.Name, revision = name, seen.memcached.Status.Revisions[name]
 	if last, ok := shardNamed(seen.memcached.Status.Shards, name); ok {
 		s.Version, s.Start, s.ContainerID, s.Restart = last.Version, last.Start, last.ContainerID, last.Restart
@@ -115,9 +114,7 @@ func shardStatus(seen *observed, p *plan, name string) (s v1alpha1.ShardStatus, 
 		s.Current = held.Pod.Revision == p.target.Revision() && held.Template == p.target.Revision()
 	}
 	s.Pod, s.Node, s.Ready = pod.Name, pod.Spec.NodeName, isReady(pod)
-	// While a restart is to come the agent tells of the start before.
-	restarts := held != nil && held.Pod.State == rollout.Serving && held.Pod.Outcome == rollout.Pending
-	if agent, ok := seen.agents[pod.Name]; ok && !restarts {
+	if agent, ok := seen.agents[pod.Name]; ok && (held == nil || held.tellsStart()) && !p.unmade(name, a) {
 		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), containerID(pod), agent.Restart
 		revision = pod.Annotations[v1alpha1.AnnotationRevision]
 		s.StartedAt = &metav1.Time{Time: agent.Start.At.Truncate(time.Second)}
@@ -143,8 +140,8 @@ func shardNamed(shards []v1alpha1.ShardStatus, name string) (v1alpha1.ShardStatu
 }
 
 // writeStatus writes the status if it changed and, once it stands, the events
-// that tell of the change.
-func (r *Reconciler) writeStatus(ctx context.Context, m *v1alpha1.Memcached, next v1alpha1.MemcachedStatus) error {
+// that tell of the change, and others that belong to it.
+func (r *Reconciler) writeStatus(ctx context.Context, m *v1alpha1.Memcached, next v1alpha1.MemcachedStatus, others ...event) error {
 	if equality.Semantic.DeepEqual(m.Status, next) {
 		return nil
 	}
@@ -157,7 +154,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, m *v1alpha1.Memcached, nex
 	case err != nil:
 		return fmt.Errorf("writing the status: %w", err)
 	}
-	for _, e := range eventsOf(before, next) {
+	for _, e := range append(eventsOf(before, next), others...) {
 		r.Recorder.Eventf(m, nil, e.kind, e.reason, "Reconcile", "%s", e.message)
 	}
 	return nil
