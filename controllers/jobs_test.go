@@ -129,7 +129,7 @@ func (j *jobs) run(job *batchv1.Job) bool {
 func (j *jobs) create(job *batchv1.Job, number int) {
 	j.Helper()
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: job.Spec.Template.Spec}
-	pod.Namespace, pod.Name = job.Namespace, fmt.Sprintf("%s-%d", job.Name, number)
+	pod.Namespace, pod.Name = job.Namespace, fmt.Sprintf("%s-%02d", job.Name, number)
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
 	pod.Spec.NodeName = "node1"
 	j.must(admin.Create(j.ctx, pod))

@@ -131,7 +131,7 @@ func targetIsNotThereYet(seen *observed) *obstacle {
 	m := seen.memcached
 	filled := m.Status.Bootstrap
 	switch {
-	case filled == nil && m.Spec.Bootstrap != nil && metav1.IsControlledBy(seen.restore, m):
+	case filled == nil && m.Spec.Bootstrap != nil && metav1.IsControlledBy(seen.restore, m) && len(seen.restore.Spec.Shards) == 0:
 		return &obstacle{passes: true, reason: v1alpha1.ReasonBootstrapping, message: fmt.Sprintf("Memcached %s does not hold its shards for this restore yet", m.Name)}
 	case bootstraps(seen) && m.Status.Selector != "":
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -100,9 +101,8 @@ func brief(err error) string {
 		}
 		return api.ErrorCode() + ": " + strings.TrimRight(api.ErrorMessage(), ".")
 	}
-	var response *awshttp.ResponseError
-	if errors.As(err, &response) {
-		return "the answer was " + response.HTTPResponse().Status
+	if code := status(err); code != 0 {
+		return "the answer was " + strings.TrimSpace(fmt.Sprintf("%d %s", code, http.StatusText(code)))
 	}
 	var request *url.Error
 	if errors.As(err, &request) {
@@ -115,6 +115,12 @@ func brief(err error) string {
 	return err.Error()
 }
 
+// isAPI says whether the store answered with an error of S3's.
+func isAPI(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api)
+}
+
 func isAPIError(err error, codes ...string) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && slices.Contains(codes, api.ErrorCode())
@@ -123,7 +129,7 @@ func isAPIError(err error, codes ...string) bool {
 // status is the HTTP status of the store's answer, or 0.
 func status(err error) int {
 	var response *awshttp.ResponseError
-	if errors.As(err, &response) {
+	if errors.As(err, &response) && response.Response != nil && response.Response.Response != nil {
 		return response.HTTPStatusCode()
 	}
 	return 0
@@ -138,12 +144,13 @@ func isUntrusted(err error) bool {
 	return errors.As(err, &unverified)
 }
 
-// isNotTLS also tells a server that wanted TLS and got none.
+// isNotTLS also tells a server that wanted TLS and got none: it answers with a status
+// alone, and S3 with a code too.
 func isNotTLS(err error) bool {
 	var record tls.RecordHeaderError
 	var alert tls.AlertError
-	return errors.As(err, &record) || errors.As(err, &alert) ||
-		errors.Is(err, http.ErrSchemeMismatch)
+	return errors.As(err, &record) || errors.As(err, &alert) || errors.Is(err, http.ErrSchemeMismatch) ||
+		status(err) == http.StatusBadRequest && !isAPI(err)
 }
 
 func isFull(err error) bool {
@@ -171,6 +178,9 @@ func isUnreachable(err error) bool {
 	switch status(err) {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
+	case 0, http.StatusOK, http.StatusPartialContent: // none, or one that broke off
+	default:
+		return false
 	}
 	// Not net.Error, which each error of the system is, of a disk's too.
 	var request *url.Error

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -91,22 +93,33 @@ func Missing(err error) bool {
 }
 
 // Prune removes the folders that were left empty when the snapshot at a path of the
-// store was deleted. A bucket has no folders.
+// store was deleted: those below it, and those above it but the store's own. A bucket
+// has no folders.
 func Prune(s snapshotapi.Store, snapshot string) error {
-	if s.Folder == "" || hasDots(snapshot) {
+	if s.Folder == "" || !fs.ValidPath(snapshot) || snapshot == "." {
 		return nil
 	}
-	for p := path.Clean(snapshot); p != "." && p != "/"; p = path.Dir(p) {
-		entries, err := os.ReadDir(filepath.Join(s.Folder, p))
-		if errors.Is(err, os.ErrNotExist) {
-			continue
+	var folders []string
+	err := filepath.WalkDir(filepath.Join(s.Folder, snapshot), func(p string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			folders = append(folders, p)
 		}
-		if err != nil || len(entries) > 0 {
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Failure(err, "removing empty folders")
+	}
+	slices.Reverse(folders) // the inner ones first
+	for p := path.Dir(snapshot); p != "."; p = path.Dir(p) {
+		folders = append(folders, filepath.Join(s.Folder, p))
+	}
+	for _, p := range folders {
+		err := os.Remove(p)
+		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST) {
+			return nil // another snapshot's
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Failure(err, "removing empty folders")
-		}
-		// Someone else may have put a file there meanwhile, which is left.
-		if err := os.Remove(filepath.Join(s.Folder, p)); err != nil {
-			return nil
 		}
 	}
 	return nil

@@ -56,6 +56,14 @@ func openS3(ctx context.Context, s snapshotapi.S3) (*blob.Bucket, error) {
 		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
 			o.MaxAttempts = attempts
 			o.MaxBackoff = maxBackoff
+			// What will be the same the next time: the SDK takes it for a bad connection.
+			stays := retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
+				if isUntrusted(err) || isNotTLS(err) {
+					return aws.FalseTernary
+				}
+				return aws.UnknownTernary
+			})
+			o.Retryables = append([]retry.IsErrorRetryable{stays}, o.Retryables...)
 		}),
 		// Many servers know no checksums but MD5; a snapshot has its own.
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,

@@ -127,12 +127,12 @@ func TestNoPathLeadsOutOfTheFolder(t *testing.T) {
 func TestFoldersThatADeletedSnapshotLeftEmptyGo(t *testing.T) {
 	folder := t.TempDir()
 	s := snapshotapi.Store{Folder: folder}
-	for _, dir := range []string{"ns/cache/old/shard-0", "ns/cache/new"} {
+	for _, dir := range []string{"ns/cache/old/shard-0/a", "ns/cache/old/shard-1", "ns/cache/new"} {
 		if err := os.MkdirAll(filepath.Join(folder, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := Prune(s, "ns/cache/old/shard-0"); err != nil {
+	if err := Prune(s, "ns/cache/old"); err != nil {
 		t.Fatal(err)
 	}
 	if exists(t, folder, "ns/cache/old") || !exists(t, folder, "ns/cache/new") {
@@ -140,6 +140,12 @@ func TestFoldersThatADeletedSnapshotLeftEmptyGo(t *testing.T) {
 	}
 	if err := errors.Join(Prune(s, "ns/cache/new"), Prune(s, "never/was")); err != nil {
 		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(Prune(s, "."), Prune(s, "../"+filepath.Base(folder))); err != nil || !exists(t, folder, "file") {
+		t.Errorf("what is no path of a snapshot: %v", err)
 	}
 	if exists(t, folder, "ns") || !exists(t, folder, ".") {
 		t.Error("an empty folder stayed, or the store went")

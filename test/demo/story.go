@@ -51,7 +51,7 @@ func run(ctx context.Context, tell *teller) error {
 	}
 	d := &demo{teller: tell, Cluster: c}
 	for _, chapter := range []func(context.Context) error{
-		d.operator, d.create, d.fill, d.scale, d.deletePod, d.restart, d.upgrade, d.end,
+		d.operator, d.create, d.fill, d.scale, d.deletePod, d.restart, d.upgrade, d.backup, d.end,
 	} {
 		if err := chapter(ctx); err != nil {
 			return err
@@ -204,29 +204,44 @@ func (d *demo) sample() (*unstructured.Unstructured, error) {
 
 func (d *demo) fill(ctx context.Context) error {
 	d.chapter("A client writes and reads")
+	began := time.Now()
+	if err := d.connect(ctx); err != nil {
+		return err
+	}
+	count, err := d.write()
+	if err != nil {
+		return err
+	}
+	d.good("%d items written through the three Services and read back in %.1f s", count, time.Since(began).Seconds())
+	return nil
+}
+
+// connect has the client know the shards, once they answer.
+func (d *demo) connect(ctx context.Context) error {
 	addresses, err := d.Addresses(ctx, d.key, shards)
 	if err != nil {
 		return err
 	}
-	began := time.Now()
+	d.sets = nil
 	for ordinal, address := range addresses {
 		// the node's proxy learns of a pod a moment after it is ready
 		err := cluster.Eventually(ctx, within, "answers at "+address, func(ctx context.Context) error { return probe.Ask(ctx, address) })
 		if err != nil {
 			return err
 		}
-		set := items.New(cluster.ShardName(d.key.Name, ordinal), perShard, address)
-		if err := set.Write(); err != nil {
-			return fmt.Errorf("writing to shard %d: %w", ordinal, err)
-		}
-		d.sets = append(d.sets, set)
+		d.sets = append(d.sets, items.New(cluster.ShardName(d.key.Name, ordinal), perShard, address))
 	}
-	count, err := d.kept(1, 0, 1, 2)
-	if err != nil {
-		return err
-	}
-	d.good("%d items written through the three Services and read back in %.1f s", count, time.Since(began).Seconds())
 	return nil
+}
+
+// write writes all items and returns how many there are.
+func (d *demo) write() (int, error) {
+	for ordinal, set := range d.sets {
+		if err := set.Write(); err != nil {
+			return 0, fmt.Errorf("writing to shard %d: %w", ordinal, err)
+		}
+	}
+	return d.kept(1, 0, 1, 2)
 }
 
 // kept counts the items of some shards, and is an error unless each holds at

@@ -78,10 +78,8 @@ func (d *demo) load(ctx context.Context) (*load.Load, error) {
 	if err != nil {
 		return nil, err
 	}
-	for ordinal, set := range d.sets {
-		if err := set.Write(); err != nil {
-			return nil, fmt.Errorf("writing to shard %d: %w", ordinal, err)
-		}
+	if _, err := d.write(); err != nil {
+		return nil, err
 	}
 	l, err := load.New(load.Config{Addresses: addresses, Keys: shards * perShard, Rate: rate, Seed: 1})
 	if err != nil {

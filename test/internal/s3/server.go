@@ -94,10 +94,11 @@ func Start(ctx context.Context, folder, address string, authority *Authority) (*
 	return s, nil
 }
 
-// arguments of the program for a folder that is looked at anew each time, as tests
-// change it.
+// arguments of the program for a folder. It remembers what it found there for
+// minutes, so that what tests change below it is seen after a new start: without
+// that (--dir-cache-time 0) it forgets an object amid its upload, and hangs.
 func arguments(folder, address string) []string {
-	return []string{"s3", folder, "--addr", address, "--auth-key", AccessKey + "," + SecretKey, "--config", "", "--dir-cache-time", "0"}
+	return []string{"s3", folder, "--addr", address, "--auth-key", AccessKey + "," + SecretKey, "--config", ""}
 }
 
 // started is what it says when it listens.

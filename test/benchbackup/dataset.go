@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// valueSize of every item, in bytes.
+	valueSize = 500
+	// connections on which a shard is filled and read.
+	connections = 2
+	// batch is how many items are under way on a connection.
+	batch = 500
+	// tolerance of the time that an item has left.
+	tolerance = 2 * time.Second
+)
+
+// dataset is what the shards are filled with. Its values are random bytes, which no
+// compression makes smaller: the worst that a snapshot can meet.
+type dataset struct {
+	perShard int
+	// filled is when the items that expire began to.
+	filled time.Time
+	random []byte
+}
+
+func newDataset(perShard int) *dataset {
+	d := &dataset{perShard: perShard, random: make([]byte, 1<<20)}
+	source := rand.NewChaCha8([32]byte{1})
+	_, _ = source.Read(d.random) // never fails
+	return d
+}
+
+func (d *dataset) key(buffer []byte, shard, i int) []byte {
+	buffer = append(buffer[:0], "item-"...)
+	buffer = strconv.AppendInt(buffer, int64(shard), 10)
+	buffer = append(buffer, '-')
+	return strconv.AppendInt(buffer, int64(i), 10)
+}
+
+// value belongs to an item, and to no other.
+func (d *dataset) value(buffer []byte, shard, i int) []byte {
+	from := (i * 509) % (len(d.random) - valueSize)
+	buffer = append(buffer[:0], d.random[from:from+valueSize]...)
+	binary.LittleEndian.PutUint64(buffer, uint64(i)<<16|uint64(shard)) //nolint:gosec // small numbers
+	return buffer
+}
+
+func (d *dataset) flags(i int) uint32 { return uint32(i % 65521) } //nolint:gosec // small numbers
+
+// ttl is how long an item lives, in seconds; 0 is for ever.
+func (d *dataset) ttl(i int) int {
+	if i%3 != 0 {
+		return 0
+	}
+	return 3600 + i%3600
+}
+
+// each has the items of every shard done with, on several connections.
+func (d *dataset) each(ctx context.Context, addresses []string, do func(conn *stream, shard, from, until int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for shard, address := range addresses {
+		for c := range connections {
+			group.Go(func() error {
+				s, err := dial(ctx, address)
+				if err != nil {
+					return err
+				}
+				defer s.conn.Close()
+				for from := c * batch; from < d.perShard; from += batch * connections {
+					if err := s.conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+						return err
+					}
+					if err := do(s, shard, from, min(from+batch, d.perShard)); err != nil {
+						return fmt.Errorf("shard %d at %s: %w", shard, address, err)
+					}
+				}
+				return ctx.Err()
+			})
+		}
+	}
+	return group.Wait()
+}
+
+// stream is a connection on which requests are sent before their answers are read.
+type stream struct {
+	conn       net.Conn
+	r          *bufio.Reader
+	w          *bufio.Writer
+	key, value []byte
+}
+
+func dial(ctx context.Context, address string) (*stream, error) {
+	conn, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &stream{conn: conn, r: bufio.NewReaderSize(conn, 1<<18), w: bufio.NewWriterSize(conn, 1<<18)}, nil
+}
+
+// fill stores all items.
+func (d *dataset) fill(ctx context.Context, addresses []string) error {
+	d.filled = time.Now()
+	return d.each(ctx, addresses, func(s *stream, shard, from, until int) error {
+		for i := from; i < until; i++ {
+			s.key, s.value = d.key(s.key, shard, i), d.value(s.value, shard, i)
+			ttl := d.ttl(i)
+			if ttl != 0 { // from the beginning, whenever it is stored
+				ttl -= int(time.Since(d.filled).Seconds())
+			}
+			fmt.Fprintf(s.w, "set %s %d %d %d\r\n%s\r\n", s.key, d.flags(i), ttl, valueSize, s.value)
+		}
+		if err := s.w.Flush(); err != nil {
+			return err
+		}
+		for range until - from {
+			line, err := s.r.ReadSlice('\n')
+			if err != nil {
+				return err
+			}
+			if string(line) != "STORED\r\n" {
+				return fmt.Errorf("storing an item: %q", line)
+			}
+		}
+		return nil
+	})
+}
+
+// comparison is what became of the items.
+type comparison struct {
+	Items, Missing         int64
+	WrongValue, WrongFlags int64
+	WrongTTL               int64
+}
+
+// compare looks at every item.
+func (d *dataset) compare(ctx context.Context, addresses []string) (comparison, error) {
+	results := make(chan comparison, len(addresses)*connections*(d.perShard/batch+1))
+	err := d.each(ctx, addresses, func(s *stream, shard, from, until int) error {
+		for i := from; i < until; i++ {
+			s.key = d.key(s.key, shard, i)
+			fmt.Fprintf(s.w, "mg %s v f t\r\n", s.key)
+		}
+		if err := s.w.Flush(); err != nil {
+			return err
+		}
+		var c comparison
+		for i := from; i < until; i++ {
+			if err := d.compareOne(&c, s, shard, i); err != nil {
+				return err
+			}
+		}
+		results <- c
+		return nil
+	})
+	close(results)
+	var all comparison
+	for c := range results {
+		all.Items += c.Items
+		all.Missing += c.Missing
+		all.WrongValue += c.WrongValue
+		all.WrongFlags += c.WrongFlags
+		all.WrongTTL += c.WrongTTL
+	}
+	return all, err
+}
+
+// compareOne reads the answer about an item.
+func (d *dataset) compareOne(c *comparison, s *stream, shard, i int) error {
+	c.Items++
+	line, err := s.r.ReadSlice('\n')
+	if err != nil {
+		return err
+	}
+	words := bytes.Fields(line)
+	if len(words) == 1 && string(words[0]) == "EN" {
+		c.Missing++
+		return nil
+	}
+	if len(words) != 4 || string(words[0]) != "VA" || words[2][0] != 'f' || words[3][0] != 't' {
+		return fmt.Errorf("reading an item: %q", line)
+	}
+	size, err := strconv.Atoi(string(words[1]))
+	if err != nil {
+		return err
+	}
+	if string(words[2][1:]) != strconv.FormatUint(uint64(d.flags(i)), 10) {
+		c.WrongFlags++
+	}
+	left, err := strconv.Atoi(string(words[3][1:]))
+	if err != nil {
+		return err
+	}
+	if ttl := d.ttl(i); ttl == 0 && left != -1 || ttl != 0 && (left < 0 ||
+		(time.Until(d.filled.Add(time.Duration(ttl)*time.Second))-time.Duration(left)*time.Second).Abs() > tolerance) {
+		c.WrongTTL++
+	}
+	got, err := s.r.Peek(size + 2)
+	if err != nil {
+		return err
+	}
+	s.value = d.value(s.value, shard, i)
+	if !bytes.Equal(got[:size], s.value) {
+		c.WrongValue++
+	}
+	_, err = s.r.Discard(size + 2)
+	return err
+}

@@ -1,0 +1,311 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
+	"github.com/memcached-operator/memcached-operator/test/internal/probe"
+)
+
+func TestABackupOnAVolumeComesBackIntoTheSameCacheAndIntoANewOne(t *testing.T) {
+	t.Parallel()
+	const shards, perShard = 2, 20_000
+	s := newSpace(t)
+	store := s.claim("backups")
+	s.apply("cache", small(shards))
+	s.available("cache")
+	sets := s.fill("cache", shards, perShard)
+	b := s.backedUp("first", "cache", store)
+	if n := b.Status.Snapshot.Items; n != shards*perShard {
+		t.Errorf("the snapshot holds %d items, the cache held %d", n, shards*perShard)
+	}
+	s.event("cache", v1alpha1.EventBackupComplete, "first")
+
+	s.flush("cache", shards)
+	r := s.restored("again", "cache", "first")
+	if r.Status.Restored != shards*perShard || r.Status.Kept != 0 {
+		t.Errorf("the restore tells %+v", r.Status)
+	}
+	for _, set := range sets {
+		s.holds(set)
+	}
+	// A value that is there is newer.
+	if r := s.restored("once-more", "cache", "first"); r.Status.Restored != 0 || r.Status.Kept != shards*perShard {
+		t.Errorf("over a full cache %d items were restored and %d kept", r.Status.Restored, r.Status.Kept)
+	}
+
+	s.apply("other", small(shards))
+	s.available("other")
+	s.restored("into-other", "other", "first")
+	for ordinal := range shards {
+		s.holds(s.filled("cache", "other", ordinal, perShard))
+	}
+	s.noJobAfter(b)
+}
+
+// fill writes items to each shard of a Memcached.
+func (s *space) fill(memcached string, shards, perShard int) []*items.Set {
+	s.Helper()
+	var sets []*items.Set
+	for ordinal := range shards {
+		set := s.items(memcached, ordinal, perShard)
+		s.must(set.Fill())
+		sets = append(sets, set)
+	}
+	return sets
+}
+
+// filled returns what fill wrote to a shard of one Memcached, as it is to be in the
+// same shard of another.
+func (s *space) filled(from, into string, ordinal, perShard int) *items.Set {
+	s.Helper()
+	set := items.New(cluster.ShardName(from, ordinal), perShard, s.address(into, ordinal))
+	s.Cleanup(func() { _ = set.Close() })
+	return set
+}
+
+// flush empties the shards of a Memcached.
+func (s *space) flush(memcached string, shards int) {
+	s.Helper()
+	for ordinal := range shards {
+		s.must(items.Flush(s.address(memcached, ordinal)))
+	}
+}
+
+// says ends the test unless a sentence holds all of the words.
+func (s *space) says(sentence string, words ...string) {
+	s.Helper()
+	for _, word := range words {
+		if !strings.Contains(sentence, word) {
+			s.Errorf("it does not say %q: %s", word, sentence)
+		}
+	}
+}
+
+// noJobAfter waits until the Job of a run that has ended is one that goes by itself.
+func (s *space) noJobAfter(o client.Object) {
+	s.Helper()
+	s.eventually("a time to live of the Job of "+o.GetName(), func(ctx context.Context) error {
+		job := &batchv1.Job{}
+		err := k.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: cluster.RunStatus(o).Job}, job)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil && job.Spec.TTLSecondsAfterFinished == nil {
+			err = fmt.Errorf("job %s has none", job.Name)
+		}
+		return err
+	})
+}
+
+func TestADifferentSizeIsRefusedUntilTheHashingOfTheClientsIsDeclared(t *testing.T) {
+	t.Parallel()
+	const perShard, size = 2, 10_000
+	s := newSpace(t)
+	store := s.claim("backups")
+	s.apply("cache", small(2))
+	s.apply("three", small(3))
+	s.available("cache")
+	s.available("three")
+	// Spread by the client over both shards, which gomemcache does by crc32 modulo.
+	spread := items.New("spread", size, s.address("cache", 0), s.address("cache", 1))
+	s.must(spread.Write())
+	b := s.backedUp("first", "cache", store)
+	into := v1alpha1.MemcachedRestoreSpec{
+		Memcached: v1alpha1.MemcachedReference{Name: "three"}, Backup: &v1alpha1.BackupReference{Name: b.Name}, RateLimit: unlimited(),
+	}
+	status := s.failsFor(s.restore("refused", into), v1alpha1.ReasonSizeDiffers)
+	s.says(status.Message, "spec.hashing", "2", "3")
+	three := items.New("spread", size, s.address("three", 0), s.address("three", 1), s.address("three", 2))
+	if n, err := three.Count(); err != nil || n != 0 {
+		t.Errorf("a restore that was refused left %d items, %v", n, err)
+	}
+	s.apply("three", small(3).WithHashing(memcachedac.Hashing().WithRing(v1alpha1.RingModulo)))
+	s.available("three")
+	s.complete(s.restore("routed", into))
+	s.holds(three)
+	// The other way round: fewer shards than the snapshot has.
+	s.apply("one", small(1).WithHashing(memcachedac.Hashing().WithRing(v1alpha1.RingModulo)))
+	s.available("one")
+	into.Memcached.Name = "one"
+	s.complete(s.restore("routed-to-one", into))
+	s.holds(items.New("spread", size, s.address("one", 0)))
+}
+
+func TestANewMemcachedServesOnlyOnceItIsFilledFromABackup(t *testing.T) {
+	t.Parallel()
+	const shards, perShard = 2, 20_000
+	s := newSpace(t)
+	store := s.claim("backups")
+	s.apply("cache", small(shards))
+	s.available("cache")
+	s.fill("cache", shards, perShard)
+	s.backedUp("first", "cache", store)
+
+	s.apply("warm", small(shards).WithBootstrap(memcachedac.Bootstrap().WithBackup(memcachedac.BackupReference().WithName("first"))))
+	// Whoever gets an answer gets the items: the first key is asked for from before the
+	// shards serve, over the address that clients have.
+	m := s.available("warm")
+	for ordinal := range shards {
+		set := items.New(cluster.ShardName("cache", ordinal), perShard, mustAddress(s, "warm", ordinal))
+		s.eventually(fmt.Sprintf("answers of shard %d", ordinal), func(context.Context) error {
+			n, err := set.Sample(100)
+			if err != nil {
+				return err
+			}
+			if n != perShard/100 {
+				s.Fatalf("shard %d serves %d of %d items", ordinal, n, perShard/100)
+			}
+			return nil
+		})
+		s.holds(set)
+	}
+	if m.Status.Bootstrap == nil || m.Status.Bootstrap.Phase != v1alpha1.RunComplete {
+		t.Errorf("the status tells of the bootstrap: %+v", m.Status.Bootstrap)
+	}
+	s.event("warm", v1alpha1.EventBootstrapEnded)
+	// A pod that comes later is not held.
+	s.must(k.DeleteAllOf(s.ctx, &corev1.Pod{}, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelInstance: "warm", v1alpha1.LabelShard: "0"}))
+	s.available("warm")
+}
+
+func mustAddress(s *space, memcached string, ordinal int) string {
+	s.Helper()
+	address, err := k.Address(s.ctx, s.namespace, cluster.ShardName(memcached, ordinal))
+	s.must(err)
+	return address
+}
+
+func TestAMemcachedWhoseBootstrapFailsServesEmptyAndSaysSo(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.apply("cold", small(1).WithBootstrap(memcachedac.Bootstrap().WithBackup(memcachedac.BackupReference().WithName("none"))))
+	m := s.await("cold", "serving without its bootstrap", func(m *v1alpha1.Memcached) error {
+		if m.Status.ReadySize != 1 {
+			return fmt.Errorf("%d shards serve", m.Status.ReadySize)
+		}
+		return nil
+	})
+	if b := m.Status.Bootstrap; b == nil || b.Phase != v1alpha1.RunFailed || b.Message == "" {
+		t.Errorf("the status tells of the bootstrap: %+v", b)
+	}
+}
+
+func TestADeletedMemcachedLeavesABackupWhereThatIsItsPolicy(t *testing.T) {
+	t.Parallel()
+	const shards, perShard = 2, 5_000
+	s := newSpace(t)
+	store := memcachedac.SnapshotStore().WithPersistentVolumeClaim(
+		memcachedac.PersistentVolumeClaimStore().WithClaimName(s.claim("backups").PersistentVolumeClaim.ClaimName))
+	spec := small(shards).WithDeletionPolicy(v1alpha1.DeletionBackup).WithBackup(memcachedac.FinalBackup().WithStore(store))
+	s.apply("cache", spec)
+	m := s.available("cache")
+	s.fill("cache", shards, perShard)
+	p := probe.Start(s.address("cache", 0))
+	defer p.Stop()
+	s.must(k.Delete(s.ctx, m))
+	name := "cache-final-" + string(m.UID[:8])
+	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
+	s.eventually("the last backup", func(ctx context.Context) error { return k.Get(ctx, s.key(name), b) })
+	s.complete(b)
+	if report := p.Stop(); len(report.Failures) > 0 {
+		t.Logf("served until it went: %s", report)
+	}
+	s.eventually("the end of the Memcached", func(ctx context.Context) error {
+		err := k.Get(ctx, s.key("cache"), &v1alpha1.Memcached{})
+		if err == nil {
+			return fmt.Errorf("it is there")
+		}
+		return client.IgnoreNotFound(err)
+	})
+	if b.Status.Snapshot.Items != shards*perShard {
+		t.Errorf("the last backup holds %d items of %d", b.Status.Snapshot.Items, shards*perShard)
+	}
+	// It comes back under its name, warm.
+	s.apply("cache", small(shards).WithBootstrap(memcachedac.Bootstrap().WithBackup(memcachedac.BackupReference().WithName(name))))
+	s.available("cache")
+	for ordinal := range shards {
+		s.holds(s.filled("cache", "cache", ordinal, perShard))
+	}
+}
+
+func TestALostShardIsFilledFromTheNewestBackupWhereThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	const perShard = 5_000
+	s := newSpace(t)
+	store := s.claim("backups")
+	s.apply("cache", small(2).WithRewarm(memcachedac.Rewarm()))
+	s.available("cache")
+	s.fill("cache", 2, perShard)
+	s.backedUp("first", "cache", store)
+	lost := s.pods("cache")["cache-1"]
+	s.must(k.Delete(s.ctx, &lost, client.GracePeriodSeconds(0)))
+	set := s.filled("cache", "cache", 1, perShard)
+	s.eventually("the items of the lost shard", func(context.Context) error {
+		_, err := set.Keep(1)
+		return err
+	})
+	s.event("cache", v1alpha1.EventRewarmStarted, "cache-1", "first")
+	s.holds(s.filled("cache", "cache", 0, perShard))
+	var all v1alpha1.MemcachedRestoreList
+	s.must(k.List(s.ctx, &all, client.InNamespace(s.namespace)))
+	if len(all.Items) != 1 || !slices.Equal(all.Items[0].Spec.Shards, []int32{1}) {
+		t.Errorf("there are restores %+v", all.Items)
+	}
+}
+
+func TestAScheduleMakesBackupsAndDeletesTheOldOnesWithTheirSnapshots(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	store := s.claim("backups")
+	s.apply("cache", small(1))
+	s.available("cache")
+	s.fill("cache", 1, 1000)
+	schedule := &v1alpha1.MemcachedScheduledBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "each-minute"},
+		Spec: v1alpha1.MemcachedScheduledBackupSpec{
+			Schedule:  "* * * * *",
+			Retention: &v1alpha1.BackupRetention{Count: new(int32(1))},
+			BackupTemplate: v1alpha1.MemcachedBackupTemplate{Spec: v1alpha1.MemcachedBackupSpec{
+				Memcached: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: unlimited(),
+			}},
+		},
+	}
+	s.must(k.Create(s.ctx, schedule))
+	var first string
+	s.must(cluster.Eventually(s.ctx, 4*time.Minute, "a second backup in the place of the first", func(ctx context.Context) error {
+		var made v1alpha1.MemcachedBackupList
+		if err := k.List(ctx, &made, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelSchedule: schedule.Name}); err != nil {
+			return err
+		}
+		var told []string
+		for _, b := range made.Items {
+			if b.Status.Phase == v1alpha1.RunComplete && first == "" {
+				first = b.Name
+			}
+			told = append(told, fmt.Sprintf("%s %s", b.Name, b.Status.Phase))
+		}
+		if first == "" || len(made.Items) != 1 || made.Items[0].Name == first || made.Items[0].Status.Phase != v1alpha1.RunComplete {
+			return fmt.Errorf("there are %q", told)
+		}
+		return nil
+	}))
+	s.must(k.Get(s.ctx, client.ObjectKeyFromObject(schedule), schedule))
+	if schedule.Status.LastSuccessfulTime == nil || schedule.Status.NextScheduleTime == nil {
+		t.Errorf("the schedule tells %+v", schedule.Status)
+	}
+}

@@ -1,0 +1,616 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
+	"github.com/memcached-operator/memcached-operator/test/internal/s3"
+)
+
+// snapshotProgram is the program of the Jobs, built once for the tests that need it.
+var snapshotProgram = sync.OnceValues(func() (string, error) {
+	program := filepath.Join(filepath.Dir(agentPath), "snapshot")
+	// As the Makefile builds it.
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=1.2.3-test", "-o", program, "./snapshot")
+	build.Dir = filepath.Join("..", "..")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the program of snapshots: %w\n%s", err, out)
+	}
+	return program, nil
+})
+
+// job runs the program of the Jobs as the kubelet does, but as root.
+type job struct {
+	*testing.T
+	task snapshotapi.Task
+	// access and secret are the credentials; empty is none.
+	access, secret string
+	// wrap goes before the program.
+	wrap []string
+
+	dir string
+	// port of its progress, once it runs.
+	port    int
+	said    *log
+	command *exec.Cmd
+	done    chan struct{}
+}
+
+// newJob returns the Job of a snapshot in a store.
+func newJob(t *testing.T, store snapshotapi.Store) *job {
+	t.Helper()
+	return &job{T: t, access: s3.AccessKey, secret: s3.SecretKey, dir: t.TempDir(),
+		task: snapshotapi.Task{ID: "11111111-2222", Path: "ns/cache/backup-11111111", Store: store,
+			Memcached: snapshotapi.Memcached{Namespace: "ns", Name: "cache", UID: "3333"}}}
+}
+
+func (j *job) terminationLog() string { return filepath.Join(j.dir, "termination-log") }
+
+// start begins to run an action.
+func (j *job) start(action snapshotapi.Action) {
+	j.Helper()
+	program, err := snapshotProgram()
+	if err != nil {
+		j.Fatal(err)
+	}
+	task, err := json.Marshal(j.task)
+	if err != nil {
+		j.Fatal(err)
+	}
+	writeFile(j.T, j.terminationLog(), "")
+	if err := os.Chmod(j.terminationLog(), 0o666); err != nil {
+		j.Fatal(err)
+	}
+	j.port, j.said, j.done = freePort(j.T), &log{}, make(chan struct{})
+	words := append(j.wrap, program, string(action), "-task", string(task),
+		"-termination-log", j.terminationLog(), "-listen", fmt.Sprintf("127.0.0.1:%d", j.port))
+	j.command = exec.Command(words[0], words[1:]...)
+	// What the kubelet gives, and nothing of a person's own.
+	j.command.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMEMLIMIT=96MiB", "AWS_ACCESS_KEY_ID=" + j.access, "AWS_SECRET_ACCESS_KEY=" + j.secret}
+	j.command.Stdout, j.command.Stderr = j.said, j.said
+	if err := j.command.Start(); err != nil {
+		j.Fatal(err)
+	}
+	go func() {
+		_ = j.command.Wait()
+		close(j.done)
+	}()
+	j.Cleanup(func() {
+		_ = j.command.Process.Kill()
+		<-j.done
+	})
+}
+
+// end waits for the end and returns what is told of it and the exit code.
+func (j *job) end(within time.Duration) (o snapshotapi.Outcome, code int) {
+	j.Helper()
+	select {
+	case <-j.done:
+	case <-time.After(within):
+		_ = j.command.Process.Signal(syscall.SIGQUIT) // it tells what it waits for
+		<-j.done
+		j.Fatalf("it runs for longer than %s:\n%s", within, j.said)
+	}
+	text, err := os.ReadFile(j.terminationLog())
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	if err != nil {
+		j.Fatalf("the termination message %q: %v\n%s", text, err, j.said)
+	}
+	if len(text) > 4096 {
+		j.Errorf("the termination message has %d bytes", len(text))
+	}
+	return o, j.command.ProcessState.ExitCode()
+}
+
+// run runs an action to its end.
+func (j *job) run(action snapshotapi.Action) (snapshotapi.Outcome, int) {
+	j.Helper()
+	j.start(action)
+	return j.end(20 * time.Second)
+}
+
+// must runs an action that succeeds.
+func (j *job) must(action snapshotapi.Action) snapshotapi.Outcome {
+	j.Helper()
+	o, code := j.run(action)
+	if code != 0 || o.Reason != v1alpha1.ReasonSucceeded {
+		j.Fatalf("%s: exit code %d, %+v\n%s", action, code, o, j.said)
+	}
+	return o
+}
+
+// fails ends the test unless a run ended for a reason, which it says in these words.
+func (j *job) fails(o snapshotapi.Outcome, code int, reason string, final bool, words ...string) {
+	j.Helper()
+	wanted := snapshotapi.ExitFailed
+	if final {
+		wanted = snapshotapi.ExitFinal
+	}
+	if o.Reason != reason || o.Final != final || code != wanted || o.Snapshot != nil {
+		j.Fatalf("exit code %d, %+v, want %s, final %v\n%s", code, o, reason, final, j.said)
+	}
+	for _, word := range words {
+		wantContains(j.T, "the message", o.Message, word)
+	}
+	if j.secret != "" && strings.Contains(j.said.String(), j.secret) {
+		j.Errorf("it gives its secret away:\n%s", j.said)
+	}
+}
+
+// progress asks the Job for its progress.
+func (j *job) progress() (p snapshotapi.Progress, err error) {
+	response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/progress", j.port))
+	if err != nil {
+		return p, err
+	}
+	defer response.Body.Close()
+	return p, json.NewDecoder(response.Body).Decode(&p)
+}
+
+// copies waits until the Job has copied some items, but not all.
+func (j *job) copies() {
+	j.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		p, err := j.progress()
+		if err == nil && p.Items > 0 && p.TaskID == j.task.ID {
+			if p.TotalItems < p.Items {
+				j.Fatalf("it has copied more than there is: %+v", p)
+			}
+			return
+		}
+		if time.Now().After(deadline) {
+			j.Fatalf("it copies nothing: %+v, %v\n%s", p, err, j.said)
+		}
+	}
+}
+
+// serveS3 serves a folder as S3 until the test ends.
+func serveS3(t *testing.T, folder, address string, authority *s3.Authority) *s3.Server {
+	t.Helper()
+	server, err := s3.Start(context.WithoutCancel(t.Context()), folder, address, authority)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	return server
+}
+
+func newAuthority(t *testing.T) *s3.Authority {
+	t.Helper()
+	a, err := s3.NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// trusting returns a file with an authority's certificate.
+func trusting(t *testing.T, a *s3.Authority) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	writeFile(t, file, string(a.PEM()))
+	return file
+}
+
+// bucket returns the store of a server's bucket.
+func bucket(server *s3.Server, caFile string) snapshotapi.Store {
+	return snapshotapi.Store{S3: &snapshotapi.S3{Bucket: s3.Bucket, Prefix: "cache/production", Endpoint: server.Endpoint, CAFile: caFile}}
+}
+
+// filesBelow returns the files of a folder, by their paths in it.
+func filesBelow(t *testing.T, folder string) []string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			name, _ := filepath.Rel(folder, path)
+			all = append(all, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// smallDisk mounts a folder of so many bytes.
+func smallDisk(t *testing.T, size int) string {
+	t.Helper()
+	dir := filepath.Join(sharedDir(t), "disk")
+	makeDir(t, dir)
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=777", size)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// filled returns a memcached with items.
+func filled(t *testing.T, size int) (*raw, *items.Set) {
+	t.Helper()
+	server := startRaw(t, newest, sharedDir(t), "-m", "256")
+	set := items.New("stores", size, server.address())
+	t.Cleanup(func() { _ = set.Close() })
+	if err := set.Fill(); err != nil {
+		t.Fatal(err)
+	}
+	return server, set
+}
+
+func TestAServerOfS3ThatCannotBeUsedIsToldWithWhatToDo(t *testing.T) {
+	t.Parallel()
+	ours, others := newAuthority(t), newAuthority(t)
+	secure := serveS3(t, t.TempDir(), "127.0.0.1:0", ours)
+	plain := serveS3(t, t.TempDir(), "127.0.0.1:0", nil)
+	good := func() snapshotapi.Store { return bucket(secure, trusting(t, ours)) }
+	with := func(edit func(*snapshotapi.S3)) snapshotapi.Store {
+		store := good()
+		edit(store.S3)
+		return store
+	}
+	tests := []struct {
+		name           string
+		store          snapshotapi.Store
+		access, secret string
+		reason         string
+		final          bool
+		words          []string
+	}{
+		{name: "a wrong secret", store: good(), access: s3.AccessKey, secret: "wrong", reason: v1alpha1.ReasonStoreAccessDenied, final: true, words: []string{"SignatureDoesNotMatch", "credentials"}},
+		{name: "a wrong key", store: good(), access: "wrong", secret: s3.SecretKey, reason: v1alpha1.ReasonStoreAccessDenied, final: true, words: []string{"credentials"}},
+		{name: "no credentials", store: good(), reason: v1alpha1.ReasonStoreAccessDenied, final: true, words: []string{"AWS_"}},
+		{name: "a bucket that is not there", store: with(func(b *snapshotapi.S3) { b.Bucket = "another" }), access: s3.AccessKey, secret: s3.SecretKey,
+			reason: v1alpha1.ReasonStoreNotFound, final: true, words: []string{"another", "NoSuchBucket"}},
+		{name: "a certificate of an unknown authority", store: with(func(b *snapshotapi.S3) { b.CAFile = "" }), access: s3.AccessKey, secret: s3.SecretKey,
+			reason: v1alpha1.ReasonStoreCertificate, final: true, words: []string{"ca.crt"}},
+		{name: "a certificate of another authority", store: bucket(secure, trusting(t, others)), access: s3.AccessKey, secret: s3.SecretKey,
+			reason: v1alpha1.ReasonStoreCertificate, final: true, words: []string{"ca.crt"}},
+		{name: "a certificate of another name", store: with(func(b *snapshotapi.S3) { b.Endpoint = strings.Replace(b.Endpoint, "127.0.0.1", "localhost", 1) }),
+			access: s3.AccessKey, secret: s3.SecretKey, reason: v1alpha1.ReasonStoreCertificate, final: true, words: []string{"localhost"}},
+		{name: "TLS to a server without it", store: with(func(b *snapshotapi.S3) { b.Endpoint = strings.Replace(plain.Endpoint, "http:", "https:", 1) }),
+			access: s3.AccessKey, secret: s3.SecretKey, reason: v1alpha1.ReasonStoreCertificate, final: true, words: []string{"TLS", "http://"}},
+		{name: "no TLS to a server with it", store: with(func(b *snapshotapi.S3) { b.Endpoint = strings.Replace(b.Endpoint, "https:", "http:", 1) }),
+			access: s3.AccessKey, secret: s3.SecretKey, reason: v1alpha1.ReasonStoreCertificate, final: true, words: []string{"TLS", "https://"}},
+		{name: "nobody there", store: with(func(b *snapshotapi.S3) { b.Endpoint = "https://" + silent(t) }),
+			access: s3.AccessKey, secret: s3.SecretKey, reason: v1alpha1.ReasonStoreUnreachable, words: []string{"endpoint", "refused"}},
+		{name: "a name that nobody has", store: with(func(b *snapshotapi.S3) { b.Endpoint = "https://s3.invalid" }),
+			access: s3.AccessKey, secret: s3.SecretKey, reason: v1alpha1.ReasonStoreUnreachable, words: []string{"endpoint", "s3.invalid"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, test.store)
+			j.access, j.secret = test.access, test.secret
+			began := time.Now()
+			o, code := j.run(snapshotapi.ActionDelete)
+			j.fails(o, code, test.reason, test.final, test.words...)
+			t.Logf("after %s: %s", time.Since(began).Round(10*time.Millisecond), o.Message)
+		})
+	}
+}
+
+func TestAStoreThatDoesNotAnswerIsGivenUpWithinAboutAMinute(t *testing.T) {
+	t.Parallel()
+	server := serveS3(t, t.TempDir(), "127.0.0.1:0", nil)
+	if err := server.Pause(true); err != nil {
+		t.Fatal(err)
+	}
+	// Nor does one whose packets are lost: a listener whose queue is full drops them.
+	lost := fullListener(t)
+	for name, endpoint := range map[string]string{"paused": server.Endpoint, "lost": "http://" + lost} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := bucket(server, "")
+			store.S3.Endpoint = endpoint
+			j := newJob(t, store)
+			j.start(snapshotapi.ActionDelete)
+			o, code := j.end(80 * time.Second)
+			j.fails(o, code, v1alpha1.ReasonStoreUnreachable, false, "does not answer")
+		})
+	}
+}
+
+// silent returns an address that refuses connections, and that nobody else gets.
+func silent(t *testing.T) string {
+	t.Helper()
+	fd, address := bound(t)
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	return address
+}
+
+// bound returns a socket that does not listen yet, and its address.
+func bound(t *testing.T) (fd int, address string) {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fd, fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+}
+
+// fullListener returns an address at which a connection is neither made nor refused.
+func fullListener(t *testing.T) string {
+	t.Helper()
+	fd, address := bound(t)
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := syscall.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		conn, err := net.DialTimeout("tcp", address, 100*time.Millisecond)
+		if err != nil {
+			return address
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+	t.Fatal("the queue of a listener does not fill")
+	return ""
+}
+
+func TestASnapshotGoesToEachKindOfStoreAndComesBack(t *testing.T) {
+	t.Parallel()
+	authority := newAuthority(t)
+	secure, plain := t.TempDir(), t.TempDir()
+	folder := filepath.Join(t.TempDir(), "made", "for", "it")
+	tests := map[string]struct {
+		store snapshotapi.Store
+		below string // where its objects are
+	}{
+		"S3 with TLS":    {bucket(serveS3(t, secure, "127.0.0.1:0", authority), trusting(t, authority)), filepath.Join(secure, s3.Bucket)},
+		"S3 without TLS": {bucket(serveS3(t, plain, "127.0.0.1:0", nil), ""), filepath.Join(plain, s3.Bucket)},
+		"a folder":       {snapshotapi.Store{Folder: folder}, folder},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const size = 10_000
+			from, set := filled(t, size)
+			into := startRaw(t, newest, sharedDir(t), "-m", "256")
+			j := newJob(t, test.store)
+			j.task.Servers = []string{from.address()}
+			saved := j.must(snapshotapi.ActionSave)
+			if saved.Items != size || saved.Snapshot == nil || saved.Snapshot.Items != size {
+				t.Fatalf("it tells %+v", saved)
+			}
+			if again := j.must(snapshotapi.ActionSave); again.Snapshot == nil || !again.Snapshot.TakenAt.Equal(saved.Snapshot.TakenAt) {
+				t.Errorf("a second run of the same Job made another snapshot: %+v, before %+v", again.Snapshot, saved.Snapshot)
+			}
+			at := j.task.Path
+			if test.store.S3 != nil {
+				at = filepath.Join(test.store.S3.Prefix, at)
+			}
+			for _, file := range filesBelow(t, test.below) {
+				if !strings.HasPrefix(file, at+"/") || strings.HasSuffix(file, ".attrs") || strings.HasSuffix(file, ".tmp") {
+					t.Errorf("there is %s", file)
+				}
+			}
+			j.inspect(size)
+
+			j.task.Servers, j.task.Load = []string{into.address()}, &snapshotapi.Load{}
+			loaded := j.must(snapshotapi.ActionLoad)
+			if loaded.Restored != size {
+				t.Errorf("it restored %+v", loaded)
+			}
+			there := items.New("stores", size, into.address())
+			t.Cleanup(func() { _ = there.Close() })
+			for _, all := range []*items.Set{there, set} {
+				if _, err := all.Keep(1); err != nil {
+					t.Error(err)
+				}
+			}
+
+			j.must(snapshotapi.ActionDelete)
+			if left := filesBelow(t, test.below); len(left) > 0 {
+				t.Errorf("after it was deleted there is %v", left)
+			}
+			if _, err := os.Stat(filepath.Join(test.below, "ns")); err == nil {
+				t.Error("after it was deleted its folders are there")
+			}
+			j.must(snapshotapi.ActionDelete)
+		})
+	}
+}
+
+// inspect runs the command for people on the Job's snapshot.
+func (j *job) inspect(size int) {
+	j.Helper()
+	program, err := snapshotProgram()
+	if err != nil {
+		j.Fatal(err)
+	}
+	run := func(args ...string) string {
+		j.Helper()
+		command := exec.Command(program, append([]string{"inspect"}, args...)...)
+		command.Env = []string{"AWS_ACCESS_KEY_ID=" + j.access, "AWS_SECRET_ACCESS_KEY=" + j.secret}
+		var messages bytes.Buffer
+		command.Stderr = &messages
+		out, err := command.Output()
+		if err != nil {
+			j.Fatalf("inspect %v: %v\n%s", args, err, &messages)
+		}
+		return string(out)
+	}
+	place := j.task.Store.Folder
+	if b := j.task.Store.S3; b != nil {
+		place = fmt.Sprintf("s3://%s/%s?endpoint=%s", b.Bucket, b.Prefix, b.Endpoint)
+		if b.CAFile != "" {
+			place += "&ca=" + b.CAFile
+		}
+	}
+	if got := run("-store", place); got != j.task.Path+"\n" {
+		j.Errorf("the snapshots of the store are %q", got)
+	}
+	wantContains(j.T, "what is in it", run("-store", place, "-path", j.task.Path, "-verify"), fmt.Sprint(size))
+	if lines := strings.Count(run("-store", place, "-path", j.task.Path, "-items"), "\n"); lines < size {
+		j.Errorf("of %d items %d lines are printed", size, lines)
+	}
+}
+
+// noisy returns a memcached with items of 100 kB, which nothing makes smaller.
+func noisy(t *testing.T, size int) *raw {
+	t.Helper()
+	server := startRaw(t, newest, sharedDir(t), "-m", "256")
+	conn, err := net.Dial("tcp", server.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	value := make([]byte, 100_000)
+	noise := rand.NewChaCha8([32]byte{})
+	for i := range size {
+		_, _ = noise.Read(value)
+		if _, err := fmt.Fprintf(conn, "set noise-%d 0 0 %d\r\n%s\r\n", i, len(value), value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answers := bufio.NewScanner(io.LimitReader(conn, int64(size*len("STORED\r\n"))))
+	for answers.Scan() {
+		if answers.Text() != "STORED" {
+			t.Fatalf("memcached says %q", answers.Text())
+		}
+	}
+	return server
+}
+
+// noManifest ends the test if a folder holds a snapshot, or a file that is not whole.
+func noManifest(t *testing.T, folder string) {
+	t.Helper()
+	for _, file := range filesBelow(t, folder) {
+		if filepath.Base(file) == "manifest.json" || strings.HasSuffix(file, ".tmp") {
+			t.Errorf("there is %s", file)
+		}
+	}
+}
+
+func TestAStoreThatCannotBeWrittenIsToldAndHoldsNoSnapshot(t *testing.T) {
+	t.Parallel()
+	const disk = 8 << 20
+	from := noisy(t, 200) // 20 MB
+	locked := sharedDir(t)
+	if err := os.Chmod(locked, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	readOnly := smallDisk(t, disk)
+	if err := syscall.Mount("", readOnly, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	asNobody := []string{"setpriv", "--reuid", "65532", "--regid", "65532", "--clear-groups", "--no-new-privs", "--bounding-set=-all"}
+	full, fullOfS3 := smallDisk(t, disk), smallDisk(t, disk)
+	tests := []struct {
+		name   string
+		store  snapshotapi.Store
+		folder string
+		wrap   []string
+		reason string
+		words  []string
+		passes bool // it is worth another try
+	}{
+		{name: "a full volume", store: snapshotapi.Store{Folder: full}, folder: full, reason: v1alpha1.ReasonStoreFull, words: []string{"no space left", "make room"}},
+		// which does not say why
+		{name: "a full server of S3", store: bucket(serveS3(t, fullOfS3, "127.0.0.1:0", nil), ""), folder: fullOfS3, reason: v1alpha1.ReasonStoreFailed, words: []string{"InternalError"}, passes: true},
+		{name: "a volume that is read-only", store: snapshotapi.Store{Folder: readOnly}, folder: readOnly, reason: v1alpha1.ReasonStoreReadOnly, words: []string{"read-only"}},
+		{name: "a folder that cannot be made there", store: snapshotapi.Store{Folder: filepath.Join(readOnly, "a")}, folder: readOnly, reason: v1alpha1.ReasonStoreNotFound, words: []string{"read-only", "name"}},
+		{name: "a volume of another user", store: snapshotapi.Store{Folder: locked}, folder: locked, wrap: asNobody, reason: v1alpha1.ReasonStoreAccessDenied, words: []string{"fsGroup"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, test.store)
+			j.task.Servers, j.wrap = []string{from.address()}, test.wrap
+			if test.wrap != nil {
+				// its folder is root's alone
+				j.dir = sharedDir(t)
+			}
+			o, code := j.run(snapshotapi.ActionSave)
+			j.fails(o, code, test.reason, !test.passes, test.words...)
+			noManifest(t, test.folder)
+			t.Log(o.Message)
+		})
+	}
+}
+
+func TestAStoreThatEndsMidwayFailsTheRunAndTheNextOneSucceeds(t *testing.T) {
+	t.Parallel()
+	const size = 200
+	from := noisy(t, size)
+	folder := t.TempDir()
+	server := serveS3(t, folder, "127.0.0.1:0", nil)
+	j := newJob(t, bucket(server, ""))
+	j.task.Servers, j.task.BytesPerSecond = []string{from.address()}, 4<<20
+	j.start(snapshotapi.ActionSave)
+	j.copies()
+	server.Kill()
+	o, code := j.end(80 * time.Second)
+	j.fails(o, code, v1alpha1.ReasonStoreUnreachable, false, "endpoint")
+	noManifest(t, folder)
+
+	serveS3(t, folder, server.Address(), nil)
+	j.task.BytesPerSecond = 0
+	if saved := j.must(snapshotapi.ActionSave); saved.Items != size {
+		t.Errorf("it tells %+v", saved)
+	}
+}
+
+func TestARunThatIsToldToStopSaysSoAndLeavesNoSnapshot(t *testing.T) {
+	t.Parallel()
+	from := noisy(t, 200)
+	folder, served := t.TempDir(), t.TempDir()
+	for name, test := range map[string]struct {
+		store  snapshotapi.Store
+		folder string
+	}{
+		"a folder": {snapshotapi.Store{Folder: folder}, folder},
+		"S3":       {bucket(serveS3(t, served, "127.0.0.1:0", nil), ""), served},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, test.store)
+			j.task.Servers, j.task.BytesPerSecond = []string{from.address()}, 4<<20
+			j.start(snapshotapi.ActionSave)
+			j.copies()
+			if err := j.command.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			o, code := j.end(10 * time.Second)
+			j.fails(o, code, v1alpha1.ReasonJobFailed, false, "told to stop")
+			if o.Items == 0 || o.Items > 200 {
+				t.Errorf("it tells of %d items", o.Items)
+			}
+			noManifest(t, test.folder)
+		})
+	}
+}
