@@ -85,7 +85,8 @@ func project(t *testing.T) string {
 		if entry.IsDir() && slices.Contains([]string{".git", "bin", "dist"}, name) {
 			return filepath.SkipDir
 		}
-		if entry.Type().IsRegular() {
+		// Of a worktree .git is a file, which leads to the repository itself.
+		if entry.Type().IsRegular() && name != ".git" {
 			files[name] = read(t, path)
 		}
 		return nil
