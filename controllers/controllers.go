@@ -17,6 +17,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
 	"github.com/memcached-operator/memcached-operator/controllers/restore"
+	"github.com/memcached-operator/memcached-operator/controllers/schedule"
 	"github.com/memcached-operator/memcached-operator/controllers/upgradeable"
 	"github.com/memcached-operator/memcached-operator/internal/platform"
 	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
@@ -60,6 +61,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		(&restore.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Progress: snapshotjob.NewHTTP(), Recorder: recorder, Clock: clock.RealClock{}, Options: jobs,
 		}).SetupWithManager(mgr),
+		(&schedule.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder, Clock: clock.RealClock{}}).SetupWithManager(mgr),
 		upgradeable.SetupWithManager(mgr),
 	)
 	if err != nil {

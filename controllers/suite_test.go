@@ -35,6 +35,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/backup"
 	"github.com/memcached-operator/memcached-operator/controllers/restore"
+	"github.com/memcached-operator/memcached-operator/controllers/schedule"
 	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
 	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
 )
@@ -115,6 +116,7 @@ type world struct {
 	events    *events.FakeRecorder
 	backups   *backup.Reconciler
 	restores  *restore.Reconciler
+	schedules *schedule.Reconciler
 	// writes counts the operator's requests that are not reads; lives is how many it
 	// has left before it is killed.
 	writes, lives *atomic.Int64
@@ -151,6 +153,7 @@ func (w *world) use(c client.Client) {
 	options := snapshotjob.Options{Image: "ghcr.io/memcached-operator/memcached-operator:v1.0.0"}
 	w.backups = &backup.Reconciler{Client: c, Live: live, Progress: w.jobs, Recorder: w.events, Options: options, Clock: w.clock}
 	w.restores = &restore.Reconciler{Client: c, Live: live, Progress: w.jobs, Recorder: w.events, Options: options, Clock: w.clock}
+	w.schedules = &schedule.Reconciler{Client: c, Live: live, Recorder: w.events, Clock: w.clock}
 }
 
 // errKilled is what the requests of an operator end with that was killed.
@@ -284,6 +287,11 @@ func (w *world) settle() {
 
 func (w *world) reconcileAll() {
 	w.Helper()
+	var schedules v1alpha1.MemcachedScheduledBackupList
+	w.must(admin.List(w.ctx, &schedules, client.InNamespace(w.namespace)))
+	for i := range schedules.Items {
+		w.reconcile(w.schedules, schedules.Items[i].Name)
+	}
 	var backups v1alpha1.MemcachedBackupList
 	w.must(admin.List(w.ctx, &backups, client.InNamespace(w.namespace)))
 	for i := range backups.Items {

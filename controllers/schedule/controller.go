@@ -1,0 +1,84 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/operator-framework/operator-lib/handler"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+// Reconciler keeps schedules.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Recorder of events.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedscheduledbackups,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedscheduledbackups/status,verbs=update
+// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedbackups,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager has the manager call the reconciler whenever a schedule or one of
+// its backups changes.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("schedule").
+		Watches(&v1alpha1.MemcachedScheduledBackup{}, &handler.InstrumentedEnqueueRequestForObject[client.Object]{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.MemcachedBackup{}, ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+			name := o.GetLabels()[v1alpha1.LabelSchedule]
+			if name == "" {
+				return nil
+			}
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+		})).
+		Complete(r)
+}
+
+// Reconcile takes the turn of one schedule that is due, if there is one. It returns
+// an error when it is worth trying again.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	s := &v1alpha1.MemcachedScheduledBackup{}
+	if err := r.Client.Get(ctx, request.NamespacedName, s); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if s.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil
+	}
+	backups, err := r.backupsOf(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.apply(ctx, s, makePlan(s, backups, r.Clock.Now()))
+}
+
+// backupsOf returns the backups of a schedule.
+func (r *Reconciler) backupsOf(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup) ([]v1alpha1.MemcachedBackup, error) {
+	var all v1alpha1.MemcachedBackupList
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelSchedule: s.Name}); err != nil {
+		return nil, fmt.Errorf("listing backups: %w", err)
+	}
+	var own []v1alpha1.MemcachedBackup
+	for i := range all.Items {
+		if isOf(&all.Items[i], s.Name) {
+			own = append(own, all.Items[i])
+		}
+	}
+	return own, nil
+}
