@@ -585,6 +585,36 @@ func TestAStoreThatEndsMidwayFailsTheRunAndTheNextOneSucceeds(t *testing.T) {
 	}
 }
 
+func TestAStoreThatStartsAnewMidwayCostsARunNothing(t *testing.T) {
+	t.Parallel()
+	const size = 200
+	from, into := noisy(t, size), startRaw(t, newest, sharedDir(t), "-m", "256")
+	folder := t.TempDir()
+	server := serveS3(t, folder, "127.0.0.1:0", nil)
+	j := newJob(t, bucket(server, ""))
+	j.task.Servers = []string{from.address()}
+	restarted := func(action snapshotapi.Action) snapshotapi.Outcome {
+		t.Helper()
+		j.task.BytesPerSecond = 8 << 20
+		j.start(action)
+		j.copies()
+		server.Kill()
+		server = serveS3(t, folder, server.Address(), nil)
+		o, code := j.end(time.Minute)
+		if code != 0 {
+			t.Fatalf("%s: exit code %d, %+v\n%s", action, code, o, j.said)
+		}
+		return o
+	}
+	if saved := restarted(snapshotapi.ActionSave); saved.Items != size {
+		t.Errorf("it tells %+v", saved)
+	}
+	j.task.Servers, j.task.Load = []string{into.address()}, &snapshotapi.Load{}
+	if loaded := restarted(snapshotapi.ActionLoad); loaded.Restored != size || into.count() != size {
+		t.Errorf("it tells %+v, and %d items are there", loaded, into.count())
+	}
+}
+
 func TestARunThatIsToldToStopSaysSoAndLeavesNoSnapshot(t *testing.T) {
 	t.Parallel()
 	from := noisy(t, 200)
