@@ -252,3 +252,12 @@ func TestWhatAnErrorOfAStoreMeans(t *testing.T) {
 		t.Error("nothing is a failure")
 	}
 }
+
+func TestAServerWithoutAnAnswerIsToldByWhatKeptItFromOne(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	_, err := Open(t.Context(), snapshotapi.Store{S3: &snapshotapi.S3{Bucket: "snapshots", Endpoint: "http://127.0.0.1:1"}})
+	if f := snapshotapi.AsFailure(err); f == nil || f.Reason != v1alpha1.ReasonStoreUnreachable || !strings.Contains(f.Error(), "connection refused") {
+		t.Errorf("%v", err)
+	}
+}
