@@ -71,6 +71,8 @@ func runSuite(m *testing.M) (int, error) {
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
 	}
+	// An operator that is killed after each write makes more Services than 256.
+	environment.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.96.0.0/16")
 	defer environment.Stop()
 	config, err := environment.Start()
 	if err != nil {
