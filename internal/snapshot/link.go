@@ -91,7 +91,7 @@ type link struct {
 	// are read at once.
 	window, buffer int
 
-	// next returns the next batch, and io.EOF after the last. What it returns with
+	// next returns the next batch, and errNoMore after the last. What it returns with
 	// another error is kept for the next connection.
 	next func(ctx context.Context) (*batch, error)
 	// answer reads the answer to request b.done of b. A *snapshotapi.Failure ends
@@ -104,6 +104,10 @@ type link struct {
 	// returned looks at a server after its connection dropped. A Failure or errLost ends all.
 	returned func(conn net.Conn, r *bufio.Reader) error
 }
+
+// errNoMore is the end of the batches. It is no io.EOF, which the end of a connection
+// is: a limit that waits is told of that as the cause of its end.
+var errNoMore = errors.New("there are no more requests")
 
 // errLost is a server that came back without its items.
 var errLost = errors.New("it came back without its items")
@@ -205,7 +209,7 @@ func (l *link) write(ctx context.Context, conn net.Conn, inflight chan<- *batch,
 		} else {
 			var err error
 			b, err = l.next(ctx)
-			if errors.Is(err, io.EOF) {
+			if errors.Is(err, errNoMore) {
 				return nil, nil
 			}
 			if b != nil {
@@ -322,8 +326,9 @@ func (l *link) dial(ctx context.Context) (net.Conn, *bufio.Reader, error) {
 	r := bufio.NewReaderSize(conn, l.buffer)
 	// A Service's connection may be taken and ended by what stands before the server.
 	_ = conn.SetDeadline(time.Now().Add(dialTimeout)) // the next call tells
-	if _, err = conn.Write([]byte("mn\r\n")); err == nil {
-		_, err = memcache.ReadHead(r)
+	// One that wants a password says so to this: 1.6.45 ends the connection upon mn.
+	if _, err = conn.Write([]byte("version\r\n")); err == nil {
+		_, err = memcache.ReadVersion(r)
 	}
 	_ = conn.SetDeadline(time.Time{})
 	if err == nil {

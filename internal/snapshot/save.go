@@ -252,7 +252,7 @@ func (s *shardSaver) failure(err error) error {
 // list spools all keys of the shard.
 func (s *shardSaver) list(ctx context.Context) error {
 	began := time.Now()
-	again := false
+	again, busy := false, false
 	for fruitless := 0; ; {
 		conn, r, err := s.link.connect(ctx, again)
 		if err != nil {
@@ -275,6 +275,10 @@ func (s *shardSaver) list(ctx context.Context) error {
 			if time.Since(began) > busyPatience {
 				return snapshotapi.Fail(v1alpha1.ReasonShardUnreachable, "shard %d at %s was busy with other dumps for %s", s.link.ordinal, s.link.address, busyPatience)
 			}
+			if !busy {
+				s.env.Log.Info("The shard is busy with another dump, which is waited for.", "shard", s.link.ordinal)
+			}
+			busy = true
 		} else {
 			s.env.Log.Info("The dump of keys broke off and is begun anew.", "shard", s.link.ordinal, "error", err)
 			if fruitless++; fruitless > maxFruitless {
@@ -342,7 +346,7 @@ func (s *shardSaver) next(ctx context.Context) (*batch, error) {
 		key, size, err := s.spool.next()
 		if errors.Is(err, io.EOF) {
 			if b.count() == 0 {
-				return nil, io.EOF
+				return nil, errNoMore
 			}
 			break
 		}

@@ -298,7 +298,7 @@ func (t *target) next(ctx context.Context) (*batch, error) {
 	select {
 	case more, ok := <-t.queue:
 		if !ok {
-			return nil, io.EOF
+			return nil, errNoMore
 		}
 		b = more
 	case <-ctx.Done():

@@ -2,9 +2,6 @@ package process
 
 import (
 	"bufio"
-	"bytes"
-	"context"
-	"encoding/base64"
 	"fmt"
 	"io"
 	"log/slog"
@@ -383,9 +380,3 @@ func (c *cache) items() int64 {
 	}
 	return general.Items
 }
-
-var (
-	_ = bytes.Equal
-	_ = base64.StdEncoding
-	_ = context.Background
-)

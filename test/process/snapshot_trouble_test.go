@@ -1,0 +1,385 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gocloud.dev/blob/memblob"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/memcache"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot"
+	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
+)
+
+// cutter passes connections on, and cuts each of the first few after so many bytes
+// from the server, or from the client.
+type cutter struct {
+	address  string
+	cuts     atomic.Int32
+	answered int64 // bytes from the server; 0 is no bound
+	sent     int64
+}
+
+// startCutter cuts so many connections.
+func startCutter(t *testing.T, to *cache, cuts int32, answered, sent int64) *cutter {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cutter{address: listener.Addr().String(), answered: answered, sent: sent}
+	c.cuts.Store(cuts)
+	var group sync.WaitGroup
+	t.Cleanup(func() {
+		_ = listener.Close()
+		group.Wait()
+	})
+	group.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			group.Go(func() { c.pass(client, to.address()) })
+		}
+	})
+	return c
+}
+
+func (c *cutter) pass(client net.Conn, to string) {
+	defer client.Close()
+	server, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	var once sync.Once
+	cut := func(counts bool) {
+		once.Do(func() {
+			if counts {
+				c.cuts.Add(-1)
+			}
+			_ = client.Close()
+			_ = server.Close()
+		})
+	}
+	bound := func(limit int64) int64 {
+		if limit == 0 || c.cuts.Load() <= 0 {
+			return 1 << 60
+		}
+		return limit
+	}
+	var both sync.WaitGroup
+	pass := func(to, from net.Conn, limit int64) {
+		n, _ := io.CopyN(to, from, bound(limit))
+		cut(limit > 0 && n == limit)
+	}
+	both.Go(func() { pass(client, server, c.answered) })
+	both.Go(func() { pass(server, client, c.sent) })
+	both.Wait()
+}
+
+// A connection that ends anywhere, amid a line or a value, costs no item and makes
+// no half one.
+func TestSnapshotOverConnectionsThatDrop(t *testing.T) {
+	for _, cut := range []int64{100_000, 1_000_003, 3_333_333} {
+		t.Run(fmt.Sprintf("every %d bytes", cut), func(t *testing.T) {
+			t.Parallel()
+			args := []string{"-m", "256", "-I", "16m"}
+			source, target := startCache(t, newest, args...), startCache(t, newest, args...)
+			items := someItems(1, 10_000)
+			// Some are in several chunks, and none fits between two cuts of the shorter kind.
+			items["large"] = entry{strings.Repeat("0123456789abcdef", 600_000), 9, -1}
+			items["larger"] = entry{strings.Repeat("0123456789abcdef", 900_000), 9, 5000}
+			source.put(items)
+
+			const cuts = 8
+			in, out := startCutter(t, source, cuts, cut, 0), startCutter(t, target, cuts, 0, cut)
+			bucket := memblob.OpenBucket(nil)
+			task := saveTask(source)
+			task.Servers[0] = in.address
+			outcome := save(t, bucket, task)
+			if outcome.Items != int64(len(items)) {
+				t.Errorf("saved %+v of %d items", outcome, len(items))
+			}
+			if left := in.cuts.Load(); left > cuts-2 {
+				t.Errorf("only %d connections were cut", cuts-left)
+			}
+			task = loadTask(target)
+			task.Servers[0] = out.address
+			outcome = load(t, bucket, task)
+			if outcome.Restored != int64(len(items)) {
+				t.Errorf("restored %+v of %d items", outcome, len(items))
+			}
+			if left := out.cuts.Load(); left > cuts-2 {
+				t.Errorf("only %d connections were cut", cuts-left)
+			}
+			wantItems(t, target.get(names(items)), source.get(names(items)))
+			if n := target.items(); n != int64(len(items)) {
+				t.Errorf("%d items, not %d", n, len(items))
+			}
+		})
+	}
+}
+
+// midway runs a save or a load and does something once a share of it is done.
+func midway(t *testing.T, run func(context.Context, snapshot.Env) (snapshotapi.Outcome, error), then func()) (snapshotapi.Outcome, error) {
+	t.Helper()
+	env := testEnv(t)
+	type end struct {
+		outcome snapshotapi.Outcome
+		err     error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		outcome, err := run(t.Context(), env)
+		ended <- end{outcome, err}
+	}()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if p := env.Meter.Progress(""); p.Items > p.TotalItems/4 && p.TotalItems > 0 {
+			break
+		}
+		select {
+		case e := <-ended:
+			t.Fatalf("it ended before its middle: %+v, %v", e.outcome, e.err)
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no progress: %+v", env.Meter.Progress(""))
+		}
+	}
+	then()
+	e := <-ended
+	return e.outcome, e.err
+}
+
+// A shard that is restarted in place, as an upgrade does, is waited for.
+func TestSnapshotOfAShardThatIsRestartedWarm(t *testing.T) {
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			source, target := startWarmCache(t, version), startWarmCache(t, version)
+			items := someItems(2, 20_000)
+			source.put(items)
+			bucket := memblob.OpenBucket(nil)
+			task := saveTask(source)
+			task.ItemsPerSecond = 10_000
+			outcome, err := midway(t, func(ctx context.Context, env snapshot.Env) (snapshotapi.Outcome, error) {
+				return snapshot.Save(ctx, bucket, task, env)
+			}, func() { source.stopWarm(); source.start() })
+			if err != nil || outcome.Items != int64(len(items)) {
+				t.Fatalf("saved %+v of %d items, %v", outcome, len(items), err)
+			}
+			task = loadTask(target)
+			task.ItemsPerSecond = 10_000
+			outcome, err = midway(t, func(ctx context.Context, env snapshot.Env) (snapshotapi.Outcome, error) {
+				return snapshot.Load(ctx, bucket, task, env)
+			}, func() { target.stopWarm(); target.start() })
+			if err != nil || outcome.Restored != int64(len(items)) {
+				t.Fatalf("restored %+v of %d items, %v", outcome, len(items), err)
+			}
+			wantItems(t, target.get(names(items)), source.get(names(items)))
+		})
+	}
+}
+
+// A snapshot of what little is left after a shard lost its items would be the newest.
+func TestSnapshotOfAShardThatComesBackEmpty(t *testing.T) {
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			source := startCache(t, version)
+			source.put(someItems(3, 20_000))
+			bucket := memblob.OpenBucket(nil)
+			task := saveTask(source)
+			task.ItemsPerSecond = 10_000
+			_, err := midway(t, func(ctx context.Context, env snapshot.Env) (snapshotapi.Outcome, error) {
+				return snapshot.Save(ctx, bucket, task, env)
+			}, func() { source.kill(); source.start() })
+			wantFailure(t, err, v1alpha1.ReasonShardLostItems, true)
+			if manifest, err := bucket.Exists(t.Context(), task.Path+"/manifest.json"); err != nil || manifest {
+				t.Errorf("there is a manifest: %t, %v", manifest, err)
+			}
+		})
+	}
+}
+
+// A shard that loses what it was given gets all of it again.
+func TestRestoreIntoAShardThatComesBackEmpty(t *testing.T) {
+	for _, by := range []string{"ordinal", "ring"} {
+		t.Run("by "+by, func(t *testing.T) {
+			t.Parallel()
+			source, targets := startCache(t, newest), []*cache{startCache(t, newest)}
+			items := someItems(4, 20_000)
+			source.put(items)
+			bucket := memblob.OpenBucket(nil)
+			save(t, bucket, saveTask(source))
+			if by == "ring" {
+				targets = append(targets, startCache(t, newest))
+			}
+			task := loadTask(targets...)
+			task.Load.Ring, task.Load.RingServers = string(v1alpha1.RingModulo), task.Servers
+			task.ItemsPerSecond = 5_000
+			outcome, err := midway(t, func(ctx context.Context, env snapshot.Env) (snapshotapi.Outcome, error) {
+				return snapshot.Load(ctx, bucket, task, env)
+			}, func() { targets[0].kill(); targets[0].start() })
+			if err != nil || outcome.Restored != int64(len(items)) || outcome.Items != int64(len(items)) {
+				t.Fatalf("restored %+v of %d items, %v", outcome, len(items), err)
+			}
+			var n int64
+			for _, target := range targets {
+				n += target.items()
+			}
+			if n != int64(len(items)) {
+				t.Errorf("%d items, not %d", n, len(items))
+			}
+		})
+	}
+}
+
+func TestShardThatIsAway(t *testing.T) {
+	t.Parallel()
+	source := startCache(t, newest)
+	source.put(someItems(5, 10))
+	bucket := memblob.OpenBucket(nil)
+	save(t, bucket, saveTask(source))
+	source.kill()
+	env := testEnv(t)
+	env.Patience = 500 * time.Millisecond
+	task := saveTask(source)
+	task.Path = "another"
+	_, err := snapshot.Save(t.Context(), bucket, task, env)
+	wantFailure(t, err, v1alpha1.ReasonShardUnreachable, false)
+	_, err = snapshot.Load(t.Context(), bucket, loadTask(source), env)
+	wantFailure(t, err, v1alpha1.ReasonShardUnreachable, false)
+}
+
+func TestShardThatAsksForAPassword(t *testing.T) {
+	t.Parallel()
+	file := sharedDir(t) + "/users"
+	writeFile(t, file, "user:password\n")
+	source := startCache(t, newest, "-Y", file)
+	_, err := snapshot.Save(t.Context(), memblob.OpenBucket(nil), saveTask(source), testEnv(t))
+	wantFailure(t, err, v1alpha1.ReasonShardUnreachable, true)
+}
+
+func TestShardThatForbidsDumps(t *testing.T) {
+	for _, version := range versions {
+		for _, args := range [][]string{{"-X"}, {"-o", "no_lru_crawler"}} {
+			t.Run(version+" with "+strings.Join(args, " "), func(t *testing.T) {
+				t.Parallel()
+				source := startCache(t, version, args...)
+				_, err := snapshot.Save(t.Context(), memblob.OpenBucket(nil), saveTask(source), testEnv(t))
+				wantFailure(t, err, v1alpha1.ReasonDumpForbidden, true)
+			})
+		}
+	}
+}
+
+// Another dump is waited for.
+func TestShardThatIsBusyWithAnotherDump(t *testing.T) {
+	for _, version := range []string{middle, newest} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			// More lines than the buffers between two programs hold.
+			source := startCache(t, version, "-m", "256")
+			items := map[string]entry{}
+			for i := range 200_000 {
+				items[fmt.Sprintf("a-key-of-some-length-%0100d", i)] = entry{"v", 0, -1}
+			}
+			source.put(items)
+			// memcached's own crawl, which new items set off, may be before it.
+			var dump *memcache.DumpReader
+			for err := memcache.ErrBusy; errors.Is(err, memcache.ErrBusy); {
+				holder, dialled := net.Dial("tcp", source.address())
+				if dialled != nil {
+					t.Fatal(dialled)
+				}
+				defer holder.Close()
+				if _, err := io.WriteString(holder, memcache.DumpRequest); err != nil {
+					t.Fatal(err)
+				}
+				dump = memcache.NewDumpReader(bufio.NewReader(holder))
+				if _, err = dump.Next(); err != nil && !errors.Is(err, memcache.ErrBusy) {
+					t.Fatal(err)
+				}
+			}
+			said := &log{}
+			env := testEnv(t)
+			env.Log = slog.New(slog.NewTextHandler(said, nil))
+			ended := make(chan error, 1)
+			var outcome snapshotapi.Outcome
+			go func() {
+				var err error
+				outcome, err = snapshot.Save(t.Context(), memblob.OpenBucket(nil), saveTask(source), env)
+				ended <- err
+			}()
+			for deadline := time.Now().Add(10 * time.Second); !strings.Contains(said.String(), "busy"); time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("it was never busy: %s", said)
+				}
+			}
+			var err error
+			for err == nil {
+				_, err = dump.Next()
+			}
+			if !errors.Is(err, io.EOF) {
+				t.Fatalf("the other dump: %v", err)
+			}
+			if err := <-ended; err != nil || outcome.Items != int64(len(items)) {
+				t.Errorf("%+v, %v", outcome, err)
+			}
+		})
+	}
+}
+
+// An invalidated item is not saved, and its next reader is told to renew it as if
+// nobody had read it.
+func TestStaleItems(t *testing.T) {
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			source := startCache(t, version)
+			items := someItems(6, 1000)
+			source.put(items)
+			source.talk("ms stale 3 T300\r\nold\r\nmd stale I T100\r\nms b2xk 4 b T300\r\nolds\r\nmd b2xk I b\r\n" +
+				"ms renewing 1\r\nx\r\nmd renewing I\r\nmg renewing v\r\n")
+			outcome := save(t, memblob.OpenBucket(nil), saveTask(source))
+			if outcome.Items != int64(len(items)) {
+				t.Errorf("%+v with %d items that are not stale", outcome, len(items))
+			}
+			wantContains(t, "the message", outcome.Message, "3 are marked as stale")
+			for _, request := range []string{"mg stale v\r\n", "mg b2xk b v\r\n"} {
+				if answer := source.talk(request); !strings.Contains(answer, " X") || !strings.Contains(answer, " W") {
+					t.Errorf("after the save, the answer to %q is %q", request, answer)
+				}
+			}
+			// Somebody renews this one already.
+			if answer := source.talk("mg renewing v\r\n"); !strings.Contains(answer, " Z") {
+				t.Errorf("the answer about an item that is renewed is %q", answer)
+			}
+		})
+	}
+}
+
+// The order of the LRU, by which memcached evicts, is not that of a save.
+func TestSavingIsNoAccess(t *testing.T) {
+	t.Parallel()
+	source := startCache(t, newest)
+	source.put(map[string]entry{"a": {"1", 0, -1}})
+	save(t, memblob.OpenBucket(nil), saveTask(source))
+	if answer := source.talk("mg a h u\r\n"); answer != "HD h0\r\n" {
+		t.Errorf("after a save, %q", answer)
+	}
+}
