@@ -53,7 +53,18 @@ func run(action snapshotapi.Action, args []string, out, messages io.Writer) int 
 
 	log := slog.New(slog.NewTextHandler(messages, nil))
 	outcome := s.attempt(ctx, action, log)
+	log.Info("It has ended.", "peak memory bytes", peakMemory())
 	return conclude(outcome, s.terminationLog, out, log)
+}
+
+// peakMemory returns the most memory that this process has held, in bytes; 0 where
+// the system does not tell.
+func peakMemory() int64 {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return usage.Maxrss << 10 // Linux counts in KiB
 }
 
 // attempt returns how the work ended.

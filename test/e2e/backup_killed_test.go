@@ -180,7 +180,7 @@ func TestABackupOfAShardThatIsLostMeanwhileFailsAndTheNextOneIsTold(t *testing.T
 	pod := s.pods("cache")["cache-0"]
 	s.must(k.Delete(s.ctx, &pod, client.GracePeriodSeconds(0)))
 	status := s.failsFor(b, v1alpha1.ReasonShardLostItems)
-	s.says(status.Message, "cache-0")
+	s.says(status.Message, "shard 0")
 	if b.Status.Snapshot != nil {
 		t.Errorf("it tells of a snapshot: %+v", b.Status.Snapshot)
 	}

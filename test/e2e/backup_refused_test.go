@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 // What is wrong is told, and the cache is as it was.
 func TestABackupThatCannotBeSaysWhyAndDisturbsNobody(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t)
 	store := s.claim("backups")
 	s.apply("cache", small(1))
@@ -47,8 +49,6 @@ func TestABackupThatCannotBeSaysWhyAndDisturbsNobody(t *testing.T) {
 			"of-no-shard":      {spec("none", store), v1alpha1.ReasonNothingRuns, []string{"size"}},
 			"of-closed":        {spec("closed", store), v1alpha1.ReasonDumpForbidden, []string{"-X"}},
 			"to-nobody":        {spec("cache", bucket(func(*v1alpha1.S3Store) {})), v1alpha1.ReasonStoreUnreachable, []string{"endpoint"}},
-			"without-secret":   {spec("cache", bucket(func(b *v1alpha1.S3Store) { b.CredentialsSecret = "absent" })), v1alpha1.ReasonJobCannotStart, []string{"absent"}},
-			"without-claim":    {spec("cache", v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "absent"}}), v1alpha1.ReasonJobCannotStart, []string{"absent"}},
 			"within-no-time":   {shortly(spec("cache", bucket(func(*v1alpha1.S3Store) {}))), v1alpha1.ReasonDeadlineExceeded, []string{"10s"}},
 			"with-bad-address": {spec("cache", bucket(func(b *v1alpha1.S3Store) { b.Endpoint = "https://" + s.namespace + ".invalid" })), v1alpha1.ReasonStoreUnreachable, []string{"endpoint"}},
 		} {
@@ -61,6 +61,28 @@ func TestABackupThatCannotBeSaysWhyAndDisturbsNobody(t *testing.T) {
 				if b.Status.Snapshot != nil {
 					t.Errorf("it tells of a snapshot: %+v", b.Status.Snapshot)
 				}
+			})
+		}
+	})
+	t.Run("jobs that cannot start", func(t *testing.T) {
+		for name, store := range map[string]v1alpha1.SnapshotStore{
+			"without-secret": bucket(func(b *v1alpha1.S3Store) { b.CredentialsSecret = "absent" }),
+			"without-claim":  {PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "absent"}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := s.in(t)
+				b := s.backup(name, spec("cache", store))
+				s.eventually("why it cannot start", func(ctx context.Context) error {
+					if err := k.Get(ctx, s.key(name), b); err != nil {
+						return err
+					}
+					if b.Status.Phase != v1alpha1.RunRunning || b.Status.Reason != v1alpha1.ReasonJobCannotStart {
+						return fmt.Errorf("it is %s: %s: %s", b.Status.Phase, b.Status.Reason, b.Status.Message)
+					}
+					return nil
+				})
+				s.says(b.Status.Message, "absent")
 			})
 		}
 	})
