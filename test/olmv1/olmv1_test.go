@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -125,20 +126,30 @@ func newLifecycle(t *testing.T) *lifecycle {
 	l.must(l.remove(l.ctx)) // of a run that was interrupted
 	l.must(k.Uninstall(l.ctx))
 	// OLM v1 leaves a kind alone that is there and not its own, and installs nothing.
-	l.must(l.end(l.ctx, definition()))
+	for _, d := range definitions() {
+		l.must(l.end(l.ctx, d))
+	}
 	return l
 }
 
-// nobodyLosesACache is an error when there is a Memcached, which would go as the
-// test's own one does.
+// nobodyLosesACache is an error when there is a Memcached, or what is told of its
+// backups, which would go as the test's own one does.
 func (l *lifecycle) nobodyLosesACache() error {
-	var all v1alpha1.MemcachedList
-	if err := l.List(l.ctx, &all); err != nil && !meta.IsNoMatchError(err) {
-		return err
-	}
 	var found []error
-	for _, m := range all.Items {
-		found = append(found, fmt.Errorf("this test would delete Memcached %s of namespace %s, as OLM v1 does: delete it first", m.Name, m.Namespace))
+	for _, all := range []client.ObjectList{
+		&v1alpha1.MemcachedList{}, &v1alpha1.MemcachedBackupList{}, &v1alpha1.MemcachedScheduledBackupList{}, &v1alpha1.MemcachedRestoreList{},
+	} {
+		if err := l.List(l.ctx, all); err != nil && !meta.IsNoMatchError(err) {
+			return err
+		}
+		err := meta.EachListItem(all, func(o runtime.Object) error {
+			m := o.(client.Object)
+			found = append(found, fmt.Errorf("this test would delete %T %s of namespace %s, as OLM v1 does: delete it first", o, m.GetName(), m.GetNamespace()))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return errors.Join(found...)
 }
@@ -210,10 +221,11 @@ func (l *lifecycle) leavesAndReturns() {
 	before := e.DeepCopy()
 	e.SetFinalizers(nil) // they are OLM's, for what it keeps in memory and on its disk
 	l.must(l.Patch(l.ctx, e, client.MergeFrom(before), owner))
-	d := definition()
-	l.must(l.Get(l.ctx, client.ObjectKeyFromObject(d), d))
-	if owners := d.GetOwnerReferences(); len(owners) > 0 {
-		l.Errorf("%s goes with %v", d.GetName(), owners)
+	for _, d := range definitions() {
+		l.must(l.Get(l.ctx, client.ObjectKeyFromObject(d), d))
+		if owners := d.GetOwnerReferences(); len(owners) > 0 {
+			l.Errorf("%s goes with %v", d.GetName(), owners)
+		}
 	}
 	l.acts()
 	_, err = cluster.Local(l.ctx, "olmv1", "up")
@@ -228,7 +240,7 @@ func (l *lifecycle) uninstalls() {
 	l.lacksNoRight(installer, l.began)
 	began := time.Now()
 	l.must(l.end(l.ctx, clusterExtension()))
-	for _, o := range []client.Object{definition(), named("apps/v1", "Deployment", cluster.OperatorNamespace, cluster.OperatorDeployment)} {
+	for _, o := range append(definitions(), named("apps/v1", "Deployment", cluster.OperatorNamespace, cluster.OperatorDeployment)) {
 		l.eventually("the end of "+o.GetName(), func(ctx context.Context) error {
 			err := l.Get(ctx, client.ObjectKeyFromObject(o), o)
 			if err == nil {
@@ -450,9 +462,13 @@ func clusterExtension() *unstructured.Unstructured {
 	return named("olm.operatorframework.io/v1", "ClusterExtension", "", olm.Package)
 }
 
-// definition is of the kind Memcached.
-func definition() *unstructured.Unstructured {
-	return named("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "memcacheds."+v1alpha1.GroupVersion.Group)
+// definitions are those of the kinds.
+func definitions() []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	for _, kind := range []string{"memcacheds", "memcachedbackups", "memcachedscheduledbackups", "memcachedrestores"} {
+		all = append(all, named("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", kind+"."+v1alpha1.GroupVersion.Group))
+	}
+	return all
 }
 
 func named(version, kind, namespace, name string) *unstructured.Unstructured {
