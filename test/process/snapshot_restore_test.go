@@ -1,0 +1,548 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/memblob"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/ring"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot"
+	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
+)
+
+// A newer value on the target wins, unless it is to be replaced.
+func TestRestoreKeepsOrReplaces(t *testing.T) {
+	t.Parallel()
+	source := startCache(t, newest)
+	items := someItems(1, 5000)
+	source.put(items)
+	bucket := memblob.OpenBucket(nil)
+	save(t, bucket, saveTask(source))
+
+	newer := map[string]entry{}
+	for i := range 1000 {
+		newer[fmt.Sprintf("key-1-%d", i)] = entry{"newer", 77, 123}
+	}
+	for _, replace := range []bool{false, true} {
+		target := startCache(t, newest)
+		target.put(newer)
+		want := source.get(names(items))
+		task := loadTask(target)
+		task.Load.Replace = replace
+		outcome := load(t, bucket, task)
+		if replace {
+			if outcome.Restored != int64(len(items)) || outcome.Kept != 0 {
+				t.Errorf("replacing: %+v", outcome)
+			}
+		} else {
+			maps.Copy(want, newer)
+			if outcome.Restored != int64(len(items)-len(newer)) || outcome.Kept != int64(len(newer)) {
+				t.Errorf("keeping: %+v", outcome)
+			}
+		}
+		wantItems(t, target.get(names(items)), want)
+	}
+}
+
+// later is the clock of a Job that starts so much later.
+func later(d time.Duration) func() time.Time {
+	return func() time.Time { return time.Now().Add(d) }
+}
+
+func TestRestoreLater(t *testing.T) {
+	t.Parallel()
+	source := startCache(t, newest)
+	items := map[string]entry{
+		"for ever": {"a", 1, -1}, "an hour": {"b", 2, 3600}, "forty days": {"c", 3, 40 * 86400}, "two minutes": {"d", 4, 120},
+		"ten days, which is a time to live as memcached counts, and later": {"e", 5, 10 * 86400},
+	}
+	source.put(items)
+	bucket := memblob.OpenBucket(nil)
+	save(t, bucket, saveTask(source))
+
+	cases := map[string]struct {
+		later  time.Duration
+		maxTTL time.Duration
+		want   map[string]int64 // what each has to live
+	}{
+		"half an hour": {later: 30 * time.Minute,
+			want: map[string]int64{"for ever": -1, "an hour": 1800, "forty days": 40*86400 - 1800,
+				"ten days, which is a time to live as memcached counts, and later": 10*86400 - 1800}},
+		"twenty days": {later: 20 * 24 * time.Hour,
+			want: map[string]int64{"for ever": -1, "forty days": 20 * 86400}},
+		"with a bound": {maxTTL: 15 * time.Minute,
+			want: map[string]int64{"for ever": 900, "an hour": 900, "forty days": 900, "two minutes": 120,
+				"ten days, which is a time to live as memcached counts, and later": 900}},
+		"with a bound of more than memcached counts": {maxTTL: 35 * 24 * time.Hour,
+			want: map[string]int64{"for ever": 35 * 86400, "an hour": 3600, "forty days": 35 * 86400, "two minutes": 120,
+				"ten days, which is a time to live as memcached counts, and later": 10 * 86400}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			target := startCache(t, newest)
+			env := testEnv(t)
+			env.Now = later(c.later)
+			task := loadTask(target)
+			task.Load.MaxTTL = c.maxTTL
+			outcome, err := snapshot.Load(t.Context(), bucket, task, env)
+			expired := len(items) - len(c.want)
+			if err != nil || outcome.Restored != int64(len(c.want)) || outcome.Expired != int64(expired) || outcome.Items != int64(len(items)) {
+				t.Errorf("%+v, %v; want %d restored, %d expired", outcome, err, len(c.want), expired)
+			}
+			want := map[string]entry{}
+			for key, ttl := range c.want {
+				want[key] = entry{items[key].value, items[key].flags, ttl}
+			}
+			got := target.get(names(items))
+			for key, item := range got {
+				// memcached's clock is today's: what it was told as a Unix time is of the later day.
+				if left := want[key].ttl; left > 30*86400 {
+					item.ttl -= int64(c.later / time.Second)
+					got[key] = item
+				}
+			}
+			wantItems(t, got, want)
+		})
+	}
+}
+
+func TestRestoreOfASnapshotThatIsTooOld(t *testing.T) {
+	t.Parallel()
+	cache := startCache(t, newest)
+	cache.put(someItems(2, 10))
+	bucket := memblob.OpenBucket(nil)
+	save(t, bucket, saveTask(cache))
+	env := testEnv(t)
+	env.Now = later(time.Hour)
+	task := loadTask(cache)
+	task.Load.MaxAge = 50 * time.Minute
+	_, err := snapshot.Load(t.Context(), bucket, task, env)
+	wantFailure(t, err, v1alpha1.ReasonSnapshotTooOld, true)
+	task.Load.MaxAge = 70 * time.Minute
+	if _, err := snapshot.Load(t.Context(), bucket, task, env); err != nil {
+		t.Error(err)
+	}
+}
+
+// Into another number of shards each key goes where the clients look for it, or nothing goes.
+func TestRestoreIntoAnotherNumberOfShards(t *testing.T) {
+	t.Parallel()
+	sources := []*cache{startCache(t, newest), startCache(t, newest), startCache(t, newest)}
+	all := map[string]entry{}
+	for i, source := range sources {
+		items := someItems(uint64(i), 3000)
+		for key, item := range items {
+			if _, ok := all[key]; ok {
+				delete(items, key) // each key is in one shard
+			} else {
+				all[key] = item
+			}
+		}
+		if i == 0 {
+			items["large"] = entry{strings.Repeat("0123456789abcdef", 300_000), 0, -1}
+			all["large"] = items["large"]
+			source.kill()
+			source.args = []string{"-I", "8m"}
+			source.start()
+		}
+		source.put(items)
+	}
+	bucket := memblob.OpenBucket(nil)
+	save(t, bucket, saveTask(sources...))
+
+	for _, n := range []int{2, 5} {
+		var targets []*cache
+		for range n {
+			targets = append(targets, startCache(t, newest, "-I", "8m"))
+		}
+		task := loadTask(targets...)
+		_, err := snapshot.Load(t.Context(), bucket, task, testEnv(t))
+		wantContains(t, "the error", wantFailure(t, err, v1alpha1.ReasonSizeDiffers, true).Error(), "spec.hashing")
+		for _, target := range targets {
+			if n := target.items(); n != 0 {
+				t.Errorf("%d items were loaded by a restore that was refused", n)
+			}
+		}
+
+		task.Load.Ring, task.Load.RingServers = string(v1alpha1.RingJump), task.Servers
+		outcome := load(t, bucket, task)
+		if outcome.Restored != int64(len(all)) {
+			t.Errorf("%+v of %d items", outcome, len(all))
+		}
+		r, err := ring.New(task.Load.Ring, task.Load.RingServers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := make([]map[string]entry, n)
+		for i := range parts {
+			parts[i] = map[string]entry{}
+		}
+		for key, item := range all {
+			parts[r.Shard([]byte(key))][key] = item
+		}
+		for i, target := range targets {
+			if len(parts[i]) == 0 {
+				t.Fatalf("the ring has nothing for shard %d: the test shows nothing", i)
+			}
+			got := target.get(names(all))
+			if len(got) != len(parts[i]) {
+				t.Errorf("shard %d of %d has %d items, and %d belong there", i, n, len(got), len(parts[i]))
+			}
+			for key, item := range parts[i] {
+				if got[key].value != item.value || got[key].flags != item.flags {
+					t.Fatalf("%.40q is not as it was", key)
+				}
+			}
+		}
+
+		// Of some shards only.
+		targets[1].talk("flush_all\r\n")
+		task.Load.Shards = []int{1}
+		if outcome := load(t, bucket, task); outcome.Restored != int64(len(parts[1])) || outcome.Items != outcome.Restored {
+			t.Errorf("of shard 1 alone: %+v of %d items", outcome, len(parts[1]))
+		}
+	}
+}
+
+func TestRestoreOfSomeShards(t *testing.T) {
+	t.Parallel()
+	caches := []*cache{startCache(t, newest), startCache(t, newest), startCache(t, newest)}
+	for i, c := range caches {
+		c.put(someItems(uint64(i), 100))
+	}
+	bucket := memblob.OpenBucket(nil)
+	save(t, bucket, saveTask(caches...))
+	for _, c := range caches {
+		c.kill()
+		c.start()
+	}
+	task := loadTask(caches...)
+	task.Load.Shards = []int{0, 2}
+	load(t, bucket, task)
+	if caches[0].items() == 0 || caches[1].items() != 0 || caches[2].items() == 0 {
+		t.Errorf("%d, %d and %d items", caches[0].items(), caches[1].items(), caches[2].items())
+	}
+	task.Load.Shards = []int{3}
+	_, err := snapshot.Load(t.Context(), bucket, task, testEnv(t))
+	wantFailure(t, err, v1alpha1.ReasonSizeDiffers, true)
+}
+
+// What memcached does not take is counted. It would delete what it has under the key
+// of an item that is too large for it: it must not be asked.
+func TestRestoreOfWhatIsTooLarge(t *testing.T) {
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			source := startCache(t, newest, "-I", "8m", "-m", "128")
+			source.put(map[string]entry{
+				"whole": {strings.Repeat("x", 900<<10), 0, -1}, "divided": {strings.Repeat("x", 5<<20), 0, -1}, "small": {"x", 0, -1},
+				"new": {strings.Repeat("x", 900<<10), 0, -1},
+			})
+			bucket := memblob.OpenBucket(nil)
+			save(t, bucket, saveTask(source))
+			target := startCache(t, version, "-I", "512k")
+			own := map[string]entry{"whole": {"newer", 1, -1}, "divided": {"newer", 2, -1}}
+			target.put(own)
+			outcome := load(t, bucket, loadTask(target))
+			if outcome.Refused != 3 || outcome.Restored != 1 || outcome.Items != 4 {
+				t.Errorf("%+v", outcome)
+			}
+			own["small"] = entry{"x", 0, -1}
+			wantItems(t, target.get([]string{"whole", "divided", "small", "new"}), own)
+		})
+	}
+}
+
+// At the edge of what memcached takes nothing is left out that it would take.
+func TestRestoreOfTheLargestItem(t *testing.T) {
+	for _, version := range versions {
+		for _, args := range [][]string{{"-I", "512k", "-m", "256"}, {"-I", "512k", "-m", "256", "-C"}} {
+			t.Run(version+strings.Join(args, ""), func(t *testing.T) {
+				t.Parallel()
+				source, target := startCache(t, version, args...), startCache(t, version, args...)
+				n := 0
+				for size := 512<<10 - 100; size < 512<<10; size++ {
+					for flags := range 2 {
+						key := fmt.Sprintf("%d-%d", size, flags)
+						source.talk(fmt.Sprintf("ms %s %d F%d\r\n%s\r\n", key, size, flags, strings.Repeat("x", size)))
+						if strings.HasPrefix(source.talk("mg "+key+"\r\n"), "HD") {
+							n++
+						}
+					}
+				}
+				bucket := memblob.OpenBucket(nil)
+				save(t, bucket, saveTask(source))
+				if outcome := load(t, bucket, loadTask(target)); outcome.Restored != int64(n) || n == 0 || n == 200 {
+					t.Errorf("%+v of %d items", outcome, n)
+				}
+			})
+		}
+	}
+}
+
+// A memcached that neither evicts nor has room refuses, and the restore goes on.
+func TestRestoreIntoAFullShard(t *testing.T) {
+	t.Parallel()
+	source := startCache(t, newest, "-m", "64")
+	fillCaches(t, 40_000, 500, source)
+	bucket := memblob.OpenBucket(nil)
+	save(t, bucket, saveTask(source))
+	target := startCache(t, newest, "-m", "8", "-M")
+	outcome := load(t, bucket, loadTask(target))
+	if outcome.Refused == 0 || outcome.Restored == 0 || outcome.Items != 40_000 || outcome.Restored != target.items() {
+		t.Errorf("%+v, and the target has %d items", outcome, target.items())
+	}
+}
+
+func TestSaveIsDoneOnce(t *testing.T) {
+	t.Parallel()
+	source := startCache(t, newest)
+	source.put(someItems(1, 100))
+	bucket := memblob.OpenBucket(nil)
+	first := save(t, bucket, saveTask(source))
+	before := objects(t, bucket)
+	source.put(someItems(2, 100))
+	second := save(t, bucket, saveTask(source))
+	if second.Items != first.Items || second.Reason != v1alpha1.ReasonSucceeded || !second.Snapshot.TakenAt.Equal(first.Snapshot.TakenAt) {
+		t.Errorf("the second %+v, the first %+v", second, first)
+	}
+	task := saveTask(source)
+	task.ID = "another"
+	_, err := snapshot.Save(t.Context(), bucket, task, testEnv(t))
+	wantFailure(t, err, v1alpha1.ReasonSnapshotNotOurs, true)
+	if after := objects(t, bucket); !slices.Equal(before, after) {
+		t.Errorf("%v became %v", before, after)
+	}
+	if err := snapshot.Delete(t.Context(), bucket, task.Path); err != nil {
+		t.Fatal(err)
+	}
+	if err := snapshot.Delete(t.Context(), bucket, task.Path); err != nil {
+		t.Fatal(err)
+	}
+	if left := objects(t, bucket); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// objects are the names of all.
+func objects(t *testing.T, bucket *blob.Bucket) []string {
+	t.Helper()
+	var all []string
+	list := bucket.List(nil)
+	for {
+		object, err := list.Next(t.Context())
+		if err != nil {
+			return all
+		}
+		all = append(all, object.Key)
+	}
+}
+
+// A save that is stopped leaves no snapshot, and the next one takes its place.
+func TestSaveThatIsStopped(t *testing.T) {
+	t.Parallel()
+	source := startCache(t, newest, "-m", "256")
+	fillCaches(t, 100_000, 500, source)
+	bucket := memblob.OpenBucket(nil)
+	task := saveTask(source)
+	task.ItemsPerSecond = 50_000
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := midway(t, func(_ context.Context, env snapshot.Env) (snapshotapi.Outcome, error) {
+		return snapshot.Save(ctx, bucket, task, env)
+	}, cancel)
+	wantFailure(t, err, v1alpha1.ReasonJobFailed, false)
+	left := objects(t, bucket)
+	if len(left) == 0 || slices.Contains(left, task.Path+"/manifest.json") {
+		t.Fatalf("it left %v", left)
+	}
+	_, err = snapshot.Load(t.Context(), bucket, loadTask(source), testEnv(t))
+	wantFailure(t, err, v1alpha1.ReasonSnapshotUnfinished, true)
+
+	task.ItemsPerSecond = 0
+	if outcome := save(t, bucket, task); outcome.Items != 100_000 {
+		t.Errorf("%+v", outcome)
+	}
+	for _, object := range objects(t, bucket) {
+		if slices.Contains(left, object) {
+			t.Errorf("%s of the first attempt is left", object)
+		}
+	}
+}
+
+func TestRateLimits(t *testing.T) {
+	for name, c := range map[string]snapshotapi.Task{
+		"items": {ItemsPerSecond: 5000}, "bytes": {BytesPerSecond: 5 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source, target := startCache(t, newest), startCache(t, newest)
+			fillCaches(t, 10_000, 1000, source)
+			bucket := memblob.OpenBucket(nil)
+			limited := func(task snapshotapi.Task) snapshotapi.Task {
+				task.ItemsPerSecond, task.BytesPerSecond = c.ItemsPerSecond, c.BytesPerSecond
+				return task
+			}
+			began := time.Now()
+			save(t, bucket, limited(saveTask(source)))
+			if took := time.Since(began); took < 1800*time.Millisecond || took > 5*time.Second {
+				t.Errorf("a save of 10 MB and 10000 items took %s, at half of it a second", took)
+			}
+			began = time.Now()
+			load(t, bucket, limited(loadTask(target)))
+			if took := time.Since(began); took < 1800*time.Millisecond || took > 5*time.Second {
+				t.Errorf("a load of 10 MB and 10000 items took %s, at half of it a second", took)
+			}
+		})
+	}
+}
+
+// damage changes an object of a bucket.
+func damage(t *testing.T, bucket *blob.Bucket, name string, change func([]byte) []byte) {
+	t.Helper()
+	content, err := bucket.ReadAll(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if content = change(content); content == nil {
+		err = bucket.Delete(t.Context(), name)
+	} else {
+		err = bucket.WriteAll(t.Context(), name, content, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Of a snapshot that is damaged nothing is loaded that lacks its checksum, and
+// nothing at all where that can be known before.
+func TestSnapshotThatIsDamaged(t *testing.T) {
+	t.Parallel()
+	source := startCache(t, newest, "-m", "128", "-I", "32m")
+	items := someItems(1, 30_000)
+	items["large"] = entry{strings.Repeat("0123456789abcdef", 1_000_000), 0, -1}
+	source.put(items)
+	whole := memblob.OpenBucket(nil)
+	task := saveTask(source)
+	save(t, whole, task)
+	manifest := task.Path + "/manifest.json"
+	var chunks []string
+	for _, name := range objects(t, whole) {
+		if name != manifest {
+			chunks = append(chunks, name)
+		}
+	}
+	if len(chunks) < 6 {
+		t.Fatalf("chunks: %v", chunks)
+	}
+	flip := func(at int) func([]byte) []byte {
+		return func(b []byte) []byte { b[(at+len(b))%len(b)] ^= 1; return b }
+	}
+	replace := func(old, by string) func([]byte) []byte {
+		return func(b []byte) []byte { return bytes.Replace(b, []byte(old), []byte(by), 1) }
+	}
+	cases := map[string]struct {
+		object string
+		change func([]byte) []byte
+		reason string
+		some   bool // items may have been loaded before it was found
+	}{
+		"no manifest":                 {manifest, func([]byte) []byte { return nil }, v1alpha1.ReasonSnapshotUnfinished, false},
+		"an empty manifest":           {manifest, func([]byte) []byte { return []byte{} }, v1alpha1.ReasonSnapshotNotOurs, false},
+		"half a manifest":             {manifest, func(b []byte) []byte { return b[:len(b)/2] }, v1alpha1.ReasonSnapshotCorrupt, false},
+		"a bit of the manifest":       {manifest, flip(-100), v1alpha1.ReasonSnapshotCorrupt, false},
+		"another count":               {manifest, replace(`"items":`, `"items":1`), v1alpha1.ReasonSnapshotCorrupt, false},
+		"a newer format":              {manifest, replace(`"version":1`, `"version":2`), v1alpha1.ReasonSnapshotTooNew, false},
+		"another format":              {manifest, replace(`memcached-operator/snapshot`, `somebody/else`), v1alpha1.ReasonSnapshotNotOurs, false},
+		"another kind of JSON":        {manifest, func([]byte) []byte { return []byte(`["a"]`) }, v1alpha1.ReasonSnapshotNotOurs, false},
+		"no JSON":                     {manifest, func([]byte) []byte { return []byte("hello") }, v1alpha1.ReasonSnapshotNotOurs, false},
+		"the last chunk gone":         {chunks[len(chunks)-1], func([]byte) []byte { return nil }, v1alpha1.ReasonSnapshotCorrupt, false},
+		"the first chunk gone":        {chunks[0], func([]byte) []byte { return nil }, v1alpha1.ReasonSnapshotCorrupt, false},
+		"a chunk truncated":           {chunks[2], func(b []byte) []byte { return b[:len(b)-1] }, v1alpha1.ReasonSnapshotCorrupt, false},
+		"a chunk longer":              {chunks[2], func(b []byte) []byte { return append(b, 0) }, v1alpha1.ReasonSnapshotCorrupt, false},
+		"a bit of the first chunk":    {chunks[0], flip(1000), v1alpha1.ReasonSnapshotCorrupt, true},
+		"the last bit of the last":    {chunks[len(chunks)-1], flip(-1), v1alpha1.ReasonSnapshotCorrupt, true},
+		"a bit of a chunk in between": {chunks[3], flip(50), v1alpha1.ReasonSnapshotCorrupt, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			bucket := memblob.OpenBucket(nil)
+			for _, object := range objects(t, whole) {
+				content, err := whole.ReadAll(t.Context(), object)
+				if err == nil {
+					err = bucket.WriteAll(t.Context(), object, content, nil)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			damage(t, bucket, c.object, c.change)
+			target := startCache(t, newest, "-m", "128", "-I", "32m")
+			outcome, err := snapshot.Load(t.Context(), bucket, loadTask(target), testEnv(t))
+			f := wantFailure(t, err, c.reason, true)
+			n := target.items()
+			if !c.some && n != 0 {
+				t.Errorf("%d items were loaded: %v", n, err)
+			}
+			if c.some {
+				wantContains(t, "the error", f.Error(), fmt.Sprintf("%d items were restored", outcome.Restored))
+			}
+			// What was on its way need not have been answered.
+			if outcome.Restored > n || n >= int64(len(items)) {
+				t.Errorf("%d items of %d, and %+v", n, len(items), outcome)
+			}
+			for key, item := range target.get(names(items)) {
+				if item.value != items[key].value {
+					t.Errorf("%.40q is not as it was", key)
+				}
+			}
+			if err := snapshot.Inspect(t.Context(), bucket, task.Path, &bytes.Buffer{}, snapshot.InspectOptions{Verify: true}); c.reason != snapshotapi.AsFailure(err).Reason {
+				t.Errorf("it is inspected as %v", err)
+			}
+			target.kill()
+		})
+	}
+}
+
+func TestSnapshotThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	target := startCache(t, newest)
+	_, err := snapshot.Load(t.Context(), memblob.OpenBucket(nil), loadTask(target), testEnv(t))
+	wantFailure(t, err, v1alpha1.ReasonSnapshotNotFound, true)
+}
+
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	source := startCache(t, newest, "-I", "32m")
+	items := map[string]entry{"one": {"1", 1, -1}, "two words": {"22", 2, 600}, "large": {strings.Repeat("x", 10<<20), 3, -1}}
+	source.put(items)
+	bucket := memblob.OpenBucket(nil)
+	save(t, bucket, saveTask(source))
+	var out strings.Builder
+	if err := snapshot.Inspect(t.Context(), bucket, saveTask(source).Path, &out, snapshot.InspectOptions{Keys: true, Chunks: true, Verify: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"ns/cache", "backup-1", "3 items of 1 shards", `"two words"  2 bytes, flags 2, expires 2`, `"one"  1 bytes, flags 1, expires never`, `"large"  10485760 bytes`, "All chunks have their checksums."} {
+		wantContains(t, "what is printed", out.String(), part)
+	}
+	var manifest struct {
+		Format  string
+		Version int
+	}
+	content, err := bucket.ReadAll(t.Context(), saveTask(source).Path+"/manifest.json")
+	if err == nil {
+		err = json.Unmarshal(content, &manifest)
+	}
+	if err != nil || manifest.Format != snapshot.Format || manifest.Version != 1 {
+		t.Errorf("%+v, %v", manifest, err)
+	}
+}
