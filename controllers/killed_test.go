@@ -1,0 +1,156 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
+)
+
+// TestEverythingEndsTheSameWhereverTheOperatorIsKilled kills the operator after each
+// of its writes in turn. It must end as one that was not, with no pod more.
+func TestEverythingEndsTheSameWhereverTheOperatorIsKilled(t *testing.T) {
+	for name, test := range map[string]struct {
+		given, when func(*world)
+		want        []string
+	}{
+		"a backup": {
+			given: func(w *world) { w.memcached("cache", 2) },
+			when:  func(w *world) { w.create("MemcachedBackup", "nightly", toGo) },
+			want:  []string{"pods map[save:1]", "backup nightly: Complete Succeeded, 100 items", "Job of nightly: expires true", "snapshots 1"},
+		},
+		"a backup that fails": {
+			given: func(w *world) {
+				w.memcached("cache", 2)
+				w.jobs.ends = map[snapshotapi.Action][]end{snapshotapi.ActionSave: {failed(snapshotapi.ExitFinal, v1alpha1.ReasonStoreFull, "full")}}
+			},
+			when: func(w *world) { w.create("MemcachedBackup", "nightly", toClaim) },
+			want: []string{"pods map[save:1]", "backup nightly: Failed StoreFull", "snapshots 0"},
+		},
+		"a backup whose pod cannot start": {
+			given: func(w *world) {
+				w.memcached("cache", 2)
+				w.jobs.stuck = &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: "no secret"}
+			},
+			when: func(w *world) {
+				w.create("MemcachedBackup", "nightly", toClaim)
+				w.settle()
+				w.clock.Step(5 * time.Minute)
+			},
+			want: []string{"pods map[save:1]", "backup nightly: Failed JobCannotStart", "snapshots 0"},
+		},
+		"a restore into a Memcached that does not serve yet": {
+			given: func(w *world) { w.memcached("fresh", 2, bootstrapping("fill", v1alpha1.RunRunning)) },
+			when:  func(w *world) { w.create("MemcachedRestore", "fill", fromClaim) },
+			want:  []string{"pods map[load:1]", "restore fill: Complete Succeeded, 90 restored", "Job of fill: expires true", "Services 0"},
+		},
+		"a deletion": {
+			given: func(w *world) { w.toBeDeleted() },
+			when:  func(w *world) { w.delete(w.backup("nightly")) },
+			want:  []string{"pods map[delete:1 save:1]", "snapshots 0"},
+		},
+		"a deletion while it runs": {
+			given: func(w *world) {
+				w.jobs.hang = map[snapshotapi.Action]bool{snapshotapi.ActionSave: true}
+				w.toBeDeleted()
+			},
+			when: func(w *world) { w.delete(w.backup("nightly")) },
+			want: []string{"pods map[delete:1 save:1]", "snapshots 0"},
+		},
+		"a turn": {
+			given: func(w *world) {
+				w.memcached("cache", 1)
+				turn, spec := w.soon("")
+				w.create("MemcachedScheduledBackup", "nightly", spec)
+				w.settle()
+				w.clock.SetTime(turn)
+			},
+			when: func(*world) {},
+			want: []string{"pods map[save:1]", "snapshots 1", "schedule nightly: active []"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := func(lives int64) (string, int64, bool) {
+				w := newWorld(t)
+				test.given(w)
+				before := w.writes.Load()
+				if lives > 0 {
+					w.lives.Store(lives)
+				}
+				test.when(w)
+				w.settle()
+				return w.end(), w.writes.Load() - before, w.killed
+			}
+			want, writes, _ := run(0)
+			for _, line := range test.want {
+				if !strings.Contains(want, line) {
+					t.Fatalf("no %q in:\n%s", line, want)
+				}
+			}
+			for lives := int64(1); lives <= writes; lives++ {
+				got, _, killed := run(lives)
+				if !killed {
+					t.Errorf("there were %d writes, and no %d. now", writes, lives)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("killed after write %d of %d it ends otherwise (-want +got):\n%s", lives, writes, diff)
+				}
+			}
+			t.Logf("killed after each of %d writes", writes)
+		})
+	}
+}
+
+// end tells how everything stands, without what differs from run to run.
+func (w *world) end() string {
+	w.Helper()
+	lines := []string{fmt.Sprintf("pods %v", w.jobs.made), fmt.Sprintf("snapshots %d", len(w.jobs.snapshots))}
+	names := map[string]string{}
+	var backups v1alpha1.MemcachedBackupList
+	w.must(admin.List(w.ctx, &backups, client.InNamespace(w.namespace)))
+	for _, b := range backups.Items {
+		name := b.Name
+		if s := b.Labels[v1alpha1.LabelSchedule]; s != "" {
+			name = "of schedule " + s
+		}
+		names[string(b.UID)] = name
+		line := fmt.Sprintf("backup %s: %s %s", name, b.Status.Phase, b.Status.Reason)
+		if b.Status.Snapshot != nil {
+			line += fmt.Sprintf(", %d items", b.Status.Snapshot.Items)
+		}
+		lines = append(lines, line+fmt.Sprintf(", finalizers %v", b.Finalizers))
+	}
+	var restores v1alpha1.MemcachedRestoreList
+	w.must(admin.List(w.ctx, &restores, client.InNamespace(w.namespace)))
+	for _, r := range restores.Items {
+		names[string(r.UID)] = r.Name
+		lines = append(lines, fmt.Sprintf("restore %s: %s %s, %d restored", r.Name, r.Status.Phase, r.Status.Reason, r.Status.Restored))
+	}
+	var schedules v1alpha1.MemcachedScheduledBackupList
+	w.must(admin.List(w.ctx, &schedules, client.InNamespace(w.namespace)))
+	for _, s := range schedules.Items {
+		lines = append(lines, fmt.Sprintf("schedule %s: active %v, last told %t", s.Name, s.Status.Active, s.Status.LastBackup != "" && s.Status.LastScheduleTime != nil))
+	}
+	var all batchv1.JobList
+	w.must(admin.List(w.ctx, &all, client.InNamespace(w.namespace)))
+	for _, job := range all.Items {
+		if name := names[string(job.OwnerReferences[0].UID)]; name != "" { // others are the garbage collector's
+			lines = append(lines, fmt.Sprintf("Job of %s: expires %t", name, job.Spec.TTLSecondsAfterFinished != nil))
+		}
+	}
+	var services corev1.ServiceList
+	w.must(admin.List(w.ctx, &services, client.InNamespace(w.namespace)))
+	lines = append(lines, fmt.Sprintf("Services %d", len(services.Items)))
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
