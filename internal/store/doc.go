@@ -14,9 +14,11 @@
 // # What fails, and how soon
 //
 // Open asks the store for a list of one object, so that a wrong name, credential
-// or certificate is told before anything is read. A store that does not answer
-// fails within a minute: a connection has ten seconds, a try is made four times,
-// and a connection on which nothing moves for a minute is given up.
+// or certificate is told before anything is read, and gives up after a minute. Later
+// each request is made four times at most, with ten seconds for a connection and
+// thirty for an answer; a connection on which nothing moves for a minute is given up.
+// A server that starts anew within some seconds is not noticed. What will be the same
+// the next time, such as a certificate that is not trusted, is not tried again.
 //
 // # Memory
 //

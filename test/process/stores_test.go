@@ -11,17 +11,21 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
+	"github.com/memcached-operator/memcached-operator/internal/store"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/s3"
 )
@@ -45,8 +49,8 @@ type job struct {
 	task snapshotapi.Task
 	// access and secret are the credentials; empty is none.
 	access, secret string
-	// wrap goes before the program.
-	wrap []string
+	// wrap goes before the program, environment beside what the kubelet gives.
+	wrap, environment []string
 
 	dir string
 	// port of its progress, once it runs.
@@ -86,7 +90,7 @@ func (j *job) start(action snapshotapi.Action) {
 		"-termination-log", j.terminationLog(), "-listen", fmt.Sprintf("127.0.0.1:%d", j.port))
 	j.command = exec.Command(words[0], words[1:]...)
 	// What the kubelet gives, and nothing of a person's own.
-	j.command.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMEMLIMIT=96MiB", "AWS_ACCESS_KEY_ID=" + j.access, "AWS_SECRET_ACCESS_KEY=" + j.secret}
+	j.command.Env = append(j.environment, "PATH="+os.Getenv("PATH"), "GOMEMLIMIT=96MiB", "AWS_ACCESS_KEY_ID="+j.access, "AWS_SECRET_ACCESS_KEY="+j.secret)
 	j.command.Stdout, j.command.Stderr = j.said, j.said
 	if err := j.command.Start(); err != nil {
 		j.Fatal(err)
@@ -327,9 +331,9 @@ func TestAStoreThatDoesNotAnswerIsGivenUpWithinAboutAMinute(t *testing.T) {
 	for name, endpoint := range map[string]string{"paused": server.Endpoint, "lost": "http://" + lost} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store := bucket(server, "")
-			store.S3.Endpoint = endpoint
-			j := newJob(t, store)
+			place := bucket(server, "")
+			place.S3.Endpoint = endpoint
+			j := newJob(t, place)
 			j.start(snapshotapi.ActionDelete)
 			o, code := j.end(80 * time.Second)
 			j.fails(o, code, v1alpha1.ReasonStoreUnreachable, false, "does not answer")
@@ -360,6 +364,26 @@ func bound(t *testing.T) (fd int, address string) {
 		t.Fatal(err)
 	}
 	return fd, fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+}
+
+func TestAStoreIsReachedThroughAProxy(t *testing.T) {
+	t.Parallel()
+	server := serveS3(t, t.TempDir(), "127.0.0.1:0", nil)
+	var asked atomic.Int32
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		asked.Add(1)
+		// the name in the request stays, for it is signed
+		r.Out.Host, r.Out.URL.Host = r.In.Host, server.Address()
+	}})
+	t.Cleanup(proxy.Close)
+	place := bucket(server, "")
+	place.S3.Endpoint = "http://s3.invalid:9000"
+	j := newJob(t, place)
+	j.environment = []string{"HTTP_PROXY=" + proxy.URL}
+	j.must(snapshotapi.ActionDelete)
+	if asked.Load() == 0 {
+		t.Error("the proxy was not asked")
+	}
 }
 
 // fullListener returns an address at which a connection is neither made nor refused.
@@ -642,5 +666,43 @@ func TestARunThatIsToldToStopSaysSoAndLeavesNoSnapshot(t *testing.T) {
 			}
 			noManifest(t, test.folder)
 		})
+	}
+}
+
+// A manifest of very many chunks is larger than a part.
+func TestAnObjectOfSeveralPartsIsWholeOrNotThere(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", s3.AccessKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", s3.SecretKey)
+	folder := t.TempDir()
+	b, err := store.Open(t.Context(), bucket(serveS3(t, folder, "127.0.0.1:0", nil), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	content := make([]byte, 17<<20+1)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(content)
+	write := func(key string, end func(*store.Writer) error) {
+		t.Helper()
+		w, err := store.Create(t.Context(), b, key)
+		if err == nil {
+			_, err = w.Write(content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := end(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("whole", (*store.Writer).Close)
+	write("aborted", func(w *store.Writer) error { w.Abort(); return nil })
+	if got, err := b.ReadAll(t.Context(), "whole"); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("%d bytes came back, %v", len(got), err)
+	}
+	if _, err := b.ReadAll(t.Context(), "aborted"); !store.Missing(err) {
+		t.Errorf("what was aborted: %v", err)
+	}
+	if files := filesBelow(t, folder); len(files) != 1 {
+		t.Errorf("there is %v", files)
 	}
 }

@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/s3"
+)
+
+// bucket runs a server of S3 and returns the store that it is.
+func (s *space) bucket(prefix string) v1alpha1.SnapshotStore {
+	s.Helper()
+	store, err := s3.Deploy(s.ctx, k, s.namespace, prefix)
+	s.must(err)
+	return store
+}
+
+func TestABackupInABucketComesBackAndGoesWithItsObject(t *testing.T) {
+	t.Parallel()
+	const shards, perShard = 2, 20_000
+	s := newSpace(t)
+	store := s.bucket("cache/production")
+	s.apply("cache", small(shards))
+	s.available("cache")
+	sets := s.fill("cache", shards, perShard)
+	b := s.backup("first", v1alpha1.MemcachedBackupSpec{
+		Memcached: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: unlimited(), DeletionPolicy: v1alpha1.SnapshotDelete})
+	s.complete(b)
+	s.flush("cache", shards)
+	if r := s.restored("again", "cache", "first"); r.Status.Restored != shards*perShard {
+		t.Errorf("the restore tells %+v", r.Status)
+	}
+	for _, set := range sets {
+		s.holds(set)
+	}
+	// Where it lies is all that another cluster needs to know.
+	s.apply("other", small(shards))
+	s.available("other")
+	r := s.restore("from-elsewhere", v1alpha1.MemcachedRestoreSpec{
+		Memcached: v1alpha1.MemcachedReference{Name: "other"}, RateLimit: unlimited(),
+		Snapshot: &v1alpha1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
+	})
+	s.complete(r)
+	if r.Status.Restored != shards*perShard {
+		t.Errorf("the restore tells %+v", r.Status)
+	}
+	s.must(k.Delete(s.ctx, b))
+	s.gone(b, b.Name)
+	again := s.restore("after-it-went", v1alpha1.MemcachedRestoreSpec{
+		Memcached: v1alpha1.MemcachedReference{Name: "other"},
+		Snapshot:  &v1alpha1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
+	})
+	s.failsFor(again, v1alpha1.ReasonSnapshotNotFound)
+}
+
+func TestABackupWhoseBucketCannotBeUsedSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	store := s.bucket("")
+	s.apply("cache", small(1))
+	s.available("cache")
+	s.must(k.Create(s.ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "wrong"},
+		Data:       map[string][]byte{"AWS_ACCESS_KEY_ID": []byte(s3.AccessKey), "AWS_SECRET_ACCESS_KEY": []byte("wrong")},
+	}))
+	for name, test := range map[string]struct {
+		edit   func(*v1alpha1.S3Store)
+		reason string
+		word   string
+	}{
+		"wrong-secret":  {func(b *v1alpha1.S3Store) { b.CredentialsSecret = "wrong" }, v1alpha1.ReasonStoreAccessDenied, "credentials"},
+		"wrong-bucket":  {func(b *v1alpha1.S3Store) { b.Bucket = "another" }, v1alpha1.ReasonStoreNotFound, "another"},
+		"no-authority":  {func(b *v1alpha1.S3Store) { b.CASecret = "" }, v1alpha1.ReasonStoreCertificate, "ca.crt"},
+		"not-encrypted": {func(b *v1alpha1.S3Store) { b.Endpoint = "http" + b.Endpoint[len("https"):] }, v1alpha1.ReasonStoreCertificate, "https://"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := s.in(t)
+			b := *store.S3
+			test.edit(&b)
+			backup := s.backup(name, v1alpha1.MemcachedBackupSpec{
+				Memcached: v1alpha1.MemcachedReference{Name: "cache"}, Store: v1alpha1.SnapshotStore{S3: &b}})
+			s.says(s.failsFor(backup, test.reason).Message, test.word)
+		})
+	}
+}
+
+func TestABackupOutlivesTheServerOfItsBucket(t *testing.T) {
+	t.Parallel()
+	const perShard = 20_000
+	s := newSpace(t)
+	store := s.bucket("")
+	s.apply("cache", small(1))
+	s.available("cache")
+	s.fill("cache", 1, perShard)
+	b := s.backup("interrupted", v1alpha1.MemcachedBackupSpec{
+		Memcached: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: rate(perShard / 10)})
+	s.copies(b)
+	s.must(s3.Scale(s.ctx, k, s.namespace, 0))
+	s.must(s3.Scale(s.ctx, k, s.namespace, 1))
+	s.complete(b)
+	if b.Status.Snapshot.Items != perShard {
+		t.Errorf("the snapshot holds %+v", b.Status.Snapshot)
+	}
+}
