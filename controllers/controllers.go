@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/backup"
@@ -66,6 +67,9 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	)
 	if err != nil {
 		return fmt.Errorf("setting up the controllers: %w", err)
+	}
+	if err := metrics.Registry.Register(&backup.Collector{Cache: mgr.GetClient(), Acts: mgr.Elected()}); err != nil {
+		return fmt.Errorf("registering the metrics of backups: %w", err)
 	}
 	return nil
 }

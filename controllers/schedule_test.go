@@ -95,13 +95,13 @@ func TestATurnReplacesABackupThatStillRuns(t *testing.T) {
 	w.settle()
 	first := w.backup(turnName("nightly", turn))
 	w.must(admin.Patch(w.ctx, w.schedule("nightly"), client.RawPatch("application/merge-patch+json",
-		fmt.Appendf(nil, `{"spec":{"schedule":"%d %d * * *"}}`, turn.Add(3*time.Minute).Minute(), turn.Add(3*time.Minute).Hour()))))
-	w.clock.SetTime(turn.Add(5 * time.Minute))
+		fmt.Appendf(nil, `{"spec":{"schedule":"%d %d * * *"}}`, turn.Add(time.Minute).Minute(), turn.Add(time.Minute).Hour()))))
+	w.clock.SetTime(turn.Add(time.Minute))
 	w.settle()
 	if w.exists(first.Name, &v1alpha1.MemcachedBackup{}) {
 		t.Error("the first one is still there")
 	}
-	if second := w.backup(turnName("nightly", turn.Add(3*time.Minute))); second.Status.Phase != v1alpha1.RunRunning {
+	if second := w.backup(turnName("nightly", turn.Add(time.Minute))); second.Status.Phase != v1alpha1.RunRunning {
 		t.Errorf("the second one is %+v", second.Status)
 	}
 }
