@@ -110,15 +110,15 @@ func dial(ctx context.Context, address string) (*stream, error) {
 
 // fill stores all items.
 func (d *dataset) fill(ctx context.Context, addresses []string) error {
-	d.filled = time.Now()
+	d.filled = time.Now().Truncate(time.Second)
 	return d.each(ctx, addresses, func(s *stream, shard, from, until int) error {
 		for i := from; i < until; i++ {
 			s.key, s.value = d.key(s.key, shard, i), d.value(s.value, shard, i)
-			ttl := d.ttl(i)
-			if ttl != 0 { // from the beginning, whenever it is stored
-				ttl -= int(time.Since(d.filled).Seconds())
+			expiry := int64(0)
+			if ttl := d.ttl(i); ttl != 0 { // a point in time, so that it does not matter how long filling takes
+				expiry = d.filled.Unix() + int64(ttl)
 			}
-			fmt.Fprintf(s.w, "set %s %d %d %d\r\n%s\r\n", s.key, d.flags(i), ttl, valueSize, s.value)
+			fmt.Fprintf(s.w, "set %s %d %d %d\r\n%s\r\n", s.key, d.flags(i), expiry, valueSize, s.value)
 		}
 		if err := s.w.Flush(); err != nil {
 			return err

@@ -124,6 +124,12 @@ func (b *bench) measure(ctx context.Context) (figures, error) {
 	if err := b.data.fill(ctx, from); err != nil {
 		return f, err
 	}
+	switch held, err := b.data.compare(ctx, from); {
+	case err != nil:
+		return f, err
+	case held != comparison{Items: held.Items}:
+		return f, fmt.Errorf("the cache itself does not hold what was written to it: %+v", held)
+	}
 	l, err := load.New(load.Config{Addresses: from, Keys: loadKeys, Rate: b.options.rate, Seed: 1})
 	if err != nil {
 		return f, err
@@ -218,8 +224,9 @@ func bareCopy(ctx context.Context, from, into []string) (int64, error) {
 
 // memcached makes a Memcached and returns its addresses, once they answer.
 func (b *bench) memcached(ctx context.Context, name string) ([]string, error) {
-	// what an item takes besides its value, and some room
-	memory := resource.NewQuantity(max(64<<20, int64(b.options.perShard)*(valueSize+180)), resource.BinarySI)
+	// what an item takes besides its value, and room for the pages that each size of
+	// chunks has from the start
+	memory := resource.NewQuantity(128<<20+int64(b.options.perShard)*(valueSize+180), resource.BinarySI)
 	m := memcachedac.Memcached(name, b.namespace).WithSpec(memcachedac.MemcachedSpec().WithSize(shards).WithMemory(*memory))
 	if err := b.Apply(ctx, m, owner, client.ForceOwnership); err != nil {
 		return nil, fmt.Errorf("applying Memcached %s: %w", name, err)
