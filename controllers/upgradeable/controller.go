@@ -1,6 +1,7 @@
 // Package upgradeable tells the Operator Lifecycle Manager whether it may replace
-// the operator now: not while a Memcached is being changed. A Memcached that
-// waits for a person holds nothing back, as a newer operator may be the cure.
+// the operator now: not while a Memcached is being changed, or a backup or restore
+// runs. A Memcached that waits for a person holds nothing back, as a newer operator
+// may be the cure.
 package upgradeable
 
 import (
@@ -42,11 +43,12 @@ const (
 const (
 	ReasonMemcachedsChanging = "MemcachedsChanging"
 	ReasonMemcachedsSettled  = "MemcachedsSettled"
+	ReasonSnapshotsRun       = "BackupsOrRestoresRun"
 )
 
 // Reconciler keeps the OperatorCondition's Upgradeable.
 type Reconciler struct {
-	// Client reads Memcacheds.
+	// Client reads Memcacheds, backups and restores.
 	Client client.Reader
 	// Condition is Upgradeable of the operator's own OperatorCondition.
 	Condition operatorconditions.Condition
@@ -78,11 +80,14 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		return err
 	}
 	one := []reconcile.Request{{}}
+	always := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return one })
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("upgradeable").
 		// The new operator is ready, and the old one ended, before the lease changes hands.
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
-		Watches(&v1alpha1.Memcached{}, handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return one })).
+		Watches(&v1alpha1.Memcached{}, always).
+		Watches(&v1alpha1.MemcachedBackup{}, always).
+		Watches(&v1alpha1.MemcachedRestore{}, always).
 		// There may be no Memcached to begin with.
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(one[0])
@@ -100,13 +105,19 @@ func (r *Reconciler) Told(*http.Request) error {
 	return nil
 }
 
-// Reconcile writes the condition if it is not what the Memcacheds give.
+// Reconcile writes the condition if it is not what there is gives.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	var memcacheds v1alpha1.MemcachedList
-	if err := r.Client.List(ctx, &memcacheds, client.UnsafeDisableDeepCopy); err != nil {
-		return ctrl.Result{}, fmt.Errorf("listing Memcacheds: %w", err)
+	var (
+		memcacheds v1alpha1.MemcachedList
+		backups    v1alpha1.MemcachedBackupList
+		restores   v1alpha1.MemcachedRestoreList
+	)
+	for _, list := range []client.ObjectList{&memcacheds, &backups, &restores} {
+		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return ctrl.Result{}, fmt.Errorf("listing %T: %w", list, err)
+		}
 	}
-	want := upgradeable(memcacheds.Items)
+	want := upgradeable(memcacheds.Items, backups.Items, restores.Items)
 	if now, err := r.Condition.Get(ctx); err == nil && now.Status == want.Status && now.Reason == want.Reason && now.Message == want.Message {
 		r.told.Store(true)
 		return ctrl.Result{}, nil
@@ -125,23 +136,45 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, nil
 }
 
-// upgradeable returns the condition that these Memcacheds give.
-func upgradeable(memcacheds []v1alpha1.Memcached) metav1.Condition {
-	var changing []string
+// upgradeable returns the condition that these give.
+func upgradeable(memcacheds []v1alpha1.Memcached, backups []v1alpha1.MemcachedBackup, restores []v1alpha1.MemcachedRestore) metav1.Condition {
+	var changing, running []string
 	for i := range memcacheds {
 		if m := &memcacheds[i]; isChanging(m) {
-			changing = append(changing, m.Namespace+"/"+m.Name)
+			changing = append(changing, "Memcached "+m.Namespace+"/"+m.Name)
 		}
 	}
-	if len(changing) == 0 {
-		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonMemcachedsSettled, Message: "no Memcached is being changed"}
+	for i := range backups {
+		if b := &backups[i]; runs(b, b.Status.RunStatus) {
+			running = append(running, "MemcachedBackup "+b.Namespace+"/"+b.Name)
+		}
 	}
-	slices.Sort(changing)
-	message := "being changed: Memcached " + changing[0]
-	if more := len(changing) - 1; more > 0 {
-		message += fmt.Sprintf(" and %d more", more)
+	for i := range restores {
+		if s := &restores[i]; runs(s, s.Status.RunStatus) {
+			running = append(running, "MemcachedRestore "+s.Namespace+"/"+s.Name)
+		}
 	}
-	return metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonMemcachedsChanging, Message: message}
+	switch {
+	case len(changing) > 0:
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonMemcachedsChanging, Message: "being changed: " + first(changing)}
+	case len(running) > 0:
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonSnapshotsRun, Message: "running: " + first(running)}
+	}
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonMemcachedsSettled, Message: "no Memcached is being changed, and no backup or restore runs"}
+}
+
+// first returns the first name, in order, and how many more there are.
+func first(names []string) string {
+	slices.Sort(names)
+	if more := len(names) - 1; more > 0 {
+		return fmt.Sprintf("%s and %d more", names[0], more)
+	}
+	return names[0]
+}
+
+// runs says whether the operator is at work on a backup or a restore.
+func runs(o client.Object, s v1alpha1.RunStatus) bool {
+	return o.GetDeletionTimestamp() == nil && s.Phase == v1alpha1.RunRunning
 }
 
 // isChanging says whether the operator is at work on a Memcached.

@@ -33,6 +33,8 @@ func is(condition string) func(*v1alpha1.Memcached) {
 	}
 }
 
+const settled = "no Memcached is being changed, and no backup or restore runs"
+
 func TestOLMIsHeldBackWhileAMemcachedIsBeingChanged(t *testing.T) {
 	progressing, degraded := is(v1alpha1.ConditionProgressing), is(v1alpha1.ConditionDegraded)
 	deleted := func(m *v1alpha1.Memcached) { m.DeletionTimestamp = &metav1.Time{} }
@@ -43,18 +45,54 @@ func TestOLMIsHeldBackWhileAMemcachedIsBeingChanged(t *testing.T) {
 		status     metav1.ConditionStatus
 		message    string
 	}{
-		"there is none":                    {nil, metav1.ConditionTrue, "no Memcached is being changed"},
-		"all are settled":                  {[]v1alpha1.Memcached{memcached("a"), memcached("b")}, metav1.ConditionTrue, "no Memcached is being changed"},
+		"there is none":                    {nil, metav1.ConditionTrue, settled},
+		"all are settled":                  {[]v1alpha1.Memcached{memcached("a"), memcached("b")}, metav1.ConditionTrue, settled},
 		"one progresses":                   {[]v1alpha1.Memcached{memcached("a"), memcached("b", progressing)}, metav1.ConditionFalse, "being changed: Memcached team/b"},
 		"three progress":                   {[]v1alpha1.Memcached{memcached("c", progressing), memcached("b", progressing), memcached("a", progressing)}, metav1.ConditionFalse, "being changed: Memcached team/a and 2 more"},
 		"a change is not seen yet":         {[]v1alpha1.Memcached{memcached("a", unseen)}, metav1.ConditionFalse, "being changed: Memcached team/a"},
-		"one progresses and needs someone": {[]v1alpha1.Memcached{memcached("a", progressing, degraded)}, metav1.ConditionTrue, "no Memcached is being changed"},
-		"one is being deleted":             {[]v1alpha1.Memcached{memcached("a", progressing, deleted)}, metav1.ConditionTrue, "no Memcached is being changed"},
-		"a paused one has a change":        {[]v1alpha1.Memcached{memcached("a", paused, unseen)}, metav1.ConditionTrue, "no Memcached is being changed"},
+		"one progresses and needs someone": {[]v1alpha1.Memcached{memcached("a", progressing, degraded)}, metav1.ConditionTrue, settled},
+		"one is being deleted":             {[]v1alpha1.Memcached{memcached("a", progressing, deleted)}, metav1.ConditionTrue, settled},
+		"a paused one has a change":        {[]v1alpha1.Memcached{memcached("a", paused, unseen)}, metav1.ConditionTrue, settled},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := upgradeable(test.memcacheds)
+			got := upgradeable(test.memcacheds, nil, nil)
 			if got.Status != test.status || got.Message != test.message || got.Reason == "" {
+				t.Errorf("it is %s (%s): %s", got.Status, got.Reason, got.Message)
+			}
+		})
+	}
+}
+
+func TestOLMIsHeldBackWhileABackupOrARestoreRuns(t *testing.T) {
+	backup := func(name string, phase v1alpha1.RunPhase, deleted bool) v1alpha1.MemcachedBackup {
+		b := v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+		b.Status.Phase = phase
+		if deleted {
+			b.DeletionTimestamp = &metav1.Time{}
+		}
+		return b
+	}
+	restore := v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "again"}}
+	restore.Status.Phase = v1alpha1.RunRunning
+	for name, test := range map[string]struct {
+		memcacheds []v1alpha1.Memcached
+		backups    []v1alpha1.MemcachedBackup
+		restores   []v1alpha1.MemcachedRestore
+		reason     string
+		message    string
+	}{
+		"a backup runs":        {nil, []v1alpha1.MemcachedBackup{backup("nightly", v1alpha1.RunRunning, false)}, nil, ReasonSnapshotsRun, "running: MemcachedBackup team/nightly"},
+		"a restore runs":       {nil, nil, []v1alpha1.MemcachedRestore{restore}, ReasonSnapshotsRun, "running: MemcachedRestore team/again"},
+		"both run":             {nil, []v1alpha1.MemcachedBackup{backup("nightly", v1alpha1.RunRunning, false)}, []v1alpha1.MemcachedRestore{restore}, ReasonSnapshotsRun, "running: MemcachedBackup team/nightly and 1 more"},
+		"all have ended":       {nil, []v1alpha1.MemcachedBackup{backup("a", v1alpha1.RunComplete, false), backup("b", v1alpha1.RunFailed, false)}, nil, ReasonMemcachedsSettled, settled},
+		"one waits":            {nil, []v1alpha1.MemcachedBackup{backup("a", "", false)}, nil, ReasonMemcachedsSettled, settled},
+		"one is being deleted": {nil, []v1alpha1.MemcachedBackup{backup("a", v1alpha1.RunRunning, true)}, nil, ReasonMemcachedsSettled, settled},
+		"a Memcached changes too": {[]v1alpha1.Memcached{memcached("a", is(v1alpha1.ConditionProgressing))}, []v1alpha1.MemcachedBackup{backup("nightly", v1alpha1.RunRunning, false)}, nil,
+			ReasonMemcachedsChanging, "being changed: Memcached team/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := upgradeable(test.memcacheds, test.backups, test.restores)
+			if got.Reason != test.reason || got.Message != test.message || (got.Status == metav1.ConditionTrue) != (test.reason == ReasonMemcachedsSettled) {
 				t.Errorf("it is %s (%s): %s", got.Status, got.Reason, got.Message)
 			}
 		})
