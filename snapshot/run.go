@@ -105,7 +105,11 @@ func work(ctx context.Context, action snapshotapi.Action, task snapshotapi.Task,
 	defer bucket.Close()
 	switch action {
 	case snapshotapi.ActionSave:
-		return snapshot.Save(ctx, bucket, task, env)
+		outcome, err := snapshot.Save(ctx, bucket, task, env)
+		if err != nil {
+			prune(task, env.Log)
+		}
+		return outcome, err
 	case snapshotapi.ActionLoad:
 		return snapshot.Load(ctx, bucket, task, env)
 	default:
@@ -118,8 +122,12 @@ func erase(ctx context.Context, bucket *blob.Bucket, task snapshotapi.Task, log 
 	if err := snapshot.Delete(ctx, bucket, task.Path); err != nil {
 		return err
 	}
+	prune(task, log)
+	return nil
+}
+
+func prune(task snapshotapi.Task, log *slog.Logger) {
 	if err := store.Prune(task.Store, task.Path); err != nil {
 		log.Warn("Empty folders stay.", "reason", err)
 	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"path"
 	"sync/atomic"
@@ -100,6 +101,7 @@ func save(ctx context.Context, bucket *blob.Bucket, task snapshotapi.Task, env E
 		})
 	}
 	if err := group.Wait(); err != nil {
+		giveUp(ctx, bucket, path.Join(task.Path, folder), env.Log)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -107,6 +109,20 @@ func save(ctx context.Context, bucket *blob.Bucket, task snapshotapi.Task, env E
 	}
 	manifest.CreatedAt = env.Now().UTC().Truncate(time.Second)
 	return manifest, commit(ctx, bucket, task, manifest)
+}
+
+// giveUpTime bounds how long an attempt that failed removes what it wrote. A Job's
+// pod has thirty seconds to stop.
+const giveUpTime = 15 * time.Second
+
+// giveUp removes the chunks of an attempt that failed, as far as that can be done
+// soon: a store that is full would stay so. The next attempt removes the rest.
+func giveUp(ctx context.Context, bucket *blob.Bucket, at string, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTime)
+	defer cancel()
+	if err := deleteAll(ctx, bucket, at); err != nil {
+		log.Warn("Chunks of a snapshot that failed stay in the store.", "path", at, "reason", err)
+	}
 }
 
 // newFolder returns a name of an attempt's own: a Job may have two pods for a while,

@@ -581,7 +581,9 @@ func TestAStoreThatCannotBeWrittenIsToldAndHoldsNoSnapshot(t *testing.T) {
 			}
 			o, code := j.run(snapshotapi.ActionSave)
 			j.fails(o, code, test.reason, !test.passes, test.words...)
-			noManifest(t, test.folder)
+			if left := filesBelow(t, test.folder); len(left) > 0 {
+				t.Errorf("there is %v: what is full stays full", left)
+			}
 			t.Log(o.Message)
 		})
 	}
@@ -664,7 +666,9 @@ func TestARunThatIsToldToStopSaysSoAndLeavesNoSnapshot(t *testing.T) {
 			if o.Items == 0 || o.Items > 200 {
 				t.Errorf("it tells of %d items", o.Items)
 			}
-			noManifest(t, test.folder)
+			if left := filesBelow(t, test.folder); len(left) > 0 {
+				t.Errorf("there is %v", left)
+			}
 		})
 	}
 }
