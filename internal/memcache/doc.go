@@ -1,6 +1,6 @@
 // Package memcache speaks the small part of memcached's text protocol that the
-// agent and the tests need: version, stats, get, set, and the meta commands mg
-// and ms. Source: doc/protocol.txt of memcached.
+// agent, snapshots and the tests need: version, stats, get, set, the meta commands
+// mg, ms and md, and the dump of all keys. Source: doc/protocol.txt of memcached.
 //
 // # Rules
 //
@@ -21,6 +21,13 @@
 // an error about a value may leave the value to be swallowed. The exceptions
 // are the refusals of a store, which are answers: ErrNotStored, ErrExists,
 // ErrNotFound.
+//
+// Snapshots send many requests before they read the first answer, over connections
+// of their own: for them requests are appended to a caller's memory, and answers
+// are read in two parts, the head and the value, so that an item costs no memory
+// beyond the caller's, and a value that is larger than that can pass through. There
+// a refused store is an answer, too: memcached swallows the value and goes on with
+// the next request.
 //
 // A Conn serves one caller at a time. Its calls end with their context.
 package memcache
