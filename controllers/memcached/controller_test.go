@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -762,25 +763,7 @@ func TestAnImageOfAnotherVersionThanItSaysIsTold(t *testing.T) {
 // with caches and watches, and the rights of config/rbac alone.
 func TestTheManagerWatchesWithTheOperatorsRights(t *testing.T) {
 	w := newWorld(t)
-	mgr, err := ctrl.NewManager(asSelf, ctrl.Options{Scheme: scheme, Cache: CacheOptions(w.namespace), Metrics: metricsserver.Options{BindAddress: "0"}})
-	w.must(err)
-	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Agents: fakeAgents{}, Recorder: mgr.GetEventRecorder("memcached-operator"), Clock: w.reconciler.Clock, Options: w.reconciler.Options}
-	w.must(r.SetupWithManager(mgr))
-	ctx, stop := context.WithCancel(w.ctx)
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	defer func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
-	eventually := func(what string, ok func() bool) {
-		t.Helper()
-		if err := wait.PollUntilContextTimeout(w.ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return ok(), nil }); err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-	}
+	eventually := w.manage()
 	w.create("cache", "size: 2")
 	eventually("both shards are made", func() bool { return w.get("cache").Status.Size == 2 })
 
@@ -804,5 +787,100 @@ func TestTheManagerWatchesWithTheOperatorsRights(t *testing.T) {
 		var list corev1.EventList
 		w.must(admin.List(w.ctx, &list, client.InNamespace(w.namespace)))
 		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == v1alpha1.EventScaled })
+	})
+}
+
+// manage runs the controller in a manager until the test ends, and returns what waits
+// for what it does.
+func (w *world) manage() (eventually func(what string, ok func() bool)) {
+	w.Helper()
+	mgr, err := ctrl.NewManager(asSelf, ctrl.Options{Scheme: scheme, Cache: CacheOptions(w.namespace), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)}})
+	w.must(err)
+	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Agents: podAgents{w}, Recorder: mgr.GetEventRecorder("memcached-operator"), Clock: w.reconciler.Clock, Options: w.reconciler.Options}
+	w.must(r.SetupWithManager(mgr))
+	ctx, stop := context.WithCancel(w.ctx)
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	w.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			w.Error(err)
+		}
+	})
+	return func(what string, ok func() bool) {
+		w.Helper()
+		if err := wait.PollUntilContextTimeout(w.ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return ok(), nil }); err != nil {
+			w.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// podAgents answers for every pod that there is, as one that started empty.
+type podAgents struct{ *world }
+
+func (a podAgents) Status(ctx context.Context, podIP string) (agentapi.Status, error) {
+	var pods corev1.PodList
+	if err := admin.List(ctx, &pods, client.InNamespace(a.namespace)); err != nil {
+		return agentapi.Status{}, err
+	}
+	for _, pod := range pods.Items {
+		if pod.Status.PodIP == podIP {
+			return agentapi.Status{Phase: agentapi.PhaseServing, PodUID: string(pod.UID), Version: "1.6.45",
+				Start: agentapi.Start{Result: agentapi.StartCold, At: pod.CreationTimestamp.Time}}, nil
+		}
+	}
+	return agentapi.Status{}, fmt.Errorf("no answer from %s", podIP)
+}
+
+// What other controllers do is seen in the cache, with the operator's rights alone.
+func TestTheManagerSeesHowRestoresAndBackupsEnd(t *testing.T) {
+	w := newWorld(t)
+	eventually := w.manage()
+	w.create("cache", "{size: 1, rewarm: {}, bootstrap: {backup: {name: nightly}}, deletionPolicy: Backup, backup: {store: {persistentVolumeClaim: {claimName: store}}}}")
+	eventually("the shard is made", func() bool { return w.exists("cache-0", &appsv1.ReplicaSet{}) })
+	pod := w.runPod("cache-0", "a", "10.0.0.1")
+	pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+	w.must(admin.Status().Update(w.ctx, pod))
+
+	restore := &v1alpha1.MemcachedRestore{}
+	eventually("its restore is made", func() bool { return w.exists("cache-bootstrap", restore) })
+	restore.Status.Phase = v1alpha1.RunComplete
+	w.must(admin.Status().Update(w.ctx, restore))
+	eventually("its end is told", func() bool { return w.get("cache").Status.Bootstrap.Phase == v1alpha1.RunComplete })
+
+	backup := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "nightly"}, Spec: v1alpha1.MemcachedBackupSpec{
+		Memcached: v1alpha1.MemcachedReference{Name: "cache"}, Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}}}
+	w.must(admin.Create(w.ctx, backup))
+	backup.Status.Phase = v1alpha1.RunComplete
+	backup.Status.Snapshot = &v1alpha1.SnapshotStatus{Path: "p", TakenAt: metav1.NewTime(pod.CreationTimestamp.Add(-time.Minute))}
+	w.must(admin.Status().Update(w.ctx, backup))
+	eventually("the first start is told", func() bool { return w.get("cache").Status.Shards[0].Start != "" })
+	w.endPod(pod)
+	next := w.runPod("cache-0", "b", "10.0.0.2")
+	ours := func() []v1alpha1.MemcachedRestore {
+		var restores v1alpha1.MemcachedRestoreList
+		w.must(admin.List(w.ctx, &restores, client.InNamespace(w.namespace)))
+		return slices.DeleteFunc(restores.Items, func(r v1alpha1.MemcachedRestore) bool { return r.Name == "cache-bootstrap" })
+	}
+	eventually("the lost shard is filled", func() bool { return len(ours()) == 1 })
+	rewarm := ours()[0]
+	rewarm.Status.Phase = v1alpha1.RunComplete
+	w.must(admin.Status().Update(w.ctx, &rewarm))
+	w.endPod(next)
+	eventually("what filled a pod that is gone is tidied up", func() bool { return len(ours()) == 0 })
+
+	w.runPod("cache-0", "c", "10.0.0.3")
+	eventually("it serves", func() bool { return w.get("cache").Status.Ready == "1/1" })
+	m := w.get("cache")
+	w.must(admin.Delete(w.ctx, m))
+	eventually("its last backup is made", func() bool { return w.exists(finalName(m), backup) })
+	backup.Status.Phase, backup.Status.Snapshot = v1alpha1.RunComplete, &v1alpha1.SnapshotStatus{Path: "p", TakenAt: metav1.Now(), Items: 7}
+	w.must(admin.Status().Update(w.ctx, backup))
+	eventually("it goes", func() bool { return !w.exists("cache", m) })
+	eventually("that is told", func() bool {
+		var list corev1.EventList
+		w.must(admin.List(w.ctx, &list, client.InNamespace(w.namespace)))
+		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == v1alpha1.EventFinalBackup })
 	})
 }
