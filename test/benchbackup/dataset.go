@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	// valueSize of every item, in bytes.
-	valueSize = 500
 	// connections on which a shard is filled and read.
 	connections = 2
 	// batch is how many items are under way on a connection.
@@ -29,13 +27,15 @@ const (
 // compression makes smaller: the worst that a snapshot can meet.
 type dataset struct {
 	perShard int
+	// size of every value, in bytes.
+	size int
 	// filled is when the items that expire began to.
 	filled time.Time
 	random []byte
 }
 
-func newDataset(perShard int) *dataset {
-	d := &dataset{perShard: perShard, random: make([]byte, 1<<20)}
+func newDataset(perShard, size int) *dataset {
+	d := &dataset{perShard: perShard, size: size, random: make([]byte, 1<<20)}
 	source := rand.NewChaCha8([32]byte{1})
 	_, _ = source.Read(d.random) // never fails
 	return d
@@ -50,8 +50,8 @@ func (d *dataset) key(buffer []byte, shard, i int) []byte {
 
 // value belongs to an item, and to no other.
 func (d *dataset) value(buffer []byte, shard, i int) []byte {
-	from := (i * 509) % (len(d.random) - valueSize)
-	buffer = append(buffer[:0], d.random[from:from+valueSize]...)
+	from := (i * 509) % (len(d.random) - d.size)
+	buffer = append(buffer[:0], d.random[from:from+d.size]...)
 	binary.LittleEndian.PutUint64(buffer, uint64(i)<<16|uint64(shard)) //nolint:gosec // small numbers
 	return buffer
 }
@@ -118,7 +118,7 @@ func (d *dataset) fill(ctx context.Context, addresses []string) error {
 			if ttl := d.ttl(i); ttl != 0 { // a point in time, so that it does not matter how long filling takes
 				expiry = d.filled.Unix() + int64(ttl)
 			}
-			fmt.Fprintf(s.w, "set %s %d %d %d\r\n%s\r\n", s.key, d.flags(i), expiry, valueSize, s.value)
+			fmt.Fprintf(s.w, "set %s %d %d %d\r\n%s\r\n", s.key, d.flags(i), expiry, d.size, s.value)
 		}
 		if err := s.w.Flush(); err != nil {
 			return err

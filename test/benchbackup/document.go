@@ -68,7 +68,7 @@ func (d document) write(dir string) error {
 	err = documentTemplate.Execute(&b, map[string]any{
 		"Rows": d.rows(), "Machine": d.machine, "Date": d.date.UTC().Format(time.DateOnly),
 		"Shards": shards, "PerShard": number(float64(d.options.perShard)), "Rate": d.options.rate,
-		"ValueSize": valueSize, "LoadKeys": number(loadKeys), "LoadSize": load.ValueSize, "Quiet": d.options.quiet,
+		"ValueSize": d.options.valueSize, "LoadKeys": number(loadKeys), "LoadSize": load.ValueSize, "Quiet": d.options.quiet,
 	})
 	if err != nil {
 		return fmt.Errorf("writing the document: %w", err)

@@ -25,6 +25,8 @@ const shards = 3
 type options struct {
 	// perShard is how many items each shard holds.
 	perShard int
+	// valueSize of each item, in bytes.
+	valueSize int
 	// rate of the load beside, in operations a second on all shards.
 	rate int
 	// quiet is how long the load is measured without a backup.
@@ -46,11 +48,15 @@ func run(ctx context.Context, args []string) (err error) {
 	o := options{}
 	flags := flag.NewFlagSet("bench-backup", flag.ExitOnError)
 	flags.IntVar(&o.perShard, "items", 1_000_000, "items in each shard")
+	flags.IntVar(&o.valueSize, "value", 500, "`bytes` of each value")
 	flags.IntVar(&o.rate, "rate", 1000, "operations a second of the load beside, on all shards together")
 	flags.DurationVar(&o.quiet, "quiet", 20*time.Second, "how long the load runs without a backup, to compare with")
 	flags.StringVar(&o.out, "out", "docs", "`folder` for the document; empty writes none. Relative to the project's")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if o.valueSize < 8 || o.valueSize > 100_000 || o.perShard < 1 {
+		return fmt.Errorf("-value must be from 8 to 100000, and -items at least 1")
 	}
 	c, err := cluster.Connect()
 	if err != nil {
@@ -60,7 +66,7 @@ func run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	b := &bench{Cluster: c, options: o, data: newDataset(o.perShard), began: time.Now()}
+	b := &bench{Cluster: c, options: o, data: newDataset(o.perShard, o.valueSize), began: time.Now()}
 	if err := b.makeSpace(ctx); err != nil {
 		return err
 	}

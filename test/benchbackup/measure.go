@@ -120,7 +120,7 @@ func (b *bench) measure(ctx context.Context) (figures, error) {
 	if err != nil {
 		return f, err
 	}
-	b.say("filling %d shards with %d items of %d bytes each", shards, b.options.perShard, valueSize)
+	b.say("filling %d shards with %d items of %d bytes each", shards, b.options.perShard, b.data.size)
 	if err := b.data.fill(ctx, from); err != nil {
 		return f, err
 	}
@@ -226,7 +226,7 @@ func bareCopy(ctx context.Context, from, into []string) (int64, error) {
 func (b *bench) memcached(ctx context.Context, name string) ([]string, error) {
 	// what an item takes besides its value, and room for the pages that each size of
 	// chunks has from the start
-	memory := resource.NewQuantity(128<<20+int64(b.options.perShard)*(valueSize+180), resource.BinarySI)
+	memory := resource.NewQuantity(128<<20+int64(b.options.perShard)*int64(b.data.size+180), resource.BinarySI)
 	m := memcachedac.Memcached(name, b.namespace).WithSpec(memcachedac.MemcachedSpec().WithSize(shards).WithMemory(*memory))
 	if err := b.Apply(ctx, m, owner, client.ForceOwnership); err != nil {
 		return nil, fmt.Errorf("applying Memcached %s: %w", name, err)
