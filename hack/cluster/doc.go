@@ -20,6 +20,10 @@
 // and from the chart in it (see olm.go). "olmv1 up" runs OLM v1, catalogd and
 // operator-controller, as two processes in the network of node1 (see olmv1.go).
 //
+// A claim of the default StorageClass gets a folder of this machine, which all nodes
+// see and every user may write to, whatever size it asks for; it goes with the claim.
+// Images of a server of S3 and of a busybox are there for tests of what they store.
+//
 // Images come from the registry alone. Nodes ask it for every name, whatever
 // the host in it: docker.io/library/memcached:1.6.38 is library/memcached:1.6.38
 // there. A name that nobody loaded is "not found" at once, and nothing is ever
