@@ -133,7 +133,9 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, ctx: ctx, namespace: fmt.Sprintf("test-%d", namespaces.Add(1)), clock: testclock.NewFakeClock(time.Now()),
 		writes: &atomic.Int64{}, lives: &atomic.Int64{}}
 	w.lives.Store(math.MaxInt64)
-	w.must(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}))
+	// The API server refuses pods that do not pass it.
+	restricted := map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
+	w.must(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace, Labels: restricted}}))
 	w.events = events.NewFakeRecorder(1000)
 	w.jobs = &jobs{world: w, made: map[string]int{}, progress: map[string]snapshotapi.Progress{}}
 	config := rest.CopyConfig(asSelf)

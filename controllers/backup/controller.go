@@ -91,7 +91,7 @@ func (r *Reconciler) ofMemcached(ctx context.Context, o client.Object) []reconci
 	var all []reconcile.Request
 	for i := range backups.Items {
 		b := &backups.Items[i]
-		if b.Spec.Memcached.Name == o.GetName() && b.Status.JobUID == "" && !snapshotjob.HasEnded(b.Status.RunStatus) || b.DeletionTimestamp != nil {
+		if b.Spec.Memcached.Name == o.GetName() && b.Status.JobUID == "" && !snapshotjob.HasEnded(b.Status.RunStatus) {
 			all = append(all, request(b.Namespace, b.Name)...)
 		}
 	}

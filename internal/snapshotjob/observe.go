@@ -174,18 +174,21 @@ type Asker interface {
 const askTimeout = 2 * time.Second
 
 // HTTP asks over the network.
-type HTTP struct{ client *http.Client }
+type HTTP struct {
+	client *http.Client
+	port   string
+}
 
 // NewHTTP returns an Asker over the network.
 func NewHTTP() HTTP {
 	// Pods are asked directly, also where the way to the outside is a proxy.
-	return HTTP{&http.Client{Timeout: askTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
+	return HTTP{&http.Client{Timeout: askTimeout, Transport: &http.Transport{DisableKeepAlives: true}}, strconv.Itoa(snapshotapi.Port)}
 }
 
 // Progress returns the answer of a Job's pod.
 func (h HTTP) Progress(ctx context.Context, podIP string) (snapshotapi.Progress, error) {
 	var progress snapshotapi.Progress
-	url := "http://" + net.JoinHostPort(podIP, strconv.Itoa(snapshotapi.Port)) + "/progress"
+	url := "http://" + net.JoinHostPort(podIP, h.port) + "/progress"
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return progress, err
