@@ -106,13 +106,15 @@ func (p *plan) fill(seen *observed) {
 	}
 }
 
-// silentShards returns the shards whose memcached has not answered in its pod yet.
+// silentShards returns the shards whose memcached has not answered in its pod yet, or
+// has another pod beside it, into which the items would go: one that ends is asked by
+// nobody but the restore.
 func (p *plan) silentShards(seen *observed) []string {
 	var silent []string
 	for ordinal := range int(*seen.memcached.Spec.Size) {
 		name := manifests.ShardName(seen.memcached.Name, ordinal)
 		s := p.shardNamed(name)
-		if s == nil || s.pod == nil || s.pod.DeletionTimestamp != nil || !runs(s.pod) ||
+		if s == nil || s.pod == nil || s.pod.DeletionTimestamp != nil || !runs(s.pod) || s.Leaving || seen.strays[name] ||
 			s.agent == nil && !startIsKnown(&seen.memcached.Status, name, s.pod) {
 			silent = append(silent, name)
 		}

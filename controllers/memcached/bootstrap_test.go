@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
 	"github.com/memcached-operator/memcached-operator/internal/agentapi"
 )
 
@@ -136,6 +137,36 @@ func TestARestoreIsMadeOnceEveryShardsMemcachedAnswers(t *testing.T) {
 	if s.Memcached.Name != "cache" || s.Backup.Name != "nightly" || s.MaxAge.Duration != 24*time.Hour || s.MaxTTL.Duration != 15*time.Minute ||
 		s.Deadline.Duration != 5*time.Minute || s.ExistingItems != v1alpha1.ExistingKeep || *s.RateLimit.ItemsPerSecond != 0 || *s.RateLimit.MebibytesPerSecond != 0 {
 		t.Errorf("it asks for %+v", s)
+	}
+}
+
+// Its last pods drain for a minute, and a restore would reach them too.
+func TestAPodOfADeletedMemcachedOfTheSameNameIsNotFilled(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 1")
+	w.settle("cache")
+	former := w.runPod("cache-0", "former", "10.0.0.9")
+	w.must(admin.Delete(w.ctx, w.get("cache")))
+	for _, key := range manifests.Keys("cache", 1) { // as the garbage collector does
+		o := newObject(key.Kind)
+		w.read(key.Name, o)
+		w.must(admin.Delete(w.ctx, o))
+	}
+
+	w.create("cache", "{size: 1, bootstrap: {backup: {name: nightly}}}")
+	w.settle("cache")
+	pod := w.runPod("cache-0", "next", "10.0.0.1")
+	pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+	w.must(admin.Status().Update(w.ctx, pod))
+	w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
+	m := w.settle("cache")
+	w.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonBootstrapping, "waiting until all shards run")
+	if w.exists("cache-bootstrap", &v1alpha1.MemcachedRestore{}) {
+		t.Fatal("the restore was made while the former pod was there")
+	}
+	w.endPod(former)
+	if w.settle("cache"); !w.exists("cache-bootstrap", &v1alpha1.MemcachedRestore{}) {
+		t.Error("no restore was made once it had gone")
 	}
 }
 

@@ -32,6 +32,9 @@ type observed struct {
 	objects map[manifests.Key]object
 	// pods by the name of their shard: the one that holds it first.
 	pods map[string][]*corev1.Pod
+	// strays are pods that a shard's Services lead to as well, and that are not this
+	// Memcached's: those of a deleted one of its name have not ended yet.
+	strays map[string]bool
 	// proofs are the pods in which images are proven.
 	proofs []*corev1.Pod
 	// agents' answers by pod name; without an entry the agent was not asked, or did
@@ -93,6 +96,7 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Memcached) (*obser
 		now:       r.Clock.Now(),
 		objects:   map[manifests.Key]object{},
 		pods:      map[string][]*corev1.Pod{},
+		strays:    map[string]bool{},
 		agents:    map[string]agentapi.Status{},
 	}
 	if err := r.observeObjects(ctx, seen); err != nil {
@@ -186,6 +190,8 @@ func (r *Reconciler) observePods(ctx context.Context, seen *observed) error {
 		set, ok := seen.objects[manifests.Key{Kind: manifests.KindReplicaSet, Name: controller.Name}]
 		if ok && set.GetUID() == controller.UID && (set.owner == ours || set.owner == orphaned) {
 			seen.pods[set.GetName()] = append(seen.pods[set.GetName()], pod)
+		} else if !hasEnded(pod) {
+			seen.strays[controller.Name] = true
 		}
 	}
 	for _, pods := range seen.pods {
@@ -212,7 +218,7 @@ func comparePods(a, b *corev1.Pod) int {
 			return 0
 		case ready:
 			return 1
-		case !going && p.Status.Phase != corev1.PodFailed && p.Status.Phase != corev1.PodSucceeded:
+		case !going && !hasEnded(p):
 			return 2
 		default:
 			return 3
@@ -316,6 +322,11 @@ func startIsKnown(status *v1alpha1.MemcachedStatus, name string, pod *corev1.Pod
 		shard.ContainerID == containerID(pod) &&
 		shard.Restart == pod.Annotations[v1alpha1.AnnotationRestart] &&
 		(revision == pod.Annotations[v1alpha1.AnnotationRevision] || revision == "" && pod.Annotations[v1alpha1.AnnotationStep] == "")
+}
+
+// hasEnded says whether nothing of a pod runs any more.
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
 // isReady says whether Kubernetes sends a shard's clients to the pod.

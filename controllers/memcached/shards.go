@@ -129,8 +129,7 @@ func shardOf(seen *observed, set *appsv1.ReplicaSet, target manifests.Asked, can
 		s.agent = &agent
 	}
 	s.Leaving = slices.ContainsFunc(seen.pods[set.Name], func(p *corev1.Pod) bool {
-		isOver := p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
-		return p != s.pod && (p.DeletionTimestamp != nil || p != s.next && !isOver)
+		return p != s.pod && (p.DeletionTimestamp != nil || p != s.next && !hasEnded(p))
 	})
 	s.retired = s.pod.Annotations[corev1.PodDeletionCost] == retiredCost
 	s.Pod = podOf(s.pod, s.asked.Revision(), false)
