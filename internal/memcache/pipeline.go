@@ -231,10 +231,10 @@ func ReadValue(r *bufio.Reader, dst []byte, size int) ([]byte, error) {
 func ReadPart(r *bufio.Reader, dst []byte, size int) ([]byte, error) { return readMore(r, dst, size) }
 
 func readMore(r *bufio.Reader, dst []byte, size int) ([]byte, error) {
-	const most = 1 << 20 // in one step
+	const most = 64 << 10 // that is taken for what has not arrived
 	for size > 0 {
-		step := min(size, most)
 		from := len(dst)
+		step := min(size, max(most, cap(dst)-from))
 		if cap(dst)-from < step {
 			grown := make([]byte, from, max(2*cap(dst), from+step))
 			copy(grown, dst)
