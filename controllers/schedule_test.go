@@ -3,10 +3,13 @@ package controllers
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -139,4 +142,35 @@ func TestAStaleScheduleDoesNotTakeATurnAgain(t *testing.T) {
 	if w.settle(); !w.isGone(b) {
 		t.Error("the turn is taken again")
 	}
+}
+
+func TestABackupThatMayNotBeMadeAtItsTurnIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.memcached("cache", 1)
+	none := corev1.ResourceList{"count/memcachedbackups.cache.memcached-operator.io": resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	w.must(admin.Create(w.ctx, quota))
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
+	w.must(admin.Status().Update(w.ctx, quota))
+	turn, spec := w.soon("")
+	w.create("MemcachedScheduledBackup", "nightly", spec)
+	w.settle()
+	w.clock.SetTime(turn)
+	if result := w.reconcile(w.schedules, "nightly"); result.RequeueAfter != 30*time.Second {
+		t.Errorf("it is tried again in %s", result.RequeueAfter)
+	}
+	c := meta.FindStatusCondition(w.schedule("nightly").Status.Conditions, v1alpha1.ConditionScheduled)
+	if c == nil || c.Reason != v1alpha1.ReasonRetrying || !strings.Contains(c.Message, "exceeded quota") {
+		t.Errorf("the condition is %+v", c)
+	}
+	w.must(admin.Delete(w.ctx, quota))
+	w.clock.Step(time.Minute)
+	eventually := 0
+	for !w.exists(turnName("nightly", turn), &v1alpha1.MemcachedBackup{}) && eventually < 100 { // the quota's cache lags
+		w.reconcile(w.schedules, "nightly")
+		eventually++
+	}
+	w.settle()
+	w.wantEnd(w.backup(turnName("nightly", turn)).Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
 }

@@ -3,15 +3,20 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
 )
+
+// lookForPerson is how soon to try again what only a person can change.
+const lookForPerson = 30 * time.Second
 
 // apply makes the plan's writes, in its order, and none after one that failed. The
 // status is last: a turn that it does not tell of is found by its backup's name.
@@ -28,6 +33,9 @@ func (r *Reconciler) apply(ctx context.Context, s *v1alpha1.MemcachedScheduledBa
 		switch err := r.Client.Create(ctx, p.create, client.FieldOwner(v1alpha1.ManagedByValue)); {
 		case snapshotjob.NamespaceEnds(err):
 			return ctrl.Result{}, nil
+		case snapshotjob.Refused(err): // the turn is not over: it is tried again until it is too late
+			p = plan{status: *s.Status.DeepCopy(), requeueAfter: lookForPerson}
+			p.tell(s, metav1.ConditionTrue, v1alpha1.ReasonRetrying, fmt.Sprintf("backup of the turn cannot be made: %v", err), r.Clock.Now())
 		case err != nil && !apierrors.IsAlreadyExists(err):
 			return ctrl.Result{}, fmt.Errorf("making backup %s: %w", p.create.Name, err)
 		}
