@@ -134,18 +134,14 @@ func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 
 // outcomeOf returns what the newest pod told when it ended, or nil.
 func outcomeOf(pods []corev1.Pod) *snapshotapi.Outcome {
-	for i := range pods {
-		t := terminated(&pods[i])
-		if t == nil {
-			return nil
-		}
-		var o snapshotapi.Outcome
-		if json.Unmarshal([]byte(t.Message), &o) == nil && o.Reason != "" {
-			return &o
-		}
+	if len(pods) == 0 {
 		return nil
 	}
-	return nil
+	var o snapshotapi.Outcome
+	if t := terminated(&pods[0]); t == nil || json.Unmarshal([]byte(t.Message), &o) != nil || o.Reason == "" {
+		return nil
+	}
+	return &o
 }
 
 // jobCondition returns whether a Job has a condition, and the condition.
