@@ -166,6 +166,7 @@ func TestHowAJobsPodsEndIsToldByTheStatus(t *testing.T) {
 		"another try would end the same":   {[]end{failed(snapshotapi.ExitFinal, v1alpha1.ReasonDumpForbidden, "take -X away")}, v1alpha1.RunFailed, v1alpha1.ReasonDumpForbidden, "take -X away", 1},
 		"out of memory":                    {[]end{{exit: 137, reason: "OOMKilled"}}, v1alpha1.RunFailed, v1alpha1.ReasonJobFailed, "more memory than its limit", 4},
 		"a crash":                          {[]end{{exit: 2, reason: "Error"}}, v1alpha1.RunFailed, v1alpha1.ReasonJobFailed, "exit code 2", 4},
+		"success that says not of what":    {[]end{{mute: true, outcome: &snapshotapi.Outcome{Reason: v1alpha1.ReasonSucceeded}}}, v1alpha1.RunFailed, v1alpha1.ReasonJobFailed, "did not say what it wrote", 1},
 		"success without a word":           {[]end{{}}, v1alpha1.RunFailed, v1alpha1.ReasonJobFailed, "could read the result", 1},
 		"a failure that says it succeeded": {[]end{{outcome: &snapshotapi.Outcome{Reason: v1alpha1.ReasonStoreFailed, Message: "no"}}}, v1alpha1.RunFailed, v1alpha1.ReasonStoreFailed, "no", 1},
 	} {
@@ -309,11 +310,7 @@ func TestAJobThatMayNotBeMadeIsToldOf(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.memcached("cache", 1)
-	none := corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
-	w.must(admin.Create(w.ctx, quota))
-	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
-	w.must(admin.Status().Update(w.ctx, quota))
+	w.forbid("count/jobs.batch")
 	w.create("MemcachedBackup", "nightly", toClaim)
 	for range 3 { // not settled: it tries again
 		if result := w.reconcile(w.backups, "nightly"); result.RequeueAfter != 30*time.Second {
@@ -324,4 +321,67 @@ func TestAJobThatMayNotBeMadeIsToldOf(t *testing.T) {
 	w.clock.Step(snapshotjob.StuckBound)
 	w.settle()
 	w.wantEnd(w.backup("nightly").Status.RunStatus, v1alpha1.RunFailed, v1alpha1.ReasonJobCannotStart, "exceeded quota")
+}
+
+// forbid has a quota allow none of something, and returns what ends it.
+func (w *world) forbid(what corev1.ResourceName) func() {
+	w.Helper()
+	none := corev1.ResourceList{what: resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	w.must(admin.Create(w.ctx, quota))
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
+	w.must(admin.Status().Update(w.ctx, quota))
+	return func() {
+		w.Helper()
+		w.must(admin.Delete(w.ctx, quota))
+	}
+}
+
+// TestABackupWhoseOperatorWasAwaySinceItBegan has the operator be killed before it made
+// the Job, and find things changed.
+func TestABackupWhoseOperatorWasAwaySinceItBegan(t *testing.T) {
+	t.Parallel()
+	begun := func(t *testing.T) (*world, *v1alpha1.Memcached) {
+		w := newWorld(t)
+		m := w.memcached("cache", 2)
+		w.create("MemcachedBackup", "nightly", toClaim)
+		w.lives.Store(1)
+		w.reconcile(w.backups, "nightly")
+		if s := w.backup("nightly").Status; s.Phase != v1alpha1.RunRunning || s.JobUID != "" {
+			t.Fatalf("it is %+v", s)
+		}
+		return w, m
+	}
+	t.Run("fails when the Memcached is gone", func(t *testing.T) {
+		t.Parallel()
+		w, m := begun(t)
+		w.must(admin.Delete(w.ctx, m))
+		w.settle()
+		w.wantEnd(w.backup("nightly").Status.RunStatus, v1alpha1.RunFailed, v1alpha1.ReasonMemcachedNotFound, "")
+		if w.jobs.made["save"] != 0 {
+			t.Error("a pod was made")
+		}
+	})
+	t.Run("waits for servers", func(t *testing.T) {
+		t.Parallel()
+		w, m := begun(t)
+		servers := m.Status.Servers
+		m.Status.Servers = nil
+		w.must(admin.Status().Update(w.ctx, m))
+		w.settle()
+		w.wantEnd(w.backup("nightly").Status.RunStatus, v1alpha1.RunRunning, v1alpha1.ReasonShardsStarting, "status.servers")
+		m.Status.Servers = servers
+		w.must(admin.Status().Update(w.ctx, m))
+		w.settle()
+		w.wantEnd(w.backup("nightly").Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
+	})
+	t.Run("does not wait beyond its deadline", func(t *testing.T) {
+		t.Parallel()
+		w, m := begun(t)
+		m.Status.Servers = nil
+		w.must(admin.Status().Update(w.ctx, m))
+		w.clock.Step(7 * time.Hour)
+		w.settle()
+		w.wantEnd(w.backup("nightly").Status.RunStatus, v1alpha1.RunFailed, v1alpha1.ReasonDeadlineExceeded, "status.servers")
+	})
 }

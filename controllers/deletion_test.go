@@ -225,3 +225,20 @@ func TestABackupThatWasRefusedIsNotHeld(t *testing.T) {
 		t.Errorf("it is held by %v", b.Finalizers)
 	}
 }
+
+func TestADeletionWhoseJobMayNotBeMadeIsToldOfAndGivenUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.toBeDeleted()
+	w.must(admin.Delete(w.ctx, w.job(snapshotjob.Backup, b), client.PropagationPolicy("Background")))
+	w.forbid("count/jobs.batch")
+	w.delete(b)
+	w.reconcile(w.backups, "nightly")
+	w.wantEnd(w.backup("nightly").Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "exceeded quota")
+	w.clock.Step(snapshotjob.EraseDeadline)
+	w.settle()
+	if !w.isGone(b) || len(w.jobs.snapshots) != 1 {
+		t.Errorf("gone: %t, the store holds %v", w.isGone(b), w.jobs.snapshots)
+	}
+	w.wantEvent(w.recorded(), v1alpha1.EventSnapshotKept, "exceeded quota")
+}

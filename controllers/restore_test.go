@@ -280,3 +280,52 @@ func TestTheRestoreOfAMemcachedWaitsUntilTheShardsAreHeldForIt(t *testing.T) {
 		t.Errorf("the servers are %v", task.Servers)
 	}
 }
+
+func TestARestoreWhoseJobMayNotBeMadeIsToldOf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.memcached("fresh", 1)
+	w.forbid("count/jobs.batch")
+	w.create("MemcachedRestore", "fill", fromClaim)
+	for range 3 { // not settled: it tries again
+		w.reconcile(w.restores, "fill")
+	}
+	w.wantEnd(w.restore("fill").Status.RunStatus, v1alpha1.RunRunning, v1alpha1.ReasonJobCannotStart, "exceeded quota")
+	w.clock.Step(snapshotjob.StuckBound)
+	w.settle()
+	w.wantEnd(w.restore("fill").Status.RunStatus, v1alpha1.RunFailed, v1alpha1.ReasonJobCannotStart, "exceeded quota")
+}
+
+func TestARestoreWaitsForServersAlsoOnceItHasBegun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.memcached("fresh", 2)
+	servers := m.Status.Servers
+	tell := func(servers []string) {
+		m.Status.Servers = servers
+		w.must(admin.Status().Update(w.ctx, m))
+	}
+	tell(servers[:1])
+	w.create("MemcachedRestore", "fill", fromClaim)
+	w.settle()
+	w.wantEnd(w.restore("fill").Status.RunStatus, "", v1alpha1.ReasonShardsStarting, "status.servers")
+	tell(servers)
+	w.reconcile(w.restores, "fill") // Running, and no Job yet
+	tell(nil)
+	w.settle()
+	w.wantEnd(w.restore("fill").Status.RunStatus, v1alpha1.RunRunning, v1alpha1.ReasonShardsStarting, "status.servers")
+	tell(servers)
+	w.settle()
+	w.wantEnd(w.restore("fill").Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
+}
+
+func TestABackupThatDoesNotSayWhereItsSnapshotLiesIsNotRestored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.backedUp(1)
+	b.Status.Snapshot = nil
+	w.must(admin.Status().Update(w.ctx, b))
+	w.create("MemcachedRestore", "again", fromBackup)
+	w.settle()
+	w.wantEnd(w.restore("again").Status.RunStatus, v1alpha1.RunFailed, v1alpha1.ReasonBackupNotComplete, "spec.snapshot")
+}

@@ -88,10 +88,8 @@ func planStart(seen *observed) plan {
 		p.status.RunStatus = snapshotjob.Begin(b.Status.RunStatus, b.Generation, seen.save.Name, message, seen.now)
 		p.save = snapshotjob.Create
 		p.requeueAfter = lookAgain
-	case !o.passes:
-		p.fail(seen, o.reason, o.message)
-	case wait <= 0:
-		p.fail(seen, v1alpha1.ReasonDeadlineExceeded, "it could not begin within its deadline: "+o.message)
+	case !o.passes || wait <= 0:
+		p.refuse(seen, o)
 	default:
 		p.status.RunStatus = snapshotjob.Wait(b.Status.RunStatus, b.Generation, o.reason, o.message, seen.now)
 		p.requeueAfter = wait
@@ -114,7 +112,7 @@ func planRun(seen *observed) plan {
 			p.status.RunStatus = snapshotjob.Hold(b.Status.RunStatus, b.Generation, o.reason, o.message, seen.now)
 			p.save = snapshotjob.Leave
 		default:
-			p.fail(seen, o.reason, o.message)
+			p.refuse(seen, o)
 		}
 	}
 	if p.status.Phase == v1alpha1.RunComplete {
@@ -126,6 +124,15 @@ func planRun(seen *observed) plan {
 		p.save, p.requeueAfter = snapshotjob.ActAfter(seen.save), 0
 	}
 	return p
+}
+
+// refuse ends a backup that cannot begin, or not in time.
+func (p *plan) refuse(seen *observed, o *obstacle) {
+	if o.passes {
+		p.fail(seen, v1alpha1.ReasonDeadlineExceeded, "it could not begin within its deadline: "+o.message)
+		return
+	}
+	p.fail(seen, o.reason, o.message)
 }
 
 // fail ends a backup.

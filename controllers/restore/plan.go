@@ -157,10 +157,8 @@ func planStart(seen *observed) plan {
 		p.status.RunStatus = snapshotjob.Begin(s.Status.RunStatus, s.Generation, seen.load.Name, message, seen.now)
 		p.status.Snapshot = snapshotOf(seen)
 		p.requeueAfter = lookSoon
-	case !o.passes:
-		p.fail(seen, o.reason, o.message)
-	case wait <= 0:
-		p.fail(seen, v1alpha1.ReasonDeadlineExceeded, "it could not begin within its deadline: "+o.message)
+	case !o.passes || wait <= 0:
+		p.refuse(seen, o)
 	default:
 		p.status.RunStatus = snapshotjob.Wait(s.Status.RunStatus, s.Generation, o.reason, o.message, seen.now)
 		p.requeueAfter = wait
@@ -183,7 +181,7 @@ func planRun(seen *observed) plan {
 			p.status.RunStatus = snapshotjob.Hold(s.Status.RunStatus, s.Generation, o.reason, o.message, seen.now)
 			p.load = snapshotjob.Leave
 		default:
-			p.fail(seen, o.reason, o.message)
+			p.refuse(seen, o)
 		}
 	}
 	if o := verdict.Outcome; o != nil {
@@ -196,6 +194,15 @@ func planRun(seen *observed) plan {
 		p.load, p.requeueAfter = snapshotjob.ActAfter(seen.load), lookSoon // for the Services
 	}
 	return p
+}
+
+// refuse ends a restore that cannot begin, or not in time.
+func (p *plan) refuse(seen *observed, o *obstacle) {
+	if o.passes {
+		p.fail(seen, v1alpha1.ReasonDeadlineExceeded, "it could not begin within its deadline: "+o.message)
+		return
+	}
+	p.fail(seen, o.reason, o.message)
 }
 
 // fail ends a restore.
