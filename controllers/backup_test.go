@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
@@ -262,6 +263,28 @@ func TestAPodThatStartsInTheEndIsNotGivenUp(t *testing.T) {
 	w.wantEnd(w.backup("nightly").Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
 }
 
+func TestABackupWhosePodIsLostGoesOnWithTheNext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.memcached("cache", 1)
+	w.jobs.hang = map[snapshotapi.Action]bool{snapshotapi.ActionSave: true}
+	w.create("MemcachedBackup", "nightly", toClaim)
+	w.settle()
+	b := w.backup("nightly")
+	w.clock.Step(time.Hour)
+	for _, pod := range w.jobs.pods(w.job(snapshotjob.Backup, b)) { // as with its node, which does not count as a failure
+		w.must(admin.Delete(w.ctx, &pod, client.GracePeriodSeconds(0)))
+	}
+	w.reconcile(w.backups, "nightly")
+	if job := w.job(snapshotjob.Backup, b); job == nil || job.DeletionTimestamp != nil {
+		t.Fatal("the Job is given up")
+	}
+	w.clock.SetTime(time.Now()) // the next pod is made by the API server's clock
+	w.jobs.hang = nil
+	w.settle()
+	w.wantEnd(w.backup("nightly").Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
+}
+
 func TestABackupThatTakesTooLongFailsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -283,12 +306,12 @@ func TestTheStatusTellsHowFarABackupIs(t *testing.T) {
 	w.settle()
 	b := w.backup("nightly")
 	w.wantEnd(b.Status.RunStatus, v1alpha1.RunRunning, v1alpha1.ReasonCopying, "at work")
-	if b.Status.Progress != nil {
-		t.Errorf("a pod that does not answer has progress %+v", b.Status.Progress)
+	if p := b.Status.Progress; p == nil || *p != (v1alpha1.RunProgress{}) {
+		t.Errorf("a pod that does not answer has progress %+v", p)
 	}
 	w.jobs.progress["10.0.0.1"] = snapshotapi.Progress{TaskID: "another", Items: 7, TotalItems: 9}
 	w.settle()
-	if p := w.backup("nightly").Status.Progress; p != nil {
+	if p := w.backup("nightly").Status.Progress; p.Items != 0 {
 		t.Errorf("the progress of another task is told: %+v", p)
 	}
 	w.jobs.progress["10.0.0.1"] = snapshotapi.Progress{TaskID: string(b.UID), Items: 50, TotalItems: 200, Bytes: 10, ItemsPerSecond: 5}

@@ -48,8 +48,10 @@ type Verdict struct {
 	Stage Stage
 	// Reason and Message of it, for the status.
 	Reason, Message string
-	// Since is when a Job that is Stuck began to be.
+	// Since is when a Job that is Stuck began to be, at the latest. One that has had
+	// NoPod may have lost one just now.
 	Since time.Time
+	NoPod bool
 	// Outcome of one that has ended; nil when it left none.
 	Outcome *snapshotapi.Outcome
 	// Progress of one that copies; nil when it told none.
@@ -75,7 +77,7 @@ func Judge(seen Observed, store v1alpha1.SnapshotStore) Verdict {
 	pod := seen.newest()
 	if pod == nil {
 		v := Verdict{Stage: Starting, Reason: v1alpha1.ReasonStarting, Message: fmt.Sprintf("Job %s has no pod yet", job.Name), Since: job.CreationTimestamp.Time}
-		if seen.Now.Sub(v.Since) >= quietStart {
+		if v.NoPod = job.Status.Failed == 0; v.NoPod && seen.Now.Sub(v.Since) >= quietStart {
 			v.Stage, v.Reason = Stuck, v1alpha1.ReasonJobCannotStart
 			v.Message = fmt.Sprintf("Job %s gets no pod: kubectl describe job %s tells why, such as a quota or an admission policy", job.Name, job.Name)
 		}

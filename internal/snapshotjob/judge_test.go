@@ -72,25 +72,26 @@ func TestWhatAJobAmountsTo(t *testing.T) {
 		words  string
 		since  time.Duration
 	}{
-		"there is none":              {seen: Observed{}, stage: Absent},
-		"it is another's":            {Observed{Name: "backup-u", Foreign: true}, Foreign, v1alpha1.ReasonJobCannotStart, "Job backup-u exists", 0},
-		"it is being deleted":        {seen: seenJob(0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }), stage: Ending},
-		"it is suspended":            {seenJob(time.Hour, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), Starting, v1alpha1.ReasonStarting, "spec.suspend", 0},
-		"it has no pod yet":          {seenJob(time.Second, nil), Starting, v1alpha1.ReasonStarting, "no pod yet", time.Second},
-		"it gets no pod":             {seenJob(time.Minute, nil), Stuck, v1alpha1.ReasonJobCannotStart, "kubectl describe job backup-u", time.Minute},
-		"its pod starts":             {seenJob(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("ContainerCreating", ""))), Starting, v1alpha1.ReasonStarting, "starts", time.Second},
-		"its volume does not come":   {seenJob(time.Hour, nil, pod(time.Minute, corev1.PodPending, waiting("ContainerCreating", ""))), Stuck, v1alpha1.ReasonJobCannotStart, "PersistentVolumeClaim snapshots there", time.Minute},
-		"its claim is missing":       {seenJob(time.Hour, nil, pod(time.Second, corev1.PodPending, corev1.ContainerState{}, unschedulable)), Stuck, v1alpha1.ReasonJobCannotStart, `"snapshots" not found`, time.Second},
-		"its Secret is missing":      {seenJob(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("CreateContainerConfigError", `secret "s" not found`))), Stuck, v1alpha1.ReasonJobCannotStart, `CreateContainerConfigError: secret "s" not found`, time.Second},
-		"its image cannot be pulled": {seenJob(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("ImagePullBackOff", ""))), Stuck, v1alpha1.ReasonJobCannotStart, "ImagePullBackOff", time.Second},
-		"nobody schedules it":        {seenJob(time.Hour, nil, pod(time.Minute, corev1.PodPending, corev1.ContainerState{}, func(p *corev1.Pod) { p.Spec.NodeName = "" })), Stuck, v1alpha1.ReasonJobCannotStart, "no scheduler", time.Minute},
-		"its pod is at work":         {seenJob(time.Hour, nil, pod(time.Minute, corev1.PodRunning, running)), Copying, v1alpha1.ReasonCopying, "at work", 0},
-		"its pod has just succeeded": {seenJob(time.Hour, nil, pod(time.Minute, corev1.PodSucceeded, ended(0, "Completed", ""))), Copying, v1alpha1.ReasonCopying, "", 0},
-		"its pod is evicted":         {seenJob(time.Hour, nil, pod(time.Minute, corev1.PodRunning, running, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })), Starting, v1alpha1.ReasonStarting, "takes its place", 0},
-		"another try follows":        {seenJob(time.Hour, nil, pod(time.Minute, corev1.PodFailed, ended(1, "Error", outcome))), Starting, v1alpha1.ReasonStarting, "(ShardUnreachable): shard 1 does not answer; another one follows", 0},
-		"it succeeded":               {seenJob(0, finished(batchv1.JobComplete, ""), pod(0, corev1.PodSucceeded, ended(0, "Completed", `{"reason":"Succeeded","items":3}`))), Succeeded, v1alpha1.ReasonSucceeded, "", 0},
-		"it failed":                  {seenJob(0, finished(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded), pod(0, corev1.PodFailed, ended(1, "Error", outcome))), Failed, v1alpha1.ReasonShardUnreachable, "shard 1 does not answer", 0},
-		"it failed without a pod":    {seenJob(0, finished(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)), Failed, v1alpha1.ReasonJobFailed, "as the Job controller says", 0},
+		"there is none":               {seen: Observed{}, stage: Absent},
+		"it is another's":             {Observed{Name: "backup-u", Foreign: true}, Foreign, v1alpha1.ReasonJobCannotStart, "Job backup-u exists", 0},
+		"it is being deleted":         {seen: seenJob(0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }), stage: Ending},
+		"it is suspended":             {seenJob(time.Hour, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), Starting, v1alpha1.ReasonStarting, "spec.suspend", 0},
+		"it has no pod yet":           {seenJob(time.Second, nil), Starting, v1alpha1.ReasonStarting, "no pod yet", time.Second},
+		"it gets no pod":              {seenJob(time.Minute, nil), Stuck, v1alpha1.ReasonJobCannotStart, "kubectl describe job backup-u", time.Minute},
+		"it has no pod between tries": {seenJob(time.Hour, func(j *batchv1.Job) { j.Status.Failed = 1 }), Starting, v1alpha1.ReasonStarting, "no pod yet", time.Hour},
+		"its pod starts":              {seenJob(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("ContainerCreating", ""))), Starting, v1alpha1.ReasonStarting, "starts", time.Second},
+		"its volume does not come":    {seenJob(time.Hour, nil, pod(time.Minute, corev1.PodPending, waiting("ContainerCreating", ""))), Stuck, v1alpha1.ReasonJobCannotStart, "PersistentVolumeClaim snapshots there", time.Minute},
+		"its claim is missing":        {seenJob(time.Hour, nil, pod(time.Second, corev1.PodPending, corev1.ContainerState{}, unschedulable)), Stuck, v1alpha1.ReasonJobCannotStart, `"snapshots" not found`, time.Second},
+		"its Secret is missing":       {seenJob(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("CreateContainerConfigError", `secret "s" not found`))), Stuck, v1alpha1.ReasonJobCannotStart, `CreateContainerConfigError: secret "s" not found`, time.Second},
+		"its image cannot be pulled":  {seenJob(time.Hour, nil, pod(time.Second, corev1.PodPending, waiting("ImagePullBackOff", ""))), Stuck, v1alpha1.ReasonJobCannotStart, "ImagePullBackOff", time.Second},
+		"nobody schedules it":         {seenJob(time.Hour, nil, pod(time.Minute, corev1.PodPending, corev1.ContainerState{}, func(p *corev1.Pod) { p.Spec.NodeName = "" })), Stuck, v1alpha1.ReasonJobCannotStart, "no scheduler", time.Minute},
+		"its pod is at work":          {seenJob(time.Hour, nil, pod(time.Minute, corev1.PodRunning, running)), Copying, v1alpha1.ReasonCopying, "at work", 0},
+		"its pod has just succeeded":  {seenJob(time.Hour, nil, pod(time.Minute, corev1.PodSucceeded, ended(0, "Completed", ""))), Copying, v1alpha1.ReasonCopying, "", 0},
+		"its pod is evicted":          {seenJob(time.Hour, nil, pod(time.Minute, corev1.PodRunning, running, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })), Starting, v1alpha1.ReasonStarting, "takes its place", 0},
+		"another try follows":         {seenJob(time.Hour, nil, pod(time.Minute, corev1.PodFailed, ended(1, "Error", outcome))), Starting, v1alpha1.ReasonStarting, "(ShardUnreachable): shard 1 does not answer; another one follows", 0},
+		"it succeeded":                {seenJob(0, finished(batchv1.JobComplete, ""), pod(0, corev1.PodSucceeded, ended(0, "Completed", `{"reason":"Succeeded","items":3}`))), Succeeded, v1alpha1.ReasonSucceeded, "", 0},
+		"it failed":                   {seenJob(0, finished(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded), pod(0, corev1.PodFailed, ended(1, "Error", outcome))), Failed, v1alpha1.ReasonShardUnreachable, "shard 1 does not answer", 0},
+		"it failed without a pod":     {seenJob(0, finished(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)), Failed, v1alpha1.ReasonJobFailed, "as the Job controller says", 0},
 		"its pod was evicted for good": {seenJob(0, finished(batchv1.JobFailed, ""), pod(0, corev1.PodFailed, corev1.ContainerState{}, func(p *corev1.Pod) {
 			p.Status.Reason, p.Status.Message = "Evicted", "The node was low on resource: ephemeral-storage."
 		})), Failed, v1alpha1.ReasonJobFailed, "Evicted: The node was low on resource", 0},
@@ -115,6 +116,8 @@ func TestWhatIsToBeDoneAboutAJob(t *testing.T) {
 	run := func(phase v1alpha1.RunPhase, uid string) v1alpha1.RunStatus {
 		return v1alpha1.RunStatus{Phase: phase, JobUID: uid}
 	}
+	copied := run(v1alpha1.RunRunning, "u")
+	copied.Progress = &v1alpha1.RunProgress{}
 	expires := finished(batchv1.JobComplete, "")
 	for name, test := range map[string]struct {
 		status v1alpha1.RunStatus
@@ -125,6 +128,9 @@ func TestWhatIsToBeDoneAboutAJob(t *testing.T) {
 		"it is to be made":                    {run(v1alpha1.RunRunning, ""), Observed{}, Create},
 		"it is gone":                          {run(v1alpha1.RunRunning, "u"), Observed{}, Leave},
 		"it runs":                             {run(v1alpha1.RunRunning, "u"), seenJob(time.Hour, nil, pod(time.Hour, corev1.PodRunning, corev1.ContainerState{})), Leave},
+		"it gets no pod, for a moment":        {run(v1alpha1.RunRunning, "u"), seenJob(StuckBound-time.Second, nil), Leave},
+		"it gets no pod":                      {run(v1alpha1.RunRunning, "u"), seenJob(StuckBound, nil), Remove},
+		"it has lost its pod just now":        {copied, seenJob(time.Hour, nil), Leave},
 		"its pod cannot start, for a moment":  {run(v1alpha1.RunRunning, "u"), seenJob(time.Hour, nil, pod(StuckBound-time.Second, corev1.PodPending, waiting("ErrImagePull", ""))), Leave},
 		"its pod cannot start":                {run(v1alpha1.RunRunning, "u"), seenJob(time.Hour, nil, pod(StuckBound, corev1.PodPending, waiting("ErrImagePull", ""))), Remove},
 		"it has ended, which is not told yet": {run(v1alpha1.RunRunning, "u"), seenJob(0, expires), Leave},

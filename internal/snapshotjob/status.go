@@ -90,6 +90,7 @@ func progressOf(was *v1alpha1.RunProgress, v Verdict, whole bool) *v1alpha1.RunP
 	switch {
 	case v.Outcome != nil:
 		p = v1alpha1.RunProgress{Items: v.Outcome.Items, TotalItems: v.Outcome.TotalItems, Bytes: v.Outcome.Bytes, ItemsPerSecond: v.Outcome.ItemsPerSecond}
+	case v.Stage == Copying && v.Progress == nil && was == nil: // it has begun, however far
 	case v.Progress != nil:
 		p = v1alpha1.RunProgress{Items: v.Progress.Items, TotalItems: v.Progress.TotalItems, Bytes: v.Progress.Bytes, ItemsPerSecond: v.Progress.ItemsPerSecond}
 	default:

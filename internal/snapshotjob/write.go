@@ -46,6 +46,8 @@ func ActFor(s v1alpha1.RunStatus, seen Observed, v Verdict) Act {
 		return Leave
 	case v.Stage == Absent && s.JobUID == "":
 		return Create
+	case v.Stage == Stuck && v.NoPod && s.Progress != nil:
+		return Leave // it has copied before, and its deadline bounds it
 	case v.Stage == Stuck && seen.Now.Sub(v.Since) >= StuckBound:
 		return Remove
 	default:
