@@ -18,9 +18,6 @@ const (
 	maxEncodedKey = MaxKey
 	// MaxValue is memcached's own upper limit of -I, in bytes.
 	MaxValue = maxValue
-	// MaxRelative is the longest time to live in seconds that memcached takes as
-	// one: beyond 30 days it reads a Unix time.
-	MaxRelative = 30 * 24 * 60 * 60
 )
 
 // appendKey appends a key as a meta command names it, and reports whether that is

@@ -35,10 +35,11 @@ type batch struct {
 	text []byte
 	ends []int // of each request in text
 	keys keys
+	// expires are the Unix times at which the items expire, as they were listed, where
+	// they were.
+	expires []int64
 	// size in bytes of what is asked for or brought, as far as it is known.
 	size int64
-	// built is when text was, for its times to live.
-	built time.Time
 	// done is how many are answered; again says that some were asked twice.
 	done  int
 	again bool
@@ -51,7 +52,7 @@ type batch struct {
 func (b *batch) count() int { return len(b.ends) }
 
 func (b *batch) reset() {
-	*b = batch{text: b.text[:0], ends: b.ends[:0], keys: keys{text: b.keys.text[:0], ends: b.keys.ends[:0]}}
+	*b = batch{text: b.text[:0], ends: b.ends[:0], keys: keys{text: b.keys.text[:0], ends: b.keys.ends[:0]}, expires: b.expires[:0]}
 }
 
 // keys are the keys of a batch's requests, in one piece of memory.
@@ -99,8 +100,6 @@ type link struct {
 	answer func(b *batch, conn net.Conn, r *bufio.Reader) error
 	// answered is told of a batch whose answers are all there.
 	answered func(b *batch)
-	// retry is told of a batch that is about to be asked again.
-	retry func(b *batch)
 	// returned looks at a server after its connection dropped. A Failure or errLost ends all.
 	returned func(conn net.Conn, r *bufio.Reader) error
 }
@@ -147,9 +146,6 @@ func (l *link) run(ctx context.Context) error {
 		l.log.Info("The connection dropped and is made again.", "shard", l.ordinal, "unanswered", len(pending), "error", drop.err)
 		for _, b := range pending {
 			b.again = true
-			if l.retry != nil {
-				l.retry(b)
-			}
 		}
 	}
 }

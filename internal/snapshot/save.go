@@ -339,11 +339,16 @@ func (s *shardSaver) dump(ctx context.Context, conn net.Conn, r *bufio.Reader) e
 		if listed.Expires == 0 || listed.Expires > now+longLived {
 			s.known.anyOf(listed.Key)
 		}
-		if err := s.spool.add(listed.Key, listed.Size, ageOf(now-listed.Accessed)); err != nil {
+		if err := s.spool.add(listed.Key, listed.Size, listed.Expires, ageOf(now-listed.Accessed)); err != nil {
 			return err
 		}
 	}
 }
+
+// expiryTolerance in seconds is how far what is left to live may be from a time that
+// was listed: memcached tells it in whole seconds, by a clock that may be late, and an
+// answer waits to be read.
+const expiryTolerance = 5
 
 // getFlags ask for the value, the client's flags and what is left to live, and that
 // the item's place in the LRU stays as it is.
@@ -359,7 +364,7 @@ func (s *shardSaver) next(ctx context.Context) (*batch, error) {
 		b = &batch{}
 	}
 	for b.count() < s.limit.batchItems && b.size < s.limit.batchBytes {
-		key, size, err := s.spool.next()
+		key, size, expires, err := s.spool.next()
 		if errors.Is(err, io.EOF) {
 			if b.count() == 0 {
 				return nil, errNoMore
@@ -378,6 +383,7 @@ func (s *shardSaver) next(ctx context.Context) (*batch, error) {
 		b.text = text
 		b.ends = append(b.ends, len(text))
 		b.keys.add(key)
+		b.expires = append(b.expires, expires)
 		b.size += size
 	}
 	return b, s.limit.wait(ctx, b.count(), b.size)
@@ -412,6 +418,10 @@ func (s *shardSaver) answer(b *batch, conn net.Conn, r *bufio.Reader) error {
 	item := record{key: key, flags: head.Flags, size: head.Size}
 	if head.TTL >= 0 {
 		item.expires = s.now + head.TTL
+		// The list told it exactly, unless a client has changed it since.
+		if listed := b.expires[b.done]; max(listed-item.expires, item.expires-listed) <= expiryTolerance {
+			item.expires = listed
+		}
 	}
 	if err := s.writer.item(item, conn, r); err != nil {
 		return err

@@ -61,8 +61,9 @@ func ageOf(seconds int64) int {
 	return min(bits.Len64(uint64(seconds/youngest)), ages-1)
 }
 
-// add keeps a key whose item has about size bytes.
-func (s *spool) add(key []byte, size int64, age int) error {
+// add keeps a key whose item has about size bytes and expires at a Unix time, 0 being
+// never.
+func (s *spool) add(key []byte, size, expires int64, age int) error {
 	out := s.out[age]
 	if out == nil {
 		file, err := os.OpenFile(filepath.Join(s.dir, fmt.Sprint(age)), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -73,13 +74,14 @@ func (s *spool) add(key []byte, size int64, age int) error {
 		s.files[age], s.out[age] = file, out
 	}
 	// Written into the buffer itself, so that nothing is made for each key.
-	if out.Available() < 1+binary.MaxVarintLen64+len(key) {
+	if out.Available() < 1+2*binary.MaxVarintLen64+len(key) {
 		if err := out.Flush(); err != nil {
 			return spoolFailure(err)
 		}
 	}
 	entry := append(out.AvailableBuffer(), byte(len(key)))
 	entry = binary.AppendUvarint(entry, uint64(size))
+	entry = binary.AppendUvarint(entry, uint64(expires))
 	entry = append(entry, key...)
 	s.keys++
 	if _, err := out.Write(entry); err != nil {
@@ -88,10 +90,10 @@ func (s *spool) add(key []byte, size int64, age int) error {
 	return nil
 }
 
-// next returns the next key, which belongs to the spool until the next call, and
-// about how many bytes its item has; io.EOF after the last. Nothing can be
-// added any more.
-func (s *spool) next() (key []byte, size int64, err error) {
+// next returns the next key, which belongs to the spool until the next call, about
+// how many bytes its item has, and when it expires; io.EOF after the last. Nothing
+// can be added any more.
+func (s *spool) next() (key []byte, size, expires int64, err error) {
 	for s.reading < ages {
 		file := s.files[s.reading]
 		if file == nil {
@@ -100,30 +102,34 @@ func (s *spool) next() (key []byte, size int64, err error) {
 		}
 		if s.out[s.reading] != nil {
 			if err := s.rewind(file); err != nil {
-				return nil, 0, spoolFailure(err)
+				return nil, 0, 0, spoolFailure(err)
 			}
 		}
 		length, err := s.in.ReadByte()
 		if errors.Is(err, io.EOF) {
 			if err := s.drop(s.reading); err != nil {
-				return nil, 0, spoolFailure(err)
+				return nil, 0, 0, spoolFailure(err)
 			}
 			s.reading++
 			continue
 		}
 		if err != nil {
-			return nil, 0, spoolFailure(err)
+			return nil, 0, 0, spoolFailure(err)
 		}
 		n, err := binary.ReadUvarint(s.in)
+		var at uint64
+		if err == nil {
+			at, err = binary.ReadUvarint(s.in)
+		}
 		if err == nil {
 			_, err = io.ReadFull(s.in, s.key[:length])
 		}
 		if err != nil {
-			return nil, 0, spoolFailure(err)
+			return nil, 0, 0, spoolFailure(err)
 		}
-		return s.key[:length], int64(n), nil
+		return s.key[:length], int64(n), int64(at), nil
 	}
-	return nil, 0, io.EOF
+	return nil, 0, 0, io.EOF
 }
 
 // rewind turns the file that is to be read next from writing to reading.

@@ -27,7 +27,7 @@ func TestSpool(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What an attempt left that is begun anew.
-	if err := s.add([]byte("of a dump that broke off"), 1, 3); err != nil {
+	if err := s.add([]byte("of a dump that broke off"), 1, 0, 3); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.clear(); err != nil {
@@ -35,7 +35,7 @@ func TestSpool(t *testing.T) {
 	}
 	const n = 20_000
 	for i := range n {
-		if err := s.add(fmt.Appendf(nil, "key-%d\x00\n", i), int64(i), i*7%ages); err != nil {
+		if err := s.add(fmt.Appendf(nil, "key-%d\x00\n", i), int64(i), int64(3*i), i*7%ages); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,7 +45,7 @@ func TestSpool(t *testing.T) {
 	seen := 0
 	last, lastAge := -1, -1
 	for {
-		key, size, err := s.next()
+		key, size, expires, err := s.next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -55,6 +55,9 @@ func TestSpool(t *testing.T) {
 		i := int(size)
 		if want := fmt.Sprintf("key-%d\x00\n", i); string(key) != want {
 			t.Fatalf("%q, want %q", key, want)
+		}
+		if expires != int64(3*i) {
+			t.Fatalf("key %d expires at %d", i, expires)
 		}
 		age := i * 7 % ages
 		if age < lastAge || age == lastAge && i < last {
@@ -74,18 +77,26 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-func TestTimesToLiveGetOlder(t *testing.T) {
-	for request, want := range map[string]string{
-		"ms key 5 T100 F5 ME\r\nvalue\r\n":     "ms key 5 T93 F5 ME\r\nvalue\r\n",
-		"ms key 5\r\nvalue\r\n":                "ms key 5\r\nvalue\r\n",
-		"ms T100 5 T100\r\nT100 \r\n":          "ms T100 5 T93\r\nT100 \r\n",
-		"ms a2V5 5 T8 b\r\n\r\n T9\r\n":        "ms a2V5 5 T1 b\r\n\r\n T9\r\n",
-		"ms key 5 T7\r\nvalue\r\n":             "ms key 5 T1\r\nvalue\r\n",
-		"ms key 5 T2592000\r\nvalue\r\n":       "ms key 5 T2591993\r\nvalue\r\n",
-		"ms key 5 T1795274628 ME\r\nvalue\r\n": "ms key 5 T1795274628 ME\r\nvalue\r\n",
+func TestAnItemExpiresWhenItWouldHaveOrAtTheBound(t *testing.T) {
+	const now = 1_795_000_000
+	for name, c := range map[string]struct {
+		expires, maxTTL int64
+		want            int64
+		lives           bool
+	}{
+		"never":                    {0, 0, 0, true},
+		"never, bounded":           {0, 60, now + 60, true},
+		"before the bound":         {now + 30, 60, now + 30, true},
+		"after the bound":          {now + 90, 60, now + 60, true},
+		"later, unbounded":         {now + 90, 0, now + 90, true},
+		"in more than 30 days":     {now + 9_000_000, 0, now + 9_000_000, true},
+		"just now":                 {now, 0, 0, false},
+		"long ago, although bound": {now - 90, 60, 0, false},
 	} {
-		if got := appendAged(nil, []byte(request), 7); string(got) != want {
-			t.Errorf("%q became %q, want %q", request, got, want)
+		target := &target{maxTTL: c.maxTTL, env: Env{Now: func() time.Time { return time.Unix(now, 0) }}}
+		got, lives := target.expiry(record{expires: c.expires})
+		if lives != c.lives || lives && got != c.want {
+			t.Errorf("%s: %d, %t", name, got, lives)
 		}
 	}
 }

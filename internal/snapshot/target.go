@@ -115,20 +115,19 @@ func (t *target) tooLarge(item record) bool {
 	return t.largest > 0 && size > t.largest
 }
 
-// exptime returns memcached's exptime of an item; false is that it has expired.
-func (t *target) exptime(item record, now time.Time) (int64, bool) {
-	left := item.expires - now.Unix()
-	if item.expires == 0 {
-		left = t.maxTTL // perhaps 0: for ever
-	} else if left <= 0 {
-		return 0, false
-	} else if t.maxTTL > 0 {
-		left = min(left, t.maxTTL)
+// expiry returns when an item is to expire in memcached, a Unix time or 0 for never;
+// false is that it has. A point in time is the same however long a request waits, and
+// memcached, whose clock may be late by a second, reads it exactly.
+func (t *target) expiry(item record) (int64, bool) {
+	if item.expires == 0 && t.maxTTL == 0 {
+		return 0, true
 	}
-	if left > memcache.MaxRelative {
-		return now.Unix() + left, true
+	now := t.env.Now().Unix()
+	expires := item.expires
+	if t.maxTTL > 0 && (expires == 0 || expires > now+t.maxTTL) {
+		expires = now + t.maxTTL
 	}
-	return left, true
+	return expires, expires > now
 }
 
 // turnedAway counts an item that is not to be sent.
@@ -151,12 +150,12 @@ func (t *target) put(ctx context.Context, item record, value []byte) error {
 		b = t.newBatch()
 		t.filled = b
 	}
-	exptime, ok := t.exptime(item, b.built)
+	expires, ok := t.expiry(item)
 	if !ok {
 		t.turnedAway(&t.counts.expired, item)
 		return nil
 	}
-	text, ok := memcache.AppendMetaSet(b.text, item.key, item.size, item.flags, exptime, t.add)
+	text, ok := memcache.AppendMetaSet(b.text, item.key, item.size, item.flags, expires, t.add)
 	if !ok {
 		t.turnedAway(&t.counts.refused, item)
 		return nil
@@ -164,7 +163,7 @@ func (t *target) put(ctx context.Context, item record, value []byte) error {
 	text = append(text, value...)
 	b.text = append(text, "\r\n"...)
 	b.ends = append(b.ends, len(b.text))
-	if 0 < exptime && exptime < longLived {
+	if expires != 0 && expires < t.env.Now().Unix()+longLived {
 		b.keys.add(nil) // no key of a sample
 	} else {
 		b.keys.add(item.key)
@@ -184,7 +183,6 @@ func (t *target) newBatch() *batch {
 	default:
 		b = &batch{}
 	}
-	b.built = t.env.Now()
 	return b
 }
 
@@ -227,7 +225,8 @@ func (t *target) large(ctx context.Context, item record, write func(ctx context.
 		t.turnedAway(&t.counts.refused, item)
 		return nil
 	}
-	if _, ok := t.exptime(item, t.env.Now()); !ok {
+	expires, ok := t.expiry(item)
+	if !ok {
 		t.turnedAway(&t.counts.expired, item)
 		return nil
 	}
@@ -238,11 +237,7 @@ func (t *target) large(ctx context.Context, item record, write func(ctx context.
 	b := &batch{ends: []int{0}, size: int64(len(item.key) + item.size)}
 	b.keys.add(item.key)
 	b.stream = func(ctx context.Context, w io.Writer) error {
-		exptime, ok := t.exptime(item, t.env.Now())
-		if !ok {
-			exptime = -1 // memcached takes it and forgets it
-		}
-		head, _ := memcache.AppendMetaSet(nil, item.key, item.size, item.flags, exptime, t.add)
+		head, _ := memcache.AppendMetaSet(nil, item.key, item.size, item.flags, expires, t.add)
 		return write(ctx, limitedWriter{ctx, t.limit, w}, head)
 	}
 	return t.send(ctx, b)
@@ -307,66 +302,7 @@ func (t *target) next(ctx context.Context) (*batch, error) {
 	if b.stream != nil {
 		return b, t.limit.wait(ctx, 1, 0)
 	}
-	err := t.limit.wait(ctx, b.count(), b.size)
-	t.freshen(b)
-	return b, err
-}
-
-// freshen takes the time that a batch has waited from the times to live in it.
-func (t *target) freshen(b *batch) {
-	now := t.env.Now()
-	waited := int64(now.Sub(b.built) / time.Second)
-	if b.stream != nil || waited < 1 {
-		return
-	}
-	b.built = b.built.Add(time.Duration(waited) * time.Second)
-	text := make([]byte, 0, len(b.text))
-	from := 0
-	for i, end := range b.ends {
-		text = appendAged(text, b.text[from:end], waited)
-		from = end
-		b.ends[i] = len(text)
-	}
-	// Its room was taken by its length, which is given back by it.
-	if grown := int64(len(b.text) - len(text)); grown > 0 {
-		t.release(grown)
-	}
-	b.text = text
-}
-
-// appendAged appends an ms request with less time to live.
-func appendAged(dst, request []byte, seconds int64) []byte {
-	line, value, _ := bytes.Cut(request, []byte("\r\n"))
-	for i := 0; len(line) > 0; i++ {
-		var word []byte
-		word, line, _ = bytes.Cut(line, []byte(" "))
-		if i > 0 {
-			dst = append(dst, ' ')
-		}
-		// ms key size, and then the flags.
-		if i > 2 && word[0] == 'T' {
-			dst = appendExptime(dst, word[1:], seconds)
-			continue
-		}
-		dst = append(dst, word...)
-	}
-	dst = append(dst, "\r\n"...)
-	return append(dst, value...)
-}
-
-func appendExptime(dst, text []byte, seconds int64) []byte {
-	var left int64
-	for _, digit := range text {
-		left = left*10 + int64(digit-'0')
-	}
-	switch {
-	case left > memcache.MaxRelative: // a Unix time
-	case left > seconds:
-		left -= seconds
-	default:
-		return append(dst, "T1"...) // the shortest that is; -1 would be longer text
-	}
-	return fmt.Appendf(dst, "T%d", left)
+	return b, t.limit.wait(ctx, b.count(), b.size)
 }
 
 // answer counts one answer.

@@ -150,7 +150,7 @@ func (c *cache) put(items map[string]entry) {
 		for _, key := range names {
 			item := items[key]
 			exptime := max(item.ttl, 0)
-			if exptime > memcache.MaxRelative {
+			if exptime > 30*24*60*60 {
 				exptime += time.Now().Unix()
 			}
 			text, ok := memcache.AppendMetaSet(nil, []byte(key), len(item.value), item.flags, exptime, false)
