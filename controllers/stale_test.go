@@ -172,3 +172,22 @@ func TestAStaleRestoreDoesNotBeginAgain(t *testing.T) {
 		}
 	}
 }
+
+func TestAStaleRestoreMakesNoServices(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.memcached("fresh", 2, bootstrapping("fill", v1alpha1.RunRunning))
+	w.create("MemcachedRestore", "fill", fromClaim)
+	w.reconcile(w.restores, "fill")
+	running := w.restore("fill")
+	w.settle()
+	w.wantEnd(w.restore("fill").Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
+	w.must(admin.Delete(w.ctx, w.job(snapshotjob.Restore, running), client.PropagationPolicy("Background")))
+	w.lag(stale{restores: map[string]*v1alpha1.MemcachedRestore{"fill": running}})
+	w.reconcile(w.restores, "fill")
+	var services corev1.ServiceList
+	w.must(admin.List(w.ctx, &services, client.InNamespace(w.namespace)))
+	if len(services.Items) != 0 {
+		t.Errorf("%d Services are made for a restore that has ended", len(services.Items))
+	}
+}

@@ -144,6 +144,18 @@ func TestWhatIsToBeDoneAboutAJob(t *testing.T) {
 	}
 }
 
+func TestAJobThatIsBeingDeletedLeavesTheStatusAsItIs(t *testing.T) {
+	s := Begin(v1alpha1.RunStatus{JobUID: "u"}, 1, "backup-u", "", now)
+	s = Next(s, 1, Verdict{Stage: Stuck, Reason: v1alpha1.ReasonJobCannotStart, Message: "no secret"}, "u", now)
+	if next := Next(s, 1, Verdict{Stage: Ending}, "u", now); next.Reason != v1alpha1.ReasonJobCannotStart || next.Phase != v1alpha1.RunRunning {
+		t.Errorf("it is %+v", next)
+	}
+	gone := Next(s, 1, Verdict{Stage: Absent}, "", now)
+	if gone.Phase != v1alpha1.RunFailed || gone.Reason != v1alpha1.ReasonJobCannotStart || gone.Message != "no secret" {
+		t.Errorf("once it is gone, it is %+v", gone)
+	}
+}
+
 func TestAnEndDoesNotWaitForEver(t *testing.T) {
 	s := Begin(v1alpha1.RunStatus{}, 1, "backup-u", "", now)
 	s = Hold(s, 1, v1alpha1.ReasonJobCannotStart, "exceeded quota", now)
