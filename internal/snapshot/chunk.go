@@ -14,6 +14,9 @@ import (
 const (
 	// MaxChunk is the most bytes of a chunk, uncompressed.
 	MaxChunk = 4 << 20
+	// filled is when a chunk is written. Smaller ones would be more objects, larger ones
+	// more memory: each shard that is on its way has some three.
+	filled = 2 << 20
 	// maxStored is the most that compression makes of it: zstd adds three bytes to
 	// each block of 128 KiB that it cannot compress, and a head and an end.
 	maxStored = MaxChunk + MaxChunk/256 + 1<<10

@@ -10,7 +10,7 @@
 // then, the ones that were asked for last first: a dump that is read slowly harms
 // versions before 1.6.44. Memory does not grow with the number of items: what grows
 // is the spool, by about the length of all keys, and the list of chunks, by some 150
-// bytes per 4 MiB.
+// bytes per 2 MiB.
 //
 // Nothing is written into a memcached of a chunk that does not have its checksum,
 // and nothing at all of a snapshot that lacks a chunk. A value of more than 1 MiB

@@ -20,7 +20,7 @@ import (
 
 const (
 	// maxRoom in bytes is what may be unanswered in all.
-	maxRoom = 16 << 20
+	maxRoom = 8 << 20
 	// maxAnew is how often a shard is begun anew that lost what it was given.
 	maxAnew = 2
 	// answerBuffer holds the answers of a batch, which are some four bytes each.
@@ -344,7 +344,7 @@ func (l *loader) feed(ctx context.Context, shard int, pick func(key []byte) *tar
 	defer cancel()
 
 	chunks := reader.chunks()
-	raw := make([]byte, 0, MaxChunk)
+	var raw []byte
 	ahead.start(ctx, 0)
 	for i := 0; i < len(chunks); {
 		stored, err := ahead.take()

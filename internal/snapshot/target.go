@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -160,7 +161,7 @@ func (t *target) put(ctx context.Context, item record, value []byte) error {
 		t.turnedAway(&t.counts.refused, item)
 		return nil
 	}
-	text = append(text, value...)
+	text = append(slices.Grow(text, len(value)+2), value...)
 	b.text = append(text, "\r\n"...)
 	b.ends = append(b.ends, len(b.text))
 	if expires != 0 && expires < t.env.Now().Unix()+longLived {
@@ -337,7 +338,7 @@ func (t *target) answered(b *batch) {
 	t.env.Meter.add(int64(b.count()), b.size)
 	t.release(int64(len(b.text)))
 	// One that held something large is not kept.
-	if b.stream != nil || int64(cap(b.text)) > 4*t.limit.batchBytes+MaxWhole/4 {
+	if b.stream != nil || cap(b.text) > 2*maxBatchBytes {
 		return
 	}
 	select {

@@ -41,7 +41,7 @@ func newChunkWriter(ctx context.Context, bucket *blob.Bucket, at, folder string,
 	return &chunkWriter{
 		ctx: ctx, bucket: bucket, path: at, folder: folder, shard: Shard{Ordinal: ordinal, Chunks: []Chunk{}},
 		encoder: encoder,
-		raw:     make([]byte, 0, MaxChunk),
+		raw:     make([]byte, 0, filled),
 	}, nil
 }
 
@@ -51,7 +51,7 @@ func (w *chunkWriter) item(item record, conn net.Conn, r *bufio.Reader) error {
 	if item.size > MaxWhole {
 		return w.large(item, conn, r)
 	}
-	if len(w.raw)+maxHead+item.size > MaxChunk {
+	if len(w.raw)+maxHead+item.size > filled {
 		if err := w.flush(); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (w *chunkWriter) large(item record, conn net.Conn, r *bufio.Reader) (err er
 	w.raw = item.append(w.raw)
 	w.items = 1
 	for left := item.size; left > 0; {
-		n := min(left, MaxChunk-len(w.raw))
+		n := min(left, filled-len(w.raw))
 		if err := conn.SetReadDeadline(time.Now().Add(silence)); err != nil {
 			undo()
 			return err
