@@ -38,6 +38,8 @@ type batch struct {
 	// expires are the Unix times at which the items expire, as they were listed, where
 	// they were.
 	expires []int64
+	// asked is when it was first sent, a Unix time.
+	asked int64
 	// size in bytes of what is asked for or brought, as far as it is known.
 	size int64
 	// done is how many are answered; again says that some were asked twice.

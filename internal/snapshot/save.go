@@ -306,7 +306,7 @@ func (s *shardSaver) list(ctx context.Context) error {
 			return err
 		}
 		select {
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -345,10 +345,9 @@ func (s *shardSaver) dump(ctx context.Context, conn net.Conn, r *bufio.Reader) e
 	}
 }
 
-// expiryTolerance in seconds is how far what is left to live may be from a time that
-// was listed: memcached tells it in whole seconds, by a clock that may be late, and an
-// answer waits to be read.
-const expiryTolerance = 5
+// expiryTolerance in seconds is how far what memcached says is left to live may be from
+// the truth: it counts whole seconds, by a clock that is late when it is busy.
+const expiryTolerance = 3
 
 // getFlags ask for the value, the client's flags and what is left to live, and that
 // the item's place in the LRU stays as it is.
@@ -386,7 +385,9 @@ func (s *shardSaver) next(ctx context.Context) (*batch, error) {
 		b.expires = append(b.expires, expires)
 		b.size += size
 	}
-	return b, s.limit.wait(ctx, b.count(), b.size)
+	err := s.limit.wait(ctx, b.count(), b.size)
+	b.asked = s.env.Now().Unix()
+	return b, err
 }
 
 // answer takes the answer to one request.
@@ -418,8 +419,10 @@ func (s *shardSaver) answer(b *batch, conn net.Conn, r *bufio.Reader) error {
 	item := record{key: key, flags: head.Flags, size: head.Size}
 	if head.TTL >= 0 {
 		item.expires = s.now + head.TTL
-		// The list told it exactly, unless a client has changed it since.
-		if listed := b.expires[b.done]; max(listed-item.expires, item.expires-listed) <= expiryTolerance {
+		// The list told it exactly, unless a client has changed it since. What is left
+		// was told at some time from the request until now, which is seconds where a
+		// disk or a processor is busy.
+		if listed := b.expires[b.done]; b.asked+head.TTL-expiryTolerance <= listed && listed <= item.expires+expiryTolerance {
 			item.expires = listed
 		}
 	}
