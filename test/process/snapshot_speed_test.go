@@ -89,7 +89,10 @@ func BenchmarkSnapshot(b *testing.B) {
 	sources := start()
 	fillCaches(b, size, 500, sources...)
 	total := float64(3 * size)
+	var bare, saved, loaded time.Duration
+	runs := 0
 	for b.Loop() {
+		runs++
 		targets := start()
 		began := time.Now()
 		var group errgroup.Group
@@ -102,7 +105,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		if err := group.Wait(); err != nil {
 			b.Fatal(err)
 		}
-		bare := total / time.Since(began).Seconds()
+		bare += time.Since(began)
 		for _, c := range targets {
 			c.kill()
 		}
@@ -117,7 +120,10 @@ func BenchmarkSnapshot(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		saved := float64(outcome.Items) / time.Since(began).Seconds()
+		saved += time.Since(began)
+		if outcome.Items != int64(total) {
+			b.Errorf("%+v", outcome)
+		}
 
 		targets = start()
 		began = time.Now()
@@ -125,17 +131,18 @@ func BenchmarkSnapshot(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		loaded := float64(outcome.Restored) / time.Since(began).Seconds()
+		loaded += time.Since(began)
 		for _, c := range targets {
 			c.kill()
 		}
 		if outcome.Restored != int64(total) {
 			b.Errorf("%+v", outcome)
 		}
-		b.ReportMetric(bare, "bare/s")
-		b.ReportMetric(saved, "saved/s")
-		b.ReportMetric(loaded, "loaded/s")
-		b.ReportMetric(100*saved/bare, "%save")
-		b.ReportMetric(100*loaded/bare, "%load")
 	}
+	rate := func(took time.Duration) float64 { return total * float64(runs) / took.Seconds() }
+	b.ReportMetric(rate(bare), "bare/s")
+	b.ReportMetric(rate(saved), "saved/s")
+	b.ReportMetric(rate(loaded), "loaded/s")
+	b.ReportMetric(100*rate(saved)/rate(bare), "%save")
+	b.ReportMetric(100*rate(loaded)/rate(bare), "%load")
 }

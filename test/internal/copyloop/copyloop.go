@@ -29,6 +29,11 @@ const (
 // Copy copies all items and returns how many there were.
 func Copy(ctx context.Context, from, to string) (int, error) {
 	keys, err := list(from)
+	// New items set off a crawl of memcached's own, which leaves no room for another.
+	for errors.Is(err, memcache.ErrBusy) && ctx.Err() == nil {
+		time.Sleep(50 * time.Millisecond)
+		keys, err = list(from)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("listing %s: %w", from, err)
 	}
