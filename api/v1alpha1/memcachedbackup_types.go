@@ -99,8 +99,10 @@ type MemcachedBackup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// Not self == oldSelf: a program that writes all of it makes 6h0m0s of 6h.
+
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a backup runs once and cannot be changed: make another one"
+	// +kubebuilder:validation:XValidation:rule="self.memcached == oldSelf.memcached && self.store == oldSelf.store && self.rateLimit == oldSelf.rateLimit && has(self.deletionPolicy) == has(oldSelf.deletionPolicy) && (!has(self.deletionPolicy) || self.deletionPolicy == oldSelf.deletionPolicy) && duration(self.deadline) == duration(oldSelf.deadline)",message="a backup runs once and cannot be changed: make another one"
 	Spec MemcachedBackupSpec `json:"spec"`
 	// +optional
 	Status MemcachedBackupStatus `json:"status,omitempty"`

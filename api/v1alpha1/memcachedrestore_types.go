@@ -128,8 +128,11 @@ type MemcachedRestore struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// Not self == oldSelf: a program that writes all of it makes 6h0m0s of 6h.
+
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a restore runs once and cannot be changed: make another one"
+	// +kubebuilder:validation:XValidation:rule="self.memcached == oldSelf.memcached && has(self.backup) == has(oldSelf.backup) && (!has(self.backup) || self.backup == oldSelf.backup) && has(self.snapshot) == has(oldSelf.snapshot) && (!has(self.snapshot) || self.snapshot == oldSelf.snapshot) && self.existingItems == oldSelf.existingItems && has(self.shards) == has(oldSelf.shards) && (!has(self.shards) || self.shards == oldSelf.shards) && self.rateLimit == oldSelf.rateLimit",message="a restore runs once and cannot be changed: make another one"
+	// +kubebuilder:validation:XValidation:rule="has(self.maxAge) == has(oldSelf.maxAge) && (!has(self.maxAge) || duration(self.maxAge) == duration(oldSelf.maxAge)) && has(self.maxTTL) == has(oldSelf.maxTTL) && (!has(self.maxTTL) || duration(self.maxTTL) == duration(oldSelf.maxTTL)) && duration(self.deadline) == duration(oldSelf.deadline)",message="a restore runs once and cannot be changed: make another one"
 	Spec MemcachedRestoreSpec `json:"spec"`
 	// +optional
 	Status MemcachedRestoreStatus `json:"status,omitempty"`

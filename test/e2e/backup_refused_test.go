@@ -145,6 +145,11 @@ func TestTheAPIRefusesWhatABackupCanGetWrongByItself(t *testing.T) {
 		}
 	}
 	b := s.backup("good", v1alpha1.MemcachedBackupSpec{Memcached: memcached, Store: store})
+	s.eventually("a label by a program that writes all of it", func(context.Context) error {
+		s.must(k.Get(s.ctx, s.key(b.Name), b))
+		b.Labels = map[string]string{"team": "search"}
+		return k.Update(s.ctx, b)
+	})
 	s.eventually("a change that is refused for what it is", func(context.Context) error {
 		b.Spec.Memcached.Name = "other"
 		err := k.Update(s.ctx, b)
