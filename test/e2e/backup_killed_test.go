@@ -189,3 +189,30 @@ func TestABackupOfAShardThatIsLostMeanwhileFailsAndTheNextOneIsTold(t *testing.T
 	r := s.restore("of-it", v1alpha1.MemcachedRestoreSpec{Memcached: v1alpha1.MemcachedReference{Name: "cache"}, Backup: &v1alpha1.BackupReference{Name: "first"}})
 	s.failsFor(r, v1alpha1.ReasonBackupNotComplete)
 }
+
+func TestABackupThatIsDeletedWhileItRunsLeavesNothingInItsStore(t *testing.T) {
+	t.Parallel()
+	const size = 10_000
+	s := newSpace(t)
+	store := s.claim("backups")
+	s.apply("cache", small(1))
+	s.available("cache")
+	s.fill("cache", 1, size)
+	b := s.backup("first", v1alpha1.MemcachedBackupSpec{
+		Memcached: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: rate(slow), DeletionPolicy: v1alpha1.SnapshotDelete,
+	})
+	s.copies(b)
+	s.must(k.Delete(s.ctx, b))
+	s.eventually("the end of the backup", func(ctx context.Context) error {
+		err := k.Get(ctx, client.ObjectKeyFromObject(b), &v1alpha1.MemcachedBackup{})
+		if err == nil {
+			return fmt.Errorf("it is there")
+		}
+		return client.IgnoreNotFound(err)
+	})
+	r := s.restore("of-it", v1alpha1.MemcachedRestoreSpec{
+		Memcached: v1alpha1.MemcachedReference{Name: "cache"},
+		Snapshot:  &v1alpha1.SnapshotSource{Store: store, Path: s.namespace + "/cache/first-" + string(b.UID[:8])},
+	})
+	s.failsFor(r, v1alpha1.ReasonSnapshotNotFound)
+}

@@ -261,11 +261,29 @@ func TestALostShardIsFilledFromTheNewestBackupWhereThatIsAskedFor(t *testing.T) 
 	})
 	s.event("cache", v1alpha1.EventRewarmStarted, "cache-1", "first")
 	s.holds(s.filled("cache", "cache", 0, perShard))
+	first := s.rewarms("cache")
+	if len(first) != 1 || !slices.Equal(first[0].Spec.Shards, []int32{1}) {
+		t.Fatalf("there are restores %+v", first)
+	}
+	// Once more: the restore of a pod that is gone is of no use to anybody.
+	lost = s.pods("cache")["cache-1"]
+	s.must(k.Delete(s.ctx, &lost, client.GracePeriodSeconds(0)))
+	s.eventually("another restore in the place of the first", func(context.Context) error {
+		all := s.rewarms("cache")
+		if len(all) != 1 || all[0].Name == first[0].Name || all[0].Status.Phase != v1alpha1.RunComplete {
+			return fmt.Errorf("there are %d: %+v", len(all), all)
+		}
+		return nil
+	})
+	s.holds(s.filled("cache", "cache", 1, perShard))
+}
+
+// rewarms returns the restores that there are into a Memcached.
+func (s *space) rewarms(memcached string) []v1alpha1.MemcachedRestore {
+	s.Helper()
 	var all v1alpha1.MemcachedRestoreList
 	s.must(k.List(s.ctx, &all, client.InNamespace(s.namespace)))
-	if len(all.Items) != 1 || !slices.Equal(all.Items[0].Spec.Shards, []int32{1}) {
-		t.Errorf("there are restores %+v", all.Items)
-	}
+	return slices.DeleteFunc(all.Items, func(r v1alpha1.MemcachedRestore) bool { return r.Spec.Memcached.Name != memcached })
 }
 
 func TestAScheduleMakesBackupsAndDeletesTheOldOnesWithTheirSnapshots(t *testing.T) {
