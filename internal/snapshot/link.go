@@ -48,7 +48,6 @@ type batch struct {
 
 	// stream writes the one request in place of text, of a value that is larger than memory.
 	stream func(ctx context.Context, w io.Writer) error
-	sent   chan struct{} // closed once stream has written all
 }
 
 func (b *batch) count() int { return len(b.ends) }
@@ -161,22 +160,31 @@ func (l *link) session(ctx context.Context, conn net.Conn, r *bufio.Reader, pend
 	context.AfterFunc(run, func() { _ = conn.Close() })
 
 	inflight := make(chan *batch, l.window)
+	// One for each batch that is written: until then its memory is the writer's, too. All
+	// that are not yet answered have room there.
+	sent := make(chan struct{}, l.window+2)
 	written := make(chan struct{})
 	var left []*batch // of the writer, once written is closed
 	go func() {
 		defer close(written)
 		defer close(inflight)
 		var err error
-		if left, err = l.write(run, conn, inflight, pending); err != nil {
+		if left, err = l.write(run, conn, inflight, sent, pending); err != nil {
 			cancel(err)
 		}
 	}()
 
 	for b := range inflight {
 		before := b.done
-		err := l.read(run, b, conn, r)
+		err := l.read(run, b, sent, conn, r)
 		progress = progress || b.done > before
 		if err == nil {
+			if b.stream == nil {
+				select {
+				case <-sent:
+				case <-written:
+				}
+			}
 			l.answered(b)
 			continue
 		}
@@ -199,7 +207,7 @@ func (l *link) session(ctx context.Context, conn net.Conn, r *bufio.Reader, pend
 
 // write sends batches, each of which it first puts into inflight. It returns those
 // that are not there.
-func (l *link) write(ctx context.Context, conn net.Conn, inflight chan<- *batch, pending []*batch) ([]*batch, error) {
+func (l *link) write(ctx context.Context, conn net.Conn, inflight chan<- *batch, sent chan<- struct{}, pending []*batch) ([]*batch, error) {
 	for {
 		var b *batch
 		if len(pending) > 0 {
@@ -217,9 +225,7 @@ func (l *link) write(ctx context.Context, conn net.Conn, inflight chan<- *batch,
 				return pending, err
 			}
 		}
-		if b.stream != nil {
-			b.sent = make(chan struct{})
-		}
+		text := b.rest() // not later: the reader counts what is answered
 		select {
 		case inflight <- b:
 			pending = pending[1:]
@@ -228,11 +234,9 @@ func (l *link) write(ctx context.Context, conn net.Conn, inflight chan<- *batch,
 		}
 		var err error
 		if b.stream != nil {
-			if err = b.stream(ctx, deadlineWriter{conn}); err == nil {
-				close(b.sent)
-			}
+			err = b.stream(ctx, deadlineWriter{conn})
 		} else {
-			_, err = deadlineWriter{conn}.Write(b.rest())
+			_, err = deadlineWriter{conn}.Write(text)
 		}
 		if err != nil {
 			if !ends(err) {
@@ -240,14 +244,16 @@ func (l *link) write(ctx context.Context, conn net.Conn, inflight chan<- *batch,
 			}
 			return pending, err
 		}
+		sent <- struct{}{}
 	}
 }
 
-// read reads what is missing of a batch's answers.
-func (l *link) read(ctx context.Context, b *batch, conn net.Conn, r *bufio.Reader) error {
+// read reads what is missing of a batch's answers. One that is streamed may take long
+// until it is sent.
+func (l *link) read(ctx context.Context, b *batch, sent <-chan struct{}, conn net.Conn, r *bufio.Reader) error {
 	if b.stream != nil {
 		select {
-		case <-b.sent:
+		case <-sent:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
