@@ -66,7 +66,6 @@ func TestRestoreLater(t *testing.T) {
 		"for ever": {"a", 1, -1}, "an hour": {"b", 2, 3600}, "forty days": {"c", 3, 40 * 86400}, "two minutes": {"d", 4, 120},
 		"ten days, which is a time to live as memcached counts, and later": {"e", 5, 10 * 86400},
 	}
-	source.put(items)
 
 	cases := map[string]struct {
 		later  time.Duration
@@ -87,6 +86,7 @@ func TestRestoreLater(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			source.put(items) // anew, as they have got older
 			// memcached's clock is today's, so it is the save that was earlier.
 			bucket := memblob.OpenBucket(nil)
 			env := testEnv(t)
