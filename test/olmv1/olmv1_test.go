@@ -106,6 +106,7 @@ func newLifecycle(t *testing.T) *lifecycle {
 		t.Fatal("IMG names no image of the operator: run this through make test-olmv1")
 	}
 	l := &lifecycle{T: t, ctx: t.Context(), Cluster: k, whole: t}
+	l.must(l.nothingGoes())
 	l.must(l.nobodyLosesACache())
 	_, err = cluster.Local(l.ctx, "olmv1", "up")
 	l.must(err)
@@ -130,6 +131,23 @@ func newLifecycle(t *testing.T) *lifecycle {
 		l.must(l.end(l.ctx, d))
 	}
 	return l
+}
+
+// nothingGoes waits until the namespaces are gone that are being deleted: those of
+// tests that have just ended need the operator for it.
+func (l *lifecycle) nothingGoes() error {
+	return cluster.Eventually(l.ctx, within, "the end of namespaces that are being deleted", func(ctx context.Context) error {
+		var all corev1.NamespaceList
+		if err := l.List(ctx, &all); err != nil {
+			return err
+		}
+		for _, namespace := range all.Items {
+			if namespace.DeletionTimestamp != nil {
+				return fmt.Errorf("%s is there", namespace.Name)
+			}
+		}
+		return nil
+	})
 }
 
 // nobodyLosesACache is an error when there is a Memcached, or what is told of its
