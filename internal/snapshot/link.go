@@ -101,7 +101,8 @@ type link struct {
 	answer func(b *batch, conn net.Conn, r *bufio.Reader) error
 	// answered is told of a batch whose answers are all there.
 	answered func(b *batch)
-	// returned looks at a server after its connection dropped. A Failure or errLost ends all.
+	// returned looks at a server to which there is a new connection. A Failure or errLost
+	// ends all.
 	returned func(conn net.Conn, r *bufio.Reader) error
 }
 
@@ -128,7 +129,7 @@ func ends(err error) bool {
 func (l *link) run(ctx context.Context) error {
 	var pending []*batch
 	for fruitless := 0; ; {
-		conn, r, err := l.connect(ctx, len(pending) > 0 || fruitless > 0)
+		conn, r, err := l.connect(ctx)
 		if err != nil {
 			return err
 		}
@@ -292,13 +293,13 @@ func (w deadlineWriter) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// connect dials until the server answers, or patience ends. After a drop it has
-// the server looked at.
-func (l *link) connect(ctx context.Context, again bool) (net.Conn, *bufio.Reader, error) {
+// connect dials until the server answers, or patience ends, and has the server looked
+// at: it may be another one than it was.
+func (l *link) connect(ctx context.Context) (net.Conn, *bufio.Reader, error) {
 	began := time.Now()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		conn, r, err := l.dial(ctx)
-		if err == nil && again && l.returned != nil {
+		if err == nil && l.returned != nil {
 			if err = l.returned(conn, r); err != nil {
 				_ = conn.Close()
 			}
@@ -312,7 +313,6 @@ func (l *link) connect(ctx context.Context, again bool) (net.Conn, *bufio.Reader
 		if time.Since(began) > l.patience {
 			return nil, nil, snapshotapi.Fail(v1alpha1.ReasonShardUnreachable, "shard %d at %s cannot be reached: %w", l.ordinal, l.address, err)
 		}
-		again = true
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

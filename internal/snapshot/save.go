@@ -268,9 +268,9 @@ func (s *shardSaver) failure(err error) error {
 // list spools all keys of the shard.
 func (s *shardSaver) list(ctx context.Context) error {
 	began := time.Now()
-	again, busy := false, false
+	busy := false
 	for fruitless := 0; ; {
-		conn, r, err := s.link.connect(ctx, again)
+		conn, r, err := s.link.connect(ctx)
 		if err != nil {
 			return err
 		}
@@ -301,7 +301,6 @@ func (s *shardSaver) list(ctx context.Context) error {
 				return snapshotapi.Fail(v1alpha1.ReasonShardUnreachable, "shard %d at %s: %d dumps of its keys broke off, the last one so: %w", s.link.ordinal, s.link.address, fruitless, err)
 			}
 		}
-		again = true
 		if err := s.spool.clear(); err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ const (
 
 // open asks the server what it takes and starts to write what is put.
 func (t *target) open(ctx context.Context) error {
-	conn, r, err := t.link.connect(ctx, false)
+	conn, r, err := t.link.connect(ctx)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,8 @@ type cutter struct {
 	cuts     atomic.Int32
 	answered int64 // bytes from the server; 0 is no bound
 	sent     int64
+	// before is called with the number of each connection before it is passed on.
+	before func(n int)
 }
 
 // startCutter cuts so many connections.
@@ -40,21 +42,29 @@ func startCutter(t *testing.T, to *cache, cuts int32, answered, sent int64) *cut
 	}
 	c := &cutter{address: listener.Addr().String(), answered: answered, sent: sent}
 	c.cuts.Store(cuts)
+	c.serve(t, listener, to)
+	return c
+}
+
+func (c *cutter) serve(t *testing.T, listener net.Listener, to *cache) {
+	t.Helper()
 	var group sync.WaitGroup
 	t.Cleanup(func() {
 		_ = listener.Close()
 		group.Wait()
 	})
 	group.Go(func() {
-		for {
+		for n := 1; ; n++ {
 			client, err := listener.Accept()
 			if err != nil {
 				return
 			}
+			if c.before != nil {
+				c.before(n)
+			}
 			group.Go(func() { c.pass(client, to.address()) })
 		}
 	})
-	return c
 }
 
 func (c *cutter) pass(client net.Conn, to string) {
@@ -213,6 +223,33 @@ func TestSnapshotOfAShardThatComesBackEmpty(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Between the list of keys and the first value no connection tells of a restart.
+func TestSnapshotOfAShardThatComesBackEmptyAfterItsKeysWereListed(t *testing.T) {
+	t.Parallel()
+	source := startCache(t, newest)
+	source.put(someItems(3, 1000))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var restarted atomic.Int32
+	c := &cutter{address: listener.Addr().String(), before: func(n int) {
+		if n == 2 {
+			source.kill()
+			source.start()
+			restarted.Add(1)
+		}
+	}}
+	c.serve(t, listener, source)
+	task := saveTask(source)
+	task.Servers[0] = c.address
+	_, err = snapshot.Save(t.Context(), memblob.OpenBucket(nil), task, testEnv(t))
+	if restarted.Load() == 0 {
+		t.Fatal("it was not restarted")
+	}
+	wantFailure(t, err, v1alpha1.ReasonShardLostItems, true)
 }
 
 // A shard that loses what it was given gets all of it again.
