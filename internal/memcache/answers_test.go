@@ -116,7 +116,7 @@ func TestRealAnswers(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := Settings{MaxBytes: 64 << 20, MaxConns: 1024, Threads: 4, ItemSizeMax: 1 << 20, ChunkSize: 48,
-				SlabChunkMax: 512 << 10, GrowthFactor: 1.25, CAS: true, SlabReassign: true, MemoryFile: settings.MemoryFile}
+				SlabChunkMax: 512 << 10, GrowthFactor: 1.25, CAS: true, Evictions: true, SlabReassign: true, MemoryFile: settings.MemoryFile}
 			if settings != want || !strings.HasPrefix(settings.MemoryFile, "/dev/shm/memcached/memory") {
 				t.Errorf("settings %+v, want %+v", settings, want)
 			}

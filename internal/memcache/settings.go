@@ -24,6 +24,8 @@ type Settings struct {
 	GrowthFactor float64
 	// CAS is false under -C.
 	CAS bool
+	// Evictions is false under -M.
+	Evictions bool
 	// SlabReassign is false under -o no_slab_reassign or no_modern.
 	SlabReassign bool
 	// MemoryFile is -e; empty without it.
@@ -50,12 +52,13 @@ func ParseSettings(s Stats) (Settings, error) {
 	}
 	for name, to := range map[string]*bool{
 		"cas_enabled":   &settings.CAS,
+		"evictions":     &settings.Evictions,
 		"slab_reassign": &settings.SlabReassign,
 	} {
 		switch s[name] {
-		case "yes":
+		case "yes", "on":
 			*to = true
-		case "no":
+		case "no", "off":
 		default:
 			return Settings{}, malformedSetting(name, s[name])
 		}

@@ -45,6 +45,8 @@ type batch struct {
 	// done is how many are answered; again says that some were asked twice.
 	done  int
 	again bool
+	// ready says that it was prepared, which is done once, before it is sent.
+	ready bool
 
 	// stream writes the one request in place of text, of a value that is larger than memory.
 	stream func(ctx context.Context, w io.Writer) error
@@ -96,6 +98,9 @@ type link struct {
 	// next returns the next batch, and errNoMore after the last. What it returns with
 	// another error is kept for the next connection.
 	next func(ctx context.Context) (*batch, error)
+	// prepare may take requests from a batch that is about to be sent; nil takes none.
+	// Its errors are of a connection.
+	prepare func(ctx context.Context, b *batch) error
 	// answer reads the answer to request b.done of b. A *snapshotapi.Failure ends
 	// all, any other error the connection.
 	answer func(b *batch, conn net.Conn, r *bufio.Reader) error
@@ -226,6 +231,12 @@ func (l *link) write(ctx context.Context, conn net.Conn, inflight chan<- *batch,
 				return pending, err
 			}
 		}
+		if l.prepare != nil && !b.ready {
+			if err := l.prepare(ctx, b); err != nil {
+				return pending, dropped{err}
+			}
+		}
+		b.ready = true
 		text := b.rest() // not later: the reader counts what is answered
 		select {
 		case inflight <- b:

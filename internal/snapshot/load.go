@@ -182,7 +182,7 @@ func (l *loader) newTarget(ordinal, among int) *target {
 	t.link = link{
 		ordinal: ordinal, address: l.task.Servers[ordinal], patience: l.env.Patience, log: l.env.Log,
 		window: inFlight, buffer: answerBuffer,
-		next: t.next, answer: t.answer, answered: t.answered, returned: t.known.keptBy,
+		next: t.next, prepare: t.weed, answer: t.answer, answered: t.answered, returned: t.known.keptBy,
 	}
 	return t
 }

@@ -43,6 +43,9 @@ type target struct {
 	// largest item in bytes with all that memcached adds; 0 is unknown.
 	largest  int64
 	overhead int64
+	// careful is a target without room.
+	careful atomic.Bool
+	asker   asker
 
 	mu     sync.Mutex
 	filled *batch // that is not sent yet
@@ -80,12 +83,14 @@ func (t *target) open(ctx context.Context) error {
 		if settings.CAS {
 			t.overhead += itemCAS
 		}
+		t.careful.Store(!settings.Evictions)
 	}
 	t.queue = make(chan *batch, 1)
 	t.free = make(chan *batch, t.link.window+2)
 	t.ended = make(chan struct{})
 	go func() {
 		defer close(t.ended)
+		defer t.asker.close()
 		t.err = t.link.run(ctx)
 	}()
 	return nil
@@ -312,8 +317,9 @@ func (t *target) answer(b *batch, _ net.Conn, r *bufio.Reader) error {
 	var refused *memcache.ServerError
 	switch {
 	case errors.As(err, &refused):
-		// Too large for it, or out of memory.
+		// Out of memory, as what is too large is not sent.
 		t.counts.refused.Add(1)
+		t.careful.Store(true)
 		return nil
 	case err != nil:
 		return err

@@ -285,17 +285,32 @@ func TestRestoreOfTheLargestItem(t *testing.T) {
 	}
 }
 
-// A memcached that neither evicts nor has room refuses, and the restore goes on.
+// A memcached without room refuses, and the restore goes on. It would delete what it
+// has under the key of an item that it refuses to add: it must not be asked.
 func TestRestoreIntoAFullShard(t *testing.T) {
-	t.Parallel()
-	source := startCache(t, newest, "-m", "64")
-	fillCaches(t, 40_000, 500, source)
-	bucket := memblob.OpenBucket(nil)
-	save(t, bucket, saveTask(source))
-	target := startCache(t, newest, "-m", "8", "-M")
-	outcome := load(t, bucket, loadTask(target))
-	if outcome.Refused == 0 || outcome.Restored == 0 || outcome.Items != 40_000 || outcome.Restored != target.items() {
-		t.Errorf("%+v, and the target has %d items", outcome, target.items())
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			source := startCache(t, newest, "-m", "64")
+			fillCaches(t, 40_000, 500, source)
+			own := map[string]entry{}
+			for i := range 200 {
+				// The last ones: there is no room for them.
+				own[fmt.Sprintf("key:0:%d", 39_999-i)] = entry{"newer", 5, -1}
+			}
+			own["with spaces in it"] = entry{"newer", 6, -1}
+			source.put(map[string]entry{"with spaces in it": {strings.Repeat("older", 100), 0, -1}})
+			bucket := memblob.OpenBucket(nil)
+			save(t, bucket, saveTask(source))
+			target := startCache(t, version, "-m", "8", "-M")
+			target.put(own)
+			outcome := load(t, bucket, loadTask(target))
+			if outcome.Refused == 0 || outcome.Restored == 0 || outcome.Kept != int64(len(own)) || outcome.Items != 40_001 ||
+				outcome.Restored+outcome.Kept != target.items() {
+				t.Errorf("%+v, and the target has %d items", outcome, target.items())
+			}
+			wantItems(t, target.get(names(own)), own)
+		})
 	}
 }
 
