@@ -52,7 +52,6 @@ type target struct {
 
 	queue chan *batch
 	free  chan *batch
-	held  *batch
 	ended chan struct{} // closed when run has returned
 	err   error         // of run, then
 	hits  int
