@@ -162,7 +162,7 @@ func TestRestoreIntoAnotherNumberOfShards(t *testing.T) {
 		}
 		task := loadTask(targets...)
 		_, err := snapshot.Load(t.Context(), bucket, task, testEnv(t))
-		wantContains(t, "the error", wantFailure(t, err, v1alpha1.ReasonSizeDiffers, true).Error(), "spec.hashing")
+		wantContains(t, "the error", wantFailure(t, err, v1alpha1.ReasonSizeDiffers, true), "spec.hashing")
 		for _, target := range targets {
 			if n := target.items(); n != 0 {
 				t.Errorf("%d items were loaded by a restore that was refused", n)
@@ -500,13 +500,13 @@ func TestSnapshotThatIsDamaged(t *testing.T) {
 			damage(t, bucket, c.object, c.change)
 			target := startCache(t, newest, "-m", "128", "-I", "32m")
 			outcome, err := snapshot.Load(t.Context(), bucket, loadTask(target), testEnv(t))
-			f := wantFailure(t, err, c.reason, true)
+			text := wantFailure(t, err, c.reason, true)
 			n := target.items()
 			if !c.some && n != 0 {
 				t.Errorf("%d items were loaded: %v", n, err)
 			}
 			if c.some {
-				wantContains(t, "the error", f.Error(), fmt.Sprintf("%d items were restored", outcome.Restored))
+				wantContains(t, "the error", text, fmt.Sprintf("%d items were restored", outcome.Restored))
 			}
 			// What was on its way need not have been answered.
 			if outcome.Restored > n || n >= int64(len(items)) {

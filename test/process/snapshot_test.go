@@ -315,13 +315,14 @@ func load(t *testing.T, bucket *blob.Bucket, task snapshotapi.Task) snapshotapi.
 	return outcome
 }
 
-func wantFailure(t *testing.T, err error, reason string, final bool) *snapshotapi.Failure {
+// wantFailure checks the reason of a failure and returns its text.
+func wantFailure(t *testing.T, err error, reason string, final bool) string {
 	t.Helper()
 	f := snapshotapi.AsFailure(err)
 	if f == nil || f.Reason != reason || f.Final != final {
 		t.Fatalf("got %+v, %v; want the reason %s, final %t", f, err, reason, final)
 	}
-	return f
+	return f.Error()
 }
 
 // Every item comes back as it was, from each version into each.
