@@ -159,7 +159,7 @@ test-process: $(CLUSTER) ## Test agent and protocol against real memcached proce
 .PHONY: test-e2e
 test-e2e: olm not-by-olm deploy-as-generated ## Test on a cluster.
 	$(call tier,cluster)
-	@$(TOOLS) IMG=$(USED_IMG) go -C test test -count=1 -timeout 20m -v ./e2e/...
+	@$(TOOLS) IMG=$(USED_IMG) go -C test test -count=1 -timeout 40m -v ./e2e/...
 
 .PHONY: test-scorecard
 test-scorecard: ## Run the scorecard's tests of ours.
