@@ -120,10 +120,12 @@ func TestPodsOfTheClusterReachShardsByTheNamesInTheStatus(t *testing.T) {
 	var asks []string
 	for ordinal, server := range m.Status.Servers {
 		asks = append(asks,
-			fmt.Sprintf("printf 'version\\r\\nquit\\r\\n' | nc %s", strings.ReplaceAll(server, ":", " ")),
-			fmt.Sprintf("printf 'version\\r\\nquit\\r\\n' | nc cache-%d.cache.%s.svc 11211", ordinal, s.namespace))
+			"ask "+strings.ReplaceAll(server, ":", " "),
+			fmt.Sprintf("ask cache-%d.cache.%s.svc 11211", ordinal, s.namespace))
 	}
-	elsewhere.must(k.Create(s.ctx, shellPod(elsewhere.namespace, strings.Join(asks, " && "))))
+	// The cluster's DNS learns of a pod a moment after it is ready.
+	ask := "ask() { for i in 1 2 3 4 5 6 7 8 9 10; do printf 'version\\r\\nquit\\r\\n' | nc $1 $2 && return; sleep 1; done; return 1; }\n"
+	elsewhere.must(k.Create(s.ctx, shellPod(elsewhere.namespace, ask+strings.Join(asks, " && "))))
 	elsewhere.eventually("answers to a pod of another namespace", func(ctx context.Context) error {
 		pod, err := k.Set.CoreV1().Pods(elsewhere.namespace).Get(ctx, "client", metav1.GetOptions{})
 		if err != nil {
