@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,8 +20,8 @@ const (
 	connections = 2
 	// batch is how many items are under way on a connection.
 	batch = 500
-	// tolerance of the time that an item has left.
-	tolerance = 2 * time.Second
+	// tolerance of the time that an item has left, in seconds.
+	tolerance = 2
 )
 
 // dataset is what the shards are filled with. Its values are random bytes, which no
@@ -33,14 +32,10 @@ type dataset struct {
 	size int
 	// filled is when the items that expire began to.
 	filled time.Time
-	random []byte
 }
 
 func newDataset(perShard, size int) *dataset {
-	d := &dataset{perShard: perShard, size: size, random: make([]byte, 1<<20)}
-	source := rand.NewChaCha8([32]byte{1})
-	_, _ = source.Read(d.random) // never fails
-	return d
+	return &dataset{perShard: perShard, size: size}
 }
 
 func (d *dataset) key(buffer []byte, shard, i int) []byte {
@@ -52,10 +47,11 @@ func (d *dataset) key(buffer []byte, shard, i int) []byte {
 
 // value belongs to an item, and to no other.
 func (d *dataset) value(buffer []byte, shard, i int) []byte {
-	from := (i * 509) % (len(d.random) - d.size)
-	buffer = append(buffer[:0], d.random[from:from+d.size]...)
-	binary.LittleEndian.PutUint64(buffer, uint64(i)<<16|uint64(shard)) //nolint:gosec // small numbers
-	return buffer
+	source := rand.NewPCG(uint64(shard), uint64(i)) //nolint:gosec // small numbers
+	for buffer = buffer[:0]; len(buffer) < d.size; {
+		buffer = binary.LittleEndian.AppendUint64(buffer, source.Uint64())
+	}
+	return buffer[:d.size]
 }
 
 func (d *dataset) flags(i int) uint32 { return uint32(i % 65521) } //nolint:gosec // small numbers
@@ -78,7 +74,7 @@ func (d *dataset) each(ctx context.Context, addresses []string, do func(conn *st
 				if err != nil {
 					return err
 				}
-				defer s.conn.Close()
+				defer s.close()
 				for from := c * batch; from < d.perShard; from += batch * connections {
 					if err := s.conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 						return err
@@ -100,6 +96,15 @@ type stream struct {
 	r          *bufio.Reader
 	w          *bufio.Writer
 	key, value []byte
+	// reference is another one, for as long as this one.
+	reference *stream
+}
+
+func (s *stream) close() {
+	_ = s.conn.Close()
+	if s.reference != nil {
+		s.reference.close()
+	}
 }
 
 func dial(ctx context.Context, address string) (*stream, error) {
@@ -138,74 +143,42 @@ func (d *dataset) fill(ctx context.Context, addresses []string) error {
 	})
 }
 
-// suspect is an item by its shard.
-type suspect struct{ shard, item int }
-
 // comparison is what became of the items.
 type comparison struct {
 	Items, Missing         int64
 	WrongValue, WrongFlags int64
 	WrongTTL               int64
-	// suspects are those with another time to live than they should have.
-	suspects []suspect
 }
 
-// lives says whether an item has as many seconds left as it should have now.
-func (d *dataset) lives(i, left int) bool {
-	ttl := d.ttl(i)
-	if ttl == 0 {
-		return left == -1
-	}
-	return left >= 0 && (time.Until(d.filled.Add(time.Duration(ttl)*time.Second))-time.Duration(left)*time.Second).Abs() <= tolerance
-}
-
-// askAgain asks for the time that suspects have left, one after the other. Where many
-// requests are under way the answer may be as old as the tolerance when it is read.
-func (d *dataset) askAgain(ctx context.Context, addresses []string, suspects []suspect) (wrong int64, err error) {
-	streams := map[int]*stream{}
-	for _, one := range suspects {
-		s := streams[one.shard]
-		if s == nil {
-			if s, err = dial(ctx, addresses[one.shard]); err != nil {
-				return wrong, err
-			}
-			defer s.conn.Close()
-			streams[one.shard] = s
-		}
-		s.key = d.key(s.key, one.shard, one.item)
-		fmt.Fprintf(s.w, "mg %s t\r\n", s.key)
-		if err := errors.Join(s.conn.SetDeadline(time.Now().Add(time.Minute)), s.w.Flush()); err != nil {
-			return wrong, err
-		}
-		line, err := s.r.ReadString('\n')
-		if err != nil {
-			return wrong, err
-		}
-		left, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "HD t")))
-		if err != nil {
-			return wrong, fmt.Errorf("asking for a time to live: %q", line)
-		}
-		if !d.lives(one.item, left) {
-			wrong++
-		}
-	}
-	return wrong, nil
-}
-
-// compare looks at every item.
-func (d *dataset) compare(ctx context.Context, addresses []string) (comparison, error) {
+// compare looks at every item. What one has left to live is compared with what the
+// same item has in a reference at the same moment: each memcached counts whole seconds
+// from a moment of its own, by a clock that ticks once a second.
+func (d *dataset) compare(ctx context.Context, addresses, reference []string) (comparison, error) {
 	results := make(chan comparison, len(addresses)*connections*(d.perShard/batch+1))
 	err := d.each(ctx, addresses, func(s *stream, shard, from, until int) error {
+		if s.reference == nil {
+			r, err := dial(ctx, reference[shard])
+			if err != nil {
+				return err
+			}
+			s.reference = r
+		}
 		for i := from; i < until; i++ {
 			s.key = d.key(s.key, shard, i)
 			fmt.Fprintf(s.w, "mg %s v f t\r\n", s.key)
+			fmt.Fprintf(s.reference.w, "mg %s t\r\n", s.key)
 		}
-		if err := s.w.Flush(); err != nil {
+		deadline := time.Now().Add(time.Minute)
+		if err := errors.Join(s.reference.conn.SetDeadline(deadline), s.w.Flush(), s.reference.w.Flush()); err != nil {
 			return err
 		}
 		var c comparison
 		for i := from; i < until; i++ {
-			if err := d.compareOne(&c, s, shard, i); err != nil {
+			left, err := s.reference.left()
+			if err != nil {
+				return err
+			}
+			if err := d.compareOne(&c, s, shard, i, left); err != nil {
 				return err
 			}
 		}
@@ -219,17 +192,26 @@ func (d *dataset) compare(ctx context.Context, addresses []string) (comparison, 
 		all.Missing += c.Missing
 		all.WrongValue += c.WrongValue
 		all.WrongFlags += c.WrongFlags
-		all.suspects = append(all.suspects, c.suspects...)
+		all.WrongTTL += c.WrongTTL
 	}
-	if err == nil {
-		all.WrongTTL, err = d.askAgain(ctx, addresses, all.suspects)
-	}
-	all.suspects = nil
 	return all, err
 }
 
-// compareOne reads the answer about an item.
-func (d *dataset) compareOne(c *comparison, s *stream, shard, i int) error {
+// left reads what an item has left to live, in seconds; -1 is for ever.
+func (s *stream) left() (int, error) {
+	line, err := s.r.ReadSlice('\n')
+	if err != nil {
+		return 0, err
+	}
+	left, err := strconv.Atoi(string(bytes.TrimSpace(bytes.TrimPrefix(line, []byte("HD t")))))
+	if err != nil {
+		return 0, fmt.Errorf("asking for a time to live: %q", line)
+	}
+	return left, nil
+}
+
+// compareOne reads the answer about an item, which is to have so much left to live.
+func (d *dataset) compareOne(c *comparison, s *stream, shard, i, want int) error {
 	c.Items++
 	line, err := s.r.ReadSlice('\n')
 	if err != nil {
@@ -254,8 +236,8 @@ func (d *dataset) compareOne(c *comparison, s *stream, shard, i int) error {
 	if err != nil {
 		return err
 	}
-	if !d.lives(i, left) {
-		c.suspects = append(c.suspects, suspect{shard, i})
+	if (left == -1) != (want == -1) || left-want > tolerance || want-left > tolerance || (d.ttl(i) == 0) != (left == -1) {
+		c.WrongTTL++
 	}
 	got, err := s.r.Peek(size + 2)
 	if err != nil {

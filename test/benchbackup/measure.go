@@ -124,7 +124,7 @@ func (b *bench) measure(ctx context.Context) (figures, error) {
 	if err := b.data.fill(ctx, from); err != nil {
 		return f, err
 	}
-	switch held, err := b.data.compare(ctx, from); {
+	switch held, err := b.data.compare(ctx, from, from); {
 	case err != nil:
 		return f, err
 	case held.Missing+held.WrongValue+held.WrongFlags+held.WrongTTL > 0:
@@ -203,7 +203,7 @@ func (b *bench) measure(ctx context.Context) (figures, error) {
 	f.P99Unlimited = report.Sum(unbound).Latencies.Quantile(0.99)
 
 	b.say("comparing every item")
-	f.Compared, err = b.data.compare(ctx, into)
+	f.Compared, err = b.data.compare(ctx, into, from)
 	return f, err
 }
 
