@@ -69,7 +69,7 @@ func (d *demo) backup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.deleteEarlier(ctx, o.DeepCopy()); err != nil {
+	if _, err := d.deleteMemcached(ctx, o.DeepCopy()); err != nil {
 		return err
 	}
 	if err := d.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("kubectl"), client.ForceOwnership); err != nil {

@@ -131,8 +131,11 @@ func (d *demo) create(ctx context.Context) error {
 		return err
 	}
 	d.key = client.ObjectKeyFromObject(o)
-	if err := d.deleteEarlier(ctx, o.DeepCopy()); err != nil {
+	switch earlier, err := d.deleteMemcached(ctx, o.DeepCopy()); {
+	case err != nil:
 		return err
+	case earlier:
+		d.result("Memcached %s of an earlier demo is deleted", d.key.Name)
 	}
 
 	d.chapter(fmt.Sprintf("A Memcached of %d shards", shards))
@@ -154,17 +157,17 @@ func (d *demo) create(ctx context.Context) error {
 	return nil
 }
 
-// deleteEarlier deletes what an earlier demo left and waits until its pods are
+// deleteMemcached deletes the Memcached if there is one, and waits until its pods are
 // gone: while they drain they answer at the same names.
-func (d *demo) deleteEarlier(ctx context.Context, o client.Object) error {
-	err := d.Delete(ctx, o)
+func (d *demo) deleteMemcached(ctx context.Context, o client.Object) (was bool, err error) {
+	err = d.Delete(ctx, o)
 	if apierrors.IsNotFound(err) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("deleting an earlier demo's Memcached: %w", err)
+		return true, fmt.Errorf("deleting the Memcached: %w", err)
 	}
-	err = cluster.Eventually(ctx, within, "the end of an earlier demo's pods", func(ctx context.Context) error {
+	err = cluster.Eventually(ctx, within, "the end of its pods", func(ctx context.Context) error {
 		var pods corev1.PodList
 		if err := d.List(ctx, &pods, client.InNamespace(d.key.Namespace), client.MatchingLabels{v1alpha1.LabelInstance: d.key.Name}); err != nil {
 			return err
@@ -174,11 +177,7 @@ func (d *demo) deleteEarlier(ctx context.Context, o client.Object) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	d.result("Memcached %s of an earlier demo is deleted", d.key.Name)
-	return nil
+	return true, err
 }
 
 func (d *demo) sample() (*unstructured.Unstructured, error) {
@@ -406,6 +405,7 @@ func (d *demo) end(ctx context.Context) error {
 	d.say(fmt.Sprintf(`  kubectl describe memcached %[1]s        conditions, shards and events
   kubectl explain memcached.spec                     every field, with its default
   kubectl delete memcached %[1]s          clean up: this Memcached
+  kubectl delete mcr,mcb,pvc demo                    … its backup, with the volume
   make undeploy uninstall                            … the operator, and the kind Memcached`, d.key.Name))
 	if os.Getenv("MEMCACHED_OPERATOR_CLUSTER") != "" {
 		d.say(`  make cluster-down                                  … the local cluster
