@@ -11,6 +11,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -38,6 +39,8 @@ type lifecycle struct {
 	// before is the newest release of those that were cut before the one in work.
 	before, inWork olm.Release
 	cache          *served
+	// since is when the operator that is installed was.
+	since *time.Time
 }
 
 // served is what the cache is to keep.
@@ -49,7 +52,6 @@ type served struct {
 func TestOLMInstallsUpgradesAndRemovesTheOperatorAndTheCacheServesOn(t *testing.T) {
 	s := newSpace(t)
 	l := s.lifecycle()
-	began := time.Now()
 	for _, part := range []struct {
 		name string
 		run  func(*lifecycle)
@@ -73,10 +75,17 @@ func TestOLMInstallsUpgradesAndRemovesTheOperatorAndTheCacheServesOn(t *testing.
 			return // what follows builds on it
 		}
 	}
-	refused, err := cluster.OperatorRefusals(s.ctx, began)
-	s.must(err)
+	l.hadItsRights()
+}
+
+// hadItsRights fails the test for each right that the operator lacked since it was
+// installed.
+func (l *lifecycle) hadItsRights() {
+	l.Helper()
+	refused, err := cluster.OperatorRefusals(l.ctx, *l.since)
+	l.must(err)
 	for _, r := range refused {
-		t.Errorf("the operator lacks a right that OLM should have given it: %s", r)
+		l.Errorf("the operator lacks a right that OLM should have given it: %s", r)
 	}
 }
 
@@ -90,7 +99,7 @@ func (s *space) lifecycle() *lifecycle {
 	s.must(err)
 	o, err := olm.On(k, cluster.OperatorNamespace)
 	s.must(err)
-	l := &lifecycle{space: s, whole: s, OLM: o, cache: &served{}}
+	l := &lifecycle{space: s, whole: s, OLM: o, cache: &served{}, since: ptr.To(time.Now())}
 	scratch := s.TempDir()
 	l.inWork, err = olm.InWork(s.ctx, scratch, image)
 	s.must(err)
@@ -107,6 +116,7 @@ func (s *space) lifecycle() *lifecycle {
 		}
 	})
 	s.must(k.Uninstall(s.ctx))
+	*l.since = time.Now()
 	return l
 }
 
@@ -253,10 +263,12 @@ func (l *lifecycle) acts() {
 }
 
 func (l *lifecycle) uninstalls() {
+	l.hadItsRights()
 	stop := l.probes("cache", 3)
 	l.must(l.Uninstall(l.ctx))
 	time.Sleep(2 * time.Second) // without an operator
 	stop()
+	*l.since = time.Now() // OLM took its rights away while it still said goodbye
 	l.keeps()
 }
 
