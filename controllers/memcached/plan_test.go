@@ -202,7 +202,10 @@ func checkStatus(t *testing.T, name string, seen *observed, p plan) {
 	}
 	serving := 0
 	for ordinal := range int(*m.Spec.Size) {
-		if slices.ContainsFunc(seen.pods[manifests.ShardName("cache", ordinal)], isReady) {
+		name := manifests.ShardName("cache", ordinal)
+		service, ok := seen.objects[manifests.Key{Kind: manifests.KindService, Name: name}]
+		leads := ok && service.owner != foreign && service.owner != predecessors && service.GetDeletionTimestamp() == nil
+		if leads && slices.ContainsFunc(seen.pods[name], isReady) {
 			serving++
 		}
 	}

@@ -34,6 +34,9 @@ type shard struct {
 	agent *agentapi.Status
 	// retired: the pod is the one that the set gives up first.
 	retired bool
+	// replaced is the revision to which a replacement of the pod was begun; empty when
+	// none was.
+	replaced string
 }
 
 // step is what is noted on a shard when it is changed.
@@ -125,6 +128,9 @@ func shardOf(seen *observed, set *appsv1.ReplicaSet, target manifests.Asked, can
 	s.asked = askedOf(s.pod, target)
 	inPlace, replaced := readNote[step](s.pod.Annotations, v1alpha1.AnnotationStep), readNote[step](set.Annotations, v1alpha1.AnnotationStep)
 	s.step = cmp.Or(inPlace, replaced)
+	if replaced != nil && replaced.Class == rollout.Replace {
+		s.replaced = replaced.Revision
+	}
 	if agent, ok := seen.agents[s.pod.Name]; ok {
 		s.agent = &agent
 	}
@@ -284,10 +290,12 @@ func (s *shard) judgeRestart(now time.Time) {
 	}
 }
 
-// surges says whether the shard is to have two pods on its way to the target.
+// surges says whether the shard is to have two pods on its way to the target. A
+// ReplicaSet that somebody deleted and left its pod is made again as shard 0 is,
+// which begins no replacement.
 func (s *shard) surges(target string) bool {
 	takesOver := s.Next != nil && s.Next.State == rollout.Serving
-	return s.pod != nil && s.Template == target && s.Pod.Revision != target && s.Failed == "" && s.Forward.Class == rollout.Replace &&
+	return s.pod != nil && s.Template == target && s.replaced == target && s.Pod.Revision != target && s.Failed == "" && s.Forward.Class == rollout.Replace &&
 		s.Pod.State != rollout.Broken && !s.Pod.Going && !(s.retired && takesOver)
 }
 
@@ -349,6 +357,13 @@ func inputOf(seen *observed, shards []shard, target manifests.Asked) rollout.Inp
 	in := rollout.Input{Target: target.Revision(), Paused: m.Spec.Paused, AcceptCold: acceptsCold(m), SinceLast: -1}
 	for _, s := range shards {
 		in.Shards = append(in.Shards, s.Shard)
+	}
+	for ordinal := range int(*m.Spec.Size) {
+		name := manifests.ShardName(m.Name, ordinal)
+		if !slices.ContainsFunc(shards, func(s shard) bool { return s.Name == name }) {
+			in.Unmade = name
+			break
+		}
 	}
 	last := lastChanged(shards)
 	if last != nil {

@@ -38,6 +38,13 @@ func shardAt(template, pod, target manifests.Asked) *smallShard {
 	return s
 }
 
+// replaced returns a shard whose pod is being replaced.
+func replaced(pod, target manifests.Asked) *smallShard {
+	s := shardAt(target, pod, target)
+	s.set.Annotations = map[string]string{v1alpha1.AnnotationStep: note(step{Revision: target.Revision(), From: pod.Revision(), Class: rollout.Replace})}
+	return s
+}
+
 // addPod adds a pod that serves in a container "runs".
 func (s *smallShard) addPod(name string, asked manifests.Asked) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Annotations: manifests.PodAnnotations(asked)}}
@@ -137,35 +144,36 @@ func TestAShardHasASecondPodUntilThatTakesOver(t *testing.T) {
 		make func(t *testing.T) *smallShard
 		want bool
 	}{
-		{"none yet", func(*testing.T) *smallShard { return shardAt(wanted, old, wanted) }, true},
+		{"none yet", func(*testing.T) *smallShard { return replaced(old, wanted) }, true},
+		{"the set was made again, and its pod stayed", func(*testing.T) *smallShard { return shardAt(wanted, old, wanted) }, false},
 		{"it starts", func(*testing.T) *smallShard {
-			s := shardAt(wanted, old, wanted)
+			s := replaced(old, wanted)
 			starts(s.addPod("second", wanted))
 			return s
 		}, true},
 		{"it serves", func(*testing.T) *smallShard {
-			s := shardAt(wanted, old, wanted)
+			s := replaced(old, wanted)
 			s.addPod("second", wanted)
 			return s
 		}, true},
 		{"it serves, and the first is the one to go", func(*testing.T) *smallShard {
-			s := shardAt(wanted, old, wanted)
+			s := replaced(old, wanted)
 			s.pod.Annotations[corev1.PodDeletionCost] = retiredCost
 			s.addPod("second", wanted)
 			return s
 		}, false},
 		{"it was lost when the first was the one to go", func(*testing.T) *smallShard {
-			s := shardAt(wanted, old, wanted)
+			s := replaced(old, wanted)
 			s.pod.Annotations[corev1.PodDeletionCost] = retiredCost
 			return s
 		}, true},
 		{"the first goes by itself", func(*testing.T) *smallShard {
-			s := shardAt(wanted, old, wanted)
+			s := replaced(old, wanted)
 			s.pod.DeletionTimestamp = &metav1.Time{}
 			return s
 		}, false},
 		{"the first is broken, and made anew", func(*testing.T) *smallShard {
-			s := shardAt(wanted, old, wanted)
+			s := replaced(old, wanted)
 			crashes(s.pod)
 			return s
 		}, false},
@@ -187,7 +195,7 @@ func TestAShardHasASecondPodUntilThatTakesOver(t *testing.T) {
 func TestASecondPodThatTheAPIServerRefusesIsBroken(t *testing.T) {
 	old, wanted := askedBy(t, memory("64Mi")), askedBy(t, memory("128Mi"))
 	refused := appsv1.ReplicaSetCondition{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}
-	s := shardAt(wanted, old, wanted)
+	s := replaced(old, wanted)
 	if got := s.look(); got.Next != nil {
 		t.Errorf("the next pod is %+v", got.Next)
 	}

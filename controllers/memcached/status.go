@@ -113,7 +113,7 @@ func shardStatus(seen *observed, p *plan, a applied, name string) (s v1alpha1.Sh
 		pod = held.pod
 		s.Current = held.Pod.Revision == p.target.Revision() && held.Template == p.target.Revision()
 	}
-	s.Pod, s.Node, s.Ready = pod.Name, pod.Spec.NodeName, isReady(pod)
+	s.Pod, s.Node, s.Ready = pod.Name, pod.Spec.NodeName, isReady(pod) && hasService(seen, name)
 	if agent, ok := seen.agents[pod.Name]; ok && (held == nil || held.tellsStart()) && !p.unmade(name, a) {
 		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), containerID(pod), agent.Restart
 		revision = pod.Annotations[v1alpha1.AnnotationRevision]
@@ -122,12 +122,20 @@ func shardStatus(seen *observed, p *plan, a applied, name string) (s v1alpha1.Sh
 	}
 	if trouble := podTrouble(pod); trouble != nil {
 		s.Message = bounded(trouble.message)
+	} else if !s.Ready && isReady(pod) {
+		s.Message = "runs, and has no Service that leads to it"
 	} else if !s.Ready && isHeld(pod, seen.now) {
 		s.Message = "runs, and is filled before it serves"
 	} else if !s.Ready {
 		s.Message = "starting"
 	}
 	return s, revision
+}
+
+// hasService says whether a shard has the Service by which its clients find it.
+func hasService(seen *observed, shard string) bool {
+	service, ok := seen.objects[manifests.Key{Kind: manifests.KindService, Name: shard}]
+	return ok && (service.owner == ours || service.owner == orphaned) && service.GetDeletionTimestamp() == nil
 }
 
 // shardNamed returns the shard of that name.

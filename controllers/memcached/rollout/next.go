@@ -161,6 +161,9 @@ func changed(in Input, s Shard) Decision {
 		d.Message = s.Pod.Why
 		return d
 	case failed || s.Failed != "" && s.Pod.Revision == in.Target:
+		if d, held := noneOut(in, s); held && s.Pod.State == Serving {
+			return d // it serves, if not as it should
+		}
 		return steps(s, true)
 	case s.Pod.State == Serving && s.Pod.Outcome != Pending:
 		return forward(s, StepConfirm)
@@ -251,6 +254,9 @@ func othersSettled(in Input, next Shard) (Decision, bool) {
 }
 
 func noneOut(in Input, next Shard) (Decision, bool) {
+	if in.Unmade != "" {
+		return hold(next, ShardOut, fmt.Sprintf("shard %s is made first", in.Unmade)), true
+	}
 	for _, s := range in.Shards {
 		if s.Pod.State != Serving {
 			return hold(next, ShardOut, fmt.Sprintf("shard %s does not serve, and two shards must not be out at once", s.Name)), true

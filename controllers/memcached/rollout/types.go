@@ -141,6 +141,8 @@ type Input struct {
 	Target string
 	// Shards by ordinal.
 	Shards []Shard
+	// Unmade is the first shard that is asked for and not there yet; empty when all are.
+	Unmade string
 	Paused bool
 	// Invalid says why the spec cannot be brought about; empty when it can.
 	Invalid string
