@@ -1,0 +1,129 @@
+package schemaedit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+)
+
+// Admit returns what the API server stores of an object that somebody creates, or
+// writes over the stored object old: defaulted, without the fields that the schema
+// does not know, with the status that old has, and with the generation counted on.
+// The error is the one with which the API server refuses it, an Invalid status; its
+// causes are in the order of their fields. Neither object is changed.
+func (s *Schema) Admit(ctx context.Context, object, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if kind := object.GroupVersionKind(); kind != s.kind {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object is a %s, want a %s", kind, s.kind))
+	}
+	admitted := &unstructured.Unstructured{Object: s.decode(object.Object)}
+	if old == nil {
+		s.prepareCreate(admitted)
+	} else {
+		s.prepareUpdate(admitted, old)
+	}
+	var errs field.ErrorList
+	if old == nil {
+		errs = s.refuse(ctx, admitted.Object, nil)
+	} else {
+		errs = s.refuse(ctx, admitted.Object, old.Object)
+	}
+	if len(errs) > 0 {
+		slices.SortStableFunc(errs, func(a, b *field.Error) int {
+			return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Error(), b.Error()))
+		})
+		return nil, apierrors.NewInvalid(s.kind.GroupKind(), object.GetName(), errs)
+	}
+	return admitted, nil
+}
+
+// decode returns a copy of an object as the API server reads it out of a request.
+func (s *Schema) decode(object map[string]any) map[string]any {
+	read := runtime.DeepCopyJSON(object)
+	metadata, hasMetadata := read["metadata"] // the schema tells nothing of what is in it
+	pruning.Prune(read, s.structural, true)
+	defaulting.PruneNonNullableNullsWithoutDefaults(read, s.structural)
+	defaulting.Default(read, s.structural)
+	if hasMetadata {
+		read["metadata"] = metadata
+	}
+	return read
+}
+
+func (s *Schema) prepareCreate(object *unstructured.Unstructured) {
+	if s.hasStatus {
+		delete(object.Object, "status")
+	}
+	object.SetGeneration(1)
+}
+
+func (s *Schema) prepareUpdate(object, old *unstructured.Unstructured) {
+	if s.hasStatus {
+		delete(object.Object, "status")
+		if status, ok := old.Object["status"]; ok {
+			object.Object["status"] = runtime.DeepCopyJSONValue(status)
+		}
+	}
+	object.SetGeneration(old.GetGeneration())
+	if !equality.Semantic.DeepEqual(withoutMetadata(object.Object), withoutMetadata(old.Object)) {
+		object.SetGeneration(old.GetGeneration() + 1)
+	}
+}
+
+func withoutMetadata(object map[string]any) map[string]any {
+	rest := make(map[string]any, len(object))
+	for name, value := range object {
+		if name != "metadata" {
+			rest[name] = value
+		}
+	}
+	return rest
+}
+
+// refuse returns what is wrong with an object, or with writing it over old, which is
+// nil when it is created. What was wrong before and is as it was is let pass.
+func (s *Schema) refuse(ctx context.Context, object, old map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	var before any
+	var ratcheting []cel.Option
+	checksLists := true
+	if old == nil {
+		errs = validation.ValidateCustomResource(nil, object, s.values)
+	} else {
+		both := common.NewCorrelatedObject(object, old, s.correlated)
+		errs = validation.ValidateCustomResourceUpdate(nil, object, old, s.values, validation.WithRatcheting(both))
+		checksLists = len(listtype.ValidateListSetsAndMaps(nil, s.structural, old)) == 0
+		before, ratcheting = old, append(ratcheting, cel.WithRatcheting(both))
+	}
+	if checksLists {
+		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
+	}
+	if slices.ContainsFunc(errs, keepsRulesFromRunning) {
+		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+	}
+	broken, _ := s.rules.Validate(ctx, nil, s.structural, object, before, celconfig.RuntimeCELCostBudget, ratcheting...)
+	return append(errs, broken...)
+}
+
+// keepsRulesFromRunning says whether a value is so wrong that no rule is asked.
+func keepsRulesFromRunning(err *field.Error) bool {
+	switch err.Type {
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		return true
+	default:
+		return false
+	}
+}

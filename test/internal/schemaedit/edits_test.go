@@ -1,0 +1,262 @@
+package schemaedit
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+func TestEditsOfASeedAreTheSame(t *testing.T) {
+	stories := func(seed uint64) []string {
+		s := load(t, "memcacheds") // anew, so that nothing hangs on the order of a map
+		var told []string
+		wander(t, s, seeded(s, seed), 300, func(_, _ *unstructured.Unstructured, story string) { told = append(told, story) })
+		return told
+	}
+	first := stories(1)
+	if diff := cmp.Diff(first, stories(1)); diff != "" {
+		t.Errorf("the same seed, another time:\n%s", diff)
+	}
+	if slices.Equal(first, stories(2)) {
+		t.Error("another seed makes the same edits")
+	}
+}
+
+// reach returns the places that n edits of an empty spec write to.
+func reach(s *Schema, edits *Edits, n int) map[string]bool {
+	reached := map[string]bool{}
+	for range n {
+		edited, _ := edits.Next(map[string]any{})
+		for _, p := range s.spec.in(edited) {
+			reached[p.path] = true
+		}
+	}
+	return reached
+}
+
+func TestEditsReachEveryField(t *testing.T) {
+	s := load(t, "memcacheds")
+	edits := seeded(s, 1)
+	for _, field := range s.spec.fields { // else those of affinity take the longest, which has half of all
+		edits.Weigh(field.name, len(field.all()))
+	}
+	const n = 8000
+	reached := reach(s, edits, n)
+	for _, p := range s.spec.all()[1:] {
+		if !reached[p.path] {
+			t.Errorf("%s is not reached within %d edits", p.path, n)
+		}
+	}
+}
+
+func TestEditsLeaveAFieldWithoutWeightAlone(t *testing.T) {
+	s := load(t, "memcacheds")
+	edits := seeded(s, 1)
+	edits.Weigh("affinity", 0)
+	for path := range reach(s, edits, 2000) {
+		if strings.HasPrefix(path, "spec.bootstrap") || strings.HasPrefix(path, "spec.affinity") {
+			t.Errorf("%s is edited", path)
+		}
+	}
+}
+
+func TestEditsReachAFieldThatIsNewInTheSchema(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(bases, "cache.memcached-operator.io_memcacheds.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := parse(t, string(raw))
+	versions, _, err := unstructured.NestedSlice(crd, "spec", "versions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eviction := parse(t, `
+type: object
+required: [policy]
+properties:
+  policy: {type: string, enum: [Oldest, Newest]}
+  percent: {type: integer, minimum: 10, maximum: 12}
+  code: {type: string, pattern: '^[A-Z]{2}-[0-9]{3,5}$'}
+  ratio: {type: number, minimum: 0, maximum: 1000}
+  since: {type: string, format: date-time}
+  classes: {type: array, minItems: 3, maxItems: 3, items: {type: integer}}
+  port: {x-kubernetes-int-or-string: true}
+`)
+	if err := unstructured.SetNestedMap(versions[0].(map[string]any), eviction, "schema", "openAPIV3Schema", "properties", "spec", "properties", "eviction"); err != nil {
+		t.Fatal(err)
+	}
+	crd["spec"].(map[string]any)["versions"] = versions
+	if raw, err = yaml.Marshal(crd); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "crd.yaml")
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reached, refusals := map[string]bool{}, map[string]bool{}
+	edits := seeded(s, 1)
+	for range 4000 {
+		edited, _ := edits.Next(map[string]any{})
+		eviction, ok := edited["eviction"]
+		if !ok {
+			continue
+		}
+		if _, err := s.Admit(t.Context(), object(s, map[string]any{"eviction": eviction}), nil); err != nil {
+			for _, cause := range causes(err) {
+				refusals[cause] = true
+			}
+			continue
+		}
+		for _, p := range s.spec.in(edited) {
+			reached[p.path] = true
+		}
+	}
+	for _, name := range []string{"", ".policy", ".percent", ".code", ".ratio", ".since", ".classes[]", ".port"} {
+		if path := "spec.eviction" + name; !reached[path] {
+			t.Errorf("no edit that is taken reaches %s", path)
+		}
+	}
+	for _, want := range []string{
+		"spec.eviction.policy: Required value", "spec.eviction.policy: Unsupported value", "should be less than or equal to 12",
+		"should be greater than or equal to 10", "spec.eviction.code in body should match", "spec.eviction.percent in body must be of type",
+	} {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(refusals)), func(said string) bool { return strings.Contains(said, want) }) {
+			t.Errorf("no edit is refused with %q", want)
+		}
+	}
+}
+
+// causes returns the single sentences of an Invalid error.
+func causes(err error) []string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return []string{err.Error()}
+	}
+	var said []string
+	for _, cause := range status.Status().Details.Causes {
+		said = append(said, cause.Field+": "+cause.Message)
+	}
+	return said
+}
+
+func TestEditsBecomeWhatTheirStorySays(t *testing.T) {
+	s := load(t, "memcacheds")
+	const n = 1000
+	count := map[string]int{}
+	wander(t, s, seeded(s, 1), n, func(edited, old *unstructured.Unstructured, story string) {
+		_, err := s.Admit(t.Context(), edited, old)
+		if says := strings.HasSuffix(story, "(the API server refuses it)"); says != (err != nil) {
+			t.Errorf("%s: error %v", story, err)
+		}
+		if old != nil && cmp.Equal(edited.Object["spec"], old.Object["spec"]) {
+			t.Errorf("%s: nothing is edited", story)
+		}
+		switch {
+		case err != nil:
+			count["refused"]++
+		case strings.HasSuffix(story, ")"):
+			count["doubted"]++
+		default:
+			count["meant"]++
+		}
+	})
+	for what, percent := range map[string][2]int{"meant": {75, 88}, "refused": {8, 16}, "doubted": {4, 12}} {
+		if got := count[what] * 100 / n; got < percent[0] || got > percent[1] {
+			t.Errorf("%d %% of the edits are %s, want %d to %d", got, what, percent[0], percent[1])
+		}
+	}
+}
+
+func TestEditsAreRefusedInEveryWay(t *testing.T) {
+	s := load(t, "memcacheds")
+	missing := []string{
+		"must be of type", "should be greater than or equal to", "should be less than or equal to", "Required value", "Unsupported value",
+		"Too long", "Too many", "should be at least", "should match", "version must be three numbers", "image must be an image reference",
+		"memory must be at least", "memory must be at most", "maxItemSize must be a multiple", "maxItemSize must be at most half", "too small for the cache",
+		"extraArgs must begin", "extraArgs must not hold what", "extraArgs holds an option", "extraArgs must not ask", "without spaces",
+		"podLabels must not", "podAnnotations must not", "a store is either", "deadline must be", "maxAge must be", "serverName must contain",
+	}
+	edits := seeded(s, 1)
+	for n := 0; n < 20_000 && len(missing) > 0; n++ {
+		edited, _ := edits.Next(map[string]any{})
+		if _, err := s.Admit(t.Context(), object(s, edited), nil); err != nil {
+			missing = slices.DeleteFunc(missing, func(says string) bool { return strings.Contains(err.Error(), says) })
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("no edit is refused with one of %q", missing)
+	}
+}
+
+func TestEditsLeaveTheSpecAlone(t *testing.T) {
+	s := load(t, "memcacheds")
+	edits := seeded(s, 1)
+	spec := parse(t, `{size: 3, extraArgs: [-v], podLabels: {a: b}, updateStrategy: {maintenanceWindows: [{start: "02:00", durationMinutes: 5}]}, backup: {store: {persistentVolumeClaim: {claimName: backups}}}}`)
+	before := runtime.DeepCopyJSON(spec)
+	for range 1000 {
+		edits.Next(spec)
+	}
+	if diff := cmp.Diff(before, spec); diff != "" {
+		t.Errorf("the spec is changed:\n%s", diff)
+	}
+}
+
+// TestEditsThatAreTakenCanBeRead holds that no Memcached which the API server takes
+// keeps the operator from reading it: its watch would end at that one for all of them.
+func TestEditsThatAreTakenCanBeRead(t *testing.T) {
+	s := load(t, "memcacheds")
+	wander(t, s, seeded(s, 1), 1000, func(edited, old *unstructured.Unstructured, story string) {
+		admitted, err := s.Admit(t.Context(), edited, old)
+		if err != nil {
+			return
+		}
+		var m v1alpha1.Memcached
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(admitted.Object, &m); err != nil {
+			t.Errorf("%s: %v", story, err)
+		}
+	})
+}
+
+func TestTablesNameFieldsOfTheSpec(t *testing.T) {
+	s := load(t, "memcacheds")
+	fields, paths := map[string]bool{}, map[string]bool{}
+	for _, p := range s.spec.all() {
+		paths[p.path], paths[p.last()] = true, true
+		if p.parent == s.spec {
+			fields[p.name] = true
+		}
+	}
+	if len(known.Weights) == 0 || len(known.Preferred) == 0 || len(known.Keys) == 0 || len(known.Refused) == 0 || len(known.Doubtful) == 0 {
+		t.Fatal("a table is empty")
+	}
+	for field := range known.Weights {
+		if !fields[field] {
+			t.Errorf("weights: the spec has no field %s", field)
+		}
+	}
+	named := slices.Concat(slices.Collect(maps.Keys(known.Preferred)), slices.Collect(maps.Keys(known.Refused)), slices.Collect(maps.Keys(known.Keys)))
+	for _, d := range known.Doubtful {
+		named = append(named, d.Field)
+	}
+	for _, path := range named {
+		if !paths[path] {
+			t.Errorf("the spec has no field %s", path)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package schemaedit
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// bases holds the CustomResourceDefinitions that the operator is installed with.
+var bases = filepath.Join("..", "..", "..", "config", "crd", "bases")
+
+// load returns the schema of a kind of the operator's, such as memcacheds.
+func load(t testing.TB, plural string) *Schema {
+	t.Helper()
+	s, err := Load(filepath.Join(bases, "cache.memcached-operator.io_"+plural+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// parse returns what a YAML text says, its whole numbers as int64.
+func parse(t testing.TB, text string) map[string]any {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parsed map[string]any
+	if err := json.Unmarshal(raw, &parsed); err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+// named returns an object of a schema's kind with what a YAML text says beside its
+// name.
+func named(t testing.TB, s *Schema, name, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: parse(t, text)}
+	u.SetGroupVersionKind(s.kind)
+	u.SetName(name)
+	u.SetNamespace("default")
+	return u
+}
+
+// seeded returns a generator of a seed.
+func seeded(s *Schema, seed uint64) *Edits {
+	return s.NewEdits(rand.New(rand.NewPCG(seed, 0)))
+}
+
+// wander lets a person edit an object n times, beginning with an empty spec, and shows
+// each edit: the object that it makes, the one before, which is nil at first, and the
+// story. What the API server takes is edited further.
+func wander(t testing.TB, s *Schema, edits *Edits, n int, show func(edited, old *unstructured.Unstructured, story string)) {
+	t.Helper()
+	var old *unstructured.Unstructured
+	spec := map[string]any{}
+	for range n {
+		next, story := edits.Next(spec)
+		edited := object(s, next)
+		show(edited, old, story)
+		if admitted, err := s.Admit(t.Context(), edited, old); err == nil {
+			old, spec = admitted, admitted.Object["spec"].(map[string]any)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package schemaedit
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// longest is how much of a value a story tells, in bytes.
+const longest = 160
+
+// nothing is told for a field that is not there.
+type nothing struct{}
+
+// tell returns what is different in an edited spec, as far down as it can be named.
+func tell(spec, edited map[string]any) string {
+	return strings.Join(changes("spec", spec, edited), "; ")
+}
+
+func changes(path string, before, after any) []string {
+	if reflect.DeepEqual(before, after) {
+		return nil
+	}
+	switch before := before.(type) {
+	case map[string]any:
+		after, ok := after.(map[string]any)
+		if !ok {
+			break
+		}
+		var found []string
+		for _, name := range union(before, after) {
+			below := path + "." + name
+			if strings.ContainsAny(name, "./ ") {
+				below = fmt.Sprintf("%s[%s]", path, name)
+			}
+			found = append(found, changes(below, get(before, name), get(after, name))...)
+		}
+		return found
+	case []any:
+		after, ok := after.([]any)
+		if !ok || len(before) != len(after) {
+			break
+		}
+		var found []string
+		for i := range before {
+			found = append(found, changes(fmt.Sprintf("%s[%d]", path, i), before[i], after[i])...)
+		}
+		return found
+	}
+	return []string{fmt.Sprintf("%s: %s → %s", path, word(before), word(after))}
+}
+
+// get returns a value, which may be null, or nothing.
+func get(from map[string]any, name string) any {
+	if value, ok := from[name]; ok {
+		return value
+	}
+	return nothing{}
+}
+
+// word returns a value as a person would write it: in quotes only where it could be
+// taken for something else.
+func word(value any) string {
+	if value == (nothing{}) {
+		return "none"
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	text := string(raw)
+	if plain, ok := value.(string); ok && text == `"`+plain+`"` && plain != "" && plain != "none" && !strings.Contains(plain, " ") && !json.Valid([]byte(plain)) {
+		text = plain
+	}
+	if len(text) > longest {
+		text = fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:longest], ""), len(text))
+	}
+	return text
+}
+
+func union(a, b map[string]any) []string {
+	names := maps.Clone(a)
+	maps.Copy(names, b)
+	return sortedKeys(names)
+}
+
+func sortedKeys(of map[string]any) []string {
+	return slices.Sorted(maps.Keys(of))
+}

@@ -1,0 +1,246 @@
+package schemaedit
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// samples are strings of the formats that the API server checks.
+var samples = map[string][]string{
+	"date":      {"2026-11-21", "2000-02-29"},
+	"date-time": {"2026-11-21T10:20:59Z", "2000-02-29T23:59:59+01:00"},
+	"duration":  {"1s", "10m", "24h"},
+	"byte":      {"", "bWVtY2FjaGVk"},
+	"uuid":      {"4f9d1b5e-2a6c-4e8f-9a0d-1c2b3e4f5a69"},
+	"uri":       {"https://example.com/path"},
+	"hostname":  {"cache", "cache.example.com"},
+	"email":     {"somebody@example.com"},
+	"ipv4":      {"10.0.0.1"},
+	"ipv6":      {"2001:db8::1"},
+	"cidr":      {"10.0.0.0/8"},
+	"mac":       {"00:00:5e:00:53:01"},
+	"password":  {"secret"},
+}
+
+// words are strings of which nothing more is known.
+var words = []string{"blue", "green", "red", "web", "cache", "a", "b-2"}
+
+// value returns a value for a place: one that the tables prefer, or any that its
+// schema describes. Rules are not looked at.
+func (e *Edits) value(p *place) any {
+	if preferred := of(known.Preferred, p); len(preferred) > 0 {
+		return runtime.DeepCopyJSONValue(pick(e.rng, preferred))
+	}
+	return e.described(p)
+}
+
+// described returns a value that the schema of a place describes.
+func (e *Edits) described(p *place) any {
+	s, bounds := p.schema, &p.bounds
+	switch {
+	case s.Nullable && e.rng.IntN(8) == 0:
+		return nil
+	case len(bounds.Enum) > 0:
+		return runtime.DeepCopyJSONValue(pick(e.rng, bounds.Enum).Object)
+	case s.XIntOrString && e.rng.IntN(2) == 0:
+		return e.whole(p)
+	case s.XIntOrString:
+		return e.text(p)
+	}
+	switch s.Type {
+	case "object":
+		return e.object(p, nil)
+	case "array":
+		items := make([]any, 0, 2)
+		for range e.count(bounds.MinItems, bounds.MaxItems) {
+			items = append(items, e.value(p.element))
+		}
+		return items
+	case "boolean":
+		return e.rng.IntN(2) == 0
+	case "integer":
+		return e.whole(p)
+	case "number":
+		return float64(e.whole(p)) + 0.5
+	default:
+		return e.text(p)
+	}
+}
+
+// object returns an object of the fields that it must have, but for one, and of some
+// others unless that one is given.
+func (e *Edits) object(p, but *place) map[string]any {
+	object := map[string]any{}
+	for _, field := range p.fields {
+		if field != but && (p.requires(field) || but == nil && e.rng.IntN(3) == 0) {
+			object[field.name] = e.value(field)
+		}
+	}
+	if p.element != nil && but == nil {
+		for range e.count(p.bounds.MinProperties, p.bounds.MaxProperties) {
+			object[e.key(p.element)] = e.value(p.element)
+		}
+	}
+	return object
+}
+
+// key returns a name for a value of a map.
+func (e *Edits) key(p *place) string {
+	if keys := of(known.Keys, p); len(keys) > 0 {
+		return pick(e.rng, keys)
+	}
+	return pick(e.rng, words)
+}
+
+// count returns how many items or values to make: one or two, within the bounds.
+func (e *Edits) count(least, most *int64) int64 {
+	n := 1 + e.rng.Int64N(2)
+	if least != nil {
+		n = max(n, *least)
+	}
+	if most != nil {
+		n = min(n, *most)
+	}
+	return n
+}
+
+// whole returns a number within the bounds: one of them, or one between that is near
+// the lower one more often than far from it.
+func (e *Edits) whole(p *place) int64 {
+	least, most := e.bounds(p)
+	switch e.rng.IntN(6) {
+	case 0:
+		return least
+	case 1:
+		return most
+	}
+	span := float64(most) - float64(least)
+	return least + int64(math.Expm1(e.rng.Float64()*math.Log1p(span)))
+}
+
+// bounds returns the least and the most that an integer may be.
+func (e *Edits) bounds(p *place) (least, most int64) {
+	bounds := &p.bounds
+	least, most = 0, math.MaxInt32
+	if bounds.Maximum != nil {
+		most = int64(*bounds.Maximum)
+		if bounds.ExclusiveMaximum {
+			most--
+		}
+	}
+	least = min(least, most)
+	if bounds.Minimum != nil {
+		least = int64(*bounds.Minimum)
+		if bounds.ExclusiveMinimum {
+			least++
+		}
+	}
+	return least, max(least, most)
+}
+
+// text returns a string of the format, the pattern and the length that are asked for.
+func (e *Edits) text(p *place) string {
+	bounds := &p.bounds
+	text := pick(e.rng, words)
+	if list := samples[bounds.Format]; len(list) > 0 {
+		text = pick(e.rng, list)
+	}
+	if p.pattern != nil {
+		text = matching(e.rng, bounds.Pattern)
+	}
+	if bounds.MinLength != nil && p.pattern == nil {
+		text += strings.Repeat("x", max(0, int(*bounds.MinLength)-len(text)))
+	}
+	if bounds.MaxLength != nil && int64(len(text)) > *bounds.MaxLength {
+		text = text[:*bounds.MaxLength]
+	}
+	return text
+}
+
+// wrong is a value that the API server refuses, and in what way it is wrong.
+type wrong struct {
+	way   string
+	value any
+}
+
+// wrongs returns values for a place that the API server refuses, as far as schema and
+// tables tell of any.
+func (e *Edits) wrongs(p *place) []wrong {
+	s, bounds := p.schema, &p.bounds
+	var found []wrong
+	add := func(way string, value any) { found = append(found, wrong{way, value}) }
+	for _, value := range of(known.Refused, p) {
+		add("rule", runtime.DeepCopyJSONValue(value))
+	}
+	if len(bounds.Enum) > 0 {
+		add("enum", "Sometimes")
+	}
+	switch {
+	case s.XIntOrString:
+		add("type", true)
+		add("type", []any{e.value(p)})
+	case s.Type == "object":
+		add("type", "text")
+		add("type", []any{})
+		for _, field := range p.fields {
+			if p.requires(field) {
+				object := e.object(p, nil)
+				delete(object, field.name)
+				add("required", object)
+			}
+		}
+		if most := bounds.MaxProperties; most != nil {
+			object := map[string]any{}
+			for i := range *most + 1 {
+				object[fmt.Sprint("key-", i)] = e.value(p.element)
+			}
+			add("bound", object)
+		}
+	case s.Type == "array":
+		add("type", "text")
+		add("type", map[string]any{})
+		if most := bounds.MaxItems; most != nil {
+			add("bound", slices.Repeat([]any{e.value(p.element)}, int(*most)+1))
+		}
+	case s.Type == "boolean":
+		add("type", "yes")
+		add("type", int64(1))
+	case s.Type == "integer" || s.Type == "number":
+		add("type", "many")
+		add("type", true)
+		if s.Type == "integer" {
+			add("type", float64(e.whole(p))+0.5)
+		}
+		least, most := e.bounds(p)
+		if bounds.Minimum != nil {
+			add("bound", least-1)
+		}
+		if bounds.Maximum != nil {
+			add("bound", most+1)
+			add("bound", int64(math.MaxInt32)+1)
+		}
+	case s.Type == "string":
+		add("type", int64(1))
+		add("type", map[string]any{})
+	}
+	if s.Type == "string" || s.XIntOrString {
+		if p.pattern != nil {
+			for _, text := range []string{"", " ", "-", "any thing", e.text(p) + "\n", "!" + e.text(p)} {
+				if !p.pattern.MatchString(text) {
+					add("pattern", text)
+				}
+			}
+		}
+		if most := bounds.MaxLength; most != nil {
+			add("bound", strings.Repeat("a", int(*most)+1))
+		}
+		if least := bounds.MinLength; least != nil && *least > 0 {
+			add("bound", "")
+		}
+	}
+	return found
+}
