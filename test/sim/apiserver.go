@@ -1,0 +1,321 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clientgoapply "k8s.io/client-go/applyconfigurations"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+// ourScheme holds the kinds of the world.
+var ourScheme = sync.OnceValue(func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err)
+		}
+	}
+	return s
+})
+
+// keeper is the part of a Pod's finalizer: the fake client ends at once what has
+// none, and a pod stays until its kubelet lets it go.
+const keeper = "memcached-operator.io/kubelet"
+
+// newFakeServer returns an API server in memory: controller-runtime's fake client,
+// over a tracker that does what the fake one leaves out.
+func newFakeServer(now func() time.Time, uid func() types.UID) client.Client {
+	s := ourScheme()
+	t := &tracker{
+		ObjectTracker: testing.NewObjectTracker(s, serializer.NewCodecFactory(s).UniversalDecoder()),
+		now:           now, uid: uid,
+	}
+	return fake.NewClientBuilder().
+		WithScheme(s).
+		WithObjectTracker(t).
+		WithReturnManagedFields().
+		WithGlobalResourceVersionCounter().
+		WithStatusSubresource(&v1alpha1.Memcached{}, &v1alpha1.MemcachedBackup{}, &v1alpha1.MemcachedRestore{}, &v1alpha1.MemcachedScheduledBackup{}).
+		WithInterceptorFuncs(interceptor.Funcs{Apply: t.applyOnly, Delete: deleteOnly}).
+		Build()
+}
+
+// applyOnly applies what is meant, and to no other object than the one that is meant.
+func (t *tracker) applyOnly(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	meant := &unstructured.Unstructured{}
+	if err := meant.UnmarshalJSON(raw); err != nil {
+		return err
+	}
+	if uid := meant.GetUID(); uid != "" {
+		have := newObject(kindNamed(meant.GetKind()))
+		err := c.Get(ctx, client.ObjectKeyFromObject(meant), have)
+		if err == nil && have.GetUID() != uid {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: meant.GetKind()}, meant.GetName(),
+				field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), uid, "field is immutable")})
+		}
+	}
+	t.meant = meant
+	return c.Apply(ctx, o, options...)
+}
+
+// deleteOnly deletes as the API server does: only the object that is meant, and a
+// pod on a node when its kubelet has ended it.
+func deleteOnly(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+	var how client.DeleteOptions
+	how.ApplyOptions(options)
+	have := newObject(kindOf(o))
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), have); err != nil {
+		return err
+	}
+	if p := how.Preconditions; p != nil && p.UID != nil && *p.UID != have.GetUID() {
+		return apierrors.NewConflict(schema.GroupResource{Resource: string(kindOf(o))}, o.GetName(),
+			fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s)", *p.UID, have.GetUID()))
+	}
+	pod, ok := have.(*corev1.Pod)
+	if ok && (pod.Spec.NodeName == "" || how.GracePeriodSeconds != nil && *how.GracePeriodSeconds == 0) {
+		pod.Finalizers = nil
+		if err := c.Update(ctx, pod); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if pod.DeletionTimestamp != nil {
+			return nil
+		}
+		return c.Delete(ctx, pod)
+	}
+	return c.Delete(ctx, o, options...)
+}
+
+// tracker keeps objects as the API server does where client-go's own does not: with
+// identity, age, generation and, for the kinds that are applied, the fields' owners.
+type tracker struct {
+	testing.ObjectTracker
+	now func() time.Time
+	uid func() types.UID
+	// meant is what is applied. What the fake client passes on has a status, and
+	// each field that was left out.
+	meant *unstructured.Unstructured
+}
+
+// owners are the keepers of the fields' owners of the kinds that are applied.
+var owners = sync.OnceValue(func() map[schema.GroupVersionKind]*managedfields.FieldManager {
+	s := ourScheme()
+	builtIn := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(builtIn); err != nil {
+		panic(err)
+	}
+	converter := clientgoapply.NewTypeConverter(builtIn)
+	all := map[schema.GroupVersionKind]*managedfields.FieldManager{}
+	for _, o := range []client.Object{&appsv1.ReplicaSet{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{}, &corev1.Pod{}, &batchv1.Job{}} {
+		gvk, err := apiutil.GVKForObject(o, s)
+		if err != nil {
+			panic(err)
+		}
+		if all[gvk], err = managedfields.NewDefaultFieldManager(converter, s, noDefaults{}, s, gvk, gvk.GroupVersion(), "", nil); err != nil {
+			panic(err)
+		}
+	}
+	return all
+})
+
+type noDefaults struct{}
+
+func (noDefaults) Default(runtime.Object) {}
+
+func (t *tracker) Create(gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.CreateOptions) error {
+	gvk, err := apiutil.GVKForObject(o, ourScheme())
+	if err != nil {
+		return err
+	}
+	blank, err := ourScheme().New(gvk)
+	if err != nil {
+		return err
+	}
+	if o, err = t.owned(gvk, blank, o, managerOf(options)); err != nil {
+		return err
+	}
+	return t.create(gvr, o, ns)
+}
+
+func (t *tracker) create(gvr schema.GroupVersionResource, o runtime.Object, ns string) error {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return err
+	}
+	m.SetUID(t.uid())
+	m.SetCreationTimestamp(metav1.NewTime(t.now().Truncate(time.Second)))
+	m.SetGeneration(1)
+	if pod, ok := o.(*corev1.Pod); ok {
+		pod.Finalizers = []string{keeper}
+	}
+	return t.ObjectTracker.Create(gvr, o, ns)
+}
+
+// owned returns an object with its fields' owners after an update.
+func (t *tracker) owned(gvk schema.GroupVersionKind, was, is runtime.Object, manager string) (runtime.Object, error) {
+	keeper, ok := owners()[gvk]
+	if !ok {
+		return is, nil
+	}
+	was.GetObjectKind().SetGroupVersionKind(gvk)
+	is.GetObjectKind().SetGroupVersionKind(gvk)
+	return keeper.Update(was, is, manager)
+}
+
+func (t *tracker) Update(gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.UpdateOptions) error {
+	manager := ""
+	if len(options) > 0 {
+		manager = options[0].FieldManager
+	}
+	return t.update(gvr, o, ns, func(gvk schema.GroupVersionKind, was runtime.Object) (runtime.Object, error) {
+		return t.owned(gvk, was, o, manager)
+	})
+}
+
+func (t *tracker) Patch(gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.PatchOptions) error {
+	return t.Update(gvr, o, ns, metav1.UpdateOptions{FieldManager: patchManager(options)})
+}
+
+func (t *tracker) Apply(gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.PatchOptions) error {
+	gvk, err := apiutil.GVKForObject(o, ourScheme())
+	if err != nil {
+		return err
+	}
+	keeper, ok := owners()[gvk]
+	if !ok {
+		return fmt.Errorf("nobody applies a %s", gvk.Kind)
+	}
+	apply := func(was runtime.Object) (runtime.Object, error) {
+		was.GetObjectKind().SetGroupVersionKind(gvk)
+		return keeper.Apply(was, t.meant, patchManager(options), true)
+	}
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return err
+	}
+	if _, err := t.Get(gvr, ns, m.GetName()); apierrors.IsNotFound(err) {
+		blank, err := ourScheme().New(gvk)
+		if err != nil {
+			return err
+		}
+		made, err := apply(blank)
+		if err != nil {
+			return err
+		}
+		return t.create(gvr, made, ns)
+	}
+	return t.update(gvr, o, ns, func(_ schema.GroupVersionKind, was runtime.Object) (runtime.Object, error) { return apply(was) })
+}
+
+// update keeps what becomes of an object, with the identity that it had.
+func (t *tracker) update(gvr schema.GroupVersionResource, o runtime.Object, ns string, become func(schema.GroupVersionKind, runtime.Object) (runtime.Object, error)) error {
+	gvk, err := apiutil.GVKForObject(o, ourScheme())
+	if err != nil {
+		return err
+	}
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return err
+	}
+	was, err := t.Get(gvr, ns, m.GetName())
+	if err != nil {
+		return err
+	}
+	version := m.GetResourceVersion()
+	is, err := become(gvk, was.DeepCopyObject())
+	if err != nil {
+		return err
+	}
+	before, after := was.(client.Object), is.(client.Object)
+	if uid := after.GetUID(); uid != "" && uid != before.GetUID() {
+		return apierrors.NewConflict(gvr.GroupResource(), after.GetName(), errors.New("Precondition failed: UID in precondition"))
+	}
+	after.SetUID(before.GetUID())
+	after.SetCreationTimestamp(before.GetCreationTimestamp())
+	after.SetGeneration(before.GetGeneration())
+	if !reflect.DeepEqual(specOf(before), specOf(after)) {
+		after.SetGeneration(before.GetGeneration() + 1)
+	}
+	if at := after.GetDeletionTimestamp(); at != nil {
+		now := metav1.NewTime(t.now().Truncate(time.Second))
+		if before.GetDeletionTimestamp() != nil {
+			now = *before.GetDeletionTimestamp()
+		}
+		after.SetDeletionTimestamp(&now)
+	}
+	// The API server keeps an object that a write does not change as it is.
+	after.SetResourceVersion(before.GetResourceVersion())
+	if same(before, after) {
+		return nil
+	}
+	after.SetResourceVersion(version)
+	return t.ObjectTracker.Update(gvr, is, ns)
+}
+
+// same says whether two versions differ at most in when their fields were written.
+func same(a, b client.Object) bool {
+	a, b = a.DeepCopyObject().(client.Object), b.DeepCopyObject().(client.Object)
+	for _, o := range []client.Object{a, b} {
+		o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		fields := o.GetManagedFields()
+		for i := range fields {
+			fields[i].Time = nil
+		}
+		o.SetManagedFields(fields)
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// specOf returns an object's spec, nil where it has none.
+func specOf(o client.Object) any {
+	spec := reflect.ValueOf(o).Elem().FieldByName("Spec")
+	if !spec.IsValid() {
+		return nil
+	}
+	return spec.Interface()
+}
+
+func managerOf(options []metav1.CreateOptions) string {
+	if len(options) == 0 {
+		return ""
+	}
+	return options[0].FieldManager
+}
+
+func patchManager(options []metav1.PatchOptions) string {
+	if len(options) == 0 {
+		return ""
+	}
+	return options[0].FieldManager
+}

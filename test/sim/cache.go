@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+// cache is what the operator's informers hold: each kind as it was at some time, of
+// the kinds that the operator makes only what bears its label.
+type cache struct {
+	server *history
+	// seen is how many changes of a kind the informer has been told of.
+	seen map[kind]int
+	held map[kind]map[string]client.Object
+}
+
+// newCache returns one that begins with lists of the changes up to seen.
+func newCache(server *history, seen map[kind]int) *cache {
+	c := &cache{server: server, seen: map[kind]int{}, held: map[kind]map[string]client.Object{}}
+	for _, k := range kinds {
+		c.held[k] = map[string]client.Object{}
+		for c.seen[k] < seen[k] {
+			c.next(k)
+		}
+	}
+	return c
+}
+
+// behind says how many changes of a kind the informer has not been told of.
+func (c *cache) behind(k kind) int { return len(c.server.past[k]) - c.seen[k] }
+
+// next tells the informer of one change, and returns what it held and holds.
+func (c *cache) next(k kind) (was, is client.Object) {
+	change := c.server.past[k][c.seen[k]]
+	c.seen[k]++
+	was, is = c.held[k][change.name], change.is
+	if is != nil && !isCached(k, is) {
+		is = nil
+	}
+	if is == nil {
+		delete(c.held[k], change.name)
+	} else {
+		c.held[k][change.name] = is
+	}
+	return was, is
+}
+
+// isCached says whether the informer of a kind is told of an object.
+func isCached(k kind, o client.Object) bool {
+	switch k {
+	case memcachedKind, backupKind, restoreKind:
+		return true
+	default:
+		return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
+	}
+}
+
+// Get implements client.Reader.
+func (c *cache) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	k := kindOf(o)
+	have, ok := c.held[k][key.Name]
+	if !ok || key.Namespace != c.server.namespace {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: string(k)}, key.Name)
+	}
+	copyInto(have, o)
+	return nil
+}
+
+// List implements client.Reader.
+func (c *cache) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	var how client.ListOptions
+	how.ApplyOptions(options)
+	if how.FieldSelector != nil {
+		return fmt.Errorf("listing %T: the world has no index for %s", list, how.FieldSelector)
+	}
+	k, set := kindOfList(list)
+	var found []client.Object
+	for _, name := range slices.Sorted(maps.Keys(c.held[k])) {
+		o := c.held[k][name]
+		if how.LabelSelector == nil || how.LabelSelector.Matches(labelsOf(o)) {
+			found = append(found, o)
+		}
+	}
+	set(found)
+	return nil
+}

@@ -1,0 +1,148 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func labelsOf(o client.Object) labels.Labels { return labels.Set(o.GetLabels()) }
+
+// copyInto sets an object to a copy of another of its type.
+func copyInto(from, to client.Object) {
+	reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from.DeepCopyObject()).Elem())
+}
+
+// killed is what a reconcile panics with when its operator is killed.
+type killed struct{}
+
+// operatorClient is the operator's client: it reads from its cache, and its writes
+// go to the API server, which may fail them.
+type operatorClient struct {
+	client.Client // of the scheme and what else no reconcile asks for
+	w             *World
+}
+
+func (c operatorClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	return c.w.operator.cache.Get(ctx, key, o, options...)
+}
+
+func (c operatorClient) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return c.w.operator.cache.List(ctx, list, options...)
+}
+
+func (c operatorClient) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
+	return c.w.operatorWrites("create", kindOf(o), o.GetName(), func() error { return c.w.server.Client.Create(ctx, o, options...) })
+}
+
+func (c operatorClient) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
+	return c.w.operatorWrites("delete", kindOf(o), o.GetName(), func() error { return c.w.server.Client.Delete(ctx, o, options...) })
+}
+
+func (c operatorClient) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	return c.w.operatorWrites("patch", kindOf(o), o.GetName(), func() error { return c.w.server.Client.Patch(ctx, o, patch, options...) })
+}
+
+func (c operatorClient) Apply(ctx context.Context, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+	named, ok := o.(interface {
+		GetKind() *string
+		GetName() *string
+	})
+	if !ok {
+		return fmt.Errorf("%T has no name", o)
+	}
+	return c.w.operatorWrites("apply", kindNamed(*named.GetKind()), *named.GetName(), func() error { return c.w.server.Client.Apply(ctx, o, options...) })
+}
+
+func (c operatorClient) Update(context.Context, client.Object, ...client.UpdateOption) error {
+	return errors.New("the operator updates nothing")
+}
+
+func (c operatorClient) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error {
+	return errors.New("the operator deletes nothing by the dozen")
+}
+
+func (c operatorClient) Status() client.SubResourceWriter { return c.SubResource("status") }
+
+func (c operatorClient) SubResource(name string) client.SubResourceClient {
+	return subResource{c.w.server.Client.SubResource(name), name, c.w}
+}
+
+type subResource struct {
+	client.SubResourceClient
+	name string
+	w    *World
+}
+
+func (s subResource) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	return s.w.operatorWrites("patch "+s.name+" of", kindOf(o), o.GetName(), func() error { return s.SubResourceClient.Patch(ctx, o, patch, options...) })
+}
+
+// liveReader reads from the API server, which may not answer.
+type liveReader struct{ w *World }
+
+func (l liveReader) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if l.w.faulty(oneIn(l.w.faults.reads)) {
+		l.w.tell("fault", "a read of %s %s times out", kindOf(o), key.Name)
+		return timeout()
+	}
+	return l.w.server.Client.Get(ctx, key, o, options...)
+}
+
+func (l liveReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return l.w.server.Client.List(ctx, list, options...)
+}
+
+// refusal is what a write may end with that the API server does not do.
+func (w *World) refusal(k kind, name string) error {
+	resource := schema.GroupResource{Resource: string(k)}
+	switch w.rng.IntN(4) {
+	case 0:
+		return apierrors.NewConflict(resource, name, errors.New("the object has been modified"))
+	case 1:
+		return timeout()
+	case 2:
+		return apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
+	default:
+		return apierrors.NewTooManyRequests("too many requests", 1)
+	}
+}
+
+func timeout() error {
+	return apierrors.NewGenericServerResponse(http.StatusGatewayTimeout, "write", schema.GroupResource{}, "", "request timed out", 0, false)
+}
+
+// operatorWrites has the operator write once: with the faults of the day, and watched.
+func (w *World) operatorWrites(verb string, k kind, name string, do func() error) error {
+	w.writes++
+	if w.faulty(oneIn(w.faults.refusals)) || w.writes == w.refuseAt {
+		err := w.refusal(k, name)
+		w.tell("fault", "%s %s %s: %v", verb, k, name, err)
+		return err
+	}
+	before := w.server.now[k][name]
+	err := w.server.write(k, name, do)
+	after := w.server.now[k][name]
+	if err != nil {
+		w.tell("operator", "%s %s %s: refused: %v", verb, k, name, err)
+	} else {
+		w.tell("operator", "%s %s %s%s", verb, k, name, w.gist(before, after))
+		w.watchWrite(verb, k, name, before, after)
+	}
+	if w.writes == w.killAt {
+		panic(killed{})
+	}
+	if err == nil && (w.faulty(oneIn(w.faults.answers)) || w.writes == w.loseAt) {
+		w.tell("fault", "the answer is lost")
+		return timeout()
+	}
+	return err
+}

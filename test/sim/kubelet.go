@@ -1,0 +1,391 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+)
+
+// perShard is how many items a shard has when clients have filled it.
+const perShard = 1000
+
+// drains is how long a pod that ends serves on while nobody has taken over.
+const drains = 60 * time.Second
+
+// proc is what runs of a pod on its node: a container, its agent and memcached.
+type proc struct {
+	w    *World
+	uid  types.UID
+	pod  string
+	node string
+	ip   string
+	// shard that the pod is of.
+	shard string
+	// runs: the container does. It has been made containers times, of image.
+	runs       bool
+	containers int
+	image      string
+	// waiting is the kubelet's reason for not running it.
+	waiting, message string
+	// brought are the annotations that the kubelet has brought into the pod.
+	brought map[string]string
+	// arguments in effect, and why newer ones are not.
+	arguments, problem string
+	restart            string
+	// used is the token that announced the stop before this container.
+	used  string
+	start agentapi.Start
+	// starts of memcached.
+	starts int
+	items  int64
+	// saved is how many items the data volume holds, by what memcached with what
+	// arguments; without an image there are none.
+	saved savedItems
+	// serves: memcached answers and its pod is to be ready.
+	serves bool
+	// held until then, zero for never.
+	held time.Time
+	// resources in effect.
+	resources corev1.ResourceRequirements
+	unfit     string
+}
+
+type savedItems struct {
+	items            int64
+	image, arguments string
+}
+
+// kubelets run the pods of their nodes.
+func kubelets(w *World) []action {
+	var could []action
+	for _, pod := range all[*corev1.Pod](w.server) {
+		n := w.nodeNamed(pod.Spec.NodeName)
+		if n == nil || n.down {
+			continue
+		}
+		if isProof(pod) {
+			could = append(could, w.prove(pod)...)
+			continue
+		}
+		could = append(could, w.run(pod)...)
+	}
+	return could
+}
+
+// prove returns what could happen to a proof.
+func (w *World) prove(pod *corev1.Pod) []action {
+	if pod.DeletionTimestamp != nil {
+		return []action{{"proof " + pod.Name + " ends", func() { w.server.delete(pod, client.GracePeriodSeconds(0)) }}}
+	}
+	image := container(pod).Image
+	state := corev1.ContainerStatus{Name: manifests.Container, Image: image, ImageID: "i"}
+	phase := corev1.PodSucceeded
+	version := versionIn(image)
+	switch {
+	case hasEnded(pod) || len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Waiting != nil:
+		return nil
+	case strings.Contains(image, "busybox"):
+		phase = corev1.PodFailed
+		state.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: "there is no memcached in the image", ContainerID: "containerd://proof"}
+	case version == "":
+		phase = corev1.PodPending
+		state.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}
+	case refuses(container(pod).Args):
+		phase = corev1.PodFailed
+		state.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: "memcached refuses its arguments", ContainerID: "containerd://proof"}
+	default:
+		state.State.Terminated = &corev1.ContainerStateTerminated{Message: fmt.Sprintf(`{"version":%q}`, version), ContainerID: "containerd://proof"}
+	}
+	return []action{{fmt.Sprintf("proof %s: %s", pod.Name, phase), func() {
+		pod := pod.DeepCopy()
+		pod.Status.Phase, pod.Status.ContainerStatuses = phase, []corev1.ContainerStatus{state}
+		w.server.updateStatus(pod)
+	}}}
+}
+
+// refuses says whether memcached does not start with arguments.
+func refuses(words []string) bool {
+	text := strings.Join(words, " ")
+	return strings.Contains(text, "-R 0") || strings.Contains(text, `"-R","0"`) || strings.Contains(text, "--no-such")
+}
+
+// run returns what could happen to a shard's pod.
+func (w *World) run(pod *corev1.Pod) []action {
+	p := w.procs[pod.UID]
+	act := func(story string, do func()) []action {
+		return []action{{fmt.Sprintf("pod %s %s", pod.Name, story), func() {
+			do()
+			if w.procs[p.uid] != nil {
+				w.writeStatus(p)
+			}
+		}}}
+	}
+	if p == nil {
+		p = &proc{w: w, uid: pod.UID, pod: pod.Name, node: pod.Spec.NodeName, shard: shardOf(pod), ip: w.newIP()}
+		return act("begins", func() { w.procs[pod.UID] = p })
+	}
+	if pod.DeletionTimestamp != nil {
+		if p.runs && p.serves && !w.servedByOther(p) && w.clock.Now().Sub(pod.DeletionTimestamp.Time) < drains {
+			return nil // it waits for who takes over
+		}
+		return act("ends", func() {
+			w.watch.gone(p)
+			delete(w.procs, pod.UID)
+			w.server.delete(pod, client.GracePeriodSeconds(0))
+		})
+	}
+	var could []action
+	if !maps.Equal(p.brought, pod.Annotations) {
+		could = append(could, act("is brought its annotations", func() { p.bring(pod) })...)
+	}
+	c := container(pod)
+	switch {
+	case p.runs && p.image != c.Image:
+		could = append(could, act("ends its container for another image", func() { p.stop(pod) })...)
+	case !p.runs && (p.waiting == "" || p.image != c.Image):
+		could = append(could, act("starts its container", func() { p.begin(pod) })...)
+	case !p.runs:
+	case p.brought[v1alpha1.AnnotationArguments] != p.arguments && p.announced() == "" && p.problem == "":
+		could = append(could, act("restarts memcached with other arguments", func() { p.rearm() })...)
+	case p.brought[v1alpha1.AnnotationArguments] == p.arguments && p.problem != "":
+		could = append(could, act("has its arguments again", func() { p.problem = "" })...)
+	case !p.serves && !w.clock.Now().Before(p.held):
+		could = append(could, act("serves", func() { p.serves = true })...)
+	case p.serves && p.items < perShard:
+		could = append(could, act("is filled by its clients", func() { p.items = perShard })...)
+	}
+	if p.runs && p.unfit != resourcesText(c.Resources) && !equality.Semantic.DeepEqual(p.resources, c.Resources) {
+		could = append(could, act("is resized", func() { w.resize(p, c.Resources) })...)
+	}
+	if p.runs && !w.isTold(p, pod) {
+		could = append(could, act("tells how it is", func() {})...)
+	}
+	return could
+}
+
+func (w *World) newIP() string {
+	w.made++
+	return fmt.Sprintf("10.1.%d.%d", w.made/250, 1+w.made%250)
+}
+
+// servedByOther says whether another pod of the shard is ready.
+func (w *World) servedByOther(p *proc) bool {
+	for _, pod := range all[*corev1.Pod](w.server) {
+		if pod.UID != p.uid && shardOf(pod) == p.shard && isReady(pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// announced is the token by which a stop of the container only is announced.
+func (p *proc) announced() string {
+	if token := p.brought[v1alpha1.AnnotationStop]; token != p.used {
+		return token
+	}
+	return ""
+}
+
+// bring brings the pod's annotations into it.
+func (p *proc) bring(pod *corev1.Pod) {
+	p.brought = maps.Clone(pod.Annotations)
+	if !p.held.IsZero() { // nothing holds one later that was not held at its start
+		p.held, _ = time.Parse(time.RFC3339, p.brought[v1alpha1.AnnotationHoldUntil])
+	}
+}
+
+// stop ends the container, whose image is another one now.
+func (p *proc) stop(pod *corev1.Pod) {
+	if p.serves {
+		p.w.watch.stops(p, p.announced() != "")
+	}
+	p.saved = savedItems{p.items, p.image, p.arguments}
+	p.used = p.announced()
+	p.runs, p.serves = false, false
+}
+
+// begin starts the container.
+func (p *proc) begin(pod *corev1.Pod) {
+	w := p.w
+	p.image, p.waiting, p.message = container(pod).Image, "", ""
+	version := versionIn(p.image)
+	switch {
+	case strings.Contains(p.image, "busybox"):
+		p.containers++
+		p.waiting, p.message = "CrashLoopBackOff", "there is no memcached in the image"
+		return
+	case version == "":
+		p.waiting, p.message = "ErrImagePull", "not found"
+		return
+	}
+	if p.brought == nil || !agentapi.AnnouncedArguments(p.used, p.brought[v1alpha1.AnnotationArguments]) {
+		p.brought = maps.Clone(pod.Annotations)
+	}
+	arguments := p.brought[v1alpha1.AnnotationArguments]
+	p.containers++
+	if refuses([]string{arguments}) {
+		p.waiting, p.message = "CrashLoopBackOff", "memcached refuses its arguments"
+		return
+	}
+	p.runs, p.serves, p.arguments, p.problem = true, false, arguments, ""
+	p.restart = p.brought[v1alpha1.AnnotationRestart]
+	p.resources = container(pod).Resources
+	p.load()
+	if until, err := time.Parse(time.RFC3339, p.brought[v1alpha1.AnnotationHoldUntil]); err == nil && w.clock.Now().Before(until) {
+		p.held = until
+	}
+}
+
+// rearm restarts memcached in its container with the arguments that were brought.
+func (p *proc) rearm() {
+	arguments := p.brought[v1alpha1.AnnotationArguments]
+	if refuses([]string{arguments}) {
+		p.problem = "memcached does not start with them"
+		return
+	}
+	if p.serves {
+		p.w.watch.out(p.w.podOf(p), byOperator)
+	}
+	p.saved = savedItems{p.items, p.image, p.arguments}
+	p.arguments, p.serves = arguments, false
+	p.load()
+}
+
+// load has memcached start with what the data volume holds.
+func (p *proc) load() {
+	p.starts++
+	before := p.saved.items
+	p.start = agentapi.Start{Result: agentapi.StartCold, Reason: "nothing was saved", ItemsBefore: before, At: p.w.clock.Now()}
+	if p.saved.image != "" && shape(p.saved.arguments) == shape(p.arguments) {
+		p.start = agentapi.Start{Result: agentapi.StartWarm, Items: before, ItemsBefore: before, At: p.w.clock.Now()}
+	}
+	if p.items = p.start.Items; before > p.items {
+		p.w.watch.lost(p, before)
+	}
+	p.saved = savedItems{}
+}
+
+// shape returns those of memcached's arguments that must be the same for it to
+// start with what another one saved. Of one that is given twice the last counts.
+func shape(text string) string {
+	var words []string
+	_ = json.Unmarshal([]byte(text), &words)
+	has := map[string]string{}
+	for i := 0; i < len(words); i++ {
+		switch word := words[i]; {
+		case word == "-C":
+			has[word] = ""
+		case !takesValue(word) || i+1 == len(words):
+		case word == "-o":
+			i++
+			for option := range strings.SplitSeq(words[i], ",") {
+				if name, value, _ := strings.Cut(option, "="); strings.HasPrefix(name, "slab_") {
+					has[name] = value
+				}
+			}
+		default:
+			i++
+			if slices.Contains([]string{"-m", "-I", "-f", "-n"}, word) {
+				has[word] = words[i]
+			}
+		}
+	}
+	return fmt.Sprint(has)
+}
+
+// takesValue says whether the word after one of memcached's arguments is its value.
+func takesValue(word string) bool {
+	return slices.Contains([]string{"-m", "-I", "-f", "-n", "-o", "-p", "-U", "-c", "-t", "-R", "-b", "-B", "-D"}, word)
+}
+
+// resize gives a container resources, if its node has room.
+func (w *World) resize(p *proc, want corev1.ResourceRequirements) {
+	if p.unfit = ""; want.Requests.Memory().Value() > w.nodeOf(p).memory {
+		p.unfit = resourcesText(want)
+		return
+	}
+	p.resources = want
+}
+
+func resourcesText(r corev1.ResourceRequirements) string {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+func (w *World) podOf(p *proc) *corev1.Pod { return get[*corev1.Pod](w.server, p.pod) }
+
+// status is the agent's answer.
+func (p *proc) status() agentapi.Status {
+	var words []string
+	_ = json.Unmarshal([]byte(p.arguments), &words)
+	return agentapi.Status{
+		Phase: agentapi.PhaseServing, PodUID: string(p.uid), Version: versionIn(p.image), Arguments: words, ArgumentsError: p.problem,
+		AnnouncedStop: p.announced(), Restart: p.restart, HoldUntil: p.held, Start: p.start, Items: p.items,
+		RecentGets: 5000, RecentHits: 4000,
+	}
+}
+
+// podStatus returns the status that a kubelet writes.
+func (w *World) podStatus(p *proc, pod *corev1.Pod) corev1.PodStatus {
+	ready := corev1.ConditionFalse
+	if p.runs && p.serves {
+		ready = corev1.ConditionTrue
+	}
+	c := corev1.ContainerStatus{Name: manifests.Container, Image: p.image, ImageID: "i", Ready: p.runs && p.serves, RestartCount: int32(max(p.containers-1, 0))} //nolint:gosec // a few
+	status := corev1.PodStatus{
+		Phase:      corev1.PodPending,
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}, {Type: corev1.ContainersReady, Status: ready}},
+	}
+	if p.containers > 0 {
+		status.Phase, status.PodIP, status.PodIPs = corev1.PodRunning, p.ip, []corev1.PodIP{{IP: p.ip}}
+		c.ContainerID = fmt.Sprintf("containerd://%s-%d", p.uid, p.containers)
+	}
+	switch {
+	case p.runs:
+		c.State.Running = &corev1.ContainerStateRunning{}
+		c.Resources = p.resources.DeepCopy()
+	case p.waiting != "":
+		c.State.Waiting = &corev1.ContainerStateWaiting{Reason: p.waiting, Message: p.message}
+		if p.waiting == "CrashLoopBackOff" {
+			c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: p.message, ContainerID: c.ContainerID}
+		}
+	default:
+		c.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
+	}
+	if p.unfit != "" && p.unfit == resourcesText(container(pod).Resources) {
+		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible, Message: "the node has not that much"})
+	}
+	status.ContainerStatuses = []corev1.ContainerStatus{c}
+	return status
+}
+
+// isTold says whether the API server has a pod's status as it is.
+func (w *World) isTold(p *proc, pod *corev1.Pod) bool {
+	return equality.Semantic.DeepEqual(pod.Status, w.podStatus(p, pod))
+}
+
+// writeStatus writes how a pod is.
+func (w *World) writeStatus(p *proc) {
+	pod := w.podOf(p)
+	if pod == nil || pod.UID != p.uid || w.isTold(p, pod) {
+		return
+	}
+	pod = pod.DeepCopy()
+	pod.Status = w.podStatus(p, pod)
+	w.server.updateStatus(pod)
+}

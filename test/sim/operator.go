@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+)
+
+// operator is the process: the production reconciler with a cache and a queue.
+type operator struct {
+	w          *World
+	reconciler *memcached.Reconciler
+	cache      *cache
+	queue      queue
+	// reconciling is the name of the Memcached of the reconcile that runs, with the
+	// UID that it read.
+	reconciling string
+	uid         types.UID
+}
+
+// start starts the operator's process. Its informers list what was the latest, or
+// what an API server that lags has for it.
+func (w *World) start() {
+	seen := map[kind]int{}
+	for _, k := range kinds {
+		n := len(w.server.past[k])
+		if w.faults.stale && w.chaos {
+			n -= w.rng.IntN(min(n, 12) + 1)
+		}
+		seen[k] = n
+	}
+	op := &operator{w: w, cache: newCache(w.server, seen), queue: queue{}}
+	op.reconciler = &memcached.Reconciler{
+		Client: operatorClient{w.server.Client, w}, Live: liveReader{w}, Agents: agents{w}, Recorder: &events.FakeRecorder{}, Clock: w.clock,
+		Options: manifests.Options{
+			AgentImage: "ghcr.io/memcached-operator/memcached-operator:v1.2.0", DefaultImage: image("1.6.45"),
+			OperatorNamespace: "memcached-operator-system", CanResize: true,
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(op.cache.held[memcachedKind])) {
+		op.queue.add(name, w.clock.Now())
+	}
+	w.operator = op
+}
+
+// deliver tells an informer of changes and queues the Memcacheds that they concern.
+func (op *operator) deliver(k kind, n int) {
+	for range min(n, op.cache.behind(k)) {
+		was, is := op.cache.next(k)
+		for _, o := range []client.Object{was, is} {
+			if o == nil {
+				continue
+			}
+			if name := memcachedOf(o); name != "" {
+				op.queue.add(name, op.w.clock.Now())
+			}
+		}
+	}
+}
+
+// memcachedOf returns the Memcached that is reconciled when an object changes; see
+// memcached.Reconciler.SetupWithManager.
+func memcachedOf(o client.Object) string {
+	switch o := o.(type) {
+	case *v1alpha1.Memcached:
+		return o.Name
+	case *v1alpha1.MemcachedRestore:
+		return o.Spec.Memcached.Name
+	case *v1alpha1.MemcachedBackup:
+		return o.Spec.Memcached.Name
+	default:
+		return o.GetLabels()[v1alpha1.LabelInstance]
+	}
+}
+
+// reconcile reconciles one Memcached of the queue, and says whether the operator
+// lived through it.
+func (op *operator) reconcile(name string) (lived bool) {
+	w := op.w
+	op.queue.take(name)
+	op.reconciling, op.uid = name, ""
+	if m, ok := op.cache.held[memcachedKind][name]; ok {
+		op.uid = m.GetUID()
+	}
+	defer func() {
+		switch what := recover().(type) {
+		case nil:
+		case killed:
+			w.tell("fault", "the operator is killed")
+			w.kills++
+			w.start()
+			lived = false
+		default:
+			panic(what)
+		}
+	}()
+	w.tell("operator", "reconciles %s", name)
+	result, err := op.reconciler.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: w.server.namespace, Name: name}})
+	switch {
+	case err != nil:
+		w.tell("operator", "ends with: %v", err)
+		op.queue.again(name, w.clock.Now())
+	case result.RequeueAfter > 0:
+		op.queue.forget(name)
+		op.queue.add(name, w.clock.Now().Add(result.RequeueAfter))
+	default:
+		op.queue.forget(name)
+	}
+	return true
+}
+
+// queue is the controller's: what is to be reconciled, and when at the earliest.
+type queue map[string]*waiting
+
+type waiting struct {
+	at       time.Time
+	waits    bool
+	failures int
+}
+
+func (q queue) entry(name string) *waiting {
+	if q[name] == nil {
+		q[name] = &waiting{}
+	}
+	return q[name]
+}
+
+// add has one reconciled at some time, or earlier.
+func (q queue) add(name string, at time.Time) {
+	e := q.entry(name)
+	if !e.waits || at.Before(e.at) {
+		e.at, e.waits = at, true
+	}
+}
+
+func (q queue) take(name string) { q.entry(name).waits = false }
+
+func (q queue) forget(name string) { q.entry(name).failures = 0 }
+
+// again has one reconciled that failed, later each time.
+func (q queue) again(name string, now time.Time) {
+	e := q.entry(name)
+	delay := min(5*time.Millisecond<<min(e.failures, 20), 1000*time.Second)
+	e.failures++
+	q.add(name, now.Add(delay))
+}
+
+// due returns what is to be reconciled now, in the order of the names.
+func (q queue) due(now time.Time) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		if q[name].waits && !q[name].at.After(now) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// next returns when the next one is due.
+func (q queue) next() (at time.Time, ok bool) {
+	for _, e := range q {
+		if e.waits && (!ok || e.at.Before(at)) {
+			at, ok = e.at, true
+		}
+	}
+	return at, ok
+}
+
+// agents answers for the shards' agents. It is asked by several goroutines at once,
+// so what fails is a matter of the step and the address.
+type agents struct{ w *World }
+
+func (a agents) Status(_ context.Context, podIP string) (agentapi.Status, error) {
+	w := a.w
+	if w.chaos && w.faults.agents > 0 {
+		sum := fnv.New64a()
+		fmt.Fprint(sum, w.seed, w.step, podIP)
+		if sum.Sum64()%uint64(w.faults.agents) == 0 {
+			return agentapi.Status{}, fmt.Errorf("no answer from %s", podIP)
+		}
+	}
+	for _, p := range w.procs {
+		if p.ip == podIP && p.runs && !w.nodeOf(p).down {
+			return p.status(), nil
+		}
+	}
+	return agentapi.Status{}, fmt.Errorf("nobody answers at %s", podIP)
+}

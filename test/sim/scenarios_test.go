@@ -1,0 +1,280 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+// spec is one as a person writes it.
+type spec = map[string]any
+
+// scenario is a Memcached that comes to rest, and what happens to it then.
+type scenario struct {
+	begins spec
+	// then happens one after the other, with so many seconds between.
+	then    []func(*World)
+	seconds int
+	// keeps: no shard may be left with less than all its items.
+	keeps bool
+}
+
+// set returns an edit of the spec.
+func set(change spec) func(*World) {
+	return func(w *World) {
+		w.Edit("cache", func(s map[string]any) map[string]any {
+			for name, value := range change {
+				if s[name] = value; value == nil {
+					delete(s, name)
+				}
+			}
+			return s
+		})
+	}
+}
+
+// scenarios that stand for what users do, and for the bugs that were found.
+var scenarios = map[string]scenario{
+	"a version":                            {begins: spec{"size": int64(3), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"})}, keeps: true},
+	"a version, and back in the middle":    {begins: spec{"size": int64(3), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"}), set(spec{"version": "1.6.38"})}, seconds: 3, keeps: true},
+	"a version, and a third":               {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"}), set(spec{"version": "1.6.18"})}, seconds: 3, keeps: true},
+	"threads":                              {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"threads": int64(2)})}, keeps: true},
+	"a version and threads":                {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45", "threads": int64(2)})}, keeps: true},
+	"resources":                            {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"resources": spec{"limits": spec{"memory": "512Mi"}}})}, keeps: true},
+	"labels":                               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"podLabels": spec{"team": "shop"}})}, keeps: true},
+	"memory":                               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"})}},
+	"memory, and back in the middle":       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), set(spec{"memory": "64Mi"})}, seconds: 2},
+	"a node selector":                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"nodeSelector": spec{"disk": "ssd"}})}},
+	"scaling out":                          {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)})}, keeps: true},
+	"scaling in":                           {begins: spec{"size": int64(3)}, then: []func(*World){set(spec{"size": int64(1)})}, keeps: true},
+	"to nothing and back":                  {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"size": int64(0)}), set(spec{"size": int64(2)})}, seconds: 40},
+	"a version, scaling out meanwhile":     {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"}), set(spec{"size": int64(3)})}, seconds: 2, keeps: true},
+	"an image that is not there":           {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"image": "docker.io/library/memcached:1.6.99"})}, keeps: true},
+	"an image that is no memcached":        {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"image": "docker.io/library/busybox:1.37"})}, keeps: true},
+	"arguments that memcached refuses":     {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"extraArgs": []any{"-R", "0"}})}, keeps: true},
+	"arguments that it refuses, and back":  {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"extraArgs": []any{"-R", "0"}}), set(spec{"extraArgs": nil})}, seconds: 15, keeps: true},
+	"paused, a version, and on":            {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"paused": true, "version": "1.6.45"}), set(spec{"paused": nil})}, seconds: 5, keeps: true},
+	"a backup at its end":                  {begins: spec{"size": int64(2), "deletionPolicy": "Backup", "backup": spec{"store": spec{"persistentVolumeClaim": spec{"claimName": "backups"}}}}, then: []func(*World){deletes}},
+	"its end":                              {begins: spec{"size": int64(2)}, then: []func(*World){deletes}},
+	"made again at once":                   {begins: spec{"size": int64(2)}, then: []func(*World){deletes, makes(spec{"size": int64(2), "version": "1.6.38"})}},
+	"a pod that is deleted":                {begins: spec{"size": int64(2)}, then: []func(*World){deletesPod("cache-0")}},
+	"a version, and a pod that is deleted": {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"}), deletesPod("cache-1")}, seconds: 2},
+	"a rewarm":                             {begins: spec{"size": int64(2), "rewarm": spec{"maxAge": "24h"}}, then: []func(*World){deletesPod("cache-1")}},
+	"filled before it serves":              {begins: spec{"size": int64(2), "hashing": spec{"ring": "Ketama"}, "bootstrap": spec{"backup": spec{"name": "yesterday"}}}},
+
+	// Bugs that the seeds found.
+	"a set is deleted without its pod while shard 0 is replaced": {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
+	"a Service is deleted and cannot be made again":              {begins: spec{"size": int64(2)}, then: []func(*World){takes(serviceKind, "cache-1"), frees(serviceKind, "cache-1")}, seconds: 40, keeps: true},
+	"a version and another shard at once":                        {begins: spec{"size": int64(1), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45", "size": int64(2)})}, keeps: true},
+}
+
+func deletes(w *World) { w.remove("cache") }
+
+func makes(s spec) func(*World) { return func(w *World) { w.Make("cache", s) } }
+
+func deletesPod(shard string) func(*World) {
+	return func(w *World) {
+		for _, pod := range all[*corev1.Pod](w.server) {
+			if shardOf(pod) == shard && pod.DeletionTimestamp == nil {
+				w.tell("user", "deletes pod %s", pod.Name)
+				w.watch.ended(pod, byUser)
+				w.server.delete(pod)
+				return
+			}
+		}
+	}
+}
+
+func orphans(shard string) func(*World) {
+	return func(w *World) {
+		set := get[*appsv1.ReplicaSet](w.server, shard)
+		w.tell("user", "deletes ReplicaSet %s and keeps its pod", shard)
+		for _, pod := range all[*corev1.Pod](w.server) {
+			if metav1.IsControlledBy(pod, set) {
+				pod = pod.DeepCopy()
+				pod.OwnerReferences = nil
+				w.server.update(pod)
+			}
+		}
+		w.server.delete(set)
+	}
+}
+
+// takes deletes an object and puts somebody else's in its place.
+func takes(k kind, name string) func(*World) {
+	return func(w *World) {
+		w.tell("user", "takes the name %s %s", k, name)
+		w.server.delete(w.server.now[k][name])
+		o := newObject(k)
+		o.SetName(name)
+		o.SetNamespace(w.server.namespace)
+		o.SetLabels(map[string]string{"squatter": "yes"})
+		if service, ok := o.(*corev1.Service); ok {
+			service.Spec.Ports = []corev1.ServicePort{{Port: 80}}
+		}
+		w.server.create(o)
+	}
+}
+
+func frees(k kind, name string) func(*World) {
+	return func(w *World) {
+		w.tell("user", "gives the name %s %s free", k, name)
+		w.server.delete(w.server.now[k][name])
+	}
+}
+
+// play has a scenario happen, after a rest from which on writes are counted, and
+// returns the world at rest again.
+func (s scenario) play(fault func(*World)) *World {
+	w := newWorld(1, faults{})
+	if w.Make("cache", s.begins) {
+		w.Rest()
+	}
+	w.writes = 0
+	if fault != nil {
+		fault(w)
+	}
+	for i, act := range s.then {
+		if act(w); i+1 < len(s.then) {
+			for range s.seconds {
+				w.Round()
+			}
+		}
+	}
+	w.Rest()
+	return w
+}
+
+func TestScenariosEndAsTheyShould(t *testing.T) {
+	for name, s := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			w := s.play(nil)
+			if w.broken != "" {
+				t.Fatalf("%s\n%s", w.broken, w.tail(80))
+			}
+			if starts := w.Starts(); s.keeps && strings.Contains(starts, " 0 items") {
+				t.Errorf("a shard is empty:\n%s", starts)
+			}
+			t.Logf("%d writes", w.writes)
+		})
+	}
+}
+
+var every = flag.Int("every", 3, "of the writes that are refused or whose answer is lost, one in so many is tried")
+
+// TestScenariosEndTheSameWhicheverWriteFails has each write of each scenario fail in
+// turn: the operator is killed after it and, for some of them, it is refused or its
+// answer is lost. It must end as without: in the same state, and with no start of a
+// container or of memcached more.
+func TestScenariosEndTheSameWhicheverWriteFails(t *testing.T) {
+	for name, s := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			calm := s.play(nil)
+			want := calm.End() + "\n" + calm.Starts()
+			for at := 1; at <= calm.writes; at++ {
+				faults := map[string]func(*World){"the operator is killed after it": func(w *World) { w.killAt = at }}
+				if (at+len(name))%*every == 0 {
+					faults["it is refused"] = func(w *World) { w.refuseAt = at }
+					faults["its answer is lost"] = func(w *World) { w.loseAt = at }
+				}
+				for fault, put := range faults {
+					w := s.play(put)
+					story := fmt.Sprintf("write %d of %d: %s", at, calm.writes, fault)
+					if w.broken != "" {
+						t.Fatalf("%s: %s\n%s", story, w.broken, w.tail(80))
+					}
+					if diff := cmp.Diff(want, w.End()+"\n"+w.Starts()); diff != "" {
+						t.Fatalf("%s: it ends otherwise (-want +got):\n%s\n%s", story, diff, w.tail(60))
+					}
+				}
+			}
+		})
+	}
+}
+
+// good are specs that can be brought about, and bad ones that cannot.
+var good = []spec{
+	{"size": int64(2)},
+	{"size": int64(3), "version": "1.6.38"},
+	{"size": int64(1), "version": "1.6.18", "threads": int64(2)},
+	{"size": int64(2), "memory": "128Mi"},
+	{"size": int64(2), "nodeSelector": spec{"disk": "ssd"}},
+	{"size": int64(3), "connections": int64(512), "podLabels": spec{"team": "shop"}},
+	{"size": int64(2), "resources": spec{"limits": spec{"memory": "512Mi"}}, "extraArgs": []any{"-v"}},
+	{"size": int64(0)},
+}
+
+var bad = []spec{
+	{"size": int64(2), "image": "docker.io/library/memcached:1.6.99"},
+	{"size": int64(2), "image": "docker.io/library/busybox:1.37"},
+	{"size": int64(2), "extraArgs": []any{"-R", "0"}},
+	{"size": int64(2), "nodeSelector": spec{"disk": "none"}},
+	{"size": int64(3), "memory": "128Mi", "image": "docker.io/library/memcached:1.6.99"},
+	{"size": int64(2), "version": "1.5.6"},
+}
+
+// to has the whole spec be another one.
+func to(s spec) func(*World) {
+	return func(w *World) {
+		w.Edit("cache", func(map[string]any) map[string]any { return s })
+	}
+}
+
+// fresh tells how a new Memcached of a spec ends.
+func fresh(t *testing.T, s spec) string {
+	t.Helper()
+	w := newWorld(1, faults{})
+	w.Make("cache", s)
+	if w.Rest(); w.broken != "" {
+		t.Fatalf("a new one: %s\n%s", w.broken, w.tail(60))
+	}
+	return w.End()
+}
+
+// TestTheWayDoesNotMatter goes from one spec over another to a third, waiting for the
+// second one or not, and with all faults on the way or none. It ends as a new
+// Memcached of the third spec does.
+func TestTheWayDoesNotMatter(t *testing.T) {
+	for i, c := range good {
+		t.Run(fmt.Sprintf("to %v", c), func(t *testing.T) {
+			t.Parallel()
+			want := fresh(t, c)
+			for j, b := range append(append([]spec{}, good...), bad...) {
+				for seed := range uint64(3) {
+					a := good[(i+j+int(seed))%len(good)] //nolint:gosec // small
+					w := newWorld(seed, everything)
+					w.Make("cache", a)
+					w.Rest()
+					to(b)(w)
+					for range int(seed) * 60 { // undisturbed, then longer and longer not
+						w.Step(nobody{})
+					}
+					to(c)(w)
+					w.Rest()
+					if w.broken != "" {
+						t.Fatalf("from %v over %v, seed %d: %s\n%s", a, b, seed, w.broken, w.tail(80))
+					}
+					if diff := cmp.Diff(want, w.End()); diff != "" {
+						t.Fatalf("from %v over %v, seed %d: it ends otherwise (-new +got):\n%s\n%s", a, b, seed, diff, w.tail(60))
+					}
+				}
+			}
+		})
+	}
+}
+
+// nobody does nothing.
+type nobody struct{}
+
+func (nobody) act(*World) {}
+
+var _ = v1alpha1.ConditionAvailable

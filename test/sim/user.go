@@ -1,0 +1,304 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/schemaedit"
+)
+
+func sortedKeys(maps_ ...map[string]string) []string {
+	all := map[string]bool{}
+	for _, m := range maps_ {
+		for key := range m {
+			all[key] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// schema is the API server's view of Memcacheds.
+var schema_ = sync.OnceValue(func() *schemaedit.Schema {
+	_, here, _, _ := runtime.Caller(0)
+	s, err := schemaedit.Load(filepath.Join(filepath.Dir(here), "..", "..", "config", "crd", "bases", "cache.memcached-operator.io_memcacheds.yaml"))
+	if err != nil {
+		panic(err)
+	}
+	return s
+})
+
+// user is who changes what is asked for, and what is not his to change.
+type user interface{ act(*World) }
+
+// person changes Memcacheds at random, and now and then what belongs to them.
+type person struct{ edits *schemaedit.Edits }
+
+func newPerson(w *World) person {
+	return person{schema_().NewEdits(rand.New(rand.NewPCG(w.seed, 1)))}
+}
+
+// names of the Memcacheds that a person makes. The second one's objects bear names
+// that the first one's shards use too.
+var memcachedNames = []string{"cache", "cache-1"}
+
+func (p person) act(w *World) {
+	switch roll := w.rng.IntN(20); {
+	case roll < 12:
+		p.edit(w, "cache")
+	case roll == 12:
+		w.remove("cache")
+	case roll == 13:
+		p.edit(w, "cache-1")
+	case roll == 14:
+		w.remove("cache-1")
+	case roll == 15:
+		w.evict()
+	case roll == 16:
+		w.retry("cache")
+	default:
+		w.meddle()
+	}
+}
+
+// edit makes a Memcached, or changes its spec.
+func (p person) edit(w *World, name string) {
+	have := get[*v1alpha1.Memcached](w.server, name)
+	if have == nil {
+		w.Make(name, map[string]any{"size": int64(1 + w.rng.IntN(3))})
+		return
+	}
+	if have.DeletionTimestamp != nil {
+		return
+	}
+	old := unstructuredOf(have)
+	spec, _, _ := unstructured.NestedMap(old.Object, "spec")
+	edited, story := p.edits.Next(spec)
+	w.tell("user", "%s: %s", name, story)
+	w.Edit(name, func(map[string]any) map[string]any { return edited })
+}
+
+// Make makes a Memcached, and says whether the API server takes it.
+func (w *World) Make(name string, spec map[string]any) bool {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Memcached",
+		"metadata": map[string]any{"name": name, "namespace": w.server.namespace}, "spec": spec,
+	}}
+	admitted, err := schema_().Admit(context.Background(), o, nil)
+	if err != nil {
+		w.tell("user", "may not make %s: %v", name, err)
+		return false
+	}
+	m := memcachedFrom(admitted)
+	w.server.create(m)
+	w.tell("user", "makes %s: %s", name, specText(m))
+	return true
+}
+
+// Edit changes a Memcached's spec, and says whether the API server takes it.
+func (w *World) Edit(name string, edit func(spec map[string]any) map[string]any) bool {
+	have := get[*v1alpha1.Memcached](w.server, name)
+	old := unstructuredOf(have)
+	is := old.DeepCopy()
+	spec, _, _ := unstructured.NestedMap(is.Object, "spec")
+	is.Object["spec"] = edit(spec)
+	admitted, err := schema_().Admit(context.Background(), is, old)
+	if err != nil {
+		w.tell("user", "is refused: %v", err)
+		return false
+	}
+	m := memcachedFrom(admitted)
+	m.Status = have.Status
+	w.server.update(m)
+	w.tell("user", "has %s: %s", name, specText(m))
+	return true
+}
+
+func unstructuredOf(m *v1alpha1.Memcached) *unstructured.Unstructured {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(withKind(raw)); err != nil {
+		panic(err)
+	}
+	return u
+}
+
+func withKind(raw []byte) []byte {
+	o := map[string]any{}
+	if err := json.Unmarshal(raw, &o); err != nil {
+		panic(err)
+	}
+	o["apiVersion"], o["kind"] = v1alpha1.GroupVersion.String(), "Memcached"
+	raw, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+func memcachedFrom(u *unstructured.Unstructured) *v1alpha1.Memcached {
+	m := &v1alpha1.Memcached{}
+	if err := kruntime.DefaultUnstructuredConverter.FromUnstructured(u.Object, m); err != nil {
+		panic(err)
+	}
+	return m
+}
+
+func specText(m *v1alpha1.Memcached) string {
+	raw, err := json.Marshal(m.Spec)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+// remove deletes a Memcached, if it is there.
+func (w *World) remove(name string) {
+	if m := get[*v1alpha1.Memcached](w.server, name); m != nil {
+		w.tell("user", "deletes %s", name)
+		w.server.delete(m)
+	}
+}
+
+// retry has an update that was stopped tried again.
+func (w *World) retry(name string) {
+	m := get[*v1alpha1.Memcached](w.server, name)
+	if m == nil || m.DeletionTimestamp != nil {
+		return
+	}
+	m = m.DeepCopy()
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationRetry, w.suffix())
+	w.server.update(m)
+	w.tell("user", "has %s tried again", name)
+}
+
+// evict deletes a pod that runs, as a drain would.
+func (w *World) evict() {
+	var pods []*corev1.Pod
+	for _, pod := range all[*corev1.Pod](w.server) {
+		if pod.DeletionTimestamp == nil {
+			pods = append(pods, pod)
+		}
+	}
+	if len(pods) == 0 {
+		return
+	}
+	pod := pods[w.rng.IntN(len(pods))]
+	w.tell("user", "deletes pod %s", pod.Name)
+	w.watch.ended(pod, byUser)
+	w.server.delete(pod)
+}
+
+// meddle has a person touch what is the operator's: delete it, change it, or put
+// something in its place.
+func (w *World) meddle() {
+	owned := []kind{replicaSetKind, serviceKind, budgetKind, networkPolicyKind}
+	k := owned[w.rng.IntN(len(owned))]
+	names := w.server.names(k)
+	if len(names) == 0 || w.rng.IntN(4) == 0 {
+		w.squat(k)
+		return
+	}
+	o := w.server.now[k][names[w.rng.IntN(len(names))]]
+	switch w.rng.IntN(3) {
+	case 0:
+		w.tell("user", "deletes %s %s", k, o.GetName())
+		if set, ok := o.(*appsv1.ReplicaSet); ok {
+			w.drifted[set.Name] = true
+			for _, pod := range all[*corev1.Pod](w.server) {
+				if metav1.IsControlledBy(pod, set) {
+					w.watch.ended(pod, byUser)
+				}
+			}
+		}
+		w.server.delete(o)
+	case 1:
+		set, ok := o.(*appsv1.ReplicaSet)
+		if !ok {
+			return
+		}
+		w.tell("user", "deletes ReplicaSet %s and keeps its pod", set.Name)
+		w.drifted[set.Name] = true
+		for _, pod := range all[*corev1.Pod](w.server) {
+			if metav1.IsControlledBy(pod, set) {
+				pod = pod.DeepCopy()
+				pod.OwnerReferences = nil
+				w.server.update(pod)
+			}
+		}
+		w.server.delete(set)
+	default:
+		w.drift(o)
+	}
+}
+
+// drift changes a field of an object that the operator wants otherwise.
+func (w *World) drift(o client.Object) {
+	o = o.DeepCopyObject().(client.Object)
+	switch o := o.(type) {
+	case *appsv1.ReplicaSet:
+		o.Spec.Replicas = ptr.To(int32(w.rng.IntN(3))) //nolint:gosec // 0 to 2
+		w.drifted[o.Name] = true
+		for _, pod := range all[*corev1.Pod](w.server) {
+			if metav1.IsControlledBy(pod, o) && *o.Spec.Replicas == 0 {
+				w.watch.ended(pod, byUser)
+			}
+		}
+	case *corev1.Service:
+		o.Spec.Ports[0].Port++
+	default:
+		labels := maps.Clone(o.GetLabels())
+		delete(labels, v1alpha1.LabelInstance)
+		o.SetLabels(labels)
+	}
+	w.tell("user", "changes %s %s", kindOf(o), o.GetName())
+	w.server.update(o)
+}
+
+// squat takes a name that a Memcached's object could have, or gives one free again.
+func (w *World) squat(k kind) {
+	name := "cache"
+	if k == replicaSetKind || k == serviceKind {
+		name = fmt.Sprintf("cache-%d", w.rng.IntN(4))
+	}
+	if have, ok := w.server.now[k][name]; ok {
+		if have.GetLabels()["squatter"] != "" {
+			w.tell("user", "gives the name %s %s free", k, name)
+			w.server.delete(have)
+		}
+		return
+	}
+	o := newObject(k)
+	o.SetName(name)
+	o.SetNamespace(w.server.namespace)
+	o.SetLabels(map[string]string{"squatter": "yes"})
+	if set, ok := o.(*appsv1.ReplicaSet); ok {
+		set.Spec.Replicas = ptr.To[int32](0)
+		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"squatter": "yes"}}
+		set.Spec.Template.Labels = map[string]string{"squatter": "yes"}
+		set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "busybox"}}
+	}
+	if service, ok := o.(*corev1.Service); ok {
+		service.Spec.Ports = []corev1.ServicePort{{Port: 80}}
+	}
+	w.tell("user", "takes the name %s %s for something else", k, name)
+	w.server.create(o)
+}

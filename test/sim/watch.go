@@ -1,0 +1,462 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+)
+
+// who has something end.
+type who string
+
+const (
+	byOperator   who = "the operator"
+	byReplicaSet who = "its ReplicaSet"
+	byCollector  who = "the garbage collector"
+	byUser       who = "a person"
+	byFault      who = "a fault"
+)
+
+// watch is what is remembered to tell whether the promises are kept.
+type watch struct {
+	// outs are the shards that serve no more, by whom.
+	outs map[string]who
+	// ends are the pods that somebody ends.
+	ends map[types.UID]who
+	// told are the shards of which a status told that they will start empty.
+	told map[string]bool
+	// read is how many changes of Memcacheds were looked at.
+	read int
+}
+
+func newWatch() watch {
+	return watch{outs: map[string]who{}, ends: map[types.UID]who{}, told: map[string]bool{}}
+}
+
+// ended notes that an object is ended, by whom first.
+func (w *watch) ended(o client.Object, by who) {
+	if _, ok := w.ends[o.GetUID()]; !ok {
+		w.ends[o.GetUID()] = by
+	}
+}
+
+// out notes that a shard serves no more.
+func (w *watch) out(pod *corev1.Pod, by who) {
+	if shard := shardOf(pod); shard != "" && isReady(pod) {
+		if _, ok := w.outs[shard]; !ok {
+			w.outs[shard] = by
+		}
+	}
+}
+
+// stops notes that a pod's container ends for another image.
+func (w *watch) stops(p *proc, announced bool) {
+	pod := p.w.podOf(p)
+	if !announced {
+		p.w.breaks("the container of pod %s, which served, ends without its agent knowing that the pod stays", p.pod)
+	}
+	w.out(pod, byOperator)
+}
+
+// lost notes that memcached started in its pod without the items that it had.
+func (w *watch) lost(p *proc, items int64) {
+	p.w.breaks("shard %s restarted in its pod and lost its %d items", p.shard, items)
+}
+
+// gone notes that a pod has ended.
+func (w *watch) gone(p *proc) {
+	world, by := p.w, w.ends[p.uid]
+	pod := world.podOf(p)
+	if by == byReplicaSet && world.isExtra(pod) {
+		by = byUser // somebody scaled the set, not the shard
+	}
+	if !world.servedByOther(p) {
+		cause := by
+		if by == byReplicaSet {
+			cause = byOperator
+		}
+		w.out(pod, cause)
+	}
+	m := world.ownerOf(p.shard)
+	set := get[*appsv1.ReplicaSet](world.server, p.shard)
+	isOf := m != nil && set != nil && metav1.IsControlledBy(set, m) && metav1.IsControlledBy(pod, set)
+	if p.items == 0 || !p.serves || !isOf || m.DeletionTimestamp != nil || !isAsked(m, p.shard) {
+		return
+	}
+	if (by == byOperator || by == byReplicaSet) && !w.told[told(m, p.shard)] {
+		world.breaks("pod %s went with %d items by %s, and no status had told that shard %s would start empty", p.pod, p.items, by, p.shard)
+	}
+}
+
+// isExtra says whether a pod is one too many by a person's doing: he changed the
+// ReplicaSet, or gave it another pod.
+func (w *World) isExtra(pod *corev1.Pod) bool { return w.drifted[shardOf(pod)] }
+
+func told(m *v1alpha1.Memcached, shard string) string { return string(m.UID) + " " + shard }
+
+// ownerOf returns the Memcached that a shard is of, nil when it is gone.
+func (w *World) ownerOf(shard string) *v1alpha1.Memcached {
+	i := strings.LastIndex(shard, "-")
+	if i < 0 {
+		return nil
+	}
+	return get[*v1alpha1.Memcached](w.server, shard[:i])
+}
+
+// isAsked says whether a shard is one of those that a spec asks for.
+func isAsked(m *v1alpha1.Memcached, shard string) bool {
+	ordinal, ok := manifests.Ordinal(m.Name, shard)
+	return ok && ordinal < int(*m.Spec.Size)
+}
+
+// watchWorld looks after each step whether the promises of any time are kept.
+func (w *World) watchWorld() {
+	past := w.server.past[memcachedKind]
+	for ; w.watch.read < len(past); w.watch.read++ {
+		m, ok := past[w.watch.read].is.(*v1alpha1.Memcached)
+		if ok && m.Status.Update != nil && m.Status.Update.Step == "replace" {
+			w.watch.told[told(m, m.Status.Update.Shard)] = true
+		}
+	}
+	var out []string
+	for shard, by := range w.watch.outs {
+		m := w.ownerOf(shard)
+		switch {
+		case m == nil || m.DeletionTimestamp != nil || !isAsked(m, shard) || w.served(m, shard):
+			delete(w.watch.outs, shard)
+		case by == byOperator:
+			out = append(out, shard)
+		}
+	}
+	if len(out) > 1 {
+		w.breaks("two shards are out at once by the operator's doing: %s", strings.Join(out, ", "))
+	}
+}
+
+// served says whether a ready pod stands behind a shard's Service.
+func (w *World) served(m *v1alpha1.Memcached, shard string) bool {
+	service := get[*corev1.Service](w.server, shard)
+	if service == nil || service.Labels[v1alpha1.LabelInstance] != m.Name {
+		return false
+	}
+	for _, pod := range all[*corev1.Pod](w.server) {
+		if isReady(pod) && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+			return true
+		}
+	}
+	return false
+}
+
+// watchWrite looks at each of the operator's writes whether it may be.
+func (w *World) watchWrite(verb string, k kind, name string, before, after client.Object) {
+	switch {
+	case before == nil && after == nil: // what was to go was gone
+	case k == memcachedKind:
+		w.watchOwn(verb, name, before.(*v1alpha1.Memcached), after)
+	case before == nil:
+		if owner := metav1.GetControllerOf(after); k != backupKind && (owner == nil || owner.UID != w.operator.uid) {
+			w.breaks("%s %s was made for another Memcached", k, name)
+		}
+	case !w.mayWrite(k, before):
+		w.breaks("%s %s is somebody else's, and the operator wrote: %s", k, name, verb)
+	}
+	if pod, ok := before.(*corev1.Pod); ok && !isProof(pod) {
+		w.watchPod(verb, pod, after)
+	}
+	if set, ok := before.(*appsv1.ReplicaSet); ok && verb == "apply" && after != nil {
+		w.watchTemplate(set, after.(*appsv1.ReplicaSet))
+	}
+	if verb == "delete" && (k == replicaSetKind || k == serviceKind) && before != nil {
+		if m, ok := w.operator.cache.held[memcachedKind][w.operator.reconciling].(*v1alpha1.Memcached); !ok || isAsked(m, name) {
+			w.breaks("%s %s was deleted, and it was asked for", k, name)
+		}
+	}
+}
+
+// mayWrite says whether an object is the operator's to write: controlled by the
+// Memcached that it reconciles, or by nobody and with its labels.
+func (w *World) mayWrite(k kind, o client.Object) bool {
+	owner := metav1.GetControllerOf(o)
+	if owner == nil {
+		return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue && o.GetLabels()[v1alpha1.LabelInstance] == w.operator.reconciling
+	}
+	if owner.UID == w.operator.uid {
+		return true
+	}
+	if k != podKind {
+		return false
+	}
+	set := get[*appsv1.ReplicaSet](w.server, owner.Name)
+	return set == nil || set.UID != owner.UID || w.mayWrite(replicaSetKind, set)
+}
+
+// watchOwn looks at a write to a Memcached: its status and its finalizer only, and
+// of the one that was read.
+func (w *World) watchOwn(verb, name string, before *v1alpha1.Memcached, after client.Object) {
+	m, ok := after.(*v1alpha1.Memcached)
+	if !ok {
+		if verb != "patch" || before.DeletionTimestamp == nil {
+			w.breaks("Memcached %s was deleted by the operator", name)
+		}
+		return
+	}
+	if before.UID != w.operator.uid {
+		w.breaks("Memcached %s was made again, and the operator wrote what it knew of the one before", name)
+	}
+	if !equality.Semantic.DeepEqual(before.Spec, m.Spec) || !reflect.DeepEqual(before.Labels, m.Labels) || !reflect.DeepEqual(before.Annotations, m.Annotations) {
+		w.breaks("the operator changed what a person wrote of Memcached %s", name)
+	}
+	available := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionAvailable)
+	if available == nil || available.Status != metav1.ConditionTrue || verb != "patch status of" {
+		return
+	}
+	for ordinal := range int(*m.Spec.Size) {
+		shard := manifests.ShardName(name, ordinal)
+		if seen, ok := w.operator.cache.held[memcachedKind][name]; !ok || seen.GetGeneration() != m.Generation {
+			return // it tells of another size
+		}
+		if !w.operator.sees(shard) {
+			w.breaks("Memcached %s is told to be available, and the operator saw nobody serve shard %s", name, shard)
+		}
+	}
+}
+
+// sees says whether in the operator's eyes a ready pod stands behind a shard's Service.
+func (op *operator) sees(shard string) bool {
+	// A Service that the operator looked up is one that its informer may not know yet.
+	service := get[*corev1.Service](op.w.server, shard)
+	if held, ok := op.cache.held[serviceKind][shard].(*corev1.Service); ok && held.Labels[v1alpha1.LabelInstance] == op.reconciling {
+		service = held
+	}
+	if service == nil {
+		return false
+	}
+	for _, o := range op.cache.held[podKind] {
+		if isReady(o.(*corev1.Pod)) && labels.SelectorFromSet(service.Spec.Selector).Matches(labelsOf(o)) {
+			return true
+		}
+	}
+	return false
+}
+
+// watchPod looks at a write to a shard's pod: one that ends or restarts a pod that
+// serves must find every other shard served, in the operator's eyes.
+func (w *World) watchPod(verb string, pod *corev1.Pod, after client.Object) {
+	is, _ := after.(*corev1.Pod)
+	restarts := is != nil && (container(is).Image != container(pod).Image || is.Annotations[v1alpha1.AnnotationArguments] != pod.Annotations[v1alpha1.AnnotationArguments])
+	if verb == "delete" {
+		w.watch.ended(pod, byOperator)
+	}
+	if verb != "delete" && !restarts || !isReady(pod) {
+		return
+	}
+	m := w.ownerOf(shardOf(pod))
+	if m == nil {
+		return
+	}
+	for ordinal := range int(*m.Spec.Size) {
+		if other := manifests.ShardName(m.Name, ordinal); other != shardOf(pod) && get[*appsv1.ReplicaSet](w.server, other) != nil && !w.operator.sees(other) {
+			w.breaks("pod %s, which serves, was changed while nobody was seen to serve shard %s", pod.Name, other)
+		}
+	}
+}
+
+// watchTemplate looks at a write to a ReplicaSet: a second pod that is not to be like
+// the first starts empty, which the status has to have told.
+func (w *World) watchTemplate(was, is *appsv1.ReplicaSet) {
+	if *was.Spec.Replicas != 1 || *is.Spec.Replicas != 2 {
+		return
+	}
+	m := w.ownerOf(is.Name)
+	if m != nil && m.UID == w.operator.uid && !w.hasTold(m, is.Name) {
+		w.breaks("shard %s is being replaced, and no status had told that it would start empty", is.Name)
+	}
+}
+
+// hasTold says whether a status of a Memcached told of a shard that starts empty.
+func (w *World) hasTold(m *v1alpha1.Memcached, shard string) bool {
+	w.watchWorld()
+	return w.watch.told[told(m, shard)]
+}
+
+// watchRest looks, when everything is at rest, whether it is as it was asked for, or
+// held for a reason that has a name.
+func (w *World) watchRest() {
+	for _, m := range all[*v1alpha1.Memcached](w.server) {
+		if m.DeletionTimestamp != nil {
+			w.breaks("Memcached %s is to go, and does not", m.Name)
+		}
+		w.watchSettled(m)
+	}
+	for _, k := range kinds {
+		for _, name := range w.server.names(k) {
+			if owner := metav1.GetControllerOf(w.server.now[k][name]); owner != nil && owner.Kind == string(memcachedKind) && get[*v1alpha1.Memcached](w.server, owner.Name) == nil {
+				w.breaks("%s %s is left of Memcached %s, which is gone", k, name, owner.Name)
+			}
+		}
+	}
+}
+
+// holds are the reasons of Progressing for which a Memcached may rest unfinished.
+var holds = map[string]bool{
+	v1alpha1.ReasonPaused: true, "MaintenanceWindow": true, "MinTimeBetweenShards": true, "HitRatio": true, "SpecInvalid": true,
+}
+
+// watchSettled looks whether one Memcached is as its spec asks.
+func (w *World) watchSettled(m *v1alpha1.Memcached) {
+	condition := func(name string) metav1.Condition {
+		if c := meta.FindStatusCondition(m.Status.Conditions, name); c != nil {
+			return *c
+		}
+		return metav1.Condition{Status: metav1.ConditionUnknown}
+	}
+	available, progressing, degraded := condition(v1alpha1.ConditionAvailable), condition(v1alpha1.ConditionProgressing), condition(v1alpha1.ConditionDegraded)
+	for _, c := range []metav1.Condition{available, progressing, degraded} {
+		if c.ObservedGeneration != m.Generation {
+			w.breaks("at rest the status of Memcached %s is of generation %d, not %d", m.Name, c.ObservedGeneration, m.Generation)
+			return
+		}
+	}
+	serving := 0
+	for ordinal := range int(*m.Spec.Size) {
+		if w.served(m, manifests.ShardName(m.Name, ordinal)) {
+			serving++
+		}
+	}
+	if all := serving == int(*m.Spec.Size) && serving > 0; all != (available.Status == metav1.ConditionTrue) && degraded.Reason != v1alpha1.ReasonNameConflict {
+		w.breaks("at rest %d of %d shards of %s serve, and Available is %s", serving, *m.Spec.Size, m.Name, available.Status)
+	}
+	if progressing.Reason != v1alpha1.ReasonSettled || degraded.Status == metav1.ConditionTrue {
+		if degraded.Status != metav1.ConditionTrue && !holds[progressing.Reason] {
+			w.breaks("at rest Memcached %s is neither as asked nor held: Progressing is %s %s: %s", m.Name, progressing.Status, progressing.Reason, progressing.Message)
+		}
+		return
+	}
+	image, err := manifests.ResolveImage(m.Spec.Image, m.Spec.Version, w.operator.reconciler.Options.DefaultImage)
+	if err != nil {
+		w.breaks("Memcached %s is told to be as asked, and %v", m.Name, err)
+		return
+	}
+	for ordinal := range int(*m.Spec.Size) {
+		w.watchShard(m, manifests.ShardName(m.Name, ordinal), manifests.Ask(&m.Spec, image))
+	}
+	for _, set := range all[*appsv1.ReplicaSet](w.server) {
+		if owner := metav1.GetControllerOf(set); owner != nil && owner.UID == m.UID && !isAsked(m, set.Name) {
+			w.breaks("Memcached %s is told to be as asked, and shard %s is one too many", m.Name, set.Name)
+		}
+	}
+}
+
+// watchShard looks whether what runs of a shard is what is asked.
+func (w *World) watchShard(m *v1alpha1.Memcached, shard string, asked manifests.Asked) {
+	wrong := func(format string, words ...any) {
+		w.breaks("Memcached %s is told to be as asked, and shard %s %s", m.Name, shard, fmt.Sprintf(format, words...))
+	}
+	var pods []*corev1.Pod
+	for _, pod := range all[*corev1.Pod](w.server) {
+		if shardOf(pod) == shard && pod.DeletionTimestamp == nil {
+			pods = append(pods, pod)
+		}
+	}
+	if len(pods) != 1 {
+		wrong("has %d pods", len(pods))
+		return
+	}
+	pod, p := pods[0], w.procs[pods[0].UID]
+	_, arguments := asked.Arguments()
+	switch {
+	case p == nil || !p.serves:
+		wrong("does not serve")
+	case p.image != asked.Image.Reference:
+		wrong("runs image %s, not %s", p.image, asked.Image.Reference)
+	case p.arguments != arguments:
+		wrong("runs with %s, not %s", p.arguments, arguments)
+	case !labels.SelectorFromSet(asked.Spec.NodeSelector).Matches(labels.Set(w.nodeOf(p).labels)):
+		wrong("is on %s", p.node)
+	case !contains(pod.Labels, asked.Spec.PodLabels) || !contains(pod.Annotations, asked.Spec.PodAnnotations):
+		wrong("lacks labels or annotations")
+	case !equality.Semantic.DeepEqual(p.resources.Limits, manifests.Resources(&asked.Spec).Limits) || !equality.Semantic.DeepEqual(p.resources.Requests, manifests.Resources(&asked.Spec).Requests):
+		wrong("has resources %s", resourcesText(p.resources))
+	}
+	set := get[*appsv1.ReplicaSet](w.server, shard)
+	if set == nil || set.Spec.Template.Annotations[v1alpha1.AnnotationSpec] != asked.String() {
+		wrong("has another template")
+	}
+}
+
+func contains(all, some map[string]string) bool {
+	for key, value := range some {
+		if all[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// gist says in a few words what a write changed.
+func (w *World) gist(before, after client.Object) string {
+	switch {
+	case before == nil && after != nil:
+		return ": new"
+	case before != nil && after == nil:
+		return ": gone"
+	case before == nil || before.GetResourceVersion() == after.GetResourceVersion():
+		return ": as it was"
+	}
+	var words []string
+	switch after := after.(type) {
+	case *v1alpha1.Memcached:
+		for _, c := range after.Status.Conditions {
+			words = append(words, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
+		}
+		if after.Status.Update != nil {
+			words = append(words, after.Status.Update.Message)
+		}
+	case *appsv1.ReplicaSet:
+		was := before.(*appsv1.ReplicaSet)
+		words = append(words, fmt.Sprintf("replicas %d → %d", *was.Spec.Replicas, *after.Spec.Replicas))
+		words = append(words, differences(was.Annotations, after.Annotations)...)
+		words = append(words, differences(was.Spec.Template.Annotations, after.Spec.Template.Annotations)...)
+	case *corev1.Pod:
+		was := before.(*corev1.Pod)
+		if container(was).Image != container(after).Image {
+			words = append(words, "image "+container(after).Image)
+		}
+		words = append(words, differences(was.Annotations, after.Annotations)...)
+		if after.DeletionTimestamp != nil {
+			words = append(words, "is to end")
+		}
+	}
+	return ": " + strings.Join(words, ", ")
+}
+
+// differences returns what became of annotations.
+func differences(was, is map[string]string) []string {
+	var words []string
+	for _, name := range sortedKeys(was, is) {
+		if was[name] == is[name] {
+			continue
+		}
+		_, short, _ := strings.Cut(name, "/")
+		value := is[name]
+		var compact map[string]any
+		if json.Unmarshal([]byte(value), &compact) == nil && len(value) > 160 {
+			value = value[:160] + "…"
+		}
+		words = append(words, short+"="+value)
+	}
+	return words
+}
