@@ -1,46 +1,121 @@
 package main
 
 import (
-	"cmp"
+	"bytes"
+	_ "embed"
 	"fmt"
-	"maps"
-	"slices"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"text/template"
 	"time"
 )
 
-const documentFile = "bench-scale.md"
+const (
+	documentFile = "bench-scale.md"
+	chartFile    = "bench-scale.svg"
+)
 
 // document tells a run of the bench.
 type document struct {
 	options options
+	// args of the command line.
 	args    []string
 	machine string
 	date    time.Time
-	idle    *idle
-	runs    []run
+	// idle is nil when it was not measured.
+	idle *idle
+	runs []run
 }
 
-func (d document) terminal() string {
-	var b strings.Builder
-	for _, r := range d.runs {
-		for _, p := range r.Phases {
-			fmt.Fprintf(&b, "%d %s\n%s", r.Size, p.Name, p.list(r.Size))
+//go:embed document.md
+var documentText string
+
+var documentTemplate = template.Must(template.New("").Parse(documentText))
+
+// write writes the document and its picture into a folder.
+func (d document) write(dir string) error {
+	text, err := d.text()
+	if err != nil {
+		return err
+	}
+	for file, content := range map[string][]byte{documentFile: text, chartFile: d.chart().svg()} {
+		if err := os.WriteFile(filepath.Join(dir, file), content, 0o644); err != nil { //nolint:gosec // files of the repository
+			return fmt.Errorf("writing what was measured: %w", err)
 		}
 	}
-	return b.String()
+	return nil
 }
 
-func (d document) write(string) error { return nil }
-
-func byCount(counts map[string]int) []string {
-	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
+// text is the document.
+func (d document) text() ([]byte, error) {
+	last := d.runs[len(d.runs)-1]
+	namespaces := "one namespace"
+	if last.Namespaces > 1 {
+		namespaces = fmt.Sprintf("%d namespaces", last.Namespaces)
+	}
+	var b bytes.Buffer
+	err := documentTemplate.Execute(&b, map[string]any{
+		"Figures": strings.TrimSuffix(d.markdown(), "\n"), "Command": d.command(), "Date": d.date.UTC().Format(time.DateOnly), "Machine": d.machine,
+		"Told": "`" + last.Told + "`", "Shards": shards, "Namespaces": namespaces, "Starts": starts, "Brings": brings, "AtOnce": atOnce,
+		"Window": d.options.window, "From": d.options.from, "To": d.options.to, "QuietFor": quietFor, "Workers": last.Workers,
+		"Limit": mebibytes(last.Limit), "IdleFor": idleFor, "ForeignPods": whole(foreignPods), "ForeignSecrets": whole(foreignSecrets),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("writing the document: %w", err)
+	}
+	return b.Bytes(), nil
 }
+
+func (d document) command() string {
+	if len(d.args) == 0 {
+		return "make bench-scale"
+	}
+	return fmt.Sprintf("make bench-scale ARGS='%s'", strings.Join(d.args, " "))
+}
+
+// chart is the picture. Memory begins with that of an operator without a Memcached.
+func (d document) chart() chart {
+	c := chart{
+		title:    "The operator over the number of Memcacheds",
+		subtitle: fmt.Sprintf("%d shards each, all made, all updated at once", shards),
+	}
+	var now, peak []point
+	if d.idle != nil {
+		now, peak = append(now, point{0, mib(d.idle.Alone.Now)}), append(peak, point{0, mib(d.idle.Alone.Peak)})
+	}
+	seconds := map[string][]point{}
+	for _, r := range d.runs {
+		n := float64(r.Size)
+		for _, p := range r.Phases {
+			seconds[p.Name] = append(seconds[p.Name], point{n, p.Took.Seconds()})
+		}
+		now, peak = append(now, point{n, mib(r.phase(phaseCreate).Memory.Now)}), append(peak, point{n, mib(r.peak())})
+	}
+	c.panels = []panel{
+		{what: "Seconds until all are Available, updated, gone through after a restart", series: []series{
+			{"update", seconds[phaseUpdate]}, {"create", seconds[phaseCreate]}, {"restart", seconds[phaseRestart]},
+		}},
+		{what: "Memory of the operator, MiB", series: []series{{"at most", peak}, {"when all are Available", now}}},
+	}
+	return c
+}
+
+// peak is the most memory that the operator had in any phase, in bytes.
+func (r run) peak() int64 {
+	var most int64
+	for _, p := range r.Phases {
+		most = max(most, p.Memory.Peak)
+	}
+	return most
+}
+
+func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
 
-func mebibytes(bytes int64) string { return fmt.Sprintf("%d MiB", (bytes+1<<19)>>20) }
+func mebibytes(bytes int64) string { return fmt.Sprintf("%.0f MiB", mib(bytes)) }
 
 // number writes a whole number with its thousands apart.
 func number(f float64) string {

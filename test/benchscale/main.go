@@ -100,7 +100,7 @@ func start(ctx context.Context, args []string) (err error) {
 		d.runs = append(d.runs, r)
 	}
 	b.say("\n%s\nThe whole took %s.", d.terminal(), time.Since(began).Round(time.Second))
-	if o.out == "" {
+	if o.out == "" || len(d.runs) == 0 {
 		return nil
 	}
 	if err := d.write(o.out); err != nil {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -264,7 +267,10 @@ func (o *observer) tell(what string, n int, since time.Duration) (int, error) {
 // list tells a phase's requests, the most frequent first.
 func (p phase) list(size int) string {
 	var b strings.Builder
-	for _, what := range byCount(p.ByResource) {
+	whats := slices.SortedFunc(maps.Keys(p.ByResource), func(a, b string) int {
+		return cmp.Or(p.ByResource[b]-p.ByResource[a], strings.Compare(a, b))
+	})
+	for _, what := range whats {
 		fmt.Fprintf(&b, "    %10d  %8.2f a Memcached  %s\n", p.ByResource[what], float64(p.ByResource[what])/float64(size), what)
 	}
 	return b.String()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,8 +55,29 @@ func (b *bench) withScene(ctx context.Context, use func(context.Context, *scene)
 		return err
 	}
 	s.meter = startMeter(ctx, p)
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
 	if err := use(ctx, s); err != nil {
 		return fmt.Errorf("%w\nthe operator's last lines:\n%s", err, lastOf(filepath.Join(dir, filepath.Base(b.program)+".log")))
+	}
+	return nil
+}
+
+// settleWithin bounds how long an API server is waited for that has other work.
+const settleWithin = time.Minute
+
+// settle waits until the API server has nothing to do any more: it takes some seconds
+// to make itself at home, and more once there are new kinds.
+func (s *scene) settle(ctx context.Context) error {
+	for deadline := time.Now().Add(settleWithin); time.Now().Before(deadline); {
+		before := s.meter.read()
+		if err := sleep(ctx, 2*time.Second); err != nil {
+			return err
+		}
+		if after := s.meter.read(); after.Server-before.Server < after.at.Sub(before.at)/5 {
+			return nil
+		}
 	}
 	return nil
 }

@@ -83,12 +83,13 @@ func TestEachKindOfRequestIsCountedOnce(t *testing.T) {
 		{Verb: "delete", Resource: "pods", Code: 200},
 		{Verb: "patch", Resource: "memcacheds/status", Code: 409},
 		{Verb: "create", Group: "events.k8s.io", Resource: "events", Code: 201},
+		{Verb: "create", Group: "events.k8s.io", Resource: "events", Code: 409},
 		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Code: 200},
 		{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews", Code: 201},
 		{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Code: 201},
 	}
 	got := Count(requests)
-	want := Counts{Reads: 2, Watches: 1, Writes: 4, Made: 2, Statuses: 1, Events: 1, Refused: 1}
+	want := Counts{Reads: 2, Watches: 1, Writes: 4, Made: 2, Statuses: 1, Events: 2, Refused: 1}
 	if got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}

@@ -23,8 +23,8 @@ type Counts struct {
 	// Made is how many of the writes made an object.
 	Writes, Made, Statuses int
 	Events                 int
-	// Refused is how many of those that change something were answered with an error,
-	// such as a conflict.
+	// Refused is how many writes and statuses were answered with an error, such as a
+	// conflict.
 	Refused int
 }
 
@@ -48,7 +48,7 @@ func Count(requests []Request) Counts {
 		if r.Made() {
 			c.Made++
 		}
-		if r.Changes() && r.Code >= 400 {
+		if r.Changes() && r.Kind() != Event && r.Code >= 400 {
 			c.Refused++
 		}
 	}
