@@ -126,7 +126,7 @@ func (k *kubelet) sync(ctx context.Context, key string) (time.Duration, error) {
 		k.forget(key)
 		return 0, nil
 	}
-	pod := o.(*corev1.Pod) //nolint:errcheck // the store holds pods
+	pod := o.(*corev1.Pod)
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return 0, k.end(ctx, pod)

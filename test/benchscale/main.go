@@ -35,6 +35,10 @@ type options struct {
 	window time.Duration
 	// from and to are the versions of memcached before and after the change.
 	from, to string
+	// program is the operator's; empty is one that is built from this checkout.
+	program string
+	// requests says whether what was asked of the API server is listed.
+	requests bool
 	// idle says whether an operator without Memcacheds is measured too.
 	idle bool
 	out  string
@@ -77,8 +81,10 @@ func start(ctx context.Context, args []string) (err error) {
 	}
 	b := &bench{options: o, dir: dir, say: func(format string, args ...any) { fmt.Printf(format+"\n", args...) }}
 	began := time.Now()
-	if b.program, err = build.Build(ctx, dir); err != nil {
-		return err
+	if b.program = o.program; b.program == "" {
+		if b.program, err = build.Build(ctx, dir); err != nil {
+			return err
+		}
 	}
 	d := document{options: o, args: args, date: began}
 	if d.machine, err = describe(); err != nil {
@@ -118,6 +124,8 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&o.window, "window", time.Minute, "how long an operator is watched that has nothing to do")
 	flags.StringVar(&o.from, "from", "1.6.38", "`version` of memcached before the change")
 	flags.StringVar(&o.to, "to", "1.6.45", "`version` after it")
+	flags.StringVar(&o.program, "program", "", "`path` of an operator's program to measure, such as one of another release; empty is this checkout's, which is built")
+	flags.BoolVar(&o.requests, "requests", false, "list what the operator asked of the API server, by verb and resource")
 	flags.BoolVar(&o.idle, "idle", true, "measure an operator without Memcacheds too, alone and beside foreign objects")
 	flags.StringVar(&o.out, "out", "docs", "`folder` for the document and the picture; empty writes none. Relative to the project's")
 	if err := flags.Parse(args); err != nil {

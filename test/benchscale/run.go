@@ -192,6 +192,9 @@ func (b *bench) phases(ctx context.Context, s *scene, size int) (run, error) {
 		}
 		r.Phases = append(r.Phases, p)
 		s.say("  %s", p.told(size))
+		if b.options.requests {
+			s.say("%s", p.list(size))
+		}
 	}
 	r.Memory, err = usage.MemoryOf(s.operator.process.process.Pid)
 	r.Throttled = throttled(s.operator.log())
