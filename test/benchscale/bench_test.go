@@ -126,6 +126,21 @@ func TestTheDocumentTellsEachRun(t *testing.T) {
 	}
 }
 
+func TestOtherWorkOfTheMachineIsNoticed(t *testing.T) {
+	d := sampleDocument()
+	if got := d.disturbed(); got != 0 {
+		t.Errorf("nothing was spent, and others had %g of it", got)
+	}
+	for _, r := range d.runs {
+		for i := range r.Phases {
+			r.Phases[i].Spent = spent{Machine: 100 * time.Second, Operator: 10 * time.Second, Server: 30 * time.Second, Controllers: 20 * time.Second, Bench: 15 * time.Second}
+		}
+	}
+	if got := d.disturbed(); got != 0.25 {
+		t.Errorf("others had %g, want a quarter", got)
+	}
+}
+
 func TestThePictureIsOneAndShowsEachRun(t *testing.T) {
 	svg := sampleDocument().chart().svg()
 	for decoder := xml.NewDecoder(bytes.NewReader(svg)); ; {

@@ -102,6 +102,22 @@ func (d document) chart() chart {
 	return c
 }
 
+// disturbed returns the share of the processor time, from 0 to 1, that other programs
+// had while Memcacheds were made and updated.
+func (d document) disturbed() float64 {
+	var others, all time.Duration
+	for _, r := range d.runs {
+		for _, name := range []string{phaseCreate, phaseUpdate} {
+			p := r.phase(name)
+			others, all = others+p.Spent.others(), all+p.Spent.Machine
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return float64(others) / float64(all)
+}
+
 // peak is the most memory that the operator had in any phase, in bytes.
 func (r run) peak() int64 {
 	var most int64

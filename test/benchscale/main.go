@@ -44,6 +44,10 @@ type options struct {
 	out  string
 }
 
+// quietEnough is how much of the processors other programs may have, from 0 to 1: the
+// kernel's own work for the network is among them.
+const quietEnough = 0.15
+
 // bench is a run of this program.
 type bench struct {
 	options options
@@ -106,6 +110,9 @@ func start(ctx context.Context, args []string) (err error) {
 		d.runs = append(d.runs, r)
 	}
 	b.say("\n%s\nThe whole took %s.", d.terminal(), time.Since(began).Round(time.Second))
+	if share := d.disturbed(); share > quietEnough {
+		b.say("Other programs had %.0f %% of the processors, so run this again when the machine does nothing else.", 100*share)
+	}
 	if o.out == "" || len(d.runs) == 0 {
 		return nil
 	}

@@ -59,7 +59,8 @@ type observer struct {
 }
 
 const (
-	// quietFor is how long the operator is to write nothing until a phase is over.
+	// quietFor is how long the operator is to write nothing until a phase is over, and
+	// then it is to have nothing left to look at.
 	quietFor = 5 * time.Second
 	// quietWithin bounds that: an operator that always writes is told of by the figures.
 	quietWithin = time.Minute
@@ -135,7 +136,7 @@ func byResource(requests []audit.Request) map[string]int {
 	return counts
 }
 
-// quiet waits until the operator writes no more.
+// quiet waits until the operator writes no more and has nothing left to look at.
 func (o *observer) quiet(ctx context.Context) error {
 	for deadline := time.Now().Add(quietWithin); time.Now().Before(deadline); {
 		if err := sleep(ctx, quietFor); err != nil {
@@ -149,7 +150,14 @@ func (o *observer) quiet(ctx context.Context) error {
 		for i := len(requests) - 1; i >= 0 && time.Since(requests[i].Answered) < quietFor && !wrote; i-- {
 			wrote = requests[i].User == operatorUser && requests[i].Changes()
 		}
-		if !wrote {
+		if wrote {
+			continue
+		}
+		g, err := o.operator.metrics.read(ctx)
+		if err != nil {
+			return err
+		}
+		if g.Queued == 0 {
 			return nil
 		}
 	}

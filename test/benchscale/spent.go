@@ -20,6 +20,11 @@ func (s spent) minus(t spent) spent {
 	return spent{s.Machine - t.Machine, s.Operator - t.Operator, s.Server - t.Server, s.Controllers - t.Controllers, s.Bench - t.Bench}
 }
 
+// others is what programs spent that have nothing to do with the run.
+func (s spent) others() time.Duration {
+	return max(s.Machine-s.Operator-s.Server-s.Controllers-s.Bench, 0)
+}
+
 // reading is what was spent by a moment.
 type reading struct {
 	at time.Time

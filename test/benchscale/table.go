@@ -78,6 +78,7 @@ func costs(name string) []row {
 		{"… of controllers, and of this bench", count(name, func(p phase) string {
 			return inSeconds(p.Spent.Controllers) + ", " + inSeconds(p.Spent.Bench)
 		})},
+		{"… of all other programs of the machine", count(name, func(p phase) string { return inSeconds(p.Spent.others()) })},
 		{"… API server the bottleneck", count(name, func(p phase) string { return percent(p.Bottleneck.Either) })},
 	}
 }

@@ -113,6 +113,7 @@ func TestTheFirstWriteCountsFromTheAnswerToTheChange(t *testing.T) {
 	requests := []Request{
 		{Name: "a", Verb: "patch", Resource: "services", Received: at(5)}, // of before
 		{Name: "a", Verb: "get", Resource: "services", Received: at(11)},  // no write
+		{Name: "a", Verb: "create", Resource: "events", Received: at(12)}, // no write that anybody waits for
 		{Name: "b", Verb: "patch", Resource: "services", Received: at(50)},
 		{Name: "a", Verb: "patch", Resource: "services", Received: at(30)},
 		{Name: "b", Verb: "patch", Resource: "services", Received: at(40)}, // answered later, received before

@@ -62,7 +62,7 @@ func (c Counts) Changes() int { return c.Writes + c.Statuses }
 func (c Counts) Beyond() int { return c.Changes() - c.Made }
 
 // FirstWrites returns, for each change that was answered, how long after that the
-// first write that belongs to it was received. of says to which change a request
+// first write that belongs to it was received, events left out. of says to which change a request
 // belongs; those without one give "". A change that no write followed is left out.
 func FirstWrites(changes, requests []Request, of func(Request) string) []time.Duration {
 	accepted := map[string]time.Time{}
@@ -73,7 +73,7 @@ func FirstWrites(changes, requests []Request, of func(Request) string) []time.Du
 	for _, r := range requests {
 		change := of(r)
 		since, ok := accepted[change]
-		if !ok || !r.Changes() || r.Received.Before(since) {
+		if !ok || !r.Changes() || r.Kind() == Event || r.Received.Before(since) {
 			continue
 		}
 		if at, seen := first[change]; !seen || r.Received.Before(at) {
