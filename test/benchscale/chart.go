@@ -33,7 +33,7 @@ const (
 	width, height = 900.0, 380.0
 	top, bottom   = 100.0, 320.0
 	// of a panel, from its left
-	panelWidth, plotLeft, plotRight = 440.0, 62.0, 300.0
+	panelWidth, plotLeft, plotRight = 440.0, 62.0, 282.0
 	lineHeight                      = 16.0
 )
 

@@ -94,10 +94,10 @@ func (d document) chart() chart {
 		now, peak = append(now, point{n, mib(r.phase(phaseCreate).Memory.Now)}), append(peak, point{n, mib(r.peak())})
 	}
 	c.panels = []panel{
-		{what: "Seconds until all are Available, updated, gone through after a restart", series: []series{
+		{what: "Seconds until it is done for all", series: []series{
 			{"update", seconds[phaseUpdate]}, {"create", seconds[phaseCreate]}, {"restart", seconds[phaseRestart]},
 		}},
-		{what: "Memory of the operator, MiB", series: []series{{"at most", peak}, {"when all are Available", now}}},
+		{what: "Memory of the operator, MiB", series: []series{{"at most", peak}, {"when all are there", now}}},
 	}
 	return c
 }
