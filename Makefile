@@ -149,7 +149,7 @@ test-cluster: ## Test the local cluster's program and the other tools.
 	$(call tier,tools)
 	@# -count=1: go does not see that files outside of a module changed.
 	@for module in hack/cluster hack/catalog hack/image; do go -C $$module test -count=1 ./... || exit 1; done
-	@go -C test test -count=1 ./internal/... ./scorecard/... ./bench/... ./benchbackup/...
+	@go -C test test -count=1 ./internal/... ./scorecard/... ./bench/... ./benchbackup/... ./benchscale/...
 
 .PHONY: test-process
 test-process: $(CLUSTER) ## Test agent and protocol against real memcached processes.
@@ -330,6 +330,10 @@ bench-upgrade: not-by-olm deploy-as-generated ## Measure what an upgrade of memc
 .PHONY: bench-backup
 bench-backup: not-by-olm deploy-as-generated ## Measure what a backup and a restore cost, with the flags in ARGS, and write docs/bench-backup.md; takes 4 min.
 	@$(ON_CLUSTER) go -C test run ./benchbackup $(ARGS)
+
+.PHONY: bench-scale
+bench-scale: $(CLUSTER) ## Measure what the operator does with many Memcacheds, with the flags in ARGS, and write docs/bench-scale.*; needs no cluster.
+	@$(TOOLS) go -C test run ./benchscale $(ARGS)
 
 # Always asked: go knows whether it is up to date.
 $(CLUSTER): FORCE

@@ -1,0 +1,175 @@
+package audit
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+const operator = "system:serviceaccount:ns:op"
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func at(milliseconds int) time.Time {
+	return noon.Add(time.Duration(milliseconds) * time.Millisecond)
+}
+
+// line is one of the log, as the API server writes it.
+func line(stage, verb, group, resource, subresource, name string, code, received, answered int) string {
+	stamp := func(ms int) string { return at(ms).Format("2006-01-02T15:04:05.000000Z") }
+	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","stage":%q,"verb":%q,"user":{"username":%q},`+
+		`"objectRef":{"resource":%q,"subresource":%q,"namespace":"bench","name":%q,"apiGroup":%q,"apiVersion":"v1"},`+
+		`"responseStatus":{"metadata":{},"code":%d},"requestReceivedTimestamp":%q,"stageTimestamp":%q}`+"\n",
+		stage, verb, operator, resource, subresource, name, group, code, stamp(received), stamp(answered))
+}
+
+func TestTheLogIsReadWhileItIsWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	log, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	write := func(text string) []Request {
+		t.Helper()
+		if _, err := file.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		requests, err := log.Requests()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return requests
+	}
+	second := line("ResponseComplete", "patch", "apps", "replicasets", "", "m1-0", 201, 5, 9)
+	if got := write(line("ResponseComplete", "get", "", "services", "", "m1", 404, 1, 2) + second[:40]); len(got) != 1 {
+		t.Fatalf("read %+v before the second line was whole", got)
+	}
+	got := write(second[40:])
+	want := Request{Received: at(5), Answered: at(9), User: operator, Verb: "patch", Group: "apps", Resource: "replicasets", Namespace: "bench", Name: "m1-0", Code: 201}
+	if len(got) != 2 || got[1] != want {
+		t.Errorf("read %+v, want %+v as the second", got, want)
+	}
+	if got := write(line("ResponseStarted", "watch", "", "pods", "", "", 200, 10, 11) + line("ResponseComplete", "watch", "", "pods", "", "", 200, 10, 99)); len(got) != 3 {
+		t.Errorf("a watch was counted %d times", len(got)-2)
+	}
+	if got := write(line("ResponseComplete", "patch", "cache.memcached-operator.io", "memcacheds", "status", "m1", 200, 12, 13)); got[3].Resource != "memcacheds/status" {
+		t.Errorf("the write of a status is one of %s", got[3].Resource)
+	}
+	if _, err := file.WriteString("{\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := log.Requests(); err == nil {
+		t.Error("a line that is no JSON is read")
+	}
+}
+
+func TestEachKindOfRequestIsCountedOnce(t *testing.T) {
+	requests := []Request{
+		{Verb: "get", Resource: "services", Code: 404},
+		{Verb: "list", Resource: "pods", Code: 200},
+		{Verb: "watch", Resource: "pods", Code: 200},
+		{Verb: "patch", Resource: "services", Code: 201},
+		{Verb: "create", Resource: "pods", Code: 201},
+		{Verb: "patch", Resource: "replicasets", Code: 200},
+		{Verb: "delete", Resource: "pods", Code: 200},
+		{Verb: "patch", Resource: "memcacheds/status", Code: 409},
+		{Verb: "create", Group: "events.k8s.io", Resource: "events", Code: 201},
+		{Verb: "create", Group: "events.k8s.io", Resource: "events", Code: 409},
+		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Code: 200},
+		{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews", Code: 201},
+		{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Code: 201},
+	}
+	got := Count(requests)
+	want := Counts{Reads: 2, Watches: 1, Writes: 4, Made: 2, Statuses: 1, Events: 2, Refused: 1}
+	if got != want {
+		t.Errorf("counted %+v, want %+v", got, want)
+	}
+	if got.Changes() != 5 || got.Beyond() != 3 {
+		t.Errorf("%d changes, %d beyond the objects made; want 5 and 3", got.Changes(), got.Beyond())
+	}
+}
+
+func TestOnlyTheRequestsOfTheUserInTheTimeAreReturned(t *testing.T) {
+	requests := []Request{
+		{User: operator, Received: at(0)}, {User: operator, Received: at(10)}, {User: "somebody", Received: at(10)}, {User: operator, Received: at(20)},
+	}
+	if got := Of(requests, operator, at(10), at(20)); len(got) != 1 || got[0] != requests[1] {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestTheFirstWriteCountsFromTheAnswerToTheChange(t *testing.T) {
+	name := func(r Request) string { return r.Name }
+	changes := []Request{{Name: "a", Answered: at(10)}, {Name: "b", Answered: at(10)}, {Name: "c", Answered: at(10)}}
+	requests := []Request{
+		{Name: "a", Verb: "patch", Resource: "services", Received: at(5)}, // of before
+		{Name: "a", Verb: "get", Resource: "services", Received: at(11)},  // no write
+		{Name: "a", Verb: "create", Resource: "events", Received: at(12)}, // no write that anybody waits for
+		{Name: "b", Verb: "patch", Resource: "services", Received: at(50)},
+		{Name: "a", Verb: "patch", Resource: "services", Received: at(30)},
+		{Name: "b", Verb: "patch", Resource: "services", Received: at(40)}, // answered later, received before
+		{Name: "d", Verb: "patch", Resource: "services", Received: at(12)},
+	}
+	if got, want := FirstWrites(changes, requests, name), []time.Duration{20 * time.Millisecond, 30 * time.Millisecond}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestPercentiles(t *testing.T) {
+	var hundred []time.Duration
+	for i := range 100 {
+		hundred = append(hundred, time.Duration(i+1))
+	}
+	for _, c := range []struct {
+		of      []time.Duration
+		percent int
+		want    time.Duration
+	}{
+		{nil, 99, 0}, {hundred[:1], 50, 1}, {hundred[:1], 99, 1}, {hundred[:2], 50, 1}, {hundred[:3], 50, 2},
+		{hundred, 50, 50}, {hundred, 99, 99}, {hundred, 100, 100}, {hundred[:10], 99, 10}, {hundred, 0, 1},
+	} {
+		if got := Percentile(c.of, c.percent); got != c.want {
+			t.Errorf("p%d of %d is %d, want %d", c.percent, len(c.of), got, c.want)
+		}
+	}
+}
+
+func TestInFlightIsWhenEnoughRequestsAreUnderWay(t *testing.T) {
+	request := func(from, until int) Request {
+		return Request{Verb: "patch", Resource: "services", Received: at(from), Answered: at(until)}
+	}
+	requests := []Request{
+		request(0, 10), request(5, 20), request(20, 30), request(10, 25), // two from 5 to 25, with no gap at 10 and at 20
+		request(40, 50), request(45, 46), // two from 45 to 46
+		{Verb: "watch", Resource: "pods", Received: at(0), Answered: at(100)},
+		{Verb: "create", Resource: "events", Received: at(0), Answered: at(100)},
+		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Received: at(0), Answered: at(100)},
+	}
+	want := []Span{{at(5), at(25)}, {at(45), at(46)}}
+	if got := InFlight(requests, 2); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := InFlight(requests, 4); len(got) != 0 {
+		t.Errorf("there are never four, and yet %v", got)
+	}
+}
+
+func TestOfSpansOnlyWhatIsWithinIsCounted(t *testing.T) {
+	spans := []Span{{at(0), at(10)}, {at(20), at(30)}, {at(40), at(60)}, {at(70), at(80)}}
+	for _, c := range []struct{ from, until, want int }{
+		{0, 100, 50}, {5, 25, 10}, {10, 20, 0}, {45, 50, 5}, {55, 75, 10}, {90, 100, 0}, {-10, 0, 0},
+	} {
+		if got := Within(spans, at(c.from), at(c.until)); got != time.Duration(c.want)*time.Millisecond {
+			t.Errorf("from %d to %d it is %s, want %d ms", c.from, c.until, got, c.want)
+		}
+	}
+}

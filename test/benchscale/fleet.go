@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/benchscale/audit"
+)
+
+// shards of each Memcached.
+const shards = 3
+
+// atOnce is how many requests about Memcacheds this bench has under way.
+const atOnce = 32
+
+// fleet is the Memcacheds of a run.
+type fleet struct {
+	client client.Client
+	// size is how many there are to be, in so many namespaces.
+	size, namespaces int
+
+	lock sync.Mutex
+	seen map[string]*v1alpha1.Memcached
+}
+
+// nameOf returns the name of a Memcached. It has no dash, so that the names of what is
+// made for it tell whose they are.
+func nameOf(number int) string { return fmt.Sprintf("m%05d", number) }
+
+// numberOf is the other way round; 0 of what is no such name.
+func numberOf(name string) int {
+	number, err := strconv.Atoi(strings.TrimPrefix(name, "m"))
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
+// memcachedOf returns the name of the Memcached to which the object of a request
+// belongs. An event has a name that begins like that of what it tells of.
+func memcachedOf(r audit.Request) string {
+	name, _, _ := strings.Cut(r.Name, "-")
+	name, _, _ = strings.Cut(name, ".")
+	return name
+}
+
+func (f *fleet) namespaceOf(number int) string { return fmt.Sprintf("bench-%d", number%f.namespaces) }
+
+// newFleet makes the namespaces and watches Memcacheds until ctx ends.
+func newFleet(ctx context.Context, c client.Client, config *rest.Config, size, namespaces int) (*fleet, error) {
+	f := &fleet{client: c, size: size, namespaces: namespaces, seen: map[string]*v1alpha1.Memcached{}}
+	for i := range namespaces {
+		if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespaceOf(i)}}); err != nil {
+			return nil, fmt.Errorf("making a namespace: %w", err)
+		}
+	}
+	watched, err := cache.New(config, cache.Options{Scheme: c.Scheme(), DefaultTransform: cache.TransformStripManagedFields()})
+	if err != nil {
+		return nil, err
+	}
+	informer, err := watched.GetInformer(ctx, &v1alpha1.Memcached{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watching Memcacheds: %w", err)
+	}
+	see := func(o any) {
+		m, ok := o.(*v1alpha1.Memcached)
+		if !ok {
+			return
+		}
+		f.lock.Lock()
+		defer f.lock.Unlock()
+		f.seen[m.Name] = m
+	}
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, o any) { see(o) }}); err != nil {
+		return nil, err
+	}
+	go func() { _ = watched.Start(ctx) }() // it ends with ctx
+	if !watched.WaitForCacheSync(ctx) {
+		return nil, fmt.Errorf("watching Memcacheds: %w", ctx.Err())
+	}
+	return f, nil
+}
+
+// count returns of how many Memcacheds something is so.
+func (f *fleet) count(is func(*v1alpha1.Memcached) bool) int {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	n := 0
+	for _, m := range f.seen {
+		if is(m) {
+			n++
+		}
+	}
+	return n
+}
+
+// first returns one of which something is not so, or nil.
+func (f *fleet) first(is func(*v1alpha1.Memcached) bool) *v1alpha1.Memcached {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	for _, m := range f.seen {
+		if !is(m) {
+			return m
+		}
+	}
+	return nil
+}
+
+// isAvailable says whether all shards serve.
+func isAvailable(m *v1alpha1.Memcached) bool {
+	return m.Status.ObservedGeneration == m.Generation && m.Status.ReadySize == shards &&
+		meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionAvailable)
+}
+
+// isSettled says whether all shards serve with a version, and nothing is left to do.
+func isSettled(version string) func(*v1alpha1.Memcached) bool {
+	return func(m *v1alpha1.Memcached) bool {
+		if !isAvailable(m) || m.Status.Update != nil || m.Status.Version != version || !meta.IsStatusConditionFalse(m.Status.Conditions, v1alpha1.ConditionProgressing) {
+			return false
+		}
+		for _, s := range m.Status.Shards {
+			if !s.Current || s.Version != version {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// create makes all Memcacheds.
+func (f *fleet) create(ctx context.Context, version string) error {
+	return f.each(ctx, func(ctx context.Context, number int) error {
+		m := &v1alpha1.Memcached{
+			ObjectMeta: metav1.ObjectMeta{Name: nameOf(number), Namespace: f.namespaceOf(number)},
+			Spec:       v1alpha1.MemcachedSpec{Size: new(int32(shards)), Version: version},
+		}
+		return f.client.Create(ctx, m)
+	})
+}
+
+// patch changes all Memcacheds by a merge patch.
+func (f *fleet) patch(ctx context.Context, patch string) error {
+	return f.each(ctx, func(ctx context.Context, number int) error {
+		m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: nameOf(number), Namespace: f.namespaceOf(number)}}
+		return f.client.Patch(ctx, m, client.RawPatch(types.MergePatchType, []byte(patch)))
+	})
+}
+
+func (f *fleet) each(ctx context.Context, do func(context.Context, int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for number := range f.size {
+		group.Go(func() error { return do(ctx, number) })
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("writing Memcacheds: %w", err)
+	}
+	return nil
+}
+
+// stallBound is how long nothing may change until a run is given up.
+const stallBound = 5 * time.Minute

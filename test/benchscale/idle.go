@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/test/benchscale/usage"
+)
+
+// What is in a cluster that is none of the operator's business.
+const (
+	foreignPods    = 8000
+	foreignSecrets = 1000
+	// a Secret holds from 1 to 4 KB
+	secretLeast, secretMost = 1000, 4000
+)
+
+// idleFor is how long the operator is left alone until its memory is looked at.
+const idleFor = 30 * time.Second
+
+// idle is the memory of an operator without a Memcached.
+type idle struct {
+	// Alone is that on an empty cluster, Beside the one beside foreign objects.
+	Alone, Beside usage.Memory
+	// Limit of it in the Deployment, in bytes.
+	Limit int64
+}
+
+// measureIdle measures the memory of the operator that has nothing to do.
+func (b *bench) measureIdle(ctx context.Context) (i idle, err error) {
+	b.say("\nNo Memcached:")
+	err = b.withScene(ctx, func(ctx context.Context, s *scene) error {
+		i.Limit = s.operator.limit
+		if i.Alone, err = s.rest(ctx); err != nil {
+			return err
+		}
+		b.say("  alone: RSS %s, peak %s", mebibytes(i.Alone.Now), mebibytes(i.Alone.Peak))
+		if err := makeForeign(ctx, s.client); err != nil {
+			return err
+		}
+		if i.Beside, err = s.rest(ctx); err != nil {
+			return err
+		}
+		b.say("  beside %s pods and %s Secrets: RSS %s, peak %s", number(foreignPods), number(foreignSecrets), mebibytes(i.Beside.Now), mebibytes(i.Beside.Peak))
+		return nil
+	})
+	return i, err
+}
+
+// rest starts an operator, leaves it alone, and returns its memory after that.
+func (s *scene) rest(ctx context.Context) (usage.Memory, error) {
+	if err := s.startOperator(ctx); err != nil {
+		return usage.Memory{}, err
+	}
+	if err := sleep(ctx, idleFor); err != nil {
+		return usage.Memory{}, err
+	}
+	memory, err := usage.MemoryOf(s.operator.process.process.Pid)
+	if err != nil {
+		return usage.Memory{}, err
+	}
+	return memory, s.stopOperator()
+}
+
+// makeForeign makes pods and Secrets as others have them.
+func makeForeign(ctx context.Context, c client.Client) error {
+	const namespace = "foreign"
+	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return fmt.Errorf("making a namespace: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i := range foreignPods {
+		group.Go(func() error { return c.Create(ctx, foreignPod(namespace, i)) })
+	}
+	for i := range foreignSecrets {
+		group.Go(func() error { return c.Create(ctx, foreignSecret(namespace, i)) })
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("making foreign objects: %w", err)
+	}
+	return nil
+}
+
+func foreignPod(namespace string, i int) *corev1.Pod {
+	name := fmt.Sprintf("shop-%05d", i)
+	container := corev1.Container{Name: "app", Image: "registry.example.com/shop/app:1.2.3", Command: []string{"/app", "--listen=:8080", "--verbose"}}
+	for n := range 12 {
+		container.Env = append(container.Env, corev1.EnvVar{Name: fmt.Sprintf("SETTING_%d", n), Value: fmt.Sprintf("a value of the setting %d of %s", n, name)})
+	}
+	sidecar := *container.DeepCopy()
+	sidecar.Name = "sidecar"
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"app.kubernetes.io/name": "shop", "app.kubernetes.io/instance": name},
+			Annotations: map[string]string{"example.com/checksum": fmt.Sprintf("%064d", i)}},
+		Spec: corev1.PodSpec{NodeName: fmt.Sprintf("node-%03d", i%80), Containers: []corev1.Container{container, sidecar}},
+	}
+}
+
+func foreignSecret(namespace string, i int) *corev1.Secret {
+	source := rand.New(rand.NewPCG(1, uint64(i))) //nolint:gosec // no secret
+	value := make([]byte, secretLeast+source.IntN(secretMost-secretLeast+1))
+	for n := range value {
+		value[n] = byte(source.UintN(256)) //nolint:gosec // a byte
+	}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("shop-%05d", i), Namespace: namespace}, Data: map[string][]byte{"value": value}}
+}

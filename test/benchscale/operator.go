@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+)
+
+// operatorUser is the operator's ServiceAccount as the API server sees it.
+const operatorUser = "system:serviceaccount:" + cluster.OperatorNamespace + ":" + cluster.OperatorAccount
+
+// reader is the ServiceAccount that reads the operator's metrics.
+const reader = "metrics-reader"
+
+// operatorProcess runs the operator's program as its Deployment would, with the rights and
+// the token of its ServiceAccount.
+type operatorProcess struct {
+	dir, program string
+	// args and env are those of the Deployment.
+	args, env []string
+	// limit of its memory in the Deployment, in bytes.
+	limit   int64
+	metrics *metrics
+	// ready is where it says whether it is.
+	ready   string
+	process *child
+}
+
+// installOperator makes everything of config/default but the Deployment, which it
+// reads: what runs is the program at that path.
+func installOperator(ctx context.Context, c *cluster.Cluster, config *rest.Config, dir, program string) (*operatorProcess, error) {
+	objects, err := cluster.Render(ctx, "config/default")
+	if err != nil {
+		return nil, err
+	}
+	o := &operatorProcess{dir: dir, program: program}
+	var deployment *appsv1.Deployment
+	for _, object := range objects {
+		if object.GetKind() == "Deployment" {
+			deployment = &appsv1.Deployment{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
+				return nil, fmt.Errorf("reading the operator's Deployment: %w", err)
+			}
+			continue
+		}
+		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("bench")); err != nil {
+			return nil, fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	if deployment == nil {
+		return nil, errors.New("config/default has no Deployment")
+	}
+	if err := o.read(deployment); err != nil {
+		return nil, err
+	}
+	token, err := tokenOf(ctx, c, cluster.OperatorAccount)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeKubeconfig(o.kubeconfig(), config, token); err != nil {
+		return nil, err
+	}
+	return o, o.letRead(ctx, c)
+}
+
+func (o *operatorProcess) kubeconfig() string { return filepath.Join(o.dir, "operator.conf") }
+
+// read takes over what the Deployment says of the operator's container, but for the
+// addresses on which it listens.
+func (o *operatorProcess) read(d *appsv1.Deployment) error {
+	container := d.Spec.Template.Spec.Containers[0]
+	o.limit = container.Resources.Limits.Memory().Value()
+	for _, arg := range container.Args {
+		if !strings.HasPrefix(arg, "--metrics-bind-address") && !strings.HasPrefix(arg, "--health-probe-bind-address") {
+			o.args = append(o.args, arg)
+		}
+	}
+	addresses, err := freeAddresses(2)
+	if err != nil {
+		return err
+	}
+	o.metrics, o.ready = newMetrics("https://"+addresses[0]+"/metrics"), "http://"+addresses[1]+"/readyz"
+	o.args = append(o.args, "--metrics-bind-address="+addresses[0], "--health-probe-bind-address="+addresses[1])
+	for _, e := range container.Env {
+		value := e.Value
+		switch from := e.ValueFrom; {
+		case from == nil:
+		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
+			value = d.Namespace
+		case from.ResourceFieldRef != nil && from.ResourceFieldRef.Resource == "limits.memory":
+			value = strconv.FormatInt(o.limit, 10)
+		default:
+			return fmt.Errorf("the operator's Deployment has %s from what this bench does not know", e.Name)
+		}
+		o.env = append(o.env, e.Name+"="+value)
+	}
+	return nil
+}
+
+// told is how the operator is started, for people.
+func (o *operatorProcess) told() string {
+	var words []string
+	for _, e := range o.env {
+		if strings.HasPrefix(e, "GO") {
+			words = append(words, e)
+		}
+	}
+	for _, arg := range o.args {
+		name, _, _ := strings.Cut(arg, "=")
+		words = append(words, name)
+	}
+	return strings.Join(words, " ")
+}
+
+// tokenOf returns a token of a ServiceAccount in the operator's namespace.
+func tokenOf(ctx context.Context, c *cluster.Cluster, account string) (string, error) {
+	day := int64(24 * 60 * 60)
+	token, err := c.Set.CoreV1().ServiceAccounts(cluster.OperatorNamespace).CreateToken(ctx, account,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &day}}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("asking for a token of %s: %w", account, err)
+	}
+	return token.Status.Token, nil
+}
+
+// letRead makes somebody who may read the operator's metrics.
+func (o *operatorProcess) letRead(ctx context.Context, c *cluster.Cluster) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: reader, Namespace: cluster.OperatorNamespace}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: reader},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "memcached-operator-metrics-reader"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: reader, Namespace: cluster.OperatorNamespace}},
+	}
+	for _, object := range []client.Object{account, binding} {
+		if err := c.Create(ctx, object); err != nil {
+			return fmt.Errorf("making who reads the metrics: %w", err)
+		}
+	}
+	var err error
+	o.metrics.token, err = tokenOf(ctx, c, reader)
+	return err
+}
+
+// writeKubeconfig writes how the user of a token reaches the API server.
+func writeKubeconfig(path string, config *rest.Config, token string) error {
+	return clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"bench": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"bench": {Token: token}},
+		Contexts:       map[string]*clientcmdapi.Context{"bench": {Cluster: "bench", AuthInfo: "bench"}},
+		CurrentContext: "bench",
+	}, path)
+}
+
+// start starts the operator.
+func (o *operatorProcess) start() error {
+	cmd := exec.Command(o.program, o.args...) //nolint:gosec // what was just built
+	cmd.Dir = o.dir
+	cmd.Env = slices.Concat(o.env, []string{"KUBECONFIG=" + o.kubeconfig()})
+	var err error
+	o.process, err = startChild(o.dir, cmd)
+	return err
+}
+
+// isReady waits until the operator says that it is, and serves its metrics, which it
+// does not before.
+func (o *operatorProcess) isReady(ctx context.Context) error {
+	return cluster.Eventually(ctx, startsWithin, "the start of the operator", func(ctx context.Context) error {
+		if err := o.process.runs(); err != nil {
+			return err
+		}
+		_, err := o.metrics.read(ctx)
+		return err
+	})
+}
+
+// stop ends the operator as a kubelet would.
+func (o *operatorProcess) stop() error {
+	if o.process == nil {
+		return nil
+	}
+	err := o.process.stop()
+	o.process = nil
+	return err
+}
+
+// throttled returns the lines of the operator's log that tell of requests which its
+// own client held back.
+func throttled(log string) []string {
+	var lines []string
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "client-side throttling") || strings.Contains(line, "Waited before sending request") || strings.Contains(line, "Waited for ") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+// log is what the operator wrote in all its lives.
+func (o *operatorProcess) log() string {
+	text, err := os.ReadFile(filepath.Join(o.dir, filepath.Base(o.program)+".log"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// freeAddresses returns addresses of this machine on which nobody listens.
+func freeAddresses(n int) ([]string, error) {
+	var addresses []string
+	for range n {
+		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		addresses = append(addresses, l.Addr().String())
+	}
+	return addresses, nil
+}
