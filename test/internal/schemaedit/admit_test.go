@@ -76,6 +76,20 @@ func TestAdmitAsksTheRulesOfTheWholeObject(t *testing.T) {
 	}
 }
 
+func TestAdmitTellsCausesInTheOrderOfTheirFields(t *testing.T) {
+	s := load(t, "memcacheds")
+	_, err := s.Admit(t.Context(), named(t, s, "cache", `spec: {threads: 0, size: -1, connections: 1, updateStrategy: {minSecondsBetweenShards: -1}, imagePullPolicy: Sometimes, deletionPolicy: Keep}`), nil)
+	var fields []string
+	for _, cause := range causes(err) {
+		field, _, _ := strings.Cut(cause, ": ")
+		fields = append(fields, field)
+	}
+	want := []string{"<nil>", "spec.connections", "spec.deletionPolicy", "spec.imagePullPolicy", "spec.size", "spec.threads", "spec.updateStrategy.minSecondsBetweenShards"}
+	if diff := cmp.Diff(want, fields); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+}
+
 func TestAdmitDefaultsAndDropsWhatIsCreated(t *testing.T) {
 	s := load(t, "memcacheds")
 	for reason, c := range map[string]struct{ spec, want string }{

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +22,11 @@ func startAPIServer(t *testing.T) client.Client {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		t.Fatal("KUBEBUILDER_ASSETS is not set, so there is no API server to test against: run make test, or eval \"$(make -s env)\" first")
 	}
-	environment := &envtest.Environment{CRDDirectoryPaths: []string{bases}, ErrorIfCRDPathMissing: true}
+	environment := &envtest.Environment{
+		CRDDirectoryPaths:        []string{bases},
+		ErrorIfCRDPathMissing:    true,
+		ControlPlaneStartTimeout: 2 * time.Minute, // other tests may run on this machine
+	}
 	config, err := environment.Start()
 	t.Cleanup(func() { environment.Stop() })
 	if err != nil {
