@@ -15,40 +15,44 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
+// refusals are objects and what the API server says of them: nothing when it takes
+// them.
+var refusals = map[string]struct{ text, says string }{
+	"an empty spec is taken":               {`spec: {}`, ""},
+	"no spec":                              {`{}`, "spec: Required value"},
+	"a spec that is null":                  {`spec: null`, "spec: Required value"},
+	"a number that is a word":              {`spec: {size: three}`, `spec.size in body must be of type integer: "string"`},
+	"a fraction":                           {`spec: {threads: 1.5}`, "spec.threads in body must be of type"},
+	"below the minimum":                    {`spec: {size: -1}`, "spec.size in body should be greater than or equal to 0"},
+	"above the maximum":                    {`spec: {threads: 65}`, "spec.threads in body should be less than or equal to 64"},
+	"a string that is a number":            {`spec: {image: 1}`, `spec.image in body must be of type string: "integer"`},
+	"a string that is too long":            {`spec: {version: 1.6.` + strings.Repeat("1", 33) + `}`, "spec.version: Too long: may not be more than 32 bytes"},
+	"a string that is too short":           {`spec: {backup: {store: {persistentVolumeClaim: {claimName: ""}}}}`, "claimName in body should be at least 1 chars long"},
+	"another word than those of the enum":  {`spec: {deletionPolicy: Keep}`, `spec.deletionPolicy: Unsupported value: "Keep": supported values: "Delete", "Backup"`},
+	"a pattern that does not match":        {`spec: {updateStrategy: {maintenanceWindows: [{start: "24:00", durationMinutes: 1}]}}`, "maintenanceWindows[0].start in body should match"},
+	"a quantity that is none":              {`spec: {memory: lots}`, "spec.memory in body should match"},
+	"a quantity as a number is taken":      {`spec: {memory: 67108864}`, ""},
+	"a quantity that is a yes":             {`spec: {memory: true}`, "spec.memory"},
+	"a required field that is missing":     {`spec: {hashing: {serverName: "{shard}"}}`, "spec.hashing.ring: Required value"},
+	"a list that is too long":              {`spec: {extraArgs: [` + strings.Repeat("-v,", 33) + `]}`, "spec.extraArgs: Too many: 33: must have at most 32 items"},
+	"the same item twice":                  {`spec: {imagePullSecrets: [{name: a}, {name: a}]}`, "spec.imagePullSecrets[1]: Duplicate value"},
+	"the same item of a set twice":         {`spec: {updateStrategy: {maintenanceWindows: [{start: "02:00", durationMinutes: 1, days: [Monday, Monday]}]}}`, "days[1]: Duplicate value"},
+	"a map that is a list":                 {`spec: {podLabels: [a]}`, `spec.podLabels in body must be of type object: "array"`},
+	"a rule of one field":                  {`spec: {version: v1.6.45}`, "spec.version: Invalid value: \"v1.6.45\": version must be three numbers such as 1.6.45"},
+	"a rule of two fields":                 {`spec: {memory: 64Mi, maxItemSize: 33Mi}`, "maxItemSize must be"},
+	"a rule of a field and a default":      {`spec: {resources: {limits: {memory: 64Mi}}}`, "resources.limits.memory is too small for the cache"},
+	"a rule of a list":                     {`spec: {extraArgs: [-m, "64"]}`, "spec.extraArgs: Invalid value"},
+	"a rule of a map":                      {`spec: {podLabels: {app.kubernetes.io/name: web}}`, "podLabels must not hold labels of app.kubernetes.io/"},
+	"a rule of either or":                  {`spec: {backup: {store: {}}}`, "spec.backup.store: Invalid value: a store is either persistentVolumeClaim or s3"},
+	"a rule that cannot be worked out":     {`spec: {rewarm: {maxAge: soon}}`, "spec.rewarm.maxAge: Invalid value"},
+	"rules are not asked of what is wrong": {`spec: {size: three, version: v1}`, "some validation rules were not checked because the object was invalid"},
+	"an option that memcached refuses":     {`spec: {extraArgs: [-R, "0"]}`, ""},
+	"a field that nobody knows is dropped": {`spec: {replicas: 3}`, ""},
+}
+
 func TestAdmitRefusesWithTheSentencesOfTheAPIServer(t *testing.T) {
 	s := load(t, "memcacheds")
-	for reason, c := range map[string]struct{ text, says string }{
-		"an empty spec is taken":               {`spec: {}`, ""},
-		"no spec":                              {`{}`, "spec: Required value"},
-		"a spec that is null":                  {`spec: null`, "spec: Required value"},
-		"a number that is a word":              {`spec: {size: three}`, `spec.size in body must be of type integer: "string"`},
-		"a fraction":                           {`spec: {threads: 1.5}`, "spec.threads in body must be of type"},
-		"below the minimum":                    {`spec: {size: -1}`, "spec.size in body should be greater than or equal to 0"},
-		"above the maximum":                    {`spec: {threads: 65}`, "spec.threads in body should be less than or equal to 64"},
-		"a string that is a number":            {`spec: {image: 1}`, `spec.image in body must be of type string: "integer"`},
-		"a string that is too long":            {`spec: {version: 1.6.` + strings.Repeat("1", 33) + `}`, "spec.version: Too long: may not be more than 32 bytes"},
-		"a string that is too short":           {`spec: {backup: {store: {persistentVolumeClaim: {claimName: ""}}}}`, "claimName in body should be at least 1 chars long"},
-		"another word than those of the enum":  {`spec: {deletionPolicy: Keep}`, `spec.deletionPolicy: Unsupported value: "Keep": supported values: "Delete", "Backup"`},
-		"a pattern that does not match":        {`spec: {updateStrategy: {maintenanceWindows: [{start: "24:00", durationMinutes: 1}]}}`, "maintenanceWindows[0].start in body should match"},
-		"a quantity that is none":              {`spec: {memory: lots}`, "spec.memory in body should match"},
-		"a quantity as a number is taken":      {`spec: {memory: 67108864}`, ""},
-		"a quantity that is a yes":             {`spec: {memory: true}`, "spec.memory"},
-		"a required field that is missing":     {`spec: {hashing: {serverName: "{shard}"}}`, "spec.hashing.ring: Required value"},
-		"a list that is too long":              {`spec: {extraArgs: [` + strings.Repeat("-v,", 33) + `]}`, "spec.extraArgs: Too many: 33: must have at most 32 items"},
-		"the same item twice":                  {`spec: {imagePullSecrets: [{name: a}, {name: a}]}`, "spec.imagePullSecrets[1]: Duplicate value"},
-		"the same item of a set twice":         {`spec: {updateStrategy: {maintenanceWindows: [{start: "02:00", durationMinutes: 1, days: [Monday, Monday]}]}}`, "days[1]: Duplicate value"},
-		"a map that is a list":                 {`spec: {podLabels: [a]}`, `spec.podLabels in body must be of type object: "array"`},
-		"a rule of one field":                  {`spec: {version: v1.6.45}`, "spec.version: Invalid value: \"v1.6.45\": version must be three numbers such as 1.6.45"},
-		"a rule of two fields":                 {`spec: {memory: 64Mi, maxItemSize: 33Mi}`, "maxItemSize must be"},
-		"a rule of a field and a default":      {`spec: {resources: {limits: {memory: 64Mi}}}`, "resources.limits.memory is too small for the cache"},
-		"a rule of a list":                     {`spec: {extraArgs: [-m, "64"]}`, "spec.extraArgs: Invalid value"},
-		"a rule of a map":                      {`spec: {podLabels: {app.kubernetes.io/name: web}}`, "podLabels must not hold labels of app.kubernetes.io/"},
-		"a rule of either or":                  {`spec: {backup: {store: {}}}`, "spec.backup.store: Invalid value: a store is either persistentVolumeClaim or s3"},
-		"a rule that cannot be worked out":     {`spec: {rewarm: {maxAge: soon}}`, "spec.rewarm.maxAge: Invalid value"},
-		"rules are not asked of what is wrong": {`spec: {size: three, version: v1}`, "some validation rules were not checked because the object was invalid"},
-		"an option that memcached refuses":     {`spec: {extraArgs: [-R, "0"]}`, ""},
-		"a field that nobody knows is dropped": {`spec: {replicas: 3}`, ""},
-	} {
+	for reason, c := range refusals {
 		t.Run(reason, func(t *testing.T) {
 			admitted, err := s.Admit(t.Context(), named(t, s, "cache", c.text), nil)
 			switch {
@@ -69,6 +73,20 @@ func TestAdmitAsksTheRulesOfTheWholeObject(t *testing.T) {
 	_, err := s.Admit(t.Context(), named(t, s, "1cache", "spec: {}"), nil)
 	if want := "the name becomes that of Services"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want one that says %q", err, want)
+	}
+}
+
+func TestAdmitTellsCausesInTheOrderOfTheirFields(t *testing.T) {
+	s := load(t, "memcacheds")
+	_, err := s.Admit(t.Context(), named(t, s, "cache", `spec: {threads: 0, size: -1, connections: 1, updateStrategy: {minSecondsBetweenShards: -1}, imagePullPolicy: Sometimes, deletionPolicy: Keep}`), nil)
+	var fields []string
+	for _, cause := range causes(err) {
+		field, _, _ := strings.Cut(cause, ": ")
+		fields = append(fields, field)
+	}
+	want := []string{"<nil>", "spec.connections", "spec.deletionPolicy", "spec.imagePullPolicy", "spec.size", "spec.threads", "spec.updateStrategy.minSecondsBetweenShards"}
+	if diff := cmp.Diff(want, fields); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
 	}
 }
 
