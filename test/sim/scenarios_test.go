@@ -10,8 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
 // spec is one as a person writes it.
@@ -133,8 +131,7 @@ func frees(k kind, name string) func(*World) {
 
 // play has a scenario happen, after a rest from which on writes are counted, and
 // returns the world at rest again.
-func (s scenario) play(fault func(*World)) *World {
-	w := newWorld(1, faults{})
+func (s scenario) play(w *World, fault func(*World)) *World {
 	if w.Make("cache", s.begins) {
 		w.Rest()
 	}
@@ -156,7 +153,7 @@ func (s scenario) play(fault func(*World)) *World {
 func TestScenariosEndAsTheyShould(t *testing.T) {
 	for name, s := range scenarios {
 		t.Run(name, func(t *testing.T) {
-			w := s.play(nil)
+			w := s.play(newWorld(1, faults{}), nil)
 			if w.broken != "" {
 				t.Fatalf("%s\n%s", w.broken, w.tail(80))
 			}
@@ -178,16 +175,16 @@ func TestScenariosEndTheSameWhicheverWriteFails(t *testing.T) {
 	for name, s := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			calm := s.play(nil)
+			calm := s.play(newWorld(1, faults{}), nil)
 			want := calm.End() + "\n" + calm.Starts()
 			for at := 1; at <= calm.writes; at++ {
-				faults := map[string]func(*World){"the operator is killed after it": func(w *World) { w.killAt = at }}
+				ways := map[string]func(*World){"the operator is killed after it": func(w *World) { w.killAt = at }}
 				if (at+len(name))%*every == 0 {
-					faults["it is refused"] = func(w *World) { w.refuseAt = at }
-					faults["its answer is lost"] = func(w *World) { w.loseAt = at }
+					ways["it is refused"] = func(w *World) { w.refuseAt = at }
+					ways["its answer is lost"] = func(w *World) { w.loseAt = at }
 				}
-				for fault, put := range faults {
-					w := s.play(put)
+				for fault, put := range ways {
+					w := s.play(newWorld(1, faults{}), put)
 					story := fmt.Sprintf("write %d of %d: %s", at, calm.writes, fault)
 					if w.broken != "" {
 						t.Fatalf("%s: %s\n%s", story, w.broken, w.tail(80))
@@ -276,5 +273,3 @@ func TestTheWayDoesNotMatter(t *testing.T) {
 type nobody struct{}
 
 func (nobody) act(*World) {}
-
-var _ = v1alpha1.ConditionAvailable

@@ -31,6 +31,7 @@ type World struct {
 	seed     uint64
 	rng      *rand.Rand
 	clock    *testclock.FakeClock
+	began    time.Time
 	server   *history
 	operator *operator
 	models   []model
@@ -56,20 +57,20 @@ type World struct {
 	broken string
 }
 
-// began is when every world begins.
-var began = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+// firstDay is when every world in memory begins.
+var firstDay = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // newWorld returns a cluster of three nodes in memory, whose operator has just
 // started.
 func newWorld(seed uint64, f faults) *World {
 	w := &World{seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), faults: f}
-	w.begin(began, newFakeServer(func() time.Time { return w.clock.Now() }, w.newUID), "default")
+	w.begin(firstDay, newFakeServer(func() time.Time { return w.clock.Now() }, w.newUID), "default")
 	return w
 }
 
 // begin sets up what is around an API server.
 func (w *World) begin(at time.Time, server client.Client, namespace string) {
-	w.clock = testclock.NewFakeClock(at)
+	w.clock, w.began = testclock.NewFakeClock(at), at
 	w.procs = map[types.UID]*proc{}
 	w.watch, w.drifted = newWatch(), map[string]bool{}
 	for i, disk := range []string{"ssd", "ssd", "hdd"} {
@@ -110,7 +111,7 @@ func (w *World) faulty(c chance) bool {
 
 // tell adds a line to the story.
 func (w *World) tell(who, format string, words ...any) {
-	w.story = append(w.story, fmt.Sprintf("%4d %s %-9s %s", w.step, w.clock.Now().Sub(began).Truncate(time.Millisecond), who, fmt.Sprintf(format, words...)))
+	w.story = append(w.story, fmt.Sprintf("%4d %s %-9s %s", w.step, w.clock.Now().Sub(w.began).Truncate(time.Millisecond), who, fmt.Sprintf(format, words...)))
 }
 
 // breaks notes a promise that was not kept.
