@@ -25,9 +25,10 @@ import (
 )
 
 const (
-	// concurrency is how many backups are reconciled at once. A reconcile mostly
-	// waits for the API server or for a Job's pod.
-	concurrency = 4
+	// concurrency is how many backups are reconciled at once. A reconcile waits for the
+	// API server, and two seconds for a Job's pod that does not answer: the others must
+	// be asked in time all the same.
+	concurrency = 16
 	// kind of what is reconciled.
 	kind = "MemcachedBackup"
 	// lookAgain is how soon a backup that runs is asked how far it is.

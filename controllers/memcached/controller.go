@@ -30,9 +30,11 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/platform"
 )
 
-// concurrency is how many Memcacheds are reconciled at once. A reconcile mostly
-// waits for the API server or for agents.
-const concurrency = 4
+// concurrency is how many Memcacheds are reconciled at once. A reconcile computes
+// for a millisecond or two and waits for the API server for tens of those, or two
+// seconds for an agent that does not answer: 16 keep a processor busy, and stay below
+// what priority and fairness gives one client at once.
+const concurrency = 16
 
 // Reconciler brings about what Memcacheds ask for.
 type Reconciler struct {
