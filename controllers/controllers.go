@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/restore"
 	"github.com/memcached-operator/memcached-operator/controllers/schedule"
 	"github.com/memcached-operator/memcached-operator/controllers/upgradeable"
+	"github.com/memcached-operator/memcached-operator/internal/index"
 	"github.com/memcached-operator/memcached-operator/internal/platform"
 	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
 )
@@ -49,20 +51,24 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := index.Setup(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	cached := index.Client(mgr.GetClient())
 	jobs := snapshotjob.Options{Image: o.Image, AnyUser: anyUser}
 	recorder := mgr.GetEventRecorder("memcached-operator")
 	err = errors.Join(
 		(&memcached.Reconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Agents: memcached.NewHTTPAgents(), Recorder: recorder, Clock: clock.RealClock{},
+			Client: cached, Live: mgr.GetAPIReader(), Agents: memcached.NewHTTPAgents(), Recorder: recorder, Clock: clock.RealClock{},
 			Options: manifests.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, OperatorNamespace: o.Namespace},
 		}).SetupWithManager(mgr),
 		(&backup.Reconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Progress: snapshotjob.NewHTTP(), Recorder: recorder, Clock: clock.RealClock{}, Options: jobs,
+			Client: cached, Live: mgr.GetAPIReader(), Progress: snapshotjob.NewHTTP(), Recorder: recorder, Clock: clock.RealClock{}, Options: jobs,
 		}).SetupWithManager(mgr),
 		(&restore.Reconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Progress: snapshotjob.NewHTTP(), Recorder: recorder, Clock: clock.RealClock{}, Options: jobs,
+			Client: cached, Live: mgr.GetAPIReader(), Progress: snapshotjob.NewHTTP(), Recorder: recorder, Clock: clock.RealClock{}, Options: jobs,
 		}).SetupWithManager(mgr),
-		(&schedule.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder, Clock: clock.RealClock{}}).SetupWithManager(mgr),
+		(&schedule.Reconciler{Client: cached, Live: mgr.GetAPIReader(), Recorder: recorder, Clock: clock.RealClock{}}).SetupWithManager(mgr),
 		upgradeable.SetupWithManager(mgr),
 	)
 	if err != nil {

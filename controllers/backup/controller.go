@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/index"
 	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
 )
 
@@ -86,7 +87,7 @@ func byAnnotation(_ context.Context, o client.Object) []reconcile.Request {
 // ofMemcached leads from a Memcached to the backups that wait for it.
 func (r *Reconciler) ofMemcached(ctx context.Context, o client.Object) []reconcile.Request {
 	var backups v1alpha1.MemcachedBackupList
-	if err := r.Client.List(ctx, &backups, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &backups, client.InNamespace(o.GetNamespace()), index.By(index.Memcached, o.GetName()), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // from the cache, which does not fail
 	}
 	var all []reconcile.Request
