@@ -158,7 +158,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	next := makeStatus(seen, plan, applied, r.Clock.Now())
-	if err := r.writeStatus(ctx, m, next, plan.rewarmEvents(applied)...); err != nil {
+	if wait := gather(seen, plan, applied, next); wait > 0 {
+		plan.lookAfter(wait)
+	} else if err := r.writeStatus(ctx, m, next, plan.rewarmEvents(applied)...); err != nil {
 		return ctrl.Result{}, err
 	}
 	if applied.outrun {
