@@ -8,13 +8,11 @@ import (
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/backup"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
@@ -37,11 +35,11 @@ type Options struct {
 }
 
 // CacheOptions returns what the manager's cache holds: of the kinds that the
-// operator makes only what it made, in the namespaces of a comma-separated list;
-// an empty one is all.
+// operator makes only what it made, and of that only what it reads, in the
+// namespaces of a comma-separated list; an empty one is all.
 func CacheOptions(namespaces string) cache.Options {
 	options := memcached.CacheOptions(namespaces)
-	options.ByObject[&batchv1.Job{}] = cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})}
+	options.ByObject[&batchv1.Job{}] = memcached.OnlyOurs(snapshotjob.Trim)
 	return options
 }
 

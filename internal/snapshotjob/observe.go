@@ -88,6 +88,13 @@ func (o Observer) Observe(ctx context.Context, prefix Prefix, owner client.Objec
 	return seen, nil
 }
 
+// Trim leaves out of a Job what is not read: what its pod is made of.
+func Trim(o client.Object) {
+	if job, ok := o.(*batchv1.Job); ok {
+		job.Spec.Template = corev1.PodTemplateSpec{}
+	}
+}
+
 // podsOf returns the pods of a Job, the newest first.
 func podsOf(ctx context.Context, from client.Reader, job *batchv1.Job) ([]corev1.Pod, error) {
 	var pods corev1.PodList
