@@ -228,14 +228,8 @@ func TestCreatingWritesEachObjectOnceAndTheStatusTwice(t *testing.T) {
 			t.Errorf("shard %+v", shard)
 		}
 	}
-	ready := 0
-	for _, e := range w.recorded() {
-		if strings.Contains(e, v1alpha1.EventShardReady) {
-			ready++
-		}
-	}
-	if ready != 3 {
-		t.Errorf("%d shards are told to serve by events, want 3", ready)
+	for ordinal, events := 0, w.recorded(); ordinal < 3; ordinal++ {
+		w.wantEvent(events, "shard "+manifests.ShardName("cache", ordinal)+" serves")
 	}
 }
 
@@ -247,6 +241,7 @@ func TestAShardThatServesAloneIsToldInTheEnd(t *testing.T) {
 	w.create("cache", "size: 2")
 	w.settle("cache")
 	w.answer(w.runPod("cache-0", "a", "10.0.0.1"), agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
+	now.SetTime(time.Now())
 	result, err := w.reconciler.Reconcile(w.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: "cache"}})
 	if w.must(err); result.RequeueAfter <= 0 || result.RequeueAfter > gathers {
 		t.Fatalf("it is looked at again after %s", result.RequeueAfter)
@@ -844,7 +839,19 @@ func TestTheManagerWatchesWithTheOperatorsRights(t *testing.T) {
 		return set.Labels[v1alpha1.LabelManagedBy] != ""
 	})
 	w.runPod("cache-0", "a", "10.0.0.1")
-	eventually("a pod's readiness is told", func() bool { return w.get("cache").Status.Ready == "1/2" })
+	w.runPod("cache-1", "a", "10.0.0.2")
+	eventually("the pods' readiness is told", func() bool { return w.get("cache").Status.Ready == "2/2" })
+	eventually("each shard has its event", func() bool {
+		var list corev1.EventList
+		w.must(admin.List(w.ctx, &list, client.InNamespace(w.namespace)))
+		told := map[string]bool{}
+		for _, e := range list.Items {
+			if e.Reason == v1alpha1.EventShardReady {
+				told[e.Message] = true
+			}
+		}
+		return len(told) == 2
+	})
 	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
 	eventually("the shards are ended", func() bool { return w.get("cache").Status.Size == 0 })
 	eventually("an event is recorded", func() bool {

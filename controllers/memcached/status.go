@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -168,6 +169,10 @@ func (r *Reconciler) writeStatus(ctx context.Context, m *v1alpha1.Memcached, nex
 	}
 	for _, e := range append(eventsOf(before, next), others...) {
 		r.Recorder.Eventf(m, nil, e.kind, e.reason, "Reconcile", "%s", e.message)
+	}
+	for _, e := range shardEventsOf(before.Status.Shards, next.Shards) {
+		pod := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: m.Namespace, Name: e.pod}
+		r.Recorder.Eventf(m, pod, e.kind, e.reason, "Reconcile", "%s", e.message)
 	}
 	return nil
 }
