@@ -3,23 +3,23 @@
 package controllers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/backup"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
 	"github.com/memcached-operator/memcached-operator/controllers/restore"
 	"github.com/memcached-operator/memcached-operator/controllers/schedule"
 	"github.com/memcached-operator/memcached-operator/controllers/upgradeable"
+	"github.com/memcached-operator/memcached-operator/internal/index"
 	"github.com/memcached-operator/memcached-operator/internal/platform"
 	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
 )
@@ -35,11 +35,11 @@ type Options struct {
 }
 
 // CacheOptions returns what the manager's cache holds: of the kinds that the
-// operator makes only what it made, in the namespaces of a comma-separated list;
-// an empty one is all.
+// operator makes only what it made, and of that only what it reads, in the
+// namespaces of a comma-separated list; an empty one is all.
 func CacheOptions(namespaces string) cache.Options {
 	options := memcached.CacheOptions(namespaces)
-	options.ByObject[&batchv1.Job{}] = cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})}
+	options.ByObject[&batchv1.Job{}] = memcached.OnlyOurs(snapshotjob.Trim)
 	return options
 }
 
@@ -49,20 +49,24 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := index.Setup(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	cached := index.Client(mgr.GetClient())
 	jobs := snapshotjob.Options{Image: o.Image, AnyUser: anyUser}
 	recorder := mgr.GetEventRecorder("memcached-operator")
 	err = errors.Join(
 		(&memcached.Reconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Agents: memcached.NewHTTPAgents(), Recorder: recorder, Clock: clock.RealClock{},
+			Client: cached, Live: mgr.GetAPIReader(), Agents: memcached.NewHTTPAgents(), Recorder: recorder, Clock: clock.RealClock{},
 			Options: manifests.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, OperatorNamespace: o.Namespace},
 		}).SetupWithManager(mgr),
 		(&backup.Reconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Progress: snapshotjob.NewHTTP(), Recorder: recorder, Clock: clock.RealClock{}, Options: jobs,
+			Client: cached, Live: mgr.GetAPIReader(), Progress: snapshotjob.NewHTTP(), Recorder: recorder, Clock: clock.RealClock{}, Options: jobs,
 		}).SetupWithManager(mgr),
 		(&restore.Reconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Progress: snapshotjob.NewHTTP(), Recorder: recorder, Clock: clock.RealClock{}, Options: jobs,
+			Client: cached, Live: mgr.GetAPIReader(), Progress: snapshotjob.NewHTTP(), Recorder: recorder, Clock: clock.RealClock{}, Options: jobs,
 		}).SetupWithManager(mgr),
-		(&schedule.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder, Clock: clock.RealClock{}}).SetupWithManager(mgr),
+		(&schedule.Reconciler{Client: cached, Live: mgr.GetAPIReader(), Recorder: recorder, Clock: clock.RealClock{}}).SetupWithManager(mgr),
 		upgradeable.SetupWithManager(mgr),
 	)
 	if err != nil {

@@ -21,13 +21,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/index"
 	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
 )
 
 const (
-	// concurrency is how many backups are reconciled at once. A reconcile mostly
-	// waits for the API server or for a Job's pod.
-	concurrency = 4
+	// concurrency is how many backups are reconciled at once. A reconcile waits for the
+	// API server, and two seconds for a Job's pod that does not answer: the others must
+	// be asked in time all the same.
+	concurrency = 16
 	// kind of what is reconciled.
 	kind = "MemcachedBackup"
 	// lookAgain is how soon a backup that runs is asked how far it is.
@@ -85,7 +87,7 @@ func byAnnotation(_ context.Context, o client.Object) []reconcile.Request {
 // ofMemcached leads from a Memcached to the backups that wait for it.
 func (r *Reconciler) ofMemcached(ctx context.Context, o client.Object) []reconcile.Request {
 	var backups v1alpha1.MemcachedBackupList
-	if err := r.Client.List(ctx, &backups, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &backups, client.InNamespace(o.GetNamespace()), index.By(index.Memcached, o.GetName()), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // from the cache, which does not fail
 	}
 	var all []reconcile.Request

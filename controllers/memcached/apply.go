@@ -22,6 +22,8 @@ import (
 
 // applied is what came of the writes.
 type applied struct {
+	// made are the objects that were written, and are there now.
+	made map[manifests.Key]bool
 	// refusals are answers of the API server that no further try will change.
 	refusals []error
 	// failures are errors that a further try may mend.
@@ -42,7 +44,7 @@ func (a applied) retry() error { return errors.Join(a.failures...) }
 // apply makes the plan's writes, in its order. One write that fails does not keep
 // the others from being tried: a shard does not wait for another's trouble.
 func (r *Reconciler) apply(ctx context.Context, p plan) applied {
-	a := applied{unmade: map[string]bool{}}
+	a := applied{made: map[manifests.Key]bool{}, unmade: map[string]bool{}}
 	if r.settleDeletion(ctx, p.deletion, &a) {
 		return applied{isOver: true}
 	}
@@ -51,6 +53,7 @@ func (r *Reconciler) apply(ctx context.Context, p plan) applied {
 		if a.add(o.Key, err); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return applied{isOver: true}
 		}
+		a.made[o.Key] = err == nil
 	}
 	for _, patch := range p.patches {
 		err := r.patch(ctx, patch)

@@ -4,22 +4,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/operator-framework/operator-lib/handler"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
@@ -30,9 +24,11 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/platform"
 )
 
-// concurrency is how many Memcacheds are reconciled at once. A reconcile mostly
-// waits for the API server or for agents.
-const concurrency = 4
+// concurrency is how many Memcacheds are reconciled at once. A reconcile computes
+// for a millisecond or two and waits for the API server for tens of those, or two
+// seconds for an agent that does not answer: 16 keep a processor busy, and stay below
+// what priority and fairness gives one client at once.
+const concurrency = 16
 
 // Reconciler brings about what Memcacheds ask for.
 type Reconciler struct {
@@ -63,32 +59,6 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-
-// CacheOptions returns what the manager's cache holds: of the kinds that the
-// operator makes only what it made, in the namespaces of a comma-separated list;
-// an empty one is all.
-func CacheOptions(namespaces string) cache.Options {
-	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})}
-	options := cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: ours}}
-	for _, kind := range ownedKinds() {
-		options.ByObject[kind] = ours
-	}
-	for name := range strings.SplitSeq(namespaces, ",") {
-		if name = strings.TrimSpace(name); name == "" {
-			continue
-		}
-		if options.DefaultNamespaces == nil {
-			options.DefaultNamespaces = map[string]cache.Config{}
-		}
-		options.DefaultNamespaces[name] = cache.Config{}
-	}
-	return options
-}
-
-// ownedKinds returns an empty object of each kind that a Memcached owns.
-func ownedKinds() []client.Object {
-	return []client.Object{&appsv1.ReplicaSet{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{}}
-}
 
 // SetupWithManager has the manager call the reconciler whenever a Memcached,
 // anything that bears its label, or a restore or backup of it changes. The label and not the owner leads back,
@@ -156,7 +126,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	next := makeStatus(seen, plan, applied, r.Clock.Now())
-	if err := r.writeStatus(ctx, m, next, plan.rewarmEvents(applied)...); err != nil {
+	if wait := gather(seen, plan, applied, next); wait > 0 {
+		plan.lookAfter(wait)
+	} else if err := r.writeStatus(ctx, m, next, plan.rewarmEvents(applied)...); err != nil {
 		return ctrl.Result{}, err
 	}
 	if applied.outrun {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
+	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,6 +96,14 @@ func (w *world) wantCondition(m *v1alpha1.Memcached, kind string, status metav1.
 // and has it run and be ready.
 func (w *world) runPod(shard, suffix, ip string) *corev1.Pod {
 	w.Helper()
+	pod := w.makePod(shard, suffix)
+	w.setPod(pod, ip, true, "containerd://"+suffix)
+	return pod
+}
+
+// makePod makes the pod that the ReplicaSet controller would make for a shard.
+func (w *world) makePod(shard, suffix string) *corev1.Pod {
+	w.Helper()
 	var set appsv1.ReplicaSet
 	w.read(shard, &set)
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: set.Spec.Template.Spec}
@@ -102,7 +111,6 @@ func (w *world) runPod(shard, suffix, ip string) *corev1.Pod {
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 	pod.Spec.NodeName = "node1"
 	w.must(admin.Create(w.ctx, pod))
-	w.setPod(pod, ip, true, "containerd://"+suffix)
 	return pod
 }
 
@@ -188,13 +196,64 @@ func TestASettledMemcachedCostsNoWrite(t *testing.T) {
 	}
 }
 
+// The pods come up one after another, each in several steps, and a reconcile sees
+// every one of them.
 func TestCreatingWritesEachObjectOnceAndTheStatusTwice(t *testing.T) {
 	w := newWorld(t)
 	w.create("cache", "size: 3")
 	w.settle("cache")
-	if got, want := w.writes.Load(), int64(len(manifests.Keys("cache", 3))+2); got > want {
-		t.Errorf("%d writes, want at most %d", got, want)
+	if m := w.get("cache"); m.Status.Size != 3 || len(m.Status.Servers) != 3 {
+		t.Errorf("after the first write the status tells of %d shards and the servers %v", m.Status.Size, m.Status.Servers)
 	}
+	var pods []*corev1.Pod
+	for ordinal := range 3 {
+		pods = append(pods, w.makePod(manifests.ShardName("cache", ordinal), "a"))
+		w.reconcile("cache")
+	}
+	for i, pod := range pods {
+		ip := "10.0.0." + strconv.Itoa(i+1)
+		w.setPod(pod, ip, false, "containerd://a")
+		w.reconcile("cache")
+		w.setPod(pod, ip, true, "containerd://a")
+		w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
+		w.reconcile("cache")
+	}
+	m := w.settle("cache")
+	if got, want := w.writes.Load(), int64(len(manifests.Keys("cache", 3))+2); got != want {
+		t.Errorf("%d writes, want %d", got, want)
+	}
+	w.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+	for _, shard := range m.Status.Shards {
+		if !shard.Ready || !shard.Current || shard.Start != v1alpha1.StartCold || m.Status.Revisions[shard.Name] == "" {
+			t.Errorf("shard %+v", shard)
+		}
+	}
+	for ordinal, events := 0, w.recorded(); ordinal < 3; ordinal++ {
+		w.wantEvent(events, "shard "+manifests.ShardName("cache", ordinal)+" serves")
+	}
+}
+
+// What waits is told in the end, though nothing else happens.
+func TestAShardThatServesAloneIsToldInTheEnd(t *testing.T) {
+	w := newWorld(t)
+	now := testclock.NewFakePassiveClock(time.Now())
+	w.reconciler.Clock = now
+	w.create("cache", "size: 2")
+	w.settle("cache")
+	w.answer(w.runPod("cache-0", "a", "10.0.0.1"), agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
+	now.SetTime(time.Now())
+	result, err := w.reconciler.Reconcile(w.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: "cache"}})
+	if w.must(err); result.RequeueAfter <= 0 || result.RequeueAfter > gathers {
+		t.Fatalf("it is looked at again after %s", result.RequeueAfter)
+	}
+	if m := w.get("cache"); m.Status.Ready != "0/2" {
+		t.Fatalf("it is told at once: %s", m.Status.Ready)
+	}
+	now.SetTime(now.Now().Add(result.RequeueAfter))
+	if m := w.reconcile("cache"); m.Status.Ready != "1/2" || m.Status.Shards[0].Start != v1alpha1.StartCold {
+		t.Errorf("ten seconds later the status is %+v", m.Status)
+	}
+	w.wantEvent(w.recorded(), v1alpha1.EventShardReady)
 }
 
 func TestDriftIsMended(t *testing.T) {
@@ -780,7 +839,19 @@ func TestTheManagerWatchesWithTheOperatorsRights(t *testing.T) {
 		return set.Labels[v1alpha1.LabelManagedBy] != ""
 	})
 	w.runPod("cache-0", "a", "10.0.0.1")
-	eventually("a pod's readiness is told", func() bool { return w.get("cache").Status.Ready == "1/2" })
+	w.runPod("cache-1", "a", "10.0.0.2")
+	eventually("the pods' readiness is told", func() bool { return w.get("cache").Status.Ready == "2/2" })
+	eventually("each shard has its event", func() bool {
+		var list corev1.EventList
+		w.must(admin.List(w.ctx, &list, client.InNamespace(w.namespace)))
+		told := map[string]bool{}
+		for _, e := range list.Items {
+			if e.Reason == v1alpha1.EventShardReady {
+				told[e.Message] = true
+			}
+		}
+		return len(told) == 2
+	})
 	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
 	eventually("the shards are ended", func() bool { return w.get("cache").Status.Size == 0 })
 	eventually("an event is recorded", func() bool {

@@ -7,6 +7,7 @@
 //	plan      pure: what to write, what to end, what keeps it from more → plan
 //	apply     the writes, in the plan's order
 //	status    pure: what to tell of it; one write, and events after it
+//	gather    pure: how long small news wait for others to be written with
 //
 // How a change of the spec reaches shards that run is a part of the plan:
 //

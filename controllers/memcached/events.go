@@ -16,29 +16,19 @@ import (
 // event is one to record.
 type event struct{ kind, reason, message string }
 
+// shardEvent is one of a shard. It is recorded as related to the pod that holds the
+// shard: of events that differ in their message alone only the first would be kept.
+type shardEvent struct {
+	event
+	pod string
+}
+
 // eventsOf returns what a person wants to hear of, from one status to the next.
 func eventsOf(m *v1alpha1.Memcached, next v1alpha1.MemcachedStatus) []event {
 	var events []event
 	was := m.Status
 	if was.ObservedGeneration != 0 && was.Size != next.Size {
 		events = append(events, event{corev1.EventTypeNormal, v1alpha1.EventScaled, fmt.Sprintf("from %d to %d shards", was.Size, next.Size)})
-	}
-	for _, shard := range next.Shards {
-		last, known := shardNamed(was.Shards, shard.Name)
-		switch {
-		case shard.Ready && !last.Ready:
-			events = append(events, event{corev1.EventTypeNormal, v1alpha1.EventShardReady, fmt.Sprintf("shard %s serves from pod %s", shard.Name, shard.Pod)})
-		case !shard.Ready && last.Ready:
-			events = append(events, event{corev1.EventTypeWarning, v1alpha1.EventShardNotReady, fmt.Sprintf("shard %s does not serve: %s", shard.Name, cmp.Or(shard.Message, "not ready"))})
-		}
-		again := known && last.Start != "" && (shard.ContainerID != last.ContainerID || shard.Restart != last.Restart)
-		switch {
-		case again && shard.Start == v1alpha1.StartCold:
-			events = append(events, event{corev1.EventTypeWarning, v1alpha1.EventShardStartedEmpty, fmt.Sprintf("shard %s started empty in pod %s", shard.Name, shard.Pod)})
-		case again && shard.Start == v1alpha1.StartWarm:
-			events = append(events, event{corev1.EventTypeNormal, v1alpha1.EventShardKeptItems,
-				fmt.Sprintf("shard %s restarted in pod %s with %d of %d items", shard.Name, shard.Pod, shard.Items, shard.ItemsBefore)})
-		}
 	}
 	events = append(events, bootstrapEvents(was.Bootstrap, next.Bootstrap)...)
 	events = append(events, updateEvents(was.Update, next)...)
@@ -49,6 +39,32 @@ func eventsOf(m *v1alpha1.Memcached, next v1alpha1.MemcachedStatus) []event {
 		events = append(events, event{corev1.EventTypeWarning, after.Reason, after.Message})
 	case after.Status == metav1.ConditionFalse && before != nil && before.Status == metav1.ConditionTrue:
 		events = append(events, event{corev1.EventTypeNormal, after.Reason, after.Message})
+	}
+	return events
+}
+
+// shardEventsOf returns what a person wants to hear of shards, from one status to the
+// next.
+func shardEventsOf(was, next []v1alpha1.ShardStatus) []shardEvent {
+	var events []shardEvent
+	for _, shard := range next {
+		last, known := shardNamed(was, shard.Name)
+		add := func(kind, reason, format string, args ...any) {
+			events = append(events, shardEvent{event{kind, reason, fmt.Sprintf(format, args...)}, cmp.Or(shard.Pod, last.Pod, shard.Name)})
+		}
+		switch {
+		case shard.Ready && !last.Ready:
+			add(corev1.EventTypeNormal, v1alpha1.EventShardReady, "shard %s serves from pod %s", shard.Name, shard.Pod)
+		case !shard.Ready && last.Ready:
+			add(corev1.EventTypeWarning, v1alpha1.EventShardNotReady, "shard %s does not serve: %s", shard.Name, cmp.Or(shard.Message, "not ready"))
+		}
+		again := known && last.Start != "" && (shard.ContainerID != last.ContainerID || shard.Restart != last.Restart)
+		switch {
+		case again && shard.Start == v1alpha1.StartCold:
+			add(corev1.EventTypeWarning, v1alpha1.EventShardStartedEmpty, "shard %s started empty in pod %s", shard.Name, shard.Pod)
+		case again && shard.Start == v1alpha1.StartWarm:
+			add(corev1.EventTypeNormal, v1alpha1.EventShardKeptItems, "shard %s restarted in pod %s with %d of %d items", shard.Name, shard.Pod, shard.Items, shard.ItemsBefore)
+		}
 	}
 	return events
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -81,6 +82,37 @@ func TestAnUpdateEndsTheSameWhereverTheOperatorIsKilled(t *testing.T) {
 			}
 			t.Logf("killed after each of %d writes", writes)
 		})
+	}
+}
+
+// TestAMemcachedIsMadeTheSameWhereverTheOperatorIsKilled kills the operator after each
+// write of a creation in turn. News of shards wait for others meanwhile.
+func TestAMemcachedIsMadeTheSameWhereverTheOperatorIsKilled(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, lives int64) (end string, writes int64, killed bool) {
+		k := newKubelet(t, "cache", "size: 2")
+		k.patience = int(gathers/time.Second) + 2
+		if lives > 0 {
+			k.lives.Store(lives)
+		}
+		m := k.settle()
+		return k.end(m), k.writes.Load(), k.killed
+	}
+	want, writes, _ := run(t, 0)
+	if made := int64(len(manifests.Keys("cache", 2)) + 2); writes != made {
+		t.Errorf("%d writes, want %d", writes, made)
+	}
+	if line := "status of cache-1: current true, version 1.6.45, start Cold"; !strings.Contains(want, line) {
+		t.Fatalf("no %q in:\n%s", line, want)
+	}
+	for lives := int64(1); lives <= writes; lives++ {
+		got, _, killed := run(t, lives)
+		if !killed {
+			t.Errorf("there were %d writes, and no %d. now", writes, lives)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("killed after write %d of %d it ends otherwise (-want +got):\n%s", lives, writes, diff)
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ func newKubelet(t *testing.T, memcached, spec string) *kubelet {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return killer{countWrites{next, w.writes}, &k.lives} })
 	direct, err := client.New(config, client.Options{Scheme: scheme})
 	w.must(err)
-	w.reconciler.Client, w.reconciler.Live, w.reconciler.Clock = direct, direct, k.clock
+	w.reconciler.Client, w.reconciler.Live, w.reconciler.Clock = keptOf{direct}, direct, k.clock
 	w.reconciler.Options.CanResize = true
 	w.create(memcached, spec)
 	return k

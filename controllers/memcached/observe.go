@@ -20,6 +20,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
 	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	"github.com/memcached-operator/memcached-operator/internal/index"
 )
 
 // observed is all that a reconcile saw.
@@ -118,7 +119,7 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Memcached) (*obser
 // its label.
 func (r *Reconciler) observeObjects(ctx context.Context, seen *observed) error {
 	m := seen.memcached
-	options := []client.ListOption{client.InNamespace(m.Namespace), client.MatchingLabels(manifests.Labels(m.Name))}
+	options := []client.ListOption{client.InNamespace(m.Namespace), client.MatchingLabels(manifests.Labels(m.Name)), index.By(index.Instance, m.Name)}
 	var (
 		replicaSets appsv1.ReplicaSetList
 		services    corev1.ServiceList
@@ -178,7 +179,7 @@ func newObject(kind manifests.Kind) client.Object {
 func (r *Reconciler) observePods(ctx context.Context, seen *observed) error {
 	var pods corev1.PodList
 	m := seen.memcached
-	if err := r.Client.List(ctx, &pods, client.InNamespace(m.Namespace), client.MatchingLabels(manifests.Labels(m.Name))); err != nil {
+	if err := r.Client.List(ctx, &pods, client.InNamespace(m.Namespace), client.MatchingLabels(manifests.Labels(m.Name)), index.By(index.Instance, m.Name)); err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}
 	for i := range pods.Items {
@@ -198,7 +199,7 @@ func (r *Reconciler) observePods(ctx context.Context, seen *observed) error {
 		slices.SortFunc(pods, comparePods)
 	}
 	var proofs corev1.PodList
-	if err := r.Client.List(ctx, &proofs, client.InNamespace(m.Namespace), client.MatchingLabels(manifests.ProofLabels(m.Name))); err != nil {
+	if err := r.Client.List(ctx, &proofs, client.InNamespace(m.Namespace), client.MatchingLabels(manifests.ProofLabels(m.Name)), index.By(index.Instance, m.Name)); err != nil {
 		return fmt.Errorf("listing proofs: %w", err)
 	}
 	for i := range proofs.Items {

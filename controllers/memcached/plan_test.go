@@ -225,7 +225,7 @@ func checkStatus(t *testing.T, name string, seen *observed, p plan) {
 	if again := makeStatus(seen, p, applied{}, now.Add(time.Hour)); !equality.Semantic.DeepEqual(s, again) {
 		t.Errorf("%s: told again, it differs:\n%s", name, cmp.Diff(s, again))
 	}
-	if events := eventsOf(m, s); len(events) > 0 {
+	if events := eventsOf(m, s); len(events)+len(shardEventsOf(m.Status.Shards, s.Shards)) > 0 {
 		t.Errorf("%s: events without a change: %v", name, events)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	"github.com/memcached-operator/memcached-operator/internal/index"
 )
 
 // A shard was lost when its agent tells of an empty start that the status does not
@@ -55,7 +56,7 @@ func (r *Reconciler) observeBackups(ctx context.Context, seen *observed) error {
 		return nil
 	}
 	var backups v1alpha1.MemcachedBackupList
-	if err := r.Client.List(ctx, &backups, client.InNamespace(m.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &backups, client.InNamespace(m.Namespace), index.By(index.Memcached, m.Name)); err != nil {
 		return fmt.Errorf("listing backups: %w", err)
 	}
 	for i := range backups.Items {

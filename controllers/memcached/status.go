@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +16,12 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+)
+
+// Messages of a shard that is on its way.
+const (
+	messageNoPod    = "no pod yet"
+	messageStarting = "starting"
 )
 
 // maxMessage bounds a condition's message, in bytes; the API allows 32 KiB, a
@@ -36,7 +43,7 @@ func makeStatus(seen *observed, p plan, a applied, now time.Time) v1alpha1.Memca
 	if p.refused != nil { // new pods get what they got before
 		s.Version, s.Image = m.Status.Version, m.Status.Image
 	}
-	for _, ordinal := range shardOrdinals(seen) {
+	for _, ordinal := range shardOrdinals(seen, a) {
 		shard, revision := shardStatus(seen, &p, a, manifests.ShardName(m.Name, ordinal))
 		s.Shards = append(s.Shards, shard)
 		if revision != "" {
@@ -51,8 +58,9 @@ func makeStatus(seen *observed, p plan, a applied, now time.Time) v1alpha1.Memca
 		if shard.Ready && ordinal < want {
 			s.ReadySize++
 		}
-		service, ok := seen.objects[manifests.Key{Kind: manifests.KindService, Name: shard.Name}]
-		if ok && service.owner == ours && ordinal < want {
+		key := manifests.Key{Kind: manifests.KindService, Name: shard.Name}
+		service, exists := seen.objects[key]
+		if (exists && service.owner == ours || a.made[key]) && ordinal < want {
 			s.Servers = append(s.Servers, manifests.Server(m.Namespace, shard.Name))
 		}
 	}
@@ -71,11 +79,16 @@ func makeStatus(seen *observed, p plan, a applied, now time.Time) v1alpha1.Memca
 	return s
 }
 
-// shardOrdinals returns the ordinals of the shards that exist, and of those that
-// lost their ReplicaSet and get it back: their next start is to be told as one that
-// follows another.
-func shardOrdinals(seen *observed) []int {
+// shardOrdinals returns the ordinals of the shards that exist or were made just now,
+// and of those that lost their ReplicaSet and get it back: their next start is to be
+// told as one that follows another.
+func shardOrdinals(seen *observed, a applied) []int {
 	var ordinals []int
+	for key, made := range a.made {
+		if ordinal, ok := manifests.Ordinal(seen.memcached.Name, key.Name); ok && made && key.Kind == manifests.KindReplicaSet {
+			ordinals = append(ordinals, ordinal)
+		}
+	}
 	for _, shard := range seen.memcached.Status.Shards {
 		ordinal, ok := manifests.Ordinal(seen.memcached.Name, shard.Name)
 		_, exists := seen.objects[manifests.Key{Kind: manifests.KindReplicaSet, Name: shard.Name}]
@@ -90,7 +103,7 @@ func shardOrdinals(seen *observed) []int {
 		}
 	}
 	slices.Sort(ordinals)
-	return ordinals
+	return slices.Compact(ordinals)
 }
 
 // shardStatus tells of one shard, and the hash of what was asked of its pod when
@@ -104,7 +117,7 @@ func shardStatus(seen *observed, p *plan, a applied, name string) (s v1alpha1.Sh
 	}
 	pods := seen.pods[name]
 	if len(pods) == 0 {
-		s.Message = "no pod yet"
+		s.Message = messageNoPod
 		return s, revision
 	}
 	pod := pods[0]
@@ -127,7 +140,7 @@ func shardStatus(seen *observed, p *plan, a applied, name string) (s v1alpha1.Sh
 	} else if !s.Ready && isHeld(pod, seen.now) {
 		s.Message = "runs, and is filled before it serves"
 	} else if !s.Ready {
-		s.Message = "starting"
+		s.Message = messageStarting
 	}
 	return s, revision
 }
@@ -164,6 +177,10 @@ func (r *Reconciler) writeStatus(ctx context.Context, m *v1alpha1.Memcached, nex
 	}
 	for _, e := range append(eventsOf(before, next), others...) {
 		r.Recorder.Eventf(m, nil, e.kind, e.reason, "Reconcile", "%s", e.message)
+	}
+	for _, e := range shardEventsOf(before.Status.Shards, next.Shards) {
+		pod := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: m.Namespace, Name: e.pod}
+		r.Recorder.Eventf(m, pod, e.kind, e.reason, "Reconcile", "%s", e.message)
 	}
 	return nil
 }

@@ -21,13 +21,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/index"
 	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
 )
 
 const (
-	// concurrency is how many restores are reconciled at once. A reconcile mostly
-	// waits for the API server or for a Job's pod.
-	concurrency = 4
+	// concurrency is how many restores are reconciled at once. A reconcile waits for the
+	// API server, and two seconds for a Job's pod that does not answer: the others must
+	// be asked in time all the same.
+	concurrency = 16
 	// kind of what is reconciled.
 	kind = "MemcachedRestore"
 	// lookAgain is how soon a restore that runs is asked how far it is.
@@ -70,10 +72,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&batchv1.Job{}, ctrlhandler.EnqueueRequestsFromMapFunc(byAnnotation)).
 		Watches(&corev1.Pod{}, ctrlhandler.EnqueueRequestsFromMapFunc(byAnnotation)).
 		Watches(&v1alpha1.Memcached{}, ctrlhandler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-			return r.waiting(ctx, o.GetNamespace(), func(s v1alpha1.MemcachedRestoreSpec) bool { return s.Memcached.Name == o.GetName() })
+			return r.waiting(ctx, o, index.Memcached, func(s v1alpha1.MemcachedRestoreSpec) bool { return s.Memcached.Name == o.GetName() })
 		})).
 		Watches(&v1alpha1.MemcachedBackup{}, ctrlhandler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-			return r.waiting(ctx, o.GetNamespace(), func(s v1alpha1.MemcachedRestoreSpec) bool {
+			return r.waiting(ctx, o, index.Backup, func(s v1alpha1.MemcachedRestoreSpec) bool {
 				return s.Backup != nil && s.Backup.Name == o.GetName()
 			})
 		})).
@@ -89,11 +91,11 @@ func byAnnotation(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// waiting returns the restores of a namespace that have no Job yet and are of
-// something that has changed.
-func (r *Reconciler) waiting(ctx context.Context, namespace string, are func(v1alpha1.MemcachedRestoreSpec) bool) []reconcile.Request {
+// waiting returns the restores that have no Job yet and are of something that has
+// changed.
+func (r *Reconciler) waiting(ctx context.Context, o client.Object, of index.Index, are func(v1alpha1.MemcachedRestoreSpec) bool) []reconcile.Request {
 	var restores v1alpha1.MemcachedRestoreList
-	if err := r.Client.List(ctx, &restores, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &restores, client.InNamespace(o.GetNamespace()), index.By(of, o.GetName()), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // from the cache, which does not fail
 	}
 	var all []reconcile.Request

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/index"
 	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
 )
 
@@ -82,7 +83,9 @@ func (r *Reconciler) get(ctx context.Context, namespace, name string, o client.O
 // servicesOf returns the Services that the operator made for a restore.
 func (r *Reconciler) servicesOf(ctx context.Context, restore *v1alpha1.MemcachedRestore) ([]corev1.Service, error) {
 	var services corev1.ServiceList
-	if err := r.Client.List(ctx, &services, client.InNamespace(restore.Namespace), client.MatchingLabels(snapshotjob.Labels(snapshotjob.Restore, restore.UID))); err != nil {
+	err := r.Client.List(ctx, &services, client.InNamespace(restore.Namespace), client.MatchingLabels(snapshotjob.Labels(snapshotjob.Restore, restore.UID)),
+		index.By(index.Instance, snapshotjob.Name(snapshotjob.Restore, restore.UID)))
+	if err != nil {
 		return nil, fmt.Errorf("listing the restore's Services: %w", err)
 	}
 	var own []corev1.Service

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/index"
 )
 
 // Reconciler keeps schedules.
@@ -71,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // backupsOf returns the backups of a schedule.
 func (r *Reconciler) backupsOf(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup) ([]v1alpha1.MemcachedBackup, error) {
 	var all v1alpha1.MemcachedBackupList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelSchedule: s.Name}); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelSchedule: s.Name}, index.By(index.Schedule, s.Name)); err != nil {
 		return nil, fmt.Errorf("listing backups: %w", err)
 	}
 	var own []v1alpha1.MemcachedBackup

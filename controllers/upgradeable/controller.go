@@ -22,10 +22,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -37,6 +40,9 @@ const (
 	nameVariable = "OPERATOR_CONDITION_NAME"
 	// lookAgain is how soon an OperatorCondition that is not there is looked for.
 	lookAgain = 30 * time.Second
+	// gathers is how long changes are gathered before all is looked at: a thousand
+	// Memcacheds that change at once are one look, not a thousand looks at a thousand.
+	gathers = time.Second
 )
 
 // Reasons of the condition Upgradeable.
@@ -79,21 +85,42 @@ func SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.AddReadyzCheck("upgradeable", r.Told); err != nil {
 		return err
 	}
-	one := []reconcile.Request{{}}
-	always := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return one })
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("upgradeable").
 		// The new operator is ready, and the old one ended, before the lease changes hands.
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
-		Watches(&v1alpha1.Memcached{}, always).
-		Watches(&v1alpha1.MemcachedBackup{}, always).
-		Watches(&v1alpha1.MemcachedRestore{}, always).
+		Watches(&v1alpha1.Memcached{}, soon(), builder.WithPredicates(news())).
+		Watches(&v1alpha1.MemcachedBackup{}, soon(), builder.WithPredicates(news())).
+		Watches(&v1alpha1.MemcachedRestore{}, soon(), builder.WithPredicates(news())).
 		// There may be no Memcached to begin with.
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			queue.Add(one[0])
+			queue.Add(reconcile.Request{})
 			return nil
 		})).
 		Complete(r)
+}
+
+// news lets those changes through that may change the condition, and what the cache
+// tells again without a change.
+func news() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return isAtWork(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return isAtWork(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return isAtWork(e.ObjectOld) != isAtWork(e.ObjectNew) || e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
+		},
+	}
+}
+
+// soon has all be looked at once, after changes were gathered for a while.
+func soon() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(q queue) { q.AddAfter(reconcile.Request{}, gathers) }
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { add(q) },
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { add(q) },
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { add(q) },
+	}
 }
 
 // Told returns an error until OLM was told once whether it may replace the
@@ -170,6 +197,20 @@ func first(names []string) string {
 		return fmt.Sprintf("%s and %d more", names[0], more)
 	}
 	return names[0]
+}
+
+// isAtWork says whether the operator is at work on a Memcached, a backup or a restore.
+func isAtWork(o client.Object) bool {
+	switch o := o.(type) {
+	case *v1alpha1.Memcached:
+		return isChanging(o)
+	case *v1alpha1.MemcachedBackup:
+		return runs(o, o.Status.RunStatus)
+	case *v1alpha1.MemcachedRestore:
+		return runs(o, o.Status.RunStatus)
+	default:
+		return false
+	}
 }
 
 // runs says whether the operator is at work on a backup or a restore.

@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
@@ -178,5 +179,51 @@ func TestARefusedWriteIsTriedAgainBeforeTheOperatorIsReady(t *testing.T) {
 	r, _, err := reconciled(t, &told{fails: errors.New("the server is busy")})
 	if err == nil || r.Told(nil) == nil {
 		t.Errorf("the error is %v, ready: %v", err, r.Told(nil))
+	}
+}
+
+// The condition is a thing of all that there is, so that each look is one at all of it.
+func TestOnlyWhatMayChangeTheConditionIsLookedAt(t *testing.T) {
+	at := func(version string, m v1alpha1.Memcached) *v1alpha1.Memcached {
+		m.ResourceVersion = version
+		return &m
+	}
+	idle, busy := memcached("a"), memcached("a", is(v1alpha1.ConditionProgressing))
+	running := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
+	running.Status.Phase = v1alpha1.RunRunning
+	further := running.DeepCopy()
+	further.ResourceVersion, further.Status.Progress = "2", &v1alpha1.RunProgress{Percent: 1}
+	ended := running.DeepCopy()
+	ended.ResourceVersion, ended.Status.Phase = "3", v1alpha1.RunComplete
+	for name, test := range map[string]struct {
+		was, is client.Object
+		looks   bool
+	}{
+		"one begins":                      {at("1", idle), at("2", busy), true},
+		"one ends":                        {at("1", busy), at("2", idle), true},
+		"one goes on":                     {at("1", busy), at("2", busy), false},
+		"one is settled":                  {at("1", idle), at("2", idle), false},
+		"the cache tells again of it":     {at("1", idle), at("1", idle), true},
+		"a backup tells how far it is":    {running, further, false},
+		"a backup ends":                   {further, ended, true},
+		"one appears that is changed":     {nil, at("1", busy), true},
+		"one appears that is settled":     {nil, at("1", idle), false},
+		"one goes that was being changed": {at("1", busy), nil, true},
+		"one goes that was settled":       {at("1", idle), nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var looks bool
+			switch {
+			case test.was == nil:
+				looks = news().Create(event.CreateEvent{Object: test.is})
+			case test.is == nil:
+				looks = news().Delete(event.DeleteEvent{Object: test.was})
+			default:
+				looks = news().Update(event.UpdateEvent{ObjectOld: test.was, ObjectNew: test.is})
+			}
+			if looks != test.looks {
+				t.Errorf("it is looked at: %t", looks)
+			}
+		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/memcached-operator/memcached-operator/internal/index"
 	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
 )
 
@@ -87,10 +88,17 @@ func (o Observer) Observe(ctx context.Context, prefix Prefix, owner client.Objec
 	return seen, nil
 }
 
+// Trim leaves out of a Job what is not read: what its pod is made of.
+func Trim(o client.Object) {
+	if job, ok := o.(*batchv1.Job); ok {
+		job.Spec.Template = corev1.PodTemplateSpec{}
+	}
+}
+
 // podsOf returns the pods of a Job, the newest first.
 func podsOf(ctx context.Context, from client.Reader, job *batchv1.Job) ([]corev1.Pod, error) {
 	var pods corev1.PodList
-	if err := from.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
+	if err := from.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}, index.By(index.Instance, job.Name)); err != nil {
 		return nil, fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
 	}
 	own := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, job) })

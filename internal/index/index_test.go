@@ -1,0 +1,96 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+// builder has an in-memory client take indexes as a cache does.
+type builder struct{ *fake.ClientBuilder }
+
+func (b builder) IndexField(_ context.Context, o client.Object, name string, values client.IndexerFunc) error {
+	b.WithIndex(o, name, values)
+	return nil
+}
+
+// Each list is without what else selects, so that it is the index that is seen: a
+// client without it returns all.
+func TestAListFindsWhatItsIndexHas(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var objects []client.Object
+	for _, of := range []string{"cache", "sessions", ""} {
+		meta := func(prefix string) metav1.ObjectMeta {
+			o := metav1.ObjectMeta{Namespace: "team", Name: prefix + of}
+			if of != "" {
+				o.Labels = map[string]string{v1alpha1.LabelInstance: of, v1alpha1.LabelSchedule: of}
+			}
+			return o
+		}
+		restore := &v1alpha1.MemcachedRestore{ObjectMeta: meta("x")}
+		if restore.Spec.Memcached.Name = of; of != "" {
+			restore.Spec.Backup = &v1alpha1.BackupReference{Name: of}
+		}
+		backup := &v1alpha1.MemcachedBackup{ObjectMeta: meta("x")}
+		backup.Spec.Memcached.Name = of
+		objects = append(objects, restore, backup, &corev1.Pod{ObjectMeta: meta("x")}, &corev1.Service{ObjectMeta: meta("x")},
+			&appsv1.ReplicaSet{ObjectMeta: meta("x")}, &policyv1.PodDisruptionBudget{ObjectMeta: meta("x")}, &networkingv1.NetworkPolicy{ObjectMeta: meta("x")})
+	}
+	with := builder{fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)}
+	if err := Setup(t.Context(), with); err != nil {
+		t.Fatal(err)
+	}
+	without := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	indexed := Client(with.Build())
+	for _, c := range []struct {
+		list client.ObjectList
+		by   Index
+	}{
+		{&corev1.PodList{}, Instance}, {&corev1.ServiceList{}, Instance}, {&appsv1.ReplicaSetList{}, Instance},
+		{&policyv1.PodDisruptionBudgetList{}, Instance}, {&networkingv1.NetworkPolicyList{}, Instance},
+		{&v1alpha1.MemcachedRestoreList{}, Instance}, {&v1alpha1.MemcachedRestoreList{}, Memcached}, {&v1alpha1.MemcachedRestoreList{}, Backup},
+		{&v1alpha1.MemcachedBackupList{}, Memcached}, {&v1alpha1.MemcachedBackupList{}, Schedule},
+	} {
+		t.Run(fmt.Sprintf("%T by %s", c.list, c.by), func(t *testing.T) {
+			names := func(from client.Client) []string {
+				if err := from.List(t.Context(), c.list, client.InNamespace("team"), By(c.by, "cache")); err != nil {
+					t.Fatal(err)
+				}
+				var all []string
+				if err := meta.EachListItem(c.list, func(o runtime.Object) error {
+					all = append(all, o.(client.Object).GetName())
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				slices.Sort(all)
+				return all
+			}
+			if got, want := names(indexed), []string{"xcache"}; !slices.Equal(got, want) {
+				t.Errorf("the index has %v, want %v", got, want)
+			}
+			if got, want := names(without), []string{"x", "xcache", "xsessions"}; !slices.Equal(got, want) {
+				t.Errorf("without an index it returns %v, want %v", got, want)
+			}
+		})
+	}
+}
