@@ -128,8 +128,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	next := makeStatus(seen, plan, applied, r.Clock.Now())
 	if wait := gather(seen, plan, applied, next); wait > 0 {
 		plan.lookAfter(wait)
-	} else if err := r.writeStatus(ctx, m, next, plan.rewarmEvents(applied)...); err != nil {
+	} else if outrun, err := r.writeStatus(ctx, m, next, plan.rewarmEvents(applied)...); err != nil {
 		return ctrl.Result{}, err
+	} else if outrun { // the watch tells, mostly
+		plan.lookAfter(askAgain)
 	}
 	if applied.outrun {
 		plan.lookAfter(lookAtOnce)

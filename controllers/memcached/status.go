@@ -126,7 +126,7 @@ func shardStatus(seen *observed, p *plan, a applied, name string) (s v1alpha1.Sh
 		pod = held.pod
 		s.Current = held.Pod.Revision == p.target.Revision() && held.Template == p.target.Revision()
 	}
-	s.Pod, s.Node, s.Ready = pod.Name, pod.Spec.NodeName, isReady(pod) && hasService(seen, name)
+	s.Pod, s.Node, s.Ready = pod.Name, pod.Spec.NodeName, isReady(pod) && hasService(seen, a, name)
 	if agent, ok := seen.agents[pod.Name]; ok && (held == nil || held.tellsStart()) && !p.unmade(name, a) {
 		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), containerID(pod), agent.Restart
 		revision = pod.Annotations[v1alpha1.AnnotationRevision]
@@ -146,9 +146,10 @@ func shardStatus(seen *observed, p *plan, a applied, name string) (s v1alpha1.Sh
 }
 
 // hasService says whether a shard has the Service by which its clients find it.
-func hasService(seen *observed, shard string) bool {
-	service, ok := seen.objects[manifests.Key{Kind: manifests.KindService, Name: shard}]
-	return ok && (service.owner == ours || service.owner == orphaned) && service.GetDeletionTimestamp() == nil
+func hasService(seen *observed, a applied, shard string) bool {
+	key := manifests.Key{Kind: manifests.KindService, Name: shard}
+	service, ok := seen.objects[key]
+	return a.made[key] || ok && (service.owner == ours || service.owner == orphaned) && service.GetDeletionTimestamp() == nil
 }
 
 // shardNamed returns the shard of that name.
@@ -161,19 +162,22 @@ func shardNamed(shards []v1alpha1.ShardStatus, name string) (v1alpha1.ShardStatu
 }
 
 // writeStatus writes the status if it changed and, once it stands, the events
-// that tell of the change, and others that belong to it.
-func (r *Reconciler) writeStatus(ctx context.Context, m *v1alpha1.Memcached, next v1alpha1.MemcachedStatus, others ...event) error {
+// that tell of the change, and others that belong to it. It says whether another one
+// was faster: then what is to be told has to be looked at again.
+func (r *Reconciler) writeStatus(ctx context.Context, m *v1alpha1.Memcached, next v1alpha1.MemcachedStatus, others ...event) (outrun bool, err error) {
 	if equality.Semantic.DeepEqual(m.Status, next) {
-		return nil
+		return false, nil
 	}
 	before := m.DeepCopy()
 	m.Status = next
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	switch err := r.Client.Status().Patch(ctx, m, patch, client.FieldOwner(v1alpha1.ManagedByValue)); {
-	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-		return nil // it is gone, or it changed: the watch tells, and the next reconcile sees it
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case apierrors.IsConflict(err):
+		return true, nil
 	case err != nil:
-		return fmt.Errorf("writing the status: %w", err)
+		return false, fmt.Errorf("writing the status: %w", err)
 	}
 	for _, e := range append(eventsOf(before, next), others...) {
 		r.Recorder.Eventf(m, nil, e.kind, e.reason, "Reconcile", "%s", e.message)
@@ -182,5 +186,5 @@ func (r *Reconciler) writeStatus(ctx context.Context, m *v1alpha1.Memcached, nex
 		pod := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: m.Namespace, Name: e.pod}
 		r.Recorder.Eventf(m, pod, e.kind, e.reason, "Reconcile", "%s", e.message)
 	}
-	return nil
+	return false, nil
 }

@@ -30,7 +30,10 @@ func (w *World) End() string {
 	}
 	for _, pod := range all[*corev1.Pod](w.server) {
 		p := w.procs[pod.UID]
-		if isProof(pod) || p == nil {
+		if isProof(pod) { // as many as it took to know
+			continue
+		}
+		if p == nil {
 			lines = append(lines, fmt.Sprintf("pod of %s that runs nothing", pod.Labels[v1alpha1.LabelInstance]))
 			continue
 		}
