@@ -23,6 +23,8 @@ KUBECTL ?= kubectl
 ignore-not-found ?= false
 ARGS ?=
 FUZZTIME ?= 20s
+SOAK ?= 10m
+FROM ?= 1
 
 # Every module that is formatted, vetted and linted.
 MODULES = . hack/cluster hack/catalog hack/image test
@@ -124,7 +126,7 @@ lint: ## Run golangci-lint; its first build takes minutes.
 .PHONY: test
 test: $(CLUSTER) ## Run every tier of the tests, on the local cluster if KUBECONFIG names none.
 	@if [ -z "$(KUBECONFIG)" ] && $(CLUSTER) status | grep -q "does not run"; then trap '$(CLUSTER) down' EXIT; trap 'exit 1' INT TERM; fi; \
-	$(MAKE) --no-print-directory test-generated test-vet test-unit test-cluster test-process test-e2e test-scorecard
+	$(MAKE) --no-print-directory test-generated test-vet test-unit test-cluster test-sim test-process test-e2e test-scorecard
 	$(call tier,all tests passed)
 
 .PHONY: test-generated
@@ -145,11 +147,16 @@ test-unit: $(CLUSTER) ## Test the operator's module, against an API server too.
 	@$(TOOLS) go test ./...
 
 .PHONY: test-cluster
-test-cluster: ## Test the local cluster's program and the other tools.
+test-cluster: $(CLUSTER) ## Test the local cluster's program and the other tools.
 	$(call tier,tools)
 	@# -count=1: go does not see that files outside of a module changed.
 	@for module in hack/cluster hack/catalog hack/image; do go -C $$module test -count=1 ./... || exit 1; done
-	@go -C test test -count=1 ./internal/... ./scorecard/... ./bench/... ./benchbackup/... ./benchscale/...
+	@$(TOOLS) go -C test test -count=1 ./internal/... ./scorecard/... ./bench/... ./benchbackup/... ./benchscale/...
+
+.PHONY: test-sim
+test-sim: $(CLUSTER) ## Test the operator in a simulated world in which everything goes wrong that can.
+	$(call tier,simulation)
+	@$(TOOLS) GOGC=400 go -C test test -count=1 -timeout 20m ./sim
 
 .PHONY: test-process
 test-process: $(CLUSTER) ## Test agent and protocol against real memcached processes.
@@ -170,6 +177,10 @@ test-scorecard: ## Run the scorecard's tests of ours.
 test-olmv1: not-by-olm image olmv1 ## Test with OLM v1 on the local cluster; there must be no Memcached, as OLM v1 deletes them all.
 	$(call tier,OLM v1)
 	@$(TOOLS) IMG=$(USED_IMG) go -C test test -count=1 -timeout 10m -v ./olmv1/...
+
+.PHONY: soak
+soak: ## Let the simulation go through seeds from FROM on for SOAK, each with 500 steps.
+	@GOGC=400 go -C test test -count=1 -timeout 0 -v ./sim -run 'TestWhateverHappens' -seeds 0 -from $(FROM) -for $(SOAK)
 
 .PHONY: fuzz
 fuzz: ## Fuzz every fuzz target for FUZZTIME.

@@ -316,7 +316,7 @@ func TestAStatusComputedFromAnOldOneIsNotWritten(t *testing.T) {
 	stale := w.create("cache", "size: 1")
 	w.settle("cache")
 	before := w.get("cache")
-	if err := w.reconciler.writeStatus(w.ctx, stale, v1alpha1.MemcachedStatus{Ready: "made up"}); err != nil {
+	if _, err := w.reconciler.writeStatus(w.ctx, stale, v1alpha1.MemcachedStatus{Ready: "made up"}); err != nil {
 		t.Errorf("error %v: the watch brings the next try, not a back-off", err)
 	}
 	if diff := cmp.Diff(before.Status, w.get("cache").Status); diff != "" {

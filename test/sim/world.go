@@ -293,5 +293,8 @@ func (w *World) Round() (busy bool) {
 		w.clock.Step(300 * time.Millisecond)
 	}
 	w.clock.Step(100 * time.Millisecond)
+	for _, pod := range all[*corev1.Pod](w.server) {
+		busy = busy || pod.DeletionTimestamp != nil // it drains
+	}
 	return busy
 }

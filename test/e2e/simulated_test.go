@@ -1,0 +1,57 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/sim"
+)
+
+// TestTheSimulationEndsAsTheClusterDoes keeps the models of Kubernetes, the agent and
+// memcached in test/sim to the truth.
+func TestTheSimulationEndsAsTheClusterDoes(t *testing.T) {
+	t.Parallel()
+	for name, specs := range map[string][]map[string]any{
+		"a version":                        {{"size": 2, "version": "1.6.38"}, {"size": 2, "version": "1.6.45"}},
+		"a version and threads, and back":  {{"size": 2, "version": "1.6.38"}, {"size": 2, "version": "1.6.45", "threads": 2}, {"size": 2, "version": "1.6.38"}},
+		"labels and fewer connections":     {{"size": 2}, {"size": 2, "podLabels": map[string]any{"team": "shop"}, "connections": 512}},
+		"memory, and one shard more":       {{"size": 1}, {"size": 2, "memory": "80Mi"}},
+		"fewer shards":                     {{"size": 3}, {"size": 1}},
+		"an image that is not there":       {{"size": 2}, {"size": 2, "image": "docker.io/library/memcached:1.6.99"}},
+		"arguments that memcached refuses": {{"size": 2}, {"size": 2, "extraArgs": []any{"-R", "0"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSpace(t)
+			for i := range specs {
+				specs[i]["resources"] = map[string]any{"requests": map[string]any{"cpu": "1m"}}
+				raw, err := json.Marshal(specs[i]) // numbers as the API has them
+				s.must(err)
+				u := &unstructured.Unstructured{}
+				s.must(u.UnmarshalJSON(fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Memcached","metadata":{"name":"cache","namespace":%q},"spec":%s}`,
+					v1alpha1.GroupVersion.String(), s.namespace, raw)))
+				specs[i] = u.Object["spec"].(map[string]any)
+				s.must(k.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), owner, client.ForceOwnership))
+				want, err := sim.Play("cache", specs[:i+1]...)
+				s.must(err)
+				s.eventually("the end of the simulation", func(ctx context.Context) error {
+					got, err := sim.Summary(ctx, k, s.key("cache"))
+					if err != nil {
+						return err
+					}
+					if diff := cmp.Diff(want, got); diff != "" {
+						return fmt.Errorf("it is otherwise (-simulated +real):\n%s", diff)
+					}
+					return nil
+				})
+			}
+		})
+	}
+}

@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+)
+
+// Play makes a Memcached of a spec in a world without faults and has it changed to
+// the others, one after the other, each when the one before is at rest. It returns
+// how the Memcached ends, as Summary does.
+func Play(name string, specs ...map[string]any) (string, error) {
+	w := newWorld(1, faults{})
+	for i, spec := range specs {
+		taken := i == 0 && w.Make(name, spec) || i > 0 && w.Edit(name, func(map[string]any) map[string]any { return spec })
+		if !taken {
+			return "", fmt.Errorf("spec %d is not taken: %s", i, w.tail(1))
+		}
+		if w.Rest(); w.broken != "" {
+			return "", fmt.Errorf("spec %d: %s\n%s", i, w.broken, w.tail(80))
+		}
+	}
+	return Summary(context.Background(), w.server.Client, client.ObjectKey{Namespace: w.server.namespace, Name: name})
+}
+
+// Summary returns in lines how a Memcached and its shards stand, as far as that can be
+// compared with one in another cluster: what was asked of templates and pods, how
+// often containers were started, how memcached last started, and the conditions.
+func Summary(ctx context.Context, c client.Reader, key client.ObjectKey) (string, error) {
+	var (
+		m    v1alpha1.Memcached
+		sets appsv1.ReplicaSetList
+		pods corev1.PodList
+	)
+	ours := []client.ListOption{client.InNamespace(key.Namespace), client.MatchingLabels(manifests.Labels(key.Name))}
+	if err := c.Get(ctx, key, &m); err != nil {
+		return "", err
+	}
+	if err := c.List(ctx, &sets, ours...); err != nil {
+		return "", err
+	}
+	if err := c.List(ctx, &pods, ours...); err != nil {
+		return "", err
+	}
+	var lines []string
+	for _, set := range sets.Items {
+		lines = append(lines, fmt.Sprintf("ReplicaSet %s: %d of %s", set.Name, *set.Spec.Replicas, set.Spec.Template.Annotations[v1alpha1.AnnotationSpec]))
+	}
+	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp != nil || pod.Labels[v1alpha1.LabelName] != v1alpha1.NameValue {
+			continue
+		}
+		line := fmt.Sprintf("pod of shard %s: %s, %s", pod.Labels[v1alpha1.LabelShard], container(&pod).Image, pod.Annotations[v1alpha1.AnnotationSpec])
+		for _, status := range pod.Status.ContainerStatuses {
+			line += fmt.Sprintf(", ready %t after %d restarts", status.Ready, status.RestartCount)
+		}
+		lines = append(lines, line)
+	}
+	for _, shard := range m.Status.Shards {
+		lines = append(lines, fmt.Sprintf("%s: ready %t, current %t, version %s, %s start", shard.Name, shard.Ready, shard.Current, shard.Version, shard.Start))
+	}
+	for _, name := range []string{v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
+		if condition := meta.FindStatusCondition(m.Status.Conditions, name); condition != nil {
+			lines = append(lines, fmt.Sprintf("%s is %s: %s", name, condition.Status, condition.Reason))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n"), nil
+}
