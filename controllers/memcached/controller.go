@@ -93,7 +93,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.MemcachedRestore{}, byMemcached).
 		Watches(&v1alpha1.MemcachedBackup{}, byMemcached)
 	for _, kind := range ownedKinds() {
-		b = b.Watches(kind, byLabel)
+		b = b.Watches(kind, gathered(byLabel))
 	}
 	return b.Complete(r)
 }
