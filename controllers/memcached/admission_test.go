@@ -71,7 +71,7 @@ func TestAdmission(t *testing.T) {
 		"a name that leaves no room for shards": {strings.Repeat("a", 53), "{}", "at most 52 characters"},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			w.T = t
+			w.TB = t
 			m, err := w.tryCreate(c.name, c.spec)
 			switch {
 			case c.says == "" && err != nil:

@@ -347,7 +347,7 @@ func TestAPodThatDoesNotHearOfItsReleaseIsToldAgain(t *testing.T) {
 				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			}
 			seen.memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{Restore: "cache-bootstrap", Phase: c.phase, Deadline: deadline}
-			p := makePlan(seen, smallOptions)
+			p := planOf(seen)
 			got := keep
 			for _, patch := range p.patches {
 				value := patch.body["metadata"].(map[string]any)["annotations"].(map[string]any)[v1alpha1.AnnotationHoldUntil]

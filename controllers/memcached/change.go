@@ -66,6 +66,9 @@ var argumentFields = []string{"memory", "connections", "threads", "maxItemSize",
 // pods in place.
 func changeOf(from, to manifests.Asked, version string, acceptCold, canResize bool) rollout.Change {
 	c := rollout.Change{}
+	if from.String() == to.String() {
+		return c
+	}
 	var what []string
 	need := func(class rollout.Class) { c.Class = max(c.Class, class) }
 
@@ -101,8 +104,9 @@ func changeOf(from, to manifests.Asked, version string, acceptCold, canResize bo
 			need(rollout.Replace)
 		}
 	}
-	for _, f := range differing(&from.Spec, &to.Spec) {
-		what = append(what, describe(f.name, &from.Spec, &to.Spec))
+	a, b := fieldsOf(&from.Spec), fieldsOf(&to.Spec)
+	for _, f := range differing(a, b) {
+		what = append(what, describe(f.name, a[f.name], b[f.name]))
 		if !slices.Contains(argumentFields, f.name) && f.name != "resources" {
 			need(f.class)
 		}
@@ -128,11 +132,10 @@ func series(version string) string {
 
 // differing returns the fields in which what is asked differs, but for the image,
 // in the order of the table.
-func differing(from, to *v1alpha1.MemcachedSpec) []field {
+func differing(from, to map[string]any) []field {
 	var found []field
-	a, b := fieldsOf(from), fieldsOf(to)
 	for _, f := range fields {
-		if f.name != "image" && !reflect.DeepEqual(a[f.name], b[f.name]) {
+		if f.name != "image" && !reflect.DeepEqual(from[f.name], to[f.name]) {
 			found = append(found, f)
 		}
 	}
@@ -153,9 +156,9 @@ func fieldsOf(spec *v1alpha1.MemcachedSpec) map[string]any {
 }
 
 // describe tells of a field's change: with its values, when they are short.
-func describe(name string, from, to *v1alpha1.MemcachedSpec) string {
+func describe(name string, from, to any) string {
 	const short = 40
-	a, b := words(fieldsOf(from)[name]), words(fieldsOf(to)[name])
+	a, b := words(from), words(to)
 	if a == "" || b == "" || len(a)+len(b) > short {
 		return name
 	}

@@ -25,9 +25,9 @@ import (
 )
 
 // concurrency is how many Memcacheds are reconciled at once. A reconcile computes
-// for a millisecond or two and waits for the API server for tens of those, or two
-// seconds for an agent that does not answer: 16 keep a processor busy, and stay below
-// what priority and fairness gives one client at once.
+// for less than a millisecond and waits for the API server for tens of those, or two
+// seconds for an agent that does not answer: 16 have the API server, not the operator,
+// be what a thousand Memcacheds wait for.
 const concurrency = 16
 
 // Reconciler brings about what Memcacheds ask for.
@@ -45,6 +45,8 @@ type Reconciler struct {
 	Options manifests.Options
 	// Clock tells the time.
 	Clock clock.PassiveClock
+
+	memo memo
 }
 
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds,verbs=get;list;watch;patch
@@ -91,7 +93,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.MemcachedRestore{}, byMemcached).
 		Watches(&v1alpha1.MemcachedBackup{}, byMemcached)
 	for _, kind := range ownedKinds() {
-		b = b.Watches(kind, byLabel)
+		b = b.Watches(kind, gathered(byLabel))
 	}
 	return b.Complete(r)
 }
@@ -114,12 +116,19 @@ func canResize(config *rest.Config) (bool, error) {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	m := &v1alpha1.Memcached{}
 	if err := r.Client.Get(ctx, request.NamespacedName, m); err != nil {
+		r.memo.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	known := r.memo.of(request.NamespacedName)
+	if known.isOld(m, r.Clock.Now()) {
+		return ctrl.Result{RequeueAfter: lookAtOnce}, nil
 	}
 	seen, err := r.observe(ctx, m)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing: %w", err)
 	}
+	version := m.ResourceVersion
+	seen.found = known.found
 	plan := makePlan(seen, r.Options)
 	applied := r.apply(ctx, plan)
 	if applied.isOver {
@@ -133,6 +142,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	} else if outrun { // the watch tells, mostly
 		plan.lookAfter(askAgain)
 	}
+	if known.found = plan.found; m.ResourceVersion != version {
+		known.old, known.oldAt = version, r.Clock.Now()
+	}
+	r.memo.note(request.NamespacedName, known)
 	if applied.outrun {
 		plan.lookAfter(lookAtOnce)
 	}

@@ -297,7 +297,7 @@ func TestDriftIsMended(t *testing.T) {
 			func(o client.Object) bool { return len(o.GetOwnerReferences()) == 1 }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.T = t
+			w.TB = t
 			w.read(c.name, c.object)
 			uid := c.object.GetUID()
 			c.edit(c.object)
@@ -504,6 +504,13 @@ func TestAShardThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 	result, err := w.reconciler.Reconcile(w.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: "cache"}})
 	if err != nil || result.RequeueAfter != askAgain {
 		t.Fatalf("result %+v, error %v; want to be called again after %s", result, err, askAgain)
+	}
+	for age, wait := range map[time.Duration]time.Duration{20 * time.Second: 5 * time.Second, time.Hour: askLater} {
+		w.reconciler.Clock = testclock.NewFakePassiveClock(pod.CreationTimestamp.Add(age))
+		result, err := w.reconciler.Reconcile(w.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: "cache"}})
+		if err != nil || result.RequeueAfter != wait {
+			t.Errorf("silent for %s, result %+v, error %v; want to be called again after %s", age, result, err, wait)
+		}
 	}
 	m := w.settle("cache")
 	w.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)

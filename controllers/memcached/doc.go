@@ -11,6 +11,7 @@
 //
 // How a change of the spec reaches shards that run is a part of the plan:
 //
+//	asked     what was asked of each shard, and which of its pods holds it
 //	shards    what was seen of each shard, ready to be decided about
 //	change    the class of each field, and what separates a pod from what is asked
 //	proofs    images on nodes, before any shard is touched
@@ -25,8 +26,9 @@
 //	rewarm    a shard that was lost is filled again
 //	runs      what is read of backups and restores, and how they are made
 //
-// Nothing is kept between reconciles but what stands in the API server, so the
-// operator may be killed between any two writes.
+// Nothing is decided by but what stands in the API server, so the operator may be
+// killed between any two writes. What is kept between reconciles saves work (memo), and
+// the cache holds of each object what is read (cache).
 //
 // Rules: a failed read of the API ends the reconcile and leaves the status alone;
 // a shard that cannot be asked is an observation, not an error; an object that

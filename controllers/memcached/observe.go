@@ -1,7 +1,6 @@
 package memcached
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -28,11 +27,21 @@ type observed struct {
 	memcached *v1alpha1.Memcached
 	// now is when it was seen.
 	now time.Time
+	// image that the spec asks for, unusable if it is none, and target all that it asks
+	// of a pod.
+	image    manifests.Image
+	unusable error
+	target   manifests.Asked
 	// objects that bear a name which a Memcached of this size uses, or are shards
 	// beyond it. An absent name has no entry.
 	objects map[manifests.Key]object
 	// pods by the name of their shard: the one that holds it first.
 	pods map[string][]*corev1.Pod
+	// shards that are asked for and have a ReplicaSet that is theirs, by ordinal, as far
+	// as their objects tell.
+	shards []shard
+	// found is which objects another reconcile found to be as they should be.
+	found finding
 	// strays are pods that a shard's Services lead to as well, and that are not this
 	// Memcached's: those of a deleted one of its name have not ended yet.
 	strays map[string]bool
@@ -41,6 +50,8 @@ type observed struct {
 	// agents' answers by pod name; without an entry the agent was not asked, or did
 	// not answer.
 	agents map[string]agentapi.Status
+	// silent are the pods, by name, whose agents were asked and could not be reached.
+	silent map[string]bool
 	// restores that were made for this Memcached, by name.
 	restores map[string]object
 	// final is the last backup of a Memcached that is being deleted; nil while there
@@ -99,6 +110,7 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Memcached) (*obser
 		pods:      map[string][]*corev1.Pod{},
 		strays:    map[string]bool{},
 		agents:    map[string]agentapi.Status{},
+		silent:    map[string]bool{},
 	}
 	if err := r.observeObjects(ctx, seen); err != nil {
 		return nil, err
@@ -106,6 +118,7 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Memcached) (*obser
 	if err := r.observePods(ctx, seen); err != nil {
 		return nil, err
 	}
+	seen.readShards(r.Options.DefaultImage)
 	r.askAgents(ctx, seen)
 	if err := r.observeRuns(ctx, seen); err != nil {
 		return nil, err
@@ -119,7 +132,6 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Memcached) (*obser
 // its label.
 func (r *Reconciler) observeObjects(ctx context.Context, seen *observed) error {
 	m := seen.memcached
-	options := []client.ListOption{client.InNamespace(m.Namespace), client.MatchingLabels(manifests.Labels(m.Name)), index.By(index.Instance, m.Name)}
 	var (
 		replicaSets appsv1.ReplicaSetList
 		services    corev1.ServiceList
@@ -127,8 +139,8 @@ func (r *Reconciler) observeObjects(ctx context.Context, seen *observed) error {
 		policies    networkingv1.NetworkPolicyList
 	)
 	for _, list := range []client.ObjectList{&replicaSets, &services, &budgets, &policies} {
-		if err := r.Client.List(ctx, list, options...); err != nil {
-			return fmt.Errorf("listing %T: %w", list, err)
+		if err := r.list(ctx, m, list, manifests.Labels(m.Name)); err != nil {
+			return err
 		}
 	}
 	add := func(kind manifests.Kind, o client.Object) {
@@ -161,6 +173,17 @@ func (r *Reconciler) observeObjects(ctx context.Context, seen *observed) error {
 	return nil
 }
 
+// list reads what was made for a Memcached and has these labels. What comes from the
+// cache is the cache's own and must not be changed: a copy of it all would be most of
+// a reconcile that finds nothing to do.
+func (r *Reconciler) list(ctx context.Context, m *v1alpha1.Memcached, into client.ObjectList, labels map[string]string) error {
+	err := r.Client.List(ctx, into, client.InNamespace(m.Namespace), client.MatchingLabels(labels), index.By(index.Instance, m.Name), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing %T: %w", into, err)
+	}
+	return nil
+}
+
 // newObject returns an empty object of a kind.
 func newObject(kind manifests.Kind) client.Object {
 	switch kind {
@@ -179,8 +202,8 @@ func newObject(kind manifests.Kind) client.Object {
 func (r *Reconciler) observePods(ctx context.Context, seen *observed) error {
 	var pods corev1.PodList
 	m := seen.memcached
-	if err := r.Client.List(ctx, &pods, client.InNamespace(m.Namespace), client.MatchingLabels(manifests.Labels(m.Name)), index.By(index.Instance, m.Name)); err != nil {
-		return fmt.Errorf("listing pods: %w", err)
+	if err := r.list(ctx, m, &pods, manifests.Labels(m.Name)); err != nil {
+		return err
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -199,8 +222,8 @@ func (r *Reconciler) observePods(ctx context.Context, seen *observed) error {
 		slices.SortFunc(pods, comparePods)
 	}
 	var proofs corev1.PodList
-	if err := r.Client.List(ctx, &proofs, client.InNamespace(m.Namespace), client.MatchingLabels(manifests.ProofLabels(m.Name)), index.By(index.Instance, m.Name)); err != nil {
-		return fmt.Errorf("listing proofs: %w", err)
+	if err := r.list(ctx, m, &proofs, manifests.ProofLabels(m.Name)); err != nil {
+		return err
 	}
 	for i := range proofs.Items {
 		if metav1.IsControlledBy(&proofs.Items[i], m) {
@@ -243,53 +266,46 @@ func (r *Reconciler) askAgents(ctx context.Context, seen *observed) {
 		wait sync.WaitGroup
 		lock sync.Mutex
 	)
-	m := seen.memcached
-	image, err := manifests.ResolveImage(m.Spec.Image, m.Spec.Version, r.Options.DefaultImage)
-	if err != nil {
-		image.Reference = m.Status.Image // what the shards were asked to be
-	}
-	for _, pod := range toAsk(seen, manifests.Ask(&m.Spec, image)) {
+	for _, pod := range toAsk(seen) {
 		wait.Go(func() {
 			status, err := r.Agents.Status(ctx, pod.Status.PodIP)
-			if err != nil || !tellsStart(status, pod) {
-				return // it is asked again
-			}
 			lock.Lock()
 			defer lock.Unlock()
-			seen.agents[pod.Name] = status
+			switch {
+			case err != nil:
+				seen.silent[pod.Name] = true
+			case tellsStart(status, pod): // else it is asked again
+				seen.agents[pod.Name] = status
+			}
 		})
 	}
 	wait.Wait()
 }
 
 // toAsk returns the pods whose agents are asked.
-func toAsk(seen *observed, target manifests.Asked) []*corev1.Pod {
-	m := seen.memcached
+func toAsk(seen *observed) []*corev1.Pod {
+	m, target := seen.memcached, seen.target.Revision()
+	if seen.unusable != nil { // then the shards stay what they were asked to be
+		target = manifests.Ask(&m.Spec, manifests.Image{Reference: m.Status.Image}).Revision()
+	}
 	var (
 		ask           []*corev1.Pod
 		first, latest *corev1.Pod
 		at            time.Time
 	)
-	for ordinal := range int(*m.Spec.Size) {
-		name := manifests.ShardName(m.Name, ordinal)
-		set, ok := seen.objects[manifests.Key{Kind: manifests.KindReplicaSet, Name: name}].Object.(*appsv1.ReplicaSet)
-		if !ok || len(seen.pods[name]) == 0 {
+	for _, s := range seen.shards {
+		pod := s.pod
+		if pod == nil || pod.Status.PodIP == "" || !isReady(pod) && !(isBootstrapping(m.Status.Bootstrap) && runs(pod)) {
 			continue
 		}
-		template := templateOf(set, seen.pods[name], target).Revision()
-		pod, _ := holders(seen.pods[name], template, target)
-		if pod.Status.PodIP == "" || !isReady(pod) && !(isBootstrapping(m.Status.Bootstrap) && runs(pod)) {
-			continue
-		}
-		asked := askedOf(pod, target).Revision()
-		if asked != target.Revision() && first == nil {
+		asked := s.asked.Revision()
+		if asked != target && first == nil {
 			first = pod
 		}
-		s := cmp.Or(readNote[step](pod.Annotations, v1alpha1.AnnotationStep), readNote[step](set.Annotations, v1alpha1.AnnotationStep))
-		if s != nil && s.At.After(at) {
-			latest, at = pod, s.At
+		if s.step != nil && s.step.At.After(at) {
+			latest, at = pod, s.step.At
 		}
-		if !startIsKnown(&m.Status, name, pod) || asked != template || pod.Annotations[v1alpha1.AnnotationStop] != "" {
+		if !startIsKnown(&m.Status, s.Name, pod) || asked != s.Template || pod.Annotations[v1alpha1.AnnotationStop] != "" {
 			ask = append(ask, pod)
 		}
 	}

@@ -24,8 +24,11 @@ import (
 )
 
 const (
-	// askAgain is when a shard that did not tell how it started is asked again.
+	// askAgain is when a shard that did not tell how it started is asked again, and
+	// askLater the most until one is that cannot be reached, as behind a policy that
+	// keeps the operator out.
 	askAgain = time.Second
+	askLater = 30 * time.Second
 	// lookAgain is when a name that somebody else holds is looked up again. The
 	// cache does not hold foreign objects, so no watch tells that it is free.
 	lookAgain = 30 * time.Second
@@ -50,8 +53,10 @@ type plan struct {
 	awaitsBootstrap bool
 	// rewarms are the shards that were lost.
 	rewarms []rewarm
-	// applies are the objects to write, in this order.
+	// applies are the objects to write, in this order, and found those that are as they
+	// should be.
 	applies []manifests.Object
+	found   finding
 	// uids of those that exist: the write is refused should another object have
 	// taken the name.
 	uids map[manifests.Key]types.UID
@@ -81,13 +86,12 @@ type problem struct{ reason, message string }
 // makePlan decides what to do about what was seen.
 func makePlan(seen *observed, options manifests.Options) plan {
 	m := seen.memcached
-	image, err := manifests.ResolveImage(m.Spec.Image, m.Spec.Version, options.DefaultImage)
-	p := plan{image: image, target: manifests.Ask(&m.Spec, image), uids: map[manifests.Key]types.UID{}}
-	refusal := manifests.RefuseVersion(image.Version)
-	p.shards = shardsOf(seen, p.target, options.CanResize)
+	p := plan{image: seen.image, target: seen.target, found: seen.found, uids: map[manifests.Key]types.UID{}}
+	refusal := manifests.RefuseVersion(p.image.Version)
+	p.shards = shardsOf(seen, options.CanResize)
 	switch {
-	case err != nil:
-		p.refused = &problem{v1alpha1.ReasonImageInvalid, err.Error() + "; nothing is changed until spec.image is mended"}
+	case seen.unusable != nil:
+		p.refused = &problem{v1alpha1.ReasonImageInvalid, seen.unusable.Error() + "; nothing is changed until spec.image is mended"}
 	case refusal != "":
 		p.refused = &problem{v1alpha1.ReasonVersionUnsupported, refusal + "; nothing is changed until then"}
 	}
@@ -128,11 +132,20 @@ func (p *plan) lookAfter(d time.Duration) {
 
 // planApplies finds the objects that are missing or not as they should be.
 func (p *plan) planApplies(seen *observed, options manifests.Options) {
-	desired, err := manifests.Build(seen.memcached, func(ordinal int) manifests.Shard { return p.shardWanted(seen, ordinal) }, options)
+	shards := make([]manifests.Shard, *seen.memcached.Spec.Size)
+	for ordinal := range shards {
+		shards[ordinal] = p.shardWanted(seen, ordinal)
+	}
+	wishes := wishesOf(seen.memcached, shards)
+	if seen.found.covers(wishes, seen.objects) {
+		return
+	}
+	desired, err := manifests.Build(seen.memcached, func(ordinal int) manifests.Shard { return shards[ordinal] }, options)
 	if err != nil {
 		p.refused = &problem{v1alpha1.ReasonApplyRefused, err.Error()}
 		return
 	}
+	p.found = finding{}
 	for _, want := range desired {
 		have, exists := seen.objects[want.Key]
 		switch {
@@ -143,7 +156,9 @@ func (p *plan) planApplies(seen *observed, options manifests.Options) {
 			p.conflicts = append(p.conflicts, want.Key)
 		case have.owner == predecessors || have.GetDeletionTimestamp() != nil:
 			p.leftovers = append(p.leftovers, want.Key)
-		case !isApplied(want.Apply, have.Object):
+		case seen.found.has(want.Key, have, wishes) || isApplied(want.Apply, have.Object):
+			p.found[want.Key] = fulfilled{have.GetUID(), have.GetResourceVersion(), wishes[want.Key]}
+		default:
 			p.applies = append(p.applies, want)
 			p.uids[want.Key] = have.GetUID()
 		}
@@ -216,7 +231,11 @@ func (p *plan) planRequeue(seen *observed) {
 		_, told := seen.agents[pods[0].Name]
 		answers := isReady(pods[0]) || isBootstrapping(p.bootstrap) && runs(pods[0])
 		if answers && !told && !startIsKnown(&seen.memcached.Status, shard, pods[0]) {
-			p.lookAfter(askAgain)
+			wait := askAgain
+			if seen.silent[pods[0].Name] {
+				wait = min(max(seen.now.Sub(lastStep(seen, shard))/4, askAgain), askLater)
+			}
+			p.lookAfter(wait)
 		}
 	}
 	if len(p.conflicts) > 0 {

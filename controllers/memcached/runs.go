@@ -10,7 +10,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
-	"github.com/memcached-operator/memcached-operator/internal/index"
 )
 
 // Kinds of what a Memcached has done by other controllers.
@@ -24,8 +23,8 @@ const (
 func (r *Reconciler) observeRuns(ctx context.Context, seen *observed) error {
 	m := seen.memcached
 	var restores v1alpha1.MemcachedRestoreList
-	if err := r.Client.List(ctx, &restores, client.InNamespace(m.Namespace), client.MatchingLabels(manifests.Labels(m.Name)), index.By(index.Instance, m.Name)); err != nil {
-		return fmt.Errorf("listing restores: %w", err)
+	if err := r.list(ctx, m, &restores, manifests.Labels(m.Name)); err != nil {
+		return err
 	}
 	seen.restores = map[string]object{}
 	for i := range restores.Items {

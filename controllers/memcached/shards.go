@@ -29,14 +29,12 @@ type shard struct {
 	// template and asked are what the set's next pod is to be and what was last
 	// asked of the pod.
 	template, asked manifests.Asked
-	// step that was last noted, and what the agent answered.
-	step  *step
-	agent *agentapi.Status
+	// onPod and onSet are the steps that were last noted there, step the one that
+	// counts, and agent what was answered.
+	onPod, onSet, step *step
+	agent              *agentapi.Status
 	// retired: the pod is the one that the set gives up first.
 	retired bool
-	// replaced is the revision to which a replacement of the pod was begun; empty when
-	// none was.
-	replaced string
 }
 
 // step is what is noted on a shard when it is changed.
@@ -72,8 +70,9 @@ func note(v any) string {
 
 // readNote returns the note of that name on an object, or nil.
 func readNote[T any](annotations map[string]string, name string) *T {
+	text, ok := annotations[name]
 	v := new(T)
-	if json.Unmarshal([]byte(annotations[name]), v) != nil {
+	if !ok || json.Unmarshal([]byte(text), v) != nil {
 		return nil
 	}
 	return v
@@ -93,27 +92,38 @@ func acceptsCold(m *v1alpha1.Memcached) bool {
 	return m.Spec.UpdateStrategy != nil && m.Spec.UpdateStrategy.WhenNotWarm == v1alpha1.ActionContinue
 }
 
-// shardsOf returns the shards that are asked for and have a ReplicaSet, by ordinal.
-func shardsOf(seen *observed, target manifests.Asked, canResize bool) []shard {
+// readShards reads what is asked now, and what was asked of the shards.
+func (seen *observed) readShards(defaultImage string) {
 	m := seen.memcached
-	var shards []shard
+	seen.image, seen.unusable = manifests.ResolveImage(m.Spec.Image, m.Spec.Version, defaultImage)
+	seen.target = manifests.Ask(&m.Spec, seen.image)
+	seen.shards = nil
+	asked := reader{target: seen.target}
 	for ordinal := range int(*m.Spec.Size) {
 		name := manifests.ShardName(m.Name, ordinal)
 		set, ok := seen.objects[manifests.Key{Kind: manifests.KindReplicaSet, Name: name}]
-		if ok && (set.owner == ours || set.owner == orphaned) && set.GetDeletionTimestamp() == nil {
-			shards = append(shards, shardOf(seen, set.Object.(*appsv1.ReplicaSet), target, canResize))
+		if ok && (set.owner == ours || set.owner == orphaned) {
+			seen.shards = append(seen.shards, asked.shard(set.Object.(*appsv1.ReplicaSet), seen.pods[name]))
+		}
+	}
+}
+
+// shardsOf returns the shards as they are decided about. One whose ReplicaSet goes has
+// to be made anew first.
+func shardsOf(seen *observed, canResize bool) []shard {
+	var shards []shard
+	for _, s := range seen.shards {
+		if s.set.DeletionTimestamp == nil {
+			shards = append(shards, s.judged(seen, canResize))
 		}
 	}
 	return shards
 }
 
-func shardOf(seen *observed, set *appsv1.ReplicaSet, target manifests.Asked, canResize bool) shard {
-	m := seen.memcached
-	s := shard{set: set}
-	s.Name = set.Name
-	s.template = templateOf(set, seen.pods[set.Name], target)
-	s.Template = s.template.Revision()
-	s.pod, s.next = holders(seen.pods[set.Name], s.Template, target)
+// judged returns the shard with what its agent told, what came of its last change, and
+// what the next one takes.
+func (s shard) judged(seen *observed, canResize bool) shard {
+	m, set, target := seen.memcached, s.set, seen.target
 	if failed := readNote[failure](set.Annotations, v1alpha1.AnnotationFailed); failed != nil &&
 		failed.Revision == target.Revision() && failed.Attempt == attemptOf(m) {
 		s.Failed = failed.Message
@@ -125,12 +135,6 @@ func shardOf(seen *observed, set *appsv1.ReplicaSet, target manifests.Asked, can
 		}
 		return s
 	}
-	s.asked = askedOf(s.pod, target)
-	inPlace, replaced := readNote[step](s.pod.Annotations, v1alpha1.AnnotationStep), readNote[step](set.Annotations, v1alpha1.AnnotationStep)
-	s.step = cmp.Or(inPlace, replaced)
-	if replaced != nil && replaced.Class == rollout.Replace {
-		s.replaced = replaced.Revision
-	}
 	if agent, ok := seen.agents[s.pod.Name]; ok {
 		s.agent = &agent
 	}
@@ -139,8 +143,8 @@ func shardOf(seen *observed, set *appsv1.ReplicaSet, target manifests.Asked, can
 	})
 	s.retired = s.pod.Annotations[corev1.PodDeletionCost] == retiredCost
 	s.Pod = podOf(s.pod, s.asked.Revision(), false)
-	s.Pod.InPlace = inPlace != nil && inPlace.Revision == s.Pod.Revision && inPlace.From == s.Template &&
-		(replaced == nil || replaced.At.Before(inPlace.At))
+	s.Pod.InPlace = s.onPod != nil && s.onPod.Revision == s.Pod.Revision && s.onPod.From == s.Template &&
+		(s.onSet == nil || s.onSet.At.Before(s.onPod.At))
 	if s.Pod.State == rollout.Broken && s.stopIsToCome() && seen.now.Sub(s.step.At) < endsContainer {
 		s.Pod.State = rollout.Starting // it is the container before that is broken
 	}
@@ -170,55 +174,6 @@ func podRefused(set *appsv1.ReplicaSet) string {
 		}
 	}
 	return ""
-}
-
-// templateOf returns what a ReplicaSet's next pod is to be. A release before 1.2
-// did not note it: its templates followed the spec at once, and its pods stayed
-// what they were.
-func templateOf(set *appsv1.ReplicaSet, pods []*corev1.Pod, target manifests.Asked) manifests.Asked {
-	if asked, err := manifests.ReadAsked(set.Spec.Template.Annotations[v1alpha1.AnnotationSpec]); err == nil {
-		return asked
-	}
-	if len(pods) > 0 {
-		return askedOf(pods[0], target)
-	}
-	return target
-}
-
-// askedOf returns what was last asked of a pod. One of a release before 1.2 tells
-// its image and its arguments; of the rest it is taken that nothing changed, as a
-// pod must not be replaced on a guess.
-func askedOf(pod *corev1.Pod, target manifests.Asked) manifests.Asked {
-	if asked, err := manifests.ReadAsked(pod.Annotations[v1alpha1.AnnotationSpec]); err == nil {
-		return asked
-	}
-	if pod.Annotations[v1alpha1.AnnotationRevision] == target.Revision() {
-		return target
-	}
-	return manifests.AskedOfOlder(pod, target)
-}
-
-// holders returns the pod that holds a shard and, while there are two, the one
-// that is to take over from it.
-func holders(pods []*corev1.Pod, template string, target manifests.Asked) (pod, next *corev1.Pod) {
-	if len(pods) == 0 {
-		return nil, nil
-	}
-	pod = pods[0]
-	for _, p := range pods {
-		follows := askedOf(p, target).Revision() == template
-		switch {
-		case p.DeletionTimestamp != nil:
-		case follows && next == nil:
-			next = p
-		case !follows && (askedOf(pod, target).Revision() == template || pod.DeletionTimestamp != nil):
-			pod = p
-		}
-	}
-	if next == pod || askedOf(pod, target).Revision() == template {
-		next = nil
-	}
-	return pod, next
 }
 
 // podOf returns what is decided by of a pod but for its outcome. A second pod that
@@ -295,8 +250,14 @@ func (s *shard) judgeRestart(now time.Time) {
 // which begins no replacement.
 func (s *shard) surges(target string) bool {
 	takesOver := s.Next != nil && s.Next.State == rollout.Serving
-	return s.pod != nil && s.Template == target && s.replaced == target && s.Pod.Revision != target && s.Failed == "" && s.Forward.Class == rollout.Replace &&
+	return s.pod != nil && s.Template == target && s.isReplacedBy(target) && s.Pod.Revision != target && s.Failed == "" && s.Forward.Class == rollout.Replace &&
 		s.Pod.State != rollout.Broken && !s.Pod.Going && !(s.retired && takesOver)
+}
+
+// isReplacedBy says whether a replacement of the pod was begun that leads to the
+// revision.
+func (s *shard) isReplacedBy(revision string) bool {
+	return s.onSet != nil && s.onSet.Class == rollout.Replace && s.onSet.Revision == revision
 }
 
 // change returns what it takes to bring the shard's pod to what is asked.

@@ -64,7 +64,16 @@ func crashes(p *corev1.Pod) {
 	p.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off"}
 }
 
-func (s *smallShard) look() shard { return shardOf(s.seen, s.set, s.target, true) }
+func (s *smallShard) look() shard {
+	s.seen.target = s.target
+	return s.read().judged(s.seen, true)
+}
+
+// read returns the shard as far as its objects tell.
+func (s *smallShard) read() shard {
+	asked := reader{target: s.target}
+	return asked.shard(s.set, s.seen.pods[s.set.Name])
+}
 
 func (s *smallShard) noteOn(o metav1.Object, n step) {
 	if o.GetAnnotations() == nil {
@@ -354,14 +363,11 @@ func TestTheShardThatWasChangedLastIsAskedHowItDoes(t *testing.T) {
 			m.Status.Shards = append(m.Status.Shards, v1alpha1.ShardStatus{Name: name, Start: v1alpha1.StartCold, ContainerID: "containerd://runs"})
 		}
 		waits := shardAt(old, old, wanted)
-		waits.set.Name, waits.pod.Name, waits.pod.Status.PodIP = "cache-1", "waits", "10.0.0.2"
-		s.seen.pods["cache-1"] = waits.seen.pods["cache-0"]
-		s.seen.objects = map[manifests.Key]object{
-			{Kind: manifests.KindReplicaSet, Name: "cache-0"}: {Object: s.set},
-			{Kind: manifests.KindReplicaSet, Name: "cache-1"}: {Object: waits.set},
-		}
+		waits.pod.Name, waits.pod.Status.PodIP = "waits", "10.0.0.2"
+		waits.set.Name, waits.seen.pods = "cache-1", map[string][]*corev1.Pod{"cache-1": {waits.pod}}
+		s.seen.target, s.seen.shards = wanted, []shard{s.read(), waits.read()}
 		var names []string
-		for _, pod := range toAsk(s.seen, wanted) {
+		for _, pod := range toAsk(s.seen) {
 			names = append(names, pod.Name)
 		}
 		if diff := cmp.Diff([]string{"first", "waits"}, names); diff != "" {

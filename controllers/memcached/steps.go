@@ -164,7 +164,7 @@ func (p *plan) shardAsked(seen *observed, ordinal int) manifests.Shard {
 // replace has the shard's next pod made of what is asked, with a note of when that
 // was first wanted: what was done to the pod in place is of the past then.
 func (s *shard) replace(want *manifests.Shard, to manifests.Asked, seen *observed) {
-	if want.Asked = to; s.pod != nil && (s.Template != to.Revision() || s.replaced != to.Revision()) {
+	if want.Asked = to; s.pod != nil && (s.Template != to.Revision() || !s.isReplacedBy(to.Revision())) {
 		want.Annotations[v1alpha1.AnnotationStep] = note(s.stepTo(to, rollout.Replace, seen))
 	}
 }

@@ -116,7 +116,7 @@ func grantOperator(ctx context.Context) error {
 
 // world is one test's namespace and the operator in it.
 type world struct {
-	*testing.T
+	testing.TB
 	ctx        context.Context
 	namespace  string
 	reconciler *Reconciler
@@ -139,11 +139,11 @@ func (a fakeAgents) Status(_ context.Context, podIP string) (agentapi.Status, er
 
 var namespaces atomic.Int64
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	w := &world{T: t, ctx: ctx, namespace: fmt.Sprintf("test-%d", namespaces.Add(1)), agents: fakeAgents{},
+	w := &world{TB: t, ctx: ctx, namespace: fmt.Sprintf("test-%d", namespaces.Add(1)), agents: fakeAgents{},
 		events: events.NewFakeRecorder(100), writes: &atomic.Int64{}}
 	w.must(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}))
 
