@@ -203,6 +203,10 @@ type MemcachedSpec struct {
 	//
 	// +optional
 	Paused bool `json:"paused,omitempty"`
+
+	// Unreadable says which of the fields could not be read, and why; they are
+	// missing here. The operator changes nothing then. It is never written.
+	Unreadable string `json:"-"`
 }
 
 // UpdateStrategy says how a change reaches the shards that run.
