@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"slices"
+	"strconv"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -71,7 +73,7 @@ func TestTheCacheKeepsWhatTheOperatorReads(t *testing.T) {
 		entries int // of who manages which field
 	}{{set, "cache-0", 1}, {service, "cache-0", 1}, {pod, "cache-0-a", 0}, {m, "cache", 0}} {
 		w.read(c.name, c.object)
-		entry := metav1.ManagedFieldsEntry{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}
+		entry := metav1.ManagedFieldsEntry{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}
 		c.object.SetManagedFields(append(c.object.GetManagedFields(), entry))
 		c.object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "mine": "stays"})
 		before := size(c.object)
@@ -92,6 +94,33 @@ func TestTheCacheKeepsWhatTheOperatorReads(t *testing.T) {
 	gone := toolscache.DeletedFinalStateUnknown{Key: "a/b"}
 	if o, err := CacheOptions("").DefaultTransform(gone); err != nil || o != gone {
 		t.Errorf("what the cache missed the end of becomes %v, %v", o, err)
+	}
+}
+
+func TestObjectsOfAKindShareWhatTheOperatorOwnsOfThem(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 2")
+	w.settle("cache")
+	var owned [2]*metav1.FieldsV1
+	for i, name := range []string{"cache-0", "cache-1"} {
+		set := &appsv1.ReplicaSet{}
+		w.read(name, set)
+		before := set.DeepCopy()
+		w.must(trim(set))
+		owned[i] = set.ManagedFields[0].FieldsV1
+		if !slices.ContainsFunc(before.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.FieldsV1.Equal(*owned[i]) }) {
+			t.Errorf("%s got the fields of another: %s", name, owned[i])
+		}
+	}
+	if owned[0] != owned[1] {
+		t.Error("two ReplicaSets hold the same twice")
+	}
+	var sets fieldSets
+	for i := range 2 * maxFieldSets {
+		sets.shared(metav1.NewFieldsV1(strconv.Itoa(i)))
+	}
+	if len(sets.all) != maxFieldSets {
+		t.Errorf("it holds %d sets", len(sets.all))
 	}
 }
 
