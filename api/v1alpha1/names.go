@@ -55,6 +55,7 @@ const (
 	ReasonAsExpected         = "AsExpected"
 	ReasonVersionUnsupported = "VersionUnsupported"
 	ReasonImageInvalid       = "ImageInvalid"
+	ReasonSpecUnreadable     = "SpecUnreadable"
 	ReasonNameConflict       = "NameConflict"
 	ReasonApplyRefused       = "ApplyRefused"
 	ReasonImagePull          = "ImageCannotBePulled"

@@ -136,3 +136,24 @@ func (w *world) table() *metav1.Table {
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(w.ctx).Into(table))
 	return table
 }
+
+// TestAMemcachedThatCannotBeReadHidesNoOther: the API server takes quantities that Go's
+// own type does not.
+func TestAMemcachedThatCannotBeReadHidesNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.create("cache", "size: 1")
+	w.create("strange", `{size: 1, resources: {limits: {cpu: "1e1.5"}}}`)
+	var all v1alpha1.MemcachedList
+	w.must(admin.List(w.ctx, &all, client.InNamespace(w.namespace)))
+	if len(all.Items) != 2 {
+		t.Errorf("%d Memcacheds are read", len(all.Items))
+	}
+	m := w.reconcile("strange")
+	w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonSpecUnreadable, "spec.resources", "nothing is changed")
+	if len(m.Status.Shards) > 0 {
+		t.Errorf("it has shards: %+v", m.Status.Shards)
+	}
+	if got := w.get("strange").Spec.Size; *got != 1 {
+		t.Errorf("its size is read as %d", *got)
+	}
+}

@@ -90,6 +90,8 @@ func makePlan(seen *observed, options manifests.Options) plan {
 	refusal := manifests.RefuseVersion(p.image.Version)
 	p.shards = shardsOf(seen, options.CanResize)
 	switch {
+	case m.Spec.Unreadable != "":
+		p.refused = &problem{v1alpha1.ReasonSpecUnreadable, m.Spec.Unreadable + "; nothing is changed until it can be read"}
 	case seen.unusable != nil:
 		p.refused = &problem{v1alpha1.ReasonImageInvalid, seen.unusable.Error() + "; nothing is changed until spec.image is mended"}
 	case refusal != "":
