@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
 
 // applied is what came of the writes.
@@ -42,9 +44,20 @@ type applied struct {
 func (a applied) retry() error { return errors.Join(a.failures...) }
 
 // apply makes the plan's writes, in its order. One write that fails does not keep
-// the others from being tried: a shard does not wait for another's trouble.
+// the others from being tried: a shard does not wait for another's trouble. What
+// disturbs a shard is not done for a spec that is not the newest.
 func (r *Reconciler) apply(ctx context.Context, p plan) applied {
 	a := applied{made: map[manifests.Key]bool{}, unmade: map[string]bool{}}
+	if p.disturbs() {
+		switch isNewest, err := r.isNewest(ctx, p.deletion.memcached); {
+		case err != nil:
+			a.failures = append(a.failures, err)
+			return a
+		case !isNewest:
+			a.outrun = true
+			return a
+		}
+	}
 	if r.settleDeletion(ctx, p.deletion, &a) {
 		return applied{isOver: true}
 	}
@@ -78,6 +91,29 @@ func (r *Reconciler) apply(ctx context.Context, p plan) applied {
 		a.add(manifests.Key{Kind: kindOf(o), Name: o.GetName()}, client.IgnoreNotFound(err))
 	}
 	return a
+}
+
+// disturbs says whether the plan restarts or ends what serves.
+func (p plan) disturbs() bool {
+	switch p.decision.Step {
+	case rollout.StepChange, rollout.StepSurge, rollout.StepRetire, rollout.StepRemake:
+		return true
+	}
+	return slices.ContainsFunc(p.deletes, func(o client.Object) bool {
+		return kindOf(o) == manifests.KindReplicaSet || kindOf(o) == manifests.KindService
+	})
+}
+
+// isNewest says whether the spec that was read is the API server's still. An operator
+// that has just started may read what an API server that lags behind has for it: an
+// older spec, of fewer shards.
+func (r *Reconciler) isNewest(ctx context.Context, m *v1alpha1.Memcached) (bool, error) {
+	newest := &v1alpha1.Memcached{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(m), newest)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("looking up the Memcached again: %w", err)
+	}
+	return err == nil && newest.UID == m.UID && newest.Generation == m.Generation, nil
 }
 
 // patch writes one change of a pod.

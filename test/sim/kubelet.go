@@ -59,6 +59,7 @@ type proc struct {
 	held time.Time
 	// resources in effect.
 	resources corev1.ResourceRequirements
+	resized   bool
 	unfit     string
 }
 
@@ -316,7 +317,7 @@ func (w *World) resize(p *proc, want corev1.ResourceRequirements) {
 		p.unfit = resourcesText(want)
 		return
 	}
-	p.resources = want
+	p.resources, p.resized = want, true
 }
 
 func resourcesText(r corev1.ResourceRequirements) string {

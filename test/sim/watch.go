@@ -135,7 +135,7 @@ func (w *World) watchWorld() {
 	for shard, by := range w.watch.outs {
 		m := w.ownerOf(shard)
 		switch {
-		case m == nil || m.DeletionTimestamp != nil || !isAsked(m, shard) || w.served(m, shard):
+		case m == nil || m.DeletionTimestamp != nil || !isAsked(m, shard) || w.isBack(shard):
 			delete(w.watch.outs, shard)
 		case by == byOperator:
 			out = append(out, shard)
@@ -144,6 +144,16 @@ func (w *World) watchWorld() {
 	if len(out) > 1 {
 		w.breaks("two shards are out at once by the operator's doing: %s", strings.Join(out, ", "))
 	}
+}
+
+// isBack says whether a pod of a shard is ready, whether its Service leads there or not.
+func (w *World) isBack(shard string) bool {
+	for _, pod := range all[*corev1.Pod](w.server) {
+		if shardOf(pod) == shard && isReady(pod) {
+			return true
+		}
+	}
+	return false
 }
 
 // served says whether a ready pod stands behind a shard's Service.
@@ -180,7 +190,7 @@ func (w *World) watchWrite(verb string, k kind, name string, before, after clien
 		w.watchTemplate(set, after.(*appsv1.ReplicaSet))
 	}
 	if verb == "delete" && (k == replicaSetKind || k == serviceKind) && before != nil {
-		if m, ok := w.operator.cache.held[memcachedKind][w.operator.reconciling].(*v1alpha1.Memcached); !ok || isAsked(m, name) {
+		if m := get[*v1alpha1.Memcached](w.server, w.operator.reconciling); m != nil && m.DeletionTimestamp == nil && isAsked(m, name) {
 			w.breaks("%s %s was deleted, and it was asked for", k, name)
 		}
 	}
@@ -389,6 +399,10 @@ func (w *World) watchShard(m *v1alpha1.Memcached, shard string, asked manifests.
 	case !contains(pod.Labels, asked.Spec.PodLabels) || !contains(pod.Annotations, asked.Spec.PodAnnotations):
 		wrong("lacks labels or annotations")
 	case !equality.Semantic.DeepEqual(p.resources.Limits, manifests.Resources(&asked.Spec).Limits) || !equality.Semantic.DeepEqual(p.resources.Requests, manifests.Resources(&asked.Spec).Requests):
+		if p.resized { // for a spec that was taken back before the rest of it was done
+			w.gaps++
+			break
+		}
 		wrong("has resources %s", resourcesText(p.resources))
 	}
 	set := get[*appsv1.ReplicaSet](w.server, shard)
