@@ -21,12 +21,18 @@ type change struct {
 type history struct {
 	client.Client
 	namespace string
-	now       map[kind]map[string]client.Object
-	past      map[kind][]change
+	// look reads an object.
+	look func(k kind, name string) (client.Object, error)
+	now  map[kind]map[string]client.Object
+	past map[kind][]change
 }
 
 func newHistory(server client.Client, namespace string) *history {
 	h := &history{Client: server, namespace: namespace, now: map[kind]map[string]client.Object{}, past: map[kind][]change{}}
+	h.look = func(k kind, name string) (client.Object, error) {
+		o := newObject(k)
+		return o, server.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: name}, o)
+	}
 	for _, k := range kinds {
 		h.now[k] = map[string]client.Object{}
 	}
@@ -35,9 +41,9 @@ func newHistory(server client.Client, namespace string) *history {
 
 // note looks what became of an object, and keeps it.
 func (h *history) note(k kind, name string) {
-	o := newObject(k)
+	o, err := h.look(k, name)
 	was := h.now[k][name]
-	switch err := h.Get(context.Background(), client.ObjectKey{Namespace: h.namespace, Name: name}, o); {
+	switch {
 	case apierrors.IsNotFound(err):
 		if was == nil {
 			return

@@ -156,14 +156,15 @@ func (w *World) isBack(shard string) bool {
 	return false
 }
 
-// served says whether a ready pod stands behind a shard's Service.
+// served says whether a ready pod that a ReplicaSet keeps stands behind a shard's
+// Service.
 func (w *World) served(m *v1alpha1.Memcached, shard string) bool {
 	service := get[*corev1.Service](w.server, shard)
 	if service == nil || service.Labels[v1alpha1.LabelInstance] != m.Name {
 		return false
 	}
 	for _, pod := range all[*corev1.Pod](w.server) {
-		if isReady(pod) && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+		if isReady(pod) && metav1.GetControllerOf(pod) != nil && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
 			return true
 		}
 	}

@@ -67,7 +67,9 @@ var firstDay = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // started.
 func newWorld(seed uint64, f faults) *World {
 	w := &World{seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), faults: f}
-	w.begin(firstDay, newFakeServer(func() time.Time { return w.clock.Now() }, w.newUID), "default")
+	server, look := newFakeServer(func() time.Time { return w.clock.Now() }, w.newUID)
+	w.begin(firstDay, server, inMemory)
+	w.server.look = look
 	return w
 }
 
