@@ -151,7 +151,7 @@ test-cluster: $(CLUSTER) ## Test the local cluster's program and the other tools
 	$(call tier,tools)
 	@# -count=1: go does not see that files outside of a module changed.
 	@for module in hack/cluster hack/catalog hack/image; do go -C $$module test -count=1 ./... || exit 1; done
-	@$(TOOLS) go -C test test -count=1 ./internal/... ./scorecard/... ./bench/... ./benchbackup/... ./benchscale/...
+	@$(TOOLS) go -C test test -count=1 ./internal/... ./scorecard/... ./bench/... ./benchbackup/... ./benchscale/... ./mutants/...
 
 .PHONY: test-sim
 test-sim: $(CLUSTER) ## Test the operator in a simulated world in which everything goes wrong that can.
@@ -186,6 +186,10 @@ soak: ## Let the simulation go through seeds from FROM on for SOAK, each with 50
 fuzz: ## Fuzz every fuzz target for FUZZTIME.
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' agent api controllers internal snapshot | while IFS=: read -r file name; do \
 		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) "./$${file%/*}" || exit 1; done
+
+.PHONY: mutants
+mutants: $(CLUSTER) ## Break the code in many places, prove that the tests notice each, with the flags in ARGS, and write docs/mutants.md; takes 30 min.
+	@$(TOOLS) go -C test run ./mutants $(ARGS)
 
 ##@ Build
 
