@@ -69,9 +69,10 @@ var scenarios = map[string]scenario{
 	"filled before it serves":              {begins: spec{"size": int64(2), "hashing": spec{"ring": "Ketama"}, "bootstrap": spec{"backup": spec{"name": "yesterday"}}}},
 
 	// Bugs that the seeds found.
-	"a set is deleted without its pod while shard 0 is replaced": {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
-	"a Service is deleted and cannot be made again":              {begins: spec{"size": int64(2)}, then: []func(*World){takes(serviceKind, "cache-1"), frees(serviceKind, "cache-1")}, seconds: 40, keeps: true},
-	"a version and another shard at once":                        {begins: spec{"size": int64(1), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45", "size": int64(2)})}, keeps: true},
+	"a set is deleted without its pod while shard 0 is replaced":     {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
+	"a Service is deleted and cannot be made again":                  {begins: spec{"size": int64(2)}, then: []func(*World){takes(serviceKind, "cache-1"), frees(serviceKind, "cache-1")}, seconds: 40, keeps: true},
+	"an operator that starts reads the spec of before it scaled out": {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)}), readsThePast}, seconds: 30, keeps: true},
+	"a version and another shard at once":                            {begins: spec{"size": int64(1), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45", "size": int64(2)})}, keeps: true},
 }
 
 func deletes(w *World) { w.remove("cache") }
@@ -104,6 +105,20 @@ func orphans(shard string) func(*World) {
 		}
 		w.server.delete(set)
 	}
+}
+
+// readsThePast has the operator start anew, and read the first version of every
+// Memcached from an API server that lags behind, before it is told of the others.
+func readsThePast(w *World) {
+	w.tell("fault", "the operator starts and reads the first spec")
+	w.start()
+	seen := map[kind]int{}
+	for _, k := range kinds {
+		seen[k] = len(w.server.past[k])
+	}
+	seen[memcachedKind] = 1
+	w.operator.cache = newCache(w.server, seen)
+	w.operator.reconcile("cache")
 }
 
 // takes deletes an object and puts somebody else's in its place.
