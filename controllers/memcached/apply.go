@@ -62,7 +62,11 @@ func (r *Reconciler) apply(ctx context.Context, p plan) applied {
 		return applied{isOver: true}
 	}
 	for _, o := range p.applies {
-		err := r.Client.Apply(ctx, withUID(o.Apply, p.uids[o.Key]), client.FieldOwner(v1alpha1.ManagedByValue), client.ForceOwnership)
+		err := r.Client.Apply(ctx, onlyTo(o.Apply, p.uids[o.Key], p.versions[o.Key]), client.FieldOwner(v1alpha1.ManagedByValue), client.ForceOwnership)
+		if apierrors.IsConflict(err) {
+			a.outrun = true
+			continue
+		}
 		if a.add(o.Key, err); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return applied{isOver: true}
 		}
@@ -143,15 +147,16 @@ func isAnother(err error) bool {
 	return ok && cause.Field == "metadata.uid"
 }
 
-// withUID has the API server refuse the write unless the object is still the one
-// that was seen. Without a uid it is for a name that was free.
-func withUID(o runtime.ApplyConfiguration, uid types.UID) runtime.ApplyConfiguration {
+// onlyTo has the API server refuse the write unless the object is still the one that
+// was seen and, with a version, as it was seen. Without a uid it is for a name that
+// was free.
+func onlyTo(o runtime.ApplyConfiguration, uid types.UID, version string) runtime.ApplyConfiguration {
 	if uid == "" {
 		return o
 	}
 	switch o := o.(type) {
 	case *appsv1ac.ReplicaSetApplyConfiguration:
-		return o.WithUID(uid)
+		return o.WithUID(uid).WithResourceVersion(version)
 	case *corev1ac.ServiceApplyConfiguration:
 		return o.WithUID(uid)
 	case *policyv1ac.PodDisruptionBudgetApplyConfiguration:

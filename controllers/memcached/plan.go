@@ -60,6 +60,9 @@ type plan struct {
 	// uids of those that exist: the write is refused should another object have
 	// taken the name.
 	uids map[manifests.Key]types.UID
+	// versions of those that were decided by: the write is refused should it be another
+	// one by now.
+	versions map[manifests.Key]string
 	// patches of pods, after the objects.
 	patches []podPatch
 	// creates are what other controllers are to do, after that.
@@ -86,7 +89,7 @@ type problem struct{ reason, message string }
 // makePlan decides what to do about what was seen.
 func makePlan(seen *observed, options manifests.Options) plan {
 	m := seen.memcached
-	p := plan{image: seen.image, target: seen.target, found: seen.found, uids: map[manifests.Key]types.UID{}}
+	p := plan{image: seen.image, target: seen.target, found: seen.found, uids: map[manifests.Key]types.UID{}, versions: map[manifests.Key]string{}}
 	refusal := manifests.RefuseVersion(p.image.Version)
 	p.shards = shardsOf(seen, options.CanResize)
 	switch {
@@ -163,6 +166,9 @@ func (p *plan) planApplies(seen *observed, options manifests.Options) {
 		default:
 			p.applies = append(p.applies, want)
 			p.uids[want.Key] = have.GetUID()
+			if want.Key.Kind == manifests.KindReplicaSet {
+				p.versions[want.Key] = have.GetResourceVersion()
+			}
 		}
 	}
 }
