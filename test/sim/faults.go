@@ -20,7 +20,11 @@ func (w *World) crash() {
 	if len(running) == 0 {
 		return
 	}
-	p := w.procs[running[w.rng.IntN(len(running))]]
+	w.crashOf(w.procs[running[w.rng.IntN(len(running))]])
+}
+
+// crashOf kills the memcached of one pod.
+func (w *World) crashOf(p *proc) {
 	pod := w.podOf(p)
 	w.tell("fault", "memcached in pod %s crashes", p.pod)
 	w.watch.out(pod, byFault)

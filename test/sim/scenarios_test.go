@@ -21,8 +21,9 @@ type scenario struct {
 	// then happens one after the other, with so many seconds between.
 	then    []func(*World)
 	seconds int
-	// keeps: no shard may be left with less than all its items.
-	keeps bool
+	// keeps: no shard may be left with less than all its items. settles: nothing may
+	// need a person at the end.
+	keeps, settles bool
 }
 
 // set returns an edit of the spec.
@@ -69,10 +70,11 @@ var scenarios = map[string]scenario{
 	"filled before it serves":              {begins: spec{"size": int64(2), "hashing": spec{"ring": "Ketama"}, "bootstrap": spec{"backup": spec{"name": "yesterday"}}}},
 
 	// Bugs that the seeds found.
-	"a set is deleted without its pod while shard 0 is replaced":     {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
-	"a Service is deleted and cannot be made again":                  {begins: spec{"size": int64(2)}, then: []func(*World){takes(serviceKind, "cache-1"), frees(serviceKind, "cache-1")}, seconds: 40, keeps: true},
-	"an operator that starts reads the spec of before it scaled out": {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)}), readsThePast}, seconds: 30, keeps: true},
-	"a version and another shard at once":                            {begins: spec{"size": int64(1), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45", "size": int64(2)})}, keeps: true},
+	"a set is deleted without its pod while shard 0 is replaced":       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
+	"a Service is deleted and cannot be made again":                    {begins: spec{"size": int64(2)}, then: []func(*World){takes(serviceKind, "cache-1"), frees(serviceKind, "cache-1")}, seconds: 40, keeps: true},
+	"an operator that starts reads the spec of before it scaled out":   {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)}), readsThePast}, seconds: 30, keeps: true},
+	"an operator that starts reads the ReplicaSets of before a change": {begins: spec{"size": int64(2)}, then: []func(*World){marks, set(spec{"threads": int64(2)}), crashes("cache-0"), readsMarkedSets}, seconds: 20, settles: true},
+	"a version and another shard at once":                              {begins: spec{"size": int64(1), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45", "size": int64(2)})}, keeps: true},
 }
 
 func deletes(w *World) { w.remove("cache") }
@@ -119,6 +121,35 @@ func readsThePast(w *World) {
 	seen[memcachedKind] = 1
 	w.operator.cache = newCache(w.server, seen)
 	w.operator.reconcile("cache")
+}
+
+// marks notes how far the ReplicaSets are.
+func marks(w *World) { w.marked = len(w.server.past[replicaSetKind]) }
+
+// readsMarkedSets has the operator start anew and read the ReplicaSets as they were
+// when that was noted, before it is told of what became of them.
+func readsMarkedSets(w *World) {
+	w.tell("fault", "the operator starts and reads old ReplicaSets")
+	w.start()
+	seen := map[kind]int{}
+	for _, k := range kinds {
+		seen[k] = len(w.server.past[k])
+	}
+	seen[replicaSetKind] = w.marked
+	w.operator.cache = newCache(w.server, seen)
+	w.operator.reconcile("cache")
+	w.operator.reconcile("cache")
+}
+
+// crashes has a shard's memcached end, with its items.
+func crashes(shard string) func(*World) {
+	return func(w *World) {
+		for _, p := range w.procs {
+			if p.shard == shard {
+				w.crashOf(p)
+			}
+		}
+	}
 }
 
 // takes deletes an object and puts somebody else's in its place.
@@ -171,6 +202,9 @@ func TestScenariosEndAsTheyShould(t *testing.T) {
 			w := s.play(newWorld(1, faults{}), nil)
 			if w.broken != "" {
 				t.Fatalf("%s\n%s", w.broken, w.tail(80))
+			}
+			if s.settles && !strings.Contains(w.End(), "Degraded=False") {
+				t.Errorf("it needs a person:\n%s\n%s", w.End(), w.tail(60))
 			}
 			if w.gaps > 0 {
 				t.Error("a pod has other resources than were asked")

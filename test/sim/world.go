@@ -56,6 +56,8 @@ type World struct {
 	// gaps are the pods that kept resources which a spec asked for that was taken back:
 	// a known gap of the operator, see docs/reliability.md.
 	gaps int
+	// marked is how many changes of ReplicaSets there were at some time.
+	marked int
 	// broken is what was promised and not kept, empty while all is.
 	broken string
 }
