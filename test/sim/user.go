@@ -218,6 +218,9 @@ func (w *World) meddle() {
 		return
 	}
 	o := w.server.now[k][names[w.rng.IntN(len(names))]]
+	if o.GetLabels()["squatter"] != "" {
+		return
+	}
 	switch w.rng.IntN(3) {
 	case 0:
 		w.tell("user", "deletes %s %s", k, o.GetName())
