@@ -281,7 +281,7 @@ func (t *tracker) update(gvr schema.GroupVersionResource, o runtime.Object, ns s
 	}
 	before, after := was.(client.Object), is.(client.Object)
 	if uid := after.GetUID(); uid != "" && uid != before.GetUID() {
-		return apierrors.NewConflict(gvr.GroupResource(), after.GetName(), errors.New("Precondition failed: UID in precondition"))
+		return apierrors.NewConflict(gvr.GroupResource(), after.GetName(), errors.New("the UID in the precondition is another"))
 	}
 	after.SetUID(before.GetUID())
 	after.SetCreationTimestamp(before.GetCreationTimestamp())

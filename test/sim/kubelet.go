@@ -154,7 +154,7 @@ func (w *World) run(pod *corev1.Pod) []action {
 	c := container(pod)
 	switch {
 	case p.runs && p.image != c.Image:
-		could = append(could, act("ends its container for another image", func() { p.stop(pod) })...)
+		could = append(could, act("ends its container for another image", p.stop)...)
 	case !p.runs && (p.waiting == "" || p.image != c.Image):
 		could = append(could, act("starts its container", func() { p.begin(pod) })...)
 	case !p.runs:
@@ -208,7 +208,7 @@ func (p *proc) bring(pod *corev1.Pod) {
 }
 
 // stop ends the container, whose image is another one now.
-func (p *proc) stop(pod *corev1.Pod) {
+func (p *proc) stop() {
 	if p.serves {
 		p.w.watch.stops(p, p.announced() != "")
 	}

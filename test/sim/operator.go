@@ -86,9 +86,9 @@ func memcachedOf(o client.Object) string {
 	}
 }
 
-// reconcile reconciles one Memcached of the queue, and says whether the operator
-// lived through it.
-func (op *operator) reconcile(name string) (lived bool) {
+// reconcile reconciles one Memcached of the queue. An operator that is killed in it is
+// started anew.
+func (op *operator) reconcile(name string) {
 	w := op.w
 	op.queue.take(name)
 	op.reconciling, op.uid = name, ""
@@ -102,7 +102,6 @@ func (op *operator) reconcile(name string) (lived bool) {
 			w.tell("fault", "the operator is killed")
 			w.kills++
 			w.start()
-			lived = false
 		default:
 			panic(what)
 		}
@@ -119,7 +118,6 @@ func (op *operator) reconcile(name string) (lived bool) {
 	default:
 		op.queue.forget(name)
 	}
-	return true
 }
 
 // queue is the controller's: what is to be reconciled, and when at the earliest.

@@ -23,9 +23,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/schemaedit"
 )
 
-func sortedKeys(maps_ ...map[string]string) []string {
+func sortedKeys(some ...map[string]string) []string {
 	all := map[string]bool{}
-	for _, m := range maps_ {
+	for _, m := range some {
 		for key := range m {
 			all[key] = true
 		}
@@ -33,8 +33,8 @@ func sortedKeys(maps_ ...map[string]string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// schema is the API server's view of Memcacheds.
-var schema_ = sync.OnceValue(func() *schemaedit.Schema {
+// memcachedSchema is the API server's view of Memcacheds.
+var memcachedSchema = sync.OnceValue(func() *schemaedit.Schema {
 	_, here, _, _ := runtime.Caller(0)
 	s, err := schemaedit.Load(filepath.Join(filepath.Dir(here), "..", "..", "config", "crd", "bases", "cache.memcached-operator.io_memcacheds.yaml"))
 	if err != nil {
@@ -50,13 +50,11 @@ type user interface{ act(*World) }
 type person struct{ edits *schemaedit.Edits }
 
 func newPerson(w *World) person {
-	return person{schema_().NewEdits(rand.New(rand.NewPCG(w.seed, 1)))}
+	return person{memcachedSchema().NewEdits(rand.New(rand.NewPCG(w.seed, 1)))}
 }
 
-// names of the Memcacheds that a person makes. The second one's objects bear names
+// act: of the two Memcacheds that a person makes the second one's objects bear names
 // that the first one's shards use too.
-var memcachedNames = []string{"cache", "cache-1"}
-
 func (p person) act(w *World) {
 	switch roll := w.rng.IntN(20); {
 	case roll < 12:
@@ -99,7 +97,7 @@ func (w *World) Make(name string, spec map[string]any) bool {
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Memcached",
 		"metadata": map[string]any{"name": name, "namespace": w.server.namespace}, "spec": spec,
 	}}
-	admitted, err := schema_().Admit(context.Background(), o, nil)
+	admitted, err := memcachedSchema().Admit(context.Background(), o, nil)
 	if err != nil {
 		w.tell("user", "may not make %s: %v", name, err)
 		return false
@@ -117,7 +115,7 @@ func (w *World) Edit(name string, edit func(spec map[string]any) map[string]any)
 	is := old.DeepCopy()
 	spec, _, _ := unstructured.NestedMap(is.Object, "spec")
 	is.Object["spec"] = edit(spec)
-	admitted, err := schema_().Admit(context.Background(), is, old)
+	admitted, err := memcachedSchema().Admit(context.Background(), is, old)
 	if err != nil {
 		w.tell("user", "is refused: %v", err)
 		return false

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Faults says how often things go wrong: one in so many; 0 is never.
+// faults says how often things go wrong: one in so many; 0 is never.
 type faults struct {
 	// refusals of the operator's writes, lost answers to them, and reads.
 	refusals, answers, reads int
@@ -129,7 +129,7 @@ func (w *World) breaks(format string, words ...any) {
 	}
 }
 
-// Story returns the last lines of what happened.
+// tail returns the last lines of what happened.
 func (w *World) tail(lines int) string {
 	return strings.Join(w.story[max(0, len(w.story)-lines):], "\n")
 }
