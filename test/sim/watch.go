@@ -263,6 +263,16 @@ func (op *operator) sees(shard string) bool {
 	return false
 }
 
+// seesPod says whether in the operator's eyes a pod of a shard is ready.
+func (op *operator) seesPod(shard string) bool {
+	for _, o := range op.cache.held[podKind] {
+		if pod := o.(*corev1.Pod); shardOf(pod) == shard && isReady(pod) {
+			return true
+		}
+	}
+	return false
+}
+
 // watchPod looks at a write to a shard's pod: one that ends or restarts a pod that
 // serves must find every other shard served, in the operator's eyes.
 func (w *World) watchPod(verb string, pod *corev1.Pod, after client.Object) {
@@ -279,7 +289,7 @@ func (w *World) watchPod(verb string, pod *corev1.Pod, after client.Object) {
 		return
 	}
 	for ordinal := range int(*m.Spec.Size) {
-		if other := manifests.ShardName(m.Name, ordinal); other != shardOf(pod) && get[*appsv1.ReplicaSet](w.server, other) != nil && !w.operator.sees(other) {
+		if other := manifests.ShardName(m.Name, ordinal); other != shardOf(pod) && get[*appsv1.ReplicaSet](w.server, other) != nil && !w.operator.seesPod(other) {
 			w.breaks("pod %s, which serves, was changed while nobody was seen to serve shard %s", pod.Name, other)
 		}
 	}
