@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -131,18 +132,21 @@ func (w *World) watchWorld() {
 			w.watch.told[told(m, m.Status.Update.Shard)] = true
 		}
 	}
-	var out []string
+	out := map[string][]string{} // by Memcached
 	for shard, by := range w.watch.outs {
 		m := w.ownerOf(shard)
 		switch {
 		case m == nil || m.DeletionTimestamp != nil || !isAsked(m, shard) || w.isBack(shard):
 			delete(w.watch.outs, shard)
 		case by == byOperator:
-			out = append(out, shard)
+			out[m.Name] = append(out[m.Name], shard)
 		}
 	}
-	if len(out) > 1 {
-		w.breaks("two shards are out at once by the operator's doing: %s", strings.Join(out, ", "))
+	for _, shards := range out {
+		if len(shards) > 1 {
+			slices.Sort(shards)
+			w.breaks("two shards are out at once by the operator's doing: %s", strings.Join(shards, ", "))
+		}
 	}
 }
 
