@@ -81,14 +81,16 @@ func keep(trim func(client.Object)) func(any) (any, error) {
 // ownFields are the sets of fields that the operator owns.
 var ownFields fieldSets
 
-// fieldSets holds sets of fields once for all objects that have the same one. Nearly
-// all objects of a kind do, and it is a quarter of what a ReplicaSet takes.
+// fieldSets holds sets of fields once for objects that have the same one: those of a
+// kind and of one Memcached, whose identity is a part of it. It is a quarter of what a
+// ReplicaSet takes.
 type fieldSets struct {
 	lock sync.Mutex
 	all  map[string]*metav1.FieldsV1
 }
 
-// maxFieldSets bounds how many are held; more than a few are the work of somebody else.
+// maxFieldSets bounds how many are held to be compared with. Objects of one Memcached
+// come one after the other, mostly.
 const maxFieldSets = 64
 
 // shared returns the set that equals one, and is not changed.
@@ -101,9 +103,10 @@ func (s *fieldSets) shared(set *metav1.FieldsV1) *metav1.FieldsV1 {
 	if s.all == nil {
 		s.all = map[string]*metav1.FieldsV1{}
 	}
-	if len(s.all) < maxFieldSets {
-		s.all[set.GetRawString()] = set
+	if len(s.all) == maxFieldSets {
+		clear(s.all)
 	}
+	s.all[set.GetRawString()] = set
 	return set
 }
 

@@ -101,6 +101,7 @@ func TestObjectsOfAKindShareWhatTheOperatorOwnsOfThem(t *testing.T) {
 	w := newWorld(t)
 	w.create("cache", "size: 2")
 	w.settle("cache")
+	ownFields.all = nil // of other tests
 	var owned [2]*metav1.FieldsV1
 	for i, name := range []string{"cache-0", "cache-1"} {
 		set := &appsv1.ReplicaSet{}

@@ -21,7 +21,9 @@ func TestTheTableHasEveryFieldOfTheSpecAndNoOther(t *testing.T) {
 	var want, have []string
 	for f := range reflect.TypeFor[v1alpha1.MemcachedSpec]().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		want = append(want, name)
+		if name != "-" {
+			want = append(want, name)
+		}
 	}
 	for _, f := range fields {
 		if have = append(have, f.name); f.how == "" {

@@ -717,8 +717,8 @@ func TestAnObjectThatAnotherTookTheNameOfIsNotWritten(t *testing.T) {
 	other := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "cache-0", Labels: set.Labels}, Spec: set.Spec}
 	w.must(admin.Create(w.ctx, other))
 	a := w.reconciler.apply(w.ctx, p)
-	if err := a.retry(); err == nil || len(a.refusals) > 0 {
-		t.Errorf("error %v, want one to try again for; refusals %v", err, a.refusals)
+	if err := a.retry(); err != nil || !a.outrun || len(a.refusals) > 0 {
+		t.Errorf("error %v, refusals %v, outrun %t: want another look", err, a.refusals, a.outrun)
 	}
 	var after appsv1.ReplicaSet
 	w.read("cache-0", &after)
