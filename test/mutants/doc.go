@@ -24,10 +24,10 @@
 //
 // # A run
 //
-// First the tests run on the code as it is: against a red test nothing is proven.
-// Then each mutant is compiled, as one that is no Go kills nothing, and its tests
-// run, those first that took least time, until one fails. A test that hangs notices
-// too, and the table says that it did so by hanging. The working tree is not
-// touched: the go command is given the changed file as an overlay, by the
+// First every mutant is compiled, as a test that fails on what is no Go proves nothing,
+// and then the tests run on the code as it is, as a test that fails anyway proves
+// nothing either. After that the tests of each mutant run, those first that took least
+// time, until one fails. A test that hangs notices too, and the table says that it did
+// so by hanging. The working tree is not touched: the go command is given the changed file as an overlay, by the
 // environment, so that it holds for the programs which tests build as well.
 package main

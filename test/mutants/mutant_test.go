@@ -38,14 +38,19 @@ func TestEveryTestThatIsToKillExists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tests := range union(all) {
-		have := testsOf(t, filepath.Join(repository, tests.pkg))
-		if len(have) == 0 {
-			t.Errorf("%s has no tests", tests.pkg)
-		}
-		for _, name := range tests.names {
-			if !have[name] {
-				t.Errorf("%s has no test %s", tests.pkg, name)
+	have := map[string]map[string]bool{}
+	for _, m := range all {
+		for _, tests := range m.tests {
+			if have[tests.pkg] == nil {
+				have[tests.pkg] = testsOf(t, filepath.Join(repository, tests.pkg))
+			}
+			if len(have[tests.pkg]) == 0 {
+				t.Errorf("mutant %q: %s has no tests", m.name, tests.pkg)
+			}
+			for _, name := range tests.names {
+				if !have[tests.pkg][name] {
+					t.Errorf("mutant %q: %s has no test %s", m.name, tests.pkg, name)
+				}
 			}
 		}
 	}

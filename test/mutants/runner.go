@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -42,13 +43,9 @@ const (
 // run returns what comes of the mutants, in their order. An error is one of the list
 // or of the machine, or a test that fails without any mutant.
 func (r runner) run(ctx context.Context, all []mutant) ([]result, error) {
-	var files []overlay
-	for _, m := range all { // before an hour of tests
-		text, err := m.mutated(r.gotest.root)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, overlay{m.file, text})
+	files, err := r.files(ctx, all)
+	if err != nil {
+		return nil, err
 	}
 	took, err := r.baseline(ctx, union(all))
 	if err != nil {
@@ -94,6 +91,33 @@ func (r runner) run(ctx context.Context, all []mutant) ([]result, error) {
 	return results, nil
 }
 
+// files returns what each mutant makes of its file. It tells of all that are no mutants
+// before any test is run.
+func (r runner) files(ctx context.Context, all []mutant) ([]overlay, error) {
+	fmt.Fprintf(r.out, "compiling %d mutants\n", len(all))
+	files, faults := make([]overlay, len(all)), make([]error, len(all))
+	var group errgroup.Group
+	group.SetLimit(r.jobs)
+	for i, m := range all {
+		group.Go(func() error {
+			text, err := m.mutated(r.gotest.root)
+			if err != nil {
+				faults[i] = err
+				return nil
+			}
+			files[i] = overlay{m.file, text}
+			if err := r.gotest.compile(ctx, files[i]); err != nil {
+				faults[i] = fmt.Errorf("mutant %q: %w", m.name, err)
+			}
+			return ctx.Err()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return files, errors.Join(faults...)
+}
+
 // baseline runs the tests without any mutant, and returns how long those of each
 // package take.
 func (r runner) baseline(ctx context.Context, packages []tests) (map[string]time.Duration, error) {
@@ -116,12 +140,6 @@ func (r runner) baseline(ctx context.Context, packages []tests) (map[string]time
 // try runs the tests of one mutant until one fails, those first that take least time.
 func (r runner) try(ctx context.Context, m mutant, o overlay, took map[string]time.Duration) (result, error) {
 	began := time.Now()
-	if err := r.gotest.compile(ctx, o); err != nil {
-		if ctx.Err() != nil {
-			return result{}, context.Cause(ctx)
-		}
-		return result{}, fmt.Errorf("mutant %q: %w", m.name, err)
-	}
 	res := result{mutant: m}
 	inOrder := slices.Clone(m.tests)
 	slices.SortStableFunc(inOrder, func(a, b tests) int { return cmp.Compare(took[a.pkg], took[b.pkg]) })
