@@ -76,22 +76,23 @@ func TestAFolderIsMadeAndHoldsWhatWasWrittenAndNothingElse(t *testing.T) {
 }
 
 func TestAWriteThatIsGivenUpLeavesNothing(t *testing.T) {
-	cancelled, cancel := context.WithCancel(context.Background())
-	for name, giveUp := range map[string]func(*Writer){
-		"aborted":          func(w *Writer) { w.Abort() },
-		"context ended":    func(w *Writer) { cancel(); _ = w.Close() },
-		"write had failed": func(w *Writer) { w.err = syscall.ENOSPC; _ = w.Close() },
+	for name, giveUp := range map[string]func(w *Writer, cancel func()){
+		"aborted":          func(w *Writer, _ func()) { w.Abort() },
+		"context ended":    func(w *Writer, cancel func()) { cancel(); _ = w.Close() },
+		"write had failed": func(w *Writer, _ func()) { w.err = syscall.ENOSPC; _ = w.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
-			w, err := Create(cancelled, open(t, folder), "a/b")
+			ctx, cancel := context.WithCancel(t.Context()) // of its own: what one case ends is not ended in another
+			defer cancel()
+			w, err := Create(ctx, open(t, folder), "a/b")
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, err := io.WriteString(w, "half"); err != nil {
 				t.Fatal(err)
 			}
-			giveUp(w)
+			giveUp(w, cancel)
 			if err := w.Close(); err == nil {
 				t.Error("Close says that it was written")
 			}
