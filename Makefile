@@ -188,7 +188,7 @@ fuzz: ## Fuzz every fuzz target for FUZZTIME.
 		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) "./$${file%/*}" || exit 1; done
 
 .PHONY: mutants
-mutants: $(CLUSTER) ## Break the code in many places, prove that the tests notice each, with the flags in ARGS, and write docs/mutants.md; takes 30 min.
+mutants: $(CLUSTER) ## Break the code in many places, prove that the tests notice each, with the flags in ARGS, and write docs/mutants.md; takes 40 min.
 	@$(TOOLS) go -C test run ./mutants $(ARGS)
 
 ##@ Build
