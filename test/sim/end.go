@@ -44,7 +44,7 @@ func (w *World) End() string {
 		for _, c := range m.Status.Conditions {
 			lines = append(lines, fmt.Sprintf("%s %s=%s %s", m.Name, c.Type, c.Status, c.Reason))
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s shards, servers %v, version %s", m.Name, m.Status.Ready, m.Status.Servers, m.Status.Version))
+		lines = append(lines, fmt.Sprintf("%s: %s shards, servers %s, version %s", m.Name, m.Status.Ready, strings.ReplaceAll(fmt.Sprint(m.Status.Servers), w.server.namespace, "namespace"), m.Status.Version))
 		for _, s := range m.Status.Shards {
 			lines = append(lines, fmt.Sprintf("%s: ready %t, current %t, version %s", s.Name, s.Ready, s.Current, s.Version))
 		}

@@ -60,7 +60,9 @@ type proc struct {
 	// resources in effect.
 	resources corev1.ResourceRequirements
 	resized   bool
-	unfit     string
+	// told is the status that was written last.
+	told  *corev1.PodStatus
+	unfit string
 }
 
 type savedItems struct {
@@ -375,9 +377,9 @@ func (w *World) podStatus(p *proc, pod *corev1.Pod) corev1.PodStatus {
 	return status
 }
 
-// isTold says whether the API server has a pod's status as it is.
+// isTold says whether the kubelet has told how a pod is, and nobody else otherwise.
 func (w *World) isTold(p *proc, pod *corev1.Pod) bool {
-	return equality.Semantic.DeepEqual(pod.Status, w.podStatus(p, pod))
+	return p.told != nil && isReady(pod) == (p.runs && p.serves) && equality.Semantic.DeepEqual(*p.told, w.podStatus(p, pod))
 }
 
 // writeStatus writes how a pod is.
@@ -388,5 +390,6 @@ func (w *World) writeStatus(p *proc) {
 	}
 	pod = pod.DeepCopy()
 	pod.Status = w.podStatus(p, pod)
+	p.told = pod.Status.DeepCopy()
 	w.server.updateStatus(pod)
 }
