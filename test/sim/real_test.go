@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +54,13 @@ func TestScenariosEndTheSameWithARealAPIServer(t *testing.T) {
 	server, err := client.New(config, client.Options{Scheme: ourScheme()})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{"node1", "node2", "node3"} { // who resizes a pod is asked for its node
+		room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4Gi")}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Capacity: room, Allocatable: room}}
+		if err := server.Create(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
 	}
 	n := 0
 	for name, s := range scenarios {
