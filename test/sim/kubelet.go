@@ -336,8 +336,12 @@ func (w *World) podOf(p *proc) *corev1.Pod { return get[*corev1.Pod](w.server, p
 func (p *proc) status() agentapi.Status {
 	var words []string
 	_ = json.Unmarshal([]byte(p.arguments), &words)
+	phase := agentapi.PhaseServing
+	if !p.serves && p.held.IsZero() { // one that is held runs, and only clients do not see it
+		phase = agentapi.PhaseRestarting
+	}
 	return agentapi.Status{
-		Phase: agentapi.PhaseServing, PodUID: string(p.uid), Version: versionIn(p.image), Arguments: words, ArgumentsError: p.problem,
+		Phase: phase, PodUID: string(p.uid), Version: versionIn(p.image), Arguments: words, ArgumentsError: p.problem,
 		AnnouncedStop: p.announced(), Restart: p.restart, HoldUntil: p.held, Start: p.start, Items: p.items,
 		RecentGets: 5000, RecentHits: 4000,
 	}
