@@ -72,6 +72,18 @@ func TestSizeZeroRunsNothingAndComesBack(t *testing.T) {
 
 	s.scaleTo("cache", 2)
 	s.available("cache")
+	// The former pods serve on until the new ones answer at their Services, and a node
+	// may lead there a moment longer.
+	s.eventually("the end of the former pods", func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := k.List(ctx, &pods, client.InNamespace(s.namespace)); err != nil {
+			return err
+		}
+		if len(pods.Items) != 2 {
+			return fmt.Errorf("there are %d pods", len(pods.Items))
+		}
+		return nil
+	})
 	s.holds(s.written("cache", 1, 100))
 }
 
