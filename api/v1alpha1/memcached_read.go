@@ -35,7 +35,9 @@ func (s *MemcachedSpec) UnmarshalJSON(raw []byte) error {
 			unread = append(unread, fmt.Errorf("spec.%s: %w", name, err))
 		}
 	}
-	readable.Unreadable = errors.Join(unread...).Error()
+	if err := errors.Join(unread...); err != nil {
+		readable.Unreadable = err.Error()
+	}
 	*s = MemcachedSpec(readable)
 	return nil
 }

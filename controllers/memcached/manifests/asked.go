@@ -47,6 +47,9 @@ func ReadAsked(text string) (Asked, error) {
 	if err := json.Unmarshal([]byte(text), &a.Spec); err != nil {
 		return Asked{}, fmt.Errorf("reading what was asked of a pod: %w", err)
 	}
+	if a.Spec.Unreadable != "" {
+		return Asked{}, fmt.Errorf("reading what was asked of a pod: %s", a.Spec.Unreadable)
+	}
 	if s := a.Spec; s.Memory == nil || s.MaxItemSize == nil || s.Connections == nil || s.Threads == nil || s.Image == "" {
 		return Asked{}, errors.New("what was asked of a pod is not whole")
 	}

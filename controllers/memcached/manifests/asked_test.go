@@ -48,6 +48,14 @@ func TestWhatWasAskedOfAPodIsReadInWholeOrNotAtAll(t *testing.T) {
 			t.Errorf("it is read without %s", field)
 		}
 	}
+	whole["resources"] = map[string]any{"limits": map[string]any{"cpu": "1e1.5"}}
+	text, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadAsked(string(text)); err == nil {
+		t.Error("it is read with resources that cannot be")
+	}
 }
 
 func TestASurgeIsASecondPodOfThatShardAlone(t *testing.T) {
