@@ -97,7 +97,7 @@ func (t *tracker) applyOnly(ctx context.Context, c client.WithWatch, o runtime.A
 		return err
 	}
 	if uid := meant.GetUID(); uid != "" {
-		have := newObject(kindNamed(meant.GetKind()))
+		have := newObject(kind(meant.GetKind()))
 		err := c.Get(ctx, client.ObjectKeyFromObject(meant), have)
 		if err == nil && have.GetUID() != uid {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: meant.GetKind()}, meant.GetName(),

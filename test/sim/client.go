@@ -59,7 +59,7 @@ func (c operatorClient) Apply(ctx context.Context, o runtime.ApplyConfiguration,
 	if !ok {
 		return fmt.Errorf("%T has no name", o)
 	}
-	return c.w.operatorWrites("apply", kindNamed(*named.GetKind()), *named.GetName(), func() error { return c.w.server.Client.Apply(ctx, o, options...) })
+	return c.w.operatorWrites("apply", kind(*named.GetKind()), *named.GetName(), func() error { return c.w.server.Client.Apply(ctx, o, options...) })
 }
 
 func (c operatorClient) Update(context.Context, client.Object, ...client.UpdateOption) error {
@@ -90,7 +90,7 @@ func (s subResource) Patch(ctx context.Context, o client.Object, patch client.Pa
 type liveReader struct{ w *World }
 
 func (l liveReader) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-	if l.w.faulty(oneIn(l.w.faults.reads)) {
+	if l.w.faulty(l.w.faults.reads) {
 		l.w.tell("fault", "a read of %s %s times out", kindOf(o), key.Name)
 		return timeout()
 	}
@@ -123,7 +123,7 @@ func timeout() error {
 // operatorWrites has the operator write once: with the faults of the day, and watched.
 func (w *World) operatorWrites(verb string, k kind, name string, do func() error) error {
 	w.writes++
-	if w.faulty(oneIn(w.faults.refusals)) || w.writes == w.refuseAt {
+	if w.faulty(w.faults.refusals) || w.writes == w.refuseAt {
 		err := w.refusal(k, name)
 		w.tell("fault", "%s %s %s: %v", verb, k, name, err)
 		return err
@@ -140,7 +140,7 @@ func (w *World) operatorWrites(verb string, k kind, name string, do func() error
 	if w.writes == w.killAt {
 		panic(killed{})
 	}
-	if err == nil && (w.faulty(oneIn(w.faults.answers)) || w.writes == w.loseAt) {
+	if err == nil && (w.faulty(w.faults.answers) || w.writes == w.loseAt) {
 		w.tell("fault", "the answer is lost")
 		return timeout()
 	}

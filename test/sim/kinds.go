@@ -31,8 +31,6 @@ const (
 // kinds in the order in which the world goes through them.
 var kinds = []kind{memcachedKind, backupKind, restoreKind, replicaSetKind, serviceKind, budgetKind, networkPolicyKind, podKind, jobKind}
 
-func kindNamed(name string) kind { return kind(name) }
-
 func kindOf(o client.Object) kind {
 	switch o.(type) {
 	case *v1alpha1.Memcached:

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // spec is one as a person writes it.
@@ -85,9 +84,7 @@ func deletesPod(shard string) func(*World) {
 	return func(w *World) {
 		for _, pod := range all[*corev1.Pod](w.server) {
 			if shardOf(pod) == shard && pod.DeletionTimestamp == nil {
-				w.tell("user", "deletes pod %s", pod.Name)
-				w.watch.ended(pod, byUser)
-				w.server.delete(pod)
+				w.deletePod(pod)
 				return
 			}
 		}
@@ -95,31 +92,25 @@ func deletesPod(shard string) func(*World) {
 }
 
 func orphans(shard string) func(*World) {
-	return func(w *World) {
-		set := get[*appsv1.ReplicaSet](w.server, shard)
-		w.tell("user", "deletes ReplicaSet %s and keeps its pod", shard)
-		for _, pod := range all[*corev1.Pod](w.server) {
-			if metav1.IsControlledBy(pod, set) {
-				pod = pod.DeepCopy()
-				pod.OwnerReferences = nil
-				w.server.update(pod)
-			}
-		}
-		w.server.delete(set)
-	}
+	return func(w *World) { w.orphan(get[*appsv1.ReplicaSet](w.server, shard)) }
 }
 
-// readsThePast has the operator start anew, and read the first version of every
-// Memcached from an API server that lags behind, before it is told of the others.
-func readsThePast(w *World) {
-	w.tell("fault", "the operator starts and reads the first spec")
+// startsBehind has the operator start anew and read one kind as it was after so many
+// changes, from an API server that lags behind, before it is told of the others.
+func (w *World) startsBehind(k kind, changes int) {
+	w.tell("fault", "the operator starts and reads %s as it was after %d changes", k, changes)
 	w.start()
 	seen := map[kind]int{}
-	for _, k := range kinds {
-		seen[k] = len(w.server.past[k])
+	for _, other := range kinds {
+		seen[other] = len(w.server.past[other])
 	}
-	seen[memcachedKind] = 1
+	seen[k] = changes
 	w.operator.cache = newCache(w.server, seen)
+}
+
+// readsThePast has the operator start anew and read the first version of the Memcached.
+func readsThePast(w *World) {
+	w.startsBehind(memcachedKind, 1)
 	w.operator.reconcile("cache")
 }
 
@@ -127,16 +118,9 @@ func readsThePast(w *World) {
 func marks(w *World) { w.marked = len(w.server.past[replicaSetKind]) }
 
 // readsMarkedSets has the operator start anew and read the ReplicaSets as they were
-// when that was noted, before it is told of what became of them.
+// when that was noted.
 func readsMarkedSets(w *World) {
-	w.tell("fault", "the operator starts and reads old ReplicaSets")
-	w.start()
-	seen := map[kind]int{}
-	for _, k := range kinds {
-		seen[k] = len(w.server.past[k])
-	}
-	seen[replicaSetKind] = w.marked
-	w.operator.cache = newCache(w.server, seen)
+	w.startsBehind(replicaSetKind, w.marked)
 	w.operator.reconcile("cache")
 	w.operator.reconcile("cache")
 }
@@ -155,16 +139,8 @@ func crashes(shard string) func(*World) {
 // takes deletes an object and puts somebody else's in its place.
 func takes(k kind, name string) func(*World) {
 	return func(w *World) {
-		w.tell("user", "takes the name %s %s", k, name)
 		w.server.delete(w.server.now[k][name])
-		o := newObject(k)
-		o.SetName(name)
-		o.SetNamespace(w.server.namespace)
-		o.SetLabels(map[string]string{"squatter": "yes"})
-		if service, ok := o.(*corev1.Service); ok {
-			service.Spec.Ports = []corev1.ServicePort{{Port: 80}}
-		}
-		w.server.create(o)
+		w.take(k, name)
 	}
 }
 

@@ -53,8 +53,8 @@ func newPerson(w *World) person {
 	return person{memcachedSchema().NewEdits(rand.New(rand.NewPCG(w.seed, 1)))}
 }
 
-// act: of the two Memcacheds that a person makes the second one's objects bear names
-// that the first one's shards use too.
+// act has a person do one thing. Of the two Memcacheds that he makes, the second one's
+// objects bear names that the first one's shards use too.
 func (p person) act(w *World) {
 	switch roll := w.rng.IntN(20); {
 	case roll < 12:
@@ -200,9 +200,26 @@ func (w *World) evict() {
 		return
 	}
 	pod := pods[w.rng.IntN(len(pods))]
+	w.deletePod(pod)
+}
+
+func (w *World) deletePod(pod *corev1.Pod) {
 	w.tell("user", "deletes pod %s", pod.Name)
 	w.watch.ended(pod, byUser)
 	w.server.delete(pod)
+}
+
+// orphan deletes a ReplicaSet without its pod.
+func (w *World) orphan(set *appsv1.ReplicaSet) {
+	w.tell("user", "deletes ReplicaSet %s and keeps its pod", set.Name)
+	for _, pod := range all[*corev1.Pod](w.server) {
+		if metav1.IsControlledBy(pod, set) {
+			pod = pod.DeepCopy()
+			pod.OwnerReferences = nil
+			w.server.update(pod)
+		}
+	}
+	w.server.delete(set)
 }
 
 // meddle has a person touch what is the operator's: delete it, change it, or put
@@ -236,16 +253,8 @@ func (w *World) meddle() {
 		if !ok {
 			return
 		}
-		w.tell("user", "deletes ReplicaSet %s and keeps its pod", set.Name)
 		w.drifted[set.Name] = true
-		for _, pod := range all[*corev1.Pod](w.server) {
-			if metav1.IsControlledBy(pod, set) {
-				pod = pod.DeepCopy()
-				pod.OwnerReferences = nil
-				w.server.update(pod)
-			}
-		}
-		w.server.delete(set)
+		w.orphan(set)
 	default:
 		w.drift(o)
 	}
@@ -287,6 +296,11 @@ func (w *World) squat(k kind) {
 		}
 		return
 	}
+	w.take(k, name)
+}
+
+// take puts somebody else's object where there is none of that name.
+func (w *World) take(k kind, name string) {
 	o := newObject(k)
 	o.SetName(name)
 	o.SetNamespace(w.server.namespace)

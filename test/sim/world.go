@@ -107,13 +107,9 @@ type action struct {
 	do    func()
 }
 
-// oneIn and faulty decide whether a fault happens.
-type chance int
-
-func oneIn(n int) chance { return chance(n) }
-
-func (w *World) faulty(c chance) bool {
-	return w.chaos && c > 0 && w.rng.IntN(int(c)) == 0
+// faulty decides whether a fault happens that does once in so many times; 0 is never.
+func (w *World) faulty(once int) bool {
+	return w.chaos && once > 0 && w.rng.IntN(once) == 0
 }
 
 // tell adds a line to the story.
@@ -141,7 +137,7 @@ func (w *World) Step(users user) {
 	switch roll := w.rng.IntN(100); {
 	case roll < 34:
 		if due := w.operator.queue.due(w.clock.Now()); len(due) > 0 {
-			if w.faulty(oneIn(w.faults.kills)) {
+			if w.faulty(w.faults.kills) {
 				w.killAt = w.writes + 1 + w.rng.IntN(6)
 			}
 			w.operator.reconcile(due[w.rng.IntN(len(due))])
@@ -227,15 +223,15 @@ func (w *World) disturb() {
 			w.start()
 		}
 	case 1:
-		if w.faulty(oneIn(w.faults.crashes)) {
+		if w.faulty(w.faults.crashes) {
 			w.crash()
 		}
 	case 2:
-		if w.faulty(oneIn(w.faults.evictions)) {
+		if w.faulty(w.faults.evictions) {
 			w.evict()
 		}
 	default:
-		if w.faulty(oneIn(w.faults.nodes)) {
+		if w.faulty(w.faults.nodes) {
 			w.troubleNode()
 		}
 	}
