@@ -100,8 +100,10 @@ func TestAnUpdateThatIsPausedInTheMiddleGoesOnAfterwards(t *testing.T) {
 	for ordinal := range 3 {
 		s.written("cache", ordinal, 1000)
 	}
-	spec.WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinSecondsBetweenShards(3)) // time to pause in
-	s.apply("cache", spec.WithThreads(2))
+	apart := func(seconds int32) *memcachedac.UpdateStrategyApplyConfiguration {
+		return memcachedac.UpdateStrategy().WithMinSecondsBetweenShards(seconds)
+	}
+	s.apply("cache", spec.WithThreads(2).WithUpdateStrategy(apart(600))) // time to pause in, however busy the machine is
 	s.await("cache", "the first shard is changed", func(m *v1alpha1.Memcached) error {
 		if u := m.Status.Update; u == nil || u.Updated == 0 {
 			return fmt.Errorf("its update is %+v", u)
@@ -117,7 +119,7 @@ func TestAnUpdateThatIsPausedInTheMiddleGoesOnAfterwards(t *testing.T) {
 	delete(agents, "cache-0")
 	s.sameProcesses("cache", agents)
 
-	s.apply("cache", spec.WithPaused(false))
+	s.apply("cache", spec.WithPaused(false).WithUpdateStrategy(apart(0)))
 	m = s.updated("cache")
 	s.untouched("cache", before)
 	for ordinal := range 3 {

@@ -120,7 +120,7 @@ func TestAVersionThatIsSetInTheMiddleOfAnUpdateIsReachedWarm(t *testing.T) {
 			check := s.checked("cache", shards)
 			h := s.follow("cache")
 			// The time between the shards keeps the middle open.
-			s.apply("cache", small(shards).WithVersion(newest).WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinSecondsBetweenShards(5)))
+			s.apply("cache", small(shards).WithVersion(newest).WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinSecondsBetweenShards(20)))
 			s.eventually("shard 1 is changed", func(context.Context) error {
 				if pod := s.pods("cache")["cache-1"]; !strings.HasSuffix(pod.Spec.Containers[0].Image, newest) {
 					return fmt.Errorf("its image is %s", pod.Spec.Containers[0].Image)
