@@ -7,6 +7,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
+	"strconv"
 	_ "time/tzdata" // windows and schedules name time zones, and the image has none
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,6 +47,9 @@ func run() error {
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
 	ctrl.Log.Info("starting the Memcached operator", "version", version)
+	if err := limitMemory(os.Getenv("MEMORY_LIMIT")); err != nil {
+		return err
+	}
 
 	image := os.Getenv("RELATED_IMAGE_AGENT")
 	if image == "" {
@@ -89,4 +94,20 @@ func run() error {
 		return err
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())
+}
+
+// limitMemory has garbage collected as often as it takes to stay below the limit of
+// the operator's container, in bytes. A tenth is left for what is not Go's: the pages
+// of the program and what the kernel keeps for it. A limit that is empty is none, and
+// GOMEMLIMIT, where it is set, says it better.
+func limitMemory(limit string) error {
+	if limit == "" || os.Getenv("GOMEMLIMIT") != "" {
+		return nil
+	}
+	bytes, err := strconv.ParseInt(limit, 10, 64)
+	if err != nil || bytes <= 0 {
+		return fmt.Errorf("MEMORY_LIMIT is %q: set it to a number of bytes, or leave it out", limit)
+	}
+	debug.SetMemoryLimit(bytes - bytes/10)
+	return nil
 }

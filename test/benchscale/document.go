@@ -60,7 +60,7 @@ func (d document) text() ([]byte, error) {
 		"Figures": strings.TrimSuffix(d.markdown(), "\n"), "Command": d.command(), "Date": d.date.UTC().Format(time.DateOnly), "Machine": d.machine,
 		"Told": "`" + last.Told + "`", "Shards": shards, "Namespaces": namespaces, "Starts": starts, "Brings": brings, "AtOnce": atOnce,
 		"Window": d.options.window, "From": d.options.from, "To": d.options.to, "QuietFor": quietFor, "Workers": last.Workers,
-		"Limit": mebibytes(last.Limit), "IdleFor": idleFor, "ForeignPods": whole(foreignPods), "ForeignSecrets": whole(foreignSecrets),
+		"ServedByDefault": whole(servedByDefault), "IdleFor": idleFor, "ForeignPods": whole(foreignPods), "ForeignSecrets": whole(foreignSecrets),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("writing the document: %w", err)

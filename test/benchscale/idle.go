@@ -29,15 +29,12 @@ const idleFor = 30 * time.Second
 type idle struct {
 	// Alone is that on an empty cluster, Beside the one beside foreign objects.
 	Alone, Beside usage.Memory
-	// Limit of it in the Deployment, in bytes.
-	Limit int64
 }
 
 // measureIdle measures the memory of the operator that has nothing to do.
 func (b *bench) measureIdle(ctx context.Context) (i idle, err error) {
 	b.say("\nNo Memcached:")
-	err = b.withScene(ctx, func(ctx context.Context, s *scene) error {
-		i.Limit = s.operator.limit
+	err = b.withScene(ctx, 0, func(ctx context.Context, s *scene) error {
 		if i.Alone, err = s.rest(ctx); err != nil {
 			return err
 		}

@@ -108,18 +108,20 @@ func start(ctx context.Context, args []string) (err error) {
 			return err
 		}
 		d.runs = append(d.runs, r)
+		if o.out == "" {
+			continue
+		}
+		if err := d.write(o.out); err != nil { // now: the next run may take an hour, and fail
+			return err
+		}
 	}
 	b.say("\n%s\nThe whole took %s.", d.terminal(), time.Since(began).Round(time.Second))
 	if share := d.disturbed(); share > quietEnough {
 		b.say("Other programs had %.0f %% of the processors, so run this again when the machine does nothing else.", 100*share)
 	}
-	if o.out == "" || len(d.runs) == 0 {
-		return nil
+	if o.out != "" && len(d.runs) > 0 {
+		b.say("It is written to %s.", filepath.Join(o.out, documentFile))
 	}
-	if err := d.write(o.out); err != nil {
-		return err
-	}
-	b.say("It is written to %s.", filepath.Join(o.out, documentFile))
 	return nil
 }
 

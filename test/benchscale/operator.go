@@ -38,7 +38,7 @@ type operatorProcess struct {
 	dir, program string
 	// args and env are those of the Deployment.
 	args, env []string
-	// limit of its memory in the Deployment, in bytes.
+	// limit of its memory, in bytes.
 	limit   int64
 	metrics *metrics
 	// ready is where it says whether it is.
@@ -46,9 +46,14 @@ type operatorProcess struct {
 	process *child
 }
 
+// servedByDefault is how many Memcacheds the memory in the operator's Deployment is
+// for, and as much again is for as many more: so docs/install.md advises it.
+const servedByDefault = 1000
+
 // installOperator makes everything of config/default but the Deployment, which it
-// reads: what runs is the program at that path.
-func installOperator(ctx context.Context, c *cluster.Cluster, config *rest.Config, dir, program string) (*operatorProcess, error) {
+// reads: what runs is the program at that path, with the memory that is advised for so
+// many Memcacheds.
+func installOperator(ctx context.Context, c *cluster.Cluster, config *rest.Config, dir, program string, size int) (*operatorProcess, error) {
 	objects, err := cluster.Render(ctx, "config/default")
 	if err != nil {
 		return nil, err
@@ -70,7 +75,7 @@ func installOperator(ctx context.Context, c *cluster.Cluster, config *rest.Confi
 	if deployment == nil {
 		return nil, errors.New("config/default has no Deployment")
 	}
-	if err := o.read(deployment); err != nil {
+	if err := o.read(deployment, size); err != nil {
 		return nil, err
 	}
 	token, err := tokenOf(ctx, c, cluster.OperatorAccount)
@@ -86,10 +91,10 @@ func installOperator(ctx context.Context, c *cluster.Cluster, config *rest.Confi
 func (o *operatorProcess) kubeconfig() string { return filepath.Join(o.dir, "operator.conf") }
 
 // read takes over what the Deployment says of the operator's container, but for the
-// addresses on which it listens.
-func (o *operatorProcess) read(d *appsv1.Deployment) error {
+// addresses on which it listens, and for memory that is not enough for that size.
+func (o *operatorProcess) read(d *appsv1.Deployment, size int) error {
 	container := d.Spec.Template.Spec.Containers[0]
-	o.limit = container.Resources.Limits.Memory().Value()
+	o.limit = container.Resources.Limits.Memory().Value() * int64(max(1, (size+servedByDefault-1)/servedByDefault))
 	for _, arg := range container.Args {
 		if !strings.HasPrefix(arg, "--metrics-bind-address") && !strings.HasPrefix(arg, "--health-probe-bind-address") {
 			o.args = append(o.args, arg)

@@ -25,9 +25,9 @@ type scene struct {
 	say      func(format string, args ...any)
 }
 
-// withScene makes a scene in a folder of its own, has it used, and takes all of it away
-// again.
-func (b *bench) withScene(ctx context.Context, use func(context.Context, *scene) error) (err error) {
+// withScene makes a scene for so many Memcacheds in a folder of its own, has it used,
+// and takes all of it away again.
+func (b *bench) withScene(ctx context.Context, size int, use func(context.Context, *scene) error) (err error) {
 	dir, err := os.MkdirTemp(b.dir, "run-")
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (b *bench) withScene(ctx context.Context, use func(context.Context, *scene)
 	if s.client, err = client.New(p.admin, client.Options{Scheme: s.cluster.Scheme()}); err != nil {
 		return err
 	}
-	if s.operator, err = installOperator(ctx, s.cluster, p.admin, dir, b.program); err != nil {
+	if s.operator, err = installOperator(ctx, s.cluster, p.admin, dir, b.program, size); err != nil {
 		return err
 	}
 	s.meter = startMeter(ctx, p)
@@ -98,7 +98,7 @@ func (s *scene) stopOperator() error {
 // run is what was measured with so many Memcacheds.
 type run struct {
 	Size, Namespaces int
-	// Limit of the operator's memory in its Deployment, in bytes.
+	// Limit of the operator's memory, in bytes.
 	Limit int64
 	// Workers is how many Memcacheds it reconciles at once.
 	Workers int
@@ -134,7 +134,7 @@ const (
 // measure does a run.
 func (b *bench) measure(ctx context.Context, size int) (r run, err error) {
 	b.say("\n%s Memcacheds of %d shards:", number(float64(size)), shards)
-	err = b.withScene(ctx, func(ctx context.Context, s *scene) error {
+	err = b.withScene(ctx, size, func(ctx context.Context, s *scene) error {
 		r, err = b.phases(ctx, s, size)
 		return err
 	})

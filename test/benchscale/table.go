@@ -23,6 +23,7 @@ var titles = map[string]string{
 // rows are the figures for people.
 func rows() []row {
 	rows := []row{
+		{"Memory that the operator may have", func(r run) string { return mebibytes(r.Limit) }},
 		{"**Create**: seconds until all are Available", took(phaseCreate)},
 		{"… until half of them had a first write, and 99 %", first(phaseCreate)},
 		{"… objects made, a Memcached", per(phaseCreate, func(p phase) int { return p.Counts.Made })},
