@@ -4,13 +4,11 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"text/template"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/load"
+	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 
 const (
@@ -35,8 +33,8 @@ type document struct {
 var documentText string
 
 var documentTemplate = template.Must(template.New("").Funcs(template.FuncMap{
-	"number":       func(n int) string { return number(float64(n)) },
-	"milliseconds": func(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) },
+	"number":       report.Number[int],
+	"milliseconds": func(d time.Duration) string { return report.Milliseconds(d, 0) },
 }).Parse(documentText))
 
 // write writes the document and its picture into a folder.
@@ -45,12 +43,7 @@ func (d document) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	for file, content := range map[string][]byte{documentFile: text, chartFile: d.chart().svg()} {
-		if err := os.WriteFile(filepath.Join(dir, file), content, 0o644); err != nil { //nolint:gosec // files of the repository
-			return fmt.Errorf("writing what was measured: %w", err)
-		}
-	}
-	return nil
+	return report.Write(dir, map[string][]byte{documentFile: text, chartFile: d.chart().svg()})
 }
 
 // text is the document.
@@ -62,7 +55,7 @@ func (d document) text() ([]byte, error) {
 	var b bytes.Buffer
 	err := documentTemplate.Execute(&b, map[string]any{
 		"Table": d.markdown(), "Chart": chartFile, "Title": d.title(), "Machine": d.machine,
-		"Date": d.date.UTC().Format(time.DateOnly), "Command": d.command(), "Changes": changes,
+		"Date": d.date.UTC().Format(time.DateOnly), "Command": report.Command("bench-upgrade", d.args), "Changes": changes,
 		"From": d.options.from, "To": d.options.to,
 		"Shards": shards, "Rate": d.options.rate, "Keys": d.options.keys, "AllKeys": shards * d.options.keys,
 		"ColdLoss": fmt.Sprintf("%.3g", float64(shards*d.options.keys)/float64(d.options.rate)),
@@ -75,13 +68,6 @@ func (d document) text() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func (d document) command() string {
-	if len(d.args) == 0 {
-		return "make bench-upgrade"
-	}
-	return fmt.Sprintf("make bench-upgrade ARGS='%s'", strings.Join(d.args, " "))
-}
-
 func (d document) title() string {
 	return fmt.Sprintf("An upgrade of memcached from %s to %s under load", d.options.from, d.options.to)
 }
@@ -91,7 +77,7 @@ func (d document) chart() chart {
 	c := chart{
 		title: d.title(),
 		subtitle: fmt.Sprintf("%d shards of %s items, %s operations a second, 80 %% get and 20 %% set, keys by Zipf's law",
-			shards, number(float64(d.options.keys)), number(float64(d.options.rate))),
+			shards, report.Number(d.options.keys), report.Number(d.options.rate)),
 	}
 	for _, r := range d.results {
 		c.series = append(c.series, r.series())
@@ -117,8 +103,8 @@ func (r result) series() series {
 		}
 		c := r.report.Bucket(i)
 		x := at.Sub(r.change).Seconds() + r.report.Every.Seconds()/2
-		s.ratio = append(s.ratio, point{x, 100 * c.Ratio()})
-		s.errors = append(s.errors, point{x, float64(c.Errors) / r.report.Every.Seconds()})
+		s.ratio = append(s.ratio, report.Point{X: x, Y: 100 * c.Ratio()})
+		s.errors = append(s.errors, report.Point{X: x, Y: float64(c.Errors) / r.report.Every.Seconds()})
 	}
 	return s
 }

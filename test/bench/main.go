@@ -18,6 +18,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/machine"
+	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 
 // options are what a person may ask for.
@@ -80,7 +81,7 @@ func run(ctx context.Context, args []string) error {
 	d := document{options: o, machine: described, date: began, args: args, results: results}
 	b.say("\n%s\n%s\nThe whole took %s.", d.terminal(), described, time.Since(began).Round(time.Second))
 	if n := d.disturbed(); n > 0 {
-		b.say("%s operations failed before anything was changed: the machine had other work, so run this again when it has none.", number(float64(n)))
+		b.say("%s operations failed before anything was changed: the machine had other work, so run this again when it has none.", report.Number(n))
 	}
 	if o.out == "" {
 		return nil
@@ -122,12 +123,7 @@ func parse(args []string) (options, error) {
 	if o.before < 2*settle {
 		return o, fmt.Errorf("-before %s is too short to know the hit ratio: it takes %s at least", o.before, 2*settle)
 	}
-	if o.out != "" && !filepath.IsAbs(o.out) {
-		root, err := cluster.Root()
-		if err != nil {
-			return o, err
-		}
-		o.out = filepath.Join(root, o.out)
-	}
-	return o, nil
+	var err error
+	o.out, err = report.Folder(o.out)
+	return o, err
 }

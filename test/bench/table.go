@@ -2,10 +2,10 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 
 // row is one figure of every variant.
@@ -28,9 +28,9 @@ func rows(all []figures) []row {
 	add("hits lost, in seconds of full traffic", func(f figures) string {
 		return fmt.Sprintf("%.1f s", f.loss.Seconds) + times(f.loss.Seconds, all[0].loss.Seconds)
 	})
-	add("the same in reads that the database got for it", func(f figures) string { return number(f.loss.Hits) })
+	add("the same in reads that the database got for it", func(f figures) string { return report.Number(f.loss.Hits) })
 	add("items kept, of those that were not read meanwhile", func(f figures) string {
-		return fmt.Sprintf("%s of %s", number(float64(f.kept)), number(float64(f.unread)))
+		return fmt.Sprintf("%s of %s", report.Number(f.kept), report.Number(f.unread))
 	})
 	add("lowest hit ratio of half a second", func(f figures) string { return percent(f.lowest) })
 	add("hit ratio back to 99 % of what it was", func(f figures) string {
@@ -40,12 +40,12 @@ func rows(all []figures) []row {
 		return fmt.Sprintf("not within %.0f s: %s", f.ran.Seconds(), percent(f.last))
 	})
 	add("operations that failed, after a retry", func(f figures) string {
-		return number(float64(f.errors)) + times(float64(f.errors), float64(all[0].errors))
+		return report.Number(f.errors) + times(float64(f.errors), float64(all[0].errors))
 	})
 	add("longest time without an answer of a shard", func(f figures) string { return fmt.Sprintf("%.1f s", f.silence.Seconds()) })
 	add("the upgrade took", func(f figures) string { return fmt.Sprintf("%.0f s", f.took.Seconds()) })
 	add("p99 latency before → from the change on", func(f figures) string {
-		return milliseconds(f.p99Before) + " → " + milliseconds(f.p99After)
+		return report.Milliseconds(f.p99Before, 1) + " → " + report.Milliseconds(f.p99After, 1)
 	})
 	add(fmt.Sprintf("for comparison: hits lost in %.0f s without a change", all[0].noiseFor.Seconds()), func(f figures) string {
 		return fmt.Sprintf("%.2f s", unsigned(f.noise.Seconds))
@@ -76,26 +76,6 @@ func unsigned(seconds float64) float64 {
 }
 
 func percent(ratio float64) string { return fmt.Sprintf("%.1f %%", 100*ratio) }
-
-func milliseconds(d time.Duration) string {
-	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
-}
-
-// number writes a whole number with its thousands apart.
-func number(f float64) string {
-	text := strconv.FormatFloat(f, 'f', 0, 64)
-	sign := ""
-	if strings.HasPrefix(text, "-") {
-		sign, text = "-", text[1:]
-	}
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	if text == "0" {
-		return text
-	}
-	return sign + text
-}
 
 // terminal is the table for a terminal.
 func (d document) terminal() string {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/machine"
+	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 
 // shards of both Memcacheds.
@@ -57,6 +58,9 @@ func run(ctx context.Context, args []string) (err error) {
 	}
 	if o.valueSize < 8 || o.valueSize > 100_000 || o.perShard < 1 {
 		return fmt.Errorf("-value must be from 8 to 100000, and -items at least 1")
+	}
+	if o.out, err = report.Folder(o.out); err != nil {
+		return err
 	}
 	c, err := cluster.Connect()
 	if err != nil {

@@ -4,12 +4,11 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 
 const (
@@ -40,12 +39,7 @@ func (d document) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	for file, content := range map[string][]byte{documentFile: text, chartFile: d.chart().svg()} {
-		if err := os.WriteFile(filepath.Join(dir, file), content, 0o644); err != nil { //nolint:gosec // files of the repository
-			return fmt.Errorf("writing what was measured: %w", err)
-		}
-	}
-	return nil
+	return report.Write(dir, map[string][]byte{documentFile: text, chartFile: d.chart().svg()})
 }
 
 // text is the document.
@@ -57,22 +51,15 @@ func (d document) text() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	err := documentTemplate.Execute(&b, map[string]any{
-		"Figures": strings.TrimSuffix(d.markdown(), "\n"), "Command": d.command(), "Date": d.date.UTC().Format(time.DateOnly), "Machine": d.machine,
+		"Figures": strings.TrimSuffix(d.markdown(), "\n"), "Command": report.Command("bench-scale", d.args), "Date": d.date.UTC().Format(time.DateOnly), "Machine": d.machine,
 		"Told": "`" + last.Told + "`", "Shards": shards, "Namespaces": namespaces, "Starts": starts, "Brings": brings, "AtOnce": atOnce,
 		"Window": d.options.window, "From": d.options.from, "To": d.options.to, "QuietFor": quietFor, "Workers": last.Workers,
-		"ServedByDefault": whole(servedByDefault), "IdleFor": idleFor, "ForeignPods": whole(foreignPods), "ForeignSecrets": whole(foreignSecrets),
+		"ServedByDefault": report.Number(servedByDefault), "IdleFor": idleFor, "ForeignPods": report.Number(foreignPods), "ForeignSecrets": report.Number(foreignSecrets),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("writing the document: %w", err)
 	}
 	return b.Bytes(), nil
-}
-
-func (d document) command() string {
-	if len(d.args) == 0 {
-		return "make bench-scale"
-	}
-	return fmt.Sprintf("make bench-scale ARGS='%s'", strings.Join(d.args, " "))
 }
 
 // chart is the picture. Memory begins with that of an operator without a Memcached.
@@ -81,17 +68,17 @@ func (d document) chart() chart {
 		title:    "The operator over the number of Memcacheds",
 		subtitle: fmt.Sprintf("%d shards each, all made, all updated at once", shards),
 	}
-	var now, peak []point
+	var now, peak []report.Point
 	if d.idle != nil {
-		now, peak = append(now, point{0, mib(d.idle.Alone.Now)}), append(peak, point{0, mib(d.idle.Alone.Peak)})
+		now, peak = append(now, report.Point{Y: report.MiB(d.idle.Alone.Now)}), append(peak, report.Point{Y: report.MiB(d.idle.Alone.Peak)})
 	}
-	seconds := map[string][]point{}
+	seconds := map[string][]report.Point{}
 	for _, r := range d.runs {
 		n := float64(r.Size)
 		for _, p := range r.Phases {
-			seconds[p.Name] = append(seconds[p.Name], point{n, p.Took.Seconds()})
+			seconds[p.Name] = append(seconds[p.Name], report.Point{X: n, Y: p.Took.Seconds()})
 		}
-		now, peak = append(now, point{n, mib(r.phase(phaseCreate).Memory.Now)}), append(peak, point{n, mib(r.peak())})
+		now, peak = append(now, report.Point{X: n, Y: report.MiB(r.phase(phaseCreate).Memory.Now)}), append(peak, report.Point{X: n, Y: report.MiB(r.peak())})
 	}
 	c.panels = []panel{
 		{what: "Seconds until it is done for all", series: []series{
@@ -125,19 +112,4 @@ func (r run) peak() int64 {
 		most = max(most, p.Memory.Peak)
 	}
 	return most
-}
-
-func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
-
-func mebibytes(bytes int64) string { return fmt.Sprintf("%.0f MiB", mib(bytes)) }
-
-// number writes a whole number with its thousands apart.
-func number(f float64) string {
-	text := strconv.FormatFloat(f, 'f', 0, 64)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/test/benchscale/usage"
+	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 
 // What is in a cluster that is none of the operator's business.
@@ -38,14 +39,14 @@ func (b *bench) measureIdle(ctx context.Context) (i idle, err error) {
 		if i.Alone, err = s.rest(ctx); err != nil {
 			return err
 		}
-		b.say("  alone: RSS %s, peak %s", mebibytes(i.Alone.Now), mebibytes(i.Alone.Peak))
+		b.say("  alone: RSS %s, peak %s", report.Mebibytes(i.Alone.Now), report.Mebibytes(i.Alone.Peak))
 		if err := makeForeign(ctx, s.client); err != nil {
 			return err
 		}
 		if i.Beside, err = s.rest(ctx); err != nil {
 			return err
 		}
-		b.say("  beside %s pods and %s Secrets: RSS %s, peak %s", number(foreignPods), number(foreignSecrets), mebibytes(i.Beside.Now), mebibytes(i.Beside.Peak))
+		b.say("  beside %s pods and %s Secrets: RSS %s, peak %s", report.Number(foreignPods), report.Number(foreignSecrets), report.Mebibytes(i.Beside.Now), report.Mebibytes(i.Beside.Peak))
 		return nil
 	})
 	return i, err

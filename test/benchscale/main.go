@@ -21,8 +21,8 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	build "github.com/memcached-operator/memcached-operator/test/internal/operator"
+	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 
 // options are what a person may ask for.
@@ -154,12 +154,7 @@ func parse(args []string) (options, error) {
 	if o.namespaces < 1 || o.from == o.to {
 		return o, errors.New("-namespaces must be at least 1, and -from another version than -to")
 	}
-	if o.out != "" && !filepath.IsAbs(o.out) {
-		root, err := cluster.Root()
-		if err != nil {
-			return o, err
-		}
-		o.out = filepath.Join(root, o.out)
-	}
-	return o, nil
+	var err error
+	o.out, err = report.Folder(o.out)
+	return o, err
 }

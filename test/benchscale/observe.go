@@ -13,6 +13,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/benchscale/audit"
 	"github.com/memcached-operator/memcached-operator/test/benchscale/usage"
+	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 
 // phase is what was measured of a part of a run.
@@ -41,7 +42,7 @@ func (p phase) told(size int) string {
 	return fmt.Sprintf("%-8s %7.1f s; a Memcached: %s writes (%s made, %s statuses, %s refused), %s events, %s reads; %s writes, %s reads, %d reconciles; "+
 		"RSS %s, peak %s; processor: operator %.1f s, API server and etcd %.1f s, controllers %.1f s, this %.1f s of %.1f s; bottleneck %.0f %% (waiting %.0f %%, processor %.0f %%); first write p50 %.2f s, p99 %.2f s",
 		p.Name, p.Took.Seconds(), per(c.Changes()), per(c.Made), per(c.Statuses), per(c.Refused), per(c.Events), per(c.Reads), rate(c.Changes()+c.Events), rate(c.Reads), p.Reconciles,
-		mebibytes(p.Memory.Now), mebibytes(p.Memory.Peak), p.Spent.Operator.Seconds(), p.Spent.Server.Seconds(), p.Spent.Controllers.Seconds(), p.Spent.Bench.Seconds(), p.Spent.Machine.Seconds(),
+		report.Mebibytes(p.Memory.Now), report.Mebibytes(p.Memory.Peak), p.Spent.Operator.Seconds(), p.Spent.Server.Seconds(), p.Spent.Controllers.Seconds(), p.Spent.Bench.Seconds(), p.Spent.Machine.Seconds(),
 		100*p.Bottleneck.Either, 100*p.Bottleneck.Waiting, 100*p.Bottleneck.Full,
 		audit.Percentile(p.First, 50).Seconds(), audit.Percentile(p.First, 99).Seconds())
 }
@@ -267,8 +268,8 @@ func (o *observer) tell(what string, n int, since time.Duration) (int, error) {
 		return 0, err
 	}
 	rate := func(n int) float64 { return float64(n) / since.Seconds() }
-	o.say("    %s, %s: %s of %s %s; the operator: %.0f writes/s, %.0f events/s, %.0f reads/s, %s", o.name, seconds(time.Since(o.began)), number(float64(n)), number(float64(o.fleet.size)), what,
-		rate(c.Changes()), rate(c.Events), rate(c.Reads), mebibytes(memory.Now))
+	o.say("    %s, %s: %s of %s %s; the operator: %.0f writes/s, %.0f events/s, %.0f reads/s, %s", o.name, report.Seconds(time.Since(o.began)), report.Number(n), report.Number(o.fleet.size), what,
+		rate(c.Changes()), rate(c.Events), rate(c.Reads), report.Mebibytes(memory.Now))
 	return len(asked), nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/test/benchscale/usage"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 
 // scene is a fresh API server with everything that a run takes beside it.
@@ -133,7 +134,7 @@ const (
 
 // measure does a run.
 func (b *bench) measure(ctx context.Context, size int) (r run, err error) {
-	b.say("\n%s Memcacheds of %d shards:", number(float64(size)), shards)
+	b.say("\n%s Memcacheds of %d shards:", report.Number(size), shards)
 	err = b.withScene(ctx, size, func(ctx context.Context, s *scene) error {
 		r, err = b.phases(ctx, s, size)
 		return err

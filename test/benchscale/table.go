@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/test/benchscale/audit"
+	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 
 // row is a figure of each run.
@@ -23,7 +24,7 @@ var titles = map[string]string{
 // rows are the figures for people.
 func rows() []row {
 	rows := []row{
-		{"Memory that the operator may have", func(r run) string { return mebibytes(r.Limit) }},
+		{"Memory that the operator may have", func(r run) string { return report.Mebibytes(r.Limit) }},
 		{"**Create**: seconds until all are Available", took(phaseCreate)},
 		{"… until half of them had a first write, and 99 %", first(phaseCreate)},
 		{"… objects made, a Memcached", per(phaseCreate, func(p phase) int { return p.Counts.Made })},
@@ -37,10 +38,10 @@ func rows() []row {
 		}
 		rows = append(rows,
 			row{label(name, name == phaseSteady, "writes and events"), count(name, func(p phase) string {
-				return fmt.Sprintf("%s and %s", whole(p.Counts.Changes()), whole(p.Counts.Events))
+				return fmt.Sprintf("%s and %s", report.Number(p.Counts.Changes()), report.Number(p.Counts.Events))
 			})},
-			row{"… reads", count(name, func(p phase) string { return whole(p.Counts.Reads) })},
-			row{"… reconciles", count(name, func(p phase) string { return whole(p.Reconciles) })},
+			row{"… reads", count(name, func(p phase) string { return report.Number(p.Counts.Reads) })},
+			row{"… reconciles", count(name, func(p phase) string { return report.Number(p.Reconciles) })},
 			row{"… processor of the operator", count(name, func(p phase) string { return inSeconds(p.Spent.Operator) })},
 		)
 		if name == phaseRestart {
@@ -53,7 +54,7 @@ func rows() []row {
 	)
 	rows = append(rows, requests(phaseUpdate)...)
 	rows = append(rows, costs(phaseUpdate)...)
-	return append(rows, row{"Requests held back by its own client", func(r run) string { return whole(len(r.Throttled)) }})
+	return append(rows, row{"Requests held back by its own client", func(r run) string { return report.Number(len(r.Throttled)) }})
 }
 
 // requests are the rows of what was asked of the API server in a phase.
@@ -64,7 +65,7 @@ func requests(name string) []row {
 		{"… events, a Memcached", per(name, func(p phase) int { return p.Counts.Events })},
 		{"… reads, a Memcached", per(name, func(p phase) int { return p.Counts.Reads })},
 		{"… requests a second", count(name, func(p phase) string {
-			return whole(int(float64(p.Counts.Changes()+p.Counts.Events+p.Counts.Reads) / p.Took.Seconds()))
+			return report.Number(int(float64(p.Counts.Changes()+p.Counts.Events+p.Counts.Reads) / p.Took.Seconds()))
 		})},
 		{"… reconciles, a Memcached", per(name, func(p phase) int { return p.Reconciles })},
 	}
@@ -114,7 +115,7 @@ func first(name string) func(run) string {
 func memory(name string) func(run) string {
 	return func(r run) string {
 		m := r.phase(name).Memory
-		return mebibytes(m.Now) + ", " + mebibytes(m.Peak)
+		return report.Mebibytes(m.Now) + ", " + report.Mebibytes(m.Peak)
 	}
 }
 
@@ -122,15 +123,13 @@ func inSeconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds(
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
-func whole(n int) string { return number(float64(n)) }
-
 // markdown is the figures as tables.
 func (d document) markdown() string {
 	var b strings.Builder
 	if len(d.runs) > 0 {
 		b.WriteString("| Memcacheds |")
 		for _, r := range d.runs {
-			fmt.Fprintf(&b, " %s |", whole(r.Size))
+			fmt.Fprintf(&b, " %s |", report.Number(r.Size))
 		}
 		b.WriteString("\n|---|" + strings.Repeat("---:|", len(d.runs)) + "\n")
 		for _, row := range rows() {
@@ -144,7 +143,7 @@ func (d document) markdown() string {
 	}
 	if d.idle != nil {
 		fmt.Fprintf(&b, "| No Memcached | memory | at most |\n|---|---:|---:|\n| alone | %s | %s |\n| beside %s pods and %s Secrets of others | %s | %s |\n\n",
-			mebibytes(d.idle.Alone.Now), mebibytes(d.idle.Alone.Peak), whole(foreignPods), whole(foreignSecrets), mebibytes(d.idle.Beside.Now), mebibytes(d.idle.Beside.Peak))
+			report.Mebibytes(d.idle.Alone.Now), report.Mebibytes(d.idle.Alone.Peak), report.Number(foreignPods), report.Number(foreignSecrets), report.Mebibytes(d.idle.Beside.Now), report.Mebibytes(d.idle.Beside.Peak))
 	}
 	return b.String()
 }
@@ -155,7 +154,7 @@ func (d document) terminal() string {
 	if len(d.runs) > 0 {
 		fmt.Fprintf(&b, "%-56s", "Memcacheds")
 		for _, r := range d.runs {
-			fmt.Fprintf(&b, "%20s", whole(r.Size))
+			fmt.Fprintf(&b, "%20s", report.Number(r.Size))
 		}
 		b.WriteString("\n")
 	}
@@ -171,7 +170,7 @@ func (d document) terminal() string {
 		b.WriteString("\n")
 	}
 	if d.idle != nil {
-		fmt.Fprintf(&b, "no Memcached: %s alone, %s beside others' objects\n", mebibytes(d.idle.Alone.Now), mebibytes(d.idle.Beside.Now))
+		fmt.Fprintf(&b, "no Memcached: %s alone, %s beside others' objects\n", report.Mebibytes(d.idle.Alone.Now), report.Mebibytes(d.idle.Beside.Now))
 	}
 	return b.String()
 }
