@@ -88,10 +88,10 @@ I1121 10:00:00.000000       1 request.go:752] "Waited before sending request" de
 
 // sampleDocument is of two runs in which everything is as the size.
 func sampleDocument() document {
-	d := document{options: options{window: time.Minute, from: "1.6.38", to: "1.6.45"}, machine: "A machine.", date: noon,
+	d := document{options: options{together: 100, window: time.Minute, from: "1.6.38", to: "1.6.45"}, machine: "A machine.", date: noon,
 		idle: &idle{Alone: usage.Memory{Now: 30 << 20, Peak: 31 << 20}, Beside: usage.Memory{Now: 32 << 20, Peak: 33 << 20}}}
 	for _, size := range []int{100, 1000} {
-		r := run{Size: size, Namespaces: 1, Limit: 256 << 20, Workers: 4, Told: "GOGC=50"}
+		r := run{Size: size, Limit: 256 << 20, Workers: 4, Told: "GOGC=50"}
 		for _, name := range []string{phaseCreate, phaseSteady, phaseResync, phaseRestart, phaseUpdate} {
 			r.Phases = append(r.Phases, phase{Name: name, Took: time.Duration(size) * time.Second / 10, Reconciles: size, First: []time.Duration{time.Second, 2 * time.Second},
 				Counts: audit.Counts{Reads: size, Writes: 10 * size, Made: 9 * size, Statuses: size, Events: 4 * size},
@@ -164,7 +164,7 @@ func TestWhatIsAskedForMakesSense(t *testing.T) {
 	if err != nil || len(o.sizes) != 2 || o.sizes[0] != 100 {
 		t.Errorf("%+v, %v", o, err)
 	}
-	for _, args := range [][]string{{"-n", "0"}, {"-n", "many"}, {"-namespaces", "0"}, {"-from", "1.6.45"}} {
+	for _, args := range [][]string{{"-n", "0"}, {"-n", "many"}, {"-together", "0"}, {"-from", "1.6.45"}} {
 		if _, err := parse(append(args, "-out", "")); err == nil {
 			t.Errorf("%q is taken", args)
 		}

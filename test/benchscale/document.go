@@ -45,14 +45,10 @@ func (d document) write(dir string) error {
 // text is the document.
 func (d document) text() ([]byte, error) {
 	last := d.runs[len(d.runs)-1]
-	namespaces := "one namespace"
-	if last.Namespaces > 1 {
-		namespaces = fmt.Sprintf("%d namespaces", last.Namespaces)
-	}
 	var b bytes.Buffer
 	err := documentTemplate.Execute(&b, map[string]any{
 		"Figures": strings.TrimSuffix(d.markdown(), "\n"), "Command": report.Command("bench-scale", d.args), "Date": d.date.UTC().Format(time.DateOnly), "Machine": d.machine,
-		"Told": "`" + last.Told + "`", "Shards": shards, "Namespaces": namespaces, "Starts": starts, "Brings": brings, "AtOnce": atOnce,
+		"Told": "`" + last.Told + "`", "Shards": shards, "Together": report.Number(d.options.together), "Starts": starts, "Brings": brings, "AtOnce": atOnce,
 		"Window": d.options.window, "From": d.options.from, "To": d.options.to, "QuietFor": quietFor, "Workers": last.Workers,
 		"ServedByDefault": report.Number(servedByDefault), "IdleFor": idleFor, "ForeignPods": report.Number(foreignPods), "ForeignSecrets": report.Number(foreignSecrets),
 	})

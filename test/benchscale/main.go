@@ -29,8 +29,8 @@ import (
 type options struct {
 	// sizes are how many Memcacheds there are in each run.
 	sizes []int
-	// namespaces that they are in.
-	namespaces int
+	// together is how many share a namespace.
+	together int
 	// window is how long an operator is watched that has nothing to do.
 	window time.Duration
 	// from and to are the versions of memcached before and after the change.
@@ -129,7 +129,7 @@ func parse(args []string) (options, error) {
 	o := options{}
 	flags := flag.NewFlagSet("bench-scale", flag.ExitOnError)
 	sizes := flags.String("n", "100,1000,5000", "how many Memcacheds, a run for each number")
-	flags.IntVar(&o.namespaces, "namespaces", 1, "in how many namespaces they are")
+	flags.IntVar(&o.together, "together", 100, "how many share a namespace; thousands do so at the price of Kubernetes' own controllers, which go through all pods of a namespace for each change")
 	flags.DurationVar(&o.window, "window", time.Minute, "how long an operator is watched that has nothing to do")
 	flags.StringVar(&o.from, "from", "1.6.38", "`version` of memcached before the change")
 	flags.StringVar(&o.to, "to", "1.6.45", "`version` after it")
@@ -151,8 +151,8 @@ func parse(args []string) (options, error) {
 		o.sizes = append(o.sizes, n)
 	}
 	slices.Sort(o.sizes)
-	if o.namespaces < 1 || o.from == o.to {
-		return o, errors.New("-namespaces must be at least 1, and -from another version than -to")
+	if o.together < 1 || o.from == o.to {
+		return o, errors.New("-together must be at least 1, and -from another version than -to")
 	}
 	var err error
 	o.out, err = report.Folder(o.out)

@@ -98,7 +98,7 @@ func (s *scene) stopOperator() error {
 
 // run is what was measured with so many Memcacheds.
 type run struct {
-	Size, Namespaces int
+	Size int
 	// Limit of the operator's memory, in bytes.
 	Limit int64
 	// Workers is how many Memcacheds it reconciles at once.
@@ -143,7 +143,7 @@ func (b *bench) measure(ctx context.Context, size int) (r run, err error) {
 }
 
 func (b *bench) phases(ctx context.Context, s *scene, size int) (run, error) {
-	namespaces := min(b.options.namespaces, size)
+	namespaces := (size + b.options.together - 1) / b.options.together
 	fleet, err := newFleet(ctx, s.client, s.admin, size, namespaces)
 	if err != nil {
 		return run{}, err
@@ -158,7 +158,7 @@ func (b *bench) phases(ctx context.Context, s *scene, size int) (run, error) {
 	if err != nil {
 		return run{}, err
 	}
-	r := run{Size: size, Namespaces: namespaces, Limit: s.operator.limit, Workers: g.Workers, Told: s.operator.told()}
+	r := run{Size: size, Limit: s.operator.limit, Workers: g.Workers, Told: s.operator.told()}
 	o := &observer{scene: s, fleet: fleet, workers: g.Workers}
 	for _, step := range []struct {
 		name string
