@@ -111,11 +111,13 @@ func (s *fieldSets) shared(set *metav1.FieldsV1) *metav1.FieldsV1 {
 }
 
 // isReadOf says whether it is read which fields of an object an entry tells of: those
-// that the operator applied, of what it applies.
+// that the operator applied, of what it applies, and the resources that it gave a pod.
 func isReadOf(o client.Object, e metav1.ManagedFieldsEntry) bool {
 	switch o.(type) {
 	case *appsv1.ReplicaSet, *corev1.Service, *policyv1.PodDisruptionBudget, *networkingv1.NetworkPolicy:
 		return e.Manager == v1alpha1.ManagedByValue && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+	case *corev1.Pod:
+		return isOurResize(e)
 	default:
 		return false
 	}

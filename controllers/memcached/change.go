@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
@@ -212,20 +213,8 @@ func resizable(from, to corev1.ResourceRequirements) bool {
 // and whether they are in effect, with the kubelet's reason when they are not.
 // refused: the node will never have room for them.
 func hasResources(pod *corev1.Pod, want corev1.ResourceRequirements) (progress rollout.Progress, why string) {
-	has := func(have *corev1.ResourceRequirements) bool {
-		for _, lists := range [][2]corev1.ResourceList{{have.Requests, want.Requests}, {have.Limits, want.Limits}} {
-			for name, quantity := range lists[1] {
-				if q, ok := lists[0][name]; !ok || q.Cmp(quantity) != 0 {
-					return false
-				}
-			}
-		}
-		return true
-	}
-	for _, c := range pod.Spec.Containers {
-		if c.Name == manifests.Container && !has(&c.Resources) {
-			return rollout.Needed, ""
-		}
+	if len(lacking(given(pod), want)) > 0 {
+		return rollout.Needed, ""
 	}
 	for _, c := range pod.Status.Conditions {
 		switch {
@@ -236,9 +225,85 @@ func hasResources(pod *corev1.Pod, want corev1.ResourceRequirements) (progress r
 		}
 	}
 	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == manifests.Container && c.Resources != nil && !has(c.Resources) {
+		if c.Name == manifests.Container && c.Resources != nil && len(lacking(*c.Resources, want)) > 0 {
 			return rollout.Underway, "the kubelet resizes the pod"
 		}
 	}
 	return rollout.Done, ""
+}
+
+// given returns the resources that a pod's memcached container is to have.
+func given(pod *corev1.Pod) corev1.ResourceRequirements {
+	for _, c := range pod.Spec.Containers {
+		if c.Name == manifests.Container {
+			return c.Resources
+		}
+	}
+	return corev1.ResourceRequirements{}
+}
+
+// amount is a request or a limit of a resource.
+type amount struct {
+	isLimit bool
+	name    corev1.ResourceName
+}
+
+// lacking returns which of the amounts that are wanted are others, or not there. What
+// is there beside them does not count.
+func lacking(have, want corev1.ResourceRequirements) []amount {
+	var amounts []amount
+	for isLimit, lists := range map[bool][2]corev1.ResourceList{false: {have.Requests, want.Requests}, true: {have.Limits, want.Limits}} {
+		for name, quantity := range lists[1] {
+			if q, ok := lists[0][name]; !ok || q.Cmp(quantity) != 0 {
+				amounts = append(amounts, amount{isLimit, name})
+			}
+		}
+	}
+	return amounts
+}
+
+// isAstray says whether the operator gave a pod other resources than it is to have,
+// and can take them back. Those that somebody else gave it since, such as an
+// autoscaler, are his.
+func isAstray(pod *corev1.Pod, want corev1.ResourceRequirements) bool {
+	amounts := lacking(given(pod), want)
+	if len(amounts) == 0 || !resizable(given(pod), want) {
+		return false
+	}
+	isOurs := resizedByUs(pod)
+	return !slices.ContainsFunc(amounts, func(a amount) bool { return !isOurs[a] })
+}
+
+// resizedByUs returns which amounts of a pod's memcached container the operator was the
+// last to change, as the API server tells.
+func resizedByUs(pod *corev1.Pod) map[amount]bool {
+	ours := map[amount]bool{}
+	for _, e := range pod.ManagedFields {
+		var fields struct {
+			Spec struct {
+				Containers map[string]struct {
+					Resources struct {
+						Requests map[string]any `json:"f:requests"`
+						Limits   map[string]any `json:"f:limits"`
+					} `json:"f:resources"`
+				} `json:"f:containers"`
+			} `json:"f:spec"`
+		}
+		if !isOurResize(e) || e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		resources := fields.Spec.Containers[`k:{"name":"`+manifests.Container+`"}`].Resources
+		for isLimit, of := range map[bool]map[string]any{false: resources.Requests, true: resources.Limits} {
+			for name := range of {
+				ours[amount{isLimit, corev1.ResourceName(strings.TrimPrefix(name, "f:"))}] = true
+			}
+		}
+	}
+	return ours
+}
+
+// isOurResize says whether an entry tells which of a pod's resources the operator
+// changed last.
+func isOurResize(e metav1.ManagedFieldsEntry) bool {
+	return e.Manager == v1alpha1.ManagedByValue && e.Subresource == subresourceResize
 }

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/utils/ptr"
 
@@ -180,7 +181,8 @@ var changes = []struct {
 	{field: "resources", name: "a limit of processor is added", from: resources("cpu 1"), to: resources("cpu 1 | cpu 2"), class: rollout.Live, resize: rollout.Needed},
 	{field: "resources", name: "a limit of processor is taken away", from: resources("cpu 1 | cpu 2"), to: resources("cpu 1"), class: rollout.Replace},
 	{field: "resources", name: "the request of processor becomes the default one", from: resources("cpu 1"), class: rollout.Live, resize: rollout.Needed},
-	{field: "resources", name: "a limit of processor takes the place of the default request", to: resources("| cpu 2"), class: rollout.Replace},
+	{field: "resources", name: "a limit of processor is the request too", to: resources("| cpu 2"), class: rollout.Live, resize: rollout.Needed},
+	{field: "resources", name: "a limit of processor grows, and the request with it", from: resources("| cpu 1"), to: resources("| cpu 2"), class: rollout.Live, resize: rollout.Needed},
 	{field: "resources", name: "the default, written out", to: resources("cpu 100m"), class: rollout.Nothing},
 	{field: "resources", name: "limits become the requests", from: resources("cpu 1 memory 1Gi | cpu 2 memory 1Gi"), to: resources("cpu 2 memory 1Gi | cpu 2 memory 1Gi"),
 		class: rollout.Live, resize: rollout.Needed},
@@ -349,6 +351,48 @@ func TestAPodHasItsResourcesOnceTheyAreInEffect(t *testing.T) {
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifests.Container, Resources: &corev1.ResourceRequirements{Requests: c.inEffect}}}
 			if progress, why := hasResources(pod, want); progress != c.wantProgress || why != c.wantWhy {
 				t.Errorf("it is %s: %q, want %s: %q", progress, why, c.wantProgress, c.wantWhy)
+			}
+		})
+	}
+}
+
+func TestResourcesOfASpecThatIsNoMoreAreTakenBackIfTheyAreTheOperators(t *testing.T) {
+	list := func(cpu, memory string) corev1.ResourceList {
+		all := corev1.ResourceList{}
+		for name, quantity := range map[corev1.ResourceName]string{"cpu": cpu, "memory": memory} {
+			if quantity != "" {
+				all[name] = resource.MustParse(quantity)
+			}
+		}
+		return all
+	}
+	entry := func(manager, subresource, resources string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Operation: metav1.ManagedFieldsOperationUpdate,
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:containers":{"k:{\"name\":\"memcached\"}":{"f:resources":` + resources + `}}}}`)}
+	}
+	const limits, requests, both = `{"f:limits":{"f:memory":{}}}`, `{"f:requests":{"f:memory":{}}}`, `{"f:limits":{"f:memory":{}},"f:requests":{"f:memory":{}}}`
+	ours := v1alpha1.ManagedByValue
+	want := corev1.ResourceRequirements{Limits: list("", "1Gi"), Requests: list("100m", "1Gi")}
+	more := corev1.ResourceRequirements{Limits: list("", "2Gi"), Requests: list("100m", "2Gi")}
+	for _, c := range []struct {
+		name   string
+		given  corev1.ResourceRequirements
+		fields []metav1.ManagedFieldsEntry
+		want   bool
+	}{
+		{"the operator gave both", more, []metav1.ManagedFieldsEntry{entry("kube-controller-manager", "", both), entry(ours, "resize", both)}, true},
+		{"somebody else gave the request since", more, []metav1.ManagedFieldsEntry{entry("vpa-updater", "resize", requests), entry(ours, "resize", limits)}, false},
+		{"the pod was made so", more, []metav1.ManagedFieldsEntry{entry("kube-controller-manager", "", both)}, false},
+		{"the operator did something else to it", more, []metav1.ManagedFieldsEntry{entry(ours, "", both)}, false},
+		{"it has what it is to have", want, []metav1.ManagedFieldsEntry{entry(ours, "resize", both)}, false},
+		{"a limit would have to be taken away", corev1.ResourceRequirements{Limits: list("1", "2Gi"), Requests: list("100m", "2Gi")}, []metav1.ManagedFieldsEntry{entry(ours, "resize", both)}, false},
+		{"what the API server tells cannot be read", more, []metav1.ManagedFieldsEntry{entry(ours, "resize", `[]`)}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ManagedFields: c.fields}}
+			pod.Spec.Containers = []corev1.Container{{Name: manifests.Container, Resources: c.given}}
+			if got := isAstray(pod, want); got != c.want {
+				t.Errorf("they are to be taken back: %v", got)
 			}
 		})
 	}

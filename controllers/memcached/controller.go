@@ -89,7 +89,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("memcached").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Watches(&v1alpha1.Memcached{}, &handler.InstrumentedEnqueueRequestForObject[client.Object]{}).
-		Watches(&corev1.Pod{}, byLabel).
+		Watches(&corev1.Pod{}, urgently(byLabel)).
 		Watches(&v1alpha1.MemcachedRestore{}, byMemcached).
 		Watches(&v1alpha1.MemcachedBackup{}, byMemcached)
 	for _, kind := range ownedKinds() {
@@ -108,7 +108,7 @@ func canResize(config *rest.Config) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("asking whether pods can be resized: %w", err)
 	}
-	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == "pods/resize" }), nil
+	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == "pods/"+subresourceResize }), nil
 }
 
 // Reconcile brings one Memcached closer to what it asks for. It returns an error

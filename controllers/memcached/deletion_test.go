@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,16 +92,7 @@ func TestTheLastBackupIsTakenOnceWhereverTheOperatorIsKilled(t *testing.T) {
 	if line := "cache-final- of cache: Complete, owned by 0; gone true, pods made 0"; want != line {
 		t.Fatalf("it ends as %q, want %q", want, line)
 	}
-	for lives := int64(1); lives <= writes; lives++ {
-		got, _, killed := run(t, lives)
-		if !killed {
-			t.Errorf("there were %d writes, and no %d. now", writes, lives)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("killed after write %d of %d it ends otherwise (-want +got):\n%s", lives, writes, diff)
-		}
-	}
-	t.Logf("killed after each of %d writes", writes)
+	killedAfterEach(t, want, writes, run)
 }
 
 func TestAMemcachedServesWhileItsLastBackupIsTaken(t *testing.T) {

@@ -71,16 +71,7 @@ func TestAnUpdateEndsTheSameWhereverTheOperatorIsKilled(t *testing.T) {
 					t.Fatalf("no %q in:\n%s", line, want)
 				}
 			}
-			for lives := int64(1); lives <= writes; lives++ {
-				got, _, killed := run(t, lives)
-				if !killed {
-					t.Errorf("there were %d writes, and no %d. now", writes, lives)
-				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("killed after write %d of %d it ends otherwise (-want +got):\n%s", lives, writes, diff)
-				}
-			}
-			t.Logf("killed after each of %d writes", writes)
+			killedAfterEach(t, want, writes, run)
 		})
 	}
 }
@@ -105,6 +96,13 @@ func TestAMemcachedIsMadeTheSameWhereverTheOperatorIsKilled(t *testing.T) {
 	if line := "status of cache-1: current true, version 1.6.45, start Cold"; !strings.Contains(want, line) {
 		t.Fatalf("no %q in:\n%s", line, want)
 	}
+	killedAfterEach(t, want, writes, run)
+}
+
+// killedAfterEach runs something with an operator that is killed after each of its
+// writes in turn, which must end as it did without.
+func killedAfterEach(t *testing.T, want string, writes int64, run func(t *testing.T, lives int64) (end string, writes int64, killed bool)) {
+	t.Helper()
 	for lives := int64(1); lives <= writes; lives++ {
 		got, _, killed := run(t, lives)
 		if !killed {
@@ -114,6 +112,7 @@ func TestAMemcachedIsMadeTheSameWhereverTheOperatorIsKilled(t *testing.T) {
 			t.Errorf("killed after write %d of %d it ends otherwise (-want +got):\n%s", lives, writes, diff)
 		}
 	}
+	t.Logf("killed after each of %d writes", writes)
 }
 
 // end tells how everything stands, without what differs from run to run.

@@ -38,7 +38,7 @@ const (
 type rewarm struct {
 	shard   string
 	restore string
-	told    event
+	told    shardEvent
 }
 
 func rewarmPrefix(m *v1alpha1.Memcached) string { return m.Name + "-rewarm-" }
@@ -100,20 +100,20 @@ func (p *plan) planRewarm(seen *observed) {
 		switch {
 		case exists && restore.owner == ours:
 			backup := restore.Object.(*v1alpha1.MemcachedRestore).Spec.Backup.Name
-			p.rewarms = append(p.rewarms, rewarm{s.Name, name, rewarmEvent(s.Name, name, backup)})
+			p.rewarms = append(p.rewarms, rewarm{s.Name, name, rewarmEvent(s, name, backup)})
 		case backup == nil:
-			p.rewarms = append(p.rewarms, rewarm{shard: s.Name, told: event{corev1.EventTypeWarning, v1alpha1.EventNotRewarmed,
-				fmt.Sprintf("shard %s stays empty: there is no complete MemcachedBackup from before it was lost that is younger than %s", s.Name, age)}})
+			p.rewarms = append(p.rewarms, rewarm{shard: s.Name, told: shardEvent{event{corev1.EventTypeWarning, v1alpha1.EventNotRewarmed,
+				fmt.Sprintf("shard %s stays empty: there is no complete MemcachedBackup from before it was lost that is younger than %s", s.Name, age)}, s.pod.Name}})
 		default:
 			p.creates = append(p.creates, rewarmRestore(m, ordinal, name, backup.Name, s.pod))
-			p.rewarms = append(p.rewarms, rewarm{s.Name, name, rewarmEvent(s.Name, name, backup.Name)})
+			p.rewarms = append(p.rewarms, rewarm{s.Name, name, rewarmEvent(s, name, backup.Name)})
 		}
 	}
 }
 
-func rewarmEvent(shard, restore, backup string) event {
-	return event{corev1.EventTypeNormal, v1alpha1.EventRewarmStarted,
-		fmt.Sprintf("shard %s, which started empty, is filled from MemcachedBackup %s by MemcachedRestore %s", shard, backup, restore)}
+func rewarmEvent(s *shard, restore, backup string) shardEvent {
+	return shardEvent{event{corev1.EventTypeNormal, v1alpha1.EventRewarmStarted,
+		fmt.Sprintf("shard %s, which started empty, is filled from MemcachedBackup %s by MemcachedRestore %s", s.Name, backup, restore)}, s.pod.Name}
 }
 
 // isLost says whether the shard has started empty since the status told of it last, and
@@ -217,8 +217,8 @@ func (p *plan) unmade(shard string, a applied) bool {
 }
 
 // rewarmEvents returns what a person wants to hear of the shards that were lost.
-func (p *plan) rewarmEvents(a applied) []event {
-	var events []event
+func (p *plan) rewarmEvents(a applied) []shardEvent {
+	var events []shardEvent
 	for _, w := range p.rewarms {
 		if !p.unmade(w.shard, a) {
 			events = append(events, w.told)

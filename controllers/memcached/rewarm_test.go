@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,16 +71,7 @@ func TestALostShardIsFilledOnceWhereverTheOperatorIsKilled(t *testing.T) {
 			t.Fatalf("not one %q in:\n%s", line, want)
 		}
 	}
-	for lives := int64(1); lives <= writes; lives++ {
-		got, _, killed := run(t, lives)
-		if !killed {
-			t.Errorf("there were %d writes, and no %d. now", writes, lives)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("killed after write %d of %d it ends otherwise (-want +got):\n%s", lives, writes, diff)
-		}
-	}
-	t.Logf("killed after each of %d writes", writes)
+	killedAfterEach(t, want, writes, run)
 }
 
 func TestALostShardIsFilledFromTheNewestBackup(t *testing.T) {
@@ -154,6 +147,32 @@ func TestWhichShardsAreFilledAgain(t *testing.T) {
 				t.Errorf("told: %q", told)
 			}
 		})
+	}
+}
+
+// relations notes to which pods events are related.
+type relations struct {
+	events.EventRecorder
+	pods map[string][]string
+}
+
+func (r *relations) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+	if pod, ok := related.(*corev1.ObjectReference); ok {
+		r.pods[reason] = append(r.pods[reason], pod.Name)
+	}
+	r.EventRecorder.Eventf(regarding, related, kind, reason, action, note, args...)
+}
+
+// Of events that differ in their message alone only the first would be kept.
+func TestThatShardsAreFilledIsToldOfTheirPods(t *testing.T) {
+	k := newRewarmed(t, toBeRewarmed)
+	told := &relations{k.reconciler.Recorder, map[string][]string{}}
+	k.reconciler.Recorder = told
+	k.lose("cache-0")
+	k.lose("cache-1")
+	k.settle()
+	if pods := told.pods[v1alpha1.EventRewarmStarted]; len(pods) != 2 || pods[0] == pods[1] || pods[0] == "" {
+		t.Errorf("it is told of pods %q", pods)
 	}
 }
 

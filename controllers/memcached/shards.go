@@ -162,6 +162,8 @@ func (s shard) judged(seen *observed, canResize bool) shard {
 	}
 	told := m.Status.Update
 	s.Forward.Told = told != nil && told.Revision == target.Revision() && told.Shard == s.Name && told.Step == rollout.Replace.String()
+	s.Astray = canResize && s.Pod.Revision == s.Template && isAstray(s.pod, manifests.Resources(&s.asked.Spec)) &&
+		len(lacking(given(s.pod), manifests.Resources(&target.Spec))) > 0
 	s.Announcement = strings.HasPrefix(s.pod.Annotations[v1alpha1.AnnotationStop], s.tokenPrefix()) && !s.stopIsToCome()
 	return s
 }

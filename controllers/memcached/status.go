@@ -162,9 +162,9 @@ func shardNamed(shards []v1alpha1.ShardStatus, name string) (v1alpha1.ShardStatu
 }
 
 // writeStatus writes the status if it changed and, once it stands, the events
-// that tell of the change, and others that belong to it. It says whether another one
+// that tell of the change, and others of shards that belong to it. It says whether another one
 // was faster: then what is to be told has to be looked at again.
-func (r *Reconciler) writeStatus(ctx context.Context, m *v1alpha1.Memcached, next v1alpha1.MemcachedStatus, others ...event) (outrun bool, err error) {
+func (r *Reconciler) writeStatus(ctx context.Context, m *v1alpha1.Memcached, next v1alpha1.MemcachedStatus, others ...shardEvent) (outrun bool, err error) {
 	if equality.Semantic.DeepEqual(m.Status, next) {
 		return false, nil
 	}
@@ -179,10 +179,10 @@ func (r *Reconciler) writeStatus(ctx context.Context, m *v1alpha1.Memcached, nex
 	case err != nil:
 		return false, fmt.Errorf("writing the status: %w", err)
 	}
-	for _, e := range append(eventsOf(before, next), others...) {
+	for _, e := range eventsOf(before, next) {
 		r.Recorder.Eventf(m, nil, e.kind, e.reason, "Reconcile", "%s", e.message)
 	}
-	for _, e := range shardEventsOf(before.Status.Shards, next.Shards) {
+	for _, e := range append(shardEventsOf(before.Status.Shards, next.Shards), others...) {
 		pod := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: m.Namespace, Name: e.pod}
 		r.Recorder.Eventf(m, pod, e.kind, e.reason, "Reconcile", "%s", e.message)
 	}

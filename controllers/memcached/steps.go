@@ -13,6 +13,9 @@ import (
 // retiredCost has a ReplicaSet give a pod up before others.
 const retiredCost = "-1000"
 
+// subresourceResize is where a running pod is given resources.
+const subresourceResize = "resize"
+
 // podPatch is a change of one pod, as a strategic merge patch. It is refused unless
 // the pod is still what was seen.
 type podPatch struct {
@@ -41,6 +44,10 @@ func annotate(pod *corev1.Pod, name string, value any) podPatch {
 	return podPatch{pod: pod, body: map[string]any{"metadata": map[string]any{"annotations": map[string]any{name: value}}}}
 }
 
+func resize(pod *corev1.Pod, to manifests.Asked) podPatch {
+	return podPatch{pod: pod, subresource: subresourceResize, body: containerPatch("resources", manifests.Resources(&to.Spec))}
+}
+
 // planStep turns the decision into writes. What concerns the shard's ReplicaSet is
 // noted for shardWanted.
 func (p *plan) planStep(seen *observed) {
@@ -60,13 +67,17 @@ func (p *plan) planStep(seen *observed) {
 	}
 	switch d.Step {
 	case rollout.StepResize:
-		p.patches = append(p.patches, podPatch{pod: s.pod, subresource: "resize", body: containerPatch("resources", manifests.Resources(&to.Spec))})
+		p.patches = append(p.patches, resize(s.pod, to))
 	case rollout.StepAnnounce:
 		if token := s.token(to, seen.now); token != s.pod.Annotations[v1alpha1.AnnotationStop] {
 			p.patches = append(p.patches, annotate(s.pod, v1alpha1.AnnotationStop, token))
 		}
 	case rollout.StepWithdraw:
-		p.patches = append(p.patches, annotate(s.pod, v1alpha1.AnnotationStop, nil))
+		if s.Announcement {
+			p.patches = append(p.patches, annotate(s.pod, v1alpha1.AnnotationStop, nil))
+		} else {
+			p.patches = append(p.patches, resize(s.pod, s.asked))
+		}
 	case rollout.StepChange:
 		p.patches = append(p.patches, s.inPlace(to, d.Change.Class, seen))
 	case rollout.StepRetire:

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/test/benchscale/audit"
 	"github.com/memcached-operator/memcached-operator/test/benchscale/usage"
+	"github.com/memcached-operator/memcached-operator/test/internal/audit"
 )
 
 func TestTheMetricsOfTheControllerOfMemcachedsAreRead(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/test/benchscale/audit"
+	"github.com/memcached-operator/memcached-operator/test/internal/audit"
 )
 
 // shards of each Memcached.

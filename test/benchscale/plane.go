@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/memcached-operator/memcached-operator/test/benchscale/audit"
+	"github.com/memcached-operator/memcached-operator/test/internal/audit"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 

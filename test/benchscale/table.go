@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/test/benchscale/audit"
+	"github.com/memcached-operator/memcached-operator/test/internal/audit"
 	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 

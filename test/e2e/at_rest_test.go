@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/memcached-operator/memcached-operator/test/internal/audit"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
@@ -98,7 +99,7 @@ func TestMemcachedsAtRestAreNotWrittenToForFiveMinutes(t *testing.T) {
 	if least := restCount * 6; made < least { // five objects and a status each
 		t.Fatalf("the audit log tells of %d writes while they were made, which cannot be: they are at least %d", made, least)
 	}
-	others := slices.DeleteFunc(slices.Clone(writes), func(r cluster.Request) bool { return r.Resource == "replicasets" })
+	others := slices.DeleteFunc(slices.Clone(writes), func(r audit.Request) bool { return r.Resource == "replicasets" })
 	templates := len(writes) - len(others)
 	t.Logf("%d writes while %d Memcacheds became available; in the %s after, %d for %d exchanges of the operator by another release, and %d others",
 		made, restCount, time.Since(rest.settled).Round(time.Second), templates, rest.releases, len(others))

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -160,12 +161,31 @@ var owners = sync.OnceValue(func() map[schema.GroupVersionKind]*managedfields.Fi
 		if err != nil {
 			panic(err)
 		}
-		if all[gvk], err = managedfields.NewDefaultFieldManager(converter, s, noDefaults{}, s, gvk, gvk.GroupVersion(), "", nil); err != nil {
+		if all[gvk], err = managedfields.NewDefaultFieldManager(converter, s, noDefaults{}, s, gvk, gvk.GroupVersion(), subresourceOf(gvk), nil); err != nil {
 			panic(err)
 		}
 	}
 	return all
 })
+
+// subresourceOf returns the one of whose writes it is kept who set what: of a pod it is
+// asked of its resources alone.
+func subresourceOf(gvk schema.GroupVersionKind) string {
+	if gvk.Kind == string(podKind) {
+		return "resize"
+	}
+	return ""
+}
+
+// isSameSize says whether two versions are of a pod and with the same resources.
+func isSameSize(a, b client.Object) bool {
+	was, ok := a.(*corev1.Pod)
+	if !ok {
+		return false
+	}
+	is := b.(*corev1.Pod)
+	return len(was.Spec.Containers) > 0 && equality.Semantic.DeepEqual(container(was).Resources, container(is).Resources)
+}
 
 type noDefaults struct{}
 
@@ -203,10 +223,10 @@ func (t *tracker) create(gvr schema.GroupVersionResource, o runtime.Object, ns s
 // owned returns an object with its fields' owners after an update.
 func (t *tracker) owned(gvk schema.GroupVersionKind, was, is runtime.Object, manager string) (runtime.Object, error) {
 	keeper, ok := owners()[gvk]
-	if !ok || gvk.Kind == string(podKind) { // nobody asks who set what of a pod
+	if !ok {
 		return is, nil
 	}
-	if a, b := was.(client.Object), is.(client.Object); sameButStatus(a, b) {
+	if a, b := was.(client.Object), is.(client.Object); sameButStatus(a, b) || isSameSize(a, b) {
 		b.SetManagedFields(a.GetManagedFields())
 		return is, nil
 	}

@@ -73,7 +73,22 @@ var scenarios = map[string]scenario{
 	"a Service is deleted and cannot be made again":                    {begins: spec{"size": int64(2)}, then: []func(*World){takes(serviceKind, "cache-1"), frees(serviceKind, "cache-1")}, seconds: 40, keeps: true},
 	"an operator that starts reads the spec of before it scaled out":   {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)}), readsThePast}, seconds: 30, keeps: true},
 	"an operator that starts reads the ReplicaSets of before a change": {begins: spec{"size": int64(2)}, then: []func(*World){marks, set(spec{"threads": int64(2)}), crashes("cache-0"), readsMarkedSets}, seconds: 20, settles: true},
+	"resources, and back before the rest of the change":                {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"resources": spec{"limits": spec{"memory": "512Mi"}}, "threads": int64(2)}), untilGiven("cache-0", "512Mi"), set(spec{"resources": nil, "threads": nil})}, keeps: true, settles: true},
 	"a version and another shard at once":                              {begins: spec{"size": int64(1), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45", "size": int64(2)})}, keeps: true},
+}
+
+// untilGiven lets the world go on until the shard's pod is given so much memory.
+func untilGiven(shard, memory string) func(*World) {
+	return func(w *World) {
+		for range 1000 {
+			for _, pod := range all[*corev1.Pod](w.server) {
+				if shardOf(pod) == shard && container(pod).Resources.Limits.Memory().String() == memory {
+					return
+				}
+			}
+			w.Step(nobody{})
+		}
+	}
 }
 
 func deletes(w *World) { w.remove("cache") }

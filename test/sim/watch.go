@@ -414,7 +414,7 @@ func (w *World) watchShard(m *v1alpha1.Memcached, shard string, asked manifests.
 	case !contains(pod.Labels, asked.Spec.PodLabels) || !contains(pod.Annotations, asked.Spec.PodAnnotations):
 		wrong("lacks labels or annotations")
 	case !equality.Semantic.DeepEqual(p.resources.Limits, manifests.Resources(&asked.Spec).Limits) || !equality.Semantic.DeepEqual(p.resources.Requests, manifests.Resources(&asked.Spec).Requests):
-		if p.resized { // for a spec that was taken back before the rest of it was done
+		if p.resized && hasMore(p.resources, manifests.Resources(&asked.Spec)) { // for a spec that was taken back before the rest of it was done
 			w.gaps++
 			break
 		}
@@ -424,6 +424,19 @@ func (w *World) watchShard(m *v1alpha1.Memcached, shard string, asked manifests.
 	if set == nil || set.Spec.Template.Annotations[v1alpha1.AnnotationSpec] != asked.String() {
 		wrong("has another template")
 	}
+}
+
+// hasMore says whether some resources have a request or a limit that others do not: a
+// kubelet does not take one away from a container that runs.
+func hasMore(some, others corev1.ResourceRequirements) bool {
+	for _, lists := range [][2]corev1.ResourceList{{some.Requests, others.Requests}, {some.Limits, others.Limits}} {
+		for name := range lists[0] {
+			if _, ok := lists[1][name]; !ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func contains(all, some map[string]string) bool {

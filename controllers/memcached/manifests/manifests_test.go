@@ -157,7 +157,7 @@ func TestResources(t *testing.T) {
 	}{
 		"Nothing":       {"the memory is promised, the processor not limited", nil, corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": limit}, Requests: corev1.ResourceList{"memory": limit, "cpu": q("100m")}}},
 		"MemoryLimit":   {"a limit is a request too", &corev1.ResourceRequirements{Limits: list("memory", "1Gi")}, corev1.ResourceRequirements{Limits: list("memory", "1Gi"), Requests: list("memory", "1Gi", "cpu", "100m")}},
-		"CPULimit":      {"a request above a given limit would be refused", &corev1.ResourceRequirements{Limits: list("cpu", "50m", "memory", "1Gi")}, corev1.ResourceRequirements{Limits: list("cpu", "50m", "memory", "1Gi"), Requests: list("memory", "1Gi")}},
+		"CPULimit":      {"a limit of the processor is a request too, as the API server has it", &corev1.ResourceRequirements{Limits: list("cpu", "50m", "memory", "1Gi")}, corev1.ResourceRequirements{Limits: list("cpu", "50m", "memory", "1Gi"), Requests: list("cpu", "50m", "memory", "1Gi")}},
 		"MemoryRequest": {"a request above the default limit raises it", &corev1.ResourceRequirements{Requests: list("memory", "4Gi")}, corev1.ResourceRequirements{Limits: list("memory", "4Gi"), Requests: list("memory", "4Gi", "cpu", "100m")}},
 		"SmallRequest":  {"a person may overcommit", &corev1.ResourceRequirements{Requests: list("memory", "1Mi", "cpu", "1m")}, corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": limit}, Requests: list("memory", "1Mi", "cpu", "1m")}},
 	} {

@@ -189,9 +189,11 @@ func Resources(spec *v1alpha1.MemcachedSpec) corev1.ResourceRequirements {
 	if _, ok := r.Requests[corev1.ResourceMemory]; !ok {
 		r.Requests[corev1.ResourceMemory] = r.Limits[corev1.ResourceMemory]
 	}
-	_, limited := r.Limits[corev1.ResourceCPU]
-	if _, ok := r.Requests[corev1.ResourceCPU]; !ok && !limited {
+	if _, ok := r.Requests[corev1.ResourceCPU]; !ok {
 		r.Requests[corev1.ResourceCPU] = resource.MustParse("100m")
+		if limit, limited := r.Limits[corev1.ResourceCPU]; limited { // as the API server has it
+			r.Requests[corev1.ResourceCPU] = limit
+		}
 	}
 	return r
 }

@@ -68,8 +68,8 @@ func everyShard() []Shard {
 			for _, change := range changes {
 				for _, next := range nexts {
 					for _, flags := range everyFlags {
-						s := Shard{Template: at.template, Pod: pod, Next: next, Forward: change, Announcement: flags.announcement}
-						if s.Pod.InPlace = flags.inPlace; s.Pod.InPlace && at.pod == at.template {
+						s := Shard{Template: at.template, Pod: pod, Next: next, Forward: change, Announcement: flags.announcement, Astray: flags.astray}
+						if s.Pod.InPlace = flags.inPlace; s.Pod.InPlace && at.pod == at.template || s.Astray && at.pod != at.template {
 							continue
 						}
 						if flags.failed {
@@ -91,9 +91,9 @@ func everyShard() []Shard {
 	return all
 }
 
-var everyFlags = func() (all []struct{ failed, announcement, inPlace bool }) {
-	for n := range 8 {
-		all = append(all, struct{ failed, announcement, inPlace bool }{n&1 != 0, n&2 != 0, n&4 != 0})
+var everyFlags = func() (all []struct{ failed, announcement, inPlace, astray bool }) {
+	for n := range 16 {
+		all = append(all, struct{ failed, announcement, inPlace, astray bool }{n&1 != 0, n&2 != 0, n&4 != 0, n&8 != 0})
 	}
 	return all
 }()
@@ -106,7 +106,7 @@ func fewShards(all []Shard) []Shard {
 	var few []Shard
 	seen := map[string]bool{}
 	for _, s := range all {
-		key := fmt.Sprint(s.Template, s.Pod.Revision, s.Pod.State, s.Pod.Going, s.Pod.Outcome == Pending, s.Failed, s.Announcement)
+		key := fmt.Sprint(s.Template, s.Pod.Revision, s.Pod.State, s.Pod.Going, s.Pod.Outcome == Pending, s.Failed, s.Announcement, s.Astray)
 		if s.Pod.Revision == s.Template {
 			key += fmt.Sprint(s.Forward.Class <= Live)
 		}

@@ -42,14 +42,17 @@ func Next(in Input) Decision {
 	return withdrawal(in, decide(in, *next))
 }
 
-// withdrawal takes back an announcement of a stop that is not to come: the end of
-// that pod would be taken for the end of its container, and nobody would serve
-// until its replacement does.
+// withdrawal takes back what was begun for a spec that was changed again. Of a stop
+// that is announced and not to come: the end of that pod would be taken for the end
+// of its container, and nobody would serve until its replacement does.
 func withdrawal(in Input, d Decision) Decision {
 	for _, s := range in.Shards {
 		stopping := s.Name == d.Shard && (d.Step == StepAnnounce || d.Step == StepChange && d.Change.Class >= Recreate)
 		if s.Announcement && !stopping && !in.Paused {
 			return Decision{Shard: s.Name, Step: StepWithdraw, Message: "its restart is not to come"}
+		}
+		if s.Astray && !in.Paused {
+			return Decision{Shard: s.Name, Step: StepWithdraw, Message: "its resources were for a spec that is no more"}
 		}
 	}
 	return d

@@ -63,6 +63,9 @@ func breachOfDone(in Input) string {
 		if s.Announcement && !in.Paused {
 			return "content with an announcement on " + s.Name
 		}
+		if s.Astray && !in.Paused {
+			return "content with resources of another spec on " + s.Name
+		}
 	}
 	return ""
 }

@@ -57,6 +57,7 @@ func (w *world) see(s *modelShard) seenShard {
 	} else if s.refused && w.surges(seen) {
 		seen.Next = &Pod{Revision: s.template.String(), State: Broken, Why: "a quota does not allow it"}
 	}
+	seen.Astray = pod.asked == s.template && pod.cpu != pod.asked.cpu && pod.cpu != w.target.cpu
 	seen.Announcement = pod.stop.container == pod.container && !stopIsToCome(pod, step)
 	return seen
 }

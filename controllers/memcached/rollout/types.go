@@ -120,6 +120,8 @@ type Shard struct {
 	Forward, Back Change
 	// Announcement: a stop stands announced and has not come.
 	Announcement bool
+	// Astray: the pod was given resources that it is not to have.
+	Astray bool
 }
 
 // Recovery is how the clients of the shard that was changed last do.
@@ -173,7 +175,8 @@ const (
 	StepResize Step = "Resize"
 	// StepAnnounce tells the shard's agent of the stop to come.
 	StepAnnounce Step = "Announce"
-	// StepWithdraw takes an announcement back.
+	// StepWithdraw takes back what was begun for a spec that is no more: an announcement,
+	// or resources.
 	StepWithdraw Step = "Withdraw"
 	// StepChange changes the pod in place.
 	StepChange Step = "Change"

@@ -88,6 +88,9 @@ func (w *world) podWrites(d Decision, s seenShard) []write {
 	case StepAnnounce:
 		return patch("announce", func() { p.stop = modelToken{p.container, to} })
 	case StepWithdraw:
+		if !s.Announcement {
+			return patch("resize", func() { p.cpu = p.asked.cpu })
+		}
 		return patch("withdraw", func() { p.stop = modelToken{} })
 	case StepRetire:
 		return patch("retire", func() { p.retired = true })

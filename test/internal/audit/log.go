@@ -56,7 +56,7 @@ func (l *Log) parse() error {
 			l.rest = append(l.rest[:0], rest...)
 			return nil
 		}
-		r, counts, err := parse(rest[:end])
+		r, counts, err := Parse(rest[:end])
 		if err != nil {
 			return err
 		}

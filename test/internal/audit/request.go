@@ -22,8 +22,13 @@ type Request struct {
 	// there is one.
 	Group, Resource string
 	Namespace, Name string
-	// Code of the answer, as in HTTP.
-	Code int32
+	// Code of the answer, as in HTTP, and what it said, if anything.
+	Code    int32
+	Message string
+}
+
+func (r Request) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s/%s in %q: %d %s", r.Received.Format("15:04:05.000"), r.Verb, r.Resource, r.Name, r.Namespace, r.Code, r.Message))
 }
 
 // Kind says what a request is counted as.
@@ -83,13 +88,14 @@ type event struct {
 		APIGroup, Resource, Subresource, Namespace, Name string
 	} `json:"objectRef"`
 	ResponseStatus struct {
-		Code int32 `json:"code"`
+		Code    int32  `json:"code"`
+		Message string `json:"message"`
 	} `json:"responseStatus"`
 }
 
-// parse reads a line of the log. It returns false for a line that tells of a request
+// Parse reads a line of the log. It returns false for a line that tells of a request
 // once more: a watch has one line for its beginning and one for its end.
-func parse(line []byte) (Request, bool, error) {
+func Parse(line []byte) (Request, bool, error) {
 	var e event
 	if err := json.Unmarshal(line, &e); err != nil {
 		return Request{}, false, fmt.Errorf("reading the audit log: %w", err)
@@ -107,6 +113,7 @@ func parse(line []byte) (Request, bool, error) {
 	}
 	return Request{
 		Received: e.RequestReceivedTimestamp.UTC(), Answered: e.StageTimestamp.UTC(), User: e.User.Username, Verb: e.Verb,
-		Group: e.ObjectRef.APIGroup, Resource: resource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, Code: e.ResponseStatus.Code,
+		Group: e.ObjectRef.APIGroup, Resource: resource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
+		Code: e.ResponseStatus.Code, Message: e.ResponseStatus.Message,
 	}, true, nil
 }
