@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -133,11 +134,18 @@ func (r *Reconciler) patch(ctx context.Context, p podPatch) error {
 func (a *applied) add(key manifests.Key, err error) {
 	switch {
 	case err == nil:
-	case (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !isAnother(err):
+	case isRefusal(err) && !isAnother(err):
 		a.refusals = append(a.refusals, fmt.Errorf("%s: %w", key, err))
 	default:
 		a.failures = append(a.failures, fmt.Errorf("writing %s: %w", key, err))
 	}
+}
+
+// isRefusal says whether no further try will change an answer. Of a list that has two
+// entries of one key, such as two topologySpreadConstraints, the API server says so in
+// words alone.
+func isRefusal(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || err != nil && strings.Contains(err.Error(), "failed to create typed patch object")
 }
 
 // isAnother says whether a write was refused because another object has taken the

@@ -728,12 +728,18 @@ func TestAnObjectThatAnotherTookTheNameOfIsNotWritten(t *testing.T) {
 }
 
 func TestWhatTheAPIServerRefusesIsTold(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", `{size: 1, nodeSelector: {"not a label!": x}}`)
-	m := w.reconcile("cache")
-	w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRefused, "ReplicaSet cache-0", "not a label!")
-	if !w.exists("cache-0", &corev1.Service{}) {
-		t.Error("what it does not refuse must be made")
+	for what, spec := range map[string]string{
+		"not a label!": `{size: 1, nodeSelector: {"not a label!": x}}`,
+		"duplicate entries for key": `{size: 1, topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 1},
+			{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 2}]}`,
+	} {
+		w := newWorld(t)
+		w.create("cache", spec)
+		m := w.reconcile("cache")
+		w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRefused, "ReplicaSet cache-0", what)
+		if !w.exists("cache-0", &corev1.Service{}) {
+			t.Error("what it does not refuse must be made")
+		}
 	}
 }
 

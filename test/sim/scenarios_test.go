@@ -74,6 +74,7 @@ var scenarios = map[string]scenario{
 	"an operator that starts reads the spec of before it scaled out":   {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)}), readsThePast}, seconds: 30, keeps: true},
 	"an operator that starts reads the ReplicaSets of before a change": {begins: spec{"size": int64(2)}, then: []func(*World){marks, set(spec{"threads": int64(2)}), crashes("cache-0"), readsMarkedSets}, seconds: 20, settles: true},
 	"resources, and back before the rest of the change":                {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"resources": spec{"limits": spec{"memory": "512Mi"}}, "threads": int64(2)}), untilGiven("cache-0", "512Mi"), set(spec{"resources": nil, "threads": nil})}, keeps: true, settles: true},
+	"two constraints of one key":                                       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"topologySpreadConstraints": sameKeyTwice, "memory": "128Mi"})}, keeps: true},
 	"a version and another shard at once":                              {begins: spec{"size": int64(1), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45", "size": int64(2)})}, keeps: true},
 }
 
@@ -89,6 +90,12 @@ func untilGiven(shard, memory string) func(*World) {
 			w.Step(nobody{})
 		}
 	}
+}
+
+// sameKeyTwice is what the API server takes of a Memcached, and not of a ReplicaSet.
+var sameKeyTwice = []any{
+	spec{"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "maxSkew": int64(1)},
+	spec{"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "maxSkew": int64(2)},
 }
 
 func deletes(w *World) { w.remove("cache") }
@@ -264,6 +271,7 @@ var bad = []spec{
 	{"size": int64(2), "nodeSelector": spec{"disk": "none"}},
 	{"size": int64(3), "memory": "128Mi", "image": "docker.io/library/memcached:1.6.99"},
 	{"size": int64(2), "version": "1.5.6"},
+	{"size": int64(2), "topologySpreadConstraints": sameKeyTwice},
 }
 
 // to has the whole spec be another one.
