@@ -64,7 +64,7 @@ func (r *Reconciler) apply(ctx context.Context, p plan) applied {
 	}
 	for _, o := range p.applies {
 		err := r.Client.Apply(ctx, onlyTo(o.Apply, p.uids[o.Key], p.versions[o.Key]), client.FieldOwner(v1alpha1.ManagedByValue), client.ForceOwnership)
-		if apierrors.IsConflict(err) {
+		if apierrors.IsConflict(err) || isAnother(err) {
 			a.outrun = true
 			continue
 		}
@@ -134,7 +134,7 @@ func (r *Reconciler) patch(ctx context.Context, p podPatch) error {
 func (a *applied) add(key manifests.Key, err error) {
 	switch {
 	case err == nil:
-	case isRefusal(err) && !isAnother(err):
+	case isRefusal(err):
 		a.refusals = append(a.refusals, fmt.Errorf("%s: %w", key, err))
 	default:
 		a.failures = append(a.failures, fmt.Errorf("writing %s: %w", key, err))
