@@ -9,13 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	build "github.com/memcached-operator/memcached-operator/test/internal/operator"
 )
 
 // operatorUser is the operator's ServiceAccount as the API server sees it.
@@ -106,20 +107,9 @@ func (o *operatorProcess) read(d *appsv1.Deployment, size int) error {
 	}
 	o.metrics, o.ready = newMetrics("https://"+addresses[0]+"/metrics"), "http://"+addresses[1]+"/readyz"
 	o.args = append(o.args, "--metrics-bind-address="+addresses[0], "--health-probe-bind-address="+addresses[1])
-	for _, e := range container.Env {
-		value := e.Value
-		switch from := e.ValueFrom; {
-		case from == nil:
-		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
-			value = d.Namespace
-		case from.ResourceFieldRef != nil && from.ResourceFieldRef.Resource == "limits.memory":
-			value = strconv.FormatInt(o.limit, 10)
-		default:
-			return fmt.Errorf("the operator's Deployment has %s from what this bench does not know", e.Name)
-		}
-		o.env = append(o.env, e.Name+"="+value)
-	}
-	return nil
+	container.Resources.Limits[corev1.ResourceMemory] = *resource.NewQuantity(o.limit, resource.BinarySI)
+	o.env, err = build.Environment(d)
+	return err
 }
 
 // told is how the operator is started, for people.

@@ -78,12 +78,8 @@ func withoutOperator(t *testing.T) operators {
 	o := operators{program: program}
 	d := &appsv1.Deployment{}
 	must(k.Get(ctx, client.ObjectKey{Namespace: cluster.OperatorNamespace, Name: cluster.OperatorDeployment}, d))
-	for _, e := range d.Spec.Template.Spec.Containers[0].Env {
-		if e.ValueFrom != nil {
-			e.Value = cluster.OperatorNamespace // there is no other reference
-		}
-		o.environment = append(o.environment, e.Name+"="+e.Value)
-	}
+	o.environment, err = operator.Environment(d)
+	must(err)
 	t.Cleanup(func() { // whatever happened: the other tests need it
 		ctx := context.Background()
 		if err := errors.Join(k.Install(ctx, image), k.UseNewest(ctx)); err != nil {

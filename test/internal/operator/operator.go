@@ -14,9 +14,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -38,6 +40,27 @@ func Build(ctx context.Context, dir string) (string, error) {
 		return "", fmt.Errorf("building the operator: %w: %s", err, out)
 	}
 	return program, nil
+}
+
+// Environment returns what the operator's Deployment gives its program, as name=value:
+// references to the pod's namespace and to the container's limit of memory are followed.
+func Environment(d *appsv1.Deployment) ([]string, error) {
+	var all []string
+	container := d.Spec.Template.Spec.Containers[0]
+	for _, e := range container.Env {
+		value := e.Value
+		switch from := e.ValueFrom; {
+		case from == nil:
+		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
+			value = d.Namespace
+		case from.ResourceFieldRef != nil && from.ResourceFieldRef.Resource == "limits.memory":
+			value = strconv.FormatInt(container.Resources.Limits.Memory().Value(), 10)
+		default:
+			return nil, fmt.Errorf("the operator's Deployment has %s by a reference that is not known here", e.Name)
+		}
+		all = append(all, e.Name+"="+value)
+	}
+	return all, nil
 }
 
 // Options of an Operator.
