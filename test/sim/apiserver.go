@@ -184,7 +184,7 @@ func isSameSize(a, b client.Object) bool {
 		return false
 	}
 	is := b.(*corev1.Pod)
-	return len(was.Spec.Containers) > 0 && equality.Semantic.DeepEqual(container(was).Resources, container(is).Resources)
+	return equality.Semantic.DeepEqual(container(was).Resources, container(is).Resources)
 }
 
 type noDefaults struct{}
@@ -199,6 +199,13 @@ func (t *tracker) Create(gvr schema.GroupVersionResource, o runtime.Object, ns s
 	blank, err := ourScheme().New(gvk)
 	if err != nil {
 		return err
+	}
+	if pod, ok := o.(*corev1.Pod); ok {
+		// Who gave it its first resources is nobody's question, and to count their fields is
+		// half of what it takes to make a pod.
+		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: managerOf(options), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`), Subresource: subresourceOf(gvk)}}
+		return t.create(gvr, pod, ns)
 	}
 	if o, err = t.owned(gvk, blank, o, managerOf(options)); err != nil {
 		return err
