@@ -233,7 +233,7 @@ func (t *tracker) owned(gvk schema.GroupVersionKind, was, is runtime.Object, man
 	if !ok {
 		return is, nil
 	}
-	if a, b := was.(client.Object), is.(client.Object); sameButStatus(a, b) || isSameSize(a, b) {
+	if a, b := was.(client.Object), is.(client.Object); isSameSize(a, b) || sameButStatus(a, b) {
 		b.SetManagedFields(a.GetManagedFields())
 		return is, nil
 	}
