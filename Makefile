@@ -1,20 +1,20 @@
-# The release in work. Images and bundle/ are named after it.
-VERSION ?= 1.2.0
-# When the release was made: the bundle's createdAt, so that it does not change with the day.
-RELEASED ?= 2026-11-21T10:20:59Z
+# The unreleased version. Images and bundle/ are named after it.
+VERSION ?= 1.0.0
+# The bundle's createdAt. "make release" sets it.
+RELEASED ?= 2026-11-22T06:11:48Z
 
 IMAGE_TAG_BASE ?= ghcr.io/memcached-operator/memcached-operator
 IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
 BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
-# Not of one release: it holds them all, and who polls it finds the next one.
+# It contains all releases, so that clusters that poll it find the next one.
 CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:latest
 SCORECARD_IMG ?= $(IMAGE_TAG_BASE)-scorecard:v$(VERSION)
 
 CHANNELS ?= stable-v1,candidate-v1
 DEFAULT_CHANNEL ?= stable-v1
-# Which of the scorecard's tests to run, by their labels; empty is all.
+# Labels of the scorecard's tests to run; empty means all.
 SELECTOR ?= suite=memcached
-# The catalog's base; "scratch" makes an image of the catalog alone, for which OLM brings opm itself.
+# The base of the catalog's image. "scratch" omits opm, which OLM provides then.
 OPM_IMAGE ?= quay.io/operator-framework/opm:v1.73.0
 
 CONTAINER_TOOL ?= docker
@@ -26,60 +26,62 @@ FUZZTIME ?= 20s
 SOAK ?= 10m
 FROM ?= 1
 
+# What the prose check reads: files or directories of Markdown and Go.
+PROSE ?= README.md CONTRIBUTING.md docs config/manifests/bases api cmd controllers internal hack test main.go
+
 # Every module that is formatted, vetted and linted.
-MODULES = . hack/cluster hack/catalog hack/image test
-# What "make generate manifests bundle catalog" writes.
+MODULES = . hack/cluster hack/catalog test
+# Files that "make generate manifests bundle catalog" writes.
 GENERATED = api config/crd/bases config/rbac/role.yaml config/samples/olmv1 bundle bundle.Dockerfile catalog
 
 CLUSTER = $(CURDIR)/bin/cluster
 CONTROLLER_GEN = go tool -modfile=hack/tools/go.mod controller-gen
+VALE = go tool -modfile=hack/tools/prose/go.mod vale
 GOLANGCI_LINT = go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint
 KUSTOMIZE = go run ./hack/kustomize
-LDFLAGS = -s -w -X main.version=$(VERSION)
-STATIC_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+STATIC_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
-# After eval "$(make -s env)", KUBECONFIG names the local cluster, which is still ours to start and to load images into.
+# After eval "$(make -s env)", KUBECONFIG names the local cluster, which make still starts and loads images into.
 ifneq ($(MEMCACHED_OPERATOR_CLUSTER),)
 ifeq ($(KUBECONFIG),$(shell $(MEMCACHED_OPERATOR_CLUSTER) kubeconfig))
 KUBECONFIG :=
 endif
 endif
 
-# A recipe that begins with $(TOOLS) has the test tools of this machine, and KUBECONFIG and kubectl if there are none;
-# with $(ON_CLUSTER), which on a cluster that KUBECONFIG names does without those tools, what a cluster needs.
-# Two steps, so that no recipe goes on against some other cluster when the first one fails.
+# $(TOOLS) adds the test tools of this machine to the environment of a recipe, with KUBECONFIG and kubectl of the local
+# cluster. $(ON_CLUSTER) does so unless KUBECONFIG names a cluster. Two steps, so that a recipe stops when the first fails.
 TOOLS = exports="$$($(CLUSTER) env)" && eval "$$exports" && PATH="$$PATH:$$KUBEBUILDER_ASSETS" &&
 ON_CLUSTER = $(if $(KUBECONFIG),,$(TOOLS))
 
-# The name under which OLM installed the operator, if it did.
+# The name of the ClusterServiceVersion, if OLM installed the operator.
 OLM_OWNER = $(KUBECTL) -n memcached-operator-system get deployment memcached-operator-controller-manager --ignore-not-found -o jsonpath='{.metadata.labels.olm\.owner}'
 
-# The operator's image on the cluster. On the local one its tag ends with a hash of what it is made of: a node that
-# has an image of a name does not ask for a newer one. It is counted once a run: a file that is saved meanwhile must
-# not change the name between the build and its use.
-SOURCES = go.mod go.sum main.go agent api controllers internal snapshot
+# The operator's image on the cluster. On the local one its tag ends with a hash of its sources, since nodes don't pull an
+# image again. The hash is computed once, so that saving a file does not change the name between build and use.
+SOURCES = Dockerfile .dockerignore go.mod go.sum main.go api cmd controllers internal
 hash = find $(1) -type f ! -name '*_test.go' | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-12
 USED_IMG = $(eval USED_IMG := $(IMG)$(if $(KUBECONFIG),,-$(shell $(call hash,$(SOURCES)))))$(USED_IMG)
 
-# The scorecard's image, likewise.
+# The scorecard's image, with such a hash.
 SCORECARD_SOURCES = go.mod go.sum api internal test/go.mod test/go.sum test/internal test/scorecard
 USED_SCORECARD_IMG = $(eval USED_SCORECARD_IMG := $(SCORECARD_IMG)$(if $(KUBECONFIG),,-$(shell $(call hash,$(SCORECARD_SOURCES)))))$(USED_SCORECARD_IMG)
 
-# $(call tier,name) heads a tier of the tests with the time since make began.
+# $(call tier,name) prints a heading with the time since make started.
 ifndef TESTS_BEGAN
 export TESTS_BEGAN := $(shell date +%s)
 endif
 tier = @printf '\n==> %s (after %s s)\n' '$(1)' "$$(($$(date +%s) - $(TESTS_BEGAN)))"
 
-# $(call build,image,name,Dockerfile,arguments) and $(call push,image,name), with a container daemon or without.
+# $(call build,IMAGE,NAME,DOCKERFILE,FLAGS,LOCAL FLAGS) and $(call push,IMAGE,NAME) use the container daemon. Without one
+# they build the same Dockerfile into dist/NAME.tar and push that. --local-base builds without access to a registry.
 HAS_DAEMON = $(CONTAINER_TOOL) info >/dev/null 2>&1
+LOCAL_BUILD = $(CLUSTER) image build -t $(1) -o dist/$(2).tar -f $(3) $(4) $(5) .
 define build
 	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) build -f $(3) $(4) -t $(1) .; else \
-	echo '$(CONTAINER_TOOL) has no daemon: building $(1) into dist/$(2).tar without one' && mkdir -p dist && \
-	go -C hack/image run . build -f $(CURDIR)/$(3) $(4) -t $(1) -o $(CURDIR)/dist/$(2).tar $(CURDIR); fi
+	echo '$(CONTAINER_TOOL) has no daemon: building $(1) into dist/$(2).tar without one' && $(LOCAL_BUILD); fi
 endef
 define push
-	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) push $(1); else go -C hack/image run . push $(CURDIR)/dist/$(2).tar $(1); fi
+	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) push $(1); else $(CLUSTER) image push dist/$(2).tar $(1); fi
 endef
 
 .DEFAULT_GOAL = help
@@ -90,12 +92,12 @@ FORCE:
 ##@ General
 
 .PHONY: help
-help: ## Show this.
+help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
-	@printf '\nKUBECONFIG names the cluster; unset, it is a local one, which is made when it is needed.\n'
+	@printf '\nUses the cluster in KUBECONFIG, or creates a local one on demand.\n'
 
 .PHONY: clean
-clean: ## Remove what was built in this checkout; the local cluster and its cache stay.
+clean: ## Remove bin/ and dist/; the local cluster and its cache stay.
 	rm -rf bin dist
 
 ##@ Development
@@ -121,45 +123,56 @@ vet: ## Run go vet.
 lint: ## Run golangci-lint; its first build takes minutes.
 	@for module in $(MODULES); do echo "golangci-lint $$module" && (cd $$module && $(GOLANGCI_LINT) run) || exit 1; done
 
+.PHONY: prose
+prose: ## Check the wording of PROSE; the first build takes two minutes and needs a C compiler.
+	@command -v cc >/dev/null || { echo 'installing a C compiler'; apt-get update -q && apt-get install -qy --no-install-recommends gcc libc6-dev; } >&2
+	@$(VALE) test hack/vale
+	@$(VALE) $(addprefix ./,$(PROSE))
+
 ##@ Tests
 
 .PHONY: test
-test: $(CLUSTER) ## Run every tier of the tests, on the local cluster if KUBECONFIG names none.
+test: $(CLUSTER) ## Run all tests.
 	@if [ -z "$(KUBECONFIG)" ] && $(CLUSTER) status | grep -q "does not run"; then trap '$(CLUSTER) down' EXIT; trap 'exit 1' INT TERM; fi; \
-	$(MAKE) --no-print-directory test-generated test-vet test-unit test-cluster test-sim test-process test-e2e test-scorecard
+	$(MAKE) --no-print-directory test-generated test-vet test-prose test-unit test-cluster test-sim test-process test-e2e test-scorecard
 	$(call tier,all tests passed)
 
 .PHONY: test-generated
-test-generated: ## Prove that generated files are up to date.
+test-generated: ## Check that generated files are up to date.
 	$(call tier,generated files)
 	@before="$$(find $(GENERATED) -type f | sort | xargs cksum)" && \
 	$(MAKE) --no-print-directory -s generate manifests bundle catalog && \
-	if [ "$$before" != "$$(find $(GENERATED) -type f | sort | xargs cksum)" ]; then echo 'generated files were out of date; they are up to date now'; exit 1; fi
+	if [ "$$before" != "$$(find $(GENERATED) -type f | sort | xargs cksum)" ]; then echo 'generated files were out of date and have been updated: commit them'; exit 1; fi
 
 .PHONY: test-vet
 test-vet:
 	$(call tier,vet)
 	@$(MAKE) --no-print-directory vet
 
+.PHONY: test-prose
+test-prose:
+	$(call tier,prose)
+	@$(MAKE) --no-print-directory prose
+
 .PHONY: test-unit
-test-unit: $(CLUSTER) ## Test the operator's module, against an API server too.
+test-unit: $(CLUSTER) ## Test the operator's module, also with an API server.
 	$(call tier,unit and API server)
 	@$(TOOLS) go test ./...
 
 .PHONY: test-cluster
 test-cluster: $(CLUSTER) ## Test the local cluster's program and the other tools.
 	$(call tier,tools)
-	@# -count=1: go does not see that files outside of a module changed.
-	@for module in hack/cluster hack/catalog hack/image; do go -C $$module test -count=1 ./... || exit 1; done
-	@$(TOOLS) go -C test test -count=1 ./internal/... ./scorecard/... ./bench/... ./benchbackup/... ./benchscale/... ./mutants/...
+	@# -count=1: Go's cache ignores changes of files outside of the module.
+	@for module in hack/cluster hack/catalog; do go -C $$module test -count=1 ./... || exit 1; done
+	@$(TOOLS) go -C test test -count=1 ./internal/... ./scorecard/... ./bench/... ./benchbackup/... ./benchscale/...
 
 .PHONY: test-sim
-test-sim: $(CLUSTER) ## Test the operator in a simulated world in which everything goes wrong that can.
+test-sim: $(CLUSTER) ## Test the operator in a simulated cluster with failures.
 	$(call tier,simulation)
 	@$(TOOLS) GOGC=400 go -C test test -count=1 -timeout 20m ./sim
 
 .PHONY: test-process
-test-process: $(CLUSTER) ## Test agent and protocol against real memcached processes.
+test-process: $(CLUSTER) ## Test agent and protocol with memcached processes.
 	$(call tier,processes)
 	@$(TOOLS) go -C test test -count=1 ./process/...
 
@@ -169,58 +182,52 @@ test-e2e: olm not-by-olm deploy-as-generated ## Test on a cluster.
 	@$(TOOLS) IMG=$(USED_IMG) go -C test test -count=1 -timeout 40m -v ./e2e/...
 
 .PHONY: test-scorecard
-test-scorecard: ## Run the scorecard's tests of ours.
+test-scorecard: ## Run our custom scorecard tests.
 	$(call tier,scorecard)
 	@$(MAKE) --no-print-directory scorecard
 
 .PHONY: test-olmv1
-test-olmv1: not-by-olm image olmv1 ## Test with OLM v1 on the local cluster; there must be no Memcached, as OLM v1 deletes them all.
+test-olmv1: not-by-olm image olmv1 ## Test with OLM v1 on the local cluster. OLM v1 deletes every Memcached, so there must be none.
 	$(call tier,OLM v1)
 	@$(TOOLS) IMG=$(USED_IMG) go -C test test -count=1 -timeout 10m -v ./olmv1/...
 
 .PHONY: soak
-soak: ## Let the simulation go through seeds from FROM on for SOAK, each with 500 steps.
-	@GOGC=400 go -C test test -count=1 -timeout 0 -v ./sim -run 'TestWhateverHappens' -seeds 0 -from $(FROM) -for $(SOAK)
-
-.PHONY: fuzz
-fuzz: ## Fuzz every fuzz target for FUZZTIME.
-	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' agent api controllers internal snapshot | while IFS=: read -r file name; do \
-		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) "./$${file%/*}" || exit 1; done
+soak: ## Run the simulation with seeds from FROM on for SOAK, 500 steps each.
+	@GOGC=400 go -C test test -count=1 -timeout 0 -v ./sim -run 'TestInvariantsHold' -seeds 0 -from $(FROM) -for $(SOAK)
 
 .PHONY: mutants
-mutants: $(CLUSTER) ## Break the code in many places, prove that the tests notice each, with the flags in ARGS, and write docs/mutants.md; takes 40 min.
-	@$(TOOLS) go -C test run ./mutants $(ARGS)
+mutants: ## Test the unit tests with mutants of the code and write docs/mutants.md; takes about 40 min.
+	@go -C hack/tools/mutants run . $(ARGS)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz test for FUZZTIME.
+	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' api cmd controllers internal | while IFS=: read -r file name; do \
+		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) "./$${file%/*}" || exit 1; done
 
 ##@ Build
 
 .PHONY: build
-build: ## Build the operator, the agent and the program of backups.
+build: ## Build the operator, the agent and the backup program.
 	$(STATIC_BUILD) -o bin/manager .
-	$(STATIC_BUILD) -o bin/agent ./agent
-	$(STATIC_BUILD) -o bin/snapshot ./snapshot
+	$(STATIC_BUILD) -o bin/agent ./cmd/agent
+	$(STATIC_BUILD) -o bin/snapshot ./cmd/snapshot
 
 .PHONY: docker-build
-docker-build: ## Build the operator's image; without a container daemon, into dist/.
-	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .; else \
-	echo '$(CONTAINER_TOOL) has no daemon: building $(IMG) into dist/operator.tar without one' && \
-	$(MAKE) --no-print-directory dist/operator.tar; fi
+docker-build: $(CLUSTER) ## Build the operator's image; without a container daemon, into dist/.
+	$(call build,$(IMG),operator,Dockerfile,--build-arg VERSION=$(VERSION),--local-base)
 
 .PHONY: docker-push
-docker-push: ## Push the operator's image.
+docker-push: $(CLUSTER) ## Push the operator's image.
 	$(call push,$(IMG),operator)
 
 .PHONY: docker-buildx
 docker-buildx: ## Build and push the operator's image for all PLATFORMS.
 	$(CONTAINER_TOOL) buildx build --push --build-arg VERSION=$(VERSION) --platform $(PLATFORMS) -t $(IMG) .
 
-dist/operator.tar: $(CLUSTER) FORCE
-	@mkdir -p dist
-	$(CLUSTER) operator-image $(IMG) --source $(CURDIR) --ldflags '$(LDFLAGS)' -o $(CURDIR)/$@
-
 ##@ Operator
 
 .PHONY: run
-run: manifests generate image ## Run the operator from this shell with the flags in ARGS, until it is interrupted.
+run: manifests generate image ## Run the operator in this shell with the flags in ARGS.
 	go build -o bin/manager .
 	@$(ON_CLUSTER) RELATED_IMAGE_AGENT="$${RELATED_IMAGE_AGENT:-$(USED_IMG)}" exec bin/manager $(ARGS)
 
@@ -229,7 +236,7 @@ install: manifests ready ## Install the CRDs.
 	@$(ON_CLUSTER) $(KUSTOMIZE) config/crd | $(KUBECTL) apply --server-side --force-conflicts -f -
 
 .PHONY: uninstall
-uninstall: ready ## Remove the CRDs and with them every Memcached.
+uninstall: ready ## Delete the CRDs and with them every Memcached.
 	@$(ON_CLUSTER) $(KUSTOMIZE) config/crd | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
 
 .PHONY: deploy
@@ -237,17 +244,17 @@ deploy: manifests deploy-as-generated ## Run the operator in the cluster.
 
 .PHONY: deploy-as-generated
 deploy-as-generated: image
-	@$(ON_CLUSTER) owner="$$($(OLM_OWNER))" && if [ -n "$$owner" ]; then echo "OLM installed the operator as $$owner, and two would fight: run make undeploy first"; exit 1; fi
+	@$(ON_CLUSTER) owner="$$($(OLM_OWNER))" && if [ -n "$$owner" ]; then echo "the operator is already installed by OLM ($$owner); run \"make undeploy\" first"; exit 1; fi
 	@$(ON_CLUSTER) $(KUSTOMIZE) --image controller=$(USED_IMG) config/default | $(KUBECTL) apply --server-side --force-conflicts -f -
 	@$(ON_CLUSTER) $(KUBECTL) -n memcached-operator-system rollout status deployment/memcached-operator-controller-manager --timeout=2m
 
 .PHONY: undeploy
-undeploy: ready ## Remove the operator, by OLM too; Memcacheds stay and serve (see uninstall).
+undeploy: ready ## Delete the operator, also one that OLM installed; Memcacheds keep serving (see uninstall).
 	@$(ON_CLUSTER) ignored=$(ignore-not-found) && \
 	if [ -n "$$($(OLM_OWNER))" ]; then ignored=true && $(KUBECTL) -n memcached-operator-system delete --all subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com; fi && \
 	$(KUSTOMIZE) --without CustomResourceDefinition config/default | $(KUBECTL) delete --ignore-not-found=$$ignored -f -
 
-# An operator that OLM installed is removed; any other one stays.
+# Deletes an operator that OLM installed.
 .PHONY: not-by-olm
 not-by-olm: ready
 	@$(ON_CLUSTER) if [ -n "$$($(OLM_OWNER))" ]; then $(MAKE) --no-print-directory undeploy; fi
@@ -255,8 +262,8 @@ not-by-olm: ready
 ##@ OLM
 
 .PHONY: bundle
-bundle: manifests ## Generate bundle/, bundle.Dockerfile and config/samples/olmv1 from config/, and validate the bundle.
-	go run ./hack/bundle generate --version $(VERSION) --image $(IMG) --scorecard-image $(SCORECARD_IMG) --catalog-image $(CATALOG_IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
+bundle: manifests ## Generate bundle/, bundle.Dockerfile and the installer in config/samples/olmv1, and validate the bundle.
+	go run ./hack/bundle generate --version $(VERSION) --image $(IMG) --scorecard-image $(SCORECARD_IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
 	@$(MAKE) --no-print-directory validate
 
 .PHONY: validate
@@ -264,53 +271,46 @@ validate: ## Validate bundle/ with the checks of OperatorHub.
 	go run ./hack/bundle validate
 
 .PHONY: bundle-build
-bundle-build: ## Build the bundle's image; without a container daemon, into dist/.
+bundle-build: $(CLUSTER) ## Build the bundle's image; without a container daemon, into dist/.
 	$(call build,$(BUNDLE_IMG),bundle,bundle.Dockerfile,)
 
 .PHONY: bundle-push
-bundle-push: ## Push the bundle's image.
+bundle-push: $(CLUSTER) ## Push the bundle's image.
 	$(call push,$(BUNDLE_IMG),bundle)
 
 .PHONY: catalog-add
-catalog-add: # Keep bundle/ as a release and list it in the catalog's template.
-	go -C hack/catalog run . add $(BUNDLE_IMG)
+catalog-add: # Copy bundle/ to catalog/releases.
+	go -C hack/catalog run . add
 
 .PHONY: catalog
-catalog: ## Render catalog/configs of the releases that its template lists, and validate it.
-	go -C hack/catalog run . render
+catalog: ## Render catalog/configs from catalog/releases, and validate it.
+	go -C hack/catalog run . render $(IMAGE_TAG_BASE)-bundle
 
 .PHONY: catalog-build
-catalog-build: ## Build the catalog's image; without a container daemon, into dist/.
+catalog-build: $(CLUSTER) ## Build the catalog's image; without a container daemon, into dist/.
 	$(call build,$(CATALOG_IMG),catalog,catalog/Dockerfile,--build-arg OPM_IMAGE=$(OPM_IMAGE))
 
 .PHONY: catalog-push
-catalog-push: ## Push the catalog's image.
+catalog-push: $(CLUSTER) ## Push the catalog's image.
 	$(call push,$(CATALOG_IMG),catalog)
 
 .PHONY: scorecard
-scorecard: scorecard-image operator ## Run the scorecard's tests that SELECTOR names against the operator that runs.
+scorecard: scorecard-image operator ## Run the scorecard's tests that SELECTOR names with the installed operator.
 	@$(ON_CLUSTER) rights="$$($(KUSTOMIZE) config/scorecard/rbac)" && \
 	trap 'echo "$$rights" | $(KUBECTL) delete --ignore-not-found -f -' EXIT && trap 'exit 1' INT TERM && \
 	echo "$$rights" | $(KUBECTL) apply --server-side --force-conflicts -f - && \
 	go -C test run ./scorecard/run --bundle $(CURDIR)/bundle --namespace memcached-scorecard --image $(USED_SCORECARD_IMG) --selector '$(SELECTOR)'
 
 .PHONY: scorecard-build
-scorecard-build: ## Build the scorecard's image; without a container daemon, into dist/.
-	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) build -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .; else \
-	echo '$(CONTAINER_TOOL) has no daemon: building $(SCORECARD_IMG) into dist/scorecard.tar without one' && \
-	$(MAKE) --no-print-directory dist/scorecard.tar; fi
+scorecard-build: $(CLUSTER) ## Build the scorecard's image; without a container daemon, into dist/.
+	$(call build,$(SCORECARD_IMG),scorecard,test/scorecard/Dockerfile,)
 
 .PHONY: scorecard-push
-scorecard-push: ## Push the scorecard's image.
+scorecard-push: $(CLUSTER) ## Push the scorecard's image.
 	$(call push,$(SCORECARD_IMG),scorecard)
 
-# The stage that compiles is done here, with the flags that its Dockerfile has.
-dist/scorecard.tar: FORCE
-	@CGO_ENABLED=0 GOOS=linux go -C test build -trimpath -ldflags '-s -w' -o $(CURDIR)/dist/scorecard/out/scorecard-memcached ./scorecard
-	@go -C hack/image run . build -f $(CURDIR)/test/scorecard/Dockerfile --stage build=$(CURDIR)/dist/scorecard -t $(SCORECARD_IMG) -o $(CURDIR)/$@ $(CURDIR)
-
 .PHONY: release
-release: ## Make the release VERSION, all but pushing it.
+release: ## Prepare release VERSION (everything except pushing).
 	@go run ./hack/release $(VERSION)
 
 .PHONY: release-images
@@ -327,35 +327,35 @@ cluster-down: $(CLUSTER) ## Stop the local cluster.
 	@$(CLUSTER) down
 
 .PHONY: cluster-wipe
-cluster-wipe: $(CLUSTER) ## Stop the local cluster and forget what is in it; what was built stays.
+cluster-wipe: $(CLUSTER) ## Stop the local cluster and delete its data; builds stay.
 	@$(CLUSTER) down --wipe
 
 .PHONY: env
-env: $(CLUSTER) ## Print what the tests need, for: eval "$(make -s env)"
+env: $(CLUSTER) ## Print the environment of the tests, for: eval "$(make -s env)"
 	@$(CLUSTER) env
 
 .PHONY: demo
-demo: $(if $(KUBECONFIG),deploy-as-generated,image olm) ## Show what the operator does, on the local cluster if KUBECONFIG names none.
+demo: $(if $(KUBECONFIG),deploy-as-generated,image olm) ## Show what the operator does.
 	@$(ON_CLUSTER) IMG=$(USED_IMG) go -C test run ./demo
 
 .PHONY: bench-upgrade
-bench-upgrade: not-by-olm deploy-as-generated ## Measure what an upgrade of memcached costs a client, with the flags in ARGS, and write docs/bench-upgrade.*; takes 8 min.
+bench-upgrade: not-by-olm deploy-as-generated ## Measure the effect of an upgrade of memcached on a client, and write docs/bench-upgrade.*; takes 8 min.
 	@$(ON_CLUSTER) go -C test run ./bench $(ARGS)
 
 .PHONY: bench-backup
-bench-backup: not-by-olm deploy-as-generated ## Measure what a backup and a restore cost, with the flags in ARGS, and write docs/bench-backup.md; takes 4 min.
+bench-backup: not-by-olm deploy-as-generated ## Measure the cost of a backup and a restore, and write docs/bench-backup.md; takes 4 min.
 	@$(ON_CLUSTER) go -C test run ./benchbackup $(ARGS)
 
 .PHONY: bench-scale
-bench-scale: $(CLUSTER) ## Measure what the operator does with many Memcacheds, with the flags in ARGS, and write docs/bench-scale.*; needs no cluster.
+bench-scale: $(CLUSTER) ## Measure the operator with many Memcacheds, and write docs/bench-scale.*; needs no cluster.
 	@$(TOOLS) go -C test run ./benchscale $(ARGS)
 
-# Always asked: go knows whether it is up to date.
+# Go knows whether it is up to date.
 $(CLUSTER): FORCE
 	@go -C hack/cluster build -buildvcs=false -o $@ .
 
-# ready: there is a cluster. image, scorecard-image: it can pull $(USED_IMG), $(USED_SCORECARD_IMG). On the local one,
-# operator: one runs, whoever installed it; olm, olmv1: OLM, OLM v1 runs.
+# On the local cluster, ready starts it, image and scorecard-image load $(USED_IMG) and $(USED_SCORECARD_IMG), operator
+# deploys the operator unless it is installed, and olm and olmv1 start OLM and OLM v1.
 .PHONY: ready image scorecard-image operator olm olmv1
 ifdef KUBECONFIG
 ready image scorecard-image operator olm olmv1:
@@ -363,8 +363,10 @@ else
 ready: $(CLUSTER)
 	@$(CLUSTER) up
 image: ready
-	@$(CLUSTER) operator-image $(USED_IMG) --source $(CURDIR) --ldflags '$(LDFLAGS)'
-scorecard-image: ready dist/scorecard.tar
+	@$(call LOCAL_BUILD,$(USED_IMG),operator,Dockerfile,--build-arg VERSION=$(VERSION),--local-base)
+	@$(CLUSTER) load $(USED_IMG) dist/operator.tar
+scorecard-image: ready
+	@$(call LOCAL_BUILD,$(USED_SCORECARD_IMG),scorecard,test/scorecard/Dockerfile,)
 	@$(CLUSTER) load $(USED_SCORECARD_IMG) dist/scorecard.tar
 operator: ready
 	@$(TOOLS) if [ -z "$$($(KUBECTL) get pods -A -l app.kubernetes.io/name=memcached-operator,control-plane=controller-manager -o name)" ]; then \

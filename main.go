@@ -66,7 +66,7 @@ func run() error {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
 	// No bound of our own on requests a second: the API server knows its load, and its
-	// priority and fairness have this client wait its turn. A bound here would hold the
+	// priority and fairness delay this client when necessary. A bound here would hold the
 	// shards of a thousand Memcacheds back while the server is idle.
 	config.QPS = -1
 	namespace := os.Getenv("POD_NAMESPACE")
@@ -106,7 +106,7 @@ func limitMemory(limit string) error {
 	}
 	bytes, err := strconv.ParseInt(limit, 10, 64)
 	if err != nil || bytes <= 0 {
-		return fmt.Errorf("MEMORY_LIMIT is %q: set it to a number of bytes, or leave it out", limit)
+		return fmt.Errorf("MEMORY_LIMIT is %q: set it to a number of bytes, or unset it", limit)
 	}
 	debug.SetMemoryLimit(bytes - bytes/10)
 	return nil

@@ -9,185 +9,186 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
+	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-const toGo = "{memcached: {name: cache}, deletionPolicy: Delete, store: {persistentVolumeClaim: {claimName: snapshots, folder: cache}}}"
+const toGo = "{memcachedRef: {name: cache}, deletionPolicy: Delete, store: {persistentVolumeClaim: {claimName: snapshots, subPath: cache}}}"
 
-// toBeDeleted makes a backup whose snapshot goes with it, and settles it.
+// toBeDeleted creates a backup whose snapshot is deleted with it, and waits until it has finished.
 func (w *world) toBeDeleted() *v1alpha1.MemcachedBackup {
 	w.Helper()
 	w.memcached("cache", 1)
 	w.create("MemcachedBackup", "nightly", toGo)
-	w.settle()
+	w.converge()
 	w.recorded()
 	return w.backup("nightly")
 }
 
-// delete deletes a backup as a person would.
+// delete deletes a backup as a user would.
 func (w *world) delete(b *v1alpha1.MemcachedBackup) {
 	w.Helper()
 	w.must(admin.Delete(w.ctx, b))
 }
 
-func (w *world) isGone(b *v1alpha1.MemcachedBackup) bool {
+func (w *world) isDeleted(b *v1alpha1.MemcachedBackup) bool {
 	w.Helper()
 	return !w.exists(b.Name, &v1alpha1.MemcachedBackup{})
 }
 
-func TestTheSnapshotGoesWithItsBackup(t *testing.T) {
+func TestSnapshotIsDeletedWithBackup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.toBeDeleted()
 	if len(w.jobs.snapshots) != 1 {
-		t.Fatalf("the store holds %v", w.jobs.snapshots)
+		t.Fatalf("the store contains %v", w.jobs.snapshots)
 	}
 	w.delete(b)
-	w.settle()
-	if !w.isGone(b) || len(w.jobs.snapshots) != 0 || w.jobs.made["delete"] != 1 {
-		t.Errorf("gone: %t, the store holds %v, %d pods deleted", w.isGone(b), w.jobs.snapshots, w.jobs.made["delete"])
+	w.converge()
+	if !w.isDeleted(b) || len(w.jobs.snapshots) != 0 || w.jobs.created["delete"] != 1 {
+		t.Errorf("deleted: %t, the store contains %v, %d pods deleted", w.isDeleted(b), w.jobs.snapshots, w.jobs.created["delete"])
 	}
-	w.wantEvent(w.recorded(), v1alpha1.EventSnapshotDeleted, "folder cache/"+b.Status.Snapshot.Path)
+	w.wantEvent(w.recorded(), v1alpha1.EventSnapshotDeleted, "directory cache/"+b.Status.Snapshot.Path)
 }
 
-func TestARetainedSnapshotStaysAndNothingHoldsItsBackup(t *testing.T) {
+func TestRetainedSnapshotDoesNotBlockDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.backedUp(1)
 	w.delete(b)
-	if !w.isGone(b) || len(w.jobs.snapshots) != 1 {
-		t.Errorf("gone: %t, the store holds %v", w.isGone(b), w.jobs.snapshots)
+	if !w.isDeleted(b) || len(w.jobs.snapshots) != 1 {
+		t.Errorf("deleted: %t, the store contains %v", w.isDeleted(b), w.jobs.snapshots)
 	}
 }
 
-func TestTheFinalizerStandsBeforeTheBackupBegins(t *testing.T) {
+func TestFinalizerIsAddedBeforeBackupStarts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.memcached("cache", 1)
 	w.create("MemcachedBackup", "nightly", toGo)
-	w.lives.Store(1)
+	w.killAfter(1)
 	w.reconcile(w.backups, "nightly")
 	b := w.backup("nightly")
 	if !controllerutil.ContainsFinalizer(b, v1alpha1.FinalizerSnapshot) || b.Status.Phase != "" {
 		t.Errorf("finalizers %v in phase %q", b.Finalizers, b.Status.Phase)
 	}
 	w.delete(b) // before it began
-	w.settle()
-	if !w.isGone(b) || w.jobs.made["delete"] != 0 || w.jobs.made["save"] != 0 {
-		t.Errorf("gone: %t, pods %v", w.isGone(b), w.jobs.made)
+	w.converge()
+	if !w.isDeleted(b) || w.jobs.created["delete"] != 0 || w.jobs.created["save"] != 0 {
+		t.Errorf("deleted: %t, pods %v", w.isDeleted(b), w.jobs.created)
 	}
 }
 
-func TestABackupThatRunsEndsBeforeItsSnapshotIsDeleted(t *testing.T) {
+func TestRunningBackupStopsBeforeSnapshotIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.jobs.hang = map[snapshotapi.Action]bool{snapshotapi.ActionSave: true}
+	w.jobs.hang = map[snapshotwire.Action]bool{snapshotwire.ActionSave: true}
 	b := w.toBeDeleted()
 	w.delete(b)
 	w.reconcile(w.backups, "nightly")
-	if job := w.job(snapshotjob.Backup, b); job == nil || job.DeletionTimestamp == nil {
-		t.Fatal("its Job does not end")
+	if job := w.job(transfer.Backup, b); job == nil || job.DeletionTimestamp == nil {
+		t.Fatal("its Job is not deleted")
 	}
 	for range 3 { // the pod takes its time
 		w.reconcile(w.backups, "nightly")
 	}
-	if w.job(snapshotjob.Delete, b) != nil {
+	if w.job(transfer.Delete, b) != nil {
 		t.Error("the snapshot is deleted while the pod may still write")
 	}
-	w.settle()
-	if !w.isGone(b) || w.jobs.made["delete"] != 1 {
-		t.Errorf("gone: %t, pods %v", w.isGone(b), w.jobs.made)
+	w.converge()
+	if !w.isDeleted(b) || w.jobs.created["delete"] != 1 {
+		t.Errorf("deleted: %t, pods %v", w.isDeleted(b), w.jobs.created)
 	}
 }
 
-func TestADeletionWaitsForRestoresThatReadTheSnapshot(t *testing.T) {
+func TestDeletionWaitsForActiveRestores(t *testing.T) {
 	t.Parallel()
 	for name, restores := range map[string]func(*v1alpha1.MemcachedBackup) string{
 		"by the backup's name": func(*v1alpha1.MemcachedBackup) string { return fromBackup },
 		"by its path": func(b *v1alpha1.MemcachedBackup) string {
-			return "{memcached: {name: cache}, snapshot: {path: " + b.Status.Snapshot.Path + ", store: {persistentVolumeClaim: {claimName: snapshots, folder: cache}}}}"
+			return "{memcachedRef: {name: cache}, snapshot: {path: " + b.Status.Snapshot.Path + ", store: {persistentVolumeClaim: {claimName: snapshots, subPath: cache}}}}"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			b := w.toBeDeleted()
-			w.jobs.hang = map[snapshotapi.Action]bool{snapshotapi.ActionLoad: true}
+			w.jobs.hang = map[snapshotwire.Action]bool{snapshotwire.ActionLoad: true}
 			w.create("MemcachedRestore", "again", restores(b))
-			w.settle()
+			w.converge()
 			w.delete(b)
-			w.settle()
-			if w.isGone(b) || w.job(snapshotjob.Delete, b) != nil || len(w.jobs.snapshots) != 1 {
+			w.converge()
+			if w.isDeleted(b) || w.job(transfer.Delete, b) != nil || len(w.jobs.snapshots) != 1 {
 				t.Fatal("the snapshot is deleted while it is read")
 			}
 			s := w.backup("nightly").Status
-			w.wantEnd(s.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "MemcachedRestore again reads it")
-			w.wantEvent(w.recorded(), v1alpha1.EventDeletionWaits, "MemcachedRestore again")
+			w.wantEnd(s.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "waiting until MemcachedRestore again has read the snapshot")
+			w.wantEvent(w.recorded(), v1alpha1.EventDeletionBlocked, "MemcachedRestore again")
 			w.jobs.hang = nil
-			w.settle()
-			w.wantEnd(w.restore("again").Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
-			if !w.isGone(b) || len(w.jobs.snapshots) != 0 {
-				t.Errorf("gone: %t, the store holds %v", w.isGone(b), w.jobs.snapshots)
+			w.converge()
+			w.wantEnd(w.restore("again").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+			if !w.isDeleted(b) || len(w.jobs.snapshots) != 0 {
+				t.Errorf("deleted: %t, the store contains %v", w.isDeleted(b), w.jobs.snapshots)
 			}
 		})
 	}
 }
 
-func TestARestoreThatHasNotBegunYieldsToADeletion(t *testing.T) {
+func TestRestoreWithoutJobYieldsToDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.toBeDeleted()
 	w.create("MemcachedRestore", "again", fromBackup)
+	w.killAfter(1)
 	w.reconcile(w.restores, "again") // Running, and no Job yet
-	if r := w.restore("again"); r.Status.Phase != v1alpha1.RunRunning || w.job(snapshotjob.Restore, r) != nil {
+	if r := w.restore("again"); r.Status.Phase != v1alpha1.TransferRunning || w.job(transfer.Restore, r) != nil {
 		t.Fatalf("the restore is %+v", r.Status)
 	}
 	w.delete(b)
-	w.settle()
-	w.wantEnd(w.restore("again").Status.RunStatus, v1alpha1.RunFailed, v1alpha1.ReasonBackupDeleting, "")
-	if !w.isGone(b) || w.jobs.made["load"] != 0 {
-		t.Errorf("gone: %t, pods %v", w.isGone(b), w.jobs.made)
+	w.converge()
+	w.wantEnd(w.restore("again").Status.TransferStatus, v1alpha1.TransferFailed, v1alpha1.ReasonBackupDeleting, "")
+	if !w.isDeleted(b) || w.jobs.created["load"] != 0 {
+		t.Errorf("deleted: %t, pods %v", w.isDeleted(b), w.jobs.created)
 	}
 }
 
-func TestASnapshotThatCannotBeDeletedStaysAndIsToldOf(t *testing.T) {
+func TestFailedDeletionRetainsSnapshotAndRecordsEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.toBeDeleted()
-	w.jobs.ends = map[snapshotapi.Action][]end{snapshotapi.ActionDelete: {failed(snapshotapi.ExitFinal, v1alpha1.ReasonStoreAccessDenied, "no")}}
+	w.jobs.ends = map[snapshotwire.Action][]end{snapshotwire.ActionDelete: {failed(snapshotwire.ExitFinal, v1alpha1.ReasonStoreAccessDenied, "no")}}
 	w.delete(b)
-	w.settle()
-	if !w.isGone(b) || len(w.jobs.snapshots) != 1 || w.jobs.made["delete"] != 11 {
-		t.Errorf("gone: %t, pods %v", w.isGone(b), w.jobs.made)
+	w.converge()
+	if !w.isDeleted(b) || len(w.jobs.snapshots) != 1 || w.jobs.created["delete"] != 11 {
+		t.Errorf("deleted: %t, pods %v", w.isDeleted(b), w.jobs.created)
 	}
-	w.wantEvent(w.recorded(), v1alpha1.EventSnapshotKept, "PersistentVolumeClaim snapshots", v1alpha1.ReasonStoreAccessDenied)
+	w.wantEvent(w.recorded(), v1alpha1.EventSnapshotRetained, "PersistentVolumeClaim snapshots", v1alpha1.ReasonStoreAccessDenied)
 }
 
-func TestADeletionThatHangsIsGivenUpAfterTenMinutes(t *testing.T) {
+func TestDeletionIsAbandonedAfterTenMinutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.toBeDeleted()
 	w.jobs.stuck = &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: `secret "minio" not found`}
 	w.delete(b)
-	w.settle()
-	if w.isGone(b) {
-		t.Fatal("it is gone at once")
+	w.converge()
+	if w.isDeleted(b) {
+		t.Fatal("it is deleted immediately")
 	}
-	w.wantEnd(w.backup("nightly").Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, `secret "minio" not found`)
+	w.wantEnd(w.backup("nightly").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, `secret "minio" not found`)
 	w.clock.Step(9 * time.Minute)
-	if w.settle(); w.isGone(b) {
-		t.Fatal("it is gone after nine minutes")
+	if w.converge(); w.isDeleted(b) {
+		t.Fatal("it is deleted after nine minutes")
 	}
 	w.clock.Step(time.Minute)
-	w.settle()
-	if !w.isGone(b) {
-		t.Error("it is not gone")
+	w.converge()
+	if !w.isDeleted(b) {
+		t.Error("it is not deleted")
 	}
-	w.wantEvent(w.recorded(), v1alpha1.EventSnapshotKept, "PersistentVolumeClaim snapshots")
+	w.wantEvent(w.recorded(), v1alpha1.EventSnapshotRetained, "PersistentVolumeClaim snapshots")
 }
 
-func TestANamespaceThatEndsIsNotHeldUp(t *testing.T) {
+func TestTerminatingNamespaceIsNotBlocked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.toBeDeleted()
@@ -195,50 +196,50 @@ func TestANamespaceThatEndsIsNotHeldUp(t *testing.T) {
 	w.must(admin.Get(w.ctx, client.ObjectKey{Name: w.namespace}, namespace))
 	w.must(admin.Delete(w.ctx, namespace))
 	w.delete(b)
-	w.settle()
-	if !w.isGone(b) {
-		t.Errorf("it is held by %v", w.backup("nightly").Finalizers)
+	w.converge()
+	if !w.isDeleted(b) {
+		t.Errorf("its finalizers are %v", w.backup("nightly").Finalizers)
 	}
-	w.wantEvent(w.recorded(), v1alpha1.EventSnapshotKept, "is being terminated")
+	w.wantEvent(w.recorded(), v1alpha1.EventSnapshotRetained, "is being terminated")
 }
 
-func TestAnUnfinishedSnapshotOfAFailedBackupIsDeletedToo(t *testing.T) {
+func TestIncompleteSnapshotIsDeletedWithBackup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.jobs.ends = map[snapshotapi.Action][]end{snapshotapi.ActionSave: {failed(snapshotapi.ExitFinal, v1alpha1.ReasonStoreFull, "full")}}
+	w.jobs.ends = map[snapshotwire.Action][]end{snapshotwire.ActionSave: {failed(snapshotwire.ExitFinal, v1alpha1.ReasonStoreFull, "full")}}
 	b := w.toBeDeleted()
 	w.delete(b)
-	w.settle()
-	if !w.isGone(b) || w.jobs.made["delete"] != 1 {
-		t.Errorf("gone: %t, pods %v", w.isGone(b), w.jobs.made)
+	w.converge()
+	if !w.isDeleted(b) || w.jobs.created["delete"] != 1 {
+		t.Errorf("deleted: %t, pods %v", w.isDeleted(b), w.jobs.created)
 	}
 }
 
-func TestABackupThatWasRefusedIsNotHeld(t *testing.T) {
+func TestImpossibleBackupHasNoFinalizer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create("MemcachedBackup", "nightly", toGo)
-	w.settle()
+	w.converge()
 	b := w.backup("nightly")
-	w.wantEnd(b.Status.RunStatus, v1alpha1.RunFailed, v1alpha1.ReasonMemcachedNotFound, "")
-	if w.delete(b); !w.isGone(b) {
-		t.Errorf("it is held by %v", b.Finalizers)
+	w.wantEnd(b.Status.TransferStatus, v1alpha1.TransferFailed, v1alpha1.ReasonMemcachedNotFound, "")
+	if w.delete(b); !w.isDeleted(b) {
+		t.Errorf("its finalizers are %v", b.Finalizers)
 	}
 }
 
-func TestADeletionWhoseJobMayNotBeMadeIsToldOfAndGivenUp(t *testing.T) {
+func TestRejectedDeletionJobIsReportedAndAbandoned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.toBeDeleted()
-	w.must(admin.Delete(w.ctx, w.job(snapshotjob.Backup, b), client.PropagationPolicy("Background")))
+	w.must(admin.Delete(w.ctx, w.job(transfer.Backup, b), client.PropagationPolicy("Background")))
 	w.forbid("count/jobs.batch")
 	w.delete(b)
 	w.reconcile(w.backups, "nightly")
-	w.wantEnd(w.backup("nightly").Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "exceeded quota")
-	w.clock.Step(snapshotjob.EraseDeadline)
-	w.settle()
-	if !w.isGone(b) || len(w.jobs.snapshots) != 1 {
-		t.Errorf("gone: %t, the store holds %v", w.isGone(b), w.jobs.snapshots)
+	w.wantEnd(w.backup("nightly").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "exceeded quota")
+	w.clock.Step(transfer.DeleteDeadlineSeconds * time.Second)
+	w.converge()
+	if !w.isDeleted(b) || len(w.jobs.snapshots) != 1 {
+		t.Errorf("deleted: %t, the store contains %v", w.isDeleted(b), w.jobs.snapshots)
 	}
-	w.wantEvent(w.recorded(), v1alpha1.EventSnapshotKept, "exceeded quota")
+	w.wantEvent(w.recorded(), v1alpha1.EventSnapshotRetained, "exceeded quota")
 }

@@ -15,8 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
+	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
 // jobs does, beside a real API server, what the Job controller, the kubelet and the
@@ -24,38 +25,36 @@ import (
 // of it is about a second.
 type jobs struct {
 	*world
-	// made counts the pods of each Job by the first word of its name.
-	made map[string]int
+	// created counts the pods of each Job by the first word of its name.
+	created map[string]int
 	// snapshots that are in the stores, by path.
 	snapshots []string
 	// ends is how pods of an action end, one after another; the last one stays. None
 	// is success.
-	ends map[snapshotapi.Action][]end
+	ends map[snapshotwire.Action][]end
 	// hang keeps pods of an action at work.
-	hang map[snapshotapi.Action]bool
+	hang map[snapshotwire.Action]bool
 	// stuck keeps pods from starting: what the container waits for.
 	stuck *corev1.ContainerStateWaiting
 	// progress by pod IP.
-	progress map[string]snapshotapi.Progress
-	asked    int
+	progress map[string]snapshotwire.Progress
 }
 
 // end is how a pod ends.
 type end struct {
 	exit    int32
 	reason  string
-	outcome *snapshotapi.Outcome
-	// mute does not tell what was written.
+	outcome *snapshotwire.Outcome
+	// mute reports no snapshot.
 	mute bool
 }
 
 func failed(exit int32, reason, message string) end {
-	return end{exit: exit, outcome: &snapshotapi.Outcome{Reason: reason, Message: message, Final: exit == snapshotapi.ExitFinal, Items: 10, TotalItems: 100}}
+	return end{exit: exit, outcome: &snapshotwire.Outcome{Reason: reason, Message: message, Final: exit == snapshotwire.ExitFinal, Items: 10, TotalItems: 100}}
 }
 
 // Progress answers as the Job's pod would.
-func (j *jobs) Progress(_ context.Context, podIP string) (snapshotapi.Progress, error) {
-	j.asked++
+func (j *jobs) Progress(_ context.Context, podIP string) (snapshotwire.Progress, error) {
 	p, ok := j.progress[podIP]
 	if !ok {
 		return p, errors.New("no route to host")
@@ -63,27 +62,27 @@ func (j *jobs) Progress(_ context.Context, podIP string) (snapshotapi.Progress, 
 	return p, nil
 }
 
-// tick brings every Job one step further, and says whether there was one to take.
+// tick advances every Job by one step, and reports whether there was one.
 func (j *jobs) tick() bool {
 	j.Helper()
 	var all batchv1.JobList
 	j.must(admin.List(j.ctx, &all, client.InNamespace(j.namespace)))
 	moved := false
 	for i := range all.Items {
-		if job := &all.Items[i]; metav1.GetControllerOf(job) != nil && job.Labels[v1alpha1.LabelName] == v1alpha1.SnapshotNameValue {
+		if job := &all.Items[i]; metav1.GetControllerOf(job) != nil && job.Labels[v1alpha1.LabelName] == annotations.SnapshotName {
 			moved = j.run(job) || moved
 		}
 	}
 	return moved
 }
 
-func taskOf(job *batchv1.Job) (snapshotapi.Action, snapshotapi.Task) {
+func taskOf(job *batchv1.Job) (snapshotwire.Action, snapshotwire.Task) {
 	args := job.Spec.Template.Spec.Containers[0].Args
-	var task snapshotapi.Task
+	var task snapshotwire.Task
 	if err := json.Unmarshal([]byte(args[2]), &task); err != nil {
 		panic(err)
 	}
-	return snapshotapi.Action(args[0]), task
+	return snapshotwire.Action(args[0]), task
 }
 
 func (j *jobs) pods(job *batchv1.Job) []corev1.Pod {
@@ -127,7 +126,7 @@ func (j *jobs) run(job *batchv1.Job) bool {
 	return j.step(job, &pods[len(pods)-1], len(pods))
 }
 
-// create makes the next pod of a Job.
+// create creates the next pod of a Job.
 func (j *jobs) create(job *batchv1.Job, number int) {
 	j.Helper()
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: job.Spec.Template.Spec}
@@ -136,7 +135,7 @@ func (j *jobs) create(job *batchv1.Job, number int) {
 	pod.Spec.NodeName = "node1"
 	j.must(admin.Create(j.ctx, pod))
 	action, _ := taskOf(job)
-	j.made[string(action)]++
+	j.created[string(action)]++
 }
 
 // step takes a pod one step further.
@@ -146,14 +145,14 @@ func (j *jobs) step(job *batchv1.Job, pod *corev1.Pod, number int) bool {
 	ip := fmt.Sprintf("10.0.0.%d", number)
 	switch {
 	case pod.Status.Phase != corev1.PodRunning && j.stuck != nil:
-		told := len(pod.Status.ContainerStatuses) > 0
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: snapshotjob.Container, State: corev1.ContainerState{Waiting: j.stuck}}}
+		known := len(pod.Status.ContainerStatuses) > 0
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: transfer.Container, State: corev1.ContainerState{Waiting: j.stuck}}}
 		pod.Status.Phase = corev1.PodPending
 		j.must(admin.Status().Update(j.ctx, pod))
-		return !told
+		return !known
 	case pod.Status.Phase != corev1.PodRunning:
 		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: snapshotjob.Container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
+			ContainerStatuses: []corev1.ContainerStatus{{Name: transfer.Container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
 		j.must(admin.Status().Update(j.ctx, pod))
 		return true
 	case j.hang[action]:
@@ -168,7 +167,7 @@ func (j *jobs) step(job *batchv1.Job, pod *corev1.Pod, number int) bool {
 	if e.exit != 0 {
 		pod.Status.Phase = corev1.PodFailed
 	}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: snapshotjob.Container, State: corev1.ContainerState{Terminated: state}}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: transfer.Container, State: corev1.ContainerState{Terminated: state}}}
 	j.must(admin.Status().Update(j.ctx, pod))
 	final := slices.ContainsFunc(job.Spec.PodFailurePolicy.Rules, func(r batchv1.PodFailurePolicyRule) bool {
 		return r.OnExitCodes != nil && slices.Contains(r.OnExitCodes.Values, e.exit)
@@ -184,9 +183,9 @@ func (j *jobs) step(job *batchv1.Job, pod *corev1.Pod, number int) bool {
 	return true
 }
 
-// next returns how the next pod ends, and does to the stores what it does.
-func (j *jobs) next(action snapshotapi.Action, task snapshotapi.Task) end {
-	e := end{outcome: &snapshotapi.Outcome{Reason: v1alpha1.ReasonSucceeded, Message: "done", Items: 100, TotalItems: 100, Bytes: 5000, ItemsPerSecond: 50}}
+// next returns the result of the next pod, and changes the stores as it does.
+func (j *jobs) next(action snapshotwire.Action, task snapshotwire.Task) end {
+	e := end{outcome: &snapshotwire.Outcome{Reason: v1alpha1.ReasonSucceeded, Message: "done", Items: 100, TotalItems: 100, Bytes: 5000, ItemsPerSecond: 50}}
 	if planned := j.ends[action]; len(planned) > 0 {
 		if e = planned[0]; len(planned) > 1 {
 			j.ends[action] = planned[1:]
@@ -196,22 +195,22 @@ func (j *jobs) next(action snapshotapi.Action, task snapshotapi.Task) end {
 		return e
 	}
 	switch action {
-	case snapshotapi.ActionSave:
+	case snapshotwire.ActionSave:
 		j.snapshots = append(j.snapshots, task.Path)
-	case snapshotapi.ActionDelete:
+	case snapshotwire.ActionDelete:
 		j.snapshots = slices.DeleteFunc(j.snapshots, func(path string) bool { return path == task.Path })
-	case snapshotapi.ActionLoad:
+	case snapshotwire.ActionLoad:
 		if e.outcome != nil {
 			e.outcome.Restored, e.outcome.Kept, e.outcome.Expired, e.outcome.Refused = 90, 5, 4, 1
 		}
 	}
-	if e.outcome != nil && action != snapshotapi.ActionDelete && e.outcome.Snapshot == nil && !e.mute {
-		e.outcome.Snapshot = &snapshotapi.Snapshot{TakenAt: j.clock.Now(), Shards: len(task.Servers), Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}
+	if e.outcome != nil && action != snapshotwire.ActionDelete && e.outcome.Snapshot == nil && !e.mute {
+		e.outcome.Snapshot = &snapshotwire.Snapshot{TakenAt: j.clock.Now(), Shards: len(task.Servers), Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}
 	}
 	return e
 }
 
-// finish ends a Job as the Job controller would.
+// finish finishes a Job as the Job controller would.
 func (j *jobs) finish(job *batchv1.Job, kind batchv1.JobConditionType, reason, message string) {
 	j.Helper()
 	now := metav1.Now()
@@ -234,10 +233,10 @@ func (j *jobs) finish(job *batchv1.Job, kind batchv1.JobConditionType, reason, m
 }
 
 // job returns the Job of an object, or nil.
-func (w *world) job(prefix snapshotjob.Prefix, o client.Object) *batchv1.Job {
+func (w *world) job(prefix transfer.Prefix, o client.Object) *batchv1.Job {
 	w.Helper()
 	job := &batchv1.Job{}
-	if !w.exists(snapshotjob.Name(prefix, o.GetUID()), job) {
+	if !w.exists(transfer.Name(prefix, o.GetUID()), job) {
 		return nil
 	}
 	return job

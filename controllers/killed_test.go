@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-// TestEverythingEndsTheSameWhereverTheOperatorIsKilled kills the operator after each
-// of its writes in turn. It must end as one that was not, with no pod more.
-func TestEverythingEndsTheSameWhereverTheOperatorIsKilled(t *testing.T) {
+// TestResultIsSameWhereverOperatorIsKilled kills the operator after each
+// of its writes. The result must be that of an operator that was not killed, without another pod.
+func TestResultIsSameWhereverOperatorIsKilled(t *testing.T) {
 	for name, test := range map[string]struct {
 		given, when func(*world)
 		want        []string
@@ -31,7 +31,7 @@ func TestEverythingEndsTheSameWhereverTheOperatorIsKilled(t *testing.T) {
 		"a backup that fails": {
 			given: func(w *world) {
 				w.memcached("cache", 2)
-				w.jobs.ends = map[snapshotapi.Action][]end{snapshotapi.ActionSave: {failed(snapshotapi.ExitFinal, v1alpha1.ReasonStoreFull, "full")}}
+				w.jobs.ends = map[snapshotwire.Action][]end{snapshotwire.ActionSave: {failed(snapshotwire.ExitFinal, v1alpha1.ReasonStoreFull, "full")}}
 			},
 			when: func(w *world) { w.create("MemcachedBackup", "nightly", toClaim) },
 			want: []string{"pods map[save:1]", "backup nightly: Failed StoreFull", "snapshots 0"},
@@ -43,13 +43,13 @@ func TestEverythingEndsTheSameWhereverTheOperatorIsKilled(t *testing.T) {
 			},
 			when: func(w *world) {
 				w.create("MemcachedBackup", "nightly", toClaim)
-				w.settle()
+				w.converge()
 				w.clock.Step(5 * time.Minute)
 			},
 			want: []string{"pods map[save:1]", "backup nightly: Failed JobCannotStart", "snapshots 0"},
 		},
 		"a restore into a Memcached that does not serve yet": {
-			given: func(w *world) { w.memcached("fresh", 2, bootstrapping("fill", v1alpha1.RunRunning)) },
+			given: func(w *world) { w.memcached("fresh", 2, bootstrapping("fill", v1alpha1.TransferRunning)) },
 			when:  func(w *world) { w.create("MemcachedRestore", "fill", fromClaim) },
 			want:  []string{"pods map[load:1]", "restore fill: Complete Succeeded, 90 restored", "Job of fill: expires true", "Services 0"},
 		},
@@ -60,19 +60,19 @@ func TestEverythingEndsTheSameWhereverTheOperatorIsKilled(t *testing.T) {
 		},
 		"a deletion while it runs": {
 			given: func(w *world) {
-				w.jobs.hang = map[snapshotapi.Action]bool{snapshotapi.ActionSave: true}
+				w.jobs.hang = map[snapshotwire.Action]bool{snapshotwire.ActionSave: true}
 				w.toBeDeleted()
 			},
 			when: func(w *world) { w.delete(w.backup("nightly")) },
 			want: []string{"pods map[delete:1 save:1]", "snapshots 0"},
 		},
-		"a turn": {
+		"a scheduled run": {
 			given: func(w *world) {
 				w.memcached("cache", 1)
-				turn, spec := w.soon("")
+				run, spec := w.soon("")
 				w.create("MemcachedScheduledBackup", "nightly", spec)
-				w.settle()
-				w.clock.SetTime(turn)
+				w.converge()
+				w.clock.SetTime(run)
 			},
 			when: func(*world) {},
 			want: []string{"pods map[save:1]", "snapshots 1", "schedule nightly: active []"},
@@ -85,10 +85,10 @@ func TestEverythingEndsTheSameWhereverTheOperatorIsKilled(t *testing.T) {
 				test.given(w)
 				before := w.writes.Load()
 				if lives > 0 {
-					w.lives.Store(lives)
+					w.killAfter(lives)
 				}
 				test.when(w)
-				w.settle()
+				w.converge()
 				return w.end(), w.writes.Load() - before, w.killed
 			}
 			want, writes, _ := run(0)
@@ -100,10 +100,10 @@ func TestEverythingEndsTheSameWhereverTheOperatorIsKilled(t *testing.T) {
 			for lives := int64(1); lives <= writes; lives++ {
 				got, _, killed := run(lives)
 				if !killed {
-					t.Errorf("there were %d writes, and no %d. now", writes, lives)
+					t.Errorf("there were %d writes, and write %d is missing now", writes, lives)
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("killed after write %d of %d it ends otherwise (-want +got):\n%s", lives, writes, diff)
+					t.Errorf("killed after write %d of %d the result differs (-want +got):\n%s", lives, writes, diff)
 				}
 			}
 			t.Logf("killed after each of %d writes", writes)
@@ -111,10 +111,10 @@ func TestEverythingEndsTheSameWhereverTheOperatorIsKilled(t *testing.T) {
 	}
 }
 
-// end tells how everything stands, without what differs from run to run.
+// end summarizes all objects, without what differs from run to run.
 func (w *world) end() string {
 	w.Helper()
-	lines := []string{fmt.Sprintf("pods %v", w.jobs.made), fmt.Sprintf("snapshots %d", len(w.jobs.snapshots))}
+	lines := []string{fmt.Sprintf("pods %v", w.jobs.created), fmt.Sprintf("snapshots %d", len(w.jobs.snapshots))}
 	names := map[string]string{}
 	var backups v1alpha1.MemcachedBackupList
 	w.must(admin.List(w.ctx, &backups, client.InNamespace(w.namespace)))
@@ -139,7 +139,7 @@ func (w *world) end() string {
 	var schedules v1alpha1.MemcachedScheduledBackupList
 	w.must(admin.List(w.ctx, &schedules, client.InNamespace(w.namespace)))
 	for _, s := range schedules.Items {
-		lines = append(lines, fmt.Sprintf("schedule %s: active %v, last told %t", s.Name, s.Status.Active, s.Status.LastBackup != "" && s.Status.LastScheduleTime != nil))
+		lines = append(lines, fmt.Sprintf("schedule %s: active %v, last reported %t", s.Name, s.Status.Active, s.Status.LastBackupName != "" && s.Status.LastScheduleTime != nil))
 	}
 	var all batchv1.JobList
 	w.must(admin.List(w.ctx, &all, client.InNamespace(w.namespace)))

@@ -12,24 +12,24 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
+	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-// TestTheOperatorAsItIsStarted runs all controllers as main does, with their cache and
-// their rights: what happens is told to them by watches alone.
-func TestTheOperatorAsItIsStarted(t *testing.T) {
+// TestManagerRunsAllControllers runs all controllers as main does, with their cache and
+// their permissions: only watches trigger them.
+func TestManagerRunsAllControllers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mgr, err := ctrl.NewManager(rest.CopyConfig(asSelf), ctrl.Options{Scheme: scheme, Cache: CacheOptions(w.namespace), Metrics: metricsserver.Options{BindAddress: "0"}})
 	w.must(err)
 	w.must(SetupWithManager(mgr, Options{Image: "operator:1", DefaultImage: "docker.io/library/memcached:1.6.45"}))
 	ctx, stop := context.WithCancel(w.ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
+	stopped := make(chan error, 1)
+	go func() { stopped <- mgr.Start(ctx) }()
 	defer func() {
 		stop()
-		w.must(<-ended)
+		w.must(<-stopped)
 	}()
 	eventually := func(what string, holds func() bool) {
 		t.Helper()
@@ -41,20 +41,20 @@ func TestTheOperatorAsItIsStarted(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
-	w.jobs.hang = map[snapshotapi.Action]bool{snapshotapi.ActionSave: true}
-	w.create("MemcachedRestore", "early", fromBackup) // waits for nothing: there is no such Memcached
-	eventually("a restore without a Memcached fails", func() bool { return w.restore("early").Status.Phase == v1alpha1.RunFailed })
+	w.jobs.hang = map[snapshotwire.Action]bool{snapshotwire.ActionSave: true}
+	w.create("MemcachedRestore", "early", fromBackup) // fails: there is no such Memcached
+	eventually("a restore without a Memcached fails", func() bool { return w.restore("early").Status.Phase == v1alpha1.TransferFailed })
 	w.create("Memcached", "cache", "{size: 2}")
 	w.create("MemcachedBackup", "nightly", toGo)
 	eventually("the backup runs", func() bool { return w.backup("nightly").Status.Reason == v1alpha1.ReasonCopying })
 	w.create("MemcachedRestore", "again", fromBackup)
 	eventually("the restore waits for it", func() bool { return w.restore("again").Status.Reason == v1alpha1.ReasonBackupNotComplete })
 	w.jobs.hang = nil
-	eventually("the backup is Complete", func() bool { return w.backup("nightly").Status.Phase == v1alpha1.RunComplete })
-	eventually("the restore is Complete", func() bool { return w.restore("again").Status.Phase == v1alpha1.RunComplete })
+	eventually("the backup is Complete", func() bool { return w.backup("nightly").Status.Phase == v1alpha1.TransferComplete })
+	eventually("the restore is Complete", func() bool { return w.restore("again").Status.Phase == v1alpha1.TransferComplete })
 	b := w.backup("nightly")
 	eventually("the Job expires", func() bool {
-		job := w.job(snapshotjob.Backup, b)
+		job := w.job(transfer.Backup, b)
 		return job != nil && job.Spec.TTLSecondsAfterFinished != nil
 	})
 	families, err := metrics.Registry.Gather()
@@ -64,14 +64,14 @@ func TestTheOperatorAsItIsStarted(t *testing.T) {
 		found = found || family.GetName() == "memcached_operator_backup_last_completion_timestamp_seconds"
 	}
 	if !found {
-		t.Error("the metrics do not tell of the backup")
+		t.Error("the metrics lack the backup")
 	}
 	_, spec := w.soon("")
 	w.create("MemcachedScheduledBackup", "later", spec)
-	eventually("the schedule tells its next turn", func() bool { return w.schedule("later").Status.NextScheduleTime != nil })
+	eventually("the schedule reports its next run", func() bool { return w.schedule("later").Status.NextScheduleTime != nil })
 	w.delete(b)
-	eventually("the backup goes with its snapshot", func() bool { return w.isGone(b) })
+	eventually("the backup is deleted with its snapshot", func() bool { return w.isDeleted(b) })
 	if len(w.jobs.snapshots) != 0 {
-		t.Errorf("the store holds %v", w.jobs.snapshots)
+		t.Errorf("the store contains %v", w.jobs.snapshots)
 	}
 }

@@ -15,75 +15,75 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
+	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-const fromBackup = "{memcached: {name: cache}, backup: {name: nightly}}"
+const fromBackup = "{memcachedRef: {name: cache}, backupRef: {name: nightly}}"
 
-// backedUp makes a Memcached of that size and a backup of it that is Complete.
+// backedUp creates a Memcached of that size and a complete backup of it.
 func (w *world) backedUp(size int) *v1alpha1.MemcachedBackup {
 	w.Helper()
 	w.memcached("cache", size)
 	w.create("MemcachedBackup", "nightly", toClaim)
-	w.settle()
+	w.converge()
 	b := w.backup("nightly")
-	w.wantEnd(b.Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
+	w.wantEnd(b.Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
 	w.recorded()
 	return b
 }
 
-func TestARestoreRunsOnceAndTellsWhatBecameOfTheItems(t *testing.T) {
+func TestRestoreRunsOnceAndReportsItems(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.backedUp(2)
-	w.create("MemcachedRestore", "again", "{memcached: {name: cache}, backup: {name: nightly}, maxAge: 6h, maxTTL: 15m, shards: [1], rateLimit: {itemsPerSecond: 10}, existingItems: Replace}")
-	w.settle()
+	w.create("MemcachedRestore", "again", "{memcachedRef: {name: cache}, backupRef: {name: nightly}, maxAgeSeconds: 21600, maxTTLSeconds: 900, shards: [1], rateLimit: {itemsPerSecond: 10}, existingItems: Replace}")
+	w.converge()
 	r := w.restore("again")
-	w.wantEnd(r.Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
-	if s := r.Status; s.Restored != 90 || s.Kept != 5 || s.Expired != 4 || s.Refused != 1 || s.Progress.Percent != 100 {
-		t.Errorf("the status tells of %+v", s)
+	w.wantEnd(r.Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+	if s := r.Status; s.Restored != 90 || s.Kept != 5 || s.Expired != 4 || s.Rejected != 1 || s.Progress.Percent != 100 {
+		t.Errorf("the status is %+v", s)
 	}
 	if r.Status.Snapshot == nil || r.Status.Snapshot.Path != b.Status.Snapshot.Path {
 		t.Errorf("the snapshot is %+v", r.Status.Snapshot)
 	}
-	job := w.job(snapshotjob.Restore, r)
+	job := w.job(transfer.Restore, r)
 	action, task := taskOf(job)
-	want := snapshotapi.Task{
-		ID: string(r.UID), Store: snapshotapi.Store{Folder: snapshotapi.StorePath}, Path: b.Status.Snapshot.Path,
+	want := snapshotwire.Task{
+		ID: string(r.UID), Store: snapshotwire.Store{Folder: snapshotwire.StorePath}, Path: b.Status.Snapshot.Path,
 		Servers:        []string{"cache-0." + w.namespace + ".svc:11211", "cache-1." + w.namespace + ".svc:11211"},
 		ItemsPerSecond: 10, BytesPerSecond: 32 << 20,
-		Load: &snapshotapi.Load{Replace: true, MaxAge: 6 * time.Hour, MaxTTL: 15 * time.Minute, Shards: []int{1}},
+		Load: &snapshotwire.Load{Replace: true, MaxAge: 6 * time.Hour, MaxTTL: 15 * time.Minute, Shards: []int{1}},
 	}
-	if diff := cmp.Diff(want, task); action != snapshotapi.ActionLoad || diff != "" {
+	if diff := cmp.Diff(want, task); action != snapshotwire.ActionLoad || diff != "" {
 		t.Errorf("the task is to %s (-want +got):\n%s", action, diff)
 	}
 	events := w.recorded()
 	w.wantEvent(events, v1alpha1.EventRestoreStarted)
-	w.wantEvent(events, v1alpha1.EventRestoreComplete, "90 items were restored")
-	if w.jobs.made["load"] != 1 || len(events) != 4 {
-		t.Errorf("%d pods were made, and these events recorded: %q", w.jobs.made["load"], events)
+	w.wantEvent(events, v1alpha1.EventRestoreComplete, "restored 90 items")
+	if w.jobs.created["load"] != 1 || len(events) != 4 {
+		t.Errorf("%d pods were created, and these events recorded: %q", w.jobs.created["load"], events)
 	}
 }
 
-func TestARestoreOfASnapshotIsToldOfTheRing(t *testing.T) {
+func TestRestoreJobGetsHashing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.memcached("cache", 2, func(m *v1alpha1.Memcached) {
-		m.Spec.Hashing = &v1alpha1.Hashing{Ring: v1alpha1.RingKetama, ServerName: "{shard}.{namespace}:1"}
+		m.Spec.Hashing = &v1alpha1.Hashing{Algorithm: v1alpha1.HashKetama, ServerNameTemplate: "{shard}.{namespace}:1"}
 	})
-	w.create("MemcachedRestore", "other", "{memcached: {name: cache}, snapshot: {path: a/b/c, store: {s3: {bucket: shared, credentialsSecret: aws}}}}")
-	w.settle()
+	w.create("MemcachedRestore", "other", "{memcachedRef: {name: cache}, snapshot: {path: a/b/c, store: {s3: {bucket: shared, credentialsSecretName: aws}}}}")
+	w.converge()
 	r := w.restore("other")
-	w.wantEnd(r.Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
-	_, task := taskOf(w.job(snapshotjob.Restore, r))
-	want := &snapshotapi.Load{Ring: "Ketama", RingServers: []string{"cache-0." + w.namespace + ":1", "cache-1." + w.namespace + ":1"}}
+	w.wantEnd(r.Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+	_, task := taskOf(w.job(transfer.Restore, r))
+	want := &snapshotwire.Load{Ring: "Ketama", RingServers: []string{"cache-0." + w.namespace + ":1", "cache-1." + w.namespace + ":1"}}
 	if diff := cmp.Diff(want, task.Load); diff != "" || task.Path != "a/b/c" || task.Store.S3.Bucket != "shared" {
 		t.Errorf("the task is %+v (-want +got):\n%s", task, diff)
 	}
 }
 
-func TestARestoreThatCannotBeDoneIsFailedBeforeThereIsAJob(t *testing.T) {
+func TestImpossibleRestoreFailsWithoutJob(t *testing.T) {
 	t.Parallel()
 	resize := func(w *world, size int32, edit func(*v1alpha1.Memcached)) {
 		m := &v1alpha1.Memcached{}
@@ -100,31 +100,31 @@ func TestARestoreThatCannotBeDoneIsFailedBeforeThereIsAJob(t *testing.T) {
 		reason string
 		words  string
 	}{
-		"there is no such Memcached": {func(w *world) { w.backedUp(1) }, "{memcached: {name: none}, backup: {name: nightly}}", v1alpha1.ReasonMemcachedNotFound, "no Memcached none"},
+		"there is no such Memcached": {func(w *world) { w.backedUp(1) }, "{memcachedRef: {name: none}, backupRef: {name: nightly}}", v1alpha1.ReasonMemcachedNotFound, "no Memcached none"},
 		"the Memcached is being deleted": {func(w *world) {
 			w.backedUp(1)
-			resize(w, 1, func(m *v1alpha1.Memcached) { m.Finalizers = []string{"example.com/held"} })
+			resize(w, 1, func(m *v1alpha1.Memcached) { m.Finalizers = []string{"example.com/blocked"} })
 			m := &v1alpha1.Memcached{}
 			w.read("cache", m)
 			w.must(admin.Delete(w.ctx, m))
-		}, fromBackup, v1alpha1.ReasonMemcachedDeleting, "restore into one that stays"},
-		"the Memcached has no shard": {func(w *world) { w.backedUp(1); resize(w, 0, nil) }, fromBackup, v1alpha1.ReasonNothingRuns, "no shard to fill"},
-		"the Memcached does not have that shard": {func(w *world) { w.backedUp(2) }, "{memcached: {name: cache}, backup: {name: nightly}, shards: [0, 2]}",
+		}, fromBackup, v1alpha1.ReasonMemcachedDeleting, "Restore into another one"},
+		"the Memcached has no shard": {func(w *world) { w.backedUp(1); resize(w, 0, nil) }, fromBackup, v1alpha1.ReasonNoShards, "no shard to fill"},
+		"the Memcached does not have that shard": {func(w *world) { w.backedUp(2) }, "{memcachedRef: {name: cache}, backupRef: {name: nightly}, shards: [0, 2]}",
 			v1alpha1.ReasonShardNotFound, "has the shards 0 to 1"},
 		"there is no such backup": {func(w *world) { w.memcached("cache", 1) }, fromBackup, v1alpha1.ReasonBackupNotFound, "no MemcachedBackup nightly"},
 		"the backup failed": {func(w *world) {
 			w.memcached("cache", 0)
 			w.create("MemcachedBackup", "nightly", toClaim)
-			w.settle()
+			w.converge()
 			resize(w, 1, nil)
-		}, fromBackup, v1alpha1.ReasonBackupNotComplete, "is Failed (NothingRuns)"},
+		}, fromBackup, v1alpha1.ReasonBackupNotComplete, "is Failed (NoShards)"},
 		"the backup is being deleted": {func(w *world) {
 			b := w.backedUp(1)
-			w.must(admin.Patch(w.ctx, b, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/held"]}}`))))
+			w.must(admin.Patch(w.ctx, b, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/blocked"]}}`))))
 			w.must(admin.Delete(w.ctx, b))
-		}, fromBackup, v1alpha1.ReasonBackupDeleting, "restore from another one"},
-		"the snapshot is too old": {func(w *world) { w.backedUp(1); w.clock.Step(2 * time.Hour) }, "{memcached: {name: cache}, backup: {name: nightly}, maxAge: 1h}",
-			v1alpha1.ReasonSnapshotTooOld, "spec.maxAge is 1h0m0s"},
+		}, fromBackup, v1alpha1.ReasonBackupDeleting, "Restore from another one"},
+		"the snapshot is too old": {func(w *world) { w.backedUp(1); w.clock.Step(2 * time.Hour) }, "{memcachedRef: {name: cache}, backupRef: {name: nightly}, maxAgeSeconds: 3600}",
+			v1alpha1.ReasonSnapshotTooOld, "spec.maxAgeSeconds is 3600"},
 		"the size differs and no ring is declared": {func(w *world) { w.backedUp(2); resize(w, 1, nil) }, fromBackup, v1alpha1.ReasonSizeDiffers, "spec.hashing"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,10 +133,10 @@ func TestARestoreThatCannotBeDoneIsFailedBeforeThereIsAJob(t *testing.T) {
 			test.given(w)
 			w.recorded()
 			w.create("MemcachedRestore", "again", test.spec)
-			w.settle()
+			w.converge()
 			r := w.restore("again")
-			w.wantEnd(r.Status.RunStatus, v1alpha1.RunFailed, test.reason, test.words)
-			if r.Status.Job != "" || w.job(snapshotjob.Restore, r) != nil || w.jobs.made["load"] != 0 {
+			w.wantEnd(r.Status.TransferStatus, v1alpha1.TransferFailed, test.reason, test.words)
+			if r.Status.JobName != "" || w.job(transfer.Restore, r) != nil || w.jobs.created["load"] != 0 {
 				t.Error("there is a Job")
 			}
 			w.wantEvent(w.recorded(), v1alpha1.EventRestoreFailed, test.reason)
@@ -144,81 +144,81 @@ func TestARestoreThatCannotBeDoneIsFailedBeforeThereIsAJob(t *testing.T) {
 	}
 }
 
-func TestWithADeclaredRingTheSizeMayDiffer(t *testing.T) {
+func TestSizeMayDifferWithDeclaredHashing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.backedUp(3)
 	m := &v1alpha1.Memcached{}
 	w.read("cache", m)
-	m.Spec.Size, m.Spec.Hashing = new(int32(2)), &v1alpha1.Hashing{Ring: v1alpha1.RingJump}
+	m.Spec.Size, m.Spec.Hashing = new(int32(2)), &v1alpha1.Hashing{Algorithm: v1alpha1.HashJump}
 	w.must(admin.Update(w.ctx, m))
 	m.Status.Servers = m.Status.Servers[:2]
 	w.must(admin.Status().Update(w.ctx, m))
 	w.create("MemcachedRestore", "again", fromBackup)
-	w.settle()
+	w.converge()
 	r := w.restore("again")
-	w.wantEnd(r.Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
-	_, task := taskOf(w.job(snapshotjob.Restore, r))
+	w.wantEnd(r.Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+	_, task := taskOf(w.job(transfer.Restore, r))
 	want := []string{"cache-0." + w.namespace + ".svc:11211", "cache-1." + w.namespace + ".svc:11211"}
 	if !slices.Equal(task.Load.RingServers, want) || task.Load.Ring != "Jump" {
 		t.Errorf("the ring is %s of %v", task.Load.Ring, task.Load.RingServers)
 	}
 }
 
-func TestARestoreWaitsForItsBackup(t *testing.T) {
+func TestRestoreWaitsForBackup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.memcached("cache", 1)
-	w.jobs.hang = map[snapshotapi.Action]bool{snapshotapi.ActionSave: true}
+	w.jobs.hang = map[snapshotwire.Action]bool{snapshotwire.ActionSave: true}
 	w.create("MemcachedBackup", "nightly", toClaim)
 	w.create("MemcachedRestore", "again", fromBackup)
-	w.create("MemcachedRestore", "hasty", "{memcached: {name: cache}, backup: {name: nightly}, deadline: 40s}")
-	w.settle()
-	w.wantEnd(w.restore("again").Status.RunStatus, "", v1alpha1.ReasonBackupNotComplete, "not Complete yet")
+	w.create("MemcachedRestore", "hasty", "{memcachedRef: {name: cache}, backupRef: {name: nightly}, deadlineSeconds: 40}")
+	w.converge()
+	w.wantEnd(w.restore("again").Status.TransferStatus, v1alpha1.TransferPending, v1alpha1.ReasonBackupNotComplete, "waiting until MemcachedBackup nightly")
 	w.clock.Step(time.Minute)
-	w.settle()
-	w.wantEnd(w.restore("hasty").Status.RunStatus, v1alpha1.RunFailed, v1alpha1.ReasonDeadlineExceeded, "not Complete yet")
+	w.converge()
+	w.wantEnd(w.restore("hasty").Status.TransferStatus, v1alpha1.TransferFailed, v1alpha1.ReasonDeadlineExceeded, "waiting until MemcachedBackup nightly")
 	w.jobs.hang = nil
-	w.settle()
-	w.wantEnd(w.restore("again").Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
+	w.converge()
+	w.wantEnd(w.restore("again").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
 }
 
-func TestARestoreThatFailsTellsWhatItHadDone(t *testing.T) {
+func TestFailedRestoreReportsItems(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.backedUp(1)
-	w.jobs.ends = map[snapshotapi.Action][]end{snapshotapi.ActionLoad: {{exit: snapshotapi.ExitFinal, outcome: &snapshotapi.Outcome{
+	w.jobs.ends = map[snapshotwire.Action][]end{snapshotwire.ActionLoad: {{exit: snapshotwire.ExitFinal, outcome: &snapshotwire.Outcome{
 		Reason: v1alpha1.ReasonSnapshotCorrupt, Message: "chunk 3 has another checksum", Items: 30, TotalItems: 100, Restored: 25, Kept: 5}}}}
 	w.create("MemcachedRestore", "again", fromBackup)
-	w.settle()
+	w.converge()
 	r := w.restore("again")
-	w.wantEnd(r.Status.RunStatus, v1alpha1.RunFailed, v1alpha1.ReasonSnapshotCorrupt, "another checksum")
+	w.wantEnd(r.Status.TransferStatus, v1alpha1.TransferFailed, v1alpha1.ReasonSnapshotCorrupt, "another checksum")
 	if r.Status.Restored != 25 || r.Status.Kept != 5 || r.Status.Progress.Percent != 30 {
-		t.Errorf("the status tells of %+v", r.Status)
+		t.Errorf("the status is %+v", r.Status)
 	}
 }
 
-// bootstrapping has a Memcached be filled by a restore.
-func bootstrapping(restore string, phase v1alpha1.RunPhase) func(*v1alpha1.Memcached) {
+// bootstrapping makes a Memcached wait for a restore.
+func bootstrapping(restore string, phase v1alpha1.TransferPhase) func(*v1alpha1.Memcached) {
 	return func(m *v1alpha1.Memcached) {
-		m.Spec.Bootstrap = &v1alpha1.Bootstrap{Backup: &v1alpha1.BackupReference{Name: "nightly"}}
+		m.Spec.Bootstrap = &v1alpha1.Bootstrap{BackupRef: &v1alpha1.BackupReference{Name: "nightly"}}
 		if phase != "" {
-			m.Status.Bootstrap = &v1alpha1.BootstrapStatus{Restore: restore, Phase: phase, Deadline: metav1.NewTime(time.Now().Add(time.Hour))}
+			m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: restore, Phase: phase, Deadline: metav1.NewTime(time.Now().Add(time.Hour))}
 		}
 	}
 }
 
-const fromClaim = "{memcached: {name: fresh}, snapshot: {path: p, store: {persistentVolumeClaim: {claimName: snapshots}}}}"
+const fromClaim = "{memcachedRef: {name: fresh}, snapshot: {path: p, store: {persistentVolumeClaim: {claimName: snapshots}}}}"
 
-func TestARestoreReachesShardsThatDoNotServeYetByServicesOfItsOwn(t *testing.T) {
+func TestBootstrapRestoreUsesOwnServices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.memcached("fresh", 2, bootstrapping("fill", v1alpha1.RunRunning))
-	w.jobs.hang = map[snapshotapi.Action]bool{snapshotapi.ActionLoad: true}
+	w.memcached("fresh", 2, bootstrapping("fill", v1alpha1.TransferRunning))
+	w.jobs.hang = map[snapshotwire.Action]bool{snapshotwire.ActionLoad: true}
 	w.create("MemcachedRestore", "fill", fromClaim)
-	w.settle()
+	w.converge()
 	r := w.restore("fill")
-	_, task := taskOf(w.job(snapshotjob.Restore, r))
+	_, task := taskOf(w.job(transfer.Restore, r))
 	for ordinal, server := range task.Servers {
 		service := &corev1.Service{}
 		w.read(fmt.Sprintf("restore-%s-%d", r.UID, ordinal), service)
@@ -237,8 +237,8 @@ func TestARestoreReachesShardsThatDoNotServeYetByServicesOfItsOwn(t *testing.T) 
 		t.Errorf("the servers are %v", task.Servers)
 	}
 	w.jobs.hang = nil
-	w.settle()
-	w.wantEnd(w.restore("fill").Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
+	w.converge()
+	w.wantEnd(w.restore("fill").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
 	var services corev1.ServiceList
 	w.must(admin.List(w.ctx, &services, client.InNamespace(w.namespace)))
 	if len(services.Items) != 0 {
@@ -246,23 +246,23 @@ func TestARestoreReachesShardsThatDoNotServeYetByServicesOfItsOwn(t *testing.T) 
 	}
 }
 
-func TestARestoreWaitsWhileAnotherOneFillsTheMemcached(t *testing.T) {
+func TestRestoreWaitsForBootstrap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	m := w.memcached("fresh", 1, bootstrapping("first", v1alpha1.RunRunning))
+	m := w.memcached("fresh", 1, bootstrapping("first", v1alpha1.TransferRunning))
 	w.create("MemcachedRestore", "second", fromClaim)
-	w.settle()
-	w.wantEnd(w.restore("second").Status.RunStatus, "", v1alpha1.ReasonBootstrapping, "MemcachedRestore first")
-	m.Status.Bootstrap.Phase = v1alpha1.RunComplete
+	w.converge()
+	w.wantEnd(w.restore("second").Status.TransferStatus, v1alpha1.TransferPending, v1alpha1.ReasonBootstrapping, "MemcachedRestore first")
+	m.Status.Bootstrap.Phase = v1alpha1.TransferComplete
 	w.must(admin.Status().Update(w.ctx, m))
-	w.settle()
-	_, task := taskOf(w.job(snapshotjob.Restore, w.restore("second")))
+	w.converge()
+	_, task := taskOf(w.job(transfer.Restore, w.restore("second")))
 	if !slices.Equal(task.Servers, m.Status.Servers) {
 		t.Errorf("the servers are %v", task.Servers)
 	}
 }
 
-func TestTheRestoreOfAMemcachedWaitsUntilTheShardsAreHeldForIt(t *testing.T) {
+func TestBootstrapRestoreWaitsForMemcached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	m := w.memcached("fresh", 1, bootstrapping("fill", ""))
@@ -270,67 +270,68 @@ func TestTheRestoreOfAMemcachedWaitsUntilTheShardsAreHeldForIt(t *testing.T) {
 		u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(m, v1alpha1.GroupVersion.WithKind("Memcached"))})
 	}
 	w.create("MemcachedRestore", "fill", fromClaim, owned)
-	w.settle()
-	w.wantEnd(w.restore("fill").Status.RunStatus, "", v1alpha1.ReasonBootstrapping, "does not hold its shards")
+	w.converge()
+	w.wantEnd(w.restore("fill").Status.TransferStatus, v1alpha1.TransferPending, v1alpha1.ReasonBootstrapping, "keeps its shards from serving")
 	// A shard that was lost is filled while the others serve, whatever the spec says.
-	w.create("MemcachedRestore", "rewarm", strings.Replace(fromClaim, "{", "{shards: [0], ", 1), owned)
-	w.settle()
-	w.wantEnd(w.restore("rewarm").Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
-	bootstrapping("fill", v1alpha1.RunRunning)(m)
+	w.create("MemcachedRestore", "refill", strings.Replace(fromClaim, "{", "{shards: [0], ", 1), owned)
+	w.converge()
+	w.wantEnd(w.restore("refill").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+	bootstrapping("fill", v1alpha1.TransferRunning)(m)
 	w.must(admin.Status().Update(w.ctx, m))
-	w.settle()
+	w.converge()
 	r := w.restore("fill")
-	w.wantEnd(r.Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
-	if _, task := taskOf(w.job(snapshotjob.Restore, r)); task.Servers[0] == m.Status.Servers[0] {
+	w.wantEnd(r.Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+	if _, task := taskOf(w.job(transfer.Restore, r)); task.Servers[0] == m.Status.Servers[0] {
 		t.Errorf("the servers are %v", task.Servers)
 	}
 }
 
-func TestARestoreWhoseJobMayNotBeMadeIsToldOf(t *testing.T) {
+func TestRejectedJobIsReportedAndFailsRestore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.memcached("fresh", 1)
 	w.forbid("count/jobs.batch")
 	w.create("MemcachedRestore", "fill", fromClaim)
-	for range 3 { // not settled: it tries again
+	for range 3 { // it never converges, as it retries
 		w.reconcile(w.restores, "fill")
 	}
-	w.wantEnd(w.restore("fill").Status.RunStatus, v1alpha1.RunRunning, v1alpha1.ReasonJobCannotStart, "exceeded quota")
-	w.clock.Step(snapshotjob.StuckBound)
-	w.settle()
-	w.wantEnd(w.restore("fill").Status.RunStatus, v1alpha1.RunFailed, v1alpha1.ReasonJobCannotStart, "exceeded quota")
+	w.wantEnd(w.restore("fill").Status.TransferStatus, v1alpha1.TransferRunning, v1alpha1.ReasonJobCannotStart, "exceeded quota")
+	w.clock.Step(transfer.StuckTimeout)
+	w.converge()
+	w.wantEnd(w.restore("fill").Status.TransferStatus, v1alpha1.TransferFailed, v1alpha1.ReasonJobCannotStart, "exceeded quota")
 }
 
-func TestARestoreWaitsForServersAlsoOnceItHasBegun(t *testing.T) {
+func TestRunningRestoreWithoutJobWaitsForServers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	m := w.memcached("fresh", 2)
 	servers := m.Status.Servers
-	tell := func(servers []string) {
+	setServers := func(servers []string) {
 		m.Status.Servers = servers
 		w.must(admin.Status().Update(w.ctx, m))
 	}
-	tell(servers[:1])
+	setServers(servers[:1])
 	w.create("MemcachedRestore", "fill", fromClaim)
-	w.settle()
-	w.wantEnd(w.restore("fill").Status.RunStatus, "", v1alpha1.ReasonShardsStarting, "status.servers")
-	tell(servers)
+	w.converge()
+	w.wantEnd(w.restore("fill").Status.TransferStatus, v1alpha1.TransferPending, v1alpha1.ReasonShardsStarting, "status.servers")
+	setServers(servers)
+	w.killAfter(1)
 	w.reconcile(w.restores, "fill") // Running, and no Job yet
-	tell(nil)
-	w.settle()
-	w.wantEnd(w.restore("fill").Status.RunStatus, v1alpha1.RunRunning, v1alpha1.ReasonShardsStarting, "status.servers")
-	tell(servers)
-	w.settle()
-	w.wantEnd(w.restore("fill").Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
+	setServers(nil)
+	w.converge()
+	w.wantEnd(w.restore("fill").Status.TransferStatus, v1alpha1.TransferRunning, v1alpha1.ReasonShardsStarting, "status.servers")
+	setServers(servers)
+	w.converge()
+	w.wantEnd(w.restore("fill").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
 }
 
-func TestABackupThatDoesNotSayWhereItsSnapshotLiesIsNotRestored(t *testing.T) {
+func TestBackupWithoutSnapshotIsNotRestored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.backedUp(1)
 	b.Status.Snapshot = nil
 	w.must(admin.Status().Update(w.ctx, b))
 	w.create("MemcachedRestore", "again", fromBackup)
-	w.settle()
-	w.wantEnd(w.restore("again").Status.RunStatus, v1alpha1.RunFailed, v1alpha1.ReasonBackupNotComplete, "spec.snapshot")
+	w.converge()
+	w.wantEnd(w.restore("again").Status.TransferStatus, v1alpha1.TransferFailed, v1alpha1.ReasonBackupNotComplete, "spec.snapshot")
 }

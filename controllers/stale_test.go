@@ -11,18 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
+	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-// stale is a cache that lags behind: it still has old objects, and lacks new kinds.
+// stale is a cache that lags behind: it has old objects, and lacks new ones.
 type stale struct {
 	client.Client
 	// backups, restores and schedules as they were.
 	backups   map[string]*v1alpha1.MemcachedBackup
 	restores  map[string]*v1alpha1.MemcachedRestore
 	schedules map[string]*v1alpha1.MemcachedScheduledBackup
-	// lacks says of which kinds it has nothing yet.
+	// lacks reports whether it has nothing of a kind yet.
 	lacks func(any) bool
 }
 
@@ -57,37 +57,38 @@ func (s stale) List(ctx context.Context, list client.ObjectList, options ...clie
 	return s.Client.List(ctx, list, options...)
 }
 
-// lag has the operator read from a cache that lags behind.
+// lag makes the operator read from a stale cache.
 func (w *world) lag(s stale) {
-	s.Client = w.backups.Live.(client.Client)
+	s.Client = w.backups.APIReader.(client.Client)
 	w.use(s)
 }
 
-// catchUp has it read what there is.
-func (w *world) catchUp() { w.use(w.backups.Live.(client.Client)) }
+// catchUp makes it read the current objects.
+func (w *world) catchUp() { w.use(w.backups.APIReader.(client.Client)) }
 
-func TestAStaleBackupDoesNotBeginAgain(t *testing.T) {
+func TestStaleBackupDoesNotStartAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.memcached("cache", 1)
 	w.create("MemcachedBackup", "nightly", toClaim)
 	fresh := w.backup("nightly")
+	w.killAfter(1)
 	w.reconcile(w.backups, "nightly")
 	running := w.backup("nightly")
-	if running.Status.Phase != v1alpha1.RunRunning || running.Status.JobUID != "" {
+	if running.Status.Phase != v1alpha1.TransferRunning || running.Status.JobUID != "" {
 		t.Fatalf("it is %+v", running.Status)
 	}
-	w.settle()
+	w.converge()
 	done := w.backup("nightly")
-	w.wantEnd(done.Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
+	w.wantEnd(done.Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
 	// its Job has expired
-	w.must(admin.Delete(w.ctx, w.job(snapshotjob.Backup, done), client.PropagationPolicy("Background")))
+	w.must(admin.Delete(w.ctx, w.job(transfer.Backup, done), client.PropagationPolicy("Background")))
 	for name, old := range map[string]*v1alpha1.MemcachedBackup{"before it began": fresh, "before its Job was seen": running} {
 		w.lag(stale{backups: map[string]*v1alpha1.MemcachedBackup{"nightly": old}})
 		if result := w.reconcile(w.backups, "nightly"); result.RequeueAfter == 0 {
-			t.Errorf("%s: it is not looked at again", name)
+			t.Errorf("%s: it is not requeued", name)
 		}
-		if w.job(snapshotjob.Backup, done) != nil {
+		if w.job(transfer.Backup, done) != nil {
 			t.Errorf("%s: it runs again", name)
 		}
 		if now := w.backup("nightly"); now.ResourceVersion != done.ResourceVersion {
@@ -96,7 +97,7 @@ func TestAStaleBackupDoesNotBeginAgain(t *testing.T) {
 	}
 }
 
-func TestAJobOrPodThatTheCacheLacksIsNotTakenForGone(t *testing.T) {
+func TestObjectMissingFromCacheIsNotTreatedAsDeleted(t *testing.T) {
 	t.Parallel()
 	for name, lacks := range map[string]func(any) bool{
 		"the Job":       func(o any) bool { _, ok := o.(*batchv1.Job); return ok },
@@ -109,33 +110,33 @@ func TestAJobOrPodThatTheCacheLacksIsNotTakenForGone(t *testing.T) {
 			w.memcached("cache", 1)
 			w.lag(stale{lacks: lacks})
 			w.create("MemcachedBackup", "nightly", toClaim)
-			w.settle()
-			w.wantEnd(w.backup("nightly").Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
-			if w.jobs.made["save"] != 1 {
-				t.Errorf("%d pods were made", w.jobs.made["save"])
+			w.converge()
+			w.wantEnd(w.backup("nightly").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+			if w.jobs.created["save"] != 1 {
+				t.Errorf("%d pods were created", w.jobs.created["save"])
 			}
 		})
 	}
 }
 
-func TestARestoreThatTheCacheLacksStillHoldsADeletionBack(t *testing.T) {
+func TestRestoreMissingFromCacheBlocksDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.toBeDeleted()
-	w.jobs.hang = map[snapshotapi.Action]bool{snapshotapi.ActionLoad: true}
+	w.jobs.hang = map[snapshotwire.Action]bool{snapshotwire.ActionLoad: true}
 	w.create("MemcachedRestore", "again", fromBackup)
-	w.settle()
+	w.converge()
 	w.delete(b)
 	w.lag(stale{lacks: func(o any) bool { _, ok := o.(*v1alpha1.MemcachedRestoreList); return ok }})
 	for range 3 {
 		w.reconcile(w.backups, "nightly")
 	}
-	if w.job(snapshotjob.Delete, b) != nil {
+	if w.job(transfer.Delete, b) != nil {
 		t.Error("the snapshot is deleted while it is read")
 	}
 }
 
-func TestARestoreLearnsThatItsBackupIsBeingDeletedDespiteItsCache(t *testing.T) {
+func TestRestoreSeesDeletionOfBackupDespiteStaleCache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.toBeDeleted()
@@ -146,48 +147,50 @@ func TestARestoreLearnsThatItsBackupIsBeingDeletedDespiteItsCache(t *testing.T) 
 		w.reconcile(w.restores, "again")
 	}
 	r := w.restore("again")
-	w.wantEnd(r.Status.RunStatus, v1alpha1.RunFailed, v1alpha1.ReasonBackupDeleting, "")
-	if w.job(snapshotjob.Restore, r) != nil {
+	w.wantEnd(r.Status.TransferStatus, v1alpha1.TransferFailed, v1alpha1.ReasonBackupDeleting, "")
+	if w.job(transfer.Restore, r) != nil {
 		t.Error("there is a Job")
 	}
 }
 
-func TestAStaleRestoreDoesNotBeginAgain(t *testing.T) {
+func TestStaleRestoreDoesNotStartAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.backedUp(1)
 	w.create("MemcachedRestore", "again", fromBackup)
 	fresh := w.restore("again")
+	w.killAfter(1)
 	w.reconcile(w.restores, "again")
 	running := w.restore("again")
-	w.settle()
+	w.converge()
 	done := w.restore("again")
-	w.wantEnd(done.Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
-	w.must(admin.Delete(w.ctx, w.job(snapshotjob.Restore, done), client.PropagationPolicy("Background")))
+	w.wantEnd(done.Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+	w.must(admin.Delete(w.ctx, w.job(transfer.Restore, done), client.PropagationPolicy("Background")))
 	for name, old := range map[string]*v1alpha1.MemcachedRestore{"before it began": fresh, "before its Job was seen": running} {
 		w.lag(stale{restores: map[string]*v1alpha1.MemcachedRestore{"again": old}})
 		w.reconcile(w.restores, "again")
-		if now := w.restore("again"); w.job(snapshotjob.Restore, done) != nil || now.ResourceVersion != done.ResourceVersion {
+		if now := w.restore("again"); w.job(transfer.Restore, done) != nil || now.ResourceVersion != done.ResourceVersion {
 			t.Errorf("%s: it runs again, as %+v", name, now.Status)
 		}
 	}
 }
 
-func TestAStaleRestoreMakesNoServices(t *testing.T) {
+func TestStaleRestoreCreatesNoServices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.memcached("fresh", 2, bootstrapping("fill", v1alpha1.RunRunning))
+	w.memcached("fresh", 2, bootstrapping("fill", v1alpha1.TransferRunning))
 	w.create("MemcachedRestore", "fill", fromClaim)
+	w.killAfter(1)
 	w.reconcile(w.restores, "fill")
 	running := w.restore("fill")
-	w.settle()
-	w.wantEnd(w.restore("fill").Status.RunStatus, v1alpha1.RunComplete, v1alpha1.ReasonSucceeded, "")
-	w.must(admin.Delete(w.ctx, w.job(snapshotjob.Restore, running), client.PropagationPolicy("Background")))
+	w.converge()
+	w.wantEnd(w.restore("fill").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+	w.must(admin.Delete(w.ctx, w.job(transfer.Restore, running), client.PropagationPolicy("Background")))
 	w.lag(stale{restores: map[string]*v1alpha1.MemcachedRestore{"fill": running}})
 	w.reconcile(w.restores, "fill")
 	var services corev1.ServiceList
 	w.must(admin.List(w.ctx, &services, client.InNamespace(w.namespace)))
 	if len(services.Items) != 0 {
-		t.Errorf("%d Services are made for a restore that has ended", len(services.Items))
+		t.Errorf("%d Services were created for a restore that has finished", len(services.Items))
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,19 +14,18 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
@@ -36,74 +33,27 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/backup"
 	"github.com/memcached-operator/memcached-operator/controllers/restore"
 	"github.com/memcached-operator/memcached-operator/controllers/schedule"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
+	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	"github.com/memcached-operator/memcached-operator/internal/apiservertest"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-// The tests of this package talk to a real API server, with the rights that the
+// The tests of this package talk to a real API server, with the permissions that the
 // operator is installed with. What the Job controller and the kubelet would do is
 // in jobs_test.go; the cluster tests have the real ones.
 var (
-	admin  client.Client // what a person with all rights does
-	asSelf *rest.Config  // what the operator does: its own rights and no more
+	admin  client.Client // a user with all permissions
+	asSelf *rest.Config  // the operator with its own permissions
 	scheme = runtime.NewScheme()
 )
 
-// operatorUser is the operator's ServiceAccount as the API server sees it.
-const operatorUser = "system:serviceaccount:memcached-operator-system:memcached-operator-controller-manager"
-
 func TestMain(m *testing.M) {
-	code, err := runSuite(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func runSuite(m *testing.M) (int, error) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return 0, fmt.Errorf("KUBEBUILDER_ASSETS is not set, so there is no API server to test against: run make test, or eval \"$(make -s env)\" first")
-	}
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return 0, err
-	}
-	ctrl.SetLogger(logr.Discard())
-	environment := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
-	defer environment.Stop()
-	config, err := environment.Start()
-	if err != nil {
-		return 0, fmt.Errorf("starting the API server: %w", err)
-	}
-	config.QPS = -1
-	if admin, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-		return 0, err
-	}
-	if err := grantOperator(context.Background()); err != nil {
-		return 0, err
-	}
-	asSelf = rest.CopyConfig(config)
-	asSelf.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
-	return m.Run(), nil
-}
-
-// grantOperator gives the operator the rights that it is installed with.
-func grantOperator(ctx context.Context) error {
-	raw, err := os.ReadFile(filepath.Join("..", "config", "rbac", "role.yaml"))
-	if err != nil {
+	apiservertest.Main(m, func(server *apiservertest.Server) (err error) {
+		ctrl.SetLogger(logr.Discard())
+		utilruntime.Must(errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
+		asSelf = server.Operator
+		admin, err = client.New(server.Admin, client.Options{Scheme: scheme})
 		return err
-	}
-	var role rbacv1.ClusterRole
-	if err := yaml.UnmarshalStrict(raw, &role); err != nil {
-		return fmt.Errorf("reading the operator's role: %w", err)
-	}
-	if err := admin.Create(ctx, &role); err != nil {
-		return err
-	}
-	return admin.Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "operator"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: operatorUser}},
 	})
 }
 
@@ -133,36 +83,50 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, ctx: ctx, namespace: fmt.Sprintf("test-%d", namespaces.Add(1)), clock: testclock.NewFakeClock(time.Now()),
 		writes: &atomic.Int64{}, lives: &atomic.Int64{}}
 	w.lives.Store(math.MaxInt64)
-	// The API server refuses pods that do not pass it.
+	// The API server rejects pods that do not meet it.
 	restricted := map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
 	w.must(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace, Labels: restricted}}))
 	w.events = events.NewFakeRecorder(1000)
-	w.jobs = &jobs{world: w, made: map[string]int{}, progress: map[string]snapshotapi.Progress{}}
+	w.jobs = &jobs{world: w, created: map[string]int{}, progress: map[string]snapshotwire.Progress{}}
 	config := rest.CopyConfig(asSelf)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return killer{next, w.writes, w.lives} })
 	direct, err := client.New(config, client.Options{Scheme: scheme})
 	w.must(err)
-	w.use(direct)
+	w.use(unindexed{direct})
 	return w
 }
 
-// use has the operator read from a client as it would from its cache.
+// use makes the operator read from a client as from its cache.
 func (w *world) use(c client.Client) {
 	live := c
 	if w.backups != nil {
-		live = w.backups.Live.(client.Client)
+		live = w.backups.APIReader.(client.Client)
 	}
-	options := snapshotjob.Options{Image: "ghcr.io/memcached-operator/memcached-operator:v1.0.0"}
-	w.backups = &backup.Reconciler{Client: c, Live: live, Progress: w.jobs, Recorder: w.events, Options: options, Clock: w.clock}
-	w.restores = &restore.Reconciler{Client: c, Live: live, Progress: w.jobs, Recorder: w.events, Options: options, Clock: w.clock}
-	w.schedules = &schedule.Reconciler{Client: c, Live: live, Recorder: w.events, Clock: w.clock}
+	options := transfer.Options{Image: "ghcr.io/memcached-operator/memcached-operator:v1.0.0"}
+	engine := transfer.Engine{Client: c, APIReader: live, Progress: w.jobs, Recorder: w.events, Options: options, Clock: w.clock}
+	w.backups = &backup.Reconciler{Engine: engine}
+	w.restores = &restore.Reconciler{Engine: engine}
+	w.schedules = &schedule.Reconciler{Client: c, APIReader: live, Recorder: w.events, Clock: w.clock}
 }
 
-// errKilled is what the requests of an operator end with that was killed.
+// unindexed is a client without a cache. The API server has none of the cache's indexes,
+// and the labels of a list select the same objects.
+type unindexed struct{ client.Client }
+
+func (c unindexed) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	o.FieldSelector = nil
+	return c.Client.List(ctx, list, o)
+}
+
+// killAfter kills the operator after so many writes.
+func (w *world) killAfter(writes int64) { w.lives.Store(writes) }
+
+// errKilled is the error of all requests after the operator was killed.
 var errKilled = errors.New("the operator was killed")
 
-// killer counts the requests that may change something, and lets no request through
-// after a number of them.
+// killer counts the requests that are not reads, and fails all requests after a number
+// of them.
 type killer struct {
 	next          http.RoundTripper
 	writes, lives *atomic.Int64
@@ -187,7 +151,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// create makes an object as kubectl apply would, through the API server's defaults
+// create creates an object as kubectl apply would, through the API server's defaults
 // and rules.
 func (w *world) create(kind, name, spec string, edits ...func(*unstructured.Unstructured)) {
 	w.Helper()
@@ -208,7 +172,7 @@ func (w *world) tryCreate(kind, name, spec string, edits ...func(*unstructured.U
 	return admin.Create(w.ctx, u, client.FieldValidation(metav1.FieldValidationStrict))
 }
 
-// memcached makes one of that size whose status names its servers.
+// memcached creates one of that size whose status lists its servers.
 func (w *world) memcached(name string, size int, edits ...func(*v1alpha1.Memcached)) *v1alpha1.Memcached {
 	w.Helper()
 	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
@@ -232,7 +196,7 @@ func (w *world) read(name string, o client.Object) {
 	w.must(admin.Get(w.ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, o))
 }
 
-// exists says whether an object is there, and reads it.
+// exists reads an object, and reports whether it exists.
 func (w *world) exists(name string, o client.Object) bool {
 	w.Helper()
 	err := admin.Get(w.ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, o)
@@ -254,8 +218,8 @@ func (w *world) restore(name string) *v1alpha1.MemcachedRestore {
 	return r
 }
 
-// reconcile runs one reconcile of an object. An operator that was killed meanwhile is
-// started anew.
+// reconcile runs one reconcile of an object. An operator that was killed
+// is started again.
 func (w *world) reconcile(r reconcile.Reconciler, name string) ctrl.Result {
 	w.Helper()
 	result, err := r.Reconcile(w.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: name}})
@@ -268,9 +232,9 @@ func (w *world) reconcile(r reconcile.Reconciler, name string) ctrl.Result {
 	return result
 }
 
-// settle reconciles all backups and restores, with a second between, until nothing
+// converge reconciles all backups and restores, with a second between, until nothing
 // is written any more and no Job has anything to do.
-func (w *world) settle() {
+func (w *world) converge() {
 	w.Helper()
 	quiet := 0
 	for range 100 {
@@ -284,7 +248,7 @@ func (w *world) settle() {
 			return
 		}
 	}
-	w.Fatal("the operator still writes")
+	w.Fatal("the operator keeps writing")
 }
 
 func (w *world) reconcileAll() {
@@ -333,13 +297,13 @@ func (w *world) wantEvent(events []string, words ...string) {
 	w.Errorf("no event %q among %q", words, events)
 }
 
-// wantEnd compares the end of something that ran once.
-func (w *world) wantEnd(s v1alpha1.RunStatus, phase v1alpha1.RunPhase, reason, words string) {
+// wantEnd compares the phase and the reason of a transfer.
+func (w *world) wantEnd(s v1alpha1.TransferStatus, phase v1alpha1.TransferPhase, reason, words string) {
 	w.Helper()
 	if s.Phase != phase || s.Reason != reason || !strings.Contains(s.Message, words) {
 		w.Errorf("it is %s (%s): %s; want %s (%s): %s", s.Phase, s.Reason, s.Message, phase, reason, words)
 	}
-	if snapshotjob.HasEnded(s) != (s.CompletionTime != nil) {
+	if transfer.IsFinished(s) != (s.CompletionTime != nil) {
 		w.Errorf("%s at %v", s.Phase, s.CompletionTime)
 	}
 	for _, c := range s.Conditions {

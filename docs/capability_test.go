@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// criteria are how many features and questions each level has on the page that the
-// document names.
+// criteria are the numbers of features and questions of each level on the page that
+// the document links to.
 var criteria = []struct {
 	heading             string
 	features, questions int
@@ -24,7 +24,7 @@ var criteria = []struct {
 
 var code = regexp.MustCompile("`([^`]+)`")
 
-func TestEveryCriterionOfTheCapabilityLevelsHasATestThatExists(t *testing.T) {
+func TestEveryCapabilityNamesATestThatExists(t *testing.T) {
 	exists := testsOfTheProject(t)
 	document := read(t, "capability-levels.md")
 	for _, level := range criteria {
@@ -35,9 +35,9 @@ func TestEveryCriterionOfTheCapabilityLevelsHasATestThatExists(t *testing.T) {
 		for i := range level.questions {
 			want = append(want, fmt.Sprintf("Q%d", i+1))
 		}
-		for _, row := range rows(part(t, document, level.heading)) {
+		for _, row := range rows(section(t, document, level.heading)) {
 			if len(row) != 4 || row[1] == "" || row[2] == "" {
-				t.Errorf("%s: the row %q does not say what it asks and how it is met", level.heading, row)
+				t.Errorf("%s: the row %q needs a criterion and how it is met", level.heading, row)
 				continue
 			}
 			got = append(got, row[0])
@@ -57,7 +57,7 @@ func TestEveryCriterionOfTheCapabilityLevelsHasATestThatExists(t *testing.T) {
 	}
 }
 
-func TestTheCapabilityThatIsClaimedIsTheLastOneThatIsShown(t *testing.T) {
+func TestTheClaimedCapabilityIsTheLastDocumentedLevel(t *testing.T) {
 	_, last, _ := strings.Cut(criteria[len(criteria)-1].heading, ": ")
 	base := read(t, "../config/manifests/bases/memcached-operator.clusterserviceversion.yaml")
 	if !strings.Contains(base, "\n    capabilities: "+last+"\n") {
@@ -73,8 +73,8 @@ var (
 	scorecardTest = regexp.MustCompile(`(?m)^\s+entrypoint: \[/scorecard-memcached, ([a-z-]+)\]$`)
 )
 
-// testsOfTheProject returns the names of all Go tests in all modules, and those of the
-// scorecard's tests of ours.
+// testsOfTheProject returns the names of all Go tests in all modules, and those of our
+// custom scorecard tests.
 func testsOfTheProject(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}

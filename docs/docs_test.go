@@ -1,5 +1,4 @@
-// Package docs holds what a person reads, and tests that it is true where a program
-// can tell.
+// Package docs tests the documents against the API and the repository.
 package docs
 
 import (
@@ -28,9 +27,9 @@ func read(t *testing.T, path string) string {
 	return string(content)
 }
 
-// part returns what stands below a heading of a document, up to the next one of its
-// level or above.
-func part(t *testing.T, document, heading string) string {
+// section returns the text below a heading, up to the next heading of the same level
+// or above.
+func section(t *testing.T, document, heading string) string {
 	t.Helper()
 	level := strings.Repeat("#", strings.IndexByte(heading, ' '))
 	_, below, found := strings.Cut("\n"+document, "\n"+heading+"\n")
@@ -43,7 +42,7 @@ func part(t *testing.T, document, heading string) string {
 	return below
 }
 
-// rows returns the cells of all tables in a text, without heads and rules.
+// rows returns the cells of all table rows in a text, without headers.
 func rows(text string) [][]string {
 	var all [][]string
 	lines := strings.Split(text, "\n")
@@ -60,8 +59,8 @@ func rows(text string) [][]string {
 	return all
 }
 
-// constants returns the values of the string constants of a Go file whose names
-// begin with a prefix.
+// constants returns the values of the string constants of a Go file whose names start
+// with prefix.
 func constants(t *testing.T, path, prefix string) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
@@ -91,80 +90,106 @@ func constants(t *testing.T, path, prefix string) []string {
 	return values
 }
 
-func TestEveryReasonOfABackupIsToldOfWithWhatToDo(t *testing.T) {
+func TestTheBackupGuideExplainsEveryReason(t *testing.T) {
 	const api = "../api/v1alpha1"
 	want := slices.Concat(
+		[]string{v1alpha1.ReasonNoShards},
 		constants(t, filepath.Join(api, "snapshot_types.go"), "Reason"),
 		constants(t, filepath.Join(api, "memcachedscheduledbackup_types.go"), "Reason"))
 	if len(want) < 30 {
 		t.Fatalf("the API has the reasons %v", want)
 	}
-	fine := []string{"Succeeded", "WaitingForTurn"}
+	noAction := []string{"Succeeded", "WaitingForSchedule"}
 	var got []string
-	for _, row := range rows(part(t, read(t, "backup.md"), "## When it fails")) {
-		if len(row) != 3 || row[1] == "" || row[2] == "" && !slices.Contains(fine, strings.Trim(row[0], "`")) {
+	for _, row := range rows(section(t, read(t, "backup.md"), "## When it fails")) {
+		if len(row) != 3 || row[1] == "" || row[2] == "" && !slices.Contains(noAction, strings.Trim(row[0], "`")) {
 			t.Errorf("the row %q does not say what it means and what to do", row)
 		}
 		got = append(got, strings.Trim(row[0], "`"))
 	}
 	for _, reason := range want {
 		if !slices.Contains(got, reason) {
-			t.Errorf("backup.md does not tell of %s", reason)
+			t.Errorf("backup.md does not explain %s", reason)
 		}
 	}
 	for _, reason := range got {
 		if !slices.Contains(want, reason) {
-			t.Errorf("backup.md tells of %s, which the API does not have", reason)
+			t.Errorf("backup.md explains %s, which the API does not have", reason)
 		}
 	}
 }
 
 var example = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-func TestExamplesHaveNoFieldThatTheAPIDoesNotHave(t *testing.T) {
+func TestExamplesUseOnlyFieldsOfTheAPI(t *testing.T) {
 	kinds := map[string]func() any{
 		"Memcached":                func() any { return new(v1alpha1.Memcached) },
 		"MemcachedBackup":          func() any { return new(v1alpha1.MemcachedBackup) },
 		"MemcachedScheduledBackup": func() any { return new(v1alpha1.MemcachedScheduledBackup) },
 		"MemcachedRestore":         func() any { return new(v1alpha1.MemcachedRestore) },
 	}
-	checked := 0
-	for _, match := range example.FindAllStringSubmatch(read(t, "backup.md"), -1) {
-		for text := range strings.SplitSeq(match[1], "---\n") {
-			var object struct{ APIVersion, Kind string }
-			if err := yaml.Unmarshal([]byte(text), &object); err != nil {
-				t.Errorf("%v in\n%s", err, text)
-			}
-			if object.APIVersion != v1alpha1.GroupVersion.String() {
-				continue
-			}
-			checked++
-			if make, known := kinds[object.Kind]; !known {
-				t.Errorf("there is no kind %s", object.Kind)
-			} else if err := yaml.UnmarshalStrict([]byte(text), make()); err != nil {
-				t.Errorf("%v in\n%s", err, text)
+	for document, least := range map[string]int{"../README.md": 1, "user-guide.md": 2, "backup.md": 4} {
+		checked := 0
+		for _, match := range example.FindAllStringSubmatch(read(t, document), -1) {
+			for text := range strings.SplitSeq(match[1], "---\n") {
+				var object struct{ APIVersion, Kind string }
+				if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+					t.Errorf("%s: %v in\n%s", document, err, text)
+				}
+				if object.APIVersion != v1alpha1.GroupVersion.String() {
+					continue
+				}
+				checked++
+				if newObject, known := kinds[object.Kind]; !known {
+					t.Errorf("%s: there is no kind %s", document, object.Kind)
+				} else if err := yaml.UnmarshalStrict([]byte(text), newObject()); err != nil {
+					t.Errorf("%s: %v in\n%s", document, err, text)
+				}
 			}
 		}
-	}
-	if checked < 3 {
-		t.Errorf("backup.md has %d examples", checked)
+		if checked < least {
+			t.Errorf("%s has %d examples, want at least %d", document, checked, least)
+		}
 	}
 }
 
-var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+var (
+	link    = regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
 
-func TestWhatADocumentLinksToIsThere(t *testing.T) {
-	documents, err := filepath.Glob("*.md")
-	if err != nil || len(documents) < 4 {
-		t.Fatalf("the documents are %v, %v", documents, err)
+// anchors returns the anchors that GitHub gives to the headings of a document.
+func anchors(document string) map[string]bool {
+	found := map[string]bool{}
+	for _, match := range heading.FindAllStringSubmatch(document, -1) {
+		kept := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(match[1]), "")
+		found["#"+strings.ReplaceAll(kept, " ", "-")] = true
 	}
-	for _, document := range append(documents, "../README.md") {
+	return found
+}
+
+func TestLinksOfTheDocumentsResolve(t *testing.T) {
+	documents := []string{"../README.md", "../CONTRIBUTING.md"}
+	for _, pattern := range []string{"*.md", "adr/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) < 4 {
+			t.Fatalf("the documents %s are %v, %v", pattern, found, err)
+		}
+		documents = append(documents, found...)
+	}
+	for _, document := range documents {
 		for _, match := range link.FindAllStringSubmatch(read(t, document), -1) {
 			if strings.Contains(match[1], "://") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(document), match[1])); err != nil {
+			target := document
+			if match[1] != "" {
+				target = filepath.Join(filepath.Dir(document), match[1])
+			}
+			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s: %v", document, match[1], err)
+			} else if match[2] != "" && !anchors(read(t, target))[match[2]] {
+				t.Errorf("%s links to %s%s, and %s has no such heading", document, match[1], match[2], target)
 			}
 		}
 	}

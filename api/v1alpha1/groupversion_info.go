@@ -1,9 +1,8 @@
-// Package v1alpha1 is the first version of the API group
-// cache.memcached-operator.io: what a person asks of a Memcached and what the
-// operator answers in its status.
+// Package v1alpha1 is the first version of the API group cache.memcached-operator.io.
 //
-// It imports apimachinery and the core types only, so that clients may import
-// it without the operator.
+// It imports apimachinery and the core types only, so that clients can import it without the
+// operator. Package applyconfiguration is published for typed clients that use server-side
+// apply; the operator itself doesn't use it.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:ac:generate=true

@@ -6,21 +6,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MemcachedSpec is what a person asks for.
+// MemcachedSpec is the desired state of a cache.
 //
-// The rules below are those that one object can break by itself; what depends
-// on more than the object (a version that is refused, an image that cannot be
-// pulled) is answered in the status.
+// The API server rejects values that are invalid by themselves. Problems that depend on
+// more than this object, such as an image that can't be pulled, appear in the conditions.
 //
-// +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('64Mi')) >= 0",message="memory must be at least 64Mi: a restartable cache takes 1Mi for each of up to 63 sizes of chunks before it starts"
-// +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('1Ti')) <= 0",message="memory must be at most 1Ti a shard; use more shards"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('64Mi')) >= 0",message="memory must be at least 64Mi: a restartable cache allocates 1Mi for each of up to 63 chunk sizes when it starts"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('1Ti')) <= 0",message="memory must be at most 1Ti per shard; use more shards"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).compareTo(quantity('512Ki')) >= 0 && double(int(quantity(string(self.maxItemSize)).asApproximateFloat() / 524288.0)) * 524288.0 == quantity(string(self.maxItemSize)).asApproximateFloat()",message="maxItemSize must be a multiple of 512Ki, memcached's largest chunk"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).compareTo(quantity('1Gi')) <= 0",message="maxItemSize must be at most 1Gi"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).asApproximateFloat() * 2.0 <= quantity(string(self.memory)).asApproximateFloat()",message="maxItemSize must be at most half of memory: memcached does not start otherwise"
-// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits) || quantity(string(self.resources.limits['memory'])).asApproximateFloat() >= quantity(string(self.memory)).asApproximateFloat() * 1.1 + 50331648.0 + 1024.0 * double(self.connections)",message="resources.limits.memory is too small for the cache: it must be at least memory * 1.10 + 48Mi + 1Ki * connections, or the kernel ends memcached when it fills"
+// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits) || quantity(string(self.resources.limits['memory'])).asApproximateFloat() >= quantity(string(self.memory)).asApproximateFloat() * 1.1 + 50331648.0 + 1024.0 * double(self.maxConnections)",message="resources.limits.memory is too small for the cache: it must be at least memory * 1.10 + 48Mi + 1Ki * maxConnections, or the kernel kills memcached when the cache fills"
+// +kubebuilder:validation:XValidation:rule="self.deletionPolicy != 'Backup' || has(self.finalBackup)",message="deletionPolicy Backup requires finalBackup: set finalBackup.store to where the backup goes"
 type MemcachedSpec struct {
-	// Size is the number of shards, each one memcached with its own stable
-	// address. 0 keeps the Memcached and runs nothing. Default 1.
+	// Size is the number of shards. Each shard is one memcached server with its own
+	// stable address. 0 deletes all shards and keeps the Memcached. Default 1.
+	// Changing it adds or removes the shards with the highest ordinals and restarts no other
+	// shard. The clients then look for some keys on other shards: about 1 in size keys with
+	// Ketama, Jump and Rendezvous, nearly all keys with Modulo.
 	//
 	// +optional
 	// +kubebuilder:default=1
@@ -28,30 +31,37 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	Size *int32 `json:"size,omitempty"`
 
-	// Version of memcached, such as 1.6.45. Left out, it is the operator's
-	// default, which moves when the operator is upgraded; given, it is pinned.
+	// Version of memcached, such as 1.6.45. Default: the operator's default version, which
+	// can change when the operator is upgraded; set it to pin the version. Changing it
+	// recreates each shard's container in its pod and keeps the items within a release
+	// series such as 1.6.x. An update to another release series replaces the pods, which start empty,
+	// and requires updateStrategy.crossSeriesUpgrade.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+[.][0-9]+[.][0-9]+$')",message="version must be three numbers such as 1.6.45; an image tag of another form goes into image"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+[.][0-9]+[.][0-9]+$')",message="version must be three numbers such as 1.6.45; put an image tag of another form into image"
 	Version string `json:"version,omitempty"`
 
-	// Image of memcached. Without a tag or digest the version is the tag. Any
-	// image that holds a memcached program will do: the official one, Alpine's, a
-	// distroless one. Default docker.io/library/memcached.
+	// Image of memcached, such as registry.example.com/memcached:1.6.45-alpine. Without a
+	// tag or digest, version is the tag. Any image that contains a memcached executable
+	// works. Default docker.io/library/memcached. Changing it has the effect of changing
+	// version; before, the operator checks the image on every node that hosts a shard.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9][-a-zA-Z0-9._/:@]*$')",message="image must be an image reference such as registry.example.com/memcached:1.6.45"
 	Image string `json:"image,omitempty"`
 
-	// ImagePullPolicy of the memcached image. Default: the one of Kubernetes.
+	// ImagePullPolicy of the memcached image. Default: Kubernetes' default for the image's
+	// tag. Changing it applies to pods that are created later.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
-	// ImagePullSecrets are Secrets of this namespace with which images are pulled.
+	// ImagePullSecrets are Secrets in this namespace that the kubelet uses to pull images.
+	// Changing them applies to pods that are created later. To change a password, change the
+	// Secret.
 	//
 	// +optional
 	// +listType=map
@@ -59,25 +69,28 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// Memory of one shard for items (memcached's -m), in whole mebibytes; a part
-	// of one is dropped. The container gets more: see resources. Default 64Mi, which
-	// is the least.
+	// Memory is how much memory each shard uses for items (memcached's -m), such as 4Gi. It
+	// is rounded down to whole mebibytes. The container's limit is higher: see resources.
+	// Default and minimum 64Mi. Changing it replaces each shard's pod by one that starts
+	// empty: memcached can't reload its items into a memory of another size.
 	//
 	// +optional
 	// +kubebuilder:default="64Mi"
 	Memory *resource.Quantity `json:"memory,omitempty"`
 
-	// Connections is how many connections a shard admits at once (memcached's
-	// -c); some of them memcached uses itself. Default 1024.
+	// MaxConnections is how many connections a shard accepts at once (memcached's -c);
+	// memcached uses some of them itself. Default 1024. Changing it restarts memcached and
+	// keeps the items. It changes the default of resources too: where Kubernetes can't resize
+	// a running pod, the pod is replaced by one that starts empty.
 	//
 	// +optional
 	// +kubebuilder:default=1024
 	// +kubebuilder:validation:Minimum=256
 	// +kubebuilder:validation:Maximum=1000000
-	Connections *int32 `json:"connections,omitempty"`
+	MaxConnections *int32 `json:"maxConnections,omitempty"`
 
-	// Threads is how many threads of a shard serve requests (memcached's -t).
-	// Default 4.
+	// Threads is how many threads of each shard serve requests (memcached's -t). Default 4.
+	// Changing it restarts memcached and keeps the items.
 	//
 	// +optional
 	// +kubebuilder:default=4
@@ -85,197 +98,266 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:Maximum=64
 	Threads *int32 `json:"threads,omitempty"`
 
-	// MaxItemSize is the largest item that is taken (memcached's -I), in bytes: a
-	// multiple of 512Ki. Default 1Mi.
+	// MaxItemSize is the size of the largest item that memcached stores (memcached's -I), in
+	// bytes: a multiple of 512Ki, such as 2Mi. Default 1Mi. Changing it replaces each shard's
+	// pod by one that starts empty: memcached can't reload its items with another size.
 	//
 	// +optional
 	// +kubebuilder:default="1Mi"
 	MaxItemSize *resource.Quantity `json:"maxItemSize,omitempty"`
 
-	// ExtraArgs are further argument words for memcached, one a list item, such as
-	// "-v" or "-o" followed by "hash_algorithm=murmur3". What the operator sets itself (memory,
-	// connections, threads, item size, addresses, the restartable cache) is
-	// refused here.
+	// ExtraArgs are additional arguments for memcached, one word per list item, such as
+	// "-v", or "-o" followed by "hash_algorithm=murmur3". Options that the operator sets
+	// (memory, connections, threads, item size, addresses, the restartable cache) are
+	// rejected. Default: none. Changing them restarts memcached and keeps the items, except for
+	// -f, -n, -C and the slab sizes of -o: memcached can't reload its items with those, and each
+	// shard's pod is replaced by one that starts empty.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self[0].startsWith('-')",message="extraArgs must begin with an option such as -v, not with a value"
-	// +kubebuilder:validation:XValidation:rule="self.all(a, a.matches('^[!-~]+$'))",message="an extraArgs item is one word of printable characters without spaces: put an option's value into the next item"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(a, a.matches('^-[mctIpUlseduaAPhiVSZYB]') || a.matches('^--(memory-limit|conn-limit|threads|max-item-size|port|udp-port|listen|unix-socket|unix-mask|memory-file|daemon|user|pidfile|enable-shutdown|help|license|version|protocol|enable-sasl|enable-ssl|auth-file)($|=)'))",message="extraArgs must not hold what the operator sets itself: use spec.memory, connections, threads, maxItemSize; ports, addresses, protocol, user, daemon mode, restartable cache, TLS and authentication are the operator's"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(a, a.startsWith('-') && !a.matches('^-(v{1,3}|[CLMFXWkr]|[fnRbDo].*)$') && !a.matches('^--(verbose|disable-cas|enable-largepages|disable-evictions|disable-flush-all|disable-dumping|disable-watch|lock-memory|enable-coredumps|slab-growth-factor|slab-min-size|max-reqs-per-event|listen-backlog|extended)(=.+)?$'))",message="extraArgs holds an option that is not known: write one of memcached's options in full, one a word"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(a, a.contains('ext_') || a.contains('proxy_'))",message="extraArgs must not ask for external storage or the proxy: neither keeps its items over a restart"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, a.matches('^[!-~]+$'))",message="each extraArgs item must be one word of printable characters without spaces: put an option's value into the next item"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(a, a.matches('^-[mctIpUlseduaAPhiVSZYB]') || a.matches('^--(memory-limit|conn-limit|threads|max-item-size|port|udp-port|listen|unix-socket|unix-mask|memory-file|daemon|user|pidfile|enable-shutdown|help|license|version|protocol|enable-sasl|enable-ssl|auth-file)($|=)'))",message="extraArgs must not contain options that the operator sets: use spec.memory, maxConnections, threads and maxItemSize; the operator manages ports, addresses, protocol, user, daemon mode, the restartable cache, TLS and authentication"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(a, a.startsWith('-') && !a.matches('^-(v{1,3}|[CLMFXWkr]|[fnRbDo].*)$') && !a.matches('^--(verbose|disable-cas|enable-largepages|disable-evictions|disable-flush-all|disable-dumping|disable-watch|lock-memory|enable-coredumps|slab-growth-factor|slab-min-size|max-reqs-per-event|listen-backlog|extended)(=.+)?$'))",message="extraArgs contains an unknown option: write one of memcached's options in full, one per word"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(a, a.contains('ext_') || a.contains('proxy_'))",message="extraArgs must not enable external storage or the proxy: neither keeps its items over a restart"
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 
-	// Resources of the memcached container. Default: a memory limit and request
-	// of memory * 1.10 + 48Mi + 1Ki * connections, a CPU request of 100m, and no CPU limit,
-	// which would throttle a shard under load.
+	// Resources of the memcached container. Default: a memory limit and request of memory *
+	// 1.10 + 48Mi + 1Ki * maxConnections, a CPU request of 100m, and no CPU limit, which would
+	// throttle a shard under load. Changing CPU and memory resizes the running pods and nothing
+	// restarts. Kubernetes before 1.33 can't resize pods, and no version can remove an amount
+	// or change another resource: the pods are then replaced by ones that start empty.
 	//
 	// +optional
-	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	Resources *ResourceRequirements `json:"resources,omitempty"`
 
-	// NodeSelector picks the nodes on which shards may run.
+	// Scheduling selects nodes for the shards' pods. Changing it replaces each shard's pod by
+	// one that starts empty, since a pod can't move to another node.
 	//
 	// +optional
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	Scheduling Scheduling `json:"scheduling,omitzero"`
 
-	// Tolerations let shards run on tainted nodes.
+	// PodMetadata adds labels and annotations to the shards' pods. Default: none. Changing it
+	// updates the running pods; nothing restarts.
 	//
 	// +optional
-	// +listType=atomic
-	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+	PodMetadata PodMetadata `json:"podMetadata,omitzero"`
 
-	// Affinity of the shards' pods. Unless podAntiAffinity or
-	// topologySpreadConstraints are given, shards are kept in different zones and on
-	// different nodes as far as there are any.
-	//
-	// +optional
-	Affinity *corev1.Affinity `json:"affinity,omitempty"`
-
-	// TopologySpreadConstraints of the shards' pods, in place of the default that
-	// affinity tells of.
-	//
-	// +optional
-	// +listType=atomic
-	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-
-	// PriorityClassName of the shards' pods.
-	//
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	PriorityClassName string `json:"priorityClassName,omitempty"`
-
-	// PodLabels are further labels of the shards' pods.
-	//
-	// +optional
-	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('app.kubernetes.io/') || k.startsWith('cache.memcached-operator.io/'))",message="podLabels must not hold labels of app.kubernetes.io/ or cache.memcached-operator.io/: they are the operator's"
-	PodLabels map[string]string `json:"podLabels,omitempty"`
-
-	// PodAnnotations are further annotations of the shards' pods.
-	//
-	// +optional
-	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('cache.memcached-operator.io/'))",message="podAnnotations must not hold annotations of cache.memcached-operator.io/: they are the operator's"
-	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
-
-	// UpdateStrategy says how a change of the spec reaches the shards that run: one
-	// at a time, with their items wherever memcached can keep them.
+	// UpdateStrategy configures how a change of the spec rolls out: one shard at a time,
+	// with its items wherever memcached can keep them. Changing it applies from the next
+	// shard on and restarts nothing.
 	//
 	// +optional
 	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
 
-	// Hashing says how the clients choose a key's shard. The operator needs it only to
-	// bring a snapshot into another number of shards.
+	// Hashing describes how the clients choose the shard of a key. The operator uses it only
+	// to restore a snapshot into another number of shards; without it such a restore fails.
+	// Changing it applies from the next restore on and restarts nothing.
 	//
 	// +optional
 	Hashing *Hashing `json:"hashing,omitempty"`
 
-	// Bootstrap fills the shards of a new Memcached from a snapshot before they serve.
-	// It holds for the shards that are there at first, and does nothing later.
+	// Bootstrap fills the shards of a new Memcached from a snapshot before they become
+	// ready. Default: the shards start empty. Changing it has no effect once there are shards,
+	// also on those that are added later.
 	//
 	// +optional
 	Bootstrap *Bootstrap `json:"bootstrap,omitempty"`
 
-	// Backup says how the operator takes a backup on its own account, which
-	// deletionPolicy may ask for. MemcachedBackups are independent of it.
+	// FinalBackup configures the backup that the operator takes when the Memcached is deleted
+	// and deletionPolicy is Backup, which requires it. It doesn't affect other backups.
+	// Changing it restarts nothing.
 	//
 	// +optional
-	Backup *FinalBackup `json:"backup,omitempty"`
+	FinalBackup *FinalBackup `json:"finalBackup,omitempty"`
 
-	// DeletionPolicy says what happens when the Memcached is deleted: Delete ends it at
-	// once, Backup takes a backup as spec.backup says, and ends it after that, or after
-	// spec.backup.deadline. Default Delete.
+	// DeletionPolicy is what happens when the Memcached is deleted: Delete deletes the shards
+	// immediately. Backup takes a backup as spec.finalBackup configures it, and deletes the
+	// shards after that, or after spec.finalBackup.deadlineSeconds. Default Delete. Changing it
+	// restarts nothing and applies immediately, also while the Memcached is being deleted.
 	//
 	// +optional
 	// +kubebuilder:default=Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// Rewarm fills a shard that was lost unplanned, as with its node, from the newest
-	// MemcachedBackup of this Memcached, while it serves. Default: it stays empty.
+	// Refill restores the items of a shard that was lost unexpectedly, for example with its
+	// node, from the newest MemcachedBackup of this Memcached, while the shard serves.
+	// Default: the shard stays empty. Changing it applies to shards that are lost later.
 	//
 	// +optional
-	Rewarm *Rewarm `json:"rewarm,omitempty"`
+	Refill *Refill `json:"refill,omitempty"`
 
-	// Paused stops the operator from changing anything of this Memcached. The
-	// shards go on serving and the status goes on telling.
+	// Paused stops the operator from changing anything that belongs to this Memcached. The
+	// shards keep serving and the operator keeps updating the status. Default false. While it
+	// is true, a pod that is deleted is still recreated by its ReplicaSet.
 	//
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-
-	// Unreadable says which of the fields could not be read, and why; they are
-	// missing here. The operator changes nothing then. It is never written.
-	Unreadable string `json:"-"`
 }
 
-// UpdateStrategy says how a change reaches the shards that run.
+// ResourceRequirements are the resources of the memcached container.
+//
+// The rules reject quantities such as 1e1.5, which match the schema's pattern and which
+// resource.Quantity can't decode: one such object would make the list of all Memcacheds
+// undecodable. The rules' cost limits the number of resources to 8.
+type ResourceRequirements struct {
+	// Limits are the maximum amounts that the container can use, such as memory: 2Gi.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=8
+	// +kubebuilder:validation:XValidation:rule="self.all(name, isQuantity(string(self[name])))",message="each of resources.limits must be a quantity such as 500m or 2Gi"
+	Limits corev1.ResourceList `json:"limits,omitempty"`
+
+	// Requests are the amounts that a node must have available for the container, such as
+	// cpu: 200m.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=8
+	// +kubebuilder:validation:XValidation:rule="self.all(name, isQuantity(string(self[name])))",message="each of resources.requests must be a quantity such as 500m or 2Gi"
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+}
+
+// Scheduling selects nodes for the shards' pods.
+type Scheduling struct {
+	// NodeSelector selects the nodes that shards may run on by their labels, such as
+	// disktype: ssd. Default: all nodes.
+	//
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// Tolerations allow shards to run on tainted nodes. Default: those that Kubernetes adds to
+	// every pod.
+	//
+	// +optional
+	// +listType=atomic
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// Affinity of the shards' pods. Default: without podAntiAffinity and
+	// topologySpreadConstraints, shards prefer different zones and different nodes.
+	//
+	// +optional
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+
+	// TopologySpreadConstraints of the shards' pods. They replace the default that affinity
+	// describes.
+	//
+	// +optional
+	// +listType=atomic
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+
+	// PriorityClassName of the shards' pods. Default: the cluster's default priority class.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+}
+
+// PodMetadata adds labels and annotations to the shards' pods.
+type PodMetadata struct {
+	// Labels to add to the shards' pods, such as team: search.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('app.kubernetes.io/') || k.startsWith('cache.memcached-operator.io/'))",message="podMetadata.labels must not contain labels of app.kubernetes.io/ or cache.memcached-operator.io/: the operator manages them"
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Annotations to add to the shards' pods, such as example.com/owner: search.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('cache.memcached-operator.io/'))",message="podMetadata.annotations must not contain annotations of cache.memcached-operator.io/: the operator manages them"
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// UpdateStrategy configures how a change of the spec rolls out.
 type UpdateStrategy struct {
-	// MinSecondsBetweenShards is the least time, in seconds, from the change of one
-	// shard to that of the next. Default 0.
+	// MinIntervalSeconds is the minimum time between the updates of two shards, in seconds.
+	// Default 0.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
-	MinSecondsBetweenShards *int32 `json:"minSecondsBetweenShards,omitempty"`
+	MinIntervalSeconds *int32 `json:"minIntervalSeconds,omitempty"`
 
-	// WhenNotWarm says what to do when a shard that was to keep its items comes
-	// back without them: Stop takes that shard back to what it was and leaves the
-	// others alone, Continue goes on to the next. Default Stop.
+	// OnItemLoss is what happens when a shard that should have kept its items starts without
+	// them: Rollback rolls back that shard and leaves the others unchanged, Continue
+	// updates the next shard. Default Rollback.
 	//
 	// +optional
-	// +kubebuilder:default=Stop
-	WhenNotWarm UpdateAction `json:"whenNotWarm,omitempty"`
+	// +kubebuilder:default=Rollback
+	OnItemLoss ItemLossAction `json:"onItemLoss,omitempty"`
 
-	// MaintenanceWindows are the times at which a shard's change may begin. None
-	// is any time. A change that went wrong is taken back at any time.
+	// CrossSeriesUpgrade is whether the operator updates memcached to another release series,
+	// such as from 1.6.x to 1.7.x: memcached may not be able to read the items that another
+	// release series saved, and a shard may start empty. Forbid changes no shard, Allow rolls the
+	// change out. Default Forbid.
+	//
+	// +optional
+	// +kubebuilder:default=Forbid
+	CrossSeriesUpgrade CrossSeriesUpgrade `json:"crossSeriesUpgrade,omitempty"`
+
+	// MaintenanceWindows are the times at which the update of a shard may begin. Default: at
+	// any time. A rollback may begin at any time.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
 
-	// HitRatioGate holds the next shard back until the clients of the one before
-	// find as much as they did. None: no shard waits for it.
+	// HitRatioGate delays the next shard's update until the hit ratio of the previous shard
+	// has recovered. Default: no gate.
 	//
 	// +optional
 	HitRatioGate *HitRatioGate `json:"hitRatioGate,omitempty"`
 }
 
-// UpdateAction is what to do with an update that does not go as it should.
+// ItemLossAction is what happens when a shard loses its items in an update.
 //
-// +kubebuilder:validation:Enum=Stop;Continue
-type UpdateAction string
+// +kubebuilder:validation:Enum=Rollback;Continue
+type ItemLossAction string
 
-// The actions.
+// The actions after a loss of items.
 const (
-	ActionStop     UpdateAction = "Stop"
-	ActionContinue UpdateAction = "Continue"
+	ItemLossRollback ItemLossAction = "Rollback"
+	ItemLossContinue ItemLossAction = "Continue"
 )
 
-// MaintenanceWindow is a time that comes back each week.
+// CrossSeriesUpgrade is whether an update to another release series is allowed.
+//
+// +kubebuilder:validation:Enum=Forbid;Allow
+type CrossSeriesUpgrade string
+
+// The decisions about updates to another release series.
+const (
+	CrossSeriesForbid CrossSeriesUpgrade = "Forbid"
+	CrossSeriesAllow  CrossSeriesUpgrade = "Allow"
+)
+
+// MaintenanceWindow is a period that recurs every week.
 type MaintenanceWindow struct {
-	// Days of the week on which the window begins. None is every day.
+	// Days of the week on which the window opens. Default: every day.
 	//
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=7
 	Days []Weekday `json:"days,omitempty"`
 
-	// Start is the time of day at which the window begins, such as 02:00.
+	// Start is the time of day at which the window opens, such as 02:00.
 	//
 	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
 	Start string `json:"start"`
 
-	// DurationMinutes is how long the window is open, in minutes; it may reach into
-	// the next day.
+	// DurationSeconds is how long the window is open, in seconds, such as 7200 for two hours.
+	// The window may extend into the next day.
 	//
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1440
-	DurationMinutes int32 `json:"durationMinutes"`
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=86400
+	DurationSeconds int32 `json:"durationSeconds"`
 
-	// TimeZone of Start, such as Europe/Berlin. Default UTC.
+	// TimeZone of start, such as Europe/Berlin. Default UTC.
 	//
 	// +optional
 	// +kubebuilder:default=UTC
@@ -289,9 +371,9 @@ type MaintenanceWindow struct {
 // +kubebuilder:validation:Enum=Monday;Tuesday;Wednesday;Thursday;Friday;Saturday;Sunday
 type Weekday string
 
-// HitRatioGate compares a shard's hit ratio before and after its change.
+// HitRatioGate compares a shard's hit ratio before and after its update.
 type HitRatioGate struct {
-	// Percent of the hit ratio before that has to be reached again. Default 90.
+	// Percent of the previous hit ratio that the shard has to reach again. Default 90.
 	//
 	// +optional
 	// +kubebuilder:default=90
@@ -299,15 +381,15 @@ type HitRatioGate struct {
 	// +kubebuilder:validation:Maximum=100
 	Percent *int32 `json:"percent,omitempty"`
 
-	// MinRequests is how many gets a ratio must come of to count. A shard that had
-	// fewer in the minute before its change is not waited for. Default 1000.
+	// MinRequests is the minimum number of get requests that a hit ratio is computed from. The
+	// gate ignores a shard that had fewer in the minute before its update. Default 1000.
 	//
 	// +optional
 	// +kubebuilder:default=1000
 	// +kubebuilder:validation:Minimum=1
 	MinRequests *int32 `json:"minRequests,omitempty"`
 
-	// TimeoutSeconds is how long to wait, in seconds. Default 600.
+	// TimeoutSeconds is how long the operator waits for the hit ratio, in seconds. Default 600.
 	//
 	// +optional
 	// +kubebuilder:default=600
@@ -315,138 +397,156 @@ type HitRatioGate struct {
 	// +kubebuilder:validation:Maximum=604800
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// WhenTimedOut says what to do then: Stop waits on and asks for a person,
-	// Continue goes on to the next shard. Default Stop.
+	// OnTimeout is what happens after that: Stop keeps waiting and sets Degraded, Continue
+	// updates the next shard. Default Stop.
 	//
 	// +optional
 	// +kubebuilder:default=Stop
-	WhenTimedOut UpdateAction `json:"whenTimedOut,omitempty"`
+	OnTimeout TimeoutAction `json:"onTimeout,omitempty"`
 }
 
-// Hashing says how the clients choose a key's shard.
-type Hashing struct {
-	// Ring is the function: Ketama as libmemcached computes it, Jump as the clients of
-	// Grafana's dskit, Rendezvous as pymemcache's HashClient, Modulo (crc32) as
-	// gomemcache.
-	Ring Ring `json:"ring"`
+// TimeoutAction is what happens when a hit ratio does not recover in time.
+//
+// +kubebuilder:validation:Enum=Stop;Continue
+type TimeoutAction string
 
-	// ServerName is how the clients spell a server, which Ketama and Rendezvous hash,
-	// with {shard} for a shard's name and {namespace}. Default the form in
-	// status.servers, {shard}.{namespace}.svc:11211.
+// The actions after a timeout.
+const (
+	TimeoutStop     TimeoutAction = "Stop"
+	TimeoutContinue TimeoutAction = "Continue"
+)
+
+// Hashing describes how the clients choose the shard of a key.
+type Hashing struct {
+	// Algorithm that the clients use: Ketama as in libmemcached, Jump as in the clients of
+	// Grafana's dskit, Rendezvous as in pymemcache's HashClient, or Modulo (CRC-32) as in
+	// gomemcache.
+	Algorithm HashAlgorithm `json:"algorithm"`
+
+	// ServerNameTemplate is how the clients write a server's name, which Ketama and
+	// Rendezvous hash. {shard} is replaced by the shard's name and {namespace} by the
+	// namespace. Default {shard}.{namespace}.svc:11211, the form in status.servers.
 	//
 	// +optional
 	// +kubebuilder:default="{shard}.{namespace}.svc:11211"
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.contains('{shard}')",message="serverName must contain {shard}, which each shard's name takes the place of"
-	ServerName string `json:"serverName,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self.contains('{shard}')",message="serverNameTemplate must contain {shard} as a placeholder for the shard's name"
+	ServerNameTemplate string `json:"serverNameTemplate,omitempty"`
 }
 
-// Ring is a function from keys to shards.
+// HashAlgorithm maps keys to shards.
 //
 // +kubebuilder:validation:Enum=Ketama;Jump;Rendezvous;Modulo
-type Ring string
+type HashAlgorithm string
 
-// The rings.
+// The hash algorithms.
 const (
-	RingKetama     Ring = "Ketama"
-	RingJump       Ring = "Jump"
-	RingRendezvous Ring = "Rendezvous"
-	RingModulo     Ring = "Modulo"
+	HashKetama     HashAlgorithm = "Ketama"
+	HashJump       HashAlgorithm = "Jump"
+	HashRendezvous HashAlgorithm = "Rendezvous"
+	HashModulo     HashAlgorithm = "Modulo"
 )
 
-// Bootstrap says what a new Memcached is filled from.
+// Bootstrap configures what a new Memcached is filled from.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.backup) != has(self.snapshot)",message="a bootstrap is either from a backup or from a snapshot"
+// +kubebuilder:validation:XValidation:rule="has(self.backupRef) != has(self.snapshot)",message="bootstrap requires exactly one of backupRef and snapshot"
 type Bootstrap struct {
-	// Backup whose snapshot it is.
+	// BackupRef is the MemcachedBackup whose snapshot is restored.
 	//
 	// +optional
-	Backup *BackupReference `json:"backup,omitempty"`
+	BackupRef *BackupReference `json:"backupRef,omitempty"`
 
-	// Snapshot that it is, of another cluster for example.
+	// Snapshot is restored directly, for example one from another cluster.
 	//
 	// +optional
 	Snapshot *SnapshotSource `json:"snapshot,omitempty"`
 
-	// Deadline after which the shards serve, warm or not. Default 10m.
+	// DeadlineSeconds is when the shards become ready even if the restore is incomplete, in
+	// seconds after the Memcached's creation. Default 600.
 	//
 	// +optional
-	// +kubebuilder:default="10m"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s') && duration(self) <= duration('24h')",message="deadline must be from 10s to 24h"
-	Deadline *metav1.Duration `json:"deadline,omitempty"`
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=86400
+	DeadlineSeconds *int32 `json:"deadlineSeconds,omitempty"`
 
-	// MaxAge of the snapshot: with an older one the shards start empty. Default none.
+	// MaxAgeSeconds is the maximum age of the snapshot, in seconds. The shards start empty
+	// when the snapshot is older. Default: no limit.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="maxAge must be positive"
-	MaxAge *metav1.Duration `json:"maxAge,omitempty"`
+	// +kubebuilder:validation:Minimum=1
+	MaxAgeSeconds *int32 `json:"maxAgeSeconds,omitempty"`
 
-	// MaxTTL is the longest that a restored item may live. Default none.
+	// MaxTTLSeconds limits how long a restored item lives from its restore on, in seconds.
+	// Items that expire earlier still do. Default: no limit.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="maxTTL must be at least 1s"
-	MaxTTL *metav1.Duration `json:"maxTTL,omitempty"`
+	// +kubebuilder:validation:Minimum=1
+	MaxTTLSeconds *int32 `json:"maxTTLSeconds,omitempty"`
 }
 
-// FinalBackup says how a backup is taken before a Memcached goes.
+// FinalBackup configures the backup that is taken before a Memcached is deleted.
 type FinalBackup struct {
-	// Store that the snapshot goes to.
+	// Store that the snapshot is written to.
 	Store SnapshotStore `json:"store"`
 
-	// RateLimit bounds what the copy asks of each shard. A gentle one is the
-	// default.
+	// RateLimit limits the load that the backup puts on each shard. Default: 20,000 items and
+	// 32 MiB per second.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 
-	// Deadline after which the Memcached goes without it. Default 30m.
+	// DeadlineSeconds is how long the deletion waits for the backup, in seconds; after that
+	// the Memcached is deleted without it. Default 1800.
 	//
 	// +optional
-	// +kubebuilder:default="30m"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s') && duration(self) <= duration('24h')",message="deadline must be from 10s to 24h"
-	Deadline *metav1.Duration `json:"deadline,omitempty"`
+	// +kubebuilder:default=1800
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=86400
+	DeadlineSeconds *int32 `json:"deadlineSeconds,omitempty"`
 }
 
-// DeletionPolicy says what happens when a Memcached is deleted.
+// DeletionPolicy is what happens when a Memcached is deleted.
 //
 // +kubebuilder:validation:Enum=Delete;Backup
 type DeletionPolicy string
 
-// The policies.
+// The deletion policies.
 const (
 	DeletionDelete DeletionPolicy = "Delete"
 	DeletionBackup DeletionPolicy = "Backup"
 )
 
-// FinalizerBackup keeps a Memcached until its last backup has ended.
-const FinalizerBackup = "cache.memcached-operator.io/backup"
+// FinalizerFinalBackup keeps a Memcached until its final backup has finished.
+const FinalizerFinalBackup = "cache.memcached-operator.io/final-backup"
 
-// Rewarm says when a lost shard is filled again.
-type Rewarm struct {
-	// MaxAge of the backup: an older one is not used. Default 24h.
+// Refill configures how a lost shard is filled from a backup.
+type Refill struct {
+	// MaxAgeSeconds is the maximum age of the backup, in seconds. Default 86400 (24 hours).
 	//
 	// +optional
-	// +kubebuilder:default="24h"
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="maxAge must be positive"
-	MaxAge *metav1.Duration `json:"maxAge,omitempty"`
+	// +kubebuilder:default=86400
+	// +kubebuilder:validation:Minimum=1
+	MaxAgeSeconds *int32 `json:"maxAgeSeconds,omitempty"`
 
-	// MaxTTL is the longest that a restored item may live. Default none.
+	// MaxTTLSeconds limits how long a restored item lives from its restore on, in seconds.
+	// Items that expire earlier still do. Default: no limit.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="maxTTL must be at least 1s"
-	MaxTTL *metav1.Duration `json:"maxTTL,omitempty"`
+	// +kubebuilder:validation:Minimum=1
+	MaxTTLSeconds *int32 `json:"maxTTLSeconds,omitempty"`
 }
 
-// MemcachedStatus is what the operator saw last.
+// MemcachedStatus is the observed state of a cache.
 type MemcachedStatus struct {
-	// ObservedGeneration is the generation of the spec that this status answers.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Phase says in one word how the Memcached is, for people; programs read the
-	// conditions.
+	// Phase summarizes the conditions in one word. Programs should read the
+	// conditions instead.
 	//
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
@@ -456,72 +556,70 @@ type MemcachedStatus struct {
 	// +optional
 	Size int32 `json:"size"`
 
-	// ReadySize is the number of shards that serve.
+	// ReadySize is the number of shards that are ready.
 	//
 	// +optional
 	ReadySize int32 `json:"readySize"`
 
-	// Ready is ReadySize of the asked-for size, such as 2/3.
+	// UpdatedSize is the number of shards that match the spec.
+	//
+	// +optional
+	UpdatedSize int32 `json:"updatedSize"`
+
+	// Ready is readySize of the desired size, such as 2/3.
 	//
 	// +optional
 	Ready string `json:"ready,omitempty"`
 
-	// Version is the version that new shards get; each shard tells its own.
+	// Version of memcached that the shards run, such as 1.6.45, or 1.6.38 → 1.6.45 while an
+	// update rolls out. shards[].version has the version of each.
 	//
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Image is the image that new shards get.
+	// Image that the spec selects for the shards.
 	//
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// Selector is the label selector of the shards' pods, for the scale
-	// subresource.
+	// Selector is the label selector of the shards' pods, for the scale subresource.
 	//
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
-	// Nodes are the names of the pods that hold the shards, by ordinal.
+	// Nodes are the names of the pods that host the shards, by ordinal.
 	//
 	// +optional
 	// +listType=atomic
 	Nodes []string `json:"nodes,omitempty"`
 
-	// Servers are the addresses for a client's configuration, as host:port, by
-	// ordinal. An address stays with its shard whichever pod holds it.
+	// Servers are the addresses of the shards for a client's configuration, as host:port, by
+	// ordinal. A shard keeps its address when its pod is replaced.
 	//
 	// +optional
 	// +listType=atomic
 	Servers []string `json:"servers,omitempty"`
 
-	// Update tells how far a change of the spec has come; absent when every shard is
-	// as it was asked for.
+	// Update is the progress of a change of the spec. It is absent when all shards match the
+	// spec.
 	//
 	// +optional
 	Update *UpdateStatus `json:"update,omitempty"`
 
-	// Revisions are, by the name of a shard, a hash of what was asked of its pod when
-	// its start was told. They are not among what shards tell since some releases of
-	// OLM v1 refuse any change below a list.
-	//
-	// +optional
-	Revisions map[string]string `json:"revisions,omitempty"`
-
-	// Shards tell each shard's state, by ordinal.
+	// Shards is the state of each shard, by ordinal.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Shards []ShardStatus `json:"shards,omitempty"`
 
-	// Bootstrap tells how the shards were filled before they served; absent when
-	// spec.bootstrap was not given at first.
+	// Bootstrap is the state of filling the shards of a new Memcached. It is absent when
+	// spec.bootstrap was not set at creation.
 	//
 	// +optional
 	Bootstrap *BootstrapStatus `json:"bootstrap,omitempty"`
 
-	// Conditions are Available, Progressing and Degraded, always all three.
+	// Conditions are Ready, Available, Progressing and Degraded. All four are always present.
 	//
 	// +optional
 	// +listType=map
@@ -529,100 +627,143 @@ type MemcachedStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// BootstrapStatus tells how the shards of a new Memcached were filled.
+// BootstrapStatus is the state of filling the shards of a new Memcached.
 type BootstrapStatus struct {
-	// Restore is the MemcachedRestore that fills them.
-	Restore string `json:"restore"`
+	// RestoreName is the name of the MemcachedRestore that fills the shards.
+	RestoreName string `json:"restoreName"`
 
-	// Phase is Running while the shards do not serve yet, Complete once they were
-	// filled, and Failed when they were not, or not in time.
-	Phase RunPhase `json:"phase"`
+	// Phase is Running until the shards become ready, then Complete when the restore filled them
+	// or Failed when it didn't, or not in time.
+	Phase TransferPhase `json:"phase"`
 
-	// Deadline at which the shards serve, warm or not.
+	// Deadline is when the shards become ready even if the restore is incomplete.
 	Deadline metav1.Time `json:"deadline"`
 
-	// Message says it in a sentence.
+	// Message describes the state in a sentence.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// UpdateStatus tells how far a change of the spec has come.
+// UpdateMethod is how a change is applied to a shard, from the least to the most disruptive.
+//
+// +kubebuilder:validation:Enum=Live;Restart;Recreate;Replace
+type UpdateMethod string
+
+// The update methods.
+const (
+	// UpdateLive changes labels, annotations or resources; nothing restarts.
+	UpdateLive UpdateMethod = "Live"
+	// UpdateRestart restarts memcached, which keeps its items.
+	UpdateRestart UpdateMethod = "Restart"
+	// UpdateRecreate recreates the container in its pod; memcached keeps its items.
+	UpdateRecreate UpdateMethod = "Recreate"
+	// UpdateReplace replaces the pod by one that starts empty.
+	UpdateReplace UpdateMethod = "Replace"
+)
+
+// UpdateStatus is the progress of a change of the spec.
 type UpdateStatus struct {
-	// Revision is a hash of what the spec asks of a pod.
+	// Revision is a hash of the pod configuration that the spec results in.
 	Revision string `json:"revision"`
 
-	// Updated is how many shards are as the spec asks.
+	// Updated is the number of shards that match the spec.
 	Updated int32 `json:"updated"`
 
-	// Shard that is being changed, or is the next to be.
+	// Shard that is being updated, or that will be updated next.
 	//
 	// +optional
 	Shard string `json:"shard,omitempty"`
 
-	// Step is what is done to the shard, or would be.
+	// Method that applies the change to the shard.
 	//
 	// +optional
-	Step string `json:"step,omitempty"`
+	Method UpdateMethod `json:"method,omitempty"`
 
-	// Gate that holds the step back; empty while it is done.
+	// RollingBack is true while the shard is rolled back to its previous configuration.
 	//
 	// +optional
-	Gate string `json:"gate,omitempty"`
+	RollingBack bool `json:"rollingBack,omitempty"`
 
-	// Items that the shards which were changed in place hold after it.
+	// Gate that blocks the update of the shard; empty while the shard is being updated.
+	//
+	// +optional
+	Gate Gate `json:"gate,omitempty"`
+
+	// Items that the shards which were updated in place contain after the update.
 	//
 	// +optional
 	Items int64 `json:"items,omitempty"`
 
-	// ItemsBefore that they held before it.
+	// ItemsBefore is how many items those shards contained before the update.
 	//
 	// +optional
 	ItemsBefore int64 `json:"itemsBefore,omitempty"`
 
-	// Since when this shard has been at this step and gate.
+	// Since is when the update of this shard reached this method and gate.
 	Since metav1.Time `json:"since"`
 
-	// Message says it in a sentence.
+	// Message describes the progress in a sentence.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 }
+
+// Bounds of a status with 1,000 shards: etcd stores at most 1.5 MiB.
+const (
+	// MaxMessage is the maximum size of a condition's message, in bytes.
+	MaxMessage = 1024
+	// MaxShardMessage is the maximum size of a shard's message, in bytes.
+	MaxShardMessage = 128
+	// MaxShardMessages is the maximum number of shards with a message.
+	MaxShardMessages = 100
+	// MaxContainerID is the size of the part of a container's ID that a status contains.
+	MaxContainerID = 12
+	// MaxRestart is the maximum size of a restart annotation's value in a status. A longer value
+	// is hashed.
+	MaxRestart = 20
+)
 
 // ShardStatus is the state of one shard.
 type ShardStatus struct {
 	// Name of the shard, its ReplicaSet and its Service: <memcached>-<ordinal>.
 	Name string `json:"name"`
 
-	// Pod that holds the shard; empty while there is none.
+	// PodName is the name of the pod that hosts the shard; empty while there is none.
 	//
 	// +optional
-	Pod string `json:"pod,omitempty"`
+	PodName string `json:"podName,omitempty"`
 
-	// Node on which the pod runs.
+	// NodeName is the name of the node that the pod runs on.
 	//
 	// +optional
-	Node string `json:"node,omitempty"`
+	NodeName string `json:"nodeName,omitempty"`
 
-	// Ready says whether the shard serves.
+	// Ready is whether the shard serves clients.
 	Ready bool `json:"ready"`
 
-	// Version that memcached itself reports; empty while it is not known.
+	// Version that memcached itself reports; empty until it is known.
 	//
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Current is false when the pod was made from an older spec.
+	// Revision is a hash of the pod's configuration at the start that the fields below
+	// describe.
+	//
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
+	// Current is whether the pod matches the spec.
 	Current bool `json:"current"`
 
-	// Start is Warm when memcached last started with its items, Cold when it
-	// started empty, and empty while that is not known. While a new pod comes up it
-	// still tells of the one before.
+	// Start is Warm when memcached last started with its items, Cold when it started empty,
+	// and empty until that is known. While a new pod starts, it describes the previous one.
 	//
 	// +optional
 	Start StartResult `json:"start,omitempty"`
 
-	// ContainerID of the start that Version, Start and the fields below tell of.
+	// ContainerID is the first 12 characters of the ID of the container whose start version,
+	// start and the fields below describe.
 	//
 	// +optional
 	ContainerID string `json:"containerID,omitempty"`
@@ -637,47 +778,53 @@ type ShardStatus struct {
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 
-	// Items that memcached held right after its last start.
+	// Items that memcached contained right after its last start.
 	//
 	// +optional
 	Items int64 `json:"items,omitempty"`
 
-	// ItemsBefore that memcached held when it was last saved.
+	// ItemsBefore is how many items memcached contained when it was last saved.
 	//
 	// +optional
 	ItemsBefore int64 `json:"itemsBefore,omitempty"`
 
-	// Message says why the shard does not serve, or is not as it was asked for.
+	// Message says why the shard isn't ready or doesn't match the spec, in at most 128 bytes. At
+	// most 100 shards have one; the conditions count all of them.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// Memcached is a cluster of memcached shards that keeps its items.
+// Memcached is a cache of one or more memcached shards. Planned changes keep its items.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.size,selectorpath=.status.selector
-// +kubebuilder:resource:shortName=mc,categories=all
-// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=".status.version",description="Version that new shards get"
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.ready",description="Shards that serve, of those asked for"
+// +kubebuilder:resource:shortName=memc,categories=all
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=".status.version",description="Version that the shards run"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.ready",description="Ready shards of the desired number"
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=".status.updatedSize",description="Shards that match the spec"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.phase"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"Available\")].message"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
 // +kubebuilder:printcolumn:name="Update",type=string,priority=1,JSONPath=".status.update.message"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name becomes that of Services: it must consist of lower case letters, digits and '-', start with a letter and end with a letter or digit"
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name must have at most 52 characters: the shard's ordinal is added to it, and the whole must fit a Service's name"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name is used for Services: it must consist of lower case letters, digits and '-', start with a letter and end with a letter or digit"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name must have at most 52 characters: the shard's ordinal is appended to it, and the result must be a valid Service name"
 type Memcached struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// Spec is the desired state.
+	//
 	// +required
 	Spec MemcachedSpec `json:"spec"`
+	// Status is the observed state.
+	//
 	// +optional
 	Status MemcachedStatus `json:"status,omitempty"`
 }
 
-// MemcachedList is a list of Memcacheds.
+// MemcachedList is a list of Memcached objects.
 //
 // +kubebuilder:object:root=true
 type MemcachedList struct {

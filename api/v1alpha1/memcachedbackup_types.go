@@ -4,42 +4,44 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MemcachedBackupSpec is what a person asks for.
+// MemcachedBackupSpec is the desired backup. It is immutable.
 type MemcachedBackupSpec struct {
-	// Memcached whose items are copied while it serves.
-	Memcached MemcachedReference `json:"memcached"`
+	// MemcachedRef names the Memcached whose items are copied. Its shards keep serving.
+	MemcachedRef MemcachedReference `json:"memcachedRef"`
 
-	// Store that the snapshot goes to.
+	// Store that the snapshot is written to.
 	Store SnapshotStore `json:"store"`
 
-	// RateLimit bounds what the copy asks of each shard. A gentle one is the
-	// default.
+	// RateLimit limits the load that the copy puts on each shard. Default: 20,000 items and
+	// 32 MiB per second.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 
-	// DeletionPolicy says what becomes of the snapshot when this object is deleted:
-	// Retain leaves it in the store, Delete deletes it there first. Default Retain,
-	// and Delete for those that a MemcachedScheduledBackup with a retention makes.
+	// DeletionPolicy is what happens to the snapshot when this object is deleted: Retain keeps
+	// it in the store, Delete deletes it there first. Default Retain, and Delete for backups of
+	// a MemcachedScheduledBackup with a retention.
 	//
 	// +optional
 	DeletionPolicy SnapshotDeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// Deadline is how long it may take before it is Failed. Default 6h.
+	// DeadlineSeconds is how long the backup may take, in seconds; after that it is
+	// Failed. Default 21600 (6 hours).
 	//
 	// +optional
-	// +kubebuilder:default="6h"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s') && duration(self) <= duration('168h')",message="deadline must be from 10s to 168h"
-	Deadline *metav1.Duration `json:"deadline,omitempty"`
+	// +kubebuilder:default=21600
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=604800
+	DeadlineSeconds *int32 `json:"deadlineSeconds,omitempty"`
 }
 
-// SnapshotDeletionPolicy says what becomes of a snapshot whose object is deleted.
+// SnapshotDeletionPolicy is what happens to a snapshot when its MemcachedBackup is deleted.
 //
 // +kubebuilder:validation:Enum=Retain;Delete
 type SnapshotDeletionPolicy string
 
-// The policies.
+// The deletion policies of a snapshot.
 const (
 	SnapshotRetain SnapshotDeletionPolicy = "Retain"
 	SnapshotDelete SnapshotDeletionPolicy = "Delete"
@@ -48,38 +50,38 @@ const (
 // FinalizerSnapshot keeps a MemcachedBackup until its snapshot is deleted.
 const FinalizerSnapshot = "cache.memcached-operator.io/snapshot"
 
-// MemcachedBackupStatus is what the operator saw last.
+// MemcachedBackupStatus is the observed state of a backup.
 type MemcachedBackupStatus struct {
-	RunStatus `json:",inline"`
+	TransferStatus `json:",inline"`
 
-	// Snapshot that was written; absent until it is whole.
+	// Snapshot that was written; absent until it is complete.
 	//
 	// +optional
 	Snapshot *SnapshotStatus `json:"snapshot,omitempty"`
 }
 
-// SnapshotStatus describes a snapshot that is whole.
+// SnapshotStatus describes a complete snapshot.
 type SnapshotStatus struct {
-	// Path of the snapshot in its store.
+	// Path of the snapshot in its store, for spec.snapshot.path of a MemcachedRestore.
 	Path string `json:"path"`
 
-	// TakenAt is when the copy began: no value in it is older than memcached held
-	// then, and what was written later may be missing.
+	// TakenAt is when the copy began. No value is older than the one that memcached contained
+	// then; values that were written later may be missing.
 	TakenAt metav1.Time `json:"takenAt"`
 
-	// Shards that it holds.
+	// Shards is the number of shards whose items the snapshot contains.
 	Shards int32 `json:"shards"`
 
-	// Items that it holds.
+	// Items is the number of items that the snapshot contains.
 	Items int64 `json:"items"`
 
-	// Bytes of their keys and values.
+	// Bytes is the size of the items' keys and values, in bytes.
 	Bytes int64 `json:"bytes"`
 
-	// StoredBytes that it takes in the store.
+	// StoredBytes is the size of the snapshot in the store, in bytes.
 	StoredBytes int64 `json:"storedBytes"`
 
-	// FormatVersion that it was written in.
+	// FormatVersion is the version of the snapshot format.
 	FormatVersion int32 `json:"formatVersion"`
 }
 
@@ -88,27 +90,31 @@ type SnapshotStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=mcb,categories=all
-// +kubebuilder:printcolumn:name="Memcached",type=string,JSONPath=".spec.memcached.name"
+// +kubebuilder:printcolumn:name="Memcached",type=string,JSONPath=".spec.memcachedRef.name"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=".status.phase"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.reason",description="Why it is in this phase, such as JobCannotStart"
 // +kubebuilder:printcolumn:name="Percent",type=integer,JSONPath=".status.progress.percent"
 // +kubebuilder:printcolumn:name="Items",type=integer,JSONPath=".status.progress.items"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=".status.reason"
+// +kubebuilder:printcolumn:name="Bytes",type=integer,priority=1,JSONPath=".status.snapshot.storedBytes",description="Size of the snapshot in the store"
+// +kubebuilder:printcolumn:name="Completed",type=date,priority=1,JSONPath=".status.completionTime"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.message"
 type MemcachedBackup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Not self == oldSelf: a program that writes all of it makes 6h0m0s of 6h.
-
+	// Spec is the desired backup.
+	//
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.memcached == oldSelf.memcached && self.store == oldSelf.store && self.rateLimit == oldSelf.rateLimit && has(self.deletionPolicy) == has(oldSelf.deletionPolicy) && (!has(self.deletionPolicy) || self.deletionPolicy == oldSelf.deletionPolicy) && duration(self.deadline) == duration(oldSelf.deadline)",message="a backup runs once and cannot be changed: make another one"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a backup runs once and its spec is immutable: create another MemcachedBackup"
 	Spec MemcachedBackupSpec `json:"spec"`
+	// Status is the observed state.
+	//
 	// +optional
 	Status MemcachedBackupStatus `json:"status,omitempty"`
 }
 
-// MemcachedBackupList is a list of MemcachedBackups.
+// MemcachedBackupList is a list of MemcachedBackup objects.
 //
 // +kubebuilder:object:root=true
 type MemcachedBackupList struct {

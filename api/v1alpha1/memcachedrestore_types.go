@@ -4,50 +4,54 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MemcachedRestoreSpec is what a person asks for.
+// MemcachedRestoreSpec is the desired restore. It is immutable.
 //
-// What a restore brings back is as old as its snapshot: a value that the
-// database behind the cache has changed since is served stale until it expires or
-// is written again. maxAge and maxTTL bound it.
+// Restored items are as old as their snapshot: when the database behind the cache has
+// changed since, clients get the old value until it expires or is written again.
+// maxAgeSeconds and maxTTLSeconds limit how old and for how long.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.backup) != has(self.snapshot)",message="a restore is either of a backup or of a snapshot"
+// +kubebuilder:validation:XValidation:rule="has(self.backupRef) != has(self.snapshot)",message="a restore requires exactly one of backupRef and snapshot"
 type MemcachedRestoreSpec struct {
-	// Memcached that the items go into. It serves meanwhile.
-	Memcached MemcachedReference `json:"memcached"`
+	// MemcachedRef names the Memcached that the items are restored into. Its shards keep
+	// serving.
+	MemcachedRef MemcachedReference `json:"memcachedRef"`
 
-	// Backup whose snapshot is restored.
+	// BackupRef names the MemcachedBackup whose snapshot is restored. The restore waits until
+	// that backup is Complete.
 	//
 	// +optional
-	Backup *BackupReference `json:"backup,omitempty"`
+	BackupRef *BackupReference `json:"backupRef,omitempty"`
 
-	// Snapshot that is restored, of another cluster for example.
+	// Snapshot is restored directly, for example one from another cluster.
 	//
 	// +optional
 	Snapshot *SnapshotSource `json:"snapshot,omitempty"`
 
-	// ExistingItems says which value wins where the Memcached has the key already:
-	// Keep leaves its own, which is newer, Replace writes the snapshot's. Default
-	// Keep.
+	// ExistingItems is what happens when the Memcached already contains a key of the snapshot:
+	// Keep keeps the Memcached's value, which is newer, Replace writes the snapshot's.
+	// Default Keep.
 	//
 	// +optional
 	// +kubebuilder:default=Keep
 	ExistingItems ExistingItems `json:"existingItems,omitempty"`
 
-	// MaxAge of the snapshot, such as 6h: an older one is refused. Default none.
+	// MaxAgeSeconds is the maximum age of the snapshot, in seconds, such as 21600 for six
+	// hours. The restore fails when the snapshot is older. Default: no limit.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="maxAge must be positive"
-	MaxAge *metav1.Duration `json:"maxAge,omitempty"`
+	// +kubebuilder:validation:Minimum=1
+	MaxAgeSeconds *int32 `json:"maxAgeSeconds,omitempty"`
 
-	// MaxTTL is the longest that a restored item may live from now on, such as 15m;
-	// items that expire sooner still do. It bounds how long a stale value is
-	// served. Default none.
+	// MaxTTLSeconds limits how long a restored item lives from its restore on, in seconds, such
+	// as 900 for 15 minutes, and with it how long a stale value is served. Items that expire
+	// earlier still do. Default: no limit.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="maxTTL must be at least 1s"
-	MaxTTL *metav1.Duration `json:"maxTTL,omitempty"`
+	// +kubebuilder:validation:Minimum=1
+	MaxTTLSeconds *int32 `json:"maxTTLSeconds,omitempty"`
 
-	// Shards of the Memcached, by ordinal, that items are restored into. Default all.
+	// Shards are the ordinals of the shards that items are restored into, such as [0, 2].
+	// Default: all shards.
 	//
 	// +optional
 	// +listType=set
@@ -55,90 +59,95 @@ type MemcachedRestoreSpec struct {
 	// +kubebuilder:validation:items:Minimum=0
 	Shards []int32 `json:"shards,omitempty"`
 
-	// RateLimit bounds what the copy asks of each shard. A gentle one is the
-	// default.
+	// RateLimit limits the load that the copy puts on each shard. Default: 20,000 items and
+	// 32 MiB per second.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 
-	// Deadline is how long it may take before it is Failed. Default 6h.
+	// DeadlineSeconds is how long the restore may take, in seconds; after that it is
+	// Failed. Default 21600 (6 hours).
 	//
 	// +optional
-	// +kubebuilder:default="6h"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s') && duration(self) <= duration('168h')",message="deadline must be from 10s to 168h"
-	Deadline *metav1.Duration `json:"deadline,omitempty"`
+	// +kubebuilder:default=21600
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=604800
+	DeadlineSeconds *int32 `json:"deadlineSeconds,omitempty"`
 }
 
-// ExistingItems says which value wins where there are two.
+// ExistingItems is what happens to items that the Memcached already contains.
 //
 // +kubebuilder:validation:Enum=Keep;Replace
 type ExistingItems string
 
-// The choices.
+// The choices for existing items.
 const (
 	ExistingKeep    ExistingItems = "Keep"
 	ExistingReplace ExistingItems = "Replace"
 )
 
-// MemcachedRestoreStatus is what the operator saw last.
+// MemcachedRestoreStatus is the observed state of a restore.
 type MemcachedRestoreStatus struct {
-	RunStatus `json:",inline"`
+	TransferStatus `json:",inline"`
 
-	// Snapshot that is restored.
+	// Snapshot that is restored; absent until it is found.
 	//
 	// +optional
 	Snapshot *SnapshotStatus `json:"snapshot,omitempty"`
 
-	// Restored is how many items were written.
+	// Restored is the number of items that were written.
 	//
 	// +optional
-	Restored int64 `json:"restored,omitempty"`
+	Restored int64 `json:"restored"`
 
-	// Kept is how many were not, as the Memcached had the key already.
+	// Kept is the number of items that were not written because the Memcached already contained
+	// their key.
 	//
 	// +optional
-	Kept int64 `json:"kept,omitempty"`
+	Kept int64 `json:"kept"`
 
-	// Expired is how many were not, as their time was over.
+	// Expired is the number of items that were not written because they had expired.
 	//
 	// +optional
-	Expired int64 `json:"expired,omitempty"`
+	Expired int64 `json:"expired"`
 
-	// Refused is how many memcached did not take, being too large for it or out of
-	// memory.
+	// Rejected is the number of items that memcached did not accept because they are too large
+	// or it is out of memory.
 	//
 	// +optional
-	Refused int64 `json:"refused,omitempty"`
+	Rejected int64 `json:"rejected"`
 }
 
-// MemcachedRestore brings the items of a snapshot into a Memcached, once.
+// MemcachedRestore writes the items of a snapshot to a Memcached, once.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=mcr,categories=all
-// +kubebuilder:printcolumn:name="Memcached",type=string,JSONPath=".spec.memcached.name"
+// +kubebuilder:printcolumn:name="Memcached",type=string,JSONPath=".spec.memcachedRef.name"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=".status.phase"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.reason",description="Why it is in this phase, such as BackupNotComplete"
 // +kubebuilder:printcolumn:name="Percent",type=integer,JSONPath=".status.progress.percent"
 // +kubebuilder:printcolumn:name="Restored",type=integer,JSONPath=".status.restored"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=".status.reason"
+// +kubebuilder:printcolumn:name="Completed",type=date,priority=1,JSONPath=".status.completionTime"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.message"
 type MemcachedRestore struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Not self == oldSelf: a program that writes all of it makes 6h0m0s of 6h.
-
+	// Spec is the desired restore.
+	//
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.memcached == oldSelf.memcached && has(self.backup) == has(oldSelf.backup) && (!has(self.backup) || self.backup == oldSelf.backup) && has(self.snapshot) == has(oldSelf.snapshot) && (!has(self.snapshot) || self.snapshot == oldSelf.snapshot) && self.existingItems == oldSelf.existingItems && has(self.shards) == has(oldSelf.shards) && (!has(self.shards) || self.shards == oldSelf.shards) && self.rateLimit == oldSelf.rateLimit",message="a restore runs once and cannot be changed: make another one"
-	// +kubebuilder:validation:XValidation:rule="has(self.maxAge) == has(oldSelf.maxAge) && (!has(self.maxAge) || duration(self.maxAge) == duration(oldSelf.maxAge)) && has(self.maxTTL) == has(oldSelf.maxTTL) && (!has(self.maxTTL) || duration(self.maxTTL) == duration(oldSelf.maxTTL)) && duration(self.deadline) == duration(oldSelf.deadline)",message="a restore runs once and cannot be changed: make another one"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a restore runs once and its spec is immutable: create another MemcachedRestore"
 	Spec MemcachedRestoreSpec `json:"spec"`
+	// Status is the observed state.
+	//
 	// +optional
 	Status MemcachedRestoreStatus `json:"status,omitempty"`
 }
 
-// MemcachedRestoreList is a list of MemcachedRestores.
+// MemcachedRestoreList is a list of MemcachedRestore objects.
 //
 // +kubebuilder:object:root=true
 type MemcachedRestoreList struct {

@@ -4,14 +4,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MemcachedScheduledBackupSpec is what a person asks for.
+// MemcachedScheduledBackupSpec is the desired schedule.
 type MemcachedScheduledBackupSpec struct {
-	// Schedule in cron's five fields, such as "30 2 * * *", or @hourly, @daily,
-	// @weekly, @monthly.
+	// Schedule of the backups in the five fields of cron, such as "30 2 * * *" for 2:30 every
+	// night, or one of @hourly, @daily, @weekly and @monthly.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ')",message="the time zone goes into timeZone"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ')",message="set the time zone in timeZone"
 	Schedule string `json:"schedule"`
 
 	// TimeZone of the schedule, such as Europe/Berlin. Default UTC.
@@ -22,113 +22,118 @@ type MemcachedScheduledBackupSpec struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z][A-Za-z0-9_+/-]*$`
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// Suspend makes no more backups. One that runs is not ended.
+	// Suspend stops new backups; a backup that is running continues. Default false.
 	//
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ConcurrencyPolicy says what to do when the one before still runs: Forbid leaves
-	// a turn out, Replace deletes the one that runs, Allow runs both. Default Forbid.
+	// ConcurrencyPolicy is what happens when the previous backup is still running: Forbid skips
+	// the run, Replace deletes the running backup, Allow runs both. Default Forbid.
 	//
 	// +optional
 	// +kubebuilder:default=Forbid
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 
-	// StartingDeadline is how late a turn may begin, after an outage of the operator
-	// for example; of several that were missed the last one counts. Default 1h.
+	// StartingDeadlineSeconds is how late a run may start, in seconds, for example after an
+	// outage of the operator. Of several missed runs, only the last one is started.
+	// Default 3600 (1 hour).
 	//
 	// +optional
-	// +kubebuilder:default="1h"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="startingDeadline must be at least 10s"
-	StartingDeadline *metav1.Duration `json:"startingDeadline,omitempty"`
+	// +kubebuilder:default=3600
+	// +kubebuilder:validation:Minimum=10
+	StartingDeadlineSeconds *int32 `json:"startingDeadlineSeconds,omitempty"`
 
-	// Retention says which of its backups to keep. None: all. The newest that is
-	// Complete is always kept.
+	// Retention limits which backups are kept. Default: all of them. The newest Complete backup
+	// is always kept. Changing it applies immediately and may delete backups.
 	//
 	// +optional
 	Retention *BackupRetention `json:"retention,omitempty"`
 
-	// BackupTemplate is what each backup is made of.
+	// BackupTemplate describes the MemcachedBackup objects that the schedule creates.
 	BackupTemplate MemcachedBackupTemplate `json:"backupTemplate"`
 }
 
-// MemcachedBackupTemplate is what each backup of a schedule is made of.
+// MemcachedBackupTemplate describes the backups of a schedule.
 type MemcachedBackupTemplate struct {
-	// Spec of the backups. A change holds for those to come.
+	// Spec of the backups. Changing it applies to backups that are created later.
 	Spec MemcachedBackupSpec `json:"spec"`
 }
 
-// ConcurrencyPolicy says what to do when a backup is due while another one runs.
+// ConcurrencyPolicy is what happens when a backup is due while another one is running.
 //
 // +kubebuilder:validation:Enum=Allow;Forbid;Replace
 type ConcurrencyPolicy string
 
-// The policies.
+// The concurrency policies.
 const (
 	ConcurrencyAllow   ConcurrencyPolicy = "Allow"
 	ConcurrencyForbid  ConcurrencyPolicy = "Forbid"
 	ConcurrencyReplace ConcurrencyPolicy = "Replace"
 )
 
-// BackupRetention says which backups of a schedule are kept: those that no given
-// bound excludes.
+// BackupRetention limits which backups of a schedule are kept. A backup that exceeds one
+// limit is deleted.
 type BackupRetention struct {
-	// Count of the newest backups that are Complete.
+	// SuccessfulBackupsHistoryLimit is how many Complete backups are kept, the newest ones.
+	// Default: no limit.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
-	Count *int32 `json:"count,omitempty"`
+	SuccessfulBackupsHistoryLimit *int32 `json:"successfulBackupsHistoryLimit,omitempty"`
 
-	// MaxAge of a backup, such as 720h.
+	// MaxAgeSeconds is the maximum age of a backup, in seconds, such as 1209600 for 14 days.
+	// Default: no limit.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="maxAge must be at least 1m"
-	MaxAge *metav1.Duration `json:"maxAge,omitempty"`
+	// +kubebuilder:validation:Minimum=1
+	MaxAgeSeconds *int32 `json:"maxAgeSeconds,omitempty"`
 
-	// FailedCount of the newest backups that are Failed. Default 3.
+	// FailedBackupsHistoryLimit is how many Failed backups are kept, the newest ones.
+	// Default 3.
 	//
 	// +optional
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
-	FailedCount *int32 `json:"failedCount,omitempty"`
+	FailedBackupsHistoryLimit *int32 `json:"failedBackupsHistoryLimit,omitempty"`
 }
 
-// MemcachedScheduledBackupStatus is what the operator saw last.
+// MemcachedScheduledBackupStatus is the observed state of a schedule.
 type MemcachedScheduledBackupStatus struct {
-	// ObservedGeneration is the generation of the spec that this status answers.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// LastScheduleTime is the turn that a backup was last made for, or was left out.
+	// LastScheduleTime is the scheduled time of the last run, also of a skipped one.
 	//
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 
-	// NextScheduleTime is the next turn; absent while suspended.
+	// NextScheduleTime is the scheduled time of the next run; absent while suspended.
 	//
 	// +optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
 
-	// LastBackup that was made.
+	// LastBackupName is the name of the MemcachedBackup that was created last.
 	//
 	// +optional
-	LastBackup string `json:"lastBackup,omitempty"`
+	LastBackupName string `json:"lastBackupName,omitempty"`
 
-	// LastSuccessfulTime is when a backup of it last ended Complete.
+	// LastSuccessfulTime is when a backup of this schedule last became Complete.
 	//
 	// +optional
 	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
 
-	// Active are the names of its backups that run.
+	// Active are the names of the backups that haven't finished.
 	//
 	// +optional
 	// +listType=atomic
 	Active []string `json:"active,omitempty"`
 
-	// Conditions are Scheduled alone: False while no backup can be made, and why.
+	// Conditions contain Scheduled. It is False when no backups are created; its message says
+	// why.
 	//
 	// +optional
 	// +listType=map
@@ -136,52 +141,55 @@ type MemcachedScheduledBackupStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ConditionScheduled of a MemcachedScheduledBackup is True while its turns come.
+// ConditionScheduled of a MemcachedScheduledBackup is True while backups are created at
+// their times.
 const ConditionScheduled = "Scheduled"
 
 // Reasons of Scheduled.
 const (
-	ReasonWaitingForTurn  = "WaitingForTurn"
-	ReasonSuspended       = "Suspended"
-	ReasonScheduleInvalid = "ScheduleInvalid"
-	ReasonTimeZoneUnknown = "TimeZoneUnknown"
+	ReasonWaitingForSchedule = "WaitingForSchedule"
+	ReasonSuspended          = "Suspended"
+	ReasonScheduleInvalid    = "ScheduleInvalid"
+	ReasonTimeZoneUnknown    = "TimeZoneUnknown"
 )
 
-// Events of a schedule.
+// Reasons of a schedule's events.
 const (
-	EventTurnLeftOut     = "TurnLeftOut"
-	EventTurnMissed      = "TurnMissed"
+	EventBackupSkipped   = "BackupSkipped"
+	EventMissedSchedule  = "MissedSchedule"
 	EventBackupPruned    = "BackupPruned"
 	EventScheduleInvalid = "ScheduleInvalid"
 )
 
-// LabelSchedule of a MemcachedBackup holds the name of the schedule that made it.
-const LabelSchedule = "cache.memcached-operator.io/schedule"
-
-// MemcachedScheduledBackup makes MemcachedBackups at its times, and deletes the
-// old ones.
+// MemcachedScheduledBackup creates MemcachedBackup objects on a schedule and deletes old
+// ones.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=mcsb,categories=all
-// +kubebuilder:printcolumn:name="Memcached",type=string,JSONPath=".spec.backupTemplate.spec.memcached.name"
+// +kubebuilder:printcolumn:name="Memcached",type=string,JSONPath=".spec.backupTemplate.spec.memcachedRef.name"
 // +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=".spec.schedule"
 // +kubebuilder:printcolumn:name="Suspend",type=boolean,JSONPath=".spec.suspend"
+// +kubebuilder:printcolumn:name="Next run",type=string,JSONPath=".status.nextScheduleTime",description="Time of the next run"
 // +kubebuilder:printcolumn:name="Last success",type=date,JSONPath=".status.lastSuccessfulTime"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type==\"Scheduled\")].message"
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name must have at most 52 characters: the time of its turn is added to it for each backup"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name must have at most 52 characters: each backup's name is this name followed by the time of its run"
 type MemcachedScheduledBackup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// Spec is the desired schedule.
+	//
 	// +required
 	Spec MemcachedScheduledBackupSpec `json:"spec"`
+	// Status is the observed state.
+	//
 	// +optional
 	Status MemcachedScheduledBackupStatus `json:"status,omitempty"`
 }
 
-// MemcachedScheduledBackupList is a list of MemcachedScheduledBackups.
+// MemcachedScheduledBackupList is a list of MemcachedScheduledBackup objects.
 //
 // +kubebuilder:object:root=true
 type MemcachedScheduledBackupList struct {

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MemcachedReference names a Memcached of the same namespace.
+// MemcachedReference names a Memcached in the same namespace.
 type MemcachedReference struct {
 	// Name of the Memcached.
 	//
@@ -13,7 +13,7 @@ type MemcachedReference struct {
 	Name string `json:"name"`
 }
 
-// BackupReference names a MemcachedBackup of the same namespace.
+// BackupReference names a MemcachedBackup in the same namespace.
 type BackupReference struct {
 	// Name of the MemcachedBackup.
 	//
@@ -22,23 +22,23 @@ type BackupReference struct {
 	Name string `json:"name"`
 }
 
-// SnapshotStore says where snapshots are kept.
+// SnapshotStore is where snapshots are stored.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.persistentVolumeClaim) != has(self.s3)",message="a store is either persistentVolumeClaim or s3"
+// +kubebuilder:validation:XValidation:rule="has(self.persistentVolumeClaim) != has(self.s3)",message="a store requires exactly one of persistentVolumeClaim and s3"
 type SnapshotStore struct {
-	// PersistentVolumeClaim of the same namespace. The Job that writes or reads it
-	// must be able to mount it while others do: a ReadWriteOnce volume on one node.
+	// PersistentVolumeClaim in the same namespace. The Job's pod mounts it: when another pod
+	// uses a ReadWriteOnce volume, both have to run on the same node.
 	//
 	// +optional
 	PersistentVolumeClaim *PersistentVolumeClaimStore `json:"persistentVolumeClaim,omitempty"`
 
-	// S3 is a bucket of Amazon S3, or of any server that speaks its protocol.
+	// S3 is a bucket of Amazon S3 or of a server with a compatible API.
 	//
 	// +optional
 	S3 *S3Store `json:"s3,omitempty"`
 }
 
-// PersistentVolumeClaimStore is a folder of a volume.
+// PersistentVolumeClaimStore is a directory in a volume.
 type PersistentVolumeClaimStore struct {
 	// ClaimName of the PersistentVolumeClaim.
 	//
@@ -46,85 +46,86 @@ type PersistentVolumeClaimStore struct {
 	// +kubebuilder:validation:MaxLength=253
 	ClaimName string `json:"claimName"`
 
-	// Folder in the volume. Default its root.
+	// SubPath is a directory in the volume, such as backups/cache. Default: the volume's root.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..' || p == '.')",message="folder is relative to the volume and must not hold . or .. as a part"
-	Folder string `json:"folder,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..' || p == '.')",message="subPath is relative to the volume and must not contain . or .. as an element"
+	SubPath string `json:"subPath,omitempty"`
 }
 
-// S3Store is a bucket, or a part of one.
+// S3Store is a bucket or a prefix in one.
 type S3Store struct {
-	// Bucket must exist.
+	// Bucket is the name of an existing bucket.
 	//
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9.-]*[a-z0-9]$`
 	Bucket string `json:"bucket"`
 
-	// Prefix of the names of all objects, such as cache/production. Default none.
+	// Prefix of all object names, such as cache/production. Default: none.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..' || p == '.')",message="prefix must not start with / and must not hold . or .. as a part"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..' || p == '.')",message="prefix must not start with / and must not contain . or .. as an element"
 	Prefix string `json:"prefix,omitempty"`
 
-	// Endpoint of a server that is not Amazon's, such as https://minio.storage.svc:9000.
+	// Endpoint of an S3-compatible server, such as https://minio.storage.svc:9000. With http://
+	// the items are sent without encryption. Default: Amazon S3 in the region.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[^/?#]+/?$')",message="endpoint must be https://host:port, or http:// without encryption"
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// Region of the bucket. Default us-east-1, which most other servers ignore.
+	// Region of the bucket, such as eu-central-1. Default us-east-1; most S3-compatible servers
+	// ignore it.
 	//
 	// +optional
 	// +kubebuilder:default=us-east-1
 	// +kubebuilder:validation:MaxLength=64
 	Region string `json:"region,omitempty"`
 
-	// CredentialsSecret names a Secret of the same namespace with the keys
-	// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and, for temporary ones,
-	// AWS_SESSION_TOKEN. The operator does not read it: the Job gets it.
+	// CredentialsSecretName is the name of a Secret in the same namespace with the keys
+	// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and, for temporary credentials,
+	// AWS_SESSION_TOKEN. Only the Job's pod reads it, the operator doesn't.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	CredentialsSecret string `json:"credentialsSecret"`
+	CredentialsSecretName string `json:"credentialsSecretName"`
 
-	// CASecret names a Secret of the same namespace whose key ca.crt holds the
-	// certificates, as PEM, by which the endpoint's own is judged. Default: the
-	// well-known authorities.
+	// CASecretName is the name of a Secret in the same namespace whose key ca.crt contains the
+	// CA bundle (PEM) that verifies the endpoint's certificate. Default: the public
+	// certificate authorities.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	CASecret string `json:"caSecret,omitempty"`
+	CASecretName string `json:"caSecretName,omitempty"`
 }
 
-// SnapshotSource is a snapshot in a store, wherever it was taken.
+// SnapshotSource is a snapshot in a store, possibly of another cluster.
 type SnapshotSource struct {
-	// Store that holds it.
+	// Store that contains the snapshot.
 	Store SnapshotStore `json:"store"`
 
-	// Path of the snapshot in the store, as status.snapshot.path of its
-	// MemcachedBackup tells.
+	// Path of the snapshot in the store: status.snapshot.path of its MemcachedBackup.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..' || p == '.')",message="path is relative to the store and must not hold . or .. as a part"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..' || p == '.')",message="path is relative to the store and must not contain . or .. as an element"
 	Path string `json:"path"`
 }
 
-// RateLimit bounds what a Job asks of one shard.
+// RateLimit limits the load that a Job puts on each shard.
 type RateLimit struct {
-	// ItemsPerSecond of each shard; 0 is no limit. Default 20000.
+	// ItemsPerSecond limits the items per second and shard. 0 is no limit. Default 20000.
 	//
 	// +optional
 	// +kubebuilder:default=20000
 	// +kubebuilder:validation:Minimum=0
 	ItemsPerSecond *int32 `json:"itemsPerSecond,omitempty"`
 
-	// MebibytesPerSecond of each shard; 0 is no limit. Default 32.
+	// MebibytesPerSecond limits the mebibytes per second and shard. 0 is no limit. Default 32.
 	//
 	// +optional
 	// +kubebuilder:default=32
@@ -132,66 +133,71 @@ type RateLimit struct {
 	MebibytesPerSecond *int32 `json:"mebibytesPerSecond,omitempty"`
 }
 
-// RunPhase says how far something that runs once has come.
+// TransferPhase is the phase of a backup or a restore.
 //
-// +kubebuilder:validation:Enum=Running;Complete;Failed
-type RunPhase string
+// +kubebuilder:validation:Enum=Pending;Running;Complete;Failed
+type TransferPhase string
 
-// The phases. Before the first it is empty.
+// The phases of a transfer.
 const (
-	RunRunning  RunPhase = "Running"
-	RunComplete RunPhase = "Complete"
-	RunFailed   RunPhase = "Failed"
+	// TransferPending: the transfer waits for something that reason names, such as its backup,
+	// and has no Job.
+	TransferPending  TransferPhase = "Pending"
+	TransferRunning  TransferPhase = "Running"
+	TransferComplete TransferPhase = "Complete"
+	TransferFailed   TransferPhase = "Failed"
 )
 
-// RunStatus is what is told of something that runs once.
-type RunStatus struct {
-	// ObservedGeneration is the generation of the spec that this status answers.
+// TransferStatus is the state of a backup or a restore. Both run once.
+type TransferStatus struct {
+	// ObservedGeneration is the generation of the spec that this status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Phase is Running from before the Job is made, and ends as Complete or Failed.
+	// Phase is Pending while the transfer waits, Running from before its Job is created, and
+	// finally Complete or Failed.
 	//
 	// +optional
-	Phase RunPhase `json:"phase,omitempty"`
+	Phase TransferPhase `json:"phase,omitempty"`
 
-	// Reason of the phase, in one word.
+	// Reason of the phase, such as Copying, JobCannotStart or StoreFull.
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Message says it in a sentence, and what to do about a failure.
+	// Message explains the phase and what to do about a failure.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// StartTime is when it began.
+	// StartTime is when the transfer started.
 	//
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// CompletionTime is when it ended, either way.
+	// CompletionTime is when the transfer became Complete or Failed.
 	//
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// Job that does it. Its name comes of the UID, so that there is one.
+	// JobName is the name of the Job that copies the items. It is derived from this object's
+	// UID, so that there is only one Job.
 	//
 	// +optional
-	Job string `json:"job,omitempty"`
+	JobName string `json:"jobName,omitempty"`
 
-	// JobUID of the Job, once it was seen.
+	// JobUID is the UID of the Job; empty until the operator has seen the Job.
 	//
 	// +optional
 	JobUID string `json:"jobUID,omitempty"`
 
-	// Progress while it runs, and how much it was in the end.
+	// Progress of the transfer; once it has finished, its totals.
 	//
 	// +optional
-	Progress *RunProgress `json:"progress,omitempty"`
+	Progress *TransferProgress `json:"progress,omitempty"`
 
-	// Conditions are Complete and Failed, always both, as those of a Job.
+	// Conditions are Complete and Failed, as those of a Job. Both are always present.
 	//
 	// +optional
 	// +listType=map
@@ -199,79 +205,78 @@ type RunStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// RunProgress tells how far a copy of items has come.
-type RunProgress struct {
-	// Items that are done with.
+// TransferProgress is the progress of a backup or a restore.
+type TransferProgress struct {
+	// Items is the number of items that were processed.
 	Items int64 `json:"items"`
 
-	// TotalItems that there are to do, as far as it is known.
+	// TotalItems is the number of items to process, as far as it is known.
 	//
 	// +optional
 	TotalItems int64 `json:"totalItems,omitempty"`
 
-	// Bytes of keys and values that are done with.
+	// Bytes is the size of the keys and values that were processed, in bytes.
 	Bytes int64 `json:"bytes"`
 
-	// Percent of the items that are done with.
+	// Percent of the items that were processed.
 	Percent int32 `json:"percent"`
 
-	// ItemsPerSecond over the last seconds, or in all once it has ended.
+	// ItemsPerSecond over the last seconds; once the transfer has finished, its average.
 	//
 	// +optional
 	ItemsPerSecond int64 `json:"itemsPerSecond,omitempty"`
 }
 
-// Conditions of what runs once.
+// Condition types of a backup and a restore.
 const (
 	ConditionComplete = "Complete"
 	ConditionFailed   = "Failed"
 )
 
-// Reasons of what runs once.
+// Reasons of a backup's and a restore's phase.
 const (
 	ReasonStarting  = "Starting"
 	ReasonCopying   = "Copying"
 	ReasonSucceeded = "Succeeded"
 
-	ReasonMemcachedNotFound  = "MemcachedNotFound"
-	ReasonMemcachedDeleting  = "MemcachedDeleting"
-	ReasonNothingRuns        = "NothingRuns"
-	ReasonBackupNotFound     = "BackupNotFound"
-	ReasonBackupNotComplete  = "BackupNotComplete"
-	ReasonBackupDeleting     = "BackupDeleting"
-	ReasonSizeDiffers        = "SizeDiffers"
-	ReasonShardNotFound      = "ShardNotFound"
-	ReasonJobDeleted         = "JobDeleted"
-	ReasonJobFailed          = "JobFailed"
-	ReasonJobCannotStart     = "JobCannotStart"
-	ReasonDeadlineExceeded   = "DeadlineExceeded"
-	ReasonShardUnreachable   = "ShardUnreachable"
-	ReasonShardLostItems     = "ShardLostItems"
-	ReasonDumpForbidden      = "DumpForbidden"
-	ReasonStoreUnreachable   = "StoreUnreachable"
-	ReasonStoreNotFound      = "StoreNotFound"
-	ReasonStoreAccessDenied  = "StoreAccessDenied"
-	ReasonStoreFull          = "StoreFull"
-	ReasonStoreReadOnly      = "StoreReadOnly"
-	ReasonStoreCertificate   = "StoreCertificateInvalid"
-	ReasonStoreFailed        = "StoreFailed"
-	ReasonSnapshotNotFound   = "SnapshotNotFound"
-	ReasonSnapshotUnfinished = "SnapshotUnfinished"
-	ReasonSnapshotCorrupt    = "SnapshotCorrupt"
-	ReasonSnapshotTooNew     = "SnapshotTooNew"
-	ReasonSnapshotNotOurs    = "SnapshotNotOurs"
-	ReasonSnapshotTooOld     = "SnapshotTooOld"
+	ReasonMemcachedNotFound       = "MemcachedNotFound"
+	ReasonMemcachedDeleting       = "MemcachedDeleting"
+	ReasonBackupNotFound          = "BackupNotFound"
+	ReasonBackupNotComplete       = "BackupNotComplete"
+	ReasonBackupDeleting          = "BackupDeleting"
+	ReasonSizeDiffers             = "SizeDiffers"
+	ReasonShardNotFound           = "ShardNotFound"
+	ReasonJobDeleted              = "JobDeleted"
+	ReasonJobFailed               = "JobFailed"
+	ReasonJobCannotStart          = "JobCannotStart"
+	ReasonDeadlineExceeded        = "DeadlineExceeded"
+	ReasonShardUnreachable        = "ShardUnreachable"
+	ReasonShardLostItems          = "ShardLostItems"
+	ReasonKeyDumpDisabled         = "KeyDumpDisabled"
+	ReasonStoreUnreachable        = "StoreUnreachable"
+	ReasonStoreNotFound           = "StoreNotFound"
+	ReasonStoreAccessDenied       = "StoreAccessDenied"
+	ReasonStoreFull               = "StoreFull"
+	ReasonStoreReadOnly           = "StoreReadOnly"
+	ReasonStoreCertificateInvalid = "StoreCertificateInvalid"
+	ReasonStoreFailed             = "StoreFailed"
+	ReasonSnapshotNotFound        = "SnapshotNotFound"
+	ReasonSnapshotIncomplete      = "SnapshotIncomplete"
+	ReasonSnapshotCorrupt         = "SnapshotCorrupt"
+	ReasonSnapshotTooNew          = "SnapshotTooNew"
+	ReasonSnapshotOwnedByOther    = "SnapshotOwnedByOther"
+	ReasonSnapshotTooOld          = "SnapshotTooOld"
 )
 
-// Events of what runs once, on it and on its Memcached.
+// Reasons of the events of backups and restores, which are recorded on their Memcached too.
 const (
-	EventBackupStarted   = "BackupStarted"
-	EventBackupComplete  = "BackupComplete"
-	EventBackupFailed    = "BackupFailed"
-	EventSnapshotDeleted = "SnapshotDeleted"
-	EventSnapshotKept    = "SnapshotKept"
-	EventDeletionWaits   = "DeletionWaits"
-	EventRestoreStarted  = "RestoreStarted"
-	EventRestoreComplete = "RestoreComplete"
-	EventRestoreFailed   = "RestoreFailed"
+	EventBackupStarted    = "BackupStarted"
+	EventBackupComplete   = "BackupComplete"
+	EventBackupFailed     = "BackupFailed"
+	EventSnapshotDeleted  = "SnapshotDeleted"
+	EventSnapshotRetained = "SnapshotRetained"
+	EventDeletionBlocked  = "DeletionBlocked"
+	EventRestoreStarted   = "RestoreStarted"
+	EventRestoreComplete  = "RestoreComplete"
+	EventRestoreFailed    = "RestoreFailed"
 )

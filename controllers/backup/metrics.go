@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,58 +11,55 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
+	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 )
 
-// scrapeTimeout bounds the reading of the cache at a scrape, which has none before the
-// manager has started.
+// scrapeTimeout bounds a read of the cache, which blocks until the manager has started.
 const scrapeTimeout = 5 * time.Second
 
-// memcachedLabels are the labels of a metric that tells of a Memcached's newest backup.
+// memcachedLabels are the labels of a metric about the latest backup of a Memcached.
 var memcachedLabels = []string{"namespace", "memcached"}
 
-// The metrics of each Memcached that has a backup. A series goes with the last
-// backup that it tells of.
+// The metrics of each Memcached that has a backup. A series disappears with the last
+// backup that it is about.
 var (
-	lastCompletion = prometheus.NewDesc("memcached_operator_backup_last_completion_timestamp_seconds",
-		"When the newest MemcachedBackup of the Memcached that is Complete ended, in seconds since 1970.", memcachedLabels, nil)
-	lastTaken = prometheus.NewDesc("memcached_operator_backup_last_snapshot_timestamp_seconds",
-		"When the snapshot of the newest MemcachedBackup that is Complete was begun, in seconds since 1970.", memcachedLabels, nil)
-	lastItems = prometheus.NewDesc("memcached_operator_backup_last_items",
-		"How many items the snapshot of the newest MemcachedBackup that is Complete holds.", memcachedLabels, nil)
-	lastBytes = prometheus.NewDesc("memcached_operator_backup_last_bytes",
-		"How many bytes of keys and values it holds.", memcachedLabels, nil)
-	lastStored = prometheus.NewDesc("memcached_operator_backup_last_stored_bytes",
-		"How many bytes it takes in its store.", memcachedLabels, nil)
-	lastDuration = prometheus.NewDesc("memcached_operator_backup_last_duration_seconds",
-		"How long the newest MemcachedBackup that is Complete took.", memcachedLabels, nil)
-	lastResult = prometheus.NewDesc("memcached_operator_backup_last_result",
-		"1 for the result of the MemcachedBackup of the Memcached that ended last, 0 for the other one.", []string{"namespace", "memcached", "result"}, nil)
-	running = prometheus.NewDesc("memcached_operator_backup_running",
-		"How many MemcachedBackups of the Memcached run.", memcachedLabels, nil)
+	lastCompletion = desc("last_completion_timestamp_seconds",
+		"Time at which the latest complete MemcachedBackup of the Memcached finished, in seconds since 1970.")
+	lastTaken = desc("last_snapshot_timestamp_seconds",
+		"Time at which the snapshot of the latest complete MemcachedBackup was started, in seconds since 1970.")
+	lastItems    = desc("last_items", "Number of items in the snapshot of the latest complete MemcachedBackup.")
+	lastBytes    = desc("last_bytes", "Bytes of keys and values in the snapshot of the latest complete MemcachedBackup.")
+	lastStored   = desc("last_stored_bytes", "Bytes that the snapshot of the latest complete MemcachedBackup takes in its store.")
+	lastDuration = desc("last_duration_seconds", "Duration of the latest complete MemcachedBackup.")
+	lastResult   = desc("last_result",
+		"1 for the result of the MemcachedBackup of the Memcached that finished last, 0 for the other one.", "result")
+	running = desc("running", "Number of MemcachedBackups of the Memcached that are running.")
 )
 
-// Collector tells Prometheus of the newest backup of each Memcached. It reads the
-// cache when it is asked, so that nothing is told of what is gone.
-type Collector struct {
-	// Cache holds the backups.
-	Cache client.Reader
-	// Acts is closed once this operator is the one that acts: one that waits for the
-	// lease tells nothing.
-	Acts <-chan struct{}
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("memcached_operator_backup_"+name, help, append(slices.Clone(memcachedLabels), labels...), nil)
 }
 
-// Describe tells which metrics there are.
-func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+// Collector exports metrics about the latest backups of each Memcached. It reads the
+// cache at each scrape, so that no metric outlives its backups.
+type Collector struct {
+	// Cache contains the backups.
+	Cache client.Reader
+	// Elected is closed once this operator is the leader. Another one exports nothing.
+	Elected <-chan struct{}
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{lastCompletion, lastTaken, lastItems, lastBytes, lastStored, lastDuration, lastResult, running} {
-		to <- d
+		descs <- d
 	}
 }
 
-// Collect tells their values.
-func (c *Collector) Collect(to chan<- prometheus.Metric) {
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	select {
-	case <-c.Acts:
+	case <-c.Elected:
 	default:
 		return
 	}
@@ -69,52 +67,52 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	defer cancel()
 	var backups v1alpha1.MemcachedBackupList
 	if err := c.Cache.List(ctx, &backups, client.UnsafeDisableDeepCopy); err != nil {
-		log.Log.WithName("metrics").Error(err, "listing backups for the metrics")
+		log.Log.WithName("metrics").Error(err, "Listing backups for the metrics")
 		return
 	}
-	for of, n := range newestOf(backups.Items) {
-		n.tell(to, of)
+	for key, latest := range latestOf(backups.Items) {
+		latest.collect(metrics, key)
 	}
 }
 
-// memcachedKey names a Memcached.
+// memcachedKey identifies a Memcached.
 type memcachedKey struct{ namespace, name string }
 
-// newest is what there is to tell of a Memcached's backups.
-type newest struct {
-	// complete is the newest that is Complete, ended the one that ended last.
-	complete, ended *v1alpha1.MemcachedBackup
-	running         int
+// latestBackups are the backups of a Memcached that its metrics are about.
+type latestBackups struct {
+	// complete is the latest that is Complete, finished the one that finished last.
+	complete, finished *v1alpha1.MemcachedBackup
+	running            int
 }
 
-// newestOf returns what there is to tell of each Memcached that has a backup.
-func newestOf(backups []v1alpha1.MemcachedBackup) map[memcachedKey]*newest {
-	all := map[memcachedKey]*newest{}
+// latestOf returns the latest backups of each Memcached.
+func latestOf(backups []v1alpha1.MemcachedBackup) map[memcachedKey]*latestBackups {
+	all := map[memcachedKey]*latestBackups{}
 	for i := range backups {
 		b := &backups[i]
-		key := memcachedKey{b.Namespace, b.Spec.Memcached.Name}
-		n := all[key]
-		if n == nil {
-			n = &newest{}
-			all[key] = n
+		key := memcachedKey{b.Namespace, b.Spec.MemcachedRef.Name}
+		latest := all[key]
+		if latest == nil {
+			latest = &latestBackups{}
+			all[key] = latest
 		}
 		switch {
-		case b.Status.Phase == v1alpha1.RunRunning:
-			n.running++
-		case snapshotjob.HasEnded(b.Status.RunStatus) && b.Status.CompletionTime != nil:
-			if endsAfter(b, n.ended) {
-				n.ended = b
+		case b.Status.Phase == v1alpha1.TransferRunning:
+			latest.running++
+		case transfer.IsFinished(b.Status.TransferStatus) && b.Status.CompletionTime != nil:
+			if isLater(b, latest.finished) {
+				latest.finished = b
 			}
-			if b.Status.Phase == v1alpha1.RunComplete && endsAfter(b, n.complete) {
-				n.complete = b
+			if b.Status.Phase == v1alpha1.TransferComplete && isLater(b, latest.complete) {
+				latest.complete = b
 			}
 		}
 	}
 	return all
 }
 
-// endsAfter says whether a backup ended after another one, or there is no other.
-func endsAfter(b, other *v1alpha1.MemcachedBackup) bool {
+// isLater reports whether a backup finished after another one, or there is no other.
+func isLater(b, other *v1alpha1.MemcachedBackup) bool {
 	if other == nil {
 		return true
 	}
@@ -122,16 +120,16 @@ func endsAfter(b, other *v1alpha1.MemcachedBackup) bool {
 	return d > 0 || d == 0 && strings.Compare(b.Name, other.Name) > 0
 }
 
-// tell tells the values of one Memcached.
-func (n *newest) tell(to chan<- prometheus.Metric, of memcachedKey) {
+// collect exports the metrics of one Memcached.
+func (n *latestBackups) collect(metrics chan<- prometheus.Metric, key memcachedKey) {
 	gauge := func(d *prometheus.Desc, value float64, more ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{of.namespace, of.name}, more...)...)
+		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{key.namespace, key.name}, more...)...)
 	}
 	gauge(running, float64(n.running))
-	if n.ended != nil {
-		for _, result := range []v1alpha1.RunPhase{v1alpha1.RunComplete, v1alpha1.RunFailed} {
+	if n.finished != nil {
+		for _, result := range []v1alpha1.TransferPhase{v1alpha1.TransferComplete, v1alpha1.TransferFailed} {
 			value := 0.0
-			if n.ended.Status.Phase == result {
+			if n.finished.Status.Phase == result {
 				value = 1
 			}
 			gauge(lastResult, value, string(result))

@@ -14,35 +14,35 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
-// ended returns a backup of cache that ended at a second since 1970.
-func ended(name string, phase v1alpha1.RunPhase, second int64, items int64) *v1alpha1.MemcachedBackup {
+// finished returns a backup of cache that finished at a second since 1970.
+func finished(name string, phase v1alpha1.TransferPhase, second int64, items int64) *v1alpha1.MemcachedBackup {
 	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
-	b.Spec.Memcached.Name = "cache"
+	b.Spec.MemcachedRef.Name = "cache"
 	b.Status.Phase = phase
 	b.Status.StartTime = &metav1.Time{Time: time.Unix(second-30, 0)}
-	if phase != v1alpha1.RunRunning {
+	if phase != v1alpha1.TransferRunning {
 		b.Status.CompletionTime = &metav1.Time{Time: time.Unix(second, 0)}
 	}
-	if phase == v1alpha1.RunComplete {
+	if phase == v1alpha1.TransferComplete {
 		b.Status.Snapshot = &v1alpha1.SnapshotStatus{TakenAt: metav1.NewTime(time.Unix(second-20, 0)), Items: items, Bytes: 2 * items, StoredBytes: items / 2}
 	}
 	return b
 }
 
-func TestTheMetricsTellOfTheNewestBackup(t *testing.T) {
+func TestMetricsDescribeLatestBackup(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		ended("b", v1alpha1.RunComplete, 2000, 100), ended("a", v1alpha1.RunComplete, 1000, 50), ended("c", v1alpha1.RunFailed, 3000, 0), ended("d", v1alpha1.RunRunning, 4000, 0),
+		finished("b", v1alpha1.TransferComplete, 2000, 100), finished("a", v1alpha1.TransferComplete, 1000, 50), finished("c", v1alpha1.TransferFailed, 3000, 0), finished("d", v1alpha1.TransferRunning, 4000, 0),
 	).Build()
-	acts := make(chan struct{})
-	collector := &Collector{Cache: cache, Acts: acts}
+	elected := make(chan struct{})
+	collector := &Collector{Cache: cache, Elected: elected}
 	if got := scrape(t, collector); len(got) != 0 {
-		t.Errorf("an operator that does not act tells %v", got)
+		t.Errorf("an operator that is not the leader exports %v", got)
 	}
-	close(acts)
+	close(elected)
 	want := []string{
 		"memcached_operator_backup_last_bytes[memcached=cache namespace=team] 200",
 		"memcached_operator_backup_last_completion_timestamp_seconds[memcached=cache namespace=team] 2000",
@@ -58,12 +58,12 @@ func TestTheMetricsTellOfTheNewestBackup(t *testing.T) {
 		t.Errorf("the metrics (-want +got):\n%s", diff)
 	}
 	for _, name := range []string{"a", "b", "c", "d"} {
-		if err := cache.Delete(t.Context(), ended(name, "", 0, 0)); err != nil {
+		if err := cache.Delete(t.Context(), finished(name, "", 0, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got := scrape(t, collector); len(got) != 0 {
-		t.Errorf("this is left of what is gone: %v", got)
+		t.Errorf("metrics of deleted backups: %v", got)
 	}
 }
 

@@ -18,15 +18,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	"github.com/memcached-operator/memcached-operator/controllers/cache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
-// BenchmarkReconcileNothingToDo reconciles a settled Memcached of three shards, whose
-// objects are read from a cache. An operator does that for each when it starts, and
+// BenchmarkReconcileNothingToDo reconciles a Memcached of three shards in steady state, whose
+// objects are read from a cache. The operator does so for each Memcached when it starts, and
 // for each event that changes nothing.
 func BenchmarkReconcileNothingToDo(b *testing.B) {
-	r, request := settledMemcached(b)
+	r, request := idleMemcached(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := r.Reconcile(b.Context(), request); err != nil {
@@ -35,32 +36,32 @@ func BenchmarkReconcileNothingToDo(b *testing.B) {
 	}
 }
 
-// settledMemcached returns an operator with a cache that holds a Memcached of three
-// shards and all that the API server has of it.
-func settledMemcached(b *testing.B) (*Reconciler, ctrl.Request) {
+// idleMemcached returns an operator with a cache that contains a Memcached of three shards in
+// steady state and its objects.
+func idleMemcached(b *testing.B) (*Reconciler, ctrl.Request) {
 	b.Helper()
-	w := newWorld(b)
-	w.create("cache", "size: 3")
-	w.settle("cache")
+	env := newEnv(b)
+	env.create("cache", "size: 3")
+	env.converge("cache")
 	for ordinal := range 3 {
-		pod := w.runPod(manifests.ShardName("cache", ordinal), "a", "10.0.0."+strconv.Itoa(ordinal+1))
-		w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
+		pod := env.runPod(resources.ShardName("cache", ordinal), "a", "10.0.0."+strconv.Itoa(ordinal+1))
+		env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
 	}
-	m := w.settle("cache")
+	m := env.converge("cache")
 	if m.Status.Phase != v1alpha1.PhaseRunning {
-		b.Fatalf("it is not settled: %+v", m.Status)
+		b.Fatalf("not in steady state: %+v", m.Status)
 	}
-	s := &shelf{Client: w.reconciler.Client, objects: map[reflect.Type][]client.Object{reflect.TypeFor[v1alpha1.Memcached](): {m}}}
-	for kind, options := range CacheOptions(w.namespace).ByObject {
+	s := &staticClient{Client: env.reconciler.Client, objects: map[reflect.Type][]client.Object{reflect.TypeFor[v1alpha1.Memcached](): {m}}}
+	for kind, options := range cache.Options(env.namespace).ByObject {
 		gvk, err := apiutil.GVKForObject(kind, scheme)
-		w.must(err)
+		env.must(err)
 		list, err := scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		w.must(err)
-		w.must(admin.List(w.ctx, list.(client.ObjectList), client.InNamespace(w.namespace), client.MatchingLabelsSelector{Selector: options.Label}))
-		w.must(meta.EachListItem(list, func(o runtime.Object) error {
+		env.must(err)
+		env.must(admin.List(env.ctx, list.(client.ObjectList), client.InNamespace(env.namespace), client.MatchingLabelsSelector{Selector: options.Label}))
+		env.must(meta.EachListItem(list, func(o runtime.Object) error {
 			if options.Transform != nil {
 				kept, err := options.Transform(o)
-				w.must(err)
+				env.must(err)
 				o = kept.(runtime.Object)
 			}
 			of := reflect.TypeOf(o).Elem()
@@ -68,18 +69,18 @@ func settledMemcached(b *testing.B) (*Reconciler, ctrl.Request) {
 			return nil
 		}))
 	}
-	w.reconciler.Client, w.reconciler.Live = s, s
-	return w.reconciler, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(m)}
+	env.reconciler.Client, env.reconciler.APIReader = s, s
+	return env.reconciler, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(m)}
 }
 
-// shelf is a client that reads as one does from a cache, and does not write.
-type shelf struct {
+// staticClient reads from memory, as from a cache, and rejects writes.
+type staticClient struct {
 	client.Client
 	objects map[reflect.Type][]client.Object
 }
 
 // Get implements client.Reader.
-func (s *shelf) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (s *staticClient) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	for _, o := range s.objects[reflect.TypeOf(into).Elem()] {
 		if client.ObjectKeyFromObject(o) == key {
 			reflect.ValueOf(into).Elem().Set(reflect.ValueOf(o.DeepCopyObject()).Elem())
@@ -90,7 +91,7 @@ func (s *shelf) Get(_ context.Context, key client.ObjectKey, into client.Object,
 }
 
 // List implements client.Reader.
-func (s *shelf) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+func (s *staticClient) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	o := (&client.ListOptions{}).ApplyOptions(options)
 	items := reflect.ValueOf(into).Elem().FieldByName("Items")
 	var found []runtime.Object
@@ -107,14 +108,14 @@ func (s *shelf) List(_ context.Context, into client.ObjectList, options ...clien
 }
 
 // Patch implements client.Writer.
-func (s *shelf) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
-	panic("it writes")
+func (s *staticClient) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	panic("the operator writes")
 }
 
 // Apply implements client.Writer.
-func (s *shelf) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-	panic("it writes")
+func (s *staticClient) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	panic("the operator writes")
 }
 
 // Status implements client.StatusClient.
-func (s *shelf) Status() client.SubResourceWriter { panic("it writes") }
+func (s *staticClient) Status() client.SubResourceWriter { panic("the operator writes") }

@@ -5,360 +5,371 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-const toBeFilled = "{size: 2, bootstrap: {backup: {name: nightly}, deadline: 5m, maxAge: 24h, maxTTL: 15m}}"
+const withBootstrap = "{size: 2, bootstrap: {backupRef: {name: nightly}, deadlineSeconds: 300, maxAgeSeconds: 86400, maxTTLSeconds: 900}}"
 
-// TestABootstrapEndsTheSameWhereverTheOperatorIsKilled kills the operator after
-// each write in turn. No shard may serve before the restore has ended.
-func TestABootstrapEndsTheSameWhereverTheOperatorIsKilled(t *testing.T) {
+// No shard becomes ready before the restore has finished.
+func TestBootstrapHasTheSameResultWhenTheOperatorIsKilledAfterAnyWrite(t *testing.T) {
 	for name, c := range map[string]struct {
-		restores func(*v1alpha1.MemcachedRestore)
-		kill     bool
-		wants    []string
+		finishRestore func(*v1alpha1.MemcachedRestore)
+		kill          bool
+		wants         []string
 	}{
-		"it completes": {completes, true, []string{
-			"bootstrap: Complete, the shards serve with 2,000 restored items; served: cache-0, cache-bootstrap Complete; cache-1, cache-bootstrap Complete",
-			"Progressing False Settled", "Degraded False AsExpected"}},
-		"it fails, which is told by the same writes": {fails, false, []string{
-			"bootstrap: Failed, the shards serve with no restored item: MemcachedRestore cache-bootstrap failed: the snapshot is not there; " +
-				"served: cache-0, cache-bootstrap Failed; cache-1, cache-bootstrap Failed",
-			"Progressing False Settled", "Degraded False AsExpected"}},
+		"the restore completes": {completeRestore, true, []string{
+			"bootstrap: Complete, the shards started with 2,000 restored items; ready: cache-0, cache-bootstrap Complete; cache-1, cache-bootstrap Complete",
+			"Progressing False UpToDate", "Degraded False AsExpected"}},
+		"the restore fails, with the same writes": {failRestore, false, []string{
+			"bootstrap: Failed, the shards started with no restored items: MemcachedRestore cache-bootstrap failed: the snapshot does not exist; " +
+				"ready: cache-0, cache-bootstrap Failed; cache-1, cache-bootstrap Failed",
+			"Progressing False UpToDate", "Degraded False AsExpected"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run := func(t *testing.T, lives int64) (end string, writes int64, killed bool) {
-				k := newKubelet(t, "cache", toBeFilled)
-				k.restores = c.restores
-				if lives > 0 {
-					k.lives.Store(lives)
+			run := func(t *testing.T, writesLeft int64) (summary string, writes int64, killed bool) {
+				cluster := newCluster(t, "cache", withBootstrap)
+				cluster.finishRestore = c.finishRestore
+				if writesLeft > 0 {
+					cluster.writesLeft.Store(writesLeft)
 				}
-				m := k.settle()
-				return k.end(m), k.writes.Load(), k.killed
+				m := cluster.converge()
+				return cluster.summary(m), cluster.writes.Load(), cluster.killed
 			}
 			want, writes, _ := run(t, 0)
-			for _, line := range append(c.wants, "pods made: 2", `held until ""`) {
+			for _, line := range append(c.wants, "pods created: 2", `delayed until ""`) {
 				if !strings.Contains(want, line) {
-					t.Fatalf("no %q in:\n%s", line, want)
-				}
-			}
-			for lives := int64(1); lives <= writes && c.kill; lives++ {
-				got, _, killed := run(t, lives)
-				if !killed {
-					t.Errorf("there were %d writes, and no %d. now", writes, lives)
-				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("killed after write %d of %d it ends otherwise (-want +got):\n%s", lives, writes, diff)
+					t.Fatalf("missing %q in:\n%s", line, want)
 				}
 			}
 			if c.kill {
-				t.Logf("killed after each of %d writes", writes)
+				killAfterEachWrite(t, want, writes, run)
 			}
 		})
 	}
 }
 
-// held waits until the restore is under way.
-func (k *kubelet) held() *v1alpha1.Memcached {
-	k.Helper()
-	m := k.settle()
-	if !isBootstrapping(m.Status.Bootstrap) || len(k.served) > 0 {
-		k.Fatalf("bootstrap %+v, and these serve: %v", m.Status.Bootstrap, k.served)
+// waitForBootstrap converges while a restore is running.
+func (cluster *fakeCluster) waitForBootstrap() *v1alpha1.Memcached {
+	cluster.Helper()
+	m := cluster.converge()
+	if !isBootstrapping(m.Status.Bootstrap) || len(cluster.becameReady) > 0 {
+		cluster.Fatalf("bootstrap %+v, ready: %v", m.Status.Bootstrap, cluster.becameReady)
 	}
 	return m
 }
 
-func TestTheStatusTellsOfABootstrapBeforeThereIsAShard(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", toBeFilled)
+func TestStatusReportsBootstrapBeforeTheFirstShardIsCreated(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", withBootstrap)
 	before := time.Now()
-	m := w.reconcile("cache")
+	m := env.reconcile("cache")
 	b := m.Status.Bootstrap
-	if b == nil || b.Restore != "cache-bootstrap" || b.Phase != v1alpha1.RunRunning {
+	if b == nil || b.RestoreName != "cache-bootstrap" || b.Phase != v1alpha1.TransferRunning {
 		t.Fatalf("bootstrap is %+v", b)
 	}
 	if d := b.Deadline.Sub(before); d < 299*time.Second || d > 310*time.Second {
-		t.Errorf("its deadline is in %s, want 5m", d)
+		t.Errorf("the deadline is in %s, want 5m", d)
 	}
-	if w.exists("cache-0", &appsv1.ReplicaSet{}) {
-		t.Fatal("shard 0 was made before the status told of it")
+	if env.exists("cache-0", &appsv1.ReplicaSet{}) {
+		t.Fatal("shard 0 was created before the status reported the bootstrap")
 	}
-	w.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonBootstrapping, b.Deadline.UTC().Format("15:04 UTC"))
-	m = w.reconcile("cache")
+	env.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonBootstrapping, b.Deadline.UTC().Format("15:04 UTC"))
+	m = env.reconcile("cache")
 	var set appsv1.ReplicaSet
-	w.read("cache-0", &set)
-	if until := set.Spec.Template.Annotations[v1alpha1.AnnotationHoldUntil]; until != b.Deadline.UTC().Format(time.RFC3339) {
-		t.Errorf("its pods are held until %q, want %s", until, b.Deadline)
+	env.read("cache-0", &set)
+	if until := set.Spec.Template.Annotations[annotations.HoldUntil]; until != b.Deadline.UTC().Format(time.RFC3339) {
+		t.Errorf("its pods are delayed until %q, want %s", until, b.Deadline)
 	}
 	if m.Status.Bootstrap.Deadline != b.Deadline {
 		t.Errorf("the deadline moved from %s to %s", b.Deadline, m.Status.Bootstrap.Deadline)
 	}
 }
 
-func TestARestoreIsMadeOnceEveryShardsMemcachedAnswers(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", toBeFilled)
-	w.settle("cache")
-	start := agentapi.Start{Result: agentapi.StartCold, At: time.Now()}
+func TestBootstrapRestoreStartsWhenAllShardsRun(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", withBootstrap)
+	env.converge("cache")
+	start := agentwire.Start{Result: agentwire.StartCold, At: time.Now()}
 	run := func(shard, ip string) *corev1.Pod {
-		pod := w.runPod(shard, "a", ip)
+		pod := env.runPod(shard, "a", ip)
 		pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
 		pod.Status.ContainerStatuses[0].Ready, pod.Status.Conditions = false, nil
-		w.must(admin.Status().Update(w.ctx, pod))
+		env.must(admin.Status().Update(env.ctx, pod))
 		return pod
 	}
-	w.answer(run("cache-0", "10.0.0.1"), start, "1.6.45")
+	env.answer(run("cache-0", "10.0.0.1"), start, "1.6.45")
 	late := run("cache-1", "10.0.0.2")
-	m := w.settle("cache")
-	if w.exists("cache-bootstrap", &v1alpha1.MemcachedRestore{}) {
-		t.Error("the restore was made before cache-1 answered")
+	m := env.converge("cache")
+	if env.exists("cache-bootstrap", &v1alpha1.MemcachedRestore{}) {
+		t.Error("the restore was created before the agent of cache-1 answered")
 	}
-	w.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonBootstrapping, "waiting until all shards run, to fill them: cache-1;")
-	if shard := m.Status.Shards[0]; shard.Message != "runs, and is filled before it serves" {
-		t.Errorf("of shard 0 it is told: %s", shard.Message)
+	env.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonBootstrapping, "waiting for all shards to run before filling them: cache-1; the shards become ready when the restore is done, or at ")
+	if shard := m.Status.Shards[0]; shard.Message != "running; a restore fills it before it becomes ready" {
+		t.Errorf("message of shard 0: %s", shard.Message)
 	}
 
-	w.answer(late, start, "1.6.45")
-	m = w.settle("cache")
+	env.answer(late, start, "1.6.45")
+	m = env.converge("cache")
 	var restore v1alpha1.MemcachedRestore
-	w.read("cache-bootstrap", &restore)
+	env.read("cache-bootstrap", &restore)
 	if !metav1.IsControlledBy(&restore, m) {
-		t.Errorf("it is owned by %v", restore.OwnerReferences)
+		t.Errorf("owners %v", restore.OwnerReferences)
 	}
 	s := restore.Spec
-	if s.Memcached.Name != "cache" || s.Backup.Name != "nightly" || s.MaxAge.Duration != 24*time.Hour || s.MaxTTL.Duration != 15*time.Minute ||
-		s.Deadline.Duration != 5*time.Minute || s.ExistingItems != v1alpha1.ExistingKeep || *s.RateLimit.ItemsPerSecond != 0 || *s.RateLimit.MebibytesPerSecond != 0 {
-		t.Errorf("it asks for %+v", s)
+	if s.MemcachedRef.Name != "cache" || s.BackupRef.Name != "nightly" || *s.MaxAgeSeconds != 86400 || *s.MaxTTLSeconds != 900 ||
+		*s.DeadlineSeconds != 300 || s.ExistingItems != v1alpha1.ExistingKeep || *s.RateLimit.ItemsPerSecond != 0 || *s.RateLimit.MebibytesPerSecond != 0 {
+		t.Errorf("spec %+v", s)
 	}
 }
 
-// Its last pods drain for a minute, and a restore would reach them too.
-func TestAPodOfADeletedMemcachedOfTheSameNameIsNotFilled(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 1")
-	w.settle("cache")
-	former := w.runPod("cache-0", "former", "10.0.0.9")
-	w.must(admin.Delete(w.ctx, w.get("cache")))
-	for _, key := range manifests.Keys("cache", 1) { // as the garbage collector does
+// Its last pods drain for a minute, and the Services select them, too.
+func TestBootstrapWaitsForPodsOfDeletedMemcachedOfTheSameName(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 1")
+	env.converge("cache")
+	former := env.runPod("cache-0", "former", "10.0.0.9")
+	env.must(admin.Delete(env.ctx, env.get("cache")))
+	for _, key := range resources.Keys("cache", 1) { // as the garbage collector does
 		o := newObject(key.Kind)
-		w.read(key.Name, o)
-		w.must(admin.Delete(w.ctx, o))
+		env.read(key.Name, o)
+		env.must(admin.Delete(env.ctx, o))
 	}
 
-	w.create("cache", "{size: 1, bootstrap: {backup: {name: nightly}}}")
-	w.settle("cache")
-	pod := w.runPod("cache-0", "next", "10.0.0.1")
+	env.create("cache", "{size: 1, bootstrap: {backupRef: {name: nightly}}}")
+	env.converge("cache")
+	pod := env.runPod("cache-0", "next", "10.0.0.1")
 	pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
-	w.must(admin.Status().Update(w.ctx, pod))
-	w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
-	m := w.settle("cache")
-	w.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonBootstrapping, "waiting until all shards run")
-	if w.exists("cache-bootstrap", &v1alpha1.MemcachedRestore{}) {
-		t.Fatal("the restore was made while the former pod was there")
+	env.must(admin.Status().Update(env.ctx, pod))
+	env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
+	m := env.converge("cache")
+	env.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonBootstrapping, "waiting for all shards to run before filling them: cache-0;")
+	if env.exists("cache-bootstrap", &v1alpha1.MemcachedRestore{}) {
+		t.Fatal("the restore was created while the former pod existed")
 	}
-	w.endPod(former)
-	if w.settle("cache"); !w.exists("cache-bootstrap", &v1alpha1.MemcachedRestore{}) {
-		t.Error("no restore was made once it had gone")
+	env.removePod(former)
+	if env.converge("cache"); !env.exists("cache-bootstrap", &v1alpha1.MemcachedRestore{}) {
+		t.Error("no restore was created when the former pod was deleted")
 	}
 }
 
-func TestWhileShardsAreFilledTheStatusTellsHowFar(t *testing.T) {
-	k := newKubelet(t, "cache", toBeFilled)
-	m := k.held()
+func TestStatusReportsTheProgressOfBootstrap(t *testing.T) {
+	cluster := newCluster(t, "cache", withBootstrap)
+	m := cluster.waitForBootstrap()
 	at := m.Status.Bootstrap.Deadline.UTC().Format("15:04 UTC")
-	k.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonBootstrapping,
-		"restored 43 % of 2,000 items; they serve when it is done, at "+at+" at the latest")
-	k.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	cluster.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonBootstrapping,
+		"restored 43% of 2,000 items; the shards become ready when the restore is done, or at "+at)
+	cluster.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 	if m.Status.Phase != v1alpha1.PhaseProgressing {
-		t.Errorf("its phase is %s", m.Status.Phase)
+		t.Errorf("phase %s", m.Status.Phase)
 	}
 }
 
-func TestAtTheDeadlineTheShardsServeAndTheRestoreMayGoOn(t *testing.T) {
-	k := newKubelet(t, "cache", toBeFilled)
-	k.held()
-	k.recorded()
-	k.clock.Step(5 * time.Minute)
-	m := k.settle()
-	want := "the shards were not filled in time and serve: MemcachedRestore cache-bootstrap, which may go on meanwhile, had restored 43 % of 2,000 items"
-	if b := m.Status.Bootstrap; b.Phase != v1alpha1.RunFailed || b.Message != want || len(k.served) != 2 {
-		t.Errorf("bootstrap %+v, served: %v", b, k.served)
+func TestShardsBecomeReadyAtTheDeadlineWhileTheRestoreContinues(t *testing.T) {
+	cluster := newCluster(t, "cache", withBootstrap)
+	cluster.waitForBootstrap()
+	cluster.recorded()
+	cluster.clock.Step(5 * time.Minute)
+	m := cluster.converge()
+	want := "the shards weren't filled before the deadline and became ready: MemcachedRestore cache-bootstrap, which continues, had restored 43% of 2,000 items"
+	if b := m.Status.Bootstrap; b.Phase != v1alpha1.TransferFailed || b.Message != want || len(cluster.becameReady) != 2 {
+		t.Errorf("bootstrap %+v, ready: %v", b, cluster.becameReady)
 	}
-	k.wantEvent(k.recorded(), "Warning "+v1alpha1.EventBootstrapEnded)
-	if restores := k.listRestores(); len(restores) != 1 || restores[0].Status.Phase != v1alpha1.RunRunning {
+	cluster.wantEvent(cluster.recorded(), "Warning "+v1alpha1.EventBootstrapFinished)
+	if restores := cluster.listRestores(); len(restores) != 1 || restores[0].Status.Phase != v1alpha1.TransferRunning {
 		t.Errorf("restores: %+v", restores)
 	}
-	for _, pod := range k.list() {
-		if until, is := pod.Annotations[v1alpha1.AnnotationHoldUntil]; is {
-			t.Errorf("pod %s is held until %q still", pod.Name, until)
+	for _, pod := range cluster.list() {
+		if until, is := pod.Annotations[annotations.HoldUntil]; is {
+			t.Errorf("pod %s is still delayed until %q", pod.Name, until)
 		}
 	}
 }
 
-func TestShardsThatCannotRunAreNotWaitedForBeyondTheDeadline(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "{size: 1, bootstrap: {backup: {name: nightly}, deadline: 10s}}")
-	w.settle("cache")
-	past(w)
-	m := w.settle("cache")
-	if b := m.Status.Bootstrap; b.Phase != v1alpha1.RunFailed || !strings.Contains(b.Message, "waited until these run: cache-0") {
+func TestBootstrapFailsAtTheDeadlineWhenShardsDontRun(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "{size: 1, bootstrap: {backupRef: {name: nightly}, deadlineSeconds: 10}}")
+	env.converge("cache")
+	env.skipAnHour()
+	m := env.converge("cache")
+	if b := m.Status.Bootstrap; b.Phase != v1alpha1.TransferFailed || b.Message != "the shards weren't filled before the deadline and became ready: they are empty, because the restore waited for cache-0" {
 		t.Errorf("bootstrap %+v", b)
 	}
 	var set appsv1.ReplicaSet
-	w.read("cache-0", &set)
-	if until := set.Spec.Template.Annotations[v1alpha1.AnnotationHoldUntil]; until != "" {
-		t.Errorf("its next pod would be held until %s", until)
+	env.read("cache-0", &set)
+	if until := set.Spec.Template.Annotations[annotations.HoldUntil]; until != "" {
+		t.Errorf("its next pod would be delayed until %s", until)
 	}
-	if w.exists("cache-bootstrap", &v1alpha1.MemcachedRestore{}) {
-		t.Error("a restore was made")
+	if env.exists("cache-bootstrap", &v1alpha1.MemcachedRestore{}) {
+		t.Error("a restore was created")
 	}
 }
 
-func TestARestoreOfThatNameThatIsSomebodyElsesIsLeftAlone(t *testing.T) {
-	k := newKubelet(t, "cache", toBeFilled)
+func TestBootstrapLeavesForeignRestoreOfItsNameAlone(t *testing.T) {
+	cluster := newCluster(t, "cache", withBootstrap)
 	theirs := &v1alpha1.MemcachedRestore{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "cache-bootstrap"},
-		Spec:       v1alpha1.MemcachedRestoreSpec{Memcached: v1alpha1.MemcachedReference{Name: "other"}, Backup: &v1alpha1.BackupReference{Name: "other"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.namespace, Name: "cache-bootstrap"},
+		Spec:       v1alpha1.MemcachedRestoreSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: "other"}, BackupRef: &v1alpha1.BackupReference{Name: "other"}},
 	}
-	k.must(admin.Create(k.ctx, theirs))
-	m := k.settle()
-	if b := m.Status.Bootstrap; b.Phase != v1alpha1.RunFailed || !strings.Contains(b.Message, "exists and is not this Memcached's") || len(k.served) != 2 {
-		t.Errorf("bootstrap %+v, served: %v", b, k.served)
+	cluster.must(admin.Create(cluster.ctx, theirs))
+	m := cluster.converge()
+	if b := m.Status.Bootstrap; b.Phase != v1alpha1.TransferFailed || !strings.Contains(b.Message, "the shards started empty: MemcachedRestore cache-bootstrap exists and isn't managed by this Memcached; ") || len(cluster.becameReady) != 2 {
+		t.Errorf("bootstrap %+v, ready: %v", b, cluster.becameReady)
 	}
-	if restores := k.listRestores(); len(restores) != 1 || restores[0].UID != theirs.UID {
+	if restores := cluster.listRestores(); len(restores) != 1 || restores[0].UID != theirs.UID {
 		t.Errorf("restores: %+v", restores)
 	}
 }
 
-func TestAPausedMemcachedIsNotFilledUntilItGoesOn(t *testing.T) {
-	k := newKubelet(t, "cache", "{size: 2, paused: true, bootstrap: {backup: {name: nightly}, deadline: 5m}}")
-	if m := k.settle(); m.Status.Bootstrap != nil {
-		t.Fatalf("its time runs: %+v", m.Status.Bootstrap)
+func TestPausedMemcachedIsNotFilledUntilItContinues(t *testing.T) {
+	cluster := newCluster(t, "cache", "{size: 2, paused: true, bootstrap: {backupRef: {name: nightly}, deadlineSeconds: 300}}")
+	if m := cluster.converge(); m.Status.Bootstrap != nil {
+		t.Fatalf("the deadline is set: %+v", m.Status.Bootstrap)
 	}
-	k.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Paused = false })
-	k.held()
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Paused = false })
+	cluster.waitForBootstrap()
 
-	k.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Paused = true })
-	k.settle()
-	k.restores = completes
-	before := k.listRestores()[0]
-	if m := k.settle(); m.Status.Bootstrap.Phase != v1alpha1.RunComplete || before.Name != "cache-bootstrap" || len(k.served) > 0 {
-		t.Errorf("bootstrap %+v, served while paused: %v", m.Status.Bootstrap, k.served)
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Paused = true })
+	cluster.converge()
+	cluster.finishRestore = completeRestore
+	before := cluster.listRestores()[0]
+	if m := cluster.converge(); m.Status.Bootstrap.Phase != v1alpha1.TransferComplete || before.Name != "cache-bootstrap" || len(cluster.becameReady) > 0 {
+		t.Errorf("bootstrap %+v, ready while paused: %v", m.Status.Bootstrap, cluster.becameReady)
 	}
-	k.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Paused = false })
-	if k.settle(); len(k.served) != 2 {
-		t.Errorf("served: %v", k.served)
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Paused = false })
+	if cluster.converge(); len(cluster.becameReady) != 2 {
+		t.Errorf("ready: %v", cluster.becameReady)
 	}
 }
 
-func TestABootstrapThatIsTakenAwayGoesOnAsItWasGiven(t *testing.T) {
-	k := newKubelet(t, "cache", toBeFilled)
-	k.held()
-	k.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Bootstrap = nil })
-	k.held()
-	k.restores = completes
-	if m := k.settle(); m.Status.Bootstrap.Phase != v1alpha1.RunComplete {
+func TestBootstrapContinuesWhenItIsRemovedFromTheSpec(t *testing.T) {
+	cluster := newCluster(t, "cache", withBootstrap)
+	cluster.waitForBootstrap()
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Bootstrap = nil })
+	cluster.waitForBootstrap()
+	cluster.finishRestore = completeRestore
+	if m := cluster.converge(); m.Status.Bootstrap.Phase != v1alpha1.TransferComplete {
 		t.Errorf("bootstrap %+v", m.Status.Bootstrap)
 	}
 }
 
-// The way out for whoever does not want to wait.
-func TestABootstrapEndsWhenBothItAndItsRestoreAreTakenAway(t *testing.T) {
-	k := newKubelet(t, "cache", toBeFilled)
-	k.held()
-	k.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Bootstrap = nil })
-	k.must(admin.Delete(k.ctx, &k.listRestores()[0]))
-	if m := k.settle(); m.Status.Bootstrap.Phase != v1alpha1.RunFailed || len(k.served) != 2 || len(k.listRestores()) > 0 {
-		t.Errorf("bootstrap %+v, served: %v", m.Status.Bootstrap, k.served)
+// Users can skip the rest of a bootstrap.
+func TestBootstrapStopsWhenItAndItsRestoreAreRemoved(t *testing.T) {
+	cluster := newCluster(t, "cache", withBootstrap)
+	cluster.waitForBootstrap()
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Bootstrap = nil })
+	cluster.must(admin.Delete(cluster.ctx, &cluster.listRestores()[0]))
+	if m := cluster.converge(); m.Status.Bootstrap.Phase != v1alpha1.TransferFailed || len(cluster.becameReady) != 2 || len(cluster.listRestores()) > 0 {
+		t.Errorf("bootstrap %+v, ready: %v", m.Status.Bootstrap, cluster.becameReady)
 	}
 }
 
-func TestAMemcachedThatHasShardsIsNotHeld(t *testing.T) {
-	for name, prepare := range map[string]func(k *kubelet){
-		"that serve":     func(*kubelet) {},
-		"that were lost": func(k *kubelet) { k.must(admin.DeleteAllOf(k.ctx, &appsv1.ReplicaSet{}, inNamespace(k.world))) },
-		"that were filled before": func(k *kubelet) {
-			m := k.get("cache")
-			m.Status.Bootstrap = &v1alpha1.BootstrapStatus{Restore: "cache-bootstrap", Phase: v1alpha1.RunComplete, Deadline: metav1.Now()}
+func TestBootstrapDoesNotApplyToExistingShards(t *testing.T) {
+	for name, prepare := range map[string]func(cluster *fakeCluster){
+		"ready shards": func(*fakeCluster) {},
+		"lost shards": func(cluster *fakeCluster) {
+			cluster.must(admin.DeleteAllOf(cluster.ctx, &appsv1.ReplicaSet{}, client.InNamespace(cluster.testEnv.namespace)))
+		},
+		"shards that were filled before": func(cluster *fakeCluster) {
+			m := cluster.get("cache")
+			m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: "cache-bootstrap", Phase: v1alpha1.TransferComplete, Deadline: metav1.Now()}
 			m.Status.Shards = nil
-			k.must(admin.Status().Update(k.ctx, m))
-			k.must(admin.DeleteAllOf(k.ctx, &appsv1.ReplicaSet{}, inNamespace(k.world)))
+			cluster.must(admin.Status().Update(cluster.ctx, m))
+			cluster.must(admin.DeleteAllOf(cluster.ctx, &appsv1.ReplicaSet{}, client.InNamespace(cluster.testEnv.namespace)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := newSettledKubelet(t, "cache", "size: 2")
-			k.change("cache", func(m *v1alpha1.Memcached) {
-				m.Spec.Bootstrap = &v1alpha1.Bootstrap{Backup: &v1alpha1.BackupReference{Name: "nightly"}}
+			cluster := newReadyCluster(t, "cache", "size: 2")
+			cluster.change("cache", func(m *v1alpha1.Memcached) {
+				m.Spec.Bootstrap = &v1alpha1.Bootstrap{BackupRef: &v1alpha1.BackupReference{Name: "nightly"}}
 			})
-			prepare(k)
-			if m := k.settle(); isBootstrapping(m.Status.Bootstrap) || len(k.listRestores()) > 0 || m.Status.ReadySize != 2 {
-				t.Errorf("bootstrap %+v, %d shards serve", m.Status.Bootstrap, m.Status.ReadySize)
+			prepare(cluster)
+			if m := cluster.converge(); isBootstrapping(m.Status.Bootstrap) || len(cluster.listRestores()) > 0 || m.Status.ReadySize != 2 {
+				t.Errorf("bootstrap %+v, %d shards are ready", m.Status.Bootstrap, m.Status.ReadySize)
 			}
 		})
 	}
 }
 
-func TestAShardThatIsAddedLaterIsNotHeld(t *testing.T) {
-	k := newKubelet(t, "cache", toBeFilled)
-	k.restores = completes
-	k.settle()
-	k.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 3 })
-	if m := k.settle(); m.Status.ReadySize != 3 || len(k.listRestores()) != 1 {
-		t.Errorf("%s serve, restores: %+v", m.Status.Ready, k.listRestores())
+func TestBootstrapDoesNotApplyToShardsThatAreAddedLater(t *testing.T) {
+	cluster := newCluster(t, "cache", withBootstrap)
+	cluster.finishRestore = completeRestore
+	cluster.converge()
+	cluster.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 3 })
+	if m := cluster.converge(); m.Status.ReadySize != 3 || len(cluster.listRestores()) != 1 {
+		t.Errorf("%s ready, restores: %+v", m.Status.Ready, cluster.listRestores())
 	}
 }
 
-// The kubelet can miss that an annotation changed until the pod changes again.
-func TestAPodThatDoesNotHearOfItsReleaseIsToldAgain(t *testing.T) {
+// The kubelet can miss a change of an annotation until the pod changes again.
+func TestReadinessIsReleasedAgainForPodsThatDontBecomeReady(t *testing.T) {
 	now := time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) string { return now.Add(d).Format(time.RFC3339) }
 	deadline := metav1.NewTime(now.Add(time.Minute))
 	keep := "keep"
 	for name, c := range map[string]struct {
-		held  string
+		value string
 		ready bool
-		phase v1alpha1.RunPhase
+		phase v1alpha1.TransferPhase
 		late  time.Duration
 		want  string
 	}{
-		"while it is filled":                 {at(time.Minute), false, v1alpha1.RunRunning, 0, keep},
-		"at the end":                         {at(time.Minute), false, v1alpha1.RunComplete, 0, at(0)},
-		"a moment later":                     {at(-2 * time.Second), false, v1alpha1.RunComplete, 0, keep},
-		"when it should have heard":          {at(-5 * time.Second), false, v1alpha1.RunComplete, 0, at(0)},
-		"when it serves":                     {at(-time.Second), true, v1alpha1.RunFailed, 0, ""},
-		"at the deadline, by which it goes":  {at(time.Minute), false, v1alpha1.RunFailed, time.Minute, ""},
-		"when a person wrote something else": {"later", false, v1alpha1.RunComplete, 0, ""},
+		"while the restore is running": {at(time.Minute), false, v1alpha1.TransferRunning, 0, keep},
+		"when the restore is done":     {at(time.Minute), false, v1alpha1.TransferComplete, 0, at(0)},
+		"two seconds later":            {at(-2 * time.Second), false, v1alpha1.TransferComplete, 0, keep},
+		"after five seconds":           {at(-5 * time.Second), false, v1alpha1.TransferComplete, 0, at(0)},
+		"when the pod is ready":        {at(-time.Second), true, v1alpha1.TransferFailed, 0, ""},
+		"at the deadline":              {at(time.Minute), false, v1alpha1.TransferFailed, time.Minute, ""},
+		"a value that isn't a time":    {"later", false, v1alpha1.TransferComplete, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := smallWorld(1, "good", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"starting", "none"})
-			seen.now = now.Add(c.late)
-			seen.memcached.Spec.Bootstrap = &v1alpha1.Bootstrap{Backup: &v1alpha1.BackupReference{Name: "nightly"}}
-			pod := seen.pods["cache-0"][0]
-			pod.Annotations = map[string]string{v1alpha1.AnnotationHoldUntil: c.held}
+			obs := newObservation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"starting", "none"})
+			obs.now = now.Add(c.late)
+			obs.memcached.Spec.Bootstrap = &v1alpha1.Bootstrap{BackupRef: &v1alpha1.BackupReference{Name: "nightly"}}
+			pod := obs.pods["cache-0"][0]
+			pod.Annotations = map[string]string{annotations.HoldUntil: c.value}
 			if c.ready {
 				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			}
-			seen.memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{Restore: "cache-bootstrap", Phase: c.phase, Deadline: deadline}
-			p := planOf(seen)
+			obs.memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: "cache-bootstrap", Phase: c.phase, Deadline: deadline}
+			p := planFor(obs)
 			got := keep
-			for _, patch := range p.patches {
-				value := patch.body["metadata"].(map[string]any)["annotations"].(map[string]any)[v1alpha1.AnnotationHoldUntil]
+			for _, patch := range p.actions.Patch {
+				value := patch.body["metadata"].(map[string]any)["annotations"].(map[string]any)[annotations.HoldUntil]
 				got, _ = value.(string)
 			}
 			if got != c.want {
-				t.Errorf("it gets %q, want %q", got, c.want)
+				t.Errorf("annotation %q, want %q", got, c.want)
 			}
-			if got == keep && p.requeueAfter == 0 {
-				t.Error("nobody looks again")
+			if got == keep && p.actions.RequeueAfter == 0 {
+				t.Error("no requeue")
 			}
 		})
+	}
+}
+
+func TestBootstrapIgnoresTheResultOfForeignRestore(t *testing.T) {
+	for _, phase := range []v1alpha1.TransferPhase{"", v1alpha1.TransferRunning, v1alpha1.TransferComplete, v1alpha1.TransferFailed} {
+		for owner, want := range map[ownership]v1alpha1.TransferPhase{orphaned: v1alpha1.TransferFailed, foreign: v1alpha1.TransferFailed, predecessors: v1alpha1.TransferRunning} {
+			obs := newObservation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"none", "none"})
+			m := obs.memcached
+			m.Spec.Bootstrap = &v1alpha1.Bootstrap{}
+			m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: "cache-bootstrap", Phase: v1alpha1.TransferRunning, Deadline: metav1.NewTime(obs.now.Add(time.Minute))}
+			restore := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: "cache-bootstrap"}}
+			restore.Status.Phase, restore.Status.Restored = phase, 1000
+			obs.restores = map[string]object{"cache-bootstrap": {restore, owner}}
+			p := planFor(obs)
+			if b := p.bootstrap.status; b.Phase != want || strings.Contains(b.Message, "1,000") || len(p.actions.Create) > 0 {
+				t.Errorf("phase %q, owner %d: bootstrap %+v, %d objects to create", phase, owner, b, len(p.actions.Create))
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package memcached
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -8,118 +9,139 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
 // conditions returns Available, Progressing and Degraded.
-func conditions(seen *observed, p plan, a applied, s v1alpha1.MemcachedStatus) (available, progressing, degraded metav1.Condition) {
-	m := seen.memcached
-	want := *m.Spec.Size
-	unready := unreadyShards(s, int(want))
-
-	available = metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse}
-	switch {
-	case want == 0:
-		available.Reason, available.Message = v1alpha1.ReasonNoShards, "no shard was asked for: spec.size is 0"
-	case s.ReadySize == want:
-		available.Status, available.Reason = metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady
-		available.Message = fmt.Sprintf("%d of %d shards serve", s.ReadySize, want)
-	default:
-		available.Reason = v1alpha1.ReasonShardsNotReady
-		available.Message = fmt.Sprintf("%d of %d shards serve", s.ReadySize, want)
-		if len(unready) > 0 {
-			available.Message += "; not " + strings.Join(unready, ", ")
-		}
-	}
-
-	progressing = metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
-	switch {
-	case m.DeletionTimestamp != nil && len(a.failures) > 0:
-		progressing.Reason, progressing.Message = v1alpha1.ReasonRetrying, a.failures[0].Error()+"; trying again"
-	case m.DeletionTimestamp != nil && p.deletion.message != "":
-		progressing.Reason, progressing.Message = v1alpha1.ReasonBackingUp, p.deletion.message
-	case m.DeletionTimestamp != nil:
-		progressing.Reason, progressing.Message = v1alpha1.ReasonDeleting, "Kubernetes ends the shards"
-	case m.Spec.Paused:
-		progressing.Status, progressing.Reason = metav1.ConditionFalse, v1alpha1.ReasonPaused
-		progressing.Message = "nothing is changed until spec.paused is false"
-	case len(a.failures) > 0:
-		progressing.Reason, progressing.Message = v1alpha1.ReasonRetrying, a.failures[0].Error()+"; trying again"
-	case len(p.leftovers) > 0:
-		progressing.Reason = v1alpha1.ReasonWaitingForOwner
-		progressing.Message = fmt.Sprintf("waiting until Kubernetes has ended %s of a deleted Memcached of this name", joinKeys(p.leftovers))
-	case isBootstrapping(s.Bootstrap):
-		progressing.Reason, progressing.Message = v1alpha1.ReasonBootstrapping, s.Bootstrap.Message
-	case s.Size < want && p.refused == nil:
-		progressing.Reason, progressing.Message = v1alpha1.ReasonScalingOut, fmt.Sprintf("from %d to %d shards", s.Size, want)
-	case s.Size > want && p.refused == nil:
-		progressing.Reason, progressing.Message = v1alpha1.ReasonScalingIn, fmt.Sprintf("from %d to %d shards", s.Size, want)
-	case s.Update != nil:
-		progressing.Reason, progressing.Message = progressReason(p.decision), s.Update.Message
-		if waits(p.decision) {
-			progressing.Status = metav1.ConditionFalse
-		}
-	case len(unready) > 0:
-		progressing.Reason, progressing.Message = v1alpha1.ReasonShardsStarting, "waiting for "+strings.Join(unready, ", ")
-	default:
-		progressing.Status, progressing.Reason = metav1.ConditionFalse, v1alpha1.ReasonSettled
-		progressing.Message = "everything is as it was asked for"
-	}
-
+func conditions(obs *observation, p plan, res result, s v1alpha1.MemcachedStatus) (available, progressing, degraded metav1.Condition) {
+	unready := unreadyShards(s, int(*obs.memcached.Spec.Size))
 	degraded = metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse,
-		Reason: v1alpha1.ReasonAsExpected, Message: "nothing needs a person"}
-	if trouble := worst(seen, p, a, s); trouble != nil {
-		degraded.Status, degraded.Reason, degraded.Message = metav1.ConditionTrue, trouble.reason, trouble.message
+		Reason: v1alpha1.ReasonAsExpected, Message: "no problems detected"}
+	if problem := firstProblem(obs, p, res, s); problem != nil {
+		degraded.Status, degraded.Reason, degraded.Message = metav1.ConditionTrue, problem.Reason, problem.Message
 	}
-	return available, progressing, degraded
+	return availableCondition(s, *obs.memcached.Spec.Size, unready), progressingCondition(obs, p, res, s, unready), degraded
 }
 
-// worst returns the first problem that a person has to look at, in a fixed order:
-// of the spec, of objects, of shards by ordinal.
-func worst(seen *observed, p plan, a applied, s v1alpha1.MemcachedStatus) *problem {
+func availableCondition(s v1alpha1.MemcachedStatus, size int32, unready []string) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse}
+	c.Message = fmt.Sprintf("%d of %d shards are ready", s.ReadySize, size)
 	switch {
-	case p.refused != nil:
-		return p.refused
-	case p.invalid != nil:
-		return p.invalid
-	case len(p.conflicts) > 0:
-		return &problem{v1alpha1.ReasonNameConflict,
-			fmt.Sprintf("%s exists and is not this Memcached's; it is left alone: delete it or choose another name for the Memcached", joinKeys(p.conflicts))}
-	case len(a.refusals) > 0:
-		return &problem{v1alpha1.ReasonApplyRefused, "the API server refused " + a.refusals[0].Error()}
-	}
-	for _, err := range a.failures {
-		if apierrors.IsForbidden(err) { // tried again too, as a quota or a policy may change
-			return &problem{v1alpha1.ReasonApplyRefused, "the API server refused " + err.Error()}
+	case size == 0:
+		c.Reason, c.Message = v1alpha1.ReasonNoShards, "spec.size is 0"
+	case s.ReadySize == size:
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady
+	default:
+		c.Reason = v1alpha1.ReasonShardsNotReady
+		if len(unready) > 0 {
+			c.Message += "; not ready: " + strings.Join(unready, ", ")
 		}
 	}
-	for _, shard := range s.Shards {
-		for _, pod := range seen.pods[shard.Name] {
-			if trouble := podTrouble(pod); trouble != nil && !shard.Ready {
-				return &problem{trouble.reason, fmt.Sprintf("shard %s: %s", shard.Name, trouble.message)}
+	return c
+}
+
+// progressingCondition returns Progressing by the first case that applies.
+func progressingCondition(obs *observation, p plan, res result, s v1alpha1.MemcachedStatus, unready []string) metav1.Condition {
+	m, size := obs.memcached, *obs.memcached.Spec.Size
+	progressing := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: status, Reason: reason, Message: message}
+	}
+	switch {
+	case m.Spec.Paused && m.DeletionTimestamp == nil:
+		return progressing(metav1.ConditionFalse, v1alpha1.ReasonPaused, "nothing changes until spec.paused is false")
+	case len(res.failures) > 0:
+		return progressing(metav1.ConditionTrue, v1alpha1.ReasonRetrying, res.failures[0].Error()+"; retrying")
+	case m.DeletionTimestamp != nil && p.finalBackup.message != "":
+		return progressing(metav1.ConditionTrue, v1alpha1.ReasonBackingUp, p.finalBackup.message)
+	case m.DeletionTimestamp != nil:
+		return progressing(metav1.ConditionTrue, v1alpha1.ReasonDeleting, "deleting the shards")
+	case len(p.resources.leftovers) > 0:
+		return progressing(metav1.ConditionTrue, v1alpha1.ReasonWaitingForGarbageCollection,
+			fmt.Sprintf("waiting for garbage collection of %s of a deleted Memcached with the same name", joinKeys(p.resources.leftovers)))
+	case isBootstrapping(s.Bootstrap):
+		return progressing(metav1.ConditionTrue, v1alpha1.ReasonBootstrapping, s.Bootstrap.Message)
+	case s.Size < size && p.rejected == nil:
+		return progressing(metav1.ConditionTrue, v1alpha1.ReasonScalingOut, fmt.Sprintf("from %d to %d shards", s.Size, size))
+	case s.Size > size && p.rejected == nil:
+		return progressing(metav1.ConditionTrue, v1alpha1.ReasonScalingIn, fmt.Sprintf("from %d to %d shards", s.Size, size))
+	case s.Update != nil && isWaiting(p.decision):
+		return progressing(metav1.ConditionFalse, progressReason(p.decision), s.Update.Message)
+	case s.Update != nil:
+		return progressing(metav1.ConditionTrue, progressReason(p.decision), s.Update.Message)
+	case len(unready) > 0:
+		return progressing(metav1.ConditionTrue, v1alpha1.ReasonShardsStarting, "waiting for "+strings.Join(unready, ", "))
+	default:
+		return progressing(metav1.ConditionFalse, v1alpha1.ReasonUpToDate, "all shards are up to date")
+	}
+}
+
+// readyCondition returns Ready, with the reason and message of the condition that decides it.
+// A Memcached of size 0 is ready when its shards are deleted. While an update waits at a gate,
+// Progressing is False and the Memcached isn't ready either.
+func readyCondition(available, progressing, degraded metav1.Condition, update *v1alpha1.UpdateStatus) metav1.Condition {
+	decides, status := available, available.Status
+	switch {
+	case degraded.Status == metav1.ConditionTrue:
+		decides, status = degraded, metav1.ConditionFalse
+	case progressing.Status == metav1.ConditionTrue || update != nil:
+		decides, status = progressing, metav1.ConditionFalse
+	case available.Reason == v1alpha1.ReasonNoShards:
+		status = metav1.ConditionTrue
+	}
+	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: status, Reason: decides.Reason, Message: decides.Message}
+}
+
+// firstProblem returns the first problem that requires manual intervention, in a fixed
+// order: of the spec, of objects, of shards by ordinal.
+func firstProblem(obs *observation, p plan, res result, s v1alpha1.MemcachedStatus) *shard.Problem {
+	switch {
+	case p.rejected != nil:
+		return p.rejected
+	case p.invalid != nil:
+		return p.invalid
+	case len(p.resources.conflicts) > 0:
+		return &shard.Problem{Reason: v1alpha1.ReasonNameConflict, Message: joinKeys(p.resources.conflicts) +
+			" already exists and isn't managed by this Memcached; delete it, or create the Memcached with another name"}
+	case len(res.rejections) > 0:
+		return applyRejected(res.rejections[0])
+	}
+	for _, err := range res.failures {
+		if apierrors.IsForbidden(err) { // also retried, as a quota or a policy may change
+			return applyRejected(err)
+		}
+	}
+	for _, status := range s.Shards {
+		for _, pod := range obs.pods[status.Name] {
+			if problem := shard.PodProblem(pod); problem != nil && !status.Ready {
+				return &shard.Problem{Reason: problem.Reason, Message: fmt.Sprintf("shard %s: %s", status.Name, problem.Message)}
 			}
 		}
 	}
-	if p.decision.NeedsPerson {
-		return p.stopped()
+	if p.decision.NeedsIntervention {
+		return blockedProblem(obs.memcached, p)
 	}
-	for _, shard := range s.Shards {
-		if shard.Ready && shard.Current && shard.Version != "" && p.image.Version != "" && shard.Version != p.image.Version {
-			return &problem{v1alpha1.ReasonVersionMismatch,
-				fmt.Sprintf("shard %s: image %s holds memcached %s, not %s as it says", shard.Name, p.image.Reference, shard.Version, p.image.Version)}
+	for _, status := range s.Shards {
+		if status.Ready && status.Current && status.Version != "" && obs.image.Version != "" && status.Version != obs.image.Version {
+			return &shard.Problem{Reason: v1alpha1.ReasonVersionMismatch, Message: fmt.Sprintf(
+				"shard %s: image %s contains memcached %s, but its tag says %s; use an image whose tag matches its version",
+				status.Name, obs.image.Reference, status.Version, obs.image.Version)}
 		}
-	}
-	if m := seen.memcached; m.Spec.DeletionPolicy == v1alpha1.DeletionBackup && m.Spec.Backup == nil {
-		return &problem{v1alpha1.ReasonDeletionPolicyInvalid, "spec.deletionPolicy Backup needs spec.backup, which says where the backup goes; without it the Memcached would go without a backup"}
 	}
 	return nil
 }
 
-// phase returns the conditions in one word.
-func phase(m *v1alpha1.Memcached, progressing, degraded metav1.Condition) v1alpha1.Phase {
+func applyRejected(err error) *shard.Problem {
+	return &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: "the API server rejected " + err.Error()}
+}
+
+// phase summarizes the conditions in one word.
+func phase(m *v1alpha1.Memcached, available, progressing, degraded metav1.Condition) v1alpha1.Phase {
 	switch {
 	case m.DeletionTimestamp != nil:
 		return v1alpha1.PhaseDeleting
+	case degraded.Status == metav1.ConditionTrue && available.Status == metav1.ConditionTrue:
+		return v1alpha1.PhaseBlocked
 	case degraded.Status == metav1.ConditionTrue:
 		return v1alpha1.PhaseDegraded
 	case m.Spec.Paused:
@@ -131,29 +153,49 @@ func phase(m *v1alpha1.Memcached, progressing, degraded metav1.Condition) v1alph
 	}
 }
 
-// unreadyShards returns the names of the shards, of those asked for, that do not
-// serve.
-func unreadyShards(s v1alpha1.MemcachedStatus, want int) []string {
+// unreadyShards returns the names of the desired shards that aren't ready.
+func unreadyShards(s v1alpha1.MemcachedStatus, size int) []string {
 	var names []string
-	for _, shard := range s.Shards[:min(want, len(s.Shards))] {
-		if !shard.Ready {
-			names = append(names, shard.Name)
+	for _, status := range s.Shards[:min(size, len(s.Shards))] {
+		if !status.Ready {
+			names = append(names, status.Name)
 		}
 	}
 	return names
 }
 
-func joinKeys(keys []manifests.Key) string {
-	words := make([]string, len(keys))
-	for i, key := range keys {
-		words[i] = key.String()
-	}
-	return strings.Join(words, ", ")
+// progressReason returns the reason of Progressing during an update.
+func progressReason(d rollout.Decision) string {
+	return cmp.Or(string(d.Gate), v1alpha1.ReasonUpdatingShard)
 }
 
-func bounded(message string) string {
-	if len(message) <= maxMessage {
-		return message
+// isWaiting reports whether an update doesn't continue soon, or not without manual
+// intervention.
+func isWaiting(d rollout.Decision) bool {
+	return d.NeedsIntervention || d.Gate == rollout.GateOutsideMaintenanceWindow || d.Gate == rollout.GateUpdateStrategyInvalid || d.Gate == rollout.GatePaused
+}
+
+// blockedProblem returns why an update that requires manual intervention doesn't continue,
+// and what to do.
+func blockedProblem(m *v1alpha1.Memcached, p plan) *shard.Problem {
+	d := p.decision
+	switch d.Gate {
+	case rollout.GateUpdatePathNotAllowed:
+		return &shard.Problem{Reason: v1alpha1.ReasonUpdatePathNotAllowed, Message: d.Message}
+	case rollout.GateImageNotVerified:
+		reason := v1alpha1.ReasonImageUnusable
+		if p.preflight.Problem != nil {
+			reason = p.preflight.Problem.Reason
+		}
+		return &shard.Problem{Reason: reason, Message: d.Message + "; fix the image, or revert to " + p.shards[0].Template.Image.Reference}
+	case "":
+		return &shard.Problem{Reason: v1alpha1.ReasonUnschedulable, Message: fmt.Sprintf(
+			"shard %s can't be replaced because the new pod isn't running: %s; the old pod keeps serving; free capacity or revert the spec", d.Shard, d.Message)}
+	case rollout.GateHitRatioNotRecovered:
+		return &shard.Problem{Reason: v1alpha1.ReasonHitRatioNotRecovered, Message: d.Message + "; the other shards wait until it does, or until you change spec.updateStrategy.hitRatioGate"}
+	default:
+		return &shard.Problem{Reason: v1alpha1.ReasonUpdateFailed, Message: fmt.Sprintf(
+			"update failed on shard %s, which was rolled back; no other shard was changed: %s; revert the spec, or retry: kubectl annotate memcached %s %s=1 --overwrite",
+			d.Shard, d.Message, m.Name, v1alpha1.AnnotationRetry)}
 	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/operator-framework/operator-lib/handler"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -20,33 +22,45 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
-	"github.com/memcached-operator/memcached-operator/internal/platform"
+	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
-// concurrency is how many Memcacheds are reconciled at once. A reconcile computes
-// for less than a millisecond and waits for the API server for tens of those, or two
-// seconds for an agent that does not answer: 16 have the API server, not the operator,
-// be what a thousand Memcacheds wait for.
+// concurrency is how many Memcacheds are reconciled at once. A reconcile computes for less
+// than a millisecond and waits tens of milliseconds for the API server, or two seconds for an
+// agent that doesn't answer. With 16, a thousand Memcacheds wait for the API server and not
+// for the operator (docs/bench-scale.md).
 const concurrency = 16
 
-// Reconciler brings about what Memcacheds ask for.
+// ownedEventDelay is how long events of owned objects are batched. Nearly all are caused by
+// the operator's own writes and by the counts that a ReplicaSet maintains: a dozen for each new
+// Memcached within a second. Changes by others are corrected that much later.
+const ownedEventDelay = 200 * time.Millisecond
+
+// podEventPriority is the priority of events of pods. A shard that is lost, or being updated,
+// doesn't wait for thousands of new Memcacheds.
+const podEventPriority = 1
+
+// Reconciler applies the specs of Memcacheds.
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
-	// Live reads from the API server, for names that the cache does not hold: it
-	// holds the operator's own objects only.
-	Live client.Reader
-	// Agents answers for shards.
-	Agents Agents
+	// APIReader reads from the API server, for names that the cache doesn't contain: it
+	// contains only the operator's own objects.
+	APIReader client.Reader
+	// AgentClient queries the shards' agents.
+	AgentClient AgentClient
 	// Recorder of events.
 	Recorder events.EventRecorder
-	// Options for the objects that are made.
-	Options manifests.Options
-	// Clock tells the time.
+	// Options of the objects that the operator creates.
+	Options resources.Options
+	// Clock is the time source.
 	Clock clock.PassiveClock
 
-	memo memo
+	cache applycache.Cache
 }
 
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds,verbs=get;list;watch;patch
@@ -62,16 +76,13 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// SetupWithManager has the manager call the reconciler whenever a Memcached,
-// anything that bears its label, or a restore or backup of it changes. The label and not the owner leads back,
-// so that an object without its owner, or left by a deleted Memcached of the same
-// name, is seen too. Changes of the status count: a reconcile may have compared
-// with a status older than the one it wrote last, and this calls it once more.
+// SetupWithManager registers the reconciler for changes of a Memcached, of everything with
+// its label, and of its restores and backups. Objects are mapped by label and not by owner,
+// so that an object without its owner, or one left by a deleted Memcached of the same name,
+// counts too. Changes of the status count: a reconcile may have compared with an older status
+// than the one that the operator wrote last.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	var err error
-	if r.Options.AnyUser, err = platform.IsOpenShift(mgr.GetRESTMapper()); err != nil {
-		return err
-	}
 	if r.Options.CanResize, err = canResize(mgr.GetConfig()); err != nil {
 		return err
 	}
@@ -83,71 +94,148 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 	})
 	byMemcached := ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: memcachedOf(o)}}}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: transferTarget(o)}}}
 	})
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("memcached").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Watches(&v1alpha1.Memcached{}, &handler.InstrumentedEnqueueRequestForObject[client.Object]{}).
-		Watches(&corev1.Pod{}, urgently(byLabel)).
+		Watches(&corev1.Pod{}, enqueue.Prioritized(byLabel, podEventPriority)).
 		Watches(&v1alpha1.MemcachedRestore{}, byMemcached).
 		Watches(&v1alpha1.MemcachedBackup{}, byMemcached)
-	for _, kind := range ownedKinds() {
-		b = b.Watches(kind, gathered(byLabel))
+	for _, kind := range resources.OwnedKinds() {
+		b = b.Watches(kind, enqueue.Delayed(byLabel, ownedEventDelay))
 	}
 	return b.Complete(r)
 }
 
-// canResize says whether the API server takes a running pod's resources.
+// transferTarget returns the name of the Memcached of a restore or a backup.
+func transferTarget(o client.Object) string {
+	switch o := o.(type) {
+	case *v1alpha1.MemcachedRestore:
+		return o.Spec.MemcachedRef.Name
+	case *v1alpha1.MemcachedBackup:
+		return o.Spec.MemcachedRef.Name
+	default:
+		return ""
+	}
+}
+
+// canResize reports whether the API server resizes running pods.
 func canResize(config *rest.Config) (bool, error) {
 	core, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return false, err
 	}
-	resources, err := core.ServerResourcesForGroupVersion(corev1.SchemeGroupVersion.String())
+	found, err := core.ServerResourcesForGroupVersion(corev1.SchemeGroupVersion.String())
 	if err != nil {
-		return false, fmt.Errorf("asking whether pods can be resized: %w", err)
+		return false, fmt.Errorf("discovering whether pods can be resized: %w", err)
 	}
-	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == "pods/"+subresourceResize }), nil
+	return slices.ContainsFunc(found.APIResources, func(a metav1.APIResource) bool { return a.Name == "pods/"+shard.ResizeSubresource }), nil
 }
 
-// Reconcile brings one Memcached closer to what it asks for. It returns an error
-// when it is worth trying again.
+// Reconcile reads a Memcached and everything that belongs to it, plans, writes, and reports
+// the status. It returns an error when a retry may help.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	m := &v1alpha1.Memcached{}
 	if err := r.Client.Get(ctx, request.NamespacedName, m); err != nil {
-		r.memo.forget(request.NamespacedName)
+		r.cache.Forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	known := r.memo.of(request.NamespacedName)
-	if known.isOld(m, r.Clock.Now()) {
-		return ctrl.Result{RequeueAfter: lookAtOnce}, nil
+	entry := r.cache.Get(request.NamespacedName)
+	if entry.IsStale(m, r.Clock.Now()) {
+		return ctrl.Result{RequeueAfter: staleRequeue}, nil
 	}
-	seen, err := r.observe(ctx, m)
+	obs, err := r.observer().observe(ctx, m)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing: %w", err)
 	}
+	obs.cached = entry.Applied
 	version := m.ResourceVersion
-	seen.found = known.found
-	plan := makePlan(seen, r.Options)
-	applied := r.apply(ctx, plan)
-	if applied.isOver {
+
+	p := makePlan(obs, r.Options)
+	logPlan(ctx, m, p)
+	res := r.write(ctx, m, p)
+	if res.gone {
+		r.record(m, res.events)
 		return ctrl.Result{}, nil
 	}
-	next := makeStatus(seen, plan, applied, r.Clock.Now())
-	if wait := gather(seen, plan, applied, next); wait > 0 {
-		plan.lookAfter(wait)
-	} else if outrun, err := r.writeStatus(ctx, m, next, plan.rewarmEvents(applied)...); err != nil {
+	after, err := r.report(ctx, m, obs, p, res)
+	if err != nil {
 		return ctrl.Result{}, err
-	} else if outrun { // the watch tells, mostly
-		plan.lookAfter(askAgain)
 	}
-	if known.found = plan.found; m.ResourceVersion != version {
-		known.old, known.oldAt = version, r.Clock.Now()
+	entry.Applied = p.resources.cached
+	if m.ResourceVersion != version {
+		entry.WrittenVersion, entry.WrittenAt = version, r.Clock.Now()
 	}
-	r.memo.note(request.NamespacedName, known)
-	if applied.outrun {
-		plan.lookAfter(lookAtOnce)
+	r.cache.Set(request.NamespacedName, entry)
+	if err := res.retry(); err != nil {
+		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: plan.requeueAfter}, applied.retry()
+	if res.conflict {
+		after = soonest(after, staleRequeue)
+	}
+	return ctrl.Result{RequeueAfter: soonest(after, p.actions.RequeueAfter)}, nil
+}
+
+// write makes a plan's writes. It changes nothing that serves for a spec that is not the
+// latest.
+func (r *Reconciler) write(ctx context.Context, m *v1alpha1.Memcached, p plan) result {
+	if isDisruptive(p) {
+		current, err := r.observer().specIsCurrent(ctx, m)
+		if err != nil {
+			return result{failures: []error{err}}
+		}
+		if !current {
+			return result{conflict: true}
+		}
+	}
+	return writer{r.Client}.apply(ctx, m, p.actions)
+}
+
+// report writes the status and then records the events. It returns when to reconcile again
+// to write a status that was deferred, or that another writer has changed; 0 is never.
+func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Memcached, obs *observation, p plan, res result) (time.Duration, error) {
+	status := makeStatus(obs, p, res, r.Clock.Now())
+	if wait := deferStatusUpdate(obs, p, res, status); wait > 0 {
+		return wait, nil
+	}
+	previous, conflict, err := statusWriter{r.Client}.write(ctx, m, status)
+	switch {
+	case err != nil:
+		return 0, err
+	case conflict:
+		return agentRetryMin, nil // a watch triggers earlier, mostly
+	case previous != nil:
+		r.record(m, slices.Concat(memcachedEvents(*previous, status), shardEvents(*previous, status), refillEvents(p.refills, res)))
+	}
+	return 0, nil
+}
+
+// record records events, those of shards with their pods: of events that differ only in
+// their message, Kubernetes keeps the first.
+func (r *Reconciler) record(m *v1alpha1.Memcached, events []event) {
+	for _, e := range events {
+		var related runtime.Object
+		if e.pod != "" {
+			related = &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: m.Namespace, Name: e.pod}
+		}
+		r.Recorder.Eventf(m, related, e.kind, e.reason, "Reconcile", "%s", e.message)
+	}
+}
+
+// logPlan logs each decision of the rollout once: its steps, and a gate when the status
+// doesn't contain it yet.
+func logPlan(ctx context.Context, m *v1alpha1.Memcached, p plan) {
+	d, was := p.decision, m.Status.Update
+	isKnown := d.Gate != "" && was != nil && was.Shard == d.Shard && string(was.Gate) == string(d.Gate)
+	if d.Done() || d.Step == rollout.StepAwait || isKnown {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("Rollout decision", "shard", d.Shard, "step", d.Step, "gate", d.Gate,
+		"method", d.Change.Method.String(), "rollingBack", d.RollingBack, "message", d.Message)
+}
+
+func (r *Reconciler) observer() observer {
+	return observer{cache: r.Client, api: r.APIReader, agents: r.AgentClient, clock: r.Clock, defaultImage: r.Options.DefaultImage}
 }

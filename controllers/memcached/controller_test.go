@@ -3,6 +3,7 @@ package memcached
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,96 +27,157 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	"github.com/memcached-operator/memcached-operator/controllers/cache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/index"
 )
 
-// everything is a spec in which every field is set, so that a field which is
-// written anew at every reconcile is found.
-const everything = `
+// everyField is a spec in which every field is set, so that the tests find a field that is
+// written in every reconcile.
+const everyField = `
 size: 2
 version: 1.6.38
 image: registry.example.com:5000/cache/memcached
 imagePullPolicy: Always
 imagePullSecrets: [{name: registry}]
 memory: 1.5Gi
-connections: 4096
+maxConnections: 4096
 threads: 8
 maxItemSize: 2097152
 extraArgs: ["-v", "-o", "hash_algorithm=murmur3"]
 resources:
   requests: {cpu: "0.5"}
   limits: {memory: "3e9", cpu: 2}
-nodeSelector: {disk: none}
-tolerations: [{key: cache, operator: Exists, effect: NoSchedule}, {key: spot, value: "yes"}]
-affinity:
-  nodeAffinity:
-    preferredDuringSchedulingIgnoredDuringExecution:
-      - weight: 1
-        preference: {matchExpressions: [{key: arch, operator: In, values: [a, b]}]}
-  podAntiAffinity:
-    requiredDuringSchedulingIgnoredDuringExecution:
-      - topologyKey: kubernetes.io/hostname
-        labelSelector: {matchLabels: {app.kubernetes.io/instance: sessions}}
-topologySpreadConstraints:
-  - maxSkew: 1
-    topologyKey: rack
-    whenUnsatisfiable: DoNotSchedule
-    labelSelector: {matchLabels: {app.kubernetes.io/instance: sessions}}
-priorityClassName: system-cluster-critical
-podLabels: {team: shop}
-podAnnotations: {example.com/note: hello}
+scheduling:
+  nodeSelector: {disk: none}
+  tolerations: [{key: cache, operator: Exists, effect: NoSchedule}, {key: spot, value: "yes"}]
+  affinity:
+    nodeAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+        - weight: 1
+          preference: {matchExpressions: [{key: arch, operator: In, values: [a, b]}]}
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        - topologyKey: kubernetes.io/hostname
+          labelSelector: {matchLabels: {app.kubernetes.io/instance: sessions}}
+  topologySpreadConstraints:
+    - maxSkew: 1
+      topologyKey: rack
+      whenUnsatisfiable: DoNotSchedule
+      labelSelector: {matchLabels: {app.kubernetes.io/instance: sessions}}
+  priorityClassName: system-cluster-critical
+podMetadata:
+  labels: {team: shop}
+  annotations: {example.com/note: hello}
+updateStrategy:
+  minIntervalSeconds: 60
+  onItemLoss: Continue
+  crossSeriesUpgrade: Allow
+  maintenanceWindows: [{days: [Saturday], start: "02:00", durationSeconds: 3600, timeZone: Europe/Berlin}]
+  hitRatioGate: {percent: 80, minRequests: 100, timeoutSeconds: 60, onTimeout: Continue}
+hashing: {algorithm: Ketama, serverNameTemplate: "{shard}:11211"}
+bootstrap: {backupRef: {name: nightly}, deadlineSeconds: 300, maxAgeSeconds: 86400, maxTTLSeconds: 900}
+finalBackup:
+  store: {persistentVolumeClaim: {claimName: store, subPath: cache}}
+  rateLimit: {itemsPerSecond: 7, mebibytesPerSecond: 3}
+  deadlineSeconds: 300
+deletionPolicy: Backup
+refill: {maxAgeSeconds: 86400, maxTTLSeconds: 900}
+paused: false
 `
 
-func (w *world) exists(name string, o client.Object) bool {
-	w.Helper()
-	err := admin.Get(w.ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, o)
-	w.must(client.IgnoreNotFound(err))
+// alternatives are the fields that everyField doesn't set, because each excludes another one.
+var alternatives = []string{"bootstrap.snapshot", "finalBackup.store.s3"}
+
+func TestEveryFieldSetsEveryFieldOfTheSpec(t *testing.T) {
+	var spec map[string]any
+	if err := yaml.Unmarshal([]byte(everyField), &spec); err != nil {
+		t.Fatal(err)
+	}
+	var check func(path string, of reflect.Type, value any)
+	check = func(path string, of reflect.Type, value any) {
+		for of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		if of.Kind() == reflect.Slice {
+			items, _ := value.([]any)
+			if len(items) == 0 {
+				t.Errorf("%s is empty", path)
+				return
+			}
+			check(path, of.Elem(), items[0])
+			return
+		}
+		if of.Kind() != reflect.Struct || of.PkgPath() != reflect.TypeFor[v1alpha1.MemcachedSpec]().PkgPath() {
+			return
+		}
+		values, _ := value.(map[string]any)
+		for field := range of.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			fieldPath := strings.TrimPrefix(path+"."+name, ".")
+			fieldValue, isSet := values[name]
+			switch {
+			case name == "-":
+			case isSet:
+				check(fieldPath, field.Type, fieldValue)
+			case !slices.Contains(alternatives, fieldPath):
+				t.Errorf("%s is not set", fieldPath)
+			}
+		}
+	}
+	check("", reflect.TypeFor[v1alpha1.MemcachedSpec](), spec)
+}
+
+func (env *testEnv) exists(name string, o client.Object) bool {
+	env.Helper()
+	err := admin.Get(env.ctx, types.NamespacedName{Namespace: env.namespace, Name: name}, o)
+	env.must(client.IgnoreNotFound(err))
 	return err == nil
 }
 
-func (w *world) wantCondition(m *v1alpha1.Memcached, kind string, status metav1.ConditionStatus, reason string, words ...string) {
-	w.Helper()
+func (env *testEnv) wantCondition(m *v1alpha1.Memcached, kind string, status metav1.ConditionStatus, reason string, words ...string) {
+	env.Helper()
 	c := meta.FindStatusCondition(m.Status.Conditions, kind)
 	if c == nil {
-		w.Fatalf("no condition %s in %+v", kind, m.Status.Conditions)
+		env.Fatalf("no condition %s in %+v", kind, m.Status.Conditions)
 	}
 	if c.Status != status || c.Reason != reason || c.ObservedGeneration != m.Generation {
-		w.Errorf("%s is %s %s %q of generation %d, want %s %s of %d", kind, c.Status, c.Reason, c.Message, c.ObservedGeneration, status, reason, m.Generation)
+		env.Errorf("%s is %s %s %q of generation %d, want %s %s of %d", kind, c.Status, c.Reason, c.Message, c.ObservedGeneration, status, reason, m.Generation)
 	}
 	for _, word := range words {
 		if !strings.Contains(c.Message, word) {
-			w.Errorf("%s says %q, want %q in it", kind, c.Message, word)
+			env.Errorf("message of %s is %q, want %q in it", kind, c.Message, word)
 		}
 	}
 }
 
-// runPod makes the pod that the ReplicaSet controller would make for a shard,
-// and has it run and be ready.
-func (w *world) runPod(shard, suffix, ip string) *corev1.Pod {
-	w.Helper()
-	pod := w.makePod(shard, suffix)
-	w.setPod(pod, ip, true, "containerd://"+suffix)
+// runPod creates a ready pod as the ReplicaSet controller and the kubelet do.
+func (env *testEnv) runPod(shard, suffix, ip string) *corev1.Pod {
+	env.Helper()
+	pod := env.createPod(shard, suffix)
+	env.setPod(pod, ip, true, "containerd://"+suffix)
 	return pod
 }
 
-// makePod makes the pod that the ReplicaSet controller would make for a shard.
-func (w *world) makePod(shard, suffix string) *corev1.Pod {
-	w.Helper()
+// createPod creates a shard's pod as the ReplicaSet controller does.
+func (env *testEnv) createPod(shard, suffix string) *corev1.Pod {
+	env.Helper()
 	var set appsv1.ReplicaSet
-	w.read(shard, &set)
+	env.read(shard, &set)
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: set.Spec.Template.Spec}
-	pod.Name, pod.Namespace = shard+"-"+suffix, w.namespace
+	pod.Name, pod.Namespace = shard+"-"+suffix, env.namespace
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 	pod.Spec.NodeName = "node1"
-	w.must(admin.Create(w.ctx, pod))
+	env.must(admin.Create(env.ctx, pod))
 	return pod
 }
 
-func (w *world) setPod(pod *corev1.Pod, ip string, ready bool, container string) {
-	w.Helper()
+func (env *testEnv) setPod(pod *corev1.Pod, ip string, ready bool, container string) {
+	env.Helper()
 	status := corev1.ConditionFalse
 	if ready {
 		status = corev1.ConditionTrue
@@ -123,682 +185,709 @@ func (w *world) setPod(pod *corev1.Pod, ip string, ready bool, container string)
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
 		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: status}, {Type: corev1.ContainersReady, Status: status}},
-		ContainerStatuses: []corev1.ContainerStatus{{Name: manifests.Container, ContainerID: container, Ready: ready, Image: "i", ImageID: "i"}},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: resources.Container, ContainerID: container, Ready: ready, Image: "i", ImageID: "i"}},
 	}
-	w.must(admin.Status().Update(w.ctx, pod))
+	env.must(admin.Status().Update(env.ctx, pod))
 }
 
-func (w *world) answer(pod *corev1.Pod, start agentapi.Start, version string) {
-	w.agents[pod.Status.PodIP] = agentapi.Status{
-		Phase: agentapi.PhaseServing, PodUID: string(pod.UID), Version: version, Start: start,
+func (env *testEnv) answer(pod *corev1.Pod, start agentwire.Start, version string) {
+	env.agents[pod.Status.PodIP] = agentwire.Status{
+		Phase: agentwire.PhaseServing, PodUID: string(pod.UID), Version: version, Start: start,
 		Restart: pod.Annotations[v1alpha1.AnnotationRestart],
 	}
 }
 
-// prove has the proofs of a Memcached end as they do with an image of that version.
-func (w *world) prove(name, version string) {
-	w.Helper()
-	var proofs corev1.PodList
-	w.must(admin.List(w.ctx, &proofs, client.InNamespace(w.namespace), client.MatchingLabels(manifests.ProofLabels(name))))
-	for _, pod := range proofs.Items {
+// passPreflight makes the preflight checks of a Memcached find a version.
+func (env *testEnv) passPreflight(name, version string) {
+	env.Helper()
+	var pods corev1.PodList
+	env.must(admin.List(env.ctx, &pods, client.InNamespace(env.namespace), client.MatchingLabels(resources.PreflightLabels(name))))
+	for _, pod := range pods.Items {
 		pod.Status = corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{{
-			Name: manifests.Container, Image: "i", ImageID: "i",
+			Name: resources.Container, Image: "i", ImageID: "i",
 			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: fmt.Sprintf("{\"version\":%q}", version), ContainerID: "containerd://p"}},
 		}}}
-		w.must(admin.Status().Update(w.ctx, &pod))
+		env.must(admin.Status().Update(env.ctx, &pod))
 	}
 }
 
-// endPod is what the kubelet does last when a pod goes.
-func (w *world) endPod(pod *corev1.Pod) {
-	w.Helper()
-	w.must(admin.Delete(w.ctx, pod, client.GracePeriodSeconds(0)))
+// removePod deletes a pod immediately, as the kubelet does when its containers have terminated.
+func (env *testEnv) removePod(pod *corev1.Pod) {
+	env.Helper()
+	env.must(admin.Delete(env.ctx, pod, client.GracePeriodSeconds(0)))
 }
 
-func TestEveryObjectIsMadeAndOwned(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 3")
-	m := w.settle("cache")
-	for _, key := range manifests.Keys("cache", 3) {
+func TestEveryObjectIsCreatedAndOwned(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 3")
+	m := env.converge("cache")
+	for _, key := range resources.Keys("cache", 3) {
 		o := newObject(key.Kind)
-		w.read(key.Name, o)
+		env.read(key.Name, o)
 		if !metav1.IsControlledBy(o, m) {
 			t.Errorf("%s is not controlled by the Memcached", key)
 		}
 	}
-	w.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionFalse, v1alpha1.ReasonShardsNotReady, "cache-0, cache-1, cache-2")
-	w.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonShardsStarting)
-	w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	env.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionFalse, v1alpha1.ReasonShardsNotReady, "cache-0, cache-1, cache-2")
+	env.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonShardsStarting)
+	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 	if m.Status.Phase != v1alpha1.PhaseProgressing || m.Status.Ready != "0/3" || m.Status.Size != 3 {
 		t.Errorf("status %+v", m.Status)
 	}
 }
 
-func TestASettledMemcachedCostsNoWrite(t *testing.T) {
-	for name, spec := range map[string]string{"cache": "size: 3", "sessions": everything} {
+func TestSteadyStateNeedsNoWrites(t *testing.T) {
+	for name, spec := range map[string]string{"cache": "size: 3", "sessions": everyField} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.create(name, spec)
-			w.settle(name)
+			env := newEnv(t)
+			m := env.create(name, spec)
+			if m.Spec.Bootstrap != nil { // which has finished
+				m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: bootstrapName(m), Phase: v1alpha1.TransferComplete, Deadline: metav1.Now()}
+				env.must(admin.Status().Update(env.ctx, m))
+			}
+			env.converge(name)
 			for ordinal := range 2 {
-				pod := w.runPod(manifests.ShardName(name, ordinal), "a", "10.0.0."+strconv.Itoa(ordinal+1))
-				w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.38")
+				pod := env.runPod(resources.ShardName(name, ordinal), "a", "10.0.0."+strconv.Itoa(ordinal+1))
+				env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.38")
 			}
-			w.settle(name)
-			before := w.writes.Load()
+			env.converge(name)
+			before := env.writes.Load()
 			for range 5 {
-				w.reconcile(name)
+				env.reconcile(name)
 			}
-			if n := w.writes.Load() - before; n != 0 {
-				t.Errorf("%d writes in five reconciles of a settled Memcached, want none", n)
+			if n := env.writes.Load() - before; n != 0 {
+				t.Errorf("%d writes in five reconciles in steady state, want none", n)
 			}
 		})
 	}
 }
 
-// The pods come up one after another, each in several steps, and a reconcile sees
-// every one of them.
-func TestCreatingWritesEachObjectOnceAndTheStatusTwice(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 3")
-	w.settle("cache")
-	if m := w.get("cache"); m.Status.Size != 3 || len(m.Status.Servers) != 3 {
-		t.Errorf("after the first write the status tells of %d shards and the servers %v", m.Status.Size, m.Status.Servers)
+// The pods start one after another, each in several steps, with a reconcile after each step.
+func TestCreationWritesEachObjectOnceAndTheStatusTwice(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 3")
+	env.converge("cache")
+	if m := env.get("cache"); m.Status.Size != 3 || len(m.Status.Servers) != 3 {
+		t.Errorf("after the first write the status has %d shards and the servers %v", m.Status.Size, m.Status.Servers)
 	}
 	var pods []*corev1.Pod
 	for ordinal := range 3 {
-		pods = append(pods, w.makePod(manifests.ShardName("cache", ordinal), "a"))
-		w.reconcile("cache")
+		pods = append(pods, env.createPod(resources.ShardName("cache", ordinal), "a"))
+		env.reconcile("cache")
 	}
 	for i, pod := range pods {
 		ip := "10.0.0." + strconv.Itoa(i+1)
-		w.setPod(pod, ip, false, "containerd://a")
-		w.reconcile("cache")
-		w.setPod(pod, ip, true, "containerd://a")
-		w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
-		w.reconcile("cache")
+		env.setPod(pod, ip, false, "containerd://a")
+		env.reconcile("cache")
+		env.setPod(pod, ip, true, "containerd://a")
+		env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
+		env.reconcile("cache")
 	}
-	m := w.settle("cache")
-	if got, want := w.writes.Load(), int64(len(manifests.Keys("cache", 3))+2); got != want {
+	m := env.converge("cache")
+	if got, want := env.writes.Load(), int64(len(resources.Keys("cache", 3))+2); got != want {
 		t.Errorf("%d writes, want %d", got, want)
 	}
-	w.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+	env.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
 	for _, shard := range m.Status.Shards {
-		if !shard.Ready || !shard.Current || shard.Start != v1alpha1.StartCold || m.Status.Revisions[shard.Name] == "" {
+		if !shard.Ready || !shard.Current || shard.Start != v1alpha1.StartCold || shard.Revision == "" {
 			t.Errorf("shard %+v", shard)
 		}
 	}
-	for ordinal, events := 0, w.recorded(); ordinal < 3; ordinal++ {
-		w.wantEvent(events, "shard "+manifests.ShardName("cache", ordinal)+" serves")
+	for ordinal, events := 0, env.recorded(); ordinal < 3; ordinal++ {
+		env.wantEvent(events, "shard "+resources.ShardName("cache", ordinal)+" is ready in pod ")
 	}
 }
 
-// What waits is told in the end, though nothing else happens.
-func TestAShardThatServesAloneIsToldInTheEnd(t *testing.T) {
-	w := newWorld(t)
+// Even if nothing else happens.
+func TestBatchedStatusUpdateIsWrittenAfterTheDebounce(t *testing.T) {
+	env := newEnv(t)
 	now := testclock.NewFakePassiveClock(time.Now())
-	w.reconciler.Clock = now
-	w.create("cache", "size: 2")
-	w.settle("cache")
-	w.answer(w.runPod("cache-0", "a", "10.0.0.1"), agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
+	env.reconciler.Clock = now
+	env.create("cache", "size: 2")
+	env.converge("cache")
+	env.answer(env.runPod("cache-0", "a", "10.0.0.1"), agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
 	now.SetTime(time.Now())
-	result, err := w.reconciler.Reconcile(w.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: "cache"}})
-	if w.must(err); result.RequeueAfter <= 0 || result.RequeueAfter > gathers {
-		t.Fatalf("it is looked at again after %s", result.RequeueAfter)
+	result, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: env.namespace, Name: "cache"}})
+	if env.must(err); result.RequeueAfter <= 0 || result.RequeueAfter > statusDebounce {
+		t.Fatalf("requeue after %s", result.RequeueAfter)
 	}
-	if m := w.get("cache"); m.Status.Ready != "0/2" {
-		t.Fatalf("it is told at once: %s", m.Status.Ready)
+	if m := env.get("cache"); m.Status.Ready != "0/2" {
+		t.Fatalf("written immediately: %s", m.Status.Ready)
 	}
 	now.SetTime(now.Now().Add(result.RequeueAfter))
-	if m := w.reconcile("cache"); m.Status.Ready != "1/2" || m.Status.Shards[0].Start != v1alpha1.StartCold {
-		t.Errorf("ten seconds later the status is %+v", m.Status)
+	if m := env.reconcile("cache"); m.Status.Ready != "1/2" || m.Status.Shards[0].Start != v1alpha1.StartCold {
+		t.Errorf("status after the debounce: %+v", m.Status)
 	}
-	w.wantEvent(w.recorded(), v1alpha1.EventShardReady)
+	env.wantEvent(env.recorded(), v1alpha1.EventShardReady)
 }
 
-func TestDriftIsMended(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 1")
-	w.settle("cache")
+func TestDriftIsCorrected(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 1")
+	env.converge("cache")
 	for name, c := range map[string]struct {
-		object client.Object
-		name   string
-		edit   func(client.Object)
-		mended func(client.Object) bool
+		object    client.Object
+		name      string
+		edit      func(client.Object)
+		corrected func(client.Object) bool
 	}{
-		"a port that someone changed": {&corev1.Service{}, "cache-0",
+		"a changed port": {&corev1.Service{}, "cache-0",
 			func(o client.Object) { o.(*corev1.Service).Spec.Ports[0].TargetPort = intstr.FromInt32(1) },
 			func(o client.Object) bool {
 				return o.(*corev1.Service).Spec.Ports[0].TargetPort == intstr.FromString("memcached")
 			}},
-		"a selector that someone widened": {&corev1.Service{}, "cache",
+		"a widened selector": {&corev1.Service{}, "cache",
 			func(o client.Object) { o.(*corev1.Service).Spec.Selector = map[string]string{"a": "b"} },
 			func(o client.Object) bool {
 				return o.(*corev1.Service).Spec.Selector[v1alpha1.LabelInstance] == "cache"
 			}},
-		"replicas that someone scaled to nothing": {&appsv1.ReplicaSet{}, "cache-0",
+		"no replicas": {&appsv1.ReplicaSet{}, "cache-0",
 			func(o client.Object) { o.(*appsv1.ReplicaSet).Spec.Replicas = ptr.To[int32](0) },
 			func(o client.Object) bool { return *o.(*appsv1.ReplicaSet).Spec.Replicas == 1 }},
-		"a template that someone edited": {&appsv1.ReplicaSet{}, "cache-0",
+		"an edited template": {&appsv1.ReplicaSet{}, "cache-0",
 			func(o client.Object) { o.(*appsv1.ReplicaSet).Spec.Template.Spec.Containers[0].Image = "other" },
 			func(o client.Object) bool {
 				return o.(*appsv1.ReplicaSet).Spec.Template.Spec.Containers[0].Image == "docker.io/library/memcached:1.6.45"
 			}},
-		"a label that someone took off": {&networkingv1.NetworkPolicy{}, "cache",
+		"a removed label": {&networkingv1.NetworkPolicy{}, "cache",
 			func(o client.Object) { o.SetLabels(nil) },
 			func(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue }},
-		"a budget that someone loosened": {&policyv1.PodDisruptionBudget{}, "cache",
+		"an opened policy": {&networkingv1.NetworkPolicy{}, "cache",
+			func(o client.Object) {
+				o.(*networkingv1.NetworkPolicy).Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{}}
+			},
+			func(o client.Object) bool { return len(o.(*networkingv1.NetworkPolicy).Spec.Ingress) == 2 }},
+		"a loosened budget": {&policyv1.PodDisruptionBudget{}, "cache",
 			func(o client.Object) {
 				o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable = ptr.To(intstr.FromInt32(3))
 			},
 			func(o client.Object) bool { return o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable.IntVal == 1 }},
-		"an owner that someone took away": {&corev1.Service{}, "cache-0",
+		"a removed owner": {&corev1.Service{}, "cache-0",
 			func(o client.Object) { o.SetOwnerReferences(nil) },
 			func(o client.Object) bool { return len(o.GetOwnerReferences()) == 1 }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.TB = t
-			w.read(c.name, c.object)
+			env.TB = t
+			env.read(c.name, c.object)
 			uid := c.object.GetUID()
 			c.edit(c.object)
-			w.must(admin.Update(w.ctx, c.object, client.FieldOwner("someone")))
-			w.settle("cache")
-			w.read(c.name, c.object)
-			if !c.mended(c.object) || c.object.GetUID() != uid {
-				t.Errorf("it is not mended in place: %+v", c.object)
+			env.must(admin.Update(env.ctx, c.object, client.FieldOwner("user")))
+			env.converge("cache")
+			env.read(c.name, c.object)
+			if !c.corrected(c.object) || c.object.GetUID() != uid {
+				t.Errorf("not corrected in place: %+v", c.object)
 			}
 		})
 	}
 }
 
-func TestAStatusComputedFromAnOldOneIsNotWritten(t *testing.T) {
-	w := newWorld(t)
-	stale := w.create("cache", "size: 1")
-	w.settle("cache")
-	before := w.get("cache")
-	if _, err := w.reconciler.writeStatus(w.ctx, stale, v1alpha1.MemcachedStatus{Ready: "made up"}); err != nil {
-		t.Errorf("error %v: the watch brings the next try, not a back-off", err)
+func TestStatusComputedFromAnOldVersionIsNotWritten(t *testing.T) {
+	env := newEnv(t)
+	stale := env.create("cache", "size: 1")
+	env.converge("cache")
+	before := env.get("cache")
+	previous, conflict, err := statusWriter{env.reconciler.Client}.write(env.ctx, stale, v1alpha1.MemcachedStatus{Ready: "invented"})
+	if err != nil || previous != nil || !conflict {
+		t.Errorf("written: %t, conflict: %t, error %v: a watch causes the retry, not a back-off", previous != nil, conflict, err)
 	}
-	if diff := cmp.Diff(before.Status, w.get("cache").Status); diff != "" {
-		t.Errorf("it was written (-before +after):\n%s", diff)
+	if diff := cmp.Diff(before.Status, env.get("cache").Status); diff != "" {
+		t.Errorf("the status was written (-before +after):\n%s", diff)
 	}
 }
 
-func TestWhatOthersAddToAnObjectStays(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 1")
-	w.settle("cache")
+func TestFieldsOfOtherOwnersAreKept(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 1")
+	env.converge("cache")
 	var service corev1.Service
-	w.read("cache-0", &service)
+	env.read("cache-0", &service)
 	service.Annotations = map[string]string{"service.example.com/balancer": "internal"}
-	w.must(admin.Update(w.ctx, &service))
-	before := w.writes.Load()
-	w.settle("cache")
-	w.read("cache-0", &service)
-	if service.Annotations["service.example.com/balancer"] != "internal" || w.writes.Load() != before {
-		t.Errorf("annotations %v after %d writes, want what was added and no write", service.Annotations, w.writes.Load()-before)
+	env.must(admin.Update(env.ctx, &service))
+	before := env.writes.Load()
+	env.converge("cache")
+	env.read("cache-0", &service)
+	if service.Annotations["service.example.com/balancer"] != "internal" || env.writes.Load() != before {
+		t.Errorf("annotations %v after %d writes, want the added one and no write", service.Annotations, env.writes.Load()-before)
 	}
 }
 
-func TestWhatIsDeletedComesBack(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 2")
-	w.settle("cache")
-	for _, key := range manifests.Keys("cache", 2) {
+func TestDeletedObjectsAreRecreated(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 2")
+	env.converge("cache")
+	for _, key := range resources.Keys("cache", 2) {
 		o := newObject(key.Kind)
-		w.read(key.Name, o)
-		w.must(admin.Delete(w.ctx, o))
+		env.read(key.Name, o)
+		env.must(admin.Delete(env.ctx, o))
 	}
-	w.settle("cache")
-	for _, key := range manifests.Keys("cache", 2) {
-		w.read(key.Name, newObject(key.Kind))
+	env.converge("cache")
+	for _, key := range resources.Keys("cache", 2) {
+		env.read(key.Name, newObject(key.Kind))
 	}
 }
 
-func TestScalingInEndsTheHighestOrdinalsFirst(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 5")
-	w.settle("cache")
-	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](2) })
-	seen, err := w.reconciler.observe(w.ctx, w.get("cache"))
-	w.must(err)
+func TestScalingInDeletesTheHighestOrdinalsFirst(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 5")
+	env.converge("cache")
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](2) })
 	var order []string
-	for _, o := range makePlan(seen, w.reconciler.Options).deletes {
-		order = append(order, string(kindOf(o))+" "+o.GetName())
+	for _, o := range makePlan(env.observe("cache"), env.reconciler.Options).actions.Delete {
+		order = append(order, string(keyOf(o).Kind)+" "+o.GetName())
 	}
 	want := []string{"Service cache-4", "ReplicaSet cache-4", "Service cache-3", "ReplicaSet cache-3", "Service cache-2", "ReplicaSet cache-2"}
 	if diff := cmp.Diff(want, order); diff != "" {
 		t.Errorf("order of deletes (-want +got):\n%s", diff)
 	}
-	m := w.settle("cache")
-	if w.exists("cache-2", &appsv1.ReplicaSet{}) || !w.exists("cache-1", &appsv1.ReplicaSet{}) || m.Status.Size != 2 {
-		t.Errorf("shards 0 and 1 must stay, 2 to 4 must go; status says %d", m.Status.Size)
+	m := env.converge("cache")
+	if env.exists("cache-2", &appsv1.ReplicaSet{}) || !env.exists("cache-1", &appsv1.ReplicaSet{}) || m.Status.Size != 2 {
+		t.Errorf("shards 0 and 1 must stay, 2 to 4 must be deleted; size in the status: %d", m.Status.Size)
 	}
-	w.wantEvent(w.recorded(), v1alpha1.EventScaled)
+	env.wantEvent(env.recorded(), v1alpha1.EventScaled)
 }
 
-func TestSizeZeroKeepsTheMemcachedAndRunsNothing(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 1")
-	w.settle("cache")
-	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
-	m := w.settle("cache")
-	if w.exists("cache-0", &appsv1.ReplicaSet{}) {
+func TestSizeZeroDeletesAllShards(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 1")
+	env.converge("cache")
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
+	m := env.converge("cache")
+	if env.exists("cache-0", &appsv1.ReplicaSet{}) {
 		t.Error("shard 0 still exists")
 	}
-	w.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionFalse, v1alpha1.ReasonNoShards)
+	env.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionFalse, v1alpha1.ReasonNoShards)
 	if m.Status.Phase != v1alpha1.PhaseRunning {
-		t.Errorf("phase %s, want Running: all is as it was asked for", m.Status.Phase)
+		t.Errorf("phase %s, want Running", m.Status.Phase)
 	}
 }
 
-func TestTheStatusTellsOfReadyShards(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 2")
-	w.settle("cache")
-	w.recorded()
+func TestStatusReportsReadyShards(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 2")
+	env.converge("cache")
+	env.recorded()
 	for ordinal, shard := range []string{"cache-0", "cache-1"} {
-		pod := w.runPod(shard, "a", "10.0.0."+strconv.Itoa(ordinal+1))
-		w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
+		pod := env.runPod(shard, "a", "10.0.0."+strconv.Itoa(ordinal+1))
+		env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
 	}
-	m := w.settle("cache")
-	w.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
-	w.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonSettled)
+	m := env.converge("cache")
+	env.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+	env.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonUpToDate)
 	if m.Status.Phase != v1alpha1.PhaseRunning || m.Status.Ready != "2/2" || m.Status.Version != "1.6.45" {
 		t.Errorf("status %+v", m.Status)
 	}
 	if diff := cmp.Diff([]string{"cache-0-a", "cache-1-a"}, m.Status.Nodes); diff != "" {
 		t.Errorf("nodes (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"cache-0." + w.namespace + ".svc:11211", "cache-1." + w.namespace + ".svc:11211"}, m.Status.Servers); diff != "" {
+	if diff := cmp.Diff([]string{"cache-0." + env.namespace + ".svc:11211", "cache-1." + env.namespace + ".svc:11211"}, m.Status.Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
 	}
-	if shard := m.Status.Shards[1]; shard.Start != v1alpha1.StartCold || shard.Version != "1.6.45" || !shard.Current || shard.Node != "node1" {
+	if shard := m.Status.Shards[1]; shard.Start != v1alpha1.StartCold || shard.Version != "1.6.45" || !shard.Current || shard.NodeName != "node1" {
 		t.Errorf("shard 1: %+v", shard)
 	}
-	events := w.recorded()
-	w.wantEvent(events, v1alpha1.EventShardReady)
+	events := env.recorded()
+	env.wantEvent(events, v1alpha1.EventShardReady)
 	if slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, v1alpha1.EventShardStartedEmpty) }) {
-		t.Errorf("a first start is not told as a loss: %q", events)
+		t.Errorf("a first start is no loss: %q", events)
 	}
 }
 
-func TestAReplacedPodIsToldToBeEmpty(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 1")
-	w.settle("cache")
-	old := w.runPod("cache-0", "old", "10.0.0.1")
-	w.answer(old, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
-	w.settle("cache")
-	w.recorded()
+func TestEmptyStartOfAnotherPodIsReported(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 1")
+	env.converge("cache")
+	old := env.runPod("cache-0", "old", "10.0.0.1")
+	env.answer(old, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
+	env.converge("cache")
+	env.recorded()
 
-	w.must(admin.Delete(w.ctx, old)) // it serves on until its replacement does
-	m := w.settle("cache")
-	w.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
-	replacement := w.runPod("cache-0", "new", "10.0.0.2")
-	w.answer(replacement, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
-	w.endPod(old)
-	m = w.settle("cache")
-	if shard := m.Status.Shards[0]; shard.Pod != "cache-0-new" || shard.Start != v1alpha1.StartCold || shard.ContainerID != "containerd://new" {
+	env.must(admin.Delete(env.ctx, old)) // it keeps serving until its replacement is ready
+	m := env.converge("cache")
+	env.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+	replacement := env.runPod("cache-0", "new", "10.0.0.2")
+	env.answer(replacement, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
+	env.removePod(old)
+	m = env.converge("cache")
+	if shard := m.Status.Shards[0]; shard.PodName != "cache-0-new" || shard.Start != v1alpha1.StartCold || shard.ContainerID != "new" {
 		t.Errorf("shard %+v", shard)
 	}
-	w.wantEvent(w.recorded(), v1alpha1.EventShardStartedEmpty)
+	env.wantEvent(env.recorded(), v1alpha1.EventShardStartedEmpty)
 }
 
-func TestAShardThatLostItsReplicaSetIsToldToBeEmpty(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 1")
-	w.settle("cache")
-	old := w.runPod("cache-0", "old", "10.0.0.1")
-	w.answer(old, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
-	w.settle("cache")
-	w.recorded()
+func TestEmptyStartAfterLossOfTheReplicaSetIsReported(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 1")
+	env.converge("cache")
+	old := env.runPod("cache-0", "old", "10.0.0.1")
+	env.answer(old, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
+	env.converge("cache")
+	env.recorded()
 
-	set := newObject(manifests.KindReplicaSet)
-	w.read("cache-0", set)
-	w.must(admin.Delete(w.ctx, set))
-	w.endPod(old)
-	if m := w.settle("cache"); m.Status.Size != 1 {
-		t.Errorf("size is told as %d while the shard comes back", m.Status.Size)
+	set := newObject(resources.KindReplicaSet)
+	env.read("cache-0", set)
+	env.must(admin.Delete(env.ctx, set))
+	env.removePod(old)
+	if m := env.converge("cache"); m.Status.Size != 1 {
+		t.Errorf("size %d while the shard is recreated", m.Status.Size)
 	}
-	replacement := w.runPod("cache-0", "new", "10.0.0.2")
-	w.answer(replacement, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
-	w.settle("cache")
-	w.wantEvent(w.recorded(), v1alpha1.EventShardStartedEmpty)
+	replacement := env.runPod("cache-0", "new", "10.0.0.2")
+	env.answer(replacement, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
+	env.converge("cache")
+	env.wantEvent(env.recorded(), v1alpha1.EventShardStartedEmpty)
 }
 
-func TestARestartInPlaceIsToldWithItsItems(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 1")
-	w.settle("cache")
-	pod := w.runPod("cache-0", "a", "10.0.0.1")
-	w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.38")
-	w.settle("cache")
-	w.recorded()
+func TestRestartInPlaceIsReportedWithItsItems(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 1")
+	env.converge("cache")
+	pod := env.runPod("cache-0", "a", "10.0.0.1")
+	env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.38")
+	env.converge("cache")
+	env.recorded()
 
-	w.setPod(pod, "10.0.0.1", true, "containerd://second")
-	w.answer(pod, agentapi.Start{Result: agentapi.StartWarm, Items: 999, ItemsBefore: 1000, At: time.Now()}, "1.6.45")
-	m := w.settle("cache")
+	env.setPod(pod, "10.0.0.1", true, "containerd://second")
+	env.answer(pod, agentwire.Start{Result: agentwire.StartWarm, Items: 999, ItemsBefore: 1000, At: time.Now()}, "1.6.45")
+	m := env.converge("cache")
 	if shard := m.Status.Shards[0]; shard.Start != v1alpha1.StartWarm || shard.Items != 999 || shard.ItemsBefore != 1000 || shard.Version != "1.6.45" {
 		t.Errorf("shard after the container's restart: %+v", shard)
 	}
-	w.wantEvent(w.recorded(), "999 of 1000 items")
+	env.wantEvent(env.recorded(), "999 of 1000 items")
 
 	pod.Annotations[v1alpha1.AnnotationRestart] = "please"
-	w.must(admin.Update(w.ctx, pod)) // the agent has not seen it yet
-	if m = w.settle("cache"); m.Status.Shards[0].Restart != "" {
-		t.Errorf("an answer from before the restart was taken for one after it: %+v", m.Status.Shards[0])
+	env.must(admin.Update(env.ctx, pod)) // which the agent has not read yet
+	if m = env.converge("cache"); m.Status.Shards[0].Restart != "" {
+		t.Errorf("an answer from before the restart was used: %+v", m.Status.Shards[0])
 	}
-	w.answer(pod, agentapi.Start{Result: agentapi.StartWarm, Items: 1200, ItemsBefore: 1200, At: time.Now()}, "1.6.45")
-	if m = w.settle("cache"); m.Status.Shards[0].Restart != "please" || m.Status.Shards[0].Items != 1200 {
+	env.answer(pod, agentwire.Start{Result: agentwire.StartWarm, Items: 1200, ItemsBefore: 1200, At: time.Now()}, "1.6.45")
+	if m = env.converge("cache"); m.Status.Shards[0].Restart != "please" || m.Status.Shards[0].Items != 1200 {
 		t.Errorf("shard after the restart by annotation: %+v", m.Status.Shards[0])
 	}
-	w.wantEvent(w.recorded(), "1200 of 1200 items")
+	env.wantEvent(env.recorded(), "1200 of 1200 items")
 }
 
-func TestAShardThatDoesNotAnswerIsAskedAgain(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 1")
-	w.settle("cache")
-	pod := w.runPod("cache-0", "a", "10.0.0.1")
-	result, err := w.reconciler.Reconcile(w.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: "cache"}})
-	if err != nil || result.RequeueAfter != askAgain {
-		t.Fatalf("result %+v, error %v; want to be called again after %s", result, err, askAgain)
+func TestAgentThatDoesNotAnswerIsQueriedAgain(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 1")
+	env.converge("cache")
+	pod := env.runPod("cache-0", "a", "10.0.0.1")
+	result, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: env.namespace, Name: "cache"}})
+	if err != nil || result.RequeueAfter != agentRetryMin {
+		t.Fatalf("result %+v, error %v; want a requeue after %s", result, err, agentRetryMin)
 	}
-	for age, wait := range map[time.Duration]time.Duration{20 * time.Second: 5 * time.Second, time.Hour: askLater} {
-		w.reconciler.Clock = testclock.NewFakePassiveClock(pod.CreationTimestamp.Add(age))
-		result, err := w.reconciler.Reconcile(w.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: "cache"}})
+	for age, wait := range map[time.Duration]time.Duration{20 * time.Second: 5 * time.Second, time.Hour: agentRetryMax} {
+		env.reconciler.Clock = testclock.NewFakePassiveClock(pod.CreationTimestamp.Add(age))
+		result, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: env.namespace, Name: "cache"}})
 		if err != nil || result.RequeueAfter != wait {
-			t.Errorf("silent for %s, result %+v, error %v; want to be called again after %s", age, result, err, wait)
+			t.Errorf("silent for %s: result %+v, error %v; want a requeue after %s", age, result, err, wait)
 		}
 	}
-	m := w.settle("cache")
-	w.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
-	w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.45")
-	w.agents["10.0.0.1"] = func(s agentapi.Status) agentapi.Status { s.PodUID = "another pod's"; return s }(w.agents["10.0.0.1"])
-	if m = w.settle("cache"); m.Status.Shards[0].Start != "" {
-		t.Errorf("an answer of another pod at that address was believed: %+v", m.Status.Shards[0])
+	m := env.converge("cache")
+	env.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+	env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
+	env.agents["10.0.0.1"] = func(s agentwire.Status) agentwire.Status { s.PodUID = "another pod's"; return s }(env.agents["10.0.0.1"])
+	if m = env.converge("cache"); m.Status.Shards[0].Start != "" {
+		t.Errorf("the answer of another pod at that address was used: %+v", m.Status.Shards[0])
 	}
 }
 
-func TestAMendedSpecReplacesOnlyPodsThatCannotRun(t *testing.T) {
-	cannotBePulled := corev1.ContainerStatus{Name: manifests.Container, Image: "i", ImageID: "i",
+func TestFixedSpecRecreatesOnlyPodsThatCannotRun(t *testing.T) {
+	cannotBePulled := corev1.ContainerStatus{Name: resources.Container, Image: "i", ImageID: "i",
 		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}}}
-	runsUnready := corev1.ContainerStatus{Name: manifests.Container, Image: "i", ImageID: "i",
+	runsUnready := corev1.ContainerStatus{Name: resources.Container, Image: "i", ImageID: "i",
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}
-	for reason, c := range map[string]struct {
-		mended   bool
+	for name, c := range map[string]struct {
+		fixed    bool
 		status   corev1.ContainerStatus
 		replaced bool
 	}{
-		"the spec was mended and the pod cannot run":       {true, cannotBePulled, true},
-		"the spec is the one that the pod was made from":   {false, cannotBePulled, false},
-		"memcached runs, so there may be items in the pod": {true, runsUnready, false},
+		"the spec was fixed and the pod can't run": {true, cannotBePulled, true},
+		"the spec is unchanged":                    {false, cannotBePulled, false},
+		"memcached runs and may contain items":     {true, runsUnready, false},
 	} {
-		t.Run(reason, func(t *testing.T) {
-			w := newWorld(t)
-			w.create("cache", "{size: 2, version: 1.6.99}")
-			w.settle("cache")
-			w.runPod("cache-0", "a", "10.0.0.1")
-			pod := w.runPod("cache-1", "a", "10.0.0.2")
+		t.Run(name, func(t *testing.T) {
+			env := newEnv(t)
+			env.create("cache", "{size: 2, version: 1.6.99}")
+			env.converge("cache")
+			env.runPod("cache-0", "a", "10.0.0.1")
+			pod := env.runPod("cache-1", "a", "10.0.0.2")
 			pod.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{c.status}}
-			w.must(admin.Status().Update(w.ctx, pod))
-			if c.mended {
-				w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Version = "1.6.45" })
+			env.must(admin.Status().Update(env.ctx, pod))
+			if c.fixed {
+				env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Version = "1.6.45" })
 			}
-			w.settle("cache")
-			w.prove("cache", "1.6.45")
-			w.settle("cache")
-			if !w.exists("cache-0-a", &corev1.Pod{}) {
-				t.Error("a pod that serves is gone")
+			env.converge("cache")
+			env.passPreflight("cache", "1.6.45")
+			env.converge("cache")
+			if !env.exists("cache-0-a", &corev1.Pod{}) {
+				t.Error("a ready pod was deleted")
 			}
 			var after corev1.Pod
-			if replaced := !w.exists("cache-1-a", &after) || after.DeletionTimestamp != nil; replaced != c.replaced {
-				t.Errorf("the pod is replaced: %t, want %t", replaced, c.replaced)
+			if replaced := !env.exists("cache-1-a", &after) || after.DeletionTimestamp != nil; replaced != c.replaced {
+				t.Errorf("the pod is recreated: %t, want %t", replaced, c.replaced)
 			}
 		})
 	}
 }
 
-func TestPausedChangesNothingAndGoesOnTelling(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 2")
-	w.settle("cache")
-	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Paused, m.Spec.Size = true, ptr.To[int32](1) })
-	w.must(admin.Delete(w.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "cache-0"}}))
-	m := w.settle("cache")
-	if w.exists("cache-0", &corev1.Service{}) || !w.exists("cache-1", &appsv1.ReplicaSet{}) {
-		t.Error("something was changed while paused")
+func TestPausedChangesNothingAndReportsTheStatus(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 2")
+	env.converge("cache")
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Paused, m.Spec.Size = true, ptr.To[int32](1) })
+	env.must(admin.Delete(env.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-0"}}))
+	m := env.converge("cache")
+	if env.exists("cache-0", &corev1.Service{}) || !env.exists("cache-1", &appsv1.ReplicaSet{}) {
+		t.Error("an object was changed while paused")
 	}
-	w.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonPaused)
+	env.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonPaused)
 	if m.Status.Phase != v1alpha1.PhasePaused {
 		t.Errorf("phase %s", m.Status.Phase)
 	}
-	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Paused = false })
-	w.settle("cache")
-	if !w.exists("cache-0", &corev1.Service{}) || w.exists("cache-1", &appsv1.ReplicaSet{}) {
-		t.Error("what was asked for meanwhile was not done after the pause")
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Paused = false })
+	env.converge("cache")
+	if !env.exists("cache-0", &corev1.Service{}) || env.exists("cache-1", &appsv1.ReplicaSet{}) {
+		t.Error("the changes were not applied after the pause")
 	}
 }
 
-func TestABadVersionOrImageIsRefusedAndNothingTouched(t *testing.T) {
+func TestInvalidVersionOrImageChangesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit           func(*v1alpha1.MemcachedSpec)
 		reason, advice string
 	}{
-		"a version with known remote crashes": {func(s *v1alpha1.MemcachedSpec) { s.Version = "1.6.2" }, v1alpha1.ReasonVersionUnsupported, "use 1.6.3 or newer"},
-		"an image that is no reference":       {func(s *v1alpha1.MemcachedSpec) { s.Image = "memcached:" }, v1alpha1.ReasonImageInvalid, "spec.image"},
+		"a version with known remote crashes": {func(s *v1alpha1.MemcachedSpec) { s.Version = "1.6.2" }, v1alpha1.ReasonVersionUnsupported, "Use 1.6.3 or newer"},
+		"an image that isn't a reference":     {func(s *v1alpha1.MemcachedSpec) { s.Image = "memcached:" }, v1alpha1.ReasonImageInvalid, "spec.image"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.create("cache", "{size: 1, version: 1.6.38}")
-			w.settle("cache")
-			w.recorded()
-			before := w.writes.Load()
-			w.change("cache", func(m *v1alpha1.Memcached) { c.edit(&m.Spec) })
-			m := w.settle("cache")
-			w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, c.reason, c.advice)
-			if n := w.writes.Load() - before; n != 1 {
-				t.Errorf("%d writes, want the status alone", n)
+			env := newEnv(t)
+			env.create("cache", "{size: 1, version: 1.6.38}")
+			env.converge("cache")
+			env.runPod("cache-0", "a", "10.0.0.1")
+			env.converge("cache")
+			env.recorded()
+			before := env.writes.Load()
+			env.change("cache", func(m *v1alpha1.Memcached) { c.edit(&m.Spec) })
+			m := env.converge("cache")
+			env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, c.reason, c.advice)
+			if n := env.writes.Load() - before; n != 1 {
+				t.Errorf("%d writes, want only the status", n)
 			}
-			if m.Status.Version != "1.6.38" || m.Status.Phase != v1alpha1.PhaseDegraded {
-				t.Errorf("status says version %s, phase %s", m.Status.Version, m.Status.Phase)
+			env.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+			if m.Status.Version != "1.6.38" || m.Status.Ready != "1/1" || m.Status.Phase != v1alpha1.PhaseBlocked {
+				t.Errorf("version %s, ready %s, phase %s", m.Status.Version, m.Status.Ready, m.Status.Phase)
 			}
-			w.wantEvent(w.recorded(), c.reason)
-			w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Version, m.Spec.Image = "1.6.38", "" })
-			w.wantCondition(w.settle("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+			env.wantEvent(env.recorded(), c.reason)
+			env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Version, m.Spec.Image = "1.6.38", "" })
+			env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 		})
 	}
 }
 
-func TestAForeignObjectIsNeitherAdoptedNorDeleted(t *testing.T) {
-	w := newWorld(t)
-	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "cache-0"},
-		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"app": "web"}}}
-	w.must(admin.Create(w.ctx, theirs))
-	w.create("cache", "size: 2")
-	m := w.settle("cache")
-	w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameConflict, "Service cache-0", "delete it or choose another name")
-	var after corev1.Service
-	w.read("cache-0", &after)
-	if diff := cmp.Diff(theirs, &after); diff != "" {
-		t.Errorf("it was changed:\n%s", diff)
+func TestUnknownTimeZoneBlocksUpdate(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", `{size: 1, updateStrategy: {maintenanceWindows: [{start: "00:00", durationSeconds: 86400, timeZone: Europe/Atlantis}]}}`)
+	env.converge("cache")
+	env.runPod("cache-0", "a", "10.0.0.1")
+	env.converge("cache")
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Threads = ptr.To[int32](2) })
+	m := env.converge("cache")
+	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonUpdateStrategyInvalid, "Europe/Atlantis")
+	if u := m.Status.Update; u == nil || u.Gate != v1alpha1.GateUpdateStrategyInvalid || !strings.HasPrefix(u.Message, "shard 1 of 1") {
+		t.Errorf("update %+v", u)
 	}
-	if len(m.Status.Servers) != 1 {
-		t.Errorf("servers %v: the foreign Service is not ours to advertise", m.Status.Servers)
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.UpdateStrategy.MaintenanceWindows[0].TimeZone = "Europe/Berlin" })
+	m = env.converge("cache")
+	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	if u := m.Status.Update; u == nil || u.Gate == v1alpha1.GateUpdateStrategyInvalid {
+		t.Errorf("update %+v", u)
 	}
-	if !w.exists("cache-1", &corev1.Service{}) {
-		t.Error("the other shard must not wait for this one's trouble")
-	}
-	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
-	w.settle("cache")
-	if !w.exists("cache-0", &corev1.Service{}) {
-		t.Error("scaling in deleted what is somebody else's")
-	}
-	w.must(admin.Delete(w.ctx, theirs))
-	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](1) })
-	w.wantCondition(w.settle("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 }
 
-func TestAnotherMemcachedsObjectIsForeign(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 1")
-	w.settle("cache")
-	w.create("cache-0", "size: 1") // its headless Service would be cache's shard 0
-	m := w.settle("cache-0")
-	w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameConflict, "Service cache-0")
-	if w.settle("cache").Status.Servers == nil {
+func TestForeignObjectIsNeitherAdoptedNorDeleted(t *testing.T) {
+	env := newEnv(t)
+	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-0"},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"app": "web"}}}
+	env.must(admin.Create(env.ctx, theirs))
+	env.create("cache", "size: 2")
+	m := env.converge("cache")
+	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameConflict, "Service cache-0 already exists and isn't managed by this Memcached; delete it, or create the Memcached with another name")
+	var after corev1.Service
+	env.read("cache-0", &after)
+	if diff := cmp.Diff(theirs, &after); diff != "" {
+		t.Errorf("the Service was changed:\n%s", diff)
+	}
+	if len(m.Status.Servers) != 1 {
+		t.Errorf("servers %v contain the foreign Service", m.Status.Servers)
+	}
+	if !env.exists("cache-1", &corev1.Service{}) {
+		t.Error("the other shard must not wait for this one")
+	}
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
+	env.converge("cache")
+	if !env.exists("cache-0", &corev1.Service{}) {
+		t.Error("scaling in deleted the foreign Service")
+	}
+	env.must(admin.Delete(env.ctx, theirs))
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](1) })
+	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+}
+
+func TestObjectOfAnotherMemcachedIsForeign(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 1")
+	env.converge("cache")
+	env.create("cache-0", "size: 1") // its headless Service has the name of cache's shard 0
+	m := env.converge("cache-0")
+	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameConflict, "Service cache-0")
+	if env.converge("cache").Status.Servers == nil {
 		t.Error("the first one lost its shard's Service")
 	}
 }
 
-func TestADeletedMemcachedsObjectsAreWaitedFor(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 1")
-	first := w.settle("cache")
-	w.must(admin.Delete(w.ctx, first))
-	w.create("cache", "size: 1") // no garbage collector runs here: the old objects stay
-	m := w.settle("cache")
-	w.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonWaitingForOwner, "ReplicaSet cache-0")
+func TestObjectsOfDeletedMemcachedOfTheSameNameAreWaitedFor(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 1")
+	first := env.converge("cache")
+	env.must(admin.Delete(env.ctx, first))
+	env.create("cache", "size: 1") // no garbage collector runs here
+	m := env.converge("cache")
+	env.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonWaitingForGarbageCollection, "ReplicaSet cache-0")
 	var set appsv1.ReplicaSet
-	w.read("cache-0", &set)
+	env.read("cache-0", &set)
 	if !metav1.IsControlledBy(&set, first) {
-		t.Error("it was adopted from under the garbage collector")
+		t.Error("it was adopted before the garbage collector deleted it")
 	}
-	for _, key := range manifests.Keys("cache", 1) {
+	for _, key := range resources.Keys("cache", 1) {
 		o := newObject(key.Kind)
-		w.read(key.Name, o)
-		w.must(admin.Delete(w.ctx, o))
+		env.read(key.Name, o)
+		env.must(admin.Delete(env.ctx, o))
 	}
-	m = w.settle("cache")
-	w.read("cache-0", &set)
+	m = env.converge("cache")
+	env.read("cache-0", &set)
 	if !metav1.IsControlledBy(&set, m) {
-		t.Error("the new one's objects were not made once the old ones were gone")
+		t.Error("the objects were not recreated")
 	}
 }
 
-func TestOrphansOfAMemcachedOfThisNameAreTakenOver(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 1")
-	first := w.settle("cache")
-	uids := map[manifests.Key]types.UID{}
-	for _, key := range manifests.Keys("cache", 1) { // kubectl delete --cascade=orphan
+func TestOrphansOfThisNameAreAdopted(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 1")
+	first := env.converge("cache")
+	uids := map[resources.Key]types.UID{}
+	for _, key := range resources.Keys("cache", 1) { // kubectl delete --cascade=orphan
 		o := newObject(key.Kind)
-		w.read(key.Name, o)
+		env.read(key.Name, o)
 		o.SetOwnerReferences(nil)
-		w.must(admin.Update(w.ctx, o))
+		env.must(admin.Update(env.ctx, o))
 		uids[key] = o.GetUID()
 	}
-	w.must(admin.Delete(w.ctx, first))
-	w.create("cache", "size: 1")
-	m := w.settle("cache")
+	env.must(admin.Delete(env.ctx, first))
+	env.create("cache", "size: 1")
+	m := env.converge("cache")
 	for key, uid := range uids {
 		o := newObject(key.Kind)
-		w.read(key.Name, o)
+		env.read(key.Name, o)
 		if o.GetUID() != uid || !metav1.IsControlledBy(o, m) {
-			t.Errorf("%s was not taken over as it is", key)
+			t.Errorf("%s was not adopted unchanged", key)
 		}
 	}
 }
 
-// Between the look and the write somebody puts another one there.
-func TestAnObjectThatAnotherTookTheNameOfIsNotWritten(t *testing.T) {
+func TestApplySparesAnObjectThatTookTheNameSince(t *testing.T) {
 	for name, change := range map[string]func(client.Object){
 		"ReplicaSet": func(o client.Object) { o.(*appsv1.ReplicaSet).Spec.Replicas = ptr.To[int32](0) },
 		"Service":    func(o client.Object) { o.(*corev1.Service).Spec.Ports[0].TargetPort = intstr.FromInt32(1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.create("cache", "size: 1")
-			w.settle("cache")
+			env := newEnv(t)
+			env.create("cache", "size: 1")
+			env.converge("cache")
 			object := map[string]client.Object{"ReplicaSet": &appsv1.ReplicaSet{}, "Service": &corev1.Service{}}[name]
-			w.read("cache-0", object)
+			env.read("cache-0", object)
 			change(object)
-			w.must(admin.Update(w.ctx, object))
-			seen, err := w.reconciler.observe(w.ctx, w.get("cache"))
-			w.must(err)
-			p := makePlan(seen, w.reconciler.Options)
-			w.must(admin.Delete(w.ctx, object))
+			env.must(admin.Update(env.ctx, object))
+			obs := env.observe("cache")
+			p := makePlan(obs, env.reconciler.Options)
+			env.must(admin.Delete(env.ctx, object))
 			other := object.DeepCopyObject().(client.Object)
 			other.SetUID("")
 			other.SetResourceVersion("")
 			other.SetOwnerReferences(nil)
-			w.must(admin.Create(w.ctx, other))
-			a := w.reconciler.apply(w.ctx, p)
-			if err := a.retry(); err != nil || !a.outrun || len(a.refusals) > 0 {
-				t.Errorf("error %v, refusals %v, outrun %t: want another look", err, a.refusals, a.outrun)
+			env.must(admin.Create(env.ctx, other))
+			if res := env.apply(obs.memcached, p.actions); !res.conflict {
+				t.Errorf("no conflict: %+v", res)
 			}
-			if w.read("cache-0", object); object.GetUID() != other.GetUID() || object.GetResourceVersion() != other.GetResourceVersion() {
-				t.Error("it was written")
+			if env.read("cache-0", object); object.GetUID() != other.GetUID() || object.GetResourceVersion() != other.GetResourceVersion() {
+				t.Error("the new object was written")
 			}
 		})
 	}
 }
 
-func TestWhatTheAPIServerRefusesIsTold(t *testing.T) {
+func TestRejectionByTheAPIServerIsReported(t *testing.T) {
 	for what, spec := range map[string]string{
-		"not a label!": `{size: 1, nodeSelector: {"not a label!": x}}`,
-		"duplicate entries for key": `{size: 1, topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 1},
-			{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 2}]}`,
+		"not a label!": `{size: 1, scheduling: {nodeSelector: {"not a label!": x}}}`,
+		"duplicate entries for key": `{size: 1, scheduling: {topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 1},
+			{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 2}]}}`,
 	} {
-		w := newWorld(t)
-		w.create("cache", spec)
-		m := w.reconcile("cache")
-		w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRefused, "ReplicaSet cache-0", what)
-		if !w.exists("cache-0", &corev1.Service{}) {
-			t.Error("what it does not refuse must be made")
+		env := newEnv(t)
+		env.create("cache", spec)
+		m := env.reconcile("cache")
+		env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, "the API server rejected ReplicaSet cache-0: ", what)
+		if !env.exists("cache-0", &corev1.Service{}) {
+			t.Error("the other objects must be created")
 		}
 	}
 }
 
-func TestAQuotaInTheWayIsToldAndTriedAgain(t *testing.T) {
-	w := newWorld(t)
-	w.must(admin.Create(w.ctx, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "none"},
+func TestExceededQuotaIsReportedAndRetried(t *testing.T) {
+	env := newEnv(t)
+	env.must(admin.Create(env.ctx, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "none"},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/replicasets.apps": resource.MustParse("0")}}}))
-	w.setQuota("none", "0")
-	w.create("cache", "size: 1")
-	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: "cache"}}
-	if _, err := w.reconciler.Reconcile(w.ctx, request); err == nil {
-		t.Fatal("no error, so nobody tries again")
+	env.setQuota("none", "0")
+	env.create("cache", "size: 1")
+	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: env.namespace, Name: "cache"}}
+	if _, err := env.reconciler.Reconcile(env.ctx, request); err == nil {
+		t.Fatal("no error, so no retry")
 	}
-	m := w.get("cache")
-	w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRefused, "exceeded quota")
-	w.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonRetrying, "trying again")
-	w.setQuota("none", "9")
-	w.wantCondition(w.settle("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	m := env.get("cache")
+	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, "the API server rejected writing ReplicaSet cache-0: ", "exceeded quota")
+	env.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonRetrying, "; retrying")
+	env.setQuota("none", "9")
+	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 }
 
-// setQuota does what the quota controller does, which does not run here.
-func (w *world) setQuota(name, hard string) {
-	w.Helper()
+// setQuota sets a quota and its status, as the quota controller does.
+func (env *testEnv) setQuota(name, hard string) {
+	env.Helper()
 	var quota corev1.ResourceQuota
-	w.read(name, &quota)
+	env.read(name, &quota)
 	quota.Spec.Hard = corev1.ResourceList{"count/replicasets.apps": resource.MustParse(hard)}
-	w.must(admin.Update(w.ctx, &quota))
+	env.must(admin.Update(env.ctx, &quota))
 	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{"count/replicasets.apps": resource.MustParse("0")}}
-	w.must(admin.Status().Update(w.ctx, &quota))
+	env.must(admin.Status().Update(env.ctx, &quota))
 }
 
-func TestANamespaceThatGoesIsLeftInPeace(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "size: 1")
-	w.settle("cache")
-	w.recorded()
-	w.must(admin.Delete(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}))
-	w.must(admin.Delete(w.ctx, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "cache-0"}}))
-	before := w.get("cache")
-	m := w.reconcile("cache") // no error, so no storm of retries
+func TestDeletedNamespaceGetsNoWrites(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 1")
+	env.converge("cache")
+	env.recorded()
+	env.must(admin.Delete(env.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.namespace}}))
+	env.must(admin.Delete(env.ctx, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-0"}}))
+	before := env.get("cache")
+	m := env.reconcile("cache") // no error, so no retries
 	if diff := cmp.Diff(before.Status, m.Status); diff != "" {
 		t.Errorf("the status was written:\n%s", diff)
 	}
-	if events := w.recorded(); len(events) > 0 {
-		t.Errorf("events %q: such a namespace takes none", events)
+	if events := env.recorded(); len(events) > 0 {
+		t.Errorf("events %q: the API server rejects them", events)
 	}
 }
 
-func TestTroubleOfPodsIsTold(t *testing.T) {
+func TestProblemsOfPodsAreReported(t *testing.T) {
 	waiting := func(reason, message string) corev1.ContainerStatus {
-		return corev1.ContainerStatus{Name: manifests.Container, Image: "i:1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+		return corev1.ContainerStatus{Name: resources.Container, Image: "i:1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
 	}
 	crashed := waiting("CrashLoopBackOff", "back-off 10s")
 	crashed.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: "no memcached in this image"}
@@ -806,173 +895,238 @@ func TestTroubleOfPodsIsTold(t *testing.T) {
 		status        corev1.PodStatus
 		reason, words string
 	}{
-		"an image that cannot be pulled": {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("ImagePullBackOff", "not found")}}, v1alpha1.ReasonImagePull, "not found"},
-		"an agent that cannot be pulled": {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{waiting("ErrImagePull", "denied")}}, v1alpha1.ReasonImagePull, "denied"},
-		"a crash":                        {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{crashed}}, v1alpha1.ReasonShardCrashes, "no memcached in this image"},
-		"no node that takes it": {corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		"an image that can't be pulled":       {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("ImagePullBackOff", "not found")}}, v1alpha1.ReasonImageCannotBePulled, "not found"},
+		"an agent image that can't be pulled": {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{waiting("ErrImagePull", "denied")}}, v1alpha1.ReasonImageCannotBePulled, "denied"},
+		"a crash":                             {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{crashed}}, v1alpha1.ReasonShardCrashes, "no memcached in this image"},
+		"no node accepts the pod": {corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 			Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}}}, v1alpha1.ReasonUnschedulable, "0/3 nodes"},
-		"a node that does not answer": {corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+		"a node that doesn't respond": {corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: corev1.ConditionFalse}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}}, v1alpha1.ReasonNodeLost, "node1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.create("cache", "size: 1")
-			w.settle("cache")
-			pod := w.runPod("cache-0", "a", "10.0.0.1")
+			env := newEnv(t)
+			env.create("cache", "size: 1")
+			env.converge("cache")
+			pod := env.runPod("cache-0", "a", "10.0.0.1")
 			pod.Status = c.status
-			w.must(admin.Status().Update(w.ctx, pod))
-			m := w.settle("cache")
-			w.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, c.reason, "cache-0", c.words)
+			env.must(admin.Status().Update(env.ctx, pod))
+			m := env.converge("cache")
+			env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, c.reason, "cache-0", c.words)
 			if !strings.Contains(m.Status.Shards[0].Message, c.words) {
-				t.Errorf("the shard says %q", m.Status.Shards[0].Message)
+				t.Errorf("message of the shard: %q", m.Status.Shards[0].Message)
 			}
 		})
 	}
 }
 
-func TestAnImageOfAnotherVersionThanItSaysIsTold(t *testing.T) {
-	w := newWorld(t)
-	w.create("cache", "{size: 1, version: 1.6.38}")
-	w.settle("cache")
-	pod := w.runPod("cache-0", "a", "10.0.0.1")
-	w.answer(pod, agentapi.Start{Result: agentapi.StartCold, At: time.Now()}, "1.6.18")
-	w.wantCondition(w.settle("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonVersionMismatch, "holds memcached 1.6.18, not 1.6.38")
+func TestImageOfAnotherVersionThanItsTagIsReported(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "{size: 1, version: 1.6.38}")
+	env.converge("cache")
+	pod := env.runPod("cache-0", "a", "10.0.0.1")
+	env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.18")
+	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonVersionMismatch, "shard cache-0: image docker.io/library/memcached:1.6.38 contains memcached 1.6.18, but its tag says 1.6.38; use an image whose tag matches its version")
 }
 
-// TestTheManagerWatchesWithTheOperatorsRights runs the controller as main does,
-// with caches and watches, and the rights of config/rbac alone.
-func TestTheManagerWatchesWithTheOperatorsRights(t *testing.T) {
-	w := newWorld(t)
-	eventually := w.manage()
-	w.create("cache", "size: 2")
-	eventually("both shards are made", func() bool { return w.get("cache").Status.Size == 2 })
+// The controller runs as in main, with caches, watches and only the rights of config/rbac.
+func TestManagerWatchesWithTheOperatorsRights(t *testing.T) {
+	env := newEnv(t)
+	eventually := env.manage()
+	env.create("cache", "size: 2")
+	eventually("both shards are created", func() bool { return env.get("cache").Status.Size == 2 })
 
 	var set appsv1.ReplicaSet
-	w.read("cache-1", &set)
+	env.read("cache-1", &set)
 	uid := set.UID
-	w.must(admin.Delete(w.ctx, &set))
-	eventually("a deleted ReplicaSet is back", func() bool { return w.exists("cache-1", &set) && set.UID != uid })
+	env.must(admin.Delete(env.ctx, &set))
+	eventually("a deleted ReplicaSet is recreated", func() bool { return env.exists("cache-1", &set) && set.UID != uid })
 
 	set.Labels = nil
-	w.must(admin.Update(w.ctx, &set))
-	eventually("an object that left the cache with its label is mended", func() bool {
-		w.read("cache-1", &set)
+	env.must(admin.Update(env.ctx, &set))
+	eventually("an object that left the cache with its label is corrected", func() bool {
+		env.read("cache-1", &set)
 		return set.Labels[v1alpha1.LabelManagedBy] != ""
 	})
-	w.runPod("cache-0", "a", "10.0.0.1")
-	w.runPod("cache-1", "a", "10.0.0.2")
-	eventually("the pods' readiness is told", func() bool { return w.get("cache").Status.Ready == "2/2" })
+	env.runPod("cache-0", "a", "10.0.0.1")
+	env.runPod("cache-1", "a", "10.0.0.2")
+	eventually("the pods' readiness is reported", func() bool { return env.get("cache").Status.Ready == "2/2" })
 	eventually("each shard has its event", func() bool {
 		var list corev1.EventList
-		w.must(admin.List(w.ctx, &list, client.InNamespace(w.namespace)))
-		told := map[string]bool{}
+		env.must(admin.List(env.ctx, &list, client.InNamespace(env.namespace)))
+		messages := map[string]bool{}
 		for _, e := range list.Items {
 			if e.Reason == v1alpha1.EventShardReady {
-				told[e.Message] = true
+				messages[e.Message] = true
 			}
 		}
-		return len(told) == 2
+		return len(messages) == 2
 	})
-	w.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
-	eventually("the shards are ended", func() bool { return w.get("cache").Status.Size == 0 })
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
+	eventually("the shards are deleted", func() bool { return env.get("cache").Status.Size == 0 })
 	eventually("an event is recorded", func() bool {
 		var list corev1.EventList
-		w.must(admin.List(w.ctx, &list, client.InNamespace(w.namespace)))
+		env.must(admin.List(env.ctx, &list, client.InNamespace(env.namespace)))
 		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == v1alpha1.EventScaled })
 	})
 }
 
-// manage runs the controller in a manager until the test ends, and returns what waits
-// for what it does.
-func (w *world) manage() (eventually func(what string, ok func() bool)) {
-	w.Helper()
-	mgr, err := ctrl.NewManager(asSelf, ctrl.Options{Scheme: scheme, Cache: CacheOptions(w.namespace), Metrics: metricsserver.Options{BindAddress: "0"},
+// manage runs the controller in a manager until the test ends. It returns a function that
+// waits until a condition is met.
+func (env *testEnv) manage() (eventually func(what string, ok func() bool)) {
+	env.Helper()
+	mgr, err := ctrl.NewManager(operatorConfig, ctrl.Options{Scheme: scheme, Cache: cache.Options(env.namespace), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)}})
-	w.must(err)
-	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Agents: podAgents{w}, Recorder: mgr.GetEventRecorder("memcached-operator"), Clock: w.reconciler.Clock, Options: w.reconciler.Options}
-	w.must(r.SetupWithManager(mgr))
-	ctx, stop := context.WithCancel(w.ctx)
+	env.must(err)
+	r := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: podAgents{env}, Recorder: mgr.GetEventRecorder("memcached-operator"), Clock: env.reconciler.Clock, Options: env.reconciler.Options}
+	env.must(index.Setup(env.ctx, mgr.GetFieldIndexer()))
+	env.must(r.SetupWithManager(mgr))
+	ctx, stop := context.WithCancel(env.ctx)
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	w.Cleanup(func() {
+	env.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
-			w.Error(err)
+			env.Error(err)
 		}
 	})
 	return func(what string, ok func() bool) {
-		w.Helper()
-		if err := wait.PollUntilContextTimeout(w.ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return ok(), nil }); err != nil {
-			w.Fatalf("%s: %v", what, err)
+		env.Helper()
+		if err := wait.PollUntilContextTimeout(env.ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return ok(), nil }); err != nil {
+			env.Fatalf("%s: %v", what, err)
 		}
 	}
 }
 
-// podAgents answers for every pod that there is, as one that started empty.
-type podAgents struct{ *world }
+// podAgents answers for every pod that it started empty.
+type podAgents struct{ *testEnv }
 
-func (a podAgents) Status(ctx context.Context, podIP string) (agentapi.Status, error) {
+func (a podAgents) Status(ctx context.Context, podIP string) (agentwire.Status, error) {
 	var pods corev1.PodList
 	if err := admin.List(ctx, &pods, client.InNamespace(a.namespace)); err != nil {
-		return agentapi.Status{}, err
+		return agentwire.Status{}, err
 	}
 	for _, pod := range pods.Items {
 		if pod.Status.PodIP == podIP {
-			return agentapi.Status{Phase: agentapi.PhaseServing, PodUID: string(pod.UID), Version: "1.6.45",
-				Start: agentapi.Start{Result: agentapi.StartCold, At: pod.CreationTimestamp.Time}}, nil
+			return agentwire.Status{Phase: agentwire.PhaseServing, PodUID: string(pod.UID), Version: "1.6.45",
+				Start: agentwire.Start{Result: agentwire.StartCold, At: pod.CreationTimestamp.Time}}, nil
 		}
 	}
-	return agentapi.Status{}, fmt.Errorf("no answer from %s", podIP)
+	return agentwire.Status{}, fmt.Errorf("no answer from %s", podIP)
 }
 
-// What other controllers do is seen in the cache, with the operator's rights alone.
-func TestTheManagerSeesHowRestoresAndBackupsEnd(t *testing.T) {
-	w := newWorld(t)
-	eventually := w.manage()
-	w.create("cache", "{size: 1, rewarm: {}, bootstrap: {backup: {name: nightly}}, deletionPolicy: Backup, backup: {store: {persistentVolumeClaim: {claimName: store}}}}")
-	eventually("the shard is made", func() bool { return w.exists("cache-0", &appsv1.ReplicaSet{}) })
-	pod := w.runPod("cache-0", "a", "10.0.0.1")
+// With only the operator's rights.
+func TestManagerWatchesRestoresAndBackups(t *testing.T) {
+	env := newEnv(t)
+	eventually := env.manage()
+	env.create("cache", "{size: 1, refill: {}, bootstrap: {backupRef: {name: nightly}}, deletionPolicy: Backup, finalBackup: {store: {persistentVolumeClaim: {claimName: store}}}}")
+	eventually("the shard is created", func() bool { return env.exists("cache-0", &appsv1.ReplicaSet{}) })
+	pod := env.runPod("cache-0", "a", "10.0.0.1")
 	pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
-	w.must(admin.Status().Update(w.ctx, pod))
+	env.must(admin.Status().Update(env.ctx, pod))
 
 	restore := &v1alpha1.MemcachedRestore{}
-	eventually("its restore is made", func() bool { return w.exists("cache-bootstrap", restore) })
-	restore.Status.Phase = v1alpha1.RunComplete
-	w.must(admin.Status().Update(w.ctx, restore))
-	eventually("its end is told", func() bool { return w.get("cache").Status.Bootstrap.Phase == v1alpha1.RunComplete })
+	eventually("the bootstrap's restore is created", func() bool { return env.exists("cache-bootstrap", restore) })
+	restore.Status.Phase = v1alpha1.TransferComplete
+	env.must(admin.Status().Update(env.ctx, restore))
+	eventually("the bootstrap has finished", func() bool { return env.get("cache").Status.Bootstrap.Phase == v1alpha1.TransferComplete })
 
-	backup := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "nightly"}, Spec: v1alpha1.MemcachedBackupSpec{
-		Memcached: v1alpha1.MemcachedReference{Name: "cache"}, Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}}}
-	w.must(admin.Create(w.ctx, backup))
-	backup.Status.Phase = v1alpha1.RunComplete
+	backup := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "nightly"}, Spec: v1alpha1.MemcachedBackupSpec{
+		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}}}
+	env.must(admin.Create(env.ctx, backup))
+	backup.Status.Phase = v1alpha1.TransferComplete
 	backup.Status.Snapshot = &v1alpha1.SnapshotStatus{Path: "p", TakenAt: metav1.NewTime(pod.CreationTimestamp.Add(-time.Minute))}
-	w.must(admin.Status().Update(w.ctx, backup))
-	eventually("the first start is told", func() bool { return w.get("cache").Status.Shards[0].Start != "" })
-	w.endPod(pod)
-	next := w.runPod("cache-0", "b", "10.0.0.2")
+	env.must(admin.Status().Update(env.ctx, backup))
+	eventually("the first start is recorded", func() bool { return env.get("cache").Status.Shards[0].Start != "" })
+	env.removePod(pod)
+	next := env.runPod("cache-0", "b", "10.0.0.2")
 	ours := func() []v1alpha1.MemcachedRestore {
 		var restores v1alpha1.MemcachedRestoreList
-		w.must(admin.List(w.ctx, &restores, client.InNamespace(w.namespace)))
+		env.must(admin.List(env.ctx, &restores, client.InNamespace(env.namespace)))
 		return slices.DeleteFunc(restores.Items, func(r v1alpha1.MemcachedRestore) bool { return r.Name == "cache-bootstrap" })
 	}
-	eventually("the lost shard is filled", func() bool { return len(ours()) == 1 })
-	rewarm := ours()[0]
-	rewarm.Status.Phase = v1alpha1.RunComplete
-	w.must(admin.Status().Update(w.ctx, &rewarm))
-	w.endPod(next)
-	eventually("what filled a pod that is gone is tidied up", func() bool { return len(ours()) == 0 })
+	eventually("the lost shard is refilled", func() bool { return len(ours()) == 1 })
+	refill := ours()[0]
+	refill.Status.Phase = v1alpha1.TransferComplete
+	env.must(admin.Status().Update(env.ctx, &refill))
+	env.removePod(next)
+	eventually("the finished restore of a deleted pod is deleted", func() bool { return len(ours()) == 0 })
 
-	w.runPod("cache-0", "c", "10.0.0.3")
-	eventually("it serves", func() bool { return w.get("cache").Status.Ready == "1/1" })
-	m := w.get("cache")
-	w.must(admin.Delete(w.ctx, m))
-	eventually("its last backup is made", func() bool { return w.exists(finalName(m), backup) })
-	backup.Status.Phase, backup.Status.Snapshot = v1alpha1.RunComplete, &v1alpha1.SnapshotStatus{Path: "p", TakenAt: metav1.Now(), Items: 7}
-	w.must(admin.Status().Update(w.ctx, backup))
-	eventually("it goes", func() bool { return !w.exists("cache", m) })
-	eventually("that is told", func() bool {
+	env.runPod("cache-0", "c", "10.0.0.3")
+	eventually("the shard is ready", func() bool { return env.get("cache").Status.Ready == "1/1" })
+	m := env.get("cache")
+	env.must(admin.Delete(env.ctx, m))
+	eventually("the final backup is created", func() bool { return env.exists(finalBackupName(m), backup) })
+	backup.Status.Phase, backup.Status.Snapshot = v1alpha1.TransferComplete, &v1alpha1.SnapshotStatus{Path: "p", TakenAt: metav1.Now(), Items: 7}
+	env.must(admin.Status().Update(env.ctx, backup))
+	eventually("the Memcached is deleted", func() bool { return !env.exists("cache", m) })
+	eventually("the event is recorded", func() bool {
 		var list corev1.EventList
-		w.must(admin.List(w.ctx, &list, client.InNamespace(w.namespace)))
+		env.must(admin.List(env.ctx, &list, client.InNamespace(env.namespace)))
 		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == v1alpha1.EventFinalBackup })
 	})
+}
+
+func TestCacheOfObjectsDoesNotGrow(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 3")
+	m := env.converge("cache")
+	name := client.ObjectKeyFromObject(m)
+	if n, want := len(env.reconciler.cache.Get(name).Applied), len(resources.Keys("cache", 3)); n != want {
+		t.Fatalf("%d objects, want %d", n, want)
+	}
+	env.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 1 })
+	env.converge("cache")
+	if n, want := len(env.reconciler.cache.Get(name).Applied), len(resources.Keys("cache", 1)); n != want {
+		t.Errorf("%d objects after scaling in, want %d", n, want)
+	}
+	env.must(admin.Delete(env.ctx, m))
+	_, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: name})
+	env.must(err)
+	if entry := env.reconciler.cache.Get(name); entry.Applied != nil || entry.WrittenVersion != "" {
+		t.Errorf("the deleted Memcached has the entry %+v", entry)
+	}
+}
+
+// The API server would reject a status that is computed from a version that the operator has
+// replaced.
+func TestReconcileWaitsUntilTheCacheContainsTheLastWrite(t *testing.T) {
+	env := newEnv(t)
+	now := testclock.NewFakePassiveClock(time.Now())
+	env.reconciler.Clock = now
+	old := env.create("cache", "size: 1")
+	env.reconcile("cache")
+	stale := &staleClient{Client: env.reconciler.Client, memcached: old}
+	env.reconciler.Client = stale
+	before := env.writes.Load()
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(old)}
+	result, err := env.reconciler.Reconcile(env.ctx, request)
+	if env.must(err); env.writes.Load() != before || result.RequeueAfter != staleRequeue || stale.lists != 0 {
+		t.Errorf("%d writes and %d lists, requeue after %s", env.writes.Load()-before, stale.lists, result.RequeueAfter)
+	}
+	now.SetTime(now.Now().Add(5 * time.Second)) // an etcd that was restored keeps the old version
+	if _, err = env.reconciler.Reconcile(env.ctx, request); err != nil || stale.lists == 0 {
+		t.Errorf("five seconds later: %d lists, error %v", stale.lists, err)
+	}
+}
+
+// staleClient reads an old version of a Memcached.
+type staleClient struct {
+	client.Client
+	memcached *v1alpha1.Memcached
+	lists     int
+}
+
+// Get implements client.Reader.
+func (s *staleClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if m, ok := o.(*v1alpha1.Memcached); ok {
+		s.memcached.DeepCopyInto(m)
+		return nil
+	}
+	return s.Client.Get(ctx, key, o, options...)
+}
+
+// List implements client.Reader.
+func (s *staleClient) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	s.lists++
+	return s.Client.List(ctx, list, options...)
 }

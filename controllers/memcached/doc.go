@@ -1,37 +1,33 @@
-// Package memcached keeps what runs as a Memcached asks for.
+// Package memcached applies the specs of Memcacheds.
 //
-// A reconcile is four steps, each in the file of its name:
+// A reconcile has four phases, each in the file of its name:
 //
-//	observe   all reads: objects from the cache, absent names from the API server,
-//	          shards that have started anew from their agents   → observed
-//	plan      pure: what to write, what to end, what keeps it from more → plan
-//	apply     the writes, in the plan's order
-//	status    pure: what to tell of it; one write, and events after it
-//	gather    pure: how long small news wait for others to be written with
+//	observe   all reads: objects from the cache, missing names from the API server, agents
+//	          of shards that have started or are being updated        → observation
+//	plan      pure functions of the observation                        → plan with its Actions
+//	apply     all writes, in the order of the Actions                  → result
+//	status    pure: observation, plan, result → status; one write, and the events after it
 //
-// How a change of the spec reaches shards that run is a part of the plan:
+// The types enforce it: only observer has a reader, only writer and statusWriter have a
+// writer, and no planner has a receiver. The planners, in the order in which makePlan calls
+// them:
 //
-//	asked     what was asked of each shard, and which of its pods holds it
-//	shards    what was seen of each shard, ready to be decided about
-//	change    the class of each field, and what separates a pod from what is asked
-//	proofs    images on nodes, before any shard is touched
-//	rollout   pure: the next step for one shard, or the gate that holds it
-//	steps     that step as writes
-//	update    what the status tells of it
+//	finalbackup     the finalizer, and the backup before a Memcached is deleted
+//	bootstrap       fills a new Memcached before its shards become ready
+//	refill          fills a shard that was lost
+//	preflight       checks an image on the nodes before any shard is updated
+//	rollout         the next step for one shard, or the gate that blocks it
+//	plan_resources  the objects that are missing or not up to date; scaling in
+//	plan_step       the rollout's step as writes
 //
-// Backups and restores are other controllers' work; these ask for it and wait:
+// Package shard determines a shard's state from what was observed of it, and package
+// resources builds the desired objects. Backups and restores are the work of other
+// controllers; this one creates their objects and waits.
 //
-//	bootstrap a new Memcached is filled before it serves
-//	deletion  a last backup is taken before a Memcached goes
-//	rewarm    a shard that was lost is filled again
-//	runs      what is read of backups and restores, and how they are made
+// The operator decides only by what is stored in the API server, so it may be killed between
+// any two writes. What it keeps in memory saves work (applycache, statusdebounce).
 //
-// Nothing is decided by but what stands in the API server, so the operator may be
-// killed between any two writes. What is kept between reconciles saves work (memo), and
-// the cache holds of each object what is read (cache).
-//
-// Rules: a failed read of the API ends the reconcile and leaves the status alone;
-// a shard that cannot be asked is an observation, not an error; an object that
-// belongs to somebody else is neither written nor ended; when nothing changed,
-// nothing is written.
+// Rules: a failed read from the API ends the reconcile without a write to the status; an
+// agent that doesn't answer is an observation, not an error; the operator neither writes nor
+// deletes objects of other owners; when nothing has changed, it writes nothing.
 package memcached

@@ -10,25 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
-// event is one to record.
-type event struct{ kind, reason, message string }
-
-// shardEvent is one of a shard. It is recorded as related to the pod that holds the
-// shard: of events that differ in their message alone only the first would be kept.
-type shardEvent struct {
-	event
-	pod string
-}
-
-// eventsOf returns what a person wants to hear of, from one status to the next.
-func eventsOf(m *v1alpha1.Memcached, next v1alpha1.MemcachedStatus) []event {
+// memcachedEvents returns the events of a change from one status to the next.
+func memcachedEvents(was, next v1alpha1.MemcachedStatus) []event {
 	var events []event
-	was := m.Status
 	if was.ObservedGeneration != 0 && was.Size != next.Size {
-		events = append(events, event{corev1.EventTypeNormal, v1alpha1.EventScaled, fmt.Sprintf("from %d to %d shards", was.Size, next.Size)})
+		events = append(events, normal(v1alpha1.EventScaled, "from %d to %d shards", was.Size, next.Size))
 	}
 	events = append(events, bootstrapEvents(was.Bootstrap, next.Bootstrap)...)
 	events = append(events, updateEvents(was.Update, next)...)
@@ -36,68 +25,80 @@ func eventsOf(m *v1alpha1.Memcached, next v1alpha1.MemcachedStatus) []event {
 	after := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionDegraded)
 	switch {
 	case after.Status == metav1.ConditionTrue && (before == nil || before.Status != after.Status || before.Reason != after.Reason):
-		events = append(events, event{corev1.EventTypeWarning, after.Reason, after.Message})
+		events = append(events, warning(after.Reason, "%s", after.Message))
 	case after.Status == metav1.ConditionFalse && before != nil && before.Status == metav1.ConditionTrue:
-		events = append(events, event{corev1.EventTypeNormal, after.Reason, after.Message})
+		events = append(events, normal(after.Reason, "%s", after.Message))
 	}
 	return events
 }
 
-// shardEventsOf returns what a person wants to hear of shards, from one status to the
-// next.
-func shardEventsOf(was, next []v1alpha1.ShardStatus) []shardEvent {
-	var events []shardEvent
-	for _, shard := range next {
-		last, known := shardNamed(was, shard.Name)
-		add := func(kind, reason, format string, args ...any) {
-			events = append(events, shardEvent{event{kind, reason, fmt.Sprintf(format, args...)}, cmp.Or(shard.Pod, last.Pod, shard.Name)})
+// shardEvents returns the events of the shards.
+func shardEvents(was, next v1alpha1.MemcachedStatus) []event {
+	var events []event
+	for _, s := range next.Shards {
+		last, known := shard.StatusOf(&was, s.Name)
+		add := func(e event) {
+			e.pod = cmp.Or(s.PodName, last.PodName, s.Name)
+			events = append(events, e)
 		}
 		switch {
-		case shard.Ready && !last.Ready:
-			add(corev1.EventTypeNormal, v1alpha1.EventShardReady, "shard %s serves from pod %s", shard.Name, shard.Pod)
-		case !shard.Ready && last.Ready:
-			add(corev1.EventTypeWarning, v1alpha1.EventShardNotReady, "shard %s does not serve: %s", shard.Name, cmp.Or(shard.Message, "not ready"))
+		case s.Ready && !last.Ready:
+			add(normal(v1alpha1.EventShardReady, "shard %s is ready in pod %s", s.Name, s.PodName))
+		case !s.Ready && last.Ready:
+			add(warning(v1alpha1.EventShardNotReady, "shard %s is not ready: %s", s.Name, cmp.Or(s.Message, "not ready")))
 		}
-		again := known && last.Start != "" && (shard.ContainerID != last.ContainerID || shard.Restart != last.Restart)
+		restarted := known && last.Start != "" && (s.ContainerID != last.ContainerID || s.Restart != last.Restart)
 		switch {
-		case again && shard.Start == v1alpha1.StartCold:
-			add(corev1.EventTypeWarning, v1alpha1.EventShardStartedEmpty, "shard %s started empty in pod %s", shard.Name, shard.Pod)
-		case again && shard.Start == v1alpha1.StartWarm:
-			add(corev1.EventTypeNormal, v1alpha1.EventShardKeptItems, "shard %s restarted in pod %s with %d of %d items", shard.Name, shard.Pod, shard.Items, shard.ItemsBefore)
+		case restarted && s.Start == v1alpha1.StartCold:
+			add(warning(v1alpha1.EventShardStartedEmpty, "shard %s started empty in pod %s", s.Name, s.PodName))
+		case restarted && s.Start == v1alpha1.StartWarm:
+			add(normal(v1alpha1.EventShardKeptItems, "shard %s restarted in pod %s with %d of %d items", s.Name, s.PodName, s.Items, s.ItemsBefore))
 		}
 	}
 	return events
 }
 
-// updateEvents returns what a person wants to hear of a change of the spec.
+// updateEvents returns the events of an update.
 func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus) []event {
 	var events []event
 	now := next.Update
 	if now == nil {
 		if was != nil && !slices.ContainsFunc(next.Shards, func(s v1alpha1.ShardStatus) bool { return !s.Current }) {
-			message := fmt.Sprintf("%d shards are as the spec asks, with image %s", len(next.Shards), next.Image)
+			message := fmt.Sprintf("updated %d shards to image %s", len(next.Shards), next.Image)
 			if was.ItemsBefore > 0 {
 				message += "; " + keptItems(was)
 			}
-			events = append(events, event{corev1.EventTypeNormal, v1alpha1.EventUpdateFinished, message})
+			events = append(events, normal(v1alpha1.EventUpdateFinished, "%s", message))
 		}
 		return events
 	}
 	if was == nil || was.Revision != now.Revision {
-		events = append(events, event{corev1.EventTypeNormal, v1alpha1.EventUpdateStarted, now.Message})
+		events = append(events, normal(v1alpha1.EventUpdateStarted, "%s", now.Message))
 	}
-	isNew := was == nil || was.Revision != now.Revision || was.Shard != now.Shard
-	if now.Step == rollout.Replace.String() && (isNew || was.Step != now.Step) {
-		events = append(events, event{corev1.EventTypeWarning, v1alpha1.EventShardToStartEmpty, fmt.Sprintf("shard %s is to be replaced and will start empty: %s", now.Shard, now.Message)})
+	isFirst := was == nil || was.Revision != now.Revision || was.Shard != now.Shard
+	if now.Method == v1alpha1.UpdateReplace && (isFirst || was.Method != now.Method) {
+		events = append(events, warning(v1alpha1.EventEmptyStartAnnounced, "replacing shard %s; it will start empty: %s", now.Shard, now.Message))
 	}
-	if isTakenBack(now) && (isNew || !isTakenBack(was)) {
-		events = append(events, event{corev1.EventTypeWarning, v1alpha1.EventShardRolledBack, fmt.Sprintf("shard %s: %s", now.Shard, now.Message)})
+	if isRolledBack(now) && (isFirst || !isRolledBack(was)) {
+		events = append(events, warning(v1alpha1.EventShardRolledBack, "shard %s: %s", now.Shard, now.Message))
 	}
 	return events
 }
 
-// isTakenBack says whether the shard is on its way back, or already there: a status
-// in between may not have been written.
-func isTakenBack(u *v1alpha1.UpdateStatus) bool {
-	return u.Step == stepBack || u.Gate == rollout.UpdateFailed
+// isRolledBack reports whether the shard is being rolled back or already is: the status in
+// between may not have been written.
+func isRolledBack(u *v1alpha1.UpdateStatus) bool {
+	return u.RollingBack || u.Gate == v1alpha1.GateUpdateFailed
+}
+
+// bootstrapEvents returns the event of a bootstrap that has finished.
+func bootstrapEvents(was, now *v1alpha1.BootstrapStatus) []event {
+	if !isBootstrapping(was) || now == nil || isBootstrapping(now) {
+		return nil
+	}
+	kind := corev1.EventTypeNormal
+	if now.Phase == v1alpha1.TransferFailed {
+		kind = corev1.EventTypeWarning
+	}
+	return []event{{kind: kind, reason: v1alpha1.EventBootstrapFinished, message: cmp.Or(now.Message, string(now.Phase))}}
 }

@@ -5,43 +5,44 @@ import (
 	"testing"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
 
-// Each story is a sequence of statuses, of which any may be missing: one that
-// conflicts is not written.
-func TestEventsOfAnUpdateTellEachThingOnce(t *testing.T) {
-	on := func(shard, step, gate string) *v1alpha1.UpdateStatus {
-		return &v1alpha1.UpdateStatus{Revision: "a", Shard: shard, Step: step, Gate: gate}
+// rollsBack marks a shard that is being rolled back.
+const rollsBack v1alpha1.UpdateMethod = "rollback"
+
+// Any status of a sequence may be missing: one that conflicts is not written.
+func TestUpdateEventsAreRecordedOnce(t *testing.T) {
+	on := func(shard string, method v1alpha1.UpdateMethod, gate v1alpha1.Gate) *v1alpha1.UpdateStatus {
+		return &v1alpha1.UpdateStatus{Revision: "a", Shard: shard, Method: method, Gate: gate, RollingBack: method == rollsBack}
 	}
-	for _, story := range []struct {
+	for _, sequence := range []struct {
 		name     string
 		statuses []*v1alpha1.UpdateStatus
 		want     []string
 	}{
-		{"done", []*v1alpha1.UpdateStatus{on("c-0", "restart", ""), on("c-1", "restart", rollout.ShardsNotSettled), on("c-1", "restart", ""), nil},
+		{"done", []*v1alpha1.UpdateStatus{on("c-0", v1alpha1.UpdateRestart, ""), on("c-1", v1alpha1.UpdateRestart, v1alpha1.GateShardInTransition), on("c-1", v1alpha1.UpdateRestart, ""), nil},
 			[]string{v1alpha1.EventUpdateStarted, v1alpha1.EventUpdateFinished}},
-		{"taken back", []*v1alpha1.UpdateStatus{on("c-0", "recreate", ""), on("c-0", stepBack, ""), on("c-0", "recreate", rollout.UpdateFailed)},
+		{"rolled back", []*v1alpha1.UpdateStatus{on("c-0", v1alpha1.UpdateRecreate, ""), on("c-0", rollsBack, ""), on("c-0", v1alpha1.UpdateRecreate, v1alpha1.GateUpdateFailed)},
 			[]string{v1alpha1.EventUpdateStarted, v1alpha1.EventShardRolledBack}},
-		{"taken back, and the status in between was not written", []*v1alpha1.UpdateStatus{on("c-0", "recreate", ""), on("c-0", "recreate", rollout.UpdateFailed)},
+		{"rolled back without the status in between", []*v1alpha1.UpdateStatus{on("c-0", v1alpha1.UpdateRecreate, ""), on("c-0", v1alpha1.UpdateRecreate, v1alpha1.GateUpdateFailed)},
 			[]string{v1alpha1.EventUpdateStarted, v1alpha1.EventShardRolledBack}},
-		{"taken back twice", []*v1alpha1.UpdateStatus{on("c-0", "recreate", rollout.UpdateFailed), on("c-0", "recreate", ""), on("c-0", stepBack, "")},
+		{"rolled back twice", []*v1alpha1.UpdateStatus{on("c-0", v1alpha1.UpdateRecreate, v1alpha1.GateUpdateFailed), on("c-0", v1alpha1.UpdateRecreate, ""), on("c-0", rollsBack, "")},
 			[]string{v1alpha1.EventUpdateStarted, v1alpha1.EventShardRolledBack, v1alpha1.EventShardRolledBack}},
-		{"replaced", []*v1alpha1.UpdateStatus{on("c-0", "replace", rollout.EmptyAnnounced), on("c-0", "replace", ""), on("c-1", "replace", rollout.ShardsNotSettled), on("c-1", "replace", ""), nil},
-			[]string{v1alpha1.EventUpdateStarted, v1alpha1.EventShardToStartEmpty, v1alpha1.EventShardToStartEmpty, v1alpha1.EventUpdateFinished}},
+		{"replaced", []*v1alpha1.UpdateStatus{on("c-0", v1alpha1.UpdateReplace, v1alpha1.GateEmptyStartNotAnnounced), on("c-0", v1alpha1.UpdateReplace, ""), on("c-1", v1alpha1.UpdateReplace, v1alpha1.GateShardInTransition), on("c-1", v1alpha1.UpdateReplace, ""), nil},
+			[]string{v1alpha1.EventUpdateStarted, v1alpha1.EventEmptyStartAnnounced, v1alpha1.EventEmptyStartAnnounced, v1alpha1.EventUpdateFinished}},
 	} {
 		var (
-			was  *v1alpha1.UpdateStatus
-			told []string
+			was *v1alpha1.UpdateStatus
+			got []string
 		)
-		for _, now := range story.statuses {
+		for _, now := range sequence.statuses {
 			for _, e := range updateEvents(was, v1alpha1.MemcachedStatus{Update: now}) {
-				told = append(told, e.reason)
+				got = append(got, e.reason)
 			}
 			was = now
 		}
-		if !slices.Equal(told, story.want) {
-			t.Errorf("%s: told was %v, want %v", story.name, told, story.want)
+		if !slices.Equal(got, sequence.want) {
+			t.Errorf("%s: events %v, want %v", sequence.name, got, sequence.want)
 		}
 	}
 }

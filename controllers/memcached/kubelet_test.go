@@ -23,31 +23,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-// kubelet does, beside a real API server, what the ReplicaSet controller, the
-// kubelet and the agents do with the pods of one Memcached. A tick of it is about a
-// second.
-type kubelet struct {
-	*world
-	memcached string
-	pods      map[types.UID]*fakePod
-	made      int
-	clock     *testclock.FakeClock
-	// lives is how many writes the operator has left before it is killed.
-	lives  atomic.Int64
-	killed bool
-	// patience is after how many quiet seconds everything is settled.
-	patience int
-	// refuses arguments with this word.
-	refuses string
-	// restores has the restore controller end what it runs; nil leaves them running.
-	restores func(*v1alpha1.MemcachedRestore)
-	// served are the shards in the order in which they came to serve, and what of
-	// the restores was complete then.
-	served []string
+// fakeCluster simulates the ReplicaSet controller, the kubelet, the agents and the restore
+// controller for the pods of one Memcached, with a real API server. A tick is about a second.
+type fakeCluster struct {
+	*testEnv
+	memcached   string
+	pods        map[types.UID]*fakePod
+	podsCreated int
+	clock       *testclock.FakeClock
+	// writesLeft is how many writes the operator makes before it is killed.
+	writesLeft atomic.Int64
+	killed     bool
+	// idleRounds is after how many seconds without a write the Memcached has converged.
+	idleRounds int
+	// rejectedArgument is a word with which memcached doesn't start; empty is none.
+	rejectedArgument string
+	// finishRestore sets the status of a restore that finishes; nil leaves it running.
+	finishRestore func(*v1alpha1.MemcachedRestore)
+	// becameReady are the shards in the order in which they became ready, with the phases of
+	// the restores at that time.
+	becameReady []string
 	// unpullable is an image that no node can pull.
 	unpullable string
 }
@@ -55,101 +56,105 @@ type kubelet struct {
 // fakePod is what runs in one pod.
 type fakePod struct {
 	shard, image, arguments string
-	announced, used         string
-	// containers and starts that there were, and how the last start went.
+	// announced is the announcement of a stop that the agent has read, and used the one that
+	// preceded the last stop.
+	announced, used string
+	// containers and starts are how many there were, and start is the last start.
 	containers, starts int
-	start              agentapi.Start
-	problem            string
+	start              agentwire.Start
+	argumentsError     string
 	ready              bool
-	// unannounced counts the stops of the container that the agent took for the end
-	// of the pod.
+	// unannounced is how many stops of the container the agent took for the termination of
+	// the pod.
 	unannounced int
 }
 
-// perShard is how many items each shard has once it serves.
-const perShard = 1000
+// itemsPerShard is how many items each shard has when it is ready.
+const itemsPerShard = 1000
 
-func newKubelet(t *testing.T, memcached, spec string) *kubelet {
+func newCluster(t *testing.T, memcached, spec string) *fakeCluster {
 	t.Helper()
-	w := newWorld(t)
-	k := &kubelet{world: w, memcached: memcached, pods: map[types.UID]*fakePod{}, clock: testclock.NewFakeClock(time.Now()), patience: 2}
-	k.lives.Store(math.MaxInt64)
-	config := rest.CopyConfig(asSelf)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return killer{countWrites{next, w.writes}, &k.lives} })
+	env := newEnv(t)
+	cluster := &fakeCluster{testEnv: env, memcached: memcached, pods: map[types.UID]*fakePod{}, clock: testclock.NewFakeClock(time.Now()), idleRounds: 2}
+	cluster.writesLeft.Store(math.MaxInt64)
+	config := rest.CopyConfig(operatorConfig)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return killer{countWrites{next, env.writes}, &cluster.writesLeft}
+	})
 	direct, err := client.New(config, client.Options{Scheme: scheme})
-	w.must(err)
-	w.reconciler.Client, w.reconciler.Live, w.reconciler.Clock = keptOf{direct}, direct, k.clock
-	w.reconciler.Options.CanResize = true
-	w.create(memcached, spec)
-	return k
+	env.must(err)
+	env.reconciler.Client, env.reconciler.APIReader, env.reconciler.Clock = cachedClient{unindexed{direct}}, direct, cluster.clock
+	env.reconciler.Options.CanResize = true
+	env.create(memcached, spec)
+	return cluster
 }
 
-// newSettledKubelet returns one whose shards serve.
-func newSettledKubelet(t *testing.T, memcached, spec string) *kubelet {
+// newReadyCluster returns a cluster in which all shards are ready.
+func newReadyCluster(t *testing.T, memcached, spec string) *fakeCluster {
 	t.Helper()
-	k := newKubelet(t, memcached, spec)
-	k.settle()
-	return k
+	cluster := newCluster(t, memcached, spec)
+	cluster.converge()
+	return cluster
 }
 
-// tick brings everything one step further.
-func (k *kubelet) tick() {
-	k.Helper()
-	k.prove()
+// tick advances everything by one step.
+func (cluster *fakeCluster) tick() {
+	cluster.Helper()
+	cluster.runPreflights()
 	var sets appsv1.ReplicaSetList
-	k.must(admin.List(k.ctx, &sets, client.InNamespace(k.namespace), client.MatchingLabels(manifests.Labels(k.memcached))))
+	cluster.must(admin.List(cluster.ctx, &sets, client.InNamespace(cluster.namespace), client.MatchingLabels(resources.Labels(cluster.memcached))))
 	for i := range sets.Items {
-		k.keep(&sets.Items[i])
+		cluster.syncReplicaSet(&sets.Items[i])
 	}
-	for _, pod := range k.list() {
-		k.run(pod)
+	for _, pod := range cluster.list() {
+		cluster.syncPod(pod)
 	}
-	k.restore()
+	cluster.advanceRestores()
 }
 
-// restore does what the restore controller does, a step a tick.
-func (k *kubelet) restore() {
-	k.Helper()
-	for _, restore := range k.listRestores() {
+// advanceRestores simulates the restore controller, which makes one step a tick.
+func (cluster *fakeCluster) advanceRestores() {
+	cluster.Helper()
+	for _, restore := range cluster.listRestores() {
 		s := &restore.Status
 		switch {
 		case s.Phase == "":
-			s.Phase, s.Message = v1alpha1.RunRunning, "it begins"
-		case s.Phase != v1alpha1.RunRunning:
+			s.Phase, s.Message = v1alpha1.TransferRunning, "starting"
+		case s.Phase != v1alpha1.TransferRunning:
 			continue
 		case s.Progress == nil:
-			s.Progress = &v1alpha1.RunProgress{Items: 860, TotalItems: 2000, Percent: 43}
-		case k.restores == nil:
+			s.Progress = &v1alpha1.TransferProgress{Items: 860, TotalItems: 2000, Percent: 43}
+		case cluster.finishRestore == nil:
 			continue
 		default:
-			k.restores(&restore)
+			cluster.finishRestore(&restore)
 		}
-		k.must(admin.Status().Update(k.ctx, &restore))
+		cluster.must(admin.Status().Update(cluster.ctx, &restore))
 	}
 }
 
-// completes ends a restore as one does that worked.
-func completes(restore *v1alpha1.MemcachedRestore) {
-	restore.Status.Phase, restore.Status.Restored = v1alpha1.RunComplete, 2000
+// completeRestore completes a restore.
+func completeRestore(restore *v1alpha1.MemcachedRestore) {
+	restore.Status.Phase, restore.Status.Restored = v1alpha1.TransferComplete, 2000
 }
 
-// fails ends a restore as one does that did not.
-func fails(restore *v1alpha1.MemcachedRestore) {
-	restore.Status.Phase, restore.Status.Message = v1alpha1.RunFailed, "the snapshot is not there"
+// failRestore fails a restore.
+func failRestore(restore *v1alpha1.MemcachedRestore) {
+	restore.Status.Phase, restore.Status.Message = v1alpha1.TransferFailed, "the snapshot does not exist"
 }
 
-func (k *kubelet) listRestores() []v1alpha1.MemcachedRestore {
-	k.Helper()
+func (cluster *fakeCluster) listRestores() []v1alpha1.MemcachedRestore {
+	cluster.Helper()
 	var restores v1alpha1.MemcachedRestoreList
-	k.must(admin.List(k.ctx, &restores, client.InNamespace(k.namespace)))
+	cluster.must(admin.List(cluster.ctx, &restores, client.InNamespace(cluster.namespace)))
 	slices.SortFunc(restores.Items, func(a, b v1alpha1.MemcachedRestore) int { return strings.Compare(a.Name, b.Name) })
 	return restores.Items
 }
 
-func (k *kubelet) list() []*corev1.Pod {
-	k.Helper()
+func (cluster *fakeCluster) list() []*corev1.Pod {
+	cluster.Helper()
 	var pods corev1.PodList
-	k.must(admin.List(k.ctx, &pods, client.InNamespace(k.namespace), client.MatchingLabels(manifests.Labels(k.memcached))))
+	cluster.must(admin.List(cluster.ctx, &pods, client.InNamespace(cluster.namespace), client.MatchingLabels(resources.Labels(cluster.memcached))))
 	var all []*corev1.Pod
 	for i := range pods.Items {
 		all = append(all, &pods.Items[i])
@@ -158,53 +163,53 @@ func (k *kubelet) list() []*corev1.Pod {
 	return all
 }
 
-// prove runs the proofs.
-func (k *kubelet) prove() {
-	k.Helper()
-	var proofs corev1.PodList
-	k.must(admin.List(k.ctx, &proofs, client.InNamespace(k.namespace), client.MatchingLabels(manifests.ProofLabels(k.memcached))))
-	for _, pod := range proofs.Items {
+// runPreflights simulates the preflight pods.
+func (cluster *fakeCluster) runPreflights() {
+	cluster.Helper()
+	var pods corev1.PodList
+	cluster.must(admin.List(cluster.ctx, &pods, client.InNamespace(cluster.namespace), client.MatchingLabels(resources.PreflightLabels(cluster.memcached))))
+	for _, pod := range pods.Items {
 		image := pod.Spec.Containers[0].Image
 		if pod.Status.Phase == corev1.PodSucceeded {
 			continue
 		}
-		state := corev1.ContainerStatus{Name: manifests.Container, Image: image, ImageID: "i"}
+		state := corev1.ContainerStatus{Name: resources.Container, Image: image, ImageID: "i"}
 		pod.Status.Phase = corev1.PodSucceeded
-		if image == k.unpullable {
+		if image == cluster.unpullable {
 			pod.Status.Phase = corev1.PodPending
 			state.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}
 		} else {
 			version := image[strings.LastIndex(image, ":")+1:]
-			state.State.Terminated = &corev1.ContainerStateTerminated{Message: fmt.Sprintf(`{"version":%q}`, version), ContainerID: "containerd://proof"}
+			state.State.Terminated = &corev1.ContainerStateTerminated{Message: fmt.Sprintf(`{"version":%q}`, version), ContainerID: "containerd://preflight"}
 		}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{state}
-		k.must(admin.Status().Update(k.ctx, &pod))
+		cluster.must(admin.Status().Update(cluster.ctx, &pod))
 	}
 }
 
-// keep does what the ReplicaSet controller does.
-func (k *kubelet) keep(set *appsv1.ReplicaSet) {
-	k.Helper()
+// syncReplicaSet simulates the ReplicaSet controller.
+func (cluster *fakeCluster) syncReplicaSet(set *appsv1.ReplicaSet) {
+	cluster.Helper()
 	var live []*corev1.Pod
-	for _, pod := range k.list() {
+	for _, pod := range cluster.list() {
 		if metav1.IsControlledBy(pod, set) && pod.DeletionTimestamp == nil {
 			live = append(live, pod)
 		}
 	}
 	for len(live) < int(*set.Spec.Replicas) {
-		k.made++
+		cluster.podsCreated++
 		pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: set.Spec.Template.Spec}
-		pod.Name, pod.Namespace = fmt.Sprintf("%s-%d", set.Name, k.made), k.namespace
+		pod.Name, pod.Namespace = fmt.Sprintf("%s-%d", set.Name, cluster.podsCreated), cluster.namespace
 		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 		pod.Spec.NodeName = "node1"
-		k.must(admin.Create(k.ctx, pod))
-		k.pods[pod.UID] = &fakePod{shard: set.Name}
+		cluster.must(admin.Create(cluster.ctx, pod))
+		cluster.pods[pod.UID] = &fakePod{shard: set.Name}
 		live = append(live, pod)
 	}
 	slices.SortStableFunc(live, func(a, b *corev1.Pod) int {
 		rank := func(p *corev1.Pod) int {
 			switch {
-			case !k.pods[p.UID].ready:
+			case !cluster.pods[p.UID].ready:
 				return 0
 			case p.Annotations[corev1.PodDeletionCost] != "":
 				return 1
@@ -214,115 +219,114 @@ func (k *kubelet) keep(set *appsv1.ReplicaSet) {
 		return rank(a) - rank(b)
 	})
 	for ; len(live) > int(*set.Spec.Replicas); live = live[1:] {
-		k.must(admin.Delete(k.ctx, live[0]))
+		cluster.must(admin.Delete(cluster.ctx, live[0]))
 	}
 }
 
-// lose takes a shard's pod away, as the loss of its node would.
-func (k *kubelet) lose(shard string) {
-	k.Helper()
-	for _, pod := range k.list() {
-		if p := k.pods[pod.UID]; p.shard == shard {
-			k.endPod(pod)
-			delete(k.pods, pod.UID)
+// losePod deletes a shard's pod immediately, as when its node is lost.
+func (cluster *fakeCluster) losePod(shard string) {
+	cluster.Helper()
+	for _, pod := range cluster.list() {
+		if p := cluster.pods[pod.UID]; p.shard == shard {
+			cluster.removePod(pod)
+			delete(cluster.pods, pod.UID)
 		}
 	}
 }
 
-// again has a shard's memcached start again, by a crash or not, in its pod and in
-// another container of it.
-func (k *kubelet) again(shard string, start agentapi.StartResult) {
-	k.Helper()
-	for _, pod := range k.list() {
-		if p := k.pods[pod.UID]; p.shard == shard {
+// restartMemcached starts memcached in another container of a shard's pod, as after a crash.
+func (cluster *fakeCluster) restartMemcached(shard string, start agentwire.StartResult) {
+	cluster.Helper()
+	for _, pod := range cluster.list() {
+		if p := cluster.pods[pod.UID]; p.shard == shard {
 			p.containers++
 			p.starts++
-			p.start = agentapi.Start{Result: start, ItemsBefore: perShard, At: k.clock.Now()}
-			k.status(pod, p)
+			p.start = agentwire.Start{Result: start, ItemsBefore: itemsPerShard, At: cluster.clock.Now()}
+			cluster.setPodStatus(pod, p)
 		}
 	}
 }
 
-// run does what the kubelet and the agent do with a pod.
-func (k *kubelet) run(pod *corev1.Pod) {
-	k.Helper()
-	p := k.pods[pod.UID]
+// syncPod simulates the kubelet and the agent of a pod.
+func (cluster *fakeCluster) syncPod(pod *corev1.Pod) {
+	cluster.Helper()
+	p := cluster.pods[pod.UID]
 	if pod.DeletionTimestamp != nil {
-		k.endPod(pod)
-		delete(k.pods, pod.UID)
+		cluster.removePod(pod)
+		delete(cluster.pods, pod.UID)
 		return
 	}
-	image, arguments, announcement := pod.Spec.Containers[0].Image, pod.Annotations[v1alpha1.AnnotationArguments], pod.Annotations[v1alpha1.AnnotationStop]
+	image, arguments, announcement := pod.Spec.Containers[0].Image, pod.Annotations[annotations.Arguments], pod.Annotations[annotations.Stop]
 	switch {
 	case p.containers == 0:
 		p.containers, p.starts, p.image, p.arguments = 1, 1, image, arguments
-		p.start = agentapi.Start{Result: agentapi.StartCold, At: k.clock.Now()}
+		p.start = agentwire.Start{Result: agentwire.StartCold, At: cluster.clock.Now()}
 	case p.image != image:
 		if p.announced == "" || p.announced == p.used {
 			p.unannounced++
 		}
 		p.used = p.announced
 		p.containers, p.starts, p.image, p.arguments, p.ready = p.containers+1, p.starts+1, image, arguments, false
-		p.start = agentapi.Start{Result: agentapi.StartWarm, Items: perShard, ItemsBefore: perShard, At: k.clock.Now()}
-		k.status(pod, p) // not ready for a tick
+		p.start = agentwire.Start{Result: agentwire.StartWarm, Items: itemsPerShard, ItemsBefore: itemsPerShard, At: cluster.clock.Now()}
+		cluster.setPodStatus(pod, p) // not ready for a tick
 		return
-	case p.arguments != arguments && k.refuses != "" && strings.Contains(arguments, k.refuses):
-		p.problem = "memcached does not start with " + k.refuses
+	case p.arguments != arguments && cluster.rejectedArgument != "" && strings.Contains(arguments, cluster.rejectedArgument):
+		p.argumentsError = "memcached does not start with " + cluster.rejectedArgument
 	case p.arguments != arguments:
-		p.problem, p.starts, p.arguments = "", p.starts+1, arguments
-		p.start = agentapi.Start{Result: agentapi.StartWarm, Items: perShard, ItemsBefore: perShard, At: k.clock.Now()}
+		p.argumentsError, p.starts, p.arguments = "", p.starts+1, arguments
+		p.start = agentwire.Start{Result: agentwire.StartWarm, Items: itemsPerShard, ItemsBefore: itemsPerShard, At: cluster.clock.Now()}
 	default:
-		p.problem = ""
+		p.argumentsError = ""
 	}
-	until, err := time.Parse(time.RFC3339, pod.Annotations[v1alpha1.AnnotationHoldUntil])
+	until, err := time.Parse(time.RFC3339, pod.Annotations[annotations.HoldUntil])
 	wasReady := p.ready
-	p.announced, p.ready = announcement, p.ready || err != nil || !k.clock.Now().Before(until)
+	p.announced, p.ready = announcement, p.ready || err != nil || !cluster.clock.Now().Before(until)
 	if p.ready && !wasReady {
 		line := p.shard
-		for _, restore := range k.listRestores() {
+		for _, restore := range cluster.listRestores() {
 			line += fmt.Sprintf(", %s %s", restore.Name, restore.Status.Phase)
 		}
-		k.served = append(k.served, line)
+		cluster.becameReady = append(cluster.becameReady, line)
 	}
-	k.status(pod, p)
+	cluster.setPodStatus(pod, p)
 }
 
-// status writes how a pod is, if that changed.
-func (k *kubelet) status(pod *corev1.Pod, p *fakePod) {
-	k.Helper()
-	k.tell(pod, p)
-	status, container := corev1.ConditionFalse, fmt.Sprintf("containerd://%s-%d", pod.UID, p.containers)
+// setPodStatus writes a pod's status if it has changed.
+func (cluster *fakeCluster) setPodStatus(pod *corev1.Pod, p *fakePod) {
+	cluster.Helper()
+	cluster.setAgentStatus(pod, p)
+	status, container := corev1.ConditionFalse, fmt.Sprintf("containerd://%d-%s", p.containers, pod.UID)
 	if p.ready {
 		status = corev1.ConditionTrue
 	}
-	if containerID(pod) == container && isReady(pod) == p.ready {
+	if shard.ContainerID(pod) == container && shard.IsReady(pod) == p.ready {
 		return
 	}
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: podIP(pod), PodIPs: []corev1.PodIP{{IP: podIP(pod)}},
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}, {Type: corev1.ContainersReady, Status: status}},
-		ContainerStatuses: []corev1.ContainerStatus{{Name: manifests.Container, ContainerID: container,
+		ContainerStatuses: []corev1.ContainerStatus{{Name: resources.Container, ContainerID: container,
 			Ready: p.ready, Image: p.image, ImageID: "i", RestartCount: int32(p.containers - 1), //nolint:gosec // a few
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
 	}
-	k.must(admin.Status().Update(k.ctx, pod))
+	cluster.must(admin.Status().Update(cluster.ctx, pod))
 }
 
-// tell has the agent answer.
-func (k *kubelet) tell(pod *corev1.Pod, p *fakePod) {
+// setAgentStatus sets the answer of a pod's agent.
+func (cluster *fakeCluster) setAgentStatus(pod *corev1.Pod, p *fakePod) {
 	var words []string
-	k.must(json.Unmarshal([]byte(p.arguments), &words))
+	cluster.must(json.Unmarshal([]byte(p.arguments), &words))
 	announced := p.announced
 	if announced == p.used {
 		announced = ""
 	}
-	k.agents[podIP(pod)] = agentapi.Status{
-		Phase: agentapi.PhaseServing, PodUID: string(pod.UID), Version: p.image[strings.LastIndex(p.image, ":")+1:],
-		Arguments: words, ArgumentsError: p.problem, AnnouncedStop: announced, Start: p.start, Items: perShard,
+	cluster.agents[podIP(pod)] = agentwire.Status{
+		Phase: agentwire.PhaseServing, PodUID: string(pod.UID), Version: p.image[strings.LastIndex(p.image, ":")+1:],
+		Arguments: words, ArgumentsError: p.argumentsError, AnnouncedStop: announced, Start: p.start, Items: itemsPerShard,
 	}
 }
 
-// podIP returns an address that is the pod's own.
+// podIP returns an address of the pod that no other pod has.
 func podIP(pod *corev1.Pod) string {
 	sum := 0
 	for _, c := range pod.UID {
@@ -331,48 +335,48 @@ func podIP(pod *corev1.Pod) string {
 	return fmt.Sprintf("10.%d.%d.%d", 1+sum/(250*250), 1+sum/250%250, 1+sum%250)
 }
 
-// settle goes on as the controller's queue would until nothing is written any more.
-// An operator that is killed is started anew.
-func (k *kubelet) settle() *v1alpha1.Memcached {
-	k.Helper()
-	quiet := 0
+// converge reconciles and ticks until the operator writes nothing more. An operator that was
+// killed is restarted.
+func (cluster *fakeCluster) converge() *v1alpha1.Memcached {
+	cluster.Helper()
+	idle := 0
 	for range 150 {
-		before := k.writes.Load()
-		_, err := k.reconciler.Reconcile(k.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: k.namespace, Name: k.memcached}})
-		if k.lives.Load() <= 0 {
-			k.lives.Store(math.MaxInt64)
-			k.killed = true
+		before := cluster.writes.Load()
+		_, err := cluster.reconciler.Reconcile(cluster.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: cluster.namespace, Name: cluster.memcached}})
+		if cluster.writesLeft.Load() <= 0 {
+			cluster.writesLeft.Store(math.MaxInt64)
+			cluster.killed = true
 		} else {
-			k.must(err)
+			cluster.must(err)
 		}
-		k.tick()
-		k.clock.Step(time.Second)
-		if k.writes.Load() != before {
-			quiet = 0
-		} else if quiet++; quiet == k.patience {
-			return k.get(k.memcached)
+		cluster.tick()
+		cluster.clock.Step(time.Second)
+		if cluster.writes.Load() != before {
+			idle = 0
+		} else if idle++; idle == cluster.idleRounds {
+			return cluster.get(cluster.memcached)
 		}
 	}
-	k.Fatalf("the operator still writes; the status is %+v", k.get(k.memcached).Status)
+	cluster.Fatalf("the operator still writes; the status is %+v", cluster.get(cluster.memcached).Status)
 	return nil
 }
 
-// errKilled is what the requests of an operator end with that was killed.
+// errKilled is the result of the requests of an operator that was killed.
 var errKilled = errors.New("the operator was killed")
 
-// killed lets no request through after a number of writes.
+// killer rejects all requests after a number of writes.
 type killer struct {
-	next  http.RoundTripper
-	lives *atomic.Int64
+	next       http.RoundTripper
+	writesLeft *atomic.Int64
 }
 
 func (r killer) RoundTrip(request *http.Request) (*http.Response, error) {
-	if r.lives.Load() <= 0 {
+	if r.writesLeft.Load() <= 0 {
 		return nil, errKilled
 	}
 	response, err := r.next.RoundTrip(request)
 	if request.Method != http.MethodGet && request.Method != http.MethodHead {
-		r.lives.Add(-1)
+		r.writesLeft.Add(-1)
 	}
 	return response, err
 }

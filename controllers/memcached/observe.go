@@ -14,76 +14,93 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 )
 
-// observed is all that a reconcile saw.
-type observed struct {
+// AgentClient queries the agents of shards.
+type AgentClient interface {
+	// Status returns the status that the agent of the pod with that address reports.
+	Status(ctx context.Context, podIP string) (agentwire.Status, error)
+}
+
+// observer makes all reads.
+type observer struct {
+	// cache contains the operator's own objects; api is the API server.
+	cache, api   client.Reader
+	agents       AgentClient
+	clock        clock.PassiveClock
+	defaultImage string
+}
+
+// observation is everything that a reconcile has read.
+type observation struct {
 	memcached *v1alpha1.Memcached
-	// now is when it was seen.
+	// now is when it was read.
 	now time.Time
-	// image that the spec asks for, unusable if it is none, and target all that it asks
-	// of a pod.
-	image    manifests.Image
-	unusable error
-	target   manifests.Asked
-	// objects that bear a name which a Memcached of this size uses, or are shards
-	// beyond it. An absent name has no entry.
-	objects map[manifests.Key]object
-	// pods by the name of their shard: the one that holds it first.
+	// image that the spec selects, or imageError if it is invalid.
+	image      resources.Image
+	imageError error
+	// updateRevision is the pod configuration that the spec results in.
+	updateRevision resources.PodRevision
+	// objects with a name that a Memcached of this size uses, and the shards beyond it. A
+	// name without an object has no entry.
+	objects map[resources.Key]object
+	// pods by the name of their shard, ordered by shard.ComparePods.
 	pods map[string][]*corev1.Pod
-	// shards that are asked for and have a ReplicaSet that is theirs, by ordinal, as far
-	// as their objects tell.
-	shards []shard
-	// found is which objects another reconcile found to be as they should be.
-	found finding
-	// strays are pods that a shard's Services lead to as well, and that are not this
-	// Memcached's: those of a deleted one of its name have not ended yet.
-	strays map[string]bool
-	// proofs are the pods in which images are proven.
-	proofs []*corev1.Pod
-	// agents' answers by pod name; without an entry the agent was not asked, or did
-	// not answer.
-	agents map[string]agentapi.Status
-	// silent are the pods, by name, whose agents were asked and could not be reached.
-	silent map[string]bool
-	// restores that were made for this Memcached, by name.
+	// shards within the size whose ReplicaSet belongs to this Memcached, by ordinal.
+	shards []shard.Observation
+	// cached are the objects that an earlier reconcile found up to date.
+	cached applycache.Objects
+	// unownedPods are the names of shards whose Services select pods that don't belong to
+	// this Memcached: those of a deleted one of its name haven't terminated yet.
+	unownedPods map[string]bool
+	// preflightPods check images on nodes.
+	preflightPods []*corev1.Pod
+	// agents are the agents' answers by pod name. An agent that was not queried, or did not
+	// answer, has no entry; it is in unreachable if the query failed.
+	agents      map[string]agentwire.Status
+	unreachable map[string]bool
+	// restores that the operator created for this Memcached, by name.
 	restores map[string]object
-	// final is the last backup of a Memcached that is being deleted; nil while there
-	// is none.
-	final *v1alpha1.MemcachedBackup
-	// backups of it, read when a shard may have been lost.
+	// finalBackup of a Memcached that is being deleted; nil while there is none.
+	finalBackup *v1alpha1.MemcachedBackup
+	// backups of the Memcached, read only when a shard may have been lost.
 	backups []*v1alpha1.MemcachedBackup
 }
 
-// object is one that exists.
+// object is an existing object.
 type object struct {
 	client.Object
 	owner ownership
 }
 
-// ownership says whose an object is.
+// ownership is who owns an object.
 type ownership int
 
 const (
 	// ours: this Memcached controls it.
 	ours ownership = iota
-	// orphaned: the operator made it for a Memcached of this name, and no one
-	// controls it. It is taken over, with its items.
+	// orphaned: the operator created it for a Memcached of this name, and it has no
+	// controller. The operator adopts it with its items.
 	orphaned
-	// predecessors: a deleted Memcached of this name controls it, and the garbage
-	// collector will end it.
+	// predecessors: a deleted Memcached of this name controls it, and the garbage collector
+	// will delete it.
 	predecessors
-	// foreign: somebody else's, never written and never ended.
+	// foreign: another owner's, never written and never deleted.
 	foreign
 )
 
-// ownershipOf returns whose an object is.
+// ownershipOf returns who owns an object.
 func ownershipOf(m *v1alpha1.Memcached, o client.Object) ownership {
 	controller := metav1.GetControllerOf(o)
 	switch {
@@ -101,37 +118,48 @@ func ownershipOf(m *v1alpha1.Memcached, o client.Object) ownership {
 	}
 }
 
-// observe reads all that a reconcile needs.
-func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Memcached) (*observed, error) {
-	seen := &observed{
-		memcached: m,
-		now:       r.Clock.Now(),
-		objects:   map[manifests.Key]object{},
-		pods:      map[string][]*corev1.Pod{},
-		strays:    map[string]bool{},
-		agents:    map[string]agentapi.Status{},
-		silent:    map[string]bool{},
-	}
-	if err := r.observeObjects(ctx, seen); err != nil {
-		return nil, err
-	}
-	if err := r.observePods(ctx, seen); err != nil {
-		return nil, err
-	}
-	seen.readShards(r.Options.DefaultImage)
-	r.askAgents(ctx, seen)
-	if err := r.observeRuns(ctx, seen); err != nil {
-		return nil, err
-	}
-	return seen, nil
+// isShards reports whether an object belongs to this Memcached or can be adopted by it.
+func (o object) isShards() bool { return o.owner == ours || o.owner == orphaned }
+
+// replicaSet returns a shard's ReplicaSet, or nil.
+func (obs *observation) replicaSet(name string) *appsv1.ReplicaSet {
+	set, _ := obs.objects[resources.Key{Kind: resources.KindReplicaSet, Name: name}].Object.(*appsv1.ReplicaSet)
+	return set
 }
 
-// observeObjects reads the objects of the Memcached. The cache holds those that
-// bear the operator's label. A name that is not among them is looked up at the
-// API server: it may be free, somebody else's, newer than the cache, or without
-// its label.
-func (r *Reconciler) observeObjects(ctx context.Context, seen *observed) error {
-	m := seen.memcached
+// observe reads everything that a reconcile needs.
+func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*observation, error) {
+	obs := &observation{
+		memcached:   m,
+		now:         r.clock.Now(),
+		objects:     map[resources.Key]object{},
+		pods:        map[string][]*corev1.Pod{},
+		unownedPods: map[string]bool{},
+		agents:      map[string]agentwire.Status{},
+		unreachable: map[string]bool{},
+		restores:    map[string]object{},
+	}
+	if err := r.observeObjects(ctx, obs); err != nil {
+		return nil, err
+	}
+	if err := r.observePods(ctx, obs); err != nil {
+		return nil, err
+	}
+	obs.readShards(r.defaultImage)
+	r.queryAgents(ctx, obs)
+	for _, read := range []func(context.Context, *observation) error{r.observeRestores, r.observeBackups, r.observeFinalBackup} {
+		if err := read(ctx, obs); err != nil {
+			return nil, err
+		}
+	}
+	return obs, nil
+}
+
+// observeObjects reads the objects of the Memcached. The cache contains those with the
+// operator's label. Other names are looked up at the API server: they may be free, another
+// owner's, newer than the cache, or without the label.
+func (r observer) observeObjects(ctx context.Context, obs *observation) error {
+	m := obs.memcached
 	var (
 		replicaSets appsv1.ReplicaSetList
 		services    corev1.ServiceList
@@ -139,70 +167,90 @@ func (r *Reconciler) observeObjects(ctx context.Context, seen *observed) error {
 		policies    networkingv1.NetworkPolicyList
 	)
 	for _, list := range []client.ObjectList{&replicaSets, &services, &budgets, &policies} {
-		if err := r.list(ctx, m, list, manifests.Labels(m.Name)); err != nil {
+		if err := r.list(ctx, m, list, resources.Labels(m.Name)); err != nil {
 			return err
 		}
 	}
-	add := func(kind manifests.Kind, o client.Object) {
-		seen.objects[manifests.Key{Kind: kind, Name: o.GetName()}] = object{o, ownershipOf(m, o)}
+	add := func(kind resources.Kind, o client.Object) {
+		obs.objects[resources.Key{Kind: kind, Name: o.GetName()}] = object{o, ownershipOf(m, o)}
 	}
 	for i := range replicaSets.Items {
-		add(manifests.KindReplicaSet, &replicaSets.Items[i])
+		add(resources.KindReplicaSet, &replicaSets.Items[i])
 	}
 	for i := range services.Items {
-		add(manifests.KindService, &services.Items[i])
+		add(resources.KindService, &services.Items[i])
 	}
 	for i := range budgets.Items {
-		add(manifests.KindPodDisruptionBudget, &budgets.Items[i])
+		add(resources.KindPodDisruptionBudget, &budgets.Items[i])
 	}
 	for i := range policies.Items {
-		add(manifests.KindNetworkPolicy, &policies.Items[i])
+		add(resources.KindNetworkPolicy, &policies.Items[i])
 	}
-	for _, key := range manifests.Keys(m.Name, int(*m.Spec.Size)) {
-		if _, ok := seen.objects[key]; ok {
+	for _, key := range resources.Keys(m.Name, int(*m.Spec.Size)) {
+		if _, ok := obs.objects[key]; ok {
 			continue
 		}
 		o := newObject(key.Kind)
-		switch err := r.Live.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: key.Name}, o); {
-		case err == nil:
+		exists, err := r.lookUp(ctx, m.Namespace, key.Name, o)
+		if err != nil {
+			return err
+		}
+		if exists {
 			add(key.Kind, o)
-		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("looking up %s: %w", key, err)
 		}
 	}
 	return nil
 }
 
-// list reads what was made for a Memcached and has these labels. What comes from the
-// cache is the cache's own and must not be changed: a copy of it all would be most of
-// a reconcile that finds nothing to do.
-func (r *Reconciler) list(ctx context.Context, m *v1alpha1.Memcached, into client.ObjectList, labels map[string]string) error {
-	err := r.Client.List(ctx, into, client.InNamespace(m.Namespace), client.MatchingLabels(labels), index.By(index.Instance, m.Name), client.UnsafeDisableDeepCopy)
+// list reads the objects that were created for a Memcached and have these labels. They are
+// the cache's own and must not be changed: copying them would be most of a reconcile that
+// finds nothing to do.
+func (r observer) list(ctx context.Context, m *v1alpha1.Memcached, into client.ObjectList, labels map[string]string) error {
+	err := r.cache.List(ctx, into, client.InNamespace(m.Namespace), client.MatchingLabels(labels), client.MatchingFields{index.Instance: m.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("listing %T: %w", into, err)
 	}
 	return nil
 }
 
+// lookUp reads an object from the API server and reports whether it exists.
+func (r observer) lookUp(ctx context.Context, namespace, name string, o client.Object) (bool, error) {
+	err := r.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("looking up %T %s: %w", o, name, err)
+	}
+	return err == nil, nil
+}
+
+// specIsCurrent reports whether the spec that was read is still the API server's. An operator
+// that has just started may read an older spec, with fewer shards, from an API server that
+// lags behind.
+func (r observer) specIsCurrent(ctx context.Context, m *v1alpha1.Memcached) (bool, error) {
+	latest := &v1alpha1.Memcached{}
+	exists, err := r.lookUp(ctx, m.Namespace, m.Name, latest)
+	return exists && latest.UID == m.UID && latest.Generation == m.Generation, err
+}
+
 // newObject returns an empty object of a kind.
-func newObject(kind manifests.Kind) client.Object {
+func newObject(kind resources.Kind) client.Object {
 	switch kind {
-	case manifests.KindReplicaSet:
+	case resources.KindReplicaSet:
 		return &appsv1.ReplicaSet{}
-	case manifests.KindService:
+	case resources.KindService:
 		return &corev1.Service{}
-	case manifests.KindPodDisruptionBudget:
+	case resources.KindPodDisruptionBudget:
 		return &policyv1.PodDisruptionBudget{}
 	default:
 		return &networkingv1.NetworkPolicy{}
 	}
 }
 
-// observePods reads the pods that this Memcached's ReplicaSets control.
-func (r *Reconciler) observePods(ctx context.Context, seen *observed) error {
-	var pods corev1.PodList
-	m := seen.memcached
-	if err := r.list(ctx, m, &pods, manifests.Labels(m.Name)); err != nil {
+// observePods reads the pods that this Memcached's ReplicaSets control, and its preflight
+// pods.
+func (r observer) observePods(ctx context.Context, obs *observation) error {
+	var pods, preflightPods corev1.PodList
+	m := obs.memcached
+	if err := r.list(ctx, m, &pods, resources.Labels(m.Name)); err != nil {
 		return err
 	}
 	for i := range pods.Items {
@@ -211,155 +259,176 @@ func (r *Reconciler) observePods(ctx context.Context, seen *observed) error {
 		if controller == nil {
 			continue
 		}
-		set, ok := seen.objects[manifests.Key{Kind: manifests.KindReplicaSet, Name: controller.Name}]
-		if ok && set.GetUID() == controller.UID && (set.owner == ours || set.owner == orphaned) {
-			seen.pods[set.GetName()] = append(seen.pods[set.GetName()], pod)
-		} else if !hasEnded(pod) {
-			seen.strays[controller.Name] = true
+		set, ok := obs.objects[resources.Key{Kind: resources.KindReplicaSet, Name: controller.Name}]
+		if ok && set.GetUID() == controller.UID && set.isShards() {
+			obs.pods[set.GetName()] = append(obs.pods[set.GetName()], pod)
+		} else if !shard.IsFinished(pod) {
+			obs.unownedPods[controller.Name] = true
 		}
 	}
-	for _, pods := range seen.pods {
-		slices.SortFunc(pods, comparePods)
+	for _, pods := range obs.pods {
+		slices.SortFunc(pods, shard.ComparePods)
 	}
-	var proofs corev1.PodList
-	if err := r.list(ctx, m, &proofs, manifests.ProofLabels(m.Name)); err != nil {
+	if err := r.list(ctx, m, &preflightPods, resources.PreflightLabels(m.Name)); err != nil {
 		return err
 	}
-	for i := range proofs.Items {
-		if metav1.IsControlledBy(&proofs.Items[i], m) {
-			seen.proofs = append(seen.proofs, &proofs.Items[i])
+	for i := range preflightPods.Items {
+		if metav1.IsControlledBy(&preflightPods.Items[i], m) {
+			obs.preflightPods = append(obs.preflightPods, &preflightPods.Items[i])
 		}
 	}
 	return nil
 }
 
-// comparePods orders the pods of a shard: first the one that serves, then the one
-// that will. While a replacement comes up, the pod that goes still serves.
-func comparePods(a, b *corev1.Pod) int {
-	rank := func(p *corev1.Pod) int {
-		switch ready, going := isReady(p), p.DeletionTimestamp != nil; {
-		case ready && !going:
-			return 0
-		case ready:
-			return 1
-		case !going && !hasEnded(p):
-			return 2
-		default:
-			return 3
+// readShards determines the update revision, and the shards' revisions and pods.
+func (obs *observation) readShards(defaultImage string) {
+	m := obs.memcached
+	obs.image, obs.imageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, defaultImage)
+	obs.updateRevision = resources.NewPodRevision(&m.Spec, obs.image)
+	shards := shard.Observer{Update: obs.updateRevision}
+	obs.shards = nil
+	for ordinal := range int(*m.Spec.Size) {
+		name := resources.ShardName(m.Name, ordinal)
+		set, ok := obs.objects[resources.Key{Kind: resources.KindReplicaSet, Name: name}]
+		if ok && set.isShards() {
+			obs.shards = append(obs.shards, shards.Observe(set.Object.(*appsv1.ReplicaSet), obs.pods[name]))
 		}
 	}
-	if d := rank(a) - rank(b); d != 0 {
-		return d
-	}
-	if d := b.CreationTimestamp.Compare(a.CreationTimestamp.Time); d != 0 {
-		return d // the newer one
-	}
-	return strings.Compare(a.Name, b.Name)
 }
 
-// askAgents asks those shards, all at once, of which something is to be known: how
-// one started that the status does not tell of yet, how one takes a change that it
-// is in, and how the next one to be changed does. A settled shard is not asked, and
-// one that does not serve only while all are filled.
-func (r *Reconciler) askAgents(ctx context.Context, seen *observed) {
+// queryAgents queries the agents of agentsToQuery, all at once.
+func (r observer) queryAgents(ctx context.Context, obs *observation) {
 	var (
 		wait sync.WaitGroup
 		lock sync.Mutex
 	)
-	for _, pod := range toAsk(seen) {
+	for _, pod := range agentsToQuery(obs) {
 		wait.Go(func() {
-			status, err := r.Agents.Status(ctx, pod.Status.PodIP)
+			status, err := r.agents.Status(ctx, pod.Status.PodIP)
 			lock.Lock()
 			defer lock.Unlock()
 			switch {
 			case err != nil:
-				seen.silent[pod.Name] = true
-			case tellsStart(status, pod): // else it is asked again
-				seen.agents[pod.Name] = status
+				obs.unreachable[pod.Name] = true
+			case shard.IsLatestStart(status, pod): // otherwise the operator queries it again
+				obs.agents[pod.Name] = status
 			}
 		})
 	}
 	wait.Wait()
 }
 
-// toAsk returns the pods whose agents are asked.
-func toAsk(seen *observed) []*corev1.Pod {
-	m, target := seen.memcached, seen.target.Revision()
-	if seen.unusable != nil { // then the shards stay what they were asked to be
-		target = manifests.Ask(&m.Spec, manifests.Image{Reference: m.Status.Image}).Revision()
+// agentsToQuery returns the pods whose agents know something that the status doesn't: how
+// memcached started, how an update proceeds, and how the next shard to be updated performs.
+// The agent of a shard in steady state is not queried; that of a shard that isn't ready only
+// while a restore fills all shards.
+func agentsToQuery(obs *observation) []*corev1.Pod {
+	m, update := obs.memcached, obs.updateRevision.Hash()
+	if obs.imageError != nil { // the shards keep their revision
+		update = resources.NewPodRevision(&m.Spec, resources.Image{Reference: m.Status.Image}).Hash()
 	}
 	var (
-		ask           []*corev1.Pod
-		first, latest *corev1.Pod
-		at            time.Time
+		query        []*corev1.Pod
+		first, last  *corev1.Pod
+		lastUpdateAt time.Time
 	)
-	for _, s := range seen.shards {
-		pod := s.pod
-		if pod == nil || pod.Status.PodIP == "" || !isReady(pod) && !(isBootstrapping(m.Status.Bootstrap) && runs(pod)) {
+	for _, s := range obs.shards {
+		pod := s.Active
+		if pod == nil || pod.Status.PodIP == "" || !shard.IsReady(pod) && !(isBootstrapping(m.Status.Bootstrap) && shard.IsRunning(pod)) {
 			continue
 		}
-		asked := s.asked.Revision()
-		if asked != target && first == nil {
+		revision := s.PodRevision.Hash()
+		if revision != update && first == nil {
 			first = pod
 		}
-		if s.step != nil && s.step.At.After(at) {
-			latest, at = pod, s.step.At
+		if s.Record != nil && s.Record.At.After(lastUpdateAt) {
+			last, lastUpdateAt = pod, s.Record.At
 		}
-		if !startIsKnown(&m.Status, s.Name, pod) || asked != s.Template || pod.Annotations[v1alpha1.AnnotationStop] != "" {
-			ask = append(ask, pod)
+		if !shard.StartRecorded(&m.Status, s.Name, pod) || revision != s.Template.Hash() || pod.Annotations[annotations.Stop] != "" {
+			query = append(query, pod)
 		}
 	}
 	if first != nil {
-		ask = append(ask, first)
-		if latest != nil && m.Spec.UpdateStrategy != nil && m.Spec.UpdateStrategy.HitRatioGate != nil {
-			ask = append(ask, latest)
+		query = append(query, first)
+		if last != nil && m.Spec.UpdateStrategy != nil && m.Spec.UpdateStrategy.HitRatioGate != nil {
+			query = append(query, last)
 		}
 	}
-	slices.SortFunc(ask, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	return slices.Compact(ask)
+	slices.SortFunc(query, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return slices.Compact(query)
 }
 
-// tellsStart says whether an answer is of this pod and of its newest start, and
-// not of another pod that took over the address, or of memcached before a
-// restart that is yet to come.
-func tellsStart(status agentapi.Status, pod *corev1.Pod) bool {
-	return status.PodUID == string(pod.UID) &&
-		status.Start.Result != "" &&
-		status.Restart == pod.Annotations[v1alpha1.AnnotationRestart] &&
-		(status.Phase == agentapi.PhaseServing || status.Phase == agentapi.PhaseDraining)
+// observeRestores reads the restores that the operator created for this Memcached.
+func (r observer) observeRestores(ctx context.Context, obs *observation) error {
+	m := obs.memcached
+	var restores v1alpha1.MemcachedRestoreList
+	if err := r.list(ctx, m, &restores, resources.Labels(m.Name)); err != nil {
+		return err
+	}
+	for i := range restores.Items {
+		obs.restores[restores.Items[i].Name] = object{&restores.Items[i], ownershipOf(m, &restores.Items[i])}
+	}
+	b := m.Status.Bootstrap
+	if !isBootstrapping(b) || obs.restores[b.RestoreName].Object != nil {
+		return nil
+	}
+	restore := &v1alpha1.MemcachedRestore{}
+	exists, err := r.lookUp(ctx, m.Namespace, b.RestoreName, restore)
+	if exists {
+		obs.restores[b.RestoreName] = object{restore, ownershipOf(m, restore)}
+	}
+	return err
 }
 
-// startIsKnown says whether the status already tells how memcached last started
-// in a pod: in this container, and with what was last asked of it. A release before
-// 1.2 told no revision, and changed no pod that runs.
-func startIsKnown(status *v1alpha1.MemcachedStatus, name string, pod *corev1.Pod) bool {
-	shard, ok := shardNamed(status.Shards, name)
-	revision := status.Revisions[name]
-	return ok && shard.Start != "" &&
-		shard.ContainerID == containerID(pod) &&
-		shard.Restart == pod.Annotations[v1alpha1.AnnotationRestart] &&
-		(revision == pod.Annotations[v1alpha1.AnnotationRevision] || revision == "" && pod.Annotations[v1alpha1.AnnotationStep] == "")
-}
-
-// hasEnded says whether nothing of a pod runs any more.
-func hasEnded(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-}
-
-// isReady says whether Kubernetes sends a shard's clients to the pod.
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-// containerID returns the id of the pod's memcached container: another one after
-// every restart of the container.
-func containerID(pod *corev1.Pod) string {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == manifests.Container {
-			return c.ContainerID
+// observeBackups reads the backups of the Memcached when a shard may have been lost.
+func (r observer) observeBackups(ctx context.Context, obs *observation) error {
+	m := obs.memcached
+	if m.Spec.Refill == nil || !startsEmpty(obs) {
+		return nil
+	}
+	var backups v1alpha1.MemcachedBackupList
+	if err := r.cache.List(ctx, &backups, client.InNamespace(m.Namespace), client.MatchingFields{index.Memcached: m.Name}); err != nil {
+		return fmt.Errorf("listing backups: %w", err)
+	}
+	for i := range backups.Items {
+		if backups.Items[i].Spec.MemcachedRef.Name == m.Name {
+			obs.backups = append(obs.backups, &backups.Items[i])
 		}
 	}
-	return ""
+	return nil
+}
+
+// observeFinalBackup reads the final backup of a Memcached that is being deleted.
+func (r observer) observeFinalBackup(ctx context.Context, obs *observation) error {
+	m := obs.memcached
+	if m.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(m, v1alpha1.FinalizerFinalBackup) {
+		return nil
+	}
+	backup := &v1alpha1.MemcachedBackup{}
+	exists, err := r.lookUp(ctx, m.Namespace, finalBackupName(m), backup)
+	if exists {
+		obs.finalBackup = backup
+	}
+	return err
+}
+
+// isBootstrapping reports whether the shards wait for a restore before they become ready.
+func isBootstrapping(b *v1alpha1.BootstrapStatus) bool {
+	return b != nil && b.Phase == v1alpha1.TransferRunning
+}
+
+// finalBackupName returns the name of the final backup of a Memcached. It differs for
+// another Memcached of the same name.
+func finalBackupName(m *v1alpha1.Memcached) string {
+	return m.Name + "-final-" + string(m.UID[:min(len(m.UID), 8)])
+}
+
+// startsEmpty reports whether an agent reported an empty start.
+func startsEmpty(obs *observation) bool {
+	for _, agent := range obs.agents {
+		if agent.Start.Result == agentwire.StartCold {
+			return true
+		}
+	}
+	return false
 }

@@ -1,252 +1,219 @@
 package memcached
 
 import (
+	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
-	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
-const (
-	// askAgain is when a shard that did not tell how it started is asked again, and
-	// askLater the most until one is that cannot be reached, as behind a policy that
-	// keeps the operator out.
-	askAgain = time.Second
-	askLater = 30 * time.Second
-	// lookAgain is when a name that somebody else holds is looked up again. The
-	// cache does not hold foreign objects, so no watch tells that it is free.
-	lookAgain = 30 * time.Second
-	// lookAtOnce is when to look again at what changed while it was looked at.
-	lookAtOnce = 100 * time.Millisecond
-)
+// Actions are the writes that a planner wants, in this order, and when to reconcile again.
+type Actions struct {
+	// Finalizer is added or removed first.
+	Finalizer finalizerChange
+	// Apply are objects to apply.
+	Apply []apply
+	// Patch are changes of pods.
+	Patch []podPatch
+	// Create are objects that other controllers work on.
+	Create []client.Object
+	// Delete are objects to delete.
+	Delete []client.Object
+	// RequeueAfter is when to reconcile again where no watch triggers it; 0 is never.
+	RequeueAfter time.Duration
+}
+
+// apply is an object to apply. The API server rejects the write when another object has
+// taken the name since (UID) or, with a version, when the object has changed since.
+type apply struct {
+	resources.Object
+	uid     types.UID
+	version string
+}
+
+// merge returns the actions of all planners, in the order of the planners.
+func merge(all ...Actions) Actions {
+	var m Actions
+	for _, a := range all {
+		if a.Finalizer != (finalizerChange{}) {
+			m.Finalizer = a.Finalizer
+		}
+		m.Apply = append(m.Apply, a.Apply...)
+		m.Patch = append(m.Patch, a.Patch...)
+		m.Create = append(m.Create, a.Create...)
+		m.Delete = append(m.Delete, a.Delete...)
+		m.RequeueAfter = soonest(m.RequeueAfter, a.RequeueAfter)
+	}
+	return m
+}
+
+// soonest returns the smaller of two times after which to reconcile again; 0 is never.
+func soonest(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
 
 // plan is what a reconcile does, and what keeps it from doing more.
 type plan struct {
-	// image that the spec asks for, and target all that it asks of a pod.
-	image  manifests.Image
-	target manifests.Asked
-	// shards that exist, and what is decided about a change of the spec.
-	shards   []shard
-	decision rollout.Decision
-	// proofs that are to be made, and why one failed.
-	proofs   []manifests.Object
-	unproven *problem
-	// bootstrap is how the filling of the first shards stands after this, and
-	// awaitsBootstrap that no shard is made before the status tells of it.
-	bootstrap       *v1alpha1.BootstrapStatus
-	awaitsBootstrap bool
-	// rewarms are the shards that were lost.
-	rewarms []rewarm
-	// applies are the objects to write, in this order, and found those that are as they
-	// should be.
-	applies []manifests.Object
-	found   finding
-	// uids of those that exist: the write is refused should another object have
-	// taken the name.
-	uids map[manifests.Key]types.UID
-	// versions of those that were decided by: the write is refused should it be another
-	// one by now.
-	versions map[manifests.Key]string
-	// patches of pods, after the objects.
-	patches []podPatch
-	// creates are what other controllers are to do, after that.
-	creates []client.Object
-	// deletion is what is done before the Memcached may go.
-	deletion deletion
-	// deletes are the objects to end, in this order, after that.
-	deletes []client.Object
-	// refused says why nothing is written, a reason of Degraded and a sentence.
-	refused *problem
-	// invalid says why no change of the spec reaches a shard.
-	invalid *problem
-	// conflicts are names that somebody else holds.
-	conflicts []manifests.Key
-	// leftovers are names that a deleted Memcached of the same name still holds.
-	leftovers []manifests.Key
-	// requeueAfter is when to look again where no watch will tell; 0 is never.
-	requeueAfter time.Duration
+	// shards are the shards that exist.
+	shards []shard.State
+	// rejected is why the spec can't be applied at all, and invalid why no change of it
+	// reaches a shard; nil when it can.
+	rejected, invalid *shard.Problem
+	preflight         preflight.Result
+	// decision is the next step of the rollout.
+	decision    rollout.Decision
+	bootstrap   bootstrapPlan
+	refills     []refill
+	finalBackup finalBackupPlan
+	resources   resourcesPlan
+	actions     Actions
 }
 
-// problem is a reason and a sentence for a person.
-type problem struct{ reason, message string }
-
-// makePlan decides what to do about what was seen.
-func makePlan(seen *observed, options manifests.Options) plan {
-	m := seen.memcached
-	p := plan{image: seen.image, target: seen.target, found: seen.found, uids: map[manifests.Key]types.UID{}, versions: map[manifests.Key]string{}}
-	refusal := manifests.RefuseVersion(p.image.Version)
-	p.shards = shardsOf(seen, options.CanResize)
-	switch {
-	case m.Spec.Unreadable != "":
-		p.refused = &problem{v1alpha1.ReasonSpecUnreadable, m.Spec.Unreadable + "; nothing is changed until it can be read"}
-	case seen.unusable != nil:
-		p.refused = &problem{v1alpha1.ReasonImageInvalid, seen.unusable.Error() + "; nothing is changed until spec.image is mended"}
-	case refusal != "":
-		p.refused = &problem{v1alpha1.ReasonVersionUnsupported, refusal + "; nothing is changed until then"}
-	}
-	p.planDeletion(seen)
-	p.planBootstrap(seen)
-	p.planRewarm(seen)
-	if p.refused == nil && m.DeletionTimestamp == nil {
-		p.planUpdate(seen, options)
-	}
-	p.planRequeue(seen)
-	return p
+// bootstrapPlan is how filling the first shards continues.
+type bootstrapPlan struct {
+	// status to report; nil without a bootstrap.
+	status *v1alpha1.BootstrapStatus
+	// delaysShards: no shard is created before the status reports the bootstrap.
+	delaysShards bool
+	// holdUntil is until when new pods delay their readiness; empty when they don't.
+	holdUntil string
+	actions   Actions
 }
 
-// planUpdate decides how the shards become what is asked, and finds all that is to
-// be written unless the Memcached is paused.
-func (p *plan) planUpdate(seen *observed, options manifests.Options) {
-	p.planProofs(seen, options)
-	in := inputOf(seen, p.shards, p.target)
-	if in.Invalid != "" {
-		p.invalid = &problem{v1alpha1.ReasonStrategyInvalid, in.Invalid}
-	}
-	p.decision = rollout.Next(in)
-	if seen.memcached.Spec.Paused {
-		return
-	}
-	p.planApplies(seen, options)
-	p.planStep(seen)
-	p.planDeletes(seen)
-	p.planProofDeletes(seen)
+// refill is a lost shard with the restore that fills it, or none when it stays empty.
+type refill struct {
+	shard   string
+	restore string
+	event   event
 }
 
-// lookAfter has the Memcached looked at again after d at the latest.
-func (p *plan) lookAfter(d time.Duration) {
-	if d > 0 && (p.requeueAfter == 0 || d < p.requeueAfter) {
-		p.requeueAfter = d
-	}
+// finalBackupPlan is how the deletion continues.
+type finalBackupPlan struct {
+	// message is what the deletion waits for; empty when it doesn't.
+	message string
+	actions Actions
 }
 
-// planApplies finds the objects that are missing or not as they should be.
-func (p *plan) planApplies(seen *observed, options manifests.Options) {
-	shards := make([]manifests.Shard, *seen.memcached.Spec.Size)
-	for ordinal := range shards {
-		shards[ordinal] = p.shardWanted(seen, ordinal)
-	}
-	wishes := wishesOf(seen.memcached, shards)
-	if seen.found.covers(wishes, seen.objects) {
-		return
-	}
-	desired, err := manifests.Build(seen.memcached, func(ordinal int) manifests.Shard { return shards[ordinal] }, options)
-	if err != nil {
-		p.refused = &problem{v1alpha1.ReasonApplyRefused, err.Error()}
-		return
-	}
-	p.found = finding{}
-	for _, want := range desired {
-		have, exists := seen.objects[want.Key]
-		switch {
-		case p.awaitsBootstrap && want.Key.Kind == manifests.KindReplicaSet:
-		case !exists:
-			p.applies = append(p.applies, want)
-		case have.owner == foreign:
-			p.conflicts = append(p.conflicts, want.Key)
-		case have.owner == predecessors || have.GetDeletionTimestamp() != nil:
-			p.leftovers = append(p.leftovers, want.Key)
-		case seen.found.has(want.Key, have, wishes) || isApplied(want.Apply, have.Object):
-			p.found[want.Key] = fulfilled{have.GetUID(), have.GetResourceVersion(), wishes[want.Key]}
-		default:
-			p.applies = append(p.applies, want)
-			p.uids[want.Key] = have.GetUID()
-			if want.Key.Kind == manifests.KindReplicaSet {
-				p.versions[want.Key] = have.GetResourceVersion()
-			}
-		}
-	}
+// finalizerChange adds or removes the finalizer, and records an event when it is removed.
+type finalizerChange struct {
+	add, remove bool
+	event       *event
+	// backup is created first. Where that is impossible, because the namespace is being
+	// deleted too, the finalizer is removed.
+	backup *v1alpha1.MemcachedBackup
 }
 
-// isApplied says whether an object already is as it should be: the fields that
-// the operator owns, with the values they have now, are those it would write.
-// Fields that others set are theirs.
-func isApplied(want runtime.ApplyConfiguration, have client.Object) bool {
-	var (
-		owned any
-		err   error
-	)
-	switch have := have.(type) {
-	case *appsv1.ReplicaSet:
-		owned, err = appsv1ac.ExtractReplicaSet(have, v1alpha1.ManagedByValue)
+// resourcesPlan is what the Memcached's own objects need.
+type resourcesPlan struct {
+	actions Actions
+	// rejected is why the objects can't be built; nil when they can.
+	rejected *shard.Problem
+	// conflicts are names that other owners use.
+	conflicts []resources.Key
+	// leftovers are names that a deleted Memcached of the same name still uses.
+	leftovers []resources.Key
+	// cached are the objects that are up to date.
+	cached applycache.Objects
+}
+
+// event is an event to record, with the pod that it is related to, if any.
+type event struct{ kind, reason, message, pod string }
+
+func normal(reason, format string, args ...any) event {
+	return event{kind: corev1.EventTypeNormal, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+func warning(reason, format string, args ...any) event {
+	return event{kind: corev1.EventTypeWarning, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// keyOf returns the kind and name of an object that a plan creates or deletes.
+func keyOf(o client.Object) resources.Key {
+	kind := resources.KindReplicaSet
+	switch o.(type) {
 	case *corev1.Service:
-		owned, err = corev1ac.ExtractService(have, v1alpha1.ManagedByValue)
-	case *policyv1.PodDisruptionBudget:
-		owned, err = policyv1ac.ExtractPodDisruptionBudget(have, v1alpha1.ManagedByValue)
-	case *networkingv1.NetworkPolicy:
-		owned, err = networkingv1ac.ExtractNetworkPolicy(have, v1alpha1.ManagedByValue)
-	default:
-		err = fmt.Errorf("no object of kind %T is made", have)
+		kind = resources.KindService
+	case *corev1.Pod:
+		kind = resources.KindPod
+	case *v1alpha1.MemcachedRestore:
+		kind = kindRestore
+	case *v1alpha1.MemcachedBackup:
+		kind = kindBackup
 	}
-	return err == nil && equality.Semantic.DeepEqual(owned, want)
+	return resources.Key{Kind: kind, Name: o.GetName()}
 }
 
-// planDeletes finds the shards beyond the size, highest ordinal first, the
-// Service before its pod: clients are to see the name gone, not the server dead.
-func (p *plan) planDeletes(seen *observed) {
-	m := seen.memcached
-	type extra struct {
-		ordinal int
-		object  client.Object
-	}
-	var extras []extra
-	for key, have := range seen.objects {
-		ordinal, isShard := manifests.Ordinal(m.Name, key.Name)
-		if !isShard || ordinal < int(*m.Spec.Size) || have.owner != ours || have.GetDeletionTimestamp() != nil {
-			continue
-		}
-		extras = append(extras, extra{ordinal, have.Object})
-	}
-	slices.SortFunc(extras, func(a, b extra) int {
-		if a.ordinal != b.ordinal {
-			return b.ordinal - a.ordinal
-		}
-		if _, isService := a.object.(*corev1.Service); isService {
-			return -1
-		}
-		return 1
-	})
-	for _, e := range extras {
-		p.deletes = append(p.deletes, e.object)
+// Kinds of the objects that other controllers work on.
+const (
+	kindRestore resources.Kind = "MemcachedRestore"
+	kindBackup  resources.Kind = "MemcachedBackup"
+)
+
+// ownedMeta returns the metadata of an object that is deleted with its Memcached.
+func ownedMeta(m *v1alpha1.Memcached, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: m.Namespace, Name: name, Labels: resources.Labels(m.Name),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(m, v1alpha1.GroupVersion.WithKind("Memcached"))},
 	}
 }
 
-// runs says whether the pod's memcached container runs.
-func runs(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		return c.Name == manifests.Container && c.State.Running != nil
-	})
+// bounded truncates the message of a condition.
+func bounded(message string) string { return text.Truncate(message, v1alpha1.MaxMessage) }
+
+// joinKeys lists objects.
+func joinKeys(keys []resources.Key) string {
+	words := make([]string, len(keys))
+	for i, key := range keys {
+		words[i] = key.String()
+	}
+	return strings.Join(words, ", ")
 }
 
-// planRequeue sets when to look again at what no watch tells of.
-func (p *plan) planRequeue(seen *observed) {
-	for shard, pods := range seen.pods {
-		_, told := seen.agents[pods[0].Name]
-		answers := isReady(pods[0]) || isBootstrapping(p.bootstrap) && runs(pods[0])
-		if answers && !told && !startIsKnown(&seen.memcached.Status, shard, pods[0]) {
-			wait := askAgain
-			if seen.silent[pods[0].Name] {
-				wait = min(max(seen.now.Sub(lastStep(seen, shard))/4, askAgain), askLater)
-			}
-			p.lookAfter(wait)
-		}
-	}
-	if len(p.conflicts) > 0 {
-		p.lookAfter(lookAgain)
-	}
+// keptItems describes how many items the updated shards kept.
+func keptItems(u *v1alpha1.UpdateStatus) string {
+	return fmt.Sprintf("kept %s of %s items", text.Percent(u.Items, u.ItemsBefore), text.Thousands(u.ItemsBefore))
 }
+
+// result is the result of the writes.
+type result struct {
+	// applied are the objects that were written and exist now.
+	applied map[resources.Key]bool
+	// rejections are answers of the API server that no retry changes.
+	rejections []error
+	// failures are errors that a retry may fix.
+	failures []error
+	// failedCreates are the names of objects that could not be created yet.
+	failedCreates map[string]bool
+	// conflict: an object has changed since it was observed and was not written.
+	conflict bool
+	// gone: the Memcached is being deleted, with its namespace or because its finalizer was
+	// removed. Nothing is left to do or to report.
+	gone bool
+	// events of the writes.
+	events []event
+}
+
+// retry returns the error that causes a retry, if any.
+func (r result) retry() error { return errors.Join(r.failures...) }
+
+// Messages of a shard that is starting.
+const (
+	messageNoPod    = "no pod yet"
+	messageStarting = "starting"
+)

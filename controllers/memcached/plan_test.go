@@ -16,45 +16,45 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-// A small world, every state of which is tried: a Memcached of size 0 to 2, two
-// shards that may exist, each with a ReplicaSet and a Service in one of these
-// states and a pod in one of those, and each way in which the spec may hold the
-// operator back.
+// The tests try every combination of these states: a Memcached of size 0 to 2, and two shards,
+// each with a ReplicaSet, a Service and a pod.
 var (
-	objectStates = []string{"absent", "ours", "going", "orphaned", "predecessors", "foreign"}
-	podStates    = []string{"none", "starting", "ready", "ready and going"}
-	specStates   = []string{"good", "paused", "refused", "being deleted"}
+	objectStates = []string{"absent", "ours", "terminating", "orphaned", "predecessors", "foreign"}
+	podStates    = []string{"none", "starting", "ready", "ready and terminating"}
+	specStates   = []string{"valid", "paused", "rejected", "being deleted"}
 )
 
-const smallUID = types.UID("ours")
+const testUID = types.UID("ours")
 
-var smallOptions = manifests.Options{AgentImage: "agent", DefaultImage: "docker.io/library/memcached:1.6.45"}
+var testOptions = resources.Options{AgentImage: "agent", DefaultImage: "docker.io/library/memcached:1.6.45"}
 
-// smallWorld makes one such state.
-func smallWorld(size int32, spec string, sets, services [2]string, pods [2]string) *observed {
+// newObservation returns an observation of these states.
+func newObservation(size int32, spec string, sets, services [2]string, pods [2]string) *observation {
 	m := &v1alpha1.Memcached{Spec: v1alpha1.MemcachedSpec{
 		Size: &size, Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")),
-		Connections: ptr.To[int32](1024), Threads: ptr.To[int32](4),
+		MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4),
 	}}
-	m.Name, m.Namespace, m.UID, m.Generation = "cache", "default", smallUID, 7
+	m.Name, m.Namespace, m.UID, m.Generation = "cache", "default", testUID, 7
 	switch spec {
 	case "paused":
 		m.Spec.Paused = true
-	case "refused":
+	case "rejected":
 		m.Spec.Version = "1.5.0"
 	case "being deleted":
 		m.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	}
-	seen := &observed{memcached: m, objects: map[manifests.Key]object{}, pods: map[string][]*corev1.Pod{}, agents: map[string]agentapi.Status{}}
+	obs := &observation{memcached: m, objects: map[resources.Key]object{}, pods: map[string][]*corev1.Pod{}, agents: map[string]agentwire.Status{}}
 	for ordinal := range 2 {
-		name := manifests.ShardName("cache", ordinal)
-		addSmall(seen, manifests.Key{Kind: manifests.KindReplicaSet, Name: name}, sets[ordinal])
-		addSmall(seen, manifests.Key{Kind: manifests.KindService, Name: name}, services[ordinal])
-		set, ok := seen.objects[manifests.Key{Kind: manifests.KindReplicaSet, Name: name}]
+		name := resources.ShardName("cache", ordinal)
+		addObject(obs, resources.Key{Kind: resources.KindReplicaSet, Name: name}, sets[ordinal])
+		addObject(obs, resources.Key{Kind: resources.KindService, Name: name}, services[ordinal])
+		set, ok := obs.objects[resources.Key{Kind: resources.KindReplicaSet, Name: name}]
 		if pods[ordinal] == "none" || !ok || set.owner != ours && set.owner != orphaned {
 			continue
 		}
@@ -62,16 +62,16 @@ func smallWorld(size int32, spec string, sets, services [2]string, pods [2]strin
 		if pods[ordinal] != "starting" {
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		}
-		if pods[ordinal] == "ready and going" {
+		if pods[ordinal] == "ready and terminating" {
 			pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		}
-		seen.pods[name] = []*corev1.Pod{pod}
+		obs.pods[name] = []*corev1.Pod{pod}
 	}
-	return seen
+	return obs
 }
 
-// addSmall adds an object in one of objectStates.
-func addSmall(seen *observed, key manifests.Key, state string) {
+// addObject adds an object of one of objectStates.
+func addObject(obs *observation, key resources.Key, state string) {
 	if state == "absent" {
 		return
 	}
@@ -84,29 +84,29 @@ func addSmall(seen *observed, key manifests.Key, state string) {
 	}
 	switch state {
 	case "ours":
-		controlledBy("Memcached", "cache", smallUID)
-	case "going":
-		controlledBy("Memcached", "cache", smallUID)
+		controlledBy("Memcached", "cache", testUID)
+	case "terminating":
+		controlledBy("Memcached", "cache", testUID)
 		o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 	case "orphaned":
-		o.SetLabels(manifests.Labels("cache"))
+		o.SetLabels(resources.Labels("cache"))
 	case "predecessors":
 		controlledBy("Memcached", "cache", "another")
 	case "foreign":
 		controlledBy("Website", "shop", "another")
 	}
-	seen.objects[key] = object{o, ownershipOf(seen.memcached, o)}
+	obs.objects[key] = object{o, ownershipOf(obs.memcached, o)}
 }
 
-// planOf returns what is planned for a small world.
-func planOf(seen *observed) plan {
-	seen.readShards(smallOptions.DefaultImage)
-	return makePlan(seen, smallOptions)
+// planFor returns the plan for an observation.
+func planFor(obs *observation) plan {
+	obs.readShards(testOptions.DefaultImage)
+	return makePlan(obs, testOptions)
 }
 
-// everySmallWorld calls try with each state: 3 sizes × 4 specs × 6⁴ objects × 4²
-// pods, of which the pods of shards without a ReplicaSet of ours are left out.
-func everySmallWorld(try func(name string, make func() *observed)) {
+// everyObservation calls try with 3 sizes × 4 specs × 6⁴ objects × 4² pods, without the pods
+// of shards that have no ReplicaSet of the Memcached.
+func everyObservation(try func(name string, make func() *observation)) {
 	for size := range int32(3) {
 		for _, spec := range specStates {
 			for _, set0 := range objectStates {
@@ -116,8 +116,8 @@ func everySmallWorld(try func(name string, make func() *observed)) {
 							for _, pod0 := range podsOf(set0) {
 								for _, pod1 := range podsOf(set1) {
 									name := fmt.Sprintf("size %d, %s; ReplicaSets %s, %s; Services %s, %s; pods %s, %s", size, spec, set0, set1, service0, service1, pod0, pod1)
-									try(name, func() *observed {
-										return smallWorld(size, spec, [2]string{set0, set1}, [2]string{service0, service1}, [2]string{pod0, pod1})
+									try(name, func() *observation {
+										return newObservation(size, spec, [2]string{set0, set1}, [2]string{service0, service1}, [2]string{pod0, pod1})
 									})
 								}
 							}
@@ -130,108 +130,158 @@ func everySmallWorld(try func(name string, make func() *observed)) {
 }
 
 func podsOf(set string) []string {
-	if set == "ours" || set == "orphaned" || set == "going" {
+	if set == "ours" || set == "orphaned" || set == "terminating" {
 		return podStates
 	}
 	return podStates[:1]
 }
 
-// TestInEverySmallWorld holds what must be so whatever is seen.
-func TestInEverySmallWorld(t *testing.T) {
-	worlds := 0
-	everySmallWorld(func(name string, make func() *observed) {
-		worlds++
+func TestInvariantsHoldForEveryObservation(t *testing.T) {
+	count := 0
+	everyObservation(func(name string, make func() *observation) {
+		count++
 		if t.Failed() {
-			return // the first world that fails is the one to look at
+			return // the first failure is enough
 		}
-		seen := make()
-		p := planOf(seen)
-		if spec := make().memcached.Spec; !equality.Semantic.DeepEqual(spec, seen.memcached.Spec) {
-			t.Errorf("%s: the spec was changed:\n%s", name, cmp.Diff(spec, seen.memcached.Spec))
+		obs := make()
+		p := planFor(obs)
+		if spec := make().memcached.Spec; !equality.Semantic.DeepEqual(spec, obs.memcached.Spec) {
+			t.Errorf("%s: the spec was changed:\n%s", name, cmp.Diff(spec, obs.memcached.Spec))
 		}
-		checkWrites(t, name, seen, p)
-		checkStatus(t, name, seen, p)
+		checkWrites(t, name, obs, p)
+		checkStatus(t, name, obs, p)
 	})
-	t.Logf("%d worlds", worlds)
+	t.Logf("%d observations", count)
 }
 
-// checkWrites: only what is ours or free is written, only what is ours is ended,
-// no shard that is asked for is ended, the highest ordinal goes first, and nothing
-// at all is done where the spec holds the operator back.
-func checkWrites(t *testing.T, name string, seen *observed, p plan) {
+// checkWrites checks that the plan writes only own objects and free names, deletes only own
+// objects beyond the size in descending order, and does nothing where the spec prevents it.
+func checkWrites(t *testing.T, name string, obs *observation, p plan) {
 	t.Helper()
-	m := seen.memcached
-	for _, o := range p.applies {
-		have, exists := seen.objects[o.Key]
-		if exists && have.owner != ours && have.owner != orphaned || exists && p.uids[o.Key] != have.GetUID() || !exists && p.uids[o.Key] != "" {
-			t.Errorf("%s: %s is written over uid %q", name, o.Key, p.uids[o.Key])
+	m := obs.memcached
+	for _, o := range p.actions.Apply {
+		have, exists := obs.objects[o.Key]
+		if exists && !have.isShards() || exists && o.uid != have.GetUID() || !exists && o.uid != "" {
+			t.Errorf("%s: %s is written over uid %q", name, o.Key, o.uid)
 		}
 	}
 	last := int(^uint(0) >> 1)
-	for _, o := range p.deletes {
+	for _, o := range p.actions.Delete {
 		if _, isPod := o.(*corev1.Pod); isPod {
-			t.Errorf("%s: pod %s is ended, in which memcached may run", name, o.GetName())
+			t.Errorf("%s: pod %s is deleted, in which memcached may run", name, o.GetName())
 			continue
 		}
-		ordinal, ok := manifests.Ordinal(m.Name, o.GetName())
+		ordinal, ok := resources.Ordinal(m.Name, o.GetName())
 		if !ok || !metav1.IsControlledBy(o, m) || ordinal < int(*m.Spec.Size) {
-			t.Errorf("%s: %s is ended", name, o.GetUID())
+			t.Errorf("%s: %s is deleted", name, o.GetUID())
 		}
 		if ordinal > last {
-			t.Errorf("%s: %s is ended after a lower one", name, o.GetName())
+			t.Errorf("%s: %s is deleted after a lower ordinal", name, o.GetName())
 		}
 		last = ordinal
 	}
-	held := m.Spec.Paused || m.DeletionTimestamp != nil || p.refused != nil
-	if held && len(p.applies)+len(p.deletes) > 0 {
-		t.Errorf("%s: %d writes and %d deletes although it is held back", name, len(p.applies), len(p.deletes))
+	blocked := m.Spec.Paused || m.DeletionTimestamp != nil || p.rejected != nil
+	if blocked && len(p.actions.Apply)+len(p.actions.Delete) > 0 {
+		t.Errorf("%s: %d writes and %d deletes, although the spec prevents them", name, len(p.actions.Apply), len(p.actions.Delete))
 	}
-	if wantRefused := m.Spec.Version == "1.5.0"; wantRefused != (p.refused != nil) {
-		t.Errorf("%s: refused: %+v", name, p.refused)
+	if want := m.Spec.Version == "1.5.0"; want != (p.rejected != nil) {
+		t.Errorf("%s: rejected: %+v", name, p.rejected)
 	}
 }
 
-// checkStatus: all conditions are there and of this generation, Available means
-// that each shard has a pod that serves, what a person must do is told, and the
-// same is told each time.
-func checkStatus(t *testing.T, name string, seen *observed, p plan) {
+// checkStatus checks that all conditions are present and of this generation, that Available
+// means that each shard has a ready pod and a Service, that Degraded reports what requires
+// manual intervention, and that the status doesn't change by itself.
+func checkStatus(t *testing.T, name string, obs *observation, p plan) {
 	t.Helper()
-	m := seen.memcached
+	m := obs.memcached
 	now := time.Unix(1_000_000, 0)
-	s := makeStatus(seen, p, applied{}, now)
-	for _, kind := range []string{v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
+	s := makeStatus(obs, p, result{}, now)
+	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
 		c := meta.FindStatusCondition(s.Conditions, kind)
 		if c == nil || c.ObservedGeneration != m.Generation || c.Reason == "" || c.Message == "" {
 			t.Errorf("%s: %s is %+v", name, kind, c)
 			return
 		}
 	}
-	serving := 0
+	ready := 0
 	for ordinal := range int(*m.Spec.Size) {
-		name := manifests.ShardName("cache", ordinal)
-		service, ok := seen.objects[manifests.Key{Kind: manifests.KindService, Name: name}]
-		leads := ok && service.owner != foreign && service.owner != predecessors && service.GetDeletionTimestamp() == nil
-		if leads && slices.ContainsFunc(seen.pods[name], isReady) {
-			serving++
+		name := resources.ShardName("cache", ordinal)
+		service, ok := obs.objects[resources.Key{Kind: resources.KindService, Name: name}]
+		routes := ok && service.isShards() && service.GetDeletionTimestamp() == nil
+		if routes && slices.ContainsFunc(obs.pods[name], shard.IsReady) {
+			ready++
 		}
 	}
-	if available := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionAvailable); available != (serving == int(*m.Spec.Size) && serving > 0) {
-		t.Errorf("%s: Available is %t with %d of %d shards served", name, available, serving, *m.Spec.Size)
+	if available := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionAvailable); available != (ready == int(*m.Spec.Size) && ready > 0) {
+		t.Errorf("%s: Available is %t with %d of %d shards ready", name, available, ready, *m.Spec.Size)
 	}
 	for _, server := range s.Servers {
-		service, ok := seen.objects[manifests.Key{Kind: manifests.KindService, Name: server[:len("cache-0")]}]
+		service, ok := obs.objects[resources.Key{Kind: resources.KindService, Name: server[:len("cache-0")]}]
 		if !ok || service.owner != ours {
-			t.Errorf("%s: %s is told to clients", name, server)
+			t.Errorf("%s: %s is among the servers", name, server)
 		}
 	}
-	if degraded := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionDegraded); degraded != (p.refused != nil || len(p.conflicts) > 0) {
-		t.Errorf("%s: Degraded is %t, refused %v, conflicts %v", name, degraded, p.refused, p.conflicts)
+	if degraded := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionDegraded); degraded != (p.rejected != nil || len(p.resources.conflicts) > 0) {
+		t.Errorf("%s: Degraded is %t, rejected %v, conflicts %v", name, degraded, p.rejected, p.resources.conflicts)
 	}
+	checkSummary(t, name, m, s)
 	m.Status = s
-	if again := makeStatus(seen, p, applied{}, now.Add(time.Hour)); !equality.Semantic.DeepEqual(s, again) {
-		t.Errorf("%s: told again, it differs:\n%s", name, cmp.Diff(s, again))
+	if again := makeStatus(obs, p, result{}, now.Add(time.Hour)); !equality.Semantic.DeepEqual(s, again) {
+		t.Errorf("%s: the next status differs:\n%s", name, cmp.Diff(s, again))
 	}
-	if events := eventsOf(m, s); len(events)+len(shardEventsOf(m.Status.Shards, s.Shards)) > 0 {
+	if events := memcachedEvents(m.Status, s); len(events)+len(shardEvents(m.Status, s)) > 0 {
 		t.Errorf("%s: events without a change: %v", name, events)
+	}
+}
+
+// checkSummary checks that Ready and the phase follow from the other conditions.
+func checkSummary(t *testing.T, name string, m *v1alpha1.Memcached, s v1alpha1.MemcachedStatus) {
+	t.Helper()
+	isTrue := func(kind string) bool { return meta.IsStatusConditionTrue(s.Conditions, kind) }
+	available, progressing, degraded := isTrue(v1alpha1.ConditionAvailable), isTrue(v1alpha1.ConditionProgressing), isTrue(v1alpha1.ConditionDegraded)
+	if ready := isTrue(v1alpha1.ConditionReady); ready != ((available || *m.Spec.Size == 0) && !progressing && !degraded) {
+		t.Errorf("%s: Ready is %t, the conditions are %+v", name, ready, s.Conditions)
+	}
+	want := v1alpha1.PhaseRunning
+	switch {
+	case m.DeletionTimestamp != nil:
+		want = v1alpha1.PhaseDeleting
+	case degraded && available:
+		want = v1alpha1.PhaseBlocked
+	case degraded:
+		want = v1alpha1.PhaseDegraded
+	case m.Spec.Paused:
+		want = v1alpha1.PhasePaused
+	case progressing:
+		want = v1alpha1.PhaseProgressing
+	}
+	if s.Phase != want {
+		t.Errorf("%s: phase %s, want %s", name, s.Phase, want)
+	}
+}
+
+func TestPreflightPodsAreDeletedWhenTheRolloutIsDone(t *testing.T) {
+	for name, c := range map[string]struct {
+		phase     corev1.PodPhase
+		age       time.Duration
+		done      bool
+		deletes   int
+		requeueIn time.Duration
+	}{
+		"the rollout continues":       {corev1.PodSucceeded, time.Hour, false, 0, 0},
+		"the rollout is done":         {corev1.PodSucceeded, time.Minute, true, 1, 0},
+		"a failed check will repeat":  {corev1.PodFailed, time.Minute, false, 0, 4 * time.Minute},
+		"a failed check is repeated":  {corev1.PodFailed, 5 * time.Minute, false, 1, 0},
+		"a failed check is forgotten": {corev1.PodFailed, time.Minute, true, 1, 0},
+	} {
+		obs := newObservation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"ready", "none"})
+		obs.now = time.Unix(10_000, 0)
+		obs.readShards(testOptions.DefaultImage)
+		obs.preflightPods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(obs.now.Add(-c.age)),
+			Annotations: map[string]string{annotations.Revision: obs.updateRevision.Hash()}}, Status: corev1.PodStatus{Phase: c.phase}}}
+		if a := planPreflightCleanup(obs, c.done); len(a.Delete) != c.deletes || a.RequeueAfter != c.requeueIn {
+			t.Errorf("%s: %d deletes, requeue after %s; want %d, %s", name, len(a.Delete), a.RequeueAfter, c.deletes, c.requeueIn)
+		}
 	}
 }

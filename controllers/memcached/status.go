@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,90 +14,100 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
-// Messages of a shard that is on its way.
-const (
-	messageNoPod    = "no pod yet"
-	messageStarting = "starting"
-)
-
-// maxMessage bounds a condition's message, in bytes; the API allows 32 KiB, a
-// person reads less.
-const maxMessage = 1024
-
-// makeStatus tells what was seen, what was planned and what came of it.
-func makeStatus(seen *observed, p plan, a applied, now time.Time) v1alpha1.MemcachedStatus {
-	m := seen.memcached
-	want := int(*m.Spec.Size)
+// makeStatus returns the status of what was observed, planned and written.
+func makeStatus(obs *observation, p plan, res result, now time.Time) v1alpha1.MemcachedStatus {
+	m := obs.memcached
+	size := int(*m.Spec.Size)
 	s := v1alpha1.MemcachedStatus{
 		ObservedGeneration: m.Generation,
-		Version:            p.image.Version,
-		Image:              p.image.Reference,
-		Selector:           labels.SelectorFromSet(manifests.Labels(m.Name)).String(),
+		Image:              obs.image.Reference,
+		Selector:           labels.SelectorFromSet(resources.Labels(m.Name)).String(),
 		Conditions:         slices.Clone(m.Status.Conditions),
+		Bootstrap:          p.bootstrap.status,
 	}
-	s.Bootstrap = p.bootstrap
-	if p.refused != nil { // new pods get what they got before
-		s.Version, s.Image = m.Status.Version, m.Status.Image
+	if p.rejected != nil { // new pods get the previous image
+		s.Image = m.Status.Image
 	}
-	for _, ordinal := range shardOrdinals(seen, a) {
-		shard, revision := shardStatus(seen, &p, a, manifests.ShardName(m.Name, ordinal))
-		s.Shards = append(s.Shards, shard)
-		if revision != "" {
-			if s.Revisions == nil {
-				s.Revisions = map[string]string{}
+	messages := 0
+	for _, ordinal := range shardOrdinals(obs, res) {
+		status := shardStatus(obs, p, res, resources.ShardName(m.Name, ordinal))
+		if status.Message != "" {
+			if messages++; messages > v1alpha1.MaxShardMessages {
+				status.Message = ""
 			}
-			s.Revisions[shard.Name] = revision
 		}
-		if shard.Pod != "" {
-			s.Nodes = append(s.Nodes, shard.Pod)
+		s.Shards = append(s.Shards, status)
+		if status.PodName != "" {
+			s.Nodes = append(s.Nodes, status.PodName)
 		}
-		if shard.Ready && ordinal < want {
+		if ordinal >= size {
+			continue
+		}
+		if status.Ready {
 			s.ReadySize++
 		}
-		key := manifests.Key{Kind: manifests.KindService, Name: shard.Name}
-		service, exists := seen.objects[key]
-		if (exists && service.owner == ours || a.made[key]) && ordinal < want {
-			s.Servers = append(s.Servers, manifests.Server(m.Namespace, shard.Name))
+		if status.Current {
+			s.UpdatedSize++
+		}
+		key := resources.Key{Kind: resources.KindService, Name: status.Name}
+		if service, exists := obs.objects[key]; exists && service.owner == ours || res.applied[key] {
+			s.Servers = append(s.Servers, resources.Server(m.Namespace, status.Name))
 		}
 	}
-	s.Size = int32(len(s.Shards)) //nolint:gosec // bounded by the CRD's 1000 and what exists
-	s.Ready = fmt.Sprintf("%d/%d", s.ReadySize, want)
-
-	s.Update = updateStatus(seen, &p, s, now)
-	available, progressing, degraded := conditions(seen, p, a, s)
-	for _, c := range []metav1.Condition{available, progressing, degraded} {
+	s.Size = int32(len(s.Shards)) //nolint:gosec // at most 1000 by the CRD, and those that exist
+	s.Ready = fmt.Sprintf("%d/%d", s.ReadySize, size)
+	s.Version = runningVersion(s.Shards, obs.image.Version, m.Status.Version, p.rejected != nil)
+	s.Update = updateStatus(obs, p, s, now)
+	available, progressing, degraded := conditions(obs, p, res, s)
+	for _, c := range []metav1.Condition{readyCondition(available, progressing, degraded, s.Update), available, progressing, degraded} {
 		c.ObservedGeneration = m.Generation
-		c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // the API keeps seconds
+		c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // the API stores seconds
 		c.Message = bounded(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
-	s.Phase = phase(m, progressing, degraded)
+	s.Phase = phase(m, available, progressing, degraded)
 	return s
 }
 
-// shardOrdinals returns the ordinals of the shards that exist or were made just now,
-// and of those that lost their ReplicaSet and get it back: their next start is to be
-// told as one that follows another.
-func shardOrdinals(seen *observed, a applied) []int {
+// runningVersion returns the version that the shards run, with an arrow to the target while
+// a shard runs another one. Without a valid target it stays what it was.
+func runningVersion(shards []v1alpha1.ShardStatus, target, was string, rejected bool) string {
+	if rejected {
+		return was
+	}
+	for _, s := range shards {
+		if s.Version != "" && target != "" && s.Version != target {
+			return s.Version + " → " + target
+		}
+	}
+	return target
+}
+
+// shardOrdinals returns the ordinals of the shards that exist or were just created, and of
+// those whose ReplicaSet was deleted and will be recreated: their next start follows another.
+func shardOrdinals(obs *observation, res result) []int {
+	name := obs.memcached.Name
 	var ordinals []int
-	for key, made := range a.made {
-		if ordinal, ok := manifests.Ordinal(seen.memcached.Name, key.Name); ok && made && key.Kind == manifests.KindReplicaSet {
+	for key, applied := range res.applied {
+		if ordinal, ok := resources.Ordinal(name, key.Name); ok && applied && key.Kind == resources.KindReplicaSet {
 			ordinals = append(ordinals, ordinal)
 		}
 	}
-	for _, shard := range seen.memcached.Status.Shards {
-		ordinal, ok := manifests.Ordinal(seen.memcached.Name, shard.Name)
-		_, exists := seen.objects[manifests.Key{Kind: manifests.KindReplicaSet, Name: shard.Name}]
-		if ok && !exists && ordinal < int(*seen.memcached.Spec.Size) {
+	for _, s := range obs.memcached.Status.Shards {
+		ordinal, ok := resources.Ordinal(name, s.Name)
+		_, exists := obs.objects[resources.Key{Kind: resources.KindReplicaSet, Name: s.Name}]
+		if ok && !exists && ordinal < int(*obs.memcached.Spec.Size) {
 			ordinals = append(ordinals, ordinal)
 		}
 	}
-	for key, o := range seen.objects {
-		if ordinal, ok := manifests.Ordinal(seen.memcached.Name, key.Name); ok && key.Kind == manifests.KindReplicaSet &&
-			(o.owner == ours || o.owner == orphaned) {
+	for key, o := range obs.objects {
+		if ordinal, ok := resources.Ordinal(name, key.Name); ok && key.Kind == resources.KindReplicaSet && o.isShards() {
 			ordinals = append(ordinals, ordinal)
 		}
 	}
@@ -106,85 +115,78 @@ func shardOrdinals(seen *observed, a applied) []int {
 	return slices.Compact(ordinals)
 }
 
-// shardStatus tells of one shard, and the hash of what was asked of its pod when
-// its start was told. What it knew of the last start it tells on until a newer start
-// is known, and what has to be done about that has been.
-func shardStatus(seen *observed, p *plan, a applied, name string) (s v1alpha1.ShardStatus, revision string) {
-	s.Name, revision = name, seen.memcached.Status.Revisions[name]
-	if last, ok := shardNamed(seen.memcached.Status.Shards, name); ok {
-		s.Version, s.Start, s.ContainerID, s.Restart = last.Version, last.Start, last.ContainerID, last.Restart
-		s.StartedAt, s.Items, s.ItemsBefore = last.StartedAt, last.Items, last.ItemsBefore
+// shardStatus returns the status of one shard. It describes the last start until a newer one
+// is known and its consequences, such as a refill, are recorded.
+func shardStatus(obs *observation, p plan, res result, name string) v1alpha1.ShardStatus {
+	last, _ := shard.StatusOf(&obs.memcached.Status, name)
+	s := v1alpha1.ShardStatus{
+		Name: name, Version: last.Version, Revision: last.Revision, Start: last.Start, ContainerID: last.ContainerID,
+		Restart: last.Restart, StartedAt: last.StartedAt, Items: last.Items, ItemsBefore: last.ItemsBefore,
 	}
-	pods := seen.pods[name]
+	pods := obs.pods[name]
 	if len(pods) == 0 {
 		s.Message = messageNoPod
-		return s, revision
+		return s
 	}
 	pod := pods[0]
-	held := p.shardNamed(name)
-	if held != nil && held.pod != nil {
-		pod = held.pod
-		s.Current = held.Pod.Revision == p.target.Revision() && held.Template == p.target.Revision()
+	state := shard.Named(p.shards, name)
+	if state != nil && state.Active != nil {
+		pod = state.Active
+		update := obs.updateRevision.Hash()
+		s.Current = state.Rollout.Pod.Revision == update && state.Rollout.Template == update
 	}
-	s.Pod, s.Node, s.Ready = pod.Name, pod.Spec.NodeName, isReady(pod) && hasService(seen, a, name)
-	if agent, ok := seen.agents[pod.Name]; ok && (held == nil || held.tellsStart()) && !p.unmade(name, a) {
-		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), containerID(pod), agent.Restart
-		revision = pod.Annotations[v1alpha1.AnnotationRevision]
+	s.PodName, s.NodeName, s.Ready = pod.Name, pod.Spec.NodeName, shard.IsReady(pod) && hasService(obs, res, name)
+	agent, answered := obs.agents[pod.Name]
+	if answered && (state == nil || state.ReportsLatestStart()) && !refillPending(p.refills, name, res) {
+		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), shard.ContainerID(pod), shard.RestartToken(agent.Restart)
+		s.Revision = pod.Annotations[annotations.Revision]
 		s.StartedAt = &metav1.Time{Time: agent.Start.At.Truncate(time.Second)}
 		s.Items, s.ItemsBefore = agent.Start.Items, agent.Start.ItemsBefore
 	}
-	if trouble := podTrouble(pod); trouble != nil {
-		s.Message = bounded(trouble.message)
-	} else if !s.Ready && isReady(pod) {
-		s.Message = "runs, and has no Service that leads to it"
-	} else if !s.Ready && isHeld(pod, seen.now) {
-		s.Message = "runs, and is filled before it serves"
-	} else if !s.Ready {
+	problem := shard.PodProblem(pod)
+	switch {
+	case problem != nil:
+		s.Message = text.Truncate(problem.Message, v1alpha1.MaxShardMessage)
+	case s.Ready:
+	case shard.IsReady(pod):
+		s.Message = "running, but no Service selects it"
+	case shard.IsReadinessDelayed(pod, obs.now):
+		s.Message = "running; a restore fills it before it becomes ready"
+	default:
 		s.Message = messageStarting
 	}
-	return s, revision
+	return s
 }
 
-// hasService says whether a shard has the Service by which its clients find it.
-func hasService(seen *observed, a applied, shard string) bool {
-	key := manifests.Key{Kind: manifests.KindService, Name: shard}
-	service, ok := seen.objects[key]
-	return a.made[key] || ok && (service.owner == ours || service.owner == orphaned) && service.GetDeletionTimestamp() == nil
+// hasService reports whether a shard has the Service that clients connect to.
+func hasService(obs *observation, res result, name string) bool {
+	key := resources.Key{Kind: resources.KindService, Name: name}
+	service, ok := obs.objects[key]
+	return res.applied[key] || ok && service.isShards() && service.GetDeletionTimestamp() == nil
 }
 
-// shardNamed returns the shard of that name.
-func shardNamed(shards []v1alpha1.ShardStatus, name string) (v1alpha1.ShardStatus, bool) {
-	i := slices.IndexFunc(shards, func(s v1alpha1.ShardStatus) bool { return s.Name == name })
-	if i < 0 {
-		return v1alpha1.ShardStatus{}, false
-	}
-	return shards[i], true
-}
+// statusWriter writes the status.
+type statusWriter struct{ client client.StatusClient }
 
-// writeStatus writes the status if it changed and, once it stands, the events
-// that tell of the change, and others of shards that belong to it. It says whether another one
-// was faster: then what is to be told has to be looked at again.
-func (r *Reconciler) writeStatus(ctx context.Context, m *v1alpha1.Memcached, next v1alpha1.MemcachedStatus, others ...shardEvent) (outrun bool, err error) {
-	if equality.Semantic.DeepEqual(m.Status, next) {
-		return false, nil
+// write writes a status that has changed and returns the previous one, or nil if it wrote
+// nothing: the status is the same, the Memcached doesn't exist any more, or, in a conflict,
+// another writer was faster and the status has to be computed again.
+func (w statusWriter) write(ctx context.Context, m *v1alpha1.Memcached, status v1alpha1.MemcachedStatus) (previous *v1alpha1.MemcachedStatus, conflict bool, err error) {
+	if equality.Semantic.DeepEqual(m.Status, status) {
+		return nil, false, nil
 	}
 	before := m.DeepCopy()
-	m.Status = next
+	m.Status = status
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	switch err := r.Client.Status().Patch(ctx, m, patch, client.FieldOwner(v1alpha1.ManagedByValue)); {
-	case apierrors.IsNotFound(err):
-		return false, nil
+	err = w.client.Status().Patch(ctx, m, patch, client.FieldOwner(v1alpha1.ManagedByValue))
+	switch {
+	case err == nil:
+		return &before.Status, false, nil
 	case apierrors.IsConflict(err):
-		return true, nil
-	case err != nil:
-		return false, fmt.Errorf("writing the status: %w", err)
+		return nil, true, nil
+	case apierrors.IsNotFound(err):
+		return nil, false, nil
+	default:
+		return nil, false, fmt.Errorf("writing the status: %w", err)
 	}
-	for _, e := range eventsOf(before, next) {
-		r.Recorder.Eventf(m, nil, e.kind, e.reason, "Reconcile", "%s", e.message)
-	}
-	for _, e := range append(shardEventsOf(before.Status.Shards, next.Shards), others...) {
-		pod := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: m.Namespace, Name: e.pod}
-		r.Recorder.Eventf(m, pod, e.kind, e.reason, "Reconcile", "%s", e.message)
-	}
-	return false, nil
 }

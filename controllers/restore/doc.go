@@ -1,29 +1,18 @@
-// Package restore brings the items of a snapshot into a Memcached, once for each
-// MemcachedRestore.
+// Package restore copies the items of a snapshot into a Memcached, once for each
+// MemcachedRestore. How a transfer runs once is documented in package transfer.
 //
-// A reconcile is four steps, each in the file of its name:
+//	observe   what only a restore reads: its backup, and the Services that the operator
+//	          created for it
+//	plan      pure: what blocks it, and its result
+//	job       pure: its Job, and the Services that the Job needs
 //
-//	observe   all reads: the restore's Memcached and backup, its Job, the Job's
-//	          pods and the Services that the operator made for it    → observed
-//	plan      pure: whether it may begin, how far it is, how it ended → plan
-//	task      pure: what the Job is told, and the Services that it needs
-//	apply     the writes, the status first, and the events of it
-//
-// As for a backup, nothing is done that the status does not tell of, and its write
-// fails when the restore has changed since it was read; what runs once, and how, is
-// told in package snapshotjob.
-//
-// What cannot be done at all is Failed before there is a Job, so that nothing is
-// loaded halfway. What is only not there yet, such as a backup that still runs, is
-// waited for, no longer than the deadline.
-//
-// Between the status that says Running and the Job, the backup is read from the API
-// server: it may be on its way out. See the doc of package backup.
+// Between the status that says Running and the Job, the operator reads the backup from
+// the API server: it may be about to be deleted. See the doc of package backup.
 //
 // # Bootstrap
 //
-// While a Memcached is filled for the first time, its shards are not Ready and no
-// Service of theirs leads to them. The restore that status.bootstrap names reaches
-// them through Services of its own, one a shard, which do not ask for readiness and
-// go when it has ended.
+// While a Memcached is filled for the first time, its shards are not Ready and its
+// Services don't lead to them. The restore that status.bootstrap names reaches them
+// through Services of its own, one for each shard, which ignore readiness and are deleted
+// when it has finished.
 package restore

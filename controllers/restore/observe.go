@@ -3,95 +3,64 @@ package restore
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	"github.com/memcached-operator/memcached-operator/internal/index"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
 )
 
-// observed is all that a reconcile saw.
-type observed struct {
+// observation is what a reconcile read.
+type observation struct {
+	transfer.Observation
 	restore *v1alpha1.MemcachedRestore
-	// memcached that is filled; nil when there is none of that name.
-	memcached *v1alpha1.Memcached
-	// backup that is read; nil when there is none of that name, or none is named.
+	// backup that is restored; nil when there is none of that name, or none is named.
 	backup *v1alpha1.MemcachedBackup
-	// load is the Job.
-	load snapshotjob.Observed
-	// services are those of its own by which it reaches shards that do not serve.
-	services []corev1.Service
-	// now is when it was seen.
-	now time.Time
+	// services that the operator created for a restore that has finished.
+	services []client.Object
 }
 
-// observe reads all that a reconcile needs.
-func (r *Reconciler) observe(ctx context.Context, restore *v1alpha1.MemcachedRestore) (*observed, error) {
-	seen := &observed{restore: restore, now: r.Clock.Now()}
-	ended, runs := snapshotjob.HasEnded(restore.Status.RunStatus), restore.Status.Phase == v1alpha1.RunRunning
-	var err error
-	observer := snapshotjob.Observer{Cache: r.Client, Live: r.Live, Progress: r.Progress}
-	if seen.load, err = observer.Observe(ctx, snapshotjob.Restore, restore, runs, seen.now); err != nil {
-		return nil, err
+// observe reads what only a restore needs.
+func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (obs *observation, err error) {
+	obs = &observation{Observation: common, restore: common.Object.(*v1alpha1.MemcachedRestore)}
+	status, ref := obs.restore.Status, obs.restore.Spec.BackupRef
+	switch {
+	case transfer.IsFinished(status.TransferStatus):
+		obs.services, err = r.servicesOf(ctx, obs.restore)
+		return obs, err
+	case ref == nil:
+		return obs, nil
 	}
-	m := &v1alpha1.Memcached{}
-	switch ok, err := r.get(ctx, restore.Namespace, restore.Spec.Memcached.Name, m, false, ended); {
-	case err != nil:
-		return nil, fmt.Errorf("looking up Memcached %s: %w", restore.Spec.Memcached.Name, err)
-	case ok:
-		seen.memcached = m
-	}
-	if ref := restore.Spec.Backup; ref != nil && !ended {
-		b := &v1alpha1.MemcachedBackup{}
-		// A backup that is being deleted asks for restores that run before it deletes
-		// its snapshot, and what runs asks for that here before it has a Job: neither
+	readers := []client.Reader{r.Client, r.APIReader}
+	if status.Phase == v1alpha1.TransferRunning && status.JobUID == "" {
+		// A backup that is being deleted looks for running restores before it deletes its
+		// snapshot, and a running restore checks that here before it has a Job. Neither
 		// may miss the other because of a cache.
-		switch ok, err := r.get(ctx, restore.Namespace, ref.Name, b, runs && restore.Status.JobUID == "", false); {
-		case err != nil:
-			return nil, fmt.Errorf("looking up MemcachedBackup %s: %w", ref.Name, err)
-		case ok:
-			seen.backup = b
-		}
+		readers = readers[1:]
 	}
-	if ended {
-		if seen.services, err = r.servicesOf(ctx, restore); err != nil {
-			return nil, err
-		}
+	b := &v1alpha1.MemcachedBackup{}
+	found, err := transfer.Find(ctx, client.ObjectKey{Namespace: obs.restore.Namespace, Name: ref.Name}, b, readers...)
+	if found {
+		obs.backup = b
 	}
-	return seen, nil
+	return obs, err
 }
 
-// get reads an object and says whether it exists: from the cache, and then from the
-// API server unless the cache's word is enough, as it may lag behind; or from the API
-// server alone.
-func (r *Reconciler) get(ctx context.Context, namespace, name string, o client.Object, live, cached bool) (bool, error) {
-	key := client.ObjectKey{Namespace: namespace, Name: name}
-	if !live {
-		if err := r.Client.Get(ctx, key, o); !apierrors.IsNotFound(err) || cached {
-			return err == nil, client.IgnoreNotFound(err)
-		}
-	}
-	err := r.Live.Get(ctx, key, o)
-	return err == nil, client.IgnoreNotFound(err)
-}
-
-// servicesOf returns the Services that the operator made for a restore.
-func (r *Reconciler) servicesOf(ctx context.Context, restore *v1alpha1.MemcachedRestore) ([]corev1.Service, error) {
+// servicesOf returns the Services that the operator created for a restore.
+func (r *Reconciler) servicesOf(ctx context.Context, restore *v1alpha1.MemcachedRestore) (own []client.Object, err error) {
 	var services corev1.ServiceList
-	err := r.Client.List(ctx, &services, client.InNamespace(restore.Namespace), client.MatchingLabels(snapshotjob.Labels(snapshotjob.Restore, restore.UID)),
-		index.By(index.Instance, snapshotjob.Name(snapshotjob.Restore, restore.UID)))
+	err = r.Client.List(ctx, &services, client.InNamespace(restore.Namespace),
+		client.MatchingLabels(transfer.Labels(transfer.Restore, restore.UID)),
+		client.MatchingFields{index.Instance: transfer.Name(transfer.Restore, restore.UID)})
 	if err != nil {
 		return nil, fmt.Errorf("listing the restore's Services: %w", err)
 	}
-	var own []corev1.Service
 	for i := range services.Items {
 		if metav1.IsControlledBy(&services.Items[i], restore) {
-			own = append(own, services.Items[i])
+			own = append(own, &services.Items[i])
 		}
 	}
 	return own, nil

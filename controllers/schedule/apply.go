@@ -2,66 +2,69 @@ package schedule
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotjob"
+	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 )
 
-// lookForPerson is how soon to try again what only a person can change.
-const lookForPerson = 30 * time.Second
-
-// apply makes the plan's writes, in its order, and none after one that failed. The
-// status is last: a turn that it does not tell of is found by its backup's name.
+// apply makes the writes of a plan in order, and none after one that failed. The status
+// is last: the name of a backup shows a run that the status does not contain yet.
 func (r *Reconciler) apply(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup, p plan) (ctrl.Result, error) {
-	writer := snapshotjob.Writer{Client: r.Client, Live: r.Live}
 	if p.create != nil {
-		// A status from the cache may not know of the turn yet, and its backup be gone.
-		if err := writer.Unchanged(ctx, s); err != nil {
-			return snapshotjob.After(0, err)
+		// A status from the cache may not contain the run yet, and its backup may have been deleted.
+		if err := transfer.EnsureFresh(ctx, r.APIReader, s); err != nil {
+			return transfer.Result(0, err)
 		}
-		if err := r.delete(ctx, p.deletes); err != nil {
+		for i := range p.replace {
+			log.FromContext(ctx).Info("Replacing a backup that is still running", "backup", p.replace[i].Name)
+			if err := transfer.DeleteObject(ctx, r.Client, &p.replace[i]); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
+		switch err := transfer.CreateObject(ctx, r.Client, p.create); {
+		case transfer.IsNamespaceTerminating(err):
+			return ctrl.Result{}, nil
+		case transfer.IsRejected(err):
+			p = planRetry(s, err, r.Clock.Now())
+		case err != nil:
 			return ctrl.Result{}, err
 		}
-		switch err := r.Client.Create(ctx, p.create, client.FieldOwner(v1alpha1.ManagedByValue)); {
-		case snapshotjob.NamespaceEnds(err):
-			return ctrl.Result{}, nil
-		case snapshotjob.Refused(err): // the turn is not over: it is tried again until it is too late
-			p = plan{status: *s.Status.DeepCopy(), requeueAfter: lookForPerson}
-			p.tell(s, metav1.ConditionTrue, v1alpha1.ReasonRetrying, fmt.Sprintf("backup of the turn cannot be made: %v", err), r.Clock.Now())
-		case err != nil && !apierrors.IsAlreadyExists(err):
-			return ctrl.Result{}, fmt.Errorf("making backup %s: %w", p.create.Name, err)
+	}
+	for i := range p.prune {
+		if err := transfer.DeleteObject(ctx, r.Client, &p.prune[i]); err != nil {
+			return ctrl.Result{}, err
 		}
 	}
-	if err := r.delete(ctx, p.prune); err != nil {
-		return ctrl.Result{}, err
-	}
-	if !equality.Semantic.DeepEqual(s.Status, p.status) {
-		s.Status = p.status
-		if err := writer.Status(ctx, s); err != nil {
-			return snapshotjob.After(0, err)
-		}
+	if err := r.writeStatus(ctx, s, p); err != nil {
+		return transfer.Result(0, err)
 	}
 	for _, e := range p.events {
-		r.Recorder.Eventf(s, nil, e.kind, e.reason, "Reconcile", "%s", e.message)
+		r.Recorder.Eventf(s, nil, e.Type, e.Reason, "Reconcile", "%s", e.Message)
+		log.FromContext(ctx).Info(e.Message, "reason", e.Reason)
 	}
-	return snapshotjob.After(p.requeueAfter, nil)
+	return transfer.Result(p.requeueAfter, nil)
 }
 
-// delete deletes backups, which may take a while for their snapshots.
-func (r *Reconciler) delete(ctx context.Context, backups []v1alpha1.MemcachedBackup) error {
-	for i := range backups {
-		b := &backups[i]
-		if err := r.Client.Delete(ctx, b, client.Preconditions{UID: &b.UID}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("deleting backup %s: %w", b.Name, err)
-		}
+// writeStatus writes the status if it changed, unless the schedule has changed since it
+// was read.
+func (r *Reconciler) writeStatus(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup, p plan) error {
+	if equality.Semantic.DeepEqual(s.Status, p.status) {
+		return nil
+	}
+	next := s.DeepCopy()
+	next.Status = p.status
+	if err := transfer.Write(ctx, r.Client, s, next); err != nil {
+		return err
+	}
+	was := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionScheduled)
+	is := meta.FindStatusCondition(p.status.Conditions, v1alpha1.ConditionScheduled)
+	if is != nil && len(p.events) == 0 && (was == nil || was.Reason != is.Reason) {
+		log.FromContext(ctx).Info("Updated the schedule", "reason", is.Reason, "message", is.Message)
 	}
 	return nil
 }

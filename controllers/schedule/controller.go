@@ -19,29 +19,29 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/index"
 )
 
-// Reconciler keeps schedules.
+// Reconciler runs MemcachedScheduledBackups.
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
-	// Live reads from the API server.
-	Live client.Reader
+	// APIReader reads from the API server.
+	APIReader client.Reader
 	// Recorder of events.
 	Recorder events.EventRecorder
-	// Clock tells the time.
+	// Clock returns the time.
 	Clock clock.PassiveClock
 }
 
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedscheduledbackups,verbs=get;list;watch
-// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedscheduledbackups/status,verbs=update
+// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedscheduledbackups/status,verbs=patch
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedbackups,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// SetupWithManager has the manager call the reconciler whenever a schedule or one of
-// its backups changes.
+// SetupWithManager adds the controller to the manager. A backup triggers its schedule.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("schedule").
-		Watches(&v1alpha1.MemcachedScheduledBackup{}, &handler.InstrumentedEnqueueRequestForObject[client.Object]{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.MemcachedScheduledBackup{}, &handler.InstrumentedEnqueueRequestForObject[client.Object]{},
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.MemcachedBackup{}, ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 			name := o.GetLabels()[v1alpha1.LabelSchedule]
 			if name == "" {
@@ -52,8 +52,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile takes the turn of one schedule that is due, if there is one. It returns
-// an error when it is worth trying again.
+// Reconcile creates the backup that is due of one schedule, and deletes those that its
+// retention doesn't keep.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	s := &v1alpha1.MemcachedScheduledBackup{}
 	if err := r.Client.Get(ctx, request.NamespacedName, s); err != nil {
@@ -72,12 +72,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // backupsOf returns the backups of a schedule.
 func (r *Reconciler) backupsOf(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup) ([]v1alpha1.MemcachedBackup, error) {
 	var all v1alpha1.MemcachedBackupList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelSchedule: s.Name}, index.By(index.Schedule, s.Name)); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.Namespace),
+		client.MatchingLabels{v1alpha1.LabelSchedule: s.Name}, client.MatchingFields{index.Schedule: s.Name}); err != nil {
 		return nil, fmt.Errorf("listing backups: %w", err)
 	}
 	var own []v1alpha1.MemcachedBackup
 	for i := range all.Items {
-		if isOf(&all.Items[i], s.Name) {
+		if belongsTo(&all.Items[i], s.Name) {
 			own = append(own, all.Items[i])
 		}
 	}

@@ -1,30 +1,23 @@
-// Package schedule makes a MemcachedBackup at each turn of a MemcachedScheduledBackup,
-// and deletes those that its retention does not keep.
+// Package schedule creates a MemcachedBackup at each run of a MemcachedScheduledBackup,
+// and deletes those that its retention doesn't keep.
 //
-// A reconcile is three steps, each in the file of its name:
-//
-//	plan       pure: the turn that is due, what to delete, what to tell → plan
-//	turns      pure: when the turns are, in a time zone
-//	retention  pure: which backups are not kept
+//	plan       pure: the run that is due, what to delete, the status  → plan
+//	cron       pure: the times of the runs, in a time zone
+//	retention  pure: which backups have expired
 //	apply      the writes, the status last
 //
-// A turn's backup is named after the schedule and the turn's minute, so that a turn
-// cannot be taken twice, wherever the operator is killed. Of several turns that
-// were missed the newest is taken, if it is not later than startingDeadline. Turns
-// of before the schedule was made, or of while it was suspended or could not be
-// read, do not count.
+// The backup of a run is named after the schedule and the run's minute, so a run can't
+// create two, wherever the operator is killed. Of several missed runs the last one is
+// made up for, within the starting deadline. Runs from before the schedule was created,
+// or while it was suspended or invalid, don't count.
 //
-// # Daylight saving
+// The times are those of robfig/cron, as of a CronJob, also when daylight saving time
+// starts or ends: see docs/adr/0011-schedules-follow-cronjob.md.
 //
-// A schedule whose hour is * goes by real time: @hourly comes every hour. Any other
-// one goes by the clock on the wall: a turn that the clock skips comes when it has
-// skipped it, and one that it shows twice comes the first time.
+// # Ownership of backups
 //
-// # Whose a backup is
-//
-// The backups of a schedule bear its name as a label, and a name that is made of
-// it. They have no owner reference: who deletes a schedule does not mean to delete
-// its backups, and with them their snapshots. A schedule that is made anew under
-// the name of a former one takes over its backups, and its retention holds for
-// them.
+// The backups of a schedule have its name as a label, and a name derived from it. They
+// have no owner reference, because deleting a schedule must not delete its backups and
+// their snapshots. A schedule that is recreated under the same name takes over its
+// backups, and its retention applies to them.
 package schedule

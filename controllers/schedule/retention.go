@@ -6,16 +6,18 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
-// defaultFailed is that of the API server's default.
-const defaultFailed = 3
+// defaultFailedLimit is the default of the CRD.
+const defaultFailedLimit = 3
 
-// unkept returns the backups that a retention does not keep, the oldest first, and
-// when the next one will not be kept any more for its age; zero if none will. What
-// has not ended is kept, and so is the newest that is Complete.
-func unkept(backups []v1alpha1.MemcachedBackup, keep *v1alpha1.BackupRetention, now time.Time) (prune []v1alpha1.MemcachedBackup, next time.Time) {
+// expired returns the backups that a retention doesn't keep, the oldest first, and when
+// the next one expires; zero if none will. Running backups and the latest that is Complete
+// never expire.
+func expired(backups []v1alpha1.MemcachedBackup, keep *v1alpha1.BackupRetention, now time.Time) (prune []v1alpha1.MemcachedBackup, next time.Time) {
 	if keep == nil {
 		return nil, time.Time{}
 	}
@@ -28,24 +30,20 @@ func unkept(backups []v1alpha1.MemcachedBackup, keep *v1alpha1.BackupRetention, 
 		if b.DeletionTimestamp != nil {
 			continue
 		}
-		var keeps, holds bool
+		var keeps, latest bool
 		switch b.Status.Phase {
-		case v1alpha1.RunComplete:
-			holds = complete == 0
-			keeps = holds || keep.Count == nil || complete < int(*keep.Count)
+		case v1alpha1.TransferComplete:
+			latest = complete == 0
+			keeps = latest || keep.SuccessfulBackupsHistoryLimit == nil || complete < int(*keep.SuccessfulBackupsHistoryLimit)
 			complete++
-		case v1alpha1.RunFailed:
-			bound := defaultFailed
-			if keep.FailedCount != nil {
-				bound = int(*keep.FailedCount)
-			}
-			keeps = failed < bound
+		case v1alpha1.TransferFailed:
+			keeps = failed < int(ptr.Deref(keep.FailedBackupsHistoryLimit, defaultFailedLimit))
 			failed++
 		default:
 			continue
 		}
-		if keeps && !holds && keep.MaxAge != nil {
-			until := b.CreationTimestamp.Add(keep.MaxAge.Duration)
+		if keeps && !latest && keep.MaxAgeSeconds != nil {
+			until := b.CreationTimestamp.Add(v1alpha1.Seconds(keep.MaxAgeSeconds, 0))
 			keeps = until.After(now)
 			if keeps && (next.IsZero() || until.Before(next)) {
 				next = until

@@ -1,7 +1,7 @@
-// Package upgradeable tells the Operator Lifecycle Manager whether it may replace
-// the operator now: not while a Memcached is being changed, or a backup or restore
-// runs. A Memcached that waits for a person holds nothing back, as a newer operator
-// may be the cure.
+// Package upgradeable reports to the Operator Lifecycle Manager whether it may replace
+// the operator now: not while a Memcached is being changed, or a backup or restore runs.
+// A Memcached that requires manual intervention blocks nothing, as a newer operator may
+// be the fix.
 package upgradeable
 
 import (
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -36,34 +37,36 @@ import (
 )
 
 const (
-	// nameVariable is set by OLM, and by nobody else, to the OperatorCondition.
+	// nameVariable is set by OLM, and only by it, to the name of the OperatorCondition.
 	nameVariable = "OPERATOR_CONDITION_NAME"
-	// lookAgain is how soon an OperatorCondition that is not there is looked for.
-	lookAgain = 30 * time.Second
-	// gathers is how long changes are gathered before all is looked at: a thousand
-	// Memcacheds that change at once are one look, not a thousand looks at a thousand.
-	gathers = time.Second
+	// missingRecheck is how soon to look again for an OperatorCondition that is missing.
+	missingRecheck = 30 * time.Second
+	// debounce is how long changes are collected: a thousand Memcacheds that change at
+	// once are one reconcile, not a thousand that each list a thousand.
+	debounce = time.Second
 )
 
 // Reasons of the condition Upgradeable.
 const (
 	ReasonMemcachedsChanging = "MemcachedsChanging"
-	ReasonMemcachedsSettled  = "MemcachedsSettled"
-	ReasonSnapshotsRun       = "BackupsOrRestoresRun"
+	ReasonMemcachedsUpToDate = "MemcachedsUpToDate"
+	ReasonTransfersRunning   = "BackupsOrRestoresRunning"
 )
 
-// Reconciler keeps the OperatorCondition's Upgradeable.
+// Reconciler writes the condition Upgradeable of the OperatorCondition.
 type Reconciler struct {
 	// Client reads Memcacheds, backups and restores.
 	Client client.Reader
 	// Condition is Upgradeable of the operator's own OperatorCondition.
 	Condition operatorconditions.Condition
 
-	told atomic.Bool
+	// current is the condition as it was last read or written; nil before that.
+	current *metav1.Condition
+	ready   atomic.Bool
 }
 
-// SetupWithManager has the manager tell OLM, and be ready only after it did for
-// the first time. Where OLM did not install the operator it does nothing.
+// SetupWithManager adds the controller to the manager, which is ready only after the
+// first report. Without OLM it does nothing.
 func SetupWithManager(mgr ctrl.Manager) error {
 	if os.Getenv(nameVariable) == "" {
 		return nil
@@ -75,24 +78,24 @@ func SetupWithManager(mgr ctrl.Manager) error {
 	// Without a cache: OLM grants this one name, and a cache would list them all.
 	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: scheme, HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
-		return fmt.Errorf("making a client for the OperatorCondition: %w", err)
+		return fmt.Errorf("creating a client for the OperatorCondition: %w", err)
 	}
 	condition, err := operatorconditions.InClusterFactory{Client: direct}.NewCondition(operatorsv2.ConditionType(operatorsv2.Upgradeable))
 	if err != nil {
 		return err
 	}
 	r := &Reconciler{Client: mgr.GetClient(), Condition: condition}
-	if err := mgr.AddReadyzCheck("upgradeable", r.Told); err != nil {
+	if err := mgr.AddReadyzCheck("upgradeable", r.Ready); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("upgradeable").
-		// The new operator is ready, and the old one ended, before the lease changes hands.
+		// In an upgrade the new operator is ready before the old one releases the lease.
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
-		Watches(&v1alpha1.Memcached{}, soon(), builder.WithPredicates(news())).
-		Watches(&v1alpha1.MemcachedBackup{}, soon(), builder.WithPredicates(news())).
-		Watches(&v1alpha1.MemcachedRestore{}, soon(), builder.WithPredicates(news())).
-		// There may be no Memcached to begin with.
+		Watches(&v1alpha1.Memcached{}, debounced(), builder.WithPredicates(relevantChange())).
+		Watches(&v1alpha1.MemcachedBackup{}, debounced(), builder.WithPredicates(relevantChange())).
+		Watches(&v1alpha1.MemcachedRestore{}, debounced(), builder.WithPredicates(relevantChange())).
+		// There may be no Memcached at first.
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(reconcile.Request{})
 			return nil
@@ -100,22 +103,19 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// news lets those changes through that may change the condition, and what the cache
-// tells again without a change.
-func news() predicate.Predicate {
+// relevantChange lets through what may change the condition.
+func relevantChange() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return isAtWork(e.Object) },
-		DeleteFunc: func(e event.DeleteEvent) bool { return isAtWork(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return isAtWork(e.ObjectOld) != isAtWork(e.ObjectNew) || e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
-		},
+		CreateFunc: func(e event.CreateEvent) bool { return isBusy(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return isBusy(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return isBusy(e.ObjectOld) != isBusy(e.ObjectNew) },
 	}
 }
 
-// soon has all be looked at once, after changes were gathered for a while.
-func soon() handler.EventHandler {
+// debounced enqueues one reconcile for all changes within a second.
+func debounced() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	add := func(q queue) { q.AddAfter(reconcile.Request{}, gathers) }
+	add := func(q queue) { q.AddAfter(reconcile.Request{}, debounce) }
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { add(q) },
 		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { add(q) },
@@ -123,105 +123,97 @@ func soon() handler.EventHandler {
 	}
 }
 
-// Told returns an error until OLM was told once whether it may replace the
-// operator.
-func (r *Reconciler) Told(*http.Request) error {
-	if !r.told.Load() {
+// Ready returns an error until the condition was reported once.
+func (r *Reconciler) Ready(*http.Request) error {
+	if !r.ready.Load() {
 		return errors.New("the OperatorCondition is not written yet")
 	}
 	return nil
 }
 
-// Reconcile writes the condition if it is not what there is gives.
+// Reconcile writes the condition if it differs from what the objects amount to.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	var (
-		memcacheds v1alpha1.MemcachedList
-		backups    v1alpha1.MemcachedBackupList
-		restores   v1alpha1.MemcachedRestoreList
-	)
-	for _, list := range []client.ObjectList{&memcacheds, &backups, &restores} {
+	var busy [3][]string
+	for i, list := range []client.ObjectList{&v1alpha1.MemcachedList{}, &v1alpha1.MemcachedBackupList{}, &v1alpha1.MemcachedRestoreList{}} {
 		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return ctrl.Result{}, fmt.Errorf("listing %T: %w", list, err)
 		}
+		busy[i] = busyNames(list)
 	}
-	want := upgradeable(memcacheds.Items, backups.Items, restores.Items)
-	if now, err := r.Condition.Get(ctx); err == nil && now.Status == want.Status && now.Reason == want.Reason && now.Message == want.Message {
-		r.told.Store(true)
+	want := upgradeable(busy[0], append(busy[1], busy[2]...))
+	if r.current == nil {
+		if current, err := r.Condition.Get(ctx); err == nil {
+			r.current = current
+		}
+	}
+	if c := r.current; c != nil && c.Status == want.Status && c.Reason == want.Reason && c.Message == want.Message {
+		r.ready.Store(true)
 		return ctrl.Result{}, nil
 	}
 	err := r.Condition.Set(ctx, want.Status, operatorconditions.WithReason(want.Reason), operatorconditions.WithMessage(want.Message))
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-		// OLM is gone, or not that far yet. Memcacheds need the operator all the same.
-		log.FromContext(ctx).Info("There is no OperatorCondition to tell OLM by.", "error", err.Error())
-		r.told.Store(true)
-		return ctrl.Result{RequeueAfter: lookAgain}, nil
+		// OLM was removed, or has not created it yet. The operator must run all the same.
+		log.FromContext(ctx).Info("The OperatorCondition is missing", "error", err.Error())
+		r.ready.Store(true)
+		return ctrl.Result{RequeueAfter: missingRecheck}, nil
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("writing the OperatorCondition: %w", err)
 	}
-	r.told.Store(true)
+	log.FromContext(ctx).Info("Updated the OperatorCondition", "upgradeable", want.Status, "reason", want.Reason, "message", want.Message)
+	r.current = &want
+	r.ready.Store(true)
 	return ctrl.Result{}, nil
 }
 
-// upgradeable returns the condition that these give.
-func upgradeable(memcacheds []v1alpha1.Memcached, backups []v1alpha1.MemcachedBackup, restores []v1alpha1.MemcachedRestore) metav1.Condition {
-	var changing, running []string
-	for i := range memcacheds {
-		if m := &memcacheds[i]; isChanging(m) {
-			changing = append(changing, "Memcached "+m.Namespace+"/"+m.Name)
+// busyNames returns the objects of a list that the operator is working on, in order.
+func busyNames(list client.ObjectList) (names []string) {
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no error
+		if o := item.(client.Object); isBusy(o) {
+			names = append(names, reflect.TypeOf(o).Elem().Name()+" "+o.GetNamespace()+"/"+o.GetName())
 		}
-	}
-	for i := range backups {
-		if b := &backups[i]; runs(b, b.Status.RunStatus) {
-			running = append(running, "MemcachedBackup "+b.Namespace+"/"+b.Name)
-		}
-	}
-	for i := range restores {
-		if s := &restores[i]; runs(s, s.Status.RunStatus) {
-			running = append(running, "MemcachedRestore "+s.Namespace+"/"+s.Name)
-		}
-	}
-	switch {
-	case len(changing) > 0:
-		return metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonMemcachedsChanging, Message: "being changed: " + first(changing)}
-	case len(running) > 0:
-		return metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonSnapshotsRun, Message: "running: " + first(running)}
-	}
-	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonMemcachedsSettled, Message: "no Memcached is being changed, and no backup or restore runs"}
+		return nil
+	})
+	slices.Sort(names)
+	return names
 }
 
-// first returns the first name, in order, and how many more there are.
-func first(names []string) string {
-	slices.Sort(names)
+// upgradeable returns the condition while these are being changed or running.
+func upgradeable(changing, running []string) metav1.Condition {
+	switch {
+	case len(changing) > 0:
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonMemcachedsChanging, Message: "being changed: " + summarize(changing)}
+	case len(running) > 0:
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonTransfersRunning, Message: "running: " + summarize(running)}
+	}
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonMemcachedsUpToDate, Message: "no Memcached is being changed, and no backup or restore is running"}
+}
+
+// summarize returns the first name, and how many more there are.
+func summarize(names []string) string {
 	if more := len(names) - 1; more > 0 {
 		return fmt.Sprintf("%s and %d more", names[0], more)
 	}
 	return names[0]
 }
 
-// isAtWork says whether the operator is at work on a Memcached, a backup or a restore.
-func isAtWork(o client.Object) bool {
+// isBusy reports whether the operator is working on a Memcached, a backup or a restore.
+func isBusy(o client.Object) bool {
 	switch o := o.(type) {
 	case *v1alpha1.Memcached:
 		return isChanging(o)
 	case *v1alpha1.MemcachedBackup:
-		return runs(o, o.Status.RunStatus)
+		return o.DeletionTimestamp == nil && o.Status.Phase == v1alpha1.TransferRunning
 	case *v1alpha1.MemcachedRestore:
-		return runs(o, o.Status.RunStatus)
-	default:
-		return false
+		return o.DeletionTimestamp == nil && o.Status.Phase == v1alpha1.TransferRunning
 	}
+	return false
 }
 
-// runs says whether the operator is at work on a backup or a restore.
-func runs(o client.Object, s v1alpha1.RunStatus) bool {
-	return o.GetDeletionTimestamp() == nil && s.Phase == v1alpha1.RunRunning
-}
-
-// isChanging says whether the operator is at work on a Memcached.
+// isChanging reports whether the operator is applying a change to a Memcached.
 func isChanging(m *v1alpha1.Memcached) bool {
 	switch {
-	case m.DeletionTimestamp != nil: // the garbage collector's work
+	case m.DeletionTimestamp != nil: // that is up to the garbage collector
 		return false
 	case m.Spec.Paused:
 		return false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	operatorconditions "github.com/operator-framework/operator-lib/conditions"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,11 +35,24 @@ func is(condition string) func(*v1alpha1.Memcached) {
 	}
 }
 
-const settled = "no Memcached is being changed, and no backup or restore runs"
+const upToDate = "no Memcached is being changed, and no backup or restore is running"
 
-func TestOLMIsHeldBackWhileAMemcachedIsBeingChanged(t *testing.T) {
+// conditionOf returns the condition of a cluster with these objects.
+func conditionOf(t *testing.T, memcacheds []v1alpha1.Memcached, backups []v1alpha1.MemcachedBackup, restores []v1alpha1.MemcachedRestore) metav1.Condition {
+	t.Helper()
+	condition := &fakeCondition{}
+	if _, _, err := reconciled(t, condition, &v1alpha1.MemcachedList{Items: memcacheds}, &v1alpha1.MemcachedBackupList{Items: backups},
+		&v1alpha1.MemcachedRestoreList{Items: restores}); err != nil {
+		t.Fatal(err)
+	}
+	return *condition.current
+}
+
+func TestUpgradeIsBlockedWhileMemcachedIsBeingChanged(t *testing.T) {
 	progressing, degraded := is(v1alpha1.ConditionProgressing), is(v1alpha1.ConditionDegraded)
-	deleted := func(m *v1alpha1.Memcached) { m.DeletionTimestamp = &metav1.Time{} }
+	deleted := func(m *v1alpha1.Memcached) {
+		m.DeletionTimestamp, m.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.com/x"}
+	}
 	paused := func(m *v1alpha1.Memcached) { m.Spec.Paused = true }
 	unseen := func(m *v1alpha1.Memcached) { m.Generation++ }
 	for name, test := range map[string]struct {
@@ -46,17 +60,17 @@ func TestOLMIsHeldBackWhileAMemcachedIsBeingChanged(t *testing.T) {
 		status     metav1.ConditionStatus
 		message    string
 	}{
-		"there is none":                    {nil, metav1.ConditionTrue, settled},
-		"all are settled":                  {[]v1alpha1.Memcached{memcached("a"), memcached("b")}, metav1.ConditionTrue, settled},
+		"there is none":                    {nil, metav1.ConditionTrue, upToDate},
+		"all are up to date":               {[]v1alpha1.Memcached{memcached("a"), memcached("b")}, metav1.ConditionTrue, upToDate},
 		"one progresses":                   {[]v1alpha1.Memcached{memcached("a"), memcached("b", progressing)}, metav1.ConditionFalse, "being changed: Memcached team/b"},
 		"three progress":                   {[]v1alpha1.Memcached{memcached("c", progressing), memcached("b", progressing), memcached("a", progressing)}, metav1.ConditionFalse, "being changed: Memcached team/a and 2 more"},
-		"a change is not seen yet":         {[]v1alpha1.Memcached{memcached("a", unseen)}, metav1.ConditionFalse, "being changed: Memcached team/a"},
-		"one progresses and needs someone": {[]v1alpha1.Memcached{memcached("a", progressing, degraded)}, metav1.ConditionTrue, settled},
-		"one is being deleted":             {[]v1alpha1.Memcached{memcached("a", progressing, deleted)}, metav1.ConditionTrue, settled},
-		"a paused one has a change":        {[]v1alpha1.Memcached{memcached("a", paused, unseen)}, metav1.ConditionTrue, settled},
+		"a change is not observed yet":     {[]v1alpha1.Memcached{memcached("a", unseen)}, metav1.ConditionFalse, "being changed: Memcached team/a"},
+		"one requires manual intervention": {[]v1alpha1.Memcached{memcached("a", progressing, degraded)}, metav1.ConditionTrue, upToDate},
+		"one is being deleted":             {[]v1alpha1.Memcached{memcached("a", progressing, deleted)}, metav1.ConditionTrue, upToDate},
+		"a paused one has a change":        {[]v1alpha1.Memcached{memcached("a", paused, unseen)}, metav1.ConditionTrue, upToDate},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := upgradeable(test.memcacheds, nil, nil)
+			got := conditionOf(t, test.memcacheds, nil, nil)
 			if got.Status != test.status || got.Message != test.message || got.Reason == "" {
 				t.Errorf("it is %s (%s): %s", got.Status, got.Reason, got.Message)
 			}
@@ -64,17 +78,17 @@ func TestOLMIsHeldBackWhileAMemcachedIsBeingChanged(t *testing.T) {
 	}
 }
 
-func TestOLMIsHeldBackWhileABackupOrARestoreRuns(t *testing.T) {
-	backup := func(name string, phase v1alpha1.RunPhase, deleted bool) v1alpha1.MemcachedBackup {
+func TestUpgradeIsBlockedWhileBackupOrRestoreRuns(t *testing.T) {
+	backup := func(name string, phase v1alpha1.TransferPhase, deleted bool) v1alpha1.MemcachedBackup {
 		b := v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
 		b.Status.Phase = phase
 		if deleted {
-			b.DeletionTimestamp = &metav1.Time{}
+			b.DeletionTimestamp, b.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.com/x"}
 		}
 		return b
 	}
 	restore := v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "again"}}
-	restore.Status.Phase = v1alpha1.RunRunning
+	restore.Status.Phase = v1alpha1.TransferRunning
 	for name, test := range map[string]struct {
 		memcacheds []v1alpha1.Memcached
 		backups    []v1alpha1.MemcachedBackup
@@ -82,84 +96,89 @@ func TestOLMIsHeldBackWhileABackupOrARestoreRuns(t *testing.T) {
 		reason     string
 		message    string
 	}{
-		"a backup runs":        {nil, []v1alpha1.MemcachedBackup{backup("nightly", v1alpha1.RunRunning, false)}, nil, ReasonSnapshotsRun, "running: MemcachedBackup team/nightly"},
-		"a restore runs":       {nil, nil, []v1alpha1.MemcachedRestore{restore}, ReasonSnapshotsRun, "running: MemcachedRestore team/again"},
-		"both run":             {nil, []v1alpha1.MemcachedBackup{backup("nightly", v1alpha1.RunRunning, false)}, []v1alpha1.MemcachedRestore{restore}, ReasonSnapshotsRun, "running: MemcachedBackup team/nightly and 1 more"},
-		"all have ended":       {nil, []v1alpha1.MemcachedBackup{backup("a", v1alpha1.RunComplete, false), backup("b", v1alpha1.RunFailed, false)}, nil, ReasonMemcachedsSettled, settled},
-		"one waits":            {nil, []v1alpha1.MemcachedBackup{backup("a", "", false)}, nil, ReasonMemcachedsSettled, settled},
-		"one is being deleted": {nil, []v1alpha1.MemcachedBackup{backup("a", v1alpha1.RunRunning, true)}, nil, ReasonMemcachedsSettled, settled},
-		"a Memcached changes too": {[]v1alpha1.Memcached{memcached("a", is(v1alpha1.ConditionProgressing))}, []v1alpha1.MemcachedBackup{backup("nightly", v1alpha1.RunRunning, false)}, nil,
+		"a backup runs":        {nil, []v1alpha1.MemcachedBackup{backup("nightly", v1alpha1.TransferRunning, false)}, nil, ReasonTransfersRunning, "running: MemcachedBackup team/nightly"},
+		"a restore runs":       {nil, nil, []v1alpha1.MemcachedRestore{restore}, ReasonTransfersRunning, "running: MemcachedRestore team/again"},
+		"both run":             {nil, []v1alpha1.MemcachedBackup{backup("nightly", v1alpha1.TransferRunning, false)}, []v1alpha1.MemcachedRestore{restore}, ReasonTransfersRunning, "running: MemcachedBackup team/nightly and 1 more"},
+		"all have finished":    {nil, []v1alpha1.MemcachedBackup{backup("a", v1alpha1.TransferComplete, false), backup("b", v1alpha1.TransferFailed, false)}, nil, ReasonMemcachedsUpToDate, upToDate},
+		"one is pending":       {nil, []v1alpha1.MemcachedBackup{backup("a", v1alpha1.TransferPending, false)}, nil, ReasonMemcachedsUpToDate, upToDate},
+		"one is being deleted": {nil, []v1alpha1.MemcachedBackup{backup("a", v1alpha1.TransferRunning, true)}, nil, ReasonMemcachedsUpToDate, upToDate},
+		"a Memcached changes too": {[]v1alpha1.Memcached{memcached("a", is(v1alpha1.ConditionProgressing))}, []v1alpha1.MemcachedBackup{backup("nightly", v1alpha1.TransferRunning, false)}, nil,
 			ReasonMemcachedsChanging, "being changed: Memcached team/a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := upgradeable(test.memcacheds, test.backups, test.restores)
-			if got.Reason != test.reason || got.Message != test.message || (got.Status == metav1.ConditionTrue) != (test.reason == ReasonMemcachedsSettled) {
+			got := conditionOf(t, test.memcacheds, test.backups, test.restores)
+			if got.Reason != test.reason || got.Message != test.message || (got.Status == metav1.ConditionTrue) != (test.reason == ReasonMemcachedsUpToDate) {
 				t.Errorf("it is %s (%s): %s", got.Status, got.Reason, got.Message)
 			}
 		})
 	}
 }
 
-// told is an OperatorCondition that counts how often it is written. The real one
-// is in the tests on a cluster with OLM.
-type told struct {
-	now    *metav1.Condition
-	writes int
-	fails  error
+// fakeCondition is an OperatorCondition that counts requests. The tests on a cluster with
+// OLM have a real one.
+type fakeCondition struct {
+	current       *metav1.Condition
+	reads, writes int
+	fails         error
 }
 
-func (c *told) Get(context.Context) (*metav1.Condition, error) {
-	if c.now == nil {
+func (c *fakeCondition) Get(context.Context) (*metav1.Condition, error) {
+	c.reads++
+	if c.current == nil {
 		return nil, errors.New("conditionType Upgradeable not found")
 	}
-	return c.now, nil
+	return c.current, nil
 }
 
-func (c *told) Set(_ context.Context, status metav1.ConditionStatus, options ...operatorconditions.Option) error {
+func (c *fakeCondition) Set(_ context.Context, status metav1.ConditionStatus, options ...operatorconditions.Option) error {
 	if c.fails != nil {
 		return c.fails
 	}
 	c.writes++
-	c.now = &metav1.Condition{Type: "Upgradeable", Status: status}
+	c.current = &metav1.Condition{Type: "Upgradeable", Status: status}
 	for _, option := range options {
-		option(c.now)
+		option(c.current)
 	}
 	return nil
 }
 
-// reconciled returns a reconciler that ran once over these Memcacheds.
-func reconciled(t *testing.T, condition *told, memcacheds ...v1alpha1.Memcached) (*Reconciler, ctrl.Result, error) {
+// reconciled returns a reconciler that ran once over these objects.
+func reconciled(t *testing.T, condition *fakeCondition, lists ...client.ObjectList) (*Reconciler, ctrl.Result, error) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	reader := fake.NewClientBuilder().WithScheme(scheme).WithLists(&v1alpha1.MemcachedList{Items: memcacheds}).Build()
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithLists(lists...).Build()
 	r := &Reconciler{Client: client.Reader(reader), Condition: condition}
 	result, err := r.Reconcile(t.Context(), ctrl.Request{})
 	return r, result, err
 }
 
-func TestTheOperatorIsReadyOnceOLMWasTold(t *testing.T) {
-	condition := &told{}
-	if err := (&Reconciler{}).Told(nil); err == nil {
-		t.Error("it is ready before OLM was told")
+func TestOperatorIsReadyOnceOperatorConditionIsWritten(t *testing.T) {
+	condition := &fakeCondition{}
+	if err := (&Reconciler{}).Ready(nil); err == nil {
+		t.Error("it is ready before the first report")
 	}
-	r, _, err := reconciled(t, condition, memcached("a", is(v1alpha1.ConditionProgressing)))
-	if err != nil || r.Told(nil) != nil {
-		t.Errorf("it is not ready after OLM was told: %v, %v", err, r.Told(nil))
+	r, _, err := reconciled(t, condition, &v1alpha1.MemcachedList{Items: []v1alpha1.Memcached{memcached("a", is(v1alpha1.ConditionProgressing))}})
+	if err != nil || r.Ready(nil) != nil {
+		t.Errorf("it is not ready after the first report: %v, %v", err, r.Ready(nil))
 	}
-	if condition.now.Status != metav1.ConditionFalse || condition.now.Reason != ReasonMemcachedsChanging {
-		t.Errorf("OLM was told %+v", condition.now)
+	if condition.current.Status != metav1.ConditionFalse || condition.current.Reason != ReasonMemcachedsChanging {
+		t.Errorf("the condition is %+v", condition.current)
 	}
 }
 
-func TestWhatOLMKnowsIsNotWrittenAgain(t *testing.T) {
-	condition := &told{}
+func TestUnchangedConditionIsNotWrittenAgain(t *testing.T) {
+	condition := &fakeCondition{}
 	for range 3 {
-		r, _, err := reconciled(t, condition, memcached("a"))
-		if err != nil || r.Told(nil) != nil {
-			t.Fatal(err, r.Told(nil))
+		r, _, err := reconciled(t, condition, &v1alpha1.MemcachedList{Items: []v1alpha1.Memcached{memcached("a")}})
+		if err != nil || r.Ready(nil) != nil {
+			t.Fatal(err, r.Ready(nil))
+		}
+		reads := condition.reads
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || condition.reads != reads {
+			t.Errorf("an unchanged condition was read %d times more (%v)", condition.reads-reads, err)
 		}
 	}
 	if condition.writes != 1 {
@@ -167,62 +186,62 @@ func TestWhatOLMKnowsIsNotWrittenAgain(t *testing.T) {
 	}
 }
 
-func TestAnOperatorWhoseOLMIsGoneIsReadyAndLooksAgain(t *testing.T) {
+func TestOperatorIsReadyWithoutOperatorCondition(t *testing.T) {
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "operatorconditions"}, "memcached-operator.v1.0.0")
-	r, result, err := reconciled(t, &told{fails: gone})
-	if err != nil || r.Told(nil) != nil || result.RequeueAfter != lookAgain {
-		t.Errorf("%v, %v, looks again in %s", err, r.Told(nil), result.RequeueAfter)
+	r, result, err := reconciled(t, &fakeCondition{fails: gone})
+	if err != nil || r.Ready(nil) != nil || result.RequeueAfter != missingRecheck {
+		t.Errorf("%v, %v, requeued after %s", err, r.Ready(nil), result.RequeueAfter)
 	}
 }
 
-func TestARefusedWriteIsTriedAgainBeforeTheOperatorIsReady(t *testing.T) {
-	r, _, err := reconciled(t, &told{fails: errors.New("the server is busy")})
-	if err == nil || r.Told(nil) == nil {
-		t.Errorf("the error is %v, ready: %v", err, r.Told(nil))
+func TestOperatorIsNotReadyAfterFailedWrite(t *testing.T) {
+	r, _, err := reconciled(t, &fakeCondition{fails: errors.New("the server is busy")})
+	if err == nil || r.Ready(nil) == nil {
+		t.Errorf("the error is %v, ready: %v", err, r.Ready(nil))
 	}
 }
 
-// The condition is a thing of all that there is, so that each look is one at all of it.
-func TestOnlyWhatMayChangeTheConditionIsLookedAt(t *testing.T) {
+// Each reconcile lists all objects.
+func TestOnlyRelevantChangesTriggerReconcile(t *testing.T) {
 	at := func(version string, m v1alpha1.Memcached) *v1alpha1.Memcached {
 		m.ResourceVersion = version
 		return &m
 	}
 	idle, busy := memcached("a"), memcached("a", is(v1alpha1.ConditionProgressing))
 	running := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
-	running.Status.Phase = v1alpha1.RunRunning
+	running.Status.Phase = v1alpha1.TransferRunning
 	further := running.DeepCopy()
-	further.ResourceVersion, further.Status.Progress = "2", &v1alpha1.RunProgress{Percent: 1}
-	ended := running.DeepCopy()
-	ended.ResourceVersion, ended.Status.Phase = "3", v1alpha1.RunComplete
+	further.ResourceVersion, further.Status.Progress = "2", &v1alpha1.TransferProgress{Percent: 1}
+	finished := running.DeepCopy()
+	finished.ResourceVersion, finished.Status.Phase = "3", v1alpha1.TransferComplete
 	for name, test := range map[string]struct {
 		was, is client.Object
-		looks   bool
+		want    bool
 	}{
-		"one begins":                      {at("1", idle), at("2", busy), true},
-		"one ends":                        {at("1", busy), at("2", idle), true},
-		"one goes on":                     {at("1", busy), at("2", busy), false},
-		"one is settled":                  {at("1", idle), at("2", idle), false},
-		"the cache tells again of it":     {at("1", idle), at("1", idle), true},
-		"a backup tells how far it is":    {running, further, false},
-		"a backup ends":                   {further, ended, true},
-		"one appears that is changed":     {nil, at("1", busy), true},
-		"one appears that is settled":     {nil, at("1", idle), false},
-		"one goes that was being changed": {at("1", busy), nil, true},
-		"one goes that was settled":       {at("1", idle), nil, false},
+		"one starts changing":          {at("1", idle), at("2", busy), true},
+		"one is up to date again":      {at("1", busy), at("2", idle), true},
+		"one continues":                {at("1", busy), at("2", busy), false},
+		"one stays up to date":         {at("1", idle), at("2", idle), false},
+		"the cache resyncs":            {at("1", idle), at("1", idle), false},
+		"a backup reports progress":    {running, further, false},
+		"a backup finishes":            {further, finished, true},
+		"a changing one appears":       {nil, at("1", busy), true},
+		"an up-to-date one appears":    {nil, at("1", idle), false},
+		"a changing one is deleted":    {at("1", busy), nil, true},
+		"an up-to-date one is deleted": {at("1", idle), nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var looks bool
+			var got bool
 			switch {
 			case test.was == nil:
-				looks = news().Create(event.CreateEvent{Object: test.is})
+				got = relevantChange().Create(event.CreateEvent{Object: test.is})
 			case test.is == nil:
-				looks = news().Delete(event.DeleteEvent{Object: test.was})
+				got = relevantChange().Delete(event.DeleteEvent{Object: test.was})
 			default:
-				looks = news().Update(event.UpdateEvent{ObjectOld: test.was, ObjectNew: test.is})
+				got = relevantChange().Update(event.UpdateEvent{ObjectOld: test.was, ObjectNew: test.is})
 			}
-			if looks != test.looks {
-				t.Errorf("it is looked at: %t", looks)
+			if got != test.want {
+				t.Errorf("it triggers a reconcile: %t", got)
 			}
 		})
 	}

@@ -25,7 +25,7 @@ import (
 
 const root = "../.."
 
-// makefileRelease is the release that "make bundle" makes.
+// makefileRelease returns the release for which "make bundle" generates the bundle.
 func makefileRelease(t *testing.T) release {
 	t.Helper()
 	makefile := read(t, filepath.Join(root, "Makefile"))
@@ -41,7 +41,6 @@ func makefileRelease(t *testing.T) release {
 		version:        value("VERSION"),
 		image:          value("IMG"),
 		scorecardImage: value("SCORECARD_IMG"),
-		catalogImage:   value("CATALOG_IMG"),
 		createdAt:      value("RELEASED"),
 		channels:       value("CHANNELS"),
 		defaultChannel: value("DEFAULT_CHANNEL"),
@@ -57,20 +56,19 @@ func read(t *testing.T, file string) []byte {
 	return content
 }
 
-// committed are the files of the bundle as they stand in the project.
+// committed returns the files of the bundle in the project.
 func committed(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{"bundle.Dockerfile": read(t, filepath.Join(root, "bundle.Dockerfile"))}
-	for _, dir := range []string{"bundle", olmv1Dir} {
-		err := fs.WalkDir(os.DirFS(root), dir, func(path string, entry fs.DirEntry, err error) error {
-			if err == nil && !entry.IsDir() {
-				files[path] = read(t, filepath.Join(root, path))
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+	files[installerFile] = read(t, filepath.Join(root, installerFile))
+	err := fs.WalkDir(os.DirFS(root), "bundle", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files[path] = read(t, filepath.Join(root, path))
 		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return files
 }
@@ -111,7 +109,6 @@ func TestCommittedBundleIsValid(t *testing.T) {
 	}
 }
 
-// The validators have to be asked in earnest: take away what each of them wants.
 func TestValidateFinds(t *testing.T) {
 	for name, test := range map[string]struct{ old, new, want string }{
 		"a capability that does not exist": {"capabilities: Full Lifecycle", "capabilities: Everything", "capabilities"},
@@ -139,9 +136,8 @@ func TestValidateFinds(t *testing.T) {
 	}
 }
 
-// A daemon is sent only what .dockerignore lets through; the project's own keeps
-// all but the operator's sources back.
-func TestDockerignoreLetsThroughWhatIsCopied(t *testing.T) {
+// The project's own .dockerignore excludes all but the operator's sources.
+func TestDockerignoreIncludesTheFilesThatAreCopied(t *testing.T) {
 	for _, dockerfile := range []string{"bundle.Dockerfile", "catalog/Dockerfile"} {
 		ignore := string(read(t, filepath.Join(root, dockerfile+".dockerignore")))
 		copied := regexp.MustCompile(`(?m)^COPY (\S+) `).FindAllStringSubmatch(string(read(t, filepath.Join(root, dockerfile))), -1)
@@ -153,23 +149,22 @@ func TestDockerignoreLetsThroughWhatIsCopied(t *testing.T) {
 				path, found := strings.CutPrefix(line, "!")
 				return found && (match[1] == path || strings.HasPrefix(match[1], path+"/"))
 			}) {
-				t.Errorf("%s copies %s, which is not sent to a daemon", dockerfile, match[1])
+				t.Errorf("%s copies %s, which its .dockerignore excludes", dockerfile, match[1])
 			}
 		}
 	}
 }
 
-// Once released, a version is that of one bundle only.
-func TestAReleasedVersionIsNotGivenToAnotherBundle(t *testing.T) {
+func TestBundleOfAReleasedVersionMustNotChange(t *testing.T) {
 	version := committedBundle(t).CSV.Spec.Version.String()
 	for name, test := range map[string]struct {
-		// released is the version that was; changed is a file of the bundle that is not as it was.
+		// released is the version of the release; changed is a file that the bundle did not have then.
 		released, changed string
 		want              []string
 	}{
 		"as released":      {version, "", nil},
 		"another version":  {"0.0.1", manifestsDir + "/more.yaml", nil},
-		"with a file more": {version, manifestsDir + "/more.yaml", []string{"bundle/ is no longer what was released as " + version + ": raise VERSION in the Makefile"}},
+		"with a file more": {version, manifestsDir + "/more.yaml", []string{"bundle/ differs from the release " + version + ": raise VERSION in the Makefile"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -196,8 +191,8 @@ func TestAReleasedVersionIsNotGivenToAnotherBundle(t *testing.T) {
 	}
 }
 
-// OLM reads the image's labels, other tools the file; they must not differ.
-func TestLabelsAreTheAnnotations(t *testing.T) {
+// OLM reads the image's labels, other tools the file.
+func TestLabelsEqualTheAnnotations(t *testing.T) {
 	files := committed(t)
 	var metadata struct {
 		Annotations map[string]string `json:"annotations"`
@@ -214,7 +209,7 @@ func TestLabelsAreTheAnnotations(t *testing.T) {
 	}
 }
 
-// OperatorHub makes its channels of them.
+// OperatorHub creates its channels from them.
 func TestCandidatesAreNotInTheDefaultChannel(t *testing.T) {
 	for version, want := range map[string]string{"1.1.0": "stable-v1,candidate-v1", "1.1.0-rc.1": "candidate-v1"} {
 		r := makefileRelease(t)
@@ -226,9 +221,8 @@ func TestCandidatesAreNotInTheDefaultChannel(t *testing.T) {
 	}
 }
 
-// Mirroring tools copy relatedImages only; what is missing there is missing on a
-// cluster without internet.
-func TestRelatedImagesAreTheEnvironment(t *testing.T) {
+// Mirroring tools copy relatedImages only.
+func TestRelatedImagesEqualTheEnvironment(t *testing.T) {
 	csv := committedBundle(t).CSV
 	container := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
 	var want []v1alpha1.RelatedImage
@@ -248,9 +242,8 @@ func TestRelatedImagesAreTheEnvironment(t *testing.T) {
 	}
 }
 
-// What OperatorHub and consoles show and sort by; the validators ask for some of
-// it only.
-func TestNothingIsMissingThatAConsoleShows(t *testing.T) {
+// The validators check only a part of what OperatorHub and consoles show.
+func TestBundleHasTheFieldsThatConsolesShow(t *testing.T) {
 	csv := committedBundle(t).CSV
 	for _, name := range []string{
 		"alm-examples", "categories", "containerImage", "createdAt", "description", "repository", "support",
@@ -260,7 +253,7 @@ func TestNothingIsMissingThatAConsoleShows(t *testing.T) {
 			t.Errorf("the annotation %s is missing", name)
 		}
 	}
-	// docs/capability-levels.md names the tests that show it.
+	// docs/capability-levels.md names the tests for it.
 	if got := csv.Annotations["capabilities"]; got != "Full Lifecycle" {
 		t.Errorf("capabilities are %q", got)
 	}
@@ -317,6 +310,10 @@ func TestEveryFieldOfEveryKindHasADescriptor(t *testing.T) {
 				t.Errorf("%s: status.%s has no description", owned.Kind, d.Path)
 			}
 		}
+		if owned.Kind == "Memcached" && !slices.Equal(spec[:3], []string{"size", "memory", "version"}) {
+			t.Errorf("the first fields that a console shows are %v", spec[:3])
+		}
+		slices.Sort(spec)
 		if want := slices.Sorted(maps.Keys(schema.Properties["spec"].Properties)); !slices.Equal(spec, want) {
 			t.Errorf("%s: spec has descriptors for %v, want %v", owned.Kind, spec, want)
 		}
@@ -326,9 +323,8 @@ func TestEveryFieldOfEveryKindHasADescriptor(t *testing.T) {
 	}
 }
 
-// What must be filled in is not hidden in a part for those who know it, and a
-// Secret or a volume is chosen from what there is.
-func TestWhatMustBeFilledInHasAFieldOfItsOwn(t *testing.T) {
+// Required fields are not in the advanced section, and Secrets and claims are chosen from lists.
+func TestRequiredFieldsHaveDescriptors(t *testing.T) {
 	got := map[string][]string{}
 	for _, owned := range committedBundle(t).CSV.Spec.CustomResourceDefinitions.Owned {
 		for _, d := range owned.SpecDescriptors {
@@ -336,19 +332,19 @@ func TestWhatMustBeFilledInHasAFieldOfItsOwn(t *testing.T) {
 		}
 	}
 	for field, want := range map[string]string{
-		"MemcachedBackup memcached":                                                          widget + "fieldGroup:memcached",
-		"MemcachedBackup memcached.name":                                                     text,
+		"MemcachedBackup memcachedRef":                                                       widget + "fieldGroup:memcachedRef",
+		"MemcachedBackup memcachedRef.name":                                                  text,
 		"MemcachedBackup store.s3.bucket":                                                    text,
-		"MemcachedBackup store.s3.credentialsSecret":                                         anyOf + "Secret",
+		"MemcachedBackup store.s3.credentialsSecretName":                                     anyOf + "Secret",
 		"MemcachedBackup store.persistentVolumeClaim.claimName":                              anyOf + "PersistentVolumeClaim",
 		"MemcachedScheduledBackup backupTemplate.spec.store.persistentVolumeClaim.claimName": anyOf + "PersistentVolumeClaim",
 		"MemcachedScheduledBackup backupTemplate.spec.rateLimit.itemsPerSecond":              widget + "number",
 		"MemcachedScheduledBackup suspend":                                                   widget + "booleanSwitch",
-		"MemcachedRestore memcached.name":                                                    text,
-		"MemcachedRestore backup":                                                            advanced,
-		"MemcachedRestore snapshot.store.s3.caSecret":                                        anyOf + "Secret",
+		"MemcachedRestore memcachedRef.name":                                                 text,
+		"MemcachedRestore backupRef":                                                         advanced,
+		"MemcachedRestore snapshot.store.s3.caSecretName":                                    anyOf + "Secret",
 		"Memcached size": widget + "podCount",
-		"Memcached backup.store.s3.credentialsSecret": anyOf + "Secret",
+		"Memcached finalBackup.store.s3.credentialsSecretName": anyOf + "Secret",
 	} {
 		if !slices.Equal(got[field], []string{want}) {
 			t.Errorf("%s is entered as %v, want %s", field, got[field], want)
@@ -356,15 +352,14 @@ func TestWhatMustBeFilledInHasAFieldOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAKeyIsATitle(t *testing.T) {
-	for key, want := range map[string]string{"size": "Size", "maxItemSize": "Max Item Size", "maxTTL": "Max TTL", "jobUID": "Job UID", "s3": "S3"} {
+func TestKeyBecomesTitle(t *testing.T) {
+	for key, want := range map[string]string{"size": "Size", "maxItemSize": "Max Item Size", "maxTTLSeconds": "Max TTL Seconds", "caSecretName": "CA Secret Name", "existingItems": "Existing Items", "jobUID": "Job UID", "s3": "S3"} {
 		if got := words(key); got != want {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
 	}
 }
 
-// A console offers an example of every kind, and at first that of a Memcached.
 func TestEveryKindHasOneExample(t *testing.T) {
 	bundle := committedBundle(t)
 	var examples []struct{ Kind string }
@@ -383,11 +378,10 @@ func TestEveryKindHasOneExample(t *testing.T) {
 		t.Errorf("there are examples of %v, want of %v", got, want)
 	}
 	if first := bundle.CSV.Annotations["operatorframework.io/initialization-resource"]; !strings.Contains(first, `"kind": "Memcached"`) {
-		t.Errorf("the first to make is %s", first)
+		t.Errorf("the first example is %s", first)
 	}
 }
 
-// What OLM grants is what config/rbac grants, in the namespace and outside.
 func TestPermissions(t *testing.T) {
 	install := committedBundle(t).CSV.Spec.InstallStrategy.StrategySpec
 	account := install.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName
@@ -413,8 +407,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// OLM keeps a bundle in a ConfigMap of at most 1 MiB; ours stays far below.
-func TestSize(t *testing.T) {
+// OLM stores a bundle in a ConfigMap of at most 1 MiB.
+func TestBundleIsSmall(t *testing.T) {
 	var size writer
 	compressed := gzip.NewWriter(&size)
 	archive := tar.NewWriter(compressed)
@@ -435,7 +429,7 @@ func (w *writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestWriteRemovesWhatIsNotGenerated(t *testing.T) {
+func TestWriteRemovesOldManifests(t *testing.T) {
 	dir := t.TempDir()
 	for _, files := range []map[string][]byte{
 		{"bundle/manifests/old.yaml": nil, "bundle.Dockerfile": nil},
@@ -450,12 +444,11 @@ func TestWriteRemovesWhatIsNotGenerated(t *testing.T) {
 	}
 }
 
-// "kubectl apply -k" of the samples must not want OLM v1, and that of OLM v1's
-// must not make a Memcached.
-func TestSamplesApply(t *testing.T) {
+// The samples must not need OLM v1, and those for OLM v1 must not create a Memcached.
+func TestSamplesContainOnlyTheirKinds(t *testing.T) {
 	for dir, want := range map[string][]string{
 		"config/samples": {"Memcached", "MemcachedBackup", "MemcachedRestore", "MemcachedScheduledBackup"},
-		olmv1Dir: {
+		filepath.Dir(installerFile): {
 			"Namespace", "ServiceAccount", "Role", "ClusterRole", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
 			"ClusterCatalog", "ClusterExtension",
 		},
@@ -474,15 +467,15 @@ func TestSamplesApply(t *testing.T) {
 	}
 }
 
-func TestGenerateRefuses(t *testing.T) {
-	complete := release{version: "1.0.0", image: "operator:1", scorecardImage: "scorecard:1", catalogImage: "catalog:1", createdAt: "now", channels: "stable", defaultChannel: "stable"}
+func TestGenerateRejects(t *testing.T) {
+	complete := release{version: "1.0.0", image: "operator:1", scorecardImage: "scorecard:1", createdAt: "now", channels: "stable", defaultChannel: "stable"}
 	for name, test := range map[string]struct {
 		// file has old replaced by new; all of it when there is no old.
 		file, old, new string
 		change         func(*release)
 		want           string
 	}{
-		"a version that is none": {
+		"an invalid version": {
 			change: func(r *release) { r.version = "one" }, want: "reading the version",
 		},
 		"an object that has no place in a bundle": {
@@ -495,9 +488,9 @@ func TestGenerateRefuses(t *testing.T) {
 		"no namespace": {
 			file: "config/manager/manager.yaml", old: "kind: Namespace", new: "kind: ServiceAccount", want: "lacks a Namespace",
 		},
-		"a role that OLM v1's installer is not known to make": {
+		"a role whose creation needs unknown rights": {
 			file: "config/rbac/metrics_reader_role.yaml",
-			new:  "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: other}}", want: "the bundle has a Role",
+			new:  "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: other}}", want: "the bundle contains a Role",
 		},
 		"a binding of no role": {
 			file: "config/rbac/metrics_auth_role.yaml",

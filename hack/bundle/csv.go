@@ -12,7 +12,6 @@ import (
 	"github.com/operator-framework/api/pkg/lib/version"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,12 +19,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// relatedImagePrefix begins the name of an environment variable that holds an
-// image.
 const relatedImagePrefix = "RELATED_IMAGE_"
 
-// clusterServiceVersion completes the base with what stands elsewhere. It
-// returns JSON's form, without the status that the type always writes.
+// clusterServiceVersion completes the base. It returns an object without the status that the type always writes.
 func clusterServiceVersion(in input, r release, icon []byte) (map[string]any, error) {
 	csv, err := as[v1alpha1.ClusterServiceVersion](in.base)
 	if err != nil {
@@ -36,7 +32,7 @@ func clusterServiceVersion(in input, r release, icon []byte) (map[string]any, er
 		return nil, fmt.Errorf("reading the version %q: %w", r.version, err)
 	}
 	csv.Name = packageName + ".v" + r.version
-	// A namespace has to be there, and OLM overwrites it.
+	// OLM overwrites the namespace, which is required.
 	csv.Namespace = "placeholder"
 	csv.Spec.Version = version.OperatorVersion{Version: number}
 	csv.Spec.Icon = []v1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(icon), MediaType: "image/svg+xml"}}
@@ -61,7 +57,6 @@ func clusterServiceVersion(in input, r release, icon []byte) (map[string]any, er
 	return object, nil
 }
 
-// annotate adds the annotations that depend on the release and the samples.
 func annotate(csv *v1alpha1.ClusterServiceVersion, in input, r release) error {
 	var samples []json.RawMessage
 	for _, sample := range in.samples {
@@ -79,7 +74,7 @@ func annotate(csv *v1alpha1.ClusterServiceVersion, in input, r release) error {
 		return fmt.Errorf("writing the samples: %w", err)
 	}
 	csv.Annotations["alm-examples"] = indented(all)
-	// What a console offers to make once the operator runs.
+	// Consoles offer to create it once the operator runs.
 	csv.Annotations["operatorframework.io/initialization-resource"] = indented(samples[0])
 	csv.Annotations["containerImage"] = r.image
 	csv.Annotations["createdAt"] = r.createdAt
@@ -88,13 +83,12 @@ func annotate(csv *v1alpha1.ClusterServiceVersion, in input, r release) error {
 
 func indented(content []byte) string {
 	var out bytes.Buffer
-	// Marshalled just before, so it is JSON.
+	// It was marshalled just before.
 	_ = json.Indent(&out, content, "", "  ")
 	return strings.TrimSpace(out.String())
 }
 
-// describe adds descriptors to every CRD that the base owns, and proves that it
-// owns every CRD.
+// describe adds descriptors to every CRD. The base must own each of them.
 func describe(csv *v1alpha1.ClusterServiceVersion, objects []*resource.Resource) error {
 	owned := csv.Spec.CustomResourceDefinitions.Owned
 	for _, object := range objects {
@@ -115,8 +109,7 @@ func describe(csv *v1alpha1.ClusterServiceVersion, objects []*resource.Resource)
 	return nil
 }
 
-// strategy says how OLM runs the operator: deployments, and the permissions of
-// their ServiceAccounts.
+// strategy returns the deployments, and the permissions of their ServiceAccounts.
 func strategy(in input) (v1alpha1.NamedInstallStrategy, error) {
 	out := v1alpha1.NamedInstallStrategy{StrategyName: v1alpha1.InstallStrategyNameDeployment}
 	spec := &out.StrategySpec
@@ -144,7 +137,6 @@ func strategy(in input) (v1alpha1.NamedInstallStrategy, error) {
 	return out, nil
 }
 
-// rulesOf returns the rules that bindings of one kind give to a ServiceAccount.
 func rulesOf(in input, bindingKind, account string) ([]rbacv1.PolicyRule, error) {
 	var rules []rbacv1.PolicyRule
 	for _, object := range in.bindings {
@@ -172,9 +164,8 @@ func rulesOf(in input, bindingKind, account string) ([]rbacv1.PolicyRule, error)
 	return rules, nil
 }
 
-// relatedImages returns the images that the operator may use, by the names of
-// its environment: RELATED_IMAGE_MEMCACHED is "memcached". Mirroring tools copy
-// them.
+// relatedImages returns the images that the operator may use, which mirroring tools copy, by the names of its
+// environment: RELATED_IMAGE_MEMCACHED is "memcached".
 func relatedImages(deployments []v1alpha1.StrategyDeploymentSpec) ([]v1alpha1.RelatedImage, error) {
 	var images []v1alpha1.RelatedImage
 	for _, deployment := range deployments {
@@ -189,7 +180,7 @@ func relatedImages(deployments []v1alpha1.StrategyDeploymentSpec) ([]v1alpha1.Re
 				}
 				images = append(images, v1alpha1.RelatedImage{Name: strings.ReplaceAll(strings.ToLower(name), "_", "-"), Image: variable.Value})
 			}
-			if !knows(images, container) {
+			if !slices.ContainsFunc(images, func(i v1alpha1.RelatedImage) bool { return i.Image == container.Image }) {
 				images = append(images, v1alpha1.RelatedImage{Name: container.Name, Image: container.Image})
 			}
 		}
@@ -197,13 +188,7 @@ func relatedImages(deployments []v1alpha1.StrategyDeploymentSpec) ([]v1alpha1.Re
 	return images, nil
 }
 
-// knows says whether a container's own image is among images.
-func knows(images []v1alpha1.RelatedImage, container corev1.Container) bool {
-	return slices.ContainsFunc(images, func(i v1alpha1.RelatedImage) bool { return i.Image == container.Image })
-}
-
-// as reads an object into its type. A field that the type does not have is an
-// error, so that nothing is lost on the way.
+// as converts an object into its type. An unknown field is an error.
 func as[T any](object *resource.Resource) (*T, error) {
 	content, err := object.AsYAML()
 	if err != nil {

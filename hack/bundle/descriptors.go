@@ -2,16 +2,15 @@ package main
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// A console shows a field by its descriptor: see
-// https://github.com/openshift/console/blob/main/frontend/packages/operator-lifecycle-manager/src/components/descriptors/reference/reference.md
+// Descriptors of the OpenShift console, see its file descriptors/reference/reference.md.
 const (
 	widget   = "urn:alm:descriptor:com.tectonic.ui:"
 	advanced = widget + "advanced"
@@ -20,20 +19,24 @@ const (
 	anyOf    = "urn:alm:descriptor:io.kubernetes:"
 )
 
+// A console shows the fields in the order of their descriptors: these first, then the others by
+// name.
+var first = []string{"size", "memory", "version"}
+
 // Fields that have a widget of their own; the others get the one of their type.
 var (
 	specWidgets = map[string][]string{
 		"size":            {widget + "podCount"},
 		"resources":       {widget + "resourceRequirements"},
 		"imagePullPolicy": {widget + "imagePullPolicy", advanced},
-		// These are in affinity.
+		// In affinity.
 		"nodeAffinity":    {widget + "nodeAffinity", advanced},
 		"podAffinity":     {widget + "podAffinity", advanced},
 		"podAntiAffinity": {widget + "podAntiAffinity", advanced},
-		// These are in stores of snapshots; a console lists what there is of the kind.
-		"claimName":         {anyOf + "PersistentVolumeClaim"},
-		"credentialsSecret": {anyOf + "Secret"},
-		"caSecret":          {anyOf + "Secret"},
+		// These are in stores of snapshots; a console lists the objects of that kind.
+		"claimName":             {anyOf + "PersistentVolumeClaim"},
+		"credentialsSecretName": {anyOf + "Secret"},
+		"caSecretName":          {anyOf + "Secret"},
 	}
 	statusWidgets = map[string][]string{
 		"conditions": {k8s + "conditions"},
@@ -41,9 +44,7 @@ var (
 	}
 )
 
-// specDescriptors describes every key of a spec in the words of its schema, and of
-// what is below it that which has a widget of its own. Below a structure that must
-// be filled in it describes everything.
+// specDescriptors describes every key of a spec, those below it that have a widget, and all of a required structure.
 func specDescriptors(schema apiextensionsv1.JSONSchemaProps) []v1alpha1.SpecDescriptor {
 	var out []v1alpha1.SpecDescriptor
 	describe := func(path, key string, property apiextensionsv1.JSONSchemaProps, widgets []string) {
@@ -63,7 +64,9 @@ func specDescriptors(schema apiextensionsv1.JSONSchemaProps) []v1alpha1.SpecDesc
 			below(path, all, property)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(schema.Properties)) {
+	keys := slices.Sorted(maps.Keys(schema.Properties))
+	slices.SortStableFunc(keys, func(a, b string) int { return rank(a) - rank(b) })
+	for _, key := range keys {
 		property := schema.Properties[key]
 		required := slices.Contains(schema.Required, key)
 		widgets, found := specWidgets[key]
@@ -80,8 +83,6 @@ func specDescriptors(schema apiextensionsv1.JSONSchemaProps) []v1alpha1.SpecDesc
 	return out
 }
 
-// statusDescriptors describes every key of a status. There, all is shown as text
-// that has no widget of its own.
 func statusDescriptors(schema apiextensionsv1.JSONSchemaProps) []v1alpha1.StatusDescriptor {
 	var out []v1alpha1.StatusDescriptor
 	for _, key := range slices.Sorted(maps.Keys(schema.Properties)) {
@@ -94,39 +95,55 @@ func statusDescriptors(schema apiextensionsv1.JSONSchemaProps) []v1alpha1.Status
 	return out
 }
 
-// widgetsOf is how a spec's field of this type is entered. Structures are for
-// those who know them.
+// widgetsOf returns the widgets for the type of a field in a spec. Structures are advanced.
 func widgetsOf(property apiextensionsv1.JSONSchemaProps) []string {
 	switch {
 	case property.Type == "boolean":
 		return []string{widget + "booleanSwitch"}
 	case property.Type == "integer":
 		return []string{widget + "number"}
+	case len(property.Enum) > 0:
+		var options []string
+		for _, value := range property.Enum {
+			options = append(options, widget+"select:"+strings.Trim(string(value.Raw), `"`))
+		}
+		return options
 	case property.Type == "string" || property.XIntOrString:
 		return []string{text}
 	}
 	return []string{advanced}
 }
 
-// words turns a key into a title: maxItemSize into "Max Item Size", maxTTL into
-// "Max TTL".
-func words(key string) string {
-	var out strings.Builder
-	before := 'A'
-	for i, letter := range key {
-		switch {
-		case i == 0:
-			out.WriteRune(unicode.ToUpper(letter))
-		case unicode.IsUpper(letter) && !unicode.IsUpper(before):
-			out.WriteByte(' ')
-			fallthrough
-		default:
-			out.WriteRune(letter)
-		}
-		before = letter
+// rank returns the place of a key among those that come first, or the one after them.
+func rank(key string) int {
+	if i := slices.Index(first, key); i >= 0 {
+		return i
 	}
-	return out.String()
+	return len(first)
 }
+
+// initialisms are words of keys that a title writes in capitals.
+var initialisms = []string{"ca", "ttl", "uid", "s3"}
+
+// words turns a key into a title: maxItemSize into "Max Item Size", caSecretName into
+// "CA Secret Name".
+func words(key string) string {
+	var all []string
+	for word := range strings.SplitSeq(acronym.ReplaceAllString(camel.ReplaceAllString(key, "$1 $2"), "$1 $2"), " ") {
+		if slices.Contains(initialisms, strings.ToLower(word)) {
+			all = append(all, strings.ToUpper(word))
+		} else {
+			all = append(all, strings.ToUpper(word[:1])+word[1:])
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// Where a word ends and the next one begins, as in maxTTL and in TTLSeconds.
+var (
+	camel   = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+	acronym = regexp.MustCompile(`([A-Z])([A-Z][a-z])`)
+)
 
 // sentences is a field's description on one line.
 func sentences(property apiextensionsv1.JSONSchemaProps) string {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,8 +22,7 @@ const (
 	scorecardFile = "bundle/tests/scorecard/config.yaml"
 )
 
-// generate returns the files of the bundle of the project in root, by path, and
-// those by which OLM v1 installs it.
+// generate returns the files of the bundle of the project in root, and the installer for OLM v1, by path.
 func generate(root string, r release) (map[string][]byte, error) {
 	built, err := configdir.Build(root, "config/manifests", map[string]string{"controller": r.image, "scorecard": r.scorecardImage})
 	if err != nil {
@@ -62,28 +60,26 @@ func generate(root string, r release) (map[string][]byte, error) {
 		return nil, fmt.Errorf("writing the ClusterServiceVersion: %w", err)
 	}
 	files[manifestsDir+"/"+packageName+".clusterserviceversion.yaml"] = content
-	samples, err := olmv1(in, r)
-	maps.Copy(files, samples)
+	files[installerFile], err = installer(in)
 	return files, err
 }
 
-// input is what config/manifests builds, by what becomes of it.
+// input is the output of config/manifests, sorted by its use in the bundle.
 type input struct {
 	base        *resource.Resource
 	namespace   *resource.Resource
 	deployments []*resource.Resource
-	// roles are those of the operator, by kind and name; bindings give them to it.
+	// roles are the operator's, by kind and name. bindings grant them.
 	roles    map[string]*resource.Resource
 	bindings []*resource.Resource
 	crds     []*resource.Resource
 	samples  []*resource.Resource
-	// manifests go into the bundle as they are.
+	// manifests are copied to the bundle.
 	manifests []*resource.Resource
 	scorecard *resource.Resource
 }
 
-// sort deals out objects. A kind that is not known is an error: it would be
-// missing from the bundle without a word.
+// sort returns an error for unknown kinds, which the bundle would lack otherwise.
 func sort(built resmap.ResMap) (input, error) {
 	in := input{roles: map[string]*resource.Resource{}}
 	bound, ofAPI := map[string]bool{}, map[string]bool{}
@@ -101,9 +97,9 @@ func sort(built resmap.ResMap) (input, error) {
 		}
 	}
 	for _, object := range built.Resources() {
-		// Objects of the cluster have no namespace, and OLM chooses that of the others.
+		// OLM chooses the namespace.
 		if err := object.SetNamespace(""); err != nil {
-			return input{}, fmt.Errorf("taking the namespace of %s off: %w", object.CurId(), err)
+			return input{}, fmt.Errorf("removing the namespace of %s: %w", object.CurId(), err)
 		}
 		key := object.GetKind() + "/" + object.GetName()
 		switch kind := object.GetKind(); {
@@ -124,9 +120,9 @@ func sort(built resmap.ResMap) (input, error) {
 		case kind == "Namespace":
 			in.namespace = object
 		case kind == "ServiceAccount":
-			// OLM makes it.
+			// OLM creates it.
 		default:
-			return input{}, fmt.Errorf("config/manifests builds a %s, and what becomes of it in the bundle is not known", key)
+			return input{}, fmt.Errorf("config/manifests contains a %s, whose place in the bundle is unknown", key)
 		}
 	}
 	if in.base == nil || len(in.deployments) == 0 || len(in.crds) == 0 {
@@ -135,7 +131,7 @@ func sort(built resmap.ResMap) (input, error) {
 	return in, nil
 }
 
-// fileName is the name that operator-sdk gives a manifest.
+// fileName returns the name that operator-sdk gives to the file of a manifest.
 func fileName(object *resource.Resource) string {
 	gvk := object.GetGvk()
 	if gvk.Kind == "CustomResourceDefinition" {

@@ -1,3 +1,11 @@
+// Command bundle generates and validates bundle/ and bundle.Dockerfile, which the Operator Lifecycle Manager installs:
+//
+//	go run ./hack/bundle generate --version 1.0.0 --image REFERENCE --scorecard-image REFERENCE --created-at TIME --channels A,B --default-channel A
+//	go run ./hack/bundle validate
+//
+// The source is config/manifests. The ClusterServiceVersion gets the Deployments, the rules that are bound to their
+// ServiceAccounts, descriptors of the CRDs' fields, the samples, and the RELATED_IMAGE_ variables as relatedImages.
+// config/samples/olmv1/installer.yaml gets the rights that OLM v1 needs. The same inputs give the same bytes.
 package main
 
 import (
@@ -39,15 +47,14 @@ func run(args []string) error {
 		fmt.Println("bundle: valid")
 		return nil
 	}
-	return errors.New("use: bundle generate [FLAG]..., or bundle validate")
+	return errors.New("usage: bundle generate [FLAG]..., or bundle validate")
 }
 
-// release is what a bundle says that does not stand in config/.
+// release contains what config/ does not.
 type release struct {
 	version        string
 	image          string
 	scorecardImage string
-	catalogImage   string
 	createdAt      string
 	channels       string
 	defaultChannel string
@@ -58,11 +65,10 @@ func parseRelease(args []string) (release, error) {
 	flags := flag.NewFlagSet("generate", flag.ExitOnError)
 	flags.StringVar(&r.version, "version", "", "the release's `VERSION`, without a v")
 	flags.StringVar(&r.image, "image", "", "the operator's image")
-	flags.StringVar(&r.catalogImage, "catalog-image", "", "the catalog's image")
 	flags.StringVar(&r.scorecardImage, "scorecard-image", "", "the image of the scorecard's suite memcached")
-	flags.StringVar(&r.createdAt, "created-at", "", "when the release was made, as in RFC 3339")
-	flags.StringVar(&r.channels, "channels", "", "channels, apart by commas")
-	flags.StringVar(&r.defaultChannel, "default-channel", "", "the channel of who names none")
+	flags.StringVar(&r.createdAt, "created-at", "", "time of the release (RFC 3339)")
+	flags.StringVar(&r.channels, "channels", "", "channels, separated by commas")
+	flags.StringVar(&r.defaultChannel, "default-channel", "", "channel of subscriptions without one")
 	if err := flags.Parse(args); err != nil {
 		return release{}, err
 	}
@@ -78,13 +84,10 @@ func parseRelease(args []string) (release, error) {
 	return r, nil
 }
 
-// write puts files under root in place of those that were there.
+// write writes files below root, and removes other files of the bundle.
 func write(root string, files map[string][]byte) error {
-	// What is not generated any more must not stay.
-	for _, dir := range []string{"bundle", olmv1Dir} {
-		if err := os.RemoveAll(filepath.Join(root, dir)); err != nil {
-			return fmt.Errorf("removing the old bundle: %w", err)
-		}
+	if err := os.RemoveAll(filepath.Join(root, "bundle")); err != nil {
+		return fmt.Errorf("removing the old bundle: %w", err)
 	}
 	for name, content := range files {
 		path := filepath.Join(root, name)

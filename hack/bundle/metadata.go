@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// annotation is what bundle/metadata/annotations.yaml and the image's labels
-// both say.
+// annotation is an entry of annotations.yaml, and a label of the bundle's image.
 type annotation struct{ key, value string }
 
 func annotations(r release) []annotation {
@@ -25,8 +24,7 @@ func annotations(r release) []annotation {
 	}
 }
 
-// channels are those that the release is for: a candidate is not for those who
-// name no channel.
+// channels returns the channels of the release. A candidate is not in the default channel.
 func channels(r release) []string {
 	all := strings.Split(r.channels, ",")
 	if strings.Contains(r.version, "-") {

@@ -110,7 +110,7 @@ func eachExample(b *manifests.Bundle, check func(unstructured.Unstructured, v1al
 	return out
 }
 
-// hasSchema says whether the CRD of a kind has a schema for a field of its spec
+// hasSchema reports whether the CRD of a kind has a schema for a field of its spec
 // or status.
 func hasSchema(b *manifests.Bundle, owned v1alpha1.CRDDescription, part, field string) bool {
 	for _, crd := range b.V1CRDs {
@@ -195,20 +195,20 @@ func TestScorecardFinds(t *testing.T) {
 	}
 }
 
-// What is reproduced here is what the configuration asks operator-sdk for.
-func TestScorecardIsWhatTheConfigurationAsksFor(t *testing.T) {
+// The checks here reproduce the operator-sdk tests that the configuration runs.
+func TestChecksMatchTheScorecardConfiguration(t *testing.T) {
 	var configuration scorecard.Configuration
 	if err := yaml.UnmarshalStrict(read(t, filepath.Join(root, scorecardFile)), &configuration); err != nil {
 		t.Fatal(err)
 	}
-	var asked []string
+	var configured []string
 	for _, test := range configuration.Stages[0].Tests {
 		if strings.HasPrefix(test.Image, "quay.io/operator-framework/scorecard-test:") {
-			asked = append(asked, test.Entrypoint[1])
+			configured = append(configured, test.Entrypoint[1])
 		}
 	}
-	slices.Sort(asked)
-	if want := slices.Sorted(maps.Keys(checks)); !slices.Equal(asked, want) {
-		t.Errorf("the configuration asks for %v, the tests here are %v", asked, want)
+	slices.Sort(configured)
+	if want := slices.Sorted(maps.Keys(checks)); !slices.Equal(configured, want) {
+		t.Errorf("the configuration runs %v, the tests here are %v", configured, want)
 	}
 }

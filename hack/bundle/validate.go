@@ -13,18 +13,17 @@ import (
 	interfaces "github.com/operator-framework/api/pkg/validation/interfaces"
 )
 
-// kubernetesVersion is the one whose removed APIs the bundle must not use.
+// kubernetesVersion is the version without whose removed APIs the bundle must work.
 const kubernetesVersion = "1.36"
 
-// validate returns what OperatorHub and operator-sdk would find wrong with the
-// bundle of the project in root, errors and warnings alike, and whether it is
-// another one than was released under its version.
+// validate returns the errors and warnings of OperatorHub and operator-sdk for the bundle of the project in root. A
+// difference to the release of the same version is an error too.
 func validate(root string) ([]string, error) {
 	bundle, err := manifests.GetBundleFromDir(filepath.Join(root, "bundle"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the bundle: %w", err)
 	}
-	// Not all that there are: one of them pulls images.
+	// Another one pulls images.
 	validators := validation.DefaultBundleValidators.WithValidators(
 		validation.OperatorHubV2Validator,
 		validation.StandardCapabilitiesValidator,
@@ -41,20 +40,17 @@ func validate(root string) ([]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the release %s: %w", version, err)
-	}
-	now, err := tree(filepath.Join(root, "bundle"))
-	if err != nil {
-		return nil, fmt.Errorf("reading the bundle: %w", err)
+	now, other := tree(filepath.Join(root, "bundle"))
+	if err := errors.Join(err, other); err != nil {
+		return nil, fmt.Errorf("comparing the bundle with the release %s: %w", version, err)
 	}
 	if !maps.Equal(now, kept) {
-		out = append(out, fmt.Sprintf("bundle/ is no longer what was released as %s: raise VERSION in the Makefile", version))
+		out = append(out, fmt.Sprintf("bundle/ differs from the release %s: raise VERSION in the Makefile", version))
 	}
 	return out, nil
 }
 
-// tree returns the files in a folder, by path.
+// tree returns the contents of the files in a folder, by path.
 func tree(dir string) (map[string]string, error) {
 	files := map[string]string{}
 	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, entry fs.DirEntry, err error) error {

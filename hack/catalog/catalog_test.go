@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +15,8 @@ import (
 
 const (
 	root = "../.."
-	// images is where the bundles of the tests' releases are.
-	images = "registry.example.com:5000/bundle:v"
+	// image is the name of the images of the tests' bundles.
+	image = "registry.example.com:5000/bundle"
 )
 
 func read(t *testing.T, file string) []byte {
@@ -27,7 +28,7 @@ func read(t *testing.T, file string) []byte {
 	return content
 }
 
-// replace puts new in the place of old, which has to be there.
+// replace replaces old, which the file must contain.
 func replace(t *testing.T, file, old, new string) {
 	t.Helper()
 	content := read(t, file)
@@ -39,7 +40,7 @@ func replace(t *testing.T, file, old, new string) {
 	}
 }
 
-// bundleOf writes the project's bundle into dir as if it were that of a version.
+// bundleOf writes the project's bundle into dir as the bundle of a version.
 func bundleOf(t *testing.T, dir, version string) {
 	t.Helper()
 	if err := os.RemoveAll(dir); err != nil {
@@ -57,30 +58,23 @@ func bundleOf(t *testing.T, dir, version string) {
 	replace(t, csv, "\n  version: "+now.String()+"\n", "\n  version: "+version+"\n")
 }
 
-// project is one that released versions, in this order.
+// project returns the folder of a project that released versions, in this order.
 func project(t *testing.T, versions ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "catalog"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	const none = "# A comment.\nschema: olm.semver\ngenerateMajorChannels: true\ncandidate:\n  bundles:\nstable:\n  bundles:\n"
-	if err := os.WriteFile(filepath.Join(dir, templateFile), []byte(none), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for _, version := range versions {
 		bundleOf(t, filepath.Join(dir, "bundle"), version)
-		if err := run(t.Context(), []string{"--root", dir, "add", images + version}); err != nil {
+		if err := run(t.Context(), []string{"--root", dir, "add"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return dir
 }
 
-// rendered is the catalog of a project, in the form in which opm serves it.
+// rendered returns the catalog of a project, in the form in which opm serves it.
 func rendered(t *testing.T, dir string) *model.Package {
 	t.Helper()
-	if err := run(t.Context(), []string{"--root", dir, "render"}); err != nil {
+	if err := run(t.Context(), []string{"--root", dir, "render", image}); err != nil {
 		t.Fatal(err)
 	}
 	return loaded(t, filepath.Join(dir, configsDir))
@@ -99,7 +93,7 @@ func loaded(t *testing.T, dir string) *model.Package {
 	return packages[packageName]
 }
 
-// upgradesTo are the versions from which OLM upgrades straight to a version.
+// upgradesTo returns the versions that OLM upgrades to a version in one step.
 func upgradesTo(channel *model.Channel, version string) []string {
 	bundle := channel.Bundles[packageName+".v"+version]
 	var from []string
@@ -112,8 +106,18 @@ func upgradesTo(channel *model.Channel, version string) []string {
 	return from
 }
 
+// bundleImage is the name of the bundles' images in the Makefile.
+func bundleImage(t *testing.T) string {
+	t.Helper()
+	match := regexp.MustCompile(`(?m)^IMAGE_TAG_BASE \?= (.*)$`).FindSubmatch(read(t, filepath.Join(root, "Makefile")))
+	if match == nil {
+		t.Fatal("the Makefile does not set IMAGE_TAG_BASE")
+	}
+	return string(match[1]) + "-bundle"
+}
+
 func TestCommittedCatalogIsUpToDate(t *testing.T) {
-	want, err := render(t.Context(), root)
+	want, err := render(t.Context(), root, bundleImage(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,27 +126,21 @@ func TestCommittedCatalogIsUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what %s and %s give: run make catalog", configsDir, templateFile, releasesDir)
+		t.Errorf("%s is not what %s gives: run make catalog", configsDir, releasesDir)
 	}
 }
 
-// Of what was released, nothing is stranded: OLM has a way from each release to
-// the newest one.
+// OLM can upgrade every release to the newest one.
 func TestCommittedCatalogUpgradesEveryRelease(t *testing.T) {
 	versions, err := released(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := project(t)
-	for _, name := range []string{releasesDir, templateFile} {
-		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	if err := os.CopyFS(filepath.Join(dir, "catalog"), os.DirFS(filepath.Join(root, "catalog"))); err != nil {
 		t.Fatal(err)
 	}
-	// The next one too, so that there is always something to upgrade to.
+	// Adds the next release, so that there is always one to upgrade to.
 	next := "1.0.0"
 	if len(versions) > 0 {
 		newest := versions[len(versions)-1]
@@ -153,7 +151,7 @@ func TestCommittedCatalogUpgradesEveryRelease(t *testing.T) {
 		next = newest.String()
 	}
 	bundleOf(t, filepath.Join(dir, "bundle"), next)
-	if err := run(t.Context(), []string{"--root", dir, "add", images + next}); err != nil {
+	if err := run(t.Context(), []string{"--root", dir, "add"}); err != nil {
 		t.Fatal(err)
 	}
 	catalog := rendered(t, dir)
@@ -166,7 +164,7 @@ func TestCommittedCatalogUpgradesEveryRelease(t *testing.T) {
 			t.Errorf("the head of %s is %s", name, got)
 		}
 		if got := upgradesTo(channel, next); len(got) != len(channel.Bundles)-1 {
-			t.Errorf("in %s there is a way to %s only from %v", name, next, got)
+			t.Errorf("%s upgrades to %s only from %v", name, next, got)
 		}
 	}
 }
@@ -189,7 +187,7 @@ func TestChannels(t *testing.T) {
 	}
 }
 
-// olm.bundle.object would put every manifest into the catalog.
+// Properties olm.bundle.object would put every manifest into the catalog.
 func TestBundlesHaveMetadataAndNoObjects(t *testing.T) {
 	for name, bundle := range rendered(t, project(t, "1.0.0")).DefaultChannel.Bundles {
 		var types []string
@@ -211,11 +209,11 @@ func TestUpgrades(t *testing.T) {
 		channel string
 		want    map[string][]string
 	}{
-		"each release replaces the one before, and who skips one gets to the newest all the same": {
+		"each release replaces the one before and skips the older ones": {
 			[]string{"1.0.0", "1.1.0", "1.2.0"}, "stable-v1",
 			map[string][]string{"1.0.0": nil, "1.1.0": {"1.0.0"}, "1.2.0": {"1.0.0", "1.1.0"}},
 		},
-		"a broken release is mended by the next patch: nobody is sent through it any more": {
+		"a patch skips the broken release": {
 			[]string{"1.0.0", "1.1.0", "1.1.1"}, "stable-v1",
 			map[string][]string{"1.0.0": nil, "1.1.0": nil, "1.1.1": {"1.0.0", "1.1.0"}},
 		},
@@ -227,7 +225,7 @@ func TestUpgrades(t *testing.T) {
 			[]string{"1.0.0", "1.1.0-rc.1", "1.1.0-rc.2", "1.1.0"}, "candidate-v1",
 			map[string][]string{"1.1.0": {"1.0.0", "1.1.0-rc.1", "1.1.0-rc.2"}},
 		},
-		"who takes no candidates is offered none": {
+		"candidates are not in the stable channel": {
 			[]string{"1.0.0", "1.1.0-rc.1", "1.1.0"}, "stable-v1",
 			map[string][]string{"1.1.0": {"1.0.0"}},
 		},
@@ -243,32 +241,12 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
-func TestAddKeepsTheTemplatesComments(t *testing.T) {
-	got := string(read(t, filepath.Join(project(t, "1.0.0", "1.1.0-rc.1"), templateFile)))
-	want := `# A comment.
-schema: olm.semver
-generateMajorChannels: true
-candidate:
-  bundles:
-  - image: registry.example.com:5000/bundle:v1.0.0
-  - image: registry.example.com:5000/bundle:v1.1.0-rc.1
-stable:
-  bundles:
-  - image: registry.example.com:5000/bundle:v1.0.0
-`
-	if got != want {
-		t.Errorf("the template is\n%swant\n%s", got, want)
-	}
-}
-
-// Before the first release there is no catalog, and a project that has one to
-// clean up loses it.
-func TestNothingReleased(t *testing.T) {
+func TestNoCatalogBeforeTheFirstRelease(t *testing.T) {
 	dir := project(t)
 	if err := write(filepath.Join(dir, configsDir), []byte("stale")); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(t.Context(), []string{"--root", dir, "render"}); err != nil {
+	if err := run(t.Context(), []string{"--root", dir, "render", image}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, configsDir, catalogFile)); !os.IsNotExist(err) {
@@ -282,7 +260,7 @@ func TestPreview(t *testing.T) {
 	for _, version := range []string{"1.1.0", "1.0.0"} {
 		bundle := filepath.Join(dir, version)
 		bundleOf(t, bundle, version)
-		// No tag that says the version: tests call images as they like.
+		// The image need not be tagged with the version.
 		args = append(args, "registry.example.com:5000/"+version+"@sha256:"+strings.Repeat("0", 64)+"="+bundle)
 	}
 	if err := run(t.Context(), args); err != nil {
@@ -296,54 +274,32 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
-	render := []string{"render"}
+func TestCatalogRejects(t *testing.T) {
+	render := []string{"render", image}
 	for name, test := range map[string]struct {
 		// file of a project that released 1.0.0 and 1.1.0-rc.1 has old replaced by new; without old, all of it is new.
 		file, old, new string
 		args           []string
 		want           string
 	}{
-		"a release that has no folder": {
-			templateFile, images + "1.0.0", images + "1.2.0", render,
-			"lists " + images + "1.2.0, and there is no catalog/releases/1.2.0",
-		},
-		"a folder that the template does not list": {
-			templateFile, "  - image: " + images + "1.0.0\n", "", render,
-			"does not list the bundle of catalog/releases/1.0.0 in candidate",
-		},
-		"a candidate in stable": {
-			templateFile, "stable:\n  bundles:\n", "stable:\n  bundles:\n  - image: " + images + "1.1.0-rc.1\n", render,
-			"v1.1.0-rc.1 in stable: it belongs into candidate",
-		},
-		"a stream that is none of ours": {
-			templateFile, "stable:", "fast:\n  bundles:\n  - image: " + images + "1.0.0\nstable:", render,
-			"v1.0.0 in fast: it belongs into candidate and stable",
-		},
-		"an image whose tag says no version": {
-			templateFile, images + "1.0.0", "bundle:latest", render, "lists bundle:latest: the tag of a release is v and its version",
-		},
-		"a misspelt key": {
-			templateFile, "stable:", "stabel:", render, "stabel",
-		},
-		"a file of a release that was edited": {
+		"an edited file of a release": {
 			releasesDir + "/1.0.0/metadata/annotations.yaml", "stable-v1", "stable-v2", render,
-			"not as released: 1.0.0/metadata/annotations.yaml",
+			"catalog/releases/1.0.0 is not as released",
 		},
-		"a file that a release did not have": {
-			releasesDir + "/1.0.0/manifests/more.yaml", "", "kind: Secret", render, "not as released: 1.0.0/manifests/more.yaml",
+		"an added file of a release": {
+			releasesDir + "/1.0.0/tests/more.yaml", "", "kind: Secret", render, "catalog/releases/1.0.0 is not as released",
 		},
-		"a checksum that is gone with its line": {
-			releasesDir + "/checksums", "", "", render, "not as released: 1.0.0/manifests/",
+		"a release without a checksum": {
+			releasesDir + "/checksums", "", "", render, "catalog/releases/1.0.0 is not as released",
 		},
-		"a release that was released before": {
-			"bundle/metadata/annotations.yaml", "", "annotations: {}", []string{"add", images + "1.1.0-rc.1"}, "1.1.0-rc.1 is released already",
+		"a checksum without a release": {
+			releasesDir + "/checksums", "1.0.0 ", "0.9.0 h1:0\n1.0.0 ", render, "checksums lists a release that is missing",
 		},
-		"an image of another version than the bundle's": {
-			"bundle/metadata/annotations.yaml", "", "annotations: {}", []string{"add", images + "1.2.0"}, "its tag has to be v1.1.0-rc.1",
+		"a release of the same version": {
+			"bundle/metadata/annotations.yaml", "", "annotations: {}", []string{"add"}, "1.1.0-rc.1 is released already",
 		},
-		"a preview of no bundle": {
-			"bundle/metadata/annotations.yaml", "", "annotations: {}", []string{"preview", "--out", "dir"}, "use: catalog",
+		"a preview without a bundle": {
+			"bundle/metadata/annotations.yaml", "", "annotations: {}", []string{"preview", "--out", "dir"}, "usage: catalog",
 		},
 		"a preview of a folder without its image": {
 			"bundle/metadata/annotations.yaml", "", "annotations: {}", []string{"preview", "--out", "dir", "bundle"}, `"bundle" is not IMAGE=BUNDLEDIR`,
@@ -371,16 +327,13 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A folder that holds another version's bundle would be published under the
-// wrong number.
-func TestAFolderOfAnotherVersionIsRefused(t *testing.T) {
+func TestFolderOfAnotherVersionIsRejected(t *testing.T) {
 	dir := project(t, "1.0.0")
 	if err := os.Rename(filepath.Join(dir, releasesDir, "1.0.0"), filepath.Join(dir, releasesDir, "1.5.0")); err != nil {
 		t.Fatal(err)
 	}
-	replace(t, filepath.Join(dir, releasesDir, checksumsFile), "1.0.0/", "1.5.0/")
-	const want = "catalog/releases/1.5.0 holds the bundle of 1.0.0"
-	if _, err := render(t.Context(), dir); err == nil || !strings.Contains(err.Error(), want) {
+	const want = "catalog/releases/1.5.0 contains the bundle of 1.0.0"
+	if _, err := render(t.Context(), dir, image); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %v, want %q in it", err, want)
 	}
 }

@@ -16,10 +16,9 @@ import (
 	"sigs.k8s.io/crdify/pkg/validators/version"
 )
 
-// refusals is why OLM v1 would not upgrade a cluster from the CRD before to the
-// one after. It asks the library that operator-controller asks, set up as there
-// (v1.11.0, internal/operator-controller/rukpak/preflights/crdupgradesafety).
-func refusals(t *testing.T, before, after *apiextensionsv1.CustomResourceDefinition) []string {
+// violations returns the reasons for which OLM v1 would reject an upgrade from one CRD to another. The library and its
+// configuration are those of operator-controller v1.11.0 (internal/operator-controller/rukpak/preflights/crdupgradesafety).
+func violations(t *testing.T, before, after *apiextensionsv1.CustomResourceDefinition) []string {
 	t.Helper()
 	checks, err := runner.New(&config.Config{
 		Conversion:           config.ConversionPolicyIgnore,
@@ -56,8 +55,7 @@ func refusals(t *testing.T, before, after *apiextensionsv1.CustomResourceDefinit
 	return out
 }
 
-// crdsOf are the CRDs of the bundle in dir by name, as they are on a cluster that
-// stores objects in each of their versions.
+// crdsOf returns the CRDs of a bundle by name, as on a cluster that stores objects in each of their versions.
 func crdsOf(t *testing.T, dir string) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	bundle, err := manifests.GetBundleFromDir(dir)
@@ -74,8 +72,7 @@ func crdsOf(t *testing.T, dir string) map[string]*apiextensionsv1.CustomResource
 	return crds
 }
 
-// OLM takes everybody straight to the newest release, so its CRDs have to follow
-// those of each of them.
+// OLM upgrades from each release to the newest one in one step. Without a release there is nothing to compare.
 func TestOLMUpgradesTheCRDsOfEachRelease(t *testing.T) {
 	versions, err := released(root)
 	if err != nil {
@@ -86,23 +83,22 @@ func TestOLMUpgradesTheCRDsOfEachRelease(t *testing.T) {
 		for name, before := range crdsOf(t, filepath.Join(root, releasesDir, v.String())) {
 			after, found := now[name]
 			if !found {
-				t.Errorf("%s has the CRD %s, and bundle/ does not: OLM would delete it with every object of its kind", v, name)
+				t.Errorf("%s has the CRD %s, and bundle/ does not: OLM would delete it with all its objects", v, name)
 				continue
 			}
-			for _, field := range changesRefusedOnce(before, after) {
-				t.Errorf("operator-controller 1.2 would not upgrade from %s: the description of %s changed, or anything below it if it is a list\nTake the change back in api/; a new field goes beside the list.", v, field)
+			for _, field := range changesBelowLists(before, after) {
+				t.Errorf("operator-controller 1.2 would reject the upgrade from %s: the description of %s changed, or anything below it if it is a list\nRevert the change in api/. Add a new field beside the list.", v, field)
 			}
-			for _, refusal := range refusals(t, before, after) {
-				t.Errorf("OLM v1 would not upgrade from %s: %s\nTake the change back in api/, or make it in a new version of the API.", v, refusal)
+			for _, violation := range violations(t, before, after) {
+				t.Errorf("OLM v1 would reject the upgrade from %s: %s\nRevert the change in api/, or make it in a new version of the API.", v, violation)
 			}
 		}
 	}
 }
 
-// changesRefusedOnce returns the fields of a CRD of which another has changed the
-// description, and the lists below which it has changed anything. The check of OLM v1
-// before it came to be crdify refuses that.
-func changesRefusedOnce(before, after *apiextensionsv1.CustomResourceDefinition) []string {
+// changesBelowLists returns the fields with another description, and the lists below which anything changed.
+// operator-controller rejects such changes before the version in which it uses crdify.
+func changesBelowLists(before, after *apiextensionsv1.CustomResourceDefinition) []string {
 	var changed []string
 	var look func(path string, a, b apiextensionsv1.JSONSchemaProps)
 	look = func(path string, a, b apiextensionsv1.JSONSchemaProps) {
@@ -119,22 +115,23 @@ func changesRefusedOnce(before, after *apiextensionsv1.CustomResourceDefinition)
 	return changed
 }
 
-func TestADescriptionBelowAListIsAChangeThatWasRefusedOnce(t *testing.T) {
+func TestDescriptionsBelowAListAreCompared(t *testing.T) {
 	before := crdsOf(t, filepath.Join(root, "bundle"))["memcacheds.cache.memcached-operator.io"]
 	after := before.DeepCopy()
-	if changed := changesRefusedOnce(before, after); changed != nil {
-		t.Errorf("nothing changed, and %v is told", changed)
+	if changed := changesBelowLists(before, after); changed != nil {
+		t.Errorf("nothing changed, and %v is reported", changed)
 	}
 	shards := after.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["shards"].Items.Schema
-	node := shards.Properties["node"]
-	node.Description = "Other words."
-	shards.Properties["node"] = node
-	if changed := changesRefusedOnce(before, after); !slices.Equal(changed, []string{".status.shards"}) {
-		t.Errorf("%v are told", changed)
+	for name, field := range shards.Properties {
+		field.Description = "Other words."
+		shards.Properties[name] = field
+	}
+	if changed := changesBelowLists(before, after); !slices.Equal(changed, []string{".status.shards"}) {
+		t.Errorf("%v are reported, want .status.shards", changed)
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestViolations(t *testing.T) {
 	type schema = apiextensionsv1.JSONSchemaProps
 	// spec changes the schema of the spec.
 	spec := func(change func(*schema)) func(*apiextensionsv1.CustomResourceDefinition) {
@@ -160,7 +157,7 @@ func TestRefusals(t *testing.T) {
 	text := schema{Type: "string"}
 	for name, test := range map[string]struct {
 		change func(*apiextensionsv1.CustomResourceDefinition)
-		// want is nothing where OLM may upgrade.
+		// want is empty where OLM upgrades.
 		want string
 	}{
 		"a field removed": {
@@ -190,7 +187,7 @@ func TestRefusals(t *testing.T) {
 		"a value of an enumeration removed": {
 			field("imagePullPolicy", func(s *schema) { s.Enum = s.Enum[1:] }), "enum",
 		},
-		"a rule that refuses more": {
+		"a rule that rejects more": {
 			spec(func(s *schema) {
 				s.XValidations = append(s.XValidations, apiextensionsv1.ValidationRule{Rule: "self.size > 1", Message: "too small"})
 			}), "unhandled",
@@ -226,9 +223,9 @@ func TestRefusals(t *testing.T) {
 			before := crdsOf(t, filepath.Join(root, "bundle"))["memcacheds.cache.memcached-operator.io"]
 			after := before.DeepCopy()
 			test.change(after)
-			got := strings.Join(refusals(t, before, after), "\n")
+			got := strings.Join(violations(t, before, after), "\n")
 			if test.want == "" && got != "" || !strings.Contains(got, test.want) {
-				t.Errorf("the refusals are %q, want %q in them", got, test.want)
+				t.Errorf("the violations are %q, want %q in them", got, test.want)
 			}
 		})
 	}

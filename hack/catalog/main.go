@@ -1,3 +1,13 @@
+// Command catalog renders file-based catalogs and validates them as opm does:
+//
+//	go run . render BUNDLEIMAGE
+//	go run . add
+//	go run . preview --out DIR IMAGE=BUNDLEDIR...
+//
+// Render writes catalog/configs: every release in catalog/releases, with the image BUNDLEIMAGE:vVERSION. Add copies
+// bundle/ to catalog/releases/VERSION and records its checksum, so that a release never changes; "make release" runs
+// it. Preview renders the given bundles only, all in both channels, to DIR/memcached-operator/catalog.yaml. Relative
+// paths are relative to this folder with go -C. Nothing is pulled.
 package main
 
 import (
@@ -11,15 +21,12 @@ import (
 )
 
 const (
-	packageName  = "memcached-operator"
-	releasesDir  = "catalog/releases"
-	templateFile = "catalog/template.yaml"
-	configsDir   = "catalog/configs"
+	packageName = "memcached-operator"
+	releasesDir = "catalog/releases"
+	configsDir  = "catalog/configs"
 	// catalogFile is where opm looks in a folder of catalogs.
 	catalogFile = packageName + "/catalog.yaml"
 )
-
-const usage = "use: catalog render, or catalog add IMAGE, or catalog preview --out DIR and IMAGE=BUNDLEDIR of each bundle"
 
 func main() {
 	if err := run(context.Background(), os.Args[1:]); err != nil {
@@ -35,45 +42,40 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	switch args = flags.Args(); {
-	case len(args) == 1 && args[0] == "render":
-		content, err := render(ctx, *root)
+	case len(args) == 2 && args[0] == "render":
+		content, err := render(ctx, *root, args[1])
 		if err != nil {
 			return err
 		}
 		return write(filepath.Join(*root, configsDir), content)
-	case len(args) == 2 && args[0] == "add":
-		return add(*root, args[1])
-	case len(args) > 1 && args[0] == "preview":
-		return runPreview(ctx, args[1:])
+	case len(args) == 1 && args[0] == "add":
+		return add(*root)
+	case len(args) > 3 && args[0] == "preview" && args[1] == "--out":
+		content, err := preview(ctx, args[3:])
+		if err != nil {
+			return err
+		}
+		return write(args[2], content)
 	}
-	return errors.New(usage)
+	return errors.New("usage: catalog render BUNDLEIMAGE, catalog add, or catalog preview --out DIR IMAGE=BUNDLEDIR...")
 }
 
-func runPreview(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("preview", flag.ExitOnError)
-	out := flags.String("out", "", "write the catalog into this `DIR`")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if *out == "" || flags.NArg() == 0 {
-		return errors.New(usage)
-	}
+// preview returns a catalog of bundles, given as IMAGE=BUNDLEDIR.
+func preview(ctx context.Context, arguments []string) ([]byte, error) {
 	bundles := map[string]string{}
-	for _, argument := range flags.Args() {
+	var images []string
+	for _, argument := range arguments {
 		image, dir, found := strings.Cut(argument, "=")
 		if !found {
-			return fmt.Errorf("%q is not IMAGE=BUNDLEDIR", argument)
+			return nil, fmt.Errorf("%q is not IMAGE=BUNDLEDIR", argument)
 		}
 		bundles[image] = dir
+		images = append(images, image)
 	}
-	content, err := preview(ctx, bundles)
-	if err != nil {
-		return err
-	}
-	return write(*out, content)
+	return catalogOf(ctx, bundles, images, images)
 }
 
-// write puts a catalog into dir. No content is no catalog.
+// write writes a catalog into dir, and removes the one there when there is no content.
 func write(dir string, content []byte) error {
 	file := filepath.Join(dir, catalogFile)
 	if content == nil {

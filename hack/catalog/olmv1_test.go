@@ -19,17 +19,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// misfits is why OLM v1 would not install the bundle in dir: the rules of
-// operator-controller, of v1.2 for webhooks, which later versions take with
-// cert-manager, and of v1.11 for the rest.
-func misfits(t *testing.T, dir string) []string {
+// violationsOfBundle returns the reasons for which OLM v1 would not install a bundle. The rules are those of
+// operator-controller v1.2 for webhooks, which later versions accept with cert-manager, and v1.11 for the rest.
+func violationsOfBundle(t *testing.T, dir string) []string {
 	t.Helper()
 	bundle, err := manifests.GetBundleFromDir(dir)
 	if err != nil {
 		return []string{err.Error()}
 	}
 	var out []string
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	spec := bundle.CSV.Spec
 
 	annotations := struct{ Annotations map[string]string }{}
@@ -37,31 +36,31 @@ func misfits(t *testing.T, dir string) []string {
 		t.Fatal(err)
 	}
 	if got := annotations.Annotations["operators.operatorframework.io.bundle.mediatype.v1"]; got != "registry+v1" {
-		say("the mediatype is %q, want registry+v1", got)
+		add("the mediatype is %q, want registry+v1", got)
 	}
 	if bundle.Package == "" {
-		say("no package is named")
+		add("no package is named")
 	}
 	for _, mode := range spec.InstallModes {
 		if want := mode.Type == v1alpha1.InstallModeTypeAllNamespaces; mode.Supported != want {
-			say("the install mode %s is %t", mode.Type, mode.Supported)
+			add("the install mode %s is %t", mode.Type, mode.Supported)
 		}
 	}
 	if len(spec.WebhookDefinitions) > 0 {
-		say("it has webhooks")
+		add("it has webhooks")
 	}
 	if len(spec.APIServiceDefinitions.Owned)+len(spec.APIServiceDefinitions.Required) > 0 {
-		say("it has APIServices")
+		add("it has APIServices")
 	}
 	if len(spec.CustomResourceDefinitions.Required) > 0 {
-		say("it depends on CRDs of others")
+		add("it depends on CRDs of others")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "metadata/dependencies.yaml")); err == nil {
-		say("it depends on other packages")
+		add("it depends on other packages")
 	}
 	for _, property := range []string{"olm.gvk.required", "olm.package.required", "olm.constraint"} {
 		if strings.Contains(bundle.CSV.Annotations["olm.properties"], property) {
-			say("it depends on others by %s", property)
+			add("it depends on others by %s", property)
 		}
 	}
 	crds, deployments := map[string]int{}, map[string]int{}
@@ -70,31 +69,31 @@ func misfits(t *testing.T, dir string) []string {
 	}
 	for _, owned := range spec.CustomResourceDefinitions.Owned {
 		if crds[owned.Name] != 1 {
-			say("it has %d CRDs %s, want one", crds[owned.Name], owned.Name)
+			add("it has %d CRDs %s, want one", crds[owned.Name], owned.Name)
 		}
 	}
 	for _, d := range spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		deployments[d.Name]++
 		if deployments[d.Name] > 1 || len(utilvalidation.IsDNS1123Subdomain(d.Name)) > 0 {
-			say("the name of the Deployment %q is not legal, or there twice", d.Name)
+			add("the name of the Deployment %q is not legal, or there twice", d.Name)
 		}
 	}
 	for _, object := range bundle.Objects {
 		// OLM takes a few more, some of which exist only on some clusters.
 		if !slices.Contains([]string{"ClusterServiceVersion", "CustomResourceDefinition", "ClusterRole", "Role", "Service"}, object.GetKind()) {
-			say("it has a %s", object.GetKind())
+			add("it has a %s", object.GetKind())
 		}
 	}
 	return out
 }
 
-func TestOLMv1TakesTheBundle(t *testing.T) {
-	for _, misfit := range misfits(t, filepath.Join(root, "bundle")) {
-		t.Error(misfit)
+func TestOLMv1AcceptsTheBundle(t *testing.T) {
+	for _, violation := range violationsOfBundle(t, filepath.Join(root, "bundle")) {
+		t.Error(violation)
 	}
 }
 
-func TestMisfits(t *testing.T) {
+func TestViolationsOfBundle(t *testing.T) {
 	const csv = "manifests/memcached-operator.clusterserviceversion.yaml"
 	for name, test := range map[string]struct{ file, old, new, want string }{
 		"another format":          {"metadata/annotations.yaml", "registry+v1", "helm+v3", `the mediatype is "helm+v3"`},
@@ -128,15 +127,14 @@ func TestMisfits(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := strings.Join(misfits(t, dir), "\n"); !strings.Contains(got, test.want) {
-				t.Errorf("the misfits are %q, want %q in them", got, test.want)
+			if got := strings.Join(violationsOfBundle(t, dir), "\n"); !strings.Contains(got, test.want) {
+				t.Errorf("the violations are %q, want %q in them", got, test.want)
 			}
 		})
 	}
 }
 
-// samples are the objects in config/samples/olmv1, for which a field that their
-// kind does not have is an error.
+// samples are the objects in config/samples/olmv1. An unknown field is an error.
 type samples struct {
 	namespace corev1.Namespace
 	account   corev1.ServiceAccount
@@ -211,8 +209,7 @@ func TestOLMv1Samples(t *testing.T) {
 	}
 }
 
-// needed is what the installer of the bundle must be allowed in the cluster and
-// in its namespace: all that it makes, and all that it hands on.
+// needed returns the rights that the installer of the bundle needs: to create its objects, and those it grants.
 func needed(t *testing.T) (inCluster, inNamespace []rbacv1.PolicyRule) {
 	t.Helper()
 	bundle, err := manifests.GetBundleFromDir(filepath.Join(root, "bundle"))
@@ -223,30 +220,30 @@ func needed(t *testing.T) (inCluster, inNamespace []rbacv1.PolicyRule) {
 		kept := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get", "update", "patch", "delete"}, ResourceNames: names}
 		return []rbacv1.PolicyRule{kept, {APIGroups: kept.APIGroups, Resources: kept.Resources, Verbs: []string{"create", "list", "watch"}}}
 	}
-	// OLM lists and watches in all namespaces what it makes in one.
-	makesInNamespace := func(group, resource, name string) {
+	// OLM lists and watches objects in all namespaces.
+	createsInNamespace := func(group, resource, name string) {
 		all := rules(group, resource, name)
-		kept, make, watch := all[0], all[1], all[1]
-		make.Verbs, watch.Verbs = []string{"create"}, []string{"list", "watch"}
-		inCluster, inNamespace = append(inCluster, watch), append(inNamespace, kept, make)
+		kept, create, watch := all[0], all[1], all[1]
+		create.Verbs, watch.Verbs = []string{"create"}, []string{"list", "watch"}
+		inCluster, inNamespace = append(inCluster, watch), append(inNamespace, kept, create)
 	}
 	install := bundle.CSV.Spec.InstallStrategy.StrategySpec
 	for _, permission := range slices.Concat(install.Permissions, install.ClusterPermissions) {
 		inCluster = append(inCluster, permission.Rules...)
-		makesInNamespace("", "serviceaccounts", permission.ServiceAccountName)
+		createsInNamespace("", "serviceaccounts", permission.ServiceAccountName)
 	}
 	inCluster = append(inCluster, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch"}})
-	// OLM gives the roles that it makes names of its own.
+	// OLM chooses the names of the roles that it creates.
 	inCluster = slices.Concat(inCluster, rules("rbac.authorization.k8s.io", "clusterroles"), rules("rbac.authorization.k8s.io", "clusterrolebindings"))
 	for _, d := range install.DeploymentSpecs {
-		makesInNamespace("apps", "deployments", d.Name)
+		createsInNamespace("apps", "deployments", d.Name)
 	}
 	for _, object := range bundle.Objects {
 		switch object.GetKind() {
 		case "CustomResourceDefinition":
 			inCluster = append(inCluster, rules("apiextensions.k8s.io", "customresourcedefinitions", object.GetName())...)
 		case "Service":
-			makesInNamespace("", "services", object.GetName())
+			createsInNamespace("", "services", object.GetName())
 		case "ClusterRole":
 			var role rbacv1.ClusterRole
 			content, err := yaml.Marshal(object)
@@ -258,12 +255,12 @@ func needed(t *testing.T) (inCluster, inNamespace []rbacv1.PolicyRule) {
 			}
 			inCluster = append(inCluster, role.Rules...)
 		case "ClusterServiceVersion":
-			// It is the rest.
+			// The rights above are for it.
 		default:
-			t.Fatalf("the bundle has a %s: say here what it takes to make one", object.GetKind())
+			t.Fatalf("the bundle has a %s: add the rights to create one", object.GetKind())
 		}
 	}
-	// Where the admission plug-in OwnerReferencesPermissionEnforcement is on.
+	// For clusters where the admission plug-in OwnerReferencesPermissionEnforcement is on.
 	for _, resource := range []string{"clusterextensions/finalizers", "clusterobjectsets/finalizers"} {
 		rule := rbacv1.PolicyRule{APIGroups: []string{"olm.operatorframework.io"}, Resources: []string{resource}, Verbs: []string{"update"}}
 		if resource == "clusterextensions/finalizers" {
@@ -274,9 +271,8 @@ func needed(t *testing.T) (inCluster, inNamespace []rbacv1.PolicyRule) {
 	return inCluster, inNamespace
 }
 
-// The API server compares rules with the same code when it decides whether
-// somebody may hand them on.
-func TestTheInstallerMayDoWhatItMustAndNoMore(t *testing.T) {
+// The API server compares rules with the same code to prevent the escalation of rights.
+func TestInstallerHasExactlyTheRightsItNeeds(t *testing.T) {
 	var inCluster, inNamespace []rbacv1.PolicyRule
 	for _, role := range samplesOf(t).roles {
 		if role.Namespace == "" {

@@ -5,10 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/operator-framework/api/pkg/manifests"
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
@@ -17,51 +14,42 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// render returns the catalog of every release, as the template lists them. It is
-// nil before the first one.
-func render(ctx context.Context, root string) ([]byte, error) {
+// render returns the catalog of every release, nil before the first one. The images of the bundles are
+// bundleImage:vVERSION. Pre-releases are in the channel of candidates only.
+func render(ctx context.Context, root, bundleImage string) ([]byte, error) {
 	versions, err := released(root)
-	if err != nil {
-		return nil, err
-	}
-	template, err := os.ReadFile(filepath.Join(root, templateFile))
-	if err != nil {
-		return nil, fmt.Errorf("reading the template: %w", err)
-	}
-	images, err := listed(template, versions)
-	if err != nil || len(images) == 0 {
+	if err != nil || len(versions) == 0 {
 		return nil, err
 	}
 	bundles := map[string]string{}
-	for image, version := range images {
-		bundles[image] = filepath.Join(root, releasesDir, version)
+	var candidate, stable []string
+	for _, version := range versions {
+		image := bundleImage + ":v" + version.String()
+		bundles[image] = filepath.Join(root, releasesDir, version.String())
+		candidate = append(candidate, image)
+		if len(version.Pre) == 0 {
+			stable = append(stable, image)
+		}
 	}
-	return catalogOf(ctx, template, bundles)
+	return catalogOf(ctx, bundles, candidate, stable)
 }
 
-// preview returns a catalog of bundles, folders by image, all of them in both
-// channels.
-func preview(ctx context.Context, bundles map[string]string) ([]byte, error) {
-	type entry struct {
-		Image string `json:"image"`
+// catalogOf renders a semver template with the images of two streams, and validates the result. bundles are the
+// folders of the images.
+func catalogOf(ctx context.Context, bundles map[string]string, candidate, stable []string) ([]byte, error) {
+	stream := func(images []string) map[string]any {
+		entries := []map[string]string{}
+		for _, image := range images {
+			entries = append(entries, map[string]string{"image": image})
+		}
+		return map[string]any{"bundles": entries}
 	}
-	var entries []entry
-	for _, image := range slices.Sorted(maps.Keys(bundles)) {
-		entries = append(entries, entry{image})
-	}
-	stream := map[string]any{"bundles": entries}
 	template, err := yaml.Marshal(map[string]any{
-		"schema": "olm.semver", "generateMajorChannels": true, "candidate": stream, "stable": stream,
+		"schema": "olm.semver", "generateMajorChannels": true, "candidate": stream(candidate), "stable": stream(stable),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("writing the template: %w", err)
 	}
-	return catalogOf(ctx, template, bundles)
-}
-
-// catalogOf renders a template of bundles, folders by image, and validates what
-// comes out as opm does.
-func catalogOf(ctx context.Context, template []byte, bundles map[string]string) ([]byte, error) {
 	described := func(_ context.Context, image string) (*declcfg.DeclarativeConfig, error) {
 		bundle, err := describe(image, bundles[image])
 		return &declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{bundle}}, err
@@ -84,7 +72,7 @@ func catalogOf(ctx context.Context, template []byte, bundles map[string]string) 
 	return out.Bytes(), nil
 }
 
-// describe is what a catalog says of the bundle in dir, whose image is image.
+// describe returns the entry of a catalog for the bundle in dir.
 func describe(image, dir string) (declcfg.Bundle, error) {
 	bundle, err := manifests.GetBundleFromDir(dir)
 	if err != nil {
@@ -102,7 +90,7 @@ func describe(image, dir string) (declcfg.Bundle, error) {
 		Name:    bundle.CSV.Name,
 		Package: bundle.Package,
 		Image:   image,
-		// The package takes its icon and description from it.
+		// The package takes its icon and description from the CSV.
 		CsvJSON: string(csv),
 	}
 	for _, crd := range bundle.V1CRDs {

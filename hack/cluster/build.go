@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// builds are the folders of everything that is built or downloaded once.
+// builds are the folders of what is built or downloaded once.
 type builds struct {
 	kubernetes string // kubectl, kube-apiserver, etcd … as links to one program
 	coredns    string
@@ -22,10 +22,9 @@ type builds struct {
 	images     string // OCI layout of the images that every cluster has
 }
 
-// kubernetesPrograms are the names that the one Kubernetes binary answers to.
 var kubernetesPrograms = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"}
 
-// prepare builds what is missing and returns where everything is.
+// prepare builds what is missing.
 func (d dirs) prepare() (builds, error) {
 	source, err := findSource()
 	if err != nil {
@@ -51,9 +50,7 @@ func (d dirs) prepare() (builds, error) {
 	return b, err
 }
 
-// findSource returns the folder hack/cluster of the checkout that holds the
-// working directory or this program: the sources of Kubernetes' main package
-// and the like are modules of their own there, which cannot be embedded.
+// findSource finds hack/cluster of the checkout above the working directory or this program.
 func findSource() (string, error) {
 	var starts []string
 	if wd, err := os.Getwd(); err == nil {
@@ -86,8 +83,7 @@ func (d dirs) buildKubernetes(source string) (string, error) {
 	return d.buildGo("kubernetes", dir, what, versionFlags(version), kubernetesPrograms...)
 }
 
-// versionFlags are the linker flags that tell Kubernetes its version. It
-// refuses to start without one, and there is no tag of its own here to read.
+// versionFlags returns the linker flags with the version of Kubernetes, which does not start without one.
 func versionFlags(version string) string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	flags := []string{"-s", "-w"}
@@ -99,12 +95,10 @@ func versionFlags(version string) string {
 	return strings.Join(flags, " ")
 }
 
-// leanFlags leave out debug information, a tenth of the build of Kubernetes.
+// leanFlags omit debug information, a tenth of the build of Kubernetes.
 var leanFlags = []string{"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"}
 
-// buildGo builds the main package in dir, once for its sources, flags and
-// version of Go, and returns the folder with the program, which is called name,
-// and the links to it.
+// buildGo builds the main package in dir, and returns the folder with the program, name, and links to it.
 func (d dirs) buildGo(name, dir, what, ldflags string, links ...string) (string, error) {
 	version, err := goVersion(dir)
 	if err != nil {
@@ -127,7 +121,6 @@ func (d dirs) buildGo(name, dir, what, ldflags string, links ...string) (string,
 	})
 }
 
-// goBuild builds one static program for Linux.
 func goBuild(dir, out, pkg string, flags ...string) error {
 	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", out, pkg)...)
 	cmd.Dir = dir
@@ -136,7 +129,7 @@ func goBuild(dir, out, pkg string, flags ...string) error {
 	return err
 }
 
-// goVersion is the version of Go that builds the module in dir.
+// goVersion returns the version of Go that builds the module in dir.
 func goVersion(dir string) (string, error) {
 	cmd := exec.Command("go", "env", "GOVERSION")
 	cmd.Dir = dir
@@ -144,12 +137,10 @@ func goVersion(dir string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-// openPGPTag has programs that pull images check signatures in Go; else they
-// need a C library.
+// openPGPTag makes programs that pull images check signatures in Go, without a C library.
 const openPGPTag = "containers_image_openpgp"
 
-// buildTools returns a folder with bin, the programs that the module in dir has
-// as its tools, and what more adds.
+// buildTools returns a folder with the tools of the module in dir in bin, and the files that more adds.
 func (d dirs) buildTools(name, dir, what string, flags []string, more func(to string) error) (string, error) {
 	version, err := goVersion(dir)
 	if err != nil {
@@ -167,8 +158,7 @@ func (d dirs) buildTools(name, dir, what string, flags []string, more func(to st
 	})
 }
 
-// pinned returns the folder of our module of that name, and the version of another
-// module that it requires.
+// pinned returns the folder of a module in hack/cluster, and the version of another module that it requires.
 func pinned(name, module string) (dir, version string, err error) {
 	source, err := findSource()
 	if err != nil {
@@ -179,7 +169,6 @@ func pinned(name, module string) (dir, version string, err error) {
 	return dir, version, err
 }
 
-// requiredVersion is the version of a module that the one in dir requires.
 func requiredVersion(dir, module string) (string, error) {
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -193,7 +182,7 @@ func requiredVersion(dir, module string) (string, error) {
 	return string(m[1]), nil
 }
 
-// moduleDir is where the sources of a module stand that the one in dir requires.
+// moduleDir returns the folder with the sources of a required module.
 func moduleDir(dir, module string) (string, error) {
 	cmd := exec.Command("go", "mod", "download", "-json", module)
 	cmd.Dir = dir
@@ -206,20 +195,10 @@ func moduleDir(dir, module string) (string, error) {
 	return m.Dir, json.Unmarshal([]byte(out), &m)
 }
 
-// copyFromModule copies a folder of the sources of a module that the one in dir
-// requires.
 func copyFromModule(dir, module, folder, to string) error {
 	sources, err := moduleDir(dir, module)
 	if err != nil {
 		return err
 	}
 	return os.CopyFS(to, os.DirFS(filepath.Join(sources, folder)))
-}
-
-func buildCommand(d dirs, args []string) error {
-	if err := noArguments("build", args); err != nil {
-		return err
-	}
-	_, err := d.prepare()
-	return err
 }

@@ -12,8 +12,7 @@ import (
 	"syscall"
 )
 
-// dirs are the folders of this program. builds can be thrown away and made
-// again; cluster is what a running cluster needs and writes.
+// dirs are the folders of this program. builds can be deleted and built again; cluster has the data of the cluster.
 type dirs struct {
 	cache   string
 	builds  string // one folder a build, named by what it is and its key
@@ -23,8 +22,6 @@ type dirs struct {
 	logs    string
 }
 
-// cacheVariable names the environment variable with the folder for everything
-// this program makes.
 const cacheVariable = "MEMCACHED_OPERATOR_CACHE"
 
 func findDirs() (dirs, error) {
@@ -55,10 +52,8 @@ func dirsUnder(cache string) dirs {
 	}
 }
 
-// build returns the folder of a build and makes it when it is not there:
-// make fills an empty folder that takes its final place only when make
-// succeeds, so that half a build is never used. final is that place, for
-// files that name their own path. Runs that want the same wait for each other.
+// build returns the folder of a build, which it builds once. make fills an empty folder, which is renamed to final
+// when it succeeds, so that an incomplete build is never used. Concurrent builds wait for each other.
 func (d dirs) build(name, key, what string, make func(dir, final string) error) (string, error) {
 	final := filepath.Join(d.builds, name+"-"+key)
 	if exists(final) {
@@ -87,8 +82,7 @@ func (d dirs) build(name, key, what string, make func(dir, final string) error) 
 	return final, os.Rename(part, final)
 }
 
-// lock takes a file lock and waits for whoever has it. It ends with the
-// process, however that ends.
+// lock waits for a file lock, which the end of the process releases.
 func lock(path string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -109,19 +103,17 @@ func lock(path string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// key makes a short name for a build out of everything that decides what comes
-// out of it.
+// key returns a short name for a build from all its inputs.
 func key(inputs ...string) string {
 	h := sha256.New()
 	for _, in := range inputs {
-		// lengths keep ("ab","c") and ("a","bc") apart
+		// Lengths distinguish ("ab","c") from ("a","bc").
 		fmt.Fprintf(h, "%d:%s\n", len(in), in)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:12]
 }
 
-// sourceKey is the key of the Go sources right in a folder, go.mod and go.sum
-// with them; tests do not count.
+// sourceKey returns the key of the Go sources in a folder, with go.mod and go.sum, without tests and subfolders.
 func sourceKey(dir string, inputs ...string) (string, error) {
 	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {

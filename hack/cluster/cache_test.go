@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestKeyTellsInputsApart(t *testing.T) {
+func TestKeyDiffersForEachInput(t *testing.T) {
 	seen := map[string][]string{}
 	for _, inputs := range [][]string{nil, {""}, {"a"}, {"ab"}, {"a", "b"}, {"b", "a"}, {"a", "b", ""}, {"a\n1:b"}} {
 		k := key(inputs...)
@@ -17,7 +17,7 @@ func TestKeyTellsInputsApart(t *testing.T) {
 		seen[k] = inputs
 	}
 	if k := key("a", "b"); k != "700dfd192c1f" {
-		t.Errorf("key is %s now: what people have built counts for nothing", k)
+		t.Errorf("key is %s now: it no longer finds existing builds", k)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestBuildIsMadeOnceAndNeverHalf(t *testing.T) {
 			t.Errorf("the build holds %v, %v; want one file, whole", entries, err)
 		}
 		if content, err := os.ReadFile(filepath.Join(dir, "whole")); err != nil || string(content) != dir {
-			t.Errorf("the build was told its place is %s, and it is %s: %v", content, dir, err)
+			t.Errorf("the build ran for the folder %s, want %s: %v", content, dir, err)
 		}
 	}
 	if made != 1 {

@@ -1,29 +1,25 @@
 package main
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
-	"text/template"
 	"time"
 )
 
-// validity of every certificate: longer than anybody keeps a local cluster.
 const validity = 10 * 365 * 24 * time.Hour
 
-// identity is somebody who gets a certificate. Kubernetes reads user and
-// groups from the subject.
+// identity is the subject of a certificate. Kubernetes reads user and groups from it.
 type identity struct {
 	file       string
 	user       string
@@ -53,9 +49,8 @@ func identities() []identity {
 	return all
 }
 
-// makeCertificates fills a folder with an authority, everybody's certificates
-// and kubeconfigs, and the key that signs service account tokens. It does
-// nothing when the folder is there: tokens and clients live on over a restart.
+// makeCertificates creates a folder with an authority, all certificates and kubeconfigs, and the key that signs
+// service account tokens. An existing folder is kept, so that tokens stay valid after a restart.
 func makeCertificates(dir string) error {
 	if exists(dir) {
 		return nil
@@ -123,7 +118,6 @@ func newAuthority() (authority, error) {
 	return authority{cert: cert, pem: pemBlock("CERTIFICATE", der), key: k}, nil
 }
 
-// loadAuthority reads the authority of a folder that makeCertificates filled.
 func loadAuthority(dir string) (authority, error) {
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key"))
 	if err != nil {
@@ -136,8 +130,7 @@ func loadAuthority(dir string) (authority, error) {
 	return authority{cert: pair.Leaf, pem: pemBlock("CERTIFICATE", pair.Leaf.Raw), key: k}, nil
 }
 
-// write makes the files FILE.crt, FILE.key and, for those who have one,
-// FILE.conf, a kubeconfig that holds both.
+// write writes FILE.crt, FILE.key and, if there is one, the kubeconfig FILE.conf.
 func (a authority) write(dir string, id identity) error {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -213,31 +206,13 @@ func pemBlock(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// kubeconfigTemplate holds its certificates itself, so that a copy of the file
-// works anywhere on this machine.
-var kubeconfigTemplate = template.Must(template.New("kubeconfig").Parse(`apiVersion: v1
-kind: Config
-clusters:
-- name: memcached-operator
-  cluster:
-    server: {{.Server}}
-    certificate-authority-data: {{.CA}}
-users:
-- name: {{.User}}
-  user:
-    client-certificate-data: {{.Cert}}
-    client-key-data: {{.Key}}
-contexts:
-- name: memcached-operator
-  context: {cluster: memcached-operator, user: "{{.User}}"}
-current-context: memcached-operator
-`))
-
+// kubeconfig contains its certificates, so that a copy of the file works anywhere on this machine.
 func kubeconfig(user string, ca, cert, keyPEM []byte) ([]byte, error) {
-	encode := base64.StdEncoding.EncodeToString
-	var out bytes.Buffer
-	err := kubeconfigTemplate.Execute(&out, map[string]string{
-		"Server": "https://" + apiAddress(), "User": user, "CA": encode(ca), "Cert": encode(cert), "Key": encode(keyPEM),
-	})
-	return out.Bytes(), err
+	const name = "memcached-operator"
+	return json.MarshalIndent(map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": name,
+		"clusters": []any{map[string]any{"name": name, "cluster": map[string]any{"server": "https://" + apiAddress(), "certificate-authority-data": ca}}},
+		"users":    []any{map[string]any{"name": user, "user": map[string]any{"client-certificate-data": cert, "client-key-data": keyPEM}}},
+		"contexts": []any{map[string]any{"name": name, "context": map[string]any{"cluster": name, "user": user}}},
+	}, "", "  ")
 }

@@ -59,7 +59,7 @@ func TestCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(ca, read(t, filepath.Join(dir, "ca.crt"))) {
-		t.Error("a second run replaced the authority: nobody who has a certificate gets in any more")
+		t.Error("a second run replaced the authority: existing certificates are no longer valid")
 	}
 }
 

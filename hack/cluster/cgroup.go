@@ -12,11 +12,10 @@ import (
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// cgroupName is the control group that holds all pods of a node.
+// cgroupName returns the control group of all pods of a node.
 func cgroupName(n node) string { return "memcached-operator-" + n.Name }
 
-// makeCgroups makes a node's control group, which kubelet wants to find, under
-// version 1 one for each controller.
+// makeCgroups creates a node's control group, which kubelet expects. In version 1 there is one for each controller.
 func makeCgroups(n node) error {
 	if exists(filepath.Join(cgroupRoot, "cgroup.controllers")) {
 		return makeCgroupV2(filepath.Join(cgroupRoot, cgroupName(n)))
@@ -33,7 +32,7 @@ func makeCgroups(n node) error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		// a new cpuset group is empty, and nothing can run in it
+		// A new cpuset group is empty, and nothing can run in it.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			all, err := os.ReadFile(filepath.Join(filepath.Dir(c), file))
 			if os.IsNotExist(err) {
@@ -50,11 +49,10 @@ func makeCgroups(n node) error {
 	return nil
 }
 
-// kubeletControllers are the controllers of version 2 that kubelet uses.
 var kubeletControllers = []string{"cpu", "cpuset", "hugetlb", "io", "memory", "pids"}
 
-// makeCgroupV2 makes a group in whose children kubelet's controllers work: each
-// group along the path has to hand them down.
+// makeCgroupV2 creates a group whose children have kubelet's controllers, which each group along the path must
+// enable.
 func makeCgroupV2(dir string) error {
 	parent := filepath.Dir(dir)
 	controllers, err := os.ReadFile(filepath.Join(parent, "cgroup.controllers"))
@@ -79,8 +77,7 @@ func makeCgroupV2(dir string) error {
 	return nil
 }
 
-// removeCgroups removes what a node leaves behind: control groups outlive the
-// processes that were in them.
+// removeCgroups removes control groups, which outlive their processes.
 func removeCgroups(n node) error {
 	var groups []string
 	for _, pattern := range []string{cgroupName(n), filepath.Join("*", cgroupName(n))} {
@@ -91,7 +88,7 @@ func removeCgroups(n node) error {
 		groups = append(groups, found...)
 	}
 	for _, g := range groups {
-		// the kernel empties a group a moment after its last process is gone
+		// The kernel empties a group a moment after its last process exits.
 		if err := waitFor(10*time.Second, func() error { return removeTree(g) }); err != nil {
 			return err
 		}
@@ -99,8 +96,7 @@ func removeCgroups(n node) error {
 	return nil
 }
 
-// removeTree removes the folders of a control group, the innermost first. Their
-// files cannot be removed and vanish with them.
+// removeTree removes the folders of a control group, the innermost first. Their files can't be removed.
 func removeTree(group string) error {
 	var dirs []string
 	err := filepath.WalkDir(group, func(path string, d fs.DirEntry, err error) error {

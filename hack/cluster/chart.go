@@ -11,9 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// olmTemplates are the files of OLM's chart that are installed. The others are
-// for a package server, for the catalog of operatorhub.io, for OpenShift and
-// Prometheus, and network policies, which nobody enforces here.
+// olmTemplates are the files of OLM's chart that are installed. The others are for a package server, the catalog of
+// operatorhub.io, OpenShift, Prometheus, and network policies, which this cluster does not enforce.
 var olmTemplates = []string{
 	"0000_50_olm_00-namespace.yaml",
 	"0000_50_olm_02-olm-operator.serviceaccount.yaml",
@@ -24,10 +23,8 @@ var olmTemplates = []string{
 	"0000_50_olm_13-operatorgroup-default.yaml",
 }
 
-// renderOLM renders OLM's chart as Helm does for a release of OLM, with an image
-// of ours for all that its pods run. deploy is the folder of that name in OLM's
-// module. The manifests that are there too, rendered already, are of an older
-// release and do not start this one.
+// renderOLM renders OLM's chart as Helm does, with one image for all pods. deploy is the folder of that name in OLM's
+// module. The rendered manifests there are of an older release and do not start this one.
 func renderOLM(deploy, image string) (string, error) {
 	values := map[string]any{}
 	for _, file := range []string{"chart/values.yaml", "upstream/values.yaml"} {
@@ -45,7 +42,7 @@ func renderOLM(deploy, image string) (string, error) {
 	merge(values, map[string]any{
 		"namespace": olmNamespace,
 		"olm":       map[string]any{"image": ours},
-		// no commandArgs: all they say is the image for a kind of catalog that nobody makes any more
+		// commandArgs would name the image of an obsolete kind of catalog.
 		"catalog": map[string]any{"image": ours, "opmImageArgs": "--opmImage=" + image, "commandArgs": ""},
 	})
 	var out strings.Builder
@@ -56,15 +53,13 @@ func renderOLM(deploy, image string) (string, error) {
 		}
 		out.WriteString("\n")
 	}
-	// what a template gives for a value that is not there; Helm leaves it blank
+	// A missing value.
 	if rendered := out.String(); !strings.Contains(rendered, "<no value>") {
 		return rendered, nil
 	}
 	return "", fmt.Errorf("OLM's chart in %s asks for a value that its values.yaml does not have", deploy)
 }
 
-// renderTemplate renders one file of a chart that needs no more of Helm than
-// these functions.
 func renderTemplate(out *strings.Builder, file string, values map[string]any) error {
 	functions := template.FuncMap{
 		"toYaml": func(v any) (string, error) {
@@ -83,8 +78,7 @@ func renderTemplate(out *strings.Builder, file string, values map[string]any) er
 	return t.Execute(out, map[string]any{"Values": values})
 }
 
-// merge lets values of from go before those in to, as one values file goes
-// before another.
+// merge copies the values of from into to, as a second values file does.
 func merge(to, from map[string]any) {
 	for k, v := range from {
 		below, isMap := v.(map[string]any)

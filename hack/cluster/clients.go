@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// The clients of memcached that the tests ask which server has a key: dskit's is
-// built here, and those of Python come from Debian.
+// The tests ask these clients of memcached which server has a key. dskit is built here; Python comes from Debian.
 const (
 	pythonSuite   = "trixie"
 	python        = "python3.13"
@@ -21,7 +20,7 @@ var pythonPackages = []string{python + "-minimal", "python3-pymemcache", "python
 
 // clients returns a folder with two programs:
 //
-//	dskit     tells what github.com/grafana/dskit picks (see the folder dskit)
+//	dskit     prints what github.com/grafana/dskit picks (see the folder dskit)
 //	python3   a Python that has pymemcache, and pylibmc over libmemcached
 func (d dirs) clients(source string) (string, error) {
 	m, ok := machines[runtime.GOARCH]
@@ -49,7 +48,7 @@ func (d dirs) clients(source string) (string, error) {
 	})
 }
 
-// fetchPython unpacks Python into dir, from where it runs once dir is called final.
+// fetchPython unpacks Python into dir, which is renamed to final.
 func (m machine) fetchPython(dir, final string) error {
 	work := filepath.Join(dir, ".apt")
 	defer os.RemoveAll(work)
@@ -61,21 +60,13 @@ func (m machine) fetchPython(dir, final string) error {
 	if err := s.unpack(root, pythonPackages...); err != nil {
 		return err
 	}
-	words := m.pythonWords(root)
+	words := append([]string{
+		"env", "PYTHONDONTWRITEBYTECODE=1",
+		"PYTHONHOME=" + filepath.Join(root, "usr"), "PYTHONPATH=" + filepath.Join(root, "usr/lib/python3/dist-packages"),
+	}, m.command(root, filepath.Join(root, "usr/bin", python)).Args...)
 	if _, err := output(exec.Command(words[0], append(words[1:], "-c", "import pylibmc, pymemcache")...)); err != nil {
 		return err
 	}
 	script := strings.ReplaceAll(wrapper(words), dir, final)
 	return os.WriteFile(filepath.Join(dir, "python3"), []byte(script), 0o755)
-}
-
-// pythonWords begin a command of the Python in root.
-func (m machine) pythonWords(root string) []string {
-	environment := []string{
-		"env",
-		"PYTHONHOME=" + filepath.Join(root, "usr"),
-		"PYTHONPATH=" + filepath.Join(root, "usr/lib/python3/dist-packages"),
-		"PYTHONDONTWRITEBYTECODE=1",
-	}
-	return append(environment, m.command(root, filepath.Join(root, "usr/bin", python)).Args...)
 }

@@ -11,14 +11,12 @@ import (
 	"strings"
 )
 
-// suite is a private view of one Debian suite: its own package lists, no
-// package installed, and nothing of the machine's own APT touched.
+// suite is a private view of one Debian suite, separate from the machine's own APT.
 type suite struct {
 	name string
 	dir  string
 }
 
-// keyring is what Debian's archives are signed with.
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 func openSuite(name, dir string) (suite, error) {
@@ -70,8 +68,7 @@ func (s suite) apt(program string, args ...string) (string, error) {
 	return output(cmd)
 }
 
-// unpack downloads packages and the libraries they depend on, and unpacks them
-// into root. Their scripts do not run.
+// unpack downloads packages with the libraries they depend on into root, without running their scripts.
 func (s suite) unpack(root string, packages ...string) error {
 	out, err := s.apt("apt-get", append([]string{"install", "-qqy", "--print-uris"}, packages...)...)
 	if err != nil {
@@ -95,9 +92,8 @@ func (s suite) unpack(root string, packages ...string) error {
 	return nil
 }
 
-// librariesAnd picks from apt-get's list of files ('URI' NAME SIZE HASH) the
-// packages that were asked for and the libraries. The others, from adduser to
-// systemd, only serve the packages' scripts.
+// librariesAnd returns packages and the libraries in apt-get's list of files ('URI' NAME SIZE HASH). The others only
+// serve the packages' scripts.
 func librariesAnd(packages []string, uris string) []string {
 	picked := append([]string(nil), packages...)
 	for line := range strings.Lines(uris) {
@@ -116,7 +112,7 @@ func librariesAnd(packages []string, uris string) []string {
 	return picked
 }
 
-// debianMirror is the archive that the machine's own APT uses, or Debian's.
+// debianMirror returns the archive that the machine's own APT uses, or Debian's.
 func debianMirror() (string, error) {
 	out, err := output(exec.Command("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"))
 	if err != nil {
@@ -125,8 +121,7 @@ func debianMirror() (string, error) {
 	return pickMirror(out), nil
 }
 
-// pickMirror returns the first archive in a list of addresses: the one whose
-// path ends in /debian, as security updates and other vendors have their own.
+// pickMirror returns the first archive whose path ends in /debian: security updates and other vendors have their own.
 func pickMirror(addresses string) string {
 	for line := range strings.Lines(addresses) {
 		u, err := url.Parse(strings.TrimSpace(line))

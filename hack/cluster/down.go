@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// downCommand ends all nodes and undoes what they did to this machine.
+// downCommand stops all nodes and reverts their changes of this machine.
 func downCommand(d dirs, args []string) error {
 	flags := flag.NewFlagSet("down", flag.ContinueOnError)
 	wipe := flags.Bool("wipe", false, "forget the cluster's data too")
@@ -15,16 +15,11 @@ func downCommand(d dirs, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := noArguments("down", rest); err != nil {
-		return err
+	if len(rest) > 0 {
+		return fmt.Errorf("unexpected argument %q: %w", rest[0], errUsage)
 	}
-	unlock, err := d.lockCluster()
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	ran := slices.ContainsFunc(allNodes(), func(n node) bool { _, ok := d.running(n); return ok })
-	if err := d.endOLMv1(); err != nil {
+	if err := d.olmv1Down(); err != nil {
 		return err
 	}
 	for _, n := range slices.Backward(allNodes()) { // workers before the control plane
@@ -40,11 +35,8 @@ func downCommand(d dirs, args []string) error {
 			return err
 		}
 	}
-	if ran {
-		fmt.Fprintln(os.Stderr, "the cluster has ended")
-	} else {
-		fmt.Fprintln(os.Stderr, "no cluster ran")
-	}
+	said := map[bool]string{true: "the cluster is stopped", false: "no cluster ran"}[ran]
+	fmt.Fprintln(os.Stderr, said)
 	return nil
 }
 

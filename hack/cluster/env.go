@@ -8,17 +8,13 @@ import (
 	"strings"
 )
 
-// envCommand prints what the tests read from their environment, as lines for a
-// shell. What the lines name is built first.
-func envCommand(d dirs, args []string) error {
-	if err := noArguments("env", args); err != nil {
-		return err
-	}
+// printEnv prints the tests' environment as lines for a shell, and builds what they name first.
+func (d dirs) printEnv() error {
 	b, err := d.prepare()
 	if err != nil {
 		return err
 	}
-	program, err := d.installSelf()
+	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
@@ -26,11 +22,11 @@ func envCommand(d dirs, args []string) error {
 	if err != nil {
 		return err
 	}
-	config := os.Getenv("KUBECONFIG") // a person's own cluster goes before
+	config := os.Getenv("KUBECONFIG") // the user's own cluster
 	if config == "" {
 		config = d.kubeconfig()
 	}
-	return printEnv(os.Stdout, [][2]string{
+	return writeEnv(os.Stdout, [][2]string{
 		{"KUBECONFIG", config},
 		{"KUBEBUILDER_ASSETS", b.kubernetes},
 		{"MEMCACHED_DIR", b.memcached},
@@ -41,7 +37,7 @@ func envCommand(d dirs, args []string) error {
 	})
 }
 
-func printEnv(w io.Writer, variables [][2]string) error {
+func writeEnv(w io.Writer, variables [][2]string) error {
 	for _, v := range variables {
 		quoted := "'" + strings.ReplaceAll(v[1], "'", `'\''`) + "'"
 		if _, err := fmt.Fprintf(w, "export %s=%s\n", v[0], quoted); err != nil {
@@ -51,30 +47,7 @@ func printEnv(w io.Writer, variables [][2]string) error {
 	return nil
 }
 
-// installSelf returns a path of this program that stays: "go run" deletes its
-// own as soon as it is done.
-func (d dirs) installSelf() (string, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	if !strings.Contains(exe, string(filepath.Separator)+"go-build") {
-		return exe, nil
-	}
-	content, err := os.ReadFile(exe)
-	if err != nil {
-		return "", err
-	}
-	dir, err := d.build("cluster", key(string(content)), "keeping this program", func(to, _ string) error {
-		return copyFile(exe, filepath.Join(to, "cluster"))
-	})
-	return filepath.Join(dir, "cluster"), err
-}
-
-func kubeconfigCommand(d dirs, args []string) error {
-	if err := noArguments("kubeconfig", args); err != nil {
-		return err
-	}
+func (d dirs) printKubeconfig() error {
 	if !exists(d.kubeconfig()) {
 		return errNotRunning
 	}

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/google/go-containerregistry v0.21.6
+	github.com/moby/patternmatcher v0.6.1
 	go.yaml.in/yaml/v3 v3.0.4
 )
 

@@ -6,20 +6,16 @@ import (
 	"strings"
 )
 
-// boundDirs are folders that Kubernetes and containerd write to. On a node each
-// is a folder of the node's own data.
+// boundDirs are folders of Kubernetes and containerd. Each node mounts its own data there.
 var boundDirs = []string{"/var/lib/containerd", "/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers"}
 
-// volumesDir is where kube-controller-manager makes volumes for claims. It is the
-// same folder on all nodes, of the control plane's data, so that a claim is not
-// bound to a node; the path is Kubernetes' own.
+// volumesDir is where kube-controller-manager creates volumes for claims; the path is fixed in Kubernetes. All nodes
+// share it, so that a claim is not bound to a node.
 const volumesDir = "/tmp/hostpath_pv"
 
-// hostDirsFile lists the folders that makeHostDirs made.
 func (d dirs) hostDirsFile() string { return filepath.Join(d.cluster, "host-folders") }
 
-// makeHostDirs makes the places of boundDirs and volumesDir where this machine has
-// none. They stay empty here.
+// makeHostDirs creates boundDirs and volumesDir where this machine lacks them, as empty mount points.
 func (d dirs) makeHostDirs() error {
 	f, err := os.OpenFile(d.hostDirsFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -40,7 +36,7 @@ func (d dirs) makeHostDirs() error {
 	return nil
 }
 
-// removeHostDirs removes them again, unless something else uses one by now.
+// removeHostDirs removes them unless they are in use.
 func (d dirs) removeHostDirs() error {
 	list, err := os.ReadFile(d.hostDirsFile())
 	if os.IsNotExist(err) {

@@ -1,27 +1,30 @@
 package main
 
 import (
+	"embed"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+
+	"github.com/memcached-operator/memcached-operator/hack/cluster/image"
 )
 
-// pauseImage holds the namespaces of every pod.
+// pauseImage keeps the namespaces of every pod.
 const pauseImage = "registry.local/pause:1"
 
-// refAnnotation keeps an image's name in an OCI layout.
 const refAnnotation = "org.opencontainers.image.ref.name"
 
-// imagesLayout changes when the images below are made differently.
-const imagesLayout = "1"
+// imagesLayout changes with the way the images are built.
+const imagesLayout = "2"
 
-// images returns an OCI layout with the images that every cluster has: pause,
-// each memcached, a busybox, a server of S3, and two that stand for a person's
-// mistake, one that is not memcached and one that is empty.
+// images returns an OCI layout with the images of every cluster: pause, all memcacheds, busybox, an S3 server, and
+// two mistakes, one that is not memcached and one that is empty.
 func (d dirs) images(source, memcached, s3 string) (string, error) {
 	programs := map[string]string{"s3": s3}
 	k := []string{imagesLayout, memcached, s3}
@@ -34,29 +37,50 @@ func (d dirs) images(source, memcached, s3 string) (string, error) {
 		k = append(k, dir)
 	}
 	return d.build("images", key(k...), "making images", func(dir, _ string) error {
-		l, err := layout.Write(dir, empty.Index)
-		if err != nil {
-			return err
-		}
 		all, err := recipes(memcached, programs)
 		if err != nil {
 			return err
 		}
-		for _, r := range all {
-			img, err := r.make()
-			if err != nil {
-				return fmt.Errorf("%s: %w", r.ref, err)
-			}
-			if err := l.AppendImage(img, layout.WithAnnotations(map[string]string{refAnnotation: r.ref})); err != nil {
-				return err
-			}
-		}
-		return nil
+		return writeLayout(dir, all...)
 	})
 }
 
-// recipe is an image to make: files (place in the image → file here) over a
-// folder or over nothing.
+// writeLayout writes images into an OCI layout, with their names.
+func writeLayout(dir string, recipes ...recipe) error {
+	l, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return err
+	}
+	for _, r := range recipes {
+		img, err := r.make()
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.ref, err)
+		}
+		if err := l.AppendImage(img, layout.WithAnnotations(map[string]string{refAnnotation: r.ref})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readLayout returns the manifests in an OCI layout.
+func readLayout(dir string) (layout.Path, []v1.Descriptor, error) {
+	path, err := layout.FromPath(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	index, err := path.ImageIndex()
+	if err != nil {
+		return "", nil, err
+	}
+	list, err := index.IndexManifest()
+	if err != nil {
+		return "", nil, err
+	}
+	return path, list.Manifests, nil
+}
+
+// recipe describes an image: files (place in the image → file here) over a folder or over nothing.
 type recipe struct {
 	ref    string
 	config v1.Config
@@ -65,7 +89,7 @@ type recipe struct {
 	root   string
 }
 
-// recipes of all images, from the folder of the memcacheds and other programs by name.
+// recipes returns all images, from the folder of the memcacheds and other programs by name.
 func recipes(memcached string, programs map[string]string) ([]recipe, error) {
 	versions, err := memcachedVersions(memcached)
 	if err != nil {
@@ -102,7 +126,7 @@ func (r recipe) make() (v1.Image, error) {
 		return nil, err
 	}
 	for to, from := range r.files {
-		if err := copyFile(from, filepath.Join(work, to)); err != nil {
+		if err := image.CopyFile(from, filepath.Join(work, to)); err != nil {
 			return nil, err
 		}
 	}
@@ -111,31 +135,22 @@ func (r recipe) make() (v1.Image, error) {
 			return nil, err
 		}
 	}
-	if r.root == "" {
-		return imageOf(r.config, work)
+	folders := []string{work}
+	if r.root != "" {
+		folders = append(folders, r.root)
 	}
-	return imageOf(r.config, work, r.root)
+	return image.FromFolders(r.config, folders...)
 }
 
-// baseFiles writes what every image has: names for the users that people and
-// Kubernetes choose, and a /tmp.
+//go:embed base
+var base embed.FS
+
+// baseFiles writes the files of every image: names of users, and a /tmp.
 func baseFiles(root string) error {
-	files := map[string]string{
-		"etc/passwd": "root:x:0:0:root:/root:/sbin/nologin\nmemcache:x:11211:11211::/:/sbin/nologin\nnobody:x:65534:65534::/:/sbin/nologin\nnonroot:x:65532:65532::/:/sbin/nologin\n",
-		"etc/group":  "root:x:0:\nmemcache:x:11211:\nnogroup:x:65534:\nnonroot:x:65532:\n",
-	}
-	for name, content := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			return err
-		}
-	}
-	tmp := filepath.Join(root, "tmp")
-	if err := os.MkdirAll(tmp, 0o755); err != nil {
+	files, err := fs.Sub(base, "base")
+	if err != nil {
 		return err
 	}
-	return os.Chmod(tmp, os.ModeSticky|0o777)
+	tmp := filepath.Join(root, "tmp")
+	return errors.Join(os.CopyFS(root, files), os.Mkdir(tmp, 0o755), os.Chmod(tmp, os.ModeSticky|0o777))
 }

@@ -2,8 +2,11 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 )
 
 const usage = `cluster runs a real Kubernetes on this machine for tests and demos.
@@ -11,36 +14,31 @@ const usage = `cluster runs a real Kubernetes on this machine for tests and demo
 Usage: cluster COMMAND
 
   up                        start the cluster, or finish a start that was cut short
-  down [--wipe]             end it; --wipe also forgets its data (objects, images, certificates)
+  down [--wipe]             stop the cluster; --wipe also deletes its data (objects, images, certificates)
   status                    what runs
-  build                     build and download what up and env need, and start nothing
-  env                       print export lines for a shell, after "build"
+  env                       build what the tests need, and print export lines for a shell
   kubeconfig                print the path of the cluster's kubeconfig
-  logs [COMPONENT]          print a component's log; without a name, list the components
+  logs COMPONENT            print the log of a component of node1, such as kube-apiserver
 
   node add [NODE]           start one more node (node2 … node5; default node2)
-  node kill [NODE]          lose it: all its processes end at once, its Node object stays
-  node remove [NODE]        end it and delete its Node object
+  node kill [NODE]          kill all processes of a node at once; its Node object stays
+  node remove [NODE]        stop a node and delete its Node object
 
   olm up                    install the Operator Lifecycle Manager (v0) in the cluster that runs
-  olm build                 build what "olm up" needs, and install nothing
   olmv1 up                  run OLM v1 (catalogd and operator-controller) beside the cluster that runs
-  olmv1 down                end it; what it installed stays
-  olmv1 build               build what "olmv1 up" needs, and start nothing
+  olmv1 down                stop OLM v1; what it installed stays
 
   load REF TAR              push an image archive (docker save) to the cluster's registry as REF
-  load REF --dir DIR        push an image made of a folder [--entrypoint PATH] [--user UID:GID] [--label K=V]...
-  operator-image REF --source DIR [-o TAR]
-                            build the operator's image from a checkout, without a daemon; push it and
-                            write it to TAR
-
-  help                      this text
+  load REF --dir DIR        push an image with the contents of a folder [--label K=V]...
+  image build CONTEXT       build an image of a Dockerfile without a container daemon: -t REF -o TAR [-f DOCKERFILE]
+                            [--build-arg K=V]... [--local-base]
+  image push TAR REF        push an image archive to the registry that REF names
 
 Needs Linux, root and, for what is missing on the machine, apt-get. Builds are kept in
 $MEMCACHED_OPERATOR_CACHE, by default memcached-operator in the user's cache folder.
 `
 
-// errUsage marks an error for which the usage is printed as well.
+// errUsage is for wrong arguments.
 var errUsage = errors.New("see cluster help")
 
 func main() {
@@ -68,6 +66,10 @@ func run(args []string) error {
 		return olmv1Init(args)
 	}
 	command, ok := commands[name]
+	if !ok && len(args) > 0 {
+		name, args = name+" "+args[0], args[1:]
+		command, ok = commands[name]
+	}
 	if !ok {
 		return fmt.Errorf("there is no command %q: %w", name, errUsage)
 	}
@@ -78,25 +80,60 @@ func run(args []string) error {
 	return command(d, args)
 }
 
-var commands = map[string]func(dirs, []string) error{
-	"up":             upCommand,
-	"down":           downCommand,
-	"status":         statusCommand,
-	"build":          buildCommand,
-	"env":            envCommand,
-	"kubeconfig":     kubeconfigCommand,
-	"logs":           logsCommand,
-	"node":           nodeCommand,
-	"olm":            olmCommand,
-	"olmv1":          olmv1Command,
-	"load":           loadCommand,
-	"operator-image": operatorImageCommand,
+type command func(dirs, []string) error
+
+var commands = map[string]command{
+	"up":          locked(plain(dirs.up)),
+	"down":        locked(downCommand),
+	"status":      plain(dirs.status),
+	"env":         plain(dirs.printEnv),
+	"kubeconfig":  plain(dirs.printKubeconfig),
+	"logs":        logsCommand,
+	"node add":    locked(onNode(dirs.addNode)),
+	"node kill":   locked(onNode(dirs.kill)),
+	"node remove": locked(onNode(dirs.removeNode)),
+	"olm up":      locked(plain(dirs.olmUp)),
+	"olmv1 up":    locked(plain(dirs.olmv1Up)),
+	"olmv1 down":  locked(plain(dirs.olmv1Down)),
+	"load":        loadCommand,
+	"image build": buildImage,
+	"image push":  pushArchive,
 }
 
-// noArguments is an error when there are any.
-func noArguments(command string, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("%s takes no argument, got %q: %w", command, args[0], errUsage)
+// plain is a command without arguments.
+func plain(do func(dirs) error) command {
+	return func(d dirs, args []string) error {
+		if len(args) > 0 {
+			return fmt.Errorf("unexpected argument %q: %w", args[0], errUsage)
+		}
+		return do(d)
 	}
-	return nil
+}
+
+// locked waits for other commands that start or stop nodes.
+func locked(do command) command {
+	return func(d dirs, args []string) error {
+		unlock, err := lock(filepath.Join(d.cache, "cluster.lock"))
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		return do(d, args)
+	}
+}
+
+// parse accepts flags before, between and after the other arguments, which it returns.
+func parse(flags *flag.FlagSet, args []string) ([]string, error) {
+	flags.SetOutput(io.Discard) // the error says it all
+	var rest []string
+	for {
+		if err := flags.Parse(args); err != nil {
+			return nil, fmt.Errorf("%s: %w: %w", flags.Name(), err, errUsage)
+		}
+		if flags.NArg() == 0 {
+			return rest, nil
+		}
+		rest = append(rest, flags.Arg(0))
+		args = flags.Args()[1:]
+	}
 }

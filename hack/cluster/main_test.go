@@ -12,11 +12,11 @@ import (
 func TestBadArguments(t *testing.T) {
 	t.Setenv(cacheVariable, t.TempDir())
 	for _, line := range []string{
-		"", "frobnicate", "up now", "down now", "down --wope", "status x", "build x", "env x", "kubeconfig x", "logs a b",
+		"", "frobnicate", "up now", "down now", "down --wope", "status x", "build", "logs", "env x", "kubeconfig x", "logs a b",
 		"node", "node add node1", "node add node99", "node grow", "node add node2 node3",
 		"olm", "olm down", "olm up now", "olmv1", "olmv1 up now", "olmv1 grow",
 		"load", "load ref", "load ref a b", "load ref tar --dir d", "load ref --dir d --label novalue",
-		"operator-image", "operator-image ref", "operator-image --source d", nodeInitCommand, olmv1InitCommand,
+		"image", "image build", "image build -t ref -o tar", "image build -t ref .", "image build -t ref -o tar --build-arg x .", "image push tar", nodeInitCommand, olmv1InitCommand,
 	} {
 		if err := run(strings.Fields(line)); !errors.Is(err, errUsage) {
 			t.Errorf("cluster %s: error %v, want one that names the usage", line, err)
@@ -27,7 +27,7 @@ func TestBadArguments(t *testing.T) {
 func TestWithoutCluster(t *testing.T) {
 	t.Setenv(cacheVariable, t.TempDir())
 	dir := t.TempDir()
-	for _, args := range [][]string{{"kubeconfig"}, {"olm", "up"}, {"olmv1", "up"}, {"load", "ref:1", "--dir", dir}, {"operator-image", "ref:1", "--source", dir}} {
+	for _, args := range [][]string{{"kubeconfig"}, {"olm", "up"}, {"olmv1", "up"}, {"load", "ref:1", "--dir", dir}} {
 		if err := run(args); !errors.Is(err, errNotRunning) {
 			t.Errorf("%v: error %v, want %v", args, err, errNotRunning)
 		}
@@ -53,9 +53,9 @@ func TestParseFlagsAnywhere(t *testing.T) {
 	}
 }
 
-func TestPrintEnvQuotes(t *testing.T) {
+func TestEnvIsQuotedForAShell(t *testing.T) {
 	var out bytes.Buffer
-	if err := printEnv(&out, [][2]string{{"A", "/with space"}, {"B", "it's $HOME"}}); err != nil {
+	if err := writeEnv(&out, [][2]string{{"A", "/with space"}, {"B", "it's $HOME"}}); err != nil {
 		t.Fatal(err)
 	}
 	want := "export A='/with space'\nexport B='it'\\''s $HOME'\n"

@@ -2,31 +2,29 @@ package main
 
 import (
 	"fmt"
+	"go/version"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/memcached-operator/memcached-operator/hack/cluster/image"
 )
 
-// memcachedSuites are the Debian suites whose memcached the tests run: an old
-// one (1.6.18), a middle one (1.6.38) and the newest there is.
+// memcachedSuites are the Debian suites of memcached 1.6.18, 1.6.38 and the newest.
 var memcachedSuites = []string{"bookworm", "trixie", "sid"}
 
-// busyboxSuite is the suite that busybox comes from; any that has it in /usr/bin will do.
 const busyboxSuite = "trixie"
 
-// memcachedPackages are memcached and the SASL mechanisms, which it loads while
-// it runs.
+// memcachedPackages are memcached and the SASL mechanisms that it loads.
 var memcachedPackages = []string{"memcached", "libsasl2-modules"}
 
-// memcachedLayout changes when the folders below are laid out differently.
+// memcachedLayout changes with the layout of the folders below.
 const memcachedLayout = "2"
 
-// machine names the dynamic linker and the library folder of an architecture.
 type machine struct{ linker, triplet string }
 
 var machines = map[string]machine{
@@ -99,13 +97,12 @@ func fetchMemcached(m machine, suiteName, dir, final string) error {
 	return os.Rename(filepath.Join(work, "busybox/usr/bin/busybox"), filepath.Join(dir, ".busybox"))
 }
 
-// command runs a program of another root with that root's own linker and
-// libraries, whatever this machine has.
+// command returns a command in another root, with that root's own linker and libraries.
 func (m machine) command(root string, args ...string) *exec.Cmd {
 	linker := filepath.Join(root, m.linker)
 	libraries := []string{filepath.Join(root, "usr/lib", m.triplet), filepath.Join(root, "lib", m.triplet)}
 	for _, dir := range libraries {
-		// in packages the usual place is a link, which may lead to this machine's linker
+		// In packages the usual place is a link, which may lead to this machine's linker.
 		if unpacked := filepath.Join(dir, filepath.Base(m.linker)); exists(unpacked) {
 			linker = unpacked
 		}
@@ -114,8 +111,7 @@ func (m machine) command(root string, args ...string) *exec.Cmd {
 	return exec.Command(linker, append(words, args...)...)
 }
 
-// wrapper is a script that becomes the program, so that its process number and
-// signals are the program's.
+// wrapper returns a script that execs the program, so that process ID and signals are the program's.
 func wrapper(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -124,9 +120,8 @@ func wrapper(words []string) string {
 	return "#!/bin/sh\nexec " + strings.Join(quoted, " ") + " \"$@\"\n"
 }
 
-// strip copies from unpacked packages what memcached needs to run: itself, the
-// linker, the SASL plugins and the libraries that the linker names. Old
-// packages use /lib, new ones /usr/lib; the copy has all libraries in /usr/lib.
+// strip copies what memcached needs from unpacked packages: the program, the linker, the SASL plugins and the
+// libraries that the linker lists, all in /usr/lib.
 func (m machine) strip(from, to string) error {
 	libraries := filepath.Join("usr/lib", m.triplet)
 	plugins, err := filepath.Glob(filepath.Join(from, libraries, "sasl2", "*.so"))
@@ -159,15 +154,14 @@ func (m machine) strip(from, to string) error {
 		places[p] = filepath.Join(libraries, "sasl2", filepath.Base(p))
 	}
 	for file, place := range places {
-		if err := copyFile(file, filepath.Join(to, place)); err != nil {
+		if err := image.CopyFile(file, filepath.Join(to, place)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// listedLibraries picks the paths from lines such as
-// "libevent-2.1.so.7 => /usr/lib/libevent-2.1.so.7 (0x00007f…)".
+// listedLibraries returns the paths in lines such as "libevent-2.1.so.7 => /usr/lib/libevent-2.1.so.7 (0x00007f…)".
 func listedLibraries(out string) []string {
 	var paths []string
 	for word := range strings.FieldsSeq(out) {
@@ -178,25 +172,8 @@ func listedLibraries(out string) []string {
 	return paths
 }
 
-// copyFile copies a file, following links, with its mode.
-func copyFile(from, to string) error {
-	content, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	info, err := os.Stat(from)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(to, content, info.Mode().Perm())
-}
-
 var versionPattern = regexp.MustCompile(`\b(\d+\.\d+\.\d+)\b`)
 
-// parseVersion reads the version from what memcached -V prints.
 func parseVersion(out string) (string, error) {
 	v := versionPattern.FindString(out)
 	if v == "" {
@@ -205,8 +182,7 @@ func parseVersion(out string) (string, error) {
 	return v, nil
 }
 
-// memcachedVersions lists the versions in a folder that memcached returned,
-// oldest first.
+// memcachedVersions returns the versions in a folder, oldest first.
 func memcachedVersions(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -221,19 +197,6 @@ func memcachedVersions(dir string) ([]string, error) {
 	if len(versions) == 0 {
 		return nil, fmt.Errorf("%s holds no memcached", dir)
 	}
-	slices.SortFunc(versions, compareVersions)
+	slices.SortFunc(versions, func(a, b string) int { return version.Compare("go"+a, "go"+b) }) // has the same form as Go's
 	return versions, nil
-}
-
-func compareVersions(a, b string) int {
-	return slices.Compare(versionNumbers(a), versionNumbers(b))
-}
-
-func versionNumbers(v string) []int {
-	var numbers []int
-	for _, s := range strings.Split(v, ".") {
-		n, _ := strconv.Atoi(s) // versionPattern let digits only through
-		numbers = append(numbers, n)
-	}
-	return numbers
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The cluster's networks: a corner of 10.0.0.0/8 that few people use.
+// The cluster's networks, in a rarely used part of 10.0.0.0/8.
 const (
 	podNetwork     = "10.117.0.0/16" // node N has 10.117.N.0/24
 	serviceNetwork = "10.118.0.0/16"
@@ -18,10 +18,9 @@ const (
 	linkNetwork    = "10.119.0.0/24" // between this machine and node1, and node1 and the others
 )
 
-// maxNodes bounds the certificates that are made in advance.
+// maxNodes is the number of certificates for nodes.
 const maxNodes = 5
 
-// node is one node's name and addresses.
 type node struct {
 	Name    string
 	Number  int    // 1 has the control plane, DNS and the registry
@@ -46,7 +45,6 @@ func nodeNumber(n int) node {
 
 var firstNode = nodeNumber(1)
 
-// workerNode returns the node that a person names on the command line.
 func workerNode(name string) (node, error) {
 	for n := 2; n <= maxNodes; n++ {
 		if w := nodeNumber(n); w.Name == name {
@@ -56,8 +54,7 @@ func workerNode(name string) (node, error) {
 	return node{}, fmt.Errorf("%q is none of the nodes that can come and go, node2 to node%d: %w", name, maxNodes, errUsage)
 }
 
-// checkNetworks is an error when this machine is in one of the cluster's
-// networks already.
+// checkNetworks returns an error when this machine is in one of the cluster's networks.
 func checkNetworks() error {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -77,9 +74,8 @@ func checkNetworks() error {
 	return nil
 }
 
-// linkFirst joins node1, whose process 1 is pid, to this machine, and routes
-// pods and Services there, so that tests and an operator on this machine reach
-// them.
+// linkFirst connects node1, whose process 1 is pid, to this machine, and routes pods and Services there, so that
+// tests and an operator on this machine reach them.
 func linkFirst(n node, pid int) error {
 	if _, err := net.InterfaceByName(n.Link); err == nil {
 		return nil
@@ -94,17 +90,15 @@ func linkFirst(n node, pid int) error {
 	)
 }
 
-// unlinkFirst removes that link and with it the routes. The kernel does so too
-// when the node ends, but some time later.
+// unlinkFirst removes that link with its routes, earlier than the kernel does after the end of the node.
 func unlinkFirst(n node) {
 	if _, err := net.InterfaceByName(n.Link); err == nil {
 		_ = ip("link del " + n.Link) // or the kernel was faster
 	}
 }
 
-// linkWorker joins a worker node to node1.
 func linkWorker(n node, pid, first int) error {
-	// the end of a lost node's link can linger on node1 for a moment
+	// The link of a lost node can stay on node1 for a moment.
 	_ = runProgram("nsenter", "-t", strconv.Itoa(first), "-n", "ip", "link", "del", n.Link)
 	if err := ip(fmt.Sprintf("link add %s netns %d type veth peer name eth0 netns %d", n.Link, first, pid)); err != nil {
 		return err
@@ -116,10 +110,9 @@ func linkWorker(n node, pid, first int) error {
 	)
 }
 
-// ip runs commands of the program ip, one after the other.
 func ip(commands ...string) error { return ipIn(0, commands...) }
 
-// ipIn runs them in the network of a process; 0 is this one.
+// ipIn runs commands of the program ip in the network of a process; 0 is this one.
 func ipIn(pid int, commands ...string) error {
 	for _, c := range commands {
 		words := strings.Fields("ip " + c)
@@ -135,7 +128,6 @@ func ipIn(pid int, commands ...string) error {
 
 var errNoLink = errors.New("the link eth0 is not there yet")
 
-// waitForLink waits, inside a node, until the other side has made the link.
 func waitForLink() error {
 	return waitFor(20*time.Second, func() error {
 		if _, err := net.InterfaceByName("eth0"); err != nil {

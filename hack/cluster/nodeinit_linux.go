@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// nodeInit is process 1 of a node: it sets the node up in the new namespaces
-// it was started in and then supervises it.
+// nodeInit is process 1 of a node: it sets up the node in its new namespaces and supervises it.
 func nodeInit(args []string) error {
 	if len(args) != 1 || os.Getpid() != 1 {
 		return fmt.Errorf("%s is started by up and node add: %w", nodeInitCommand, errUsage)
@@ -38,8 +37,7 @@ func nodeInit(args []string) error {
 	return nil
 }
 
-// mounts gives the node its own /proc, /run and data folders. Nothing of it
-// reaches the host.
+// mounts mounts /proc, /run and the data folders of the node, invisible for the host.
 func (s nodeSpec) mounts() error {
 	const recursive = syscall.MS_REC
 	if err := mount("none", "/", "", syscall.MS_PRIVATE|recursive, ""); err != nil {
@@ -62,11 +60,10 @@ func (s nodeSpec) mounts() error {
 	if err := bind(filepath.Join(s.Shared, "volumes"), volumesDir); err != nil {
 		return err
 	}
-	// volumes that kubelet mounts must show up in pods
+	// Pods must see the volumes that kubelet mounts.
 	return mount("none", "/", "", syscall.MS_SHARED|recursive, "")
 }
 
-// bind puts a folder of ours in the place of another.
 func bind(own, place string) error {
 	if err := os.MkdirAll(own, 0o755); err != nil {
 		return err
@@ -81,7 +78,6 @@ func mount(source, target, fstype string, flags uintptr, options string) error {
 	return nil
 }
 
-// network sets up the node's interfaces and routes.
 func (s nodeSpec) network() error {
 	if err := waitForLink(); err != nil {
 		return err
@@ -90,13 +86,13 @@ func (s nodeSpec) network() error {
 		"link set lo up",
 		"addr add " + s.Node.Addr + "/30 dev eth0",
 		"link set eth0 up",
-		// a bridge of our own and not the CNI plugin's, as DNS and registry listen on it before the first pod
+		// Not the bridge of the CNI plugin: DNS and registry listen on it before the first pod.
 		"link add cni0 type bridge",
 		"addr add " + s.Node.Gateway + "/24 dev cni0",
 		"link set cni0 up",
 	}
 	if s.Node.Number == 1 {
-		// there is no default route: the node reaches ClusterIPs because this lets packets start, which kube-proxy then redirects
+		// Without a default route, packets to ClusterIPs need this one until kube-proxy redirects them.
 		commands = append(commands, "route add "+serviceNetwork+" dev cni0")
 	} else {
 		commands = append(commands, "route add default via "+s.Node.Peer)
@@ -107,8 +103,8 @@ func (s nodeSpec) network() error {
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
 		return err
 	}
-	// Without it a pod does not reach a Service whose pod is on the same bridge. The file is there when the kernel has
-	// bridge filters, as a module or built in.
+	// Pods need it to reach a Service whose pod is on the same bridge. The file exists when the kernel has bridge
+	// filters.
 	const bridgeFilter = "/proc/sys/net/bridge/bridge-nf-call-iptables"
 	if err := os.WriteFile(bridgeFilter, []byte("1"), 0); err != nil {
 		fmt.Fprintf(os.Stderr, "pods may not reach Services whose pods are on their own node: %v\n", err)

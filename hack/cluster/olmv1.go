@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/memcached-operator/memcached-operator/hack/cluster/image"
 )
 
 const (
@@ -19,11 +21,11 @@ const (
 	olmv1Module    = "github.com/operator-framework/operator-controller"
 	olmv1Namespace = "olmv1-system"
 
-	// olmv1InitCommand is the command that OLM v1's process 1 runs. People do not.
+	// olmv1InitCommand starts OLM v1's process 1. It is internal.
 	olmv1InitCommand = "olmv1-init"
 )
 
-// Where the programs of OLM v1 listen, on node1.
+// Ports of OLM v1's programs on node1.
 const (
 	catalogsPort         = "8443"
 	catalogsWebhookPort  = "9443"
@@ -31,23 +33,12 @@ const (
 	extensionsHealthPort = "8082"
 )
 
-// olmv1 is a build of OLM v1: catalogd, which serves catalogs, and
-// operator-controller, which installs from them.
+// olmv1 is a build of catalogd, which serves catalogs, and operator-controller, which installs from them.
 type olmv1 struct {
 	version string
 	dir     string // with bin, its programs, and config, as it is in its module
 }
 
-func olmv1Command(d dirs, args []string) error {
-	return dispatch(olmv1Name, args, "up, down or build", map[string]func() error{"up": d.olmv1Up, "down": d.olmv1Down, "build": d.olmv1Build})
-}
-
-func (d dirs) olmv1Build() error {
-	_, err := d.olmv1()
-	return err
-}
-
-// olmv1 builds what is missing of OLM v1.
 func (d dirs) olmv1() (olmv1, error) {
 	dir, version, err := pinned("olmv1", olmv1Module)
 	if err != nil {
@@ -61,23 +52,13 @@ func (d dirs) olmv1() (olmv1, error) {
 	return olmv1{version: version, dir: built}, err
 }
 
-// olmv1Up runs OLM v1 beside the running cluster. Each step does nothing when it
-// is done already.
+// olmv1Up runs OLM v1 beside the running cluster. It can be repeated.
 func (d dirs) olmv1Up() error {
 	first, ok := d.running(firstNode)
 	if !ok {
 		return errNotRunning
 	}
 	o, err := d.olmv1()
-	if err != nil {
-		return err
-	}
-	unlock, err := d.lockCluster()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	a, err := d.api()
 	if err != nil {
 		return err
 	}
@@ -89,7 +70,7 @@ func (d dirs) olmv1Up() error {
 	if d.runsOLMv1(o) {
 		do, state = quietly, "runs already"
 	}
-	if err := do("installing OLM v1, "+o.version, func() error { return d.installOLMv1(a, o, ca) }); err != nil {
+	if err := do("installing OLM v1, "+o.version, func() error { return d.installOLMv1(o, ca) }); err != nil {
 		return err
 	}
 	if err := do("starting OLM v1", func() error { return d.startOLMv1(o, ca, first) }); err != nil {
@@ -99,42 +80,23 @@ func (d dirs) olmv1Up() error {
 	return err
 }
 
-// olmv1Down ends the processes of OLM v1. What it installed stays, and its own
-// objects, which it takes up again at the next start.
+// olmv1Down stops the processes of OLM v1. What it installed and its own objects stay.
 func (d dirs) olmv1Down() error {
-	unlock, err := d.lockCluster()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	said := "OLM v1 did not run"
-	if _, ok := d.alive(olmv1Name); ok {
-		said = "OLM v1 has ended"
-	}
-	if err := d.endOLMv1(); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(os.Stderr, said)
-	return err
-}
-
-func (d dirs) endOLMv1() error {
 	if err := d.end(olmv1Name); err != nil {
 		return err
 	}
 	return os.RemoveAll(d.processFile(olmv1Name))
 }
 
-// installOLMv1 gives the cluster what OLM v1 works on. It has no roles there: its
-// programs are the cluster's administrator, and install as the ServiceAccounts
-// that extensions name.
-func (d dirs) installOLMv1(a api, o olmv1, ca authority) error {
+// installOLMv1 installs the objects that OLM v1 needs. Its programs are administrators of the cluster and install
+// with the ServiceAccounts that extensions name.
+func (d dirs) installOLMv1(o olmv1, ca authority) error {
 	for _, program := range []string{"catalogd", "operator-controller"} {
 		if err := d.apply(filepath.Join(o.dir, "config", program, "crd", "bases"), ""); err != nil {
 			return err
 		}
 	}
-	if err := a.waitServes("olm.operatorframework.io/v1", "clustercatalogs", "clusterextensions"); err != nil {
+	if _, err := d.kubectl("", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"); err != nil {
 		return err
 	}
 	webhook, err := catalogsWebhook(filepath.Join(o.dir, "config"), ca.pem)
@@ -144,9 +106,8 @@ func (d dirs) installOLMv1(a api, o olmv1, ca authority) error {
 	return d.apply("-", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+olmv1Namespace+"\n---\n"+webhook)
 }
 
-// catalogsWebhook returns the configuration of the webhook by which catalogd
-// labels a ClusterCatalog with its name, for extensions to select it by. There is
-// no Service for a process that has no pod: the API server asks its address.
+// catalogsWebhook returns the configuration of the webhook with which catalogd labels a ClusterCatalog with its name.
+// The API server calls catalogd's address, as there is no pod for a Service.
 func catalogsWebhook(config string, ca []byte) (string, error) {
 	file := filepath.Join(config, "catalogd", "manager", "webhook", "manifests.yaml")
 	content, err := os.ReadFile(file)
@@ -182,7 +143,7 @@ func catalogsWebhook(config string, ca []byte) (string, error) {
 
 func onFirstNode(port string) string { return net.JoinHostPort(firstNode.Addr, port) }
 
-// olmv1Spec is all that process 1 of OLM v1 has to know.
+// olmv1Spec is the input of process 1 of OLM v1.
 type olmv1Spec struct {
 	Programs string // where they were built
 	Root     string // the folder that is / for them
@@ -191,7 +152,7 @@ type olmv1Spec struct {
 
 func (d dirs) olmv1SpecFile() string { return filepath.Join(d.etc, olmv1Name+".json") }
 
-// runsOLMv1 says whether that build of OLM v1 runs.
+// runsOLMv1 reports whether that build of OLM v1 runs.
 func (d dirs) runsOLMv1(o olmv1) bool {
 	var s olmv1Spec
 	content, err := os.ReadFile(d.olmv1SpecFile())
@@ -202,11 +163,10 @@ func (d dirs) runsOLMv1(o olmv1) bool {
 	return ok && s.Programs == o.dir
 }
 
-// startOLMv1 starts OLM v1 in the network of node1, unless that build of it runs
-// there, and waits until it works.
+// startOLMv1 starts that build of OLM v1 in the network of node1, if it does not run, and waits until it is ready.
 func (d dirs) startOLMv1(o olmv1, ca authority, first process) error {
 	if !d.runsOLMv1(o) {
-		if err := d.endOLMv1(); err != nil {
+		if err := d.olmv1Down(); err != nil {
 			return err
 		}
 		s := olmv1Spec{Programs: o.dir, Root: filepath.Join(d.state, olmv1Name), Logs: filepath.Join(d.logs, olmv1Name)}
@@ -220,7 +180,7 @@ func (d dirs) startOLMv1(o olmv1, ca authority, first process) error {
 		if err := os.WriteFile(d.olmv1SpecFile(), content, 0o644); err != nil {
 			return err
 		}
-		if err := removeFiles(filepath.Join(s.Logs, "*.log")); err != nil {
+		if err := os.RemoveAll(s.Logs); err != nil {
 			return err
 		}
 		pid, err := spawnBeside(first.PID, filepath.Join(s.Logs, "init.log"), olmv1InitCommand, d.olmv1SpecFile())
@@ -233,7 +193,7 @@ func (d dirs) startOLMv1(o olmv1, ca authority, first process) error {
 	}
 	return waitFor(time.Minute, func() error {
 		if _, ok := d.alive(olmv1Name); !ok {
-			return permanent{errors.New("its process 1 ended")}
+			return permanent{errors.New("its process 1 exited")}
 		}
 		for _, port := range []string{catalogsHealthPort, extensionsHealthPort} {
 			answer, err := http.Get("http://" + onFirstNode(port) + "/readyz")
@@ -253,9 +213,8 @@ func (d dirs) startOLMv1(o olmv1, ca authority, first process) error {
 	})
 }
 
-// makeRoot makes the folder that is / for the programs, which need nothing else
-// of this machine: neither its trust in registries nor its passwords for them get
-// in their way, and what they write stays in it.
+// makeRoot creates the root folder of the programs, so that this machine's registries.conf and credentials don't
+// apply, and what they write stays in it.
 func (s olmv1Spec) makeRoot(kubeconfig string, ca authority) error {
 	if err := os.RemoveAll(s.Root); err != nil {
 		return err
@@ -270,7 +229,7 @@ func (s olmv1Spec) makeRoot(kubeconfig string, ca authority) error {
 		"bin/operator-controller": filepath.Join(s.Programs, "bin", "operator-controller"),
 		"etc/kubeconfig":          kubeconfig,
 	} {
-		if err := copyFile(from, filepath.Join(s.Root, to)); err != nil {
+		if err := image.CopyFile(from, filepath.Join(s.Root, to)); err != nil {
 			return err
 		}
 	}
@@ -283,8 +242,8 @@ func (s olmv1Spec) makeRoot(kubeconfig string, ca authority) error {
 	return os.WriteFile(filepath.Join(s.Root, "etc/containers/registries.conf"), fmt.Appendf(nil, registriesConf, registryAddress()), 0o644)
 }
 
-// registriesConf has the cluster's registry stand for each whose name ends in .io.
-// There is no pattern for all names; of the others there is none, nor a way to one.
+// registriesConf maps each registry whose name ends in .io to the cluster's registry. There is no pattern for all
+// names.
 const registriesConf = `[[registry]]
 prefix = "*.io"
 location = "%s"
@@ -306,7 +265,6 @@ func (s olmv1Spec) components() []component {
 	}
 }
 
-// olmv1Init is process 1 of OLM v1.
 func olmv1Init(args []string) error {
 	if len(args) != 1 || os.Getpid() != 1 {
 		return fmt.Errorf("%s is started by olmv1 up: %w", olmv1InitCommand, errUsage)

@@ -29,7 +29,7 @@ func TestOLMv1RunsWhatTheModuleBuilds(t *testing.T) {
 	}
 }
 
-func TestOLMv1ProgramsFindWhatTheyAreTold(t *testing.T) {
+func TestOLMv1ProgramsGetFilesThatExist(t *testing.T) {
 	from := t.TempDir()
 	for _, file := range []string{"bin/catalogd", "bin/operator-controller", "kubeconfig"} {
 		write(t, from, file, file)
@@ -78,7 +78,7 @@ func TestOLMv1ProgramsFindWhatTheyAreTold(t *testing.T) {
 	}
 }
 
-func TestOLMv1WebhookIsAskedAtItsAddress(t *testing.T) {
+func TestOLMv1WebhookIsCalledAtItsAddress(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config")
 	if err := copyFromModule("olmv1", olmv1Module, "config/base", config); err != nil {
 		t.Fatal(err)
@@ -104,10 +104,10 @@ func TestOLMv1WebhookIsAskedAtItsAddress(t *testing.T) {
 	w := c.Webhooks[0]
 	const path = "/mutate-olm-operatorframework-io-v1-clustercatalog"
 	if w.ClientConfig["url"] != "https://"+onFirstNode(catalogsWebhookPort)+path || w.ClientConfig["caBundle"] != base64.StdEncoding.EncodeToString([]byte("authority")) || len(w.ClientConfig) != 2 {
-		t.Errorf("it is asked at %v", w.ClientConfig)
+		t.Errorf("the webhook is called at %v", w.ClientConfig)
 	}
 	if len(w.Rules) != 1 || !slices.Equal(w.Rules[0].Resources, []string{"clustercatalogs"}) {
-		t.Errorf("it is asked about %v", w.Rules)
+		t.Errorf("the webhook is called for %v", w.Rules)
 	}
 
 	write(t, config, "catalogd/manager/webhook/manifests.yaml", "webhooks: [{clientConfig: {service: {name: s}}}]")

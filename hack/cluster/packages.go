@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// hostPrograms are what a node runs besides what is built here, and the
-// Debian package of each.
+// hostPrograms are the programs that a node runs besides those built here, and their Debian packages.
 var hostPrograms = []struct{ program, pkg string }{
 	{"containerd", "containerd"},
 	{"runc", "runc"},
@@ -22,10 +21,9 @@ var hostPrograms = []struct{ program, pkg string }{
 	{"nsenter", "util-linux"},
 }
 
-// pluginDirs are where distributions keep CNI plugins; Debian's comes first.
 var pluginDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
-// pluginDir returns the folder with the CNI plugins, "" when there is none.
+// pluginDir returns the folder with the CNI plugins, "" without one.
 func pluginDir() string {
 	i := slices.IndexFunc(pluginDirs, func(dir string) bool { return exists(filepath.Join(dir, "bridge")) })
 	if i < 0 {
@@ -49,7 +47,6 @@ func missingPackages() (packages, programs []string) {
 	return packages, programs
 }
 
-// installPackages installs what is missing of hostPrograms.
 func installPackages() error {
 	packages, programs := missingPackages()
 	if len(packages) == 0 {

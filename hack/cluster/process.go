@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// nodeInitCommand is the command that a node's process 1 runs. People do not.
+// nodeInitCommand starts a node's process 1. It is internal.
 const nodeInitCommand = "node-init"
 
-// process is process 1 of a node, or of OLM v1. Numbers are used again, so the time
-// at which it started, in clock ticks since boot, tells whether it still is that
-// one.
+// process is process 1 of a node, or of OLM v1. Process IDs are reused, so the start time, in clock ticks since boot,
+// identifies it.
 type process struct {
 	PID   int
 	Start string
@@ -24,11 +23,9 @@ type process struct {
 
 func (d dirs) processFile(name string) string { return filepath.Join(d.state, name+".json") }
 
-// running returns a node's process 1, and whether it runs.
 func (d dirs) running(n node) (process, bool) { return d.alive(n.Name) }
 
-// alive returns the process 1 that was remembered under a name, and whether it
-// runs.
+// alive returns the process 1 that was remembered with a name, and whether it runs.
 func (d dirs) alive(name string) (process, bool) {
 	var p process
 	content, err := os.ReadFile(d.processFile(name))
@@ -39,7 +36,6 @@ func (d dirs) alive(name string) (process, bool) {
 	return p, err == nil && start == p.Start
 }
 
-// remember notes a process 1 under a name.
 func (d dirs) remember(name string, pid int) error {
 	start, err := startTime(pid)
 	if err != nil {
@@ -52,25 +48,23 @@ func (d dirs) remember(name string, pid int) error {
 	return os.WriteFile(d.processFile(name), content, 0o644)
 }
 
-// startTime is field 22 of /proc/PID/stat (proc(5)). A process that has ended
-// and only waits for its parent has none.
+// startTime returns field 22 of /proc/PID/stat (proc(5)). A zombie has none.
 func startTime(pid int) (string, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return "", err
 	}
-	// the second field is the name in parentheses, which may hold anything
+	// The second field is the name in parentheses, which may contain anything.
 	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
 	fields := strings.Fields(rest)
 	if len(fields) < 20 || fields[0] == "Z" {
-		return "", errors.New("the process has ended")
+		return "", errors.New("the process has exited")
 	}
 	return fields[19], nil
 }
 
-// kill ends a node at once: with its process 1 go all its processes, mounts
-// and interfaces. What outlives them is removed. A node that was not started
-// from this cache folder is left alone.
+// kill stops a node at once: all its processes, mounts and interfaces end with its process 1. It keeps the nodes of
+// another cache folder.
 func (d dirs) kill(n node) error {
 	if !exists(d.processFile(n.Name)) {
 		return nil
@@ -87,8 +81,7 @@ func (d dirs) kill(n node) error {
 	return os.Remove(d.processFile(n.Name)) // last, so that a run that was cut short is made up for
 }
 
-// end kills a process 1, and with it all processes of its namespace, and waits
-// until it is gone.
+// end kills a process 1, and with it its namespace, and waits for its end.
 func (d dirs) end(name string) error {
 	p, ok := d.alive(name)
 	if !ok {

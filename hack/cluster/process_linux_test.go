@@ -32,7 +32,7 @@ func TestProcessIdentity(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	if _, ok := d.running(n); ok {
-		t.Error("it has ended and runs")
+		t.Error("it exited and counts as running")
 	}
 	// the number again, for another process
 	write(t, d.state, n.Name+".json", `{"PID":`+strconv.Itoa(os.Getpid())+`,"Start":"1"}`)

@@ -19,17 +19,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// registryPort is where the cluster's registry listens on node1's bridge.
 const registryPort = "5000"
 
-// registryAddress is where this machine and every node reach the registry.
+// registryAddress is the address of the registry for this machine and all nodes.
 func registryAddress() string { return net.JoinHostPort(firstNode.Gateway, registryPort) }
 
-// serveRegistry serves images from a folder. It runs inside node1.
+// serveRegistry serves images from a folder, inside node1.
 func serveRegistry(dir string) error {
 	handler, err := newRegistry(dir)
 	if err != nil {
@@ -43,9 +41,8 @@ func serveRegistry(dir string) error {
 	return nil
 }
 
-// newRegistry is a registry that keeps everything in a folder. The library
-// keeps blobs there but manifests in memory only: those are written beside the
-// blobs as they come and given to it again at the start.
+// newRegistry returns a registry that stores everything in a folder. The library stores blobs there but manifests in
+// memory only, so manifests are written to files and replayed at the start.
 func newRegistry(dir string) (http.Handler, error) {
 	blobs, manifests := filepath.Join(dir, "blobs"), filepath.Join(dir, "manifests")
 	for _, d := range []string{blobs, manifests} {
@@ -119,8 +116,8 @@ func replay(to http.Handler, dir string) error {
 	return nil
 }
 
-// push puts an image into the cluster's registry, under the path and tag of
-// ref, whatever registry ref names: nodes look there for all of them.
+// push pushes an image to the cluster's registry, with the path and tag of ref. Nodes pull from there, whatever
+// registry ref names.
 func push(ref string, img v1.Image) error {
 	tag, err := clusterTag(ref)
 	if err != nil {
@@ -141,8 +138,7 @@ func push(ref string, img v1.Image) error {
 	return nil
 }
 
-// clusterTag is the name in the cluster's registry of an image that has a
-// public name.
+// clusterTag returns the name of an image in the cluster's registry.
 func clusterTag(ref string) (name.Tag, error) {
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
@@ -155,21 +151,12 @@ func clusterTag(ref string) (name.Tag, error) {
 	return name.NewTag(registryAddress()+"/"+tag.RepositoryStr()+":"+tag.TagStr(), name.Insecure)
 }
 
-// pushLayout pushes every image of an OCI layout that images made.
 func pushLayout(dir string) error {
-	path, err := layout.FromPath(dir)
+	path, manifests, err := readLayout(dir)
 	if err != nil {
 		return err
 	}
-	index, err := path.ImageIndex()
-	if err != nil {
-		return err
-	}
-	list, err := index.IndexManifest()
-	if err != nil {
-		return err
-	}
-	for _, m := range list.Manifests {
+	for _, m := range manifests {
 		img, err := path.Image(m.Digest)
 		if err != nil {
 			return err

@@ -8,12 +8,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/memcached-operator/memcached-operator/hack/cluster/image"
 )
 
 func TestRegistryKeepsImagesOverRestart(t *testing.T) {
 	data, root := t.TempDir(), t.TempDir()
 	write(t, root, "file", "contents")
-	img, err := imageOf(v1.Config{}, root)
+	img, err := image.FromFolders(v1.Config{}, root)
 	if err != nil {
 		t.Fatal(err)
 	}

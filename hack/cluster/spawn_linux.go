@@ -11,13 +11,13 @@ import (
 	"syscall"
 )
 
-// capabilities that running nodes takes, with their bit (capability.h).
+// capabilities are those that nodes need, with their bits (capability.h).
 var capabilities = []struct {
 	name string
 	bit  uint
 }{{"CAP_SYS_ADMIN", 21}, {"CAP_NET_ADMIN", 12}, {"CAP_SYS_CHROOT", 18}, {"CAP_MKNOD", 27}}
 
-// canRun says why no cluster can run here.
+// canRun returns an error when this machine can't run a cluster.
 func canRun() error {
 	if os.Geteuid() != 0 {
 		return cannotRun("it needs root")
@@ -32,7 +32,6 @@ func canRun() error {
 	return nil
 }
 
-// missingCapabilities reads the effective set from /proc/PID/status.
 func missingCapabilities(status string) []string {
 	var lacking []string
 	for line := range strings.Lines(status) {
@@ -53,21 +52,18 @@ func missingCapabilities(status string) []string {
 	return lacking
 }
 
-// spawn starts this program as process 1 of a node, in namespaces of its own, and
-// returns its number on this machine.
+// spawn starts this program as process 1 of a node in new namespaces, and returns its process ID on this machine.
 func spawn(spec, log string) (int, error) {
 	const own = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
 	return spawnIn(own, log, nil, nodeInitCommand, spec)
 }
 
-// spawnBeside starts this program as process 1 of a namespace of processes in the
-// network of another process.
+// spawnBeside starts this program as process 1 of a PID namespace in the network of another process.
 func spawnBeside(pid int, log, command, spec string) (int, error) {
 	return spawnIn(syscall.CLONE_NEWPID, log, []string{"nsenter", "-t", strconv.Itoa(pid), "-n"}, command, spec)
 }
 
-// spawnIn starts this program, by way of another one that becomes it, in new
-// namespaces and detached from the terminal.
+// spawnIn starts this program in new namespaces, detached from the terminal. by is a command that execs it.
 func spawnIn(namespaces uintptr, log string, by []string, command, spec string) (int, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -88,12 +84,12 @@ func spawnIn(namespaces uintptr, log string, by []string, command, spec string) 
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: namespaces}
 	err = cmd.Start()
 	if errors.Is(err, syscall.EPERM) {
-		return 0, cannotRun("this machine does not let root make namespaces")
+		return 0, cannotRun("this machine does not let root create namespaces")
 	}
 	if err != nil {
 		return 0, fmt.Errorf("starting %s: %w", command, err)
 	}
-	// Take its exit status when it ends before this program does, else it would look alive.
+	// A zombie would look alive.
 	go func() { _ = cmd.Wait() }()
 	return cmd.Process.Pid, nil
 }

@@ -12,14 +12,11 @@ import (
 	"time"
 )
 
-// step says what is being done, runs it and says how long it took. Steps that
-// last show in between that they are alive. All of it goes to standard error:
-// standard output is for what a shell reads.
+// step reports what runs, how long it took and, in between, that it is alive, on standard error.
 func step(what string, do func() error) error {
 	return stepTo(os.Stderr, what, do)
 }
 
-// quietly runs a step that has nothing to tell.
 func quietly(_ string, do func() error) error { return do() }
 
 func stepTo(w io.Writer, what string, do func() error) error {
@@ -28,54 +25,38 @@ func stepTo(w io.Writer, what string, do func() error) error {
 	stop := heartbeat(w, start)
 	err := do()
 	stop()
-	took := roundDuration(time.Since(start))
+	took := time.Since(start).Round(10 * time.Millisecond)
 	if err != nil {
-		fmt.Fprintf(w, " gave up after %s\n", took)
+		fmt.Fprintf(w, " failed after %s\n", took)
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	fmt.Fprintf(w, " done in %s\n", took)
 	return nil
 }
 
-// heartbeat writes the time that has passed after 15 s, 30 s and each minute,
-// until the returned function is called.
+// heartbeat writes the elapsed time each 30 s, until it is stopped.
 func heartbeat(w io.Writer, start time.Time) (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		next := 15 * time.Second
 		for {
 			select {
 			case <-done:
 				return
-			case <-time.After(time.Until(start.Add(next))):
-				fmt.Fprintf(w, " %s", next)
-			}
-			if next < time.Minute {
-				next *= 2
-			} else {
-				next += time.Minute
+			case <-time.After(30 * time.Second):
+				fmt.Fprintf(w, " %s", time.Since(start).Round(time.Second))
 			}
 		}
 	})
 	return func() { close(done); wg.Wait() }
 }
 
-func roundDuration(d time.Duration) time.Duration {
-	if d < 10*time.Second {
-		return d.Round(10 * time.Millisecond)
-	}
-	return d.Round(time.Second)
-}
-
-// runProgram runs a program and puts the end of what it printed into the error.
 func runProgram(program string, args ...string) error {
 	_, err := output(exec.Command(program, args...))
 	return err
 }
 
-// output runs a command and returns its standard output; the error holds the
-// last lines it printed.
+// output returns the standard output of a command. The error contains the last lines of all output.
 func output(cmd *exec.Cmd) (string, error) {
 	var out, both bytes.Buffer
 	cmd.Stdout = io.MultiWriter(&out, &both)
@@ -91,11 +72,10 @@ func lastLines(s string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// permanent is an error that waiting does not cure.
+// permanent is an error that waiting does not fix.
 type permanent struct{ error }
 
-// waitFor calls ready until it returns nil, and returns its last error when
-// that takes longer than the timeout or is permanent.
+// waitFor calls ready until it returns nil. It returns the last error after the timeout, or a permanent one.
 func waitFor(timeout time.Duration, ready func() error) error {
 	deadline := time.Now().Add(timeout)
 	for {

@@ -22,7 +22,7 @@ func TestStep(t *testing.T) {
 	if !errors.Is(err, broken) || err.Error() != "trying: broken" {
 		t.Errorf("error %v", err)
 	}
-	if got := out.String(); !strings.HasPrefix(got, "trying … gave up after ") {
+	if got := out.String(); !strings.HasPrefix(got, "trying … failed after ") {
 		t.Errorf("said %q", got)
 	}
 }

@@ -10,20 +10,18 @@ import (
 	"time"
 )
 
-// restartDelay keeps a component that cannot start from using up the machine.
+// restartDelay limits the load of a component that can't start.
 const restartDelay = 500 * time.Millisecond
 
-// supervisor starts components, starts them again when they end, and takes the
-// exit status of every other child: as process 1 of a node it becomes the
-// parent of what pods and containerd leave behind.
+// supervisor starts components again when they exit, and reaps all other children: process 1 of a node adopts the
+// orphans of pods and containerd.
 type supervisor struct {
 	logs    string
-	mu      sync.Mutex // held from before a start until the process is known
+	mu      sync.Mutex // locked from before a start until the process is known
 	running map[int]component
 }
 
-// supervise starts components, whose logs are in a folder, and keeps them running
-// for ever.
+// supervise runs components forever.
 func supervise(logs string, components []component) {
 	s := supervisor{logs: logs, running: map[int]component{}}
 	for _, c := range components {
@@ -32,7 +30,6 @@ func supervise(logs string, components []component) {
 	s.reap()
 }
 
-// start starts a component; its output is appended to its log.
 func (s *supervisor) start(c component) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +65,6 @@ func (s *supervisor) exec(c component) (pid int, err error) {
 	return pid, cmd.Process.Release() // reap waits for it
 }
 
-// reap runs for ever.
 func (s *supervisor) reap() {
 	for {
 		var status syscall.WaitStatus
@@ -85,7 +81,7 @@ func (s *supervisor) reap() {
 		delete(s.running, pid)
 		s.mu.Unlock()
 		if ok {
-			fmt.Fprintf(os.Stderr, "%s %s ended (exit status %d, signal %d): starting it again\n", time.Now().Format(time.TimeOnly), c.Name, status.ExitStatus(), status.Signal())
+			fmt.Fprintf(os.Stderr, "%s %s exited (exit status %d, signal %d): starting it again\n", time.Now().Format(time.TimeOnly), c.Name, status.ExitStatus(), status.Signal())
 			s.startLater(c)
 		}
 	}

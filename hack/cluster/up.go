@@ -10,30 +10,15 @@ import (
 	"time"
 )
 
-// cannotRun is the error of a machine that cannot run a cluster.
 func cannotRun(why string) error {
 	return errors.New("no local cluster can run here, " + why + ": set KUBECONFIG to a cluster of yours instead")
 }
 
-// lockCluster keeps runs that start or end nodes apart.
-func (d dirs) lockCluster() (unlock func(), err error) {
-	return lock(filepath.Join(d.cache, "cluster.lock"))
-}
-
-// upCommand brings the cluster up. Each step does nothing when it is done
-// already, so that a second run, or one after an interruption, ends the same.
-func upCommand(d dirs, args []string) error {
-	if err := noArguments("up", args); err != nil {
-		return err
-	}
+// up starts the cluster. It can be repeated, also after an interruption.
+func (d dirs) up() error {
 	if err := canRun(); err != nil {
 		return err
 	}
-	unlock, err := d.lockCluster()
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	if err := installPackages(); err != nil {
 		return err
 	}
@@ -67,8 +52,8 @@ func (d dirs) startFirst(b builds) error {
 	if err := makeCertificates(d.pki()); err != nil {
 		return err
 	}
-	// its network ended with a node that ended by itself
-	if err := d.endOLMv1(); err != nil {
+	// Its network was deleted with the earlier node.
+	if err := d.olmv1Down(); err != nil {
 		return err
 	}
 	return step("starting "+firstNode.Name, func() error {
@@ -82,7 +67,7 @@ func (d dirs) startFirst(b builds) error {
 
 // start starts a node's process 1, which then waits for its link.
 func (d dirs) start(n node, b builds) (int, error) {
-	// of a node that ended by itself
+	// A node that exited leaves them.
 	if err := removeCgroups(n); err != nil {
 		return 0, err
 	}
@@ -90,10 +75,9 @@ func (d dirs) start(n node, b builds) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, dir := range []string{d.state, filepath.Join(d.logs, n.Name)} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return 0, err
-		}
+	logs := filepath.Join(d.logs, n.Name)
+	if err := errors.Join(os.MkdirAll(d.state, 0o755), os.RemoveAll(logs), os.MkdirAll(logs, 0o755)); err != nil {
+		return 0, err
 	}
 	if err := d.makeHostDirs(); err != nil {
 		return 0, err
@@ -102,45 +86,22 @@ func (d dirs) start(n node, b builds) (int, error) {
 		return 0, err
 	}
 	loadModules()
-	if err := removeFiles(filepath.Join(d.logs, n.Name, "*.log")); err != nil {
-		return 0, err
-	}
-	pid, err := spawn(spec, filepath.Join(d.logs, n.Name, "node.log"))
+	pid, err := spawn(spec, filepath.Join(logs, "node.log"))
 	if err != nil {
 		return 0, err
 	}
 	return pid, d.remember(n.Name, pid)
 }
 
-// loadModules loads what nodes use of the kernel and cannot load from inside.
-// Where there are no modules it is built in, or its absence shows later.
+// loadModules loads the kernel modules that nodes need and can't load. They may be built in.
 func loadModules() {
 	for _, m := range []string{"overlay", "br_netfilter", "nf_tables"} {
 		_ = exec.Command("modprobe", "-q", m).Run()
 	}
 }
 
-func removeFiles(pattern string) error {
-	files, err := filepath.Glob(pattern)
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		if err := os.Remove(f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// waitForCluster waits until pods can be made, and loads the images meanwhile.
-// since is when node1 was started, zero when it ran before: then there is
-// nothing to tell.
+// waitForCluster waits until pods can run, and loads the images. since is the start of node1, zero if it ran before.
 func (d dirs) waitForCluster(b builds, since time.Time) error {
-	a, err := d.api()
-	if err != nil {
-		return err
-	}
 	do := step
 	if since.IsZero() {
 		do = quietly
@@ -150,27 +111,27 @@ func (d dirs) waitForCluster(b builds, since time.Time) error {
 			return nil
 		}
 		why, _ := os.ReadFile(filepath.Join(d.logs, firstNode.Name, "node.log"))
-		return permanent{errors.New("its process 1 ended: " + lastLines(strings.TrimSpace(string(why)), 3))}
+		return permanent{errors.New("its process 1 exited: " + lastLines(strings.TrimSpace(string(why)), 3))}
 	}
-	if err := do("waiting for the API server", func() error { return a.waitReady(alive) }); err != nil {
+	if err := do("waiting for the API server", func() error { return d.waitReady(alive) }); err != nil {
 		return err
 	}
-	if err := a.applyStorageClass(); err != nil {
+	if err := d.apply("-", storageClass); err != nil {
 		return err
 	}
 	if err := do("loading images", func() error { return pushLayout(b.images) }); err != nil {
 		return err
 	}
 	return do("waiting for "+firstNode.Name+" to be ready", func() error {
-		if err := a.waitNode(firstNode.Name, since); err != nil {
+		if err := d.waitNode(firstNode.Name, since); err != nil {
 			return err
 		}
-		if err := a.waitAdmission(); err != nil {
+		if err := d.waitAdmission(); err != nil {
 			return err
 		}
 		if since.IsZero() {
 			return nil
 		}
-		return a.forgetWorkers()
+		return d.deleteNodes(allNodes()[1:]...) // workers of an earlier run stopped with it
 	})
 }

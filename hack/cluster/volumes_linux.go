@@ -8,9 +8,8 @@ import (
 	"syscall"
 )
 
-// openVolumes lets everybody write to the volumes that appear in a folder: they are
-// made for root only, and of such a volume no pod's fsGroup changes the owner, as
-// that of a real one's does.
+// openVolumes lets every user write to the volumes that appear in a folder. They belong to root, and Kubernetes does
+// not apply a pod's fsGroup to them.
 func openVolumes(dir string) error {
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command kustomize prints what a folder of config/ builds, for "kubectl apply".
+// Command kustomize builds a folder of config/ for "kubectl apply":
 //
 //	go run ./hack/kustomize [--image NAME=REFERENCE]... [--without KIND]... DIR
 package main
@@ -48,7 +48,7 @@ func run(args []string) error {
 	for _, id := range built.AllIds() {
 		if without[id.Kind] {
 			if err := built.Remove(id); err != nil {
-				return fmt.Errorf("leaving out %s: %w", id, err)
+				return fmt.Errorf("omitting %s: %w", id, err)
 			}
 		}
 	}

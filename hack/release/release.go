@@ -1,33 +1,56 @@
+// Command release prepares a release, everything except pushing:
+//
+//	go run ./hack/release VERSION
+//
+// "make release VERSION=1.0.0" runs it. It sets version and time, generates the bundle, copies it to
+// catalog/releases, renders and tests the catalog, writes dist/community-operators, builds the images, commits and
+// tags. When a step fails or is interrupted, it restores the tree. The first release needs no other one.
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"text/tabwriter"
+	"syscall"
 	"time"
+
+	"github.com/blang/semver/v4"
 )
 
-// release is one that is to be made.
-type release struct {
-	// root is the project's folder.
-	root    string
-	version string
-	now     time.Time
-	// out is told what is being done.
-	out io.Writer
-	// images says whether to build them, which takes minutes.
-	images bool
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: make release VERSION=1.1.0")
+		os.Exit(1)
+	}
+	r := release{root: ".", version: os.Args[1], now: time.Now(), out: os.Stdout, images: true}
+	if err := r.prepare(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
 }
 
-// changed are the paths that a release changes and commits; generated are others
-// that its generators write, and that must not change.
+type release struct {
+	root    string // the project's folder
+	version string
+	now     time.Time
+	out     io.Writer
+	images  bool // whether to build them, which takes minutes
+}
+
+// changed are the paths that a release changes and commits. The generators also write those in generated, which must
+// not change.
 var (
 	changed = []string{
 		"Makefile", "config/manager/kustomization.yaml", "config/scorecard/kustomization.yaml", "config/samples/olmv1",
@@ -36,15 +59,14 @@ var (
 	generated = []string{"config/crd/bases", "config/rbac/role.yaml"}
 )
 
-// Two steps that are not like the others: tests leave out the first one, and the
-// last one is not interrupted.
+// Tests skip the first of these steps, and the second one can't be interrupted.
 const (
 	building   = "building the images"
 	committing = "committing and tagging"
 )
 
-// make makes the release, or leaves the tree as it was.
-func (r release) make(ctx context.Context) error {
+// prepare prepares the release, or leaves the tree unchanged.
+func (r release) prepare(ctx context.Context) error {
 	start := time.Now()
 	if err := r.check(ctx); err != nil {
 		return err
@@ -53,11 +75,11 @@ func (r release) make(ctx context.Context) error {
 		what string
 		do   func(context.Context) error
 	}{
-		{"naming " + r.version, r.name},
+		{"setting the version", r.name},
 		{"generating the bundle", r.program("make", "bundle")},
-		{"keeping it in catalog/releases", r.program("make", "catalog-add")},
+		{"copying it to catalog/releases", r.program("make", "catalog-add")},
 		{"rendering the catalog", r.program("make", "catalog")},
-		{"looking for other changes", r.noOtherChange},
+		{"checking that no other file changed", r.noOtherChange},
 		{"testing the bundle", r.program("go", "test", "-count=1", "./hack/bundle")},
 		{"testing the catalog", r.program("go", "-C", "hack/catalog", "test", "-count=1", "./...")},
 		{"writing " + communityDir, r.community},
@@ -76,11 +98,12 @@ func (r release) make(ctx context.Context) error {
 			return errors.Join(err, r.restore())
 		}
 	}
-	fmt.Fprintf(r.out, "\nReleased %s in %s, and pushed nothing. What is left:\n\n", r.version, time.Since(start).Round(time.Second))
-	return r.left()
+	fmt.Fprintf(r.out, "\nPrepared release %s in %s. Nothing was pushed; to publish it:\n\n", r.version, time.Since(start).Round(time.Second))
+	r.printNextSteps()
+	return nil
 }
 
-// name puts version and time where they stand in the sources.
+// name sets version and time in the sources.
 func (r release) name(context.Context) error {
 	if err := r.set("Makefile", `VERSION \?= `, r.version); err != nil {
 		return err
@@ -94,7 +117,7 @@ func (r release) name(context.Context) error {
 	return r.set("config/scorecard/kustomization.yaml", `  newTag: `, "v"+r.version)
 }
 
-// set gives the line of file that begins with prefix, an expression, a value.
+// set sets the value of the one line that begins with prefix, a regular expression.
 func (r release) set(file, prefix, value string) error {
 	path := filepath.Join(r.root, file)
 	content, err := os.ReadFile(path)
@@ -108,8 +131,7 @@ func (r release) set(file, prefix, value string) error {
 	return os.WriteFile(path, line.ReplaceAll(content, []byte("${1}"+value)), 0o644)
 }
 
-// noOtherChange is an error when something changed that a release does not
-// change, such as a generated file that was not up to date.
+// noOtherChange returns an error when a release must not change a file, such as a generated one that was out of date.
 func (r release) noOtherChange(ctx context.Context) error {
 	paths := []string{"status", "--porcelain", "--untracked-files=all", "--", "."}
 	for _, path := range changed {
@@ -120,17 +142,15 @@ func (r release) noOtherChange(ctx context.Context) error {
 		return err
 	}
 	if status != "" {
-		return fmt.Errorf("files changed that a release does not change; if they are generated, run make generate manifests and commit them first:\n%s", status)
+		return fmt.Errorf("a release does not change these files; run make generate manifests and commit them first:\n%s", status)
 	}
 	return nil
 }
 
-// communityDir becomes part of a pull request to
-// https://github.com/k8s-operatorhub/community-operators.
+// communityDir is for a pull request to https://github.com/k8s-operatorhub/community-operators.
 const communityDir = "dist/community-operators"
 
-// community writes the release as OperatorHub wants it: the bundle in a folder
-// that is called by its version, and how its versions follow each other.
+// community writes the bundle and its ci.yaml in the layout of OperatorHub.
 func (r release) community(context.Context) error {
 	if err := os.RemoveAll(filepath.Join(r.root, communityDir)); err != nil {
 		return err
@@ -146,7 +166,6 @@ func (r release) community(context.Context) error {
 	return os.WriteFile(filepath.Join(operator, "ci.yaml"), ci, 0o644)
 }
 
-// commit records the release. It is short, and not interrupted half-way.
 func (r release) commit(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	if _, err := r.git(ctx, append([]string{"add", "--"}, changed...)...); err != nil {
@@ -163,43 +182,121 @@ func (r release) commit(ctx context.Context) error {
 	return nil
 }
 
-// restore makes the tree what it was, for which it had to be clean.
+// restore undoes changes of the tree, which was clean.
 func (r release) restore() error {
-	for _, command := range undo() {
-		if _, err := r.git(context.Background(), command...); err != nil {
-			return fmt.Errorf("nothing was committed, and restoring the tree went wrong: %w\n%s", err, undoSentence())
+	if _, err := r.output(context.Background(), "sh", "-c", undo()); err != nil {
+		return fmt.Errorf("nothing was committed, and restoring the tree failed: %w", err)
+	}
+	return errors.New("nothing was committed, and the tree is restored")
+}
+
+// undo returns the command that reverts an uncommitted release.
+func undo() string {
+	paths := strings.Join(slices.Concat(changed, generated), " ")
+	return "git restore --source=HEAD --staged --worktree -- " + paths + " && git clean -fdq -- " + paths
+}
+
+func (r release) printNextSteps() {
+	for _, line := range [][2]string{
+		{"make docker-buildx", "the operator's image for all platforms (or make docker-push, for that of this machine only)"},
+		{"make bundle-push catalog-push scorecard-push", "the images of bundle, catalog and scorecard"},
+		{"git push origin HEAD v" + r.version, "the commit and its tag"},
+		{communityDir, "copy it into a fork of github.com/k8s-operatorhub/community-operators, for a pull request"},
+	} {
+		fmt.Fprintf(r.out, "  %-44s   %s\n", line[0], line[1])
+	}
+}
+
+// check returns an error when there can't be such a release now.
+func (r release) check(ctx context.Context) error {
+	version, err := semver.Parse(r.version)
+	if err != nil || len(version.Build) > 0 {
+		return fmt.Errorf("%q is not a version: use one such as VERSION=1.1.0, or VERSION=1.1.0-rc.1 for a candidate", r.version)
+	}
+	status, err := r.git(ctx, "status", "--porcelain")
+	if err != nil {
+		return err
+	}
+	if status != "" {
+		return fmt.Errorf("the tree has uncommitted changes: commit or revert them; to revert a release that was killed: %s\n%s", undo(), status)
+	}
+	// A tag without a folder is a release of another clone.
+	tags, err := r.git(ctx, "tag", "--list", "v"+r.version)
+	if err != nil {
+		return err
+	}
+	last, err := r.lastRelease()
+	if err != nil {
+		return err
+	}
+	switch {
+	case tags != "" || version.EQ(last):
+		return fmt.Errorf("%s is released already, and a release never changes: release a greater version", version)
+	case version.LT(last):
+		return fmt.Errorf("%s is not after %s, the last release: OLM would not upgrade to it", version, last)
+	}
+	return nil
+}
+
+// lastRelease returns the greatest version in catalog/releases, 0.0.0 without one.
+func (r release) lastRelease() (semver.Version, error) {
+	var last semver.Version
+	entries, err := os.ReadDir(filepath.Join(r.root, "catalog/releases"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return last, fmt.Errorf("reading the releases: %w", err)
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		version, err := semver.Parse(entry.Name())
+		if err != nil {
+			return last, fmt.Errorf("the name of catalog/releases/%s is not a version: %w", entry.Name(), err)
+		}
+		if version.GT(last) {
+			last = version
 		}
 	}
-	return errors.New("nothing was committed, and the tree is as it was")
+	return last, nil
 }
 
-// undo are git's commands that take a release back that was not committed.
-func undo() [][]string {
-	paths := slices.Concat(changed, generated)
-	return [][]string{
-		append([]string{"restore", "--source=HEAD", "--staged", "--worktree", "--"}, paths...),
-		append([]string{"clean", "-fdq", "--"}, paths...),
+// step reports what it does, and how long it took.
+func (r release) step(what string, do func() error) error {
+	start := time.Now()
+	fmt.Fprintf(r.out, "%s …", what)
+	err := do()
+	took := time.Since(start).Round(10 * time.Millisecond)
+	if err != nil {
+		fmt.Fprintf(r.out, " failed after %s\n", took)
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	fmt.Fprintf(r.out, " done in %s\n", took)
+	return nil
+}
+
+// program returns a step that runs a program in the project's folder. Its error contains the end of the output.
+func (r release) program(name string, args ...string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := r.output(ctx, name, args...)
+		return err
 	}
 }
 
-func undoSentence() string {
-	var commands []string
-	for _, command := range undo() {
-		commands = append(commands, "git "+strings.Join(command, " "))
-	}
-	return "what a release left that was killed is taken back by: " + strings.Join(commands, " && ")
+func (r release) git(ctx context.Context, args ...string) (string, error) {
+	return r.output(ctx, "git", args...)
 }
 
-// left prints what is still to be done.
-func (r release) left() error {
-	table := tabwriter.NewWriter(r.out, 0, 0, 3, ' ', 0)
-	for _, line := range [][2]string{
-		{"make docker-buildx", "the operator's image for every platform (make docker-push: for this machine's, of dist/)"},
-		{"make bundle-push catalog-push scorecard-push", "the images that OLM reads, and the scorecard's"},
-		{"git push origin HEAD v" + r.version, "the commit and its tag"},
-		{communityDir, "to be copied into a fork of github.com/k8s-operatorhub/community-operators, for a pull request"},
-	} {
-		fmt.Fprintf(table, "  %s\t%s\n", line[0], line[1])
+func (r release) output(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = r.root
+	var out, both bytes.Buffer
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(&out, &both), &both
+	// After an interruption the tree is restored, and no child process must write to it then.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	if err := cmd.Run(); err != nil {
+		lines := strings.Split(strings.TrimSpace(both.String()), "\n")
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, strings.Join(lines[max(0, len(lines)-20):], "\n"))
 	}
-	return table.Flush()
+	return strings.TrimRight(out.String(), "\n"), nil
 }

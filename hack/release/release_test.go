@@ -29,13 +29,13 @@ func git(t *testing.T, dir string, args ...string) string {
 	return out
 }
 
-// repository makes a repository of files.
+// repository creates a repository of files.
 func repository(t *testing.T, files map[string]string) string {
 	t.Helper()
 	for name, value := range map[string]string{
 		"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.com",
 		"GIT_CONFIG_GLOBAL": os.DevNull,
-		// Variables of the make that runs the tests are not those of the release.
+		// The release must not see the variables of the make that runs the tests.
 		"MAKEFLAGS": "",
 	} {
 		t.Setenv(name, value)
@@ -69,8 +69,7 @@ func read(t *testing.T, file string) string {
 	return string(content)
 }
 
-// project makes a repository of this project, as it lies here: in a checkout, or in
-// an archive that has no history.
+// project creates a repository of this project without its releases, so that the first one is the first.
 func project(t *testing.T) string {
 	t.Helper()
 	files := map[string]string{}
@@ -82,10 +81,10 @@ func project(t *testing.T) string {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && slices.Contains([]string{".git", "bin", "dist"}, name) {
+		if entry.IsDir() && slices.Contains([]string{".git", "bin", "dist", "catalog/releases", "catalog/configs"}, name) {
 			return filepath.SkipDir
 		}
-		// Of a worktree .git is a file, which leads to the repository itself.
+		// In a worktree .git is a file.
 		if entry.Type().IsRegular() && name != ".git" {
 			files[name] = read(t, path)
 		}
@@ -97,16 +96,23 @@ func project(t *testing.T) string {
 	return repository(t, files)
 }
 
-// unreleased is a version after every release of the project.
-const unreleased = "1.99.0"
+// unreleased is the version of a release.
+const unreleased = "1.0.0"
 
-func TestRelease(t *testing.T) {
-	dir := project(t)
+// prepared prepares a release and returns its output.
+func prepared(t *testing.T, dir, version string) string {
+	t.Helper()
 	var out bytes.Buffer
-	if err := (release{root: dir, version: unreleased, now: now, out: &out}).make(t.Context()); err != nil {
+	if err := (release{root: dir, version: version, now: now, out: &out}).prepare(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	t.Logf("\n%s", out.String())
+	return out.String()
+}
+
+func TestFirstReleaseAndItsUpgrade(t *testing.T) {
+	dir := project(t)
+	out := prepared(t, dir, unreleased)
+	t.Logf("\n%s", out)
 
 	if status := git(t, dir, "status", "--porcelain"); status != "" {
 		t.Errorf("the tree has changes:\n%s", status)
@@ -121,15 +127,14 @@ func TestRelease(t *testing.T) {
 		t.Errorf("the tag is on %s, the commit is %s", got, want)
 	}
 	for file, want := range map[string]string{
-		"Makefile":                                                                        "\nVERSION ?= " + unreleased + "\n",
-		"config/manager/kustomization.yaml":                                               "\n  newTag: v" + unreleased + "\n",
-		"bundle/tests/scorecard/config.yaml":                                              "-scorecard:v" + unreleased + "\n",
-		"config/scorecard/kustomization.yaml":                                             "\n  newTag: v" + unreleased + "\n",
-		"bundle/manifests/memcached-operator.clusterserviceversion.yaml":                  "\n    createdAt: \"2030-01-02T03:04:05Z\"\n",
-		"catalog/template.yaml":                                                           "-bundle:v" + unreleased + "\n",
-		"catalog/configs/memcached-operator/catalog.yaml":                                 "name: memcached-operator.v" + unreleased + "\n",
-		communityDir + "/operators/memcached-operator/ci.yaml":                            "\nupdateGraph: semver-mode\n",
-		communityDir + "/operators/memcached-operator/1.99.0/tests/scorecard/config.yaml": "kind: Configuration\n",
+		"Makefile":                                                                       "\nVERSION ?= " + unreleased + "\n",
+		"config/manager/kustomization.yaml":                                              "\n  newTag: v" + unreleased + "\n",
+		"bundle/tests/scorecard/config.yaml":                                             "-scorecard:v" + unreleased + "\n",
+		"config/scorecard/kustomization.yaml":                                            "\n  newTag: v" + unreleased + "\n",
+		"bundle/manifests/memcached-operator.clusterserviceversion.yaml":                 "\n    createdAt: \"2030-01-02T03:04:05Z\"\n",
+		"catalog/configs/memcached-operator/catalog.yaml":                                "name: memcached-operator.v" + unreleased + "\n",
+		communityDir + "/operators/memcached-operator/ci.yaml":                           "\nupdateGraph: semver-mode\n",
+		communityDir + "/operators/memcached-operator/1.0.0/tests/scorecard/config.yaml": "kind: Configuration\n",
 	} {
 		if content := read(t, filepath.Join(dir, file)); !strings.Contains(content, want) {
 			t.Errorf("%s does not contain %q", file, want)
@@ -140,19 +145,23 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%s is not bundle/: %s", copied, out)
 		}
 	}
-	sums := exec.Command("sha256sum", "--check", "--strict", "--quiet", "checksums")
-	sums.Dir = filepath.Join(dir, "catalog/releases")
-	if out, err := sums.CombinedOutput(); err != nil {
-		t.Errorf("sha256sum refuses the checksums: %s", out)
-	}
-	for _, want := range []string{`(?m)^generating the bundle … done in [0-9.]+m?s$`, `(?m)^  git push origin HEAD v1\.99\.0 `} {
-		if !regexp.MustCompile(want).MatchString(out.String()) {
-			t.Errorf("what it prints does not match %s", want)
+	for _, want := range []string{`(?m)^generating the bundle … done in [0-9.]+m?s$`, `(?m)^  git push origin HEAD v1\.0\.0 `} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("the output does not match %s", want)
 		}
+	}
+
+	prepared(t, dir, "1.1.0")
+	catalog := read(t, filepath.Join(dir, "catalog/configs/memcached-operator/catalog.yaml"))
+	if want := "- name: memcached-operator.v1.1.0\n  replaces: memcached-operator.v1.0.0\n"; strings.Count(catalog, want) != 2 {
+		t.Errorf("the catalog does not contain %q twice", want)
+	}
+	if tags := git(t, dir, "tag"); tags != "v1.0.0\nv1.1.0" {
+		t.Errorf("the tags are %q", tags)
 	}
 }
 
-// interrupter interrupts when a text is written.
+// interrupter calls do when a text is written.
 type interrupter struct {
 	io.Writer
 	when string
@@ -166,21 +175,21 @@ func (i interrupter) Write(p []byte) (int, error) {
 	return i.Writer.Write(p)
 }
 
-func TestNothingIsLeftOfARelease(t *testing.T) {
+func TestFailedReleaseRestoresTheTree(t *testing.T) {
 	for name, test := range map[string]struct {
-		// interrupt is the step before which somebody interrupts.
+		// interrupt is the step before the interruption.
 		interrupt string
 		// file has new content.
 		file, content string
 		want          string
 	}{
-		"that is interrupted": {
+		"interrupted": {
 			interrupt: "rendering the catalog", want: "rendering the catalog: interrupted",
 		},
-		"whose generators fail": {
+		"failing generators": {
 			file: "config/manifests/kustomization.yaml", content: "resources: [missing.yaml]\n", want: "generating the bundle: make bundle: exit status 2",
 		},
-		"of files that were not generated anew": {
+		"generated files that are out of date": {
 			file: "config/crd/bases/cache.memcached-operator.io_memcacheds.yaml", content: "\n", want: "run make generate manifests and commit them first:\n M config/crd/bases/",
 		},
 	} {
@@ -197,8 +206,8 @@ func TestNothingIsLeftOfARelease(t *testing.T) {
 			if test.interrupt == "" {
 				out.do = func() {}
 			}
-			err := release{root: dir, version: unreleased, now: now, out: out}.make(ctx)
-			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "nothing was committed, and the tree is as it was") {
+			err := release{root: dir, version: unreleased, now: now, out: out}.prepare(ctx)
+			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "nothing was committed, and the tree is restored") {
 				t.Errorf("the error is %v, want %q in it", err, test.want)
 			}
 			if status := git(t, dir, "status", "--porcelain"); status != "" {
@@ -214,8 +223,7 @@ func TestNothingIsLeftOfARelease(t *testing.T) {
 	}
 }
 
-// A tag that git refuses takes the commit along, or the next try would find it.
-func TestACommitThatCannotBeTaggedIsTakenBack(t *testing.T) {
+func TestCommitThatCannotBeTaggedIsReverted(t *testing.T) {
 	files := map[string]string{"bundle/a": "", "bundle.Dockerfile": "", "catalog/a": "", "config/samples/olmv1/a": "", "config/manager/kustomization.yaml": "", "config/scorecard/kustomization.yaml": "", "Makefile": ""}
 	dir := repository(t, files)
 	git(t, dir, "tag", "v1.0.0")
@@ -229,22 +237,22 @@ func TestACommitThatCannotBeTaggedIsTakenBack(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestReleaseRejects(t *testing.T) {
 	for name, test := range map[string]struct {
 		version string
 		// dirty is a file that is not committed.
 		dirty string
 		want  string
 	}{
-		"no version":                       {"", "", `"" is no version: give one such as VERSION=1.1.0`},
-		"a version of two numbers":         {"1.2", "", `"1.2" is no version`},
-		"a version with a v":               {"v1.2.0", "", `"v1.2.0" is no version`},
-		"a version that no tag can be":     {"1.2.0+build", "", `"1.2.0+build" is no version`},
+		"no version at all":                {"", "", `"" is not a version: use one such as VERSION=1.1.0`},
+		"a version of two numbers":         {"1.2", "", `"1.2" is not a version`},
+		"a version with a v":               {"v1.2.0", "", `"v1.2.0" is not a version`},
+		"a version that no tag can be":     {"1.2.0+build", "", `"1.2.0+build" is not a version`},
 		"a release that was released":      {"1.1.0", "", "1.1.0 is released already"},
 		"a release that has only a tag":    {"1.3.0", "", "1.3.0 is released already"},
 		"a version before the last":        {"1.0.1", "", "1.0.1 is not after 1.1.0, the last release"},
 		"a candidate of the last":          {"1.1.0-rc.1", "", "1.1.0-rc.1 is not after 1.1.0"},
-		"a tree with a file of its own":    {"1.2.0", "new.txt", "the tree has changes that are not committed: commit them or take them back"},
+		"a tree with a file of its own":    {"1.2.0", "new.txt", "the tree has uncommitted changes: commit or revert them"},
 		"a tree with a change":             {"1.2.0", "Makefile", " M Makefile"},
 		"what an interrupted release left": {"1.2.0", "catalog/releases/1.2.0/a", "git clean -fdq -- Makefile config/manager/kustomization.yaml config/scorecard/kustomization.yaml config/samples/olmv1 bundle"},
 	} {
@@ -257,11 +265,11 @@ func TestRefused(t *testing.T) {
 				write(t, filepath.Join(dir, test.dirty), "changed")
 			}
 			before := git(t, dir, "status", "--porcelain")
-			err := release{root: dir, version: test.version, now: now, out: io.Discard}.make(t.Context())
+			err := release{root: dir, version: test.version, now: now, out: io.Discard}.prepare(t.Context())
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v, want %q in it", err, test.want)
 			}
-			// What somebody did not commit is theirs.
+			// Uncommitted changes stay.
 			if after := git(t, dir, "status", "--porcelain"); after != before {
 				t.Errorf("the tree was\n%s and is\n%s", before, after)
 			}

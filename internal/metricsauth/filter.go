@@ -1,9 +1,8 @@
-// Package metricsauth guards the metrics: whoever asks shows a token of the
-// cluster, and the API server says whose it is and whether they may read.
+// Package metricsauth protects the metrics: a request needs a bearer token, and the API
+// server reviews the token and its user's permission.
 //
-// controller-runtime's own filter does the same by way of the API server's
-// library, which made the operator 20 MB larger, 14 MB of them resident: a
-// fifth of its memory (docs/adr/0003).
+// controller-runtime's own filter does the same with the API server's library, which
+// made the operator 20 MB larger, 14 MB of them resident: a fifth of its memory (ADR 3).
 package metricsauth
 
 import (
@@ -22,17 +21,16 @@ import (
 )
 
 const (
-	// atOnce bounds the requests under review, so that whoever reaches the port
-	// cannot have the operator flood the API server.
-	atOnce = 8
-	// reviewTimeout bounds the API server's two answers.
+	// maxInFlight bounds the requests under review, so that clients without a valid token
+	// cannot make the operator flood the API server.
+	maxInFlight = 8
+	// reviewTimeout bounds the two reviews of a request.
 	reviewTimeout = 10 * time.Second
 )
 
-// FilterProvider returns a filter for the manager's metrics server. It lets a
-// request pass whose bearer token the API server knows (else it answers 401) and
-// whose user may do to the URL what the request wants (else 403): the right that
-// the ClusterRole metrics-reader gives.
+// FilterProvider returns a filter for the manager's metrics server. It passes a request
+// whose bearer token is valid (else 401) and whose user may send it to the URL (else
+// 403): the permission that the ClusterRole metrics-reader grants.
 func FilterProvider(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{authenticationv1.AddToScheme, authorizationv1.AddToScheme} {
@@ -45,16 +43,16 @@ func FilterProvider(config *rest.Config, httpClient *http.Client) (metricsserver
 		return nil, err
 	}
 	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
-		return &guard{api: api, log: log, next: next, places: make(chan struct{}, atOnce)}, nil
+		return &guard{api: api, log: log, next: next, slots: make(chan struct{}, maxInFlight)}, nil
 	}, nil
 }
 
-// guard answers for next.
+// guard is an http.Handler that protects another one.
 type guard struct {
-	api    client.Client
-	log    logr.Logger
-	next   http.Handler
-	places chan struct{}
+	api   client.Client
+	log   logr.Logger
+	next  http.Handler
+	slots chan struct{}
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -66,16 +64,15 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// review returns 200 for a request that may pass, and otherwise the status with
-// which to answer it.
+// review returns 200 for a request that may pass, otherwise the status to answer.
 func (g *guard) review(r *http.Request) int {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return http.StatusUnauthorized
 	}
 	select {
-	case g.places <- struct{}{}:
-		defer func() { <-g.places }()
+	case g.slots <- struct{}{}:
+		defer func() { <-g.slots }()
 	default:
 		return http.StatusTooManyRequests
 	}
@@ -84,7 +81,7 @@ func (g *guard) review(r *http.Request) int {
 
 	who := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if err := g.api.Create(ctx, who); err != nil {
-		g.log.Error(err, "asking the API server whose token it is")
+		g.log.Error(err, "Reviewing the token of a request for metrics")
 		return http.StatusInternalServerError
 	}
 	if !who.Status.Authenticated {
@@ -98,7 +95,7 @@ func (g *guard) review(r *http.Request) int {
 		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: r.URL.Path, Verb: strings.ToLower(r.Method)},
 	}}
 	if err := g.api.Create(ctx, may); err != nil {
-		g.log.Error(err, "asking the API server whether the user may read the metrics", "user", may.Spec.User)
+		g.log.Error(err, "Reviewing whether the user may read the metrics", "user", may.Spec.User)
 		return http.StatusInternalServerError
 	}
 	if !may.Status.Allowed || may.Status.Denied {
@@ -107,8 +104,7 @@ func (g *guard) review(r *http.Request) int {
 	return http.StatusOK
 }
 
-// extra carries what the authenticator knows beside the name, which an authorizer
-// may go by.
+// extra converts the extra attributes of a user, which an authorizer may use.
 func extra(from map[string]authenticationv1.ExtraValue) map[string]authorizationv1.ExtraValue {
 	to := map[string]authorizationv1.ExtraValue{}
 	for key, value := range from {

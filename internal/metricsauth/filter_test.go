@@ -16,8 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/internal/apiservertest"
 )
 
 func must(t *testing.T, err error) {
@@ -40,20 +41,14 @@ func role(t *testing.T, file string) *rbacv1.ClusterRole {
 // TestTheAPIServerDecidesWhoReadsTheMetrics asks a real API server, with the
 // rights that the operator and a reader of metrics are installed with.
 func TestTheAPIServerDecidesWhoReadsTheMetrics(t *testing.T) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set, so there is no API server to test against: run make test, or eval \"$(make -s env)\" first")
-	}
-	environment := &envtest.Environment{}
-	t.Cleanup(func() { _ = environment.Stop() })
-	config, err := environment.Start()
-	must(t, err)
+	config := apiservertest.StartForTest(t).Admin
 	admin, err := client.New(config, client.Options{})
 	must(t, err)
 	ctx := context.Background()
 
 	grant := func(r *rbacv1.ClusterRole, user string) {
 		t.Helper()
-		must(t, client.IgnoreAlreadyExists(admin.Create(ctx, r)))
+		must(t, client.IgnoreAlreadyExists(admin.Create(ctx, r))) // the server has the operator's
 		must(t, admin.Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: r.Name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: r.Name},
@@ -85,16 +80,16 @@ func TestTheAPIServerDecidesWhoReadsTheMetrics(t *testing.T) {
 		authorization, path string
 		want                int
 	}{
-		"a reader reads":                      {"Bearer " + reader, "/metrics", http.StatusOK},
-		"the scheme's case does not matter":   {"bearer " + reader, "/metrics", http.StatusOK},
-		"a reader of metrics reads no more":   {"Bearer " + reader, "/debug", http.StatusForbidden},
-		"a user without the right":            {"Bearer " + stranger, "/metrics", http.StatusForbidden},
-		"nobody":                              {"", "/metrics", http.StatusUnauthorized},
-		"a made-up token":                     {"Bearer made-up", "/metrics", http.StatusUnauthorized},
-		"a token with a letter changed":       {"Bearer " + reader[:len(reader)-2] + "xx", "/metrics", http.StatusUnauthorized},
-		"a password is no token":              {"Basic " + reader, "/metrics", http.StatusUnauthorized},
-		"an empty token":                      {"Bearer ", "/metrics", http.StatusUnauthorized},
-		"a token behind another one's scheme": {reader, "/metrics", http.StatusUnauthorized},
+		"a reader reads":                    {"Bearer " + reader, "/metrics", http.StatusOK},
+		"the scheme's case does not matter": {"bearer " + reader, "/metrics", http.StatusOK},
+		"a reader of metrics reads no more": {"Bearer " + reader, "/debug", http.StatusForbidden},
+		"a user without permission":         {"Bearer " + stranger, "/metrics", http.StatusForbidden},
+		"no token":                          {"", "/metrics", http.StatusUnauthorized},
+		"a made-up token":                   {"Bearer made-up", "/metrics", http.StatusUnauthorized},
+		"a token with a letter changed":     {"Bearer " + reader[:len(reader)-2] + "xx", "/metrics", http.StatusUnauthorized},
+		"a password is no token":            {"Basic " + reader, "/metrics", http.StatusUnauthorized},
+		"an empty token":                    {"Bearer ", "/metrics", http.StatusUnauthorized},
+		"a token without a scheme":          {reader, "/metrics", http.StatusUnauthorized},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, c.path, nil)
@@ -110,10 +105,10 @@ func TestTheAPIServerDecidesWhoReadsTheMetrics(t *testing.T) {
 		})
 	}
 
-	t.Run("no more at once than the bound", func(t *testing.T) {
+	t.Run("too many requests are rejected", func(t *testing.T) {
 		g := handler.(*guard)
-		for range atOnce {
-			g.places <- struct{}{}
+		for range maxInFlight {
+			g.slots <- struct{}{}
 		}
 		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 		r.Header.Set("Authorization", "Bearer "+reader)

@@ -15,17 +15,7 @@ import (
 
 const owner = client.FieldOwner("bench-upgrade")
 
-// createMemcached makes a Memcached. What it leaves to the operator's defaults is
-// what the other variants copy.
-func createMemcached(ctx context.Context, in space, version string) error {
-	return applyMemcached(ctx, in, version)
-}
-
-// upgradeMemcached changes spec.version.
-func upgradeMemcached(ctx context.Context, in space, version string) error {
-	return applyMemcached(ctx, in, version)
-}
-
+// applyMemcached creates a Memcached or changes its version. The other variants copy what the operator defaults here.
 func applyMemcached(ctx context.Context, in space, version string) error {
 	m := memcachedac.Memcached(name, in.namespace).WithSpec(memcachedac.MemcachedSpec().
 		WithSize(shards).
@@ -37,18 +27,18 @@ func applyMemcached(ctx context.Context, in space, version string) error {
 	return nil
 }
 
-func memcachedSettled(ctx context.Context, in space, version string) error {
+func memcachedUpToDate(ctx context.Context, in space, version string) error {
 	m, err := in.Memcached(ctx, client.ObjectKey{Namespace: in.namespace, Name: name})
 	if err != nil {
 		return err
 	}
-	return settledMemcached(m, version)
+	return checkMemcached(m, version)
 }
 
-// settledMemcached is memcachedSettled of a Memcached that was read.
-func settledMemcached(m *v1alpha1.Memcached, version string) error {
+// checkMemcached returns an error unless a Memcached is available and all of its shards run the version.
+func checkMemcached(m *v1alpha1.Memcached, version string) error {
 	if m.Status.ObservedGeneration != m.Generation {
-		return errUnseen
+		return errNotObserved
 	}
 	for _, condition := range []string{v1alpha1.ConditionDegraded, v1alpha1.ConditionProgressing} {
 		if c := meta.FindStatusCondition(m.Status.Conditions, condition); c != nil && meta.IsStatusConditionTrue(m.Status.Conditions, condition) {

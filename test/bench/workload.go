@@ -14,28 +14,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
 const (
-	// memory of a shard for items, which is the operator's default.
+	// memory for items is the operator's default.
 	memory = "64Mi"
-	// limit of the container's memory, which the operator derives from it:
-	// memory * 1.10 + 48Mi + 1Ki * 1024 connections.
-	limit = "125199904"
-	// appLabel holds the variant's name, or the shard's.
+	// limit of the container's memory as the operator derives it: memory * 1.10 + 48Mi + 1Ki * 1024 connections.
+	limit    = "125199904"
 	appLabel = "app"
 )
 
-// arguments of memcached are those that the operator's defaults come to.
+// arguments of memcached are those of the operator's defaults.
 var arguments = []string{"-p", "11211", "-U", "0", "-m", "64", "-c", "1024", "-t", "4", "-I", "1048576"}
 
 func image(version string) string { return "docker.io/library/memcached:" + version }
 
-// podTemplate is of a pod that runs the official image as charts do: a TCP probe, and
-// nothing that would know of items. The probe asks each second from the start,
-// where charts wait 5 s: what is compared is not patience.
+// podTemplate returns a pod that runs the official image as charts do, with a TCP probe. The probe starts at once and
+// repeats each second, where charts wait 5 s: the benchmark does not compare initial delays.
 func podTemplate(labels map[string]string, version string) corev1.PodTemplateSpec {
 	port := intstr.FromString("memcached")
 	return corev1.PodTemplateSpec{
@@ -47,7 +44,7 @@ func podTemplate(labels map[string]string, version string) corev1.PodTemplateSpe
 				Name:  "memcached",
 				Image: image(version),
 				Args:  arguments,
-				Ports: []corev1.ContainerPort{{Name: "memcached", ContainerPort: agentapi.MemcachedPort}},
+				Ports: []corev1.ContainerPort{{Name: "memcached", ContainerPort: agentwire.MemcachedPort}},
 				ReadinessProbe: &corev1.Probe{
 					ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}},
 					PeriodSeconds: 1,
@@ -70,13 +67,12 @@ func podTemplate(labels map[string]string, version string) corev1.PodTemplateSpe
 	}
 }
 
-// service is the address of the pods with these labels; a headless one is none.
 func (s space) service(name string, selector map[string]string, headless bool) *corev1.Service {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
 		Spec: corev1.ServiceSpec{
 			Selector: selector,
-			Ports:    []corev1.ServicePort{{Name: "memcached", Port: agentapi.MemcachedPort, TargetPort: intstr.FromString("memcached")}},
+			Ports:    []corev1.ServicePort{{Name: "memcached", Port: agentwire.MemcachedPort, TargetPort: intstr.FromString("memcached")}},
 		},
 	}
 	if headless {
@@ -85,8 +81,7 @@ func (s space) service(name string, selector map[string]string, headless bool) *
 	return service
 }
 
-// errUnseen is the state between a change and its being seen.
-var errUnseen = errors.New("the change is not seen yet")
+var errNotObserved = errors.New("the change is not observed yet")
 
 func (s space) create(ctx context.Context, objects ...client.Object) error {
 	for _, o := range objects {
@@ -97,9 +92,8 @@ func (s space) create(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
-// createStatefulSet makes a StatefulSet with its headless Service and, so that the
-// addresses stay as they do in the other variants, a Service for each pod: a client
-// of a StatefulSet alone would first have to find out a new pod's address.
+// createStatefulSet creates a StatefulSet with its headless Service, and a Service for each pod. Without the latter a
+// client would first have to resolve a new pod's address.
 func createStatefulSet(ctx context.Context, in space, version string) error {
 	labels := map[string]string{appLabel: name}
 	objects := []client.Object{
@@ -121,7 +115,6 @@ func createStatefulSet(ctx context.Context, in space, version string) error {
 	return in.create(ctx, objects...)
 }
 
-// imagePatch changes the image in a template of one container.
 func imagePatch(version string) client.Patch {
 	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"memcached","image":%q}]}}}}`, image(version))
 	return client.RawPatch("application/strategic-merge-patch+json", patch)
@@ -135,23 +128,23 @@ func upgradeStatefulSet(ctx context.Context, in space, version string) error {
 	return nil
 }
 
-func statefulSetSettled(ctx context.Context, in space, version string) error {
+func statefulSetUpToDate(ctx context.Context, in space, version string) error {
 	o := &appsv1.StatefulSet{}
 	if err := in.Get(ctx, client.ObjectKey{Namespace: in.namespace, Name: name}, o); err != nil {
 		return fmt.Errorf("reading StatefulSet %s: %w", name, err)
 	}
 	s := o.Status
 	if s.ObservedGeneration != o.Generation {
-		return errUnseen
+		return errNotObserved
 	}
 	if s.UpdatedReplicas != shards || s.ReadyReplicas != shards || s.CurrentRevision != s.UpdateRevision {
 		return fmt.Errorf("%d of %d pods are updated, %d ready", s.UpdatedReplicas, shards, s.ReadyReplicas)
 	}
-	return podsSettled(ctx, in, version)
+	return podsUpToDate(ctx, in, version)
 }
 
-// createDeployments makes a Deployment and a Service for each shard: the pods of
-// one Deployment have no identity by which a client could spread keys.
+// createDeployments creates a Deployment and a Service for each shard, as the pods of one Deployment have no identity by
+// which a client could distribute keys.
 func createDeployments(ctx context.Context, in space, version string) error {
 	for ordinal := range shards {
 		shard := cluster.ShardName(name, ordinal)
@@ -181,7 +174,7 @@ func upgradeDeployments(ctx context.Context, in space, version string) error {
 	return nil
 }
 
-func deploymentsSettled(ctx context.Context, in space, version string) error {
+func deploymentsUpToDate(ctx context.Context, in space, version string) error {
 	done := 0
 	for ordinal := range shards {
 		o := &appsv1.Deployment{}
@@ -196,24 +189,24 @@ func deploymentsSettled(ctx context.Context, in space, version string) error {
 	if done < shards {
 		return fmt.Errorf("%d of %d Deployments are updated", done, shards)
 	}
-	return podsSettled(ctx, in, version)
+	return podsUpToDate(ctx, in, version)
 }
 
-// podsSettled returns nil when there are as many pods as shards, each ready and of
-// that version: a Deployment is done while its old pods are still going.
-func podsSettled(ctx context.Context, in space, version string) error {
+// podsUpToDate returns an error unless there are as many pods as shards, each ready and of the version: a Deployment is
+// complete while its old pods still terminate.
+func podsUpToDate(ctx context.Context, in space, version string) error {
 	var pods corev1.PodList
 	if err := in.List(ctx, &pods, client.InNamespace(in.namespace), client.MatchingLabels{appLabel: name}); err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}
-	settled := 0
+	ready := 0
 	for _, pod := range pods.Items {
 		if pod.DeletionTimestamp == nil && pod.Spec.Containers[0].Image == image(version) && isReady(&pod) {
-			settled++
+			ready++
 		}
 	}
-	if settled != shards || len(pods.Items) != shards {
-		return fmt.Errorf("%d pods of %s are ready, of %d that are there", settled, version, len(pods.Items))
+	if ready != shards || len(pods.Items) != shards {
+		return fmt.Errorf("%d pods of %s are ready, there are %d pods", ready, version, len(pods.Items))
 	}
 	return nil
 }

@@ -16,21 +16,20 @@ import (
 )
 
 const (
-	// connections on which a shard is filled and read.
+	// connections per shard, each with batch pipelined requests.
 	connections = 2
-	// batch is how many items are under way on a connection.
-	batch = 500
-	// tolerance of the time that an item has left, in seconds.
+	batch       = 500
+	// tolerance of the time to live, in seconds.
 	tolerance = 2
 )
 
-// dataset is what the shards are filled with. Its values are random bytes, which no
-// compression makes smaller: the worst that a snapshot can meet.
+// dataset is the content of the shards. Its values are random bytes, which cannot be compressed: the worst case of a
+// snapshot.
 type dataset struct {
 	perShard int
 	// size of every value, in bytes.
 	size int
-	// filled is when the items that expire began to.
+	// filled is the time from which times to live count.
 	filled time.Time
 }
 
@@ -45,7 +44,7 @@ func (d *dataset) key(buffer []byte, shard, i int) []byte {
 	return strconv.AppendInt(buffer, int64(i), 10)
 }
 
-// value belongs to an item, and to no other.
+// value returns the value of an item, which no other item has.
 func (d *dataset) value(buffer []byte, shard, i int) []byte {
 	source := rand.NewPCG(uint64(shard), uint64(i)) //nolint:gosec // small numbers
 	for buffer = buffer[:0]; len(buffer) < d.size; {
@@ -56,7 +55,7 @@ func (d *dataset) value(buffer []byte, shard, i int) []byte {
 
 func (d *dataset) flags(i int) uint32 { return uint32(i % 65521) } //nolint:gosec // small numbers
 
-// ttl is how long an item lives, in seconds; 0 is for ever.
+// ttl returns the time to live of an item in seconds; 0 means forever.
 func (d *dataset) ttl(i int) int {
 	if i%3 != 0 {
 		return 0
@@ -64,7 +63,7 @@ func (d *dataset) ttl(i int) int {
 	return 3600 + i%3600
 }
 
-// each has the items of every shard done with, on several connections.
+// each calls do with ranges of the items of every shard, on several connections.
 func (d *dataset) each(ctx context.Context, addresses []string, do func(conn *stream, shard, from, until int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for shard, address := range addresses {
@@ -90,13 +89,13 @@ func (d *dataset) each(ctx context.Context, addresses []string, do func(conn *st
 	return group.Wait()
 }
 
-// stream is a connection on which requests are sent before their answers are read.
+// stream is a connection with pipelined requests.
 type stream struct {
 	conn       net.Conn
 	r          *bufio.Reader
 	w          *bufio.Writer
 	key, value []byte
-	// reference is another one, for as long as this one.
+	// reference is closed with this one.
 	reference *stream
 }
 
@@ -122,7 +121,7 @@ func (d *dataset) fill(ctx context.Context, addresses []string) error {
 		for i := from; i < until; i++ {
 			s.key, s.value = d.key(s.key, shard, i), d.value(s.value, shard, i)
 			expiry := int64(0)
-			if ttl := d.ttl(i); ttl != 0 { // a point in time, so that it does not matter how long filling takes
+			if ttl := d.ttl(i); ttl != 0 { // a point in time, so that the duration of the filling does not matter
 				expiry = d.filled.Unix() + int64(ttl)
 			}
 			fmt.Fprintf(s.w, "set %s %d %d %d\r\n%s\r\n", s.key, d.flags(i), expiry, d.size, s.value)
@@ -143,16 +142,15 @@ func (d *dataset) fill(ctx context.Context, addresses []string) error {
 	})
 }
 
-// comparison is what became of the items.
+// comparison counts the items that differ.
 type comparison struct {
 	Items, Missing         int64
 	WrongValue, WrongFlags int64
 	WrongTTL               int64
 }
 
-// compare looks at every item. What one has left to live is compared with what the
-// same item has in a reference at the same moment: each memcached counts whole seconds
-// from a moment of its own, by a clock that ticks once a second.
+// compare compares every item with what was written, and its time to live with that of the same item in a reference at
+// the same moment: the clock of each memcached ticks once a second, from a start of its own.
 func (d *dataset) compare(ctx context.Context, addresses, reference []string) (comparison, error) {
 	results := make(chan comparison, len(addresses)*connections*(d.perShard/batch+1))
 	err := d.each(ctx, addresses, func(s *stream, shard, from, until int) error {
@@ -197,7 +195,7 @@ func (d *dataset) compare(ctx context.Context, addresses, reference []string) (c
 	return all, err
 }
 
-// left reads what an item has left to live, in seconds; -1 is for ever.
+// left reads the remaining time to live of an item in seconds; -1 means forever.
 func (s *stream) left() (int, error) {
 	line, err := s.r.ReadSlice('\n')
 	if err != nil {
@@ -205,12 +203,12 @@ func (s *stream) left() (int, error) {
 	}
 	left, err := strconv.Atoi(string(bytes.TrimSpace(bytes.TrimPrefix(line, []byte("HD t")))))
 	if err != nil {
-		return 0, fmt.Errorf("asking for a time to live: %q", line)
+		return 0, fmt.Errorf("reading a time to live: %q", line)
 	}
 	return left, nil
 }
 
-// compareOne reads the answer about an item, which is to have so much left to live.
+// compareOne reads an item, whose remaining time to live should be want.
 func (d *dataset) compareOne(c *comparison, s *stream, shard, i, want int) error {
 	c.Items++
 	line, err := s.r.ReadSlice('\n')

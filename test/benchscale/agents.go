@@ -10,30 +10,28 @@ import (
 	"sync"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
-// agents answers for all pods: their addresses are this machine's, so that the address
-// which a connection reached says which pod is asked.
+// agents answers for all pods: their addresses are this machine's, so the local address of a connection names the pod.
 type agents struct {
 	lock    sync.RWMutex
-	answers map[string]agentapi.Status
+	answers map[string]agentwire.Status
 }
 
-// startAgents starts to answer, until ctx ends.
 func startAgents(ctx context.Context) (*agents, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", "0.0.0.0:"+strconv.Itoa(agentapi.Port))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", "0.0.0.0:"+strconv.Itoa(agentwire.Port))
 	if err != nil {
-		return nil, fmt.Errorf("listening where the operator asks agents: %w", err)
+		return nil, fmt.Errorf("listening on the port of agents: %w", err)
 	}
-	a := &agents{answers: map[string]agentapi.Status{}}
+	a := &agents{answers: map[string]agentwire.Status{}}
 	server := &http.Server{Handler: a, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
-	go func() { _ = server.Serve(listener) }() // it ends with ctx
+	go func() { _ = server.Serve(listener) }() // stops with ctx
 	return a, nil
 }
 
-func (a *agents) tell(ip string, status agentapi.Status) {
+func (a *agents) set(ip string, status agentwire.Status) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	a.answers[ip] = status
@@ -59,5 +57,5 @@ func (a *agents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(status) // nobody is left to be told
+	_ = json.NewEncoder(w).Encode(status) // the client disconnected
 }

@@ -1,93 +1,173 @@
 package main
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
-	"strings"
-	"text/template"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/test/internal/audit"
 	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 
-const (
-	documentFile = "bench-scale.md"
-	chartFile    = "bench-scale.svg"
-)
-
-// document tells a run of the bench.
+// document reports the runs of the benchmark.
 type document struct {
 	options options
-	// args of the command line.
-	args    []string
+	args    []string // of the command line
 	machine string
 	date    time.Time
-	// idle is nil when it was not measured.
+	// idle is nil if it was not measured.
 	idle *idle
 	runs []run
 }
 
 //go:embed document.md
-var documentText string
+var template string
 
-var documentTemplate = template.Must(template.New("").Parse(documentText))
-
-// write writes the document and its picture into a folder.
-func (d document) write(dir string) error {
+// write writes the document and its chart to a folder.
+func (d document) write(folder string) error {
 	text, err := d.text()
 	if err != nil {
 		return err
 	}
-	return report.Write(dir, map[string][]byte{documentFile: text, chartFile: d.chart().svg()})
+	return report.Write(folder, map[string][]byte{"bench-scale.md": text, "bench-scale.svg": d.chart().SVG()})
 }
 
-// text is the document.
 func (d document) text() ([]byte, error) {
 	last := d.runs[len(d.runs)-1]
-	var b bytes.Buffer
-	err := documentTemplate.Execute(&b, map[string]any{
-		"Figures": strings.TrimSuffix(d.markdown(), "\n"), "Command": report.Command("bench-scale", d.args), "Date": d.date.UTC().Format(time.DateOnly), "Machine": d.machine,
-		"Told": "`" + last.Told + "`", "Shards": shards, "Together": report.Number(d.options.together), "Starts": starts, "Brings": brings, "AtOnce": atOnce,
-		"Window": d.options.window, "From": d.options.from, "To": d.options.to, "QuietFor": quietFor, "Workers": last.Workers,
-		"ServedByDefault": report.Number(servedByDefault), "IdleFor": idleFor, "ForeignPods": report.Number(foreignPods), "ForeignSecrets": report.Number(foreignSecrets),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("writing the document: %w", err)
+	tables := d.table().Markdown()
+	if d.idle != nil {
+		tables += "\n" + d.idle.table().Markdown()
 	}
-	return b.Bytes(), nil
+	return report.Document(template, map[string]any{
+		"Tables": tables, "Command": report.Command("bench-scale", d.args), "Date": d.date.UTC().Format(time.DateOnly), "Machine": d.machine,
+		"CommandLine": "`" + last.CommandLine + "`", "Shards": shards, "PerNamespace": report.Number(d.options.perNamespace), "Starts": startDelay,
+		"Propagates": annotationDelay, "Parallel": parallelRequests, "Window": d.options.window, "From": d.options.from, "To": d.options.to,
+		"QuietFor": quietFor, "Workers": last.Workers, "ServedByDefault": report.Number(servedByDefault), "IdleFor": idleFor,
+		"ForeignPods": report.Number(foreignPods), "ForeignSecrets": report.Number(foreignSecrets),
+	})
 }
 
-// chart is the picture. Memory begins with that of an operator without a Memcached.
-func (d document) chart() chart {
-	c := chart{
-		title:    "The operator over the number of Memcacheds",
-		subtitle: fmt.Sprintf("%d shards each, all made, all updated at once", shards),
+func (d document) terminal() string {
+	text := ""
+	if len(d.runs) > 0 {
+		text = d.table().Terminal()
 	}
+	if d.idle != nil {
+		text += "\n" + d.idle.table().Terminal()
+	}
+	return text
+}
+
+func (i idle) table() report.Table {
+	return report.Table{
+		{"No Memcached", "memory", "peak"},
+		{"alone", report.Mebibytes(i.Alone.Now), report.Mebibytes(i.Alone.Peak)},
+		{"with " + report.Number(foreignPods) + " pods and " + report.Number(foreignSecrets) + " Secrets of others",
+			report.Mebibytes(i.Beside.Now), report.Mebibytes(i.Beside.Peak)},
+	}
+}
+
+// titles are the headings of the phases.
+var titles = map[string]string{
+	phaseCreate: "Create", phaseSteady: "Idle", phaseResync: "Resync", phaseRestart: "Restart", phaseUpdate: "Update",
+}
+
+// until describes the end of a phase.
+var until = map[string]string{
+	phaseCreate: "seconds until all are Available", phaseResync: "seconds until all are reconciled",
+	phaseRestart: "seconds until all are reconciled", phaseUpdate: "seconds until all are up to date",
+}
+
+// table has a column for each run.
+func (d document) table() report.Table {
+	table := report.Table{{"Memcacheds"}}
+	for _, r := range d.runs {
+		table[0] = append(table[0], report.Number(r.Size))
+	}
+	add := func(label string, cell func(run) string) { report.Add(&table, label, d.runs, cell) }
+	add("Memory limit of the operator", func(r run) string { return report.Mebibytes(r.Limit) })
+	for _, name := range []string{phaseCreate, phaseSteady, phaseResync, phaseRestart, phaseUpdate} {
+		heading := "**" + titles[name] + "**: "
+		row := func(label string, cell func(phase) string) {
+			add(heading+label, func(r run) string { return cell(r.phase(name)) })
+			heading = "… "
+		}
+		per := func(label string, count func(phase) int) {
+			add("… "+label+" per Memcached", func(r run) string { return fmt.Sprintf("%.2f", float64(count(r.phase(name)))/float64(r.Size)) })
+		}
+		operatorCPU := func(p phase) string { return report.Seconds(p.Spent.Operator, 1) }
+		memory := func(p phase) string { return report.Mebibytes(p.Memory.Now) + ", " + report.Mebibytes(p.Memory.Peak) }
+		if until[name] != "" {
+			row(until[name], func(p phase) string { return fmt.Sprintf("%.1f", p.Took.Seconds()) })
+		}
+		if name != phaseCreate && name != phaseUpdate {
+			row("writes and events", func(p phase) string {
+				return report.Number(p.Counts.Changes()) + " and " + report.Number(p.Counts.Events)
+			})
+			row("reads", func(p phase) string { return report.Number(p.Counts.Reads) })
+			row("reconciles", func(p phase) string { return report.Number(p.Reconciles) })
+			row("processor time of the operator", operatorCPU)
+			if name == phaseRestart {
+				row("memory and peak", memory)
+			}
+			continue
+		}
+		row("until half of them, and 99%, had a first write", func(p phase) string {
+			return report.Seconds(audit.Percentile(p.First, 50), 1) + ", " + report.Seconds(audit.Percentile(p.First, 99), 1)
+		})
+		if name == phaseCreate {
+			per("created objects", func(p phase) int { return p.Counts.Made })
+		}
+		per("writes", func(p phase) int { return p.Counts.Changes() })
+		per("writes that created no object", func(p phase) int { return p.Counts.Beyond() })
+		per("events", func(p phase) int { return p.Counts.Events })
+		per("reads", func(p phase) int { return p.Counts.Reads })
+		row("requests per second", func(p phase) string {
+			return report.Number(int(float64(p.Counts.Changes()+p.Counts.Events+p.Counts.Reads) / p.Took.Seconds()))
+		})
+		per("reconciles", func(p phase) int { return p.Reconciles })
+		row("memory and peak of the operator", memory)
+		row("processor time of the operator", operatorCPU)
+		row("processor time of API server and etcd", func(p phase) string { return report.Seconds(p.Spent.Server, 1) })
+		row("processor time of controllers, and of this benchmark", func(p phase) string {
+			return report.Seconds(p.Spent.Controllers, 1) + ", " + report.Seconds(p.Spent.Bench, 1)
+		})
+		row("processor time of all other programs", func(p phase) string { return report.Seconds(p.Spent.others(), 1) })
+		row("API server is the bottleneck", func(p phase) string { return report.Percent(p.Bottleneck.Either, 0) })
+	}
+	add("Requests that the operator's own client delayed", func(r run) string { return report.Number(len(r.Throttled)) })
+	return table
+}
+
+// chart shows times and memory. Memory begins with that of an operator without a Memcached.
+func (d document) chart() report.Chart {
 	var now, peak []report.Point
 	if d.idle != nil {
 		now, peak = append(now, report.Point{Y: report.MiB(d.idle.Alone.Now)}), append(peak, report.Point{Y: report.MiB(d.idle.Alone.Peak)})
 	}
 	seconds := map[string][]report.Point{}
 	for _, r := range d.runs {
-		n := float64(r.Size)
+		n, most := float64(r.Size), int64(0)
 		for _, p := range r.Phases {
 			seconds[p.Name] = append(seconds[p.Name], report.Point{X: n, Y: p.Took.Seconds()})
+			most = max(most, p.Memory.Peak)
 		}
-		now, peak = append(now, report.Point{X: n, Y: report.MiB(r.phase(phaseCreate).Memory.Now)}), append(peak, report.Point{X: n, Y: report.MiB(r.peak())})
+		now, peak = append(now, report.Point{X: n, Y: report.MiB(r.phase(phaseCreate).Memory.Now)}), append(peak, report.Point{X: n, Y: report.MiB(most)})
 	}
-	c.panels = []panel{
-		{what: "Seconds until it is done for all", series: []series{
-			{"update", seconds[phaseUpdate]}, {"create", seconds[phaseCreate]}, {"restart", seconds[phaseRestart]},
-		}},
-		{what: "Memory of the operator, MiB", series: []series{{"at most", peak}, {"when all are there", now}}},
+	return report.Chart{
+		Title:    "The operator over the number of Memcacheds",
+		Subtitle: fmt.Sprintf("%d shards each, all created and all updated at once", shards),
+		Panels: []report.Panel{
+			{Title: "Seconds until all are done", XLabel: "Memcacheds", Series: []report.Series{
+				{Name: "update", Points: seconds[phaseUpdate]}, {Name: "create", Points: seconds[phaseCreate]}, {Name: "restart", Points: seconds[phaseRestart]},
+			}},
+			{Title: "Memory of the operator, MiB", XLabel: "Memcacheds", Series: []report.Series{{Name: "peak", Points: peak}, {Name: "after create", Points: now}}},
+		},
 	}
-	return c
 }
 
-// disturbed returns the share of the processor time, from 0 to 1, that other programs
-// had while Memcacheds were made and updated.
-func (d document) disturbed() float64 {
+// disturbance returns the share of the processor time, from 0 to 1, that other programs used during creation and update.
+func (d document) disturbance() float64 {
 	var others, all time.Duration
 	for _, r := range d.runs {
 		for _, name := range []string{phaseCreate, phaseUpdate} {
@@ -99,13 +179,4 @@ func (d document) disturbed() float64 {
 		return 0
 	}
 	return float64(others) / float64(all)
-}
-
-// peak is the most memory that the operator had in any phase, in bytes.
-func (r run) peak() int64 {
-	var most int64
-	for _, p := range r.Phases {
-		most = max(most, p.Memory.Peak)
-	}
-	return most
 }

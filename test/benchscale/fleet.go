@@ -25,24 +25,23 @@ import (
 // shards of each Memcached.
 const shards = 3
 
-// atOnce is how many requests about Memcacheds this bench has under way.
-const atOnce = 32
+// parallelRequests of this bench about Memcacheds.
+const parallelRequests = 32
 
 // fleet is the Memcacheds of a run.
 type fleet struct {
 	client client.Client
-	// size is how many there are to be, in so many namespaces.
+	// size is the number of Memcacheds.
 	size, namespaces int
 
 	lock sync.Mutex
 	seen map[string]*v1alpha1.Memcached
 }
 
-// nameOf returns the name of a Memcached. It has no dash, so that the names of what is
-// made for it tell whose they are.
+// nameOf returns the name of a Memcached. It has no dash, so that memcachedOf finds it in the names of its objects.
 func nameOf(number int) string { return fmt.Sprintf("m%05d", number) }
 
-// numberOf is the other way round; 0 of what is no such name.
+// numberOf returns the number in a name of nameOf, and 0 for other names.
 func numberOf(name string) int {
 	number, err := strconv.Atoi(strings.TrimPrefix(name, "m"))
 	if err != nil {
@@ -51,8 +50,8 @@ func numberOf(name string) int {
 	return number
 }
 
-// memcachedOf returns the name of the Memcached to which the object of a request
-// belongs. An event has a name that begins like that of what it tells of.
+// memcachedOf returns the name of the Memcached to which the object of a request belongs. The name of an event begins
+// with that of its object.
 func memcachedOf(r audit.Request) string {
 	name, _, _ := strings.Cut(r.Name, "-")
 	name, _, _ = strings.Cut(name, ".")
@@ -61,12 +60,12 @@ func memcachedOf(r audit.Request) string {
 
 func (f *fleet) namespaceOf(number int) string { return fmt.Sprintf("bench-%d", number%f.namespaces) }
 
-// newFleet makes the namespaces and watches Memcacheds until ctx ends.
+// newFleet creates the namespaces and watches Memcacheds until ctx ends.
 func newFleet(ctx context.Context, c client.Client, config *rest.Config, size, namespaces int) (*fleet, error) {
 	f := &fleet{client: c, size: size, namespaces: namespaces, seen: map[string]*v1alpha1.Memcached{}}
 	for i := range namespaces {
 		if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespaceOf(i)}}); err != nil {
-			return nil, fmt.Errorf("making a namespace: %w", err)
+			return nil, fmt.Errorf("creating a namespace: %w", err)
 		}
 	}
 	watched, err := cache.New(config, cache.Options{Scheme: c.Scheme(), DefaultTransform: cache.TransformStripManagedFields()})
@@ -89,14 +88,14 @@ func newFleet(ctx context.Context, c client.Client, config *rest.Config, size, n
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, o any) { see(o) }}); err != nil {
 		return nil, err
 	}
-	go func() { _ = watched.Start(ctx) }() // it ends with ctx
+	go func() { _ = watched.Start(ctx) }() // stops with ctx
 	if !watched.WaitForCacheSync(ctx) {
 		return nil, fmt.Errorf("watching Memcacheds: %w", ctx.Err())
 	}
 	return f, nil
 }
 
-// count returns of how many Memcacheds something is so.
+// count returns for how many Memcacheds is returns true.
 func (f *fleet) count(is func(*v1alpha1.Memcached) bool) int {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -109,7 +108,7 @@ func (f *fleet) count(is func(*v1alpha1.Memcached) bool) int {
 	return n
 }
 
-// first returns one of which something is not so, or nil.
+// first returns a Memcached for which is returns false, or nil.
 func (f *fleet) first(is func(*v1alpha1.Memcached) bool) *v1alpha1.Memcached {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -121,14 +120,14 @@ func (f *fleet) first(is func(*v1alpha1.Memcached) bool) *v1alpha1.Memcached {
 	return nil
 }
 
-// isAvailable says whether all shards serve.
+// isAvailable reports whether all shards serve.
 func isAvailable(m *v1alpha1.Memcached) bool {
 	return m.Status.ObservedGeneration == m.Generation && m.Status.ReadySize == shards &&
 		meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionAvailable)
 }
 
-// isSettled says whether all shards serve with a version, and nothing is left to do.
-func isSettled(version string) func(*v1alpha1.Memcached) bool {
+// isUpToDate reports whether all shards serve with a version and the operator has nothing left to do.
+func isUpToDate(version string) func(*v1alpha1.Memcached) bool {
 	return func(m *v1alpha1.Memcached) bool {
 		if !isAvailable(m) || m.Status.Update != nil || m.Status.Version != version || !meta.IsStatusConditionFalse(m.Status.Conditions, v1alpha1.ConditionProgressing) {
 			return false
@@ -142,7 +141,6 @@ func isSettled(version string) func(*v1alpha1.Memcached) bool {
 	}
 }
 
-// create makes all Memcacheds.
 func (f *fleet) create(ctx context.Context, version string) error {
 	return f.each(ctx, func(ctx context.Context, number int) error {
 		m := &v1alpha1.Memcached{
@@ -153,7 +151,7 @@ func (f *fleet) create(ctx context.Context, version string) error {
 	})
 }
 
-// patch changes all Memcacheds by a merge patch.
+// patch applies a merge patch to all Memcacheds.
 func (f *fleet) patch(ctx context.Context, patch string) error {
 	return f.each(ctx, func(ctx context.Context, number int) error {
 		m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: nameOf(number), Namespace: f.namespaceOf(number)}}
@@ -163,7 +161,7 @@ func (f *fleet) patch(ctx context.Context, patch string) error {
 
 func (f *fleet) each(ctx context.Context, do func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	group.SetLimit(parallelRequests)
 	for number := range f.size {
 		group.Go(func() error { return do(ctx, number) })
 	}
@@ -173,5 +171,5 @@ func (f *fleet) each(ctx context.Context, do func(context.Context, int) error) e
 	return nil
 }
 
-// stallBound is how long nothing may change until a run is given up.
-const stallBound = 5 * time.Minute
+// stallTimeout is how long nothing may change until a run fails.
+const stallTimeout = 5 * time.Minute

@@ -12,52 +12,52 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/test/benchscale/usage"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 
-// What is in a cluster that is none of the operator's business.
+// The objects of a cluster that the operator does not manage.
 const (
 	foreignPods    = 8000
 	foreignSecrets = 1000
-	// a Secret holds from 1 to 4 KB
+	// size of a Secret in bytes
 	secretLeast, secretMost = 1000, 4000
 )
 
-// idleFor is how long the operator is left alone until its memory is looked at.
+// idleFor is how long the operator runs until its memory is measured.
 const idleFor = 30 * time.Second
 
-// idle is the memory of an operator without a Memcached.
+// idle is the memory of an operator without Memcacheds.
 type idle struct {
-	// Alone is that on an empty cluster, Beside the one beside foreign objects.
+	// Alone is measured on an empty cluster, Beside on one with foreign objects.
 	Alone, Beside usage.Memory
 }
 
-// measureIdle measures the memory of the operator that has nothing to do.
 func (b *bench) measureIdle(ctx context.Context) (i idle, err error) {
 	b.say("\nNo Memcached:")
 	err = b.withScene(ctx, 0, func(ctx context.Context, s *scene) error {
-		if i.Alone, err = s.rest(ctx); err != nil {
+		if i.Alone, err = s.idleMemory(ctx); err != nil {
 			return err
 		}
 		b.say("  alone: RSS %s, peak %s", report.Mebibytes(i.Alone.Now), report.Mebibytes(i.Alone.Peak))
-		if err := makeForeign(ctx, s.client); err != nil {
+		if err := createForeign(ctx, s.client); err != nil {
 			return err
 		}
-		if i.Beside, err = s.rest(ctx); err != nil {
+		if i.Beside, err = s.idleMemory(ctx); err != nil {
 			return err
 		}
-		b.say("  beside %s pods and %s Secrets: RSS %s, peak %s", report.Number(foreignPods), report.Number(foreignSecrets), report.Mebibytes(i.Beside.Now), report.Mebibytes(i.Beside.Peak))
+		b.say("  with %s pods and %s Secrets: RSS %s, peak %s", report.Number(foreignPods), report.Number(foreignSecrets), report.Mebibytes(i.Beside.Now), report.Mebibytes(i.Beside.Peak))
 		return nil
 	})
 	return i, err
 }
 
-// rest starts an operator, leaves it alone, and returns its memory after that.
-func (s *scene) rest(ctx context.Context) (usage.Memory, error) {
+// idleMemory starts an operator, waits, and returns its memory.
+func (s *scene) idleMemory(ctx context.Context) (usage.Memory, error) {
 	if err := s.startOperator(ctx); err != nil {
 		return usage.Memory{}, err
 	}
-	if err := sleep(ctx, idleFor); err != nil {
+	if err := cluster.Sleep(ctx, idleFor); err != nil {
 		return usage.Memory{}, err
 	}
 	memory, err := usage.MemoryOf(s.operator.process.process.Pid)
@@ -67,14 +67,14 @@ func (s *scene) rest(ctx context.Context) (usage.Memory, error) {
 	return memory, s.stopOperator()
 }
 
-// makeForeign makes pods and Secrets as others have them.
-func makeForeign(ctx context.Context, c client.Client) error {
+// createForeign creates pods and Secrets that the operator does not manage.
+func createForeign(ctx context.Context, c client.Client) error {
 	const namespace = "foreign"
 	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		return fmt.Errorf("making a namespace: %w", err)
+		return fmt.Errorf("creating a namespace: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	group.SetLimit(parallelRequests)
 	for i := range foreignPods {
 		group.Go(func() error { return c.Create(ctx, foreignPod(namespace, i)) })
 	}
@@ -82,7 +82,7 @@ func makeForeign(ctx context.Context, c client.Client) error {
 		group.Go(func() error { return c.Create(ctx, foreignSecret(namespace, i)) })
 	}
 	if err := group.Wait(); err != nil {
-		return fmt.Errorf("making foreign objects: %w", err)
+		return fmt.Errorf("creating foreign objects: %w", err)
 	}
 	return nil
 }

@@ -19,40 +19,35 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 const (
-	// containerName is what the operator calls memcached's container.
 	containerName = "memcached"
-	// starts is how long a container takes from its start until it is ready, and a
-	// proof until it has ended.
-	starts = time.Second
-	// brings is how long it takes until an agent reads a new annotation of its pod.
-	brings = 500 * time.Millisecond
-	// podsPerNode is how many pods a node takes, about.
-	podsPerNode = 100
-	// kubeletWorkers is how many pods are looked after at once.
-	kubeletWorkers = 16
+	// startDelay is how long a container takes until it is ready, and a preflight check until it succeeds.
+	startDelay = time.Second
+	// annotationDelay is how long it takes until an agent reads a new annotation of its pod.
+	annotationDelay = 500 * time.Millisecond
+	podsPerNode     = 100
+	kubeletWorkers  = 16
 )
 
-// kubelet does what scheduler, kubelets and agents do with the pods that the operator
-// wants, without running anything: it binds a pod to a node, has it become ready,
-// starts its container anew when its image is changed, and lets it go.
+// kubelet replaces scheduler, kubelets and agents without running anything: it binds a pod to a node, reports it as
+// ready, restarts its container when the image changes, and deletes it.
 type kubelet struct {
 	set    kubernetes.Interface
 	agents *agents
-	// nodes is how many there are.
-	nodes int
-	pods  cache.SharedIndexInformer
-	queue workqueue.TypedRateLimitingInterface[string]
+	nodes  int
+	pods   cache.SharedIndexInformer
+	queue  workqueue.TypedRateLimitingInterface[string]
 
 	lock sync.Mutex
-	// running is what runs in each pod, by namespace and name.
+	// running has a pod by its namespace and name, created counts the pods.
 	running map[string]*runningPod
-	made    int
+	created int
 }
 
-// startKubelet starts one for so many pods. It ends with ctx.
+// startKubelet starts a kubelet for so many pods that stops with ctx.
 func startKubelet(ctx context.Context, config *rest.Config, pods int) (*kubelet, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = "application/vnd.kubernetes.protobuf"
@@ -103,7 +98,7 @@ func (k *kubelet) work(ctx context.Context) {
 		}
 		again, err := k.sync(ctx, key)
 		switch {
-		case err != nil && ctx.Err() == nil: // somebody else wrote the pod meanwhile, or the API server is busy
+		case err != nil && ctx.Err() == nil: // a conflict, or the API server is busy
 			k.queue.AddRateLimited(key)
 		case again > 0:
 			k.queue.Forget(key)
@@ -115,8 +110,7 @@ func (k *kubelet) work(ctx context.Context) {
 	}
 }
 
-// sync brings one pod further, and returns after how long to look at it again; 0 is
-// when it changes.
+// sync advances one pod. It returns when to do so again; 0 means when the pod changes.
 func (k *kubelet) sync(ctx context.Context, key string) (time.Duration, error) {
 	o, exists, err := k.pods.GetStore().GetByKey(key)
 	if err != nil {
@@ -129,32 +123,31 @@ func (k *kubelet) sync(ctx context.Context, key string) (time.Duration, error) {
 	pod := o.(*corev1.Pod)
 	switch {
 	case pod.DeletionTimestamp != nil:
-		return 0, k.end(ctx, pod)
+		return 0, k.delete(ctx, pod)
 	case pod.Spec.NodeName == "":
 		return 0, k.bind(ctx, pod)
 	}
 	p := k.runningIn(key, pod)
-	if pod.Labels[v1alpha1.LabelName] == v1alpha1.ProofNameValue {
-		return k.prove(ctx, pod, p)
+	if pod.Labels[v1alpha1.LabelName] == annotations.PreflightName {
+		return k.runPreflight(ctx, pod, p)
 	}
-	return k.run(ctx, pod, p)
+	return k.runShard(ctx, pod, p)
 }
 
-// runningIn returns what runs in a pod.
 func (k *kubelet) runningIn(key string, pod *corev1.Pod) *runningPod {
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	p, ok := k.running[key]
 	if !ok || p.uid != pod.UID {
-		k.made++
-		p = &runningPod{uid: pod.UID, ip: loopback(k.made), seen: time.Now()}
+		k.created++
+		p = &runningPod{uid: pod.UID, ip: loopback(k.created), seen: time.Now()}
 		k.running[key] = p
 	}
 	return p
 }
 
-// loopback returns an address that is local on every Linux machine: another one for
-// each pod, and 127.0.0.0/16 left out, where other programs listen.
+// loopback returns the address of a pod, which is local on every Linux machine. It is not in 127.0.0.0/16, where other
+// programs listen.
 func loopback(pod int) string {
 	return fmt.Sprintf("127.%d.%d.%d", 1+pod>>16&0x7f, pod>>8&0xff, pod&0xff)
 }
@@ -168,8 +161,8 @@ func (k *kubelet) forget(key string) {
 	}
 }
 
-// end does what a kubelet does when nothing of a pod runs any more.
-func (k *kubelet) end(ctx context.Context, pod *corev1.Pod) error {
+// delete deletes a terminating pod, as a kubelet does when its containers have exited.
+func (k *kubelet) delete(ctx context.Context, pod *corev1.Pod) error {
 	err := k.set.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64), Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
 	})
@@ -179,12 +172,11 @@ func (k *kubelet) end(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// bind does what the scheduler does: the shards of a Memcached come on different
-// nodes.
+// bind schedules a pod. The shards of a Memcached get different nodes.
 func (k *kubelet) bind(ctx context.Context, pod *corev1.Pod) error {
 	shard, err := strconv.Atoi(pod.Labels[v1alpha1.LabelShard])
 	if err != nil {
-		return fmt.Errorf("pod %s has no shard's label: %w", pod.Name, err)
+		return fmt.Errorf("pod %s has no label of its shard: %w", pod.Name, err)
 	}
 	node := (numberOf(pod.Labels[v1alpha1.LabelInstance])*shards + shard) % k.nodes
 	return k.set.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
@@ -193,12 +185,12 @@ func (k *kubelet) bind(ctx context.Context, pod *corev1.Pod) error {
 	}, metav1.CreateOptions{})
 }
 
-// prove has a proof succeed.
-func (k *kubelet) prove(ctx context.Context, pod *corev1.Pod, p *runningPod) (time.Duration, error) {
+// runPreflight lets a preflight check succeed.
+func (k *kubelet) runPreflight(ctx context.Context, pod *corev1.Pod, p *runningPod) (time.Duration, error) {
 	if pod.Status.Phase == corev1.PodSucceeded {
 		return 0, nil
 	}
-	if wait := time.Until(p.seen.Add(starts)); wait > 0 {
+	if wait := time.Until(p.seen.Add(startDelay)); wait > 0 {
 		return wait, nil
 	}
 	pod = pod.DeepCopy()
@@ -212,12 +204,12 @@ func (k *kubelet) prove(ctx context.Context, pod *corev1.Pod, p *runningPod) (ti
 	return 0, err
 }
 
-// run brings a shard's pod further.
-func (k *kubelet) run(ctx context.Context, pod *corev1.Pod, p *runningPod) (time.Duration, error) {
+// runShard advances the pod of a shard.
+func (k *kubelet) runShard(ctx context.Context, pod *corev1.Pod, p *runningPod) (time.Duration, error) {
 	now := time.Now()
 	again := p.advance(pod, now)
-	k.agents.tell(p.ip, p.status(now))
-	if p.isTold(pod, now) {
+	k.agents.set(p.ip, p.status(now))
+	if p.isReported(pod, now) {
 		return again, nil
 	}
 	pod = pod.DeepCopy()
@@ -226,5 +218,5 @@ func (k *kubelet) run(ctx context.Context, pod *corev1.Pod, p *runningPod) (time
 	return again, err
 }
 
-// versionOf returns the version of memcached that an image holds: its tag.
+// versionOf returns the version of memcached in an image, which is its tag.
 func versionOf(image string) string { return image[strings.LastIndex(image, ":")+1:] }

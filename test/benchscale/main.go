@@ -1,6 +1,5 @@
-// Benchscale measures what the operator does with many Memcacheds: its own program,
-// against a real API server and etcd, with Kubernetes' own controllers and with pods
-// of which nothing runs. It prints what it measured and writes it, with a picture, into
+// Benchscale measures what the operator does with many Memcacheds: its own program with a real API server and etcd,
+// Kubernetes' own controllers, and pods in which nothing runs. It prints what it measured and writes it, with a chart, to
 // docs/.
 package main
 
@@ -10,12 +9,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -25,46 +21,33 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 
-// options are what a person may ask for.
 type options struct {
-	// sizes are how many Memcacheds there are in each run.
-	sizes []int
-	// together is how many share a namespace.
-	together int
-	// window is how long an operator is watched that has nothing to do.
+	// sizes are the numbers of Memcacheds of the runs.
+	sizes        []int
+	perNamespace int
+	// window is how long the bench observes an operator that is idle.
 	window time.Duration
 	// from and to are the versions of memcached before and after the change.
 	from, to string
-	// program is the operator's; empty is one that is built from this checkout.
-	program string
-	// requests says whether what was asked of the API server is listed.
+	// program is the path of the operator; empty means that the bench builds this checkout.
+	program  string
 	requests bool
-	// idle says whether an operator without Memcacheds is measured too.
-	idle bool
-	out  string
+	idle     bool
+	out      string
 }
 
-// quietEnough is how much of the processors other programs may have, from 0 to 1: the
-// kernel's own work for the network is among them.
-const quietEnough = 0.15
+// maxDisturbance is the share of the processors that other programs may use. The kernel's work for the network is part
+// of it.
+const maxDisturbance = 0.15
 
-// bench is a run of this program.
 type bench struct {
 	options options
-	// dir is for everything that is not to stay, and program the operator's.
+	// dir is for temporary files.
 	dir, program string
 	say          func(format string, args ...any)
 }
 
-func main() {
-	// Until the end: an interrupt is what ends all that was started.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := start(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintf(os.Stderr, "\nbench: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { report.Main(start) }
 
 func start(ctx context.Context, args []string) (err error) {
 	o, err := parse(args)
@@ -80,17 +63,16 @@ func start(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := os.Setenv("TMPDIR", dir); err != nil { // for what is started, too
+	if err := os.Setenv("TMPDIR", dir); err != nil { // of the programs that it starts, too
 		return err
 	}
 	b := &bench{options: o, dir: dir, say: func(format string, args ...any) { fmt.Printf(format+"\n", args...) }}
-	began := time.Now()
+	d := document{options: o, args: args, date: time.Now()}
 	if b.program = o.program; b.program == "" {
 		if b.program, err = build.Build(ctx, dir); err != nil {
 			return err
 		}
 	}
-	d := document{options: o, args: args, date: began}
 	if d.machine, err = describe(); err != nil {
 		return err
 	}
@@ -111,16 +93,13 @@ func start(ctx context.Context, args []string) (err error) {
 		if o.out == "" {
 			continue
 		}
-		if err := d.write(o.out); err != nil { // now: the next run may take an hour, and fail
+		if err := d.write(o.out); err != nil { // at once, as the next run may take an hour and fail
 			return err
 		}
 	}
-	b.say("\n%s\nThe whole took %s.", d.terminal(), time.Since(began).Round(time.Second))
-	if share := d.disturbed(); share > quietEnough {
-		b.say("Other programs had %.0f %% of the processors, so run this again when the machine does nothing else.", 100*share)
-	}
-	if o.out != "" && len(d.runs) > 0 {
-		b.say("It is written to %s.", filepath.Join(o.out, documentFile))
+	b.say("\n%s\nThe benchmark took %s.", d.terminal(), time.Since(d.date).Round(time.Second))
+	if share := d.disturbance(); share > maxDisturbance {
+		b.say("Other programs used %s of the processors. Run the benchmark again when the machine is idle.", report.Percent(share, 0))
 	}
 	return nil
 }
@@ -128,30 +107,27 @@ func start(ctx context.Context, args []string) (err error) {
 func parse(args []string) (options, error) {
 	o := options{}
 	flags := flag.NewFlagSet("bench-scale", flag.ExitOnError)
-	sizes := flags.String("n", "100,1000,5000", "how many Memcacheds, a run for each number")
-	flags.IntVar(&o.together, "together", 100, "how many share a namespace; thousands do so at the price of Kubernetes' own controllers, which go through all pods of a namespace for each change")
-	flags.DurationVar(&o.window, "window", time.Minute, "how long an operator is watched that has nothing to do")
+	sizes := flags.String("n", "100,1000,5000", "numbers of Memcacheds, with a run for each")
+	flags.IntVar(&o.perNamespace, "together", 100, "Memcacheds per namespace; with thousands Kubernetes' own controllers become slow, as they go through all pods of a namespace for each change")
+	flags.DurationVar(&o.window, "window", time.Minute, "how long to observe an operator that is idle")
 	flags.StringVar(&o.from, "from", "1.6.38", "`version` of memcached before the change")
-	flags.StringVar(&o.to, "to", "1.6.45", "`version` after it")
-	flags.StringVar(&o.program, "program", "", "`path` of an operator's program to measure, such as one of another release; empty is this checkout's, which is built")
-	flags.BoolVar(&o.requests, "requests", false, "list what the operator asked of the API server, by verb and resource")
+	flags.StringVar(&o.to, "to", "1.6.45", "`version` after the change")
+	flags.StringVar(&o.program, "program", "", "`path` of an operator's program to measure, such as one of another release; empty builds this checkout")
+	flags.BoolVar(&o.requests, "requests", false, "list the operator's requests to the API server by verb and resource")
 	flags.BoolVar(&o.idle, "idle", true, "measure an operator without Memcacheds too, alone and beside foreign objects")
-	flags.StringVar(&o.out, "out", "docs", "`folder` for the document and the picture; empty writes none. Relative to the project's")
+	flags.StringVar(&o.out, "out", "docs", "`folder` for the document and the chart, relative to the project's; empty writes none")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	for text := range strings.SplitSeq(*sizes, ",") {
-		if text == "" {
-			continue
-		}
+	for text := range strings.FieldsFuncSeq(*sizes, func(r rune) bool { return r == ',' }) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 20_000 {
-			return o, fmt.Errorf("-n has %q, which is no number from 1 to 20000", text)
+			return o, fmt.Errorf("-n has %q, which is not a number from 1 to 20000", text)
 		}
 		o.sizes = append(o.sizes, n)
 	}
 	slices.Sort(o.sizes)
-	if o.together < 1 || o.from == o.to {
+	if o.perNamespace < 1 || o.from == o.to {
 		return o, errors.New("-together must be at least 1, and -from another version than -to")
 	}
 	var err error

@@ -1,36 +1,47 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
 
-// metrics are the operator's, as a monitoring system reads them.
+// metrics reads the operator's metrics as a monitoring system does.
 type metrics struct {
 	url, token string
 	client     http.Client
 }
 
+// metricsTimeout is for an operator that is busy.
+const metricsTimeout = 20 * time.Second
+
 func newMetrics(url string) *metrics {
-	// its certificate is of its own making, as in a cluster
+	// The operator signs its certificate itself, as in a cluster.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} //nolint:gosec // see above
 	return &metrics{url: url, client: http.Client{Transport: transport, Timeout: metricsTimeout}}
 }
 
-// gauges are what is read of the metrics.
+// gauges are metrics of the controller of Memcacheds.
 type gauges struct {
-	// Reconciles of Memcacheds that ended, with or without an error, and Queued the
-	// Memcacheds that are to be reconciled or are being.
+	// Reconciles that finished, with or without an error, and Queued Memcacheds, with those being reconciled.
 	Reconciles, Queued int
-	// Workers is how many may be reconciled at once.
+	// Workers is how many Memcacheds the controller reconciles in parallel. It is 0 until the controller starts.
 	Workers int
+}
+
+// startedWorkers returns Workers of a controller that has started.
+func (g gauges) startedWorkers() (int, error) {
+	if g.Workers < 1 {
+		return 0, errors.New("the metric controller_runtime_max_concurrent_reconciles of the controller memcached is missing or 0")
+	}
+	return g.Workers, nil
 }
 
 func (m *metrics) read(ctx context.Context) (gauges, error) {
@@ -50,53 +61,28 @@ func (m *metrics) read(ctx context.Context) (gauges, error) {
 	return parseGauges(response.Body)
 }
 
-// parseGauges reads the text format of Prometheus.
 func parseGauges(from io.Reader) (gauges, error) {
-	var g gauges
-	lines := bufio.NewScanner(from)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		name, labels, value := sample(lines.Text())
-		if !strings.Contains(labels, `controller="memcached"`) {
-			continue
-		}
-		var to *int
-		switch name {
-		case "controller_runtime_reconcile_total":
-			to = &g.Reconciles
-		case "workqueue_depth", "controller_runtime_active_workers":
-			to = &g.Queued
-		case "controller_runtime_max_concurrent_reconciles":
-			to = &g.Workers
-		default:
-			continue
-		}
-		n, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			return gauges{}, fmt.Errorf("reading the metric %s: %w", name, err)
-		}
-		*to += int(n)
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(from)
+	if err != nil {
+		return gauges{}, fmt.Errorf("reading the operator's metrics: %w", err)
 	}
-	return g, lines.Err()
+	sum := func(names ...string) int {
+		total := 0.0
+		for _, name := range names {
+			for _, metric := range families[name].GetMetric() {
+				for _, label := range metric.GetLabel() {
+					if label.GetName() == "controller" && label.GetValue() == "memcached" {
+						total += metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + metric.GetUntyped().GetValue()
+					}
+				}
+			}
+		}
+		return int(total)
+	}
+	return gauges{
+		Reconciles: sum("controller_runtime_reconcile_total"),
+		Queued:     sum("workqueue_depth", "controller_runtime_active_workers"),
+		Workers:    sum("controller_runtime_max_concurrent_reconciles"),
+	}, nil
 }
-
-// sample splits a line such as name{label="value"} 1 into its parts; of a comment it
-// returns none.
-func sample(line string) (name, labels, value string) {
-	if strings.HasPrefix(line, "#") {
-		return "", "", ""
-	}
-	name, rest, ok := strings.Cut(line, "{")
-	if !ok {
-		return "", "", ""
-	}
-	end := strings.LastIndexByte(rest, '}')
-	if end < 0 {
-		return "", "", ""
-	}
-	value, _, _ = strings.Cut(strings.TrimSpace(rest[end+1:]), " ")
-	return name, rest[:end], value
-}
-
-// metricsTimeout bounds a look at the metrics of an operator that is busy.
-const metricsTimeout = 20 * time.Second

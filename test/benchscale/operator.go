@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -27,33 +26,28 @@ import (
 	build "github.com/memcached-operator/memcached-operator/test/internal/operator"
 )
 
-// operatorUser is the operator's ServiceAccount as the API server sees it.
+// operatorUser is the user of the operator's ServiceAccount.
 const operatorUser = "system:serviceaccount:" + cluster.OperatorNamespace + ":" + cluster.OperatorAccount
 
-// reader is the ServiceAccount that reads the operator's metrics.
-const reader = "metrics-reader"
+// metricsReader is a ServiceAccount that reads the operator's metrics.
+const metricsReader = "metrics-reader"
 
-// operatorProcess runs the operator's program as its Deployment would, with the rights and
-// the token of its ServiceAccount.
+// operatorProcess runs the operator's program as its Deployment does, with the token of its ServiceAccount.
 type operatorProcess struct {
 	dir, program string
-	// args and env are those of the Deployment.
-	args, env []string
-	// limit of its memory, in bytes.
+	args, env    []string
+	// memory limit in bytes
 	limit   int64
 	metrics *metrics
-	// ready is where it says whether it is.
-	ready   string
 	process *child
 }
 
-// servedByDefault is how many Memcacheds the memory in the operator's Deployment is
-// for, and as much again is for as many more: so docs/install.md advises it.
+// servedByDefault is the number of Memcacheds for which the memory limit in the operator's Deployment is sufficient.
+// docs/install.md recommends the same for each further servedByDefault.
 const servedByDefault = 1000
 
-// installOperator makes everything of config/default but the Deployment, which it
-// reads: what runs is the program at that path, with the memory that is advised for so
-// many Memcacheds.
+// installOperator creates the objects of config/default except for the Deployment, whose container it runs as a process
+// with the memory limit for size Memcacheds.
 func installOperator(ctx context.Context, c *cluster.Cluster, config *rest.Config, dir, program string, size int) (*operatorProcess, error) {
 	objects, err := cluster.Render(ctx, "config/default")
 	if err != nil {
@@ -86,13 +80,13 @@ func installOperator(ctx context.Context, c *cluster.Cluster, config *rest.Confi
 	if err := writeKubeconfig(o.kubeconfig(), config, token); err != nil {
 		return nil, err
 	}
-	return o, o.letRead(ctx, c)
+	return o, o.allowMetrics(ctx, c)
 }
 
 func (o *operatorProcess) kubeconfig() string { return filepath.Join(o.dir, "operator.conf") }
 
-// read takes over what the Deployment says of the operator's container, but for the
-// addresses on which it listens, and for memory that is not enough for that size.
+// read reads arguments, environment and memory limit of the Deployment. The addresses are replaced by free ones of this
+// machine.
 func (o *operatorProcess) read(d *appsv1.Deployment, size int) error {
 	container := d.Spec.Template.Spec.Containers[0]
 	o.limit = container.Resources.Limits.Memory().Value() * int64(max(1, (size+servedByDefault-1)/servedByDefault))
@@ -105,15 +99,15 @@ func (o *operatorProcess) read(d *appsv1.Deployment, size int) error {
 	if err != nil {
 		return err
 	}
-	o.metrics, o.ready = newMetrics("https://"+addresses[0]+"/metrics"), "http://"+addresses[1]+"/readyz"
+	o.metrics = newMetrics("https://" + addresses[0] + "/metrics")
 	o.args = append(o.args, "--metrics-bind-address="+addresses[0], "--health-probe-bind-address="+addresses[1])
 	container.Resources.Limits[corev1.ResourceMemory] = *resource.NewQuantity(o.limit, resource.BinarySI)
 	o.env, err = build.Environment(d)
 	return err
 }
 
-// told is how the operator is started, for people.
-func (o *operatorProcess) told() string {
+// commandLine returns the names of the operator's flags and its settings of the Go runtime.
+func (o *operatorProcess) commandLine() string {
 	var words []string
 	for _, e := range o.env {
 		if strings.HasPrefix(e, "GO") {
@@ -127,36 +121,35 @@ func (o *operatorProcess) told() string {
 	return strings.Join(words, " ")
 }
 
-// tokenOf returns a token of a ServiceAccount in the operator's namespace.
 func tokenOf(ctx context.Context, c *cluster.Cluster, account string) (string, error) {
 	day := int64(24 * 60 * 60)
 	token, err := c.Set.CoreV1().ServiceAccounts(cluster.OperatorNamespace).CreateToken(ctx, account,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &day}}, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("asking for a token of %s: %w", account, err)
+		return "", fmt.Errorf("creating a token of %s: %w", account, err)
 	}
 	return token.Status.Token, nil
 }
 
-// letRead makes somebody who may read the operator's metrics.
-func (o *operatorProcess) letRead(ctx context.Context, c *cluster.Cluster) error {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: reader, Namespace: cluster.OperatorNamespace}}
+// allowMetrics creates a ServiceAccount that may read the operator's metrics.
+func (o *operatorProcess) allowMetrics(ctx context.Context, c *cluster.Cluster) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: metricsReader, Namespace: cluster.OperatorNamespace}}
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: reader},
+		ObjectMeta: metav1.ObjectMeta{Name: metricsReader},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "memcached-operator-metrics-reader"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: reader, Namespace: cluster.OperatorNamespace}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: metricsReader, Namespace: cluster.OperatorNamespace}},
 	}
 	for _, object := range []client.Object{account, binding} {
 		if err := c.Create(ctx, object); err != nil {
-			return fmt.Errorf("making who reads the metrics: %w", err)
+			return fmt.Errorf("creating %s: %w", object.GetName(), err)
 		}
 	}
 	var err error
-	o.metrics.token, err = tokenOf(ctx, c, reader)
+	o.metrics.token, err = tokenOf(ctx, c, metricsReader)
 	return err
 }
 
-// writeKubeconfig writes how the user of a token reaches the API server.
+// writeKubeconfig writes a kubeconfig with a token.
 func writeKubeconfig(path string, config *rest.Config, token string) error {
 	return clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"bench": {Server: config.Host, CertificateAuthorityData: config.CAData}},
@@ -166,7 +159,6 @@ func writeKubeconfig(path string, config *rest.Config, token string) error {
 	}, path)
 }
 
-// start starts the operator.
 func (o *operatorProcess) start() error {
 	cmd := exec.Command(o.program, o.args...) //nolint:gosec // what was just built
 	cmd.Dir = o.dir
@@ -176,10 +168,9 @@ func (o *operatorProcess) start() error {
 	return err
 }
 
-// isReady waits until the operator says that it is, and serves its metrics, which it
-// does not before.
+// isReady waits until the operator serves its metrics.
 func (o *operatorProcess) isReady(ctx context.Context) error {
-	return cluster.Eventually(ctx, startsWithin, "the start of the operator", func(ctx context.Context) error {
+	return cluster.Eventually(ctx, startTimeout, "the start of the operator", func(ctx context.Context) error {
 		if err := o.process.runs(); err != nil {
 			return err
 		}
@@ -188,7 +179,6 @@ func (o *operatorProcess) isReady(ctx context.Context) error {
 	})
 }
 
-// stop ends the operator as a kubelet would.
 func (o *operatorProcess) stop() error {
 	if o.process == nil {
 		return nil
@@ -198,8 +188,7 @@ func (o *operatorProcess) stop() error {
 	return err
 }
 
-// throttled returns the lines of the operator's log that tell of requests which its
-// own client held back.
+// throttled returns the lines of the operator's log about requests that its own client delayed.
 func throttled(log string) []string {
 	var lines []string
 	for line := range strings.Lines(log) {
@@ -210,16 +199,12 @@ func throttled(log string) []string {
 	return lines
 }
 
-// log is what the operator wrote in all its lives.
-func (o *operatorProcess) log() string {
-	text, err := os.ReadFile(filepath.Join(o.dir, filepath.Base(o.program)+".log"))
-	if err != nil {
-		return err.Error()
-	}
-	return string(text)
+// logFile is the log of all processes of the operator.
+func (o *operatorProcess) logFile() string {
+	return filepath.Join(o.dir, filepath.Base(o.program)+".log")
 }
 
-// freeAddresses returns addresses of this machine on which nobody listens.
+// freeAddresses returns addresses of this machine on which no program listens.
 func freeAddresses(n int) ([]string, error) {
 	var addresses []string
 	for range n {

@@ -23,18 +23,16 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-// plane is an API server with its etcd and the controllers that it takes, on this
-// machine and for one run.
+// plane is an API server with its etcd and controllers, on this machine and for one run.
 type plane struct {
 	dir                          string
 	etcd, apiServer, controllers *child
-	// admin may do everything.
+	// admin has all permissions.
 	admin *rest.Config
 	log   *audit.Log
 }
 
-// auditPolicy notes what the operator asks, and the changes of Memcacheds that it is
-// to act on.
+// auditPolicy logs the operator's requests, and the changes of Memcacheds that cause them.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -49,16 +47,13 @@ rules:
 `
 
 const (
-	// adminUser is who this bench is to the API server.
 	adminUser = "bench"
-	// controllersUser is who Kubernetes' controllers are. Each of them asks for a
-	// ServiceAccount's token of its own then.
+	// controllersUser starts Kubernetes' controllers, each of which then uses a ServiceAccount of its own.
 	controllersUser = "system:kube-controller-manager"
-	// startsWithin bounds the start of a program on a machine that is busy.
-	startsWithin = 2 * time.Minute
+	// startTimeout is for a busy machine.
+	startTimeout = 2 * time.Minute
 )
 
-// startPlane starts one in an empty folder.
 func startPlane(ctx context.Context, dir string) (p *plane, err error) {
 	p = &plane{dir: dir}
 	defer func() {
@@ -85,7 +80,7 @@ func startPlane(ctx context.Context, dir string) (p *plane, err error) {
 
 func (p *plane) path(name string) string { return filepath.Join(p.dir, name) }
 
-// program is one of the test tools.
+// program returns the command of a test tool.
 func program(name string, args ...string) *exec.Cmd {
 	return exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), name), args...) //nolint:gosec // one of the test tools
 }
@@ -95,12 +90,12 @@ func (p *plane) startEtcd(ctx context.Context, client, peer string) error {
 	p.etcd, err = startChild(p.dir, program("etcd", "--data-dir="+p.path("etcd"), "--log-level=warn",
 		"--listen-client-urls=http://"+client, "--advertise-client-urls=http://"+client, "--listen-peer-urls=http://"+peer,
 		"--initial-advertise-peer-urls=http://"+peer, "--initial-cluster=default=http://"+peer,
-		// it is not to measure this machine's disk
+		// the bench does not measure this machine's disk
 		"--unsafe-no-fsync", "--quota-backend-bytes=8589934592"))
 	if err != nil {
 		return err
 	}
-	return cluster.Eventually(ctx, startsWithin, "the start of etcd", func(ctx context.Context) error {
+	return cluster.Eventually(ctx, startTimeout, "the start of etcd", func(ctx context.Context) error {
 		if err := p.etcd.runs(); err != nil {
 			return err
 		}
@@ -120,7 +115,7 @@ func (p *plane) startEtcd(ctx context.Context, client, peer string) error {
 	})
 }
 
-// writeFiles writes what the API server reads, and returns the users' tokens.
+// writeFiles writes the configuration of the API server and returns the users' tokens.
 func (p *plane) writeFiles() (tokens map[string]string, err error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -157,25 +152,25 @@ func (p *plane) startAPIServer(ctx context.Context, etcd, address, token string)
 		"--bind-address="+host, "--secure-port="+port, "--endpoint-reconciler-type=none", "--cert-dir="+p.path("certs"),
 		"--authorization-mode=RBAC", "--token-auth-file="+p.path("users.csv"),
 		"--service-account-issuer=https://"+address, "--service-account-key-file="+p.path("accounts.key"), "--service-account-signing-key-file="+p.path("accounts.key"),
-		// pods name no ServiceAccount, and the controller that makes the default one does not run
+		// pods name no ServiceAccount, and the controller that creates the default one does not run
 		"--disable-admission-plugins=ServiceAccount",
 		// each shard has a Service
 		"--service-cluster-ip-range=10.96.0.0/12",
-		// in MB: it is not to be rotated
+		// in MB, so that it is not rotated
 		"--audit-policy-file="+p.path("audit.yaml"), "--audit-log-path="+p.path("audit.log"), "--audit-log-maxsize=1000000",
 		"--profiling=false"))
 	if err != nil {
 		return err
 	}
-	return cluster.Eventually(ctx, startsWithin, "the start of the API server", func(ctx context.Context) error {
+	return cluster.Eventually(ctx, startTimeout, "the start of the API server", func(ctx context.Context) error {
 		if err := p.apiServer.runs(); err != nil {
 			return err
 		}
-		certificate, err := os.ReadFile(p.path("certs/apiserver.crt")) // it makes one of its own
+		certificate, err := os.ReadFile(p.path("certs/apiserver.crt")) // which it signs itself
 		if err != nil {
 			return err
 		}
-		// No limit of this bench's own: the API server's counts.
+		// The API server limits the requests, not this client.
 		p.admin = &rest.Config{Host: "https://" + address, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: certificate}, QPS: -1}
 		set, err := kubernetes.NewForConfig(p.admin)
 		if err != nil {
@@ -185,9 +180,8 @@ func (p *plane) startAPIServer(ctx context.Context, etcd, address, token string)
 	})
 }
 
-// startControllers starts those of Kubernetes' controllers that do something about
-// what the operator makes, but for those of addresses: nobody here asks for the
-// address of a pod by its Service.
+// startControllers starts those of Kubernetes' controllers that act on the operator's objects, except for those of
+// endpoints, as no client here uses a Service.
 func (p *plane) startControllers(token string) error {
 	if err := writeKubeconfig(p.path("controllers.conf"), p.admin, token); err != nil {
 		return err
@@ -196,16 +190,15 @@ func (p *plane) startControllers(token string) error {
 	p.controllers, err = startChild(p.dir, program("kube-controller-manager",
 		"--kubeconfig="+p.path("controllers.conf"), "--leader-elect=false", "--secure-port=0", "--use-service-account-credentials=true",
 		"--controllers=replicaset-controller,disruption-controller,garbage-collector-controller",
-		// no limit of their own: the API server's counts
+		// the API server limits the requests, not these clients
 		"--concurrent-replicaset-syncs=20", "--kube-api-qps=10000", "--kube-api-burst=10000", "--profiling=false"))
 	return err
 }
 
-// requests returns what the operator asked from one moment to another, and the
-// changes of Memcacheds by this bench. The API server notes a request a moment after
-// it answers it.
-func (p *plane) requests(ctx context.Context, from, until time.Time) (asked, changes []audit.Request, err error) {
-	if err := sleep(ctx, time.Until(until.Add(time.Second))); err != nil {
+// requests returns the operator's requests between two moments, and this bench's changes of Memcacheds. The API server
+// logs a request a moment after it answers it.
+func (p *plane) requests(ctx context.Context, from, until time.Time) (requests, changes []audit.Request, err error) {
+	if err := cluster.Sleep(ctx, time.Until(until.Add(time.Second))); err != nil {
 		return nil, nil, err
 	}
 	all, err := p.log.Requests()
@@ -215,12 +208,12 @@ func (p *plane) requests(ctx context.Context, from, until time.Time) (asked, cha
 	return audit.Of(all, operatorUser, from, until), audit.Of(all, adminUser, from, until), nil
 }
 
-// runs returns an error if one of its programs has ended.
+// runs returns an error if one of its programs has exited.
 func (p *plane) runs() error {
 	return errors.Join(p.etcd.runs(), p.apiServer.runs(), p.controllers.runs())
 }
 
-// stop ends its programs, who needs others first.
+// stop terminates its programs, those that depend on others first.
 func (p *plane) stop() error {
 	var errs []error
 	for _, c := range []*child{p.controllers, p.apiServer, p.etcd} {
@@ -232,14 +225,4 @@ func (p *plane) stop() error {
 		errs = append(errs, p.log.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// sleep waits, at most until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

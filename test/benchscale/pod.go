@@ -9,46 +9,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-// runningPod is what a kubelet and an agent know of a pod. Its kubelet looks after it
-// in one goroutine at a time.
+// runningPod is what kubelet and agent know of a pod. One goroutine at a time uses it.
 type runningPod struct {
 	uid types.UID
 	ip  string
-	// seen is when the pod was first there with a node.
+	// seen is when the pod was first seen with a node.
 	seen time.Time
-	// image and arguments with which memcached was started in the container that runs,
-	// which is the so-many-eth of the pod and is ready from a moment on.
+	// image and arguments of the running container, and how many containers the pod has had.
 	image, arguments string
 	containers       int
-	start            agentapi.Start
-	// stop is the announcement on the pod and since when it stands, announced the one
-	// that the agent has read, and used the one by which the container before ended.
+	start            agentwire.Start
+	// stop is the announced stop in the pod's annotation, announced the one that the agent has read, and used the one by
+	// which the previous container stopped.
 	stop            string
 	stopSince       time.Time
 	announced, used string
 }
 
-// advance does what is due with a pod by now, and returns when the next thing is; 0 is
-// never.
+// advance applies the changes that are due now. It returns when the next one is due; 0 means never.
 func (p *runningPod) advance(pod *corev1.Pod, now time.Time) time.Duration {
-	image, arguments := pod.Spec.Containers[0].Image, pod.Annotations[v1alpha1.AnnotationArguments]
+	image, arguments := pod.Spec.Containers[0].Image, pod.Annotations[annotations.Arguments]
 	switch {
 	case p.containers == 0:
-		p.begin(image, arguments, agentapi.Start{Result: agentapi.StartCold, Reason: "there was nothing to start with"}, now)
+		p.begin(image, arguments, agentwire.Start{Result: agentwire.StartCold, Reason: "new pod"}, now)
 	case p.image != image:
 		p.used = p.announced
-		p.begin(image, arguments, agentapi.Start{Result: agentapi.StartWarm, Items: items, ItemsBefore: items}, now)
+		p.begin(image, arguments, agentwire.Start{Result: agentwire.StartWarm, Items: items, ItemsBefore: items}, now)
 	}
-	if stop := pod.Annotations[v1alpha1.AnnotationStop]; stop != p.stop {
+	if stop := pod.Annotations[annotations.Stop]; stop != p.stop {
 		p.stop, p.stopSince = stop, now
 	}
 	var again time.Duration
 	if p.announced != p.stop {
-		if again = p.stopSince.Add(brings).Sub(now); again <= 0 {
+		if again = p.stopSince.Add(annotationDelay).Sub(now); again <= 0 {
 			p.announced, again = p.stop, 0
 		}
 	}
@@ -58,47 +55,46 @@ func (p *runningPod) advance(pod *corev1.Pod, now time.Time) time.Duration {
 	return again
 }
 
-// items is how many each shard holds, as far as its agent tells.
+// items is how many items an agent reports.
 const items = 1000
 
-// begin starts a container.
-func (p *runningPod) begin(image, arguments string, start agentapi.Start, now time.Time) {
+func (p *runningPod) begin(image, arguments string, start agentwire.Start, now time.Time) {
 	p.image, p.arguments, p.start = image, arguments, start
 	p.containers++
-	p.start.At = now.Add(starts)
+	p.start.At = now.Add(startDelay)
 }
 
 func (p *runningPod) isReady(now time.Time) bool { return !now.Before(p.start.At) }
 
 func (p *runningPod) containerID() string {
-	return fmt.Sprintf("containerd://%s-%d", p.uid, p.containers)
+	return fmt.Sprintf("containerd://%d-%s", p.containers, p.uid)
 }
 
-// status is what the agent answers.
-func (p *runningPod) status(now time.Time) agentapi.Status {
-	s := agentapi.Status{
-		Phase: agentapi.PhaseServing, PodUID: string(p.uid), AgentVersion: "bench", Version: versionOf(p.image),
+// status returns the agent's answer.
+func (p *runningPod) status(now time.Time) agentwire.Status {
+	s := agentwire.Status{
+		Phase: agentwire.PhaseServing, PodUID: string(p.uid), AgentVersion: "bench", Version: versionOf(p.image),
 		AnnouncedStop: p.announced, Start: p.start, Items: items,
 	}
 	if p.announced == p.used {
-		s.AnnouncedStop = "" // it means nothing to the container that runs now
+		s.AnnouncedStop = "" // it was for the previous container
 	}
 	if json.Unmarshal([]byte(p.arguments), &s.Arguments) != nil {
-		s.ArgumentsError = "the arguments are no list of words"
+		s.ArgumentsError = "the arguments are not a list of strings"
 	}
 	if !p.isReady(now) {
-		s.Phase, s.Start = agentapi.PhaseStarting, agentapi.Start{}
+		s.Phase, s.Start = agentwire.PhaseStarting, agentwire.Start{}
 	}
 	return s
 }
 
-// isTold says whether the pod's status tells how it is.
-func (p *runningPod) isTold(pod *corev1.Pod, now time.Time) bool {
+// isReported reports whether the pod's status is up to date.
+func (p *runningPod) isReported(pod *corev1.Pod, now time.Time) bool {
 	statuses := pod.Status.ContainerStatuses
 	return len(statuses) == 1 && statuses[0].ContainerID == p.containerID() && statuses[0].Ready == p.isReady(now)
 }
 
-// write writes how the pod is into its status.
+// write updates the pod's status.
 func (p *runningPod) write(s *corev1.PodStatus, now time.Time) {
 	ready := corev1.ConditionFalse
 	if p.isReady(now) {

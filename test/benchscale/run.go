@@ -5,18 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/memcached-operator/memcached-operator/test/benchscale/usage"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 
-// scene is a fresh API server with everything that a run takes beside it.
+// scene is a new API server with everything else that a run requires.
 type scene struct {
 	*plane
 	cluster  *cluster.Cluster
@@ -26,8 +24,7 @@ type scene struct {
 	say      func(format string, args ...any)
 }
 
-// withScene makes a scene for so many Memcacheds in a folder of its own, has it used,
-// and takes all of it away again.
+// withScene calls use with a scene for so many Memcacheds and then removes the scene.
 func (b *bench) withScene(ctx context.Context, size int, use func(context.Context, *scene) error) (err error) {
 	dir, err := os.MkdirTemp(b.dir, "run-")
 	if err != nil {
@@ -56,24 +53,23 @@ func (b *bench) withScene(ctx context.Context, size int, use func(context.Contex
 		return err
 	}
 	s.meter = startMeter(ctx, p)
-	if err := s.settle(ctx); err != nil {
+	if err := s.awaitIdle(ctx); err != nil {
 		return err
 	}
 	if err := use(ctx, s); err != nil {
-		return fmt.Errorf("%w\nthe operator's last lines:\n%s", err, lastOf(filepath.Join(dir, filepath.Base(b.program)+".log")))
+		return fmt.Errorf("%w\nthe operator's last lines:\n%s", err, (&child{log: s.operator.logFile()}).lastLines(20))
 	}
 	return nil
 }
 
-// settleWithin bounds how long an API server is waited for that has other work.
-const settleWithin = time.Minute
+// idleTimeout bounds the wait for an API server that does other work.
+const idleTimeout = time.Minute
 
-// settle waits until the API server has nothing to do any more: it takes some seconds
-// to make itself at home, and more once there are new kinds.
-func (s *scene) settle(ctx context.Context) error {
-	for deadline := time.Now().Add(settleWithin); time.Now().Before(deadline); {
+// awaitIdle waits until the API server is idle: it initializes for some seconds, and longer with new CRDs.
+func (s *scene) awaitIdle(ctx context.Context) error {
+	for deadline := time.Now().Add(idleTimeout); time.Now().Before(deadline); {
 		before := s.meter.read()
-		if err := sleep(ctx, 2*time.Second); err != nil {
+		if err := cluster.Sleep(ctx, 2*time.Second); err != nil {
 			return err
 		}
 		if after := s.meter.read(); after.Server-before.Server < after.at.Sub(before.at)/5 {
@@ -96,24 +92,20 @@ func (s *scene) stopOperator() error {
 	return s.operator.stop()
 }
 
-// run is what was measured with so many Memcacheds.
+// run is what the bench measured with Size Memcacheds.
 type run struct {
 	Size int
-	// Limit of the operator's memory, in bytes.
+	// Limit of the operator's memory in bytes.
 	Limit int64
-	// Workers is how many Memcacheds it reconciles at once.
+	// Workers is how many Memcacheds the operator reconciles in parallel.
 	Workers int
 	Phases  []phase
-	// Memory of the operator at the end, after its restart.
-	Memory usage.Memory
-	// Throttled are the lines of its log that tell of requests which its own client
-	// held back.
+	// Throttled are the lines of the operator's log about requests that its own client delayed.
 	Throttled []string
-	// Told is how it was started.
-	Told string
+	// CommandLine is how the operator was started.
+	CommandLine string
 }
 
-// phase returns the phase of that name, which was measured.
 func (r run) phase(name string) phase {
 	for _, p := range r.Phases {
 		if p.Name == name {
@@ -132,7 +124,6 @@ const (
 	phaseUpdate  = "update"
 )
 
-// measure does a run.
 func (b *bench) measure(ctx context.Context, size int) (r run, err error) {
 	b.say("\n%s Memcacheds of %d shards:", report.Number(size), shards)
 	err = b.withScene(ctx, size, func(ctx context.Context, s *scene) error {
@@ -143,7 +134,7 @@ func (b *bench) measure(ctx context.Context, size int) (r run, err error) {
 }
 
 func (b *bench) phases(ctx context.Context, s *scene, size int) (run, error) {
-	namespaces := (size + b.options.together - 1) / b.options.together
+	namespaces := (size + b.options.perNamespace - 1) / b.options.perNamespace
 	fleet, err := newFleet(ctx, s.client, s.admin, size, namespaces)
 	if err != nil {
 		return run{}, err
@@ -154,12 +145,8 @@ func (b *bench) phases(ctx context.Context, s *scene, size int) (run, error) {
 	if err := s.startOperator(ctx); err != nil {
 		return run{}, err
 	}
-	g, err := s.operator.metrics.read(ctx)
-	if err != nil {
-		return run{}, err
-	}
-	r := run{Size: size, Limit: s.operator.limit, Workers: g.Workers, Told: s.operator.told()}
-	o := &observer{scene: s, fleet: fleet, workers: g.Workers}
+	r := run{Size: size, Limit: s.operator.limit, CommandLine: s.operator.commandLine()}
+	o := &observer{scene: s, fleet: fleet}
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
@@ -167,17 +154,17 @@ func (b *bench) phases(ctx context.Context, s *scene, size int) (run, error) {
 		{phaseCreate, func(ctx context.Context) error {
 			return o.all(ctx, "Available", isAvailable, func(ctx context.Context) error { return fleet.create(ctx, b.options.from) })
 		}},
-		{phaseSteady, func(ctx context.Context) error { return sleep(ctx, b.options.window) }},
+		{phaseSteady, func(ctx context.Context) error { return cluster.Sleep(ctx, b.options.window) }},
 		{phaseResync, func(ctx context.Context) error {
-			return o.goneThrough(ctx, func(ctx context.Context) error {
-				return fleet.patch(ctx, `{"metadata":{"annotations":{"bench":"touched"}}}`)
+			return o.reconciled(ctx, func(ctx context.Context) error {
+				return fleet.patch(ctx, `{"metadata":{"annotations":{"bench":"resync"}}}`)
 			})
 		}},
 		{phaseRestart, func(ctx context.Context) error {
-			return o.goneThrough(ctx, s.startOperator)
+			return o.reconciled(ctx, s.startOperator)
 		}},
 		{phaseUpdate, func(ctx context.Context) error {
-			return o.all(ctx, "settled", isSettled(b.options.to), func(ctx context.Context) error {
+			return o.all(ctx, "up to date", isUpToDate(b.options.to), func(ctx context.Context) error {
 				return fleet.patch(ctx, fmt.Sprintf(`{"spec":{"version":%q}}`, b.options.to))
 			})
 		}},
@@ -191,16 +178,12 @@ func (b *bench) phases(ctx context.Context, s *scene, size int) (run, error) {
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", step.name, err)
 		}
-		r.Phases = append(r.Phases, p)
-		s.say("  %s", p.told(size))
+		r.Phases, r.Workers = append(r.Phases, p), p.workers
+		s.say("  %s", p.summary(size))
 		if b.options.requests {
 			s.say("%s", p.list(size))
 		}
 	}
-	r.Memory, err = usage.MemoryOf(s.operator.process.process.Pid)
-	r.Throttled = throttled(s.operator.log())
-	return r, err
+	r.Throttled = throttled((&child{log: s.operator.logFile()}).text())
+	return r, nil
 }
-
-// lastOf returns the last lines of a log.
-func lastOf(path string) string { return (&child{log: path}).lastLines(20) }

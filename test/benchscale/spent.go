@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/test/benchscale/usage"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-// spent is processor time since some moment, by who spent it.
+// spent is processor time by program.
 type spent struct {
-	// Machine is all of it, Server that of API server and etcd, Bench that of this
-	// program, which is the kubelets too.
+	// Machine is the time of all programs, Server that of API server and etcd, Bench that of this one with its kubelet.
 	Machine, Operator, Server, Controllers, Bench time.Duration
 }
 
@@ -20,26 +20,24 @@ func (s spent) minus(t spent) spent {
 	return spent{s.Machine - t.Machine, s.Operator - t.Operator, s.Server - t.Server, s.Controllers - t.Controllers, s.Bench - t.Bench}
 }
 
-// others is what programs spent that have nothing to do with the run.
+// others returns the time of programs that are not part of the run.
 func (s spent) others() time.Duration {
 	return max(s.Machine-s.Operator-s.Server-s.Controllers-s.Bench, 0)
 }
 
-// reading is what was spent by a moment.
 type reading struct {
 	at time.Time
 	spent
 }
 
-// readEvery is how often it is looked at. Processor times come in ticks of 10 ms.
-const readEvery = 500 * time.Millisecond
+// readInterval is many times the resolution of processor times, which is 10 ms.
+const readInterval = 500 * time.Millisecond
 
-// meter reads what is spent, again and again.
+// meter reads processor times periodically.
 type meter struct {
 	plane *plane
 	lock  sync.Mutex
-	// operator is the one that runs now, 0 for none, and before what those before it
-	// had spent.
+	// operator is the process that runs, or 0; before is the time of the processes before it.
 	operator     int
 	before, last time.Duration
 	readings     []reading
@@ -48,14 +46,14 @@ type meter struct {
 func startMeter(ctx context.Context, p *plane) *meter {
 	m := &meter{plane: p}
 	go func() {
-		for sleep(ctx, readEvery) == nil {
+		for cluster.Sleep(ctx, readInterval) == nil {
 			m.read()
 		}
 	}()
 	return m
 }
 
-// follow has another operator metered; 0 is none.
+// follow sets the process of the operator; 0 means none.
 func (m *meter) follow(pid int) {
 	m.read()
 	m.lock.Lock()
@@ -63,8 +61,7 @@ func (m *meter) follow(pid int) {
 	m.operator, m.before, m.last = pid, m.before+m.last, 0
 }
 
-// read reads what is spent by now. A process that has ended has spent what it had when
-// it was last looked at.
+// read reads the processor times. The time of a process that has exited is that of the last reading.
 func (m *meter) read() reading {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -94,14 +91,14 @@ func (m *meter) read() reading {
 	return r
 }
 
-// slices returns what was spent from one moment to another, stretch by stretch.
+// slices returns the processor times between two moments.
 func (m *meter) slices(from, until time.Time) []usage.Slice {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	var slices []usage.Slice
 	for i := 1; i < len(m.readings); i++ {
 		a, b := m.readings[i-1], m.readings[i]
-		if a.at.Before(from) || b.at.After(until) || b.at.Sub(a.at) < readEvery/2 {
+		if a.at.Before(from) || b.at.After(until) || b.at.Sub(a.at) < readInterval/2 {
 			continue
 		}
 		d := b.minus(a.spent)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,54 +12,43 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-// backupName is what the claim, the backup and the restore are called.
+// backupName is the name of the claim, the backup and the restore.
 const backupName = "demo"
 
-// backup takes a backup to a volume, loses the whole Memcached, and brings its items
-// back into a new one.
+// backup writes a backup to a volume, deletes the Memcached, and restores its items to a new one.
 func (d *demo) backup(ctx context.Context) error {
-	d.chapter("A backup, the loss of every shard, and a restore")
+	d.chapter("Create a backup, lose every shard, and restore the items")
 	count, err := d.write()
 	if err != nil {
 		return err
 	}
-	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: d.key.Namespace, Name: backupName},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-		},
-	}
-	b := &v1alpha1.MemcachedBackup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: d.key.Namespace, Name: backupName},
-		Spec: v1alpha1.MemcachedBackupSpec{
-			Memcached: v1alpha1.MemcachedReference{Name: d.key.Name},
-			Store:     v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: backupName}},
-		},
-	}
-	r := &v1alpha1.MemcachedRestore{
-		ObjectMeta: metav1.ObjectMeta{Namespace: d.key.Namespace, Name: backupName},
-		Spec: v1alpha1.MemcachedRestoreSpec{
-			Memcached: v1alpha1.MemcachedReference{Name: d.key.Name}, Backup: &v1alpha1.BackupReference{Name: backupName},
-		},
-	}
+	meta := metav1.ObjectMeta{Namespace: d.key.Namespace, Name: backupName}
+	claim := cluster.Claim(meta, "1Gi")
+	b := &v1alpha1.MemcachedBackup{ObjectMeta: meta, Spec: v1alpha1.MemcachedBackupSpec{
+		MemcachedRef: v1alpha1.MemcachedReference{Name: d.key.Name},
+		Store:        v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: backupName}},
+	}}
+	r := &v1alpha1.MemcachedRestore{ObjectMeta: meta, Spec: v1alpha1.MemcachedRestoreSpec{
+		MemcachedRef: v1alpha1.MemcachedReference{Name: d.key.Name}, BackupRef: &v1alpha1.BackupReference{Name: backupName},
+	}}
 	for _, o := range []client.Object{r, b, claim} { // of an earlier demo
-		if err := d.deleted(ctx, o); err != nil {
+		err := d.Delete(ctx, o)
+		if err == nil {
+			err = d.Gone(ctx, o, stepTimeout)
+		}
+		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
-	d.command("kubectl apply -f claim.yaml -f backup.yaml    # 1Gi of the default storage; a MemcachedBackup to it")
-	for _, o := range []client.Object{claim, b} {
-		o.SetResourceVersion("")
-		if err := d.Create(ctx, o); err != nil {
-			return fmt.Errorf("making %T: %w", o, err)
-		}
+	d.command("kubectl apply -f claim.yaml -f backup.yaml    # a claim of 1Gi and a MemcachedBackup to it")
+	if err := d.Create(ctx, claim); err != nil {
+		return fmt.Errorf("creating a claim: %w", err)
 	}
-	if err := d.Complete(ctx, b, within, d.progress); err != nil {
+	if err := d.transfer(ctx, b); err != nil {
 		return err
 	}
 	s := b.Status.Snapshot
-	d.good("%d items are in the snapshot, %.1f MiB stored, while the cache served", s.Items, float64(s.StoredBytes)/(1<<20))
+	d.good("the snapshot contains %d items in %.1f MiB, and the cache kept serving", s.Items, float64(s.StoredBytes)/(1<<20))
 
 	d.command("kubectl delete memcached %s", d.key.Name)
 	d.command("kubectl apply -f %s", sample)
@@ -72,53 +59,36 @@ func (d *demo) backup(ctx context.Context) error {
 	if _, err := d.deleteMemcached(ctx, o.DeepCopy()); err != nil {
 		return err
 	}
-	if err := d.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("kubectl"), client.ForceOwnership); err != nil {
-		return fmt.Errorf("applying %s: %w", sample, err)
-	}
-	if _, err := d.Await(ctx, d.key, within, "available", cluster.Available); err != nil {
+	if _, err := d.applySample(ctx, o); err != nil {
 		return err
 	}
 	if err := d.connect(ctx); err != nil {
 		return err
 	}
-	lost, err := d.kept(0, 0, 1, 2)
+	left, err := d.count(0, 0, 1, 2)
 	if err != nil {
 		return err
 	}
-	d.result("every shard is a new one: %d of %d items", lost, count)
+	d.result("the new shards have %d of %d items", left, count)
 	d.command("kubectl apply -f restore.yaml                 # a MemcachedRestore of the backup")
 	began := time.Now()
-	r.SetResourceVersion("")
-	if err := d.Create(ctx, r); err != nil {
-		return fmt.Errorf("making the restore: %w", err)
-	}
-	if err := d.Complete(ctx, r, within, d.progress); err != nil {
+	if err := d.transfer(ctx, r); err != nil {
 		return err
 	}
-	back, err := d.kept(warm, 0, 1, 2)
+	restored, err := d.count(minWarm, 0, 1, 2)
 	if err != nil {
 		return err
 	}
-	d.good("after %.1f s the client reads %d of %d items", time.Since(began).Seconds(), back, count)
+	d.good("the client reads %d of %d items after %.1f s", restored, count, time.Since(began).Seconds())
 	return nil
 }
 
-// progress tells how far a copy is.
-func (d *demo) progress(s *v1alpha1.RunStatus) {
-	d.result("%d of %d items", s.Progress.Items, s.Progress.TotalItems)
-}
-
-// deleted deletes what an earlier demo left, and waits until it is gone.
-func (d *demo) deleted(ctx context.Context, o client.Object) error {
-	if err := d.Delete(ctx, o); err != nil {
-		return client.IgnoreNotFound(err)
+// transfer creates a backup or a restore and waits until it is complete.
+func (d *demo) transfer(ctx context.Context, o client.Object) error {
+	if err := d.Create(ctx, o); err != nil {
+		return fmt.Errorf("creating %T: %w", o, err)
 	}
-	return cluster.Eventually(ctx, within, "the end of an earlier demo's "+o.GetName(), func(ctx context.Context) error {
-		gone := o.DeepCopyObject().(client.Object)
-		err := d.Get(ctx, client.ObjectKeyFromObject(o), gone)
-		if err == nil {
-			return fmt.Errorf("it is there")
-		}
-		return client.IgnoreNotFound(err)
+	return d.Complete(ctx, o, stepTimeout, func(s *v1alpha1.TransferStatus) {
+		d.result("%d of %d items", s.Progress.Items, s.Progress.TotalItems)
 	})
 }

@@ -1,6 +1,5 @@
-// The demo shows what the operator does, on the cluster that KUBECONFIG names,
-// as it happens. What it tells it has measured: anything that is not as told ends
-// it with a sentence and exit status 1.
+// The demo shows what the operator does on the cluster that KUBECONFIG names. Everything that it prints is measured. It
+// exits with an error and status 1 if something is not as described.
 package main
 
 import (
@@ -14,7 +13,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, newTeller(os.Stdout)); err != nil {
+	if err := run(ctx, newPrinter(os.Stdout)); err != nil {
 		fmt.Fprintf(os.Stderr, "\ndemo: %v\n", err)
 		os.Exit(1)
 	}

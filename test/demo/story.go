@@ -23,35 +23,33 @@ import (
 const (
 	sample    = "config/samples/cache_v1alpha1_memcached.yaml"
 	namespace = "default"
-	// subscription is how people install the operator by OLM.
+	// subscription is how a user installs the operator with OLM.
 	subscription = "config/samples/olm"
-	// catalog is the image that config/samples/olm names.
+	// catalog is the image in subscription.
 	catalog = "ghcr.io/memcached-operator/memcached-operator-catalog:latest"
 	// shards of the sample.
-	shards = 3
-	// perShard is how many items each shard gets.
-	perShard = 10_000
-	// warm is the least share of its items that a shard keeps over a restart.
-	warm   = 0.99
-	within = 2 * time.Minute
+	shards   = 3
+	perShard = 10_000 // items
+	// minWarm is the share of its items that a shard has to keep over a restart.
+	minWarm     = 0.99
+	stepTimeout = 2 * time.Minute
 )
 
-// demo is the story's state.
 type demo struct {
-	*teller
+	*printer
 	*cluster.Cluster
 	key  client.ObjectKey
 	sets []*items.Set // by ordinal
 }
 
-func run(ctx context.Context, tell *teller) error {
+func run(ctx context.Context, p *printer) error {
 	c, err := cluster.Connect()
 	if err != nil {
 		return err
 	}
-	d := &demo{teller: tell, Cluster: c}
+	d := &demo{printer: p, Cluster: c}
 	for _, chapter := range []func(context.Context) error{
-		d.operator, d.create, d.fill, d.scale, d.deletePod, d.restart, d.upgrade, d.backup, d.end,
+		d.install, d.create, d.fill, d.scale, d.deletePod, d.restart, d.upgrade, d.backup, d.end,
 	} {
 		if err := chapter(ctx); err != nil {
 			return err
@@ -60,34 +58,30 @@ func run(ctx context.Context, tell *teller) error {
 	return nil
 }
 
-// operator installs the operator: by OLM where that can be had, which is the local
-// cluster.
-func (d *demo) operator(ctx context.Context) error {
-	install := d.byDeploy
+// install installs the operator, on the local cluster with OLM.
+func (d *demo) install(ctx context.Context) error {
 	if os.Getenv("MEMCACHED_OPERATOR_CLUSTER") != "" {
-		install = d.byOLM
-	}
-	if err := install(ctx); err != nil {
-		return err
+		if err := d.installWithOLM(ctx); err != nil {
+			return err
+		}
+	} else {
+		d.chapter("Install the operator")
+		d.command("make deploy")
+		if err := d.OperatorReady(ctx); err != nil {
+			return err
+		}
 	}
 	version, err := d.DefaultVersion(ctx)
 	if err != nil {
 		return err
 	}
-	d.result("it runs in namespace %s; memcached is %s unless a Memcached says otherwise", cluster.OperatorNamespace, version)
+	d.result("it runs in namespace %s, and its default version of memcached is %s", cluster.OperatorNamespace, version)
 	return nil
 }
 
-func (d *demo) byDeploy(ctx context.Context) error {
-	d.chapter("The operator")
-	d.command("make deploy")
-	return d.OperatorReady(ctx)
-}
-
-// byOLM installs the operator from a catalog of the one release in work. What an
-// earlier demo or "make deploy" installed is removed before.
-func (d *demo) byOLM(ctx context.Context) error {
-	d.chapter("The operator, from a catalog, by the Operator Lifecycle Manager (OLM)")
+// installWithOLM installs the operator from a catalog of the unreleased version. It removes an installed operator first.
+func (d *demo) installWithOLM(ctx context.Context) error {
+	d.chapter("Install the operator from a catalog with the Operator Lifecycle Manager (OLM)")
 	o, err := olm.On(d.Cluster, cluster.OperatorNamespace)
 	if err != nil {
 		return err
@@ -98,7 +92,7 @@ func (d *demo) byOLM(ctx context.Context) error {
 		if err := errors.Join(o.Remove(ctx), d.Uninstall(ctx)); err != nil {
 			return err
 		}
-		d.result("the operator that was installed before is removed")
+		d.result("removed the operator that was installed before")
 	}
 	scratch, err := os.MkdirTemp("", "demo-")
 	if err != nil {
@@ -116,50 +110,51 @@ func (d *demo) byOLM(ctx context.Context) error {
 	if err := d.kubectl(ctx, "apply -k %s", subscription); err != nil {
 		return err
 	}
-	if err := o.Succeeded(ctx, release, within); err != nil {
+	if err := o.Succeeded(ctx, release, stepTimeout); err != nil {
 		return err
 	}
 	d.good("%s is Succeeded after %.1f s", release.CSV(), time.Since(began).Seconds())
 	return nil
 }
 
-// create applies the sample. One that an earlier demo left is deleted first, so
-// that what is told is of new shards.
+// create applies the sample after it has deleted that of an earlier demo.
 func (d *demo) create(ctx context.Context) error {
 	o, err := d.sample()
 	if err != nil {
 		return err
 	}
 	d.key = client.ObjectKeyFromObject(o)
-	switch earlier, err := d.deleteMemcached(ctx, o.DeepCopy()); {
+	switch existed, err := d.deleteMemcached(ctx, o.DeepCopy()); {
 	case err != nil:
 		return err
-	case earlier:
-		d.result("Memcached %s of an earlier demo is deleted", d.key.Name)
+	case existed:
+		d.result("deleted Memcached %s of an earlier demo", d.key.Name)
 	}
-
-	d.chapter(fmt.Sprintf("A Memcached of %d shards", shards))
+	d.chapter(fmt.Sprintf("Create a Memcached with %d shards", shards))
 	d.command("kubectl apply -f %s", sample)
 	began := time.Now()
-	if err := d.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("kubectl"), client.ForceOwnership); err != nil {
-		return fmt.Errorf("applying %s: %w", sample, err)
-	}
-	m, err := d.Await(ctx, d.key, within, "available", cluster.Available)
+	m, err := d.applySample(ctx, o)
 	if err != nil {
 		return err
 	}
 	if m.Status.Ready != fmt.Sprintf("%d/%d", shards, shards) {
-		return fmt.Errorf("%s shards serve, the sample asks for %d", m.Status.Ready, shards)
+		return fmt.Errorf("%s shards are ready, the sample has %d", m.Status.Ready, shards)
 	}
 	d.good("available after %.1f s: memcached %s in pods %v", time.Since(began).Seconds(), m.Status.Version, m.Status.Nodes)
-	d.result("clients in the cluster use the addresses %v,", m.Status.Servers)
-	d.result("which stay whichever pod holds the shard")
+	d.result("clients in the cluster use the stable addresses %v", m.Status.Servers)
 	return nil
 }
 
-// deleteMemcached deletes the Memcached if there is one, and waits until its pods are
-// gone: while they drain they answer at the same names.
-func (d *demo) deleteMemcached(ctx context.Context, o client.Object) (was bool, err error) {
+func (d *demo) applySample(ctx context.Context, o *unstructured.Unstructured) (*v1alpha1.Memcached, error) {
+	if err := d.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("kubectl"), client.ForceOwnership); err != nil {
+		return nil, fmt.Errorf("applying %s: %w", sample, err)
+	}
+	return d.Await(ctx, d.key, stepTimeout, "available", cluster.Available)
+}
+
+// deleteMemcached deletes the Memcached, if it exists, and waits until its pods no longer exist: they answer at the same
+// names until then.
+func (d *demo) deleteMemcached(ctx context.Context, o client.Object) (existed bool, err error) {
 	err = d.Delete(ctx, o)
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -167,13 +162,13 @@ func (d *demo) deleteMemcached(ctx context.Context, o client.Object) (was bool, 
 	if err != nil {
 		return true, fmt.Errorf("deleting the Memcached: %w", err)
 	}
-	err = cluster.Eventually(ctx, within, "the end of its pods", func(ctx context.Context) error {
+	err = cluster.Eventually(ctx, stepTimeout, "deletion of its pods", func(ctx context.Context) error {
 		var pods corev1.PodList
 		if err := d.List(ctx, &pods, client.InNamespace(d.key.Namespace), client.MatchingLabels{v1alpha1.LabelInstance: d.key.Name}); err != nil {
 			return err
 		}
 		if n := len(pods.Items); n > 0 {
-			return fmt.Errorf("%d are there", n)
+			return fmt.Errorf("%d pods are left", n)
 		}
 		return nil
 	})
@@ -195,14 +190,14 @@ func (d *demo) sample() (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	if len(objects) != 1 {
-		return nil, fmt.Errorf("%s holds %d objects, the demo is of one", sample, len(objects))
+		return nil, fmt.Errorf("%s has %d objects, want 1", sample, len(objects))
 	}
 	objects[0].SetNamespace(namespace)
 	return objects[0], nil
 }
 
 func (d *demo) fill(ctx context.Context) error {
-	d.chapter("A client writes and reads")
+	d.chapter("Write and read items")
 	began := time.Now()
 	if err := d.connect(ctx); err != nil {
 		return err
@@ -211,41 +206,32 @@ func (d *demo) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.good("%d items written through the three Services and read back in %.1f s", count, time.Since(began).Seconds())
+	d.good("a client wrote %d items through the three Services and read them back in %.1f s", count, time.Since(began).Seconds())
 	return nil
 }
 
-// connect has the client know the shards, once they answer.
+// connect creates the client's connections to the shards.
 func (d *demo) connect(ctx context.Context) error {
-	addresses, err := d.Addresses(ctx, d.key, shards)
-	if err != nil {
-		return err
-	}
+	addresses, err := d.AnsweringAddresses(ctx, d.key, shards, stepTimeout)
 	d.sets = nil
 	for ordinal, address := range addresses {
-		// the node's proxy learns of a pod a moment after it is ready
-		err := cluster.Eventually(ctx, within, "answers at "+address, func(ctx context.Context) error { return probe.Ask(ctx, address) })
-		if err != nil {
-			return err
-		}
 		d.sets = append(d.sets, items.New(cluster.ShardName(d.key.Name, ordinal), perShard, address))
 	}
-	return nil
+	return err
 }
 
-// write writes all items and returns how many there are.
+// write writes all items and returns their number.
 func (d *demo) write() (int, error) {
 	for ordinal, set := range d.sets {
 		if err := set.Write(); err != nil {
 			return 0, fmt.Errorf("writing to shard %d: %w", ordinal, err)
 		}
 	}
-	return d.kept(1, 0, 1, 2)
+	return d.count(1, 0, 1, 2)
 }
 
-// kept counts the items of some shards, and is an error unless each holds at
-// least that share of its own.
-func (d *demo) kept(share float64, ordinals ...int) (int, error) {
+// count counts the items of some shards. It returns an error unless each shard has a share of its items.
+func (d *demo) count(share float64, ordinals ...int) (int, error) {
 	sum := 0
 	for _, ordinal := range ordinals {
 		n, err := d.sets[ordinal].Keep(share)
@@ -274,38 +260,45 @@ func (d *demo) scale(ctx context.Context) error {
 		if err := d.SubResource("scale").Patch(ctx, m, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 			return fmt.Errorf("scaling to %d: %w", size, err)
 		}
-		m, err = d.Await(ctx, d.key, within, "scaled", func(m *v1alpha1.Memcached) error {
+		m, err = d.Await(ctx, d.key, stepTimeout, "scaled", func(m *v1alpha1.Memcached) error {
 			if int(m.Status.Size) != size {
-				return fmt.Errorf("%d shards are there", m.Status.Size)
+				return fmt.Errorf("it has %d shards", m.Status.Size)
 			}
 			return cluster.Available(m)
 		})
 		if err != nil {
 			return err
 		}
-		d.result("%s shards serve after %.1f s", m.Status.Ready, time.Since(began).Seconds())
+		d.result("%s shards are ready after %.1f s", m.Status.Ready, time.Since(began).Seconds())
 	}
-	after, err := d.Pods(ctx, d.key)
+	if err := d.samePods(ctx, before); err != nil {
+		return err
+	}
+	count, err := d.count(1, 0, 1, 2)
+	if err != nil {
+		return err
+	}
+	d.good("shards 0 to 2 are in the same pods and have all of their %d items", count)
+	return nil
+}
+
+// samePods returns an error unless the first shards are in the same pods as before.
+func (d *demo) samePods(ctx context.Context, before map[string]corev1.Pod) error {
+	now, err := d.Pods(ctx, d.key)
 	if err != nil {
 		return err
 	}
 	for ordinal := range shards {
-		name := cluster.ShardName(d.key.Name, ordinal)
-		if before[name].UID != after[name].UID {
-			return fmt.Errorf("shard %s was to be left alone and has another pod", name)
+		if shard := cluster.ShardName(d.key.Name, ordinal); before[shard].UID != now[shard].UID {
+			return fmt.Errorf("shard %s must keep its pod, but has another one", shard)
 		}
 	}
-	count, err := d.kept(1, 0, 1, 2)
-	if err != nil {
-		return err
-	}
-	d.good("shards 0 to 2 are in the same pods, with all of their %d items", count)
 	return nil
 }
 
 func (d *demo) deletePod(ctx context.Context) error {
 	const ordinal = 1
-	d.chapter("A pod is deleted while clients connect")
+	d.chapter("Delete a pod while clients connect")
 	pods, err := d.Pods(ctx, d.key)
 	if err != nil {
 		return err
@@ -318,18 +311,18 @@ func (d *demo) deletePod(ctx context.Context) error {
 	}
 	connections := probe.Start(address)
 	defer connections.Stop()
-	d.result("a new connection to shard %d every %s", ordinal, probe.Every)
+	d.result("a client opens a new connection to shard %d every %s", ordinal, probe.Every)
 	d.command("kubectl delete pod %s", pod.Name)
 	began := time.Now()
 	if err := d.Delete(ctx, &pod); err != nil {
 		return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
 	}
 	var now v1alpha1.ShardStatus
-	_, err = d.Await(ctx, d.key, within, "shard in another pod", func(m *v1alpha1.Memcached) error {
+	_, err = d.Await(ctx, d.key, stepTimeout, "shard in another pod", func(m *v1alpha1.Memcached) error {
 		if now, err = cluster.Shard(m, ordinal); err != nil {
 			return err
 		}
-		if now.Pod == pod.Name {
+		if now.PodName == pod.Name {
 			return fmt.Errorf("it is still in pod %s", pod.Name)
 		}
 		return cluster.Available(m)
@@ -337,15 +330,8 @@ func (d *demo) deletePod(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.result("pod %s serves in its place after %.1f s", now.Pod, time.Since(began).Seconds())
-	err = cluster.Eventually(ctx, within, "the deleted pod's end", func(ctx context.Context) error {
-		err := d.Get(ctx, client.ObjectKeyFromObject(&pod), &pod)
-		if err == nil {
-			return fmt.Errorf("it is still there")
-		}
-		return client.IgnoreNotFound(err)
-	})
-	if err != nil {
+	d.result("pod %s replaces it after %.1f s", now.PodName, time.Since(began).Seconds())
+	if err := d.Gone(ctx, &pod, stepTimeout); err != nil {
 		return err
 	}
 	report := connections.Stop()
@@ -354,18 +340,18 @@ func (d *demo) deletePod(ctx context.Context) error {
 	}
 	d.good("%d of %d connections failed", len(report.Failures), report.Connections)
 	if now.Start != v1alpha1.StartCold || now.Items != 0 {
-		return fmt.Errorf("the status tells a new pod to have started %q with %d items", now.Start, now.Items)
+		return fmt.Errorf("the status reports that a new pod started %q with %d items", now.Start, now.Items)
 	}
 	if err := d.HasEvent(ctx, d.key, v1alpha1.EventShardStartedEmpty, shard); err != nil {
 		return err
 	}
-	d.result("a new pod is an empty shard, and the operator says so: event %s, status.shards[%d].start %s", v1alpha1.EventShardStartedEmpty, ordinal, now.Start)
+	d.result("a shard in a new pod is empty, which the operator reports with event %s and status.shards[%d].start %s", v1alpha1.EventShardStartedEmpty, ordinal, now.Start)
 	return nil
 }
 
 func (d *demo) restart(ctx context.Context) error {
 	const ordinal = 0
-	d.chapter("memcached is restarted in place, and keeps its items")
+	d.chapter("Restart memcached in place")
 	m, err := d.Memcached(ctx, d.key)
 	if err != nil {
 		return err
@@ -375,17 +361,17 @@ func (d *demo) restart(ctx context.Context) error {
 		return err
 	}
 	token := time.Now().UTC().Format("20060102T150405")
-	d.command("kubectl annotate pod %s --overwrite %s=%s", shard.Pod, v1alpha1.AnnotationRestart, token)
+	d.command("kubectl annotate pod %s --overwrite %s=%s", shard.PodName, v1alpha1.AnnotationRestart, token)
 	began := time.Now()
-	after, err := d.Restart(ctx, d.key, ordinal, token, within)
+	after, err := d.Restart(ctx, d.key, ordinal, token, stepTimeout)
 	if err != nil {
 		return err
 	}
-	if after.Pod != shard.Pod || after.Start != v1alpha1.StartWarm {
-		return fmt.Errorf("after the restart shard %s is in pod %s and started %q, not warm in pod %s", shard.Name, after.Pod, after.Start, shard.Pod)
+	if after.PodName != shard.PodName || after.Start != v1alpha1.StartWarm {
+		return fmt.Errorf("after the restart shard %s is in pod %s and started %q, want a warm start in pod %s", shard.Name, after.PodName, after.Start, shard.PodName)
 	}
-	d.result("restarted after %.1f s: the status tells %d of %d items", time.Since(began).Seconds(), after.Items, after.ItemsBefore)
-	count, err := d.kept(warm, ordinal)
+	d.result("restarted after %.1f s: the status reports %d of %d items", time.Since(began).Seconds(), after.Items, after.ItemsBefore)
+	count, err := d.count(minWarm, ordinal)
 	if err != nil {
 		return err
 	}
@@ -393,23 +379,23 @@ func (d *demo) restart(ctx context.Context) error {
 	return nil
 }
 
-// end shows what a person sees, and how to go on.
+// end shows the objects and further commands.
 func (d *demo) end(ctx context.Context) error {
-	d.chapter("What there is now")
+	d.chapter("The objects")
 	for _, resources := range []string{"memcached", "pods,services -l app.kubernetes.io/instance=" + d.key.Name} {
 		if err := d.kubectl(ctx, "get -n %s %s", d.key.Namespace, resources); err != nil {
 			return err
 		}
 	}
-	d.chapter("Go on")
-	d.say(fmt.Sprintf(`  kubectl describe memcached %[1]s        conditions, shards and events
-  kubectl explain memcached.spec                     every field, with its default
-  kubectl delete memcached %[1]s          clean up: this Memcached
-  kubectl delete mcr,mcb,pvc demo                    … its backup, with the volume
-  make undeploy uninstall                            … the operator, and the kind Memcached`, d.key.Name))
+	d.chapter("Next steps")
+	d.say(fmt.Sprintf(`  kubectl describe memcached %[1]s        show conditions, shards and events
+  kubectl explain memcached.spec                     show every field with its default
+  kubectl delete memcached %[1]s          delete this Memcached
+  kubectl delete mcr,mcb,pvc demo                    delete its backup with the volume
+  make undeploy uninstall                            remove the operator and its CRDs`, d.key.Name))
 	if os.Getenv("MEMCACHED_OPERATOR_CLUSTER") != "" {
-		d.say(`  make cluster-down                                  … the local cluster
-For kubectl in this shell: eval "$(make -s env)" && PATH="$PATH:$KUBEBUILDER_ASSETS"`)
+		d.say(`  make cluster-down                                  stop the local cluster
+To use kubectl in this shell: eval "$(make -s env)" && PATH="$PATH:$KUBEBUILDER_ASSETS"`)
 	}
 	return nil
 }

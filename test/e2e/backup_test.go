@@ -21,7 +21,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
 )
 
-func TestABackupOnAVolumeComesBackIntoTheSameCacheAndIntoANewOne(t *testing.T) {
+func TestBackupOnVolumeIsRestoredIntoSameAndNewMemcached(t *testing.T) {
 	t.Parallel()
 	const shards, perShard = 2, 20_000
 	s := newSpace(t)
@@ -31,14 +31,14 @@ func TestABackupOnAVolumeComesBackIntoTheSameCacheAndIntoANewOne(t *testing.T) {
 	sets := s.fill("cache", shards, perShard)
 	b := s.backedUp("first", "cache", store)
 	if n := b.Status.Snapshot.Items; n != shards*perShard {
-		t.Errorf("the snapshot holds %d items, the cache held %d", n, shards*perShard)
+		t.Errorf("the snapshot contains %d items, the cache contained %d", n, shards*perShard)
 	}
 	s.event("cache", v1alpha1.EventBackupComplete, "first")
 
 	s.flush("cache", shards)
 	r := s.restored("again", "cache", "first")
 	if r.Status.Restored != shards*perShard || r.Status.Kept != 0 {
-		t.Errorf("the restore tells %+v", r.Status)
+		t.Errorf("the restore's status is %+v", r.Status)
 	}
 	for _, set := range sets {
 		s.holds(set)
@@ -69,7 +69,7 @@ func (s *space) fill(memcached string, shards, perShard int) []*items.Set {
 	return sets
 }
 
-// filled returns what fill wrote to a shard of one Memcached, as it is to be in the
+// filled returns what fill wrote to a shard of one Memcached, as it must be in the
 // same shard of another.
 func (s *space) filled(from, into string, ordinal, perShard int) *items.Set {
 	s.Helper()
@@ -91,17 +91,17 @@ func (s *space) says(sentence string, words ...string) {
 	s.Helper()
 	for _, word := range words {
 		if !strings.Contains(sentence, word) {
-			s.Errorf("it does not say %q: %s", word, sentence)
+			s.Errorf("it does not contain %q: %s", word, sentence)
 		}
 	}
 }
 
-// noJobAfter waits until the Job of a run that has ended is one that goes by itself.
+// noJobAfter waits until the Job of a finished run has a time to live.
 func (s *space) noJobAfter(o client.Object) {
 	s.Helper()
 	s.eventually("a time to live of the Job of "+o.GetName(), func(ctx context.Context) error {
 		job := &batchv1.Job{}
-		err := k.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: cluster.RunStatus(o).Job}, job)
+		err := k.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: cluster.RunStatus(o).JobName}, job)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -112,7 +112,7 @@ func (s *space) noJobAfter(o client.Object) {
 	})
 }
 
-func TestADifferentSizeIsRefusedUntilTheHashingOfTheClientsIsDeclared(t *testing.T) {
+func TestRestoreIntoOtherSizeRequiresHashing(t *testing.T) {
 	t.Parallel()
 	const perShard, size = 2, 10_000
 	s := newSpace(t)
@@ -126,27 +126,27 @@ func TestADifferentSizeIsRefusedUntilTheHashingOfTheClientsIsDeclared(t *testing
 	s.must(spread.Write())
 	b := s.backedUp("first", "cache", store)
 	into := v1alpha1.MemcachedRestoreSpec{
-		Memcached: v1alpha1.MemcachedReference{Name: "three"}, Backup: &v1alpha1.BackupReference{Name: b.Name}, RateLimit: unlimited(),
+		MemcachedRef: v1alpha1.MemcachedReference{Name: "three"}, BackupRef: &v1alpha1.BackupReference{Name: b.Name}, RateLimit: cluster.Unlimited(),
 	}
-	status := s.failsFor(s.restore("refused", into), v1alpha1.ReasonSizeDiffers)
+	status := s.failsFor(s.restore("rejected", into), v1alpha1.ReasonSizeDiffers)
 	s.says(status.Message, "spec.hashing", "2", "3")
 	three := items.New("spread", size, s.address("three", 0), s.address("three", 1), s.address("three", 2))
 	if n, err := three.Count(); err != nil || n != 0 {
-		t.Errorf("a restore that was refused left %d items, %v", n, err)
+		t.Errorf("a restore that was rejected left %d items, %v", n, err)
 	}
-	s.apply("three", small(3).WithHashing(memcachedac.Hashing().WithRing(v1alpha1.RingModulo)))
+	s.apply("three", small(3).WithHashing(memcachedac.Hashing().WithAlgorithm(v1alpha1.HashModulo)))
 	s.available("three")
 	s.complete(s.restore("routed", into))
 	s.holds(three)
 	// The other way round: fewer shards than the snapshot has.
-	s.apply("one", small(1).WithHashing(memcachedac.Hashing().WithRing(v1alpha1.RingModulo)))
+	s.apply("one", small(1).WithHashing(memcachedac.Hashing().WithAlgorithm(v1alpha1.HashModulo)))
 	s.available("one")
-	into.Memcached.Name = "one"
+	into.MemcachedRef.Name = "one"
 	s.complete(s.restore("routed-to-one", into))
 	s.holds(items.New("spread", size, s.address("one", 0)))
 }
 
-func TestANewMemcachedServesOnlyOnceItIsFilledFromABackup(t *testing.T) {
+func TestBootstrapFillsShardsBeforeTheyAreReady(t *testing.T) {
 	t.Parallel()
 	const shards, perShard = 2, 20_000
 	s := newSpace(t)
@@ -156,8 +156,8 @@ func TestANewMemcachedServesOnlyOnceItIsFilledFromABackup(t *testing.T) {
 	s.fill("cache", shards, perShard)
 	s.backedUp("first", "cache", store)
 
-	s.apply("warm", small(shards).WithBootstrap(memcachedac.Bootstrap().WithBackup(memcachedac.BackupReference().WithName("first"))))
-	// Whoever gets an answer gets the items: the first key is asked for from before the
+	s.apply("warm", small(shards).WithBootstrap(memcachedac.Bootstrap().WithBackupRef(memcachedac.BackupReference().WithName("first"))))
+	// Every answer contains the items: the first key is read from before the
 	// shards serve, over the address that clients have.
 	m := s.available("warm")
 	for ordinal := range shards {
@@ -174,11 +174,11 @@ func TestANewMemcachedServesOnlyOnceItIsFilledFromABackup(t *testing.T) {
 		})
 		s.holds(set)
 	}
-	if m.Status.Bootstrap == nil || m.Status.Bootstrap.Phase != v1alpha1.RunComplete {
-		t.Errorf("the status tells of the bootstrap: %+v", m.Status.Bootstrap)
+	if m.Status.Bootstrap == nil || m.Status.Bootstrap.Phase != v1alpha1.TransferComplete {
+		t.Errorf("the bootstrap's status is %+v", m.Status.Bootstrap)
 	}
-	s.event("warm", v1alpha1.EventBootstrapEnded)
-	// A pod that comes later is not held.
+	s.event("warm", v1alpha1.EventBootstrapFinished)
+	// A pod that is created later is ready without waiting.
 	s.must(k.DeleteAllOf(s.ctx, &corev1.Pod{}, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelInstance: "warm", v1alpha1.LabelShard: "0"}))
 	s.available("warm")
 }
@@ -190,28 +190,28 @@ func mustAddress(s *space, memcached string, ordinal int) string {
 	return address
 }
 
-func TestAMemcachedWhoseBootstrapFailsServesEmptyAndSaysSo(t *testing.T) {
+func TestFailedBootstrapServesEmptyAndReportsIt(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.apply("cold", small(1).WithBootstrap(memcachedac.Bootstrap().WithBackup(memcachedac.BackupReference().WithName("none"))))
+	s.apply("cold", small(1).WithBootstrap(memcachedac.Bootstrap().WithBackupRef(memcachedac.BackupReference().WithName("none"))))
 	m := s.await("cold", "serving without its bootstrap", func(m *v1alpha1.Memcached) error {
 		if m.Status.ReadySize != 1 {
 			return fmt.Errorf("%d shards serve", m.Status.ReadySize)
 		}
 		return nil
 	})
-	if b := m.Status.Bootstrap; b == nil || b.Phase != v1alpha1.RunFailed || b.Message == "" {
-		t.Errorf("the status tells of the bootstrap: %+v", b)
+	if b := m.Status.Bootstrap; b == nil || b.Phase != v1alpha1.TransferFailed || b.Message == "" {
+		t.Errorf("the bootstrap's status is %+v", b)
 	}
 }
 
-func TestADeletedMemcachedLeavesABackupWhereThatIsItsPolicy(t *testing.T) {
+func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 	t.Parallel()
 	const shards, perShard = 2, 5_000
 	s := newSpace(t)
 	store := memcachedac.SnapshotStore().WithPersistentVolumeClaim(
 		memcachedac.PersistentVolumeClaimStore().WithClaimName(s.claim("backups").PersistentVolumeClaim.ClaimName))
-	spec := small(shards).WithDeletionPolicy(v1alpha1.DeletionBackup).WithBackup(memcachedac.FinalBackup().WithStore(store))
+	spec := small(shards).WithDeletionPolicy(v1alpha1.DeletionBackup).WithFinalBackup(memcachedac.FinalBackup().WithStore(store))
 	s.apply("cache", spec)
 	m := s.available("cache")
 	s.fill("cache", shards, perShard)
@@ -225,30 +225,24 @@ func TestADeletedMemcachedLeavesABackupWhereThatIsItsPolicy(t *testing.T) {
 	if report := p.Stop(); len(report.Failures) > 0 {
 		t.Logf("served until it went: %s", report)
 	}
-	s.eventually("the end of the Memcached", func(ctx context.Context) error {
-		err := k.Get(ctx, s.key("cache"), &v1alpha1.Memcached{})
-		if err == nil {
-			return fmt.Errorf("it is there")
-		}
-		return client.IgnoreNotFound(err)
-	})
+	s.gone(&v1alpha1.Memcached{}, "cache")
 	if b.Status.Snapshot.Items != shards*perShard {
 		t.Errorf("the last backup holds %d items of %d", b.Status.Snapshot.Items, shards*perShard)
 	}
 	// It comes back under its name, warm.
-	s.apply("cache", small(shards).WithBootstrap(memcachedac.Bootstrap().WithBackup(memcachedac.BackupReference().WithName(name))))
+	s.apply("cache", small(shards).WithBootstrap(memcachedac.Bootstrap().WithBackupRef(memcachedac.BackupReference().WithName(name))))
 	s.available("cache")
 	for ordinal := range shards {
 		s.holds(s.filled("cache", "cache", ordinal, perShard))
 	}
 }
 
-func TestALostShardIsFilledFromTheNewestBackupWhereThatIsAskedFor(t *testing.T) {
+func TestLostShardIsRefilledFromNewestBackup(t *testing.T) {
 	t.Parallel()
 	const perShard = 5_000
 	s := newSpace(t)
 	store := s.claim("backups")
-	s.apply("cache", small(2).WithRewarm(memcachedac.Rewarm()))
+	s.apply("cache", small(2).WithRefill(memcachedac.Refill()))
 	s.available("cache")
 	s.fill("cache", 2, perShard)
 	s.backedUp("first", "cache", store)
@@ -259,18 +253,18 @@ func TestALostShardIsFilledFromTheNewestBackupWhereThatIsAskedFor(t *testing.T) 
 		_, err := set.Keep(1)
 		return err
 	})
-	s.event("cache", v1alpha1.EventRewarmStarted, "cache-1", "first")
+	s.event("cache", v1alpha1.EventRefillStarted, "cache-1", "first")
 	s.holds(s.filled("cache", "cache", 0, perShard))
-	first := s.rewarms("cache")
+	first := s.refills("cache")
 	if len(first) != 1 || !slices.Equal(first[0].Spec.Shards, []int32{1}) {
 		t.Fatalf("there are restores %+v", first)
 	}
-	// Once more: the restore of a pod that is gone is of no use to anybody.
+	// Once more: the restore of a deleted pod is of no use.
 	lost = s.pods("cache")["cache-1"]
 	s.must(k.Delete(s.ctx, &lost, client.GracePeriodSeconds(0)))
 	s.eventually("another restore in the place of the first", func(context.Context) error {
-		all := s.rewarms("cache")
-		if len(all) != 1 || all[0].Name == first[0].Name || all[0].Status.Phase != v1alpha1.RunComplete {
+		all := s.refills("cache")
+		if len(all) != 1 || all[0].Name == first[0].Name || all[0].Status.Phase != v1alpha1.TransferComplete {
 			return fmt.Errorf("there are %d: %+v", len(all), all)
 		}
 		return nil
@@ -278,15 +272,15 @@ func TestALostShardIsFilledFromTheNewestBackupWhereThatIsAskedFor(t *testing.T) 
 	s.holds(s.filled("cache", "cache", 1, perShard))
 }
 
-// rewarms returns the restores that there are into a Memcached.
-func (s *space) rewarms(memcached string) []v1alpha1.MemcachedRestore {
+// refills returns the restores that there are into a Memcached.
+func (s *space) refills(memcached string) []v1alpha1.MemcachedRestore {
 	s.Helper()
 	var all v1alpha1.MemcachedRestoreList
 	s.must(k.List(s.ctx, &all, client.InNamespace(s.namespace)))
-	return slices.DeleteFunc(all.Items, func(r v1alpha1.MemcachedRestore) bool { return r.Spec.Memcached.Name != memcached })
+	return slices.DeleteFunc(all.Items, func(r v1alpha1.MemcachedRestore) bool { return r.Spec.MemcachedRef.Name != memcached })
 }
 
-func TestAScheduleMakesBackupsAndDeletesTheOldOnesWithTheirSnapshots(t *testing.T) {
+func TestScheduleCreatesBackupsAndDeletesOldOnesWithTheirSnapshots(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	store := s.claim("backups")
@@ -297,9 +291,9 @@ func TestAScheduleMakesBackupsAndDeletesTheOldOnesWithTheirSnapshots(t *testing.
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "each-minute"},
 		Spec: v1alpha1.MemcachedScheduledBackupSpec{
 			Schedule:  "* * * * *",
-			Retention: &v1alpha1.BackupRetention{Count: new(int32(1))},
+			Retention: &v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: new(int32(1))},
 			BackupTemplate: v1alpha1.MemcachedBackupTemplate{Spec: v1alpha1.MemcachedBackupSpec{
-				Memcached: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: unlimited(),
+				MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: cluster.Unlimited(),
 			}},
 		},
 	}
@@ -310,20 +304,20 @@ func TestAScheduleMakesBackupsAndDeletesTheOldOnesWithTheirSnapshots(t *testing.
 		if err := k.List(ctx, &made, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelSchedule: schedule.Name}); err != nil {
 			return err
 		}
-		var told []string
+		var found []string
 		for _, b := range made.Items {
-			if b.Status.Phase == v1alpha1.RunComplete && first == "" {
+			if b.Status.Phase == v1alpha1.TransferComplete && first == "" {
 				first = b.Name
 			}
-			told = append(told, fmt.Sprintf("%s %s", b.Name, b.Status.Phase))
+			found = append(found, fmt.Sprintf("%s %s", b.Name, b.Status.Phase))
 		}
-		if first == "" || len(made.Items) != 1 || made.Items[0].Name == first || made.Items[0].Status.Phase != v1alpha1.RunComplete {
-			return fmt.Errorf("there are %q", told)
+		if first == "" || len(made.Items) != 1 || made.Items[0].Name == first || made.Items[0].Status.Phase != v1alpha1.TransferComplete {
+			return fmt.Errorf("there are %q", found)
 		}
 		return nil
 	}))
 	s.must(k.Get(s.ctx, client.ObjectKeyFromObject(schedule), schedule))
 	if schedule.Status.LastSuccessfulTime == nil || schedule.Status.NextScheduleTime == nil {
-		t.Errorf("the schedule tells %+v", schedule.Status)
+		t.Errorf("the schedule's status is %+v", schedule.Status)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/s3"
 )
 
@@ -18,7 +19,7 @@ func (s *space) bucket(prefix string) v1alpha1.SnapshotStore {
 	return store
 }
 
-func TestABackupInABucketComesBackAndGoesWithItsObject(t *testing.T) {
+func TestBackupInBucketIsRestoredAndDeletedWithItsObject(t *testing.T) {
 	t.Parallel()
 	const shards, perShard = 2, 20_000
 	s := newSpace(t)
@@ -27,11 +28,11 @@ func TestABackupInABucketComesBackAndGoesWithItsObject(t *testing.T) {
 	s.available("cache")
 	sets := s.fill("cache", shards, perShard)
 	b := s.backup("first", v1alpha1.MemcachedBackupSpec{
-		Memcached: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: unlimited(), DeletionPolicy: v1alpha1.SnapshotDelete})
+		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: cluster.Unlimited(), DeletionPolicy: v1alpha1.SnapshotDelete})
 	s.complete(b)
 	s.flush("cache", shards)
 	if r := s.restored("again", "cache", "first"); r.Status.Restored != shards*perShard {
-		t.Errorf("the restore tells %+v", r.Status)
+		t.Errorf("the restore's status is %+v", r.Status)
 	}
 	for _, set := range sets {
 		s.holds(set)
@@ -40,23 +41,23 @@ func TestABackupInABucketComesBackAndGoesWithItsObject(t *testing.T) {
 	s.apply("other", small(shards))
 	s.available("other")
 	r := s.restore("from-elsewhere", v1alpha1.MemcachedRestoreSpec{
-		Memcached: v1alpha1.MemcachedReference{Name: "other"}, RateLimit: unlimited(),
+		MemcachedRef: v1alpha1.MemcachedReference{Name: "other"}, RateLimit: cluster.Unlimited(),
 		Snapshot: &v1alpha1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
 	})
 	s.complete(r)
 	if r.Status.Restored != shards*perShard {
-		t.Errorf("the restore tells %+v", r.Status)
+		t.Errorf("the restore's status is %+v", r.Status)
 	}
 	s.must(k.Delete(s.ctx, b))
 	s.gone(b, b.Name)
 	again := s.restore("after-it-went", v1alpha1.MemcachedRestoreSpec{
-		Memcached: v1alpha1.MemcachedReference{Name: "other"},
-		Snapshot:  &v1alpha1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
+		MemcachedRef: v1alpha1.MemcachedReference{Name: "other"},
+		Snapshot:     &v1alpha1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
 	})
-	s.failsFor(again, v1alpha1.ReasonSnapshotNotFound)
+	s.says(s.failsFor(again, v1alpha1.ReasonSnapshotNotFound).Message, b.Status.Snapshot.Path)
 }
 
-func TestABackupWhoseBucketCannotBeUsedSaysWhatToDo(t *testing.T) {
+func TestBackupWithUnusableBucketReportsWhatToDo(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	store := s.bucket("")
@@ -71,10 +72,10 @@ func TestABackupWhoseBucketCannotBeUsedSaysWhatToDo(t *testing.T) {
 		reason string
 		word   string
 	}{
-		"wrong-secret":  {func(b *v1alpha1.S3Store) { b.CredentialsSecret = "wrong" }, v1alpha1.ReasonStoreAccessDenied, "credentials"},
+		"wrong-secret":  {func(b *v1alpha1.S3Store) { b.CredentialsSecretName = "wrong" }, v1alpha1.ReasonStoreAccessDenied, "credentials"},
 		"wrong-bucket":  {func(b *v1alpha1.S3Store) { b.Bucket = "another" }, v1alpha1.ReasonStoreNotFound, "another"},
-		"no-authority":  {func(b *v1alpha1.S3Store) { b.CASecret = "" }, v1alpha1.ReasonStoreCertificate, "ca.crt"},
-		"not-encrypted": {func(b *v1alpha1.S3Store) { b.Endpoint = "http" + b.Endpoint[len("https"):] }, v1alpha1.ReasonStoreCertificate, "https://"},
+		"no-authority":  {func(b *v1alpha1.S3Store) { b.CASecretName = "" }, v1alpha1.ReasonStoreCertificateInvalid, "ca.crt"},
+		"not-encrypted": {func(b *v1alpha1.S3Store) { b.Endpoint = "http" + b.Endpoint[len("https"):] }, v1alpha1.ReasonStoreCertificateInvalid, "https://"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,13 +83,13 @@ func TestABackupWhoseBucketCannotBeUsedSaysWhatToDo(t *testing.T) {
 			b := *store.S3
 			test.edit(&b)
 			backup := s.backup(name, v1alpha1.MemcachedBackupSpec{
-				Memcached: v1alpha1.MemcachedReference{Name: "cache"}, Store: v1alpha1.SnapshotStore{S3: &b}})
+				MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: v1alpha1.SnapshotStore{S3: &b}})
 			s.says(s.failsFor(backup, test.reason).Message, test.word)
 		})
 	}
 }
 
-func TestABackupOutlivesTheServerOfItsBucket(t *testing.T) {
+func TestBackupSurvivesRestartOfItsBucketServer(t *testing.T) {
 	t.Parallel()
 	const perShard = 20_000
 	s := newSpace(t)
@@ -97,7 +98,7 @@ func TestABackupOutlivesTheServerOfItsBucket(t *testing.T) {
 	s.available("cache")
 	s.fill("cache", 1, perShard)
 	b := s.backup("interrupted", v1alpha1.MemcachedBackupSpec{
-		Memcached: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: rate(perShard / 10)})
+		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: rate(perShard / 10)})
 	s.copies(b)
 	s.must(s3.Scale(s.ctx, k, s.namespace, 0))
 	s.must(s3.Scale(s.ctx, k, s.namespace, 1))

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// tooSilent is the time without answers from a shard that fails a test; what is
-	// aimed at is 3 s. One step on a busy machine is no measurement.
+	// tooSilent is the downtime of a shard that fails a test; the objective is 3 s.
+	// One step on a busy machine is no measurement.
 	tooSilent = 15 * time.Second
 	// kubeletBackOff is how long after the end of a pod's last container the kubelet
 	// does not start one of an image that the pod had within the last ten minutes: it
@@ -26,7 +26,7 @@ const (
 
 // Each version is followed by each other one once. One shard holds a million items
 // of 500 B, the other a few.
-func TestAVersionChangeKeepsAMillionItemsUpAndDownTheVersions(t *testing.T) {
+func TestVersionChangesKeepAMillionItems(t *testing.T) {
 	t.Parallel()
 	const many, size, oneIn, few = 1_000_000, 500, 50, 20_000
 	s := newSpace(t)
@@ -69,13 +69,13 @@ func TestAVersionChangeKeepsAMillionItemsUpAndDownTheVersions(t *testing.T) {
 		for ordinal, had := range held {
 			shard := s.shard(m, ordinal)
 			now := s.count("cache", ordinal)
-			t.Logf("%s → %s, shard %d: %d of %d items kept, %s without answers; %s in all for both shards",
+			t.Logf("%s → %s, shard %d: %d of %d items kept, %s downtime; %s in all for both shards",
 				from, to, ordinal, now, had, silent[ordinal].Round(10*time.Millisecond), took.Round(100*time.Millisecond))
 			if float64(now) < share*float64(had) {
 				t.Errorf("shard %d kept %d of %d items", ordinal, now, had)
 			}
 			if shard.Version != to || shard.Start != v1alpha1.StartWarm || float64(shard.Items) < share*float64(had) || shard.ItemsBefore != had {
-				t.Errorf("the status tells of the shard %+v", shard)
+				t.Errorf("the shard's status is %+v", shard)
 			}
 			if silent[ordinal] > tooSilent {
 				t.Errorf("shard %d did not answer for %s", ordinal, silent[ordinal])
@@ -92,15 +92,15 @@ func TestAVersionChangeKeepsAMillionItemsUpAndDownTheVersions(t *testing.T) {
 		h.inTurn(all, "cache-0", "cache-1")
 		s.event("cache", v1alpha1.EventShardKeptItems, "cache-0", fmt.Sprintf("with %d of %d items", s.shard(m, 0).Items, held[0]))
 		h.says(all.progress(), fmt.Sprintf("%s: shard 1 of 2: %s → %s", v1alpha1.ReasonUpdatingShard, from, to))
-		h.says(all.progress(), fmt.Sprintf("%s: shard 2 of 2: %s → %s; ", v1alpha1.ReasonUpdatingShard, from, to), " of 1,000,000 items kept")
+		h.says(all.progress(), fmt.Sprintf("%s: shard 2 of 2: %s → %s; kept ", v1alpha1.ReasonUpdatingShard, from, to), " of 1,000,000 items")
 		s.event("cache", v1alpha1.EventUpdateStarted, from+" → "+to)
-		s.event("cache", v1alpha1.EventUpdateFinished, "memcached:"+to, "items kept")
-		s.noProofs()
+		s.event("cache", v1alpha1.EventUpdateFinished, "memcached:"+to, "kept", "items")
+		s.noPreflightPods()
 	}
 	_, err = others.Keep(share)
 	s.must(err)
 	slices.Sort(silences)
-	t.Logf("without answers a step: median %s, longest %s", median(silences).Round(10*time.Millisecond), silences[len(silences)-1].Round(10*time.Millisecond))
+	t.Logf("downtime of a step: median %s, longest %s", median(silences).Round(10*time.Millisecond), silences[len(silences)-1].Round(10*time.Millisecond))
 }
 
 // tour returns an order in which each of three versions is followed by each other
@@ -110,7 +110,7 @@ func tour(v []string) []string {
 	return []string{a, b, c, a, c, b, a}
 }
 
-func TestTheTourFollowsEachVersionByEachOther(t *testing.T) {
+func TestTourVisitsEveryPairOfVersions(t *testing.T) {
 	order := tour([]string{"1", "2", "3"})
 	seen := map[string]bool{}
 	for i, version := range order[1:] {

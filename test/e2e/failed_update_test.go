@@ -19,25 +19,25 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-// backWithin is how long a shard on which a change failed may be out in all.
+// backWithin is how long a shard on which a change failed may be unavailable in all.
 const backWithin = time.Minute
 
 // failing is a change that must not get past the first shard.
 type failing struct {
 	spec   func() *memcachedac.MemcachedSpecApplyConfiguration
 	reason string
-	// words of the sentence that tells of it.
+	// words of the message.
 	words []string
 	// tried: it is known only when it was tried on the first shard, and restarts that
 	// its container is restarted for it, there and back.
 	tried, restarts bool
 	// losesItems of that shard, as nothing can be done about it.
 	losesItems bool
-	// mend makes it good; the former spec is applied when it is nil.
-	mend func(*space, string)
+	// fix repairs it; the former spec is applied when it is nil.
+	fix func(*space, string)
 }
 
-func TestAChangeThatFailsTouchesAtMostOneShardAndThatOneIsTakenBack(t *testing.T) {
+func TestFailedUpdateChangesAtMostOneShardAndRollsItBack(t *testing.T) {
 	t.Parallel()
 	const size = 5000
 	s := newSpace(t)
@@ -52,34 +52,34 @@ func TestAChangeThatFailsTouchesAtMostOneShardAndThatOneIsTakenBack(t *testing.T
 				spec: func() *memcachedac.MemcachedSpecApplyConfiguration {
 					return small(2).WithVersion("1.6.999")
 				},
-				reason: v1alpha1.ReasonImagePull, words: []string{"memcached:1.6.999", "no shard was touched"},
+				reason: v1alpha1.ReasonImageCannotBePulled, words: []string{"memcached:1.6.999", "no shard was changed"},
 			},
 			"image-that-comes-late": {
-				spec: image(late), reason: v1alpha1.ReasonImagePull, words: []string{late},
-				mend: func(s *space, name string) {
+				spec: image(late), reason: v1alpha1.ReasonImageCannotBePulled, words: []string{late},
+				fix: func(s *space, name string) {
 					s.load(late, "")
 					s.retry(name)
 				},
 			},
 			"not-memcached": {
-				spec: image("docker.io/library/not-memcached:1"), reason: v1alpha1.ReasonImageUnusable, words: []string{"is not memcached", "no shard was touched"},
+				spec: image("docker.io/library/not-memcached:1"), reason: v1alpha1.ReasonImageUnusable, words: []string{"is not memcached", "no shard was changed"},
 			},
 			"nothing-in-the-image": {
 				spec: image("docker.io/library/empty:1"), reason: v1alpha1.ReasonImageUnusable, words: []string{"no memcached in this image"},
 			},
 			"other-version-than-its-tag": {
-				spec: image(s.load(s.named("mislabelled", "1.6.44"), "")), reason: v1alpha1.ReasonVersionMismatch, words: []string{"holds memcached " + newest, "not 1.6.44"},
+				spec: image(s.load(s.named("mislabelled", "1.6.44"), "")), reason: v1alpha1.ReasonVersionMismatch, words: []string{"contains memcached " + newest, "its tag says 1.6.44"},
 			},
-			"arguments-that-memcached-refuses": {
+			"arguments-that-memcached-rejects": {
 				spec: func() *memcachedac.MemcachedSpecApplyConfiguration {
 					return small(2).WithExtraArgs("-o", "hash_algorithm=nonsense")
 				},
-				reason: v1alpha1.ReasonUpdateStopped, words: []string{"shard -0 was taken back", "hash_algorithm"}, tried: true,
-				mend: func(s *space, name string) {
+				reason: v1alpha1.ReasonUpdateFailed, words: []string{"shard -0, which was rolled back", "hash_algorithm"}, tried: true,
+				fix: func(s *space, name string) {
 					s.apply(name, small(2).WithExtraArgs("-o", "hash_algorithm=murmur3"))
 				},
 			},
-			"version-whose-arguments-it-refuses": {
+			"version-that-rejects-its-arguments": {
 				spec: func() *memcachedac.MemcachedSpecApplyConfiguration {
 					return small(2).WithVersion(versions[0]).WithExtraArgs("-o", "hash_algorithm=nonsense")
 				},
@@ -87,11 +87,11 @@ func TestAChangeThatFailsTouchesAtMostOneShardAndThatOneIsTakenBack(t *testing.T
 			},
 			"crash-where-the-items-are": {
 				spec:   image(s.load(s.named("crashing", newest), `case " $* " in *" -e "*) echo "out of luck" >&2; exit 3;; esac`)),
-				reason: v1alpha1.ReasonUpdateStopped, words: []string{"shard -0 was taken back", "out of luck"}, tried: true, restarts: true,
+				reason: v1alpha1.ReasonUpdateFailed, words: []string{"shard -0, which was rolled back", "out of luck"}, tried: true, restarts: true,
 			},
 			"start-without-the-items": {
 				spec:   image(s.load(s.named("forgetful", newest), `case " $* " in *" -e "*) /bin/busybox rm /var/lib/memcached/memory.meta;; esac`)),
-				reason: v1alpha1.ReasonUpdateStopped, words: []string{"shard -0 was taken back", "started empty"}, tried: true, restarts: true, losesItems: true,
+				reason: v1alpha1.ReasonUpdateFailed, words: []string{"shard -0, which was rolled back", "started empty"}, tried: true, restarts: true, losesItems: true,
 			},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -100,10 +100,10 @@ func TestAChangeThatFailsTouchesAtMostOneShardAndThatOneIsTakenBack(t *testing.T
 			})
 		}
 	})
-	s.noProofs()
+	s.noPreflightPods()
 }
 
-func TestAShardThatComesBackEmptyHoldsNothingUpWhereThatWasAskedFor(t *testing.T) {
+func TestOnItemLossContinueUpdatesAllShards(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.apply("cache", small(2))
@@ -113,18 +113,18 @@ func TestAShardThatComesBackEmptyHoldsNothingUpWhereThatWasAskedFor(t *testing.T
 		s.written("cache", ordinal, 100)
 	}
 	image := s.forgetful()
-	s.apply("cache", small(2).WithImage(image).WithUpdateStrategy(memcachedac.UpdateStrategy().WithWhenNotWarm(v1alpha1.ActionContinue)))
+	s.apply("cache", small(2).WithImage(image).WithUpdateStrategy(memcachedac.UpdateStrategy().WithOnItemLoss(v1alpha1.ItemLossContinue)))
 	m := s.updated("cache")
 	s.restarted("cache", before, map[string]int32{"cache-0": 1, "cache-1": 1})
 	for ordinal := range 2 {
 		if shard := s.shard(m, ordinal); shard.Start != v1alpha1.StartCold || shard.Items != 0 {
-			t.Errorf("the status tells of the shard %+v", shard)
+			t.Errorf("the shard's status is %+v", shard)
 		}
 		s.event("cache", v1alpha1.EventShardStartedEmpty, cluster.ShardName("cache", ordinal))
 	}
 }
 
-// fails has a change fail on two shards that hold items, and mends it.
+// fails applies a change that fails to two shards that contain items, and fixes it.
 func (s *space) fails(name string, size int, change failing) {
 	s.Helper()
 	s.apply(name, small(2))
@@ -137,21 +137,21 @@ func (s *space) fails(name string, size int, change failing) {
 	s.Log(sentence)
 	for _, word := range change.words {
 		if word = strings.ReplaceAll(word, "shard -", "shard "+name+"-"); !strings.Contains(sentence, word) {
-			s.Errorf("the sentence does not say %q", word)
+			s.Errorf("the message does not contain %q", word)
 		}
 	}
 	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing); c.Reason == v1alpha1.ReasonUpdatingShard {
-		s.Errorf("Progressing tells %s: %s", c.Reason, c.Message)
+		s.Errorf("Progressing is %s: %s", c.Reason, c.Message)
 	}
 	lives := before
 	if change.tried {
 		shard := cluster.ShardName(name, 0)
 		s.event(name, v1alpha1.EventShardRolledBack, shard)
-		lives = s.takenBack(name, shard, before, change.restarts)
+		lives = s.rolledBack(name, shard, before, change.restarts)
 	}
 	m = s.await(name, "all shards serve", func(m *v1alpha1.Memcached) error {
-		if m.Status.Ready != "2/2" {
-			return fmt.Errorf("%s do", m.Status.Ready)
+		if m.Status.Ready != "2/2" || m.Status.Phase != v1alpha1.PhaseBlocked {
+			return fmt.Errorf("%s do, phase %s", m.Status.Ready, m.Status.Phase)
 		}
 		return nil
 	})
@@ -163,23 +163,23 @@ func (s *space) fails(name string, size int, change failing) {
 		_, err := first.Keep(share)
 		s.must(err)
 		if start := s.shard(m, 0).Start; change.restarts && start != v1alpha1.StartWarm {
-			s.Errorf("the shard that was taken back is %s", start)
+			s.Errorf("the shard that was rolled back is %s", start)
 		}
 	}
 	all := h.end()
 	h.neverTwo(all)
 	for _, out := range all.outages() {
-		s.Logf("%s was out for %s", out.shard, out.took.Round(10*time.Millisecond))
+		s.Logf("%s was unavailable for %s", out.shard, out.took.Round(10*time.Millisecond))
 		if out.shard != cluster.ShardName(name, 0) || !change.tried || out.took > backWithin {
-			s.Errorf("%s was out for %s", out.shard, out.took)
+			s.Errorf("%s was unavailable for %s", out.shard, out.took)
 		}
 	}
 	if !change.tried && all.changed() != nil {
 		s.Errorf("shards %v were changed", all.changed())
 	}
 
-	if change.mend != nil {
-		change.mend(s, name)
+	if change.fix != nil {
+		change.fix(s, name)
 		s.updated(name)
 	} else {
 		s.apply(name, small(2))
@@ -192,16 +192,16 @@ func (s *space) fails(name string, size int, change failing) {
 	s.must(err)
 }
 
-// takenBack waits until a shard is in the same pod what it was before, and returns
+// rolledBack waits until a shard is in the same pod what it was before, and returns
 // the lives of all. A container that crashes may be started more than once.
-func (s *space) takenBack(name, shard string, before map[string]life, restarts bool) map[string]life {
+func (s *space) rolledBack(name, shard string, before map[string]cluster.Life, restarts bool) map[string]cluster.Life {
 	s.Helper()
 	was := before[shard]
 	lives := maps.Clone(before)
-	s.eventually("shard "+shard+" was taken back", func(context.Context) error {
+	s.eventually("shard "+shard+" is rolled back", func(context.Context) error {
 		pod := s.pods(name)[shard]
-		now, image := lifeOf(pod), pod.Status.ContainerStatuses[0].Image
-		if now.uid != was.uid || !isReady(pod) || restarts && now.restarts < was.restarts+2 || !restarts && now != was || image != "docker.io/library/memcached:"+defaultVersion {
+		now, image := cluster.LifeOf(pod), pod.Status.ContainerStatuses[0].Image
+		if now.Pod != was.Pod || !isReady(pod) || restarts && now.Restarts < was.Restarts+2 || !restarts && now != was || image != "docker.io/library/memcached:"+defaultVersion {
 			return fmt.Errorf("it was %+v and is %+v, ready %t, with image %s", was, now, isReady(pod), image)
 		}
 		lives[shard] = now

@@ -20,11 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // moment is one change of a Memcached or of one of its shards' pods, as the API
-// server told of it.
+// server reported it.
 type moment struct {
 	at time.Time
 	// version is the resource version, which counts all objects together.
@@ -35,7 +38,7 @@ type moment struct {
 	gone bool
 }
 
-// history is what the API server tells of a Memcached and its pods. Nothing that is
+// history is what the API server reports about a Memcached and its pods. Nothing that is
 // there for a moment only is missed.
 type history struct {
 	*space
@@ -159,7 +162,7 @@ func (s shards) take(m moment) {
 	}
 }
 
-// serves says whether a pod of the shard is ready.
+// serves reports whether a pod of the shard is ready.
 func (s shards) serves(name string) bool {
 	for _, pod := range s[name] {
 		if isReady(*pod) {
@@ -169,33 +172,33 @@ func (s shards) serves(name string) bool {
 	return false
 }
 
-// stops says whether the container of a pod of the shard is about to be ended for a
-// change.
+// stops reports whether the container of a pod of the shard is about to be stopped for
+// a change.
 func (s shards) stops(name string) bool {
 	for _, pod := range s[name] {
-		note := stepOf(pod)
-		if note.Class == rollout.Recreate && len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].ContainerID == note.Container {
+		note := updateRecordOf(pod)
+		if note.Method == rollout.Recreate && shard.ContainerID(pod) == note.Container {
 			return true
 		}
 	}
 	return false
 }
 
-// stepNote is what the operator noted on a pod when it changed it last.
-type stepNote struct {
+// updateRecord is what the operator noted on a pod when it changed it last.
+type updateRecord struct {
 	At        time.Time
-	Class     rollout.Class
+	Method    rollout.Method
 	Container string
 }
 
-func stepOf(pod *corev1.Pod) stepNote {
-	var note stepNote
-	_ = json.Unmarshal([]byte(pod.Annotations[v1alpha1.AnnotationStep]), &note) // none is the zero value
+func updateRecordOf(pod *corev1.Pod) updateRecord {
+	var note updateRecord
+	_ = json.Unmarshal([]byte(pod.Annotations[annotations.Update]), &note) // none is the zero value
 	return note
 }
 
-// outages returns when shards that had served were out, in the order in which they
-// came back. The kubelet tells of a pod a moment later, and not of what was over by
+// outages returns when shards that had served were unavailable, in the order in which they
+// came back. The kubelet reports a pod a moment later, and not what was over by
 // then; one that has not come back is not among them.
 func (all moments) outages() []outage {
 	var ended []outage
@@ -217,7 +220,7 @@ func (all moments) outages() []outage {
 	return ended
 }
 
-// together returns the first shards that were out, or about to be, at once.
+// together returns the first shards that were unavailable, or about to be, at once.
 func (all moments) together() []string {
 	now, served := shards{}, map[string]bool{}
 	for _, m := range all {
@@ -242,12 +245,12 @@ func (all moments) together() []string {
 // changed returns the shards whose pods were changed in place, in order.
 func (all moments) changed() []string {
 	var names []string
-	last := map[types.UID]stepNote{}
+	last := map[types.UID]updateRecord{}
 	for _, m := range all {
 		if m.pod == nil {
 			continue
 		}
-		note := stepOf(m.pod)
+		note := updateRecordOf(m.pod)
 		if before, known := last[m.pod.UID]; known && note != before {
 			names = append(names, shardOf(m.pod))
 		}
@@ -256,7 +259,7 @@ func (all moments) changed() []string {
 	return names
 }
 
-// statuses returns each status that was told.
+// statuses returns each status that was written.
 func (all moments) statuses() []v1alpha1.MemcachedStatus {
 	var statuses []v1alpha1.MemcachedStatus
 	for _, m := range all {
@@ -280,9 +283,9 @@ func (all moments) progress() []string {
 	return said
 }
 
-// gates returns which gates held an update back, in order.
-func (all moments) gates() []string {
-	var gates []string
+// gates returns the gates that blocked an update, in order.
+func (all moments) gates() []v1alpha1.Gate {
+	var gates []v1alpha1.Gate
 	for _, status := range all.statuses() {
 		if u := status.Update; u != nil && u.Gate != "" && (len(gates) == 0 || gates[len(gates)-1] != u.Gate) {
 			gates = append(gates, u.Gate)
@@ -296,30 +299,30 @@ func (all moments) gates() []string {
 func (h *history) inTurn(all moments, shards ...string) {
 	h.Helper()
 	if changed := all.changed(); !slices.Equal(changed, shards) {
-		h.Errorf("the shards that were changed are %v, they were to be %v", changed, shards)
+		h.Errorf("the shards that were changed are %v, want %v", changed, shards)
 	}
 	h.neverTwo(all)
 }
 
-// neverTwo reports it if more than one shard was out at once, or about to be.
+// neverTwo reports it if more than one shard was unavailable at once, or about to be.
 func (h *history) neverTwo(all moments) {
 	h.Helper()
 	if out := all.together(); out != nil {
-		h.Errorf("shards %v were out at once", out)
+		h.Errorf("shards %v were unavailable at once", out)
 	}
 	for _, status := range all.statuses() {
 		if status.ReadySize < status.Size-1 {
-			h.Errorf("a status tells that %s shards serve", status.Ready)
+			h.Errorf("a status has %s ready shards", status.Ready)
 		}
 	}
 }
 
-// neverOut reports it if a shard was out, or changed in place.
+// neverOut reports it if a shard was unavailable, or changed in place.
 func (h *history) neverOut(all moments) {
 	h.Helper()
 	h.inTurn(all)
 	if out := all.outages(); out != nil {
-		h.Errorf("shards were out: %v", out)
+		h.Errorf("shards were unavailable: %v", out)
 	}
 }
 
@@ -336,7 +339,7 @@ func (h *history) says(sentences []string, beginning string, words ...string) {
 	}
 }
 
-func TestAHistoryTellsWhichShardsWereOutAndWhichAtOnce(t *testing.T) {
+func TestHistoryReportsUnavailableShards(t *testing.T) {
 	second := func(n int) time.Time { return time.Unix(int64(n), 0) }
 	pod := func(at int, uid, shard string, ready, gone bool) moment {
 		status := corev1.ConditionFalse
@@ -347,12 +350,12 @@ func TestAHistoryTellsWhichShardsWereOutAndWhichAtOnce(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Labels: map[string]string{v1alpha1.LabelInstance: "c", v1alpha1.LabelShard: shard}},
 			Status: corev1.PodStatus{
 				Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: status}},
-				ContainerStatuses: []corev1.ContainerStatus{{ContainerID: "x"}},
+				ContainerStatuses: []corev1.ContainerStatus{{Name: resources.Container, ContainerID: "containerd://x"}},
 			},
 		}}
 	}
 	stops := func(m moment) moment {
-		m.pod.Annotations = map[string]string{v1alpha1.AnnotationStep: fmt.Sprintf(`{"class":%d,"container":"x"}`, rollout.Recreate)}
+		m.pod.Annotations = map[string]string{annotations.Update: fmt.Sprintf(`{"method":%d,"container":"x"}`, rollout.Recreate)}
 		return m
 	}
 	for _, story := range []struct {

@@ -16,7 +16,7 @@ func isReady(pod corev1.Pod) bool {
 	})
 }
 
-func TestTheRestartAnnotationRestartsMemcachedInPlaceWithItsItems(t *testing.T) {
+func TestRestartAnnotationRestartsInPlaceAndKeepsItems(t *testing.T) {
 	t.Parallel()
 	const size = 10_000
 	s := newSpace(t)
@@ -28,7 +28,7 @@ func TestTheRestartAnnotationRestartsMemcachedInPlaceWithItsItems(t *testing.T) 
 		shard, err := k.Restart(s.ctx, s.key("cache"), 1, token, soon)
 		s.must(err)
 		if shard.Start != v1alpha1.StartWarm || shard.ItemsBefore < size*99/100 || shard.Items < shard.ItemsBefore*99/100 {
-			t.Errorf("after restart %s the status tells %+v", token, shard)
+			t.Errorf("after restart %s the shard's status is %+v", token, shard)
 		}
 		kept, err := set.Keep(share)
 		s.must(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/operator"
@@ -22,24 +23,32 @@ import (
 
 // The operator is killed after each write of an upgrade in turn, each time with a
 // cache of its own. The upgrade must end as one did in which it was not killed.
-func TestAnUpgradeEndsTheSameWhereverTheOperatorIsKilled(t *testing.T) {
+func TestUpgradeCompletesWhereverTheOperatorIsKilled(t *testing.T) {
+	killAfterEachWrite(t, operators.upgrade, func(w operator.Write) bool {
+		return w.Time > 1 && strings.HasSuffix(w.What, " stop") // announced again in the same words, which changes nothing
+	})
+}
+
+// killAfterEachWrite does work, then again as often as the operator wrote, killing it after another write each time.
+func killAfterEachWrite(t *testing.T, work func(operators, *testing.T, operator.Write) upgrade, skip func(operator.Write) bool) {
+	t.Helper()
 	began := time.Now()
 	operators := withoutOperator(t)
 	var whole upgrade
-	if !t.Run("nowhere", func(t *testing.T) { whole = operators.upgrade(t, operator.Write{}) }) {
+	if !t.Run("nowhere", func(t *testing.T) { whole = work(operators, t, operator.Write{}) }) {
 		return
 	}
-	t.Logf("settled after %s and %d writes, and it ends so:\n%s", whole.took, len(whole.writes), whole.end)
+	t.Logf("done after %s and %d writes, and it ends so:\n%s", whole.took, len(whole.writes), whole.end)
 	ends := 0
 	for i, w := range whole.writes {
-		if w.Time > 1 && strings.HasSuffix(w.What, " stop") {
-			continue // announced again in the same words, which changes nothing
+		if skip(w) {
+			continue
 		}
 		ends++
 		t.Run(fmt.Sprintf("after write %d, %s", i+1, w), func(t *testing.T) {
 			t.Parallel()
-			u := operators.upgrade(t, w)
-			t.Logf("killed %t after %s: settled after %s and %d writes", u.killed, w, u.took, len(u.writes))
+			u := work(operators, t, w)
+			t.Logf("killed %t after %s: done after %s and %d writes", u.killed, w, u.took, len(u.writes))
 			// How often the status is written on the way depends on what is seen in between.
 			if !u.killed && w.Time == 1 {
 				t.Errorf("there was no such write among %q", u.writes)
@@ -98,13 +107,29 @@ func withoutOperator(t *testing.T) operators {
 	return o
 }
 
+// start starts the operator for one namespace until the end of the test.
+func (o operators) start(s *space) *operator.Operator {
+	s.Helper()
+	one, err := operator.Start(operator.Options{Program: o.program, Environment: o.environment, Namespace: s.namespace, Dir: s.TempDir()})
+	s.must(err)
+	s.Cleanup(func() {
+		if err := one.Stop(); err != nil {
+			s.Error(err)
+		}
+		if s.Failed() {
+			s.Log("what the operator logged:\n" + one.Log())
+		}
+	})
+	return one
+}
+
 // upgrade is what there was of an upgrade.
 type upgrade struct {
 	writes []operator.Write
 	killed bool
-	// took is the time until everything was settled.
+	// took is the time until everything was up to date.
 	took time.Duration
-	// end tells how everything stands, as far as it is the same in each run.
+	// end describes the state, as far as it is the same in each run.
 	end string
 }
 
@@ -114,16 +139,7 @@ func (o operators) upgrade(t *testing.T, last operator.Write) upgrade {
 	t.Helper()
 	const size = 2000
 	s := newSpace(t)
-	one, err := operator.Start(operator.Options{Program: o.program, Environment: o.environment, Namespace: s.namespace, Dir: t.TempDir()})
-	s.must(err)
-	t.Cleanup(func() {
-		if err := one.Stop(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			t.Log("what the operator told:\n" + one.Log())
-		}
-	})
+	one := o.start(s)
 	s.apply("cache", small(2).WithVersion(versions[len(versions)/2]))
 	s.available("cache")
 	sets := []*items.Set{s.written("cache", 0, size), s.written("cache", 1, size)}
@@ -135,28 +151,29 @@ func (o operators) upgrade(t *testing.T, last operator.Write) upgrade {
 	s.apply("cache", spec)
 	s.updated("cache")
 	u := upgrade{took: time.Since(began).Round(100 * time.Millisecond)}
+	var err error
 	u.writes, u.killed, err = one.Noted()
 	s.must(err)
 	// An operator that was killed last has had no say yet. It has once it answers
-	// another spec, which asks for the same shards.
-	s.apply("cache", spec.WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinSecondsBetweenShards(1)))
+	// another spec with the same shards.
+	s.apply("cache", spec.WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinIntervalSeconds(1)))
 	m := s.updated("cache")
 
 	s.restarted("cache", before, map[string]int32{"cache-0": 1, "cache-1": 1})
-	s.noProofs()
+	s.noPreflightPods()
 	for ordinal, set := range sets {
 		s.address("cache", ordinal) // answers again
 		kept, err := set.Keep(share)
 		s.must(err)
 		if shard := s.shard(m, ordinal); shard.ItemsBefore < share*size || shard.Items < share*size || int64(kept) < shard.Items {
-			t.Errorf("%d items are there, and the status tells of %+v", kept, shard)
+			t.Errorf("memcached contains %d items, and the shard's status is %+v", kept, shard)
 		}
 	}
 	u.end = s.end(m)
 	return u
 }
 
-// end tells how a Memcached and all that it has stand, without what differs from run
+// end describes a Memcached and its objects, without what differs from run
 // to run.
 func (s *space) end(m *v1alpha1.Memcached) string {
 	s.Helper()
@@ -167,17 +184,17 @@ func (s *space) end(m *v1alpha1.Memcached) string {
 	for _, pod := range pods.Items {
 		agent, err := cluster.AgentStatus(s.ctx, pod)
 		s.must(err)
-		add("a pod of shard %s: ready %t, image %s, asked %s, %s", pod.Labels[v1alpha1.LabelShard], isReady(pod), pod.Spec.Containers[0].Image,
-			pod.Annotations[v1alpha1.AnnotationArguments], pod.Annotations[v1alpha1.AnnotationSpec])
-		add("the agent of shard %s: version %s, arguments %q, refused %q, start %s, announced stop %q", pod.Labels[v1alpha1.LabelShard],
+		add("a pod of shard %s: ready %t, image %s, spec %s, %s", pod.Labels[v1alpha1.LabelShard], isReady(pod), pod.Spec.Containers[0].Image,
+			pod.Annotations[annotations.Arguments], pod.Annotations[annotations.Spec])
+		add("the agent of shard %s: version %s, arguments %q, rejected %q, start %s, announced stop %q", pod.Labels[v1alpha1.LabelShard],
 			agent.Version, agent.Arguments, agent.ArgumentsError, agent.Start.Result, agent.AnnouncedStop)
 	}
 	var sets appsv1.ReplicaSetList
 	s.must(k.List(s.ctx, &sets, client.InNamespace(s.namespace)))
 	for _, set := range sets.Items {
 		template := set.Spec.Template
-		add("ReplicaSet %s: %d, image %s, asked %s, failed %q", set.Name, *set.Spec.Replicas,
-			template.Spec.Containers[0].Image, template.Annotations[v1alpha1.AnnotationSpec], set.Annotations[v1alpha1.AnnotationFailed])
+		add("ReplicaSet %s: %d, image %s, spec %s, failed %q", set.Name, *set.Spec.Replicas,
+			template.Spec.Containers[0].Image, template.Annotations[annotations.Spec], set.Annotations[annotations.Failed])
 	}
 	for _, shard := range m.Status.Shards {
 		add("status of %s: current %t, version %s, ready %t, start %s, %s", shard.Name, shard.Current, shard.Version, shard.Ready, shard.Start, shard.Message)

@@ -23,7 +23,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-func TestMetricsAreForThoseWhomTheAPIServerLets(t *testing.T) {
+func TestMetricsRequireAuthorization(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.apply("cache", small(1)) // something to count
@@ -35,7 +35,7 @@ func TestMetricsAreForThoseWhomTheAPIServerLets(t *testing.T) {
 		t.Errorf("with a wrong token the answer is %d", code)
 	}
 	if code, _ := s.scrape(s.token("stranger")); code != http.StatusForbidden {
-		t.Errorf("with the token of somebody without the role the answer is %d", code)
+		t.Errorf("with the token of an account without the role the answer is %d", code)
 	}
 	metrics := slices.Collect(maps.Keys(s.metrics()))
 	for _, name := range []string{"controller_runtime_reconcile_total", "workqueue_depth", "rest_client_requests_total"} {
@@ -45,7 +45,7 @@ func TestMetricsAreForThoseWhomTheAPIServerLets(t *testing.T) {
 	}
 }
 
-// metrics returns the operator's metrics, by series, as somebody with the role of
+// metrics returns the operator's metrics, by series, with the role
 // a metrics reader sees them.
 func (s *space) metrics() map[string]float64 {
 	s.Helper()
@@ -81,7 +81,7 @@ func (s *space) metrics() map[string]float64 {
 	return metrics
 }
 
-// token returns a token of a ServiceAccount, which is made.
+// token returns a token of a ServiceAccount that it creates.
 func (s *space) token(account string) string {
 	s.Helper()
 	err := k.Create(s.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: account}})
@@ -93,7 +93,7 @@ func (s *space) token(account string) string {
 	return request.Status.Token
 }
 
-// scrape asks the operator's metrics endpoint, through its Service.
+// scrape reads the operator's metrics endpoint, through its Service.
 func (s *space) scrape(token string) (code int, text string) {
 	s.Helper()
 	service, err := k.Set.CoreV1().Services(cluster.OperatorNamespace).Get(s.ctx, "memcached-operator-controller-manager-metrics-service", metav1.GetOptions{})

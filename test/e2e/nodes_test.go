@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
@@ -20,7 +21,7 @@ const (
 	drainWithin = 3 * time.Minute
 )
 
-func TestADrainedNodeCostsNoConnection(t *testing.T) {
+func TestNodeDrainFailsNoConnection(t *testing.T) {
 	s := newSpace(t)
 	s.addNode()
 	s.apply("cache", small(3))
@@ -52,14 +53,14 @@ func TestADrainedNodeCostsNoConnection(t *testing.T) {
 	stop()
 }
 
-func TestALostNodeIsToldAndItsShardsMove(t *testing.T) {
+func TestLostNodeIsReportedAndItsShardsMove(t *testing.T) {
 	s := newSpace(t)
 	s.addNode()
 	// Kubernetes waits five minutes before it moves pods from a node that does not
 	// answer, unless they say otherwise.
-	spec := small(3).WithTolerations(corev1.Toleration{
+	spec := small(3).WithScheduling(memcachedac.Scheduling().WithTolerations(corev1.Toleration{
 		Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(5)),
-	})
+	}))
 	s.apply("cache", spec)
 	m := s.available("cache")
 	lost := shardsOn(m, secondNode)
@@ -76,17 +77,17 @@ func TestALostNodeIsToldAndItsShardsMove(t *testing.T) {
 	s.must(err)
 	_, sentence := s.degraded("cache", v1alpha1.ReasonNodeLost)
 	t.Logf("after %s: %s", time.Since(began).Round(time.Second), sentence)
-	// Kubernetes tells of one pod after the other, in no order.
+	// Kubernetes reports the pods one by one, in no order.
 	isNamed := func(shard string) bool { return strings.Contains(sentence, shard) }
 	if !slices.ContainsFunc(lost, isNamed) || !strings.Contains(sentence, secondNode) {
-		t.Errorf("the sentence names neither shard nor node: %s", sentence)
+		t.Errorf("the message names neither shard nor node: %s", sentence)
 	}
 	s.untouched("cache", others)
 
 	m = s.available("cache")
 	t.Logf("after %s: shards %v are on another node", time.Since(began).Round(time.Second), lost)
 	if left := shardsOn(m, secondNode); len(left) > 0 {
-		t.Errorf("shards %v are told to be on the lost node", left)
+		t.Errorf("shards %v are reported on the lost node", left)
 	}
 	s.untouched("cache", others)
 	for _, name := range lost {
@@ -113,7 +114,7 @@ func (s *space) addNode() {
 func shardsOn(m *v1alpha1.Memcached, node string) []string {
 	var names []string
 	for _, shard := range m.Status.Shards {
-		if shard.Node == node {
+		if shard.NodeName == node {
 			names = append(names, shard.Name)
 		}
 	}
@@ -123,7 +124,7 @@ func shardsOn(m *v1alpha1.Memcached, node string) []string {
 func nodesOf(m *v1alpha1.Memcached) map[string]int {
 	on := map[string]int{}
 	for _, shard := range m.Status.Shards {
-		on[shard.Node]++
+		on[shard.NodeName]++
 	}
 	return on
 }

@@ -36,7 +36,7 @@ type lifecycle struct {
 	*space // of the part that runs
 	olm.OLM
 	whole *space
-	// before is the newest release of those that were cut before the one in work.
+	// before is the newest release of those that were cut before the unreleased one.
 	before, inWork olm.Release
 	cache          *served
 	// since is when the operator that is installed was.
@@ -45,25 +45,25 @@ type lifecycle struct {
 
 // served is what the cache is to keep.
 type served struct {
-	lives map[string]life
+	lives map[string]cluster.Life
 	sets  []*items.Set
 }
 
-func TestOLMInstallsUpgradesAndRemovesTheOperatorAndTheCacheServesOn(t *testing.T) {
+func TestOLMInstallsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.T) {
 	s := newSpace(t)
 	l := s.lifecycle()
 	for _, part := range []struct {
 		name string
 		run  func(*lifecycle)
 	}{
-		{"an OperatorGroup of one namespace is refused with a sentence", (*lifecycle).refusesOneNamespace},
+		{"an OperatorGroup of one namespace is rejected with a message", (*lifecycle).refusesOneNamespace},
 		{"a Subscription installs the release before", (*lifecycle).installs},
 		{"a cache is filled", (*lifecycle).fills},
 		{"an upgrade waits while a Memcached is being changed", (*lifecycle).holdsBack},
-		{"the upgrade goes on once the Memcached is settled, and the cache is untouched", (*lifecycle).upgrades},
-		{"the operator is removed and the cache serves on", (*lifecycle).uninstalls},
+		{"the upgrade goes on once the Memcached is up to date, and the cache is untouched", (*lifecycle).upgrades},
+		{"the operator is removed and the cache keeps serving", (*lifecycle).uninstalls},
 		{"the release before is installed by hand and takes the cache over", (*lifecycle).rollsBack},
-		{"the newest release follows when a person approves", (*lifecycle).approves},
+		{"the newest release follows when the user approves", (*lifecycle).approves},
 	} {
 		ok := t.Run(part.name, func(t *testing.T) {
 			now := *l
@@ -196,7 +196,7 @@ func (l *lifecycle) holdsBack() {
 	began := time.Now()
 	l.must(l.Provide(l.ctx, catalogNow))
 	l.eventually("the newest release waits", func(ctx context.Context) error { return l.waits(ctx) })
-	l.Logf("from the catalog's change to the newest release, held back: %s", time.Since(began).Round(100*time.Millisecond))
+	l.Logf("from the catalog's change to the newest release, delayed: %s", time.Since(began).Round(100*time.Millisecond))
 	for end := time.Now().Add(holdWindow); time.Now().Before(end); time.Sleep(time.Second) {
 		l.must(l.waits(l.ctx))
 	}
@@ -241,8 +241,8 @@ func (l *lifecycle) upgrades() {
 	stop()
 }
 
-// acts ends the test unless the operator that runs now does its work and left the
-// cache alone.
+// acts ends the test unless the operator that runs now does its work and did not
+// change the cache.
 func (l *lifecycle) acts() {
 	l.Helper()
 	m, err := k.Memcached(l.ctx, l.key("other"))

@@ -21,7 +21,7 @@ import (
 
 // A kill leaves the lease, which the operator's next start waits for; a deletion
 // gives it back.
-func TestAnOperatorThatIsKilledAtAnyMomentFinishesTheJob(t *testing.T) {
+func TestOperatorKilledAtAnyTimeFinishesUpdate(t *testing.T) {
 	s := newSpace(t)
 	s.apply("cache", small(1))
 	s.available("cache")
@@ -43,10 +43,10 @@ func TestAnOperatorThatIsKilledAtAnyMomentFinishesTheJob(t *testing.T) {
 		time.Sleep(after)
 		round.end(pod)
 		m := s.available("cache")
-		t.Logf("to %d shards, operator %s %s after it was asked for: done after %s",
+		t.Logf("to %d shards, operator %s %s after the change: done after %s",
 			round.size, round.how, after.Round(time.Millisecond), time.Since(began).Round(100*time.Millisecond))
 		if m.Status.Size != round.size || len(s.pods("cache")) != int(round.size) {
-			t.Errorf("%d shards are told, %d pods are there, %d were asked for", m.Status.Size, len(s.pods("cache")), round.size)
+			t.Errorf("the status has %d shards, there are %d pods, want %d", m.Status.Size, len(s.pods("cache")), round.size)
 		}
 		s.untouched("cache", first)
 	}
@@ -85,7 +85,7 @@ func (s *space) killOperator(pod corev1.Pod) {
 	processes, err := filepath.Glob("/proc/[0-9]*")
 	s.must(err)
 	for _, process := range processes {
-		groups, _ := os.ReadFile(filepath.Join(process, "cgroup")) // a process may have ended
+		groups, _ := os.ReadFile(filepath.Join(process, "cgroup")) // a process may have exited
 		command, _ := os.ReadFile(filepath.Join(process, "cmdline"))
 		if strings.Contains(string(groups), string(pod.UID)) && strings.HasPrefix(string(command), "/manager\x00") {
 			pid, err := strconv.Atoi(filepath.Base(process))
@@ -97,7 +97,7 @@ func (s *space) killOperator(pod corev1.Pod) {
 	s.Fatalf("no process of pod %s is on this machine: this test is for the local cluster, run as root", pod.Name)
 }
 
-func TestShardsServeOnWithoutTheOperatorAndItTakesThemOverUntouched(t *testing.T) {
+func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	s := newSpace(t)
 	s.apply("cache", small(2))
 	s.available("cache")
@@ -119,7 +119,7 @@ func TestShardsServeOnWithoutTheOperatorAndItTakesThemOverUntouched(t *testing.T
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.OperatorNamespace}}
 	s.must(k.Delete(s.ctx, namespace))
-	s.must(k.NamespaceGone(s.ctx, namespace.Name))
+	s.must(k.Gone(s.ctx, namespace, soon))
 	time.Sleep(2 * time.Second) // without an operator
 	s.holds(kept)
 
@@ -133,7 +133,7 @@ func TestShardsServeOnWithoutTheOperatorAndItTakesThemOverUntouched(t *testing.T
 	writes, err := cluster.OperatorWrites(s.ctx, s.namespace, since)
 	s.must(err)
 	if len(writes) == 0 {
-		t.Error("the audit log tells of no write, not even for the third shard")
+		t.Error("the audit log has no write, not even for the third shard")
 	}
 	for _, w := range writes {
 		if strings.HasPrefix(w.Resource, "pods") {

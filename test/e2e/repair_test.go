@@ -17,7 +17,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
-func TestADeletedObjectIsMadeAgain(t *testing.T) {
+func TestDriftIsRepaired(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.apply("cache", small(2))
@@ -37,12 +37,25 @@ func TestADeletedObjectIsMadeAgain(t *testing.T) {
 		s.must(k.Delete(s.ctx, o))
 		s.madeAgain(o)
 	}
+	set, err := s.get(&appsv1.ReplicaSet{}, "cache-0")
+	s.must(err)
+	s.must(k.Patch(s.ctx, set, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":2}}`)), owner))
+	s.eventually("the end of the second pod", func(context.Context) error {
+		o, err := s.get(&appsv1.ReplicaSet{}, "cache-0")
+		if err != nil {
+			return err
+		}
+		if set := o.(*appsv1.ReplicaSet); *set.Spec.Replicas != 1 || set.Status.ObservedGeneration != set.Generation || set.Status.Replicas != 1 {
+			return fmt.Errorf("the ReplicaSet has %d pods of %d", set.Status.Replicas, *set.Spec.Replicas)
+		}
+		return nil
+	})
 	s.available("cache")
 	s.untouched("cache", before)
 	s.holds(s.written("cache", 0, 100))
 }
 
-func TestADeletedReplicaSetIsMadeAgainAndItsShardIsToldToBeEmpty(t *testing.T) {
+func TestDeletedReplicaSetIsRecreatedAndItsShardIsReportedEmpty(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.apply("cache", small(2))
@@ -58,13 +71,13 @@ func TestADeletedReplicaSetIsMadeAgainAndItsShardIsToldToBeEmpty(t *testing.T) {
 	s.madeAgain(set)
 	m := s.replaced("cache", 0, pod)
 	if shard := s.shard(m, 0); shard.Start != v1alpha1.StartCold || shard.Items != 0 {
-		t.Errorf("the shard in its new pod is told to be %+v", shard)
+		t.Errorf("the status of the shard in its new pod is %+v", shard)
 	}
 	s.event("cache", v1alpha1.EventShardStartedEmpty, "cache-0")
 	s.untouched("cache", other)
 }
 
-func TestAReplicaSetDeletedWithoutItsPodIsMadeAgainAndThePodKept(t *testing.T) {
+func TestReplicaSetDeletedWithoutItsPodIsRecreatedAndAdoptsThePod(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.apply("cache", small(1))
@@ -88,68 +101,6 @@ func TestAReplicaSetDeletedWithoutItsPodIsMadeAgainAndThePodKept(t *testing.T) {
 	s.holds(kept)
 }
 
-func TestDriftIsRepaired(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	s.apply("cache", small(1))
-	s.available("cache")
-	before := s.lives("cache")
-	for _, drift := range []struct {
-		what   string
-		kind   client.Object
-		name   string
-		patch  string
-		mended func(client.Object) bool
-	}{
-		{"a Service that selects other pods", &corev1.Service{}, "cache-0",
-			`{"spec":{"selector":{"app.kubernetes.io/instance":"other"}}}`,
-			func(o client.Object) bool {
-				return o.(*corev1.Service).Spec.Selector[v1alpha1.LabelInstance] == "cache"
-			}},
-		{"a Service without the operator's label", &corev1.Service{}, "cache-0",
-			`{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
-			func(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue }},
-		{"a Service without its owner", &corev1.Service{}, "cache-0",
-			`{"metadata":{"ownerReferences":null}}`,
-			func(o client.Object) bool { return metav1.GetControllerOf(o) != nil }},
-		{"a budget that lets all shards go", &policyv1.PodDisruptionBudget{}, "cache",
-			`{"spec":{"maxUnavailable":"100%"}}`,
-			func(o client.Object) bool {
-				return o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable.IntValue() == 1
-			}},
-		{"a policy that lets all in", &networkingv1.NetworkPolicy{}, "cache",
-			`{"spec":{"ingress":[{}]}}`,
-			func(o client.Object) bool { return len(o.(*networkingv1.NetworkPolicy).Spec.Ingress) == 2 }},
-		{"a ReplicaSet whose next pod would be another", &appsv1.ReplicaSet{}, "cache-0",
-			`{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":1}}}}`,
-			func(o client.Object) bool {
-				return *o.(*appsv1.ReplicaSet).Spec.Template.Spec.TerminationGracePeriodSeconds > 1
-			}},
-		{"a ReplicaSet with a second pod", &appsv1.ReplicaSet{}, "cache-0",
-			`{"spec":{"replicas":2}}`,
-			func(o client.Object) bool {
-				set := o.(*appsv1.ReplicaSet)
-				return *set.Spec.Replicas == 1 && set.Status.ObservedGeneration == set.Generation && set.Status.Replicas == 1
-			}},
-	} {
-		o, err := s.get(drift.kind, drift.name)
-		s.must(err)
-		s.must(k.Patch(s.ctx, o, client.RawPatch("application/merge-patch+json", []byte(drift.patch)), owner))
-		s.eventually(drift.what+" is mended", func(context.Context) error {
-			o, err := s.get(drift.kind, drift.name)
-			if err != nil {
-				return err
-			}
-			if !drift.mended(o) {
-				return fmt.Errorf("it is not: labels %v, owners %v", o.GetLabels(), o.GetOwnerReferences())
-			}
-			return nil
-		})
-	}
-	s.available("cache")
-	s.untouched("cache", before)
-}
-
 // get reads an object of the kind of an empty one.
 func (s *space) get(kind client.Object, name string) (client.Object, error) {
 	o := kind.DeepCopyObject().(client.Object)
@@ -163,7 +114,7 @@ func (s *space) madeAgain(deleted client.Object) client.Object {
 	s.Helper()
 	kind := reflect.New(reflect.TypeOf(deleted).Elem()).Interface().(client.Object)
 	var made client.Object
-	s.eventually(fmt.Sprintf("%T %s made again", deleted, deleted.GetName()), func(context.Context) error {
+	s.eventually(fmt.Sprintf("%T %s recreated", deleted, deleted.GetName()), func(context.Context) error {
 		var err error
 		if made, err = s.get(kind, deleted.GetName()); err != nil {
 			return err
@@ -177,7 +128,7 @@ func (s *space) madeAgain(deleted client.Object) client.Object {
 }
 
 // replaced waits until a shard serves from another pod than before and all is
-// settled.
+// up to date.
 func (s *space) replaced(name string, ordinal int, before corev1.Pod) *v1alpha1.Memcached {
 	s.Helper()
 	s.await(name, fmt.Sprintf("shard %d in another pod", ordinal), func(m *v1alpha1.Memcached) error {

@@ -14,11 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 )
 
-func TestADeletedPodCostsNoConnectionAndItsShardIsToldToBeEmpty(t *testing.T) {
+func TestPodDeletionFailsNoConnectionAndItsShardIsReportedEmpty(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.apply("cache", small(2))
@@ -36,8 +37,8 @@ func TestADeletedPodCostsNoConnectionAndItsShardIsToldToBeEmpty(t *testing.T) {
 	stop()
 
 	shard := s.shard(m, 0)
-	if shard.Start != v1alpha1.StartCold || shard.Items != 0 || shard.Pod == pod.Name {
-		t.Errorf("the shard in its new pod is told to be %+v", shard)
+	if shard.Start != v1alpha1.StartCold || shard.Items != 0 || shard.PodName == pod.Name {
+		t.Errorf("the status of the shard in its new pod is %+v", shard)
 	}
 	s.event("cache", v1alpha1.EventShardStartedEmpty, "cache-0")
 	s.untouched("cache", other)
@@ -45,9 +46,9 @@ func TestADeletedPodCostsNoConnectionAndItsShardIsToldToBeEmpty(t *testing.T) {
 	s.holds(s.written("cache", 0, 1000))
 }
 
-// A change that memcached cannot take its items along with is told of first, and
+// A change after which memcached can't reload its items is announced first, and
 // then costs the items and no connection.
-func TestMoreMemoryReplacesOneShardAfterTheOtherHavingSaidThatTheyWillBeEmpty(t *testing.T) {
+func TestMemoryChangeReplacesShardsOneByOneAfterAnnouncingEmptyStarts(t *testing.T) {
 	t.Parallel()
 	const shards = 2
 	s := newSpace(t)
@@ -69,25 +70,25 @@ func TestMoreMemoryReplacesOneShardAfterTheOtherHavingSaidThatTheyWillBeEmpty(t 
 
 	for ordinal := range shards {
 		name := cluster.ShardName("cache", ordinal)
-		s.event("cache", v1alpha1.EventShardToStartEmpty, name, "memory 64Mi → 80Mi", "starts it empty")
+		s.event("cache", v1alpha1.EventEmptyStartAnnounced, name, "memory 64Mi → 80Mi", "starts it empty")
 		s.event("cache", v1alpha1.EventShardStartedEmpty, name)
-		told, made := all.toldToReplace(name), all.podAfter(name, before[name])
-		if told == nil || made == nil || told.version > made.version {
-			t.Errorf("shard %s was told of at %+v, and its new pod made at %+v", name, told, made)
+		announced, created := all.announcedReplacement(name), all.podAfter(name, before[name])
+		if announced == nil || created == nil || announced.version > created.version {
+			t.Errorf("the replacement of shard %s was announced at %+v, and its new pod created at %+v", name, announced, created)
 			continue
 		}
-		if at := s.eventAt("cache", v1alpha1.EventShardToStartEmpty, name); at.After(made.at) {
-			t.Errorf("the event of shard %s came %s after its new pod", name, at.Sub(made.at))
+		if at := s.eventAt("cache", v1alpha1.EventEmptyStartAnnounced, name); at.After(created.at) {
+			t.Errorf("the event of shard %s came %s after its new pod", name, at.Sub(created.at))
 		}
 		if ordinal > 0 {
 			first := cluster.ShardName("cache", ordinal-1)
-			if gone := all.goneAt(before[first]); gone == nil || gone.version > made.version {
-				t.Errorf("shard %s got another pod before that of shard %s was gone", name, first)
+			if gone := all.goneAt(before[first]); gone == nil || gone.version > created.version {
+				t.Errorf("shard %s got another pod before that of shard %s was deleted", name, first)
 			}
 		}
 		shard := s.shard(m, ordinal)
-		if shard.Start != v1alpha1.StartCold || shard.Items != 0 || shard.Pod == before[name].Name {
-			t.Errorf("the status tells of the shard %+v", shard)
+		if shard.Start != v1alpha1.StartCold || shard.Items != 0 || shard.PodName == before[name].Name {
+			t.Errorf("the shard's status is %+v", shard)
 		}
 		if words := strings.Join(s.agents("cache")[name].Arguments, " "); !strings.Contains(words, "-m 80 ") {
 			t.Errorf("memcached of %s runs with %s", name, words)
@@ -95,10 +96,10 @@ func TestMoreMemoryReplacesOneShardAfterTheOtherHavingSaidThatTheyWillBeEmpty(t 
 		s.holds(s.written("cache", ordinal, 1000))
 	}
 	h.says(all.progress(), v1alpha1.ReasonUpdatingShard+": shard 2 of 2: memory 64Mi → 80Mi, which starts it empty")
-	s.event("cache", v1alpha1.EventUpdateFinished, "2 shards are as the spec asks")
+	s.event("cache", v1alpha1.EventUpdateFinished, "updated 2 shards")
 }
 
-func TestAReplacementThatNoNodeTakesLeavesTheShardAsItIs(t *testing.T) {
+func TestUnschedulableReplacementKeepsTheOldPod(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.apply("cache", small(2))
@@ -107,16 +108,16 @@ func TestAReplacementThatNoNodeTakesLeavesTheShardAsItIs(t *testing.T) {
 	before := s.pods("cache")
 	h, stop := s.follow("cache"), s.probes("cache", 2)
 
-	s.apply("cache", small(2).WithNodeSelector(map[string]string{"disk": "none"}))
+	s.apply("cache", small(2).WithScheduling(memcachedac.Scheduling().WithNodeSelector(map[string]string{"disk": "none"})))
 	m, sentence := s.degraded("cache", v1alpha1.ReasonUnschedulable)
 	t.Log(sentence)
-	for _, word := range []string{"cache-0", "node affinity/selector", "serves on", "set the spec back"} {
+	for _, word := range []string{"cache-0", "node affinity/selector", "the old pod keeps serving", "revert the spec"} {
 		if !strings.Contains(sentence, word) {
-			t.Errorf("the sentence does not say %q", word)
+			t.Errorf("the message does not contain %q", word)
 		}
 	}
 	if m.Status.Ready != "2/2" || m.Status.Nodes[0] != before["cache-0"].Name {
-		t.Errorf("the status tells %s shards, pods %v", m.Status.Ready, m.Status.Nodes)
+		t.Errorf("the status has %s shards, pods %v", m.Status.Ready, m.Status.Nodes)
 	}
 
 	s.apply("cache", small(2))
@@ -132,17 +133,17 @@ func TestAReplacementThatNoNodeTakesLeavesTheShardAsItIs(t *testing.T) {
 	all := h.end()
 	stop()
 	h.neverOut(all)
-	s.untouched("cache", livesOf(before))
+	s.untouched("cache", cluster.LivesOf(before))
 	for _, set := range kept {
 		s.holds(set)
 	}
 }
 
-// toldToReplace returns when the status first said that a shard is to be replaced,
+// announcedReplacement returns when the status first said that the operator will replace a shard,
 // or nil.
-func (all moments) toldToReplace(shard string) *moment {
+func (all moments) announcedReplacement(shard string) *moment {
 	for i, m := range all {
-		if m.memcached != nil && m.memcached.Status.Update != nil && m.memcached.Status.Update.Shard == shard && m.memcached.Status.Update.Step == "replace" {
+		if m.memcached != nil && m.memcached.Status.Update != nil && m.memcached.Status.Update.Shard == shard && m.memcached.Status.Update.Method == v1alpha1.UpdateReplace {
 			return &all[i]
 		}
 	}

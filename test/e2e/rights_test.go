@@ -17,7 +17,7 @@ import (
 
 // unseen are rights that leave no request in the audit log.
 var unseen = []string{
-	// asked for when an object is made whose owner may not go before it
+	// needed to create an object whose owner must not be deleted before it
 	"update cache.memcached-operator.io/memcacheds/finalizers",
 	// only when the same event comes again within minutes
 	"patch events.k8s.io/events",
@@ -28,7 +28,7 @@ const allOthers = 15 * time.Minute
 
 // The other tests use what the operator may do; this one waits for the last of it.
 // That it lacks none is what they all show, as it has no other rights in them.
-func TestTheOperatorUsesEveryRightThatItHas(t *testing.T) {
+func TestOperatorUsesAllItsPermissions(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	var rights []string
@@ -59,9 +59,9 @@ func TestTheOperatorUsesEveryRightThatItHas(t *testing.T) {
 		for _, r := range requests {
 			used[right(r.Verb, r.Group, r.Resource)] = true
 			switch {
-			case r.Verb == "patch" && r.Code == http.StatusCreated: // an apply that makes an object takes the right to
+			case r.Verb == "patch" && r.Code == http.StatusCreated: // an apply that creates an object requires the right to
 				used[right("create", r.Group, r.Resource)] = true
-			case r.Verb == "watch": // tells all that these do, and the server chooses how it begins
+			case r.Verb == "watch": // returns what these return, and the server chooses how it begins
 				used[right("get", r.Group, r.Resource)] = true
 				used[right("list", r.Group, r.Resource)] = true
 			}

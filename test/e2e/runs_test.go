@@ -5,19 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
-
-// unlimited is the rate of a copy that nobody is served beside.
-func unlimited() *v1alpha1.RateLimit {
-	return &v1alpha1.RateLimit{ItemsPerSecond: new(int32(0)), MebibytesPerSecond: new(int32(0))}
-}
 
 // rate is that many items a second for each shard.
 func rate(items int32) *v1alpha1.RateLimit {
@@ -27,13 +20,7 @@ func rate(items int32) *v1alpha1.RateLimit {
 // claim makes a claim of the default storage and returns the store that it is.
 func (s *space) claim(name string) v1alpha1.SnapshotStore {
 	s.Helper()
-	s.must(k.Create(s.ctx, &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-		},
-	}))
+	s.must(k.Create(s.ctx, cluster.Claim(metav1.ObjectMeta{Namespace: s.namespace, Name: name}, "1Gi")))
 	return v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: name}}
 }
 
@@ -48,7 +35,7 @@ func (s *space) backup(name string, spec v1alpha1.MemcachedBackupSpec) *v1alpha1
 // backedUp makes a MemcachedBackup without a limit and waits until it is Complete.
 func (s *space) backedUp(name, memcached string, store v1alpha1.SnapshotStore) *v1alpha1.MemcachedBackup {
 	s.Helper()
-	b := s.backup(name, v1alpha1.MemcachedBackupSpec{Memcached: v1alpha1.MemcachedReference{Name: memcached}, Store: store, RateLimit: unlimited()})
+	b := s.backup(name, v1alpha1.MemcachedBackupSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: memcached}, Store: store, RateLimit: cluster.Unlimited()})
 	s.complete(b)
 	s.Logf("backup %s: %d items, %d bytes in %d stored, %s", name, b.Status.Snapshot.Items, b.Status.Snapshot.Bytes, b.Status.Snapshot.StoredBytes,
 		b.Status.CompletionTime.Sub(b.Status.StartTime.Time))
@@ -68,7 +55,7 @@ func (s *space) restore(name string, spec v1alpha1.MemcachedRestoreSpec) *v1alph
 func (s *space) restored(name, memcached, backup string) *v1alpha1.MemcachedRestore {
 	s.Helper()
 	r := s.restore(name, v1alpha1.MemcachedRestoreSpec{
-		Memcached: v1alpha1.MemcachedReference{Name: memcached}, Backup: &v1alpha1.BackupReference{Name: backup}, RateLimit: unlimited(),
+		MemcachedRef: v1alpha1.MemcachedReference{Name: memcached}, BackupRef: &v1alpha1.BackupReference{Name: backup}, RateLimit: cluster.Unlimited(),
 	})
 	s.complete(r)
 	s.Logf("restore %s: %d restored, %d kept, %d expired, %s", name, r.Status.Restored, r.Status.Kept, r.Status.Expired,
@@ -83,18 +70,18 @@ func (s *space) complete(o client.Object) {
 }
 
 // failsFor waits until a MemcachedBackup or MemcachedRestore is Failed for that reason.
-func (s *space) failsFor(o client.Object, reason string) *v1alpha1.RunStatus {
+func (s *space) failsFor(o client.Object, reason string) *v1alpha1.TransferStatus {
 	s.Helper()
-	s.must(k.Ended(s.ctx, o, 4*time.Minute, nil))
+	s.must(k.AwaitFinished(s.ctx, o, 4*time.Minute, nil))
 	status := cluster.RunStatus(o)
-	if status.Phase != v1alpha1.RunFailed || status.Reason != reason {
-		s.Errorf("%s is %s: %s: %s; it was to fail for %s", o.GetName(), status.Phase, status.Reason, status.Message, reason)
+	if status.Phase != v1alpha1.TransferFailed || status.Reason != reason {
+		s.Errorf("%s is %s: %s: %s; want Failed for %s", o.GetName(), status.Phase, status.Reason, status.Message, reason)
 	}
 	s.Logf("%s: %s: %s", o.GetName(), status.Reason, status.Message)
 	return status
 }
 
-// copies waits until a MemcachedBackup or MemcachedRestore tells of items that it
+// copies waits until a MemcachedBackup or MemcachedRestore reports items that it
 // has copied while it runs.
 func (s *space) copies(o client.Object) {
 	s.Helper()
@@ -103,8 +90,8 @@ func (s *space) copies(o client.Object) {
 			return err
 		}
 		status := cluster.RunStatus(o)
-		if status.Phase == v1alpha1.RunComplete || status.Phase == v1alpha1.RunFailed {
-			s.Fatalf("%s was to tell how far it is, and is %s: %s: %s", o.GetName(), status.Phase, status.Reason, status.Message)
+		if status.Phase == v1alpha1.TransferComplete || status.Phase == v1alpha1.TransferFailed {
+			s.Fatalf("%s should report its progress, and is %s: %s: %s", o.GetName(), status.Phase, status.Reason, status.Message)
 		}
 		if status.Progress == nil || status.Progress.Items == 0 || status.Progress.Percent >= 100 {
 			return fmt.Errorf("it is %q: %s: %s, progress %+v", status.Phase, status.Reason, status.Message, status.Progress)

@@ -12,12 +12,12 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
 // One setting after the other is changed on the same shards.
-func TestASettingChangesInPlaceAndTheShardsKeepTheirItems(t *testing.T) {
+func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 	t.Parallel()
 	const shards, size = 2, 20_000
 	s := newSpace(t)
@@ -40,21 +40,20 @@ func TestASettingChangesInPlaceAndTheShardsKeepTheirItems(t *testing.T) {
 	}{
 		{"threads", func(spec *memcachedac.MemcachedSpecApplyConfiguration) { spec.WithThreads(2) }, true, "-t 2", "threads 4 → 2"},
 		// for which the container gets more memory first
-		{"connections", func(spec *memcachedac.MemcachedSpecApplyConfiguration) { spec.WithConnections(4096) }, true, "-c 4096", "connections 1024 → 4096"},
+		{"maxConnections", func(spec *memcachedac.MemcachedSpecApplyConfiguration) { spec.WithMaxConnections(4096) }, true, "-c 4096", "maxConnections 1024 → 4096"},
 		{"verbosity and hash algorithm", func(spec *memcachedac.MemcachedSpecApplyConfiguration) {
 			spec.WithExtraArgs("-v", "-o", "hash_algorithm=murmur3")
 		}, true, "-v -o hash_algorithm=murmur3", "extraArgs"},
 		{"labels and annotations", func(spec *memcachedac.MemcachedSpecApplyConfiguration) {
-			spec.WithPodLabels(map[string]string{"team": "a", "tier": "cache"}).WithPodAnnotations(map[string]string{"note": "b"})
-		}, false, "", "podLabels"},
+			spec.WithPodMetadata(memcachedac.PodMetadata().WithLabels(map[string]string{"team": "a", "tier": "cache"}).WithAnnotations(map[string]string{"note": "b"}))
+		}, false, "", "podMetadata"},
 		{"a label and an annotation less", func(spec *memcachedac.MemcachedSpecApplyConfiguration) {
-			spec.PodAnnotations, spec.PodLabels = nil, map[string]string{"tier": "cache"}
-		}, false, "", "podLabels"},
+			spec.WithPodMetadata(memcachedac.PodMetadata().WithLabels(map[string]string{"tier": "cache"}))
+		}, false, "", "podMetadata"},
 		{"processor and memory", func(spec *memcachedac.MemcachedSpecApplyConfiguration) {
-			spec.WithResources(corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2m")},
-				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("200Mi")},
-			})
+			spec.WithResources(memcachedac.ResourceRequirements().
+				WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2m")}).
+				WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("200Mi")}))
 		}, false, "", "resources"},
 	} {
 		agents := s.agents("cache")
@@ -79,7 +78,7 @@ func TestASettingChangesInPlaceAndTheShardsKeepTheirItems(t *testing.T) {
 			now := s.count("cache", ordinal)
 			t.Logf("%s: shard %d holds %d items", change.what, ordinal, now)
 			if now < size*share || change.restarts && (shard.Start != v1alpha1.StartWarm || float64(shard.Items) < share*float64(shard.ItemsBefore)) {
-				t.Errorf("%s: shard %d holds %d items, and its status tells %+v", change.what, ordinal, now, shard)
+				t.Errorf("%s: shard %d contains %d items, and its status is %+v", change.what, ordinal, now, shard)
 			}
 		}
 	}
@@ -93,10 +92,10 @@ func TestASettingChangesInPlaceAndTheShardsKeepTheirItems(t *testing.T) {
 		}
 	}
 	check()
-	s.noProofs()
+	s.noPreflightPods()
 }
 
-func TestAVersionAndSettingsAtOnceCostOneRestart(t *testing.T) {
+func TestVersionAndSettingsTogetherNeedOneRestart(t *testing.T) {
 	t.Parallel()
 	const size = 10_000
 	s := newSpace(t)
@@ -106,14 +105,14 @@ func TestAVersionAndSettingsAtOnceCostOneRestart(t *testing.T) {
 	before := s.lives("cache")
 	to := versions[len(versions)-1]
 	h := s.follow("cache")
-	s.apply("cache", small(1).WithVersion(to).WithThreads(2).WithConnections(2048).WithExtraArgs("-v").WithPodLabels(map[string]string{"tier": "cache"}))
+	s.apply("cache", small(1).WithVersion(to).WithThreads(2).WithMaxConnections(2048).WithExtraArgs("-v").WithPodMetadata(memcachedac.PodMetadata().WithLabels(map[string]string{"tier": "cache"})))
 	m := s.updated("cache")
 	s.restarted("cache", before, map[string]int32{"cache-0": 1})
 	all := h.end()
 	h.inTurn(all, "cache-0")
-	h.says(all.progress(), fmt.Sprintf("%s: shard 1 of 1: %s → %s, connections 1024 → 2048, threads 4 → 2", v1alpha1.ReasonUpdatingShard, versions[0], to))
+	h.says(all.progress(), fmt.Sprintf("%s: shard 1 of 1: %s → %s, maxConnections 1024 → 2048, threads 4 → 2", v1alpha1.ReasonUpdatingShard, versions[0], to))
 	if shard := s.shard(m, 0); shard.Version != to || shard.Start != v1alpha1.StartWarm {
-		t.Errorf("the status tells of the shard %+v", shard)
+		t.Errorf("the shard's status is %+v", shard)
 	}
 	_, err := kept.Keep(share)
 	s.must(err)
@@ -121,7 +120,7 @@ func TestAVersionAndSettingsAtOnceCostOneRestart(t *testing.T) {
 	if words := strings.Join(agent.Arguments, " "); agent.ArgumentsError != "" || !strings.Contains(words, "-c 2048 -t 2") || !strings.Contains(words, "-v") {
 		t.Errorf("memcached runs with %s, %s", words, agent.ArgumentsError)
 	}
-	if starts := strings.Count(s.log(s.pods("cache")["cache-0"]), "memcached was started."); starts != 1 {
+	if starts := strings.Count(s.log(s.pods("cache")["cache-0"]), "Started memcached"); starts != 1 {
 		t.Errorf("the new container started memcached %d times", starts)
 	}
 	if pod := s.pods("cache")["cache-0"]; pod.Labels["tier"] != "cache" {
@@ -129,10 +128,10 @@ func TestAVersionAndSettingsAtOnceCostOneRestart(t *testing.T) {
 	}
 }
 
-// agents returns what the agents of a Memcached tell, by shard.
-func (s *space) agents(name string) map[string]agentapi.Status {
+// agents returns the statuses of a Memcached's agents, by shard.
+func (s *space) agents(name string) map[string]agentwire.Status {
 	s.Helper()
-	all := map[string]agentapi.Status{}
+	all := map[string]agentwire.Status{}
 	for shard, pod := range s.pods(name) {
 		status, err := cluster.AgentStatus(s.ctx, pod)
 		s.must(err)

@@ -14,18 +14,18 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/sim"
 )
 
-// TestTheSimulationEndsAsTheClusterDoes keeps the models of Kubernetes, the agent and
+// TestSimulationConvergesLikeTheCluster keeps the models of Kubernetes, the agent and
 // memcached in test/sim to the truth.
-func TestTheSimulationEndsAsTheClusterDoes(t *testing.T) {
+func TestSimulationConvergesLikeTheCluster(t *testing.T) {
 	t.Parallel()
 	for name, specs := range map[string][]map[string]any{
 		"a version":                        {{"size": 2, "version": "1.6.38"}, {"size": 2, "version": "1.6.45"}},
 		"a version and threads, and back":  {{"size": 2, "version": "1.6.38"}, {"size": 2, "version": "1.6.45", "threads": 2}, {"size": 2, "version": "1.6.38"}},
-		"labels and fewer connections":     {{"size": 2}, {"size": 2, "podLabels": map[string]any{"team": "shop"}, "connections": 512}},
+		"labels and fewer connections":     {{"size": 2}, {"size": 2, "podMetadata": map[string]any{"labels": map[string]any{"team": "shop"}}, "maxConnections": 512}},
 		"memory, and one shard more":       {{"size": 1}, {"size": 2, "memory": "80Mi"}},
 		"fewer shards":                     {{"size": 3}, {"size": 1}},
 		"an image that is not there":       {{"size": 2}, {"size": 2, "image": "docker.io/library/memcached:1.6.99"}},
-		"arguments that memcached refuses": {{"size": 2}, {"size": 2, "extraArgs": []any{"-R", "0"}}},
+		"arguments that memcached rejects": {{"size": 2}, {"size": 2, "extraArgs": []any{"-R", "0"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -36,8 +35,8 @@ type space struct {
 	namespace string
 }
 
-// newSpace makes a namespace that ends with the test. When the test fails, it
-// tells first how things stand there.
+// newSpace creates a namespace that is deleted with the test. When the test fails, it
+// first logs the state there.
 func newSpace(t *testing.T) *space {
 	t.Helper()
 	s := makeSpace(t)
@@ -53,8 +52,8 @@ func newSpace(t *testing.T) *space {
 }
 
 // deleteSpace begins to delete a namespace. The Memcacheds go first and their
-// Services with them: a namespace keeps Services until its pods are gone, and a
-// pod serves on while its Service is there and nobody else answers at it.
+// Services with them: a namespace keeps Services until its pods are deleted, and a
+// pod keeps serving while its Service exists and no other pod answers at it.
 func deleteSpace(ctx context.Context, namespace string) error {
 	if err := k.DeleteAllOf(ctx, &v1alpha1.Memcached{}, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("deleting the Memcacheds of %s: %w", namespace, err)
@@ -92,19 +91,19 @@ func (s *space) must(err error) {
 func small(size int32) *memcachedac.MemcachedSpecApplyConfiguration {
 	return memcachedac.MemcachedSpec().
 		WithSize(size).
-		WithResources(corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}})
+		WithResources(memcachedac.ResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}))
 }
 
-// apply writes a Memcached as it should be.
+// apply writes the desired state of a Memcached.
 func (s *space) apply(name string, spec *memcachedac.MemcachedSpecApplyConfiguration) {
 	s.Helper()
 	s.must(k.Apply(s.ctx, memcachedac.Memcached(name, s.namespace).WithSpec(spec), owner, client.ForceOwnership))
 }
 
-// available waits until every shard of a Memcached serves and it is settled.
+// available waits until every shard of a Memcached serves and it is up to date.
 func (s *space) available(name string) *v1alpha1.Memcached {
 	s.Helper()
-	return s.await(name, "available and settled", cluster.Available)
+	return s.await(name, "available and up to date", cluster.Available)
 }
 
 func (s *space) await(name, what string, check func(*v1alpha1.Memcached) error) *v1alpha1.Memcached {
@@ -141,7 +140,7 @@ func (s *space) event(name, reason string, words ...string) {
 	s.must(k.HasEvent(s.ctx, s.key(name), reason, words...))
 }
 
-// shard returns what the status of a Memcached tells of a shard.
+// shard returns a shard of the status of a Memcached.
 func (s *space) shard(m *v1alpha1.Memcached, ordinal int) v1alpha1.ShardStatus {
 	s.Helper()
 	shard, err := cluster.Shard(m, ordinal)
@@ -159,40 +158,19 @@ func (s *space) pods(name string) map[string]corev1.Pod {
 
 // lives returns what changes when a pod or its container is another one, by
 // shard.
-func (s *space) lives(name string) map[string]life {
+func (s *space) lives(name string) map[string]cluster.Life {
 	s.Helper()
-	return livesOf(s.pods(name))
-}
-
-func livesOf(pods map[string]corev1.Pod) map[string]life {
-	lives := map[string]life{}
-	for shard, pod := range pods {
-		lives[shard] = lifeOf(pod)
-	}
-	return lives
-}
-
-type life struct {
-	uid      types.UID
-	restarts int32
-}
-
-func lifeOf(pod corev1.Pod) life {
-	l := life{uid: pod.UID}
-	for _, c := range pod.Status.ContainerStatuses {
-		l.restarts += c.RestartCount
-	}
-	return l
+	return cluster.LivesOf(s.pods(name))
 }
 
 // untouched ends the test unless the pods of a Memcached, or those of the shards
 // that were there before, are the same as before.
-func (s *space) untouched(name string, before map[string]life) {
+func (s *space) untouched(name string, before map[string]cluster.Life) {
 	s.Helper()
 	now := s.lives(name)
-	maps.DeleteFunc(now, func(shard string, _ life) bool { _, was := before[shard]; return !was })
+	maps.DeleteFunc(now, func(shard string, _ cluster.Life) bool { _, was := before[shard]; return !was })
 	if !maps.Equal(before, now) {
-		s.Fatalf("pods of %s were to be left alone: they were %v and are %v", name, before, now)
+		s.Fatalf("pods of %s should be unchanged: they were %v and are %v", name, before, now)
 	}
 }
 

@@ -24,9 +24,9 @@ const (
 	tooSlow = 4.0
 )
 
-// What a person could do without the operator is a Deployment of the same image,
+// The alternative without the operator is a Deployment of the same image,
 // with the readiness probe that charts give it, or with none.
-func TestFromApplyToAvailableTakesNotMuchLongerThanABareDeployment(t *testing.T) {
+func TestAvailableAlmostAsFastAsABareDeployment(t *testing.T) {
 	s := newSpace(t)
 	took := map[string][]time.Duration{}
 	kinds := []struct {
@@ -63,7 +63,7 @@ func (s *space) timeMemcached(name string) time.Duration {
 		s.must(k.Get(s.ctx, s.key(name), m))
 		return meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionAvailable)
 	})
-	s.ended(m, map[string]string{v1alpha1.LabelInstance: name})
+	s.deleteNow(m, map[string]string{v1alpha1.LabelInstance: name})
 	return took
 }
 
@@ -107,11 +107,11 @@ func (s *space) timeDeployment(name string, probe bool) time.Duration {
 		s.must(k.Get(s.ctx, s.key(name), d))
 		return d.Status.AvailableReplicas == speedShards
 	})
-	s.ended(d, labels)
+	s.deleteNow(d, labels)
 	return took
 }
 
-// until asks every few milliseconds and returns how long it took.
+// until checks every few milliseconds and returns how long it took.
 func (s *space) until(began time.Time, done func() bool) time.Duration {
 	s.Helper()
 	for !done() {
@@ -123,9 +123,9 @@ func (s *space) until(began time.Time, done func() bool) time.Duration {
 	return time.Since(began)
 }
 
-// ended deletes an object and its pods without waiting for them to drain, so that
+// deleteNow deletes an object and its pods without waiting for them to drain, so that
 // they do not run beside the next measurement.
-func (s *space) ended(o client.Object, labels map[string]string) {
+func (s *space) deleteNow(o client.Object, labels map[string]string) {
 	s.Helper()
 	s.must(k.Delete(s.ctx, o, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 	s.gone(o, o.GetName())

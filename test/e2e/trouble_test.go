@@ -4,35 +4,41 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 )
 
-// What only the cluster can know to be wrong is told in the condition Degraded;
+// Problems that only the cluster can find are reported in the condition Degraded;
 // another Memcached does not notice.
-func TestAMemcachedThatCannotRunSaysWhyAndDisturbsNoOther(t *testing.T) {
+func TestMemcachedThatCannotRunReportsWhyAndDisturbsNoOther(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.apply("other", small(2))
 	s.available("other")
 	before := s.lives("other")
 	kept := s.written("other", 0, 100)
+	invalid := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "invalid"}, Spec: v1alpha1.MemcachedSpec{Version: "latest"}}
+	if err := k.Create(s.ctx, invalid); !apierrors.IsInvalid(err) {
+		t.Errorf("an invalid spec: %v", err)
+	}
 	t.Run("troubles", func(t *testing.T) {
 		for name, trouble := range map[string]struct {
 			spec   *memcachedac.MemcachedSpecApplyConfiguration
 			reason string
 			words  []string
 		}{
-			"image-that-is-not-there":   {small(1).WithImage("docker.io/library/nowhere:1.6.45"), v1alpha1.ReasonImagePull, []string{"image-that-is-not-there-0", "docker.io/library/nowhere:1.6.45"}},
-			"version-that-is-not-there": {small(1).WithVersion("1.6.999"), v1alpha1.ReasonImagePull, []string{"memcached:1.6.999"}},
+			"image-that-is-not-there":   {small(1).WithImage("docker.io/library/nowhere:1.6.45"), v1alpha1.ReasonImageCannotBePulled, []string{"image-that-is-not-there-0", "docker.io/library/nowhere:1.6.45"}},
+			"version-that-is-not-there": {small(1).WithVersion("1.6.999"), v1alpha1.ReasonImageCannotBePulled, []string{"memcached:1.6.999"}},
 			"not-memcached":             {small(1).WithImage("docker.io/library/not-memcached:1"), v1alpha1.ReasonShardCrashes, []string{"not-memcached-0", "is not memcached"}},
 			"nothing-in-the-image":      {small(1).WithImage("docker.io/library/empty:1"), v1alpha1.ReasonShardCrashes, []string{"no memcached in this image", "looked in"}},
-			"old-version":               {small(1).WithVersion("1.5.0"), v1alpha1.ReasonVersionUnsupported, []string{"1.5.0", "CVE-2020-22570", "use 1.6.3 or newer"}},
+			"old-version":               {small(1).WithVersion("1.5.0"), v1alpha1.ReasonVersionUnsupported, []string{"1.5.0", "CVE-2020-22570", "Use 1.6.3 or newer"}},
 			"bad-digest":                {small(1).WithImage("memcached@sha256"), v1alpha1.ReasonImageInvalid, []string{"is not a digest"}},
-			"no-such-node":              {small(1).WithNodeSelector(map[string]string{"disk": "none"}), v1alpha1.ReasonUnschedulable, []string{"no-such-node-0", "no node takes the pod", "node affinity/selector"}},
+			"no-such-node":              {small(1).WithScheduling(memcachedac.Scheduling().WithNodeSelector(map[string]string{"disk": "none"})), v1alpha1.ReasonUnschedulable, []string{"no-such-node-0", "no node accepts the pod", "node affinity/selector"}},
 			"more-memory-than-a-node":   {small(1).WithMemory(resource.MustParse("500Gi")), v1alpha1.ReasonUnschedulable, []string{"Insufficient memory"}},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -43,14 +49,14 @@ func TestAMemcachedThatCannotRunSaysWhyAndDisturbsNoOther(t *testing.T) {
 				t.Log(sentence)
 				for _, word := range trouble.words {
 					if !strings.Contains(sentence, word) {
-						t.Errorf("the sentence does not say %q", word)
+						t.Errorf("the message does not contain %q", word)
 					}
 				}
 				if m.Status.Phase != v1alpha1.PhaseDegraded || meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionAvailable) {
 					t.Errorf("phase is %s, conditions %+v", m.Status.Phase, m.Status.Conditions)
 				}
 				s.event(name, trouble.reason)
-				// A mended spec mends it, whatever the pods went through.
+				// A corrected spec fixes it, whatever happened to the pods.
 				s.apply(name, small(1))
 				s.available(name)
 			})
@@ -59,25 +65,4 @@ func TestAMemcachedThatCannotRunSaysWhyAndDisturbsNoOther(t *testing.T) {
 	s.untouched("other", before)
 	s.holds(kept)
 	s.available("other")
-}
-
-func TestARefusedVersionTouchesNoRunningShard(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	s.apply("cache", small(2))
-	s.available("cache")
-	before := s.lives("cache")
-	kept := s.written("cache", 1, 100)
-
-	s.apply("cache", small(2).WithVersion("1.5.0"))
-	m, _ := s.degraded("cache", v1alpha1.ReasonVersionUnsupported)
-	if m.Status.Version != defaultVersion || m.Status.Ready != "2/2" || !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionAvailable) {
-		t.Errorf("the status of what runs is told as version %s, ready %s", m.Status.Version, m.Status.Ready)
-	}
-	s.untouched("cache", before)
-	s.holds(kept)
-
-	s.apply("cache", small(2))
-	s.available("cache")
-	s.untouched("cache", before)
 }

@@ -14,7 +14,8 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/memcache"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
@@ -25,7 +26,7 @@ const (
 	share = 0.99
 )
 
-// updated waits until every shard of a Memcached is as its spec asks, and answers.
+// updated waits until every shard of a Memcached matches its spec, and answers.
 func (s *space) updated(name string) *v1alpha1.Memcached {
 	s.Helper()
 	m := s.await(name, "updated", func(m *v1alpha1.Memcached) error {
@@ -34,7 +35,7 @@ func (s *space) updated(name string) *v1alpha1.Memcached {
 		}
 		for _, shard := range m.Status.Shards {
 			if !shard.Current {
-				return fmt.Errorf("shard %s is not as it was asked for", shard.Name)
+				return fmt.Errorf("shard %s doesn't match the spec", shard.Name)
 			}
 		}
 		return cluster.Available(m)
@@ -48,7 +49,7 @@ func (s *space) updated(name string) *v1alpha1.Memcached {
 // count returns how many items memcached says that a shard holds.
 func (s *space) count(name string, ordinal int) int64 {
 	s.Helper()
-	connection, err := memcache.Dial(s.ctx, "tcp", s.address(name, ordinal))
+	connection, err := protocol.Dial(s.ctx, "tcp", s.address(name, ordinal))
 	s.must(err)
 	defer connection.Close()
 	general, err := connection.General(s.ctx)
@@ -56,7 +57,7 @@ func (s *space) count(name string, ordinal int) int64 {
 	return general.Items
 }
 
-// silences asks each shard of a Memcached until it is stopped; the returned
+// silences requests each shard of a Memcached until it is stopped; the returned
 // function stops it and returns the longest time without an answer, by ordinal.
 func (s *space) silences(name string, shards int) (stop func() []time.Duration) {
 	s.Helper()
@@ -76,23 +77,23 @@ func (s *space) silences(name string, shards int) (stop func() []time.Duration) 
 }
 
 // restarted ends the test unless the pods of a Memcached are those of before, and
-// their containers were restarted as often as told, by shard.
-func (s *space) restarted(name string, before map[string]life, times map[string]int32) {
+// their containers were restarted as often as expected, by shard.
+func (s *space) restarted(name string, before map[string]cluster.Life, times map[string]int32) {
 	s.Helper()
-	want := map[string]life{}
+	want := map[string]cluster.Life{}
 	for shard, l := range before {
-		l.restarts += times[shard]
+		l.Restarts += times[shard]
 		want[shard] = l
 	}
 	s.untouched(name, want)
 }
 
-// noProofs ends the test unless no pod is left that proved an image.
-func (s *space) noProofs() {
+// noPreflightPods fails the test while a preflight pod is left.
+func (s *space) noPreflightPods() {
 	s.Helper()
-	s.eventually("no pods that prove an image", func(ctx context.Context) error {
+	s.eventually("no preflight pods", func(ctx context.Context) error {
 		var pods corev1.PodList
-		err := k.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelName: v1alpha1.ProofNameValue})
+		err := k.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelName: annotations.PreflightName})
 		if err == nil && len(pods.Items) > 0 {
 			err = fmt.Errorf("%s is there", pods.Items[0].Name)
 		}
@@ -100,9 +101,9 @@ func (s *space) noProofs() {
 	})
 }
 
-// While shard 1 of 3 restarts, somebody sets another version: the one before, or a
+// While shard 1 of 3 restarts, the user sets another version: the one before, or a
 // third one.
-func TestAVersionThatIsSetInTheMiddleOfAnUpdateIsReachedWarm(t *testing.T) {
+func TestVersionChangedDuringUpdateKeepsItems(t *testing.T) {
 	t.Parallel()
 	const shards, size = 3, 5000
 	oldest, middle, newest := versions[0], versions[len(versions)/2], versions[len(versions)-1]
@@ -120,7 +121,7 @@ func TestAVersionThatIsSetInTheMiddleOfAnUpdateIsReachedWarm(t *testing.T) {
 			check := s.checked("cache", shards)
 			h := s.follow("cache")
 			// The time between the shards keeps the middle open.
-			s.apply("cache", small(shards).WithVersion(newest).WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinSecondsBetweenShards(20)))
+			s.apply("cache", small(shards).WithVersion(newest).WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinIntervalSeconds(20)))
 			s.eventually("shard 1 is changed", func(context.Context) error {
 				if pod := s.pods("cache")["cache-1"]; !strings.HasSuffix(pod.Spec.Containers[0].Image, newest) {
 					return fmt.Errorf("its image is %s", pod.Spec.Containers[0].Image)
@@ -141,21 +142,21 @@ func TestAVersionThatIsSetInTheMiddleOfAnUpdateIsReachedWarm(t *testing.T) {
 			all := h.end()
 			h.neverTwo(all)
 			for _, out := range all.outages() {
-				t.Logf("%s was out for %s", out.shard, out.took.Round(10*time.Millisecond))
+				t.Logf("%s was unavailable for %s", out.shard, out.took.Round(10*time.Millisecond))
 			}
 			check()
 			for _, set := range sets {
 				_, err := set.Keep(share)
 				s.must(err)
 			}
-			s.noProofs()
+			s.noPreflightPods()
 		})
 	}
 }
 
 // The last time the kubelet makes the container wait, as one that crashed: the pod
 // had its image a moment ago, and restarted on it.
-func TestAReturnToAVersionThatWasLeftAMomentAgoIsNotTakenForACrash(t *testing.T) {
+func TestRevertToRecentVersionIsNotReportedAsCrash(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	one, other := versions[len(versions)-1], versions[len(versions)/2]
@@ -192,7 +193,7 @@ func (s *space) warm(m *v1alpha1.Memcached, version string, restarts map[string]
 	for _, shard := range m.Status.Shards {
 		isWarm := shard.Start == v1alpha1.StartWarm && float64(shard.Items) >= share*float64(shard.ItemsBefore)
 		if shard.Version != version || !isWarm && restarts[shard.Name] > 0 {
-			s.Errorf("the status tells of the shard %+v", shard)
+			s.Errorf("the shard's status is %+v", shard)
 		}
 	}
 }

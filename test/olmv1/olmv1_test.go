@@ -32,7 +32,7 @@ import (
 )
 
 const (
-	// samples is what people apply.
+	// samples is what users apply.
 	samples = "config/samples/olmv1"
 	// installer is its ServiceAccount, by which OLM v1 installs.
 	installer = "memcached-operator-installer"
@@ -54,7 +54,7 @@ type lifecycle struct {
 	ctx        context.Context
 	*cluster.Cluster
 	whole *testing.T
-	// before is the newest release of those that were cut before the one in work.
+	// before is the newest release of those that were cut before the unreleased one.
 	before, inWork olm.Release
 	// began is when OLM v1 began, and acted when the operator that runs was alone.
 	began, acted time.Time
@@ -63,12 +63,12 @@ type lifecycle struct {
 
 // cache is the Memcached, and what it is to keep.
 type cache struct {
-	key  client.ObjectKey
-	pods map[string]string
-	sets []*items.Set
+	key   client.ObjectKey
+	lives map[string]cluster.Life
+	sets  []*items.Set
 }
 
-func TestOLMv1InstallsAndUpgradesTheOperatorWithItsOwnRightsOnly(t *testing.T) {
+func TestOLMv1InstallsAndUpgradesWithItsInstallersPermissions(t *testing.T) {
 	l := newLifecycle(t)
 	l.began = time.Now()
 	for _, part := range []struct {
@@ -107,7 +107,7 @@ func newLifecycle(t *testing.T) *lifecycle {
 	}
 	l := &lifecycle{T: t, ctx: t.Context(), Cluster: k, whole: t}
 	l.must(l.nothingGoes())
-	l.must(l.nobodyLosesACache())
+	l.must(l.noCacheIsLost())
 	_, err = cluster.Local(l.ctx, "olmv1", "up")
 	l.must(err)
 	scratch := t.TempDir()
@@ -126,15 +126,15 @@ func newLifecycle(t *testing.T) *lifecycle {
 	})
 	l.must(l.remove(l.ctx)) // of a run that was interrupted
 	l.must(k.Uninstall(l.ctx))
-	// OLM v1 leaves a kind alone that is there and not its own, and installs nothing.
+	// OLM v1 does not change a CRD of another owner, and installs nothing.
 	for _, d := range definitions() {
 		l.must(l.end(l.ctx, d))
 	}
 	return l
 }
 
-// nothingGoes waits until the namespaces are gone that are being deleted: those of
-// tests that have just ended need the operator for it.
+// nothingGoes waits until no namespace is being deleted: those of tests that have just
+// finished need the operator for it.
 func (l *lifecycle) nothingGoes() error {
 	return cluster.Eventually(l.ctx, within, "the end of namespaces that are being deleted", func(ctx context.Context) error {
 		var all corev1.NamespaceList
@@ -150,9 +150,9 @@ func (l *lifecycle) nothingGoes() error {
 	})
 }
 
-// nobodyLosesACache is an error when there is a Memcached, or what is told of its
+// noCacheIsLost fails the test when there is a Memcached, or what is reported of its
 // backups, which would go as the test's own one does.
-func (l *lifecycle) nobodyLosesACache() error {
+func (l *lifecycle) noCacheIsLost() error {
 	var found []error
 	for _, all := range []client.ObjectList{
 		&v1alpha1.MemcachedList{}, &v1alpha1.MemcachedBackupList{}, &v1alpha1.MemcachedScheduledBackupList{}, &v1alpha1.MemcachedRestoreList{},
@@ -188,16 +188,14 @@ func (l *lifecycle) installs() {
 }
 
 func (l *lifecycle) fills() {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "olmv1-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
-	}}
-	l.must(l.Create(l.ctx, namespace))
+	namespace, err := l.CreateNamespace(l.ctx, "olmv1-")
+	l.must(err)
 	l.whole.Cleanup(func() {
-		if err := l.Delete(context.Background(), namespace); err != nil {
+		if err := l.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 			l.whole.Error(err)
 		}
 	})
-	l.cache.key = client.ObjectKey{Namespace: namespace.Name, Name: "cache"}
+	l.cache.key = client.ObjectKey{Namespace: namespace, Name: "cache"}
 	l.scale(shards)
 	for ordinal, address := range l.addresses() {
 		set := items.New(cluster.ShardName(l.cache.key.Name, ordinal), perShard, address)
@@ -205,8 +203,8 @@ func (l *lifecycle) fills() {
 		l.must(set.Write())
 		l.cache.sets = append(l.cache.sets, set)
 	}
-	l.cache.pods = l.pods()
-	l.lacksNoRight(cluster.OperatorAccount, l.acted)
+	l.cache.lives = l.lives()
+	l.hasAllPermissions(cluster.OperatorAccount, l.acted)
 }
 
 func (l *lifecycle) upgrades() {
@@ -220,7 +218,7 @@ func (l *lifecycle) upgrades() {
 }
 
 // leavesAndReturns is the way out that keeps caches. While OLM v1 runs there is
-// none: it takes back what the deletion, of the ClusterExtension alone, lets go.
+// none: it recreates what the deletion of the ClusterExtension alone releases.
 func (l *lifecycle) leavesAndReturns() {
 	stop := l.probes()
 	_, err := cluster.Local(l.ctx, "olmv1", "down")
@@ -255,17 +253,11 @@ func (l *lifecycle) leavesAndReturns() {
 }
 
 func (l *lifecycle) uninstalls() {
-	l.lacksNoRight(installer, l.began)
+	l.hasAllPermissions(installer, l.began)
 	began := time.Now()
 	l.must(l.end(l.ctx, clusterExtension()))
 	for _, o := range append(definitions(), named("apps/v1", "Deployment", cluster.OperatorNamespace, cluster.OperatorDeployment)) {
-		l.eventually("the end of "+o.GetName(), func(ctx context.Context) error {
-			err := l.Get(ctx, client.ObjectKeyFromObject(o), o)
-			if err == nil {
-				return errors.New("it is there")
-			}
-			return client.IgnoreNotFound(err)
-		})
+		l.must(l.Gone(l.ctx, o, within))
 	}
 	l.eventually("the end of the cache", func(ctx context.Context) error {
 		var pods corev1.PodList
@@ -349,22 +341,22 @@ func (l *lifecycle) acts() {
 	m, err := l.Memcached(l.ctx, l.cache.key)
 	l.must(err)
 	l.scale(2*shards - *m.Spec.Size + 1) // between shards and one more
-	now := l.pods()
+	now := l.lives()
 	delete(now, cluster.ShardName(l.cache.key.Name, shards))
-	if !maps.Equal(now, l.cache.pods) {
-		l.Fatalf("pods were to be left alone: they were %v and are %v", l.cache.pods, now)
+	if !maps.Equal(now, l.cache.lives) {
+		l.Fatalf("pods should be unchanged: they were %v and are %v", l.cache.lives, now)
 	}
 	for _, set := range l.cache.sets {
 		_, err := set.Keep(1)
 		l.must(err)
 	}
-	l.lacksNoRight(cluster.OperatorAccount, l.acted)
+	l.hasAllPermissions(cluster.OperatorAccount, l.acted)
 }
 
-// lacksNoRight is an error of the test when a ServiceAccount asked for something
+// hasAllPermissions fails the test when a ServiceAccount requested something
 // since a time to which it has no right. An operator that is replaced or removed
 // may lose its rights before it ends.
-func (l *lifecycle) lacksNoRight(account string, since time.Time) {
+func (l *lifecycle) hasAllPermissions(account string, since time.Time) {
 	l.Helper()
 	refused, err := cluster.Refusals(l.ctx, account, since)
 	l.must(err)
@@ -373,38 +365,28 @@ func (l *lifecycle) lacksNoRight(account string, since time.Time) {
 	}
 }
 
-// scale asks for a number of shards and waits until they serve.
+// scale sets the number of shards and waits until they serve.
 func (l *lifecycle) scale(size int32) {
 	l.Helper()
 	spec := memcachedac.MemcachedSpec().WithSize(size)
 	l.must(l.Apply(l.ctx, memcachedac.Memcached(l.cache.key.Name, l.cache.key.Namespace).WithSpec(spec), owner, client.ForceOwnership))
-	_, err := l.Await(l.ctx, l.cache.key, within, "available and settled", cluster.Available)
+	_, err := l.Await(l.ctx, l.cache.key, within, "available and up to date", cluster.Available)
 	l.must(err)
 }
 
-// pods returns the uid and the restarts of the cache's pods, by shard.
-func (l *lifecycle) pods() map[string]string {
+// lives returns what changes when a pod of the cache or its container is another one, by shard.
+func (l *lifecycle) lives() map[string]cluster.Life {
 	l.Helper()
 	pods, err := l.Pods(l.ctx, l.cache.key)
 	l.must(err)
-	lives := map[string]string{}
-	for shard, pod := range pods {
-		lives[shard] = string(pod.UID)
-		for _, c := range pod.Status.ContainerStatuses {
-			lives[shard] += fmt.Sprintf(" %s %d", c.Name, c.RestartCount)
-		}
-	}
-	return lives
+	return cluster.LivesOf(pods)
 }
 
 // addresses returns the addresses of the cache's shards, once they answer.
 func (l *lifecycle) addresses() []string {
 	l.Helper()
-	addresses, err := l.Addresses(l.ctx, l.cache.key, shards)
+	addresses, err := l.AnsweringAddresses(l.ctx, l.cache.key, shards, within)
 	l.must(err)
-	for _, a := range addresses {
-		l.eventually("answers at "+a, func(ctx context.Context) error { return probe.Ask(ctx, a) })
-	}
 	return addresses
 }
 
@@ -444,7 +426,7 @@ func (l *lifecycle) remove(ctx context.Context) error {
 			return err
 		}
 	}
-	// what a ClusterExtension left that went alone
+	// what the deletion of a ClusterExtension alone did not delete
 	made := client.MatchingLabels{"olm.operatorframework.io/owner-name": olm.Package}
 	return errors.Join(
 		l.DeleteAllOf(ctx, &rbacv1.ClusterRoleBinding{}, made),
@@ -453,7 +435,7 @@ func (l *lifecycle) remove(ctx context.Context) error {
 	)
 }
 
-// end deletes an object and waits until it is gone.
+// end deletes an object and waits until it no longer exists.
 func (l *lifecycle) end(ctx context.Context, o client.Object) error {
 	what := fmt.Sprintf("the end of %s %s", o.GetObjectKind().GroupVersionKind().Kind, o.GetName())
 	return cluster.Eventually(ctx, within, what, func(ctx context.Context) error {
@@ -465,7 +447,7 @@ func (l *lifecycle) end(ctx context.Context, o client.Object) error {
 	})
 }
 
-// describe tells a person how things stand.
+// describe describes the state.
 func (l *lifecycle) describe(ctx context.Context) string {
 	var b strings.Builder
 	for _, o := range []*unstructured.Unstructured{clusterExtension(), named("olm.operatorframework.io/v1", "ClusterCatalog", "", olm.Package)} {

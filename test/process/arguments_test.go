@@ -1,20 +1,21 @@
 package process
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
-// What memcached takes up its items with, and what it refuses them with. Each
-// case is asked of memcached itself and of the agent, whose verdict must be the same.
+// changes are arguments with which memcached reloads its items, or rejects them. Each
+// is tested with memcached alone and with the agent, whose verdict must be the same.
 var changes = []struct {
 	name   string
 	args   []string
-	refuse bool
+	reject bool
 }{
 	{"more memory", []string{"-m", "128"}, true},
 	{"more memory, in one word", []string{"-m128"}, true},
@@ -30,7 +31,7 @@ var changes = []struct {
 	{"no CAS, within a word", []string{"-vC"}, true},
 	{"slab sizes", []string{"-o", "slab_sizes=100-200-400-1000"}, true},
 	{"no slab reassignment", []string{"-o", "no_slab_reassign"}, true},
-	{"no slab reassignment, taken back", []string{"-o", "no_slab_reassign,slab_reassign"}, false},
+	{"no slab reassignment, overridden", []string{"-o", "no_slab_reassign,slab_reassign"}, false},
 	{"no modern", []string{"-o", "no_modern"}, true},
 	{"modern", []string{"-o", "modern"}, false},
 	{"another largest chunk", []string{"-o", "slab_chunk_max=256"}, true},
@@ -49,7 +50,7 @@ var changes = []struct {
 	{"no evictions", []string{"-M"}, false},
 }
 
-func TestWhichChangesMemcachedRefuses(t *testing.T) {
+func TestMemcachedRejectsItemsAfterTheseChanges(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			for _, change := range changes {
@@ -61,9 +62,9 @@ func TestWhichChangesMemcachedRefuses(t *testing.T) {
 					first.stop(syscall.SIGUSR1)
 					nextSecond(stopSecond(t, first.meta()))
 					second := startRaw(t, version, dir, change.args...)
-					want := change.refuse || version == oldest && change.args[len(change.args)-1] == "slab_chunk_max=512"
-					if refused := second.count() == 0; refused != want {
-						t.Errorf("refused is %v, want %v", refused, want)
+					want := change.reject || version == oldest && change.args[len(change.args)-1] == "slab_chunk_max=512"
+					if rejected := second.count() == 0; rejected != want {
+						t.Errorf("rejected is %v, want %v", rejected, want)
 					}
 				})
 			}
@@ -71,24 +72,24 @@ func TestWhichChangesMemcachedRefuses(t *testing.T) {
 	}
 }
 
-func TestTheAgentKnowsWhichChangesMemcachedRefuses(t *testing.T) {
+func TestAgentRejectsTheSameChangesAsMemcached(t *testing.T) {
 	for _, change := range changes {
 		t.Run(change.name, func(t *testing.T) {
 			t.Parallel()
 			s := newShard(t)
 			first := s.run()
 			fill(t, s.address(), 100)
-			s.annotate(agentapi.ArgumentsFile, s.arguments(change.args...))
-			if change.refuse {
-				status := s.waitFor("the refusal", func(status agentapi.Status) bool { return status.ArgumentsError != "" })
-				wantContains(t, "the refusal", status.ArgumentsError, "they need a replacement of the pod")
+			s.annotate(agentwire.ArgumentsFile, s.arguments(change.args...))
+			if change.reject {
+				status := s.waitFor("the rejection", func(status agentwire.Status) bool { return status.ArgumentsError != "" })
+				wantContains(t, "the rejection", status.ArgumentsError, "they require a new pod")
 				if status.PID != first.PID || status.Items != 100 || !slices.Equal(status.Arguments, first.Arguments) {
-					t.Errorf("memcached was touched: %+v", status)
+					t.Errorf("memcached was changed: %+v", status)
 				}
 				return
 			}
-			status := s.waitFor("the restart", func(status agentapi.Status) bool {
-				return status.Phase == agentapi.PhaseServing && status.PID != first.PID
+			status := s.waitFor("the restart", func(status agentwire.Status) bool {
+				return status.Phase == agentwire.PhaseServing && status.PID != first.PID
 			})
 			wantWarm(t, status, 100)
 			if status.ArgumentsError != "" || len(status.Arguments) != len(first.Arguments)+len(change.args) {
@@ -98,8 +99,8 @@ func TestTheAgentKnowsWhichChangesMemcachedRefuses(t *testing.T) {
 	}
 }
 
-// What an option means can change with the version: slab_chunk_max was in bytes.
-func TestTheAgentKnowsTheUnitOfTheVersion(t *testing.T) {
+// The meaning of an option can depend on the version: slab_chunk_max was in bytes.
+func TestAgentUsesTheUnitOfTheVersion(t *testing.T) {
 	t.Parallel()
 	for version, chunkMax := range map[string]string{oldest: "524288", newest: "512"} {
 		t.Run(version, func(t *testing.T) {
@@ -108,65 +109,65 @@ func TestTheAgentKnowsTheUnitOfTheVersion(t *testing.T) {
 			s.memcached = memcachedPath(version)
 			first := s.run()
 			fill(t, s.address(), 100)
-			s.annotate(agentapi.ArgumentsFile, s.arguments("-o", "slab_chunk_max="+chunkMax))
-			wantWarm(t, s.waitFor("the restart", func(status agentapi.Status) bool {
-				return status.Phase == agentapi.PhaseServing && status.PID != first.PID
+			s.annotate(agentwire.ArgumentsFile, s.arguments("-o", "slab_chunk_max="+chunkMax))
+			wantWarm(t, s.waitFor("the restart", func(status agentwire.Status) bool {
+				return status.Phase == agentwire.PhaseServing && status.PID != first.PID
 			}), 100)
 		})
 	}
 }
 
-func TestExtstoreNeedsAReplacement(t *testing.T) {
+func TestExtstoreRequiresANewPod(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
 	s.run()
-	s.annotate(agentapi.ArgumentsFile, s.arguments("-o", "ext_path="+s.data+"/ext:64m"))
-	status := s.waitFor("the refusal", func(status agentapi.Status) bool { return status.ArgumentsError != "" })
-	wantContains(t, "the refusal", status.ArgumentsError, "extstore")
+	s.annotate(agentwire.ArgumentsFile, s.arguments("-o", "ext_path="+s.data+"/ext:64m"))
+	status := s.waitFor("the rejection", func(status agentwire.Status) bool { return status.ArgumentsError != "" })
+	wantContains(t, "the rejection", status.ArgumentsError, "extstore")
 }
 
-func TestArgumentsThatCannotBe(t *testing.T) {
+func TestAgentRejectsInvalidArguments(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"not JSON":                {"-m 64", "the arguments are not a JSON array of strings"},
-		"JSON of another kind":    {`{"m":64}`, "the arguments are not a JSON array of strings"},
-		"two arrays":              {`["-v"]["-v"]`, "something follows the array"},
-		"a NUL byte":              {`["-P","a\u0000b"]`, "NUL"},
-		"the agent's own file":    {`["-e","/tmp/x"]`, "the option -e is not possible here"},
-		"the same, long":          {`["--memory-file=/tmp/x"]`, "the option -e is not possible here"},
-		"a daemon":                {`["-vd"]`, "the option -d is not possible here"},
-		"an option of no version": {`["-q"]`, "memcached does not start with them"},
-		"a suboption of none":     {`["-o","nonsense"]`, "memcached does not start with them"},
-		"a number out of bounds":  {`["-t","0"]`, "Number of threads must be greater than 0"},
-		"too few connections":     {`["-c","5"]`, "memcached does not start with them"},
-		"a missing certificate":   {`["-Z"]`, "memcached does not start with them"},
+		"not JSON":               {"-m 64", "the arguments are not a JSON array of strings"},
+		"another JSON type":      {`{"m":64}`, "the arguments are not a JSON array of strings"},
+		"two arrays":             {`["-v"]["-v"]`, "unexpected text after the array"},
+		"a NUL byte":             {`["-P","a\u0000b"]`, "NUL"},
+		"the agent's own option": {`["-e","/tmp/x"]`, "option -e is not allowed"},
+		"its long form":          {`["--memory-file=/tmp/x"]`, "option -e is not allowed"},
+		"a daemon":               {`["-vd"]`, "option -d is not allowed"},
+		"an unknown option":      {`["-q"]`, "memcached does not start with them"},
+		"an unknown suboption":   {`["-o","nonsense"]`, "memcached does not start with them"},
+		"a number out of bounds": {`["-t","0"]`, "Number of threads must be greater than 0"},
+		"too few connections":    {`["-c","5"]`, "memcached does not start with them"},
+		"a missing certificate":  {`["-Z"]`, "memcached does not start with them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShard(t)
 			first := s.run()
 			fill(t, s.address(), 100)
-			s.annotate(agentapi.ArgumentsFile, c.text)
-			status := s.waitFor("the refusal", func(status agentapi.Status) bool { return status.ArgumentsError != "" })
-			wantContains(t, "the refusal", status.ArgumentsError, c.want)
+			s.annotate(agentwire.ArgumentsFile, c.text)
+			status := s.waitFor("the rejection", func(status agentwire.Status) bool { return status.ArgumentsError != "" })
+			wantContains(t, "the rejection", status.ArgumentsError, c.want)
 			if status.PID != first.PID || status.Items != 100 {
-				t.Errorf("memcached was touched: %+v", status)
+				t.Errorf("memcached was changed: %+v", status)
 			}
-			s.annotate(agentapi.ArgumentsFile, s.arguments())
-			s.waitFor("the refusal to go with its cause", func(status agentapi.Status) bool { return status.ArgumentsError == "" })
+			s.annotate(agentwire.ArgumentsFile, s.arguments())
+			s.waitFor("the rejection to disappear with its cause", func(status agentwire.Status) bool { return status.ArgumentsError == "" })
 		})
 	}
 }
 
-func TestAContainerThatStartsAgainWithOtherArguments(t *testing.T) {
+func TestNewContainerAppliesArgumentsThatKeepTheItems(t *testing.T) {
 	for name, c := range map[string]struct {
-		args    []string
-		applied bool
-		refusal string
+		args      []string
+		applied   bool
+		rejection string
 	}{
-		"goes over to those that fit":                 {[]string{"-t", "2"}, true, ""},
-		"keeps the items rather than the new memory":  {[]string{"-m", "96"}, false, "they need a replacement of the pod, since memcached could not take up its items with them: the memory limit (-m)"},
-		"keeps the items rather than nonsense":        {[]string{"-q"}, false, "memcached does not start with them"},
-		"keeps the items rather than its own options": {[]string{"-e", "/tmp/x"}, false, "the option -e is not possible here"},
+		"applies arguments that fit":                    {[]string{"-t", "2"}, true, ""},
+		"keeps the items instead of the new memory":     {[]string{"-m", "96"}, false, "they require a new pod, because memcached cannot reload its items with them: the memory limit (-m)"},
+		"keeps the items instead of invalid arguments":  {[]string{"-q"}, false, "memcached does not start with them"},
+		"keeps the items instead of a forbidden option": {[]string{"-e", "/tmp/x"}, false, "option -e is not allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -174,10 +175,10 @@ func TestAContainerThatStartsAgainWithOtherArguments(t *testing.T) {
 			first := s.run()
 			fill(t, s.address(), 1000)
 			s.stopContainer()
-			s.annotate(agentapi.ArgumentsFile, s.arguments(c.args...))
+			s.annotate(agentwire.ArgumentsFile, s.arguments(c.args...))
 			status := s.run()
 			wantWarm(t, status, 1000)
-			wantContains(t, "the refusal", status.ArgumentsError, c.refusal)
+			wantContains(t, "the rejection", status.ArgumentsError, c.rejection)
 			if (status.ArgumentsError == "") != c.applied || slices.Equal(status.Arguments, first.Arguments) == c.applied {
 				t.Errorf("applied %v, %q", status.Arguments, status.ArgumentsError)
 			}
@@ -185,34 +186,38 @@ func TestAContainerThatStartsAgainWithOtherArguments(t *testing.T) {
 	}
 }
 
-// Nothing is saved, so the new arguments are simply tried; those of the last stop are known.
-func TestAColdContainerGoesBackFromArgumentsThatMemcachedRefuses(t *testing.T) {
+// Without saved items there is no dry run; the record of the last stop has the previous arguments.
+func TestColdContainerFallsBackFromArgumentsThatMemcachedRejects(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
 	s.run()
 	s.stopContainer()
 	edit(t, s.meta(), func(string) string { return "" })
-	s.annotate(agentapi.ArgumentsFile, s.arguments("-I", "1024m"))
+	s.annotate(agentwire.ArgumentsFile, s.arguments("-I", "1024m"))
 	status := s.run()
-	wantContains(t, "the refusal", status.ArgumentsError, "memcached ended by itself with status")
+	wantContains(t, "the rejection", status.ArgumentsError, "memcached exited unexpectedly with code")
 	if strings.Contains(strings.Join(status.Arguments, " "), "1024m") {
 		t.Errorf("arguments %v", status.Arguments)
 	}
 }
 
-func TestARestartThatWasAskedForTriesTheRefusedArgumentsAgain(t *testing.T) {
+func TestRequestedRestartTriesRejectedArgumentsAgain(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
+	file := s.dir + "/allowed"
+	memcached := s.memcached
+	s.memcached = filepath.Join(s.dir, "program")
+	script(t, s.memcached, `case "$*" in *"-t 2"*) test -e `+file+` || exit 1;; esac
+exec `+memcached+` "$@"`)
 	s.run()
-	file := s.dir + "/passwords"
-	s.annotate(agentapi.ArgumentsFile, s.arguments("-Y", file))
-	s.waitFor("the refusal", func(status agentapi.Status) bool { return status.ArgumentsError != "" })
-	writeFile(t, file, "someone:secret\n")
-	s.annotate(agentapi.RestartFile, "mended")
-	status := s.waitFor("the restart", func(status agentapi.Status) bool {
-		return status.Phase == agentapi.PhaseServing && status.Restart == "mended" && status.Start.Result == agentapi.StartWarm
+	s.annotate(agentwire.ArgumentsFile, s.arguments("-t", "2"))
+	s.waitFor("the rejection", func(status agentwire.Status) bool { return status.ArgumentsError != "" })
+	writeFile(t, file, "")
+	s.annotate(agentwire.RestartFile, "retry")
+	status := s.waitFor("the restart", func(status agentwire.Status) bool {
+		return status.Phase == agentwire.PhaseServing && status.Restart == "retry" && status.Start.Result == agentwire.StartWarm
 	})
-	if status.ArgumentsError != "" || !slices.Contains(status.Arguments, file) {
+	if status.ArgumentsError != "" || !slices.Contains(status.Arguments, "-t") {
 		t.Errorf("arguments %v, %q", status.Arguments, status.ArgumentsError)
 	}
 }

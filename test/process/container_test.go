@@ -12,17 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
-// contain has the agent start in mounts of its own, after a script changed them.
+// contain runs the agent in a mount namespace that a script changes first.
 func (s *shard) contain(script string) {
 	s.attributes = &syscall.SysProcAttr{Setpgid: true, Unshareflags: syscall.CLONE_NEWNS}
 	s.wrap = containerCommand(script, uid)
 }
 
-// containerCommand runs a script as root, and then what follows it as a user
-// without any right but to reach MEMCACHED_DIR.
+// containerCommand runs a script as root, and then the words after it as a user whose
+// only right is to read MEMCACHED_DIR.
 func containerCommand(script string, user int) []string {
 	return []string{"sh", "-c", fmt.Sprintf(`set -e
 mount --make-rprivate /
@@ -32,45 +32,48 @@ exec setpriv --reuid %d --regid %d --clear-groups --no-new-privs \
 		script, user, user), "sh"}
 }
 
-// As in a pod: PID 1, a user that no file knows, a root that cannot be written.
-func TestInAContainerOfAnyUser(t *testing.T) {
+// As in a pod: PID 1, an unknown user, a read-only root file system.
+func TestAgentRunsInAContainerAsAnyUser(t *testing.T) {
 	t.Parallel()
-	const anyone = 1000650000
+	const unknownUser = 1000650000
 	s := newShard(t)
 	s.attributes = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID}
-	s.wrap = containerCommand("mount -t proc proc /proc\nmount -o remount,bind,ro /", anyone)
+	s.wrap = containerCommand("mount -t proc proc /proc\nmount -o remount,bind,ro /", unknownUser)
 
 	status := s.run()
 	fill(t, s.address(), 1000)
 	if status.PID < 2 || status.PID > 100 {
 		t.Errorf("memcached has the PID %d: is the agent PID 1?", status.PID)
 	}
-	s.annotate(agentapi.RestartFile, "once")
-	wantWarm(t, s.waitFor("the restart", func(now agentapi.Status) bool {
-		return now.Phase == agentapi.PhaseServing && now.PID != status.PID
+	s.annotate(agentwire.RestartFile, "once")
+	wantWarm(t, s.waitFor("the restart", func(now agentwire.Status) bool {
+		return now.Phase == agentwire.PhaseServing && now.PID != status.PID
 	}), 1000)
 
 	pid := s.command.Process.Pid
-	t.Run("it collects what others left behind", func(t *testing.T) {
+	t.Run("it reaps orphaned processes", func(t *testing.T) {
 		leave := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-p", "sh", "-c", "sleep 0.5 >/dev/null 2>&1 & sleep 0.5 >/dev/null 2>&1 &")
+		// In the tests' own process group, an exit of the orphans can make the kernel send
+		// SIGHUP to all tests (setpgid(2)).
+		leave.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if out, err := leave.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		if n := len(childrenOf(t, pid, "S")); n != 3 {
-			t.Fatalf("%d children, want memcached and two that were left", n)
+			t.Fatalf("%d children, want memcached and two orphans", n)
 		}
 		time.Sleep(time.Second)
 		if zombies := childrenOf(t, pid, "Z"); len(zombies) != 0 {
 			t.Errorf("zombies: %v", zombies)
 		}
-		if status := s.status(); status.Phase != agentapi.PhaseServing {
+		if status := s.status(); status.Phase != agentwire.PhaseServing {
 			t.Errorf("phase %s", status.Phase)
 		}
 	})
 
 	s.stopContainer()
 	wantWarm(t, s.run(), 1000)
-	// memcached's end must be the agent's to learn of, also as PID 1.
+	// The agent gets memcached's exit status, also as PID 1.
 	memcached := childrenOf(t, s.command.Process.Pid, "S")
 	if len(memcached) != 1 {
 		t.Fatalf("children %v", memcached)
@@ -81,10 +84,10 @@ func TestInAContainerOfAnyUser(t *testing.T) {
 	if status := s.exit(5 * time.Second); status != 128+int(syscall.SIGSEGV) {
 		t.Errorf("status %d", status)
 	}
-	wantContains(t, "the reason", s.reason(), `memcached was ended by the signal "segmentation fault"`)
+	wantContains(t, "the reason", s.reason(), `memcached was terminated by signal "segmentation fault"`)
 }
 
-// childrenOf lists the children of a process that are in a state, as in proc_pid_stat(5).
+// childrenOf returns the children of a process in a state of proc_pid_stat(5).
 func childrenOf(t *testing.T, parent int, state string) []int {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -109,7 +112,7 @@ func childrenOf(t *testing.T, parent int, state string) []int {
 	return children
 }
 
-func TestInstall(t *testing.T) {
+func TestInstallCopiesTheAgent(t *testing.T) {
 	t.Parallel()
 	dir := sharedDir(t)
 	install := exec.Command(agentPath, "install", dir)
@@ -117,7 +120,7 @@ func TestInstall(t *testing.T) {
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	// Over an older one, as when the init container runs again.
+	// Over an existing copy, as when the init container runs again.
 	install = exec.Command(agentPath, "install", dir)
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("again: %v: %s", err, out)
@@ -128,12 +131,12 @@ func TestInstall(t *testing.T) {
 	}
 	out, err := exec.Command(filepath.Join(dir, "agent"), "version").Output()
 	if err != nil || string(out) != "1.2.3-test\n" {
-		t.Errorf("the copy says %q, %v", out, err)
+		t.Errorf("the copy has version %q, %v", out, err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("left in the folder: %v, %v", entries, err)
+		t.Errorf("directory entries: %v, %v", entries, err)
 	}
 	if out, err := exec.Command(agentPath, "install", filepath.Join(dir, "missing")).CombinedOutput(); err == nil {
-		t.Errorf("installed into nowhere: %s", out)
+		t.Errorf("installed into a missing directory: %s", out)
 	}
 }

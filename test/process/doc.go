@@ -1,11 +1,11 @@
-// Package process holds the tests of the agent, of internal/memcache and of the
-// program of snapshots against real memcached processes of several versions, without
-// a cluster. Stores are folders, and a real server of S3, the program S3_SERVER.
+// Package process tests the agent, internal/memcached/protocol and the snapshot program
+// against real memcached processes of several versions, without a cluster. Snapshot
+// stores are directories, and a real S3 server, the program S3_SERVER.
 //
-// They run as root: they mount small volumes, and run agents under other users,
-// as PID 1, with a read-only root. MEMCACHED_DIR has one folder a version, each
-// with an executable memcached.
+// The tests run as root: they mount small volumes, and run agents as other users, as
+// PID 1, with a read-only root file system. MEMCACHED_DIR has one directory a version,
+// each with an executable memcached.
 //
-// A trap of memcached has two halves: what memcached does when it is left
-// alone, and what the agent makes of it. The first shows that the second can fail.
+// The test of a trap of memcached has two halves: what memcached does alone, and what
+// it does under the agent. The first half shows that the second can fail.
 package process

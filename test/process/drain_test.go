@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
-// service is what a Service is to a client: one address, behind which it is
-// decided for each new connection who answers.
+// service stands for a Service: one address that forwards each new connection to the
+// current backend.
 type service struct {
 	listener net.Listener
 	backend  atomic.Pointer[string]
@@ -59,8 +59,8 @@ func (s *service) forward(client net.Conn) {
 	_, _ = client.(*net.TCPConn).ReadFrom(server)
 }
 
-// visit opens a new connection to a memcached each 20 ms and counts those that
-// were not answered, until it is told to stop.
+// visit opens a new connection to a memcached each 20 ms and counts all and failed
+// ones, until stop is closed.
 func visit(address string, stop <-chan struct{}) <-chan [2]int {
 	result := make(chan [2]int, 1)
 	go func() {
@@ -91,16 +91,16 @@ func greet(address string) error {
 	if _, err := conn.Write([]byte("version\r\n")); err != nil {
 		return err
 	}
-	answer := make([]byte, 100)
-	n, err := conn.Read(answer)
-	if err == nil && !strings.HasPrefix(string(answer[:n]), "VERSION ") {
-		err = fmt.Errorf("answered %q", answer[:n])
+	response := make([]byte, 100)
+	n, err := conn.Read(response)
+	if err == nil && !strings.HasPrefix(string(response[:n]), "VERSION ") {
+		err = fmt.Errorf("unexpected response %q", response[:n])
 	}
 	return err
 }
 
-// The pod goes: nothing announced the SIGTERM. Its replacement is another real agent.
-func TestAPodThatGoesServesUntilAnotherDoes(t *testing.T) {
+// The SIGTERM is not announced. The replacement is another real agent.
+func TestDeletedPodServesUntilItsReplacementDoes(t *testing.T) {
 	t.Parallel()
 	old, next := newShard(t), newShard(t)
 	old.podUID, next.podUID = "old", "next"
@@ -112,12 +112,12 @@ func TestAPodThatGoesServesUntilAnotherDoes(t *testing.T) {
 	stop := make(chan struct{})
 	visits := visit(memcacheds.address(), stop)
 	old.signal(syscall.SIGTERM)
-	old.waitFor("the drain", func(status agentapi.Status) bool { return status.Phase == agentapi.PhaseDraining })
+	old.waitFor("the drain", func(status agentwire.Status) bool { return status.Phase == agentwire.PhaseDraining })
 	time.Sleep(2 * time.Second)
 	if code, _, err := old.get("/readyz"); err != nil || code != 200 {
 		t.Errorf("while draining it is not ready: %d, %v", code, err)
 	}
-	if status := old.status(); status.Phase != agentapi.PhaseDraining || status.Items != 1000 {
+	if status := old.status(); status.Phase != agentwire.PhaseDraining || status.Items != 1000 {
 		t.Errorf("while draining: %+v", status)
 	}
 
@@ -129,7 +129,7 @@ func TestAPodThatGoesServesUntilAnotherDoes(t *testing.T) {
 		t.Errorf("status %d", status)
 	}
 	if took := time.Since(moved); took < 900*time.Millisecond || took > 3*time.Second {
-		t.Errorf("it left %s after the other pod answered; 1 s of settling is due", took)
+		t.Errorf("it exited %s after the other pod responded, want about 1 s", took)
 	}
 	close(stop)
 	if n := <-visits; n[1] != 0 || n[0] < 50 {
@@ -142,36 +142,36 @@ func TestAPodThatGoesServesUntilAnotherDoes(t *testing.T) {
 
 func ref(text string) *string { return &text }
 
-func TestADrainEnds(t *testing.T) {
+func TestDrainEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(*testing.T, *shard)
-		// atLeast and atMost bound the time from SIGTERM to the end.
+		// atLeast and atMost bound the time from SIGTERM to the exit.
 		atLeast, atMost time.Duration
 	}{
-		"at once without a Service": {func(*testing.T, *shard) {}, 0, time.Second},
-		"at its bound when only this pod answers at the Service": {func(_ *testing.T, s *shard) {
+		"immediately without a Service": {func(*testing.T, *shard) {}, 0, time.Second},
+		"after its timeout if only this pod is behind the Service": {func(_ *testing.T, s *shard) {
 			s.service, s.drainTimeout = s.agentAddress(), 2*time.Second
 		}, 2 * time.Second, 3500 * time.Millisecond},
-		"at its bound when nobody answers at the Service": {func(t *testing.T, s *shard) {
+		"after its timeout if no pod is behind the Service": {func(t *testing.T, s *shard) {
 			s.service, s.drainTimeout = fmt.Sprintf("127.0.0.1:%d", freePort(t)), 2*time.Second
 		}, 2 * time.Second, 3500 * time.Millisecond},
-		"at its bound when the other pod goes too": {func(t *testing.T, s *shard) {
+		"after its timeout if the other pod is draining too": {func(t *testing.T, s *shard) {
 			other := newShard(t)
 			other.podUID, other.service = "other", other.agentAddress()
 			other.run()
 			other.signal(syscall.SIGTERM)
-			other.waitFor("the drain", func(status agentapi.Status) bool { return status.Phase == agentapi.PhaseDraining })
+			other.waitFor("the drain", func(status agentwire.Status) bool { return status.Phase == agentwire.PhaseDraining })
 			s.service, s.drainTimeout = other.agentAddress(), 2*time.Second
 		}, 2 * time.Second, 3500 * time.Millisecond},
-		"at once when the name does not exist": {func(t *testing.T, s *shard) {
+		"immediately if the name does not exist": {func(t *testing.T, s *shard) {
 			s.service = "cache-0:11212"
 			s.resolver(nameServer(t, nxDomain, nxDomain))
 		}, 0, 1500 * time.Millisecond},
-		"at once when it does not exist, and names outside of the cluster are refused": {func(t *testing.T, s *shard) {
+		"immediately if it does not exist and names outside of the cluster are refused": {func(t *testing.T, s *shard) {
 			s.service = "cache-0.ns.svc:11212"
 			s.resolver(nameServer(t, nxDomain, refused))
 		}, 0, 1500 * time.Millisecond},
-		"at its bound when the name server is ill": {func(t *testing.T, s *shard) {
+		"after its timeout if the name server fails": {func(t *testing.T, s *shard) {
 			s.service, s.drainTimeout = "cache-0:11212", 2*time.Second
 			s.resolver(nameServer(t, serverFailure, serverFailure))
 		}, 2 * time.Second, 3500 * time.Millisecond},
@@ -196,22 +196,22 @@ func TestADrainEnds(t *testing.T) {
 	}
 }
 
-func TestASecondSIGTERMEndsADrain(t *testing.T) {
+func TestSecondSIGTERMEndsADrain(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
 	s.service = s.agentAddress()
 	s.run()
 	s.signal(syscall.SIGTERM)
-	s.waitFor("the drain", func(status agentapi.Status) bool { return status.Phase == agentapi.PhaseDraining })
+	s.waitFor("the drain", func(status agentwire.Status) bool { return status.Phase == agentwire.PhaseDraining })
 	s.signal(syscall.SIGTERM)
 	if status := s.exit(3 * time.Second); status != 0 || !exists(s.meta()) {
 		t.Errorf("status %d, saved %v", status, exists(s.meta()))
 	}
 }
 
-// The token stays in the annotation over the restart that it announced. It must
-// not pass for the announcement of the next one.
-func TestAnAnnouncementIsForOneStop(t *testing.T) {
+// The token stays in the annotation after the stop that it announced. It must not
+// announce the next one.
+func TestAnnouncementIsForOneStop(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
 	s.service = s.agentAddress()
@@ -220,10 +220,10 @@ func TestAnAnnouncementIsForOneStop(t *testing.T) {
 	s.signal(syscall.SIGTERM)
 	s.exit(3 * time.Second)
 	if status := s.run(); status.AnnouncedStop != "" {
-		t.Errorf("the used token is announced again: %q", status.AnnouncedStop)
+		t.Errorf("the consumed token is announced again: %q", status.AnnouncedStop)
 	}
 	s.signal(syscall.SIGTERM)
-	s.waitFor("the drain", func(status agentapi.Status) bool { return status.Phase == agentapi.PhaseDraining })
+	s.waitFor("the drain", func(status agentwire.Status) bool { return status.Phase == agentwire.PhaseDraining })
 	s.announce("upgrade-2")
 	s.signal(syscall.SIGTERM)
 	if status := s.exit(3 * time.Second); status != 0 {
@@ -231,7 +231,7 @@ func TestAnAnnouncementIsForOneStop(t *testing.T) {
 	}
 }
 
-func TestAnAnnouncementCanBeTakenBack(t *testing.T) {
+func TestAnnouncementCanBeWithdrawn(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
 	s.service = s.agentAddress()
@@ -239,10 +239,10 @@ func TestAnAnnouncementCanBeTakenBack(t *testing.T) {
 	s.announce("upgrade")
 	s.announce("")
 	s.signal(syscall.SIGTERM)
-	s.waitFor("the drain", func(status agentapi.Status) bool { return status.Phase == agentapi.PhaseDraining })
+	s.waitFor("the drain", func(status agentwire.Status) bool { return status.Phase == agentwire.PhaseDraining })
 }
 
-// resolver gives the agent, and nobody else, a name server.
+// resolver gives the agent a name server of its own.
 func (s *shard) resolver(address string) {
 	s.t.Helper()
 	file := filepath.Join(s.dir, "resolv.conf")
@@ -259,9 +259,8 @@ const (
 
 var nameServers atomic.Int32
 
-// nameServer answers every question about the cluster with one outcome, and
-// every other one with another. Its port is that of DNS, so each has an address
-// of its own.
+// nameServer responds to queries for cluster names with one outcome, and to all other
+// queries with another. It needs the DNS port, so each has its own address.
 func nameServer(t *testing.T, inside, outside uint16) string {
 	t.Helper()
 	address := fmt.Sprintf("127.77.7.%d", nameServers.Add(1))
@@ -280,7 +279,7 @@ func nameServer(t *testing.T, inside, outside uint16) string {
 			if n < 12 {
 				continue
 			}
-			// The question comes back with the bits of an answer, and no records.
+			// Return the question with the flags of a response, and no records.
 			outcome := outside
 			if bytes.Contains(packet[:n], []byte("\x07cluster\x05local\x00")) {
 				outcome = inside

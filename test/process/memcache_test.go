@@ -1,65 +1,92 @@
 package process
 
 import (
+	"bufio"
+	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 
-	"github.com/memcached-operator/memcached-operator/internal/memcache"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
 )
 
-// internal/memcache against real servers: one conversation with each version.
-func TestProtocol(t *testing.T) {
+func TestProtocolWithEachVersion(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			r := startRaw(t, version, sharedDir(t), "-I", "2m", "-t", "2", "-C")
 			ctx := t.Context()
-			conn, err := memcache.Dial(ctx, "tcp", r.address())
+			conn, err := protocol.Dial(ctx, "tcp", r.address())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer conn.Close()
+			client, err := memcacheclient.Dial(ctx, r.address())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
 
 			if got, err := conn.Version(ctx); err != nil || got != version {
 				t.Errorf("version %q, %v", got, err)
 			}
-			settings, err := conn.Settings(ctx)
-			if err != nil || settings.ItemSizeMax != 2<<20 || settings.Threads != 2 || settings.CAS || settings.MemoryFile != r.dir+"/memory" {
+			settings, err := settingsOf(r)
+			if want := (protocol.Settings{ItemSizeMax: 2 << 20, Evictions: true}); err != nil || settings != want {
 				t.Errorf("settings %+v, %v", settings, err)
 			}
-			if item, err := conn.Get(ctx, "nothing"); err != nil || item != nil {
-				t.Errorf("a miss gave %+v, %v", item, err)
+			if item, err := client.Get(ctx, "nothing", ""); err != nil || item != nil {
+				t.Errorf("a miss returned %+v, %v", item, err)
 			}
 			big := []byte(strings.Repeat("big\r\nEND\r\n", 150_000))
-			if err := conn.Set(ctx, "big", big, 42, 0); err != nil {
+			if err := client.Set(ctx, "big", big, 42, 0); err != nil {
 				t.Error(err)
 			}
-			if item, err := conn.Get(ctx, "big"); err != nil || item.Flags != 42 || string(item.Value) != string(big) {
-				t.Errorf("1.5 MB came back otherwise: %v", err)
+			if item, err := client.Get(ctx, "big", ""); err != nil || item == nil || item.Flags != 42 || string(item.Value) != string(big) || item.TTL != -1 {
+				t.Errorf("1.5 MB came back different: %v", err)
 			}
-			if meta, err := conn.MetaSet(ctx, "m", []byte("x"), "T60", "F7"); err != nil || meta.Code != memcache.MetaHit {
-				t.Errorf("ms: %+v, %v", meta, err)
+			if err := client.Set(ctx, "m", []byte("x"), 7, 60); err != nil {
+				t.Error(err)
 			}
-			if meta, err := conn.MetaSet(ctx, "m", []byte("y"), "ME"); err != nil || meta.Code != memcache.MetaNotStored {
-				t.Errorf("ms with add: %+v, %v", meta, err)
+			if item, err := client.Get(ctx, "m", ""); err != nil || item == nil || item.Flags != 7 || string(item.Value) != "x" || item.TTL < 58 || item.TTL > 60 {
+				t.Errorf("%+v, %v", item, err)
 			}
-			meta, err := conn.MetaGet(ctx, "m", "v", "f", "t")
-			flags, _ := meta.Flag('f')
-			if err != nil || string(meta.Value) != "x" || flags != "7" {
-				t.Errorf("mg: %+v, %v", meta, err)
+			if answer := talk(t, r.address(), "ms m 1 ME\r\ny\r\n"); answer != "NS\r\n" {
+				t.Errorf("the answer to an add is %q", answer)
 			}
 			if general, err := conn.General(ctx); err != nil || general.Items != 2 || general.PID != r.command.Process.Pid {
 				t.Errorf("general %+v, %v", general, err)
 			}
-			var refused *memcache.ServerError
-			err = conn.Set(ctx, "huge", make([]byte, 3<<20), 0, 0)
-			if !errors.As(err, &refused) {
+			var refused *protocol.ServerError
+			if err := client.Set(ctx, "huge", make([]byte, 3<<20), 0, 0); !errors.As(err, &refused) {
 				t.Errorf("3 MB into 2 MiB: %v", err)
 			}
-			if _, err := conn.Version(ctx); !errors.Is(err, memcache.ErrClosed) {
+			canceled, cancel := context.WithCancel(ctx)
+			cancel()
+			if _, err := conn.Version(canceled); !errors.Is(err, context.Canceled) {
+				t.Errorf("after it was canceled: %v", err)
+			}
+			if _, err := conn.Version(ctx); !errors.Is(err, protocol.ErrClosed) {
 				t.Errorf("after an error: %v", err)
 			}
 		})
 	}
+}
+
+// settingsOf reads the settings of a server.
+func settingsOf(r *raw) (protocol.Settings, error) {
+	conn, err := net.Dial("tcp", r.address())
+	if err != nil {
+		return protocol.Settings{}, err
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("stats settings\r\n")); err != nil {
+		return protocol.Settings{}, err
+	}
+	stats, err := protocol.ReadStats(bufio.NewReader(conn))
+	if err != nil {
+		return protocol.Settings{}, err
+	}
+	return protocol.ParseSettings(stats)
 }

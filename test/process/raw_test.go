@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/memcache"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 // raw is a memcached without an agent.
@@ -24,22 +24,22 @@ type raw struct {
 	port    int
 	dir     string
 	exited  chan struct{}
-	said    *log
+	log     *log
 }
 
-// startRaw starts a memcached over a data folder and waits until it answers or ends.
+// startRaw starts a memcached with a data directory and waits until it responds or exits.
 func startRaw(t *testing.T, version, dir string, args ...string) *raw {
 	t.Helper()
-	r := &raw{t: t, port: freePort(t), dir: dir, exited: make(chan struct{}), said: &log{}}
+	r := &raw{t: t, port: freePort(t), dir: dir, exited: make(chan struct{}), log: &log{}}
 	words := append([]string{"-p", strconv.Itoa(r.port), "-U", "0", "-m", "64"}, args...)
 	words = append(words, "-e", filepath.Join(dir, "memory"))
-	// A shell in between, since the right to reach MEMCACHED_DIR is not in force
-	// yet where the user is changed.
+	// Through a shell, since the capability to read MEMCACHED_DIR is not yet effective
+	// where the user changes.
 	r.command = exec.Command("sh", append([]string{"-c", `exec "$@"`, "sh", memcachedPath(version)}, words...)...)
 	r.command.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid: true, Credential: &syscall.Credential{Uid: uid, Gid: uid}, AmbientCaps: []uintptr{dacReadSearch},
 	}
-	r.command.Stdout, r.command.Stderr = r.said, r.said
+	r.command.Stdout, r.command.Stderr = r.log, r.log
 	if err := r.command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -51,15 +51,15 @@ func startRaw(t *testing.T, version, dir string, args ...string) *raw {
 		_ = syscall.Kill(-r.command.Process.Pid, syscall.SIGKILL)
 		<-r.exited
 		if t.Failed() {
-			t.Logf("memcached %s %v said:\n%s", version, words, r.said)
+			t.Logf("output of memcached %s %v:\n%s", version, words, r.log)
 		}
 	})
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if r.hasExited() || r.knock() == nil {
+		if r.hasExited() || r.poke() == nil {
 			return r
 		}
 	}
-	t.Fatal("memcached neither answers nor ends")
+	t.Fatal("memcached neither responds nor exits")
 	return nil
 }
 
@@ -75,7 +75,7 @@ func (r *raw) hasExited() bool {
 	}
 }
 
-func (r *raw) knock() error {
+func (r *raw) poke() error {
 	conn, err := net.Dial("tcp", r.address())
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (r *raw) knock() error {
 	return conn.Close()
 }
 
-// stop sends signals and waits for the end, knocking so that it comes soon.
+// stop sends signals and pokes memcached until it exits.
 func (r *raw) stop(signals ...syscall.Signal) {
 	r.t.Helper()
 	for _, signal := range signals {
@@ -92,20 +92,20 @@ func (r *raw) stop(signals ...syscall.Signal) {
 		}
 	}
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		_ = r.knock()
+		_ = r.poke()
 		select {
 		case <-r.exited:
 			return
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	r.t.Fatalf("memcached runs on after %v", signals)
+	r.t.Fatalf("memcached still runs after %v", signals)
 }
 
-// count returns how many items there are in all.
+// count returns the number of all items.
 func (r *raw) count() int64 {
 	r.t.Helper()
-	conn, err := memcache.Dial(r.t.Context(), "tcp", r.address())
+	conn, err := protocol.Dial(r.t.Context(), "tcp", r.address())
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func (r *raw) count() int64 {
 	return general.Items
 }
 
-// stopSecond reads the second of the stop that memcached noted.
+// stopSecond reads the second in which memcached stopped.
 func stopSecond(t *testing.T, meta string) int64 {
 	t.Helper()
 	text, err := os.ReadFile(meta)
@@ -141,7 +141,7 @@ func nextSecond(second int64) {
 	time.Sleep(time.Until(time.Unix(second+1, int64(10*time.Millisecond))))
 }
 
-// earlyInSecond waits until most of a second of the wall clock lies ahead.
+// earlyInSecond waits until most of a second of the wall clock is left.
 func earlyInSecond() {
 	now := time.Now()
 	if now.Nanosecond() > int(300*time.Millisecond) {
@@ -156,7 +156,7 @@ func edit(t *testing.T, meta string, change func(string) string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Written in place: it stays memcached's own.
+	// Written in place, so that memcached keeps owning it.
 	if err := os.WriteFile(meta, []byte(change(string(text))), 0o600); err != nil {
 		t.Fatal(err)
 	}

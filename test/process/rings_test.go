@@ -13,39 +13,39 @@ import (
 	"github.com/bradfitz/gomemcache/memcache"
 
 	cachev1alpha1 "github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/ring"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 )
 
-// A client is asked which server it would use of each key, and answers with their names.
+// A client prints the name of the server that it uses for each key.
 type client func(t *testing.T, servers, keys []string) []string
 
 var (
-	ketama     = asks("python3", "-c", askPylibmc)
-	jump       = asks("dskit")
-	rendezvous = asks("python3", "-c", askPymemcache)
+	ketama     = clientOf("python3", "-c", askPylibmc)
+	jump       = clientOf("dskit")
+	rendezvous = clientOf("python3", "-c", askPymemcache)
 )
 
-func TestAKeyBelongsToTheShardThatTheClientsOwnLibraryPicks(t *testing.T) {
+func TestRingsMatchClientLibraries(t *testing.T) {
 	keys := append(plainKeys(8_000), characterKeys(2_000)...)
 	for _, tt := range []struct {
-		ring   cachev1alpha1.Ring
+		ring   cachev1alpha1.HashAlgorithm
 		client client
 	}{
-		{cachev1alpha1.RingModulo, modulo},
-		{cachev1alpha1.RingJump, jump},
-		{cachev1alpha1.RingRendezvous, rendezvous},
-		{cachev1alpha1.RingKetama, ketama},
+		{cachev1alpha1.HashModulo, modulo},
+		{cachev1alpha1.HashJump, jump},
+		{cachev1alpha1.HashRendezvous, rendezvous},
+		{cachev1alpha1.HashKetama, ketama},
 	} {
 		t.Run(string(tt.ring), func(t *testing.T) {
 			t.Parallel()
 			sizes := []int{1, 2, 3, 5, 16}
-			if tt.ring == cachev1alpha1.RingKetama {
+			if tt.ring == cachev1alpha1.HashKetama {
 				// Where a float that libmemcached computes with rounds to four points less a server.
 				sizes = append(sizes, 25)
 			}
 			for _, n := range sizes {
 				for name, servers := range spellings(n) {
-					if tt.ring == cachev1alpha1.RingModulo && name != "ports" {
+					if tt.ring == cachev1alpha1.HashModulo && name != "ports" {
 						continue // gomemcache looks names up, and the ring has no use for them
 					}
 					agree(t, fmt.Sprintf("%d servers, %s", n, name), tt.ring, tt.client, servers, keys)
@@ -55,8 +55,8 @@ func TestAKeyBelongsToTheShardThatTheClientsOwnLibraryPicks(t *testing.T) {
 	}
 }
 
-// agree has our ring and a client tell the server of each key.
-func agree(t *testing.T, what string, name cachev1alpha1.Ring, ask client, servers, keys []string) {
+// agree compares the server of each key by our ring and by a client.
+func agree(t *testing.T, what string, name cachev1alpha1.HashAlgorithm, ask client, servers, keys []string) {
 	t.Helper()
 	ours, err := ring.New(string(name), servers)
 	if err != nil {
@@ -64,7 +64,7 @@ func agree(t *testing.T, what string, name cachev1alpha1.Ring, ask client, serve
 	}
 	theirs := ask(t, servers, keys)
 	if len(theirs) != len(keys) {
-		t.Fatalf("%s: the client told of %d keys out of %d", what, len(theirs), len(keys))
+		t.Fatalf("%s: the client reported %d keys out of %d", what, len(theirs), len(keys))
 	}
 	wrong := 0
 	for i, key := range keys {
@@ -80,7 +80,7 @@ func agree(t *testing.T, what string, name cachev1alpha1.Ring, ask client, serve
 	}
 }
 
-// spellings are the ways in which clients are told of n servers.
+// spellings are the ways in which clients are configured with n servers.
 func spellings(n int) map[string][]string {
 	s := map[string][]string{}
 	for i := range n {
@@ -125,7 +125,7 @@ func characterKeys(n int) []string {
 	return keys
 }
 
-// modulo asks gomemcache.
+// modulo uses gomemcache.
 func modulo(t *testing.T, servers, keys []string) []string {
 	t.Helper()
 	var list memcache.ServerList
@@ -143,9 +143,9 @@ func modulo(t *testing.T, servers, keys []string) []string {
 	return picked
 }
 
-// asks runs a program of MEMCACHED_CLIENTS with the servers as its last arguments,
+// clientOf runs a program of MEMCACHED_CLIENTS with the servers as its last arguments,
 // a key a line for its input and a server a line for its output.
-func asks(program string, args ...string) client {
+func clientOf(program string, args ...string) client {
 	return func(t *testing.T, servers, keys []string) []string {
 		t.Helper()
 		dir := os.Getenv("MEMCACHED_CLIENTS")

@@ -19,33 +19,33 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 )
 
 const (
-	// uid is the official image's user. memcached refuses to run as root.
+	// uid is the official image's user. memcached does not run as root.
 	uid = 11211
-	// dacReadSearch is CAP_DAC_READ_SEARCH: MEMCACHED_DIR may lie in a folder that
+	// dacReadSearch is CAP_DAC_READ_SEARCH: MEMCACHED_DIR may be in a directory that
 	// is root's alone.
 	dacReadSearch = 2
 )
 
-// shard is what a pod is to an agent: a data volume, a pod-info volume, two
-// ports. Its agent can be stopped and started again over them.
+// shard stands for a pod: a data volume, a pod-info volume, two ports. Its agent can
+// be stopped and started again.
 type shard struct {
 	t              *testing.T
 	dir            string
 	data, podInfo  string
 	port, httpPort int
-	// podUID, service and drainTimeout are what the next start is given.
+	// podUID, service and drainTimeout are flags of the next start.
 	podUID, service string
 	drainTimeout    time.Duration
-	// memcached is the path of the program; the newest version's at first.
+	// memcached is the path of the program, at first the newest version.
 	memcached string
 	// attributes are the agent's process attributes.
 	attributes *syscall.SysProcAttr
-	// wrap is put in front of the agent's command line.
+	// wrap precedes the agent's command line.
 	wrap []string
 
 	command *exec.Cmd
@@ -75,11 +75,11 @@ func newShard(t *testing.T) *shard {
 	if err := os.Chmod(s.terminationLog(), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	s.annotate(agentapi.ArgumentsFile, s.arguments())
+	s.annotate(agentwire.ArgumentsFile, s.arguments())
 	return s
 }
 
-// sharedDir returns a folder in memory that any user may write to.
+// sharedDir returns a directory in memory that is writable for any user.
 func sharedDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "process-") //nolint:usetesting // t.TempDir is on a disk, and root's alone
@@ -104,13 +104,12 @@ func makeDir(t *testing.T, dir string) {
 
 var ports atomic.Int32
 
-// freePort returns a port below those that the kernel gives to clients. Between
-// two starts of a memcached nobody may take its port: it would come up on the
-// other address family alone, without a word.
+// freePort returns a port below those that the kernel gives to clients. No other
+// process may take it between two starts of a memcached, which would then silently
+// listen on the other address family only.
 func freePort(t testing.TB) int {
 	t.Helper()
-	// A program that another test starts meanwhile would hold the listener for a
-	// moment longer, and pass for the memcached that is to listen here.
+	// A program that another test starts now would inherit the listener.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	for range 1000 {
@@ -125,7 +124,7 @@ func freePort(t testing.TB) int {
 	return 0
 }
 
-// arguments returns the annotation's text for this shard's port and more words.
+// arguments returns the annotation's text with this shard's port and more words.
 func (s *shard) arguments(more ...string) string {
 	text, err := json.Marshal(append([]string{"-p", strconv.Itoa(s.port), "-U", "0", "-m", "64", "-c", "1024"}, more...))
 	if err != nil {
@@ -139,15 +138,12 @@ func (s *shard) meta() string           { return filepath.Join(s.data, "memory.m
 func (s *shard) address() string        { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 func (s *shard) agentAddress() string   { return fmt.Sprintf("127.0.0.1:%d", s.httpPort) }
 
-// annotate changes one file of the pod-info volume as the kubelet does: all
-// files lie in a folder that a symbolic link names, and the link is exchanged.
+// annotate changes one file of the pod-info volume as the kubelet does: it writes all
+// files to a new directory, and replaces the symbolic link to the former one.
 func (s *shard) annotate(name, value string) {
 	s.t.Helper()
 	s.updates++
-	content := map[string]string{agentapi.ArgumentsFile: "", agentapi.RestartFile: "", agentapi.StopFile: ""}
-	if _, err := os.Stat(filepath.Join(s.podInfo, agentapi.HoldFile)); err == nil { // pods of a release before 1.3 have none
-		content[agentapi.HoldFile] = ""
-	}
+	content := map[string]string{agentwire.ArgumentsFile: "", agentwire.RestartFile: "", agentwire.StopFile: "", agentwire.HoldFile: ""}
 	for file := range content {
 		old, err := os.ReadFile(filepath.Join(s.podInfo, file))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -176,7 +172,7 @@ func (s *shard) annotate(name, value string) {
 	}
 }
 
-// launch starts the agent and does not wait for anything.
+// launch starts the agent without waiting.
 func (s *shard) launch() {
 	s.t.Helper()
 	args := append(append([]string{}, s.wrap...), agentPath, "run", "-data", s.data, "-podinfo", s.podInfo, "-listen", s.agentAddress(),
@@ -204,32 +200,32 @@ func (s *shard) launch() {
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 		<-exited
 		if s.t.Failed() {
-			s.t.Logf("agent %d said:\n%s", command.Process.Pid, out)
+			s.t.Logf("output of agent %d:\n%s", command.Process.Pid, out)
 		}
 	})
 }
 
 // run starts the agent and waits until memcached serves.
-func (s *shard) run() agentapi.Status {
+func (s *shard) run() agentwire.Status {
 	s.t.Helper()
 	s.launch()
-	return s.waitFor("memcached to serve", func(status agentapi.Status) bool { return status.Phase == agentapi.PhaseServing })
+	return s.waitFor("memcached to serve", func(status agentwire.Status) bool { return status.Phase == agentwire.PhaseServing })
 }
 
-// waitFor asks for the status until it is as wanted.
-func (s *shard) waitFor(what string, wanted func(agentapi.Status) bool) agentapi.Status {
+// waitFor polls the status until it is as wanted.
+func (s *shard) waitFor(what string, wanted func(agentwire.Status) bool) agentwire.Status {
 	s.t.Helper()
-	var status agentapi.Status
+	var status agentwire.Status
 	var err error
 	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if status, err = s.ask(); err == nil && wanted(status) {
+		if status, err = s.fetchStatus(); err == nil && wanted(status) {
 			return status
 		}
 		if err != nil && s.hasExited() {
 			break
 		}
 	}
-	s.t.Fatalf("waited for %s; the last answer: %+v, %v", what, status, err)
+	s.t.Fatalf("waited for %s; the last status: %+v, %v", what, status, err)
 	return status
 }
 
@@ -242,20 +238,13 @@ func (s *shard) hasExited() bool {
 	}
 }
 
-func (s *shard) ask() (status agentapi.Status, err error) {
-	code, body, err := s.get("/status")
-	if err != nil {
-		return status, err
-	}
-	if code != http.StatusOK {
-		return status, fmt.Errorf("/status answered %d", code)
-	}
-	return status, json.Unmarshal(body, &status)
+func (s *shard) fetchStatus() (agentwire.Status, error) {
+	return agentwire.FetchStatus(s.t.Context(), &http.Client{Timeout: 5 * time.Second}, s.agentAddress())
 }
 
-func (s *shard) status() agentapi.Status {
+func (s *shard) status() agentwire.Status {
 	s.t.Helper()
-	status, err := s.ask()
+	status, err := s.fetchStatus()
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -280,48 +269,47 @@ func (s *shard) signal(signal syscall.Signal) {
 	}
 }
 
-// exit waits for the agent's end and returns its status.
+// exit waits until the agent exits, and returns its code.
 func (s *shard) exit(within time.Duration) int {
 	s.t.Helper()
 	select {
 	case <-s.exited:
 		return s.command.ProcessState.ExitCode()
 	case <-time.After(within):
-		s.t.Fatalf("the agent runs still after %s", within)
+		s.t.Fatalf("the agent still runs after %s", within)
 		return 0
 	}
 }
 
-// announce tells the agent that only its container is about to end, and waits
-// until it knows.
+// announce announces a stop of the container, and waits until the agent reports it.
 func (s *shard) announce(token string) {
 	s.t.Helper()
-	s.annotate(agentapi.StopFile, token)
-	s.waitFor("the announced stop", func(status agentapi.Status) bool { return status.AnnouncedStop == token })
+	s.annotate(agentwire.StopFile, token)
+	s.waitFor("the announced stop", func(status agentwire.Status) bool { return status.AnnouncedStop == token })
 }
 
-// stopContainer is what the kubelet does when the image changes: an announced SIGTERM.
+// stopContainer sends an announced SIGTERM, as the kubelet does when the image changes.
 func (s *shard) stopContainer() {
 	s.t.Helper()
 	s.announce(fmt.Sprintf("stop-%d", s.updates))
 	s.signal(syscall.SIGTERM)
 	if status := s.exit(10 * time.Second); status != 0 {
-		s.t.Fatalf("the agent ended with status %d after an announced SIGTERM", status)
+		s.t.Fatalf("the agent exited with code %d after an announced SIGTERM", status)
 	}
 }
 
-// lastStop is when the agent last told memcached to save.
+// lastStop returns when the agent last sent the save signal.
 func (s *shard) lastStop() time.Time {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.data, "last-stop.json"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	var note struct{ At time.Time }
-	if err := json.Unmarshal(text, &note); err != nil {
+	var record struct{ At time.Time }
+	if err := json.Unmarshal(text, &record); err != nil {
 		s.t.Fatal(err)
 	}
-	return note.At
+	return record.At
 }
 
 func (s *shard) reason() string {
@@ -333,7 +321,7 @@ func (s *shard) reason() string {
 	return string(text)
 }
 
-// fill writes so many items to a memcached.
+// fill writes items to a memcached.
 func fill(t *testing.T, address string, size int) {
 	t.Helper()
 	set := items.New("item", size, address)
@@ -343,8 +331,8 @@ func fill(t *testing.T, address string, size int) {
 	}
 }
 
-// count returns how many items of fill are there. Its client is a new one: the
-// connections of an older one may have ended with a memcached.
+// count returns how many items of fill a memcached has. It needs a new client, whose
+// connections are open.
 func count(t *testing.T, address string, size int) int {
 	t.Helper()
 	set := items.New("item", size, address)
@@ -357,22 +345,22 @@ func count(t *testing.T, address string, size int) int {
 }
 
 // wantWarm checks that the last start kept the items.
-func wantWarm(t *testing.T, status agentapi.Status, itemsBefore int64) {
+func wantWarm(t *testing.T, status agentwire.Status, itemsBefore int64) {
 	t.Helper()
 	start := status.Start
-	if start.Result != agentapi.StartWarm || start.ItemsBefore != itemsBefore || start.Items*100 < itemsBefore*99 || start.At.IsZero() {
-		t.Errorf("start %+v, want Warm with %d items before and 99 %% of them after", start, itemsBefore)
+	if start.Result != agentwire.StartWarm || start.ItemsBefore != itemsBefore || start.Items*100 < itemsBefore*99 || start.At.IsZero() {
+		t.Errorf("start %+v, want Warm with %d items before and 99%% of them after", start, itemsBefore)
 	}
 }
 
 func wantContains(t *testing.T, what, text, part string) {
 	t.Helper()
 	if !strings.Contains(text, part) {
-		t.Errorf("%s is %q, it should hold %q", what, text, part)
+		t.Errorf("%s is %q, want %q in it", what, text, part)
 	}
 }
 
-// log is a buffer that may be read while it is written.
+// log is a buffer for concurrent reads and writes.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer

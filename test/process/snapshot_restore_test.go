@@ -14,13 +14,13 @@ import (
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/ring"
-	"github.com/memcached-operator/memcached-operator/internal/snapshot"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/copy"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/format"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-// A newer value on the target wins, unless it is to be replaced.
+// A newer value on the target wins, unless the restore replaces items.
 func TestRestoreKeepsOrReplaces(t *testing.T) {
 	t.Parallel()
 	source := startCache(t, newest)
@@ -63,7 +63,7 @@ func TestRestoreLater(t *testing.T) {
 	t.Parallel()
 	source := startCache(t, newest)
 	items := map[string]entry{
-		"for ever": {"a", 1, -1}, "an hour": {"b", 2, 3600}, "forty days": {"c", 3, 40 * 86400}, "two minutes": {"d", 4, 120},
+		"forever": {"a", 1, -1}, "an hour": {"b", 2, 3600}, "forty days": {"c", 3, 40 * 86400}, "two minutes": {"d", 4, 120},
 		"ten days, which is a time to live as memcached counts, and later": {"e", 5, 10 * 86400},
 	}
 
@@ -73,31 +73,31 @@ func TestRestoreLater(t *testing.T) {
 		want   map[string]int64 // what each has to live
 	}{
 		"half an hour": {later: 30 * time.Minute,
-			want: map[string]int64{"for ever": -1, "an hour": 1800, "forty days": 40*86400 - 1800,
+			want: map[string]int64{"forever": -1, "an hour": 1800, "forty days": 40*86400 - 1800,
 				"ten days, which is a time to live as memcached counts, and later": 10*86400 - 1800}},
 		"twenty days": {later: 20 * 24 * time.Hour,
-			want: map[string]int64{"for ever": -1, "forty days": 20 * 86400}},
+			want: map[string]int64{"forever": -1, "forty days": 20 * 86400}},
 		"with a bound": {maxTTL: 15 * time.Minute,
-			want: map[string]int64{"for ever": 900, "an hour": 900, "forty days": 900, "two minutes": 120,
+			want: map[string]int64{"forever": 900, "an hour": 900, "forty days": 900, "two minutes": 120,
 				"ten days, which is a time to live as memcached counts, and later": 900}},
 		"with a bound of more than memcached counts": {maxTTL: 35 * 24 * time.Hour,
-			want: map[string]int64{"for ever": 35 * 86400, "an hour": 3600, "forty days": 35 * 86400, "two minutes": 120,
+			want: map[string]int64{"forever": 35 * 86400, "an hour": 3600, "forty days": 35 * 86400, "two minutes": 120,
 				"ten days, which is a time to live as memcached counts, and later": 10 * 86400}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			source.put(items) // anew, as they have got older
+			source.put(items) // again, since they have aged
 			// memcached's clock is today's, so it is the save that was earlier.
 			bucket := memblob.OpenBucket(nil)
-			env := testEnv(t)
-			env.Now = later(-c.later)
-			if _, err := snapshot.Save(t.Context(), bucket, saveTask(source), env); err != nil {
+			options := testOptions(t)
+			options.Now = later(-c.later)
+			if _, err := copy.Save(t.Context(), bucket, saveTask(source), options); err != nil {
 				t.Fatal(err)
 			}
 			target := startCache(t, newest)
 			task := loadTask(target)
 			task.Load.MaxTTL = c.maxTTL
-			outcome, err := snapshot.Load(t.Context(), bucket, task, testEnv(t))
+			outcome, err := copy.Load(t.Context(), bucket, task, testOptions(t))
 			expired := len(items) - len(c.want)
 			if err != nil || outcome.Restored != int64(len(c.want)) || outcome.Expired != int64(expired) || outcome.Items != int64(len(items)) {
 				t.Errorf("%+v, %v; want %d restored, %d expired", outcome, err, len(c.want), expired)
@@ -111,20 +111,20 @@ func TestRestoreLater(t *testing.T) {
 	}
 }
 
-func TestRestoreOfASnapshotThatIsTooOld(t *testing.T) {
+func TestRestoreRejectsSnapshotThatIsTooOld(t *testing.T) {
 	t.Parallel()
 	cache := startCache(t, newest)
 	cache.put(someItems(2, 10))
 	bucket := memblob.OpenBucket(nil)
 	save(t, bucket, saveTask(cache))
-	env := testEnv(t)
-	env.Now = later(time.Hour)
+	options := testOptions(t)
+	options.Now = later(time.Hour)
 	task := loadTask(cache)
 	task.Load.MaxAge = 50 * time.Minute
-	_, err := snapshot.Load(t.Context(), bucket, task, env)
-	wantFailure(t, err, v1alpha1.ReasonSnapshotTooOld, true)
+	_, err := copy.Load(t.Context(), bucket, task, options)
+	wantFailure(t, err, snapshotwire.ReasonSnapshotTooOld, true)
 	task.Load.MaxAge = 70 * time.Minute
-	if _, err := snapshot.Load(t.Context(), bucket, task, env); err != nil {
+	if _, err := copy.Load(t.Context(), bucket, task, options); err != nil {
 		t.Error(err)
 	}
 }
@@ -161,15 +161,15 @@ func TestRestoreIntoAnotherNumberOfShards(t *testing.T) {
 			targets = append(targets, startCache(t, newest, "-I", "8m"))
 		}
 		task := loadTask(targets...)
-		_, err := snapshot.Load(t.Context(), bucket, task, testEnv(t))
-		wantContains(t, "the error", wantFailure(t, err, v1alpha1.ReasonSizeDiffers, true), "spec.hashing")
+		_, err := copy.Load(t.Context(), bucket, task, testOptions(t))
+		wantContains(t, "the error", wantFailure(t, err, snapshotwire.ReasonSizeDiffers, true), "spec.hashing")
 		for _, target := range targets {
 			if n := target.items(); n != 0 {
-				t.Errorf("%d items were loaded by a restore that was refused", n)
+				t.Errorf("%d items were loaded by a restore that was rejected", n)
 			}
 		}
 
-		task.Load.Ring, task.Load.RingServers = string(v1alpha1.RingJump), task.Servers
+		task.Load.Ring, task.Load.RingServers = ring.Jump, task.Servers
 		outcome := load(t, bucket, task)
 		if outcome.Restored != int64(len(all)) {
 			t.Errorf("%+v of %d items", outcome, len(all))
@@ -228,13 +228,13 @@ func TestRestoreOfSomeShards(t *testing.T) {
 		t.Errorf("%d, %d and %d items", caches[0].items(), caches[1].items(), caches[2].items())
 	}
 	task.Load.Shards = []int{3}
-	_, err := snapshot.Load(t.Context(), bucket, task, testEnv(t))
-	wantFailure(t, err, v1alpha1.ReasonSizeDiffers, true)
+	_, err := copy.Load(t.Context(), bucket, task, testOptions(t))
+	wantFailure(t, err, snapshotwire.ReasonSizeDiffers, true)
 }
 
 // What memcached does not take is counted. It would delete what it has under the key
-// of an item that is too large for it: it must not be asked.
-func TestRestoreOfWhatIsTooLarge(t *testing.T) {
+// of an item that is too large for it: the restore must not send it.
+func TestRestoreCountsItemsThatAreTooLarge(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -258,7 +258,7 @@ func TestRestoreOfWhatIsTooLarge(t *testing.T) {
 	}
 }
 
-// At the edge of what memcached takes nothing is left out that it would take.
+// A restore skips no item that memcached accepts, at the limit of what it accepts.
 func TestRestoreOfTheLargestItem(t *testing.T) {
 	for _, version := range versions {
 		for _, args := range [][]string{{"-I", "512k", "-m", "256"}, {"-I", "512k", "-m", "256", "-C"}} {
@@ -285,8 +285,8 @@ func TestRestoreOfTheLargestItem(t *testing.T) {
 	}
 }
 
-// A memcached without room refuses, and the restore goes on. It would delete what it
-// has under the key of an item that it refuses to add: it must not be asked.
+// A memcached without room rejects items, and the restore continues. It would delete what it
+// has under the key of an item that it rejects: the restore must not send it.
 func TestRestoreIntoAFullShard(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
@@ -314,7 +314,7 @@ func TestRestoreIntoAFullShard(t *testing.T) {
 	}
 }
 
-func TestSaveIsDoneOnce(t *testing.T) {
+func TestSaveRunsOnce(t *testing.T) {
 	t.Parallel()
 	source := startCache(t, newest)
 	source.put(someItems(1, 100))
@@ -323,20 +323,20 @@ func TestSaveIsDoneOnce(t *testing.T) {
 	before := objects(t, bucket)
 	source.put(someItems(2, 100))
 	second := save(t, bucket, saveTask(source))
-	if second.Items != first.Items || second.Reason != v1alpha1.ReasonSucceeded || !second.Snapshot.TakenAt.Equal(first.Snapshot.TakenAt) {
+	if second.Items != first.Items || second.Reason != snapshotwire.ReasonSucceeded || !second.Snapshot.TakenAt.Equal(first.Snapshot.TakenAt) {
 		t.Errorf("the second %+v, the first %+v", second, first)
 	}
 	task := saveTask(source)
 	task.ID = "another"
-	_, err := snapshot.Save(t.Context(), bucket, task, testEnv(t))
-	wantFailure(t, err, v1alpha1.ReasonSnapshotNotOurs, true)
+	_, err := copy.Save(t.Context(), bucket, task, testOptions(t))
+	wantFailure(t, err, snapshotwire.ReasonSnapshotOwnedByOther, true)
 	if after := objects(t, bucket); !slices.Equal(before, after) {
 		t.Errorf("%v became %v", before, after)
 	}
-	if err := snapshot.Delete(t.Context(), bucket, task.Path); err != nil {
+	if err := format.Delete(t.Context(), bucket, task.Path); err != nil {
 		t.Fatal(err)
 	}
-	if err := snapshot.Delete(t.Context(), bucket, task.Path); err != nil {
+	if err := format.Delete(t.Context(), bucket, task.Path); err != nil {
 		t.Fatal(err)
 	}
 	if left := objects(t, bucket); len(left) != 0 {
@@ -368,10 +368,10 @@ func TestSaveThatIsStopped(t *testing.T) {
 	task := saveTask(source)
 	task.ItemsPerSecond = 50_000
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := midway(t, func(_ context.Context, env snapshot.Env) (snapshotapi.Outcome, error) {
-		return snapshot.Save(ctx, bucket, task, env)
+	_, err := midway(t, func(_ context.Context, options copy.Options) (snapshotwire.Outcome, error) {
+		return copy.Save(ctx, bucket, task, options)
 	}, cancel)
-	wantFailure(t, err, v1alpha1.ReasonJobFailed, false)
+	wantFailure(t, err, snapshotwire.ReasonJobFailed, false)
 	if left := objects(t, bucket); len(left) != 0 {
 		t.Fatalf("it left %v", left)
 	}
@@ -379,8 +379,8 @@ func TestSaveThatIsStopped(t *testing.T) {
 	if err := bucket.WriteAll(t.Context(), killed, []byte("a chunk"), nil); err != nil {
 		t.Fatal(err)
 	}
-	_, err = snapshot.Load(t.Context(), bucket, loadTask(source), testEnv(t))
-	wantFailure(t, err, v1alpha1.ReasonSnapshotUnfinished, true)
+	_, err = copy.Load(t.Context(), bucket, loadTask(source), testOptions(t))
+	wantFailure(t, err, snapshotwire.ReasonSnapshotIncomplete, true)
 
 	task.ItemsPerSecond = 0
 	if outcome := save(t, bucket, task); outcome.Items != 100_000 {
@@ -392,7 +392,7 @@ func TestSaveThatIsStopped(t *testing.T) {
 }
 
 func TestRateLimits(t *testing.T) {
-	for name, c := range map[string]snapshotapi.Task{
+	for name, c := range map[string]snapshotwire.Task{
 		"items": {ItemsPerSecond: 5000}, "bytes": {BytesPerSecond: 5 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -400,7 +400,7 @@ func TestRateLimits(t *testing.T) {
 			source, target := startCache(t, newest), startCache(t, newest)
 			fillCaches(t, 10_000, 1000, source)
 			bucket := memblob.OpenBucket(nil)
-			limited := func(task snapshotapi.Task) snapshotapi.Task {
+			limited := func(task snapshotwire.Task) snapshotwire.Task {
 				task.ItemsPerSecond, task.BytesPerSecond = c.ItemsPerSecond, c.BytesPerSecond
 				return task
 			}
@@ -437,7 +437,7 @@ func damage(t *testing.T, bucket *blob.Bucket, name string, change func([]byte) 
 
 // Of a snapshot that is damaged nothing is loaded that lacks its checksum, and
 // nothing at all where that can be known before.
-func TestSnapshotThatIsDamaged(t *testing.T) {
+func TestDamagedSnapshot(t *testing.T) {
 	t.Parallel()
 	source := startCache(t, newest, "-m", "128", "-I", "32m")
 	items := someItems(1, 30_000)
@@ -468,22 +468,22 @@ func TestSnapshotThatIsDamaged(t *testing.T) {
 		reason string
 		some   bool // items may have been loaded before it was found
 	}{
-		"no manifest":                 {manifest, func([]byte) []byte { return nil }, v1alpha1.ReasonSnapshotUnfinished, false},
-		"an empty manifest":           {manifest, func([]byte) []byte { return []byte{} }, v1alpha1.ReasonSnapshotNotOurs, false},
-		"half a manifest":             {manifest, func(b []byte) []byte { return b[:len(b)/2] }, v1alpha1.ReasonSnapshotCorrupt, false},
-		"a bit of the manifest":       {manifest, flip(-100), v1alpha1.ReasonSnapshotCorrupt, false},
-		"another count":               {manifest, replace(`"items":`, `"items":1`), v1alpha1.ReasonSnapshotCorrupt, false},
-		"a newer format":              {manifest, replace(`"version":1`, `"version":2`), v1alpha1.ReasonSnapshotTooNew, false},
-		"another format":              {manifest, replace(`memcached-operator/snapshot`, `somebody/else`), v1alpha1.ReasonSnapshotNotOurs, false},
-		"another kind of JSON":        {manifest, func([]byte) []byte { return []byte(`["a"]`) }, v1alpha1.ReasonSnapshotNotOurs, false},
-		"no JSON":                     {manifest, func([]byte) []byte { return []byte("hello") }, v1alpha1.ReasonSnapshotNotOurs, false},
-		"the last chunk gone":         {chunks[len(chunks)-1], func([]byte) []byte { return nil }, v1alpha1.ReasonSnapshotCorrupt, false},
-		"the first chunk gone":        {chunks[0], func([]byte) []byte { return nil }, v1alpha1.ReasonSnapshotCorrupt, false},
-		"a chunk truncated":           {chunks[2], func(b []byte) []byte { return b[:len(b)-1] }, v1alpha1.ReasonSnapshotCorrupt, false},
-		"a chunk longer":              {chunks[2], func(b []byte) []byte { return append(b, 0) }, v1alpha1.ReasonSnapshotCorrupt, false},
-		"a bit of the first chunk":    {chunks[0], flip(1000), v1alpha1.ReasonSnapshotCorrupt, true},
-		"the last bit of the last":    {chunks[len(chunks)-1], flip(-1), v1alpha1.ReasonSnapshotCorrupt, true},
-		"a bit of a chunk in between": {chunks[3], flip(50), v1alpha1.ReasonSnapshotCorrupt, true},
+		"no manifest":                 {manifest, func([]byte) []byte { return nil }, snapshotwire.ReasonSnapshotIncomplete, false},
+		"an empty manifest":           {manifest, func([]byte) []byte { return []byte{} }, snapshotwire.ReasonSnapshotOwnedByOther, false},
+		"half a manifest":             {manifest, func(b []byte) []byte { return b[:len(b)/2] }, snapshotwire.ReasonSnapshotCorrupt, false},
+		"a bit of the manifest":       {manifest, flip(-100), snapshotwire.ReasonSnapshotCorrupt, false},
+		"another count":               {manifest, replace(`"items":`, `"items":1`), snapshotwire.ReasonSnapshotCorrupt, false},
+		"a newer format":              {manifest, replace(`"version":1`, `"version":2`), snapshotwire.ReasonSnapshotTooNew, false},
+		"another format":              {manifest, replace(`memcached-operator/snapshot`, `example/other`), snapshotwire.ReasonSnapshotOwnedByOther, false},
+		"another kind of JSON":        {manifest, func([]byte) []byte { return []byte(`["a"]`) }, snapshotwire.ReasonSnapshotOwnedByOther, false},
+		"no JSON":                     {manifest, func([]byte) []byte { return []byte("hello") }, snapshotwire.ReasonSnapshotOwnedByOther, false},
+		"the last chunk gone":         {chunks[len(chunks)-1], func([]byte) []byte { return nil }, snapshotwire.ReasonSnapshotCorrupt, false},
+		"the first chunk gone":        {chunks[0], func([]byte) []byte { return nil }, snapshotwire.ReasonSnapshotCorrupt, false},
+		"a chunk truncated":           {chunks[2], func(b []byte) []byte { return b[:len(b)-1] }, snapshotwire.ReasonSnapshotCorrupt, false},
+		"a chunk longer":              {chunks[2], func(b []byte) []byte { return append(b, 0) }, snapshotwire.ReasonSnapshotCorrupt, false},
+		"a bit of the first chunk":    {chunks[0], flip(1000), snapshotwire.ReasonSnapshotCorrupt, true},
+		"the last bit of the last":    {chunks[len(chunks)-1], flip(-1), snapshotwire.ReasonSnapshotCorrupt, true},
+		"a bit of a chunk in between": {chunks[3], flip(50), snapshotwire.ReasonSnapshotCorrupt, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -499,7 +499,7 @@ func TestSnapshotThatIsDamaged(t *testing.T) {
 			}
 			damage(t, bucket, c.object, c.change)
 			target := startCache(t, newest, "-m", "128", "-I", "32m")
-			outcome, err := snapshot.Load(t.Context(), bucket, loadTask(target), testEnv(t))
+			outcome, err := copy.Load(t.Context(), bucket, loadTask(target), testOptions(t))
 			text := wantFailure(t, err, c.reason, true)
 			n := target.items()
 			if !c.some && n != 0 {
@@ -508,7 +508,7 @@ func TestSnapshotThatIsDamaged(t *testing.T) {
 			if c.some {
 				wantContains(t, "the error", text, fmt.Sprintf("%d items were restored", outcome.Restored))
 			}
-			// What was on its way need not have been answered.
+			// Requests in progress may have no answer.
 			if outcome.Restored > n || n >= int64(len(items)) {
 				t.Errorf("%d items of %d, and %+v", n, len(items), outcome)
 			}
@@ -517,7 +517,7 @@ func TestSnapshotThatIsDamaged(t *testing.T) {
 					t.Errorf("%.40q is not as it was", key)
 				}
 			}
-			if err := snapshot.Inspect(t.Context(), bucket, task.Path, &bytes.Buffer{}, snapshot.InspectOptions{Verify: true}); c.reason != snapshotapi.AsFailure(err).Reason {
+			if err := format.Inspect(t.Context(), bucket, task.Path, &bytes.Buffer{}, format.InspectOptions{Verify: true}); c.reason != snapshotwire.AsFailure(err).Reason {
 				t.Errorf("it is inspected as %v", err)
 			}
 			target.kill()
@@ -525,11 +525,11 @@ func TestSnapshotThatIsDamaged(t *testing.T) {
 	}
 }
 
-func TestSnapshotThatIsNotThere(t *testing.T) {
+func TestMissingSnapshot(t *testing.T) {
 	t.Parallel()
 	target := startCache(t, newest)
-	_, err := snapshot.Load(t.Context(), memblob.OpenBucket(nil), loadTask(target), testEnv(t))
-	wantFailure(t, err, v1alpha1.ReasonSnapshotNotFound, true)
+	_, err := copy.Load(t.Context(), memblob.OpenBucket(nil), loadTask(target), testOptions(t))
+	wantFailure(t, err, snapshotwire.ReasonSnapshotNotFound, true)
 }
 
 func TestInspect(t *testing.T) {
@@ -540,10 +540,10 @@ func TestInspect(t *testing.T) {
 	bucket := memblob.OpenBucket(nil)
 	save(t, bucket, saveTask(source))
 	var out strings.Builder
-	if err := snapshot.Inspect(t.Context(), bucket, saveTask(source).Path, &out, snapshot.InspectOptions{Keys: true, Chunks: true, Verify: true}); err != nil {
+	if err := format.Inspect(t.Context(), bucket, saveTask(source).Path, &out, format.InspectOptions{Keys: true, Chunks: true, Verify: true}); err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"ns/cache", "backup-1", "3 items of 1 shards", `"two words"  2 bytes, flags 2, expires 2`, `"one"  1 bytes, flags 1, expires never`, `"large"  10485760 bytes`, "All chunks have their checksums."} {
+	for _, part := range []string{"ns/cache", "backup-1", "3 items of 1 shards", `"two words"  2 bytes, flags 2, expires 2`, `"one"  1 bytes, flags 1, expires never`, `"large"  10485760 bytes`, "All checksums match."} {
 		wantContains(t, "what is printed", out.String(), part)
 	}
 	var manifest struct {
@@ -554,7 +554,7 @@ func TestInspect(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(content, &manifest)
 	}
-	if err != nil || manifest.Format != snapshot.Format || manifest.Version != 1 {
+	if err != nil || manifest.Format != format.Name || manifest.Version != 1 {
 		t.Errorf("%+v, %v", manifest, err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/memcached-operator/memcached-operator/internal/snapshot"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
-	"github.com/memcached-operator/memcached-operator/internal/store"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/copy"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/store"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/copyloop"
 )
 
@@ -110,13 +110,13 @@ func BenchmarkSnapshot(b *testing.B) {
 			c.kill()
 		}
 
-		bucket, err := store.Open(b.Context(), snapshotapi.Store{Folder: b.TempDir()})
+		bucket, err := store.Open(b.Context(), snapshotwire.Store{Folder: b.TempDir()})
 		if err != nil {
 			b.Fatal(err)
 		}
-		env := snapshot.Env{Spool: b.TempDir(), Meter: &snapshot.Meter{}}
+		options := copy.Options{SpoolDir: b.TempDir(), Progress: &copy.Progress{}}
 		began = time.Now()
-		outcome, err := snapshot.Save(b.Context(), bucket, saveTask(sources...), env)
+		outcome, err := copy.Save(b.Context(), bucket, saveTask(sources...), options)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func BenchmarkSnapshot(b *testing.B) {
 
 		targets = start()
 		began = time.Now()
-		outcome, err = snapshot.Load(b.Context(), bucket, loadTask(targets...), snapshot.Env{Spool: b.TempDir(), Meter: &snapshot.Meter{}})
+		outcome, err = copy.Load(b.Context(), bucket, loadTask(targets...), copy.Options{SpoolDir: b.TempDir(), Progress: &copy.Progress{}})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -20,10 +20,9 @@ import (
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/memcache"
-	"github.com/memcached-operator/memcached-operator/internal/snapshot"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/copy"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
 // cache is a memcached that can be restarted under its address.
@@ -75,13 +74,13 @@ func (c *cache) start() {
 	c.t.Fatal("memcached does not answer")
 }
 
-// kill ends it without keeping anything.
+// kill stops memcached without saving anything.
 func (c *cache) kill() {
 	_ = c.command.Process.Kill()
 	<-c.exited
 }
 
-// stopWarm ends it so that the next start has its items.
+// stopWarm stops memcached so that the next start has its items.
 func (c *cache) stopWarm() {
 	c.t.Helper()
 	if err := c.command.Process.Signal(syscall.SIGUSR1); err != nil {
@@ -102,16 +101,22 @@ func (c *cache) stopWarm() {
 	c.t.Fatal("memcached does not stop")
 }
 
-// talk sends text and returns the answers up to that of a mn at its end.
+// talk sends text and returns the answers.
 func (c *cache) talk(text string) string {
 	c.t.Helper()
-	conn, err := net.Dial("tcp", c.address())
+	return talk(c.t, c.address(), text)
+}
+
+// talk sends text to a server and returns the answers up to that of a final mn.
+func talk(t testing.TB, address, text string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
 	if err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(60 * time.Second)); err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
 	go func() { _, _ = io.WriteString(conn, text+"mn\r\n") }()
 	var out strings.Builder
@@ -119,7 +124,7 @@ func (c *cache) talk(text string) string {
 	for {
 		line, err := r.ReadString('\n')
 		if err != nil {
-			c.t.Fatalf("after %q: %v", out.String(), err)
+			t.Fatalf("after %q: %v", out.String(), err)
 		}
 		if line == "MN\r\n" {
 			return out.String()
@@ -132,7 +137,7 @@ func (c *cache) talk(text string) string {
 type entry struct {
 	value string
 	flags uint64
-	// ttl in seconds; -1 is for ever.
+	// ttl in seconds; -1 is forever.
 	ttl int64
 }
 
@@ -153,7 +158,7 @@ func (c *cache) put(items map[string]entry) {
 			if exptime > 30*24*60*60 {
 				exptime += time.Now().Unix()
 			}
-			text, ok := memcache.AppendMetaSet(nil, []byte(key), len(item.value), item.flags, exptime, false)
+			text, ok := protocol.AppendMetaSet(nil, []byte(key), len(item.value), item.flags, exptime, false)
 			if !ok {
 				panic("a key that cannot be written: " + key)
 			}
@@ -164,7 +169,7 @@ func (c *cache) put(items map[string]entry) {
 	}()
 	r := bufio.NewReader(conn)
 	for _, key := range names {
-		if head, err := memcache.ReadHead(r); err != nil || head.Code != memcache.MetaHit {
+		if head, err := protocol.ReadHead(r); err != nil || head.Code != protocol.MetaHit {
 			c.t.Fatalf("writing %q: %s, %v", key, head.Code, err)
 		}
 	}
@@ -181,7 +186,7 @@ func (c *cache) get(names []string) map[string]entry {
 	go func() {
 		w := bufio.NewWriterSize(conn, 1<<20)
 		for _, key := range names {
-			text, _ := memcache.AppendMetaGet(nil, []byte(key), " v f t u")
+			text, _ := protocol.AppendMetaGet(nil, []byte(key), " v f t u")
 			_, _ = w.Write(text)
 		}
 		_ = w.Flush()
@@ -189,14 +194,14 @@ func (c *cache) get(names []string) map[string]entry {
 	found := map[string]entry{}
 	r := bufio.NewReader(conn)
 	for _, key := range names {
-		head, err := memcache.ReadHead(r)
+		head, err := protocol.ReadHead(r)
 		if err != nil {
 			c.t.Fatalf("reading %q: %v", key, err)
 		}
-		if head.Code != memcache.MetaValue {
+		if head.Code != protocol.MetaValue {
 			continue
 		}
-		value, err := memcache.ReadValue(r, nil, head.Size)
+		value, err := protocol.ReadValue(r, nil, head.Size)
 		if err != nil {
 			c.t.Fatalf("reading %q: %v", key, err)
 		}
@@ -281,34 +286,34 @@ func addresses(caches ...*cache) []string {
 	return list
 }
 
-func saveTask(caches ...*cache) snapshotapi.Task {
-	return snapshotapi.Task{ID: "backup-1", Path: "ns/cache/nightly-1", Servers: addresses(caches...),
-		Memcached: snapshotapi.Memcached{Namespace: "ns", Name: "cache", UID: "7", Version: caches[0].version}}
+func saveTask(caches ...*cache) snapshotwire.Task {
+	return snapshotwire.Task{ID: "backup-1", Path: "ns/cache/nightly-1", Servers: addresses(caches...),
+		Memcached: snapshotwire.Memcached{Namespace: "ns", Name: "cache", UID: "7", Version: caches[0].version}}
 }
 
-func loadTask(caches ...*cache) snapshotapi.Task {
+func loadTask(caches ...*cache) snapshotwire.Task {
 	task := saveTask(caches...)
-	task.ID, task.Load = "restore-1", &snapshotapi.Load{}
+	task.ID, task.Load = "restore-1", &snapshotwire.Load{}
 	return task
 }
 
-func testEnv(t *testing.T) snapshot.Env {
+func testOptions(t *testing.T) copy.Options {
 	t.Helper()
-	return snapshot.Env{Spool: t.TempDir(), Meter: &snapshot.Meter{}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Patience: 20 * time.Second}
+	return copy.Options{SpoolDir: t.TempDir(), Progress: &copy.Progress{}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), ShardTimeout: 20 * time.Second}
 }
 
-func save(t *testing.T, bucket *blob.Bucket, task snapshotapi.Task) snapshotapi.Outcome {
+func save(t *testing.T, bucket *blob.Bucket, task snapshotwire.Task) snapshotwire.Outcome {
 	t.Helper()
-	outcome, err := snapshot.Save(t.Context(), bucket, task, testEnv(t))
+	outcome, err := copy.Save(t.Context(), bucket, task, testOptions(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return outcome
 }
 
-func load(t *testing.T, bucket *blob.Bucket, task snapshotapi.Task) snapshotapi.Outcome {
+func load(t *testing.T, bucket *blob.Bucket, task snapshotwire.Task) snapshotwire.Outcome {
 	t.Helper()
-	outcome, err := snapshot.Load(t.Context(), bucket, task, testEnv(t))
+	outcome, err := copy.Load(t.Context(), bucket, task, testOptions(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +323,7 @@ func load(t *testing.T, bucket *blob.Bucket, task snapshotapi.Task) snapshotapi.
 // wantFailure checks the reason of a failure and returns its text.
 func wantFailure(t *testing.T, err error, reason string, final bool) string {
 	t.Helper()
-	f := snapshotapi.AsFailure(err)
+	f := snapshotwire.AsFailure(err)
 	if f == nil || f.Reason != reason || f.Final != final {
 		t.Fatalf("got %+v, %v; want the reason %s, final %t", f, err, reason, final)
 	}
@@ -326,7 +331,7 @@ func wantFailure(t *testing.T, err error, reason string, final bool) string {
 }
 
 // Every item comes back as it was, from each version into each.
-func TestSnapshotBringsEveryItemBack(t *testing.T) {
+func TestSnapshotRestoresEveryItem(t *testing.T) {
 	for _, from := range versions {
 		t.Run("from "+from, func(t *testing.T) {
 			t.Parallel()
@@ -340,14 +345,14 @@ func TestSnapshotBringsEveryItemBack(t *testing.T) {
 				total += len(items[i])
 			}
 			outcome := save(t, bucket, saveTask(sources...))
-			if outcome.Reason != v1alpha1.ReasonSucceeded || outcome.Items != int64(total) || outcome.TotalItems != int64(total) ||
+			if outcome.Reason != snapshotwire.ReasonSucceeded || outcome.Items != int64(total) || outcome.TotalItems != int64(total) ||
 				outcome.Snapshot == nil || outcome.Snapshot.Items != int64(total) || outcome.Snapshot.Shards != 3 {
 				t.Errorf("outcome %+v of %d items", outcome, total)
 			}
 			for _, into := range versions {
 				targets := []*cache{startCache(t, into), startCache(t, into), startCache(t, into)}
 				outcome := load(t, bucket, loadTask(targets...))
-				if outcome.Reason != v1alpha1.ReasonSucceeded || outcome.Restored != int64(total) || outcome.Items != int64(total) {
+				if outcome.Reason != snapshotwire.ReasonSucceeded || outcome.Restored != int64(total) || outcome.Items != int64(total) {
 					t.Errorf("into %s: outcome %+v of %d items", into, outcome, total)
 				}
 				for i, target := range targets {
@@ -370,7 +375,7 @@ func TestSnapshotBringsEveryItemBack(t *testing.T) {
 // items is how many there are in all.
 func (c *cache) items() int64 {
 	c.t.Helper()
-	conn, err := memcache.Dial(c.t.Context(), "tcp", c.address())
+	conn, err := protocol.Dial(c.t.Context(), "tcp", c.address())
 	if err != nil {
 		c.t.Fatal(err)
 	}

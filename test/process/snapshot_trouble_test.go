@@ -16,10 +16,10 @@ import (
 
 	"gocloud.dev/blob/memblob"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/memcache"
-	"github.com/memcached-operator/memcached-operator/internal/snapshot"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/copy"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
 // cutter passes connections on, and cuts each of the first few after so many bytes
@@ -102,7 +102,7 @@ func (c *cutter) pass(client net.Conn, to string) {
 
 // A connection that ends anywhere, amid a line or a value, costs no item and makes
 // no half one.
-func TestSnapshotOverConnectionsThatDrop(t *testing.T) {
+func TestSnapshotOverDroppedConnections(t *testing.T) {
 	for _, cut := range []int64{100_000, 1_000_003, 3_333_333} {
 		t.Run(fmt.Sprintf("every %d bytes", cut), func(t *testing.T) {
 			t.Parallel()
@@ -144,29 +144,29 @@ func TestSnapshotOverConnectionsThatDrop(t *testing.T) {
 }
 
 // midway runs a save or a load and does something once a share of it is done.
-func midway(t *testing.T, run func(context.Context, snapshot.Env) (snapshotapi.Outcome, error), then func()) (snapshotapi.Outcome, error) {
+func midway(t *testing.T, run func(context.Context, copy.Options) (snapshotwire.Outcome, error), then func()) (snapshotwire.Outcome, error) {
 	t.Helper()
-	env := testEnv(t)
+	options := testOptions(t)
 	type end struct {
-		outcome snapshotapi.Outcome
+		outcome snapshotwire.Outcome
 		err     error
 	}
 	ended := make(chan end, 1)
 	go func() {
-		outcome, err := run(t.Context(), env)
+		outcome, err := run(t.Context(), options)
 		ended <- end{outcome, err}
 	}()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		if p := env.Meter.Progress(""); p.Items > p.TotalItems/4 && p.TotalItems > 0 {
+		if p := options.Progress.Report(""); p.Items > p.TotalItems/4 && p.TotalItems > 0 {
 			break
 		}
 		select {
 		case e := <-ended:
-			t.Fatalf("it ended before its middle: %+v, %v", e.outcome, e.err)
+			t.Fatalf("it finished before its middle: %+v, %v", e.outcome, e.err)
 		default:
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("no progress: %+v", env.Meter.Progress(""))
+			t.Fatalf("no progress: %+v", options.Progress.Report(""))
 		}
 	}
 	then()
@@ -175,7 +175,7 @@ func midway(t *testing.T, run func(context.Context, snapshot.Env) (snapshotapi.O
 }
 
 // A shard that is restarted in place, as an upgrade does, is waited for.
-func TestSnapshotOfAShardThatIsRestartedWarm(t *testing.T) {
+func TestSnapshotOfShardThatRestartsWarm(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -185,16 +185,16 @@ func TestSnapshotOfAShardThatIsRestartedWarm(t *testing.T) {
 			bucket := memblob.OpenBucket(nil)
 			task := saveTask(source)
 			task.ItemsPerSecond = 10_000
-			outcome, err := midway(t, func(ctx context.Context, env snapshot.Env) (snapshotapi.Outcome, error) {
-				return snapshot.Save(ctx, bucket, task, env)
+			outcome, err := midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
+				return copy.Save(ctx, bucket, task, options)
 			}, func() { source.stopWarm(); source.start() })
 			if err != nil || outcome.Items != int64(len(items)) {
 				t.Fatalf("saved %+v of %d items, %v", outcome, len(items), err)
 			}
 			task = loadTask(target)
 			task.ItemsPerSecond = 10_000
-			outcome, err = midway(t, func(ctx context.Context, env snapshot.Env) (snapshotapi.Outcome, error) {
-				return snapshot.Load(ctx, bucket, task, env)
+			outcome, err = midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
+				return copy.Load(ctx, bucket, task, options)
 			}, func() { target.stopWarm(); target.start() })
 			if err != nil || outcome.Restored != int64(len(items)) {
 				t.Fatalf("restored %+v of %d items, %v", outcome, len(items), err)
@@ -205,7 +205,7 @@ func TestSnapshotOfAShardThatIsRestartedWarm(t *testing.T) {
 }
 
 // A snapshot of what little is left after a shard lost its items would be the newest.
-func TestSnapshotOfAShardThatComesBackEmpty(t *testing.T) {
+func TestSnapshotOfShardThatRestartsEmpty(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -214,10 +214,10 @@ func TestSnapshotOfAShardThatComesBackEmpty(t *testing.T) {
 			bucket := memblob.OpenBucket(nil)
 			task := saveTask(source)
 			task.ItemsPerSecond = 10_000
-			_, err := midway(t, func(ctx context.Context, env snapshot.Env) (snapshotapi.Outcome, error) {
-				return snapshot.Save(ctx, bucket, task, env)
+			_, err := midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
+				return copy.Save(ctx, bucket, task, options)
 			}, func() { source.kill(); source.start() })
-			wantFailure(t, err, v1alpha1.ReasonShardLostItems, true)
+			wantFailure(t, err, snapshotwire.ReasonShardLostItems, true)
 			if manifest, err := bucket.Exists(t.Context(), task.Path+"/manifest.json"); err != nil || manifest {
 				t.Errorf("there is a manifest: %t, %v", manifest, err)
 			}
@@ -225,8 +225,8 @@ func TestSnapshotOfAShardThatComesBackEmpty(t *testing.T) {
 	}
 }
 
-// Between the list of keys and the first value no connection tells of a restart.
-func TestSnapshotOfAShardThatComesBackEmptyAfterItsKeysWereListed(t *testing.T) {
+// Between the list of keys and the first value no connection reports a restart.
+func TestSnapshotOfShardThatRestartsEmptyAfterKeysWereListed(t *testing.T) {
 	t.Parallel()
 	source := startCache(t, newest)
 	source.put(someItems(3, 1000))
@@ -245,15 +245,15 @@ func TestSnapshotOfAShardThatComesBackEmptyAfterItsKeysWereListed(t *testing.T) 
 	c.serve(t, listener, source)
 	task := saveTask(source)
 	task.Servers[0] = c.address
-	_, err = snapshot.Save(t.Context(), memblob.OpenBucket(nil), task, testEnv(t))
+	_, err = copy.Save(t.Context(), memblob.OpenBucket(nil), task, testOptions(t))
 	if restarted.Load() == 0 {
 		t.Fatal("it was not restarted")
 	}
-	wantFailure(t, err, v1alpha1.ReasonShardLostItems, true)
+	wantFailure(t, err, snapshotwire.ReasonShardLostItems, true)
 }
 
 // A shard that loses what it was given gets all of it again.
-func TestRestoreIntoAShardThatComesBackEmpty(t *testing.T) {
+func TestRestoreIntoShardThatRestartsEmpty(t *testing.T) {
 	for _, by := range []string{"ordinal", "ring"} {
 		t.Run("by "+by, func(t *testing.T) {
 			t.Parallel()
@@ -266,10 +266,10 @@ func TestRestoreIntoAShardThatComesBackEmpty(t *testing.T) {
 				targets = append(targets, startCache(t, newest))
 			}
 			task := loadTask(targets...)
-			task.Load.Ring, task.Load.RingServers = string(v1alpha1.RingModulo), task.Servers
+			task.Load.Ring, task.Load.RingServers = ring.Modulo, task.Servers
 			task.ItemsPerSecond = 5_000
-			outcome, err := midway(t, func(ctx context.Context, env snapshot.Env) (snapshotapi.Outcome, error) {
-				return snapshot.Load(ctx, bucket, task, env)
+			outcome, err := midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
+				return copy.Load(ctx, bucket, task, options)
 			}, func() { targets[0].kill(); targets[0].start() })
 			if err != nil || outcome.Restored != int64(len(items)) || outcome.Items != int64(len(items)) {
 				t.Fatalf("restored %+v of %d items, %v", outcome, len(items), err)
@@ -285,47 +285,47 @@ func TestRestoreIntoAShardThatComesBackEmpty(t *testing.T) {
 	}
 }
 
-func TestShardThatIsAway(t *testing.T) {
+func TestUnreachableShard(t *testing.T) {
 	t.Parallel()
 	source := startCache(t, newest)
 	source.put(someItems(5, 10))
 	bucket := memblob.OpenBucket(nil)
 	save(t, bucket, saveTask(source))
 	source.kill()
-	env := testEnv(t)
-	env.Patience = 500 * time.Millisecond
+	options := testOptions(t)
+	options.ShardTimeout = 500 * time.Millisecond
 	task := saveTask(source)
 	task.Path = "another"
-	_, err := snapshot.Save(t.Context(), bucket, task, env)
-	wantFailure(t, err, v1alpha1.ReasonShardUnreachable, false)
-	_, err = snapshot.Load(t.Context(), bucket, loadTask(source), env)
-	wantFailure(t, err, v1alpha1.ReasonShardUnreachable, false)
+	_, err := copy.Save(t.Context(), bucket, task, options)
+	wantFailure(t, err, snapshotwire.ReasonShardUnreachable, false)
+	_, err = copy.Load(t.Context(), bucket, loadTask(source), options)
+	wantFailure(t, err, snapshotwire.ReasonShardUnreachable, false)
 }
 
-func TestShardThatAsksForAPassword(t *testing.T) {
+func TestShardThatRequiresPassword(t *testing.T) {
 	t.Parallel()
 	file := sharedDir(t) + "/users"
 	writeFile(t, file, "user:password\n")
 	source := startCache(t, newest, "-Y", file)
-	_, err := snapshot.Save(t.Context(), memblob.OpenBucket(nil), saveTask(source), testEnv(t))
-	wantFailure(t, err, v1alpha1.ReasonShardUnreachable, true)
+	_, err := copy.Save(t.Context(), memblob.OpenBucket(nil), saveTask(source), testOptions(t))
+	wantFailure(t, err, snapshotwire.ReasonShardUnreachable, true)
 }
 
-func TestShardThatForbidsDumps(t *testing.T) {
+func TestShardWithoutKeyDump(t *testing.T) {
 	for _, version := range versions {
 		for _, args := range [][]string{{"-X"}, {"-o", "no_lru_crawler"}} {
 			t.Run(version+" with "+strings.Join(args, " "), func(t *testing.T) {
 				t.Parallel()
 				source := startCache(t, version, args...)
-				_, err := snapshot.Save(t.Context(), memblob.OpenBucket(nil), saveTask(source), testEnv(t))
-				wantFailure(t, err, v1alpha1.ReasonDumpForbidden, true)
+				_, err := copy.Save(t.Context(), memblob.OpenBucket(nil), saveTask(source), testOptions(t))
+				wantFailure(t, err, snapshotwire.ReasonKeyDumpDisabled, true)
 			})
 		}
 	}
 }
 
 // Another dump is waited for.
-func TestShardThatIsBusyWithAnotherDump(t *testing.T) {
+func TestShardBusyWithAnotherKeyDump(t *testing.T) {
 	for _, version := range []string{middle, newest} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -337,29 +337,29 @@ func TestShardThatIsBusyWithAnotherDump(t *testing.T) {
 			}
 			source.put(items)
 			// memcached's own crawl, which new items set off, may be before it.
-			var dump *memcache.DumpReader
-			for err := memcache.ErrBusy; errors.Is(err, memcache.ErrBusy); {
+			var dump *protocol.DumpReader
+			for err := protocol.ErrBusy; errors.Is(err, protocol.ErrBusy); {
 				holder, dialled := net.Dial("tcp", source.address())
 				if dialled != nil {
 					t.Fatal(dialled)
 				}
 				defer holder.Close()
-				if _, err := io.WriteString(holder, memcache.DumpRequest); err != nil {
+				if _, err := io.WriteString(holder, protocol.DumpRequest); err != nil {
 					t.Fatal(err)
 				}
-				dump = memcache.NewDumpReader(bufio.NewReader(holder))
-				if _, err = dump.Next(); err != nil && !errors.Is(err, memcache.ErrBusy) {
+				dump = protocol.NewDumpReader(bufio.NewReader(holder))
+				if _, err = dump.Next(); err != nil && !errors.Is(err, protocol.ErrBusy) {
 					t.Fatal(err)
 				}
 			}
 			said := &log{}
-			env := testEnv(t)
-			env.Log = slog.New(slog.NewTextHandler(said, nil))
+			options := testOptions(t)
+			options.Log = slog.New(slog.NewTextHandler(said, nil))
 			ended := make(chan error, 1)
-			var outcome snapshotapi.Outcome
+			var outcome snapshotwire.Outcome
 			go func() {
 				var err error
-				outcome, err = snapshot.Save(t.Context(), memblob.OpenBucket(nil), saveTask(source), env)
+				outcome, err = copy.Save(t.Context(), memblob.OpenBucket(nil), saveTask(source), options)
 				ended <- err
 			}()
 			for deadline := time.Now().Add(10 * time.Second); !strings.Contains(said.String(), "busy"); time.Sleep(time.Millisecond) {
@@ -381,8 +381,8 @@ func TestShardThatIsBusyWithAnotherDump(t *testing.T) {
 	}
 }
 
-// An invalidated item is not saved, and its next reader is told to renew it as if
-// nobody had read it.
+// An invalidated item is not saved, and its next reader is requested to renew it as if
+// no client had read it.
 func TestStaleItems(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
@@ -396,13 +396,13 @@ func TestStaleItems(t *testing.T) {
 			if outcome.Items != int64(len(items)) {
 				t.Errorf("%+v with %d items that are not stale", outcome, len(items))
 			}
-			wantContains(t, "the message", outcome.Message, "3 are marked as stale")
+			wantContains(t, "the message", outcome.Message, "3 are stale")
 			for _, request := range []string{"mg stale v\r\n", "mg b2xk b v\r\n"} {
 				if answer := source.talk(request); !strings.Contains(answer, " X") || !strings.Contains(answer, " W") {
 					t.Errorf("after the save, the answer to %q is %q", request, answer)
 				}
 			}
-			// Somebody renews this one already.
+			// Another client renews this one already.
 			if answer := source.talk("mg renewing v\r\n"); !strings.Contains(answer, " Z") {
 				t.Errorf("the answer about an item that is renewed is %q", answer)
 			}
@@ -411,7 +411,7 @@ func TestStaleItems(t *testing.T) {
 }
 
 // The order of the LRU, by which memcached evicts, is not that of a save.
-func TestSavingIsNoAccess(t *testing.T) {
+func TestSaveDoesNotCountAsAccess(t *testing.T) {
 	t.Parallel()
 	source := startCache(t, newest)
 	source.put(map[string]entry{"a": {"1", 0, -1}})

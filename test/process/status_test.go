@@ -12,16 +12,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
-func TestStatus(t *testing.T) {
+func TestStatusReportsTheShard(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			s := newShard(t)
 			s.memcached = memcachedPath(version)
-			s.annotate(agentapi.RestartFile, "before its time")
+			s.annotate(agentwire.RestartFile, "before the start")
 			before := time.Now()
 			first := s.run()
 			if first.Start.At.Before(before) || first.Start.At.After(time.Now()) {
@@ -30,25 +30,25 @@ func TestStatus(t *testing.T) {
 			fill(t, s.address(), 50)
 			s.announce("token")
 			got := s.status()
-			want := agentapi.Status{
-				Phase: agentapi.PhaseServing, PodUID: s.podUID, AgentVersion: "1.2.3-test", Version: version, PID: got.PID,
+			want := agentwire.Status{
+				Phase: agentwire.PhaseServing, PodUID: s.podUID, AgentVersion: "1.2.3-test", Version: version, PID: got.PID,
 				Arguments:     []string{"-p", strconv.Itoa(s.port), "-U", "0", "-m", "64", "-c", "1024"},
-				AnnouncedStop: "token", Restart: "before its time",
-				Start: agentapi.Start{Result: agentapi.StartCold, Reason: "no saved items: first start of this pod", At: got.Start.At},
+				AnnouncedStop: "token", Restart: "before the start",
+				Start: agentwire.Start{Result: agentwire.StartCold, Reason: "no saved items: first start of this pod", At: got.Start.At},
 				Items: 50, Bytes: got.Bytes, MaxBytes: 64 << 20, CurrConnections: got.CurrConnections, UptimeSeconds: got.UptimeSeconds,
 			}
 			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
 			if got.PID == 0 || got.Bytes < 50*50 || got.CurrConnections < 1 || got.UptimeSeconds < 1 {
-				t.Errorf("numbers that are not memcached's: %+v", got)
+				t.Errorf("unexpected statistics: %+v", got)
 			}
 			for _, path := range []string{"/healthz", "/readyz"} {
 				if code, body, err := s.get(path); err != nil || code != http.StatusOK || string(body) != "ok\n" {
 					t.Errorf("%s: %d %s, %v", path, code, body, err)
 				}
 			}
-			// The restart was asked for before this container began.
+			// The restart was requested before this container started.
 			time.Sleep(1500 * time.Millisecond)
 			if later := s.status(); later.PID != got.PID {
 				t.Error("memcached was restarted for nothing")
@@ -57,8 +57,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A probe that comes while memcached starts waits a little rather than to be
-// sent away for a whole period.
+// Otherwise a probe that is slightly early would delay the shard by a whole period.
 func TestReadinessWaitsForAStart(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
@@ -73,21 +72,21 @@ func TestReadinessWaitsForAStart(t *testing.T) {
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
 		code, _, err := s.get("/readyz")
 		if err != nil {
-			continue // it does not listen yet
+			continue // the agent does not listen yet
 		}
 		if code != http.StatusOK {
-			t.Errorf("the first answer is %d", code)
+			t.Errorf("the first response is %d", code)
 		}
 		return
 	}
-	t.Error("no answer")
+	t.Error("no response")
 }
 
-// Clients may take all connections; the agent has one from the start.
-func TestAFullMemcachedIsReady(t *testing.T) {
+// Clients may occupy all connections; the agent has kept its own.
+func TestMemcachedWithoutFreeConnectionsIsReady(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
-	s.annotate(agentapi.ArgumentsFile, s.arguments("-c", "64"))
+	s.annotate(agentwire.ArgumentsFile, s.arguments("-c", "64"))
 	s.run()
 	s.status()
 	for range 100 {
@@ -106,7 +105,7 @@ func TestAFullMemcachedIsReady(t *testing.T) {
 		}
 	}
 	if status := s.status(); status.CurrConnections < 20 {
-		t.Errorf("no numbers: %+v", status)
+		t.Errorf("no statistics: %+v", status)
 	}
 	s.stopContainer()
 	if !exists(s.meta()) {
@@ -114,61 +113,8 @@ func TestAFullMemcachedIsReady(t *testing.T) {
 	}
 }
 
-// Without a password there are no numbers, but an answer, and the items are kept.
-func TestAMemcachedWithPasswords(t *testing.T) {
-	for _, version := range versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			s := newShard(t)
-			s.memcached = memcachedPath(version)
-			writeFile(t, s.dir+"/passwords", "someone:secret\n")
-			s.annotate(agentapi.ArgumentsFile, s.arguments("-Y", s.dir+"/passwords"))
-			s.run()
-			if code, body, err := s.get("/readyz"); err != nil || code != http.StatusOK {
-				t.Errorf("/readyz: %d %s, %v", code, body, err)
-			}
-			s.stopContainer()
-			if status := s.run(); status.Start.Result != agentapi.StartWarm || status.Version != version {
-				t.Errorf("%+v", status)
-			}
-		})
-	}
-}
-
-// Other ways in which a memcached can listen.
-func TestWhereMemcachedListens(t *testing.T) {
-	dir := sharedDir(t)
-	port := strconv.Itoa(freePort(t))
-	for name, args := range map[string][]string{
-		"a socket of the file system": {"-s", dir + "/socket"},
-		"one address":                 {"-l", "127.0.0.2"},
-		"several addresses":           {"-l", "127.0.0.3,127.0.0.4"},
-		"an address with its port":    {"-l", "127.0.0.1:" + port},
-		"every address":               {"-l", "0.0.0.0"},
-		"the binary protocol alone":   {"-B", "binary"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newShard(t)
-			s.annotate(agentapi.ArgumentsFile, s.arguments(args...))
-			first := s.run()
-			if code, body, err := s.get("/readyz"); err != nil || code != http.StatusOK {
-				t.Errorf("/readyz: %d %s, %v", code, body, err)
-			}
-			// A further change is tried beside it, which must not take its address.
-			s.annotate(agentapi.ArgumentsFile, s.arguments(append(args, "-t", "2")...))
-			status := s.waitFor("the restart", func(status agentapi.Status) bool {
-				return status.Phase == agentapi.PhaseServing && status.PID != first.PID
-			})
-			if status.Start.Result != agentapi.StartWarm || status.ArgumentsError != "" {
-				t.Errorf("%+v", status)
-			}
-		})
-	}
-}
-
 // The agent shares the pod's memory with the items.
-func TestFootprint(t *testing.T) {
+func TestAgentIsSmallAndStatic(t *testing.T) {
 	t.Parallel()
 	info, err := os.Stat(agentPath)
 	if err != nil {
@@ -198,7 +144,7 @@ func TestFootprint(t *testing.T) {
 			}
 		}
 		if i == 100 {
-			s.annotate(agentapi.RestartFile, "once")
+			s.annotate(agentwire.RestartFile, "once")
 		}
 	}
 	resident := memory(t, s.command.Process.Pid, "VmRSS")

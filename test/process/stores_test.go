@@ -23,9 +23,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/snapshotapi"
-	"github.com/memcached-operator/memcached-operator/internal/store"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/store"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/s3"
 )
@@ -34,7 +33,7 @@ import (
 var snapshotProgram = sync.OnceValues(func() (string, error) {
 	program := filepath.Join(filepath.Dir(agentPath), "snapshot")
 	// As the Makefile builds it.
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=1.2.3-test", "-o", program, "./snapshot")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=1.2.3-test", "-o", program, "./cmd/snapshot")
 	build.Dir = filepath.Join("..", "..")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -46,7 +45,7 @@ var snapshotProgram = sync.OnceValues(func() (string, error) {
 // job runs the program of the Jobs as the kubelet does, but as root.
 type job struct {
 	*testing.T
-	task snapshotapi.Task
+	task snapshotwire.Task
 	// access and secret are the credentials; empty is none.
 	access, secret string
 	// wrap goes before the program, environment beside what the kubelet gives.
@@ -61,17 +60,17 @@ type job struct {
 }
 
 // newJob returns the Job of a snapshot in a store.
-func newJob(t *testing.T, store snapshotapi.Store) *job {
+func newJob(t *testing.T, store snapshotwire.Store) *job {
 	t.Helper()
 	return &job{T: t, access: s3.AccessKey, secret: s3.SecretKey, dir: t.TempDir(),
-		task: snapshotapi.Task{ID: "11111111-2222", Path: "ns/cache/backup-11111111", Store: store,
-			Memcached: snapshotapi.Memcached{Namespace: "ns", Name: "cache", UID: "3333"}}}
+		task: snapshotwire.Task{ID: "11111111-2222", Path: "ns/cache/backup-11111111", Store: store,
+			Memcached: snapshotwire.Memcached{Namespace: "ns", Name: "cache", UID: "3333"}}}
 }
 
 func (j *job) terminationLog() string { return filepath.Join(j.dir, "termination-log") }
 
 // start begins to run an action.
-func (j *job) start(action snapshotapi.Action) {
+func (j *job) start(action snapshotwire.Action) {
 	j.Helper()
 	program, err := snapshotProgram()
 	if err != nil {
@@ -89,7 +88,7 @@ func (j *job) start(action snapshotapi.Action) {
 	words := append(j.wrap, program, string(action), "-task", string(task),
 		"-termination-log", j.terminationLog(), "-listen", fmt.Sprintf("127.0.0.1:%d", j.port))
 	j.command = exec.Command(words[0], words[1:]...)
-	// What the kubelet gives, and nothing of a person's own.
+	// The environment that the kubelet sets, and no other variables.
 	j.command.Env = append(j.environment, "PATH="+os.Getenv("PATH"), "GOMEMLIMIT=96MiB", "AWS_ACCESS_KEY_ID="+j.access, "AWS_SECRET_ACCESS_KEY="+j.secret)
 	j.command.Stdout, j.command.Stderr = j.said, j.said
 	if err := j.command.Start(); err != nil {
@@ -105,13 +104,13 @@ func (j *job) start(action snapshotapi.Action) {
 	})
 }
 
-// end waits for the end and returns what is told of it and the exit code.
-func (j *job) end(within time.Duration) (o snapshotapi.Outcome, code int) {
+// end waits for the end and returns the outcome and the exit code.
+func (j *job) end(within time.Duration) (o snapshotwire.Outcome, code int) {
 	j.Helper()
 	select {
 	case <-j.done:
 	case <-time.After(within):
-		_ = j.command.Process.Signal(syscall.SIGQUIT) // it tells what it waits for
+		_ = j.command.Process.Signal(syscall.SIGQUIT) // it prints what it waits for
 		<-j.done
 		j.Fatalf("it runs for longer than %s:\n%s", within, j.said)
 	}
@@ -129,28 +128,28 @@ func (j *job) end(within time.Duration) (o snapshotapi.Outcome, code int) {
 }
 
 // run runs an action to its end.
-func (j *job) run(action snapshotapi.Action) (snapshotapi.Outcome, int) {
+func (j *job) run(action snapshotwire.Action) (snapshotwire.Outcome, int) {
 	j.Helper()
 	j.start(action)
 	return j.end(20 * time.Second)
 }
 
 // must runs an action that succeeds.
-func (j *job) must(action snapshotapi.Action) snapshotapi.Outcome {
+func (j *job) must(action snapshotwire.Action) snapshotwire.Outcome {
 	j.Helper()
 	o, code := j.run(action)
-	if code != 0 || o.Reason != v1alpha1.ReasonSucceeded {
+	if code != 0 || o.Reason != snapshotwire.ReasonSucceeded {
 		j.Fatalf("%s: exit code %d, %+v\n%s", action, code, o, j.said)
 	}
 	return o
 }
 
-// fails ends the test unless a run ended for a reason, which it says in these words.
-func (j *job) fails(o snapshotapi.Outcome, code int, reason string, final bool, words ...string) {
+// fails ends the test unless a run finished with a reason, which it reports in these words.
+func (j *job) fails(o snapshotwire.Outcome, code int, reason string, final bool, words ...string) {
 	j.Helper()
-	wanted := snapshotapi.ExitFailed
+	wanted := snapshotwire.ExitFailed
 	if final {
-		wanted = snapshotapi.ExitFinal
+		wanted = snapshotwire.ExitFinal
 	}
 	if o.Reason != reason || o.Final != final || code != wanted || o.Snapshot != nil {
 		j.Fatalf("exit code %d, %+v, want %s, final %v\n%s", code, o, reason, final, j.said)
@@ -163,8 +162,8 @@ func (j *job) fails(o snapshotapi.Outcome, code int, reason string, final bool, 
 	}
 }
 
-// progress asks the Job for its progress.
-func (j *job) progress() (p snapshotapi.Progress, err error) {
+// progress requests the Job's progress.
+func (j *job) progress() (p snapshotwire.Progress, err error) {
 	response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/progress", j.port))
 	if err != nil {
 		return p, err
@@ -219,8 +218,8 @@ func trusting(t *testing.T, a *s3.Authority) string {
 }
 
 // bucket returns the store of a server's bucket.
-func bucket(server *s3.Server, caFile string) snapshotapi.Store {
-	return snapshotapi.Store{S3: &snapshotapi.S3{Bucket: s3.Bucket, Prefix: "cache/production", Endpoint: server.Endpoint, CAFile: caFile}}
+func bucket(server *s3.Server, caFile string) snapshotwire.Store {
+	return snapshotwire.Store{S3: &snapshotwire.S3{Bucket: s3.Bucket, Prefix: "cache/production", Endpoint: server.Endpoint, CAFile: caFile}}
 }
 
 // filesBelow returns the files of a folder, by their paths in it.
@@ -268,44 +267,44 @@ func filled(t *testing.T, size int) (*raw, *items.Set) {
 	return server, set
 }
 
-func TestAServerOfS3ThatCannotBeUsedIsToldWithWhatToDo(t *testing.T) {
+func TestUnusableS3ServerIsReportedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	ours, others := newAuthority(t), newAuthority(t)
 	secure := serveS3(t, t.TempDir(), "127.0.0.1:0", ours)
 	plain := serveS3(t, t.TempDir(), "127.0.0.1:0", nil)
-	good := func() snapshotapi.Store { return bucket(secure, trusting(t, ours)) }
-	with := func(edit func(*snapshotapi.S3)) snapshotapi.Store {
+	good := func() snapshotwire.Store { return bucket(secure, trusting(t, ours)) }
+	with := func(edit func(*snapshotwire.S3)) snapshotwire.Store {
 		store := good()
 		edit(store.S3)
 		return store
 	}
 	tests := []struct {
 		name           string
-		store          snapshotapi.Store
+		store          snapshotwire.Store
 		access, secret string
 		reason         string
 		final          bool
 		words          []string
 	}{
-		{name: "a wrong secret", store: good(), access: s3.AccessKey, secret: "wrong", reason: v1alpha1.ReasonStoreAccessDenied, final: true, words: []string{"SignatureDoesNotMatch", "credentials"}},
-		{name: "a wrong key", store: good(), access: "wrong", secret: s3.SecretKey, reason: v1alpha1.ReasonStoreAccessDenied, final: true, words: []string{"credentials"}},
-		{name: "no credentials", store: good(), reason: v1alpha1.ReasonStoreAccessDenied, final: true, words: []string{"AWS_"}},
-		{name: "a bucket that is not there", store: with(func(b *snapshotapi.S3) { b.Bucket = "another" }), access: s3.AccessKey, secret: s3.SecretKey,
-			reason: v1alpha1.ReasonStoreNotFound, final: true, words: []string{"another", "NoSuchBucket"}},
-		{name: "a certificate of an unknown authority", store: with(func(b *snapshotapi.S3) { b.CAFile = "" }), access: s3.AccessKey, secret: s3.SecretKey,
-			reason: v1alpha1.ReasonStoreCertificate, final: true, words: []string{"ca.crt"}},
+		{name: "a wrong secret", store: good(), access: s3.AccessKey, secret: "wrong", reason: snapshotwire.ReasonStoreAccessDenied, final: true, words: []string{"SignatureDoesNotMatch", "credentials"}},
+		{name: "a wrong key", store: good(), access: "wrong", secret: s3.SecretKey, reason: snapshotwire.ReasonStoreAccessDenied, final: true, words: []string{"credentials"}},
+		{name: "no credentials", store: good(), reason: snapshotwire.ReasonStoreAccessDenied, final: true, words: []string{"AWS_"}},
+		{name: "a bucket that is not there", store: with(func(b *snapshotwire.S3) { b.Bucket = "another" }), access: s3.AccessKey, secret: s3.SecretKey,
+			reason: snapshotwire.ReasonStoreNotFound, final: true, words: []string{"another", "NoSuchBucket"}},
+		{name: "a certificate of an unknown authority", store: with(func(b *snapshotwire.S3) { b.CAFile = "" }), access: s3.AccessKey, secret: s3.SecretKey,
+			reason: snapshotwire.ReasonStoreCertificateInvalid, final: true, words: []string{"ca.crt"}},
 		{name: "a certificate of another authority", store: bucket(secure, trusting(t, others)), access: s3.AccessKey, secret: s3.SecretKey,
-			reason: v1alpha1.ReasonStoreCertificate, final: true, words: []string{"ca.crt"}},
-		{name: "a certificate of another name", store: with(func(b *snapshotapi.S3) { b.Endpoint = strings.Replace(b.Endpoint, "127.0.0.1", "localhost", 1) }),
-			access: s3.AccessKey, secret: s3.SecretKey, reason: v1alpha1.ReasonStoreCertificate, final: true, words: []string{"localhost"}},
-		{name: "TLS to a server without it", store: with(func(b *snapshotapi.S3) { b.Endpoint = strings.Replace(plain.Endpoint, "http:", "https:", 1) }),
-			access: s3.AccessKey, secret: s3.SecretKey, reason: v1alpha1.ReasonStoreCertificate, final: true, words: []string{"TLS", "http://"}},
-		{name: "no TLS to a server with it", store: with(func(b *snapshotapi.S3) { b.Endpoint = strings.Replace(b.Endpoint, "https:", "http:", 1) }),
-			access: s3.AccessKey, secret: s3.SecretKey, reason: v1alpha1.ReasonStoreCertificate, final: true, words: []string{"TLS", "https://"}},
-		{name: "nobody there", store: with(func(b *snapshotapi.S3) { b.Endpoint = "https://" + silent(t) }),
-			access: s3.AccessKey, secret: s3.SecretKey, reason: v1alpha1.ReasonStoreUnreachable, words: []string{"endpoint", "refused"}},
-		{name: "a name that nobody has", store: with(func(b *snapshotapi.S3) { b.Endpoint = "https://s3.invalid" }),
-			access: s3.AccessKey, secret: s3.SecretKey, reason: v1alpha1.ReasonStoreUnreachable, words: []string{"endpoint", "s3.invalid"}},
+			reason: snapshotwire.ReasonStoreCertificateInvalid, final: true, words: []string{"ca.crt"}},
+		{name: "a certificate of another name", store: with(func(b *snapshotwire.S3) { b.Endpoint = strings.Replace(b.Endpoint, "127.0.0.1", "localhost", 1) }),
+			access: s3.AccessKey, secret: s3.SecretKey, reason: snapshotwire.ReasonStoreCertificateInvalid, final: true, words: []string{"localhost"}},
+		{name: "TLS to a server without it", store: with(func(b *snapshotwire.S3) { b.Endpoint = strings.Replace(plain.Endpoint, "http:", "https:", 1) }),
+			access: s3.AccessKey, secret: s3.SecretKey, reason: snapshotwire.ReasonStoreCertificateInvalid, final: true, words: []string{"TLS", "http://"}},
+		{name: "no TLS to a server with it", store: with(func(b *snapshotwire.S3) { b.Endpoint = strings.Replace(b.Endpoint, "https:", "http:", 1) }),
+			access: s3.AccessKey, secret: s3.SecretKey, reason: snapshotwire.ReasonStoreCertificateInvalid, final: true, words: []string{"TLS", "https://"}},
+		{name: "no server", store: with(func(b *snapshotwire.S3) { b.Endpoint = "https://" + silent(t) }),
+			access: s3.AccessKey, secret: s3.SecretKey, reason: snapshotwire.ReasonStoreUnreachable, words: []string{"endpoint", "refused"}},
+		{name: "an unknown name", store: with(func(b *snapshotwire.S3) { b.Endpoint = "https://s3.invalid" }),
+			access: s3.AccessKey, secret: s3.SecretKey, reason: snapshotwire.ReasonStoreUnreachable, words: []string{"endpoint", "s3.invalid"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -313,14 +312,14 @@ func TestAServerOfS3ThatCannotBeUsedIsToldWithWhatToDo(t *testing.T) {
 			j := newJob(t, test.store)
 			j.access, j.secret = test.access, test.secret
 			began := time.Now()
-			o, code := j.run(snapshotapi.ActionDelete)
+			o, code := j.run(snapshotwire.ActionDelete)
 			j.fails(o, code, test.reason, test.final, test.words...)
 			t.Logf("after %s: %s", time.Since(began).Round(10*time.Millisecond), o.Message)
 		})
 	}
 }
 
-func TestAStoreThatDoesNotAnswerIsGivenUpWithinAboutAMinute(t *testing.T) {
+func TestUnresponsiveStoreFailsWithinAboutAMinute(t *testing.T) {
 	t.Parallel()
 	server := serveS3(t, t.TempDir(), "127.0.0.1:0", nil)
 	if err := server.Pause(true); err != nil {
@@ -334,14 +333,14 @@ func TestAStoreThatDoesNotAnswerIsGivenUpWithinAboutAMinute(t *testing.T) {
 			place := bucket(server, "")
 			place.S3.Endpoint = endpoint
 			j := newJob(t, place)
-			j.start(snapshotapi.ActionDelete)
+			j.start(snapshotwire.ActionDelete)
 			o, code := j.end(80 * time.Second)
-			j.fails(o, code, v1alpha1.ReasonStoreUnreachable, false, "does not answer")
+			j.fails(o, code, snapshotwire.ReasonStoreUnreachable, false, "doesn't answer")
 		})
 	}
 }
 
-// silent returns an address that refuses connections, and that nobody else gets.
+// silent returns an address that refuses connections, and that no other test gets.
 func silent(t *testing.T) string {
 	t.Helper()
 	fd, address := bound(t)
@@ -366,12 +365,12 @@ func bound(t *testing.T) (fd int, address string) {
 	return fd, fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
 }
 
-func TestAStoreIsReachedThroughAProxy(t *testing.T) {
+func TestStoreIsReachedThroughProxy(t *testing.T) {
 	t.Parallel()
 	server := serveS3(t, t.TempDir(), "127.0.0.1:0", nil)
-	var asked atomic.Int32
+	var requests atomic.Int32
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		asked.Add(1)
+		requests.Add(1)
 		// the name in the request stays, for it is signed
 		r.Out.Host, r.Out.URL.Host = r.In.Host, server.Address()
 	}})
@@ -380,13 +379,13 @@ func TestAStoreIsReachedThroughAProxy(t *testing.T) {
 	place.S3.Endpoint = "http://s3.invalid:9000"
 	j := newJob(t, place)
 	j.environment = []string{"HTTP_PROXY=" + proxy.URL}
-	j.must(snapshotapi.ActionDelete)
-	if asked.Load() == 0 {
-		t.Error("the proxy was not asked")
+	j.must(snapshotwire.ActionDelete)
+	if requests.Load() == 0 {
+		t.Error("the proxy got no request")
 	}
 }
 
-// fullListener returns an address at which a connection is neither made nor refused.
+// fullListener returns an address at which a connection is neither accepted nor refused.
 func fullListener(t *testing.T) string {
 	t.Helper()
 	fd, address := bound(t)
@@ -405,18 +404,18 @@ func fullListener(t *testing.T) string {
 	return ""
 }
 
-func TestASnapshotGoesToEachKindOfStoreAndComesBack(t *testing.T) {
+func TestSnapshotIsRestoredFromEachKindOfStore(t *testing.T) {
 	t.Parallel()
 	authority := newAuthority(t)
 	secure, plain := t.TempDir(), t.TempDir()
 	folder := filepath.Join(t.TempDir(), "made", "for", "it")
 	tests := map[string]struct {
-		store snapshotapi.Store
+		store snapshotwire.Store
 		below string // where its objects are
 	}{
 		"S3 with TLS":    {bucket(serveS3(t, secure, "127.0.0.1:0", authority), trusting(t, authority)), filepath.Join(secure, s3.Bucket)},
 		"S3 without TLS": {bucket(serveS3(t, plain, "127.0.0.1:0", nil), ""), filepath.Join(plain, s3.Bucket)},
-		"a folder":       {snapshotapi.Store{Folder: folder}, folder},
+		"a folder":       {snapshotwire.Store{Folder: folder}, folder},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -426,11 +425,11 @@ func TestASnapshotGoesToEachKindOfStoreAndComesBack(t *testing.T) {
 			into := startRaw(t, newest, sharedDir(t), "-m", "256")
 			j := newJob(t, test.store)
 			j.task.Servers = []string{from.address()}
-			saved := j.must(snapshotapi.ActionSave)
+			saved := j.must(snapshotwire.ActionSave)
 			if saved.Items != size || saved.Snapshot == nil || saved.Snapshot.Items != size {
-				t.Fatalf("it tells %+v", saved)
+				t.Fatalf("the outcome is %+v", saved)
 			}
-			if again := j.must(snapshotapi.ActionSave); again.Snapshot == nil || !again.Snapshot.TakenAt.Equal(saved.Snapshot.TakenAt) {
+			if again := j.must(snapshotwire.ActionSave); again.Snapshot == nil || !again.Snapshot.TakenAt.Equal(saved.Snapshot.TakenAt) {
 				t.Errorf("a second run of the same Job made another snapshot: %+v, before %+v", again.Snapshot, saved.Snapshot)
 			}
 			at := j.task.Path
@@ -444,8 +443,8 @@ func TestASnapshotGoesToEachKindOfStoreAndComesBack(t *testing.T) {
 			}
 			j.inspect(size)
 
-			j.task.Servers, j.task.Load = []string{into.address()}, &snapshotapi.Load{}
-			loaded := j.must(snapshotapi.ActionLoad)
+			j.task.Servers, j.task.Load = []string{into.address()}, &snapshotwire.Load{}
+			loaded := j.must(snapshotwire.ActionLoad)
 			if loaded.Restored != size {
 				t.Errorf("it restored %+v", loaded)
 			}
@@ -457,19 +456,19 @@ func TestASnapshotGoesToEachKindOfStoreAndComesBack(t *testing.T) {
 				}
 			}
 
-			j.must(snapshotapi.ActionDelete)
+			j.must(snapshotwire.ActionDelete)
 			if left := filesBelow(t, test.below); len(left) > 0 {
 				t.Errorf("after it was deleted there is %v", left)
 			}
 			if _, err := os.Stat(filepath.Join(test.below, "ns")); err == nil {
 				t.Error("after it was deleted its folders are there")
 			}
-			j.must(snapshotapi.ActionDelete)
+			j.must(snapshotwire.ActionDelete)
 		})
 	}
 }
 
-// inspect runs the command for people on the Job's snapshot.
+// inspect runs the inspect command on the Job's snapshot.
 func (j *job) inspect(size int) {
 	j.Helper()
 	program, err := snapshotProgram()
@@ -530,7 +529,7 @@ func noisy(t *testing.T, size int) *raw {
 	return server
 }
 
-// noManifest ends the test if a folder holds a snapshot, or a file that is not whole.
+// noManifest fails the test if a directory contains a snapshot or an incomplete file.
 func noManifest(t *testing.T, folder string) {
 	t.Helper()
 	for _, file := range filesBelow(t, folder) {
@@ -540,7 +539,7 @@ func noManifest(t *testing.T, folder string) {
 	}
 }
 
-func TestAStoreThatCannotBeWrittenIsToldAndHoldsNoSnapshot(t *testing.T) {
+func TestUnwritableStoreIsReportedAndContainsNoSnapshot(t *testing.T) {
 	t.Parallel()
 	const disk = 8 << 20
 	from := noisy(t, 200) // 20 MB
@@ -556,19 +555,19 @@ func TestAStoreThatCannotBeWrittenIsToldAndHoldsNoSnapshot(t *testing.T) {
 	full, fullOfS3 := smallDisk(t, disk), smallDisk(t, disk)
 	tests := []struct {
 		name   string
-		store  snapshotapi.Store
+		store  snapshotwire.Store
 		folder string
 		wrap   []string
 		reason string
 		words  []string
 		passes bool // it is worth another try
 	}{
-		{name: "a full volume", store: snapshotapi.Store{Folder: full}, folder: full, reason: v1alpha1.ReasonStoreFull, words: []string{"no space left", "make room"}},
+		{name: "a full volume", store: snapshotwire.Store{Folder: full}, folder: full, reason: snapshotwire.ReasonStoreFull, words: []string{"no space left", "make room"}},
 		// which does not say why
-		{name: "a full server of S3", store: bucket(serveS3(t, fullOfS3, "127.0.0.1:0", nil), ""), folder: fullOfS3, reason: v1alpha1.ReasonStoreFailed, words: []string{"InternalError"}, passes: true},
-		{name: "a volume that is read-only", store: snapshotapi.Store{Folder: readOnly}, folder: readOnly, reason: v1alpha1.ReasonStoreReadOnly, words: []string{"read-only"}},
-		{name: "a folder that cannot be made there", store: snapshotapi.Store{Folder: filepath.Join(readOnly, "a")}, folder: readOnly, reason: v1alpha1.ReasonStoreNotFound, words: []string{"read-only", "name"}},
-		{name: "a volume of another user", store: snapshotapi.Store{Folder: locked}, folder: locked, wrap: asNobody, reason: v1alpha1.ReasonStoreAccessDenied, words: []string{"fsGroup"}},
+		{name: "a full server of S3", store: bucket(serveS3(t, fullOfS3, "127.0.0.1:0", nil), ""), folder: fullOfS3, reason: snapshotwire.ReasonStoreFailed, words: []string{"InternalError"}, passes: true},
+		{name: "a volume that is read-only", store: snapshotwire.Store{Folder: readOnly}, folder: readOnly, reason: snapshotwire.ReasonStoreReadOnly, words: []string{"read-only"}},
+		{name: "a folder that cannot be created", store: snapshotwire.Store{Folder: filepath.Join(readOnly, "a")}, folder: readOnly, reason: snapshotwire.ReasonStoreNotFound, words: []string{"read-only", "name"}},
+		{name: "a volume of another user", store: snapshotwire.Store{Folder: locked}, folder: locked, wrap: asNobody, reason: snapshotwire.ReasonStoreAccessDenied, words: []string{"fsGroup"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -579,7 +578,7 @@ func TestAStoreThatCannotBeWrittenIsToldAndHoldsNoSnapshot(t *testing.T) {
 				// its folder is root's alone
 				j.dir = sharedDir(t)
 			}
-			o, code := j.run(snapshotapi.ActionSave)
+			o, code := j.run(snapshotwire.ActionSave)
 			j.fails(o, code, test.reason, !test.passes, test.words...)
 			if left := filesBelow(t, test.folder); len(left) > 0 {
 				t.Errorf("there is %v: what is full stays full", left)
@@ -589,7 +588,7 @@ func TestAStoreThatCannotBeWrittenIsToldAndHoldsNoSnapshot(t *testing.T) {
 	}
 }
 
-func TestAStoreThatEndsMidwayFailsTheRunAndTheNextOneSucceeds(t *testing.T) {
+func TestStoreThatStopsMidwayFailsTheTransferAndTheNextOneSucceeds(t *testing.T) {
 	t.Parallel()
 	const size = 200
 	from := noisy(t, size)
@@ -597,21 +596,21 @@ func TestAStoreThatEndsMidwayFailsTheRunAndTheNextOneSucceeds(t *testing.T) {
 	server := serveS3(t, folder, "127.0.0.1:0", nil)
 	j := newJob(t, bucket(server, ""))
 	j.task.Servers, j.task.BytesPerSecond = []string{from.address()}, 4<<20
-	j.start(snapshotapi.ActionSave)
+	j.start(snapshotwire.ActionSave)
 	j.copies()
 	server.Kill()
 	o, code := j.end(80 * time.Second)
-	j.fails(o, code, v1alpha1.ReasonStoreUnreachable, false, "endpoint")
+	j.fails(o, code, snapshotwire.ReasonStoreUnreachable, false, "endpoint")
 	noManifest(t, folder)
 
 	serveS3(t, folder, server.Address(), nil)
 	j.task.BytesPerSecond = 0
-	if saved := j.must(snapshotapi.ActionSave); saved.Items != size {
-		t.Errorf("it tells %+v", saved)
+	if saved := j.must(snapshotwire.ActionSave); saved.Items != size {
+		t.Errorf("the outcome is %+v", saved)
 	}
 }
 
-func TestAStoreThatStartsAnewMidwayCostsARunNothing(t *testing.T) {
+func TestStoreThatRestartsMidwayFailsNothing(t *testing.T) {
 	t.Parallel()
 	const size = 200
 	from, into := noisy(t, size), startRaw(t, newest, sharedDir(t), "-m", "256")
@@ -619,7 +618,7 @@ func TestAStoreThatStartsAnewMidwayCostsARunNothing(t *testing.T) {
 	server := serveS3(t, folder, "127.0.0.1:0", nil)
 	j := newJob(t, bucket(server, ""))
 	j.task.Servers = []string{from.address()}
-	restarted := func(action snapshotapi.Action) snapshotapi.Outcome {
+	restarted := func(action snapshotwire.Action) snapshotwire.Outcome {
 		t.Helper()
 		j.task.BytesPerSecond = 8 << 20
 		j.start(action)
@@ -632,39 +631,39 @@ func TestAStoreThatStartsAnewMidwayCostsARunNothing(t *testing.T) {
 		}
 		return o
 	}
-	if saved := restarted(snapshotapi.ActionSave); saved.Items != size {
-		t.Errorf("it tells %+v", saved)
+	if saved := restarted(snapshotwire.ActionSave); saved.Items != size {
+		t.Errorf("the outcome is %+v", saved)
 	}
-	j.task.Servers, j.task.Load = []string{into.address()}, &snapshotapi.Load{}
-	if loaded := restarted(snapshotapi.ActionLoad); loaded.Restored != size || into.count() != size {
-		t.Errorf("it tells %+v, and %d items are there", loaded, into.count())
+	j.task.Servers, j.task.Load = []string{into.address()}, &snapshotwire.Load{}
+	if loaded := restarted(snapshotwire.ActionLoad); loaded.Restored != size || into.count() != size {
+		t.Errorf("the outcome is %+v, and %d items are there", loaded, into.count())
 	}
 }
 
-func TestARunThatIsToldToStopSaysSoAndLeavesNoSnapshot(t *testing.T) {
+func TestStoppedTransferReportsItAndLeavesNoSnapshot(t *testing.T) {
 	t.Parallel()
 	from := noisy(t, 200)
 	folder, served := t.TempDir(), t.TempDir()
 	for name, test := range map[string]struct {
-		store  snapshotapi.Store
+		store  snapshotwire.Store
 		folder string
 	}{
-		"a folder": {snapshotapi.Store{Folder: folder}, folder},
+		"a folder": {snapshotwire.Store{Folder: folder}, folder},
 		"S3":       {bucket(serveS3(t, served, "127.0.0.1:0", nil), ""), served},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newJob(t, test.store)
 			j.task.Servers, j.task.BytesPerSecond = []string{from.address()}, 4<<20
-			j.start(snapshotapi.ActionSave)
+			j.start(snapshotwire.ActionSave)
 			j.copies()
 			if err := j.command.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
 			o, code := j.end(10 * time.Second)
-			j.fails(o, code, v1alpha1.ReasonJobFailed, false, "told to stop")
+			j.fails(o, code, snapshotwire.ReasonJobFailed, false, "was stopped")
 			if o.Items == 0 || o.Items > 200 {
-				t.Errorf("it tells of %d items", o.Items)
+				t.Errorf("it reports %d items", o.Items)
 			}
 			if left := filesBelow(t, test.folder); len(left) > 0 {
 				t.Errorf("there is %v", left)
@@ -674,7 +673,7 @@ func TestARunThatIsToldToStopSaysSoAndLeavesNoSnapshot(t *testing.T) {
 }
 
 // A manifest of very many chunks is larger than a part.
-func TestAnObjectOfSeveralPartsIsWholeOrNotThere(t *testing.T) {
+func TestMultipartObjectIsCompleteOrAbsent(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", s3.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s3.SecretKey)
 	folder := t.TempDir()
@@ -703,7 +702,7 @@ func TestAnObjectOfSeveralPartsIsWholeOrNotThere(t *testing.T) {
 	if got, err := b.ReadAll(t.Context(), "whole"); err != nil || !bytes.Equal(got, content) {
 		t.Errorf("%d bytes came back, %v", len(got), err)
 	}
-	if _, err := b.ReadAll(t.Context(), "aborted"); !store.Missing(err) {
+	if _, err := b.ReadAll(t.Context(), "aborted"); !store.IsMissing(err) {
 		t.Errorf("what was aborted: %v", err)
 	}
 	if files := filesBelow(t, folder); len(files) != 1 {

@@ -11,15 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
-	"github.com/memcached-operator/memcached-operator/internal/memcache"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
 )
 
-// memcached refuses a file whose stop was in the present second of the wall clock.
-func TestAStartInTheSecondOfTheStop(t *testing.T) {
+// memcached rejects a file whose stop was in the current second of the wall clock.
+func TestStartInTheSecondOfTheStop(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
-		t.Run("memcached alone comes up cold: "+version, func(t *testing.T) {
+		t.Run("memcached alone starts cold: "+version, func(t *testing.T) {
 			t.Parallel()
 			dir := sharedDir(t)
 			for range 5 {
@@ -34,7 +34,7 @@ func TestAStartInTheSecondOfTheStop(t *testing.T) {
 					continue
 				}
 				if n := second.count(); n != 0 {
-					t.Errorf("it came up with %d items: the trap is gone", n)
+					t.Errorf("it started with %d items: the trap no longer exists", n)
 				}
 				return
 			}
@@ -69,12 +69,12 @@ func TestAStartInTheSecondOfTheStop(t *testing.T) {
 }
 
 // A SIGTERM that follows a SIGUSR1 cancels the save.
-func TestASIGTERMAfterTheSave(t *testing.T) {
+func TestSIGTERMAfterTheSaveSignal(t *testing.T) {
 	t.Parallel()
 	t.Run("memcached alone saves nothing", func(t *testing.T) {
 		t.Parallel()
-		// The second signal must come before the event loop looks at the first,
-		// which it does once a second or at a new connection.
+		// The second signal must arrive before the event loop checks for the first, which
+		// it does once a second or at a new connection.
 		for range 5 {
 			r := startRaw(t, newest, sharedDir(t))
 			time.Sleep(50 * time.Millisecond)
@@ -87,24 +87,24 @@ func TestASIGTERMAfterTheSave(t *testing.T) {
 			}
 			r.stop(syscall.SIGTERM)
 			if exists(r.meta()) {
-				t.Error("it saved: the trap is gone")
+				t.Error("it saved: the trap no longer exists")
 			}
 			return
 		}
-		t.Fatal("memcached always ended at once")
+		t.Fatal("memcached always exited immediately")
 	})
-	t.Run("the agent sends none, however many it gets", func(t *testing.T) {
+	t.Run("the agent never sends one, however many it gets", func(t *testing.T) {
 		t.Parallel()
 		s := newShard(t)
 		memcached := s.run().PID
 		fill(t, s.address(), 1000)
 		s.announce("now")
-		// A memcached that stands still shows which signals wait for it.
+		// A stopped memcached shows its pending signals.
 		s.freeze(memcached)
 		s.signal(syscall.SIGTERM)
 		for deadline := time.Now().Add(5 * time.Second); !pending(t, memcached, syscall.SIGUSR1); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatal("it was never told to save")
+				t.Fatal("it never got the save signal")
 			}
 		}
 		for range 5 {
@@ -120,13 +120,13 @@ func TestASIGTERMAfterTheSave(t *testing.T) {
 		if status := s.exit(10 * time.Second); status != 0 {
 			t.Errorf("status %d", status)
 		}
-		if start := s.run().Start; start.Result != agentapi.StartWarm || start.Items != 1000 {
+		if start := s.run().Start; start.Result != agentwire.StartWarm || start.Items != 1000 {
 			t.Errorf("start %+v", start)
 		}
 	})
 }
 
-// pending reports whether a signal waits for a process, as in proc_pid_status(5).
+// pending reports whether a signal is pending for a process, as in proc_pid_status(5).
 func pending(t *testing.T, pid int, signal syscall.Signal) bool {
 	t.Helper()
 	mask, err := strconv.ParseUint(procStatus(t, pid, "ShdPnd"), 16, 64)
@@ -136,10 +136,10 @@ func pending(t *testing.T, pid int, signal syscall.Signal) bool {
 	return mask&(1<<(signal-1)) != 0
 }
 
-// Versions below 1.6.25 demand a line that newer ones do not write.
-func TestADowngradeBelow1625(t *testing.T) {
+// Versions below 1.6.25 require a line that newer ones do not write.
+func TestDowngradeBelow1625(t *testing.T) {
 	t.Parallel()
-	t.Run("memcached alone comes up cold", func(t *testing.T) {
+	t.Run("memcached alone starts cold", func(t *testing.T) {
 		t.Parallel()
 		dir := sharedDir(t)
 		first := startRaw(t, newest, dir)
@@ -148,9 +148,9 @@ func TestADowngradeBelow1625(t *testing.T) {
 		nextSecond(stopSecond(t, first.meta()))
 		second := startRaw(t, oldest, dir)
 		if n := second.count(); n != 0 {
-			t.Errorf("it came up with %d items: the trap is gone", n)
+			t.Errorf("it started with %d items: the trap no longer exists", n)
 		}
-		wantContains(t, "what it said", second.said.String(), "missing some metadata lines")
+		wantContains(t, "stderr", second.log.String(), "missing some metadata lines")
 	})
 	t.Run("the agent writes the line and is warm", func(t *testing.T) {
 		t.Parallel()
@@ -163,15 +163,15 @@ func TestADowngradeBelow1625(t *testing.T) {
 	})
 }
 
-// A clock that is set back puts the stop into the future.
-func TestAClockThatWasSetBack(t *testing.T) {
+// After the clock was set back, the stop is in the future.
+func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	hourAhead := func(stopped int64) func(string) string {
 		return func(text string) string {
 			return strings.Replace(text, fmt.Sprintf("Kstop_time %d", stopped), fmt.Sprintf("Kstop_time %d", stopped+3600), 1)
 		}
 	}
-	t.Run("memcached alone comes up cold", func(t *testing.T) {
+	t.Run("memcached alone starts cold", func(t *testing.T) {
 		t.Parallel()
 		dir := sharedDir(t)
 		first := startRaw(t, newest, dir)
@@ -181,14 +181,14 @@ func TestAClockThatWasSetBack(t *testing.T) {
 		edit(t, first.meta(), hourAhead(stopped))
 		nextSecond(stopped)
 		if n := startRaw(t, newest, dir).count(); n != 0 {
-			t.Errorf("it came up with %d items: the trap is gone", n)
+			t.Errorf("it started with %d items: the trap no longer exists", n)
 		}
 	})
-	t.Run("the agent is warm, and lives go on", func(t *testing.T) {
+	t.Run("the agent is warm, and TTLs continue", func(t *testing.T) {
 		t.Parallel()
 		s := newShard(t)
 		s.run()
-		conn, err := memcache.Dial(t.Context(), "tcp", s.address())
+		conn, err := memcacheclient.Dial(t.Context(), s.address())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,23 +199,23 @@ func TestAClockThatWasSetBack(t *testing.T) {
 		s.stopContainer()
 		edit(t, s.meta(), hourAhead(stopSecond(t, s.meta())))
 		status := s.run()
-		if status.Start.Result != agentapi.StartWarm || status.Items != 1 {
+		if status.Start.Result != agentwire.StartWarm || status.Items != 1 {
 			t.Errorf("start %+v", status.Start)
 		}
-		again, err := memcache.Dial(t.Context(), "tcp", s.address())
+		again, err := memcacheclient.Dial(t.Context(), s.address())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer again.Close()
-		meta, err := again.MetaGet(t.Context(), "short", "t")
-		if left, _ := meta.Flag('t'); err != nil || left < "990" || left > "999" || len(left) != 3 {
-			t.Errorf("seconds left: %q, %v", left, err)
+		item, err := again.Get(t.Context(), "short", "")
+		if err != nil || item == nil || item.TTL < 990 || item.TTL > 999 {
+			t.Errorf("%+v, %v; want 990 to 999 seconds to live", item, err)
 		}
 	})
 }
 
-// A metadata file that was cut short ends memcached by SIGABRT, at every start.
-func TestASavedFileCutShort(t *testing.T) {
+// memcached aborts at every start if its metadata file is truncated.
+func TestTruncatedMetaFile(t *testing.T) {
 	t.Parallel()
 	empty := func(string) string { return "" }
 	t.Run("memcached alone never starts again", func(t *testing.T) {
@@ -227,20 +227,20 @@ func TestASavedFileCutShort(t *testing.T) {
 		for range 2 {
 			r := startRaw(t, newest, dir)
 			if !r.hasExited() {
-				t.Error("it runs: the trap is gone")
+				t.Error("it runs: the trap no longer exists")
 			}
 		}
 	})
 	for name, cut := range map[string]func(string) string{
-		"empty":                 empty,
-		"cut in a line":         func(text string) string { return text[:len(text)-5] },
-		"cut after a line":      func(text string) string { return text[:strings.Index(text, "Kstop_time")] },
-		"without its last line": func(text string) string { return text[:strings.LastIndex(text[:len(text)-1], "\n")+1] },
-		"not memcached's":       func(string) string { return "hello\nworld\n" },
-		"longer than any is":    func(text string) string { return text + strings.Repeat("K", 100_000) },
-		"a number is no number": func(text string) string { return strings.Replace(text, "Kmaxbytes 6", "Kmaxbytes x", 1) },
+		"empty":                  empty,
+		"truncated in a line":    func(text string) string { return text[:len(text)-5] },
+		"truncated after a line": func(text string) string { return text[:strings.Index(text, "Kstop_time")] },
+		"without its last line":  func(text string) string { return text[:strings.LastIndex(text[:len(text)-1], "\n")+1] },
+		"not memcached's":        func(string) string { return "hello\nworld\n" },
+		"too large":              func(text string) string { return text + strings.Repeat("K", 100_000) },
+		"invalid number":         func(text string) string { return strings.Replace(text, "Kmaxbytes 6", "Kmaxbytes x", 1) },
 	} {
-		t.Run("the agent starts cold and says why: "+name, func(t *testing.T) {
+		t.Run("the agent starts cold with a reason: "+name, func(t *testing.T) {
 			t.Parallel()
 			s := newShard(t)
 			s.run()
@@ -248,16 +248,16 @@ func TestASavedFileCutShort(t *testing.T) {
 			s.stopContainer()
 			edit(t, s.meta(), cut)
 			start := s.run().Start
-			if start.Result != agentapi.StartCold {
+			if start.Result != agentwire.StartCold {
 				t.Errorf("start %+v", start)
 			}
-			wantContains(t, "the reason", start.Reason, "what memcached saved could not be taken up and was removed")
+			wantContains(t, "the reason", start.Reason, "the saved items were unusable and were removed")
 		})
 	}
 }
 
-// A tmpfs that is smaller than -m kills memcached when it fills up.
-func TestASmallVolume(t *testing.T) {
+// A full tmpfs that is smaller than -m kills memcached.
+func TestVolumeSmallerThanMemory(t *testing.T) {
 	t.Parallel()
 	small := func(t *testing.T) string {
 		dir := filepath.Join(sharedDir(t), "small")
@@ -271,7 +271,7 @@ func TestASmallVolume(t *testing.T) {
 	t.Run("memcached alone starts and dies by SIGBUS", func(t *testing.T) {
 		t.Parallel()
 		r := startRaw(t, newest, small(t))
-		conn, err := memcache.Dial(t.Context(), "tcp", r.address())
+		conn, err := memcacheclient.Dial(t.Context(), r.address())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,15 +281,15 @@ func TestASmallVolume(t *testing.T) {
 			err = conn.Set(t.Context(), fmt.Sprintf("k%d", i), value, 0, 0)
 		}
 		if err == nil {
-			t.Fatal("it took 50 MB: the trap is gone")
+			t.Fatal("it stored 50 MB: the trap no longer exists")
 		}
 		<-r.exited
 		wait := r.command.ProcessState.Sys().(syscall.WaitStatus)
 		if wait.Signal() != syscall.SIGBUS {
-			t.Errorf("it ended with %v", r.command.ProcessState)
+			t.Errorf("it exited with %v", r.command.ProcessState)
 		}
 	})
-	t.Run("the agent does not start it and says why", func(t *testing.T) {
+	t.Run("the agent does not start it, with a reason", func(t *testing.T) {
 		t.Parallel()
 		s := newShard(t)
 		s.data = small(t)
@@ -297,15 +297,15 @@ func TestASmallVolume(t *testing.T) {
 		if status := s.exit(5 * time.Second); status == 0 {
 			t.Error("status 0")
 		}
-		wantContains(t, "the reason", s.reason(), "the data volume holds 48 MiB, and memcached with -m 64 needs 65 MiB there")
+		wantContains(t, "the reason", s.reason(), "the data volume has 48 MiB, but memcached with -m 64 needs 65 MiB")
 	})
 }
 
-// A memcached that ends after it took up its items, and before it listens, has
-// used them up.
-func TestArgumentsThatFailLate(t *testing.T) {
+// A memcached that exits after it has loaded its items, and before it listens, has
+// destroyed them.
+func TestArgumentsThatFailAfterLoadingItems(t *testing.T) {
 	t.Parallel()
-	nowhere := []string{"-l", "203.0.113.1"} // an address for documentation, of no machine
+	nowhere := []string{"-l", "203.0.113.1"} // an address for documentation
 	t.Run("memcached alone loses its items", func(t *testing.T) {
 		t.Parallel()
 		dir := sharedDir(t)
@@ -317,43 +317,43 @@ func TestArgumentsThatFailLate(t *testing.T) {
 			t.Fatal("it listens at an address that is not here")
 		}
 		if n := startRaw(t, newest, dir).count(); n != 0 {
-			t.Errorf("it came up with %d items: the trap is gone", n)
+			t.Errorf("it started with %d items: the trap no longer exists", n)
 		}
 	})
-	t.Run("the agent tries them beside the one that serves", func(t *testing.T) {
+	t.Run("the agent tries them in a dry run while memcached serves", func(t *testing.T) {
 		t.Parallel()
 		s := newShard(t)
 		first := s.run()
 		fill(t, s.address(), 1000)
-		s.annotate(agentapi.ArgumentsFile, s.arguments(nowhere...))
-		status := s.waitFor("the refusal", func(status agentapi.Status) bool { return status.ArgumentsError != "" })
-		wantContains(t, "the refusal", status.ArgumentsError, "failed to listen on one of interface(s) 203.0.113.1")
-		if status.PID != first.PID || status.Items != 1000 || status.Phase != agentapi.PhaseServing {
-			t.Errorf("memcached was touched: %+v", status)
+		s.annotate(agentwire.ArgumentsFile, s.arguments(nowhere...))
+		status := s.waitFor("the rejection", func(status agentwire.Status) bool { return status.ArgumentsError != "" })
+		wantContains(t, "the rejection", status.ArgumentsError, "failed to listen on one of interface(s) 203.0.113.1")
+		if status.PID != first.PID || status.Items != 1000 || status.Phase != agentwire.PhaseServing {
+			t.Errorf("memcached was changed: %+v", status)
 		}
 	})
-	t.Run("a new agent tries them before it starts with the items", func(t *testing.T) {
+	t.Run("a new agent tries them in a dry run before it loads the items", func(t *testing.T) {
 		t.Parallel()
 		s := newShard(t)
 		s.run()
 		fill(t, s.address(), 1000)
 		s.stopContainer()
-		s.annotate(agentapi.ArgumentsFile, s.arguments(nowhere...))
+		s.annotate(agentwire.ArgumentsFile, s.arguments(nowhere...))
 		status := s.run()
 		wantWarm(t, status, 1000)
-		wantContains(t, "the refusal", status.ArgumentsError, "failed to listen on one of interface(s) 203.0.113.1")
+		wantContains(t, "the rejection", status.ArgumentsError, "failed to listen on one of interface(s) 203.0.113.1")
 	})
 }
 
-// A memcached that was stopped before it grew its hash table grows it while it
-// starts, and may then hang: see hashPowerFor in the agent. That it hangs is too
-// rare to be shown here, that it grows is not.
-func TestAHashTableThatIsTooSmall(t *testing.T) {
+// A memcached that was stopped before it enlarged its hash table enlarges it at its
+// start, and may then hang: see hashPowerFor in the agent. This test shows the
+// enlargement only, since memcached hangs too rarely.
+func TestHashTableThatIsTooSmall(t *testing.T) {
 	t.Parallel()
 	const size = 60_000 // a table of 2^15 grows beyond 49,152
 	const grows = "Hash table expansion starting"
 	shrink := func(text string) string { return strings.Replace(text, "Khashpower 16", "Khashpower 15", 1) }
-	t.Run("memcached alone grows it while it starts", func(t *testing.T) {
+	t.Run("memcached alone enlarges it at its start", func(t *testing.T) {
 		t.Parallel()
 		dir := sharedDir(t)
 		first := startRaw(t, newest, dir)
@@ -362,20 +362,20 @@ func TestAHashTableThatIsTooSmall(t *testing.T) {
 		edit(t, first.meta(), shrink)
 		nextSecond(stopSecond(t, first.meta()))
 		second := startRaw(t, newest, dir, "-vv")
-		for deadline := time.Now().Add(5 * time.Second); !strings.Contains(second.said.String(), grows); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(5 * time.Second); !strings.Contains(second.log.String(), grows); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatal("it does not grow: the trap is gone")
+				t.Fatal("it does not grow: the trap no longer exists")
 			}
 		}
 	})
-	t.Run("the agent has it start with a larger one", func(t *testing.T) {
+	t.Run("the agent starts it with a larger one", func(t *testing.T) {
 		t.Parallel()
 		s := newShard(t)
 		s.run()
 		fill(t, s.address(), size)
 		s.stopContainer()
 		edit(t, s.meta(), shrink)
-		s.annotate(agentapi.ArgumentsFile, s.arguments("-vv"))
+		s.annotate(agentwire.ArgumentsFile, s.arguments("-vv"))
 		wantWarm(t, s.run(), size)
 		time.Sleep(1500 * time.Millisecond)
 		if strings.Contains(s.log.String(), grows) {
@@ -384,8 +384,8 @@ func TestAHashTableThatIsTooSmall(t *testing.T) {
 	})
 }
 
-// What was saved at one stop must not be taken for saved at the next, which was none.
-func TestAKilledMemcachedIsColdAndNotWarmOfYesterday(t *testing.T) {
+// The record of an earlier save must not count for a later exit without a save.
+func TestKilledMemcachedStartsCold(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
 	s.run()
@@ -400,7 +400,7 @@ func TestAKilledMemcachedIsColdAndNotWarmOfYesterday(t *testing.T) {
 		t.Errorf("status %d, want that of memcached, 137", code)
 	}
 	status = s.run()
-	want := agentapi.Start{Result: agentapi.StartCold, Reason: "memcached did not save before its last stop", At: status.Start.At}
+	want := agentwire.Start{Result: agentwire.StartCold, Reason: "memcached did not save its items at its last stop", At: status.Start.At}
 	if status.Start != want {
 		t.Errorf("start %+v, want %+v", status.Start, want)
 	}

@@ -13,66 +13,64 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
-// refusedVersion of memcached has known remote crashes, and will have them.
-const refusedVersion = "1.5.0"
+// unsupportedVersion of memcached has known remote crashes that will not be fixed.
+const unsupportedVersion = "1.5.0"
 
-// conditions tests that a person is told what is wrong with a Memcached, by the API
-// server or by its conditions, and that a mended one works.
-func conditions(ctx context.Context, t *trial) error {
+// conditions tests that the API server or the conditions say what is wrong with a Memcached, and that the Memcached works
+// once that is corrected.
+func conditions(ctx context.Context, e *environment) error {
 	spec := small(1)
-	spec.Version = refusedVersion
-	s, err := t.create(ctx, "scorecard-conditions", spec)
+	spec.Version = unsupportedVersion
+	i, err := e.create(ctx, "scorecard-conditions", spec)
 	if err != nil {
 		return err
 	}
-	err = s.await(ctx, patience, "Degraded", func(m *v1alpha1.Memcached) error {
-		return saysVersionUnsupported(m.Status.Conditions, m.Generation)
+	err = i.await(ctx, stepTimeout, "Degraded", func(m *v1alpha1.Memcached) error {
+		return checkVersionUnsupported(m.Status.Conditions, m.Generation)
 	})
 	if err != nil {
 		return err
 	}
-	s.tell("version %s is refused: %s", refusedVersion, meta.FindStatusCondition(s.last.Status.Conditions, v1alpha1.ConditionDegraded).Message)
+	degraded := meta.FindStatusCondition(i.last.Status.Conditions, v1alpha1.ConditionDegraded)
+	e.logf("the operator rejects version %s: %s", unsupportedVersion, degraded.Message)
 
-	const sentence = "memory must be at least 64Mi"
-	err = s.change(ctx, `{"memory":"32Mi"}`)
+	const message = "memory must be at least 64Mi"
+	err = i.change(ctx, `{"memory":"32Mi"}`)
 	switch {
 	case err == nil:
-		return errors.New("the API server takes 32Mi of memory, which is too little for memcached to start with")
+		return errors.New("the API server accepts 32Mi of memory, with which memcached cannot start")
 	case !apierrors.IsInvalid(err):
 		return err
-	case !strings.Contains(err.Error(), sentence):
-		return fmt.Errorf("the API server refuses too little memory, but does not say %q: %w", sentence, err)
+	case !strings.Contains(err.Error(), message):
+		return fmt.Errorf("the API server rejects too little memory, but does not say %q: %w", message, err)
 	}
-	s.tell("32Mi of memory are refused: %v", err)
+	e.logf("the API server rejects 32Mi of memory: %v", err)
 
-	if err := s.change(ctx, `{"version":null}`); err != nil {
+	if err := i.change(ctx, `{"version":null}`); err != nil {
 		return err
 	}
-	return s.available(ctx)
+	return i.available(ctx)
 }
 
-// saysVersionUnsupported is an error unless the conditions are all there, answer
-// the generation, and say what is wrong with the version and what to do.
-func saysVersionUnsupported(conditions []metav1.Condition, generation int64) error {
-	for _, want := range []struct {
-		condition string
-		status    metav1.ConditionStatus
-	}{
-		{v1alpha1.ConditionAvailable, metav1.ConditionFalse},
-		{v1alpha1.ConditionProgressing, metav1.ConditionFalse},
-		{v1alpha1.ConditionDegraded, metav1.ConditionTrue},
+// checkVersionUnsupported returns an error unless all conditions are there and of the generation, and Degraded says what
+// is wrong with the version and what to do.
+func checkVersionUnsupported(conditions []metav1.Condition, generation int64) error {
+	for condition, want := range map[string]metav1.ConditionStatus{
+		v1alpha1.ConditionAvailable:   metav1.ConditionFalse,
+		v1alpha1.ConditionProgressing: metav1.ConditionFalse,
+		v1alpha1.ConditionDegraded:    metav1.ConditionTrue,
 	} {
-		c := meta.FindStatusCondition(conditions, want.condition)
+		c := meta.FindStatusCondition(conditions, condition)
 		if c == nil {
-			return fmt.Errorf("it has no condition %s", want.condition)
+			return fmt.Errorf("it has no condition %s", condition)
 		}
-		if c.Status != want.status || c.ObservedGeneration != generation {
-			return fmt.Errorf("%s is %s of generation %d, want %s of %d: %s: %s", c.Type, c.Status, c.ObservedGeneration, want.status, generation, c.Reason, c.Message)
+		if c.Status != want || c.ObservedGeneration != generation {
+			return fmt.Errorf("%s is %s of generation %d, want %s of %d: %s: %s", condition, c.Status, c.ObservedGeneration, want, generation, c.Reason, c.Message)
 		}
 	}
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionDegraded)
-	if c.Reason != v1alpha1.ReasonVersionUnsupported || !strings.Contains(c.Message, refusedVersion) || !strings.Contains(c.Message, "use ") {
-		return fmt.Errorf("it is Degraded, but does not say %s and which version to use in place of %s: %s: %s", v1alpha1.ReasonVersionUnsupported, refusedVersion, c.Reason, c.Message)
+	if c.Reason != v1alpha1.ReasonVersionUnsupported || !strings.Contains(c.Message, unsupportedVersion) || !strings.Contains(c.Message, "Use ") {
+		return fmt.Errorf("Degraded must have reason %s and name a version to use instead of %s: %s: %s", v1alpha1.ReasonVersionUnsupported, unsupportedVersion, c.Reason, c.Message) //nolint:staticcheck // a condition's name
 	}
 	return nil
 }

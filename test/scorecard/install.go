@@ -9,73 +9,63 @@ import (
 	operators "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// operatorInstall tests that the cluster serves the bundle's API, that an operator
-// works on it and, where OLM installed it, that OLM is done.
-func operatorInstall(ctx context.Context, t *trial) error {
-	for _, shipped := range t.bundle.V1CRDs {
-		if err := t.serves(ctx, shipped); err != nil {
+// operatorInstall tests that the cluster serves the bundle's API, that an operator runs and, if OLM installed it, that
+// the installation has succeeded.
+func operatorInstall(ctx context.Context, e *environment) error {
+	for _, crd := range e.bundle.V1CRDs {
+		if err := e.checkServed(ctx, crd); err != nil {
 			return err
 		}
 	}
-	if err := t.installedByOLM(ctx); err != nil {
+	if err := e.checkOLM(ctx); err != nil {
 		return err
 	}
-	s, err := t.create(ctx, "scorecard-install", small(0))
-	if err != nil {
-		return err
-	}
-	t.tell("an operator has taken notice of Memcached %s", s.key.Name)
-	return nil
+	_, err := e.create(ctx, "scorecard-install", small(0))
+	return err
 }
 
-// serves is an error unless the cluster serves a kind in the versions in which the
-// bundle ships it.
-func (t *trial) serves(ctx context.Context, shipped *apiextensionsv1.CustomResourceDefinition) error {
+// checkServed returns an error unless the cluster serves a CRD in the versions that the bundle has.
+func (e *environment) checkServed(ctx context.Context, bundled *apiextensionsv1.CustomResourceDefinition) error {
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	if err := t.Get(ctx, client.ObjectKey{Name: shipped.Name}, found); err != nil {
-		return fmt.Errorf("reading the CustomResourceDefinition that the bundle ships: %w", err)
+	if err := e.Get(ctx, client.ObjectKey{Name: bundled.Name}, found); err != nil {
+		return fmt.Errorf("reading a CustomResourceDefinition of the bundle: %w", err)
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, crd); err != nil {
-		return fmt.Errorf("reading CustomResourceDefinition %s: %w", shipped.Name, err)
+		return fmt.Errorf("reading CustomResourceDefinition %s: %w", bundled.Name, err)
 	}
-	if !isEstablished(crd) {
+	if !slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	}) {
 		return fmt.Errorf("CustomResourceDefinition %s is not Established: %+v", crd.Name, crd.Status.Conditions)
 	}
-	if got, want := servedVersions(crd), servedVersions(shipped); !slices.Equal(got, want) {
-		return fmt.Errorf("CustomResourceDefinition %s serves versions %v, the bundle ships %v", crd.Name, got, want)
+	versions := servedVersions(bundled)
+	if got := servedVersions(crd); !slices.Equal(got, versions) {
+		return fmt.Errorf("CustomResourceDefinition %s serves versions %v, the bundle %v", crd.Name, got, versions)
 	}
-	for _, version := range servedVersions(shipped) {
-		group := shipped.Spec.Group + "/" + version
-		resources, err := t.Set.Discovery().ServerResourcesForGroupVersion(group)
+	plural := bundled.Spec.Names.Plural
+	for _, version := range versions {
+		group := bundled.Spec.Group + "/" + version
+		resources, err := e.Set.Discovery().ServerResourcesForGroupVersion(group)
 		if err != nil {
-			return fmt.Errorf("asking the API server what it serves of %s: %w", group, err)
+			return fmt.Errorf("listing the resources of %s: %w", group, err)
 		}
-		served := false
-		for _, r := range resources.APIResources {
-			served = served || r.Name == shipped.Spec.Names.Plural
+		if !slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == plural }) {
+			return fmt.Errorf("the API server does not serve %s of %s", plural, group)
 		}
-		if !served {
-			return fmt.Errorf("the API server does not serve %s of %s", shipped.Spec.Names.Plural, group)
-		}
-		t.tell("%s are served in %s", shipped.Spec.Names.Plural, group)
+		e.logf("the API server serves %s of %s", plural, group)
 	}
 	return nil
 }
 
-func isEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-	})
-}
-
-// servedVersions returns the versions in which a kind is served, sorted.
+// servedVersions returns the served versions of a CRD, sorted.
 func servedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	var names []string
 	for _, v := range crd.Spec.Versions {
@@ -87,41 +77,39 @@ func servedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	return names
 }
 
-// installedByOLM is an error unless OLM has installed the bundle, where OLM has
-// installed any release of this operator at all.
-func (t *trial) installedByOLM(ctx context.Context) error {
+// checkOLM returns an error if OLM has installed a release of this operator and not the bundle's.
+func (e *environment) checkOLM(ctx context.Context) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(operators.SchemeGroupVersion.WithKind("ClusterServiceVersionList"))
-	err := t.List(ctx, list)
+	err := e.List(ctx, list)
 	if meta.IsNoMatchError(err) {
-		t.tell("this cluster has no OLM: its ClusterServiceVersion is not looked at")
+		e.logf("the cluster has no OLM")
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("listing ClusterServiceVersions: %w", err)
 	}
-	var all []installed
+	var all []csv
 	for _, o := range list.Items {
-		if o.GetLabels()[operators.CopiedLabelKey] != "" {
-			continue // it tells what the original tells
+		if o.GetLabels()[operators.CopiedLabelKey] == "" {
+			phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
+			message, _, _ := unstructured.NestedString(o.Object, "status", "message")
+			all = append(all, csv{o.GetNamespace(), o.GetName(), phase, message})
 		}
-		phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
-		message, _, _ := unstructured.NestedString(o.Object, "status", "message")
-		all = append(all, installed{o.GetNamespace(), o.GetName(), phase, message})
 	}
-	sentence, err := judgeCSVs(t.bundle.CSV.Name, t.bundle.Package, all)
+	sentence, err := checkCSVs(e.bundle.CSV.Name, e.bundle.Package, all)
 	if err != nil {
 		return err
 	}
-	t.tell("%s", sentence)
+	e.logf("%s", sentence)
 	return nil
 }
 
-// installed is what a ClusterServiceVersion on the cluster tells.
-type installed struct{ namespace, name, phase, message string }
+// csv is a ClusterServiceVersion on the cluster.
+type csv struct{ namespace, name, phase, message string }
 
-// judgeCSVs finds the bundle's ClusterServiceVersion among those on the cluster.
-func judgeCSVs(name, packageName string, all []installed) (sentence string, err error) {
+// checkCSVs finds the bundle's ClusterServiceVersion among those on the cluster.
+func checkCSVs(name, packageName string, all []csv) (sentence string, err error) {
 	var others []string
 	for _, csv := range all {
 		switch {
@@ -138,7 +126,7 @@ func judgeCSVs(name, packageName string, all []installed) (sentence string, err 
 		return "", err
 	case len(others) > 0:
 		slices.Sort(others)
-		return "", fmt.Errorf("OLM has installed %s and not %s, the bundle that is tested", strings.Join(slices.Compact(others), ", "), name)
+		return "", fmt.Errorf("OLM has installed %s and not %s, which is the tested bundle", strings.Join(slices.Compact(others), ", "), name)
 	}
-	return "OLM has installed no release of this operator: it was installed in another way", nil
+	return "OLM has installed no release of this operator", nil
 }

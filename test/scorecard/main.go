@@ -1,9 +1,23 @@
+// Scorecard-memcached is the image of the scorecard suite "memcached", for "operator-sdk scorecard" and "make scorecard".
+// Its argument names the test, which checks the operator on the cluster that the pod runs in.
+//
+// The program prints one TestStatus of scorecard.operatorframework.io/v1alpha3 as one line of JSON and nothing else. Its
+// state is
+//
+//	pass   if the operator does what the test checks,
+//	fail   if it does not: errors say what the test observed, suggestions where to look,
+//	error  if the test could not run: no bundle, no permission, interrupted, no default StorageClass for backup-restore.
+//
+// The bundle is at /bundle, and SCORECARD_NAMESPACE names the namespace to work in. A test creates a Memcached with a
+// generated name, so that tests can run in parallel, and deletes it at the end, also after a failure or an interrupt.
+//
+// As "tar xvzf ARCHIVE -C FOLDER" it unpacks the bundle, as the scorecard's init container does: one image is enough on a
+// cluster without internet.
 package main
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,16 +30,14 @@ import (
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/memcached-operator/memcached-operator/test/scorecard/internal/archive"
 )
 
-// test is one that config/scorecard may ask for, by its name.
 type test struct {
 	name string
-	run  func(context.Context, *trial) error
+	run  func(context.Context, *environment) error
 }
 
+// tests are those that config/scorecard names.
 var tests = []test{
 	{"operator-install", operatorInstall},
 	{"cr-ready", crReady},
@@ -44,69 +56,50 @@ func main() {
 		}
 		return
 	}
-	// What libraries have to say would spoil the one line.
-	klog.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard()) // the output is one line
 	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := write(os.Stdout, run(ctx, os.Args[1:])); err != nil {
-		os.Exit(1) // nobody reads, so there is nobody to tell
+		os.Exit(1)
 	}
 }
 
-// run does the test that args name and returns what came of it.
+// run returns the result of the test that args name.
 func run(ctx context.Context, args []string) (result v1alpha3.TestResult) {
 	result.Name = strings.Join(args, " ")
-	defer recovered(&result)
+	defer recoverPanic(&result)
 	i := slices.IndexFunc(tests, func(t test) bool { return len(args) == 1 && t.name == args[0] })
 	if i < 0 {
-		return unable(result, fmt.Errorf("one argument is needed, the test: %s", strings.Join(names(), ", ")))
+		return cannotRun(result, fmt.Errorf("one argument is required, the test: %s", strings.Join(testNames(), ", ")))
 	}
-	t, err := newTrial()
+	e, err := newEnvironment()
 	if err != nil {
-		return unable(result, err)
+		return cannotRun(result, err)
 	}
-	return t.judge(result, t.run(ctx, tests[i].run))
+	return e.complete(result, e.run(ctx, tests[i].run))
 }
 
-// recovered makes a panic a result.
-func recovered(result *v1alpha3.TestResult) {
-	if trouble := recover(); trouble != nil {
+func recoverPanic(result *v1alpha3.TestResult) {
+	if p := recover(); p != nil {
 		result.State = v1alpha3.ErrorState
-		result.Errors = append(result.Errors, fmt.Sprintf("the test itself is broken: %v", trouble))
+		result.Errors = append(result.Errors, fmt.Sprintf("the test panicked: %v", p))
 	}
 }
 
-// names are those of the tests.
-func names() []string {
-	var all []string
+func testNames() []string {
+	var names []string
 	for _, t := range tests {
-		all = append(all, t.name)
+		names = append(names, t.name)
 	}
-	return all
+	return names
 }
 
-// unable is the result of a test that could not be begun.
-func unable(result v1alpha3.TestResult, err error) v1alpha3.TestResult {
+func cannotRun(result v1alpha3.TestResult, err error) v1alpha3.TestResult {
 	result.State, result.Errors = v1alpha3.ErrorState, []string{err.Error()}
 	return result
 }
 
-// write prints the result as the one line that a scorecard reads.
 func write(to io.Writer, result v1alpha3.TestResult) error {
 	return json.NewEncoder(to).Encode(v1alpha3.TestStatus{Results: []v1alpha3.TestResult{result}})
-}
-
-// untar does what the scorecard asks of its init container, and nothing else that
-// tar does.
-func untar(args []string) error {
-	if len(args) != 4 || args[0] != "xvzf" || args[2] != "-C" {
-		return errors.New("use: tar xvzf ARCHIVE -C FOLDER")
-	}
-	packed, err := os.Open(args[1])
-	if err != nil {
-		return err
-	}
-	defer packed.Close()
-	return archive.Unpack(packed, args[3])
 }

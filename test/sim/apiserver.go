@@ -56,7 +56,7 @@ const keeper = "memcached-operator.io/kubelet"
 const inMemory = "default"
 
 // newFakeServer returns an API server in memory: controller-runtime's fake client,
-// over a tracker that does what the fake one leaves out. look reads past the client,
+// over a tracker that does what the fake one does not. look reads past the client,
 // which is faster.
 func newFakeServer(now func() time.Time, uid func() types.UID) (server client.Client, look func(k kind, name string) (client.Object, error)) {
 	s := ourScheme()
@@ -110,7 +110,7 @@ func (t *tracker) applyOnly(ctx context.Context, c client.WithWatch, o runtime.A
 }
 
 // deleteOnly deletes as the API server does: only the object that is meant, and a
-// pod on a node when its kubelet has ended it.
+// pod on a node when its kubelet has stopped it.
 func deleteOnly(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 	var how client.DeleteOptions
 	how.ApplyOptions(options)
@@ -143,7 +143,7 @@ type tracker struct {
 	now func() time.Time
 	uid func() types.UID
 	// meant is what is applied. What the fake client passes on has a status, and
-	// each field that was left out.
+	// each field that was omitted.
 	meant *unstructured.Unstructured
 }
 
@@ -169,7 +169,7 @@ var owners = sync.OnceValue(func() map[schema.GroupVersionKind]*managedfields.Fi
 })
 
 // subresourceOf returns the one of whose writes it is kept who set what: of a pod it is
-// asked of its resources alone.
+// compared by its resources alone.
 func subresourceOf(gvk schema.GroupVersionKind) string {
 	if gvk.Kind == string(podKind) {
 		return "resize"
@@ -177,7 +177,7 @@ func subresourceOf(gvk schema.GroupVersionKind) string {
 	return ""
 }
 
-// isSameSize says whether two versions are of a pod and with the same resources.
+// isSameSize reports whether two versions are of a pod and with the same resources.
 func isSameSize(a, b client.Object) bool {
 	was, ok := a.(*corev1.Pod)
 	if !ok {
@@ -201,8 +201,8 @@ func (t *tracker) Create(gvr schema.GroupVersionResource, o runtime.Object, ns s
 		return err
 	}
 	if pod, ok := o.(*corev1.Pod); ok {
-		// Who gave it its first resources is nobody's question, and to count their fields is
-		// half of what it takes to make a pod.
+		// No test needs the owner of its first resources, and counting their fields is
+		// half of the time to create a pod.
 		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: managerOf(options), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
 			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`), Subresource: subresourceOf(gvk)}}
 		return t.create(gvr, pod, ns)
@@ -263,7 +263,7 @@ func (t *tracker) Apply(gvr schema.GroupVersionResource, o runtime.Object, ns st
 	}
 	keeper, ok := owners()[gvk]
 	if !ok {
-		return fmt.Errorf("nobody applies a %s", gvk.Kind)
+		return fmt.Errorf("no field owner applies a %s", gvk.Kind)
 	}
 	apply := func(was runtime.Object) (runtime.Object, error) {
 		was.GetObjectKind().SetGroupVersionKind(gvk)
@@ -287,7 +287,7 @@ func (t *tracker) Apply(gvr schema.GroupVersionResource, o runtime.Object, ns st
 	return t.update(gvr, o, ns, func(_ schema.GroupVersionKind, was runtime.Object) (runtime.Object, error) { return apply(was) })
 }
 
-// update keeps what becomes of an object, with the identity that it had.
+// update keeps the result of a change to an object, with the identity that it had.
 func (t *tracker) update(gvr schema.GroupVersionResource, o runtime.Object, ns string, become func(schema.GroupVersionKind, runtime.Object) (runtime.Object, error)) error {
 	gvk, err := apiutil.GVKForObject(o, ourScheme())
 	if err != nil {
@@ -332,7 +332,7 @@ func (t *tracker) update(gvr schema.GroupVersionResource, o runtime.Object, ns s
 	return t.ObjectTracker.Update(gvr, is, ns)
 }
 
-// same says whether two versions differ at most in when their fields were written.
+// same reports whether two versions differ at most in when their fields were written.
 func same(a, b client.Object) bool {
 	a, b = a.DeepCopyObject().(client.Object), b.DeepCopyObject().(client.Object)
 	for _, o := range []client.Object{a, b} {
@@ -346,7 +346,7 @@ func same(a, b client.Object) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// sameButStatus says whether two versions differ in their status at most.
+// sameButStatus reports whether two versions differ in their status at most.
 func sameButStatus(a, b client.Object) bool {
 	return reflect.DeepEqual(specOf(a), specOf(b)) && maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations()) &&
 		reflect.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -17,7 +16,7 @@ import (
 // the kinds that the operator makes only what bears its label.
 type cache struct {
 	server *history
-	// seen is how many changes of a kind the informer has been told of.
+	// seen is how many changes of a kind the informer has received.
 	seen map[kind]int
 	held map[kind]map[string]client.Object
 }
@@ -34,10 +33,10 @@ func newCache(server *history, seen map[kind]int) *cache {
 	return c
 }
 
-// behind says how many changes of a kind the informer has not been told of.
+// behind returns how many changes of a kind the informer has not received.
 func (c *cache) behind(k kind) int { return len(c.server.past[k]) - c.seen[k] }
 
-// next tells the informer of one change, and returns what it held and holds.
+// next sends one change to the informer, and returns the object before and after it.
 func (c *cache) next(k kind) (was, is client.Object) {
 	change := c.server.past[k][c.seen[k]]
 	c.seen[k]++
@@ -53,7 +52,7 @@ func (c *cache) next(k kind) (was, is client.Object) {
 	return was, is
 }
 
-// isCached says whether the informer of a kind is told of an object.
+// isCached reports whether the informer of a kind receives an object.
 func isCached(k kind, o client.Object) bool {
 	switch k {
 	case memcachedKind, backupKind, restoreKind:
@@ -74,13 +73,10 @@ func (c *cache) Get(_ context.Context, key client.ObjectKey, o client.Object, _ 
 	return nil
 }
 
-// List implements client.Reader.
+// List implements client.Reader. It has no indexes, as the labels select the same objects.
 func (c *cache) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	var how client.ListOptions
 	how.ApplyOptions(options)
-	if how.FieldSelector != nil {
-		return fmt.Errorf("listing %T: the world has no index for %s", list, how.FieldSelector)
-	}
 	k, set := kindOfList(list)
 	var found []client.Object
 	for _, name := range slices.Sorted(maps.Keys(c.held[k])) {

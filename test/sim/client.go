@@ -27,7 +27,7 @@ type killed struct{}
 // operatorClient is the operator's client: it reads from its cache, and its writes
 // go to the API server, which may fail them.
 type operatorClient struct {
-	client.Client // of the scheme and what else no reconcile asks for
+	client.Client // for the scheme and what else no reconcile needs
 	w             *World
 }
 
@@ -91,7 +91,7 @@ type liveReader struct{ w *World }
 
 func (l liveReader) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 	if l.w.faulty(l.w.faults.reads) {
-		l.w.tell("fault", "a read of %s %s times out", kindOf(o), key.Name)
+		l.w.log("fault", "a read of %s %s times out", kindOf(o), key.Name)
 		return timeout()
 	}
 	return l.w.server.Client.Get(ctx, key, o, options...)
@@ -120,28 +120,28 @@ func timeout() error {
 	return apierrors.NewGenericServerResponse(http.StatusGatewayTimeout, "write", schema.GroupResource{}, "", "request timed out", 0, false)
 }
 
-// operatorWrites has the operator write once: with the faults of the day, and watched.
+// operatorWrites does a write of the operator, with the faults of the day, and watches it.
 func (w *World) operatorWrites(verb string, k kind, name string, do func() error) error {
 	w.writes++
-	if w.faulty(w.faults.refusals) || w.writes == w.refuseAt {
+	if w.faulty(w.faults.refusals) || w.writes == w.rejectAt {
 		err := w.refusal(k, name)
-		w.tell("fault", "%s %s %s: %v", verb, k, name, err)
+		w.log("fault", "%s %s %s: %v", verb, k, name, err)
 		return err
 	}
 	before := w.server.now[k][name]
 	err := w.server.write(k, name, do)
 	after := w.server.now[k][name]
 	if err != nil {
-		w.tell("operator", "%s %s %s: refused: %v", verb, k, name, err)
+		w.log("operator", "%s %s %s: rejected: %v", verb, k, name, err)
 	} else {
-		w.tell("operator", "%s %s %s%s", verb, k, name, w.gist(before, after))
+		w.log("operator", "%s %s %s%s", verb, k, name, w.gist(before, after))
 		w.watchWrite(verb, k, name, before, after)
 	}
 	if w.writes == w.killAt {
 		panic(killed{})
 	}
 	if err == nil && (w.faulty(w.faults.answers) || w.writes == w.loseAt) {
-		w.tell("fault", "the answer is lost")
+		w.log("fault", "the answer is lost")
 		return timeout()
 	}
 	return err

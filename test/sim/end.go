@@ -10,9 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-// End tells how everything stands, in lines, without what differs from one way to
+// End describes the state in lines, without what differs from one path to
 // another that leads there: names and places of pods, times, messages.
 func (w *World) End() string {
 	var lines []string
@@ -26,11 +27,11 @@ func (w *World) End() string {
 		}
 	}
 	for _, set := range all[*appsv1.ReplicaSet](w.server) {
-		lines = append(lines, fmt.Sprintf("ReplicaSet %s: %d of %s", set.Name, *set.Spec.Replicas, set.Spec.Template.Annotations[v1alpha1.AnnotationSpec]))
+		lines = append(lines, fmt.Sprintf("ReplicaSet %s: %d of %s", set.Name, *set.Spec.Replicas, set.Spec.Template.Annotations[annotations.Spec]))
 	}
 	for _, pod := range all[*corev1.Pod](w.server) {
 		p := w.procs[pod.UID]
-		if isProof(pod) { // as many as it took to know
+		if isPreflight(pod) { // as many as it took to know
 			continue
 		}
 		if p == nil {
@@ -52,7 +53,7 @@ func (w *World) End() string {
 	return strings.Join(lines, "\n")
 }
 
-// Starts tells how often containers and memcached of the shards that there are were
+// Starts describes how often the containers and memcached of the existing shards were
 // started, and how many items they hold.
 func (w *World) Starts() string {
 	var lines []string

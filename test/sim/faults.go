@@ -6,10 +6,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
-// crash kills a memcached, whose items are gone: its container starts again.
+// crash kills a memcached, which loses its items: its container starts again.
 func (w *World) crash() {
 	var running []types.UID
 	for _, uid := range slices.Sorted(maps.Keys(w.procs)) {
@@ -26,26 +26,26 @@ func (w *World) crash() {
 // crashOf kills the memcached of one pod.
 func (w *World) crashOf(p *proc) {
 	pod := w.podOf(p)
-	w.tell("fault", "memcached in pod %s crashes", p.pod)
+	w.log("fault", "memcached in pod %s crashes", p.pod)
 	w.watch.out(pod, byFault)
 	p.serves, p.items, p.saved, p.used = false, 0, savedItems{}, ""
 	p.containers++
-	p.start = agentapi.Start{Result: agentapi.StartCold, Reason: "it crashed", At: w.clock.Now()}
+	p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "it crashed", At: w.clock.Now()}
 	w.writeStatus(p)
 }
 
-// troubleNode takes a node away, or brings it back.
+// troubleNode takes a node away, or returns it.
 func (w *World) troubleNode() {
 	n := w.nodes[w.rng.IntN(len(w.nodes))]
 	n.down, n.since = !n.down, w.clock.Now()
 	if n.down {
-		w.tell("fault", "%s does not answer", n.name)
+		w.log("fault", "%s does not answer", n.name)
 		return
 	}
-	w.tell("fault", "%s is back", n.name)
+	w.log("fault", "%s is back", n.name)
 }
 
-// heal brings everything back that a fault took away.
+// heal returns every node that a fault took away.
 func (w *World) heal() {
 	for _, n := range w.nodes {
 		n.down = false

@@ -39,7 +39,7 @@ func newHistory(server client.Client, namespace string) *history {
 	return h
 }
 
-// note looks what became of an object, and keeps it.
+// note reads an object, and keeps how it changed.
 func (h *history) note(k kind, name string) {
 	o, err := h.look(k, name)
 	was := h.now[k][name]
@@ -65,14 +65,14 @@ func (h *history) note(k kind, name string) {
 	h.past[k] = append(h.past[k], change{name, was, o})
 }
 
-// write has something written to an object and notes what became of it.
+// write writes to an object and notes how it changed.
 func (h *history) write(k kind, name string, do func() error) error {
 	err := do()
 	h.note(k, name)
 	return err
 }
 
-// must is for the models, whose writes nobody refuses.
+// must is for the models, whose writes are never rejected.
 func (h *history) must(o client.Object, do func() error) {
 	if err := h.write(kindOf(o), o.GetName(), do); err != nil {
 		panic(fmt.Sprintf("writing %s %s: %v", kindOf(o), o.GetName(), err))

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -31,88 +32,42 @@ const (
 // kinds in the order in which the world goes through them.
 var kinds = []kind{memcachedKind, backupKind, restoreKind, replicaSetKind, serviceKind, budgetKind, networkPolicyKind, podKind, jobKind}
 
-func kindOf(o client.Object) kind {
-	switch o.(type) {
-	case *v1alpha1.Memcached:
-		return memcachedKind
-	case *v1alpha1.MemcachedBackup:
-		return backupKind
-	case *v1alpha1.MemcachedRestore:
-		return restoreKind
-	case *appsv1.ReplicaSet:
-		return replicaSetKind
-	case *corev1.Service:
-		return serviceKind
-	case *policyv1.PodDisruptionBudget:
-		return budgetKind
-	case *networkingv1.NetworkPolicy:
-		return networkPolicyKind
-	case *corev1.Pod:
-		return podKind
-	case *batchv1.Job:
-		return jobKind
-	default:
-		panic(fmt.Sprintf("the world has no %T", o))
+// goTypes of the objects of the kinds.
+var goTypes = map[kind]reflect.Type{
+	memcachedKind:     reflect.TypeFor[v1alpha1.Memcached](),
+	backupKind:        reflect.TypeFor[v1alpha1.MemcachedBackup](),
+	restoreKind:       reflect.TypeFor[v1alpha1.MemcachedRestore](),
+	replicaSetKind:    reflect.TypeFor[appsv1.ReplicaSet](),
+	serviceKind:       reflect.TypeFor[corev1.Service](),
+	budgetKind:        reflect.TypeFor[policyv1.PodDisruptionBudget](),
+	networkPolicyKind: reflect.TypeFor[networkingv1.NetworkPolicy](),
+	podKind:           reflect.TypeFor[corev1.Pod](),
+	jobKind:           reflect.TypeFor[batchv1.Job](),
+}
+
+// kindOf returns the kind of an object, which is the name of its type.
+func kindOf(o client.Object) kind { return knownKind(reflect.TypeOf(o).Elem()) }
+
+func knownKind(t reflect.Type) kind {
+	k := kind(t.Name())
+	if goTypes[k] != t {
+		panic(fmt.Sprintf("the world has no %s", t))
 	}
+	return k
 }
 
 func newObject(k kind) client.Object {
-	switch k {
-	case memcachedKind:
-		return &v1alpha1.Memcached{}
-	case backupKind:
-		return &v1alpha1.MemcachedBackup{}
-	case restoreKind:
-		return &v1alpha1.MemcachedRestore{}
-	case replicaSetKind:
-		return &appsv1.ReplicaSet{}
-	case serviceKind:
-		return &corev1.Service{}
-	case budgetKind:
-		return &policyv1.PodDisruptionBudget{}
-	case networkPolicyKind:
-		return &networkingv1.NetworkPolicy{}
-	case podKind:
-		return &corev1.Pod{}
-	case jobKind:
-		return &batchv1.Job{}
-	default:
-		panic(fmt.Sprintf("the world has no %s", k))
-	}
+	return reflect.New(goTypes[k]).Interface().(client.Object)
 }
 
-// kindOfList returns the kind of a list's items, and a function that sets them.
+// kindOfList returns the kind of a list's items, and a function that sets them to copies of objects.
 func kindOfList(list client.ObjectList) (kind, func([]client.Object)) {
-	switch list := list.(type) {
-	case *v1alpha1.MemcachedList:
-		return memcachedKind, setItems(&list.Items)
-	case *v1alpha1.MemcachedBackupList:
-		return backupKind, setItems(&list.Items)
-	case *v1alpha1.MemcachedRestoreList:
-		return restoreKind, setItems(&list.Items)
-	case *appsv1.ReplicaSetList:
-		return replicaSetKind, setItems(&list.Items)
-	case *corev1.ServiceList:
-		return serviceKind, setItems(&list.Items)
-	case *policyv1.PodDisruptionBudgetList:
-		return budgetKind, setItems(&list.Items)
-	case *networkingv1.NetworkPolicyList:
-		return networkPolicyKind, setItems(&list.Items)
-	case *corev1.PodList:
-		return podKind, setItems(&list.Items)
-	case *batchv1.JobList:
-		return jobKind, setItems(&list.Items)
-	default:
-		panic(fmt.Sprintf("the world lists no %T", list))
-	}
-}
-
-// setItems returns what sets a list's items to copies of objects.
-func setItems[T any](items *[]T) func([]client.Object) {
-	return func(objects []client.Object) {
-		*items = make([]T, len(objects))
-		for i, o := range objects {
-			(*items)[i] = *any(o.DeepCopyObject()).(*T)
+	items := reflect.ValueOf(list).Elem().FieldByName("Items")
+	return knownKind(items.Type().Elem()), func(objects []client.Object) {
+		copies := reflect.MakeSlice(items.Type(), 0, len(objects))
+		for _, o := range objects {
+			copies = reflect.Append(copies, reflect.ValueOf(o.DeepCopyObject()).Elem())
 		}
+		items.Set(copies)
 	}
 }

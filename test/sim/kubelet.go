@@ -14,14 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // perShard is how many items a shard has when clients have filled it.
 const perShard = 1000
 
-// drains is how long a pod that ends serves on while nobody has taken over.
+// drains is how long a terminating pod keeps serving while no other pod has taken over.
 const drains = 60 * time.Second
 
 // proc is what runs of a pod on its node: a container, its agent and memcached.
@@ -33,7 +34,7 @@ type proc struct {
 	ip   string
 	// shard that the pod is of.
 	shard string
-	// runs: the container does. It has been made containers times, of image.
+	// runs: the container does. The kubelet created it containers times, of image.
 	runs       bool
 	containers int
 	image      string
@@ -46,23 +47,23 @@ type proc struct {
 	restart            string
 	// used is the token that announced the stop before this container.
 	used  string
-	start agentapi.Start
+	start agentwire.Start
 	// starts of memcached.
 	starts int
 	items  int64
 	// saved is how many items the data volume holds, by what memcached with what
 	// arguments; without an image there are none.
 	saved savedItems
-	// serves: memcached answers and its pod is to be ready.
+	// serves: memcached answers and its pod should be ready.
 	serves bool
 	// held until then, zero for never.
 	held time.Time
 	// resources in effect.
 	resources corev1.ResourceRequirements
 	resized   bool
-	// told is the status that was written last.
-	told  *corev1.PodStatus
-	unfit string
+	// reported is the status that was written last.
+	reported *corev1.PodStatus
+	unfit    string
 }
 
 type savedItems struct {
@@ -78,8 +79,8 @@ func kubelets(w *World) []action {
 		if n == nil || n.down {
 			continue
 		}
-		if isProof(pod) {
-			could = append(could, w.prove(pod)...)
+		if isPreflight(pod) {
+			could = append(could, w.preflight(pod)...)
 			continue
 		}
 		could = append(could, w.run(pod)...)
@@ -87,13 +88,13 @@ func kubelets(w *World) []action {
 	return could
 }
 
-// prove returns what could happen to a proof.
-func (w *World) prove(pod *corev1.Pod) []action {
+// preflight returns what can happen to a preflight pod.
+func (w *World) preflight(pod *corev1.Pod) []action {
 	if pod.DeletionTimestamp != nil {
-		return []action{{"proof " + pod.Name + " ends", func() { w.server.delete(pod, client.GracePeriodSeconds(0)) }}}
+		return []action{{"preflight pod " + pod.Name + " is deleted", func() { w.server.delete(pod, client.GracePeriodSeconds(0)) }}}
 	}
 	image := container(pod).Image
-	state := corev1.ContainerStatus{Name: manifests.Container, Image: image, ImageID: "i"}
+	state := corev1.ContainerStatus{Name: resources.Container, Image: image, ImageID: "i"}
 	phase := corev1.PodSucceeded
 	version := versionIn(image)
 	switch {
@@ -101,25 +102,25 @@ func (w *World) prove(pod *corev1.Pod) []action {
 		return nil
 	case strings.Contains(image, "busybox"):
 		phase = corev1.PodFailed
-		state.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: "there is no memcached in the image", ContainerID: "containerd://proof"}
+		state.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: "there is no memcached in the image", ContainerID: "containerd://preflight"}
 	case version == "":
 		phase = corev1.PodPending
 		state.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}
-	case refuses(container(pod).Args):
+	case rejectsArguments(container(pod).Args):
 		phase = corev1.PodFailed
-		state.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: "memcached refuses its arguments", ContainerID: "containerd://proof"}
+		state.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: "memcached rejects its arguments", ContainerID: "containerd://preflight"}
 	default:
-		state.State.Terminated = &corev1.ContainerStateTerminated{Message: fmt.Sprintf(`{"version":%q}`, version), ContainerID: "containerd://proof"}
+		state.State.Terminated = &corev1.ContainerStateTerminated{Message: fmt.Sprintf(`{"version":%q}`, version), ContainerID: "containerd://preflight"}
 	}
-	return []action{{fmt.Sprintf("proof %s: %s", pod.Name, phase), func() {
+	return []action{{fmt.Sprintf("preflight pod %s: %s", pod.Name, phase), func() {
 		pod := pod.DeepCopy()
 		pod.Status.Phase, pod.Status.ContainerStatuses = phase, []corev1.ContainerStatus{state}
 		w.server.updateStatus(pod)
 	}}}
 }
 
-// refuses says whether memcached does not start with arguments.
-func refuses(words []string) bool {
+// rejectsArguments reports whether memcached doesn't start with arguments.
+func rejectsArguments(words []string) bool {
 	text := strings.Join(words, " ")
 	return strings.Contains(text, "-R 0") || strings.Contains(text, `"-R","0"`) || strings.Contains(text, "--no-such")
 }
@@ -156,13 +157,13 @@ func (w *World) run(pod *corev1.Pod) []action {
 	c := container(pod)
 	switch {
 	case p.runs && p.image != c.Image:
-		could = append(could, act("ends its container for another image", p.stop)...)
+		could = append(could, act("stops its container for another image", p.stop)...)
 	case !p.runs && (p.waiting == "" || p.image != c.Image):
 		could = append(could, act("starts its container", func() { p.begin(pod) })...)
 	case !p.runs:
-	case p.brought[v1alpha1.AnnotationArguments] != p.arguments && p.announced() == "" && p.problem == "":
+	case p.brought[annotations.Arguments] != p.arguments && p.announced() == "" && p.problem == "":
 		could = append(could, act("restarts memcached with other arguments", func() { p.rearm() })...)
-	case p.brought[v1alpha1.AnnotationArguments] == p.arguments && p.problem != "":
+	case p.brought[annotations.Arguments] == p.arguments && p.problem != "":
 		could = append(could, act("has its arguments again", func() { p.problem = "" })...)
 	case !p.serves && !w.clock.Now().Before(p.held):
 		could = append(could, act("serves", func() { p.serves = true })...)
@@ -172,8 +173,8 @@ func (w *World) run(pod *corev1.Pod) []action {
 	if p.runs && p.unfit != resourcesText(c.Resources) && !equality.Semantic.DeepEqual(p.resources, c.Resources) {
 		could = append(could, act("is resized", func() { w.resize(p, c.Resources) })...)
 	}
-	if p.runs && !w.isTold(p, pod) {
-		could = append(could, act("tells how it is", func() {})...)
+	if p.runs && !w.isReported(p, pod) {
+		could = append(could, act("reports its status", func() {})...)
 	}
 	return could
 }
@@ -183,7 +184,7 @@ func (w *World) newIP() string {
 	return fmt.Sprintf("10.1.%d.%d", w.made/250, 1+w.made%250)
 }
 
-// servedByOther says whether another pod of the shard is ready.
+// servedByOther reports whether another pod of the shard is ready.
 func (w *World) servedByOther(p *proc) bool {
 	for _, pod := range all[*corev1.Pod](w.server) {
 		if pod.UID != p.uid && shardOf(pod) == p.shard && isReady(pod) {
@@ -195,7 +196,7 @@ func (w *World) servedByOther(p *proc) bool {
 
 // announced is the token by which a stop of the container only is announced.
 func (p *proc) announced() string {
-	if token := p.brought[v1alpha1.AnnotationStop]; token != p.used {
+	if token := p.brought[annotations.Stop]; token != p.used {
 		return token
 	}
 	return ""
@@ -205,11 +206,11 @@ func (p *proc) announced() string {
 func (p *proc) bring(pod *corev1.Pod) {
 	p.brought = maps.Clone(pod.Annotations)
 	if !p.held.IsZero() { // nothing holds one later that was not held at its start
-		p.held, _ = time.Parse(time.RFC3339, p.brought[v1alpha1.AnnotationHoldUntil])
+		p.held, _ = time.Parse(time.RFC3339, p.brought[annotations.HoldUntil])
 	}
 }
 
-// stop ends the container, whose image is another one now.
+// stop stops the container, whose image is another one now.
 func (p *proc) stop() {
 	if p.serves {
 		p.w.watch.stops(p, p.announced() != "")
@@ -233,28 +234,28 @@ func (p *proc) begin(pod *corev1.Pod) {
 		p.waiting, p.message = "ErrImagePull", "not found"
 		return
 	}
-	if p.brought == nil || !agentapi.AnnouncedArguments(p.used, p.brought[v1alpha1.AnnotationArguments]) {
+	if p.brought == nil || !agentwire.AnnouncedArguments(p.used, p.brought[annotations.Arguments]) {
 		p.brought = maps.Clone(pod.Annotations)
 	}
-	arguments := p.brought[v1alpha1.AnnotationArguments]
+	arguments := p.brought[annotations.Arguments]
 	p.containers++
-	if refuses([]string{arguments}) {
-		p.waiting, p.message = "CrashLoopBackOff", "memcached refuses its arguments"
+	if rejectsArguments([]string{arguments}) {
+		p.waiting, p.message = "CrashLoopBackOff", "memcached rejects its arguments"
 		return
 	}
 	p.runs, p.serves, p.arguments, p.problem = true, false, arguments, ""
 	p.restart = p.brought[v1alpha1.AnnotationRestart]
 	p.resources = container(pod).Resources
 	p.load()
-	if until, err := time.Parse(time.RFC3339, p.brought[v1alpha1.AnnotationHoldUntil]); err == nil && w.clock.Now().Before(until) {
+	if until, err := time.Parse(time.RFC3339, p.brought[annotations.HoldUntil]); err == nil && w.clock.Now().Before(until) {
 		p.held = until
 	}
 }
 
 // rearm restarts memcached in its container with the arguments that were brought.
 func (p *proc) rearm() {
-	arguments := p.brought[v1alpha1.AnnotationArguments]
-	if refuses([]string{arguments}) {
+	arguments := p.brought[annotations.Arguments]
+	if rejectsArguments([]string{arguments}) {
 		p.problem = "memcached does not start with them"
 		return
 	}
@@ -270,9 +271,9 @@ func (p *proc) rearm() {
 func (p *proc) load() {
 	p.starts++
 	before := p.saved.items
-	p.start = agentapi.Start{Result: agentapi.StartCold, Reason: "nothing was saved", ItemsBefore: before, At: p.w.clock.Now()}
+	p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "nothing was saved", ItemsBefore: before, At: p.w.clock.Now()}
 	if p.saved.image != "" && shape(p.saved.arguments) == shape(p.arguments) {
-		p.start = agentapi.Start{Result: agentapi.StartWarm, Items: before, ItemsBefore: before, At: p.w.clock.Now()}
+		p.start = agentwire.Start{Result: agentwire.StartWarm, Items: before, ItemsBefore: before, At: p.w.clock.Now()}
 	}
 	if p.items = p.start.Items; before > p.items {
 		p.w.watch.lost(p, before)
@@ -308,7 +309,7 @@ func shape(text string) string {
 	return fmt.Sprint(has)
 }
 
-// takesValue says whether the word after one of memcached's arguments is its value.
+// takesValue reports whether the word after one of memcached's arguments is its value.
 func takesValue(word string) bool {
 	return slices.Contains([]string{"-m", "-I", "-f", "-n", "-o", "-p", "-U", "-c", "-t", "-R", "-b", "-B", "-D"}, word)
 }
@@ -333,14 +334,14 @@ func resourcesText(r corev1.ResourceRequirements) string {
 func (w *World) podOf(p *proc) *corev1.Pod { return get[*corev1.Pod](w.server, p.pod) }
 
 // status is the agent's answer.
-func (p *proc) status() agentapi.Status {
+func (p *proc) status() agentwire.Status {
 	var words []string
 	_ = json.Unmarshal([]byte(p.arguments), &words)
-	phase := agentapi.PhaseServing
-	if !p.serves && p.held.IsZero() { // one that is held runs, and only clients do not see it
-		phase = agentapi.PhaseRestarting
+	phase := agentwire.PhaseServing
+	if !p.serves && p.held.IsZero() { // one whose readiness is delayed runs, and only clients do not see it
+		phase = agentwire.PhaseRestarting
 	}
-	return agentapi.Status{
+	return agentwire.Status{
 		Phase: phase, PodUID: string(p.uid), Version: versionIn(p.image), Arguments: words, ArgumentsError: p.problem,
 		AnnouncedStop: p.announced(), Restart: p.restart, HoldUntil: p.held, Start: p.start, Items: p.items,
 		RecentGets: 5000, RecentHits: 4000,
@@ -353,14 +354,14 @@ func (w *World) podStatus(p *proc, pod *corev1.Pod) corev1.PodStatus {
 	if p.runs && p.serves {
 		ready = corev1.ConditionTrue
 	}
-	c := corev1.ContainerStatus{Name: manifests.Container, Image: p.image, ImageID: "i", Ready: p.runs && p.serves, RestartCount: int32(max(p.containers-1, 0))} //nolint:gosec // a few
+	c := corev1.ContainerStatus{Name: resources.Container, Image: p.image, ImageID: "i", Ready: p.runs && p.serves, RestartCount: int32(max(p.containers-1, 0))} //nolint:gosec // a few
 	status := corev1.PodStatus{
 		Phase:      corev1.PodPending,
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}, {Type: corev1.ContainersReady, Status: ready}},
 	}
 	if p.containers > 0 {
 		status.Phase, status.PodIP, status.PodIPs = corev1.PodRunning, p.ip, []corev1.PodIP{{IP: p.ip}}
-		c.ContainerID = fmt.Sprintf("containerd://%s-%d", p.uid, p.containers)
+		c.ContainerID = fmt.Sprintf("containerd://%d-%s", p.containers, p.uid)
 	}
 	switch {
 	case p.runs:
@@ -381,19 +382,19 @@ func (w *World) podStatus(p *proc, pod *corev1.Pod) corev1.PodStatus {
 	return status
 }
 
-// isTold says whether the kubelet has told how a pod is, and nobody else otherwise.
-func (w *World) isTold(p *proc, pod *corev1.Pod) bool {
-	return p.told != nil && isReady(pod) == (p.runs && p.serves) && equality.Semantic.DeepEqual(*p.told, w.podStatus(p, pod))
+// isReported reports whether the pod's status is the one that the kubelet wrote.
+func (w *World) isReported(p *proc, pod *corev1.Pod) bool {
+	return p.reported != nil && isReady(pod) == (p.runs && p.serves) && equality.Semantic.DeepEqual(*p.reported, w.podStatus(p, pod))
 }
 
 // writeStatus writes how a pod is.
 func (w *World) writeStatus(p *proc) {
 	pod := w.podOf(p)
-	if pod == nil || pod.UID != p.uid || w.isTold(p, pod) {
+	if pod == nil || pod.UID != p.uid || w.isReported(p, pod) {
 		return
 	}
 	pod = pod.DeepCopy()
 	pod.Status = w.podStatus(p, pod)
-	p.told = pod.Status.DeepCopy()
+	p.reported = pod.Status.DeepCopy()
 	w.server.updateStatus(pod)
 }

@@ -14,10 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-// garbageCollector ends what belongs to an object that is gone.
+// garbageCollector deletes what belongs to an object that no longer exists.
 func garbageCollector(w *World) []action {
 	uids := map[string]bool{}
 	for _, k := range kinds {
@@ -34,7 +35,7 @@ func garbageCollector(w *World) []action {
 				continue
 			}
 			could = append(could, action{fmt.Sprintf("the garbage collector ends %s %s", k, name), func() {
-				w.watch.ended(o, byCollector)
+				w.watch.deletes(o, byCollector)
 				uid := o.GetUID()
 				w.server.delete(o, client.Preconditions{UID: &uid})
 			}})
@@ -95,12 +96,12 @@ func (w *World) keep(set *appsv1.ReplicaSet) []action {
 	want := int(*set.Spec.Replicas)
 	switch {
 	case len(live) < want:
-		could = append(could, action{fmt.Sprintf("ReplicaSet %s makes a pod", set.Name), func() { w.makePod(set) }})
+		could = append(could, action{fmt.Sprintf("ReplicaSet %s creates a pod", set.Name), func() { w.makePod(set) }})
 	case len(live) > want:
 		slices.SortStableFunc(live, w.givenUpFirst)
 		pod := live[0]
 		could = append(could, action{fmt.Sprintf("ReplicaSet %s gives up pod %s", set.Name, pod.Name), func() {
-			w.watch.ended(pod, byReplicaSet)
+			w.watch.deletes(pod, byReplicaSet)
 			w.server.delete(pod)
 		}})
 	}
@@ -115,7 +116,7 @@ func (w *World) keep(set *appsv1.ReplicaSet) []action {
 	return could
 }
 
-// makePod makes a pod of a ReplicaSet's template.
+// makePod creates a pod of a ReplicaSet's template.
 func (w *World) makePod(set *appsv1.ReplicaSet) {
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 	pod.Name, pod.Namespace = set.Name+"-"+w.suffix(), set.Namespace
@@ -212,7 +213,7 @@ func (w *World) fits(pod *corev1.Pod) *node {
 	return best
 }
 
-// requested returns the memory that a pod asks for, in bytes.
+// requested returns the memory request of a pod, in bytes.
 func requested(pod *corev1.Pod) int64 {
 	sum := resource.Quantity{}
 	for _, c := range pod.Spec.Containers {
@@ -230,7 +231,7 @@ func nodeLifecycle(w *World) []action {
 			continue
 		}
 		if isReady(pod) {
-			could = append(could, action{fmt.Sprintf("pod %s is told to be not ready, as %s does not answer", pod.Name, n.name), func() {
+			could = append(could, action{fmt.Sprintf("pod %s is reported as not ready, since %s does not answer", pod.Name, n.name), func() {
 				w.watch.out(pod, byFault)
 				pod := pod.DeepCopy()
 				for i := range pod.Status.Conditions {
@@ -243,7 +244,7 @@ func nodeLifecycle(w *World) []action {
 		}
 		if pod.DeletionTimestamp == nil && w.clock.Now().Sub(n.since) > evictsAfter {
 			could = append(could, action{fmt.Sprintf("pod %s is evicted from %s, which does not answer", pod.Name, n.name), func() {
-				w.watch.ended(pod, byFault)
+				w.watch.deletes(pod, byFault)
 				w.server.delete(pod)
 			}})
 		}
@@ -266,15 +267,15 @@ func (w *World) nodeOf(p *proc) *node { return w.nodeNamed(p.node) }
 func restores(w *World) []action {
 	var could []action
 	for _, r := range all[*v1alpha1.MemcachedRestore](w.server) {
-		if r.Status.Phase == v1alpha1.RunComplete || r.Status.Phase == v1alpha1.RunFailed || r.DeletionTimestamp != nil {
+		if r.Status.Phase == v1alpha1.TransferComplete || r.Status.Phase == v1alpha1.TransferFailed || r.DeletionTimestamp != nil {
 			continue
 		}
 		could = append(could, action{"the restore controller goes on with " + r.Name, func() {
 			r := r.DeepCopy()
 			if r.Status.Phase == "" {
-				r.Status.Phase = v1alpha1.RunRunning
+				r.Status.Phase = v1alpha1.TransferRunning
 			} else {
-				r.Status.Phase, r.Status.Restored = v1alpha1.RunComplete, perShard
+				r.Status.Phase, r.Status.Restored = v1alpha1.TransferComplete, perShard
 			}
 			w.server.updateStatus(r)
 		}})
@@ -286,15 +287,15 @@ func restores(w *World) []action {
 func backups(w *World) []action {
 	var could []action
 	for _, b := range all[*v1alpha1.MemcachedBackup](w.server) {
-		if b.Status.Phase == v1alpha1.RunComplete || b.Status.Phase == v1alpha1.RunFailed || b.DeletionTimestamp != nil {
+		if b.Status.Phase == v1alpha1.TransferComplete || b.Status.Phase == v1alpha1.TransferFailed || b.DeletionTimestamp != nil {
 			continue
 		}
 		could = append(could, action{"the backup controller goes on with " + b.Name, func() {
 			b := b.DeepCopy()
 			if b.Status.Phase == "" {
-				b.Status.Phase = v1alpha1.RunRunning
+				b.Status.Phase = v1alpha1.TransferRunning
 			} else {
-				b.Status.Phase = v1alpha1.RunComplete
+				b.Status.Phase = v1alpha1.TransferComplete
 				b.Status.Snapshot = &v1alpha1.SnapshotStatus{Path: b.Name, TakenAt: metav1.NewTime(w.clock.Now()), Items: perShard}
 			}
 			w.server.updateStatus(b)
@@ -313,14 +314,14 @@ func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// isProof says whether a pod proves an image.
-func isProof(pod *corev1.Pod) bool {
-	return pod.Labels[v1alpha1.LabelName] == v1alpha1.ProofNameValue
+// isPreflight reports whether a pod checks an image.
+func isPreflight(pod *corev1.Pod) bool {
+	return pod.Labels[v1alpha1.LabelName] == annotations.PreflightName
 }
 
 // shardOf returns the shard that a pod is of, empty when it is of none.
 func shardOf(pod *corev1.Pod) string {
-	if owner := metav1.GetControllerOf(pod); owner != nil && !isProof(pod) {
+	if owner := metav1.GetControllerOf(pod); owner != nil && !isPreflight(pod) {
 		return owner.Name
 	}
 	if ordinal := pod.Labels[v1alpha1.LabelShard]; ordinal != "" {
@@ -344,7 +345,7 @@ func versionIn(image string) string {
 
 func container(pod *corev1.Pod) *corev1.Container {
 	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == manifests.Container {
+		if pod.Spec.Containers[i].Name == resources.Container {
 			return &pod.Spec.Containers[i]
 		}
 	}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 // operator is the process: the production reconciler with a cache and a queue.
@@ -44,8 +44,8 @@ func (w *World) start() {
 	}
 	op := &operator{w: w, cache: newCache(w.server, seen), queue: queue{}}
 	op.reconciler = &memcached.Reconciler{
-		Client: operatorClient{w.server.Client, w}, Live: liveReader{w}, Agents: agents{w}, Recorder: &events.FakeRecorder{}, Clock: w.clock,
-		Options: manifests.Options{
+		Client: operatorClient{w.server.Client, w}, APIReader: liveReader{w}, AgentClient: agents{w}, Recorder: &events.FakeRecorder{}, Clock: w.clock,
+		Options: resources.Options{
 			AgentImage: "ghcr.io/memcached-operator/memcached-operator:v1.2.0", DefaultImage: image("1.6.45"),
 			OperatorNamespace: "memcached-operator-system", CanResize: true,
 		},
@@ -56,7 +56,7 @@ func (w *World) start() {
 	w.operator = op
 }
 
-// deliver tells an informer of changes and queues the Memcacheds that they concern.
+// deliver sends changes to an informer and queues the Memcacheds that they concern.
 func (op *operator) deliver(k kind, n int) {
 	for range min(n, op.cache.behind(k)) {
 		was, is := op.cache.next(k)
@@ -78,16 +78,16 @@ func memcachedOf(o client.Object) string {
 	case *v1alpha1.Memcached:
 		return o.Name
 	case *v1alpha1.MemcachedRestore:
-		return o.Spec.Memcached.Name
+		return o.Spec.MemcachedRef.Name
 	case *v1alpha1.MemcachedBackup:
-		return o.Spec.Memcached.Name
+		return o.Spec.MemcachedRef.Name
 	default:
 		return o.GetLabels()[v1alpha1.LabelInstance]
 	}
 }
 
 // reconcile reconciles one Memcached of the queue. An operator that is killed in it is
-// started anew.
+// restarted.
 func (op *operator) reconcile(name string) {
 	w := op.w
 	op.queue.take(name)
@@ -99,18 +99,18 @@ func (op *operator) reconcile(name string) {
 		switch what := recover().(type) {
 		case nil:
 		case killed:
-			w.tell("fault", "the operator is killed")
+			w.log("fault", "the operator is killed")
 			w.kills++
 			w.start()
 		default:
 			panic(what)
 		}
 	}()
-	w.tell("operator", "reconciles %s", name)
+	w.log("operator", "reconciles %s", name)
 	result, err := op.reconciler.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: w.server.namespace, Name: name}})
 	switch {
 	case err != nil:
-		w.tell("operator", "ends with: %v", err)
+		w.log("operator", "ends with: %v", err)
 		op.queue.again(name, w.clock.Now())
 	case result.RequeueAfter > 0:
 		op.queue.forget(name)
@@ -120,7 +120,7 @@ func (op *operator) reconcile(name string) {
 	}
 }
 
-// queue is the controller's: what is to be reconciled, and when at the earliest.
+// queue is the controller's: what it will reconcile, and when at the earliest.
 type queue map[string]*waiting
 
 type waiting struct {
@@ -156,7 +156,7 @@ func (q queue) again(name string, now time.Time) {
 	q.add(name, now.Add(delay))
 }
 
-// due returns what is to be reconciled now, in the order of the names.
+// due returns what the controller reconciles now, in the order of the names.
 func (q queue) due(now time.Time) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(q)) {
@@ -177,17 +177,17 @@ func (q queue) next() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// agents answers for the shards' agents. It is asked by several goroutines at once,
+// agents answers for the shards' agents. Several goroutines call it at once,
 // so what fails is a matter of the step and the address.
 type agents struct{ w *World }
 
-func (a agents) Status(_ context.Context, podIP string) (agentapi.Status, error) {
+func (a agents) Status(_ context.Context, podIP string) (agentwire.Status, error) {
 	w := a.w
 	if w.chaos && w.faults.agents > 0 {
 		sum := fnv.New64a()
 		fmt.Fprint(sum, w.seed, w.step, podIP)
 		if sum.Sum64()%uint64(w.faults.agents) == 0 {
-			return agentapi.Status{}, fmt.Errorf("no answer from %s", podIP)
+			return agentwire.Status{}, fmt.Errorf("no answer from %s", podIP)
 		}
 	}
 	for _, p := range w.procs {
@@ -195,5 +195,5 @@ func (a agents) Status(_ context.Context, podIP string) (agentapi.Status, error)
 			return p.status(), nil
 		}
 	}
-	return agentapi.Status{}, fmt.Errorf("nobody answers at %s", podIP)
+	return agentwire.Status{}, fmt.Errorf("no agent answers at %s", podIP)
 }

@@ -12,11 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-// Play makes a Memcached of a spec in a world without faults and has it changed to
-// the others, one after the other, each when the one before is at rest. It returns
+// Play creates a Memcached of a spec in a world without faults and has it changed to
+// the others, one after the other, each when the one before has converged. It returns
 // how the Memcached ends, as Summary does.
 func Play(name string, specs ...map[string]any) (string, error) {
 	w := newWorld(1, faults{})
@@ -33,7 +34,7 @@ func Play(name string, specs ...map[string]any) (string, error) {
 }
 
 // Summary returns in lines how a Memcached and its shards stand, as far as that can be
-// compared with one in another cluster: what was asked of templates and pods, how
+// compared with one in another cluster: the specs of templates and pods, how
 // often containers were started, how memcached last started, and the conditions.
 func Summary(ctx context.Context, c client.Reader, key client.ObjectKey) (string, error) {
 	var (
@@ -41,7 +42,7 @@ func Summary(ctx context.Context, c client.Reader, key client.ObjectKey) (string
 		sets appsv1.ReplicaSetList
 		pods corev1.PodList
 	)
-	ours := []client.ListOption{client.InNamespace(key.Namespace), client.MatchingLabels(manifests.Labels(key.Name))}
+	ours := []client.ListOption{client.InNamespace(key.Namespace), client.MatchingLabels(resources.Labels(key.Name))}
 	if err := c.Get(ctx, key, &m); err != nil {
 		return "", err
 	}
@@ -53,13 +54,13 @@ func Summary(ctx context.Context, c client.Reader, key client.ObjectKey) (string
 	}
 	var lines []string
 	for _, set := range sets.Items {
-		lines = append(lines, fmt.Sprintf("ReplicaSet %s: %d of %s", set.Name, *set.Spec.Replicas, set.Spec.Template.Annotations[v1alpha1.AnnotationSpec]))
+		lines = append(lines, fmt.Sprintf("ReplicaSet %s: %d of %s", set.Name, *set.Spec.Replicas, set.Spec.Template.Annotations[annotations.Spec]))
 	}
 	for _, pod := range pods.Items {
 		if pod.DeletionTimestamp != nil || pod.Labels[v1alpha1.LabelName] != v1alpha1.NameValue {
 			continue
 		}
-		line := fmt.Sprintf("pod of shard %s: %s, %s", pod.Labels[v1alpha1.LabelShard], container(&pod).Image, pod.Annotations[v1alpha1.AnnotationSpec])
+		line := fmt.Sprintf("pod of shard %s: %s, %s", pod.Labels[v1alpha1.LabelShard], container(&pod).Image, pod.Annotations[annotations.Spec])
 		for _, status := range pod.Status.ContainerStatuses {
 			line += fmt.Sprintf(", ready %t after %d restarts", status.Ready, status.RestartCount)
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,7 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/memcached-operator/memcached-operator/internal/apiservertest"
 )
 
 // newRealWorld returns a world around a real API server, in a namespace of its own.
@@ -34,28 +33,15 @@ func newRealWorld(t *testing.T, server client.Client, namespace string) *World {
 	return w
 }
 
-// TestScenariosEndTheSameWithARealAPIServer keeps what the world takes for an API
+// TestScenariosConvergeEquallyWithRealAPIServer keeps what the world takes for an API
 // server to the truth.
-func TestScenariosEndTheSameWithARealAPIServer(t *testing.T) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set, so there is no API server to test against: run make test-sim, or eval \"$(make -s env)\" first")
-	}
+func TestScenariosConvergeEquallyWithRealAPIServer(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
-	environment := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatalf("starting the API server: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	server, err := client.New(config, client.Options{Scheme: ourScheme()})
+	server, err := client.New(apiservertest.StartForTest(t).Admin, client.Options{Scheme: ourScheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"node1", "node2", "node3"} { // who resizes a pod is asked for its node
+	for _, name := range []string{"node1", "node2", "node3"} { // a resize needs the pod's node
 		room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4Gi")}
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Capacity: room, Allocatable: room}}
 		if err := server.Create(t.Context(), node); err != nil {

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// spec is one as a person writes it.
+// spec is a spec as the user writes it.
 type spec = map[string]any
 
 // scenario is a Memcached that comes to rest, and what happens to it then.
@@ -21,7 +21,7 @@ type scenario struct {
 	then    []func(*World)
 	seconds int
 	// keeps: no shard may be left with less than all its items. settles: nothing may
-	// need a person at the end.
+	// require manual intervention at the end.
 	keeps, settles bool
 }
 
@@ -42,40 +42,55 @@ func set(change spec) func(*World) {
 // scenarios that stand for what users do, and for the bugs that were found.
 var scenarios = map[string]scenario{
 	"a version":                            {begins: spec{"size": int64(3), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"})}, keeps: true},
-	"a version, and back in the middle":    {begins: spec{"size": int64(3), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"}), set(spec{"version": "1.6.38"})}, seconds: 3, keeps: true},
-	"a version, and a third":               {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"}), set(spec{"version": "1.6.18"})}, seconds: 3, keeps: true},
+	"a version, and back in the middle":    {begins: spec{"size": int64(3), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"}), untilUpdated("cache-1", "1.6.45"), set(spec{"version": "1.6.38"})}, keeps: true},
+	"a version, and a third":               {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"}), untilUpdated("cache-0", "1.6.45"), set(spec{"version": "1.6.18"})}, keeps: true},
 	"threads":                              {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"threads": int64(2)})}, keeps: true},
 	"a version and threads":                {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45", "threads": int64(2)})}, keeps: true},
 	"resources":                            {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"resources": spec{"limits": spec{"memory": "512Mi"}}})}, keeps: true},
-	"labels":                               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"podLabels": spec{"team": "shop"}})}, keeps: true},
+	"labels":                               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"podMetadata": spec{"labels": spec{"team": "shop"}}})}, keeps: true},
 	"memory":                               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"})}},
 	"memory, and back in the middle":       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), set(spec{"memory": "64Mi"})}, seconds: 2},
-	"a node selector":                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"nodeSelector": spec{"disk": "ssd"}})}},
+	"a node selector":                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"scheduling": spec{"nodeSelector": spec{"disk": "ssd"}}})}},
 	"scaling out":                          {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)})}, keeps: true},
 	"scaling in":                           {begins: spec{"size": int64(3)}, then: []func(*World){set(spec{"size": int64(1)})}, keeps: true},
-	"to nothing and back":                  {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"size": int64(0)}), set(spec{"size": int64(2)})}, seconds: 40},
-	"a version, scaling out meanwhile":     {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"}), set(spec{"size": int64(3)})}, seconds: 2, keeps: true},
+	"to size 0 and back":                   {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"size": int64(0)}), set(spec{"size": int64(2)})}, seconds: 40},
+	"a version while scaling out":          {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"}), set(spec{"size": int64(3)})}, seconds: 2, keeps: true},
 	"an image that is not there":           {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"image": "docker.io/library/memcached:1.6.99"})}, keeps: true},
-	"an image that is no memcached":        {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"image": "docker.io/library/busybox:1.37"})}, keeps: true},
-	"arguments that memcached refuses":     {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"extraArgs": []any{"-R", "0"}})}, keeps: true},
-	"arguments that it refuses, and back":  {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"extraArgs": []any{"-R", "0"}}), set(spec{"extraArgs": nil})}, seconds: 15, keeps: true},
+	"an image that is not memcached":       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"image": "docker.io/library/busybox:1.37"})}, keeps: true},
+	"arguments that memcached rejects":     {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"extraArgs": []any{"-R", "0"}})}, keeps: true},
+	"rejected arguments, and back":         {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"extraArgs": []any{"-R", "0"}}), set(spec{"extraArgs": nil})}, seconds: 15, keeps: true},
 	"paused, a version, and on":            {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"paused": true, "version": "1.6.45"}), set(spec{"paused": nil})}, seconds: 5, keeps: true},
-	"a backup at its end":                  {begins: spec{"size": int64(2), "deletionPolicy": "Backup", "backup": spec{"store": spec{"persistentVolumeClaim": spec{"claimName": "backups"}}}}, then: []func(*World){deletes}},
-	"its end":                              {begins: spec{"size": int64(2)}, then: []func(*World){deletes}},
-	"made again at once":                   {begins: spec{"size": int64(2)}, then: []func(*World){deletes, makes(spec{"size": int64(2), "version": "1.6.38"})}},
+	"a final backup":                       {begins: spec{"size": int64(2), "deletionPolicy": "Backup", "finalBackup": spec{"store": spec{"persistentVolumeClaim": spec{"claimName": "backups"}}}}, then: []func(*World){deletes}},
+	"deletion":                             {begins: spec{"size": int64(2)}, then: []func(*World){deletes}},
+	"recreated at once":                    {begins: spec{"size": int64(2)}, then: []func(*World){deletes, makes(spec{"size": int64(2), "version": "1.6.38"})}},
 	"a pod that is deleted":                {begins: spec{"size": int64(2)}, then: []func(*World){deletesPod("cache-0")}},
 	"a version, and a pod that is deleted": {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"}), deletesPod("cache-1")}, seconds: 2},
-	"a rewarm":                             {begins: spec{"size": int64(2), "rewarm": spec{"maxAge": "24h"}}, then: []func(*World){deletesPod("cache-1")}},
-	"filled before it serves":              {begins: spec{"size": int64(2), "hashing": spec{"ring": "Ketama"}, "bootstrap": spec{"backup": spec{"name": "yesterday"}}}},
+	"a refill":                             {begins: spec{"size": int64(2), "refill": spec{"maxAgeSeconds": int64(86400)}}, then: []func(*World){deletesPod("cache-1")}},
+	"a bootstrap":                          {begins: spec{"size": int64(2), "hashing": spec{"algorithm": "Ketama"}, "bootstrap": spec{"backupRef": spec{"name": "yesterday"}}}},
 
 	// Bugs that the seeds found.
-	"a set is deleted without its pod while shard 0 is replaced":       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
-	"a Service is deleted and cannot be made again":                    {begins: spec{"size": int64(2)}, then: []func(*World){takes(serviceKind, "cache-1"), frees(serviceKind, "cache-1")}, seconds: 40, keeps: true},
-	"an operator that starts reads the spec of before it scaled out":   {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)}), readsThePast}, seconds: 30, keeps: true},
-	"an operator that starts reads the ReplicaSets of before a change": {begins: spec{"size": int64(2)}, then: []func(*World){marks, set(spec{"threads": int64(2)}), crashes("cache-0"), readsMarkedSets}, seconds: 20, settles: true},
-	"resources, and back before the rest of the change":                {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"resources": spec{"limits": spec{"memory": "512Mi"}}, "threads": int64(2)}), untilGiven("cache-0", "512Mi"), set(spec{"resources": nil, "threads": nil})}, keeps: true, settles: true},
-	"two constraints of one key":                                       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"topologySpreadConstraints": sameKeyTwice, "memory": "128Mi"})}, keeps: true},
-	"a version and another shard at once":                              {begins: spec{"size": int64(1), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45", "size": int64(2)})}, keeps: true},
+	"a set is deleted without its pod while shard 0 is replaced":      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
+	"a Service is deleted and can't be recreated":                     {begins: spec{"size": int64(2)}, then: []func(*World){takes(serviceKind, "cache-1"), frees(serviceKind, "cache-1")}, seconds: 40, keeps: true},
+	"a restarted operator reads the spec from before it scaled out":   {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)}), readsThePast}, seconds: 30, keeps: true},
+	"a restarted operator reads the ReplicaSets from before a change": {begins: spec{"size": int64(2)}, then: []func(*World){marks, set(spec{"threads": int64(2)}), crashes("cache-0"), readsMarkedSets}, seconds: 20, settles: true},
+	"resources, and back before the rest of the change":               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"resources": spec{"limits": spec{"memory": "512Mi"}}, "threads": int64(2)}), untilGiven("cache-0", "512Mi"), set(spec{"resources": nil, "threads": nil})}, keeps: true, settles: true},
+	"two constraints of one key":                                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"scheduling": spec{"topologySpreadConstraints": sameKeyTwice}, "memory": "128Mi"})}, keeps: true},
+	"a version and another shard at once":                             {begins: spec{"size": int64(1), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45", "size": int64(2)})}, keeps: true},
+}
+
+// untilUpdated plays until the operator has applied a version to the shard's pod. A number of
+// seconds instead would be a race with an operator that is killed and starts again.
+func untilUpdated(shard, version string) func(*World) {
+	return func(w *World) {
+		for range 100 {
+			for _, pod := range all[*corev1.Pod](w.server) {
+				if shardOf(pod) == shard && strings.HasSuffix(container(pod).Image, ":"+version) {
+					return
+				}
+			}
+			w.Round()
+		}
+	}
 }
 
 // untilGiven lets the world go on until the shard's pod is given so much memory.
@@ -87,7 +102,7 @@ func untilGiven(shard, memory string) func(*World) {
 					return
 				}
 			}
-			w.Step(nobody{})
+			w.Step(idleUser{})
 		}
 	}
 }
@@ -117,10 +132,10 @@ func orphans(shard string) func(*World) {
 	return func(w *World) { w.orphan(get[*appsv1.ReplicaSet](w.server, shard)) }
 }
 
-// startsBehind has the operator start anew and read one kind as it was after so many
-// changes, from an API server that lags behind, before it is told of the others.
+// startsBehind restarts the operator, which reads one kind as it was after that many changes
+// from an API server that lags behind, before it receives the others.
 func (w *World) startsBehind(k kind, changes int) {
-	w.tell("fault", "the operator starts and reads %s as it was after %d changes", k, changes)
+	w.log("fault", "the operator starts and reads %s as it was after %d changes", k, changes)
 	w.start()
 	seen := map[kind]int{}
 	for _, other := range kinds {
@@ -130,7 +145,7 @@ func (w *World) startsBehind(k kind, changes int) {
 	w.operator.cache = newCache(w.server, seen)
 }
 
-// readsThePast has the operator start anew and read the first version of the Memcached.
+// readsThePast restarts the operator, which reads the first version of the Memcached.
 func readsThePast(w *World) {
 	w.startsBehind(memcachedKind, 1)
 	w.operator.reconcile("cache")
@@ -139,7 +154,7 @@ func readsThePast(w *World) {
 // marks notes how far the ReplicaSets are.
 func marks(w *World) { w.marked = len(w.server.past[replicaSetKind]) }
 
-// readsMarkedSets has the operator start anew and read the ReplicaSets as they were
+// readsMarkedSets restarts the operator, which reads the ReplicaSets as they were
 // when that was noted.
 func readsMarkedSets(w *World) {
 	w.startsBehind(replicaSetKind, w.marked)
@@ -158,7 +173,7 @@ func crashes(shard string) func(*World) {
 	}
 }
 
-// takes deletes an object and puts somebody else's in its place.
+// takes deletes an object and creates a foreign one in its place.
 func takes(k kind, name string) func(*World) {
 	return func(w *World) {
 		w.server.delete(w.server.now[k][name])
@@ -168,13 +183,13 @@ func takes(k kind, name string) func(*World) {
 
 func frees(k kind, name string) func(*World) {
 	return func(w *World) {
-		w.tell("user", "gives the name %s %s free", k, name)
+		w.log("user", "deletes the foreign %s %s", k, name)
 		w.server.delete(w.server.now[k][name])
 	}
 }
 
 // play has a scenario happen, after a rest from which on writes are counted, and
-// returns the world at rest again.
+// returns the world in steady state again.
 func (s scenario) play(w *World, fault func(*World)) *World {
 	if w.Make("cache", s.begins) {
 		w.Rest()
@@ -194,7 +209,7 @@ func (s scenario) play(w *World, fault func(*World)) *World {
 	return w
 }
 
-func TestScenariosEndAsTheyShould(t *testing.T) {
+func TestScenariosConverge(t *testing.T) {
 	for name, s := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			w := s.play(newWorld(1, faults{}), nil)
@@ -202,10 +217,10 @@ func TestScenariosEndAsTheyShould(t *testing.T) {
 				t.Fatalf("%s\n%s", w.broken, w.tail(80))
 			}
 			if s.settles && !strings.Contains(w.End(), "Degraded=False") {
-				t.Errorf("it needs a person:\n%s\n%s", w.End(), w.tail(60))
+				t.Errorf("it requires manual intervention:\n%s\n%s", w.End(), w.tail(60))
 			}
 			if w.gaps > 0 {
-				t.Error("a pod has other resources than were asked")
+				t.Error("a pod has other resources than the spec")
 			}
 			if starts := w.Starts(); s.keeps && strings.Contains(starts, " 0 items") {
 				t.Errorf("a shard is empty:\n%s", starts)
@@ -215,13 +230,13 @@ func TestScenariosEndAsTheyShould(t *testing.T) {
 	}
 }
 
-var every = flag.Int("every", 3, "of the writes that are refused or whose answer is lost, one in so many is tried")
+var every = flag.Int("every", 3, "of the writes that are rejected or whose answer is lost, one in this many is tried")
 
-// TestScenariosEndTheSameWhicheverWriteFails has each write of each scenario fail in
-// turn: the operator is killed after it and, for some of them, it is refused or its
+// TestScenariosConvergeWhicheverWriteFails has each write of each scenario fail in
+// turn: the operator is killed after it and, for some of them, it is rejected or its
 // answer is lost. It must end as without: in the same state, and with no start of a
 // container or of memcached more.
-func TestScenariosEndTheSameWhicheverWriteFails(t *testing.T) {
+func TestScenariosConvergeWhicheverWriteFails(t *testing.T) {
 	for name, s := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -230,7 +245,7 @@ func TestScenariosEndTheSameWhicheverWriteFails(t *testing.T) {
 			for at := 1; at <= calm.writes; at++ {
 				ways := map[string]func(*World){"the operator is killed after it": func(w *World) { w.killAt = at }}
 				if (at+len(name))%*every == 0 {
-					ways["it is refused"] = func(w *World) { w.refuseAt = at }
+					ways["it is rejected"] = func(w *World) { w.rejectAt = at }
 					ways["its answer is lost"] = func(w *World) { w.loseAt = at }
 				}
 				for fault, put := range ways {
@@ -248,8 +263,8 @@ func TestScenariosEndTheSameWhicheverWriteFails(t *testing.T) {
 	}
 }
 
-// requestsFail, and no pod or node: a shard that is lost while it is changed stops the
-// update, as it should.
+// requestsFail, and no pod or node: losing a shard during its change stops the update,
+// by design.
 var requestsFail = faults{refusals: 25, answers: 25, reads: 60, agents: 12, kills: 20, stale: true}
 
 // good are specs that can be brought about, and bad ones that cannot.
@@ -258,8 +273,8 @@ var good = []spec{
 	{"size": int64(3), "version": "1.6.38"},
 	{"size": int64(1), "version": "1.6.18", "threads": int64(2)},
 	{"size": int64(2), "memory": "128Mi"},
-	{"size": int64(2), "nodeSelector": spec{"disk": "ssd"}},
-	{"size": int64(3), "connections": int64(512), "podLabels": spec{"team": "shop"}},
+	{"size": int64(2), "scheduling": spec{"nodeSelector": spec{"disk": "ssd"}}},
+	{"size": int64(3), "maxConnections": int64(512), "podMetadata": spec{"labels": spec{"team": "shop"}}},
 	{"size": int64(2), "resources": spec{"limits": spec{"memory": "512Mi"}}, "extraArgs": []any{"-v"}},
 	{"size": int64(0)},
 }
@@ -268,10 +283,10 @@ var bad = []spec{
 	{"size": int64(2), "image": "docker.io/library/memcached:1.6.99"},
 	{"size": int64(2), "image": "docker.io/library/busybox:1.37"},
 	{"size": int64(2), "extraArgs": []any{"-R", "0"}},
-	{"size": int64(2), "nodeSelector": spec{"disk": "none"}},
+	{"size": int64(2), "scheduling": spec{"nodeSelector": spec{"disk": "none"}}},
 	{"size": int64(3), "memory": "128Mi", "image": "docker.io/library/memcached:1.6.99"},
 	{"size": int64(2), "version": "1.5.6"},
-	{"size": int64(2), "topologySpreadConstraints": sameKeyTwice},
+	{"size": int64(2), "scheduling": spec{"topologySpreadConstraints": sameKeyTwice}},
 }
 
 // to has the whole spec be another one.
@@ -281,7 +296,7 @@ func to(s spec) func(*World) {
 	}
 }
 
-// fresh tells how a new Memcached of a spec ends.
+// fresh returns the final state of a new Memcached of a spec.
 func fresh(t *testing.T, s spec) string {
 	t.Helper()
 	w := newWorld(1, faults{})
@@ -292,10 +307,10 @@ func fresh(t *testing.T, s spec) string {
 	return w.End()
 }
 
-// TestTheWayDoesNotMatter goes from one spec over another to a third, waiting for the
+// TestResultDependsOnlyOnTheFinalSpec goes from one spec over another to a third, waiting for the
 // second one or not, and with requests that fail on the way and an operator that is
 // killed or none. It ends as a new Memcached of the third spec does.
-func TestTheWayDoesNotMatter(t *testing.T) {
+func TestResultDependsOnlyOnTheFinalSpec(t *testing.T) {
 	for i, c := range good {
 		t.Run(fmt.Sprintf("to %v", c), func(t *testing.T) {
 			t.Parallel()
@@ -308,7 +323,7 @@ func TestTheWayDoesNotMatter(t *testing.T) {
 					w.Rest()
 					to(b)(w)
 					for range int(seed) * 60 { // undisturbed, then longer and longer not
-						w.Step(nobody{})
+						w.Step(idleUser{})
 					}
 					to(c)(w)
 					w.Rest()
@@ -327,7 +342,7 @@ func TestTheWayDoesNotMatter(t *testing.T) {
 	}
 }
 
-// nobody does nothing.
-type nobody struct{}
+// idleUser changes nothing.
+type idleUser struct{}
 
-func (nobody) act(*World) {}
+func (idleUser) act(*World) {}

@@ -16,17 +16,17 @@ var (
 	from    = flag.Uint64("from", 1, "the first of them")
 	steps   = flag.Int("steps", 500, "steps of each")
 	during  = flag.Duration("for", 0, "go on with further seeds for so long")
-	stories = flag.Int("story", 60, "how many lines to tell of a seed that fails")
+	stories = flag.Int("story", 60, "how many lines to print of a seed that fails")
 )
 
 // everything goes wrong now and then.
 var everything = faults{refusals: 25, answers: 25, reads: 60, agents: 12, kills: 20, stale: true, crashes: 2, nodes: 2, evictions: 2}
 
-// live lets a world go on with a person and all faults, until everything ends well or
-// a promise is broken.
+// live runs a world with a random user and all faults, until everything converges or
+// an invariant is violated.
 func live(seed uint64) *World {
 	w := newWorld(seed, everything)
-	p := newPerson(w)
+	p := newRandomUser(w)
 	w.Make("cache", map[string]any{"size": int64(1 + w.rng.IntN(3))})
 	for range *steps {
 		if w.Step(p); w.broken != "" {
@@ -37,7 +37,7 @@ func live(seed uint64) *World {
 	return w
 }
 
-func TestWhateverHappensThePromisesAreKept(t *testing.T) {
+func TestInvariantsHoldForRandomSeeds(t *testing.T) {
 	if *oneSeed != 0 {
 		w := live(*oneSeed)
 		fmt.Println(w.tail(len(w.story)))
@@ -50,9 +50,9 @@ func TestWhateverHappensThePromisesAreKept(t *testing.T) {
 		next, done, failed atomic.Uint64
 		wait               sync.WaitGroup
 		began              = time.Now()
-		told               = time.NewTicker(time.Minute)
+		progress           = time.NewTicker(time.Minute)
 	)
-	defer told.Stop()
+	defer progress.Stop()
 	goesOn := func(n uint64) bool { return n < *seeds || *during > 0 && time.Since(began) < *during }
 	for range runtime.GOMAXPROCS(0) {
 		wait.Go(func() {
@@ -63,10 +63,10 @@ func TestWhateverHappensThePromisesAreKept(t *testing.T) {
 				if w.broken != "" {
 					failed.Add(1)
 					t.Fail()
-					fmt.Printf("seed %d, step %d: %s\n%s\nthe whole story: go -C test test ./sim -run Whatever -seed %d\n\n", seed, w.step, w.broken, w.tail(*stories), seed)
+					fmt.Printf("seed %d, step %d: %s\n%s\nthe whole story: go -C test test ./sim -run TestInvariantsHold -seed %d\n\n", seed, w.step, w.broken, w.tail(*stories), seed)
 				}
 				select {
-				case <-told.C:
+				case <-progress.C:
 					fmt.Printf("%s: %d seeds, %d failed\n", time.Since(began).Round(time.Second), done.Load(), failed.Load())
 				default:
 				}
@@ -77,12 +77,12 @@ func TestWhateverHappensThePromisesAreKept(t *testing.T) {
 	t.Logf("%d seeds of %d steps in %s, %d failed", done.Load(), *steps, time.Since(began).Round(time.Second), failed.Load())
 }
 
-func TestASeedTellsTheSameStoryAgain(t *testing.T) {
+func TestSeedIsReproducible(t *testing.T) {
 	for seed := range uint64(5) {
 		a, b := live(1000+seed), live(1000+seed)
 		for i := range min(len(a.story), len(b.story)) {
 			if a.story[i] != b.story[i] {
-				t.Fatalf("seed %d: once it tells\n%s\nand then\n%s", 1000+seed, a.story[i], b.story[i])
+				t.Fatalf("seed %d: the stories differ:\n%s\nand\n%s", 1000+seed, a.story[i], b.story[i])
 			}
 		}
 		if len(a.story) != len(b.story) {

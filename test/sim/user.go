@@ -43,19 +43,19 @@ var memcachedSchema = sync.OnceValue(func() *schemaedit.Schema {
 	return s
 })
 
-// user is who changes what is asked for, and what is not his to change.
+// user changes specs, and objects that the operator manages.
 type user interface{ act(*World) }
 
-// person changes Memcacheds at random, and now and then what belongs to them.
-type person struct{ edits *schemaedit.Edits }
+// randomUser changes Memcacheds at random, and sometimes their objects.
+type randomUser struct{ edits *schemaedit.Edits }
 
-func newPerson(w *World) person {
-	return person{memcachedSchema().NewEdits(rand.New(rand.NewPCG(w.seed, 1)))}
+func newRandomUser(w *World) randomUser {
+	return randomUser{memcachedSchema().NewEdits(rand.New(rand.NewPCG(w.seed, 1)))}
 }
 
-// act has a person do one thing. Of the two Memcacheds that he makes, the second one's
-// objects bear names that the first one's shards use too.
-func (p person) act(w *World) {
+// act makes one change. Of the two Memcacheds that the user creates, the objects of the second
+// have names that the first one's shards use too.
+func (p randomUser) act(w *World) {
 	switch roll := w.rng.IntN(20); {
 	case roll < 12:
 		p.edit(w, "cache")
@@ -70,12 +70,12 @@ func (p person) act(w *World) {
 	case roll == 16:
 		w.retry("cache")
 	default:
-		w.meddle()
+		w.interfere()
 	}
 }
 
-// edit makes a Memcached, or changes its spec.
-func (p person) edit(w *World, name string) {
+// edit creates a Memcached, or changes its spec.
+func (p randomUser) edit(w *World, name string) {
 	have := get[*v1alpha1.Memcached](w.server, name)
 	if have == nil {
 		w.Make(name, map[string]any{"size": int64(1 + w.rng.IntN(3))})
@@ -87,11 +87,11 @@ func (p person) edit(w *World, name string) {
 	old := unstructuredOf(have)
 	spec, _, _ := unstructured.NestedMap(old.Object, "spec")
 	edited, story := p.edits.Next(spec)
-	w.tell("user", "%s: %s", name, story)
+	w.log("user", "%s: %s", name, story)
 	w.Edit(name, func(map[string]any) map[string]any { return edited })
 }
 
-// Make makes a Memcached, and says whether the API server takes it.
+// Make creates a Memcached, and reports whether the API server takes it.
 func (w *World) Make(name string, spec map[string]any) bool {
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Memcached",
@@ -99,16 +99,16 @@ func (w *World) Make(name string, spec map[string]any) bool {
 	}}
 	admitted, err := memcachedSchema().Admit(context.Background(), o, nil)
 	if err != nil {
-		w.tell("user", "may not make %s: %v", name, err)
+		w.log("user", "may not create %s: %v", name, err)
 		return false
 	}
 	m := memcachedFrom(admitted)
 	w.server.create(m)
-	w.tell("user", "makes %s: %s", name, specText(m))
+	w.log("user", "creates %s: %s", name, specText(m))
 	return true
 }
 
-// Edit changes a Memcached's spec, and says whether the API server takes it.
+// Edit changes a Memcached's spec, and reports whether the API server takes it.
 func (w *World) Edit(name string, edit func(spec map[string]any) map[string]any) bool {
 	have := get[*v1alpha1.Memcached](w.server, name)
 	old := unstructuredOf(have)
@@ -117,13 +117,13 @@ func (w *World) Edit(name string, edit func(spec map[string]any) map[string]any)
 	is.Object["spec"] = edit(spec)
 	admitted, err := memcachedSchema().Admit(context.Background(), is, old)
 	if err != nil {
-		w.tell("user", "is refused: %v", err)
+		w.log("user", "is rejected: %v", err)
 		return false
 	}
 	m := memcachedFrom(admitted)
 	m.Status = have.Status
 	w.server.update(m)
-	w.tell("user", "has %s: %s", name, specText(m))
+	w.log("user", "has %s: %s", name, specText(m))
 	return true
 }
 
@@ -171,7 +171,7 @@ func specText(m *v1alpha1.Memcached) string {
 // remove deletes a Memcached, if it is there.
 func (w *World) remove(name string) {
 	if m := get[*v1alpha1.Memcached](w.server, name); m != nil {
-		w.tell("user", "deletes %s", name)
+		w.log("user", "deletes %s", name)
 		w.server.delete(m)
 	}
 }
@@ -185,7 +185,7 @@ func (w *World) retry(name string) {
 	m = m.DeepCopy()
 	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationRetry, w.suffix())
 	w.server.update(m)
-	w.tell("user", "has %s tried again", name)
+	w.log("user", "retries %s", name)
 }
 
 // evict deletes a pod that runs, as a drain would.
@@ -204,14 +204,14 @@ func (w *World) evict() {
 }
 
 func (w *World) deletePod(pod *corev1.Pod) {
-	w.tell("user", "deletes pod %s", pod.Name)
-	w.watch.ended(pod, byUser)
+	w.log("user", "deletes pod %s", pod.Name)
+	w.watch.deletes(pod, byUser)
 	w.server.delete(pod)
 }
 
 // orphan deletes a ReplicaSet without its pod.
 func (w *World) orphan(set *appsv1.ReplicaSet) {
-	w.tell("user", "deletes ReplicaSet %s and keeps its pod", set.Name)
+	w.log("user", "deletes ReplicaSet %s and keeps its pod", set.Name)
 	for _, pod := range all[*corev1.Pod](w.server) {
 		if metav1.IsControlledBy(pod, set) {
 			pod = pod.DeepCopy()
@@ -222,9 +222,8 @@ func (w *World) orphan(set *appsv1.ReplicaSet) {
 	w.server.delete(set)
 }
 
-// meddle has a person touch what is the operator's: delete it, change it, or put
-// something in its place.
-func (w *World) meddle() {
+// interfere deletes, changes or replaces an object that the operator manages.
+func (w *World) interfere() {
 	owned := []kind{replicaSetKind, serviceKind, budgetKind, networkPolicyKind}
 	k := owned[w.rng.IntN(len(owned))]
 	names := w.server.names(k)
@@ -238,12 +237,12 @@ func (w *World) meddle() {
 	}
 	switch w.rng.IntN(3) {
 	case 0:
-		w.tell("user", "deletes %s %s", k, o.GetName())
+		w.log("user", "deletes %s %s", k, o.GetName())
 		if set, ok := o.(*appsv1.ReplicaSet); ok {
 			w.drifted[set.Name] = true
 			for _, pod := range all[*corev1.Pod](w.server) {
 				if metav1.IsControlledBy(pod, set) {
-					w.watch.ended(pod, byUser)
+					w.watch.deletes(pod, byUser)
 				}
 			}
 		}
@@ -269,7 +268,7 @@ func (w *World) drift(o client.Object) {
 		w.drifted[o.Name] = true
 		for _, pod := range all[*corev1.Pod](w.server) {
 			if metav1.IsControlledBy(pod, o) && *o.Spec.Replicas == 0 {
-				w.watch.ended(pod, byUser)
+				w.watch.deletes(pod, byUser)
 			}
 		}
 	case *corev1.Service:
@@ -279,7 +278,7 @@ func (w *World) drift(o client.Object) {
 		delete(labels, v1alpha1.LabelInstance)
 		o.SetLabels(labels)
 	}
-	w.tell("user", "changes %s %s", kindOf(o), o.GetName())
+	w.log("user", "changes %s %s", kindOf(o), o.GetName())
 	w.server.update(o)
 }
 
@@ -291,7 +290,7 @@ func (w *World) squat(k kind) {
 	}
 	if have, ok := w.server.now[k][name]; ok {
 		if have.GetLabels()["squatter"] != "" {
-			w.tell("user", "gives the name %s %s free", k, name)
+			w.log("user", "deletes the foreign %s %s", k, name)
 			w.server.delete(have)
 		}
 		return
@@ -299,7 +298,7 @@ func (w *World) squat(k kind) {
 	w.take(k, name)
 }
 
-// take puts somebody else's object where there is none of that name.
+// take creates a foreign object of that name when there is none.
 func (w *World) take(k kind, name string) {
 	o := newObject(k)
 	o.SetName(name)
@@ -314,6 +313,6 @@ func (w *World) take(k kind, name string) {
 	if service, ok := o.(*corev1.Service); ok {
 		service.Spec.Ports = []corev1.ServicePort{{Port: 80}}
 	}
-	w.tell("user", "takes the name %s %s for something else", k, name)
+	w.log("user", "creates a foreign %s %s", k, name)
 	w.server.create(o)
 }

@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/manifests"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // who has something end.
@@ -27,28 +28,28 @@ const (
 	byOperator   who = "the operator"
 	byReplicaSet who = "its ReplicaSet"
 	byCollector  who = "the garbage collector"
-	byUser       who = "a person"
+	byUser       who = "the user"
 	byFault      who = "a fault"
 )
 
-// watch is what is remembered to tell whether the promises are kept.
+// watch is what the check of the invariants remembers.
 type watch struct {
 	// outs are the shards that serve no more, by whom.
 	outs map[string]who
-	// ends are the pods that somebody ends.
+	// ends are the pods that are being terminated, by whom.
 	ends map[types.UID]who
-	// told are the shards of which a status told that they will start empty.
-	told map[string]bool
-	// read is how many changes of Memcacheds were looked at.
+	// announced are the shards of which a status announced that they will start empty.
+	announced map[string]bool
+	// read is how many changes of Memcacheds were checked.
 	read int
 }
 
 func newWatch() watch {
-	return watch{outs: map[string]who{}, ends: map[types.UID]who{}, told: map[string]bool{}}
+	return watch{outs: map[string]who{}, ends: map[types.UID]who{}, announced: map[string]bool{}}
 }
 
-// ended notes that an object is ended, by whom first.
-func (w *watch) ended(o client.Object, by who) {
+// deletes notes that an object is being deleted, by whom first.
+func (w *watch) deletes(o client.Object, by who) {
 	if _, ok := w.ends[o.GetUID()]; !ok {
 		w.ends[o.GetUID()] = by
 	}
@@ -77,12 +78,12 @@ func (w *watch) lost(p *proc, items int64) {
 	p.w.breaks("shard %s restarted in its pod and lost its %d items", p.shard, items)
 }
 
-// gone notes that a pod has ended.
+// gone notes that a pod was deleted.
 func (w *watch) gone(p *proc) {
 	world, by := p.w, w.ends[p.uid]
 	pod := world.podOf(p)
 	if by == byReplicaSet && world.isExtra(pod) {
-		by = byUser // somebody scaled the set, not the shard
+		by = byUser // the set was scaled, not the shard
 	}
 	if !world.servedByOther(p) {
 		cause := by
@@ -94,21 +95,21 @@ func (w *watch) gone(p *proc) {
 	m := world.ownerOf(p.shard)
 	set := get[*appsv1.ReplicaSet](world.server, p.shard)
 	isOf := m != nil && set != nil && metav1.IsControlledBy(set, m) && metav1.IsControlledBy(pod, set)
-	if p.items == 0 || !p.serves || !isOf || m.DeletionTimestamp != nil || !isAsked(m, p.shard) {
+	if p.items == 0 || !p.serves || !isOf || m.DeletionTimestamp != nil || !isDesired(m, p.shard) {
 		return
 	}
-	if (by == byOperator || by == byReplicaSet) && !w.told[told(m, p.shard)] {
-		world.breaks("pod %s went with %d items by %s, and no status had told that shard %s would start empty", p.pod, p.items, by, p.shard)
+	if (by == byOperator || by == byReplicaSet) && !w.announced[announcement(m, p.shard)] {
+		world.breaks("pod %s went with %d items by %s, and no status had announced that shard %s would start empty", p.pod, p.items, by, p.shard)
 	}
 }
 
-// isExtra says whether a pod is one too many by a person's doing: he changed the
-// ReplicaSet, or gave it another pod.
+// isExtra reports whether a pod is one too many because the user changed the ReplicaSet or
+// gave it another pod.
 func (w *World) isExtra(pod *corev1.Pod) bool { return w.drifted[shardOf(pod)] }
 
-func told(m *v1alpha1.Memcached, shard string) string { return string(m.UID) + " " + shard }
+func announcement(m *v1alpha1.Memcached, shard string) string { return string(m.UID) + " " + shard }
 
-// ownerOf returns the Memcached that a shard is of, nil when it is gone.
+// ownerOf returns the Memcached that a shard is of, nil when it no longer exists.
 func (w *World) ownerOf(shard string) *v1alpha1.Memcached {
 	i := strings.LastIndex(shard, "-")
 	if i < 0 {
@@ -117,26 +118,26 @@ func (w *World) ownerOf(shard string) *v1alpha1.Memcached {
 	return get[*v1alpha1.Memcached](w.server, shard[:i])
 }
 
-// isAsked says whether a shard is one of those that a spec asks for.
-func isAsked(m *v1alpha1.Memcached, shard string) bool {
-	ordinal, ok := manifests.Ordinal(m.Name, shard)
+// isDesired reports whether the spec contains a shard.
+func isDesired(m *v1alpha1.Memcached, shard string) bool {
+	ordinal, ok := resources.Ordinal(m.Name, shard)
 	return ok && ordinal < int(*m.Spec.Size)
 }
 
-// watchWorld looks after each step whether the promises of any time are kept.
+// watchWorld checks the invariants after each step.
 func (w *World) watchWorld() {
 	past := w.server.past[memcachedKind]
 	for ; w.watch.read < len(past); w.watch.read++ {
 		m, ok := past[w.watch.read].is.(*v1alpha1.Memcached)
-		if ok && m.Status.Update != nil && m.Status.Update.Step == "replace" {
-			w.watch.told[told(m, m.Status.Update.Shard)] = true
+		if ok && m.Status.Update != nil && m.Status.Update.Method == v1alpha1.UpdateReplace {
+			w.watch.announced[announcement(m, m.Status.Update.Shard)] = true
 		}
 	}
 	out := map[string][]string{} // by Memcached
 	for shard, by := range w.watch.outs {
 		m := w.ownerOf(shard)
 		switch {
-		case m == nil || m.DeletionTimestamp != nil || !isAsked(m, shard) || w.isBack(shard):
+		case m == nil || m.DeletionTimestamp != nil || !isDesired(m, shard) || w.isBack(shard):
 			delete(w.watch.outs, shard)
 		case by == byOperator:
 			out[m.Name] = append(out[m.Name], shard)
@@ -145,12 +146,12 @@ func (w *World) watchWorld() {
 	for _, shards := range out {
 		if len(shards) > 1 {
 			slices.Sort(shards)
-			w.breaks("two shards are out at once by the operator's doing: %s", strings.Join(shards, ", "))
+			w.breaks("two shards are unavailable at once by the operator's doing: %s", strings.Join(shards, ", "))
 		}
 	}
 }
 
-// isBack says whether a pod of a shard is ready, whether its Service leads there or not.
+// isBack reports whether a pod of a shard is ready, whether its Service leads there or not.
 func (w *World) isBack(shard string) bool {
 	for _, pod := range all[*corev1.Pod](w.server) {
 		if shardOf(pod) == shard && isReady(pod) {
@@ -160,7 +161,7 @@ func (w *World) isBack(shard string) bool {
 	return false
 }
 
-// served says whether a ready pod that a ReplicaSet keeps stands behind a shard's
+// served reports whether a ready pod that a ReplicaSet keeps stands behind a shard's
 // Service.
 func (w *World) served(m *v1alpha1.Memcached, shard string) bool {
 	service := get[*corev1.Service](w.server, shard)
@@ -178,31 +179,31 @@ func (w *World) served(m *v1alpha1.Memcached, shard string) bool {
 // watchWrite looks at each of the operator's writes whether it may be.
 func (w *World) watchWrite(verb string, k kind, name string, before, after client.Object) {
 	switch {
-	case before == nil && after == nil: // what was to go was gone
+	case before == nil && after == nil: // what it deletes no longer existed
 	case k == memcachedKind:
 		w.watchOwn(verb, name, before.(*v1alpha1.Memcached), after)
 	case before == nil:
 		if owner := metav1.GetControllerOf(after); k != backupKind && (owner == nil || owner.UID != w.operator.uid) {
-			w.breaks("%s %s was made for another Memcached", k, name)
+			w.breaks("%s %s was created for another Memcached", k, name)
 		}
 	case !w.mayWrite(k, before):
-		w.breaks("%s %s is somebody else's, and the operator wrote: %s", k, name, verb)
+		w.breaks("%s %s is foreign, and the operator wrote: %s", k, name, verb)
 	}
-	if pod, ok := before.(*corev1.Pod); ok && !isProof(pod) {
+	if pod, ok := before.(*corev1.Pod); ok && !isPreflight(pod) {
 		w.watchPod(verb, pod, after)
 	}
 	if set, ok := before.(*appsv1.ReplicaSet); ok && verb == "apply" && after != nil {
 		w.watchTemplate(set, after.(*appsv1.ReplicaSet))
 	}
 	if verb == "delete" && (k == replicaSetKind || k == serviceKind) && before != nil {
-		if m := get[*v1alpha1.Memcached](w.server, w.operator.reconciling); m != nil && m.DeletionTimestamp == nil && isAsked(m, name) {
-			w.breaks("%s %s was deleted, and it was asked for", k, name)
+		if m := get[*v1alpha1.Memcached](w.server, w.operator.reconciling); m != nil && m.DeletionTimestamp == nil && isDesired(m, name) {
+			w.breaks("%s %s was deleted, and the spec contains it", k, name)
 		}
 	}
 }
 
-// mayWrite says whether an object is the operator's to write: controlled by the
-// Memcached that it reconciles, or by nobody and with its labels.
+// mayWrite reports whether an object is the operator's to write: controlled by the
+// Memcached that it reconciles, or without an owner and with its labels.
 func (w *World) mayWrite(k kind, o client.Object) bool {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil {
@@ -229,27 +230,27 @@ func (w *World) watchOwn(verb, name string, before *v1alpha1.Memcached, after cl
 		return
 	}
 	if before.UID != w.operator.uid {
-		w.breaks("Memcached %s was made again, and the operator wrote what it knew of the one before", name)
+		w.breaks("Memcached %s was recreated, and the operator wrote the state of the previous one", name)
 	}
 	if !equality.Semantic.DeepEqual(before.Spec, m.Spec) || !reflect.DeepEqual(before.Labels, m.Labels) || !reflect.DeepEqual(before.Annotations, m.Annotations) {
-		w.breaks("the operator changed what a person wrote of Memcached %s", name)
+		w.breaks("the operator changed what the user wrote of Memcached %s", name)
 	}
 	available := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionAvailable)
 	if available == nil || available.Status != metav1.ConditionTrue || verb != "patch status of" {
 		return
 	}
 	for ordinal := range int(*m.Spec.Size) {
-		shard := manifests.ShardName(name, ordinal)
+		shard := resources.ShardName(name, ordinal)
 		if seen, ok := w.operator.cache.held[memcachedKind][name]; !ok || seen.GetGeneration() != m.Generation {
-			return // it tells of another size
+			return // it describes another size
 		}
 		if !w.operator.sees(shard) {
-			w.breaks("Memcached %s is told to be available, and the operator saw nobody serve shard %s", name, shard)
+			w.breaks("Memcached %s is reported as available, and the operator saw no pod serve shard %s", name, shard)
 		}
 	}
 }
 
-// sees says whether in the operator's eyes a ready pod stands behind a shard's Service.
+// sees reports whether in the operator's eyes a ready pod stands behind a shard's Service.
 func (op *operator) sees(shard string) bool {
 	// A Service that the operator looked up is one that its informer may not know yet.
 	service := get[*corev1.Service](op.w.server, shard)
@@ -267,7 +268,7 @@ func (op *operator) sees(shard string) bool {
 	return false
 }
 
-// seesPod says whether in the operator's eyes a pod of a shard is ready.
+// seesPod reports whether in the operator's eyes a pod of a shard is ready.
 func (op *operator) seesPod(shard string) bool {
 	for _, o := range op.cache.held[podKind] {
 		if pod := o.(*corev1.Pod); shardOf(pod) == shard && isReady(pod) {
@@ -281,9 +282,9 @@ func (op *operator) seesPod(shard string) bool {
 // serves must find every other shard served, in the operator's eyes.
 func (w *World) watchPod(verb string, pod *corev1.Pod, after client.Object) {
 	is, _ := after.(*corev1.Pod)
-	restarts := is != nil && (container(is).Image != container(pod).Image || is.Annotations[v1alpha1.AnnotationArguments] != pod.Annotations[v1alpha1.AnnotationArguments])
+	restarts := is != nil && (container(is).Image != container(pod).Image || is.Annotations[annotations.Arguments] != pod.Annotations[annotations.Arguments])
 	if verb == "delete" {
-		w.watch.ended(pod, byOperator)
+		w.watch.deletes(pod, byOperator)
 	}
 	if verb != "delete" && !restarts || !isReady(pod) {
 		return
@@ -293,55 +294,56 @@ func (w *World) watchPod(verb string, pod *corev1.Pod, after client.Object) {
 		return
 	}
 	for ordinal := range int(*m.Spec.Size) {
-		if other := manifests.ShardName(m.Name, ordinal); other != shardOf(pod) && get[*appsv1.ReplicaSet](w.server, other) != nil && !w.operator.seesPod(other) {
-			w.breaks("pod %s, which serves, was changed while nobody was seen to serve shard %s", pod.Name, other)
+		if other := resources.ShardName(m.Name, ordinal); other != shardOf(pod) && get[*appsv1.ReplicaSet](w.server, other) != nil && !w.operator.seesPod(other) {
+			w.breaks("pod %s, which serves, was changed while no pod was seen to serve shard %s", pod.Name, other)
 		}
 	}
 }
 
 // watchTemplate looks at a write to a ReplicaSet: a second pod that is not to be like
-// the first starts empty, which the status has to have told.
+// the first starts empty, which the status must have announced.
 func (w *World) watchTemplate(was, is *appsv1.ReplicaSet) {
 	if *was.Spec.Replicas != 1 || *is.Spec.Replicas != 2 {
 		return
 	}
 	m := w.ownerOf(is.Name)
-	if m != nil && m.UID == w.operator.uid && !w.hasTold(m, is.Name) {
-		w.breaks("shard %s is being replaced, and no status had told that it would start empty", is.Name)
+	if m != nil && m.UID == w.operator.uid && !w.isAnnounced(m, is.Name) {
+		w.breaks("shard %s is being replaced, and no status had announced that it would start empty", is.Name)
 	}
 }
 
-// hasTold says whether a status of a Memcached told of a shard that starts empty.
-func (w *World) hasTold(m *v1alpha1.Memcached, shard string) bool {
+// isAnnounced reports whether a status of a Memcached announced that a shard starts empty.
+func (w *World) isAnnounced(m *v1alpha1.Memcached, shard string) bool {
 	w.watchWorld()
-	return w.watch.told[told(m, shard)]
+	return w.watch.announced[announcement(m, shard)]
 }
 
-// watchRest looks, when everything is at rest, whether it is as it was asked for, or
-// held for a reason that has a name.
-func (w *World) watchRest() {
+// watchSteadyState checks, when nothing changes any more, that everything matches the spec or
+// is blocked for a reason that has a name.
+func (w *World) watchSteadyState() {
 	for _, m := range all[*v1alpha1.Memcached](w.server) {
 		if m.DeletionTimestamp != nil {
-			w.breaks("Memcached %s is to go, and does not", m.Name)
+			w.breaks("Memcached %s should have been deleted, and is not", m.Name)
 		}
-		w.watchSettled(m)
+		w.watchIdle(m)
 	}
 	for _, k := range kinds {
 		for _, name := range w.server.names(k) {
 			if owner := metav1.GetControllerOf(w.server.now[k][name]); owner != nil && owner.Kind == string(memcachedKind) && get[*v1alpha1.Memcached](w.server, owner.Name) == nil {
-				w.breaks("%s %s is left of Memcached %s, which is gone", k, name, owner.Name)
+				w.breaks("%s %s is left of Memcached %s, which no longer exists", k, name, owner.Name)
 			}
 		}
 	}
 }
 
-// holds are the reasons of Progressing for which a Memcached may rest unfinished.
-var holds = map[string]bool{
-	v1alpha1.ReasonPaused: true, "MaintenanceWindow": true, "MinTimeBetweenShards": true, "HitRatio": true, "SpecInvalid": true,
+// waits are the reasons of Progressing for which a Memcached may rest unfinished.
+var waits = map[string]bool{
+	v1alpha1.ReasonPaused: true, string(v1alpha1.GateOutsideMaintenanceWindow): true, string(v1alpha1.GateMinIntervalNotElapsed): true,
+	string(v1alpha1.GateHitRatioNotRecovered): true, string(v1alpha1.GateUpdateStrategyInvalid): true,
 }
 
-// watchSettled looks whether one Memcached is as its spec asks.
-func (w *World) watchSettled(m *v1alpha1.Memcached) {
+// watchIdle checks that one Memcached matches its spec.
+func (w *World) watchIdle(m *v1alpha1.Memcached) {
 	condition := func(name string) metav1.Condition {
 		if c := meta.FindStatusCondition(m.Status.Conditions, name); c != nil {
 			return *c
@@ -351,44 +353,44 @@ func (w *World) watchSettled(m *v1alpha1.Memcached) {
 	available, progressing, degraded := condition(v1alpha1.ConditionAvailable), condition(v1alpha1.ConditionProgressing), condition(v1alpha1.ConditionDegraded)
 	for _, c := range []metav1.Condition{available, progressing, degraded} {
 		if c.ObservedGeneration != m.Generation {
-			w.breaks("at rest the status of Memcached %s is of generation %d, not %d", m.Name, c.ObservedGeneration, m.Generation)
+			w.breaks("in steady state the status of Memcached %s is of generation %d, not %d", m.Name, c.ObservedGeneration, m.Generation)
 			return
 		}
 	}
 	serving := 0
 	for ordinal := range int(*m.Spec.Size) {
-		if w.served(m, manifests.ShardName(m.Name, ordinal)) {
+		if w.served(m, resources.ShardName(m.Name, ordinal)) {
 			serving++
 		}
 	}
 	if all := serving == int(*m.Spec.Size) && serving > 0; all != (available.Status == metav1.ConditionTrue) && degraded.Reason != v1alpha1.ReasonNameConflict {
-		w.breaks("at rest %d of %d shards of %s serve, and Available is %s", serving, *m.Spec.Size, m.Name, available.Status)
+		w.breaks("in steady state %d of %d shards of %s serve, and Available is %s", serving, *m.Spec.Size, m.Name, available.Status)
 	}
-	if progressing.Reason != v1alpha1.ReasonSettled || degraded.Status == metav1.ConditionTrue {
-		if degraded.Status != metav1.ConditionTrue && !holds[progressing.Reason] {
-			w.breaks("at rest Memcached %s is neither as asked nor held: Progressing is %s %s: %s", m.Name, progressing.Status, progressing.Reason, progressing.Message)
+	if progressing.Reason != v1alpha1.ReasonUpToDate || degraded.Status == metav1.ConditionTrue {
+		if degraded.Status != metav1.ConditionTrue && !waits[progressing.Reason] {
+			w.breaks("in steady state Memcached %s is neither up to date nor blocked: Progressing is %s %s: %s", m.Name, progressing.Status, progressing.Reason, progressing.Message)
 		}
 		return
 	}
-	image, err := manifests.ResolveImage(m.Spec.Image, m.Spec.Version, w.operator.reconciler.Options.DefaultImage)
+	image, err := resources.ResolveImage(m.Spec.Image, m.Spec.Version, w.operator.reconciler.Options.DefaultImage)
 	if err != nil {
-		w.breaks("Memcached %s is told to be as asked, and %v", m.Name, err)
+		w.breaks("Memcached %s is reported as up to date, and %v", m.Name, err)
 		return
 	}
 	for ordinal := range int(*m.Spec.Size) {
-		w.watchShard(m, manifests.ShardName(m.Name, ordinal), manifests.Ask(&m.Spec, image))
+		w.watchShard(m, resources.ShardName(m.Name, ordinal), resources.NewPodRevision(&m.Spec, image))
 	}
 	for _, set := range all[*appsv1.ReplicaSet](w.server) {
-		if owner := metav1.GetControllerOf(set); owner != nil && owner.UID == m.UID && !isAsked(m, set.Name) {
-			w.breaks("Memcached %s is told to be as asked, and shard %s is one too many", m.Name, set.Name)
+		if owner := metav1.GetControllerOf(set); owner != nil && owner.UID == m.UID && !isDesired(m, set.Name) {
+			w.breaks("Memcached %s is reported as up to date, and shard %s is one too many", m.Name, set.Name)
 		}
 	}
 }
 
-// watchShard looks whether what runs of a shard is what is asked.
-func (w *World) watchShard(m *v1alpha1.Memcached, shard string, asked manifests.Asked) {
+// watchShard checks that a shard runs as the spec says.
+func (w *World) watchShard(m *v1alpha1.Memcached, shard string, desired resources.PodRevision) {
 	wrong := func(format string, words ...any) {
-		w.breaks("Memcached %s is told to be as asked, and shard %s %s", m.Name, shard, fmt.Sprintf(format, words...))
+		w.breaks("Memcached %s is reported as up to date, and shard %s %s", m.Name, shard, fmt.Sprintf(format, words...))
 	}
 	var pods []*corev1.Pod
 	for _, pod := range all[*corev1.Pod](w.server) {
@@ -401,32 +403,32 @@ func (w *World) watchShard(m *v1alpha1.Memcached, shard string, asked manifests.
 		return
 	}
 	pod, p := pods[0], w.procs[pods[0].UID]
-	_, arguments := asked.Arguments()
+	_, arguments := desired.Arguments()
 	switch {
 	case p == nil || !p.serves:
 		wrong("does not serve")
-	case p.image != asked.Image.Reference:
-		wrong("runs image %s, not %s", p.image, asked.Image.Reference)
+	case p.image != desired.Image.Reference:
+		wrong("runs image %s, not %s", p.image, desired.Image.Reference)
 	case p.arguments != arguments:
 		wrong("runs with %s, not %s", p.arguments, arguments)
-	case !labels.SelectorFromSet(asked.Spec.NodeSelector).Matches(labels.Set(w.nodeOf(p).labels)):
+	case !labels.SelectorFromSet(desired.Spec.Scheduling.NodeSelector).Matches(labels.Set(w.nodeOf(p).labels)):
 		wrong("is on %s", p.node)
-	case !contains(pod.Labels, asked.Spec.PodLabels) || !contains(pod.Annotations, asked.Spec.PodAnnotations):
+	case !contains(pod.Labels, desired.Spec.PodMetadata.Labels) || !contains(pod.Annotations, desired.Spec.PodMetadata.Annotations):
 		wrong("lacks labels or annotations")
-	case !equality.Semantic.DeepEqual(p.resources.Limits, manifests.Resources(&asked.Spec).Limits) || !equality.Semantic.DeepEqual(p.resources.Requests, manifests.Resources(&asked.Spec).Requests):
-		if p.resized && hasMore(p.resources, manifests.Resources(&asked.Spec)) { // for a spec that was taken back before the rest of it was done
+	case !equality.Semantic.DeepEqual(p.resources.Limits, resources.Resources(&desired.Spec).Limits) || !equality.Semantic.DeepEqual(p.resources.Requests, resources.Resources(&desired.Spec).Requests):
+		if p.resized && hasMore(p.resources, resources.Resources(&desired.Spec)) { // for a spec that was reverted before the rest of it was applied
 			w.gaps++
 			break
 		}
 		wrong("has resources %s", resourcesText(p.resources))
 	}
 	set := get[*appsv1.ReplicaSet](w.server, shard)
-	if set == nil || set.Spec.Template.Annotations[v1alpha1.AnnotationSpec] != asked.String() {
+	if set == nil || set.Spec.Template.Annotations[annotations.Spec] != desired.String() {
 		wrong("has another template")
 	}
 }
 
-// hasMore says whether some resources have a request or a limit that others do not: a
+// hasMore reports whether some resources have a request or a limit that others do not: a
 // kubelet does not take one away from a container that runs.
 func hasMore(some, others corev1.ResourceRequirements) bool {
 	for _, lists := range [][2]corev1.ResourceList{{some.Requests, others.Requests}, {some.Limits, others.Limits}} {
@@ -485,7 +487,7 @@ func (w *World) gist(before, after client.Object) string {
 	return ": " + strings.Join(words, ", ")
 }
 
-// differences returns what became of annotations.
+// differences returns how annotations changed.
 func differences(was, is map[string]string) []string {
 	var words []string
 	for _, name := range sortedKeys(was, is) {

@@ -41,24 +41,24 @@ type World struct {
 	// chaos: faults happen.
 	chaos bool
 	// writes of the operator, all its processes together, and at which of them it is
-	// killed, or the write refused, or its answer lost.
+	// killed, or the write rejected, or its answer lost.
 	writes                   int
-	killAt, refuseAt, loseAt int
+	killAt, rejectAt, loseAt int
 	kills                    int
 	step                     int
 	made                     int
-	// drifted are the shards whose ReplicaSet a person changed.
+	// drifted are the shards whose ReplicaSet the user changed.
 	drifted map[string]bool
 	// binds puts a pod on a node where an update cannot.
 	binds func(pod *corev1.Pod, node string) error
 	story []string
 	watch watch
-	// gaps are the pods that kept resources which a spec asked for that was taken back:
+	// gaps are the pods that kept the resources of a spec that was reverted:
 	// a known gap of the operator, see docs/reliability.md.
 	gaps int
 	// marked is how many changes of ReplicaSets there were at some time.
 	marked int
-	// broken is what was promised and not kept, empty while all is.
+	// broken is the invariant that does not hold, empty while all do.
 	broken string
 }
 
@@ -112,16 +112,16 @@ func (w *World) faulty(once int) bool {
 	return w.chaos && once > 0 && w.rng.IntN(once) == 0
 }
 
-// tell adds a line to the story.
-func (w *World) tell(who, format string, words ...any) {
+// log adds a line to the story.
+func (w *World) log(who, format string, words ...any) {
 	w.story = append(w.story, fmt.Sprintf("%4d %s %-9s %s", w.step, w.clock.Now().Sub(w.began).Truncate(time.Millisecond), who, fmt.Sprintf(format, words...)))
 }
 
-// breaks notes a promise that was not kept.
+// breaks records a violated invariant.
 func (w *World) breaks(format string, words ...any) {
 	if w.broken == "" {
 		w.broken = fmt.Sprintf(format, words...)
-		w.tell("BROKEN", "%s", w.broken)
+		w.log("BROKEN", "%s", w.broken)
 	}
 }
 
@@ -164,7 +164,7 @@ func (w *World) Step(users user) {
 	w.watchWorld()
 }
 
-// deliver tells one informer of some changes, and says whether there were any.
+// deliver sends some changes to one informer, and reports whether there were any.
 func (w *World) deliver() bool {
 	var behind []kind
 	for _, k := range kinds {
@@ -180,12 +180,12 @@ func (w *World) deliver() bool {
 	if w.faults.stale {
 		n = 1 + w.rng.IntN(n)
 	}
-	w.tell("watch", "%d changes of %s", n, k)
+	w.log("watch", "%d changes of %s", n, k)
 	w.operator.deliver(k, n)
 	return true
 }
 
-// advance has Kubernetes do one thing, and says whether there was any to do.
+// advance has Kubernetes do one thing, and reports whether there was any to do.
 func (w *World) advance() bool {
 	var could []action
 	for _, m := range w.models {
@@ -195,7 +195,7 @@ func (w *World) advance() bool {
 		return false
 	}
 	a := could[w.rng.IntN(len(could))]
-	w.tell("cluster", "%s", a.story)
+	w.log("cluster", "%s", a.story)
 	a.do()
 	return true
 }
@@ -219,7 +219,7 @@ func (w *World) disturb() {
 	switch w.rng.IntN(4) {
 	case 0:
 		if w.faults.kills > 0 {
-			w.tell("fault", "the operator restarts")
+			w.log("fault", "the operator restarts")
 			w.start()
 		}
 	case 1:
@@ -244,13 +244,13 @@ const (
 	restFor    = 30
 )
 
-// Rest has all faults end and everything go on until the operator is at rest: with
-// nothing left to do and nothing written for some time.
+// Rest ends all faults and continues until a steady state: nothing is left to do, and nothing
+// was written for restFor seconds.
 func (w *World) Rest() {
 	if w.chaos {
 		w.chaos, w.killAt = false, 0
 		w.heal()
-		w.tell("world", "no more faults")
+		w.log("world", "no more faults")
 	}
 	quiet := 0
 	for round := 0; quiet < restFor; round++ {
@@ -266,10 +266,10 @@ func (w *World) Rest() {
 			quiet = 0
 		}
 	}
-	w.watchRest()
+	w.watchSteadyState()
 }
 
-// Round is a second in which everybody does what there is to do. It says whether
+// Round is a second in which everybody does what there is to do. It reports whether
 // Kubernetes did anything.
 func (w *World) Round() (busy bool) {
 	w.step++
@@ -287,7 +287,7 @@ func (w *World) Round() (busy bool) {
 				if len(could) == 0 {
 					break
 				}
-				w.tell("cluster", "%s", could[0].story)
+				w.log("cluster", "%s", could[0].story)
 				could[0].do()
 				busy = true
 				w.watchWorld()

@@ -62,16 +62,18 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.MemcachedStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PersistentVolumeClaimStore"):
 		return &apiv1alpha1.PersistentVolumeClaimStoreApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PodMetadata"):
+		return &apiv1alpha1.PodMetadataApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RateLimit"):
 		return &apiv1alpha1.RateLimitApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("Rewarm"):
-		return &apiv1alpha1.RewarmApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("RunProgress"):
-		return &apiv1alpha1.RunProgressApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("RunStatus"):
-		return &apiv1alpha1.RunStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Refill"):
+		return &apiv1alpha1.RefillApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ResourceRequirements"):
+		return &apiv1alpha1.ResourceRequirementsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("S3Store"):
 		return &apiv1alpha1.S3StoreApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Scheduling"):
+		return &apiv1alpha1.SchedulingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ShardStatus"):
 		return &apiv1alpha1.ShardStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SnapshotSource"):
@@ -80,6 +82,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.SnapshotStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SnapshotStore"):
 		return &apiv1alpha1.SnapshotStoreApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TransferProgress"):
+		return &apiv1alpha1.TransferProgressApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TransferStatus"):
+		return &apiv1alpha1.TransferStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("UpdateStatus"):
 		return &apiv1alpha1.UpdateStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("UpdateStrategy"):

@@ -1,40 +1,43 @@
-// Package rollout decides how a change of the spec reaches the shards that run:
-// which one step to take next, for which shard, or what holds it back.
+// Package rollout decides how a change of the spec rolls out to the running shards: which one
+// step to take next, for which shard, or which gate blocks it.
 //
-// Next is a pure function of what is seen and keeps nothing between calls. Whoever
-// calls it takes the step, looks again, and calls it again; a crash between any two
-// steps changes nothing. Rolling back is only another target.
+// Next is a pure function of the observed state and keeps nothing between calls. The caller
+// takes the step, observes again, and calls Next again, so a crash between any two steps changes
+// nothing. A rollback is only another target.
 //
-// Three revisions tell where a shard stands:
+// Three revisions say where a shard stands:
 //
-//	target    what the spec asks for now
-//	template  what the shard's ReplicaSet would make its next pod of
-//	pod       what the pod was last asked to be
+//	update    the spec's (Input.Target)
+//	template  its ReplicaSet's: the revision of the next pod (Shard.Template)
+//	pod       the one that was last applied to the pod (Pod.Revision)
 //
-//	pod = template = target   done
-//	pod = template ≠ target   to be changed; a pod that is lost now comes back as it was
-//	pod = target ≠ template   changed in place and not yet verified. Verified, the template
-//	                          follows the pod; failed, the pod goes back to the template
-//	template = target ≠ pod   being replaced: a second pod is made, and the first goes
-//	                          when that one serves
-//	three different ones      the target changed on the way: the template follows the pod
-//	                          once that has settled
+//	pod = template = update   up to date
+//	pod = template ≠ update   outdated. A pod that is lost comes back with the old revision
+//	pod = update ≠ template   updated in place and not verified yet. On success the template is
+//	                          promoted to the pod's revision, on failure the pod is rolled back
+//	                          to the template's
+//	template = update ≠ pod   being replaced. A second pod is created, and the first one is
+//	                          deleted once the second serves
+//	three different ones      the spec changed in between. Once the pod is stable, the template
+//	                          is promoted to its revision
 //
-// Of the last two a pod that was changed in place is another case than one that is
-// replaced: the way back is in place too, and no second pod is to come.
+// The last two also arise when the pod was updated in place. It is then rolled back in place,
+// and no second pod is created.
 //
-// A change reaches a shard in one of four classes:
+// A change is applied to a shard by one of four methods:
 //
-//	Live      labels, annotations                 nothing restarts
-//	Restart   memcached's arguments               memcached restarts, with its items
-//	Recreate  the image                           its container restarts, with its items
-//	Replace   what memcached cannot take along    another pod, which starts empty
+//	Live      labels, annotations               nothing restarts
+//	Restart   memcached's arguments             memcached restarts with its items
+//	Recreate  the image                         its container restarts with its items
+//	Replace   what items can't be kept across   a new pod starts empty
 //
-// Between the moment at which a second pod serves and the one at which the first
-// goes (StepRetire) is the place for the hand-over of its items.
+// A transfer of items from the first pod to the second belongs between the moment at which the
+// second pod serves and the deletion of the first (StepDrain).
 //
-// Rules: at most one shard is out by our doing; no shard is touched while another
-// is out or unsettled; an image is proven on every node that needs it before any
-// shard is touched; nothing starts empty that was not told of before; a failed shard
-// is taken back and the others are left alone.
+// Rules:
+//   - The operator makes at most one shard unavailable at a time. It changes no shard while
+//     another one is unavailable or in transition.
+//   - An image passes a preflight check on every node that needs it before a shard is changed.
+//   - No shard starts empty unannounced.
+//   - A shard on which the update fails is rolled back, and the others are not changed.
 package rollout

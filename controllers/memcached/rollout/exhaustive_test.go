@@ -7,59 +7,58 @@ import (
 	"time"
 )
 
-// The revisions of the small states: what is asked for, what was before, and a
-// target that was overtaken.
+// The revisions of the small states: the update revision, the former one, and an update revision
+// that was superseded.
 const (
-	wanted    = "wanted"
-	before    = "before"
-	overtaken = "overtaken"
+	updated    = "updated"
+	former     = "former"
+	superseded = "superseded"
 )
 
-// everyChange are the changes that tell one state from another: by class, each
-// with its own preparations.
+// everyChange returns the changes that distinguish states: each method with its preparations.
 func everyChange() []Change {
-	changes := []Change{{Class: Live}, {Class: Restart}, {Class: Replace}, {Class: Replace, Told: true},
-		{Class: Replace, Told: true, Forbidden: "nobody knows"}}
+	changes := []Change{{Method: Live}, {Method: Restart}, {Method: Replace}, {Method: Replace, EmptyStartAnnounced: true},
+		{Method: Replace, EmptyStartAnnounced: true, Forbidden: "not allowed"}}
 	for _, resize := range []Progress{Needed, Underway, Done} {
-		changes = append(changes, Change{Class: Live, Resize: resize}, Change{Class: Restart, Resize: resize})
+		changes = append(changes, Change{Method: Live, Resize: resize}, Change{Method: Restart, Resize: resize})
 	}
-	for _, proof := range []Progress{Needed, Underway, Done, Refused} {
-		changes = append(changes, Change{Class: Recreate, Proof: proof, ProofWhy: "proving"})
+	for _, preflight := range []Progress{Needed, Underway, Done, Refused} {
+		changes = append(changes, Change{Method: Recreate, Preflight: preflight, PreflightReason: "checking"})
 	}
-	changes = append(changes, Change{Class: Recreate, Proof: Done, Announced: true}, Change{Class: Recreate, Proof: Done, Resize: Needed},
-		Change{Class: Recreate, Proof: Done, Forbidden: "nobody knows"})
+	changes = append(changes, Change{Method: Recreate, Preflight: Done, StopAcknowledged: true}, Change{Method: Recreate, Preflight: Done, Resize: Needed},
+		Change{Method: Recreate, Preflight: Done, Forbidden: "not allowed"})
 	for i := range changes {
-		changes[i].What = changes[i].Class.String()
+		changes[i].Description = changes[i].Method.String()
 	}
 	return changes
 }
 
-// everyPod are the states of a pod of a revision.
+// everyPod returns all states of a pod of a revision.
 func everyPod(revision string) []Pod {
-	pods := []Pod{{Revision: revision, State: Starting}, {Revision: revision, State: Broken, Why: "it crashes"}}
-	for outcome := Pending; outcome <= Wrong; outcome++ {
-		pods = append(pods, Pod{Revision: revision, State: Serving, Outcome: outcome, Why: "a sentence"})
+	pods := []Pod{{Revision: revision, State: Starting}, {Revision: revision, State: Broken, Reason: "it crashes"}}
+	for outcome := Pending; outcome <= Mismatched; outcome++ {
+		pods = append(pods, Pod{Revision: revision, State: Serving, Outcome: outcome, Reason: "a reason"})
 	}
 	for _, p := range pods {
-		p.Going = true
+		p.Terminating = true
 		pods = append(pods, p)
 	}
 	return pods
 }
 
-// everyShard are the states of a shard.
+// everyShard returns all states of a shard.
 func everyShard() []Shard {
-	all := []Shard{{Template: wanted}, {Template: before}} // without a pod
-	everyNext := []*Pod{nil, {State: Starting}, {State: Starting, Why: "no node takes it"}, {State: Serving}, {State: Broken, Why: "it crashes"}}
+	all := []Shard{{Template: updated}, {Template: former}} // without a pod
+	everyNext := []*Pod{nil, {State: Starting}, {State: Starting, Reason: "no node has room"}, {State: Serving}, {State: Broken, Reason: "it crashes"}}
 	for _, at := range []struct{ template, pod string }{
-		{wanted, wanted}, {before, before}, {before, wanted}, {wanted, before}, {before, overtaken}, {overtaken, before},
+		{updated, updated}, {former, former}, {former, updated}, {updated, former}, {former, superseded}, {superseded, former},
 	} {
 		changes, nexts := everyChange(), everyNext
 		switch {
-		case at.pod == wanted:
-			changes = []Change{{}} // the pod is there already
-		case at.pod != at.template: // how to begin is decided already
-			changes = []Change{{Class: Recreate}, {Class: Replace}, {Class: Replace, Told: true}}
+		case at.pod == updated:
+			changes = []Change{{}} // the pod is up to date
+		case at.pod != at.template: // the first step is already taken
+			changes = []Change{{Method: Recreate}, {Method: Replace}, {Method: Replace, EmptyStartAnnounced: true}}
 		}
 		if at.pod == at.template {
 			nexts = everyNext[:1]
@@ -68,8 +67,8 @@ func everyShard() []Shard {
 			for _, change := range changes {
 				for _, next := range nexts {
 					for _, flags := range everyFlags {
-						s := Shard{Template: at.template, Pod: pod, Next: next, Forward: change, Announcement: flags.announcement, Astray: flags.astray}
-						if s.Pod.InPlace = flags.inPlace; s.Pod.InPlace && at.pod == at.template || s.Astray && at.pod != at.template {
+						s := Shard{Template: at.template, Pod: pod, Next: next, ToTarget: change, StopAnnounced: flags.stopAnnounced, ResourcesDrifted: flags.drifted}
+						if s.Pod.InPlace = flags.inPlace; s.Pod.InPlace && at.pod == at.template || s.ResourcesDrifted && at.pod != at.template {
 							continue
 						}
 						if flags.failed {
@@ -79,8 +78,8 @@ func everyShard() []Shard {
 							all = append(all, s)
 							continue
 						}
-						for _, back := range everyBack {
-							s.Forward, s.Back = Change{Class: back.Class}, back
+						for _, back := range everyRollback {
+							s.ToTarget, s.Rollback = Change{Method: back.Method}, back
 							all = append(all, s)
 						}
 					}
@@ -91,24 +90,24 @@ func everyShard() []Shard {
 	return all
 }
 
-var everyFlags = func() (all []struct{ failed, announcement, inPlace, astray bool }) {
+var everyFlags = func() (all []struct{ failed, stopAnnounced, inPlace, drifted bool }) {
 	for n := range 16 {
-		all = append(all, struct{ failed, announcement, inPlace, astray bool }{n&1 != 0, n&2 != 0, n&4 != 0, n&8 != 0})
+		all = append(all, struct{ failed, stopAnnounced, inPlace, drifted bool }{n&1 != 0, n&2 != 0, n&4 != 0, n&8 != 0})
 	}
 	return all
 }()
 
-// everyBack are the ways back of a pod that was changed in place.
-var everyBack = []Change{{Class: Live}, {Class: Restart, Resize: Needed}, {Class: Restart, Resize: Underway}, {Class: Recreate}, {Class: Recreate, Announced: true}}
+// everyRollback are the rollbacks of a pod that was updated in place.
+var everyRollback = []Change{{Method: Live}, {Method: Restart, Resize: Needed}, {Method: Restart, Resize: Underway}, {Method: Recreate}, {Method: Recreate, StopAcknowledged: true}}
 
-// fewShards are those that differ for another shard's sake.
-func fewShards(all []Shard) []Shard {
+// distinctForOthers returns one shard of each kind that makes a difference to another shard.
+func distinctForOthers(all []Shard) []Shard {
 	var few []Shard
 	seen := map[string]bool{}
 	for _, s := range all {
-		key := fmt.Sprint(s.Template, s.Pod.Revision, s.Pod.State, s.Pod.Going, s.Pod.Outcome == Pending, s.Failed, s.Announcement, s.Astray)
+		key := fmt.Sprint(s.Template, s.Pod.Revision, s.Pod.State, s.Pod.Terminating, s.Pod.Outcome == Pending, s.Failed, s.StopAnnounced, s.ResourcesDrifted)
 		if s.Pod.Revision == s.Template {
-			key += fmt.Sprint(s.Forward.Class <= Live)
+			key += fmt.Sprint(s.ToTarget.Method <= Live)
 		}
 		if !seen[key] {
 			seen[key] = true
@@ -118,30 +117,30 @@ func fewShards(all []Shard) []Shard {
 	return few
 }
 
-// everyStrategy are what else a decision is made by.
+// everyStrategy are the other inputs of a decision.
 var everyStrategy = []Input{
-	{SinceLast: -1},
-	{SinceLast: -1, Paused: true},
-	{SinceLast: -1, Invalid: "timeZone is not known"},
-	{SinceLast: time.Second, AcceptCold: true},
-	{SinceLast: time.Second, MinBetween: time.Minute},
-	{SinceLast: -1, OpensIn: time.Minute},
-	{SinceLast: time.Hour, Recovery: &Recovery{Shard: "cache-1", Before: 1, Share: 0.9, Waited: time.Hour, Timeout: time.Minute}},
+	{SinceUpdate: -1},
+	{SinceUpdate: -1, Paused: true},
+	{SinceUpdate: -1, Invalid: "timeZone is not known"},
+	{SinceUpdate: time.Second, AllowItemLoss: true},
+	{SinceUpdate: time.Second, MinInterval: time.Minute},
+	{SinceUpdate: -1, WindowOpensIn: time.Minute},
+	{SinceUpdate: time.Hour, Recovery: &Recovery{Shard: "cache-1", Before: 1, Share: 0.9, Waited: time.Hour, Timeout: time.Minute}},
 }
 
-// TestInEverySmallState asks for a decision in each state of two shards and holds
-// it against the rules: each shard in every state beside each of those that differ
-// for its sake, in either place, under each strategy.
-func TestInEverySmallState(t *testing.T) {
+// TestEveryStateOfTwoShardsSatisfiesInvariants checks the decision for a shard in every state
+// beside another one in every state that makes a difference, in either position and with every
+// strategy.
+func TestEveryStateOfTwoShardsSatisfiesInvariants(t *testing.T) {
 	all := everyShard()
-	few := fewShards(all)
+	few := distinctForOthers(all)
 	states := 0
 	for _, strategy := range everyStrategy {
 		in, tried := strategy, all
 		if in.Paused || in.Invalid != "" {
-			tried = few // nothing else counts then
+			tried = few // the rest makes no difference
 		}
-		in.Target, in.Shards = wanted, make([]Shard, 2)
+		in.Target, in.Shards = updated, make([]Shard, 2)
 		for place := range 2 {
 			for i := range tried {
 				in.Shards[place] = tried[i]
@@ -151,10 +150,10 @@ func TestInEverySmallState(t *testing.T) {
 					in.Shards[1-place].Name = []string{"cache-1", "cache-0"}[place]
 					states++
 					d := Next(in)
-					if sentence := breach(in, d); sentence != "" {
-						t.Fatalf("%s\n%+v\n%+v", sentence, d, in)
+					if message := violation(in, d); message != "" {
+						t.Fatalf("%s\n%+v\n%+v", message, d, in)
 					}
-					if states%64 == 0 { // a decision keeps nothing, and changes nothing
+					if states%64 == 0 { // Next keeps no state and doesn't modify its input
 						was := slices.Clone(in.Shards)
 						if again := Next(in); again != d {
 							t.Fatalf("first %+v, then %+v\n%+v", d, again, in)
@@ -167,7 +166,7 @@ func TestInEverySmallState(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d states: %d of a shard beside %d of another, in either place, under %d strategies", states, len(all), len(few), len(everyStrategy))
+	t.Logf("%d states: %d of a shard beside %d of another, in either position, with %d strategies", states, len(all), len(few), len(everyStrategy))
 }
 
 func equalShards(a, b Shard) bool {
@@ -178,81 +177,82 @@ func equalShards(a, b Shard) bool {
 	return a == b
 }
 
-// TestGatesAreAskedInTheirOrder lets every set of gates hold at once: the first of
-// them is the one that is named.
-func TestGatesAreAskedInTheirOrder(t *testing.T) {
-	settled := func(name string) Shard {
-		return Shard{Name: name, Template: before, Pod: Pod{Revision: before, State: Serving, Outcome: Settled},
-			Forward: Change{Class: Replace, What: "64Mi → 128Mi", Proof: Done, Told: true}}
+// TestFirstBlockingGateIsReported lets every set of gates block at once.
+func TestFirstBlockingGateIsReported(t *testing.T) {
+	stable := func(name string) Shard {
+		return Shard{Name: name, Template: former, Pod: Pod{Revision: former, State: Serving, Outcome: Verified},
+			ToTarget: Change{Method: Replace, Description: "64Mi → 128Mi", Preflight: Done, EmptyStartAnnounced: true}}
 	}
-	fails := map[string]func(in *Input){
-		Paused:           func(in *Input) { in.Paused = true },
-		SpecInvalid:      func(in *Input) { in.Invalid = "timeZone is not known" },
-		UpdateFailed:     func(in *Input) { in.Shards[1].Failed = "it crashed" },
-		PathNotAllowed:   func(in *Input) { in.Shards[0].Forward.Forbidden = "nobody knows" },
-		ImageNotProven:   func(in *Input) { in.Shards[0].Forward.Proof, in.Shards[0].Forward.ProofWhy = Underway, "proving" },
-		ShardsNotSettled: func(in *Input) { in.Shards[1].Pod.Going = true },
-		ShardOut: func(in *Input) {
-			in.Shards[2].Pod.State, in.Shards[2].Template = Broken, wanted
-			in.Shards[2].Pod.Revision = wanted
+	block := map[Gate]func(in *Input){
+		GatePaused:                func(in *Input) { in.Paused = true },
+		GateUpdateStrategyInvalid: func(in *Input) { in.Invalid = "timeZone is not known" },
+		GateUpdateFailed:          func(in *Input) { in.Shards[1].Failed = "it crashed" },
+		GateUpdatePathNotAllowed:  func(in *Input) { in.Shards[0].ToTarget.Forbidden = "an unknown path" },
+		GateImageNotVerified: func(in *Input) {
+			in.Shards[0].ToTarget.Preflight, in.Shards[0].ToTarget.PreflightReason = Underway, "checking"
 		},
-		MinTimeBetween: func(in *Input) { in.MinBetween = time.Minute },
-		WindowClosed:   func(in *Input) { in.OpensIn = time.Hour },
-		HitRatio:       func(in *Input) { in.Recovery = &Recovery{Shard: "cache-2", Before: 1, Share: 1, Timeout: time.Hour} },
-		EmptyAnnounced: func(in *Input) { in.Shards[0].Forward.Told = false },
+		GateShardInTransition: func(in *Input) { in.Shards[1].Pod.Terminating = true },
+		GateShardUnavailable: func(in *Input) {
+			in.Shards[2].Pod.State, in.Shards[2].Template = Broken, updated
+			in.Shards[2].Pod.Revision = updated
+		},
+		GateMinIntervalNotElapsed:    func(in *Input) { in.MinInterval = time.Minute },
+		GateOutsideMaintenanceWindow: func(in *Input) { in.WindowOpensIn = time.Hour },
+		GateHitRatioNotRecovered:     func(in *Input) { in.Recovery = &Recovery{Shard: "cache-2", Before: 1, Share: 1, Timeout: time.Hour} },
+		GateEmptyStartNotAnnounced:   func(in *Input) { in.Shards[0].ToTarget.EmptyStartAnnounced = false },
 	}
-	if len(fails) != len(gatesInOrder) {
-		t.Fatalf("%d gates fail, of %d", len(fails), len(gatesInOrder))
+	if len(block) != len(gatesInOrder) {
+		t.Fatalf("%d of %d gates block", len(block), len(gatesInOrder))
 	}
 	for set := range 1 << len(gatesInOrder) {
-		in := Input{Target: wanted, Shards: []Shard{settled("cache-0"), settled("cache-1"), settled("cache-2")}}
-		first := ""
+		in := Input{Target: updated, Shards: []Shard{stable("cache-0"), stable("cache-1"), stable("cache-2")}}
+		first := Gate("")
 		for i, gate := range gatesInOrder {
 			if set&(1<<i) == 0 {
 				continue
 			}
-			fails[gate](&in)
+			block[gate](&in)
 			if first == "" {
 				first = gate
 			}
 		}
 		d := Next(in)
 		if d.Gate != first {
-			t.Errorf("of the set %b the gate %q is named, not %q", set, d.Gate, first)
+			t.Errorf("set %b: got gate %q, want %q", set, d.Gate, first)
 		}
 		if first == "" && d.Step != StepSurge {
-			t.Errorf("no gate holds, and it decides %+v", d)
+			t.Errorf("no gate blocks: %+v", d)
 		}
-		if sentence := breach(in, d); sentence != "" {
-			t.Errorf("of the set %b: %s: %+v", set, sentence, d)
+		if message := violation(in, d); message != "" {
+			t.Errorf("set %b: %s: %+v", set, message, d)
 		}
 	}
 }
 
-func TestTheHitRatioIsBackWhenItIsTheShareOfEnoughRequests(t *testing.T) {
-	back := Recovery{Before: 0.5, Now: 0.25, Requests: 1000, Share: 0.5, MinRequests: 1000, Timeout: time.Minute}
+func TestHitRatioRecoversWithItsShareOfEnoughRequests(t *testing.T) {
+	recovered := Recovery{Before: 0.5, Now: 0.25, Requests: 1000, Share: 0.5, MinRequests: 1000, Timeout: time.Minute}
 	for _, c := range []struct {
-		name        string
-		change      func(r *Recovery)
-		holds, asks bool
+		name                      string
+		change                    func(r *Recovery)
+		blocks, needsIntervention bool
 	}{
-		{"just back", func(*Recovery) {}, false, false},
-		{"a little less", func(r *Recovery) { r.Now = 0.249 }, true, false},
-		{"of too few requests", func(r *Recovery) { r.Requests = 999 }, true, false},
-		{"better than before, of too few requests", func(r *Recovery) { r.Now, r.Requests = 1, 999 }, true, false},
-		{"nothing was found before either", func(r *Recovery) { r.Before, r.Now = 0, 0 }, false, false},
-		{"just before the time is up", func(r *Recovery) { r.Now, r.Waited = 0, time.Minute-1 }, true, false},
-		{"the time is up", func(r *Recovery) { r.Now, r.Waited = 0, time.Minute }, true, true},
-		{"the time is up, and it goes on", func(r *Recovery) { r.Now, r.Waited, r.Continue = 0, time.Minute, true }, false, false},
-		{"it would go on, and the time is not up", func(r *Recovery) { r.Now, r.Continue = 0, true }, true, false},
+		{"just recovered", func(*Recovery) {}, false, false},
+		{"slightly below", func(r *Recovery) { r.Now = 0.249 }, true, false},
+		{"over too few requests", func(r *Recovery) { r.Requests = 999 }, true, false},
+		{"better than before over too few requests", func(r *Recovery) { r.Now, r.Requests = 1, 999 }, true, false},
+		{"no hits before either", func(r *Recovery) { r.Before, r.Now = 0, 0 }, false, false},
+		{"just before the timeout", func(r *Recovery) { r.Now, r.Waited = 0, time.Minute-1 }, true, false},
+		{"timed out", func(r *Recovery) { r.Now, r.Waited = 0, time.Minute }, true, true},
+		{"timed out, and continues", func(r *Recovery) { r.Now, r.Waited, r.Continue = 0, time.Minute, true }, false, false},
+		{"continues after a timeout that is still to come", func(r *Recovery) { r.Now, r.Continue = 0, true }, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := back
+			r := recovered
 			c.change(&r)
-			d := Next(Input{Target: wanted, Recovery: &r, Shards: []Shard{{Name: "cache-0", Template: before,
-				Pod: Pod{Revision: before, State: Serving, Outcome: Settled}, Forward: Change{Class: Restart}}}})
-			if holds := d.Gate == HitRatio; holds != c.holds || d.NeedsPerson != c.asks {
-				t.Errorf("it decides %+v", d)
+			d := Next(Input{Target: updated, Recovery: &r, Shards: []Shard{{Name: "cache-0", Template: former,
+				Pod: Pod{Revision: former, State: Serving, Outcome: Verified}, ToTarget: Change{Method: Restart}}}})
+			if blocks := d.Gate == GateHitRatioNotRecovered; blocks != c.blocks || d.NeedsIntervention != c.needsIntervention {
+				t.Errorf("got %+v", d)
 			}
 		})
 	}

@@ -7,77 +7,78 @@ import (
 	"time"
 )
 
-// world is a Memcached with its shards as far as a rollout is concerned: what the
-// person asked for, what the operator wrote, and what kubelet, agents, ReplicaSets
-// and nodes make of it. It does nothing by itself: apply does what the controller
-// would do with a decision, and moves are what could happen next.
+// world models a Memcached and its shards as far as a rollout is concerned: the user's spec, the
+// operator's writes, and the state of kubelets, agents, ReplicaSets and nodes. It does nothing
+// by itself: apply writes what the controller writes for a decision, and transitions are the
+// events that may follow.
 type world struct {
 	target  revision
 	shards  []*modelShard
 	paused  bool
 	invalid string
-	// acceptCold and retries together are an attempt.
-	acceptCold bool
-	retries    int
-	now        time.Duration
-	minBetween time.Duration
-	opensAt    time.Duration
-	gate       *modelGate
-	// fates are what images, arguments, sizes and nodes turn out to do. One may be
-	// a shard's own: "cache-1/1.6.45".
-	fates map[string]string
-	// proofs by revision and attempt, and what those said that were refused.
-	proofs   map[string]Progress
-	refusals map[string]string
-	told     modelTold
-	pods     int
-	// breach is the first rule that was broken.
-	breach string
+	// allowItemLoss and retries identify an attempt.
+	allowItemLoss    bool
+	retries          int
+	allowCrossSeries bool
+	now              time.Duration
+	minInterval      time.Duration
+	windowOpensAt    time.Duration
+	hitRatioGate     *modelHitRatioGate
+	// faults of images, arguments, sizes and nodes. One of a single shard has the key
+	// "cache-1/1.6.45".
+	faults map[string]string
+	// preflights by revision and attempt, and the messages of those that failed.
+	preflights        map[string]Progress
+	preflightFailures map[string]string
+	announced         modelAnnouncement
+	pods              int
+	// violation of the first invariant that didn't hold.
+	violation string
 }
 
-// modelShard is a ReplicaSet with its pods, the oldest first.
+// modelShard is a ReplicaSet and its pods, oldest first.
 type modelShard struct {
 	name     string
 	template revision
 	surge    bool
-	step     *modelStep
+	update   *modelUpdate
 	failed   *modelFailure
 	pods     []*modelPod
-	// refused: the API server took no further pod.
-	refused bool
-	// outByUs: it stopped serving by a step of ours.
-	outByUs bool
+	// podRejected is whether the API server rejected the second pod.
+	podRejected bool
+	// disrupted is whether a step of the operator made the shard unavailable.
+	disrupted bool
 }
 
 type modelPod struct {
 	number int
-	// asked is what it was last asked to be, made what it was made of, and runs what
-	// its container runs. Of made only the memory counts: nothing changes it later.
-	asked, made, runs revision
-	// cpu that it was given, and cpuNow which is in effect.
-	cpu, cpuNow    string
-	state          State
-	why            string
-	going, retired bool
-	container      int
-	step           *modelStep
-	// stop is the announcement on the pod, heard what its agent read.
-	stop, heard modelToken
-	// tells: the agent has told of the memcached that runs now.
-	tells bool
-	// refuses: the agent does not take the arguments.
-	refuses bool
-	// items: they are in memory or in the file that the last stop left.
+	// revision that was applied last, the one from which the pod was created, of which only the
+	// memory matters since it can't change later, and the one that its container runs.
+	revision, created, running revision
+	// cpu of its spec, and cpuNow which is in effect.
+	cpu, cpuNow           string
+	state                 State
+	reason                string
+	terminating, draining bool
+	container             int
+	update                *modelUpdate
+	// stop is the announcement on the pod, acknowledged the one that its agent read.
+	stop, acknowledged modelToken
+	// startReported is whether the agent reported the start of the running memcached.
+	startReported bool
+	// argumentsRejected is whether memcached doesn't start with the new arguments.
+	argumentsRejected bool
+	// items is whether the items are in memory or in the saved file.
 	items, cold bool
-	// crashed: it broke by itself and comes up again.
+	// crashed is whether memcached exited by itself; it restarts.
 	crashed bool
 }
 
-type modelStep struct {
+type modelUpdate struct {
 	revision  revision
 	from      revision
 	at        time.Duration
-	class     Class
+	method    Method
 	container int
 }
 
@@ -92,47 +93,47 @@ type modelToken struct {
 	revision  revision
 }
 
-type modelTold struct {
+type modelAnnouncement struct {
 	revision revision
 	shard    string
 	replace  bool
 }
 
-// modelGate is the hit-ratio gate, and how long after a shard's change its clients
-// find again what they found before; negative is never.
-type modelGate struct {
+// modelHitRatioGate is the gate and the time in which the hit ratio recovers after an update;
+// negative is never.
+type modelHitRatioGate struct {
 	timeout, recovers time.Duration
-	goesOn            bool
+	continues         bool
 }
 
-// newWorld has shards that serve and are settled.
+// newWorld returns a world whose shards serve and are up to date.
 func newWorld(shards int, at revision) *world {
-	w := &world{target: at, fates: map[string]string{}, proofs: map[string]Progress{}, refusals: map[string]string{}}
+	w := &world{target: at, faults: map[string]string{}, preflights: map[string]Progress{}, preflightFailures: map[string]string{}}
 	for i := range shards {
 		s := &modelShard{name: fmt.Sprintf("cache-%d", i), template: at}
-		w.makePod(s)
+		w.createPod(s)
 		p := s.pods[0]
-		p.state, p.tells, p.items = Serving, true, true
+		p.state, p.startReported, p.items = Serving, true, true
 		w.shards = append(w.shards, s)
 	}
 	return w
 }
 
-// attempt is another one whenever the person asks for another try.
-func (w *world) attempt() string { return fmt.Sprint(w.retries, w.acceptCold) }
+// attempt changes whenever the user requests a retry.
+func (w *world) attempt() string { return fmt.Sprint(w.retries, w.allowItemLoss) }
 
-func (w *world) fate(s *modelShard, of string) string {
-	return cmp.Or(w.fates[s.name+"/"+of], w.fates[of])
+func (w *world) faultOf(s *modelShard, of string) string {
+	return cmp.Or(w.faults[s.name+"/"+of], w.faults[of])
 }
 
-// breaks notes the first rule that was broken.
-func (w *world) breaks(format string, args ...any) {
-	if w.breach == "" {
-		w.breach = fmt.Sprintf(format, args...)
+// violates records the first violation of an invariant.
+func (w *world) violates(format string, args ...any) {
+	if w.violation == "" {
+		w.violation = fmt.Sprintf(format, args...)
 	}
 }
 
-// revision is what a spec asks of a pod, each part in another class of change.
+// revision is a pod configuration. Each part needs another method to change it.
 type revision struct {
 	image     string // recreate
 	arguments string // restart
@@ -141,8 +142,7 @@ type revision struct {
 	label     string // live
 }
 
-// parseRevision reads "1.6.38 -t8 128Mi cpu=2 label=x", of which all but the image
-// may be left out.
+// parseRevision parses "1.6.38 -t8 128Mi cpu=2 label=x", in which all but the image is optional.
 func parseRevision(text string) (r revision) {
 	for i, word := range strings.Fields(text) {
 		switch {

@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-var seed = flag.Uint64("seed", 0, "the one sequence to play, with its story")
+var seed = flag.Uint64("seed", 0, "play one sequence and log its story")
 
 const (
 	seeds  = 5000
 	events = 60
 )
 
-// TestWhateverHappensTheRulesHold plays seeded sequences in which the operator, the
-// world, its faults and the person come in any order, and the operator may die
-// between any two writes. Then all goes well again, and it has to come to rest.
-func TestWhateverHappensTheRulesHold(t *testing.T) { playSeeds(t, true) }
+// TestInvariantsHoldInRandomSequences plays seeded sequences of steps of the operator, events of
+// the world, faults and edits in any order. The operator may crash between any two writes. After
+// that the world has to reach a steady state.
+func TestInvariantsHoldInRandomSequences(t *testing.T) { playSeeds(t, true) }
 
-// TestWithoutFaultsEachShardArrivesWithItsItems leaves faults and afterthoughts out:
-// every shard gets there, none goes back, and none loses what it could keep.
-func TestWithoutFaultsEachShardArrivesWithItsItems(t *testing.T) { playSeeds(t, false) }
+// TestShardsAreUpdatedWithTheirItemsWithoutFaults plays sequences without faults and further
+// edits. Every shard is updated, and none loses items that it can keep.
+func TestShardsAreUpdatedWithTheirItemsWithoutFaults(t *testing.T) { playSeeds(t, false) }
 
-func playSeeds(t *testing.T, faults bool) {
+func playSeeds(t *testing.T, withFaults bool) {
 	if *seed != 0 {
 		var story strings.Builder
-		err := playSeed(*seed, faults, &story)
+		err := playSeed(*seed, withFaults, &story)
 		t.Logf("\n%s", &story)
 		if err != nil {
 			t.Error(err)
@@ -37,52 +37,51 @@ func playSeeds(t *testing.T, faults bool) {
 		return
 	}
 	for n := range uint64(seeds) {
-		if err := playSeed(n+1, faults, nil); err != nil {
+		if err := playSeed(n+1, withFaults, nil); err != nil {
 			var story strings.Builder
-			_ = playSeed(n+1, faults, &story)
+			_ = playSeed(n+1, withFaults, &story)
 			t.Fatalf("-seed=%d: %v\n%s", n+1, err, &story)
 		}
 	}
 }
 
-// sequence is one that is played.
 type sequence struct {
 	*world
 	*rand.Rand
-	faults bool
-	rows   []row
-	tells  bool
+	withFaults bool
+	rows       []row
+	logs       bool
 }
 
-// playSeed plays one sequence and writes its story, if there is somebody to read it.
-func playSeed(seed uint64, faults bool, story io.Writer) error {
-	s := &sequence{Rand: rand.New(rand.NewPCG(seed, 1)), faults: faults, tells: story != nil} //nolint:gosec // the same each time is what is wanted
+// playSeed plays one sequence and writes its story, unless story is nil.
+func playSeed(seed uint64, withFaults bool, story io.Writer) error {
+	s := &sequence{Rand: rand.New(rand.NewPCG(seed, 1)), withFaults: withFaults, logs: story != nil} //nolint:gosec // sequences are reproducible
 	s.world = newWorld(1+s.IntN(3), parseRevision("1.6.38"))
 	s.target = s.revision()
 	err := s.playAll()
 	if story != nil {
-		_, _ = io.WriteString(story, picture(s.rows))
+		_, _ = io.WriteString(story, renderRows(s.rows))
 	}
 	return err
 }
 
 func (s *sequence) playAll() error {
 	for range events {
-		s.happen()
-		if s.breach != "" {
-			return fmt.Errorf("%s", s.breach)
+		s.playEvent()
+		if s.violation != "" {
+			return fmt.Errorf("%s", s.violation)
 		}
 	}
-	return s.settle()
+	return s.converge()
 }
 
-func (s *sequence) log(who, what, sentence string) {
-	if s.tells {
-		s.rows = append(s.rows, row{s.now, who, what, s.pictures(), sentence})
+func (s *sequence) log(who, what, message string) {
+	if s.logs {
+		s.rows = append(s.rows, row{s.now, who, what, s.renderShards(), message})
 	}
 }
 
-// revision returns one that somebody may ask for.
+// revision returns a random one.
 func (s *sequence) revision() revision {
 	pick := func(words ...string) string { return words[s.IntN(len(words))] }
 	return parseRevision(strings.Join([]string{
@@ -91,94 +90,93 @@ func (s *sequence) revision() revision {
 	}, " "))
 }
 
-// happen lets one thing happen.
-func (s *sequence) happen() {
+func (s *sequence) playEvent() {
 	switch n := s.IntN(100); {
 	case n < 45:
 		s.operate()
-	case n < 85 || !s.faults:
-		s.move()
+	case n < 85 || !s.withFaults:
+		s.playTransition()
 	default:
 		s.fault()
 	}
 	out := 0
 	for _, shard := range s.shards {
-		if shard.outByUs {
+		if shard.disrupted {
 			out++
 		}
 	}
 	if out > 1 {
-		s.breaks("%d shards are out by our doing", out)
+		s.violates("the operator made %d shards unavailable", out)
 	}
 }
 
-// operate has the operator take a step: at times the world moves before it is
-// written, and at times the operator dies before all of it is.
+// operate plays a step of the operator. Sometimes the world changes before the step is written,
+// and sometimes the operator crashes before it has written all of it.
 func (s *sequence) operate() {
 	d, shards := s.decide()
-	if sentence := breach(s.input(shards), d); sentence != "" {
-		s.breaks("%s", sentence)
+	if message := violation(s.input(shards), d); message != "" {
+		s.violates("%s", message)
 	}
 	writes := s.writes(d, shards)
 	if s.IntN(8) == 0 {
-		s.move()
+		s.playTransition()
 	}
-	before := s.arrived()
-	dies := s.IntN(8) == 0
-	if dies {
+	before := s.upToDate()
+	crashes := s.IntN(8) == 0
+	if crashes {
 		writes = writes[:s.IntN(len(writes))]
 	}
 	for _, w := range writes {
 		w.do()
 	}
-	if dies {
-		s.log("operator", tell(d)+", dies", d.Message)
+	if crashes {
+		s.log("operator", describe(d)+", crashes", d.Message)
 	} else {
-		s.log("operator", tell(d), d.Message)
+		s.log("operator", describe(d), d.Message)
 	}
-	if after := s.arrived(); after < before && !d.Back {
-		s.breaks("%d shards were as asked, and after %s %d", before, tell(d), after)
+	if after := s.upToDate(); after < before && !d.RollingBack {
+		s.violates("%d shards were up to date, and after %s %d", before, describe(d), after)
 	}
 }
 
-// arrived returns how many shards are as the person asks.
-func (s *sequence) arrived() int {
+// upToDate returns how many shards are up to date.
+func (s *sequence) upToDate() int {
 	n := 0
 	for _, shard := range s.shards {
-		if pod, _ := shard.holders(); pod != nil && pod.asked == s.target && shard.template == s.target {
+		if pod, _ := shard.activeAndNext(); pod != nil && pod.revision == s.target && shard.template == s.target {
 			n++
 		}
 	}
 	return n
 }
 
-// move lets one of the things happen that could.
-func (s *sequence) move() {
-	moves := s.moves()
-	if len(moves) == 0 {
+// playTransition plays one of the events that may happen next.
+func (s *sequence) playTransition() {
+	transitions := s.transitions()
+	if len(transitions) == 0 {
 		s.now += time.Duration(s.IntN(20)) * time.Second
 		return
 	}
-	m := moves[s.IntN(len(moves))]
+	m := transitions[s.IntN(len(transitions))]
 	s.now += m.takes
 	m.do()
 	s.log(m.who, m.what, "")
 }
 
-// fault lets something happen that was not to be expected.
+// fault plays a fault, or an edit by the user.
 func (s *sequence) fault() {
 	shard := s.shards[s.IntN(len(s.shards))]
-	toggle := func(of, fate string) {
-		if s.fates[of] != "" {
-			fate = ""
+	toggle := func(of, fault string) {
+		if s.faults[of] != "" {
+			fault = ""
 		}
-		s.fates[of] = fate
-		s.log("world", of+": "+fate, "")
+		s.faults[of] = fault
+		s.log("world", of+": "+fault, "")
 	}
 	image := []string{"1.6.18", "1.6.38", "1.6.45"}[s.IntN(3)]
 	if (s.paused || s.invalid != "") && s.IntN(2) == 0 {
 		s.paused, s.invalid = false, ""
-		s.log("person", "unpauses, and mends the spec", "")
+		s.log("user", "unpauses, and sets a valid spec", "")
 		return
 	}
 	switch s.IntN(24) {
@@ -190,87 +188,88 @@ func (s *sequence) fault() {
 		s.log("kernel", "kills memcached of "+shard.name, "")
 	case 3:
 		s.paused = true
-		s.log("person", "pauses", "")
+		s.log("user", "pauses", "")
 	case 4:
 		s.invalid = "not valid"
-		s.log("person", "writes a spec that is not valid", "")
+		s.log("user", "sets an invalid spec", "")
 	case 5:
-		s.acceptCold = !s.acceptCold
-		s.log("person", fmt.Sprint("accepts cold: ", s.acceptCold), "")
+		s.allowItemLoss = s.IntN(2) == 0
+		s.allowCrossSeries = s.IntN(2) == 0
+		s.log("user", fmt.Sprintf("allows item loss: %t, another release series: %t", s.allowItemLoss, s.allowCrossSeries), "")
 	case 6:
 		s.retries++
-		s.log("person", "has it tried again", "")
+		s.log("user", "retries", "")
 	case 7, 8, 9:
-		toggle(image, []string{"cannot be pulled", "crashes", "loses the items", "is really 1.6.1"}[s.IntN(4)])
+		toggle(image, []string{"cannot be pulled", "crashes", "loses the items", "contains 1.6.1"}[s.IntN(4)])
 	case 10:
-		toggle(shard.name+"/"+image, []string{"crashes", "is really 1.6.1"}[s.IntN(2)])
+		toggle(shard.name+"/"+image, []string{"crashes", "contains 1.6.1"}[s.IntN(2)])
 	case 11:
-		toggle("-t8", "refused")
+		toggle("-t8", "rejected")
 	case 12:
 		toggle("128Mi", "no node")
 	case 13:
 		toggle("cpu=2", []string{"no room yet", "never"}[s.IntN(2)])
 	case 14:
-		toggle("quota", "refuses a second pod")
+		toggle("quota", "allows no second pod")
 	case 15:
-		s.minBetween = time.Duration(s.IntN(2)) * 30 * time.Second
-		s.opensAt = s.now + time.Duration(s.IntN(2))*time.Minute
-		s.gate = nil
+		s.minInterval = time.Duration(s.IntN(2)) * 30 * time.Second
+		s.windowOpensAt = s.now + time.Duration(s.IntN(2))*time.Minute
+		s.hitRatioGate = nil
 		if s.IntN(2) == 0 {
-			s.gate = &modelGate{timeout: 30 * time.Second, recovers: time.Duration(s.IntN(3)-1) * 20 * time.Second, goesOn: s.IntN(2) == 0}
+			s.hitRatioGate = &modelHitRatioGate{timeout: 30 * time.Second, recovers: time.Duration(s.IntN(3)-1) * 20 * time.Second, continues: s.IntN(2) == 0}
 		}
-		s.log("person", "writes another strategy", "")
+		s.log("user", "changes the strategy", "")
 	default:
 		s.target = s.revision()
-		s.log("person", "asks for "+s.target.String(), "")
+		s.log("user", "requests "+s.target.String(), "")
 	}
 }
 
-// settle lets all that can go on go on, and looks at where it ends.
-func (s *sequence) settle() error {
-	turns := func(r row) {
-		if s.tells {
+// converge plays until the steady state and checks it.
+func (s *sequence) converge() error {
+	log := func(r row) {
+		if s.logs {
 			s.rows = append(s.rows, r)
 		}
 	}
-	d, ok := s.run(turns, func() bool { return s.breach != "" })
+	d, ok := s.run(log, func() bool { return s.violation != "" })
 	again, shards := s.decide()
 	switch {
-	case s.breach != "":
-		return fmt.Errorf("%s", s.breach)
+	case s.violation != "":
+		return fmt.Errorf("%s", s.violation)
 	case !ok:
-		return fmt.Errorf("it does not come to rest: %s: %s", tell(d), d.Message)
+		return fmt.Errorf("no steady state: %s: %s", describe(d), d.Message)
 	case again != d:
-		return fmt.Errorf("at rest it decides %s and then %s", tell(d), tell(again))
-	case d.Step == StepAwait && (d.Change.Resize == Underway || d.NeedsPerson):
-		return nil // the message says what the node lacks
+		return fmt.Errorf("the steady state decides %s and then %s", describe(d), describe(again))
+	case d.Step == StepAwait && (d.Change.Resize == Underway || d.NeedsIntervention):
+		return nil // the message says what is missing
 	case d.Step != StepNone:
-		return fmt.Errorf("it rests on a step: %s", tell(d))
-	case !s.faults && !d.Done() && d.Gate != PathNotAllowed:
-		return fmt.Errorf("it ends in %s without a fault", tell(d))
+		return fmt.Errorf("the steady state has a step: %s", describe(d))
+	case !s.withFaults && !d.Done() && d.Gate != GateUpdatePathNotAllowed:
+		return fmt.Errorf("blocked by %s without a fault", describe(d))
 	}
 	for _, shard := range shards {
-		if err := s.isTrue(shard, d); err != nil {
+		if err := s.checkShard(shard, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// isTrue says what is not so of a shard at rest.
-func (s *sequence) isTrue(shard seenShard, d Decision) error {
+// checkShard checks a shard in the steady state.
+func (s *sequence) checkShard(shard observedShard, d Decision) error {
 	switch p := shard.pod; {
 	case len(shard.of.pods) != 1 && (!shard.of.surge || d.Done() && !s.paused):
-		return fmt.Errorf("%s has %d pods at rest", shard.Name, len(shard.of.pods))
-	case p.asked.memory != p.made.memory:
-		return fmt.Errorf("%s says that its pod is %s, but it was made as %s", shard.Name, p.asked, p.made)
-	case p.state == Serving && (p.runs.image != p.asked.image || p.runs.arguments != p.asked.arguments) && !p.refuses:
-		return fmt.Errorf("%s runs %s, not %s", shard.Name, p.runs, p.asked)
-	case d.Done() && (p.asked != s.target || shard.of.template != s.target):
-		return fmt.Errorf("the operator is content with %s", s.picture(shard.of))
+		return fmt.Errorf("%s has %d pods in the steady state", shard.Name, len(shard.of.pods))
+	case p.revision.memory != p.created.memory:
+		return fmt.Errorf("%s says that its pod is %s, but it was created from %s", shard.Name, p.revision, p.created)
+	case p.state == Serving && (p.running.image != p.revision.image || p.running.arguments != p.revision.arguments) && !p.argumentsRejected:
+		return fmt.Errorf("%s runs %s, not %s", shard.Name, p.running, p.revision)
+	case d.Done() && (p.revision != s.target || shard.of.template != s.target):
+		return fmt.Errorf("the operator is done with %s", s.renderShard(shard.of))
 	case p.stop.container == p.container && !s.paused && s.invalid == "":
-		return fmt.Errorf("the stop of %s stands announced", shard.Name)
-	case !s.faults && p.cold && p.made == p.asked && s.changeBetween(parseRevision("1.6.38"), s.target).Class < Replace:
+		return fmt.Errorf("the stop of %s is still announced", shard.Name)
+	case !s.withFaults && p.cold && p.created == p.revision && s.changeBetween(parseRevision("1.6.38"), s.target).Method < Replace:
 		return fmt.Errorf("%s lost its items", shard.Name)
 	}
 	return nil

@@ -2,26 +2,26 @@ package rollout
 
 import "time"
 
-// Class says how a change reaches a shard.
-type Class int
+// Method is how a change is applied to a shard.
+type Method int
 
-// The classes, each more than the one before.
+// The methods, from the least to the most disruptive one.
 const (
-	Nothing Class = iota
+	None Method = iota
 	Live
 	Restart
 	Recreate
 	Replace
 )
 
-func (c Class) String() string {
-	return [...]string{"nothing", "live", "restart", "recreate", "replace"}[c]
+func (m Method) String() string {
+	return [...]string{"", "Live", "Restart", "Recreate", "Replace"}[m]
 }
 
-// State says whether a pod serves.
+// State is whether a pod serves.
 type State int
 
-// The states. A broken pod will not serve by itself, and no memcached runs in it.
+// The states. A Broken pod doesn't run memcached and will not serve by itself.
 const (
 	Absent State = iota
 	Starting
@@ -33,29 +33,27 @@ func (s State) String() string {
 	return [...]string{"absent", "starting", "serving", "broken"}[s]
 }
 
-// Outcome says what came of a pod's last change.
+// Outcome is the result of a pod's last update.
 type Outcome int
 
-// The outcomes. A pod that was never changed is Settled once it is known how its
-// memcached started.
+// The outcomes. A pod that was never updated is Verified once its start is known.
 const (
 	Pending Outcome = iota
-	Settled
-	// Cold: it serves what was asked for, and lost its items on the way.
+	Verified
+	// Cold pods serve the update and lost their items.
 	Cold
-	// Wrong: it serves something else than was asked for.
-	Wrong
+	// Mismatched pods serve something other than the update.
+	Mismatched
 )
 
 func (o Outcome) String() string {
-	return [...]string{"pending", "settled", "cold", "wrong"}[o]
+	return [...]string{"pending", "verified", "cold", "mismatched"}[o]
 }
 
-// Progress is that of a preparation.
+// Progress is how far a preparation of an update is.
 type Progress int
 
-// The progress: a preparation that is not needed, is to begin, goes on, is done,
-// or cannot be done.
+// The progress of a preparation. A Refused one can't be done.
 const (
 	NotNeeded Progress = iota
 	Needed
@@ -70,146 +68,148 @@ func (p Progress) String() string {
 
 // Pod is one pod of a shard.
 type Pod struct {
-	// Revision that it was last asked to be.
+	// Revision that was last applied to it.
 	Revision string
 	State    State
-	// Going: somebody ends it. It may still serve.
-	Going bool
-	// Outcome of its last change, with a sentence where that is Cold or Wrong or the
-	// pod is Broken.
+	// Terminating pods may still serve.
+	Terminating bool
+	// Outcome of the last update, with a Reason if it is Cold or Mismatched. The pod has a
+	// Reason, too, when it is Broken.
 	Outcome Outcome
-	Why     string
-	// InPlace: it was brought from the template to its revision in place, which is the
-	// way back too.
+	Reason  string
+	// InPlace is whether the pod was updated in place from the template's revision. It is then
+	// rolled back in place, too.
 	InPlace bool
 }
 
-// Change is what it takes to bring a shard's pod to a revision.
+// Change is what it takes to bring a shard's pod to another revision.
 type Change struct {
-	Class Class
-	// What changes, for a person: "1.6.38 → 1.6.45".
-	What string
-	// Forbidden says why it must not be done, and what to do; empty when it may.
+	Method Method
+	// Description of what changes, such as "1.6.38 → 1.6.45".
+	Description string
+	// Forbidden is why the spec doesn't allow the change, and what to do; empty when it does.
 	Forbidden string
-	// Resize of the pod's resources in place, with the kubelet's sentence.
-	Resize    Progress
-	ResizeWhy string
-	// Proof of the image on every node that needs it, with a sentence.
-	Proof    Progress
-	ProofWhy string
-	// Announced: the shard's agent knows that the next stop ends the container and
-	// not the pod.
-	Announced bool
-	// Told: the status says that the shard will start empty.
-	Told bool
+	// Resize of the pod's resources in place, with the kubelet's message.
+	Resize       Progress
+	ResizeReason string
+	// Preflight check of the image on every node that needs it, with a message.
+	Preflight       Progress
+	PreflightReason string
+	// StopAcknowledged is whether the agent knows that the next stop terminates the container
+	// and not the pod.
+	StopAcknowledged bool
+	// EmptyStartAnnounced is whether the status says that the shard will start empty.
+	EmptyStartAnnounced bool
 }
 
-// Shard is what is seen of one shard.
+// Shard is the observed state of one shard.
 type Shard struct {
-	Name     string
+	Name string
+	// Template is the revision from which the ReplicaSet creates the next pod.
 	Template string
-	// Pod that holds the shard. While there are two, the one that is to go.
+	// Pod that runs the shard; of two, the one that will be deleted.
 	Pod Pod
 	// Next is the pod that is to take over; nil while there is none.
 	Next *Pod
-	// Leaving: a pod that held the shard before still ends, or is one too many.
-	Leaving bool
-	// Failed says why the target failed on this shard; empty when it did not.
+	// PredecessorTerminating is whether a former or surplus pod of the shard still terminates.
+	PredecessorTerminating bool
+	// Failed is why the update failed on this shard; empty when it didn't.
 	Failed string
-	// Forward is what it takes to bring the pod to the target, Back to its template.
-	Forward, Back Change
-	// Announcement: a stop stands announced and has not come.
-	Announcement bool
-	// Astray: the pod was given resources that it is not to have.
-	Astray bool
+	// ToTarget is what it takes to bring the pod to the target, Rollback to the template.
+	ToTarget, Rollback Change
+	// StopAnnounced is whether a stop is announced to the agent and hasn't happened.
+	StopAnnounced bool
+	// ResourcesDrifted is whether the pod was resized for a spec that has changed since.
+	ResourcesDrifted bool
 }
 
-// Recovery is how the clients of the shard that was changed last do.
+// Recovery is how the hit ratio of the shard that was updated last recovers.
 type Recovery struct {
 	Shard string
-	// Before and Now are hit ratios from 0 to 1, Requests what Now comes of.
+	// Before and Now are hit ratios from 0 to 1, Now of the last Requests.
 	Before, Now float64
 	Requests    int64
-	// Share of Before that Now has to reach, of MinRequests at least.
+	// Share of Before that Now has to reach over at least MinRequests.
 	Share       float64
 	MinRequests int64
-	// Waited since the change, at most Timeout; then Continue or ask for a person.
+	// Waited is the time since the update. After Timeout the rollout continues if Continue is
+	// set, and otherwise needs intervention.
 	Waited, Timeout time.Duration
 	Continue        bool
 }
 
-// Input is all that Next decides by.
+// Input is everything that Next decides by.
 type Input struct {
+	// Target is the update revision.
 	Target string
 	// Shards by ordinal.
 	Shards []Shard
-	// Unmade is the first shard that is asked for and not there yet; empty when all are.
-	Unmade string
-	Paused bool
-	// Invalid says why the spec cannot be brought about; empty when it can.
+	// MissingShard is the first one that has yet to be created; empty when all exist.
+	MissingShard string
+	Paused       bool
+	// Invalid is why the update strategy can't be followed; empty when it can.
 	Invalid string
-	// AcceptCold: go on when a shard comes back without its items.
-	AcceptCold bool
-	// SinceLast is the time since a shard was last changed, and MinBetween the least
-	// until the next is. Never changed is negative.
-	SinceLast, MinBetween time.Duration
-	// OpensIn is the time until the next maintenance window opens; 0 in one, or when
-	// there are none.
-	OpensIn time.Duration
-	// Recovery is nil unless it is waited for.
+	// AllowItemLoss continues when a shard loses the items that it should have kept.
+	AllowItemLoss bool
+	// SinceUpdate is the time since the last update of a shard; negative if there was none.
+	// MinInterval has to pass before the next one.
+	SinceUpdate, MinInterval time.Duration
+	// WindowOpensIn is the time until the next maintenance window opens; 0 while one is open, or
+	// when there are none.
+	WindowOpensIn time.Duration
+	// Recovery is nil unless the rollout waits for one.
 	Recovery *Recovery
 }
 
-// Step is what to do.
+// Step is what to do with a shard.
 type Step string
 
 // The steps.
 const (
-	// StepNone: nothing is to be done, or a gate holds.
+	// StepNone does nothing: all shards are up to date, or a gate blocks.
 	StepNone Step = ""
-	// StepAwait: nothing but to wait for a shard that is being changed.
+	// StepAwait waits for a shard whose update has started.
 	StepAwait Step = "Await"
-	// StepProve has the image proven on the nodes.
-	StepProve Step = "Prove"
-	// StepResize gives the pod its resources.
+	// StepPreflight starts the preflight checks of the image.
+	StepPreflight Step = "Preflight"
+	// StepResize resizes the pod in place.
 	StepResize Step = "Resize"
-	// StepAnnounce tells the shard's agent of the stop to come.
-	StepAnnounce Step = "Announce"
-	// StepWithdraw takes back what was begun for a spec that is no more: an announcement,
-	// or resources.
-	StepWithdraw Step = "Withdraw"
-	// StepChange changes the pod in place.
-	StepChange Step = "Change"
-	// StepConfirm has the template follow the pod.
-	StepConfirm Step = "Confirm"
-	// StepNote notes on the shard that the target failed.
-	StepNote Step = "Note"
-	// StepSurge has the template follow the target and a second pod made of it.
+	// StepAnnounceStop announces a restart of the container to the shard's agent.
+	StepAnnounceStop Step = "AnnounceStop"
+	// StepRevert reverts the announced stop, or the resources, of a spec that has changed since.
+	StepRevert Step = "Revert"
+	// StepUpdateInPlace applies the change to the pod.
+	StepUpdateInPlace Step = "UpdateInPlace"
+	// StepPromoteTemplate sets the template to the pod's revision.
+	StepPromoteTemplate Step = "PromoteTemplate"
+	// StepRecordFailure records on the shard that the update failed.
+	StepRecordFailure Step = "RecordFailure"
+	// StepSurge sets the template to the target and creates a second pod from it.
 	StepSurge Step = "Surge"
-	// StepRetire ends the first pod of two.
-	StepRetire Step = "Retire"
-	// StepRemake has the template follow the target and a broken pod ended.
-	StepRemake Step = "Remake"
+	// StepDrain makes the ReplicaSet delete the first of two pods.
+	StepDrain Step = "Drain"
+	// StepRecreate sets the template to the target and deletes the broken pod.
+	StepRecreate Step = "Recreate"
 )
 
-// Decision is one step for one shard, or the gate that holds it.
+// Decision is one step for one shard, or the gate that blocks it.
 type Decision struct {
-	// Shard that is concerned; empty when all is as it should be.
+	// Shard that is concerned; empty when all are up to date.
 	Shard string
 	Step  Step
-	// Back: the step leads to the template, not to the target.
-	Back bool
-	// Gate that holds, one of Gates.
-	Gate string
-	// Change that is on its way.
+	// RollingBack is whether the step leads to the template's revision instead of the target.
+	RollingBack bool
+	// Gate that blocks the shard; empty when none does.
+	Gate Gate
+	// Change that is being applied.
 	Change Change
-	// Message for a person.
+	// Message for the user.
 	Message string
-	// NeedsPerson: it does not go on by itself.
-	NeedsPerson bool
-	// After is when to look again where nothing else will tell; 0 is never.
-	After time.Duration
+	// NeedsIntervention is whether the rollout can't continue by itself.
+	NeedsIntervention bool
+	// RequeueAfter is when to call Next again if nothing else triggers it; 0 is never.
+	RequeueAfter time.Duration
 }
 
-// Done says whether every shard is as it should be.
+// Done reports whether all shards are up to date.
 func (d Decision) Done() bool { return d.Shard == "" }

@@ -10,19 +10,19 @@ type write struct {
 	do   func()
 }
 
-// writes are what the controller writes for a decision, in its order: ReplicaSets,
-// patches and deletions of pods, which are refused when the pod is not any more what
-// was seen, and the status.
-func (w *world) writes(d Decision, shards []seenShard) []write {
+// writes returns what the controller writes for a decision, in its order: ReplicaSets, patches
+// and deletions of pods, which the API server rejects if the pod has changed since the
+// observation, and the status.
+func (w *world) writes(d Decision, shards []observedShard) []write {
 	var all []write
 	target := w.target
 	if !w.paused {
 		for _, s := range shards {
-			all = append(all, write{"ReplicaSet " + s.Name, w.setWrite(d, s)})
+			all = append(all, write{"ReplicaSet " + s.Name, w.replicaSetWrite(d, s)})
 		}
-		if d.Step == StepProve {
-			key := w.proofKey()
-			all = append(all, write{"proof", func() { w.proofs[key] = Underway }})
+		if d.Step == StepPreflight {
+			key := w.preflightKey()
+			all = append(all, write{"preflight pods", func() { w.preflights[key] = Underway }})
 		}
 		for _, s := range shards {
 			if s.Name == d.Shard {
@@ -30,49 +30,48 @@ func (w *world) writes(d Decision, shards []seenShard) []write {
 			}
 		}
 		if d.Done() {
-			all = append(all, write{"proofs", func() { clear(w.proofs) }})
+			all = append(all, write{"preflight pods", func() { clear(w.preflights) }})
 		}
 	}
-	told := modelTold{target, d.Shard, d.Change.Class == Replace && !d.Back}
-	if d.Done() || d.Step == StepWithdraw {
-		told = modelTold{}
+	announced := modelAnnouncement{target, d.Shard, d.Change.Method == Replace && !d.RollingBack}
+	if d.Done() || d.Step == StepRevert {
+		announced = modelAnnouncement{}
 	}
-	return append(all, write{"status", func() { w.told = told }})
+	return append(all, write{"status", func() { w.announced = announced }})
 }
 
-// setWrite writes a shard's ReplicaSet.
-func (w *world) setWrite(d Decision, s seenShard) func() {
+func (w *world) replicaSetWrite(d Decision, s observedShard) func() {
 	target, template, attempt := w.target, s.of.template, w.attempt()
-	step, failed := s.of.step, s.of.failed
+	record, failed := s.of.update, s.of.failed
 	if s.Failed == "" {
 		failed = nil
 	}
-	surge := w.surges(s)
+	surge := w.needsSurge(s)
 	if d.Shard == s.Name {
 		switch d.Step {
-		case StepConfirm:
-			template, surge = s.podWas.asked, false
-		case StepNote:
+		case StepPromoteTemplate:
+			template, surge = s.podWas.revision, false
+		case StepRecordFailure:
 			failed = &modelFailure{target, attempt, d.Message}
-		case StepSurge, StepRemake:
-			if !d.Back && template != target {
-				step = &modelStep{target, s.podWas.asked, w.now, Replace, s.podWas.container}
+		case StepSurge, StepRecreate:
+			if !d.RollingBack && template != target {
+				record = &modelUpdate{target, s.podWas.revision, w.now, Replace, s.podWas.container}
 				template = target
 			}
 			surge = surge || d.Step == StepSurge
 		}
 	}
 	return func() {
-		s.of.template, s.of.surge, s.of.step, s.of.failed = template, surge, step, failed
-		s.of.refused = s.of.refused && surge
+		s.of.template, s.of.surge, s.of.update, s.of.failed = template, surge, record, failed
+		s.of.podRejected = s.of.podRejected && surge
 	}
 }
 
-// podWrites patch and delete the shard's pod.
-func (w *world) podWrites(d Decision, s seenShard) []write {
+// podWrites returns the patch or deletion of the shard's pod.
+func (w *world) podWrites(d Decision, s observedShard) []write {
 	target, template, p := w.target, s.of.template, s.pod
 	to := target
-	if d.Back {
+	if d.RollingBack {
 		to = template
 	}
 	patch := func(what string, do func()) []write {
@@ -85,31 +84,31 @@ func (w *world) podWrites(d Decision, s seenShard) []write {
 	switch d.Step {
 	case StepResize:
 		return patch("resize", func() { p.cpu = to.cpu })
-	case StepAnnounce:
-		return patch("announce", func() { p.stop = modelToken{p.container, to} })
-	case StepWithdraw:
-		if !s.Announcement {
-			return patch("resize", func() { p.cpu = p.asked.cpu })
+	case StepAnnounceStop:
+		return patch("announce stop", func() { p.stop = modelToken{p.container, to} })
+	case StepRevert:
+		if !s.StopAnnounced {
+			return patch("resize", func() { p.cpu = p.revision.cpu })
 		}
-		return patch("withdraw", func() { p.stop = modelToken{} })
-	case StepRetire:
-		return patch("retire", func() { p.retired = true })
-	case StepChange:
-		return patch("change", func() {
-			p.step = &modelStep{to, p.asked, w.now, d.Change.Class, p.container}
-			p.asked = to
-			p.refuses = p.refuses && to.arguments != p.runs.arguments
+		return patch("revert stop", func() { p.stop = modelToken{} })
+	case StepDrain:
+		return patch("drain", func() { p.draining = true })
+	case StepUpdateInPlace:
+		return patch("update", func() {
+			p.update = &modelUpdate{to, p.revision, w.now, d.Change.Method, p.container}
+			p.revision = to
+			p.argumentsRejected = p.argumentsRejected && to.arguments != p.running.arguments
 		})
-	case StepRemake:
+	case StepRecreate:
 		if p != nil && template == to {
-			return patch("delete", func() { w.end(s.of, p, theOperator) })
+			return patch("delete", func() { w.terminate(s.of, p, byOperator) })
 		}
 	}
 	return nil
 }
 
-// apply does all that the controller does with a decision.
-func (w *world) apply(d Decision, shards []seenShard) {
+// apply performs all writes of a decision.
+func (w *world) apply(d Decision, shards []observedShard) {
 	for _, write := range w.writes(d, shards) {
 		write.do()
 	}

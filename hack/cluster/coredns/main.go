@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	// the order in which a query passes the plugins
+	// Queries pass the plugins in this order.
 	dnsserver.Directives = []string{"bind", "errors", "kubernetes"}
 	coremain.Run()
 }

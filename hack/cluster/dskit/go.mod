@@ -2,10 +2,7 @@ module github.com/memcached-operator/memcached-operator/hack/cluster/dskit
 
 go 1.26.0
 
-require (
-	github.com/grafana/dskit v0.0.0-20260703122047-de1ec7541c44
-	github.com/miekg/dns v1.1.72
-)
+require github.com/grafana/dskit v0.0.0-20260703122047-de1ec7541c44
 
 require (
 	github.com/alecthomas/units v0.0.0-20240927000941-0f3dac36c52b // indirect
@@ -26,6 +23,7 @@ require (
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.28.0 // indirect
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
 	github.com/jaegertracing/jaeger-idl v0.6.0 // indirect
+	github.com/miekg/dns v1.1.72 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/opentracing/opentracing-go v1.2.0 // indirect
 	github.com/pkg/errors v0.9.1 // indirect

@@ -1,5 +1,4 @@
-// Kubernetes, kubectl and etcd as one program, which takes the name it is
-// called under. Linking once instead of seven times saves most of the build.
+// Kubernetes, kubectl and etcd in one program, which is called by their names. Linking once saves most of the build.
 package main
 
 import (
@@ -22,40 +21,28 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
+var servers = map[string]func() *cobra.Command{
+	"kube-apiserver":          apiserver.NewAPIServerCommand,
+	"kube-controller-manager": controllermanager.NewControllerManagerCommand,
+	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
+	"kube-proxy":              proxy.NewProxyCommand,
+	"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
+}
+
 func main() {
 	name := filepath.Base(os.Args[0])
-	switch name {
-	case "etcd":
+	switch server, ok := servers[name]; {
+	case ok:
+		os.Exit(cli.Run(server()))
+	case name == "etcd":
 		etcdmain.Main(os.Args)
-	case "kubectl":
-		// kubectl prints its own errors and picks its own exit status
+	case name == "kubectl":
+		// kubectl prints its own errors and chooses its own exit status.
 		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
 			kubectlerrors.CheckErr(err)
 		}
 	default:
-		command := component(name)
-		if command == nil {
-			fmt.Fprintf(os.Stderr, "%s is not a program of Kubernetes that this binary holds: call it through one of the links beside it\n", name)
-			os.Exit(2)
-		}
-		os.Exit(cli.Run(command))
+		fmt.Fprintf(os.Stderr, "%s is not a program of Kubernetes that this binary contains: call it by one of the links beside it\n", name)
+		os.Exit(2)
 	}
-}
-
-// component returns the command of a server of Kubernetes, nil for a name
-// that is none.
-func component(name string) *cobra.Command {
-	switch name {
-	case "kube-apiserver":
-		return apiserver.NewAPIServerCommand()
-	case "kube-controller-manager":
-		return controllermanager.NewControllerManagerCommand()
-	case "kube-scheduler":
-		return scheduler.NewSchedulerCommand()
-	case "kube-proxy":
-		return proxy.NewProxyCommand()
-	case "kubelet":
-		return kubelet.NewKubeletCommand(context.Background())
-	}
-	return nil
 }

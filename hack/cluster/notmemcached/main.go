@@ -1,5 +1,4 @@
-// notmemcached stands where images keep memcached and is something else. The
-// tests use it to see what becomes of an image that is not memcached.
+// notmemcached takes the place of memcached in an image for tests of wrong images.
 package main
 
 import "fmt"

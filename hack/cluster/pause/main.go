@@ -1,4 +1,4 @@
-// pause holds the namespaces of a pod until it is told to end.
+// pause keeps the namespaces of a pod until it is terminated.
 package main
 
 import (
@@ -14,16 +14,8 @@ func main() {
 		if s != syscall.SIGCHLD {
 			return
 		}
-		reap()
-	}
-}
-
-// reap takes the exit status of every child that has ended: pause is PID 1
-// of pods that share their process namespace, so orphans become its children.
-func reap() {
-	for {
-		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
-			return
+		// Reap orphans: pause is PID 1 of pods that share their process namespace.
+		for pid := 1; pid > 0; pid, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil) {
 		}
 	}
 }

@@ -1,5 +1,4 @@
-// rclone with the one remote and the one command that the tests of backups need:
-// "s3 FOLDER" serves a folder as S3.
+// rclone with the one remote and the one command that the tests of backups need: "s3 FOLDER" serves a folder as S3.
 package main
 
 import (

@@ -1,6 +1,5 @@
-// Package configdir builds the kustomizations under config/ with kustomize's
-// own code, so that neither kustomize nor kubectl has to be installed, and with
-// images of the caller's choice without a change of any file.
+// Package configdir builds the kustomizations in config/ without the kustomize command, with images of the caller's
+// choice.
 package configdir
 
 import (
@@ -17,10 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Build returns what "kustomize build" makes of the folder dir of the project in
-// root. Each of images is the reference that takes the place of an image name,
-// as "kustomize edit set image name=reference" would put it; a name that no
-// kustomization knows is an error.
+// Build returns the output of "kustomize build" for a folder of the project in root. images replaces references by
+// image name, as "kustomize edit set image" does. An unknown name is an error.
 func Build(root, dir string, images map[string]string) (resmap.ResMap, error) {
 	memory, err := load(root, strings.Split(filepath.ToSlash(filepath.Clean(dir)), "/")[0])
 	if err != nil {
@@ -32,7 +29,7 @@ func Build(root, dir string, images map[string]string) (resmap.ResMap, error) {
 		}
 	}
 	options := krusty.MakeDefaultOptions()
-	// The order of the kustomize command: a namespace before what is in it.
+	// A namespace comes before the objects in it.
 	options.Reorder = krusty.ReorderOptionLegacy
 	built, err := krusty.MakeKustomizer(options).Run(memory, filepath.Clean(dir))
 	if err != nil {
@@ -41,7 +38,7 @@ func Build(root, dir string, images map[string]string) (resmap.ResMap, error) {
 	return built, nil
 }
 
-// load copies the tree top of root into memory, where it may be changed.
+// load copies the tree top of root into memory.
 func load(root, top string) (filesys.FileSystem, error) {
 	memory := filesys.MakeFsInMemory()
 	disk := os.DirFS(root)
@@ -61,7 +58,7 @@ func load(root, top string) (filesys.FileSystem, error) {
 	return memory, nil
 }
 
-// setImage gives name a new reference in every kustomization that knows it.
+// setImage sets the reference of an image in every kustomization that knows its name.
 func setImage(memory filesys.FileSystem, name, reference string) error {
 	known := false
 	err := memory.Walk(".", func(path string, info os.FileInfo, err error) error {
@@ -95,8 +92,7 @@ func setImage(memory filesys.FileSystem, name, reference string) error {
 	return err
 }
 
-// parseImage splits an image reference. A colon before the last slash belongs to
-// a registry's port, not to a tag.
+// parseImage splits an image reference. A colon before the last slash belongs to a registry's port.
 func parseImage(reference string) types.Image {
 	name, digest, _ := strings.Cut(reference, "@")
 	tag := ""

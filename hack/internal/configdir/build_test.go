@@ -10,7 +10,7 @@ const root = "../../.."
 
 const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// The agent is in the operator's image: whichever image is asked for, both run
+// The agent is in the operator's image: whichever image is specified, both run
 // the same.
 func TestImageIsTheAgentsToo(t *testing.T) {
 	for reference, want := range map[string]string{

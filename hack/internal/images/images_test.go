@@ -1,4 +1,4 @@
-// Package images proves that images.yaml names the public images that the
+// Package images verifies that images.yaml names the public images that the
 // project uses, and no other.
 package images
 
@@ -193,7 +193,7 @@ func TestDifferences(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ file, content, want string }{
 		"another base":                   {"Dockerfile", "FROM golang:1.26\nFROM alpine:3\n", "Dockerfile names alpine:3, which images.yaml does not list"},
-		"a registry that nobody knows":   {"config/more.yaml", "image: registry.acme.io:5000/a/b:v1\n", "registry.acme.io:5000/a/b:v1, which images.yaml does not list"},
+		"an unknown registry":            {"config/more.yaml", "image: registry.acme.io:5000/a/b:v1\n", "registry.acme.io:5000/a/b:v1, which images.yaml does not list"},
 		"an image without a tag":         {"main.go", `"docker.io/library/redis"`, "docker.io/library/redis, which images.yaml does not list"},
 		"another tag":                    {"catalog/Dockerfile", "ARG OPM=quay.io/them/opm:v2\n", "and images.yaml has the tag v1"},
 		"another digest":                 {"catalog/Dockerfile", "ARG OPM=quay.io/them/opm:v1@sha256:bb\n", `and images.yaml has the digest "sha256:aa"`},

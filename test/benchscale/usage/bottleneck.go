@@ -2,26 +2,24 @@ package usage
 
 import "time"
 
-// Slice is a short stretch of time, and the processor time that was spent in it.
+// Slice is the processor time that was used in a short time.
 type Slice struct {
 	From, Until time.Time
-	// Machine is all that was spent, by anything.
+	// Machine is the time of all programs.
 	Machine time.Duration
-	// Server is that of the API server and what it stores in, and Others that of each of
-	// those whom it serves, or of which something is known.
+	// Server is the time of the API server and its storage, Others that of each other known program.
 	Server time.Duration
 	Others []time.Duration
 }
 
-// full is the share of the machine's processors from which on they count as used
-// fully: processor times come in ticks.
+// full is the share of the machine's processors from which they count as fully used: processor times have a resolution
+// of 10 ms.
 const full = 0.95
 
-// isServers says whether the machine's processors were used fully, and more of them by
-// the server than by anybody else: by any of the others, or by all of whom nothing is
-// known.
+// isServers reports whether the processors were fully used, and more of them by the server than by any other program or
+// by all unknown programs together.
 func (s Slice) isServers(processors int) bool {
-	if could := float64(s.Until.Sub(s.From)) * float64(processors); float64(s.Machine) < full*could {
+	if available := float64(s.Until.Sub(s.From)) * float64(processors); float64(s.Machine) < full*available {
 		return false
 	}
 	unknown := s.Machine - s.Server
@@ -34,19 +32,14 @@ func (s Slice) isServers(processors int) bool {
 	return unknown < s.Server
 }
 
-// Bottleneck is the share of a time, from 0 to 1, in which the server was what held
-// the client up.
+// Bottleneck is the share of a time, from 0 to 1, in which the server delayed the client.
 type Bottleneck struct {
-	// Waiting is the share in which the client did nothing but wait for answers, and
-	// Full the one in which the machine's processors were used fully and more of them
-	// by the server than by anybody else.
-	Waiting, Full float64
-	// Either is the share in which at least one of both held.
-	Either float64
+	// Waiting is the share in which the client only waited for answers, Full the one in which the processors were fully
+	// used and most by the server, Either the one in which at least one was true.
+	Waiting, Full, Either float64
 }
 
-// BottleneckOf returns the shares of the time that the slices cover. waiting says
-// how much of a stretch of time the client waited.
+// BottleneckOf returns the shares of the time of the slices. waiting returns how much of a time the client waited.
 func BottleneckOf(slices []Slice, processors int, waiting func(from, until time.Time) time.Duration) Bottleneck {
 	var all, waited, used, either time.Duration
 	for _, s := range slices {

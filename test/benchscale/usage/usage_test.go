@@ -7,48 +7,34 @@ import (
 	"time"
 )
 
-func TestTheProcessorTimeOfAProcessWhoseNameHoldsAnything(t *testing.T) {
-	const stat = "4711 (a) b (c) S 17 4711 4711 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 12 0 1000 1 2 3\n"
-	if got, err := parseCPU(stat); err != nil || got != 3*time.Second {
-		t.Errorf("%s, %v; want 3s", got, err)
+func TestProcessAndMachineAreMeasured(t *testing.T) {
+	before, err := CPU(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := parseCPU("4711 (x) S 1"); err == nil {
-		t.Error("a line without times is read")
+	for began := time.Now(); time.Since(began) < 100*time.Millisecond; { //nolint:revive // uses the processor
 	}
-}
-
-func TestTheMemoryOfAProcess(t *testing.T) {
-	const status = "Name:\tx\nVmPeak:\t  900 kB\nVmHWM:\t   40 kB\nVmRSS:\t   30 kB\nRssAnon:\t 5 kB\n"
-	if got, err := parseMemory(status); err != nil || got != (Memory{Now: 30 << 10, Peak: 40 << 10}) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if _, err := parseMemory("Name:\tzombie\n"); err == nil {
-		t.Error("a process that has none has memory")
-	}
-}
-
-func TestIdleTimeIsNotBusy(t *testing.T) {
-	got, err := parseBusy("cpu  100 20 30 5000 600 1 2 7 90 0\ncpu0 1 2 3\n")
-	if err != nil || got != 1600*time.Millisecond {
-		t.Errorf("%s, %v; want 1.6s", got, err)
-	}
-}
-
-func TestThisProcessAndThisMachineAreRead(t *testing.T) {
-	if _, err := CPU(os.Getpid()); err != nil {
-		t.Error(err)
+	after, err := CPU(os.Getpid())
+	if err != nil || after <= before || after > before+10*time.Second {
+		t.Errorf("%s, and after a busy loop %s, %v", before, after, err)
 	}
 	if m, err := MemoryOf(os.Getpid()); err != nil || m.Now == 0 || m.Peak < m.Now {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if busy, err := Busy(); err != nil || busy == 0 {
-		t.Errorf("%s, %v", busy, err)
+	if busy, err := Busy(); err != nil || busy < after {
+		t.Errorf("the machine used %s, %v; this process %s", busy, err, after)
+	}
+	if total, err := Total(); err != nil || total < 1<<28 {
+		t.Errorf("%d bytes of memory, %v", total, err)
+	}
+	if _, err := MemoryOf(1 << 30); err == nil {
+		t.Error("a process that does not exist: no error")
 	}
 }
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-func TestTheServerIsTheBottleneckWhereTheClientWaitsOrTheServerHasTheProcessors(t *testing.T) {
+func TestServerIsTheBottleneckWhenTheClientWaitsOrTheServerUsesTheProcessors(t *testing.T) {
 	second := func(i int, machine, server time.Duration, others ...time.Duration) Slice {
 		from := noon.Add(time.Duration(i) * time.Second)
 		return Slice{From: from, Until: from.Add(time.Second), Machine: machine, Server: server, Others: others}
@@ -56,10 +42,10 @@ func TestTheServerIsTheBottleneckWhereTheClientWaitsOrTheServerHasTheProcessors(
 	const s, ms = time.Second, time.Millisecond
 	slices := []Slice{
 		second(0, 2*s, 1200*ms, 300*ms, 200*ms),     // full, the server's
-		second(1, 1900*ms, 300*ms, 100*ms, 1500*ms), // full, another's
+		second(1, 1900*ms, 300*ms, 100*ms, 1500*ms), // full, another program's
 		second(2, 1000*ms, 800*ms, 100*ms),          // not full
 		second(3, 2*s, 1200*ms, 300*ms),             // full, the server's, and the client waits
-		second(4, 2*s, 500*ms, 300*ms, 100*ms),      // full, of somebody who is not known
+		second(4, 2*s, 500*ms, 300*ms, 100*ms),      // full, of an unknown program
 	}
 	waits := map[int]time.Duration{1: 250 * ms, 2: 500 * ms, 3: s}
 	got := BottleneckOf(slices, 2, func(from, _ time.Time) time.Duration { return waits[int(from.Sub(noon)/s)] })
@@ -68,6 +54,6 @@ func TestTheServerIsTheBottleneckWhereTheClientWaitsOrTheServerHasTheProcessors(
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if got := BottleneckOf(nil, 2, nil); got != (Bottleneck{}) {
-		t.Errorf("of no time %+v", got)
+		t.Errorf("without slices: %+v", got)
 	}
 }

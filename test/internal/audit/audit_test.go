@@ -17,7 +17,7 @@ func at(milliseconds int) time.Time {
 	return noon.Add(time.Duration(milliseconds) * time.Millisecond)
 }
 
-// line is one of the log, as the API server writes it.
+// line returns a line of the log as the API server writes it.
 func line(stage, verb, group, resource, subresource, name string, code, received, answered int) string {
 	stamp := func(ms int) string { return at(ms).Format("2006-01-02T15:04:05.000000Z") }
 	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","stage":%q,"verb":%q,"user":{"username":%q},`+
@@ -26,7 +26,7 @@ func line(stage, verb, group, resource, subresource, name string, code, received
 		stage, verb, operator, resource, subresource, name, group, code, stamp(received), stamp(answered))
 }
 
-func TestTheLogIsReadWhileItIsWritten(t *testing.T) {
+func TestLogIsReadWhileItIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	file, err := os.Create(path)
 	if err != nil {
@@ -51,7 +51,7 @@ func TestTheLogIsReadWhileItIsWritten(t *testing.T) {
 	}
 	second := line("ResponseComplete", "patch", "apps", "replicasets", "", "m1-0", 201, 5, 9)
 	if got := write(line("ResponseComplete", "get", "", "services", "", "m1", 404, 1, 2) + second[:40]); len(got) != 1 {
-		t.Fatalf("read %+v before the second line was whole", got)
+		t.Fatalf("read %+v before the second line was complete", got)
 	}
 	got := write(second[40:])
 	want := Request{Received: at(5), Answered: at(9), User: operator, Verb: "patch", Group: "apps", Resource: "replicasets", Namespace: "bench", Name: "m1-0", Code: 201}
@@ -62,17 +62,17 @@ func TestTheLogIsReadWhileItIsWritten(t *testing.T) {
 		t.Errorf("a watch was counted %d times", len(got)-2)
 	}
 	if got := write(line("ResponseComplete", "patch", "cache.memcached-operator.io", "memcacheds", "status", "m1", 200, 12, 13)); got[3].Resource != "memcacheds/status" {
-		t.Errorf("the write of a status is one of %s", got[3].Resource)
+		t.Errorf("the write of a status has the resource %s", got[3].Resource)
 	}
 	if _, err := file.WriteString("{\n"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := log.Requests(); err == nil {
-		t.Error("a line that is no JSON is read")
+		t.Error("a line that is not JSON: no error")
 	}
 }
 
-func TestEachKindOfRequestIsCountedOnce(t *testing.T) {
+func TestEachRequestIsCountedOnce(t *testing.T) {
 	requests := []Request{
 		{Verb: "get", Resource: "services", Code: 404},
 		{Verb: "list", Resource: "pods", Code: 200},
@@ -89,31 +89,31 @@ func TestEachKindOfRequestIsCountedOnce(t *testing.T) {
 		{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Code: 201},
 	}
 	got := Count(requests)
-	want := Counts{Reads: 2, Watches: 1, Writes: 4, Made: 2, Statuses: 1, Events: 2, Refused: 1}
+	want := Counts{Reads: 2, Watches: 1, Writes: 4, Made: 2, Statuses: 1, Events: 2, Rejected: 1}
 	if got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
 	if got.Changes() != 5 || got.Beyond() != 3 {
-		t.Errorf("%d changes, %d beyond the objects made; want 5 and 3", got.Changes(), got.Beyond())
+		t.Errorf("%d changes, %d beyond created objects; want 5 and 3", got.Changes(), got.Beyond())
 	}
 }
 
-func TestOnlyTheRequestsOfTheUserInTheTimeAreReturned(t *testing.T) {
+func TestOfSelectsUserAndTime(t *testing.T) {
 	requests := []Request{
-		{User: operator, Received: at(0)}, {User: operator, Received: at(10)}, {User: "somebody", Received: at(10)}, {User: operator, Received: at(20)},
+		{User: operator, Received: at(0)}, {User: operator, Received: at(10)}, {User: "another", Received: at(10)}, {User: operator, Received: at(20)},
 	}
 	if got := Of(requests, operator, at(10), at(20)); len(got) != 1 || got[0] != requests[1] {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func TestTheFirstWriteCountsFromTheAnswerToTheChange(t *testing.T) {
+func TestFirstWriteCountsFromTheAnswerToTheChange(t *testing.T) {
 	name := func(r Request) string { return r.Name }
 	changes := []Request{{Name: "a", Answered: at(10)}, {Name: "b", Answered: at(10)}, {Name: "c", Answered: at(10)}}
 	requests := []Request{
-		{Name: "a", Verb: "patch", Resource: "services", Received: at(5)}, // of before
-		{Name: "a", Verb: "get", Resource: "services", Received: at(11)},  // no write
-		{Name: "a", Verb: "create", Resource: "events", Received: at(12)}, // no write that anybody waits for
+		{Name: "a", Verb: "patch", Resource: "services", Received: at(5)}, // before the change
+		{Name: "a", Verb: "get", Resource: "services", Received: at(11)},  // a read
+		{Name: "a", Verb: "create", Resource: "events", Received: at(12)}, // an event
 		{Name: "b", Verb: "patch", Resource: "services", Received: at(50)},
 		{Name: "a", Verb: "patch", Resource: "services", Received: at(30)},
 		{Name: "b", Verb: "patch", Resource: "services", Received: at(40)}, // answered later, received before
@@ -143,7 +143,7 @@ func TestPercentiles(t *testing.T) {
 	}
 }
 
-func TestInFlightIsWhenEnoughRequestsAreUnderWay(t *testing.T) {
+func TestInFlightReturnsWhenEnoughRequestsOverlap(t *testing.T) {
 	request := func(from, until int) Request {
 		return Request{Verb: "patch", Resource: "services", Received: at(from), Answered: at(until)}
 	}
@@ -159,17 +159,17 @@ func TestInFlightIsWhenEnoughRequestsAreUnderWay(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if got := InFlight(requests, 4); len(got) != 0 {
-		t.Errorf("there are never four, and yet %v", got)
+		t.Errorf("never four overlap, got %v", got)
 	}
 }
 
-func TestOfSpansOnlyWhatIsWithinIsCounted(t *testing.T) {
+func TestWithinCountsTheCoveredTime(t *testing.T) {
 	spans := []Span{{at(0), at(10)}, {at(20), at(30)}, {at(40), at(60)}, {at(70), at(80)}}
 	for _, c := range []struct{ from, until, want int }{
 		{0, 100, 50}, {5, 25, 10}, {10, 20, 0}, {45, 50, 5}, {55, 75, 10}, {90, 100, 0}, {-10, 0, 0},
 	} {
 		if got := Within(spans, at(c.from), at(c.until)); got != time.Duration(c.want)*time.Millisecond {
-			t.Errorf("from %d to %d it is %s, want %d ms", c.from, c.until, got, c.want)
+			t.Errorf("from %d to %d: %s, want %d ms", c.from, c.until, got, c.want)
 		}
 	}
 }

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Of returns the requests of a user that were received from a time on and before
-// another one.
+// Of returns the requests of a user that were received from a time to before another one.
 func Of(requests []Request, user string, from, until time.Time) []Request {
 	var of []Request
 	for _, r := range requests {
@@ -17,15 +16,14 @@ func Of(requests []Request, user string, from, until time.Time) []Request {
 	return of
 }
 
-// Counts is how many requests there were of each kind.
+// Counts are the numbers of requests by kind.
 type Counts struct {
 	Reads, Watches int
-	// Made is how many of the writes made an object.
+	// Made counts writes that created an object.
 	Writes, Made, Statuses int
 	Events                 int
-	// Refused is how many writes and statuses were answered with an error, such as a
-	// conflict.
-	Refused int
+	// Rejected counts writes and statuses that the API server rejected, for example with a conflict.
+	Rejected int
 }
 
 // Count counts requests.
@@ -49,21 +47,20 @@ func Count(requests []Request) Counts {
 			c.Made++
 		}
 		if r.Changes() && r.Kind() != Event && r.Code >= 400 {
-			c.Refused++
+			c.Rejected++
 		}
 	}
 	return c
 }
 
-// Changes returns how many requests were to change something, events left out.
+// Changes returns the number of writes without events.
 func (c Counts) Changes() int { return c.Writes + c.Statuses }
 
-// Beyond returns how many of them made no object.
+// Beyond returns the number of writes that created no object.
 func (c Counts) Beyond() int { return c.Changes() - c.Made }
 
-// FirstWrites returns, for each change that was answered, how long after that the
-// first write that belongs to it was received, events left out. of says to which change a request
-// belongs; those without one give "". A change that no write followed is left out.
+// FirstWrites returns, for each change that a write followed, the time from the answer to the change until the first
+// write for it was received, without events. of returns the change to which a request belongs, or "".
 func FirstWrites(changes, requests []Request, of func(Request) string) []time.Duration {
 	accepted := map[string]time.Time{}
 	for _, r := range changes {
@@ -88,8 +85,7 @@ func FirstWrites(changes, requests []Request, of func(Request) string) []time.Du
 	return took
 }
 
-// Percentile returns the smallest of the sorted durations that so many percent of
-// them do not exceed; 0 of none.
+// Percentile returns the smallest of the sorted durations that percent of them do not exceed; 0 without durations.
 func Percentile(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -98,11 +94,10 @@ func Percentile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[max(rank, 1)-1]
 }
 
-// Span is a stretch of time.
 type Span struct{ From, Until time.Time }
 
-// InFlight returns when at least so many requests were under way, in order. Only
-// those count that a reconcile waits for: no watch, no event and no upkeep.
+// InFlight returns when at least so many requests were in flight, in order. Watches, events and upkeep do not count, as
+// a reconcile does not wait for them.
 func InFlight(requests []Request, atLeast int) []Span {
 	type edge struct {
 		at   time.Time
@@ -120,7 +115,7 @@ func InFlight(requests []Request, atLeast int) []Span {
 		if d := a.at.Compare(b.at); d != 0 {
 			return d
 		}
-		return b.step - a.step // one that ends as another begins leaves no gap
+		return b.step - a.step // no gap between one that ends as another begins
 	})
 	var spans []Span
 	count := 0

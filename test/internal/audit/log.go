@@ -7,16 +7,15 @@ import (
 	"os"
 )
 
-// Log is an audit log that is being written.
+// Log is an audit log to which an API server still writes.
 type Log struct {
 	file *os.File
-	// rest is the beginning of a line whose end is not there yet.
-	rest []byte
-	// requests that were read.
+	// rest is the incomplete last line.
+	rest     []byte
 	requests []Request
 }
 
-// Open opens a log, from its beginning.
+// Open opens a log.
 func Open(path string) (*Log, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -28,8 +27,7 @@ func Open(path string) (*Log, error) {
 // Close closes the log.
 func (l *Log) Close() error { return l.file.Close() }
 
-// Requests returns all that stands in the log by now, in the order of the answers.
-// The caller does not change it.
+// Requests returns all requests in the log so far in the order of the answers. The caller must not change them.
 func (l *Log) Requests() ([]Request, error) {
 	buffer := make([]byte, 1<<20)
 	for {
@@ -47,7 +45,7 @@ func (l *Log) Requests() ([]Request, error) {
 	}
 }
 
-// parse takes the whole lines of the rest.
+// parse parses the complete lines of rest.
 func (l *Log) parse() error {
 	rest := l.rest
 	for {

@@ -1,5 +1,4 @@
-// Package audit reads what was asked of an API server from its audit log, and
-// counts it.
+// Package audit reads requests to an API server from its audit log and counts them.
 package audit
 
 import (
@@ -12,17 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Request is one that the API server answered.
+// Request is a request with its answer.
 type Request struct {
-	// Received and Answered are by the API server's clock. A watch is answered when it
-	// begins.
+	// Received and Answered are times of the API server. A watch is answered when it begins.
 	Received, Answered time.Time
 	User, Verb         string
-	// Group of the API, empty for the core one, and Resource with the subresource if
-	// there is one.
+	// Group is empty for the core API. Resource includes the subresource.
 	Group, Resource string
 	Namespace, Name string
-	// Code of the answer, as in HTTP, and what it said, if anything.
+	// Code is the HTTP status of the answer, Message its text.
 	Code    int32
 	Message string
 }
@@ -31,27 +28,23 @@ func (r Request) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s/%s in %q: %d %s", r.Received.Format("15:04:05.000"), r.Verb, r.Resource, r.Name, r.Namespace, r.Code, r.Message))
 }
 
-// Kind says what a request is counted as.
+// Kind of a request.
 type Kind int
 
 // The kinds of requests.
 const (
-	// Upkeep is what an operator asks whether or not there is work: its lease, and who
-	// may read its metrics.
+	// Upkeep is independent of work: the lease, and reviews of who reads the metrics.
 	Upkeep Kind = iota
 	// Read is a get or a list.
 	Read
-	// Watch is the beginning of one.
 	Watch
-	// Event is the write of an event.
 	Event
-	// Status is the write of a status.
 	Status
-	// Write is any other one.
+	// Write is any other write.
 	Write
 )
 
-// Kind returns what the request is counted as.
+// Kind returns the kind of the request.
 func (r Request) Kind() Kind {
 	switch {
 	case r.Group == "coordination.k8s.io", r.Group == "authentication.k8s.io", r.Group == "authorization.k8s.io":
@@ -69,13 +62,13 @@ func (r Request) Kind() Kind {
 	}
 }
 
-// Changes says whether the request is of a kind that writes, events too.
+// Changes reports whether the request writes something, including events.
 func (r Request) Changes() bool { return r.Kind() >= Event }
 
-// Made says whether an object came of the request that is no event.
+// Made reports whether the request created an object other than an event.
 func (r Request) Made() bool { return r.Kind() == Write && r.Code == http.StatusCreated }
 
-// event holds the fields that are read of audit.k8s.io/v1 Event.
+// event has the fields of audit.k8s.io/v1 Event that are read.
 type event struct {
 	Stage                    string           `json:"stage"`
 	Verb                     string           `json:"verb"`
@@ -93,8 +86,8 @@ type event struct {
 	} `json:"responseStatus"`
 }
 
-// Parse reads a line of the log. It returns false for a line that tells of a request
-// once more: a watch has one line for its beginning and one for its end.
+// Parse reads a line of the log. It returns false for a second line about the same request: a watch has one for its
+// beginning and one for its end.
 func Parse(line []byte) (Request, bool, error) {
 	var e event
 	if err := json.Unmarshal(line, &e); err != nil {

@@ -11,57 +11,53 @@ import (
 )
 
 const (
-	// workers that do one thing at a time each.
 	workers = 4
-	// keysEach is how many keys a worker has.
+	// keysEach is the number of keys of a worker.
 	keysEach = 500
-	// pause of a worker after each thing it did.
-	pause = 2 * time.Millisecond
-	// repeats make a value as long as a small record.
+	// pause of a worker after each operation.
+	pause   = 2 * time.Millisecond
 	repeats = 8
-	// sweepWithin is how long the last read of a key is tried.
-	sweepWithin = 10 * time.Second
+	// sweepTimeout bounds the last read of all keys of a worker.
+	sweepTimeout = 10 * time.Second
 )
 
-// Of a hundred things that a worker does, those are writes and deletions; the others
-// are reads, one of so many of a key that is written to no more.
+// Of 100 operations of a worker these are writes and deletions. The others are reads, one in oldReadEvery of a key that
+// is no longer written.
 const (
-	writesOf100    = 30
-	deletesOf100   = 10
-	oneOfSoManyOld = 8
+	writesOf100  = 30
+	deletesOf100 = 10
+	oldReadEvery = 8
 )
 
-// Finding is an answer that cannot be right.
+// Finding is a wrong answer.
 type Finding struct {
 	Kind Kind
 	At   time.Time
-	// Key that was read, what it held by the worker's book, and what was found.
-	Key, Held, Found string
+	// Key that was read, what it should contain, and what was found.
+	Key, Want, Found string
 }
 
 func (f Finding) String() string {
-	return fmt.Sprintf("%s %s: %s held %s, and %s was read", f.At.Format("15:04:05.000"), f.Kind, f.Key, f.Held, f.Found)
+	return fmt.Sprintf("%s %s: read %s = %s, want %s", f.At.Format("15:04:05.000"), f.Kind, f.Key, f.Found, f.Want)
 }
 
-// Report is what came of a checker's life.
+// Report summarizes all operations.
 type Report struct {
-	// Reads, Writes and Deletes that were answered.
 	Reads, Writes, Deletes int
-	// Unanswered is how many writes and deletions may or may not have been done, and
-	// Refused how many things were certainly not.
-	Unanswered, Refused int
-	// Lost is how many keys were found to hold nothing though they should.
+	// Unanswered writes and deletions may or may not have happened. Failed operations have not.
+	Unanswered, Failed int
+	// Lost counts keys that were empty but should not be.
 	Lost     int
 	Findings []Finding
-	// Err is why a key could not be read in the end.
+	// Err is the error of a key that could not be read at the end.
 	Err error
 }
 
-// String tells the report in a sentence, and each finding in a line.
+// String returns a summary, and a line for each finding.
 func (r Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d reads, %d writes and %d deletions were answered, %d without an answer, %d refused; %d items lost, %d answers that cannot be right",
-		r.Reads, r.Writes, r.Deletes, r.Unanswered, r.Refused, r.Lost, len(r.Findings))
+	fmt.Fprintf(&b, "%d reads, %d writes and %d deletions were answered, %d had no answer, %d failed; %d items lost, %d wrong answers",
+		r.Reads, r.Writes, r.Deletes, r.Unanswered, r.Failed, r.Lost, len(r.Findings))
 	for _, f := range r.Findings {
 		b.WriteString("\n  " + f.String())
 	}
@@ -76,7 +72,7 @@ func (r *Report) add(other Report) {
 	r.Writes += other.Writes
 	r.Deletes += other.Deletes
 	r.Unanswered += other.Unanswered
-	r.Refused += other.Refused
+	r.Failed += other.Failed
 	r.Lost += other.Lost
 	r.Findings = append(r.Findings, other.Findings...)
 	if r.Err == nil {
@@ -84,7 +80,7 @@ func (r *Report) add(other Report) {
 	}
 }
 
-// Checker checks until it is stopped.
+// Checker checks a cache until Stop.
 type Checker struct {
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
@@ -92,8 +88,8 @@ type Checker struct {
 	once    sync.Once
 }
 
-// Start begins to check the cache whose shards have these addresses, which must be
-// empty of its keys. The seed chooses what is done to which key.
+// Start starts to check the cache whose shards have these addresses, and which must not contain keys of a checker. The
+// seed selects operations and keys.
 func Start(seed uint64, addresses ...string) *Checker {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &Checker{stop: stop}
@@ -110,8 +106,7 @@ func Start(seed uint64, addresses ...string) *Checker {
 	return c
 }
 
-// Stop ends the checker, reads every key once more, and returns what came of it
-// all. It may be called again.
+// Stop stops the checker, reads every key once more and returns the report. You can call it again.
 func (c *Checker) Stop() Report {
 	c.stop()
 	c.ended.Wait()
@@ -128,13 +123,12 @@ func (c *Checker) Stop() Report {
 	return r
 }
 
-// worker has keys of its own.
+// worker does one operation at a time on keys of its own.
 type worker struct {
 	name   string
 	random *rand.Rand
 	store  store
-	// keys that are written to, and old ones, each of which has a write without an
-	// answer.
+	// keys that are written, and old keys, whose last write had no answer.
 	keys, old []*key
 	made      int
 	version   int
@@ -159,7 +153,7 @@ func (w *worker) newKey() *key {
 	return &key{name: w.name + "-" + strconv.Itoa(w.made)}
 }
 
-// step does one thing to one key.
+// step does one operation on one key.
 func (w *worker) step() {
 	i := w.random.IntN(len(w.keys))
 	k := w.keys[i]
@@ -169,22 +163,22 @@ func (w *worker) step() {
 		w.wrote(i, w.version, w.store.set(k.name, value(k.name, w.version)), &w.report.Writes)
 	case dice < writesOf100+deletesOf100:
 		w.wrote(i, absent, w.store.delete(k.name), &w.report.Deletes)
-	case len(w.old) > 0 && w.random.IntN(oneOfSoManyOld) == 0:
+	case len(w.old) > 0 && w.random.IntN(oldReadEvery) == 0:
 		_ = w.read(w.old[w.random.IntN(len(w.old))])
 	default:
 		_ = w.read(k)
 	}
 }
 
-// wrote takes what came of a write of a version to a key.
+// wrote records the outcome of a write of a version to a key.
 func (w *worker) wrote(i, version int, err error, answered *int) {
-	k, came := w.keys[i], outcomeOf(err)
-	k.write(version, came)
-	switch came {
+	k, outcome := w.keys[i], outcomeOf(err)
+	k.write(version, outcome)
+	switch outcome {
 	case done:
 		*answered++
 	case undone:
-		w.report.Refused++
+		w.report.Failed++
 	case unknown:
 		w.report.Unanswered++
 		w.old = append(w.old, k)
@@ -192,11 +186,11 @@ func (w *worker) wrote(i, version int, err error, answered *int) {
 	}
 }
 
-// read reads a key and compares it with the book.
+// read reads a key and compares it with what it should contain.
 func (w *worker) read(k *key) error {
 	found, there, err := w.store.get(k.name)
 	if err != nil {
-		w.report.Refused++
+		w.report.Failed++
 		return err
 	}
 	w.report.Reads++
@@ -204,7 +198,7 @@ func (w *worker) read(k *key) error {
 	if there {
 		version, known = versionOf(k.name, found)
 	}
-	held := k.state
+	want := k.state
 	kind := Wrong
 	if known {
 		kind = k.saw(version)
@@ -214,7 +208,7 @@ func (w *worker) read(k *key) error {
 	case Lost:
 		w.report.Lost++
 	default:
-		w.report.Findings = append(w.report.Findings, Finding{kind, time.Now(), k.name, held.String(), fmt.Sprintf("%.60q", found)})
+		w.report.Findings = append(w.report.Findings, Finding{kind, time.Now(), k.name, want.String(), fmt.Sprintf("%.60q", found)})
 	}
 	return nil
 }
@@ -230,9 +224,8 @@ func (s state) String() string {
 	return text
 }
 
-// sweep reads every key.
 func (w *worker) sweep() {
-	deadline := time.Now().Add(sweepWithin)
+	deadline := time.Now().Add(sweepTimeout)
 	for _, keys := range [][]*key{w.keys, w.old} {
 		for _, k := range keys {
 			err := w.read(k)
@@ -241,19 +234,18 @@ func (w *worker) sweep() {
 				err = w.read(k)
 			}
 			if err != nil {
-				w.report.Err = fmt.Errorf("reading %s in the end: %w", k.name, err)
+				w.report.Err = fmt.Errorf("reading %s at the end: %w", k.name, err)
 				return
 			}
 		}
 	}
 }
 
-// value returns what a version of a key is.
 func value(key string, version int) string {
 	return strings.Repeat(key+"="+strconv.Itoa(version)+";", repeats)
 }
 
-// versionOf returns which version of a key a value is, if it is one.
+// versionOf returns the version of a key that has this value.
 func versionOf(key, text string) (int, bool) {
 	rest, ok := strings.CutPrefix(text, key+"=")
 	number, _, _ := strings.Cut(rest, ";")

@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// honest is a store that does what it says.
 type honest map[string]string
 
 func (s honest) get(key string) (string, bool, error) {
@@ -27,20 +26,20 @@ func (s honest) delete(key string) error {
 	return nil
 }
 
-// faulty is an honest store some of whose answers are another's.
+// faulty is an honest store with some wrong answers.
 type faulty struct {
 	honest
 	random *rand.Rand
-	// read, write and remove do the thing in another way, when it is their turn.
+	// read, write and remove replace the operation when isFaulty returns true.
 	read   func(s honest, key string) (string, bool)
 	write  func(s honest, key, value string) error
 	remove func(s honest, key string) error
-	// late are writes that wait in a connection which the client has given up.
+	// late are writes of requests that wait in a connection which the client has abandoned.
 	late []func()
 }
 
-// turn comes once in twenty. Before it comes what is late.
-func (s *faulty) turn() bool {
+// isFaulty returns true once in twenty times. Before that, a late write may happen.
+func (s *faulty) isFaulty() bool {
 	if len(s.late) > 0 && s.random.IntN(10) == 0 {
 		s.late[0]()
 		s.late = s.late[1:]
@@ -51,7 +50,7 @@ func (s *faulty) turn() bool {
 func (s *faulty) later(do func()) { s.late = append(s.late, do) }
 
 func (s *faulty) get(key string) (string, bool, error) {
-	if s.turn() && s.read != nil {
+	if s.isFaulty() && s.read != nil {
 		value, there := s.read(s.honest, key)
 		return value, there, nil
 	}
@@ -59,14 +58,14 @@ func (s *faulty) get(key string) (string, bool, error) {
 }
 
 func (s *faulty) set(key, value string) error {
-	if s.turn() && s.write != nil {
+	if s.isFaulty() && s.write != nil {
 		return s.write(s.honest, key, value)
 	}
 	return s.honest.set(key, value)
 }
 
 func (s *faulty) delete(key string) error {
-	if s.turn() && s.remove != nil {
+	if s.isFaulty() && s.remove != nil {
 		return s.remove(s.honest, key)
 	}
 	return s.honest.delete(key)
@@ -74,45 +73,45 @@ func (s *faulty) delete(key string) error {
 
 var errNoAnswer = errors.New("no answer")
 
-func TestACheckerFindsWhatCannotBeRightAndNothingElse(t *testing.T) {
+func TestCheckerFindsWrongAnswersAndNothingElse(t *testing.T) {
 	for _, store := range []struct {
 		name  string
 		fault func(*faulty)
 		finds []Kind
 		loses bool
 	}{
-		{name: "one that does what it says"},
-		{name: "one that loses items", loses: true, fault: func(s *faulty) {
+		{name: "honest"},
+		{name: "loses items", loses: true, fault: func(s *faulty) {
 			s.read = func(h honest, key string) (string, bool) { delete(h, key); return "", false }
 		}},
-		{name: "one that says that it has written and has not", loses: true, finds: []Kind{Stale}, fault: func(s *faulty) {
+		{name: "confirms writes that it did not do", loses: true, finds: []Kind{Stale}, fault: func(s *faulty) {
 			s.write = func(honest, string, string) error { return nil }
 		}},
-		{name: "one that says that it has deleted and has not", finds: []Kind{Back}, fault: func(s *faulty) {
+		{name: "confirms deletions that it did not do", finds: []Kind{Back}, fault: func(s *faulty) {
 			s.remove = func(honest, string) error { return nil }
 		}},
-		{name: "one that answers with the value of another key", finds: []Kind{Wrong}, fault: func(s *faulty) {
+		{name: "returns the value of another key", finds: []Kind{Wrong}, fault: func(s *faulty) {
 			s.read = func(honest, string) (string, bool) { return value("other", 1), true }
 		}},
-		{name: "one that breaks a value", finds: []Kind{Wrong}, fault: func(s *faulty) {
+		{name: "returns a broken value", finds: []Kind{Wrong}, fault: func(s *faulty) {
 			s.read = func(h honest, key string) (string, bool) { return h[key] + ".", true }
 		}},
-		{name: "one that makes up a value", finds: []Kind{Wrong}, fault: func(s *faulty) {
+		{name: "returns an invented value", finds: []Kind{Wrong}, fault: func(s *faulty) {
 			s.read = func(_ honest, key string) (string, bool) { return value(key, 1<<40), true }
 		}},
-		{name: "one that does not answer, having done it", fault: func(s *faulty) {
+		{name: "does not answer, but did it", fault: func(s *faulty) {
 			s.write = func(h honest, key, value string) error { h[key] = value; return errNoAnswer }
 			s.remove = func(h honest, key string) error { delete(h, key); return errNoAnswer }
 		}},
-		{name: "one that does not answer and has not done it", fault: func(s *faulty) {
+		{name: "does not answer and did not do it", fault: func(s *faulty) {
 			s.write = func(honest, string, string) error { return errNoAnswer }
 			s.remove = func(honest, string) error { return errNoAnswer }
 		}},
-		{name: "one that does not answer and does it later", fault: func(s *faulty) {
+		{name: "does not answer and does it later", fault: func(s *faulty) {
 			s.write = func(h honest, key, value string) error { s.later(func() { h[key] = value }); return errNoAnswer }
 			s.remove = func(h honest, key string) error { s.later(func() { delete(h, key) }); return errNoAnswer }
 		}},
-		{name: "one that takes back what it did without an answer", finds: []Kind{Stale}, fault: func(s *faulty) {
+		{name: "reverts what it did without an answer", finds: []Kind{Stale}, fault: func(s *faulty) {
 			s.write = func(h honest, key, value string) error {
 				if before, there := h[key]; there {
 					s.later(func() { h[key] = before })
@@ -141,25 +140,25 @@ func TestACheckerFindsWhatCannotBeRightAndNothingElse(t *testing.T) {
 				t.Errorf("found %v, want %v, items lost: %t", kinds, store.finds, store.loses)
 			}
 			if w.report.Reads == 0 || w.report.Writes == 0 || w.report.Deletes == 0 || w.report.Err != nil {
-				t.Error("it did too little")
+				t.Error("too few operations")
 			}
 			t.Logf("%.400s", w.report)
 		})
 	}
 }
 
-func TestAWriteWithoutAnAnswerAllowsBothUntilOneIsSeenToBeDone(t *testing.T) {
+func TestWriteWithoutAnswerAllowsBothValuesUntilOneIsSeen(t *testing.T) {
 	for _, sequence := range []struct {
 		name  string
 		start state
 		saw   []int
 		want  []Kind
 	}{
-		{"not done, then done, then taken back", state{newest: 2, now: 1, maybe: 2, open: true}, []int{1, 1, 2, 2, 1}, []Kind{fine, fine, fine, fine, Stale}},
-		{"a deletion that is done late", state{newest: 1, now: 1, maybe: absent, open: true}, []int{1, absent, 1}, []Kind{fine, fine, Back}},
-		{"lost, and then written late", state{newest: 2, now: 1, maybe: 2, open: true}, []int{absent, 2, 1}, []Kind{Lost, fine, Stale}},
+		{"not done, then done, then reverted", state{newest: 2, now: 1, maybe: 2, open: true}, []int{1, 1, 2, 2, 1}, []Kind{fine, fine, fine, fine, Stale}},
+		{"late deletion", state{newest: 1, now: 1, maybe: absent, open: true}, []int{1, absent, 1}, []Kind{fine, fine, Back}},
+		{"lost, then written late", state{newest: 2, now: 1, maybe: 2, open: true}, []int{absent, 2, 1}, []Kind{Lost, fine, Stale}},
 		{"deleted, and back", state{newest: 3, now: absent}, []int{absent, 3}, []Kind{fine, Back}},
-		{"a value from nowhere", state{newest: 3, now: 3}, []int{4}, []Kind{Wrong}},
+		{"invented value", state{newest: 3, now: 3}, []int{4}, []Kind{Wrong}},
 	} {
 		s := sequence.start
 		for i, version := range sequence.saw {
@@ -170,7 +169,7 @@ func TestAWriteWithoutAnAnswerAllowsBothUntilOneIsSeenToBeDone(t *testing.T) {
 	}
 }
 
-func TestAWriteThatReachedNobodyIsNotDone(t *testing.T) {
+func TestWriteThatReachedNoServerIsUndone(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -1,13 +1,12 @@
 package checker
 
-// absent is the version of a key that holds nothing; the versions of values count
-// from 1.
+// absent is the version of an empty key. Versions of values start at 1.
 const absent = 0
 
-// Kind of a mistake.
+// Kind of a finding.
 type Kind string
 
-// The kinds. Lost is none: the item of a cache may go.
+// Lost is no finding, as a cache may lose items.
 const (
 	fine  Kind = ""
 	Lost  Kind = "lost"
@@ -20,30 +19,29 @@ const (
 type outcome int
 
 const (
-	// done: the server said so.
+	// done: the server confirmed it.
 	done outcome = iota
-	// undone: the request never reached the server.
+	// undone: the request did not reach the server.
 	undone
-	// unknown: the request may have reached it.
+	// unknown: the request may have reached the server.
 	unknown
 )
 
-// state is what a key holds as far as its worker can know.
+// state is what a key contains as far as its worker knows.
 type state struct {
-	// newest version that was ever tried.
+	// newest is the newest version of any attempt.
 	newest int
-	// now is the version it holds.
+	// now is the version that the key contains.
 	now int
-	// maybe is the version that it may hold at any time from now on, if open.
+	// maybe is the version that it may contain from now on, if open.
 	maybe int
 	open  bool
 }
 
-// write takes what came of an attempt to have the key hold a version. It must not
-// be called once the state is open.
-func (s *state) write(version int, came outcome) {
+// write records an attempt to write a version. It must not be called once the state is open.
+func (s *state) write(version int, result outcome) {
 	s.newest = max(s.newest, version)
-	switch came {
+	switch result {
 	case done:
 		s.now = version
 	case unknown:
@@ -52,8 +50,7 @@ func (s *state) write(version int, came outcome) {
 	}
 }
 
-// saw takes the version that the key was seen to hold. One that was written is from
-// now on the one it holds.
+// saw records the version that a read returned, which is the expected one from now on.
 func (s *state) saw(version int) Kind {
 	if version > s.newest {
 		return Wrong

@@ -8,17 +8,16 @@ import (
 	"github.com/bradfitz/gomemcache/memcache"
 )
 
-// timeout bounds one request.
+// timeout of one request.
 const timeout = 500 * time.Millisecond
 
-// store is what is checked.
 type store interface {
 	get(key string) (value string, there bool, err error)
 	set(key, value string) error
 	delete(key string) error
 }
 
-// cache is a store of one worker: a direct client that does not try again.
+// cache is the store of one worker, a client that does not retry.
 type cache struct{ client *memcache.Client }
 
 func dial(addresses []string) cache {
@@ -46,12 +45,12 @@ func (c cache) set(key, value string) error {
 func (c cache) delete(key string) error {
 	err := c.client.Delete(key)
 	if errors.Is(err, memcache.ErrCacheMiss) {
-		return nil // it holds nothing now either
+		return nil // it is empty now, too
 	}
 	return err
 }
 
-// outcomeOf says what an error of a write means.
+// outcomeOf returns the outcome of a write with this error.
 func outcomeOf(err error) outcome {
 	var (
 		late *memcache.ConnectTimeoutError

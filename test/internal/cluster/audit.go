@@ -11,13 +11,12 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/audit"
 )
 
-// OperatorRequests returns what the operator asked since a time, from the audit
-// log of the local cluster's API server. Leases are left out.
+// OperatorRequests returns the operator's requests since a time from the audit log of the local cluster.
 func OperatorRequests(ctx context.Context, since time.Time) ([]audit.Request, error) {
 	return requests(ctx, OperatorAccount, since)
 }
 
-// requests returns what a ServiceAccount of the operator's namespace asked.
+// requests returns the requests of a ServiceAccount of the operator's namespace.
 func requests(ctx context.Context, account string, since time.Time) ([]audit.Request, error) {
 	log, err := Local(ctx, "logs", "audit")
 	if err != nil {
@@ -39,22 +38,19 @@ func requests(ctx context.Context, account string, since time.Time) ([]audit.Req
 	return requests, lines.Err()
 }
 
-// OperatorWrites returns what the operator wrote into a namespace since a time.
-// Writes that changed nothing are there too.
+// OperatorWrites returns the operator's writes in a namespace since a time, including those that changed nothing.
 func OperatorWrites(ctx context.Context, namespace string, since time.Time) ([]audit.Request, error) {
 	requests, err := OperatorRequests(ctx, since)
 	return slices.DeleteFunc(requests, func(r audit.Request) bool { return r.Namespace != namespace || !r.Changes() }), err
 }
 
-// OperatorRefusals returns what the operator asked since a time and had no right
-// to.
+// OperatorRefusals returns the operator's requests since a time for which it had no permission.
 func OperatorRefusals(ctx context.Context, since time.Time) ([]audit.Request, error) {
 	return Refusals(ctx, OperatorAccount, since)
 }
 
-// Refusals returns what a ServiceAccount of the operator's namespace asked since a
-// time and had no right to. A namespace that ends refuses everybody, and is left
-// out.
+// Refusals returns the requests of a ServiceAccount of the operator's namespace since a time for which it had no
+// permission, except for those in a namespace that terminates.
 func Refusals(ctx context.Context, account string, since time.Time) ([]audit.Request, error) {
 	requests, err := requests(ctx, account, since)
 	return slices.DeleteFunc(requests, func(r audit.Request) bool {

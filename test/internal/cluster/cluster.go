@@ -1,6 +1,5 @@
-// Package cluster is what tests and the demo do with a Kubernetes cluster:
-// install the operator, wait for what they asked for, restart a shard, and tell
-// a person how things stand when they did not come about.
+// Package cluster has what tests and the demo do with a Kubernetes cluster: install the operator, wait for a state,
+// restart a shard, and describe the cluster after a failure.
 package cluster
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
-// Where config/default installs the operator.
+// Names of config/default.
 const (
 	OperatorNamespace  = "memcached-operator-system"
 	OperatorDeployment = "memcached-operator-controller-manager"
@@ -28,15 +27,14 @@ const (
 	operatorContainer  = "manager"
 )
 
-// owner of the fields that are applied here: kubectl's own, so that "make
-// deploy" and "kubectl apply --server-side" go on where this left off.
+// owner is the field owner of kubectl, so that "make deploy" and "kubectl apply --server-side" can change these fields.
 const owner = client.FieldOwner("kubectl")
 
 // Cluster is a connection to the cluster that KUBECONFIG names.
 type Cluster struct {
-	// WithWatch is a client of typed objects, without a cache: each read is of now.
+	// WithWatch is a client without a cache.
 	client.WithWatch
-	// Set does what the other client does not: logs, evictions, tables.
+	// Set has what the other client has not: logs, evictions, tables.
 	Set    kubernetes.Interface
 	config *rest.Config
 }
@@ -58,9 +56,8 @@ func Connect() (*Cluster, error) {
 	return c, nil
 }
 
-// New returns a connection to the cluster of config.
 func New(config *rest.Config) (*Cluster, error) {
-	// Waiting here is asking often; the defaults are for programs that run for days.
+	// Tests poll. The defaults are for programs that run for days.
 	config.QPS, config.Burst = 200, 400
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -79,11 +76,9 @@ func New(config *rest.Config) (*Cluster, error) {
 	return &Cluster{WithWatch: c, Set: set, config: config}, nil
 }
 
-// askEvery is how long a wait rests between two looks.
-const askEvery = 100 * time.Millisecond
+const pollInterval = 100 * time.Millisecond
 
-// Eventually calls check until it returns nil, and returns its last error when
-// that takes longer than within.
+// Eventually calls check until it returns nil. After within it returns the last error.
 func Eventually(ctx context.Context, within time.Duration, what string, check func(context.Context) error) error {
 	deadline := time.Now().Add(within)
 	for {
@@ -97,6 +92,27 @@ func Eventually(ctx context.Context, within time.Duration, what string, check fu
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%s: not within %s: %w", what, within, err)
 		}
-		time.Sleep(askEvery)
+		time.Sleep(pollInterval)
+	}
+}
+
+// Gone waits until a deleted object no longer exists.
+func (c *Cluster) Gone(ctx context.Context, o client.Object, within time.Duration) error {
+	return Eventually(ctx, within, fmt.Sprintf("deletion of %T %s", o, o.GetName()), func(ctx context.Context) error {
+		err := c.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object))
+		if err == nil {
+			return errors.New("it still exists")
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
+// Sleep sleeps until d has elapsed or ctx is done.
+func Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
 	}
 }

@@ -15,12 +15,10 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
-// logTail is how many of the operator's last lines a description shows.
 const logTail = 60
 
-// Describe tells how things stand in a namespace, for a person who looks into a
-// failure: Memcacheds, pods, events, and the end of the operator's log. What
-// cannot be read it says in place.
+// Describe describes a namespace for the analysis of a failure: Memcacheds, pods, events, and the end of the operator's
+// log.
 func (c *Cluster) Describe(ctx context.Context, namespace string) string {
 	var b strings.Builder
 	var memcacheds v1alpha1.MemcachedList
@@ -51,7 +49,7 @@ func (c *Cluster) Describe(ctx context.Context, namespace string) string {
 	return b.String()
 }
 
-// OperatorLog returns what the operator's pods wrote.
+// OperatorLog returns the logs of the operator's pods.
 func (c *Cluster) OperatorLog(ctx context.Context, options *corev1.PodLogOptions) (string, error) {
 	pods, err := c.OperatorPods(ctx)
 	if err != nil {
@@ -75,14 +73,14 @@ func (c *Cluster) OperatorLog(ctx context.Context, options *corev1.PodLogOptions
 func section(b *strings.Builder, name string, err error) {
 	fmt.Fprintf(b, "== %s\n", name)
 	if err != nil {
-		fmt.Fprintf(b, "cannot be told: %v\n", err)
+		fmt.Fprintf(b, "cannot be read: %v\n", err)
 	}
 }
 
 func describePod(b *strings.Builder, pod *corev1.Pod) {
 	fmt.Fprintf(b, "%s on %q, %s", pod.Name, pod.Spec.NodeName, pod.Status.Phase)
 	if pod.DeletionTimestamp != nil {
-		fmt.Fprintf(b, ", asked to go at %s", pod.DeletionTimestamp.Format(time.TimeOnly))
+		fmt.Fprintf(b, ", terminating since %s", pod.DeletionTimestamp.Format(time.TimeOnly))
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Status != corev1.ConditionTrue {
@@ -95,20 +93,19 @@ func describePod(b *strings.Builder, pod *corev1.Pod) {
 			fmt.Fprintf(b, "  %s of %s, ready %t, %d restarts", c.Name, c.Image, c.Ready, c.RestartCount)
 			switch s := c.State; {
 			case s.Waiting != nil:
-				fmt.Fprintf(b, ", waits: %s %s", s.Waiting.Reason, s.Waiting.Message)
+				fmt.Fprintf(b, ", waiting: %s %s", s.Waiting.Reason, s.Waiting.Message)
 			case s.Terminated != nil:
-				fmt.Fprintf(b, ", ended: %s %d %s", s.Terminated.Reason, s.Terminated.ExitCode, s.Terminated.Message)
+				fmt.Fprintf(b, ", terminated: %s %d %s", s.Terminated.Reason, s.Terminated.ExitCode, s.Terminated.Message)
 			}
 			if last := c.LastTerminationState.Terminated; last != nil {
-				fmt.Fprintf(b, ", ended before: %s %d %s", last.Reason, last.ExitCode, last.Message)
+				fmt.Fprintf(b, ", terminated before: %s %d %s", last.Reason, last.ExitCode, last.Message)
 			}
 			b.WriteByte('\n')
 		}
 	}
 }
 
-// eventTime returns when an event was last seen. The two APIs of events keep it
-// in different fields.
+// eventTime returns when an event was last seen, which the two APIs of events have in different fields.
 func eventTime(e corev1.Event) time.Time {
 	if !e.LastTimestamp.IsZero() {
 		return e.LastTimestamp.Time

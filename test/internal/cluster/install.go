@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,20 +24,17 @@ import (
 
 const installWithin = 2 * time.Minute
 
-// defaultImage is the variable by which the operator knows the default image of
-// memcached and, by its tag, the default version.
+// defaultImage is the variable of the default image of memcached, whose tag is the default version.
 const defaultImage = "RELATED_IMAGE_MEMCACHED"
 
-// Install applies config/default with the given image of the operator and waits
-// until the operator runs. It may be called again and again.
+// Install applies config/default with an image of the operator and waits until the operator runs.
 func (c *Cluster) Install(ctx context.Context, image string) error {
 	objects, err := render(ctx, image)
 	if err != nil {
 		return err
 	}
 	for _, o := range objects {
-		// A namespace that is still being deleted, or a kind that was defined a moment
-		// ago, refuses for a while.
+		// The API server rejects objects for a moment while the namespace is being deleted or the CRD is new.
 		err := Eventually(ctx, installWithin, fmt.Sprintf("applying %s %s", o.GetKind(), o.GetName()), func(ctx context.Context) error {
 			return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), owner, client.ForceOwnership)
 		})
@@ -47,8 +45,7 @@ func (c *Cluster) Install(ctx context.Context, image string) error {
 	return c.OperatorReady(ctx)
 }
 
-// Uninstall deletes what Install made, as "make undeploy" does, and waits until
-// the operator's namespace is gone. Memcacheds and their kind stay.
+// Uninstall deletes the objects of Install except for the CRDs, as "make undeploy" does.
 func (c *Cluster) Uninstall(ctx context.Context) error {
 	objects, err := render(ctx, "")
 	if err != nil {
@@ -62,49 +59,28 @@ func (c *Cluster) Uninstall(ctx context.Context) error {
 			return fmt.Errorf("deleting %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
-	return c.NamespaceGone(ctx, OperatorNamespace)
+	return c.Gone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: OperatorNamespace}}, installWithin)
 }
 
-// NamespaceGone waits until a namespace that was deleted is gone.
-func (c *Cluster) NamespaceGone(ctx context.Context, name string) error {
-	return Eventually(ctx, installWithin, "the end of namespace "+name, func(ctx context.Context) error {
-		err := c.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
-		if err == nil {
-			return errors.New("it is there")
-		}
-		return client.IgnoreNotFound(err)
-	})
-}
-
-// OperatorImage returns the image of the operator that is installed, empty when
-// none is.
+// OperatorImage returns the image of the installed operator, or "".
 func (c *Cluster) OperatorImage(ctx context.Context) (string, error) {
-	d, err := c.operator(ctx)
+	_, container, err := c.manager(ctx)
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	container, err := managerOf(d)
-	if err != nil {
-		return "", err
-	}
 	return container.Image, nil
 }
 
-// UseMemcached makes an image of memcached the operator's default, and waits
-// until an operator runs that knows it.
+// UseMemcached sets the operator's default image of memcached and waits until the operator runs with it.
 func (c *Cluster) UseMemcached(ctx context.Context, image string) error {
-	d, err := c.operator(ctx)
+	d, container, err := c.manager(ctx)
 	if err != nil {
 		return err
 	}
 	before := d.DeepCopy()
-	container, err := managerOf(d)
-	if err != nil {
-		return err
-	}
 	i := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == defaultImage })
 	if i < 0 {
 		return fmt.Errorf("the operator's Deployment has no %s", defaultImage)
@@ -119,9 +95,7 @@ func (c *Cluster) UseMemcached(ctx context.Context, image string) error {
 	return c.OperatorReady(ctx)
 }
 
-// UseNewest makes the newest memcached that the local cluster has an image of the
-// operator's default, should that have moved on from the release's own. On another
-// cluster it does nothing.
+// UseNewest sets the newest memcached of the local cluster as the operator's default. It does nothing on other clusters.
 func (c *Cluster) UseNewest(ctx context.Context) error {
 	if version := os.Getenv("MEMCACHED_NEWEST"); version != "" {
 		return c.UseMemcached(ctx, "docker.io/library/memcached:"+version)
@@ -129,14 +103,9 @@ func (c *Cluster) UseNewest(ctx context.Context) error {
 	return nil
 }
 
-// DefaultVersion returns the version of memcached that the operator runs when a
-// Memcached names none.
+// DefaultVersion returns the operator's default version of memcached.
 func (c *Cluster) DefaultVersion(ctx context.Context) (string, error) {
-	d, err := c.operator(ctx)
-	if err != nil {
-		return "", err
-	}
-	container, err := managerOf(d)
+	_, container, err := c.manager(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -148,23 +117,21 @@ func (c *Cluster) DefaultVersion(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("the operator's Deployment has no %s", defaultImage)
 }
 
-// OperatorReady waits until the operator's Deployment runs as it was last
-// written, and nothing of an earlier one is left.
+// OperatorReady waits until the latest Deployment of the operator runs and earlier pods no longer exist.
 func (c *Cluster) OperatorReady(ctx context.Context) error {
 	return Eventually(ctx, installWithin, "the operator", func(ctx context.Context) error {
-		d, err := c.operator(ctx)
+		d, _, err := c.manager(ctx)
 		if err != nil {
 			return err
 		}
 		s := d.Status
 		if s.ObservedGeneration < d.Generation || s.UpdatedReplicas != *d.Spec.Replicas || s.AvailableReplicas != *d.Spec.Replicas || s.Replicas != *d.Spec.Replicas {
-			return fmt.Errorf("%d of %d pods run, %d of them as they should", s.AvailableReplicas, *d.Spec.Replicas, s.UpdatedReplicas)
+			return fmt.Errorf("%d of %d pods are available, %d updated", s.AvailableReplicas, *d.Spec.Replicas, s.UpdatedReplicas)
 		}
 		return nil
 	})
 }
 
-// OperatorPods returns the operator's pods.
 func (c *Cluster) OperatorPods(ctx context.Context) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	err := c.List(ctx, &pods, client.InNamespace(OperatorNamespace), client.MatchingLabels{"control-plane": "controller-manager"})
@@ -174,25 +141,20 @@ func (c *Cluster) OperatorPods(ctx context.Context) ([]corev1.Pod, error) {
 	return pods.Items, nil
 }
 
-func (c *Cluster) operator(ctx context.Context) (*appsv1.Deployment, error) {
+// manager returns the operator's Deployment and its container, which can be changed in place.
+func (c *Cluster) manager(ctx context.Context) (*appsv1.Deployment, *corev1.Container, error) {
 	d := &appsv1.Deployment{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: OperatorNamespace, Name: OperatorDeployment}, d); err != nil {
-		return nil, fmt.Errorf("reading the operator's Deployment: %w", err)
+		return nil, nil, fmt.Errorf("reading the operator's Deployment: %w", err)
 	}
-	return d, nil
-}
-
-// managerOf returns the operator's container, to be read or changed in place.
-func managerOf(d *appsv1.Deployment) (*corev1.Container, error) {
 	containers := d.Spec.Template.Spec.Containers
 	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == operatorContainer })
 	if i < 0 {
-		return nil, fmt.Errorf("the operator's Deployment has no container %s", operatorContainer)
+		return nil, nil, fmt.Errorf("the operator's Deployment has no container %s", operatorContainer)
 	}
-	return &containers[i], nil
+	return d, &containers[i], nil
 }
 
-// render returns the objects of config/default.
 func render(ctx context.Context, image string) ([]*unstructured.Unstructured, error) {
 	if image == "" {
 		return Render(ctx, "config/default")
@@ -200,8 +162,8 @@ func render(ctx context.Context, image string) ([]*unstructured.Unstructured, er
 	return Render(ctx, "--image", "controller="+image, "config/default")
 }
 
-// Render returns the objects of a folder of config/, in the order in which they
-// are made, by the same program as "make deploy", which takes the arguments.
+// Render returns the objects of a folder of config/ in the order of their creation. The arguments are those of
+// hack/kustomize, which "make deploy" uses.
 func Render(ctx context.Context, args ...string) ([]*unstructured.Unstructured, error) {
 	root, err := Root()
 	if err != nil {
@@ -236,7 +198,7 @@ func Objects(from io.Reader) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Root returns the folder of the project, above the working directory.
+// Root returns the folder of the repository, above the working directory.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -248,7 +210,7 @@ func Root() (string, error) {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("no folder above the working directory is the project's: run this inside a checkout")
+			return "", errors.New("no folder above the working directory has a file PROJECT: run this inside a checkout")
 		}
 		dir = parent
 	}

@@ -12,13 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/agentapi"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
-// Memcached returns a Memcached as it is now.
 func (c *Cluster) Memcached(ctx context.Context, key client.ObjectKey) (*v1alpha1.Memcached, error) {
 	m := &v1alpha1.Memcached{}
 	if err := c.Get(ctx, key, m); err != nil {
@@ -27,8 +27,7 @@ func (c *Cluster) Memcached(ctx context.Context, key client.ObjectKey) (*v1alpha
 	return m, nil
 }
 
-// Await waits until a Memcached is as the check wants it, and returns it. A
-// status that does not answer the newest spec is not looked at.
+// Await waits until the status of a Memcached is up to date and check returns nil, and returns the Memcached.
 func (c *Cluster) Await(ctx context.Context, key client.ObjectKey, within time.Duration, what string, check func(*v1alpha1.Memcached) error) (*v1alpha1.Memcached, error) {
 	var m *v1alpha1.Memcached
 	err := Eventually(ctx, within, fmt.Sprintf("Memcached %s: %s", key.Name, what), func(ctx context.Context) error {
@@ -44,8 +43,8 @@ func (c *Cluster) Await(ctx context.Context, key client.ObjectKey, within time.D
 	return m, err
 }
 
-// Available is the check that every shard serves, the number of shards is the
-// one asked for, nothing needs a person and the start of each shard is told.
+// Available returns an error unless all shards serve, their number is the desired one, nothing requires manual
+// intervention, and the start of each shard is reported.
 func Available(m *v1alpha1.Memcached) error {
 	for _, want := range []struct {
 		condition string
@@ -65,35 +64,33 @@ func Available(m *v1alpha1.Memcached) error {
 	}
 	for _, s := range m.Status.Shards {
 		if s.Start == "" {
-			return fmt.Errorf("shard %s does not tell how it started", s.Name)
+			return fmt.Errorf("shard %s has no start", s.Name)
 		}
 	}
 	return nil
 }
 
-// Shard returns what the status tells of a shard.
+// Shard returns the status of a shard.
 func Shard(m *v1alpha1.Memcached, ordinal int) (v1alpha1.ShardStatus, error) {
 	name := ShardName(m.Name, ordinal)
 	i := slices.IndexFunc(m.Status.Shards, func(s v1alpha1.ShardStatus) bool { return s.Name == name })
 	if i < 0 {
-		return v1alpha1.ShardStatus{}, fmt.Errorf("the status of Memcached %s tells nothing of shard %s", m.Name, name)
+		return v1alpha1.ShardStatus{}, fmt.Errorf("the status of Memcached %s has no shard %s", m.Name, name)
 	}
 	return m.Status.Shards[i], nil
 }
 
-// ShardName returns the name of a shard.
 func ShardName(memcached string, ordinal int) string {
 	return memcached + "-" + strconv.Itoa(ordinal)
 }
 
-// Address returns the address, as host:port, that a shard's Service has for as
-// long as the shard exists.
+// Address returns host:port of a shard's Service, which is stable.
 func (c *Cluster) Address(ctx context.Context, namespace, shard string) (string, error) {
 	service := &corev1.Service{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: shard}, service); err != nil {
 		return "", fmt.Errorf("reading Service %s: %w", shard, err)
 	}
-	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(agentapi.MemcachedPort)), nil
+	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(agentwire.MemcachedPort)), nil
 }
 
 // Addresses returns the addresses of the first shards of a Memcached.
@@ -108,8 +105,7 @@ func (c *Cluster) Addresses(ctx context.Context, key client.ObjectKey, shards in
 	return addresses, nil
 }
 
-// Pods returns the pods of a Memcached that were not asked to go, by name of
-// their shard.
+// Pods returns the pods of a Memcached that are not terminating, by name of their shard.
 func (c *Cluster) Pods(ctx context.Context, key client.ObjectKey) (map[string]corev1.Pod, error) {
 	var list corev1.PodList
 	labels := client.MatchingLabels{v1alpha1.LabelName: v1alpha1.NameValue, v1alpha1.LabelInstance: key.Name}
@@ -125,7 +121,29 @@ func (c *Cluster) Pods(ctx context.Context, key client.ObjectKey) (map[string]co
 	return pods, nil
 }
 
-// Annotate sets one annotation of a pod.
+// Life differs when a shard gets another pod or its container restarts.
+type Life struct {
+	Pod      types.UID
+	Restarts int32
+}
+
+func LifeOf(pod corev1.Pod) Life {
+	l := Life{Pod: pod.UID}
+	for _, c := range pod.Status.ContainerStatuses {
+		l.Restarts += c.RestartCount
+	}
+	return l
+}
+
+// LivesOf returns the lives of pods by name of their shard.
+func LivesOf(pods map[string]corev1.Pod) map[string]Life {
+	lives := map[string]Life{}
+	for shard, pod := range pods {
+		lives[shard] = LifeOf(pod)
+	}
+	return lives
+}
+
 func (c *Cluster) Annotate(ctx context.Context, pod client.ObjectKey, name, value string) error {
 	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, name, value)
@@ -135,8 +153,7 @@ func (c *Cluster) Annotate(ctx context.Context, pod client.ObjectKey, name, valu
 	return nil
 }
 
-// Restart restarts memcached of a shard in place and waits until the status
-// tells what came of it.
+// Restart restarts memcached of a shard in place and waits until the status reports it.
 func (c *Cluster) Restart(ctx context.Context, key client.ObjectKey, ordinal int, token string, within time.Duration) (v1alpha1.ShardStatus, error) {
 	m, err := c.Memcached(ctx, key)
 	if err != nil {
@@ -146,7 +163,7 @@ func (c *Cluster) Restart(ctx context.Context, key client.ObjectKey, ordinal int
 	if err != nil {
 		return v1alpha1.ShardStatus{}, err
 	}
-	if err := c.Annotate(ctx, client.ObjectKey{Namespace: key.Namespace, Name: shard.Pod}, v1alpha1.AnnotationRestart, token); err != nil {
+	if err := c.Annotate(ctx, client.ObjectKey{Namespace: key.Namespace, Name: shard.PodName}, v1alpha1.AnnotationRestart, token); err != nil {
 		return v1alpha1.ShardStatus{}, err
 	}
 	_, err = c.Await(ctx, key, within, fmt.Sprintf("shard %s restarted", shard.Name), func(m *v1alpha1.Memcached) error {
@@ -155,17 +172,16 @@ func (c *Cluster) Restart(ctx context.Context, key client.ObjectKey, ordinal int
 			return err
 		}
 		if shard.Restart != token || !shard.Ready {
-			return fmt.Errorf("its status tells of restart %q, ready %t", shard.Restart, shard.Ready)
+			return fmt.Errorf("its status reports restart %q, ready %t", shard.Restart, shard.Ready)
 		}
 		return nil
 	})
 	return shard, err
 }
 
-// HasEvent waits until an event of that reason about the Memcached says all of
-// the words.
+// HasEvent waits until an event of a Memcached with this reason contains all words.
 func (c *Cluster) HasEvent(ctx context.Context, key client.ObjectKey, reason string, words ...string) error {
-	return Eventually(ctx, eventWithin, fmt.Sprintf("an event %s of Memcached %s", reason, key.Name), func(ctx context.Context) error {
+	return Eventually(ctx, eventTimeout, fmt.Sprintf("an event %s of Memcached %s", reason, key.Name), func(ctx context.Context) error {
 		events, err := c.Set.EventsV1().Events(key.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return fmt.Errorf("listing events: %w", err)
@@ -180,13 +196,12 @@ func (c *Cluster) HasEvent(ctx context.Context, key client.ObjectKey, reason str
 			}
 			others = append(others, fmt.Sprintf("%s: %s", e.Reason, e.Note))
 		}
-		return fmt.Errorf("none says %q; there are %q", words, others)
+		return fmt.Errorf("no event contains %q; there are %q", words, others)
 	})
 }
 
-// eventWithin is how long an event may take after the status that it tells of:
-// the operator writes both one after the other.
-const eventWithin = 5 * time.Second
+// eventTimeout is how long an event may take after the status, which the operator writes first.
+const eventTimeout = 5 * time.Second
 
 func containsAll(text string, words []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })

@@ -16,24 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Local runs a command of the program that runs the local cluster, such as
-// "node", "add", and returns what it printed.
+// Local runs a command of the local cluster's program, such as "node", "add", and returns its output.
 func Local(ctx context.Context, args ...string) (string, error) {
 	program := os.Getenv("MEMCACHED_OPERATOR_CLUSTER")
 	if program == "" {
 		return "", errors.New(`MEMCACHED_OPERATOR_CLUSTER is not set: run this through make (make test, make test-e2e), or first eval "$(make -s env)"`)
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
-	var complaint strings.Builder
-	cmd.Stderr = &complaint
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("cluster %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(complaint.String()))
+		return "", fmt.Errorf("cluster %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
 	}
 	return string(out), nil
 }
 
-// Cordon keeps new pods from a node, or lets them come again.
+// Cordon cordons or uncordons a node.
 func (c *Cluster) Cordon(ctx context.Context, node string, cordoned bool) error {
 	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, cordoned)
@@ -43,13 +42,11 @@ func (c *Cluster) Cordon(ctx context.Context, node string, cordoned bool) error 
 	return nil
 }
 
-// evictAgain is how long a drain waits after a disruption budget has refused;
-// kubectl waits 5 s.
-const evictAgain = 500 * time.Millisecond
+// evictInterval is how long a drain waits after a disruption budget rejected an eviction. kubectl waits 5 s.
+const evictInterval = 500 * time.Millisecond
 
-// Drain cordons a node and evicts the pods of a Memcached from it, as "kubectl
-// drain" does with a pod selector: all at once, again where the disruption budget
-// refuses, until all are gone.
+// Drain cordons a node and evicts the pods of a Memcached from it, as "kubectl drain" does with a pod selector: all at
+// once, and again while the disruption budget rejects the eviction.
 func (c *Cluster) Drain(ctx context.Context, node string, key client.ObjectKey, within time.Duration) error {
 	if err := c.Cordon(ctx, node, true); err != nil {
 		return err
@@ -71,7 +68,7 @@ func (c *Cluster) Drain(ctx context.Context, node string, key client.ObjectKey, 
 			if !apierrors.IsTooManyRequests(err) || time.Now().After(deadline) {
 				return fmt.Errorf("evicting pod %s: %w", pod.Name, err)
 			}
-			time.Sleep(evictAgain)
+			time.Sleep(evictInterval)
 		}
 	}
 	return Eventually(ctx, time.Until(deadline), "draining "+node, func(ctx context.Context) error {

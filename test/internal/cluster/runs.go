@@ -10,24 +10,23 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
-// RunStatus returns what a MemcachedBackup and a MemcachedRestore tell alike. Of
-// another kind it panics.
-func RunStatus(o client.Object) *v1alpha1.RunStatus {
+// RunStatus returns the common status of a MemcachedBackup or a MemcachedRestore.
+func RunStatus(o client.Object) *v1alpha1.TransferStatus {
 	switch o := o.(type) {
 	case *v1alpha1.MemcachedBackup:
-		return &o.Status.RunStatus
+		return &o.Status.TransferStatus
 	case *v1alpha1.MemcachedRestore:
-		return &o.Status.RunStatus
+		return &o.Status.TransferStatus
 	default:
-		panic(fmt.Sprintf("%T does not run once", o))
+		panic(fmt.Sprintf("%T has no such status", o))
 	}
 }
 
-// Ended waits until a MemcachedBackup or MemcachedRestore has ended, either way, and
-// reads it. Whenever it tells of more progress, seen is called, unless that is nil.
-func (c *Cluster) Ended(ctx context.Context, o client.Object, within time.Duration, seen func(*v1alpha1.RunStatus)) error {
-	var last v1alpha1.RunProgress
-	return Eventually(ctx, within, "the end of "+o.GetName(), func(ctx context.Context) error {
+// AwaitFinished waits until a MemcachedBackup or MemcachedRestore has finished and reads it. It calls seen, unless that is nil,
+// when the progress changes.
+func (c *Cluster) AwaitFinished(ctx context.Context, o client.Object, within time.Duration, seen func(*v1alpha1.TransferStatus)) error {
+	var last v1alpha1.TransferProgress
+	return Eventually(ctx, within, "completion of "+o.GetName(), func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}
@@ -36,20 +35,25 @@ func (c *Cluster) Ended(ctx context.Context, o client.Object, within time.Durati
 			last = *p
 			seen(status)
 		}
-		if status.Phase != v1alpha1.RunComplete && status.Phase != v1alpha1.RunFailed {
+		if status.Phase != v1alpha1.TransferComplete && status.Phase != v1alpha1.TransferFailed {
 			return fmt.Errorf("it is %q: %s: %s", status.Phase, status.Reason, status.Message)
 		}
 		return nil
 	})
 }
 
-// Complete is Ended, and an error unless it is Complete.
-func (c *Cluster) Complete(ctx context.Context, o client.Object, within time.Duration, seen func(*v1alpha1.RunStatus)) error {
-	if err := c.Ended(ctx, o, within, seen); err != nil {
+// Complete waits until a MemcachedBackup or MemcachedRestore has finished, and returns an error unless it is Complete.
+func (c *Cluster) Complete(ctx context.Context, o client.Object, within time.Duration, seen func(*v1alpha1.TransferStatus)) error {
+	if err := c.AwaitFinished(ctx, o, within, seen); err != nil {
 		return err
 	}
-	if status := RunStatus(o); status.Phase != v1alpha1.RunComplete {
+	if status := RunStatus(o); status.Phase != v1alpha1.TransferComplete {
 		return fmt.Errorf("%s is %s: %s: %s", o.GetName(), status.Phase, status.Reason, status.Message)
 	}
 	return nil
+}
+
+// Unlimited is the rate limit of a backup or restore that copies as fast as it can.
+func Unlimited() *v1alpha1.RateLimit {
+	return &v1alpha1.RateLimit{ItemsPerSecond: new(int32(0)), MebibytesPerSecond: new(int32(0))}
 }

@@ -1,9 +1,6 @@
-// Package copyloop copies all items of one memcached into another with nothing but
-// pipelined requests: the measure for what snapshots may take longer.
-//
-// It lists the keys by metadump, asks for all values over one connection without
-// waiting, and adds each to the other server as it arrives. It mends nothing, keeps
-// nothing, and bounds nothing.
+// Package copyloop copies all items of one memcached to another with pipelined requests and nothing else, as the
+// baseline for the speed of snapshots. It lists the keys by metadump, requests all values over one connection without
+// waiting, and adds each to the other server. It does not retry, store or limit anything.
 package copyloop
 
 import (
@@ -17,20 +14,20 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/memcached-operator/memcached-operator/internal/memcache"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 const (
 	buffer = 256 << 10
-	// window is how many values may be asked for before one has come.
+	// window is the number of requested values that have not arrived.
 	window = 4096
 )
 
-// Copy copies all items and returns how many there were.
+// Copy copies all items and returns their number.
 func Copy(ctx context.Context, from, to string) (int, error) {
 	keys, err := list(from)
-	// New items set off a crawl of memcached's own, which leaves no room for another.
-	for errors.Is(err, memcache.ErrBusy) && ctx.Err() == nil {
+	// memcached is busy with its own crawl after new items.
+	for errors.Is(err, protocol.ErrBusy) && ctx.Err() == nil {
 		time.Sleep(50 * time.Millisecond)
 		keys, err = list(from)
 	}
@@ -55,23 +52,22 @@ func Copy(ctx context.Context, from, to string) (int, error) {
 	})
 	defer stop()
 	ask := make(chan int, window/256)
-	group.Go(func() error { return askAll(ctx, source, keys, ask) })
+	group.Go(func() error { return requestAll(ctx, source, keys, ask) })
 	group.Go(func() error { return passOn(source, target, keys, ask) })
 	group.Go(func() error { return takeAnswers(target, len(keys)) })
 	return len(keys), group.Wait()
 }
 
-// list returns all keys of a server.
 func list(address string) ([][]byte, error) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	if _, err := io.WriteString(conn, memcache.DumpRequest); err != nil {
+	if _, err := io.WriteString(conn, protocol.DumpRequest); err != nil {
 		return nil, err
 	}
-	dump := memcache.NewDumpReader(bufio.NewReaderSize(conn, buffer))
+	dump := protocol.NewDumpReader(bufio.NewReaderSize(conn, buffer))
 	var keys [][]byte
 	var text []byte
 	for {
@@ -91,44 +87,43 @@ func list(address string) ([][]byte, error) {
 	}
 }
 
-// askAll requests all values; each number in asked allows 256 more.
-func askAll(ctx context.Context, conn net.Conn, keys [][]byte, asked chan<- int) error {
+// requestAll requests all values. Each number in requested allows 256 more.
+func requestAll(ctx context.Context, conn net.Conn, keys [][]byte, requested chan<- int) error {
 	var text []byte
 	for from := 0; from < len(keys); from += 256 {
 		text = text[:0]
 		for _, key := range keys[from:min(from+256, len(keys))] {
-			text, _ = memcache.AppendMetaGet(text, key, " v f t")
+			text, _ = protocol.AppendMetaGet(text, key, " v f t")
 		}
 		select {
-		case asked <- from:
+		case requested <- from:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		if _, err := conn.Write(text); err != nil {
-			return fmt.Errorf("asking: %w", err)
+			return fmt.Errorf("requesting values: %w", err)
 		}
 	}
 	return nil
 }
 
-// passOn sends what arrives to the target.
-func passOn(source, target net.Conn, keys [][]byte, asked <-chan int) error {
+func passOn(source, target net.Conn, keys [][]byte, requested <-chan int) error {
 	r := bufio.NewReaderSize(source, buffer)
 	w := bufio.NewWriterSize(target, buffer)
 	var text []byte
 	for i, key := range keys {
 		if i%256 == 0 {
-			<-asked
+			<-requested
 		}
-		head, err := memcache.ReadHead(r)
+		head, err := protocol.ReadHead(r)
 		if err != nil {
 			return fmt.Errorf("reading a value: %w", err)
 		}
-		if head.Code != memcache.MetaValue {
-			return fmt.Errorf("%s instead of the value of %q", head.Code, key)
+		if head.Code != protocol.MetaValue {
+			return fmt.Errorf("got %s and not the value of %q", head.Code, key)
 		}
-		text, _ = memcache.AppendMetaSet(text[:0], key, head.Size, head.Flags, max(head.TTL, 0), true)
-		if text, err = memcache.ReadValue(r, text, head.Size); err != nil {
+		text, _ = protocol.AppendMetaSet(text[:0], key, head.Size, head.Flags, max(head.TTL, 0), true)
+		if text, err = protocol.ReadValue(r, text, head.Size); err != nil {
 			return fmt.Errorf("reading a value: %w", err)
 		}
 		text = append(text, "\r\n"...)
@@ -139,15 +134,14 @@ func passOn(source, target net.Conn, keys [][]byte, asked <-chan int) error {
 	return w.Flush()
 }
 
-// takeAnswers reads the answers to the stores.
 func takeAnswers(conn net.Conn, n int) error {
 	r := bufio.NewReaderSize(conn, buffer)
 	for range n {
-		head, err := memcache.ReadHead(r)
+		head, err := protocol.ReadHead(r)
 		if err != nil {
 			return fmt.Errorf("reading the answer to a store: %w", err)
 		}
-		if head.Code != memcache.MetaHit {
+		if head.Code != protocol.MetaHit {
 			return fmt.Errorf("%s to a store", head.Code)
 		}
 	}

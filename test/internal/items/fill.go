@@ -10,14 +10,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// fillTimeout bounds the whole of Fill.
 const fillTimeout = time.Minute
 
-// Fill writes all items without waiting for an answer to each, which takes seconds
-// for a million. The set must be behind one address.
+// Fill writes all items of a set with one address without waiting for answers, which takes seconds for a million.
 func (s *Set) Fill() error {
 	if len(s.addresses) != 1 {
-		return fmt.Errorf("filling %d shards at once: the client spreads the items, so write them", len(s.addresses))
+		return fmt.Errorf("filling %d shards: use Write, as the client distributes the items", len(s.addresses))
 	}
 	var group errgroup.Group
 	for worker := range workers {
@@ -31,7 +29,7 @@ func (s *Set) Fill() error {
 	return group.Wait()
 }
 
-// fill writes the share of one worker.
+// fill writes one worker's share.
 func (s *Set) fill(worker int) error {
 	conn, err := net.DialTimeout("tcp", s.addresses[0], timeout)
 	if err != nil {
@@ -49,7 +47,7 @@ func (s *Set) fill(worker int) error {
 			return err
 		}
 	}
-	// What went wrong is answered in spite of noreply, and the version after it.
+	// Despite noreply, memcached reports errors, before it answers the version.
 	if _, err := requests.WriteString("version\r\n"); err != nil {
 		return err
 	}
@@ -66,7 +64,7 @@ func (s *Set) fill(worker int) error {
 	return nil
 }
 
-// Flush has the shard at an address forget all that it holds.
+// Flush removes all items of the shard at an address.
 func Flush(address string) error {
 	conn, err := net.DialTimeout("tcp", address, timeout)
 	if err != nil {

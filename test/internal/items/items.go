@@ -1,5 +1,4 @@
-// Package items writes items through a shard's address with an ordinary client
-// and counts how many of them it still gives back.
+// Package items writes items to shards with an ordinary client and counts how many of them are left.
 package items
 
 import (
@@ -13,27 +12,23 @@ import (
 )
 
 const (
-	// workers is how many connections write or read at once.
 	workers = 4
-	// batch is how many keys one request asks for.
-	batch = 200
-	// timeout bounds one request.
+	// batch is the number of keys of a request.
+	batch   = 200
 	timeout = 10 * time.Second
 )
 
-// Set is a number of items under one address; two sets of different names share
-// no key.
+// Set is a number of items. Sets of different names share no key.
 type Set struct {
 	client    *memcache.Client
 	addresses []string
 	name      string
 	size      int
-	// bytes is how long a value is; 0 is as long as a small record.
+	// bytes of a value; 0 means that of a small record.
 	bytes int
 }
 
-// New returns the set of that name and size behind an address. Several addresses
-// share the items as the client spreads them.
+// New returns a set of items that the client distributes over the addresses.
 func New(name string, size int, addresses ...string) *Set {
 	c := memcache.New(addresses...)
 	c.Timeout = timeout
@@ -41,7 +36,7 @@ func New(name string, size int, addresses ...string) *Set {
 	return &Set{client: c, addresses: addresses, name: name, size: size}
 }
 
-// Sized is New of items whose values are that many bytes long.
+// Sized returns a set of items with values of so many bytes.
 func Sized(name string, size, bytes int, addresses ...string) *Set {
 	s := New(name, size, addresses...)
 	s.bytes = bytes
@@ -50,7 +45,7 @@ func Sized(name string, size, bytes int, addresses ...string) *Set {
 
 func (s *Set) key(i int) string { return fmt.Sprintf("%s-%d", s.name, i) }
 
-// value returns what belongs to a key, and to no other.
+// value returns the value of a key, which no other key has.
 func (s *Set) value(key string) string {
 	if s.bytes == 0 {
 		return strings.Repeat(key+".", 4)
@@ -70,11 +65,10 @@ func (s *Set) Write() error {
 	})
 }
 
-// Count returns how many of the items are there. One with another value than it
-// was written with is an error, whatever the number.
+// Count returns how many items are there. An item with a wrong value is an error.
 func (s *Set) Count() (int, error) { return s.count(1) }
 
-// Sample is Count of one item in so many.
+// Sample counts one item in so many.
 func (s *Set) Sample(oneIn int) (int, error) { return s.count(oneIn) }
 
 func (s *Set) count(oneIn int) (int, error) {
@@ -86,7 +80,7 @@ func (s *Set) count(oneIn int) (int, error) {
 		}
 		for key, item := range found {
 			if string(item.Value) != s.value(key) {
-				return fmt.Errorf("item %s holds %q, it was written as %q", key, item.Value, s.value(key))
+				return fmt.Errorf("item %s has the value %q, want %q", key, item.Value, s.value(key))
 			}
 		}
 		count.Add(int64(len(found)))
@@ -95,26 +89,23 @@ func (s *Set) count(oneIn int) (int, error) {
 	return int(count.Load()), err
 }
 
-// Keep is Count, and an error unless at least the given share of the items, such
-// as 0.99, is there.
+// Keep counts the items and returns an error unless a share of them, such as 0.99, is there.
 func (s *Set) Keep(share float64) (int, error) {
 	count, err := s.Count()
 	if err != nil {
 		return count, err
 	}
 	if float64(count) < share*float64(s.size) {
-		return count, fmt.Errorf("%d of %d items are there, %.1f %% were to be kept", count, s.size, share*100)
+		return count, fmt.Errorf("%d of %d items are there, want %.1f%%", count, s.size, share*100)
 	}
 	return count, nil
 }
 
-// Close closes the set's connections. They are opened again as needed.
+// Close closes the connections, which open again when needed.
 func (s *Set) Close() error { return s.client.Close() }
 
-// each calls do with one key in so many, a batch at a time, from several goroutines.
-//
-// It does so over new connections. One that was kept open is reset when memcached
-// restarts, and the client tells of that by an error.
+// each calls do with batches of one key in so many, in parallel and over new connections: memcached resets open ones
+// when it restarts, which the client reports as an error.
 func (s *Set) each(oneIn int, do func(keys []string) error) error {
 	if err := s.Close(); err != nil {
 		return err

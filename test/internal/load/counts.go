@@ -5,25 +5,23 @@ import (
 	"time"
 )
 
-// Counts is what came of the operations that were due within a bucket of time, on
-// one shard or on all.
+// Counts are the results of the operations that were due in a bucket of time, of one shard or of all.
 type Counts struct {
 	// Gets = Hits + Misses + Wrong + those that failed.
 	Gets, Hits, Misses int
-	// Wrong is how many gets were answered with another key's value.
+	// Wrong counts gets that returned the value of another key.
 	Wrong int
-	// Sets of the mix and Fills after misses; those that failed too.
+	// Sets, and Fills after misses, including those that failed.
 	Sets, Fills int
-	// Errors is how many gets, sets and fills failed, after the retry.
+	// Errors counts gets, sets and fills that failed after the retry.
 	Errors int
-	// Silence is the longest time without any answer that ended here.
+	// Silence is the longest time without an answer that finished in the bucket.
 	Silence time.Duration
 	// Latencies from when an operation was due until its answer.
 	Latencies Histogram
 }
 
-// Ratio is the share of all gets that were hits, from 0 to 1; without gets it is
-// NaN. A get that failed is one without a hit.
+// Ratio is the share of hits of all gets, including those that failed. Without gets it is NaN.
 func (c Counts) Ratio() float64 { return float64(c.Hits) / float64(c.Gets) }
 
 func (c *Counts) add(other Counts) {
@@ -41,16 +39,15 @@ func (c *Counts) add(other Counts) {
 }
 
 const (
-	// shortest is the upper end of a Histogram's first bin.
+	// shortest is the upper bound of the first bin of a Histogram.
 	shortest = 50 * time.Microsecond
-	// perOctave is how many bins it has for each doubling, which makes a quantile
-	// at most 9 % too long.
+	// perOctave bins per doubling make a quantile at most 9% too long.
 	perOctave = 8
-	// bins reach up to 0.6 s, which is longer than the patience of a client.
+	// bins reach up to 0.6 s, which is longer than Patience.
 	bins = 1 + perOctave*27/2
 )
 
-// Histogram counts durations in bins of growing width.
+// Histogram counts durations in bins of increasing width.
 type Histogram [bins]uint32
 
 func (h *Histogram) add(d time.Duration) {
@@ -61,8 +58,7 @@ func (h *Histogram) add(d time.Duration) {
 	h[min(i, bins-1)]++
 }
 
-// Quantile returns a duration which that share of all, such as 0.99, does not
-// exceed; 0 when there are none.
+// Quantile returns a duration that a share of all durations does not exceed; 0 without durations.
 func (h Histogram) Quantile(share float64) time.Duration {
 	total := uint64(0)
 	for _, n := range h {

@@ -1,35 +1,29 @@
-// Package load puts a fixed load on the shards of a cache, as an application's
-// direct client does, and counts what came of every operation: in buckets of time,
-// a shard each.
+// Package load puts a fixed load on the shards of a cache, as a client of an application does, and counts the results of
+// all operations per shard and time bucket.
 //
-// # The client
+// # Client
 //
-// A key belongs to the shard at crc32(key) modulo the number of addresses, as in
-// gomemcache. Each shard has a few workers, each with a connection that it keeps
-// open and dials again after an error. An operation that fails for want of an
-// answer is tried once more; an answer of memcached, whatever it says, is not.
+// A key belongs to the shard at crc32(key) modulo the number of addresses, as in gomemcache. Each shard has some workers,
+// each with a connection that it keeps open and reopens after an error. An operation without an answer is retried once. An
+// answer of memcached is not retried, whatever it says.
 //
-// # The load
+// # Load
 //
-// Operations are due at fixed moments whether or not the ones before were answered,
-// so that a stall costs what it would cost an application: the load is open-loop,
-// and latencies count from when an operation was due. One that has no answer after
-// Patience, its retry and its wait for a free worker included, is an error.
+// Operations are due at fixed times whether or not earlier ones were answered, so that a stall costs what it costs an
+// application: the load is open-loop, and latencies count from when an operation was due. An operation without an answer
+// after Patience is an error. This includes its retry and its wait for a free worker.
 //
-// 80 of 100 operations read a key and 20 write one. Both pick it by Zipf's law: the
-// key of rank r with a probability in proportion to 1/r^0.99, the exponent of the
-// YCSB benchmark. A get that finds nothing, and one that fails, reads the database,
-// which takes DatabaseTime; after a miss the client then stores the value
-// (cache-aside). Such a fill comes on top of the mix: a cache that lost its items is
-// filled as fast as its clients ask, which is the kindest case, since the database
-// is never the slower for it.
+// 80 of 100 operations read a key and 20 write one. Both select it by Zipf's law: the key of rank r with a probability
+// proportional to 1/r^0.99, the exponent of the YCSB benchmark. After a miss or an error of a get, the client reads the
+// database, which takes DatabaseTime. After a miss it then stores the value (cache-aside), in addition to the 20 sets. A
+// cache that lost its items is thus filled as fast as its clients read, which is the best case, since the database does
+// not slow down.
 //
 // # Hits lost
 //
 //	hits lost = hit ratio before × gets − hits, over the time after
 //	seconds   = hits lost ÷ hits per second before
 //
-// A get without an answer is a get without a hit, so an outage counts as well as a
-// shard that starts empty. A cache that lost every item loses in the end one hit a
-// key: keys ÷ operations per second, in seconds of full traffic.
+// A get without an answer is a get without a hit, so downtime counts as well as a shard that starts empty. A cache that
+// lost every item loses one hit per key: keys ÷ operations per second, in seconds of full traffic.
 package load

@@ -11,12 +11,11 @@ import (
 // exponent of Zipf's law, as in the YCSB benchmark.
 const exponent = 0.99
 
-// keys is the key space, by rank: the first key is asked for most.
+// keys are all keys by rank.
 type keys struct {
 	names []string
-	// shard of each key.
 	shard []int
-	// upTo is the probability that a key of this rank or a lower one is picked.
+	// upTo is the probability of this rank or a lower one.
 	upTo []float64
 }
 
@@ -35,7 +34,6 @@ func newKeys(count, shards int) keys {
 	return k
 }
 
-// pick returns the rank of a key.
 func (k keys) pick(r *rand.Rand) int {
 	// the last of upTo may round to less than 1
 	return min(sort.SearchFloat64s(k.upTo, r.Float64()), len(k.upTo)-1)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestKeysAreSpreadAsGomemcacheDoes(t *testing.T) {
+func TestKeysAreDistributedAsByGomemcache(t *testing.T) {
 	k := newKeys(30_000, 3)
 	of := make([]int, 3)
 	for i, name := range k.names {
@@ -23,7 +23,7 @@ func TestKeysAreSpreadAsGomemcacheDoes(t *testing.T) {
 	}
 }
 
-func TestKeysArePickedByZipfsLaw(t *testing.T) {
+func TestKeysAreSelectedByZipfsLaw(t *testing.T) {
 	const picks = 400_000
 	k := newKeys(1000, 1)
 	harmonic := 0.0
@@ -38,10 +38,10 @@ func TestKeysArePickedByZipfsLaw(t *testing.T) {
 	for _, rank := range []int{1, 2, 10, 100} {
 		want := picks * math.Pow(float64(rank), -0.99) / harmonic
 		if got := of[rank-1]; math.Abs(got-want) > 5*math.Sqrt(want) {
-			t.Errorf("the key of rank %d was picked %v times, want about %v", rank, got, want)
+			t.Errorf("the key of rank %d was selected %v times, want about %v", rank, got, want)
 		}
 	}
 	if of[999] == 0 {
-		t.Error("the last key is never picked")
+		t.Error("the last key is never selected")
 	}
 }

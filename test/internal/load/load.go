@@ -9,41 +9,39 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/memcached-operator/memcached-operator/internal/memcache"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
 )
 
 const (
-	// Every is how long a bucket is.
+	// Every is the length of a bucket.
 	Every = 500 * time.Millisecond
-	// Timeout of one try of an operation, dialling included.
+	// Timeout of one try of an operation, including dialing.
 	Timeout = 250 * time.Millisecond
-	// Patience is how long an operation is waited for in all.
+	// Patience is the timeout of an operation with its retry.
 	Patience = 500 * time.Millisecond
-	// DatabaseTime is how long the read takes that follows a miss.
+	// DatabaseTime is the duration of the read after a miss.
 	DatabaseTime = 5 * time.Millisecond
-	// ValueSize of every item, in bytes.
+	// ValueSize of every item in bytes.
 	ValueSize = 500
-	// getShare of the operations are gets, the others sets.
-	getShare = 0.8
-	// workers of each shard, and so its connections.
-	workers = 8
-	// fillTimeout of one set while the key space is filled.
+	getShare  = 0.8
+	// workers, and connections, per shard.
+	workers     = 8
 	fillTimeout = 10 * time.Second
 )
 
-// Config is which load there is.
+// Config describes a load.
 type Config struct {
-	// Addresses of the shards, as host:port, by ordinal.
+	// Addresses of the shards as host:port, by ordinal.
 	Addresses []string
-	// Keys of the whole key space.
-	Keys int
-	// Rate is how many operations are due a second, on all shards together.
+	Keys      int
+	// Rate of operations per second on all shards.
 	Rate int
 	// Seed of the choice of keys and operations: the same seed gives the same load.
 	Seed uint64
 }
 
-// Load is a load, which may be filled, started and stopped once.
+// Load can be filled, started and stopped once.
 type Load struct {
 	Config
 	keys   keys
@@ -52,15 +50,14 @@ type Load struct {
 	ended  sync.WaitGroup
 }
 
-// New returns a load that was not started.
 func New(c Config) (*Load, error) {
 	if len(c.Addresses) == 0 || c.Keys < 1 || c.Rate < 1 {
-		return nil, fmt.Errorf("a load of %d operations a second over %d keys on %d shards is none", c.Rate, c.Keys, len(c.Addresses))
+		return nil, fmt.Errorf("a load requires addresses, keys and a rate, not %d operations per second over %d keys on %d shards", c.Rate, c.Keys, len(c.Addresses))
 	}
 	return &Load{Config: c, keys: newKeys(c.Keys, len(c.Addresses))}, nil
 }
 
-// Fill stores every key, so that each get is a hit as long as nothing is lost.
+// Fill stores every key, so that each get is a hit unless an item is lost.
 func (l *Load) Fill(ctx context.Context) error {
 	var group errgroup.Group
 	for ordinal, address := range l.Addresses {
@@ -76,9 +73,9 @@ func (l *Load) Fill(ctx context.Context) error {
 	return group.Wait()
 }
 
-// fill stores the share of one worker in the keys of a shard.
+// fill stores one worker's share of the keys of a shard.
 func (l *Load) fill(ctx context.Context, ordinal, worker int) error {
-	conn, err := memcache.Dial(ctx, "tcp", l.Addresses[ordinal])
+	conn, err := memcacheclient.Dial(ctx, l.Addresses[ordinal])
 	if err != nil {
 		return err
 	}
@@ -97,7 +94,6 @@ func (l *Load) fill(ctx context.Context, ordinal, worker int) error {
 	return nil
 }
 
-// Start begins the load.
 func (l *Load) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
@@ -113,16 +109,14 @@ func (l *Load) Start() {
 	l.ended.Go(func() { l.offer(ctx, began) })
 }
 
-// Stop ends the load, after what is under way, and returns what came of it all.
-// It may be called again.
+// Stop stops the load after the current operations and returns the report. You can call it again.
 func (l *Load) Stop() Report {
 	l.stop()
 	l.ended.Wait()
 	return l.Report()
 }
 
-// Report returns what came of the load so far. What was due less than Patience
-// ago may still be under way.
+// Report returns the report so far. Operations that were due less than Patience ago may be missing.
 func (l *Load) Report() Report {
 	r := Report{Every: Every}
 	now := time.Now()
@@ -133,7 +127,7 @@ func (l *Load) Report() Report {
 	return r
 }
 
-// offer hands every operation to its shard when it is due, until ctx ends.
+// offer passes every operation to its shard when it is due.
 func (l *Load) offer(ctx context.Context, began time.Time) {
 	defer func() {
 		for _, s := range l.shards {
@@ -162,14 +156,13 @@ const (
 	fill
 )
 
-// operation is one that is due.
 type operation struct {
 	kind kind
 	key  string
 	due  time.Time
 }
 
-// shard is the client's side of one shard.
+// shard is the client of one shard.
 type shard struct {
 	address string
 	record  *recorder
@@ -180,11 +173,11 @@ type shard struct {
 }
 
 func newShard(address string, record *recorder, rate int) *shard {
-	// room for all that may wait: what finds none would not be answered in time
+	// with room for all that may wait: others would not be answered in time
 	return &shard{address: address, record: record, queue: make(chan operation, int(2*float64(rate)*Patience.Seconds())+1)}
 }
 
-// offer queues an operation, unless the load has ended.
+// offer queues an operation unless the load has stopped.
 func (s *shard) offer(o operation) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -205,32 +198,31 @@ func (s *shard) close() {
 	close(s.queue)
 }
 
-// work does what is queued, over one connection.
 func (s *shard) work() {
 	w := worker{address: s.address}
 	defer w.close()
 	for o := range s.queue {
-		came := w.do(o)
-		s.record.record(o, came, time.Now())
-		if came == miss {
+		result := w.do(o)
+		s.record.record(o, result, time.Now())
+		if result == miss {
 			time.AfterFunc(DatabaseTime, func() { s.offer(operation{kind: fill, key: o.key, due: time.Now()}) })
 		}
 	}
 }
 
-// worker does one operation at a time over a connection that it keeps.
+// worker does one operation at a time over one connection.
 type worker struct {
 	address string
-	conn    *memcache.Conn
+	conn    *memcacheclient.Client
 }
 
 func (w *worker) close() {
 	if w.conn != nil {
-		_ = w.conn.Close() // nothing is under way that could be lost
+		_ = w.conn.Close() // without a pending request
 	}
 }
 
-// do does an operation, and tries it once more when it got no answer.
+// do does an operation, and retries it once if it has no answer.
 func (w *worker) do(o operation) outcome {
 	for range 2 {
 		left := time.Until(o.due.Add(Patience))
@@ -238,13 +230,13 @@ func (w *worker) do(o operation) outcome {
 			break
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), min(left, Timeout))
-		came, err := w.try(ctx, o)
+		result, err := w.try(ctx, o)
 		cancel()
 		if err == nil {
-			return came
+			return result
 		}
-		w.conn = nil // an error has closed it
-		if memcache.IsAnswer(err) {
+		w.conn = nil // closed by the error
+		if protocol.IsAnswer(err) {
 			break
 		}
 	}
@@ -254,14 +246,14 @@ func (w *worker) do(o operation) outcome {
 func (w *worker) try(ctx context.Context, o operation) (outcome, error) {
 	if w.conn == nil {
 		var err error
-		if w.conn, err = memcache.Dial(ctx, "tcp", w.address); err != nil {
+		if w.conn, err = memcacheclient.Dial(ctx, w.address); err != nil {
 			return failed, err
 		}
 	}
 	if o.kind != get {
 		return stored, w.conn.Set(ctx, o.key, value(o.key), 0, 0)
 	}
-	item, err := w.conn.Get(ctx, o.key)
+	item, err := w.conn.Get(ctx, o.key, "")
 	switch {
 	case err != nil:
 		return failed, err
@@ -273,7 +265,7 @@ func (w *worker) try(ctx context.Context, o operation) (outcome, error) {
 	return hit, nil
 }
 
-// value returns what belongs to a key, ValueSize bytes, and no other key's.
+// value returns the value of a key, which no other key has.
 func value(key string) []byte {
 	v := make([]byte, ValueSize)
 	for i := range v {

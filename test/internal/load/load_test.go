@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// server is as much of memcached as the load asks for.
+// server is a memcached with gets and set.
 type server struct {
 	t       *testing.T
 	address string
@@ -29,7 +29,7 @@ func serve(t *testing.T) *server {
 	return s
 }
 
-// up listens, at the same address each time.
+// up listens, always at the same address.
 func (s *server) up() {
 	s.t.Helper()
 	listener, err := net.Listen("tcp", s.address)
@@ -51,7 +51,6 @@ func (s *server) up() {
 	}()
 }
 
-// down ends every connection and takes no new one.
 func (s *server) down() {
 	_ = s.listener.Close()
 	s.disconnect()
@@ -90,15 +89,14 @@ func (s *server) talk(conn net.Conn) {
 		var size int
 		answer := "ERROR\r\n"
 		switch {
-		case scan(line, "gets %s\r\n", &key):
+		case scan(line, "mg %s v f t\r\n", &key):
 			s.lock.Lock()
+			answer = "EN\r\n"
 			if v, ok := s.items[key]; ok {
-				answer = fmt.Sprintf("VALUE %s 0 %d 1\r\n%s\r\nEND\r\n", key, len(v), v)
-			} else {
-				answer = "END\r\n"
+				answer = fmt.Sprintf("VA %d f0 t-1\r\n%s\r\n", len(v), v)
 			}
 			s.lock.Unlock()
-		case scan(line, "set %s 0 0 %d\r\n", &key, &size):
+		case scan(line, "ms %s %d\r\n", &key, &size):
 			block := make([]byte, size+2)
 			if _, err := io.ReadFull(r, block); err != nil {
 				return
@@ -106,7 +104,7 @@ func (s *server) talk(conn net.Conn) {
 			s.lock.Lock()
 			s.items[key] = string(block[:size])
 			s.lock.Unlock()
-			answer = "STORED\r\n"
+			answer = "HD\r\n"
 		}
 		if _, err := io.WriteString(conn, answer); err != nil {
 			return
@@ -119,7 +117,7 @@ func scan(line, format string, into ...any) bool {
 	return err == nil && n == len(into)
 }
 
-// started returns a load on two filled servers, and both.
+// started returns a running load on two filled servers.
 func started(t *testing.T) (*Load, []*server) {
 	t.Helper()
 	servers := []*server{serve(t), serve(t)}
@@ -140,7 +138,7 @@ func started(t *testing.T) (*Load, []*server) {
 
 func total(r Report) Counts { return r.Sum(Span{r.Began, r.Began.Add(time.Hour)}) }
 
-func TestAFilledCacheGivesHitsOnly(t *testing.T) {
+func TestFilledCacheHasOnlyHits(t *testing.T) {
 	l, _ := started(t)
 	time.Sleep(time.Second)
 	c := total(l.Stop())
@@ -155,7 +153,7 @@ func TestAFilledCacheGivesHitsOnly(t *testing.T) {
 	}
 }
 
-func TestAMissIsFilled(t *testing.T) {
+func TestMissIsFilled(t *testing.T) {
 	l, servers := started(t)
 	servers[0].empty()
 	time.Sleep(time.Second)
@@ -168,18 +166,18 @@ func TestAMissIsFilled(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatAreResetCostNoError(t *testing.T) {
+func TestConnectionResetIsRetried(t *testing.T) {
 	l, servers := started(t)
 	for range 5 {
 		time.Sleep(100 * time.Millisecond)
 		servers[0].disconnect()
 	}
 	if c := total(l.Stop()); c.Errors != 0 || c.Hits != c.Gets {
-		t.Errorf("%d errors, %d of %d gets were hits: an operation is to be tried once more", c.Errors, c.Hits, c.Gets)
+		t.Errorf("%d errors, %d of %d gets were hits, want a retry", c.Errors, c.Hits, c.Gets)
 	}
 }
 
-func TestAShardThatIsOutCostsItsOwnOperationsOnly(t *testing.T) {
+func TestUnavailableShardDoesNotAffectOthers(t *testing.T) {
 	const out = time.Second
 	l, servers := started(t)
 	time.Sleep(Every)
@@ -195,7 +193,7 @@ func TestAShardThatIsOutCostsItsOwnOperationsOnly(t *testing.T) {
 		}
 	}
 	if sums[0].Errors < 400 || sums[1].Errors != 0 {
-		t.Errorf("of two shards with 1000 operations a second, the one that was out for a second has %d errors, the other %d", sums[0].Errors, sums[1].Errors)
+		t.Errorf("of two shards with 1000 operations a second, the unavailable one has %d errors, the other %d", sums[0].Errors, sums[1].Errors)
 	}
 	if got := sums[0].Silence; got < out || got > out+Every {
 		t.Errorf("the longest time without an answer is %s, want %s", got, out)
@@ -208,9 +206,8 @@ func TestAShardThatIsOutCostsItsOwnOperationsOnly(t *testing.T) {
 	}
 }
 
-// An operation has its answer in time or is an error, even where connections are
-// taken and nothing is said, and all workers wait.
-func TestAShardThatIsSilentCostsPatienceNotMore(t *testing.T) {
+// Also if connections are accepted but never answered, and all workers wait.
+func TestSilentShardDelaysAtMostForPatience(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -225,14 +222,14 @@ func TestAShardThatIsSilentCostsPatienceNotMore(t *testing.T) {
 	began := time.Now()
 	c := total(l.Stop())
 	if took := time.Since(began); took > 2*Patience {
-		t.Errorf("the end took %s", took)
+		t.Errorf("stopping took %s", took)
 	}
 	if n := c.Gets + c.Sets; c.Errors != n || n < 1900 {
 		t.Errorf("of %d operations, 1000 a second, %d are errors", n, c.Errors)
 	}
 }
 
-func TestALoadOfNothingIsRefused(t *testing.T) {
+func TestNewRejectsIncompleteConfig(t *testing.T) {
 	for name, c := range map[string]Config{
 		"NoAddress": {Keys: 1, Rate: 1},
 		"NoKeys":    {Addresses: []string{"x:1"}, Rate: 1},

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// outcome of an operation.
 type outcome int
 
 const (
@@ -17,7 +16,7 @@ const (
 	stored
 )
 
-// recorder counts operations in buckets, for one shard.
+// recorder counts the operations of one shard in buckets.
 type recorder struct {
 	began time.Time
 	every time.Duration
@@ -31,12 +30,12 @@ func newRecorder(began time.Time, every time.Duration) *recorder {
 	return &recorder{began: began, every: every, answered: began}
 }
 
-// record counts an operation that ended now: in the bucket in which it was due,
-// and a silence in the one in which it ended.
-func (r *recorder) record(o operation, came outcome, now time.Time) {
+// record counts an operation that finished now in the bucket in which it was due, and a silence in the one in which it
+// finished.
+func (r *recorder) record(o operation, result outcome, now time.Time) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	if came != failed {
+	if result != failed {
 		r.silence(now)
 	}
 	c := r.at(o.due)
@@ -48,7 +47,7 @@ func (r *recorder) record(o operation, came outcome, now time.Time) {
 	case fill:
 		c.Fills++
 	}
-	switch came {
+	switch result {
 	case failed:
 		c.Errors++
 		return
@@ -62,7 +61,6 @@ func (r *recorder) record(o operation, came outcome, now time.Time) {
 	c.Latencies.add(now.Sub(o.due))
 }
 
-// silence ends the time without an answer.
 func (r *recorder) silence(now time.Time) {
 	c := r.at(now)
 	c.Silence = max(c.Silence, now.Sub(r.answered))
@@ -77,8 +75,7 @@ func (r *recorder) at(t time.Time) *Counts {
 	return &r.buckets[i]
 }
 
-// counted returns the buckets that begin before now. The silence that is still
-// going on is told in the last one.
+// counted returns the buckets that began before now. The last one has the current silence.
 func (r *recorder) counted(now time.Time) []Counts {
 	r.lock.Lock()
 	defer r.lock.Unlock()

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// Report is what came of a load, in buckets of time.
+// Report has the results of a load in buckets of time.
 type Report struct {
-	// Began is when the first bucket begins.
+	// Began is the start of the first bucket.
 	Began time.Time
-	// Every is how long a bucket is.
+	// Every is the length of a bucket.
 	Every time.Duration
-	// Shards are the buckets of each, by the order of the addresses; all have as
-	// many.
+	// Shards have the buckets of each shard by ordinal, the same number for all.
 	Shards [][]Counts
 }
 
-// Buckets is how many buckets of time there are.
+// Buckets returns the number of buckets.
 func (r Report) Buckets() int {
 	if len(r.Shards) == 0 {
 		return 0
@@ -24,10 +23,10 @@ func (r Report) Buckets() int {
 	return len(r.Shards[0])
 }
 
-// At is when a bucket begins.
+// At returns the start of a bucket.
 func (r Report) At(bucket int) time.Time { return r.Began.Add(time.Duration(bucket) * r.Every) }
 
-// Bucket sums one bucket over the shards.
+// Bucket returns the sum of one bucket over the shards.
 func (r Report) Bucket(i int) Counts {
 	var sum Counts
 	for _, shard := range r.Shards {
@@ -36,11 +35,10 @@ func (r Report) Bucket(i int) Counts {
 	return sum
 }
 
-// Span is a time from, including, until, excluding.
+// Span is a time from From to before Until.
 type Span struct{ From, Until time.Time }
 
-// buckets returns the first bucket that begins within the span and the first after
-// it that does not.
+// buckets returns the first bucket that begins in the span and the first after it.
 func (r Report) buckets(s Span) (from, until int) {
 	index := func(t time.Time) int {
 		return min(max(int(math.Ceil(float64(t.Sub(r.Began))/float64(r.Every))), 0), r.Buckets())
@@ -48,7 +46,7 @@ func (r Report) buckets(s Span) (from, until int) {
 	return index(s.From), max(index(s.From), index(s.Until))
 }
 
-// Sum sums the buckets that begin within a span, over the shards.
+// Sum returns the sum of the buckets that begin in a span, over the shards.
 func (r Report) Sum(s Span) Counts {
 	var sum Counts
 	from, until := r.buckets(s)
@@ -58,8 +56,7 @@ func (r Report) Sum(s Span) Counts {
 	return sum
 }
 
-// Silences are the longest times without an answer that ended within a span, by
-// shard.
+// Silences returns the longest time without an answer that finished in a span, by shard.
 func (r Report) Silences(s Span) []time.Duration {
 	silences := make([]time.Duration, len(r.Shards))
 	from, until := r.buckets(s)
@@ -71,17 +68,16 @@ func (r Report) Silences(s Span) []time.Duration {
 	return silences
 }
 
-// Loss is what a change cost in hits.
+// Loss is the cost of a change in hits.
 type Loss struct {
-	// Hits that the load would have had without the change, beyond those it had:
-	// reads that went to the database for nothing else. Chance makes it less than 0
-	// where nothing was lost.
+	// Hits is the difference to the hits without the change: additional reads of the database. Chance can make it
+	// negative.
 	Hits float64
-	// Seconds of the traffic before the change in which there are as many hits.
+	// Seconds of the traffic before the change with as many hits.
 	Seconds float64
 }
 
-// Loss compares the hits of a span with those at the hit ratio of another, before.
+// Loss compares the hits of a span with those at the hit ratio of a span before.
 func (r Report) Loss(before, after Span) Loss {
 	b, a := r.Sum(before), r.Sum(after)
 	from, until := r.buckets(before)
@@ -90,9 +86,8 @@ func (r Report) Loss(before, after Span) Loss {
 	return Loss{Hits: lost, Seconds: lost / perSecond}
 }
 
-// Back returns the beginning of the first bucket at or after since from which the
-// hit ratio over a window is at least the given one, and whether there is one. A
-// window that is not over yet does not count.
+// Back returns the first bucket at or after since from which the hit ratio over a window is at least the given one. A
+// window that is not complete does not count.
 func (r Report) Back(since time.Time, ratio float64, window time.Duration) (time.Time, bool) {
 	from, _ := r.buckets(Span{From: since, Until: since})
 	wide := int(math.Ceil(float64(window) / float64(r.Every)))

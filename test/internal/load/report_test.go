@@ -12,8 +12,7 @@ func at(seconds float64) time.Time { return noon.Add(time.Duration(seconds * flo
 
 func span(from, until float64) Span { return Span{at(from), at(until)} }
 
-// steady returns a report of two shards with 100 gets a bucket each, all hits but
-// those that change turns into something else.
+// steady returns a report of two shards with 100 gets per bucket each. All are hits unless change changes them.
 func steady(buckets int, change func(shard, bucket int, c *Counts)) Report {
 	r := Report{Began: noon, Every: Every, Shards: make([][]Counts, 2)}
 	for shard := range r.Shards {
@@ -35,7 +34,7 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-func TestAShardThatIsOutForTwoSecondsOfTwoLosesOneSecondOfFullTraffic(t *testing.T) {
+func TestUnavailableShardOfTwoLosesHalfOfTheTraffic(t *testing.T) {
 	r := steady(40, func(shard, bucket int, c *Counts) {
 		if shard == 1 && bucket >= 24 && bucket < 28 {
 			c.Hits, c.Errors = 0, 100
@@ -46,18 +45,18 @@ func TestAShardThatIsOutForTwoSecondsOfTwoLosesOneSecondOfFullTraffic(t *testing
 	near(t, "seconds lost", loss.Seconds, 1)
 }
 
-func TestALoadWithoutAChangeLosesNothing(t *testing.T) {
+func TestNoChangeLosesNoHits(t *testing.T) {
 	loss := steady(40, nil).Loss(span(0, 10), span(10, 20))
 	near(t, "hits lost", loss.Hits, 0)
 	near(t, "seconds lost", loss.Seconds, 0)
 }
 
-func TestMissesThatWereThereBeforeAreNoLoss(t *testing.T) {
+func TestMissesBeforeTheChangeAreNoLoss(t *testing.T) {
 	r := steady(40, func(_, _ int, c *Counts) { c.Hits, c.Misses = 90, 10 })
 	near(t, "hits lost", r.Loss(span(0, 10), span(10, 20)).Hits, 0)
 }
 
-func TestALossIsMeasuredByTheHitsBeforeNotByTheGets(t *testing.T) {
+func TestLossIsRelativeToTheHitsBefore(t *testing.T) {
 	// half of the gets hit before, none after
 	r := steady(40, func(_, bucket int, c *Counts) {
 		if c.Hits = 50; bucket >= 20 {
@@ -67,7 +66,7 @@ func TestALossIsMeasuredByTheHitsBeforeNotByTheGets(t *testing.T) {
 	near(t, "seconds lost in 10 s without a hit", r.Loss(span(0, 10), span(10, 20)).Seconds, 10)
 }
 
-func TestASpanHoldsTheBucketsThatBeginInIt(t *testing.T) {
+func TestSpanContainsTheBucketsThatBeginInIt(t *testing.T) {
 	r := steady(10, func(_, bucket int, c *Counts) { c.Gets = 1 << bucket })
 	for name, c := range map[string]struct {
 		span Span
@@ -88,7 +87,7 @@ func TestASpanHoldsTheBucketsThatBeginInIt(t *testing.T) {
 	}
 }
 
-func TestTheHitRatioIsBackWhereAWholeWindowHasIt(t *testing.T) {
+func TestHitRatioIsBackWhenACompleteWindowHasIt(t *testing.T) {
 	r := steady(40, func(_, bucket int, c *Counts) {
 		if bucket == 22 || bucket == 30 {
 			c.Hits = 0
@@ -101,7 +100,7 @@ func TestTheHitRatioIsBackWhereAWholeWindowHasIt(t *testing.T) {
 		never  bool
 	}{
 		"AfterTheDips":   {"the second dip is within the window of all that come before it", 10, 15.5, false},
-		"Undisturbed":    {"a window that ends before the dip is whole", 5, 5, false},
+		"Undisturbed":    {"a window that ends before the dip is complete", 5, 5, false},
 		"NotOverYet":     {"the buckets that are left do not fill a window", 18, 0, true},
 		"RightAfterADip": {"what came before does not matter", 15.5, 15.5, false},
 	} {
@@ -139,11 +138,11 @@ func TestQuantilesAreAtMostOneBinTooLong(t *testing.T) {
 	var long Histogram
 	long.add(time.Hour)
 	if got := long.Quantile(1); got < Patience {
-		t.Errorf("a histogram that ends at %s cannot tell what a client waits for", got)
+		t.Errorf("a histogram that ends at %s is shorter than Patience", got)
 	}
 }
 
-func TestASilenceThatIsNotOverIsTold(t *testing.T) {
+func TestCurrentSilenceIsReported(t *testing.T) {
 	r := newRecorder(noon, Every)
 	r.record(operation{kind: get, due: at(1)}, hit, at(1))
 	r.record(operation{kind: get, due: at(2)}, failed, at(2.5))

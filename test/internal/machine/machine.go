@@ -1,4 +1,4 @@
-// Package machine tells on what a benchmark was measured.
+// Package machine describes the machine of a benchmark.
 package machine
 
 import (
@@ -13,12 +13,11 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-// Describe tells in sentences of the machine that a cluster is on, as far as it says
-// something about figures, and not whose it is.
+// Describe describes the machine of a cluster, without anything that identifies its owner.
 func Describe(ctx context.Context, c *cluster.Cluster) (string, error) {
 	version, err := c.Set.Discovery().ServerVersion()
 	if err != nil {
-		return "", fmt.Errorf("asking for the version of Kubernetes: %w", err)
+		return "", fmt.Errorf("reading the version of Kubernetes: %w", err)
 	}
 	var nodes corev1.NodeList
 	if err := c.List(ctx, &nodes); err != nil {
@@ -30,12 +29,11 @@ func Describe(ctx context.Context, c *cluster.Cluster) (string, error) {
 	return textOf(version.GitVersion, nodes.Items, runtime.NumCPU(), os.Getenv("MEMCACHED_OPERATOR_CLUSTER") != ""), nil
 }
 
-// textOf describes a cluster by its first node, and where the load runs: on
-// the same machine where the cluster is local.
+// textOf describes a cluster by its first node, and where the load runs: on the same machine if the cluster is local.
 func textOf(kubernetes string, nodes []corev1.Node, cores int, local bool) string {
 	node := nodes[0].Status
 	info := node.NodeInfo
-	// what follows the number names whoever built the kernel
+	// the suffix names the distributor
 	kernel, _, _ := strings.Cut(info.KernelVersion, "-")
 	text := fmt.Sprintf("Kubernetes %s on %s of %s cores and %d GiB of memory, Linux %s, %s.",
 		kubernetes, count(len(nodes), "node"), node.Capacity.Cpu(), gibibytes(node.Capacity.Memory().Value()), kernel, strings.Replace(info.ContainerRuntimeVersion, "://", " ", 1))
@@ -45,7 +43,7 @@ func textOf(kubernetes string, nodes []corev1.Node, cores int, local bool) strin
 	return text + fmt.Sprintf(" The load runs on a machine of %s.", count(cores, "core"))
 }
 
-// gibibytes rounds to the nearest: a kernel keeps some of its memory to itself.
+// gibibytes rounds to the nearest, as a kernel reserves some memory.
 func gibibytes(bytes int64) int64 { return (bytes + 1<<29) >> 30 }
 
 func count(n int, what string) string {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-func TestTheMachineIsToldWithoutWhoseKernelItIs(t *testing.T) {
+func TestDescriptionOmitsTheDistributor(t *testing.T) {
 	node := corev1.Node{Status: corev1.NodeStatus{
 		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("24600000Ki")},
 		NodeInfo: corev1.NodeSystemInfo{KernelVersion: "6.18.44-cloud-amd64", ContainerRuntimeVersion: "containerd://1.6.20"},

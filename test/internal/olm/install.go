@@ -81,8 +81,8 @@ func (o OLM) Provide(ctx context.Context, catalog string, targets ...string) err
 	return nil
 }
 
-// Subscribe asks for a release, and for those after it as they come or as a
-// person approves.
+// Subscribe asks for a release, and for those after it as they come or as the
+// user approves.
 func (o OLM) Subscribe(ctx context.Context, r Release, approval operatorsv1alpha1.Approval) error {
 	return o.Create(ctx, &operatorsv1alpha1.Subscription{ObjectMeta: o.meta(Package), Spec: &operatorsv1alpha1.SubscriptionSpec{
 		CatalogSource:          o.catalog,
@@ -144,7 +144,7 @@ func (o OLM) CSV(ctx context.Context, name string) (*operatorsv1alpha1.ClusterSe
 	return csv, err
 }
 
-// Upgradeable returns what the operator of a release told OLM.
+// Upgradeable returns what the operator of a release reported to OLM.
 func (o OLM) Upgradeable(ctx context.Context, r Release) (metav1.Condition, error) {
 	condition := &operatorsv2.OperatorCondition{}
 	if err := o.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: r.CSV()}, condition); err != nil {
@@ -157,8 +157,8 @@ func (o OLM) Upgradeable(ctx context.Context, r Release) (metav1.Condition, erro
 	return *c, nil
 }
 
-// Uninstall removes the operator as a person does, by its Subscription and
-// ClusterServiceVersions, and waits until it has ended. Memcacheds stay, as do the
+// Uninstall removes the operator as a user does, by its Subscription and
+// ClusterServiceVersions, and waits until it has stopped. Memcacheds stay, as do the
 // catalog and its namespace.
 func (o OLM) Uninstall(ctx context.Context) error {
 	if err := o.forget(ctx); err != nil {
@@ -186,10 +186,10 @@ func (o OLM) Remove(ctx context.Context) error {
 	if err := o.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting namespace %s: %w", o.Namespace, err)
 	}
-	if err := o.NamespaceGone(ctx, o.Namespace); err != nil {
+	if err := o.Gone(ctx, namespace, 2*time.Minute); err != nil {
 		return err
 	}
-	// What OLM keeps of an operator, and would for ever.
+	// OLM would keep its Operator object forever.
 	kept := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: Package + "." + o.Namespace}}
 	if err := o.Delete(ctx, kept); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("deleting Operator %s: %w", kept.Name, err)

@@ -1,10 +1,12 @@
-// Package olm installs and upgrades the operator as people do: by a catalog and a
-// Subscription, of bundles whose images the local cluster has.
+// Package olm installs and upgrades the operator with a catalog and a Subscription, from bundles whose images the
+// local cluster has.
 package olm
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +22,7 @@ import (
 const (
 	// Package is the operator's name in catalogs.
 	Package = "memcached-operator"
-	// Channel is the one that people subscribe to.
+	// Channel is the one that users subscribe to.
 	Channel = "stable-v1"
 
 	image       = "ghcr.io/memcached-operator/memcached-operator"
@@ -32,7 +34,7 @@ type Release struct {
 	Version string
 	// Bundle is the bundle's image, Operator the operator's.
 	Bundle, Operator string
-	// Built says from what the operator was built.
+	// Built names the sources that the operator was built from.
 	Built string
 	dir   string
 }
@@ -40,8 +42,7 @@ type Release struct {
 // CSV returns the name of the release's ClusterServiceVersion.
 func (r Release) CSV() string { return Package + ".v" + r.Version }
 
-// InWork returns the release of bundle/. The operator's image is the one given,
-// which the cluster has.
+// InWork returns the unreleased version, with bundle/ and the operator's image, which the cluster has.
 func InWork(ctx context.Context, scratch, operator string) (Release, error) {
 	root, err := cluster.Root()
 	if err != nil {
@@ -56,21 +57,44 @@ func InWork(ctx context.Context, scratch, operator string) (Release, error) {
 	return r, r.load(ctx, bundle, scratch)
 }
 
-// Before returns the newest release that was cut before the given one, with an
-// operator that is built from the sources that it was cut from, or from this
-// checkout if it is one without a history.
+// Before returns the newest release before the given version, with an operator that is built from the sources of that
+// release. Without such a release, or without the history that has its sources, it returns an error: a test of an
+// upgrade must not build the sources that it upgrades to.
 func Before(ctx context.Context, scratch string, r Release) (Release, error) {
 	root, err := cluster.Root()
 	if err != nil {
 		return Release{}, err
 	}
-	entries, err := os.ReadDir(filepath.Join(root, releasesDir))
+	newest, err := newestBefore(root, r.Version)
 	if err != nil {
-		return Release{}, fmt.Errorf("reading the releases: %w", err)
+		return Release{}, err
 	}
-	than, err := semver.Parse(r.Version)
+	before := Release{Version: newest}
+	source, err := before.source(ctx, root, scratch)
 	if err != nil {
-		return Release{}, fmt.Errorf("the release in work is %q: %w", r.Version, err)
+		return Release{}, err
+	}
+	before.Operator = image + ":v" + before.Version + "-" + filepath.Base(source)
+	archive := source + "-image.tar"
+	if _, err := cluster.Local(ctx, "image", "build", "--local-base", "--build-arg", "VERSION="+before.Version,
+		"-t", before.Operator, "-o", archive, source); err != nil {
+		return Release{}, err
+	}
+	if _, err := cluster.Local(ctx, "load", before.Operator, archive); err != nil {
+		return Release{}, err
+	}
+	return before, before.load(ctx, filepath.Join(root, releasesDir, before.Version), scratch)
+}
+
+// newestBefore returns the newest version in the catalog before the given one.
+func newestBefore(root, version string) (string, error) {
+	entries, err := os.ReadDir(filepath.Join(root, releasesDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("reading the releases: %w", err)
+	}
+	than, err := semver.Parse(version)
+	if err != nil {
+		return "", fmt.Errorf("the unreleased version is %q: %w", version, err)
 	}
 	var newest semver.Version
 	for _, e := range entries {
@@ -79,29 +103,27 @@ func Before(ctx context.Context, scratch string, r Release) (Release, error) {
 		}
 	}
 	if newest.Equals(semver.Version{}) {
-		return Release{}, fmt.Errorf("%s holds no release before %s to upgrade from", releasesDir, r.Version)
+		return "", fmt.Errorf("%s contains no release before %s to upgrade from: cut one with \"make release\", then raise VERSION in the Makefile",
+			releasesDir, version)
 	}
-	before := Release{Version: newest.String()}
-	source, err := before.source(ctx, root, scratch)
-	if err != nil {
-		return Release{}, err
-	}
-	before.Operator = image + ":v" + before.Version + "-" + filepath.Base(source)
-	_, err = cluster.Local(ctx, "operator-image", before.Operator, "--source", source, "--ldflags", "-s -w -X main.version="+before.Version)
-	if err != nil {
-		return Release{}, err
-	}
-	return before, before.load(ctx, filepath.Join(root, releasesDir, before.Version), scratch)
+	return newest.String(), nil
 }
 
-// source returns a folder with the sources of the release.
+// source returns a folder with the sources of the release, from the commit that added it to the catalog.
 func (r *Release) source(ctx context.Context, root, scratch string) (string, error) {
 	commit, err := output(ctx, root, "git", "log", "-1", "--diff-filter=A", "--format=%h", "--", filepath.Join(releasesDir, r.Version, "metadata"))
-	if err != nil || commit == "" { // an archive, or a clone that does not reach back that far
-		r.Built = "this checkout, as there is no history to take the release's own sources from"
-		return root, nil
+	if err == nil {
+		// The oldest commit of a shallow clone seems to add every file.
+		var makefile string
+		makefile, err = output(ctx, root, "git", "show", commit+":Makefile")
+		if err == nil && !strings.Contains(makefile, "\nVERSION ?= "+r.Version+"\n") {
+			err = errors.New("no commit added it")
+		}
 	}
-	r.Built = "commit " + commit + ", which released it"
+	if err != nil {
+		return "", fmt.Errorf("finding the sources of release %s in git's history: %w; run this in a clone with the whole history (git fetch --unshallow)", r.Version, err)
+	}
+	r.Built = "commit " + commit
 	dir := filepath.Join(scratch, commit)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", err
@@ -114,8 +136,7 @@ func (r *Release) source(ctx context.Context, root, scratch string) (string, err
 	return dir, err
 }
 
-// load puts a copy of a bundle, with images that the cluster has, into its
-// registry.
+// load loads a copy of a bundle, with images that the cluster has, into its registry.
 func (r *Release) load(ctx context.Context, bundle, scratch string) error {
 	r.dir = filepath.Join(scratch, "bundle-"+r.Version)
 	if err := os.CopyFS(r.dir, os.DirFS(bundle)); err != nil {
@@ -152,12 +173,10 @@ func (r *Release) load(ctx context.Context, bundle, scratch string) error {
 	return err
 }
 
-// defaultMemcached is what bundles name; should Debian have moved on, the local
-// cluster has another newest one.
+// defaultMemcached is what bundles name. The local cluster has another newest version when Debian has.
 const defaultMemcached = "docker.io/library/memcached:1.6.45"
 
-// LoadCatalog puts an image of a catalog of these releases into the cluster's
-// registry.
+// LoadCatalog loads an image of a catalog of these releases into the cluster's registry.
 func LoadCatalog(ctx context.Context, scratch, reference string, releases ...Release) error {
 	root, err := cluster.Root()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-func TestTheEnvironmentIsWhatTheContainerWouldHave(t *testing.T) {
+func TestEnvironmentIsThatOfTheContainer(t *testing.T) {
 	field := func(path string) *corev1.EnvVarSource {
 		return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}
 	}
@@ -25,6 +25,6 @@ func TestTheEnvironmentIsWhatTheContainerWouldHave(t *testing.T) {
 	}
 	d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "NODE", ValueFrom: field("spec.nodeName")}}
 	if got, err := Environment(d); err == nil {
-		t.Errorf("a reference that cannot be followed gives %q", got)
+		t.Errorf("an unsupported reference: got %q", got)
 	}
 }

@@ -26,8 +26,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-// Build builds the operator's program from this checkout into a folder, with the
-// flags of its image, and returns its path.
+// Build builds the operator from this checkout with the flags of its image, and returns the path.
 func Build(ctx context.Context, dir string) (string, error) {
 	root, err := cluster.Root()
 	if err != nil {
@@ -42,8 +41,8 @@ func Build(ctx context.Context, dir string) (string, error) {
 	return program, nil
 }
 
-// Environment returns what the operator's Deployment gives its program, as name=value:
-// references to the pod's namespace and to the container's limit of memory are followed.
+// Environment returns the environment variables of the operator's Deployment as name=value, with references to the pod's
+// namespace and the memory limit resolved.
 func Environment(d *appsv1.Deployment) ([]string, error) {
 	var all []string
 	container := d.Spec.Template.Spec.Containers[0]
@@ -56,26 +55,24 @@ func Environment(d *appsv1.Deployment) ([]string, error) {
 		case from.ResourceFieldRef != nil && from.ResourceFieldRef.Resource == "limits.memory":
 			value = strconv.FormatInt(container.Resources.Limits.Memory().Value(), 10)
 		default:
-			return nil, fmt.Errorf("the operator's Deployment has %s by a reference that is not known here", e.Name)
+			return nil, fmt.Errorf("the operator's Deployment has %s by a reference that is not supported here", e.Name)
 		}
 		all = append(all, e.Name+"="+value)
 	}
 	return all, nil
 }
 
-// Options of an Operator.
 type Options struct {
-	// Program is the path of the operator's program.
 	Program string
-	// Environment is what the program has in the cluster, as name=value.
+	// Environment of the program as name=value.
 	Environment []string
-	// Namespace that it works in.
+	// Namespace that the operator watches.
 	Namespace string
-	// Dir is an empty folder for its log and its kubeconfig.
+	// Dir is an empty folder for log and kubeconfig.
 	Dir string
 }
 
-// Operator is one that runs until it is stopped.
+// Operator runs until Stop.
 type Operator struct {
 	Options
 	proxy *httptest.Server
@@ -84,7 +81,7 @@ type Operator struct {
 	lock    sync.Mutex
 	life    *life
 	stopped bool
-	// err is why it does not run although it should.
+	// err is why it does not run.
 	err error
 
 	notes  bool
@@ -94,13 +91,13 @@ type Operator struct {
 	killed bool
 }
 
-// life is the operator from one start to its end.
+// life is one process of the operator.
 type life struct {
 	process *os.Process
 	ended   chan struct{}
 }
 
-// Start starts an operator against the cluster that KUBECONFIG names.
+// Start starts an operator for the cluster of KUBECONFIG.
 func Start(o Options) (*Operator, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
@@ -137,13 +134,12 @@ func Start(o Options) (*Operator, error) {
 
 func (o *Operator) kubeconfig() string { return filepath.Join(o.Dir, "kubeconfig") }
 
-// serve starts the proxy.
 func (o *Operator) serve(upstream *url.URL, transport http.RoundTripper) *httptest.Server {
-	silent := log.New(io.Discard, "", 0) // the requests of a program that was killed go wrong
+	silent := log.New(io.Discard, "", 0) // the requests of a killed program fail
 	proxy := httptest.NewUnstartedServer(&httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
 		Transport:     &noter{o, transport},
-		FlushInterval: -1, // what is watched comes at once
+		FlushInterval: -1, // watches need each event at once
 		ErrorLog:      silent,
 	})
 	proxy.Config.ErrorLog = silent
@@ -151,7 +147,6 @@ func (o *Operator) serve(upstream *url.URL, transport http.RoundTripper) *httpte
 	return proxy
 }
 
-// start begins a life.
 func (o *Operator) start() error {
 	cmd := exec.Command(o.Program, "--health-probe-bind-address=0", "--zap-time-encoding=iso8601")
 	cmd.Dir = o.Dir
@@ -163,18 +158,17 @@ func (o *Operator) start() error {
 	l := &life{cmd.Process, make(chan struct{})}
 	o.life = l
 	go func() {
-		_ = cmd.Wait() // its log tells
+		_ = cmd.Wait() // its log has the reason
 		close(l.ended)
 		o.lock.Lock()
 		defer o.lock.Unlock()
 		if o.life == l && !o.stopped {
-			o.err = fmt.Errorf("the operator ended by itself: %s", cmd.ProcessState)
+			o.err = fmt.Errorf("the operator exited: %s", cmd.ProcessState)
 		}
 	}()
 	return nil
 }
 
-// kill ends a life as it stands.
 func (l *life) kill() error {
 	if err := l.process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("killing the operator: %w", err)
@@ -183,24 +177,22 @@ func (l *life) kill() error {
 	return nil
 }
 
-// Note notes writes from now on. The operator is killed, once, after the last of
-// them, and started anew; it is not when last is zero.
+// Note records writes from now on. It kills and restarts the operator once, after last, unless last is zero.
 func (o *Operator) Note(last Write) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
 	o.notes, o.last = true, last
 }
 
-// Noted returns the writes that were noted, those after a kill too, and whether the
-// operator was killed. The error says why it does not run.
+// Noted returns the recorded writes, including those after the kill, and whether the operator was killed. The error says
+// why it does not run.
 func (o *Operator) Noted() (writes []Write, killed bool, err error) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
 	return slices.Clone(o.writes), o.killed, o.err
 }
 
-// Log returns what the operator told in all its lives, with the writes that were
-// noted.
+// Log returns the logs of all processes, with the recorded writes.
 func (o *Operator) Log() string {
 	text, err := os.ReadFile(o.log.Name())
 	if err != nil {
@@ -209,7 +201,7 @@ func (o *Operator) Log() string {
 	return string(text)
 }
 
-// Stop ends the operator for good.
+// Stop stops the operator.
 func (o *Operator) Stop() error {
 	o.lock.Lock()
 	o.stopped = true
@@ -220,13 +212,12 @@ func (o *Operator) Stop() error {
 	return errors.Join(err, o.log.Close())
 }
 
-// noter sends the operator's requests on and notes what they write.
+// noter forwards the operator's requests and records writes.
 type noter struct {
 	*Operator
 	next http.RoundTripper
 }
 
-// errKilled is an answer that nobody lives to see.
 var errKilled = errors.New("the operator was killed")
 
 func (n *noter) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -245,7 +236,7 @@ func (n *noter) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// wrote notes a write that was answered, and kills the operator if it is the last.
+// wrote records a write and kills the operator if it is the last one.
 func (o *Operator) wrote(what string) (killed bool) {
 	o.lock.Lock()
 	defer o.lock.Unlock()

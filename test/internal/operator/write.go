@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// Write is one that the API server took.
+// Write is a write that the API server accepted.
 type Write struct {
-	// What names it, the same in each run: "PATCH pods cache-0 stop".
+	// What identifies it in each run: "PATCH pods cache-0 stop".
 	What string
-	// Time is which of those of that name it is, from 1.
+	// Time counts the writes with the same What, from 1.
 	Time int
 }
 
@@ -27,8 +27,7 @@ func (w Write) String() string {
 	return fmt.Sprintf("%s, time %d", w.What, w.Time)
 }
 
-// whatOf names what a request writes. It is empty for one that reads, and for an
-// event. The request can be sent afterwards.
+// whatOf returns what a request writes, which is empty for a read and for an event. The request can still be sent.
 func whatOf(request *http.Request) (string, error) {
 	if request.Method == http.MethodGet || request.Method == http.MethodHead {
 		return "", nil
@@ -50,21 +49,19 @@ func whatOf(request *http.Request) (string, error) {
 	}
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
-		return "", fmt.Errorf("reading what is to be written: %w", err)
+		return "", fmt.Errorf("reading the body of a write: %w", err)
 	}
 	request.Body = io.NopCloser(bytes.NewReader(body))
 	return strings.Join(append([]string{what}, changes(body)...), " "), nil
 }
 
-// random is the end of a pod's name, which is another one in each run: of a proof's
-// or of a ReplicaSet's.
-var random = regexp.MustCompile(`^(.*-proof)-[0-9a-f]+|^(.*)-[a-z0-9]{5}\b`)
+// random is the random end of the name of a pod.
+var random = regexp.MustCompile(`^(.*-preflight)-[0-9a-f]+|^(.*)-[a-z0-9]{5}\b`)
 
-// uid of an object, which its Job bears in its name.
+// uid is part of the name of a Job.
 var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// changes names what a patch of a pod changes: fields of the container if there are
-// any, else annotations.
+// changes returns what a patch of a pod changes: fields of the container or, if there are none, annotations.
 func changes(patch []byte) []string {
 	var pod struct {
 		Kind     string

@@ -1,5 +1,4 @@
-// Package probe opens a new connection to an address again and again, as clients
-// without a pool do, and remembers each that was not answered.
+// Package probe opens new connections to an address, as clients without a pool do, and records those without an answer.
 package probe
 
 import (
@@ -9,35 +8,34 @@ import (
 	"sync"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/memcache"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 const (
-	// Every is how long after one connection the next begins.
+	// Every is between the starts of two connections.
 	Every = 20 * time.Millisecond
-	// patience is how long a connection may take to be answered, on a machine that
-	// may be busy with other tests.
-	patience = 2 * time.Second
+	// timeout is for a machine that is busy with other tests.
+	timeout = 2 * time.Second
 )
 
-// Failure is a connection that was not answered.
+// Failure is a connection without an answer.
 type Failure struct {
 	Began time.Time
 	Err   error
 }
 
-// Report is what came of the connections so far.
+// Report summarizes the connections so far.
 type Report struct {
 	Address     string
 	Connections int
 	Failures    []Failure
-	// Slowest is how long the slowest answered connection took.
+	// Slowest is the slowest answer.
 	Slowest time.Duration
-	// Silence is the longest time between two answers, of whichever connections.
+	// Silence is the longest time between two answers of any connections.
 	Silence time.Duration
 }
 
-// String tells the report in a sentence, and each failure in a line.
+// String returns a summary, and a line for each failure.
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d new connections to %s failed, slowest answer %s", len(r.Failures), r.Connections, r.Address, r.Slowest.Round(time.Millisecond))
@@ -47,17 +45,17 @@ func (r Report) String() string {
 	return b.String()
 }
 
-// Probe opens connections until it is stopped.
+// Probe opens connections until Stop.
 type Probe struct {
 	stop   context.CancelFunc
 	ended  chan struct{}
 	lock   sync.Mutex
 	report Report
-	// last is when the last answer came; zero before the first.
+	// last is the time of the last answer.
 	last time.Time
 }
 
-// Start begins to open connections to an address.
+// Start starts a probe of an address.
 func Start(address string) *Probe {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Probe{stop: stop, ended: make(chan struct{}), report: Report{Address: address}}
@@ -65,15 +63,14 @@ func Start(address string) *Probe {
 	return p
 }
 
-// Stop ends the probe, after the connections that are under way, and returns
-// what came of them all. It may be called again.
+// Stop stops the probe, waits for open connections and returns the report. You can call it again.
 func (p *Probe) Stop() Report {
 	p.stop()
 	<-p.ended
 	return p.Report()
 }
 
-// Report returns what came of the connections so far.
+// Report returns the report so far.
 func (p *Probe) Report() Report {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -91,7 +88,7 @@ func (p *Probe) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticks.C:
-			// beside each other: one that waits must not keep the next from being tried
+			// in parallel: a connection that waits must not delay the next one
 			underway.Go(p.connect)
 		}
 	}
@@ -115,11 +112,11 @@ func (p *Probe) connect() {
 	p.last = ended
 }
 
-// Ask has memcached tell its version over a connection of its own.
+// Ask asks memcached for its version over a new connection.
 func Ask(ctx context.Context, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	connection, err := memcache.Dial(ctx, "tcp", address)
+	connection, err := protocol.Dial(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}

@@ -1,19 +1,40 @@
-// Package report tells what a benchmark measured: numbers for people, a document of
-// the project and the picture in it.
+// Package report has what the benchmarks share: a program's frame, numbers, tables, documents and charts.
 package report
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
+	"text/template"
 	"time"
+	"unicode/utf8"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-// Number writes a whole number with its thousands apart.
+// Main runs a benchmark, whose context ends with an interrupt, and exits with status 1 if it returns an error. Further
+// interrupts have no effect, so that the benchmark can stop what it started.
+func Main(run func(ctx context.Context, args []string) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "\nbenchmark: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// ExitOnSecondInterrupt makes a second interrupt end the program at once, for benchmarks that only delete a namespace.
+func ExitOnSecondInterrupt(ctx context.Context) {
+	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
+}
+
+// Number formats a number without decimals and with separators of thousands.
 func Number[N int | int64 | float64](n N) string {
 	text := strconv.FormatFloat(float64(n), 'f', 0, 64)
 	sign := ""
@@ -29,21 +50,26 @@ func Number[N int | int64 | float64](n N) string {
 	return sign + text
 }
 
-// Seconds writes a time in whole seconds.
-func Seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
+// Seconds formats a duration in seconds.
+func Seconds(d time.Duration, decimals int) string {
+	return fmt.Sprintf("%.*f s", decimals, d.Seconds())
+}
 
-// Milliseconds writes a time with so many decimals.
+// Milliseconds formats a duration in milliseconds.
 func Milliseconds(d time.Duration, decimals int) string {
 	return fmt.Sprintf("%.*f ms", decimals, float64(d)/float64(time.Millisecond))
 }
 
-// MiB is a number of bytes in mebibytes.
+// Percent formats a share from 0 to 1.
+func Percent(share float64, decimals int) string { return fmt.Sprintf("%.*f%%", decimals, 100*share) }
+
+// MiB returns a number of bytes in mebibytes.
 func MiB(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// Mebibytes writes a number of bytes in whole mebibytes.
+// Mebibytes formats a number of bytes in mebibytes.
 func Mebibytes(bytes int64) string { return fmt.Sprintf("%.0f MiB", MiB(bytes)) }
 
-// Command is how a person has a benchmark measured with those arguments.
+// Command returns the make command that runs a benchmark with these arguments.
 func Command(target string, args []string) string {
 	if len(args) == 0 {
 		return "make " + target
@@ -51,24 +77,80 @@ func Command(target string, args []string) string {
 	return fmt.Sprintf("make %s ARGS='%s'", target, strings.Join(args, " "))
 }
 
-// Folder returns the folder that a person named, relative to the project's; empty is
-// none.
-func Folder(named string) (string, error) {
-	if named == "" || filepath.IsAbs(named) {
-		return named, nil
+// Table has a header and rows, whose first cell names the row.
+type Table [][]string
+
+// Add adds a row with the cell of each column.
+func Add[C any](t *Table, label string, columns []C, cell func(C) string) {
+	row := []string{label}
+	for _, c := range columns {
+		row = append(row, cell(c))
+	}
+	*t = append(*t, row)
+}
+
+// Markdown returns the table for a document.
+func (t Table) Markdown() string {
+	var b strings.Builder
+	for i, row := range t {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+		if i == 0 {
+			fmt.Fprintf(&b, "|---|%s\n", strings.Repeat("---:|", len(row)-1))
+		}
+	}
+	return b.String()
+}
+
+// Terminal returns the table in columns, without Markdown's marks.
+func (t Table) Terminal() string {
+	plain := strings.NewReplacer("**", "", "`", "")
+	var widths []int
+	for _, row := range t {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(plain.Replace(cell)))
+		}
+	}
+	var b strings.Builder
+	for _, row := range t {
+		for i, cell := range row {
+			cell = plain.Replace(cell)
+			b.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// Document fills a text template in. A value that is missing is an error.
+func Document(text string, values map[string]any) ([]byte, error) {
+	parsed, err := template.New("document").Option("missingkey=error").Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := parsed.Execute(&b, values); err != nil {
+		return nil, fmt.Errorf("writing the document: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// Folder returns the path of a folder that is relative to the project's. Empty stays empty.
+func Folder(path string) (string, error) {
+	if path == "" || filepath.IsAbs(path) {
+		return path, nil
 	}
 	root, err := cluster.Root()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(root, named), nil
+	return filepath.Join(root, path), err
 }
 
 // Write writes files, by name, into a folder.
 func Write(folder string, files map[string][]byte) error {
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil { //nolint:gosec // files of the repository
-			return fmt.Errorf("writing what was measured: %w", err)
+			return err
 		}
 	}
 	return nil

@@ -9,18 +9,19 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
-func TestNumbersAreWrittenForPeople(t *testing.T) {
+func TestNumberSeparatesThousands(t *testing.T) {
 	for value, want := range map[float64]string{0: "0", -0.2: "0", 999: "999", 1000: "1,000", 1234567.4: "1,234,567", -1000: "-1,000", -999: "-999"} {
 		if got := Number(value); got != want {
-			t.Errorf("%v is written %q, want %q", value, got, want)
+			t.Errorf("%v: got %q, want %q", value, got, want)
 		}
 	}
 }
 
-func TestTheCommandIsWhatAPersonTypes(t *testing.T) {
+func TestCommandHasTheArguments(t *testing.T) {
 	if got := Command("bench", nil); got != "make bench" {
 		t.Error(got)
 	}
@@ -29,7 +30,7 @@ func TestTheCommandIsWhatAPersonTypes(t *testing.T) {
 	}
 }
 
-func TestAFolderIsOfTheProject(t *testing.T) {
+func TestFolderIsRelativeToTheProject(t *testing.T) {
 	got, err := Folder("docs")
 	if err != nil {
 		t.Fatal(err)
@@ -37,48 +38,71 @@ func TestAFolderIsOfTheProject(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(got, "user-guide.md")); err != nil {
 		t.Error(err)
 	}
-	for _, named := range []string{"", t.TempDir()} {
-		if got, err := Folder(named); got != named || err != nil {
-			t.Errorf("%q is %q, %v", named, got, err)
+	for _, path := range []string{"", t.TempDir()} {
+		if got, err := Folder(path); got != path || err != nil {
+			t.Errorf("%q: got %q, %v", path, got, err)
 		}
 	}
 }
 
-func TestAxesMapValuesToPixels(t *testing.T) {
-	a := Axis{From: 40, To: 100, Step: 20, PixelFrom: 300, PixelTo: 90}
-	for value, want := range map[float64]float64{40: 300, 100: 90, 70: 195, 20: 300, 120: 90} {
-		if got := a.At(value); got != want {
-			t.Errorf("%v is at %v, want %v", value, got, want)
-		}
+func TestTableIsWrittenForDocumentAndTerminal(t *testing.T) {
+	table := Table{{"**Shards**", "one", "another"}}
+	Add(&table, "items `kept`", []float64{10, 2000}, Number)
+	if got, want := table.Markdown(), "| **Shards** | one | another |\n|---|---:|---:|\n| items `kept` | 10 | 2,000 |\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got := a.Ticks(); !slices.Equal(got, []float64{40, 60, 80, 100}) {
-		t.Errorf("its ticks are %v", got)
-	}
-	if got := AxisTo(1234, 3, 0, 1); got != (Axis{To: 1500, Step: 500, PixelTo: 1}) {
-		t.Errorf("up to 1234 it is %+v", got)
-	}
-	if got := AxisTo(0, 5, 0, 1); got.To != 1 || got.Step != 0.2 {
-		t.Errorf("of nothing it is %+v", got)
+	if got, want := table.Terminal(), "Shards      one  another  \nitems kept  10   2,000    \n"; got != want {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
 	}
 }
 
-func TestAStepIsOneTwoOrFive(t *testing.T) {
+func TestDocumentRequiresEveryValue(t *testing.T) {
+	if got, err := Document("{{.A}} of {{.B}}", map[string]any{"A": 1, "B": 2}); err != nil || string(got) != "1 of 2" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if got, err := Document("{{.A}}", map[string]any{"B": 2}); err == nil {
+		t.Errorf("a value is missing: got %q", got)
+	}
+}
+
+func TestAxesFitTheSeries(t *testing.T) {
+	p := Panel{YTo: 100, Series: []Series{{Points: []Point{{-10, 100}, {0, 52}}}, {Points: []Point{{60, 90}}}}}
+	x, y := p.axes(90)
+	if x.from != -10 || x.to != 60 || x.step != 10 || y.from != 40 || y.to != 100 || y.at(40) != 300 || y.at(100) != 90 || y.at(70) != 195 || y.at(20) != 300 {
+		t.Errorf("x %+v, y %+v", x, y)
+	}
+	if got := y.ticks(); !slices.Equal(got, []float64{40, 60, 80, 100}) {
+		t.Errorf("ticks %v", got)
+	}
+	p = Panel{Series: []Series{{Points: []Point{{0, 0}, {30, 1234}}}}}
+	if _, y = p.axes(0); y.from != 0 || y.to != 1500 || y.step != 500 {
+		t.Errorf("up to 1234: %+v", y)
+	}
+	if x, y = (Panel{}).axes(0); x.to != 1 || y.to != 1 {
+		t.Errorf("without series: %+v, %+v", x, y)
+	}
+}
+
+func TestStepIsOneTwoOrFive(t *testing.T) {
 	for _, c := range []struct {
-		from, to float64
-		atMost   int
-		want     float64
-	}{{0, 1, 3, 0.5}, {0, 1100, 3, 500}, {40, 100, 10, 10}, {-10, 158, 10, 20}, {0, 3000, 3, 1000}} {
-		if got := Step(c.from, c.to, c.atMost); math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("from %v to %v in %d steps: %v, want %v", c.from, c.to, c.atMost, got, c.want)
+		length float64
+		atMost int
+		want   float64
+	}{{1, 3, 0.5}, {1100, 3, 500}, {60, 10, 10}, {168, 10, 20}, {3000, 3, 1000}} {
+		if got := step(c.length, c.atMost); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%d steps in %v: %v, want %v", c.atMost, c.length, got, c.want)
 		}
 	}
 }
 
-func TestAPictureIsXMLWhateverItsWordsAre(t *testing.T) {
-	p := NewPicture(900, 400, "A & B", `of "all" <things>`)
-	p.Group(1, func() { p.Text("name", 1, 2, "end", "a < b") })
-	p.Grid(Axis{To: 1, Step: 1, PixelTo: 100}, AxisTo(5, 5, 100, 0), "ratio & errors", 0)
-	svg := p.SVG()
+func TestChartIsXMLWithALineForEachSeries(t *testing.T) {
+	chart := Chart{Title: "A & B", Subtitle: `of "all" <things>`, Panels: []Panel{
+		{Title: "ratio & errors", XLabel: "seconds", YTo: 100, Series: []Series{
+			{Name: "a < b", Notes: []string{"kept <all>"}, Points: []Point{{-1, 50}, {5, 100}}}, {Name: "second", Points: []Point{{-1, 50}, {5, 99}}},
+		}},
+		{Title: "seconds", Series: []Series{{Name: "none"}, {Name: "long", Points: make([]Point, 21)}}},
+	}}
+	svg := chart.SVG()
 	for decoder := xml.NewDecoder(bytes.NewReader(svg)); ; {
 		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
 			break
@@ -86,9 +110,18 @@ func TestAPictureIsXMLWhateverItsWordsAre(t *testing.T) {
 			t.Fatalf("%v in\n%s", err, svg)
 		}
 	}
-	for _, want := range []string{"A &amp; B", "a &lt; b", "prefers-color-scheme: dark", `<g class="s1">`, ">5</text>"} {
-		if !bytes.Contains(svg, []byte(want)) {
-			t.Errorf("it lacks %q", want)
+	for _, want := range []string{"A &amp; B", "a &lt; b", "kept &lt;all&gt;", "prefers-color-scheme: dark", `<g class="s1">`, ">60</text>"} {
+		if !strings.Contains(string(svg), want) {
+			t.Errorf("%q is missing", want)
 		}
+	}
+	for element, want := range map[string]int{"<path": 3, "<circle": 4, `class="mark"`: 1, "NaN": 0, "Inf": 0} {
+		if got := bytes.Count(svg, []byte(element)); got != want {
+			t.Errorf("%d of %s, want %d", got, element, want)
+		}
+	}
+	_, y := chart.Panels[0].axes(0)
+	if labels := chart.Panels[0].labels(y); math.Abs(labels[1]-labels[0]) < 2*lineHeight {
+		t.Errorf("labels overlap: %v", labels)
 	}
 }

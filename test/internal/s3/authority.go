@@ -13,16 +13,14 @@ import (
 	"time"
 )
 
-// Authority signs certificates of servers.
+// Authority signs server certificates.
 type Authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-// lifetime of the certificates, before and after now.
 const lifetime = 24 * time.Hour
 
-// NewAuthority returns an authority that nobody trusts yet.
 func NewAuthority() (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -45,8 +43,7 @@ func NewAuthority() (*Authority, error) {
 // PEM returns the authority's certificate.
 func (a *Authority) PEM() []byte { return encode("CERTIFICATE", a.certificate.Raw) }
 
-// Issue returns the certificate of a server with these names or addresses, and its
-// key, as PEM.
+// Issue returns certificate and key of a server with these names or addresses as PEM.
 func (a *Authority) Issue(hosts ...string) (certificate, key []byte, err error) {
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -17,26 +17,21 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-// Names of what Deploy makes in a namespace.
+// Names of the objects of Deploy.
 const (
-	// Name of the Deployment and its Service.
-	Name = "s3"
-	// CredentialsSecret and CASecret are for a store.
+	Name              = "s3"
 	CredentialsSecret = "s3-credentials"
 	CASecret          = "s3-ca"
 
 	serverSecret = "s3-server"
 	claim        = "s3-data"
-	// image that the local cluster has.
-	image = "docker.io/library/s3-server:1"
-	port  = 9000
-	// availableWithin bounds the start, with the volume.
-	availableWithin = 2 * time.Minute
+	image        = "docker.io/library/s3-server:1"
+	port         = 9000
+	startTimeout = 2 * time.Minute
 )
 
-// Deploy runs a server of S3 with TLS in a namespace, waits until it serves, and
-// returns the store of a prefix of its bucket. What it keeps is on a claim, and
-// stays when its pod does not.
+// Deploy runs an S3 server with TLS in a namespace and returns the store of a prefix of its bucket. Its data is on a
+// claim and survives its pod.
 func Deploy(ctx context.Context, c *cluster.Cluster, namespace, prefix string) (v1alpha1.SnapshotStore, error) {
 	host := fmt.Sprintf("%s.%s.svc", Name, namespace)
 	authority, err := NewAuthority()
@@ -69,18 +64,18 @@ func Deploy(ctx context.Context, c *cluster.Cluster, namespace, prefix string) (
 		deployment(meta),
 	} {
 		if err := c.Create(ctx, o); err != nil {
-			return v1alpha1.SnapshotStore{}, fmt.Errorf("making a server of S3: %w", err)
+			return v1alpha1.SnapshotStore{}, fmt.Errorf("creating an S3 server: %w", err)
 		}
 	}
 	return v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{
 		Bucket: Bucket, Prefix: prefix, Endpoint: fmt.Sprintf("https://%s:%d", host, port),
-		CredentialsSecret: CredentialsSecret, CASecret: CASecret,
+		CredentialsSecretName: CredentialsSecret, CASecretName: CASecret,
 	}}, Available(ctx, c, namespace)
 }
 
 // Available waits until the server of a namespace serves.
 func Available(ctx context.Context, c *cluster.Cluster, namespace string) error {
-	return cluster.Eventually(ctx, availableWithin, "a server of S3", func(ctx context.Context) error {
+	return cluster.Eventually(ctx, startTimeout, "an S3 server", func(ctx context.Context) error {
 		d := &appsv1.Deployment{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: Name}, d); err != nil {
 			return err
@@ -92,12 +87,12 @@ func Available(ctx context.Context, c *cluster.Cluster, namespace string) error 
 	})
 }
 
-// Scale runs the server of a namespace, or does not.
+// Scale starts or stops the server of a namespace.
 func Scale(ctx context.Context, c *cluster.Cluster, namespace string, replicas int32) error {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}}
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
 	if err := c.Patch(ctx, d, patch); err != nil {
-		return fmt.Errorf("scaling the server of S3: %w", err)
+		return fmt.Errorf("scaling the S3 server: %w", err)
 	}
 	return Available(ctx, c, namespace)
 }
@@ -112,7 +107,7 @@ func deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
 		Replicas: ptr.To[int32](1),
 		Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, // never two at one folder
+		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, // two servers must not share a folder
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
 			AutomountServiceAccountToken:  new(false),
 			TerminationGracePeriodSeconds: ptr.To[int64](1),
@@ -131,7 +126,7 @@ func deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
 				Ports: []corev1.ContainerPort{{ContainerPort: port}},
 				ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
 					TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}},
-				// folders that it looks for, and may write to
+				// rclone reads and writes these folders
 				Env:             []corev1.EnvVar{{Name: "HOME", Value: "/tmp"}, {Name: "XDG_CACHE_HOME", Value: "/tmp"}},
 				SecurityContext: restricted,
 				VolumeMounts:    []corev1.VolumeMount{data, {Name: "tls", MountPath: "/tls", ReadOnly: true}, {Name: "tmp", MountPath: "/tmp"}},

@@ -17,33 +17,29 @@ import (
 	"time"
 )
 
-// Credentials that a server takes.
+// Credentials of a server, and its bucket.
 const (
 	AccessKey = "backup-tests"
 	SecretKey = "a-secret-of-the-tests"
-	// Bucket that there is.
-	Bucket = "backups"
+	Bucket    = "backups"
 )
 
-// startWithin is how long a server has to answer.
-const startWithin = 30 * time.Second
+const serverStartTimeout = 30 * time.Second
 
 // Server is a process that serves a folder.
 type Server struct {
-	// Endpoint is its URL.
 	Endpoint string
-	// Folder whose folders are the buckets.
-	Folder string
-	// Authority of its certificate, nil without TLS.
+	Folder   string
+	// Authority of its certificate; nil without TLS.
 	Authority *Authority
 
 	files   string // certificate and key
 	process *exec.Cmd
-	ended   chan struct{}
+	exited  chan struct{}
 }
 
-// Start serves a folder, in which it makes Bucket, on an address host:port; port 0
-// is any that is free. The program is that of the environment variable S3_SERVER.
+// Start serves a folder, in which it creates Bucket, on host:port; port 0 means a free one. The program is that of the
+// environment variable S3_SERVER.
 func Start(ctx context.Context, folder, address string, authority *Authority) (*Server, error) {
 	program := os.Getenv("S3_SERVER")
 	if program == "" {
@@ -62,7 +58,7 @@ func Start(ctx context.Context, folder, address string, authority *Authority) (*
 		args = append(args, more...)
 	}
 	s.process = exec.CommandContext(ctx, program, args...)
-	// With its tests, however these end.
+	// It exits with the tests, however these end.
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	said, err := s.process.StderrPipe()
 	if err != nil {
@@ -72,20 +68,20 @@ func Start(ctx context.Context, folder, address string, authority *Authority) (*
 		return nil, fmt.Errorf("starting %s: %w", program, err)
 	}
 	found := make(chan string, 1)
-	s.ended = make(chan struct{})
+	s.exited = make(chan struct{})
 	go func() {
-		defer close(s.ended)
+		defer close(s.exited)
 		listen(said, found)
-		_ = s.process.Wait() // it ends by a signal
+		_ = s.process.Wait() // killed by a signal
 	}()
 	select {
 	case text := <-found:
 		s.Endpoint = text
-	case <-time.After(startWithin):
-		err = errors.New("a server of S3 did not start in time")
+	case <-time.After(serverStartTimeout):
+		err = errors.New("the S3 server did not start in time")
 	}
 	if err == nil && s.Endpoint == "" {
-		err = errors.New("a server of S3 ended at its start")
+		err = errors.New("the S3 server exited at its start")
 	}
 	if err != nil {
 		s.Kill()
@@ -94,17 +90,16 @@ func Start(ctx context.Context, folder, address string, authority *Authority) (*
 	return s, nil
 }
 
-// arguments of the program for a folder. It remembers what it found there for
-// minutes, so that what tests change below it is seen after a new start: without
-// that (--dir-cache-time 0) it forgets an object amid its upload, and hangs.
+// arguments of the program for a folder. rclone caches the folder for minutes: changes of its files need a restart.
+// Without the cache (--dir-cache-time 0) it loses objects during their upload and hangs.
 func arguments(folder, address string) []string {
 	return []string{"s3", folder, "--addr", address, "--auth-key", AccessKey + "," + SecretKey, "--config", ""}
 }
 
-// started is what it says when it listens.
+// started matches the line that rclone logs when it listens.
 var started = regexp.MustCompile(`Starting s3 server on \[(https?://[^/\s]+)/?\]`)
 
-// listen sends the URL that a server says it has, or none at its end, and reads on.
+// listen sends the URL of a server, or none if it exits, and keeps reading its log.
 func listen(said io.Reader, found chan<- string) {
 	defer close(found)
 	lines := bufio.NewScanner(said)
@@ -117,7 +112,7 @@ func listen(said io.Reader, found chan<- string) {
 	_, _ = io.Copy(io.Discard, said)
 }
 
-// certify writes a certificate for a server's address and returns the arguments for it.
+// certify writes a certificate for an address and returns the arguments for it.
 func (s *Server) certify(address string) ([]string, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -137,7 +132,7 @@ func (s *Server) certify(address string) ([]string, error) {
 	return []string{"--cert", certificateFile, "--key", keyFile}, nil
 }
 
-// Address returns host:port, on which another can be started when this one has ended.
+// Address returns host:port, on which another server can start after this one.
 func (s *Server) Address() string {
 	u, err := url.Parse(s.Endpoint)
 	if err != nil {
@@ -146,7 +141,7 @@ func (s *Server) Address() string {
 	return u.Host
 }
 
-// Pause stops the server amid what it does, or has it go on.
+// Pause stops or continues the process.
 func (s *Server) Pause(paused bool) error {
 	signal := syscall.SIGCONT
 	if paused {
@@ -155,10 +150,10 @@ func (s *Server) Pause(paused bool) error {
 	return s.process.Process.Signal(signal)
 }
 
-// Kill ends the server at once and waits until it has.
+// Kill kills the server and waits until it has exited.
 func (s *Server) Kill() {
-	_ = s.process.Process.Kill() // it may have ended
-	<-s.ended
+	_ = s.process.Process.Kill() // it may have exited
+	<-s.exited
 	if s.files != "" {
 		_ = os.RemoveAll(s.files)
 	}

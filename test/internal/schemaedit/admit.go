@@ -20,11 +20,9 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// Admit returns what the API server stores of an object that somebody creates, or
-// writes over the stored object old: defaulted, without the fields that the schema
-// does not know, with the status that old has, and with the generation counted on.
-// The error is the one with which the API server refuses it, an Invalid status; its
-// causes are in the order of their fields. Neither object is changed.
+// Admit returns what the API server stores of a new object, or of one that replaces the stored object old: with
+// defaults, without unknown fields, with the status of old, and with the new generation. The error is the Invalid status
+// with which the API server rejects the object, whose causes are sorted by field. Admit does not change the objects.
 func (s *Schema) Admit(ctx context.Context, object, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if kind := object.GroupVersionKind(); kind != s.kind {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object is a %s, want a %s", kind, s.kind))
@@ -37,9 +35,9 @@ func (s *Schema) Admit(ctx context.Context, object, old *unstructured.Unstructur
 	}
 	var errs field.ErrorList
 	if old == nil {
-		errs = s.refuse(ctx, admitted.Object, nil)
+		errs = s.reject(ctx, admitted.Object, nil)
 	} else {
-		errs = s.refuse(ctx, admitted.Object, old.Object)
+		errs = s.reject(ctx, admitted.Object, old.Object)
 	}
 	if len(errs) > 0 {
 		slices.SortStableFunc(errs, func(a, b *field.Error) int {
@@ -50,10 +48,10 @@ func (s *Schema) Admit(ctx context.Context, object, old *unstructured.Unstructur
 	return admitted, nil
 }
 
-// decode returns a copy of an object as the API server reads it out of a request.
+// decode returns a copy of an object as the API server reads it from a request.
 func (s *Schema) decode(object map[string]any) map[string]any {
 	read := runtime.DeepCopyJSON(object)
-	metadata, hasMetadata := read["metadata"] // the schema tells nothing of what is in it
+	metadata, hasMetadata := read["metadata"] // the schema does not describe its fields
 	pruning.Prune(read, s.structural, true)
 	defaulting.PruneNonNullableNullsWithoutDefaults(read, s.structural)
 	defaulting.Default(read, s.structural)
@@ -93,9 +91,9 @@ func withoutMetadata(object map[string]any) map[string]any {
 	return rest
 }
 
-// refuse returns what is wrong with an object, or with writing it over old, which is
-// nil when it is created. What was wrong before and is as it was is let pass.
-func (s *Schema) refuse(ctx context.Context, object, old map[string]any) field.ErrorList {
+// reject returns the errors of an object, or of replacing old with it; old is nil for a new object. Errors of unchanged
+// values of old are omitted.
+func (s *Schema) reject(ctx context.Context, object, old map[string]any) field.ErrorList {
 	var errs field.ErrorList
 	var before any
 	var ratcheting []cel.Option
@@ -111,15 +109,15 @@ func (s *Schema) refuse(ctx context.Context, object, old map[string]any) field.E
 	if checksLists {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
 	}
-	if slices.ContainsFunc(errs, keepsRulesFromRunning) {
+	if slices.ContainsFunc(errs, preventsRules) {
 		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
 	}
 	broken, _ := s.rules.Validate(ctx, nil, s.structural, object, before, celconfig.RuntimeCELCostBudget, ratcheting...)
 	return append(errs, broken...)
 }
 
-// keepsRulesFromRunning says whether a value is so wrong that no rule is asked.
-func keepsRulesFromRunning(err *field.Error) bool {
+// preventsRules reports whether a value is so wrong that the API server evaluates no rule.
+func preventsRules(err *field.Error) bool {
 	switch err.Type {
 	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
 		return true

@@ -2,63 +2,41 @@ package schemaedit
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/memcached-operator/memcached-operator/internal/apiservertest"
 )
 
-// startAPIServer returns a client of an API server that knows the operator's kinds.
-func startAPIServer(t *testing.T) client.Client {
-	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set, so there is no API server to test against: run make test, or eval \"$(make -s env)\" first")
-	}
-	environment := &envtest.Environment{
-		CRDDirectoryPaths:        []string{bases},
-		ErrorIfCRDPathMissing:    true,
-		ControlPlaneStartTimeout: 2 * time.Minute, // other tests may run on this machine
-	}
-	config, err := environment.Start()
-	t.Cleanup(func() { environment.Stop() })
-	if err != nil {
-		t.Fatalf("starting the API server: %v", err)
-	}
-	config.QPS = -1
-	config.WarningHandler = rest.NoWarnings{} // of each field that it drops
-	c, err := client.New(config, client.Options{})
+// TestAdmitAgreesWithTheAPIServer compares what Admit accepts, rejects and stores with the API server.
+func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
+	server := apiservertest.StartForTest(t)
+	server.Admin.WarningHandler = rest.NoWarnings{} // about each field that it drops
+	c, err := client.New(server.Admin, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
-}
-
-// TestAdmitAgreesWithTheAPIServer is the reason to believe Admit: what it takes,
-// refuses and stores is what the API server does, for creations and for updates.
-func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
-	c := startAPIServer(t)
 	s := load(t, "memcacheds")
 
-	t.Run("of what is refused for a reason", func(t *testing.T) {
-		for reason, refusal := range refusals {
-			created := named(t, s, "cache", refusal.text)
-			admitted, refused := s.Admit(t.Context(), created, nil)
+	t.Run("rejections", func(t *testing.T) {
+		for reason, rejection := range rejections {
+			created := named(t, s, "cache", rejection.text)
+			admitted, rejected := s.Admit(t.Context(), created, nil)
 			err := c.Create(t.Context(), created, client.DryRunAll)
-			compare(t, reason, admitted, refused, created, err)
+			compare(t, reason, admitted, rejected, created, err)
 		}
 	})
 
-	t.Run("of a rule that compares with what was", func(t *testing.T) {
+	t.Run("transition rules", func(t *testing.T) {
 		backups := load(t, "memcachedbackups")
-		made, err := backups.Admit(t.Context(), named(t, backups, "nightly", `spec: {memcached: {name: cache}, store: {persistentVolumeClaim: {claimName: backups}}}`), nil)
+		made, err := backups.Admit(t.Context(), named(t, backups, "nightly", `spec: {memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: backups}}}`), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,44 +44,44 @@ func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
 		if err := c.Create(t.Context(), stored); err != nil {
 			t.Fatal(err)
 		}
-		for _, text := range []string{`{memcached: {name: cache}, store: {persistentVolumeClaim: {claimName: backups}}}`, `{memcached: {name: cache}, store: {persistentVolumeClaim: {claimName: others}}}`} {
+		for _, text := range []string{`{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: backups}}}`, `{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: others}}}`} {
 			updated := stored.DeepCopy()
 			updated.Object["spec"] = parse(t, text)
-			admitted, refused := backups.Admit(t.Context(), updated, stored)
-			compare(t, text, admitted, refused, updated, c.Update(t.Context(), updated, client.DryRunAll))
+			admitted, rejected := backups.Admit(t.Context(), updated, stored)
+			compare(t, text, admitted, rejected, updated, c.Update(t.Context(), updated, client.DryRunAll))
 		}
 	})
 
-	t.Run("of edits", func(t *testing.T) {
+	t.Run("edits", func(t *testing.T) {
 		const seeds, edits = 10, 30
 		creations, updates := counts{}, counts{}
 		for seed := range uint64(seeds) {
 			e := seeded(s, seed)
-			e.Weigh("bootstrap", defaultWeight)
+			e.Weigh("spec.bootstrap", defaultWeight)
 			var stored *unstructured.Unstructured
 			spec := map[string]any{}
 			for n := range edits {
 				edited, story := e.Next(spec)
 				reason := fmt.Sprintf("seed %d, edit %d, %s", seed, n, story)
 
-				// Each edit is tried as a new object too; the first that is taken stays.
+				// Each edit is also tried as a new object. The first that is accepted is stored.
 				answer := object(s, edited).DeepCopy()
 				answer.SetName(fmt.Sprintf("cache-%d-%d", seed, n))
-				admitted, refused := s.Admit(t.Context(), answer, nil)
+				admitted, rejected := s.Admit(t.Context(), answer, nil)
 				var options []client.CreateOption
 				if stored != nil {
 					options = append(options, client.DryRunAll)
 				}
 				err := c.Create(t.Context(), answer, options...)
-				compare(t, "creation, "+reason, admitted, refused, answer, err)
+				compare(t, "creation, "+reason, admitted, rejected, answer, err)
 				creations.count(err)
 
 				if stored != nil {
 					answer = stored.DeepCopy()
 					answer.Object["spec"] = edited
-					admitted, refused = s.Admit(t.Context(), answer, stored)
+					admitted, rejected = s.Admit(t.Context(), answer, stored)
 					err = c.Update(t.Context(), answer)
-					compare(t, "update, "+reason, admitted, refused, answer, err)
+					compare(t, "update, "+reason, admitted, rejected, answer, err)
 					updates.count(err)
 				}
 				if err == nil {
@@ -112,42 +90,41 @@ func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
 			}
 		}
 		for what, n := range map[string]counts{"creations": creations, "updates": updates} {
-			t.Logf("%s: %d taken, %d refused", what, n.taken, n.refused)
-			if n.taken < 100 || n.refused < 20 {
-				t.Errorf("%s: %d taken and %d refused, which proves little", what, n.taken, n.refused)
+			t.Logf("%s: %d accepted, %d rejected", what, n.accepted, n.rejected)
+			if n.accepted < 100 || n.rejected < 20 {
+				t.Errorf("%s: %d accepted and %d rejected are too few", what, n.accepted, n.rejected)
 			}
 		}
 	})
 }
 
-// counts are answers of the API server.
-type counts struct{ taken, refused int }
+type counts struct{ accepted, rejected int }
 
 func (c *counts) count(err error) {
 	if err == nil {
-		c.taken++
+		c.accepted++
 	} else {
-		c.refused++
+		c.rejected++
 	}
 }
 
-// compare holds what Admit made of an object against the API server's answer.
-func compare(t *testing.T, reason string, admitted *unstructured.Unstructured, refused error, answer *unstructured.Unstructured, err error) {
+// compare compares the result of Admit with the answer of the API server.
+func compare(t *testing.T, reason string, admitted *unstructured.Unstructured, rejected error, answer *unstructured.Unstructured, err error) {
 	t.Helper()
 	switch {
 	case err != nil && !apierrors.IsInvalid(err):
 		t.Fatalf("%s: %v", reason, err)
-	case err != nil && refused == nil:
-		t.Errorf("%s: Admit takes it, the API server says %v", reason, err)
-	case err == nil && refused != nil:
-		t.Errorf("%s: the API server takes it, Admit says %v", reason, refused)
+	case err != nil && rejected == nil:
+		t.Errorf("%s: Admit accepts it, the API server says %v", reason, err)
+	case err == nil && rejected != nil:
+		t.Errorf("%s: the API server accepts it, Admit says %v", reason, rejected)
 	case err != nil:
-		if diff := cmp.Diff(said(err), said(refused)); diff != "" {
-			t.Errorf("%s: it is refused otherwise (-API server +Admit):\n%s", reason, diff)
+		if diff := cmp.Diff(sorted(err), sorted(rejected)); diff != "" {
+			t.Errorf("%s: other causes (-API server +Admit):\n%s", reason, diff)
 		}
 	default:
 		if diff := cmp.Diff(answer.Object["spec"], admitted.Object["spec"]); diff != "" {
-			t.Errorf("%s: another spec is stored (-API server +Admit):\n%s", reason, diff)
+			t.Errorf("%s: another spec (-API server +Admit):\n%s", reason, diff)
 		}
 		if want, got := answer.GetGeneration(), admitted.GetGeneration(); want != got {
 			t.Errorf("%s: generation %d, the API server's is %d", reason, got, want)
@@ -155,9 +132,9 @@ func compare(t *testing.T, reason string, admitted *unstructured.Unstructured, r
 	}
 }
 
-// said returns the causes of a refusal in their order, but for those of the scale
-// subresource, whose path has a dot of its own: they say again what the schema says.
-func said(err error) []string {
+// sorted returns the causes of a rejection, sorted, without those of the scale subresource, which repeat those of the
+// schema with another path.
+func sorted(err error) []string {
 	all := causes(err)
 	slices.Sort(all)
 	return slices.DeleteFunc(all, func(cause string) bool { return strings.HasPrefix(cause, ".spec.size: ") })

@@ -1,16 +1,12 @@
-// Package schemaedit knows a custom resource as the API server does, from the schema
-// of its CustomResourceDefinition alone: what is taken, defaulted, dropped and
-// refused. And it makes up the edits of a person from it.
+// Package schemaedit treats a custom resource as the API server does, by the schema of its CustomResourceDefinition: it
+// accepts, defaults, prunes and rejects. It also generates edits of a user from the schema.
 //
-// [Schema.Admit] is the API server's own code in the API server's order, with the
-// ratcheting of updates and the transition rules; TestAdmitAgreesWithTheAPIServer
-// holds the two against each other. What it leaves out is what no schema tells: names
-// that are taken, metadata, and who may do what.
+// [Schema.Admit] is the API server's own code in the API server's order, with the ratcheting of updates and the transition
+// rules. TestAdmitAgreesWithTheAPIServer compares the two. Admit omits what is not in the schema: existing names, metadata
+// and permissions.
 //
-// [Edits] finds the fields in the schema, so that a field that is new there is edited
-// without a word here. tables.yaml tells of some fields how often to edit them, which
-// values are worth trying, which ones only a rule refuses, and which ones the API
-// server takes although they are refused later. An edit is held against the schema
-// before it is handed out: one that was meant to be taken is taken, one that was meant
-// to be refused is refused.
+// [Edits] finds the fields in the schema, so that it edits new fields without a change here. tables.yaml has, for some
+// fields, how often to edit them, which values to try, which ones only a rule rejects, and which ones the API server
+// accepts although the operator rejects them later. Edits checks an edit against the schema before it returns it: the
+// schema accepts or rejects it as intended.
 package schemaedit

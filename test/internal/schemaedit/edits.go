@@ -10,36 +10,36 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Edits makes up the edits of a person. The same seed and the same specs give the
-// same edits. It is not safe for concurrent use.
+// Edits generates the edits of a user. The same seed and the same specs give the same edits. It is not safe for
+// concurrent use.
 type Edits struct {
 	schema  *Schema
 	rng     *rand.Rand
-	weights []int // of the spec's fields
+	fields  []*place // that are edited: those of the spec, and of a group in it
+	weights []int    // of fields
 }
 
-// intent is what shall become of an edit.
+// intent is the intended result of an edit.
 type intent int
 
 const (
-	taken   intent = iota
-	refused        // by the API server
-	doubted        // taken by it, and refused later
+	valid    intent = iota
+	rejected        // by the API server
+	doubtful        // rejected by the operator
 )
 
-// intents in a hundred edits.
-var intents = slices.Concat(slices.Repeat([]intent{taken}, 80), slices.Repeat([]intent{refused}, 12), slices.Repeat([]intent{doubted}, 8))
+// intents of 100 edits.
+var intents = slices.Concat(slices.Repeat([]intent{valid}, 80), slices.Repeat([]intent{rejected}, 12), slices.Repeat([]intent{doubtful}, 8))
 
-// tries is how often another edit is made up when one does not become what it was
-// meant to be.
+// tries is how many edits Next generates until one has the intended result.
 const tries = 100
 
 // NewEdits returns a generator that draws from rng. It edits every field of the spec
-// but those of which the tables say that their weight is nothing.
+// except those that the tables give the weight 0.
 func (s *Schema) NewEdits(rng *rand.Rand) *Edits {
-	e := &Edits{schema: s, rng: rng}
-	for _, field := range s.spec.fields {
-		weight, ok := known.Weights[field.name]
+	e := &Edits{schema: s, rng: rng, fields: editable(s.spec)}
+	for _, field := range e.fields {
+		weight, ok := known.Weights[field.path]
 		if !ok {
 			weight = defaultWeight
 		}
@@ -48,46 +48,58 @@ func (s *Schema) NewEdits(rng *rand.Rand) *Edits {
 	return e
 }
 
-// Weigh sets how often a field of the spec is edited beside the others, most of which
-// weigh from 2 to 12: 0 is never.
-func (e *Edits) Weigh(field string, weight int) {
-	for i, f := range e.schema.spec.fields {
-		if f.name == field {
+// editable returns the fields of a place. A field is replaced by its own fields when the
+// tables weigh those, so that a group such as spec.scheduling isn't edited as one field.
+func editable(p *place) []*place {
+	var found []*place
+	for _, field := range p.fields {
+		if slices.ContainsFunc(field.fields, func(below *place) bool { _, ok := known.Weights[below.path]; return ok }) {
+			found = append(found, editable(field)...)
+		} else {
+			found = append(found, field)
+		}
+	}
+	return found
+}
+
+// Weigh sets how often a field, such as spec.threads or spec.scheduling.affinity, is edited
+// compared with the others, most of which have weights from 2 to 12. 0 is never.
+func (e *Edits) Weigh(path string, weight int) {
+	for i, f := range e.fields {
+		if f.path == path {
 			e.weights[i] = weight
 		}
 	}
 }
 
-// Next returns an edit of a spec and what was edited, such as "spec.threads: 4 → 8".
-// One to three fields are set, changed or removed. Four of five edits are ones that a
-// person would mean; of the others the API server refuses most, and some it takes
-// though they are refused later, as the story then says. The spec is not changed.
+// Next returns an edit of a spec and its description, such as "spec.threads: 4 → 8". It sets, changes or removes one to
+// three fields. Four of five edits are intended to be valid. The API server rejects most of the others, and the operator
+// rejects some later, as the description then says. Next does not change the spec.
 func (e *Edits) Next(spec map[string]any) (edited map[string]any, story string) {
 	old := object(e.schema, runtime.DeepCopyJSON(spec))
 	old.Object = e.schema.decode(old.Object)
-	meant, because := taken, ""
+	intended, because := valid, ""
 	for try := range tries {
 		if try%10 == 0 {
-			meant = pick(e.rng, intents)
+			intended = pick(e.rng, intents)
 		}
 		edited = runtime.DeepCopyJSON(spec)
-		because = e.edit(edited, meant)
+		because = e.edit(edited, intended)
 		if reflect.DeepEqual(edited, spec) {
 			continue
 		}
 		_, err := e.schema.Admit(context.Background(), object(e.schema, edited), old)
-		if (err != nil) == (meant == refused) {
+		if (err != nil) == (intended == rejected) {
 			break
 		}
 	}
-	story = tell(spec, edited)
+	story = describe(spec, edited)
 	if because != "" {
 		story += " (" + because + ")"
 	}
 	return edited, story
 }
 
-// object returns an object with a spec, of a name that no rule minds.
 func object(s *Schema, spec map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "edited", "namespace": "default"},
@@ -97,45 +109,50 @@ func object(s *Schema, spec map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// edit changes one to three fields of a spec, one of them as it is meant, and returns
-// why that one is not what a person would mean, if so.
-func (e *Edits) edit(spec map[string]any, meant intent) string {
+// edit changes one to three fields of a spec, one of them as intended, and returns why that one is not valid, if so.
+func (e *Edits) edit(spec map[string]any, intended intent) string {
 	because := ""
-	switch meant {
-	case refused:
-		e.spoil(spec)
-		because = "the API server refuses it"
-	case doubted:
-		because = e.doubt(spec)
+	switch intended {
+	case rejected:
+		e.editInvalid(spec)
+		because = "the API server rejects it"
+	case doubtful:
+		because = e.editDoubtful(spec)
 	default:
-		e.mean(spec)
+		e.editValid(spec)
 	}
 	for range pick(e.rng, []int{0, 0, 0, 0, 0, 0, 1, 1, 1, 2}) {
-		e.mean(spec)
+		e.editValid(spec)
 	}
 	return because
 }
 
-// mean makes a change that a person would.
-func (e *Edits) mean(spec map[string]any) {
+// editValid makes a valid change.
+func (e *Edits) editValid(spec map[string]any) {
 	top := e.field()
 	switch n := e.rng.IntN(100); {
 	case n < 20:
 		e.remove(spec, top)
-	case n < 22: // a slip of the pen: what the schema does not know is dropped
+	case n < 22: // a typing error: the API server drops unknown fields
 		spec[top.name+pick(e.rng, []string{"s", "Name", "_"})] = e.value(top)
 	case n < 65:
-		spec[top.name] = e.value(top)
+		e.set(spec, top, e.value)
 	default:
 		e.set(spec, pick(e.rng, top.all()), e.value)
 	}
 }
 
-// remove takes a field or something below it away, by a null now and then.
+// remove removes a field or something below it, sometimes by a null.
 func (e *Edits) remove(spec map[string]any, top *place) {
-	value, ok := spec[top.name]
-	if !ok {
-		return
+	var value any = spec
+	for _, p := range top.from(e.schema.spec) {
+		fields, ok := value.(map[string]any)
+		if !ok {
+			return
+		}
+		if value, ok = fields[p.name]; !ok {
+			return
+		}
 	}
 	places := append([]*place{top}, top.in(value)...)
 	e.write(e.schema.spec, spec, pick(e.rng, places).from(e.schema.spec), func(*place) (any, bool) {
@@ -143,27 +160,27 @@ func (e *Edits) remove(spec map[string]any, top *place) {
 	})
 }
 
-// spoil puts a value somewhere that the API server refuses.
-func (e *Edits) spoil(spec map[string]any) {
+// editInvalid sets a value that the API server rejects.
+func (e *Edits) editInvalid(spec map[string]any) {
 	e.set(spec, pick(e.rng, e.field().all()), func(p *place) any {
-		wrongs := e.wrongs(p)
-		if len(wrongs) == 0 {
+		invalid := e.invalidValues(p)
+		if len(invalid) == 0 {
 			return e.value(p)
 		}
-		// Each way as often as any other, however many values there are for it.
-		var ways []string
-		for _, w := range wrongs {
-			if !slices.Contains(ways, w.way) {
-				ways = append(ways, w.way)
+		// Select the kind first, as the kinds have different numbers of values.
+		var kinds []string
+		for _, w := range invalid {
+			if !slices.Contains(kinds, w.kind) {
+				kinds = append(kinds, w.kind)
 			}
 		}
-		way := pick(e.rng, ways)
-		return pick(e.rng, slices.DeleteFunc(wrongs, func(w wrong) bool { return w.way != way })).value
+		kind := pick(e.rng, kinds)
+		return pick(e.rng, slices.DeleteFunc(invalid, func(w invalidValue) bool { return w.kind != kind })).value
 	})
 }
 
-// doubt puts a value somewhere that is refused later, and returns why.
-func (e *Edits) doubt(spec map[string]any) string {
+// editDoubtful sets a value that the operator rejects, and returns why.
+func (e *Edits) editDoubtful(spec map[string]any) string {
 	d := pick(e.rng, known.Doubtful)
 	for _, p := range e.schema.spec.all() {
 		if p.path == d.Field {
@@ -174,7 +191,7 @@ func (e *Edits) doubt(spec map[string]any) string {
 	return ""
 }
 
-// field returns a field of the spec.
+// field returns a field to edit.
 func (e *Edits) field() *place {
 	sum := 0
 	for _, weight := range e.weights {
@@ -183,21 +200,19 @@ func (e *Edits) field() *place {
 	n := e.rng.IntN(sum)
 	for i, weight := range e.weights {
 		if n -= weight; n < 0 {
-			return e.schema.spec.fields[i]
+			return e.fields[i]
 		}
 	}
 	panic("the weights do not add up")
 }
 
-// set writes a value to a place, and what has to be there above it.
+// set writes a value to a place and creates its parents.
 func (e *Edits) set(spec map[string]any, p *place, value func(*place) any) {
 	e.write(e.schema.spec, spec, p.from(e.schema.spec), func(p *place) (any, bool) { return value(p), true })
 }
 
-// write returns what a place holds once the value at the end of the way below it was
-// made anew, or was taken away when make says so. Objects and lists are changed in
-// place as far as they are there; of the items of a list and the values of a map one
-// is chosen, or one more is made.
+// write returns the value of a place after make replaced or removed the value at the end of the path below it. Objects
+// and lists are changed in place. Of the items of a list and the values of a map it selects one or adds one.
 func (e *Edits) write(p *place, have any, way []*place, make func(*place) (value any, keep bool)) (any, bool) {
 	if len(way) == 0 {
 		return make(p)
@@ -235,7 +250,6 @@ func (e *Edits) write(p *place, have any, way []*place, make func(*place) (value
 	return fields, true
 }
 
-// pick returns one of the values.
 func pick[T any](rng *rand.Rand, values []T) T {
 	return values[rng.IntN(len(values))]
 }

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// repeats is how often at most something is repeated that a pattern lets repeat.
+// repeats limits unlimited repetitions of a pattern.
 const repeats = 4
 
-// matching returns a string that a pattern matches, or nothing for one that Go cannot
-// read.
+// matching returns a string that matches a pattern, or "" for one that Go cannot parse.
 func matching(rng *rand.Rand, pattern string) string {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -27,7 +26,7 @@ func match(rng *rand.Rand, text *strings.Builder, re *syntax.Regexp) {
 		text.WriteString(string(re.Rune))
 	case syntax.OpCharClass:
 		i := rng.IntN(len(re.Rune)/2) * 2
-		low, high := re.Rune[i], min(re.Rune[i+1], max(re.Rune[i], '~')) // what can be typed, if there is any
+		low, high := re.Rune[i], min(re.Rune[i+1], max(re.Rune[i], '~')) // printable ASCII, if there is any
 		text.WriteRune(low + rng.Int32N(high-low+1))
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		text.WriteRune('a' + rng.Int32N(26))

@@ -9,32 +9,30 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// place is where a value can stand: a field of an object, the items of a list, or the
-// values of a map.
+// place is where a value can be: a field of an object, the items of a list, or the values of a map.
 type place struct {
 	parent *place
-	// path from the spec, such as spec.tolerations[].key or spec.nodeSelector{}.
+	// path is for example spec.scheduling.tolerations[].key or spec.scheduling.nodeSelector{}.
 	path string
-	// name of the field; empty where there is none.
+	// name of the field, if any.
 	name   string
 	schema *schema.Structural
-	// bounds of the values, and pattern, which is one of them.
+	// bounds of the values; pattern is the compiled one.
 	bounds  schema.ValueValidation
 	pattern *regexp.Regexp
-	// fields of an object, by their names; element is every item of a list or every
-	// value of a map.
+	// fields of an object by name; element is each item of a list or each value of a map.
 	fields  []*place
 	element *place
 }
 
-// newPlace returns a place and all below it.
+// newPlace returns a place and all places below it.
 func newPlace(parent *place, path string, s *schema.Structural) *place {
 	p := &place{parent: parent, path: path, schema: s}
 	if s.ValueValidation != nil {
 		p.bounds = *s.ValueValidation
 	}
 	if p.bounds.Pattern != "" {
-		p.pattern = regexp.MustCompile(p.bounds.Pattern) // the API server takes no CRD with one that Go cannot read
+		p.pattern = regexp.MustCompile(p.bounds.Pattern) // the API server accepts no CRD with another one
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[name]
@@ -51,7 +49,6 @@ func newPlace(parent *place, path string, s *schema.Structural) *place {
 	return p
 }
 
-// all returns the place and those below it.
 func (p *place) all() []*place {
 	found := []*place{p}
 	for _, field := range p.fields {
@@ -63,7 +60,7 @@ func (p *place) all() []*place {
 	return found
 }
 
-// from returns the places on the way from one above p down to p, without that one.
+// from returns the path from a place above p down to p, without that place.
 func (p *place) from(above *place) []*place {
 	if p == above {
 		return nil
@@ -71,17 +68,16 @@ func (p *place) from(above *place) []*place {
 	return append(p.parent.from(above), p)
 }
 
-// last returns the end of the path behind its last dot, such as key or values[].
+// last returns the part of the path after its last dot, such as key or values[].
 func (p *place) last() string {
 	return p.path[strings.LastIndex(p.path, ".")+1:]
 }
 
-// requires says whether objects at the place must have a field.
 func (p *place) requires(field *place) bool {
 	return slices.Contains(p.bounds.Required, field.name)
 }
 
-// in returns the places below p that a value there fills, p not among them.
+// in returns the places below p that a value has.
 func (p *place) in(value any) []*place {
 	var found []*place
 	switch value := value.(type) {

@@ -8,6 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,20 +16,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Schema is what the API server knows of one version of a custom resource. It is
-// safe for concurrent use.
+// Schema is one version of a custom resource. It is safe for concurrent use.
 type Schema struct {
 	kind       runtimeschema.GroupVersionKind
-	hasStatus  bool // as a subresource, which then is not written with the object
+	hasStatus  bool // as a subresource, which is not written with the object
 	structural *schema.Structural
 	values     validation.SchemaValidator
 	rules      *cel.Validator
-	correlated *correlated
+	correlated *model.Structural
 	spec       *place
 }
 
-// Load returns the schema of the stored version of the CustomResourceDefinition in a
-// file, its rules compiled.
+// Load returns the schema of the stored version of the CustomResourceDefinition in a file.
 func Load(crdFile string) (*Schema, error) {
 	raw, err := os.ReadFile(crdFile)
 	if err != nil {
@@ -46,11 +45,11 @@ func Load(crdFile string) (*Schema, error) {
 	return nil, fmt.Errorf("the CustomResourceDefinition in %s stores no version", crdFile)
 }
 
-// newSchema compiles one version as the API server does when it begins to serve it.
+// newSchema compiles a version as the API server does when it starts to serve it.
 func newSchema(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensionsv1.CustomResourceDefinitionVersion) (*Schema, error) {
 	name := fmt.Sprintf("schema %s of %s", version.Name, crd.Name)
 	if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
-		return nil, fmt.Errorf("%s: there is none", name)
+		return nil, fmt.Errorf("%s is missing", name)
 	}
 	var internal apiextensions.JSONSchemaProps
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, &internal, nil); err != nil {
@@ -60,7 +59,7 @@ func newSchema(crd *apiextensionsv1.CustomResourceDefinition, version *apiextens
 	if err != nil {
 		return nil, fmt.Errorf("%s is not structural: %w", name, err)
 	}
-	structural = structural.DeepCopy() // it shares its defaults with what it was made of
+	structural = structural.DeepCopy() // it shares its defaults with the original
 	if err := defaulting.PruneDefaults(structural); err != nil {
 		return nil, fmt.Errorf("%s: its defaults: %w", name, err)
 	}
@@ -72,15 +71,13 @@ func newSchema(crd *apiextensionsv1.CustomResourceDefinition, version *apiextens
 	if !ok {
 		return nil, fmt.Errorf("%s has no spec", name)
 	}
-	rules := cel.NewValidator(structural, true, celconfig.PerCallLimit)
-	slim(rules)
 	return &Schema{
 		kind:       runtimeschema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind},
 		hasStatus:  version.Subresources != nil && version.Subresources.Status != nil,
 		structural: structural,
 		values:     values,
-		rules:      rules,
-		correlated: newCorrelated(structural),
+		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
+		correlated: &model.Structural{Structural: structural},
 		spec:       newPlace(nil, "spec", &spec),
 	}, nil
 }

@@ -10,10 +10,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// bases holds the CustomResourceDefinitions that the operator is installed with.
 var bases = filepath.Join("..", "..", "..", "config", "crd", "bases")
 
-// load returns the schema of a kind of the operator's, such as memcacheds.
+// load returns the schema of one of the operator's resources, such as memcacheds.
 func load(t testing.TB, plural string) *Schema {
 	t.Helper()
 	s, err := Load(filepath.Join(bases, "cache.memcached-operator.io_"+plural+".yaml"))
@@ -23,7 +22,7 @@ func load(t testing.TB, plural string) *Schema {
 	return s
 }
 
-// parse returns what a YAML text says, its whole numbers as int64.
+// parse returns the content of a YAML text, with integers as int64.
 func parse(t testing.TB, text string) map[string]any {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -37,8 +36,7 @@ func parse(t testing.TB, text string) map[string]any {
 	return parsed
 }
 
-// named returns an object of a schema's kind with what a YAML text says beside its
-// name.
+// named returns an object with a name and the content of a YAML text.
 func named(t testing.TB, s *Schema, name, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: parse(t, text)}
@@ -48,14 +46,12 @@ func named(t testing.TB, s *Schema, name, text string) *unstructured.Unstructure
 	return u
 }
 
-// seeded returns a generator of a seed.
 func seeded(s *Schema, seed uint64) *Edits {
 	return s.NewEdits(rand.New(rand.NewPCG(seed, 0)))
 }
 
-// wander lets a person edit an object n times, beginning with an empty spec, and shows
-// each edit: the object that it makes, the one before, which is nil at first, and the
-// story. What the API server takes is edited further.
+// wander edits an object n times, starting with an empty spec, and calls show with each edit, the previous object, which
+// is nil at first, and the description. Edits that the API server accepts accumulate.
 func wander(t testing.TB, s *Schema, edits *Edits, n int, show func(edited, old *unstructured.Unstructured, story string)) {
 	t.Helper()
 	var old *unstructured.Unstructured

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// longest is how much of a value a story tells, in bytes.
+// longest is how many bytes of a value a description has.
 const longest = 160
 
-// nothing is told for a field that is not there.
+// nothing is the value of a missing field.
 type nothing struct{}
 
-// tell returns what is different in an edited spec, as far down as it can be named.
-func tell(spec, edited map[string]any) string {
+// describe returns the differences of an edited spec, each at the deepest place.
+func describe(spec, edited map[string]any) string {
 	return strings.Join(changes("spec", spec, edited), "; ")
 }
 
@@ -53,7 +53,6 @@ func changes(path string, before, after any) []string {
 	return []string{fmt.Sprintf("%s: %s → %s", path, word(before), word(after))}
 }
 
-// get returns a value, which may be null, or nothing.
 func get(from map[string]any, name string) any {
 	if value, ok := from[name]; ok {
 		return value
@@ -61,8 +60,7 @@ func get(from map[string]any, name string) any {
 	return nothing{}
 }
 
-// word returns a value as a person would write it: in quotes only where it could be
-// taken for something else.
+// word formats a value, in quotes only where it could be mistaken for another value.
 func word(value any) string {
 	if value == (nothing{}) {
 		return "none"

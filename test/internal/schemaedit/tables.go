@@ -11,30 +11,28 @@ import (
 //go:embed tables.yaml
 var tablesFile []byte
 
-// defaultWeight is that of a field of the spec that the tables do not know.
+// defaultWeight is that of a field that is not in the tables.
 const defaultWeight = 4
 
-// known is what the tables say.
 var known = readTables(tablesFile)
 
-// tables are what is known of fields beyond their schema; tables.yaml says what is in
-// them.
+// tables have information about fields beyond their schema, as tables.yaml explains.
 type tables struct {
 	Weights   map[string]int      `json:"weights"`
 	Preferred map[string][]any    `json:"preferred"`
 	Keys      map[string][]string `json:"keys"`
-	Refused   map[string][]any    `json:"refused"`
-	Doubtful  []doubt             `json:"doubtful"`
+	Rejected  map[string][]any    `json:"rejected"`
+	Doubtful  []doubtfulValue     `json:"doubtful"`
 }
 
-// doubt is a value that the API server takes and that is refused later.
-type doubt struct {
+// doubtfulValue is a value that the API server accepts and the operator rejects.
+type doubtfulValue struct {
 	Field   string `json:"field"`
 	Value   any    `json:"value"`
 	Because string `json:"because"`
 }
 
-// readTables panics on tables that cannot be read: they are a part of the program.
+// readTables panics if it cannot read the tables, which are part of the program.
 func readTables(raw []byte) tables {
 	var t tables
 	text, err := yaml.YAMLToJSONStrict(raw)
@@ -47,7 +45,7 @@ func readTables(raw []byte) tables {
 	return t
 }
 
-// of returns what a table says of a place: by its path, or else by the end of it.
+// of returns the entry of a place: that of its path or else that of the last part of it.
 func of[T any](table map[string][]T, p *place) []T {
 	if values, ok := table[p.path]; ok {
 		return values

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// samples are strings of the formats that the API server checks.
+// samples of the formats that the API server checks.
 var samples = map[string][]string{
 	"date":      {"2026-11-21", "2000-02-29"},
 	"date-time": {"2026-11-21T10:20:59Z", "2000-02-29T23:59:59+01:00"},
@@ -18,7 +18,7 @@ var samples = map[string][]string{
 	"uuid":      {"4f9d1b5e-2a6c-4e8f-9a0d-1c2b3e4f5a69"},
 	"uri":       {"https://example.com/path"},
 	"hostname":  {"cache", "cache.example.com"},
-	"email":     {"somebody@example.com"},
+	"email":     {"user@example.com"},
 	"ipv4":      {"10.0.0.1"},
 	"ipv6":      {"2001:db8::1"},
 	"cidr":      {"10.0.0.0/8"},
@@ -26,11 +26,10 @@ var samples = map[string][]string{
 	"password":  {"secret"},
 }
 
-// words are strings of which nothing more is known.
+// words are strings for other fields.
 var words = []string{"blue", "green", "red", "web", "cache", "a", "b-2"}
 
-// value returns a value for a place: one that the tables prefer, or any that its
-// schema describes. Rules are not looked at.
+// value returns a value that the tables prefer or, if they have none, one of the schema. It does not check rules.
 func (e *Edits) value(p *place) any {
 	if preferred := of(known.Preferred, p); len(preferred) > 0 {
 		return runtime.DeepCopyJSONValue(pick(e.rng, preferred))
@@ -38,7 +37,7 @@ func (e *Edits) value(p *place) any {
 	return e.described(p)
 }
 
-// described returns a value that the schema of a place describes.
+// described returns a value of the schema.
 func (e *Edits) described(p *place) any {
 	s, bounds := p.schema, &p.bounds
 	switch {
@@ -71,8 +70,7 @@ func (e *Edits) described(p *place) any {
 	}
 }
 
-// object returns an object of the fields that it must have, but for one, and of some
-// others unless that one is given.
+// object returns an object of the required fields except for one, and of some others unless that one is given.
 func (e *Edits) object(p, but *place) map[string]any {
 	object := map[string]any{}
 	for _, field := range p.fields {
@@ -88,7 +86,6 @@ func (e *Edits) object(p, but *place) map[string]any {
 	return object
 }
 
-// key returns a name for a value of a map.
 func (e *Edits) key(p *place) string {
 	if keys := of(known.Keys, p); len(keys) > 0 {
 		return pick(e.rng, keys)
@@ -96,7 +93,7 @@ func (e *Edits) key(p *place) string {
 	return pick(e.rng, words)
 }
 
-// count returns how many items or values to make: one or two, within the bounds.
+// count returns a number of items: one or two, within the bounds.
 func (e *Edits) count(least, most *int64) int64 {
 	n := 1 + e.rng.Int64N(2)
 	if least != nil {
@@ -108,8 +105,7 @@ func (e *Edits) count(least, most *int64) int64 {
 	return n
 }
 
-// whole returns a number within the bounds: one of them, or one between that is near
-// the lower one more often than far from it.
+// whole returns an integer within the bounds: one of the bounds, or a number that is more often near the lower one.
 func (e *Edits) whole(p *place) int64 {
 	least, most := e.bounds(p)
 	switch e.rng.IntN(6) {
@@ -122,7 +118,6 @@ func (e *Edits) whole(p *place) int64 {
 	return least + int64(math.Expm1(e.rng.Float64()*math.Log1p(span)))
 }
 
-// bounds returns the least and the most that an integer may be.
 func (e *Edits) bounds(p *place) (least, most int64) {
 	bounds := &p.bounds
 	least, most = 0, math.MaxInt32
@@ -142,7 +137,7 @@ func (e *Edits) bounds(p *place) (least, most int64) {
 	return least, max(least, most)
 }
 
-// text returns a string of the format, the pattern and the length that are asked for.
+// text returns a string of the format, the pattern and the length of the schema.
 func (e *Edits) text(p *place) string {
 	bounds := &p.bounds
 	text := pick(e.rng, words)
@@ -161,19 +156,18 @@ func (e *Edits) text(p *place) string {
 	return text
 }
 
-// wrong is a value that the API server refuses, and in what way it is wrong.
-type wrong struct {
-	way   string
+// invalidValue is a value that the API server rejects, and what kind of error it is.
+type invalidValue struct {
+	kind  string
 	value any
 }
 
-// wrongs returns values for a place that the API server refuses, as far as schema and
-// tables tell of any.
-func (e *Edits) wrongs(p *place) []wrong {
+// invalidValues returns values for a place that the API server rejects by the schema or the tables.
+func (e *Edits) invalidValues(p *place) []invalidValue {
 	s, bounds := p.schema, &p.bounds
-	var found []wrong
-	add := func(way string, value any) { found = append(found, wrong{way, value}) }
-	for _, value := range of(known.Refused, p) {
+	var found []invalidValue
+	add := func(kind string, value any) { found = append(found, invalidValue{kind, value}) }
+	for _, value := range of(known.Rejected, p) {
 		add("rule", runtime.DeepCopyJSONValue(value))
 	}
 	if len(bounds.Enum) > 0 {

@@ -1,3 +1,10 @@
+// Run runs the scorecard tests of a bundle on the cluster that KUBECONFIG names, as "operator-sdk scorecard" does with
+// --pod-security=restricted:
+//
+//	go run ./scorecard/run --bundle FOLDER --namespace NAME --image REFERENCE [--selector LABELS] [--wait-time DURATION]
+//
+// Each test is a pod with the bundle at /bundle, which an init container unpacks from a ConfigMap. The log of the pod is
+// the result of the test. The exit status is 1 unless all tests pass.
 package main
 
 import (
@@ -7,16 +14,22 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
-	"github.com/memcached-operator/memcached-operator/test/scorecard/internal/archive"
 )
+
+// program is the entrypoint of the tests that run in the image of --image.
+const program = "/scorecard-memcached"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -27,32 +40,29 @@ func main() {
 	}
 }
 
-// options are what the command line asks for.
 type options struct {
-	bundle, namespace string
-	selector          labels.Selector
-	// image has the program of the suite memcached.
-	image    string
-	waitTime time.Duration
+	bundle, namespace, image string
+	selector                 labels.Selector
+	waitTime                 time.Duration
 }
 
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("scorecard", flag.ContinueOnError)
-	flags.StringVar(&o.bundle, "bundle", "", "`FOLDER` with the bundle")
+	flags.StringVar(&o.bundle, "bundle", "", "`FOLDER` of the bundle")
 	flags.StringVar(&o.namespace, "namespace", "", "namespace `NAME` to run the tests in")
-	selector := flags.String("selector", "", "`LABELS` of the tests to run, such as suite=memcached; empty is all")
-	flags.StringVar(&o.image, "image", "", "image `REFERENCE` with "+program+": it unpacks the bundle, and runs the tests that begin so")
+	selector := flags.String("selector", "", "`LABELS` of the tests to run, such as suite=memcached; empty runs all")
+	flags.StringVar(&o.image, "image", "", "image `REFERENCE` that unpacks the bundle and runs the tests of "+program)
 	flags.DurationVar(&o.waitTime, "wait-time", 5*time.Minute, "`DURATION` that all tests may take together")
 	if err := flags.Parse(args); err != nil {
-		return options{}, err
+		return o, err
 	}
 	if o.bundle == "" || o.namespace == "" || o.image == "" || flags.NArg() > 0 {
-		return options{}, errors.New("--bundle, --namespace and --image are needed, and nothing but flags")
+		return o, errors.New("--bundle, --namespace and --image are required, and there are no other arguments")
 	}
 	var err error
 	if o.selector, err = labels.Parse(*selector); err != nil {
-		return options{}, fmt.Errorf("reading --selector: %w", err)
+		return o, fmt.Errorf("reading --selector: %w", err)
 	}
 	return o, nil
 }
@@ -62,63 +72,87 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	config, err := readConfig(o.bundle)
+	config, err := o.readConfig()
 	if err != nil {
 		return err
 	}
-	if config, err = choose(config, o); err != nil {
-		return err
-	}
-	packed, err := archive.Pack(os.DirFS(o.bundle))
+	packed, err := exec.CommandContext(ctx, "tar", "-C", o.bundle, "-czf", "-", ".").Output()
 	if err != nil {
-		return fmt.Errorf("reading the bundle: %w", err)
+		return fmt.Errorf("packing the bundle: %w", err)
 	}
 	c, err := cluster.Connect()
 	if err != nil {
 		return err
 	}
-	if err := useNewest(ctx, c); err != nil {
+	if image, err := c.OperatorImage(ctx); err != nil {
 		return err
+	} else if image != "" {
+		if err := c.UseNewest(ctx); err != nil {
+			return err
+		}
 	}
-	r := &runner{Cluster: c, options: o, account: cmp.Or(config.ServiceAccount, "default"), told: newTeller(os.Stdout)}
-	r.told.say("running %d tests in namespace %s as ServiceAccount %s", count(config), o.namespace, r.account)
+	r := &runner{Cluster: c, options: o, account: cmp.Or(config.ServiceAccount, "default"), began: time.Now()}
+	r.say("running tests in namespace %s as ServiceAccount %s", o.namespace, r.account)
 	results, err := r.runAll(ctx, config, packed)
 	if err != nil {
 		return err
 	}
-	report(os.Stdout, results)
-	return verdict(results)
-}
-
-// useNewest has the operator run the newest memcached that the local cluster has an
-// image of, should that have moved on from the release's own.
-func useNewest(ctx context.Context, c *cluster.Cluster) error {
-	image, err := c.OperatorImage(ctx)
-	if err != nil || image == "" {
-		return err
-	}
-	return c.UseNewest(ctx)
-}
-
-// count returns how many tests there are.
-func count(config v1alpha3.Configuration) int {
-	n := 0
-	for _, stage := range config.Stages {
-		n += len(stage.Tests)
-	}
-	return n
-}
-
-// verdict is an error unless all tests passed.
-func verdict(results []result) error {
 	failed := 0
-	for _, r := range results {
-		if r.state() != v1alpha3.PassState {
+	for _, result := range results {
+		if result.State != v1alpha3.PassState {
 			failed++
+			fmt.Print(describe(result))
 		}
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d of %d tests did not pass", failed, len(results))
 	}
 	return nil
+}
+
+// readConfig returns the configuration in the bundle with the selected tests, which run in the image of the options if it
+// has their program.
+func (o options) readConfig() (v1alpha3.Configuration, error) {
+	var config v1alpha3.Configuration
+	content, err := os.ReadFile(filepath.Join(o.bundle, "tests", "scorecard", "config.yaml"))
+	if err != nil {
+		return config, fmt.Errorf("reading the scorecard configuration: %w", err)
+	}
+	if err := yaml.UnmarshalStrict(content, &config); err != nil {
+		return config, fmt.Errorf("reading the scorecard configuration: %w", err)
+	}
+	selected := 0
+	for i := range config.Stages {
+		var tests []v1alpha3.TestConfiguration
+		for _, test := range config.Stages[i].Tests {
+			if !o.selector.Matches(labels.Set(test.Labels)) {
+				continue
+			}
+			if len(test.Entrypoint) > 0 && test.Entrypoint[0] == program {
+				test.Image = o.image
+			}
+			tests = append(tests, test)
+		}
+		config.Stages[i].Tests = tests
+		selected += len(tests)
+	}
+	if selected == 0 {
+		return config, fmt.Errorf("no test has the labels %q", o.selector)
+	}
+	return config, nil
+}
+
+// describe returns everything that a result reports.
+func describe(r v1alpha3.TestResult) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s: %s\n", r.Name, r.State)
+	for _, section := range []struct {
+		title string
+		lines []string
+	}{{"errors", r.Errors}, {"suggestions", r.Suggestions}, {"log", strings.Split(strings.TrimRight(r.Log, "\n"), "\n")}} {
+		if text := strings.Join(section.lines, "\n    "); text != "" {
+			fmt.Fprintf(&b, "  %s\n    %s\n", section.title, text)
+		}
+	}
+	return b.String()
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -20,13 +19,12 @@ import (
 )
 
 const (
-	// testContainer and untarContainer are operator-sdk's names.
+	// operator-sdk gives the containers these names.
 	testContainer  = "scorecard-test"
 	untarContainer = "scorecard-untar"
-	// lookEvery is how often a pod is looked at.
-	lookEvery = 500 * time.Millisecond
-	// sweep bounds the cleaning up.
-	sweep = 30 * time.Second
+
+	pollInterval   = 500 * time.Millisecond
+	cleanupTimeout = 30 * time.Second
 )
 
 // runner runs tests as pods.
@@ -34,31 +32,17 @@ type runner struct {
 	*cluster.Cluster
 	options
 	account string
-	told    *teller
-	// bundleMap is the ConfigMap with the bundle, and the label of the run's pods.
-	bundleMap string
+	began   time.Time
+	// run is the name of the ConfigMap with the bundle and the label of the pods.
+	run string
 }
 
-// result is what came of a test.
-type result struct {
-	test   v1alpha3.TestConfiguration
-	status v1alpha3.TestStatus
-	took   time.Duration
+func (r *runner) say(format string, args ...any) {
+	fmt.Printf("%6.1fs  %s\n", time.Since(r.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// state is pass if all results of a test are, and else the first other one.
-func (r result) state() v1alpha3.State {
-	for _, one := range r.status.Results {
-		if one.State != v1alpha3.PassState {
-			return one.State
-		}
-	}
-	return v1alpha3.PassState
-}
-
-// runAll runs the stages one after the other and returns the results in the
-// configuration's order.
-func (r *runner) runAll(ctx context.Context, config v1alpha3.Configuration, packed []byte) ([]result, error) {
+// runAll runs the stages one after the other and returns the results in the order of the configuration.
+func (r *runner) runAll(ctx context.Context, config v1alpha3.Configuration, packed []byte) ([]v1alpha3.TestResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.waitTime)
 	defer cancel()
 	bundle := &corev1.ConfigMap{
@@ -68,106 +52,100 @@ func (r *runner) runAll(ctx context.Context, config v1alpha3.Configuration, pack
 	if err := r.Create(ctx, bundle); err != nil {
 		return nil, fmt.Errorf("creating the ConfigMap of the bundle: %w", err)
 	}
-	r.bundleMap = bundle.Name
-	go r.told.remind(ctx)
-	var results []result
+	r.run = bundle.Name
+	var results []v1alpha3.TestResult
 	for _, stage := range config.Stages {
-		results = append(results, r.runStage(ctx, stage)...)
+		ofStage := make([]v1alpha3.TestResult, len(stage.Tests))
+		var group sync.WaitGroup
+		for i, test := range stage.Tests {
+			group.Go(func() { ofStage[i] = r.runTest(ctx, test) })
+			if !stage.Parallel {
+				group.Wait()
+			}
+		}
+		group.Wait()
+		results = append(results, ofStage...)
 	}
-	// Whatever ended the tests must not end this.
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweep)
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout) // also after an interrupt
 	defer cancel()
 	return results, r.cleanUp(clean, bundle)
 }
 
-// runStage runs the tests of a stage, one after the other or beside each other.
-func (r *runner) runStage(ctx context.Context, stage v1alpha3.StageConfiguration) []result {
-	results := make([]result, len(stage.Tests))
-	var group sync.WaitGroup
-	for i, test := range stage.Tests {
-		group.Go(func() { results[i] = r.runTest(ctx, test) })
-		if !stage.Parallel {
-			group.Wait()
-		}
+// runTest returns the first result of a test that did not pass, or the one that passed.
+func (r *runner) runTest(ctx context.Context, test v1alpha3.TestConfiguration) v1alpha3.TestResult {
+	log, err := r.logOf(ctx, testPod(test, r.namespace, r.account, r.image, r.run))
+	result := v1alpha3.TestResult{State: v1alpha3.ErrorState}
+	if err == nil {
+		result, err = parseLog(log)
 	}
-	group.Wait()
-	return results
-}
-
-// runTest runs a test. What keeps it from telling a result is its result.
-func (r *runner) runTest(ctx context.Context, test v1alpha3.TestConfiguration) result {
-	began := time.Now()
-	r.told.began(nameOf(test))
-	status, err := r.ask(ctx, test)
 	if err != nil {
-		status = v1alpha3.TestStatus{Results: []v1alpha3.TestResult{{Name: nameOf(test), State: v1alpha3.ErrorState, Errors: []string{err.Error()}}}}
+		result.Errors = []string{err.Error()}
 	}
-	done := result{test: test, status: status, took: time.Since(began)}
-	r.told.ended(nameOf(test), string(done.state()))
-	return done
+	result.Name = nameOf(test)
+	r.say("%s: %s", result.Name, result.State)
+	return result
 }
 
-// ask makes a test's pod, waits for its end and reads the result from its log.
-func (r *runner) ask(ctx context.Context, test v1alpha3.TestConfiguration) (v1alpha3.TestStatus, error) {
-	pod := testPod(test, r.namespace, r.account, r.image, r.bundleMap)
+func nameOf(test v1alpha3.TestConfiguration) string {
+	if name := test.Labels["test"]; name != "" {
+		return name
+	}
+	return strings.Join(test.Entrypoint, " ")
+}
+
+// logOf creates the pod of a test, waits until its container has terminated, and returns the container's log.
+func (r *runner) logOf(ctx context.Context, pod *corev1.Pod) (string, error) {
 	if err := r.Create(ctx, pod); err != nil {
-		return v1alpha3.TestStatus{}, fmt.Errorf("creating the test's pod: %w", err)
+		return "", fmt.Errorf("creating the pod of the test: %w", err)
 	}
-	if err := r.awaitEnd(ctx, pod); err != nil {
-		return v1alpha3.TestStatus{}, err
-	}
-	log, err := r.log(ctx, pod, testContainer)
-	if err != nil {
-		return v1alpha3.TestStatus{}, err
-	}
-	return parseLog(log)
-}
-
-// parseLog reads a test's result, which is all that its log may hold.
-func parseLog(log string) (v1alpha3.TestStatus, error) {
-	var status v1alpha3.TestStatus
-	if err := json.Unmarshal([]byte(log), &status); err != nil {
-		return v1alpha3.TestStatus{}, fmt.Errorf("the log is no result: %w: %q", err, log)
-	}
-	if len(status.Results) == 0 {
-		return v1alpha3.TestStatus{}, errors.New("the log tells no result")
-	}
-	return status, nil
-}
-
-// awaitEnd waits until the test's container has ended, and is an error as soon as
-// it is known that it will not begin.
-func (r *runner) awaitEnd(ctx context.Context, pod *corev1.Pod) error {
-	key := client.ObjectKeyFromObject(pod)
-	for {
-		if err := r.Get(ctx, key, pod); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("reading the test's pod: %w", err)
+	log := func(container string) (string, error) {
+		text, err := r.Set.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container}).DoRaw(ctx)
+		if err != nil {
+			return "", fmt.Errorf("reading the log of pod %s: %w", pod.Name, err)
 		}
-		ended, err := hasEnded(pod)
-		if ended {
-			return nil
+		return string(text), nil
+	}
+	for {
+		if err := r.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil && ctx.Err() == nil {
+			return "", fmt.Errorf("reading the pod of the test: %w", err)
+		}
+		terminated, err := hasTerminated(pod)
+		if terminated {
+			return log(testContainer)
 		}
 		if err != nil {
-			if log, _ := r.log(ctx, pod, untarContainer); log != "" { // there may be none, and the error says enough
-				err = fmt.Errorf("%w: %s", err, strings.TrimSpace(log))
-			}
-			return err
+			untar, _ := log(untarContainer) // the container may have no log, and err is enough then
+			return "", fmt.Errorf("%w %s", err, strings.TrimSpace(untar))
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("pod %s has not ended, it is %s: %w", pod.Name, pod.Status.Phase, ctx.Err())
-		case <-time.After(lookEvery):
+			return "", fmt.Errorf("pod %s has not terminated, its phase is %s: %w", pod.Name, pod.Status.Phase, ctx.Err())
+		case <-time.After(pollInterval):
 		}
 	}
 }
 
-// hopeless are reasons of a container that waits for what will not come.
-var hopeless = []string{"ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
+// parseLog reads the log of a test, which is one TestStatus and nothing else.
+func parseLog(log string) (v1alpha3.TestResult, error) {
+	failed := v1alpha3.TestResult{State: v1alpha3.ErrorState}
+	var status v1alpha3.TestStatus
+	if err := json.Unmarshal([]byte(log), &status); err != nil {
+		return failed, fmt.Errorf("the log is not a result: %w: %q", err, log)
+	}
+	if len(status.Results) == 0 {
+		return failed, errors.New("the log has no result")
+	}
+	i := slices.IndexFunc(status.Results, func(r v1alpha3.TestResult) bool { return r.State != v1alpha3.PassState })
+	return status.Results[max(i, 0)], nil
+}
 
-// hasEnded says whether the test's container has ended, or why it never will.
-func hasEnded(pod *corev1.Pod) (bool, error) {
+// permanent are the reasons of a waiting container that will not start.
+var permanent = []string{"ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
+
+// hasTerminated reports whether the test container has terminated. The error says why it never will.
+func hasTerminated(pod *corev1.Pod) (bool, error) {
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if w := c.State.Waiting; w != nil && slices.Contains(hopeless, w.Reason) {
+		if w := c.State.Waiting; w != nil && slices.Contains(permanent, w.Reason) {
 			return false, fmt.Errorf("container %s of image %s: %s: %s", c.Name, c.Image, w.Reason, w.Message)
 		}
 		if c.State.Terminated == nil {
@@ -177,64 +155,50 @@ func hasEnded(pod *corev1.Pod) (bool, error) {
 			return true, nil
 		}
 		if code := c.State.Terminated.ExitCode; code != 0 {
-			return false, fmt.Errorf("container %s ended with exit status %d", c.Name, code)
+			return false, fmt.Errorf("container %s exited with status %d", c.Name, code)
 		}
 	}
 	if pod.Status.Phase == corev1.PodFailed {
-		return false, fmt.Errorf("the test's pod failed: %s: %s", pod.Status.Reason, pod.Status.Message)
+		return false, fmt.Errorf("the pod of the test failed: %s: %s", pod.Status.Reason, pod.Status.Message)
 	}
 	return false, nil
 }
 
-func (r *runner) log(ctx context.Context, pod *corev1.Pod, container string) (string, error) {
-	stream, err := r.Set.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container}).Stream(ctx)
-	if err != nil {
-		return "", fmt.Errorf("reading the log of pod %s: %w", pod.Name, err)
-	}
-	defer stream.Close()
-	log, err := io.ReadAll(stream)
-	if err != nil {
-		return "", fmt.Errorf("reading the log of pod %s: %w", pod.Name, err)
-	}
-	return string(log), nil
-}
-
-// cleanUp deletes the pods of the run and waits until they are gone, so that one
-// that was ended has cleaned up itself. Then it deletes the bundle.
+// cleanUp deletes the pods of the run and waits until they no longer exist, so that interrupted tests can clean up after
+// themselves. Then it deletes the bundle.
 func (r *runner) cleanUp(ctx context.Context, bundle *corev1.ConfigMap) error {
-	ours := []client.ListOption{client.InNamespace(r.namespace), client.MatchingLabels{"testrun": r.bundleMap}}
-	if err := r.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(r.namespace), client.MatchingLabels{"testrun": r.bundleMap}); err != nil {
-		return fmt.Errorf("deleting the tests' pods: %w", err)
+	ofRun := client.MatchingLabels{"testrun": r.run}
+	if err := r.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(r.namespace), ofRun); err != nil {
+		return fmt.Errorf("deleting the pods of the tests: %w", err)
 	}
-	err := cluster.Eventually(ctx, sweep, "the end of the tests' pods", func(ctx context.Context) error {
+	err := cluster.Eventually(ctx, cleanupTimeout, "deletion of the pods of the tests", func(ctx context.Context) error {
 		var pods corev1.PodList
-		if err := r.List(ctx, &pods, ours...); err != nil {
+		if err := r.List(ctx, &pods, client.InNamespace(r.namespace), ofRun); err != nil {
 			return err
 		}
 		if n := len(pods.Items); n > 0 {
-			return fmt.Errorf("%d are there", n)
+			return fmt.Errorf("%d pods are left", n)
 		}
 		return nil
 	})
-	if err := r.Delete(ctx, bundle); err != nil {
-		return fmt.Errorf("deleting the ConfigMap of the bundle: %w", err)
-	}
-	return err
+	return errors.Join(err, r.Delete(ctx, bundle))
 }
 
-// testPod is the pod of a test, as operator-sdk makes it.
-func testPod(test v1alpha3.TestConfiguration, namespace, account, untarImage, bundleMap string) *corev1.Pod {
+// testPod returns the pod that operator-sdk creates for a test.
+func testPod(test v1alpha3.TestConfiguration, namespace, account, untarImage, run string) *corev1.Pod {
 	restricted := &corev1.SecurityContext{
 		RunAsNonRoot:             new(true),
 		AllowPrivilegeEscalation: new(false),
 		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
 	const packed, unpacked = "scorecard-bundle", "scorecard-untar"
+	bundle := &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: run}}
+	fieldRef := &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:    namespace,
 			GenerateName: "scorecard-test-",
-			Labels:       map[string]string{"app": "scorecard-test", "testrun": bundleMap},
+			Labels:       map[string]string{"app": "scorecard-test", "testrun": run},
 		},
 		Spec: corev1.PodSpec{
 			ServiceAccountName: account,
@@ -248,7 +212,9 @@ func testPod(test v1alpha3.TestConfiguration, namespace, account, untarImage, bu
 				Image:           untarImage,
 				ImagePullPolicy: corev1.PullIfNotPresent,
 				Args:            []string{"tar", "xvzf", "/scorecard/bundle.tar.gz", "-C", "/scorecard-bundle"},
-				VolumeMounts:    []corev1.VolumeMount{{Name: packed, MountPath: "/scorecard", ReadOnly: true}, {Name: unpacked, MountPath: "/scorecard-bundle"}},
+				VolumeMounts: []corev1.VolumeMount{
+					{Name: packed, MountPath: "/scorecard", ReadOnly: true}, {Name: unpacked, MountPath: "/scorecard-bundle"},
+				},
 				SecurityContext: restricted,
 			}},
 			Containers: []corev1.Container{{
@@ -256,13 +222,12 @@ func testPod(test v1alpha3.TestConfiguration, namespace, account, untarImage, bu
 				Image:           test.Image,
 				ImagePullPolicy: corev1.PullIfNotPresent,
 				Command:         test.Entrypoint,
-				Env: []corev1.EnvVar{{Name: "SCORECARD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{
-					FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}}},
+				Env:             []corev1.EnvVar{{Name: "SCORECARD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: fieldRef}}},
 				VolumeMounts:    []corev1.VolumeMount{{Name: unpacked, MountPath: "/bundle", ReadOnly: true}},
 				SecurityContext: restricted,
 			}},
 			Volumes: []corev1.Volume{
-				{Name: packed, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: bundleMap}}}},
+				{Name: packed, VolumeSource: corev1.VolumeSource{ConfigMap: bundle}},
 				{Name: unpacked, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 			},
 		},

@@ -32,32 +32,32 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.BackupRetention
   map:
     fields:
-    - name: count
-      type:
-        scalar: numeric
-    - name: failedCount
+    - name: failedBackupsHistoryLimit
       type:
         scalar: numeric
       default: 3
-    - name: maxAge
+    - name: maxAgeSeconds
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+        scalar: numeric
+    - name: successfulBackupsHistoryLimit
+      type:
+        scalar: numeric
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Bootstrap
   map:
     fields:
-    - name: backup
+    - name: backupRef
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.BackupReference
-    - name: deadline
+    - name: deadlineSeconds
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
-      default: 10m
-    - name: maxAge
+        scalar: numeric
+      default: 600
+    - name: maxAgeSeconds
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
-    - name: maxTTL
+        scalar: numeric
+    - name: maxTTLSeconds
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+        scalar: numeric
     - name: snapshot
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotSource
@@ -72,11 +72,13 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
     - name: phase
       type:
-        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RunPhase
-    - name: restore
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.TransferPhase
+    - name: restoreName
       type:
         scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ConcurrencyPolicy
+  scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.CrossSeriesUpgrade
   scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.DeletionPolicy
   scalar: string
@@ -85,10 +87,10 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.FinalBackup
   map:
     fields:
-    - name: deadline
+    - name: deadlineSeconds
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
-      default: 30m
+        scalar: numeric
+      default: 1800
     - name: rateLimit
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RateLimit
@@ -96,13 +98,17 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: store
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotStore
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Gate
+  scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.HashAlgorithm
+  scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Hashing
   map:
     fields:
-    - name: ring
+    - name: algorithm
       type:
-        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Ring
-    - name: serverName
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.HashAlgorithm
+    - name: serverNameTemplate
       type:
         scalar: string
       default: '{shard}.{namespace}.svc:11211'
@@ -113,6 +119,10 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 1000
+    - name: onTimeout
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.TimeoutAction
+      default: Stop
     - name: percent
       type:
         scalar: numeric
@@ -121,10 +131,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 600
-    - name: whenTimedOut
-      type:
-        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateAction
-      default: Stop
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ItemLossAction
+  scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MaintenanceWindow
   map:
     fields:
@@ -134,7 +142,7 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Weekday
           elementRelationship: associative
-    - name: durationMinutes
+    - name: durationSeconds
       type:
         scalar: numeric
     - name: start
@@ -183,14 +191,14 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedBackupSpec
   map:
     fields:
-    - name: deadline
+    - name: deadlineSeconds
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
-      default: 6h
+        scalar: numeric
+      default: 21600
     - name: deletionPolicy
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotDeletionPolicy
-    - name: memcached
+    - name: memcachedRef
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedReference
     - name: rateLimit
@@ -214,7 +222,7 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
-    - name: job
+    - name: jobName
       type:
         scalar: string
     - name: jobUID
@@ -228,10 +236,10 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: numeric
     - name: phase
       type:
-        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RunPhase
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.TransferPhase
     - name: progress
       type:
-        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RunProgress
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.TransferProgress
     - name: reason
       type:
         scalar: string
@@ -274,24 +282,24 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedRestoreSpec
   map:
     fields:
-    - name: backup
+    - name: backupRef
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.BackupReference
-    - name: deadline
+    - name: deadlineSeconds
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
-      default: 6h
+        scalar: numeric
+      default: 21600
     - name: existingItems
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.ExistingItems
       default: Keep
-    - name: maxAge
+    - name: maxAgeSeconds
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
-    - name: maxTTL
+        scalar: numeric
+    - name: maxTTLSeconds
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
-    - name: memcached
+        scalar: numeric
+    - name: memcachedRef
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedReference
     - name: rateLimit
@@ -324,7 +332,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: expired
       type:
         scalar: numeric
-    - name: job
+    - name: jobName
       type:
         scalar: string
     - name: jobUID
@@ -341,14 +349,14 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: numeric
     - name: phase
       type:
-        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RunPhase
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.TransferPhase
     - name: progress
       type:
-        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RunProgress
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.TransferProgress
     - name: reason
       type:
         scalar: string
-    - name: refused
+    - name: rejected
       type:
         scalar: numeric
     - name: restored
@@ -394,10 +402,10 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: schedule
       type:
         scalar: string
-    - name: startingDeadline
+    - name: startingDeadlineSeconds
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
-      default: 1h
+        scalar: numeric
+      default: 3600
     - name: suspend
       type:
         scalar: boolean
@@ -422,7 +430,7 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
-    - name: lastBackup
+    - name: lastBackupName
       type:
         scalar: string
     - name: lastScheduleTime
@@ -440,19 +448,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedSpec
   map:
     fields:
-    - name: affinity
-      type:
-        namedType: io.k8s.api.core.v1.Affinity
-    - name: backup
-      type:
-        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.FinalBackup
     - name: bootstrap
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Bootstrap
-    - name: connections
-      type:
-        scalar: numeric
-      default: 1024
     - name: deletionPolicy
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.DeletionPolicy
@@ -463,6 +461,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: atomic
+    - name: finalBackup
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.FinalBackup
     - name: hashing
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Hashing
@@ -480,6 +481,10 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: maxConnections
+      type:
+        scalar: numeric
+      default: 1024
     - name: maxItemSize
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
@@ -488,33 +493,21 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
       default: 64Mi
-    - name: nodeSelector
-      type:
-        map:
-          elementType:
-            scalar: string
     - name: paused
       type:
         scalar: boolean
-    - name: podAnnotations
+    - name: podMetadata
       type:
-        map:
-          elementType:
-            scalar: string
-    - name: podLabels
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.PodMetadata
+    - name: refill
       type:
-        map:
-          elementType:
-            scalar: string
-    - name: priorityClassName
-      type:
-        scalar: string
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Refill
     - name: resources
       type:
-        namedType: io.k8s.api.core.v1.ResourceRequirements
-    - name: rewarm
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.ResourceRequirements
+    - name: scheduling
       type:
-        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Rewarm
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Scheduling
     - name: size
       type:
         scalar: numeric
@@ -523,18 +516,6 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 4
-    - name: tolerations
-      type:
-        list:
-          elementType:
-            namedType: io.k8s.api.core.v1.Toleration
-          elementRelationship: atomic
-    - name: topologySpreadConstraints
-      type:
-        list:
-          elementType:
-            namedType: io.k8s.api.core.v1.TopologySpreadConstraint
-          elementRelationship: atomic
     - name: updateStrategy
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateStrategy
@@ -576,11 +557,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: readySize
       type:
         scalar: numeric
-    - name: revisions
-      type:
-        map:
-          elementType:
-            scalar: string
     - name: selector
       type:
         scalar: string
@@ -604,6 +580,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: update
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateStatus
+    - name: updatedSize
+      type:
+        scalar: numeric
     - name: version
       type:
         scalar: string
@@ -613,11 +592,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: claimName
       type:
         scalar: string
-    - name: folder
+    - name: subPath
       type:
         scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Phase
   scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.PodMetadata
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: labels
+      type:
+        map:
+          elementType:
+            scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.RateLimit
   map:
     fields:
@@ -629,48 +621,35 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 32
-- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Rewarm
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Refill
   map:
     fields:
-    - name: maxAge
+    - name: maxAgeSeconds
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
-      default: 24h
-    - name: maxTTL
+        scalar: numeric
+      default: 86400
+    - name: maxTTLSeconds
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
-- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Ring
-  scalar: string
-- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.RunPhase
-  scalar: string
-- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.RunProgress
+        scalar: numeric
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ResourceRequirements
   map:
     fields:
-    - name: bytes
+    - name: limits
       type:
-        scalar: numeric
-    - name: items
+        namedType: io.k8s.api.core.v1.ResourceList
+    - name: requests
       type:
-        scalar: numeric
-    - name: itemsPerSecond
-      type:
-        scalar: numeric
-    - name: percent
-      type:
-        scalar: numeric
-    - name: totalItems
-      type:
-        scalar: numeric
+        namedType: io.k8s.api.core.v1.ResourceList
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.S3Store
   map:
     fields:
     - name: bucket
       type:
         scalar: string
-    - name: caSecret
+    - name: caSecretName
       type:
         scalar: string
-    - name: credentialsSecret
+    - name: credentialsSecretName
       type:
         scalar: string
     - name: endpoint
@@ -683,6 +662,32 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: us-east-1
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Scheduling
+  map:
+    fields:
+    - name: affinity
+      type:
+        namedType: io.k8s.api.core.v1.Affinity
+    - name: nodeSelector
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: priorityClassName
+      type:
+        scalar: string
+    - name: tolerations
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.Toleration
+          elementRelationship: atomic
+    - name: topologySpreadConstraints
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.TopologySpreadConstraint
+          elementRelationship: atomic
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ShardStatus
   map:
     fields:
@@ -704,16 +709,19 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
-    - name: node
+    - name: nodeName
       type:
         scalar: string
-    - name: pod
+    - name: podName
       type:
         scalar: string
     - name: ready
       type:
         scalar: boolean
     - name: restart
+      type:
+        scalar: string
+    - name: revision
       type:
         scalar: string
     - name: start
@@ -771,14 +779,36 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.S3Store
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.StartResult
   scalar: string
-- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateAction
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.TimeoutAction
+  scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.TransferPhase
+  scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.TransferProgress
+  map:
+    fields:
+    - name: bytes
+      type:
+        scalar: numeric
+    - name: items
+      type:
+        scalar: numeric
+    - name: itemsPerSecond
+      type:
+        scalar: numeric
+    - name: percent
+      type:
+        scalar: numeric
+    - name: totalItems
+      type:
+        scalar: numeric
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateMethod
   scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateStatus
   map:
     fields:
     - name: gate
       type:
-        scalar: string
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Gate
     - name: items
       type:
         scalar: numeric
@@ -788,24 +818,31 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: message
       type:
         scalar: string
+    - name: method
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateMethod
     - name: revision
       type:
         scalar: string
+    - name: rollingBack
+      type:
+        scalar: boolean
     - name: shard
       type:
         scalar: string
     - name: since
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
-    - name: step
-      type:
-        scalar: string
     - name: updated
       type:
         scalar: numeric
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateStrategy
   map:
     fields:
+    - name: crossSeriesUpgrade
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.CrossSeriesUpgrade
+      default: Forbid
     - name: hitRatioGate
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.HitRatioGate
@@ -815,14 +852,14 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.MaintenanceWindow
           elementRelationship: atomic
-    - name: minSecondsBetweenShards
+    - name: minIntervalSeconds
       type:
         scalar: numeric
       default: 0
-    - name: whenNotWarm
+    - name: onItemLoss
       type:
-        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateAction
-      default: Stop
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.ItemLossAction
+      default: Rollback
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Weekday
   scalar: string
 - name: io.k8s.api.core.v1.Affinity
@@ -973,36 +1010,10 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: numeric
 - name: io.k8s.api.core.v1.PullPolicy
   scalar: string
-- name: io.k8s.api.core.v1.ResourceClaim
-  map:
-    fields:
-    - name: name
-      type:
-        scalar: string
-    - name: request
-      type:
-        scalar: string
 - name: io.k8s.api.core.v1.ResourceList
   map:
     elementType:
       namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
-- name: io.k8s.api.core.v1.ResourceRequirements
-  map:
-    fields:
-    - name: claims
-      type:
-        list:
-          elementType:
-            namedType: io.k8s.api.core.v1.ResourceClaim
-          elementRelationship: associative
-          keys:
-          - name
-    - name: limits
-      type:
-        namedType: io.k8s.api.core.v1.ResourceList
-    - name: requests
-      type:
-        namedType: io.k8s.api.core.v1.ResourceList
 - name: io.k8s.api.core.v1.TaintEffect
   scalar: string
 - name: io.k8s.api.core.v1.Toleration
@@ -1098,8 +1109,6 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.ConditionStatus
-  scalar: string
-- name: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
   scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1
   map:

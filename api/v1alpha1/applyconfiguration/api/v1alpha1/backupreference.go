@@ -5,7 +5,7 @@ package v1alpha1
 // BackupReferenceApplyConfiguration represents a declarative configuration of the BackupReference type for use
 // with apply.
 //
-// BackupReference names a MemcachedBackup of the same namespace.
+// BackupReference names a MemcachedBackup in the same namespace.
 type BackupReferenceApplyConfiguration struct {
 	// Name of the MemcachedBackup.
 	Name *string `json:"name,omitempty"`

@@ -2,22 +2,21 @@
 
 package v1alpha1
 
-import (
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
-
 // BackupRetentionApplyConfiguration represents a declarative configuration of the BackupRetention type for use
 // with apply.
 //
-// BackupRetention says which backups of a schedule are kept: those that no given
-// bound excludes.
+// BackupRetention limits which backups of a schedule are kept. A backup that exceeds one
+// limit is deleted.
 type BackupRetentionApplyConfiguration struct {
-	// Count of the newest backups that are Complete.
-	Count *int32 `json:"count,omitempty"`
-	// MaxAge of a backup, such as 720h.
-	MaxAge *v1.Duration `json:"maxAge,omitempty"`
-	// FailedCount of the newest backups that are Failed. Default 3.
-	FailedCount *int32 `json:"failedCount,omitempty"`
+	// SuccessfulBackupsHistoryLimit is how many Complete backups are kept, the newest ones.
+	// Default: no limit.
+	SuccessfulBackupsHistoryLimit *int32 `json:"successfulBackupsHistoryLimit,omitempty"`
+	// MaxAgeSeconds is the maximum age of a backup, in seconds, such as 1209600 for 14 days.
+	// Default: no limit.
+	MaxAgeSeconds *int32 `json:"maxAgeSeconds,omitempty"`
+	// FailedBackupsHistoryLimit is how many Failed backups are kept, the newest ones.
+	// Default 3.
+	FailedBackupsHistoryLimit *int32 `json:"failedBackupsHistoryLimit,omitempty"`
 }
 
 // BackupRetentionApplyConfiguration constructs a declarative configuration of the BackupRetention type for use with
@@ -26,26 +25,26 @@ func BackupRetention() *BackupRetentionApplyConfiguration {
 	return &BackupRetentionApplyConfiguration{}
 }
 
-// WithCount sets the Count field in the declarative configuration to the given value
+// WithSuccessfulBackupsHistoryLimit sets the SuccessfulBackupsHistoryLimit field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Count field is set to the value of the last call.
-func (b *BackupRetentionApplyConfiguration) WithCount(value int32) *BackupRetentionApplyConfiguration {
-	b.Count = &value
+// If called multiple times, the SuccessfulBackupsHistoryLimit field is set to the value of the last call.
+func (b *BackupRetentionApplyConfiguration) WithSuccessfulBackupsHistoryLimit(value int32) *BackupRetentionApplyConfiguration {
+	b.SuccessfulBackupsHistoryLimit = &value
 	return b
 }
 
-// WithMaxAge sets the MaxAge field in the declarative configuration to the given value
+// WithMaxAgeSeconds sets the MaxAgeSeconds field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the MaxAge field is set to the value of the last call.
-func (b *BackupRetentionApplyConfiguration) WithMaxAge(value v1.Duration) *BackupRetentionApplyConfiguration {
-	b.MaxAge = &value
+// If called multiple times, the MaxAgeSeconds field is set to the value of the last call.
+func (b *BackupRetentionApplyConfiguration) WithMaxAgeSeconds(value int32) *BackupRetentionApplyConfiguration {
+	b.MaxAgeSeconds = &value
 	return b
 }
 
-// WithFailedCount sets the FailedCount field in the declarative configuration to the given value
+// WithFailedBackupsHistoryLimit sets the FailedBackupsHistoryLimit field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the FailedCount field is set to the value of the last call.
-func (b *BackupRetentionApplyConfiguration) WithFailedCount(value int32) *BackupRetentionApplyConfiguration {
-	b.FailedCount = &value
+// If called multiple times, the FailedBackupsHistoryLimit field is set to the value of the last call.
+func (b *BackupRetentionApplyConfiguration) WithFailedBackupsHistoryLimit(value int32) *BackupRetentionApplyConfiguration {
+	b.FailedBackupsHistoryLimit = &value
 	return b
 }

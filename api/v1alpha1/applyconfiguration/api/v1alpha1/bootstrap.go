@@ -2,25 +2,24 @@
 
 package v1alpha1
 
-import (
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
-
 // BootstrapApplyConfiguration represents a declarative configuration of the Bootstrap type for use
 // with apply.
 //
-// Bootstrap says what a new Memcached is filled from.
+// Bootstrap configures what a new Memcached is filled from.
 type BootstrapApplyConfiguration struct {
-	// Backup whose snapshot it is.
-	Backup *BackupReferenceApplyConfiguration `json:"backup,omitempty"`
-	// Snapshot that it is, of another cluster for example.
+	// BackupRef is the MemcachedBackup whose snapshot is restored.
+	BackupRef *BackupReferenceApplyConfiguration `json:"backupRef,omitempty"`
+	// Snapshot is restored directly, for example one from another cluster.
 	Snapshot *SnapshotSourceApplyConfiguration `json:"snapshot,omitempty"`
-	// Deadline after which the shards serve, warm or not. Default 10m.
-	Deadline *v1.Duration `json:"deadline,omitempty"`
-	// MaxAge of the snapshot: with an older one the shards start empty. Default none.
-	MaxAge *v1.Duration `json:"maxAge,omitempty"`
-	// MaxTTL is the longest that a restored item may live. Default none.
-	MaxTTL *v1.Duration `json:"maxTTL,omitempty"`
+	// DeadlineSeconds is when the shards become ready even if the restore is incomplete, in
+	// seconds after the Memcached's creation. Default 600.
+	DeadlineSeconds *int32 `json:"deadlineSeconds,omitempty"`
+	// MaxAgeSeconds is the maximum age of the snapshot, in seconds. The shards start empty
+	// when the snapshot is older. Default: no limit.
+	MaxAgeSeconds *int32 `json:"maxAgeSeconds,omitempty"`
+	// MaxTTLSeconds limits how long a restored item lives from its restore on, in seconds.
+	// Items that expire earlier still do. Default: no limit.
+	MaxTTLSeconds *int32 `json:"maxTTLSeconds,omitempty"`
 }
 
 // BootstrapApplyConfiguration constructs a declarative configuration of the Bootstrap type for use with
@@ -29,11 +28,11 @@ func Bootstrap() *BootstrapApplyConfiguration {
 	return &BootstrapApplyConfiguration{}
 }
 
-// WithBackup sets the Backup field in the declarative configuration to the given value
+// WithBackupRef sets the BackupRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Backup field is set to the value of the last call.
-func (b *BootstrapApplyConfiguration) WithBackup(value *BackupReferenceApplyConfiguration) *BootstrapApplyConfiguration {
-	b.Backup = value
+// If called multiple times, the BackupRef field is set to the value of the last call.
+func (b *BootstrapApplyConfiguration) WithBackupRef(value *BackupReferenceApplyConfiguration) *BootstrapApplyConfiguration {
+	b.BackupRef = value
 	return b
 }
 
@@ -45,26 +44,26 @@ func (b *BootstrapApplyConfiguration) WithSnapshot(value *SnapshotSourceApplyCon
 	return b
 }
 
-// WithDeadline sets the Deadline field in the declarative configuration to the given value
+// WithDeadlineSeconds sets the DeadlineSeconds field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Deadline field is set to the value of the last call.
-func (b *BootstrapApplyConfiguration) WithDeadline(value v1.Duration) *BootstrapApplyConfiguration {
-	b.Deadline = &value
+// If called multiple times, the DeadlineSeconds field is set to the value of the last call.
+func (b *BootstrapApplyConfiguration) WithDeadlineSeconds(value int32) *BootstrapApplyConfiguration {
+	b.DeadlineSeconds = &value
 	return b
 }
 
-// WithMaxAge sets the MaxAge field in the declarative configuration to the given value
+// WithMaxAgeSeconds sets the MaxAgeSeconds field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the MaxAge field is set to the value of the last call.
-func (b *BootstrapApplyConfiguration) WithMaxAge(value v1.Duration) *BootstrapApplyConfiguration {
-	b.MaxAge = &value
+// If called multiple times, the MaxAgeSeconds field is set to the value of the last call.
+func (b *BootstrapApplyConfiguration) WithMaxAgeSeconds(value int32) *BootstrapApplyConfiguration {
+	b.MaxAgeSeconds = &value
 	return b
 }
 
-// WithMaxTTL sets the MaxTTL field in the declarative configuration to the given value
+// WithMaxTTLSeconds sets the MaxTTLSeconds field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the MaxTTL field is set to the value of the last call.
-func (b *BootstrapApplyConfiguration) WithMaxTTL(value v1.Duration) *BootstrapApplyConfiguration {
-	b.MaxTTL = &value
+// If called multiple times, the MaxTTLSeconds field is set to the value of the last call.
+func (b *BootstrapApplyConfiguration) WithMaxTTLSeconds(value int32) *BootstrapApplyConfiguration {
+	b.MaxTTLSeconds = &value
 	return b
 }

@@ -10,16 +10,16 @@ import (
 // BootstrapStatusApplyConfiguration represents a declarative configuration of the BootstrapStatus type for use
 // with apply.
 //
-// BootstrapStatus tells how the shards of a new Memcached were filled.
+// BootstrapStatus is the state of filling the shards of a new Memcached.
 type BootstrapStatusApplyConfiguration struct {
-	// Restore is the MemcachedRestore that fills them.
-	Restore *string `json:"restore,omitempty"`
-	// Phase is Running while the shards do not serve yet, Complete once they were
-	// filled, and Failed when they were not, or not in time.
-	Phase *apiv1alpha1.RunPhase `json:"phase,omitempty"`
-	// Deadline at which the shards serve, warm or not.
+	// RestoreName is the name of the MemcachedRestore that fills the shards.
+	RestoreName *string `json:"restoreName,omitempty"`
+	// Phase is Running until the shards become ready, then Complete when the restore filled them
+	// or Failed when it didn't, or not in time.
+	Phase *apiv1alpha1.TransferPhase `json:"phase,omitempty"`
+	// Deadline is when the shards become ready even if the restore is incomplete.
 	Deadline *v1.Time `json:"deadline,omitempty"`
-	// Message says it in a sentence.
+	// Message describes the state in a sentence.
 	Message *string `json:"message,omitempty"`
 }
 
@@ -29,18 +29,18 @@ func BootstrapStatus() *BootstrapStatusApplyConfiguration {
 	return &BootstrapStatusApplyConfiguration{}
 }
 
-// WithRestore sets the Restore field in the declarative configuration to the given value
+// WithRestoreName sets the RestoreName field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Restore field is set to the value of the last call.
-func (b *BootstrapStatusApplyConfiguration) WithRestore(value string) *BootstrapStatusApplyConfiguration {
-	b.Restore = &value
+// If called multiple times, the RestoreName field is set to the value of the last call.
+func (b *BootstrapStatusApplyConfiguration) WithRestoreName(value string) *BootstrapStatusApplyConfiguration {
+	b.RestoreName = &value
 	return b
 }
 
 // WithPhase sets the Phase field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Phase field is set to the value of the last call.
-func (b *BootstrapStatusApplyConfiguration) WithPhase(value apiv1alpha1.RunPhase) *BootstrapStatusApplyConfiguration {
+func (b *BootstrapStatusApplyConfiguration) WithPhase(value apiv1alpha1.TransferPhase) *BootstrapStatusApplyConfiguration {
 	b.Phase = &value
 	return b
 }

@@ -2,22 +2,19 @@
 
 package v1alpha1
 
-import (
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
-
 // FinalBackupApplyConfiguration represents a declarative configuration of the FinalBackup type for use
 // with apply.
 //
-// FinalBackup says how a backup is taken before a Memcached goes.
+// FinalBackup configures the backup that is taken before a Memcached is deleted.
 type FinalBackupApplyConfiguration struct {
-	// Store that the snapshot goes to.
+	// Store that the snapshot is written to.
 	Store *SnapshotStoreApplyConfiguration `json:"store,omitempty"`
-	// RateLimit bounds what the copy asks of each shard. A gentle one is the
-	// default.
+	// RateLimit limits the load that the backup puts on each shard. Default: 20,000 items and
+	// 32 MiB per second.
 	RateLimit *RateLimitApplyConfiguration `json:"rateLimit,omitempty"`
-	// Deadline after which the Memcached goes without it. Default 30m.
-	Deadline *v1.Duration `json:"deadline,omitempty"`
+	// DeadlineSeconds is how long the deletion waits for the backup, in seconds; after that
+	// the Memcached is deleted without it. Default 1800.
+	DeadlineSeconds *int32 `json:"deadlineSeconds,omitempty"`
 }
 
 // FinalBackupApplyConfiguration constructs a declarative configuration of the FinalBackup type for use with
@@ -42,10 +39,10 @@ func (b *FinalBackupApplyConfiguration) WithRateLimit(value *RateLimitApplyConfi
 	return b
 }
 
-// WithDeadline sets the Deadline field in the declarative configuration to the given value
+// WithDeadlineSeconds sets the DeadlineSeconds field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Deadline field is set to the value of the last call.
-func (b *FinalBackupApplyConfiguration) WithDeadline(value v1.Duration) *FinalBackupApplyConfiguration {
-	b.Deadline = &value
+// If called multiple times, the DeadlineSeconds field is set to the value of the last call.
+func (b *FinalBackupApplyConfiguration) WithDeadlineSeconds(value int32) *FinalBackupApplyConfiguration {
+	b.DeadlineSeconds = &value
 	return b
 }

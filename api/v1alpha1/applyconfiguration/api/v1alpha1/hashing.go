@@ -9,16 +9,16 @@ import (
 // HashingApplyConfiguration represents a declarative configuration of the Hashing type for use
 // with apply.
 //
-// Hashing says how the clients choose a key's shard.
+// Hashing describes how the clients choose the shard of a key.
 type HashingApplyConfiguration struct {
-	// Ring is the function: Ketama as libmemcached computes it, Jump as the clients of
-	// Grafana's dskit, Rendezvous as pymemcache's HashClient, Modulo (crc32) as
+	// Algorithm that the clients use: Ketama as in libmemcached, Jump as in the clients of
+	// Grafana's dskit, Rendezvous as in pymemcache's HashClient, or Modulo (CRC-32) as in
 	// gomemcache.
-	Ring *apiv1alpha1.Ring `json:"ring,omitempty"`
-	// ServerName is how the clients spell a server, which Ketama and Rendezvous hash,
-	// with {shard} for a shard's name and {namespace}. Default the form in
-	// status.servers, {shard}.{namespace}.svc:11211.
-	ServerName *string `json:"serverName,omitempty"`
+	Algorithm *apiv1alpha1.HashAlgorithm `json:"algorithm,omitempty"`
+	// ServerNameTemplate is how the clients write a server's name, which Ketama and
+	// Rendezvous hash. {shard} is replaced by the shard's name and {namespace} by the
+	// namespace. Default {shard}.{namespace}.svc:11211, the form in status.servers.
+	ServerNameTemplate *string `json:"serverNameTemplate,omitempty"`
 }
 
 // HashingApplyConfiguration constructs a declarative configuration of the Hashing type for use with
@@ -27,18 +27,18 @@ func Hashing() *HashingApplyConfiguration {
 	return &HashingApplyConfiguration{}
 }
 
-// WithRing sets the Ring field in the declarative configuration to the given value
+// WithAlgorithm sets the Algorithm field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Ring field is set to the value of the last call.
-func (b *HashingApplyConfiguration) WithRing(value apiv1alpha1.Ring) *HashingApplyConfiguration {
-	b.Ring = &value
+// If called multiple times, the Algorithm field is set to the value of the last call.
+func (b *HashingApplyConfiguration) WithAlgorithm(value apiv1alpha1.HashAlgorithm) *HashingApplyConfiguration {
+	b.Algorithm = &value
 	return b
 }
 
-// WithServerName sets the ServerName field in the declarative configuration to the given value
+// WithServerNameTemplate sets the ServerNameTemplate field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the ServerName field is set to the value of the last call.
-func (b *HashingApplyConfiguration) WithServerName(value string) *HashingApplyConfiguration {
-	b.ServerName = &value
+// If called multiple times, the ServerNameTemplate field is set to the value of the last call.
+func (b *HashingApplyConfiguration) WithServerNameTemplate(value string) *HashingApplyConfiguration {
+	b.ServerNameTemplate = &value
 	return b
 }

@@ -9,18 +9,18 @@ import (
 // HitRatioGateApplyConfiguration represents a declarative configuration of the HitRatioGate type for use
 // with apply.
 //
-// HitRatioGate compares a shard's hit ratio before and after its change.
+// HitRatioGate compares a shard's hit ratio before and after its update.
 type HitRatioGateApplyConfiguration struct {
-	// Percent of the hit ratio before that has to be reached again. Default 90.
+	// Percent of the previous hit ratio that the shard has to reach again. Default 90.
 	Percent *int32 `json:"percent,omitempty"`
-	// MinRequests is how many gets a ratio must come of to count. A shard that had
-	// fewer in the minute before its change is not waited for. Default 1000.
+	// MinRequests is the minimum number of get requests that a hit ratio is computed from. The
+	// gate ignores a shard that had fewer in the minute before its update. Default 1000.
 	MinRequests *int32 `json:"minRequests,omitempty"`
-	// TimeoutSeconds is how long to wait, in seconds. Default 600.
+	// TimeoutSeconds is how long the operator waits for the hit ratio, in seconds. Default 600.
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
-	// WhenTimedOut says what to do then: Stop waits on and asks for a person,
-	// Continue goes on to the next shard. Default Stop.
-	WhenTimedOut *apiv1alpha1.UpdateAction `json:"whenTimedOut,omitempty"`
+	// OnTimeout is what happens after that: Stop keeps waiting and sets Degraded, Continue
+	// updates the next shard. Default Stop.
+	OnTimeout *apiv1alpha1.TimeoutAction `json:"onTimeout,omitempty"`
 }
 
 // HitRatioGateApplyConfiguration constructs a declarative configuration of the HitRatioGate type for use with
@@ -53,10 +53,10 @@ func (b *HitRatioGateApplyConfiguration) WithTimeoutSeconds(value int32) *HitRat
 	return b
 }
 
-// WithWhenTimedOut sets the WhenTimedOut field in the declarative configuration to the given value
+// WithOnTimeout sets the OnTimeout field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the WhenTimedOut field is set to the value of the last call.
-func (b *HitRatioGateApplyConfiguration) WithWhenTimedOut(value apiv1alpha1.UpdateAction) *HitRatioGateApplyConfiguration {
-	b.WhenTimedOut = &value
+// If called multiple times, the OnTimeout field is set to the value of the last call.
+func (b *HitRatioGateApplyConfiguration) WithOnTimeout(value apiv1alpha1.TimeoutAction) *HitRatioGateApplyConfiguration {
+	b.OnTimeout = &value
 	return b
 }

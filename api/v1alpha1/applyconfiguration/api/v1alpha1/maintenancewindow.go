@@ -9,16 +9,16 @@ import (
 // MaintenanceWindowApplyConfiguration represents a declarative configuration of the MaintenanceWindow type for use
 // with apply.
 //
-// MaintenanceWindow is a time that comes back each week.
+// MaintenanceWindow is a period that recurs every week.
 type MaintenanceWindowApplyConfiguration struct {
-	// Days of the week on which the window begins. None is every day.
+	// Days of the week on which the window opens. Default: every day.
 	Days []apiv1alpha1.Weekday `json:"days,omitempty"`
-	// Start is the time of day at which the window begins, such as 02:00.
+	// Start is the time of day at which the window opens, such as 02:00.
 	Start *string `json:"start,omitempty"`
-	// DurationMinutes is how long the window is open, in minutes; it may reach into
-	// the next day.
-	DurationMinutes *int32 `json:"durationMinutes,omitempty"`
-	// TimeZone of Start, such as Europe/Berlin. Default UTC.
+	// DurationSeconds is how long the window is open, in seconds, such as 7200 for two hours.
+	// The window may extend into the next day.
+	DurationSeconds *int32 `json:"durationSeconds,omitempty"`
+	// TimeZone of start, such as Europe/Berlin. Default UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
 }
 
@@ -46,11 +46,11 @@ func (b *MaintenanceWindowApplyConfiguration) WithStart(value string) *Maintenan
 	return b
 }
 
-// WithDurationMinutes sets the DurationMinutes field in the declarative configuration to the given value
+// WithDurationSeconds sets the DurationSeconds field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the DurationMinutes field is set to the value of the last call.
-func (b *MaintenanceWindowApplyConfiguration) WithDurationMinutes(value int32) *MaintenanceWindowApplyConfiguration {
-	b.DurationMinutes = &value
+// If called multiple times, the DurationSeconds field is set to the value of the last call.
+func (b *MaintenanceWindowApplyConfiguration) WithDurationSeconds(value int32) *MaintenanceWindowApplyConfiguration {
+	b.DurationSeconds = &value
 	return b
 }
 

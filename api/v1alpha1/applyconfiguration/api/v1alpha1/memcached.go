@@ -14,12 +14,14 @@ import (
 // MemcachedApplyConfiguration represents a declarative configuration of the Memcached type for use
 // with apply.
 //
-// Memcached is a cluster of memcached shards that keeps its items.
+// Memcached is a cache of one or more memcached shards. Planned changes keep its items.
 type MemcachedApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	Spec                             *MemcachedSpecApplyConfiguration   `json:"spec,omitempty"`
-	Status                           *MemcachedStatusApplyConfiguration `json:"status,omitempty"`
+	// Spec is the desired state.
+	Spec *MemcachedSpecApplyConfiguration `json:"spec,omitempty"`
+	// Status is the observed state.
+	Status *MemcachedStatusApplyConfiguration `json:"status,omitempty"`
 }
 
 // Memcached constructs a declarative configuration of the Memcached type for use with

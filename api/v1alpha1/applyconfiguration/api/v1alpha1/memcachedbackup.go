@@ -18,8 +18,10 @@ import (
 type MemcachedBackupApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	Spec                             *MemcachedBackupSpecApplyConfiguration   `json:"spec,omitempty"`
-	Status                           *MemcachedBackupStatusApplyConfiguration `json:"status,omitempty"`
+	// Spec is the desired backup.
+	Spec *MemcachedBackupSpecApplyConfiguration `json:"spec,omitempty"`
+	// Status is the observed state.
+	Status *MemcachedBackupStatusApplyConfiguration `json:"status,omitempty"`
 }
 
 // MemcachedBackup constructs a declarative configuration of the MemcachedBackup type for use with

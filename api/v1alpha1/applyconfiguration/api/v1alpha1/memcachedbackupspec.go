@@ -4,27 +4,27 @@ package v1alpha1
 
 import (
 	apiv1alpha1 "github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // MemcachedBackupSpecApplyConfiguration represents a declarative configuration of the MemcachedBackupSpec type for use
 // with apply.
 //
-// MemcachedBackupSpec is what a person asks for.
+// MemcachedBackupSpec is the desired backup. It is immutable.
 type MemcachedBackupSpecApplyConfiguration struct {
-	// Memcached whose items are copied while it serves.
-	Memcached *MemcachedReferenceApplyConfiguration `json:"memcached,omitempty"`
-	// Store that the snapshot goes to.
+	// MemcachedRef names the Memcached whose items are copied. Its shards keep serving.
+	MemcachedRef *MemcachedReferenceApplyConfiguration `json:"memcachedRef,omitempty"`
+	// Store that the snapshot is written to.
 	Store *SnapshotStoreApplyConfiguration `json:"store,omitempty"`
-	// RateLimit bounds what the copy asks of each shard. A gentle one is the
-	// default.
+	// RateLimit limits the load that the copy puts on each shard. Default: 20,000 items and
+	// 32 MiB per second.
 	RateLimit *RateLimitApplyConfiguration `json:"rateLimit,omitempty"`
-	// DeletionPolicy says what becomes of the snapshot when this object is deleted:
-	// Retain leaves it in the store, Delete deletes it there first. Default Retain,
-	// and Delete for those that a MemcachedScheduledBackup with a retention makes.
+	// DeletionPolicy is what happens to the snapshot when this object is deleted: Retain keeps
+	// it in the store, Delete deletes it there first. Default Retain, and Delete for backups of
+	// a MemcachedScheduledBackup with a retention.
 	DeletionPolicy *apiv1alpha1.SnapshotDeletionPolicy `json:"deletionPolicy,omitempty"`
-	// Deadline is how long it may take before it is Failed. Default 6h.
-	Deadline *v1.Duration `json:"deadline,omitempty"`
+	// DeadlineSeconds is how long the backup may take, in seconds; after that it is
+	// Failed. Default 21600 (6 hours).
+	DeadlineSeconds *int32 `json:"deadlineSeconds,omitempty"`
 }
 
 // MemcachedBackupSpecApplyConfiguration constructs a declarative configuration of the MemcachedBackupSpec type for use with
@@ -33,11 +33,11 @@ func MemcachedBackupSpec() *MemcachedBackupSpecApplyConfiguration {
 	return &MemcachedBackupSpecApplyConfiguration{}
 }
 
-// WithMemcached sets the Memcached field in the declarative configuration to the given value
+// WithMemcachedRef sets the MemcachedRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Memcached field is set to the value of the last call.
-func (b *MemcachedBackupSpecApplyConfiguration) WithMemcached(value *MemcachedReferenceApplyConfiguration) *MemcachedBackupSpecApplyConfiguration {
-	b.Memcached = value
+// If called multiple times, the MemcachedRef field is set to the value of the last call.
+func (b *MemcachedBackupSpecApplyConfiguration) WithMemcachedRef(value *MemcachedReferenceApplyConfiguration) *MemcachedBackupSpecApplyConfiguration {
+	b.MemcachedRef = value
 	return b
 }
 
@@ -65,10 +65,10 @@ func (b *MemcachedBackupSpecApplyConfiguration) WithDeletionPolicy(value apiv1al
 	return b
 }
 
-// WithDeadline sets the Deadline field in the declarative configuration to the given value
+// WithDeadlineSeconds sets the DeadlineSeconds field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Deadline field is set to the value of the last call.
-func (b *MemcachedBackupSpecApplyConfiguration) WithDeadline(value v1.Duration) *MemcachedBackupSpecApplyConfiguration {
-	b.Deadline = &value
+// If called multiple times, the DeadlineSeconds field is set to the value of the last call.
+func (b *MemcachedBackupSpecApplyConfiguration) WithDeadlineSeconds(value int32) *MemcachedBackupSpecApplyConfiguration {
+	b.DeadlineSeconds = &value
 	return b
 }

@@ -11,10 +11,10 @@ import (
 // MemcachedBackupStatusApplyConfiguration represents a declarative configuration of the MemcachedBackupStatus type for use
 // with apply.
 //
-// MemcachedBackupStatus is what the operator saw last.
+// MemcachedBackupStatus is the observed state of a backup.
 type MemcachedBackupStatusApplyConfiguration struct {
-	RunStatusApplyConfiguration `json:""`
-	// Snapshot that was written; absent until it is whole.
+	TransferStatusApplyConfiguration `json:""`
+	// Snapshot that was written; absent until it is complete.
 	Snapshot *SnapshotStatusApplyConfiguration `json:"snapshot,omitempty"`
 }
 
@@ -28,15 +28,15 @@ func MemcachedBackupStatus() *MemcachedBackupStatusApplyConfiguration {
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ObservedGeneration field is set to the value of the last call.
 func (b *MemcachedBackupStatusApplyConfiguration) WithObservedGeneration(value int64) *MemcachedBackupStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.ObservedGeneration = &value
+	b.TransferStatusApplyConfiguration.ObservedGeneration = &value
 	return b
 }
 
 // WithPhase sets the Phase field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Phase field is set to the value of the last call.
-func (b *MemcachedBackupStatusApplyConfiguration) WithPhase(value apiv1alpha1.RunPhase) *MemcachedBackupStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.Phase = &value
+func (b *MemcachedBackupStatusApplyConfiguration) WithPhase(value apiv1alpha1.TransferPhase) *MemcachedBackupStatusApplyConfiguration {
+	b.TransferStatusApplyConfiguration.Phase = &value
 	return b
 }
 
@@ -44,7 +44,7 @@ func (b *MemcachedBackupStatusApplyConfiguration) WithPhase(value apiv1alpha1.Ru
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Reason field is set to the value of the last call.
 func (b *MemcachedBackupStatusApplyConfiguration) WithReason(value string) *MemcachedBackupStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.Reason = &value
+	b.TransferStatusApplyConfiguration.Reason = &value
 	return b
 }
 
@@ -52,7 +52,7 @@ func (b *MemcachedBackupStatusApplyConfiguration) WithReason(value string) *Memc
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Message field is set to the value of the last call.
 func (b *MemcachedBackupStatusApplyConfiguration) WithMessage(value string) *MemcachedBackupStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.Message = &value
+	b.TransferStatusApplyConfiguration.Message = &value
 	return b
 }
 
@@ -60,7 +60,7 @@ func (b *MemcachedBackupStatusApplyConfiguration) WithMessage(value string) *Mem
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the StartTime field is set to the value of the last call.
 func (b *MemcachedBackupStatusApplyConfiguration) WithStartTime(value v1.Time) *MemcachedBackupStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.StartTime = &value
+	b.TransferStatusApplyConfiguration.StartTime = &value
 	return b
 }
 
@@ -68,15 +68,15 @@ func (b *MemcachedBackupStatusApplyConfiguration) WithStartTime(value v1.Time) *
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the CompletionTime field is set to the value of the last call.
 func (b *MemcachedBackupStatusApplyConfiguration) WithCompletionTime(value v1.Time) *MemcachedBackupStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.CompletionTime = &value
+	b.TransferStatusApplyConfiguration.CompletionTime = &value
 	return b
 }
 
-// WithJob sets the Job field in the declarative configuration to the given value
+// WithJobName sets the JobName field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Job field is set to the value of the last call.
-func (b *MemcachedBackupStatusApplyConfiguration) WithJob(value string) *MemcachedBackupStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.Job = &value
+// If called multiple times, the JobName field is set to the value of the last call.
+func (b *MemcachedBackupStatusApplyConfiguration) WithJobName(value string) *MemcachedBackupStatusApplyConfiguration {
+	b.TransferStatusApplyConfiguration.JobName = &value
 	return b
 }
 
@@ -84,15 +84,15 @@ func (b *MemcachedBackupStatusApplyConfiguration) WithJob(value string) *Memcach
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the JobUID field is set to the value of the last call.
 func (b *MemcachedBackupStatusApplyConfiguration) WithJobUID(value string) *MemcachedBackupStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.JobUID = &value
+	b.TransferStatusApplyConfiguration.JobUID = &value
 	return b
 }
 
 // WithProgress sets the Progress field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Progress field is set to the value of the last call.
-func (b *MemcachedBackupStatusApplyConfiguration) WithProgress(value *RunProgressApplyConfiguration) *MemcachedBackupStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.Progress = value
+func (b *MemcachedBackupStatusApplyConfiguration) WithProgress(value *TransferProgressApplyConfiguration) *MemcachedBackupStatusApplyConfiguration {
+	b.TransferStatusApplyConfiguration.Progress = value
 	return b
 }
 
@@ -104,7 +104,7 @@ func (b *MemcachedBackupStatusApplyConfiguration) WithConditions(values ...*meta
 		if values[i] == nil {
 			panic("nil value passed to WithConditions")
 		}
-		b.RunStatusApplyConfiguration.Conditions = append(b.RunStatusApplyConfiguration.Conditions, *values[i])
+		b.TransferStatusApplyConfiguration.Conditions = append(b.TransferStatusApplyConfiguration.Conditions, *values[i])
 	}
 	return b
 }

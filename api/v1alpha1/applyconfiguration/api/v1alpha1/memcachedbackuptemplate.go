@@ -5,9 +5,9 @@ package v1alpha1
 // MemcachedBackupTemplateApplyConfiguration represents a declarative configuration of the MemcachedBackupTemplate type for use
 // with apply.
 //
-// MemcachedBackupTemplate is what each backup of a schedule is made of.
+// MemcachedBackupTemplate describes the backups of a schedule.
 type MemcachedBackupTemplateApplyConfiguration struct {
-	// Spec of the backups. A change holds for those to come.
+	// Spec of the backups. Changing it applies to backups that are created later.
 	Spec *MemcachedBackupSpecApplyConfiguration `json:"spec,omitempty"`
 }
 

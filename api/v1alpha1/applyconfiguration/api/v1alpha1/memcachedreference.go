@@ -5,7 +5,7 @@ package v1alpha1
 // MemcachedReferenceApplyConfiguration represents a declarative configuration of the MemcachedReference type for use
 // with apply.
 //
-// MemcachedReference names a Memcached of the same namespace.
+// MemcachedReference names a Memcached in the same namespace.
 type MemcachedReferenceApplyConfiguration struct {
 	// Name of the Memcached.
 	Name *string `json:"name,omitempty"`

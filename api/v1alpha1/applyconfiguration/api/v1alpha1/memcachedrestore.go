@@ -14,12 +14,14 @@ import (
 // MemcachedRestoreApplyConfiguration represents a declarative configuration of the MemcachedRestore type for use
 // with apply.
 //
-// MemcachedRestore brings the items of a snapshot into a Memcached, once.
+// MemcachedRestore writes the items of a snapshot to a Memcached, once.
 type MemcachedRestoreApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	Spec                             *MemcachedRestoreSpecApplyConfiguration   `json:"spec,omitempty"`
-	Status                           *MemcachedRestoreStatusApplyConfiguration `json:"status,omitempty"`
+	// Spec is the desired restore.
+	Spec *MemcachedRestoreSpecApplyConfiguration `json:"spec,omitempty"`
+	// Status is the observed state.
+	Status *MemcachedRestoreStatusApplyConfiguration `json:"status,omitempty"`
 }
 
 // MemcachedRestore constructs a declarative configuration of the MemcachedRestore type for use with

@@ -4,41 +4,45 @@ package v1alpha1
 
 import (
 	apiv1alpha1 "github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // MemcachedRestoreSpecApplyConfiguration represents a declarative configuration of the MemcachedRestoreSpec type for use
 // with apply.
 //
-// MemcachedRestoreSpec is what a person asks for.
+// MemcachedRestoreSpec is the desired restore. It is immutable.
 //
-// What a restore brings back is as old as its snapshot: a value that the
-// database behind the cache has changed since is served stale until it expires or
-// is written again. maxAge and maxTTL bound it.
+// Restored items are as old as their snapshot: when the database behind the cache has
+// changed since, clients get the old value until it expires or is written again.
+// maxAgeSeconds and maxTTLSeconds limit how old and for how long.
 type MemcachedRestoreSpecApplyConfiguration struct {
-	// Memcached that the items go into. It serves meanwhile.
-	Memcached *MemcachedReferenceApplyConfiguration `json:"memcached,omitempty"`
-	// Backup whose snapshot is restored.
-	Backup *BackupReferenceApplyConfiguration `json:"backup,omitempty"`
-	// Snapshot that is restored, of another cluster for example.
+	// MemcachedRef names the Memcached that the items are restored into. Its shards keep
+	// serving.
+	MemcachedRef *MemcachedReferenceApplyConfiguration `json:"memcachedRef,omitempty"`
+	// BackupRef names the MemcachedBackup whose snapshot is restored. The restore waits until
+	// that backup is Complete.
+	BackupRef *BackupReferenceApplyConfiguration `json:"backupRef,omitempty"`
+	// Snapshot is restored directly, for example one from another cluster.
 	Snapshot *SnapshotSourceApplyConfiguration `json:"snapshot,omitempty"`
-	// ExistingItems says which value wins where the Memcached has the key already:
-	// Keep leaves its own, which is newer, Replace writes the snapshot's. Default
-	// Keep.
+	// ExistingItems is what happens when the Memcached already contains a key of the snapshot:
+	// Keep keeps the Memcached's value, which is newer, Replace writes the snapshot's.
+	// Default Keep.
 	ExistingItems *apiv1alpha1.ExistingItems `json:"existingItems,omitempty"`
-	// MaxAge of the snapshot, such as 6h: an older one is refused. Default none.
-	MaxAge *v1.Duration `json:"maxAge,omitempty"`
-	// MaxTTL is the longest that a restored item may live from now on, such as 15m;
-	// items that expire sooner still do. It bounds how long a stale value is
-	// served. Default none.
-	MaxTTL *v1.Duration `json:"maxTTL,omitempty"`
-	// Shards of the Memcached, by ordinal, that items are restored into. Default all.
+	// MaxAgeSeconds is the maximum age of the snapshot, in seconds, such as 21600 for six
+	// hours. The restore fails when the snapshot is older. Default: no limit.
+	MaxAgeSeconds *int32 `json:"maxAgeSeconds,omitempty"`
+	// MaxTTLSeconds limits how long a restored item lives from its restore on, in seconds, such
+	// as 900 for 15 minutes, and with it how long a stale value is served. Items that expire
+	// earlier still do. Default: no limit.
+	MaxTTLSeconds *int32 `json:"maxTTLSeconds,omitempty"`
+	// Shards are the ordinals of the shards that items are restored into, such as [0, 2].
+	// Default: all shards.
 	Shards []int32 `json:"shards,omitempty"`
-	// RateLimit bounds what the copy asks of each shard. A gentle one is the
-	// default.
+	// RateLimit limits the load that the copy puts on each shard. Default: 20,000 items and
+	// 32 MiB per second.
 	RateLimit *RateLimitApplyConfiguration `json:"rateLimit,omitempty"`
-	// Deadline is how long it may take before it is Failed. Default 6h.
-	Deadline *v1.Duration `json:"deadline,omitempty"`
+	// DeadlineSeconds is how long the restore may take, in seconds; after that it is
+	// Failed. Default 21600 (6 hours).
+	DeadlineSeconds *int32 `json:"deadlineSeconds,omitempty"`
 }
 
 // MemcachedRestoreSpecApplyConfiguration constructs a declarative configuration of the MemcachedRestoreSpec type for use with
@@ -47,19 +51,19 @@ func MemcachedRestoreSpec() *MemcachedRestoreSpecApplyConfiguration {
 	return &MemcachedRestoreSpecApplyConfiguration{}
 }
 
-// WithMemcached sets the Memcached field in the declarative configuration to the given value
+// WithMemcachedRef sets the MemcachedRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Memcached field is set to the value of the last call.
-func (b *MemcachedRestoreSpecApplyConfiguration) WithMemcached(value *MemcachedReferenceApplyConfiguration) *MemcachedRestoreSpecApplyConfiguration {
-	b.Memcached = value
+// If called multiple times, the MemcachedRef field is set to the value of the last call.
+func (b *MemcachedRestoreSpecApplyConfiguration) WithMemcachedRef(value *MemcachedReferenceApplyConfiguration) *MemcachedRestoreSpecApplyConfiguration {
+	b.MemcachedRef = value
 	return b
 }
 
-// WithBackup sets the Backup field in the declarative configuration to the given value
+// WithBackupRef sets the BackupRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Backup field is set to the value of the last call.
-func (b *MemcachedRestoreSpecApplyConfiguration) WithBackup(value *BackupReferenceApplyConfiguration) *MemcachedRestoreSpecApplyConfiguration {
-	b.Backup = value
+// If called multiple times, the BackupRef field is set to the value of the last call.
+func (b *MemcachedRestoreSpecApplyConfiguration) WithBackupRef(value *BackupReferenceApplyConfiguration) *MemcachedRestoreSpecApplyConfiguration {
+	b.BackupRef = value
 	return b
 }
 
@@ -79,19 +83,19 @@ func (b *MemcachedRestoreSpecApplyConfiguration) WithExistingItems(value apiv1al
 	return b
 }
 
-// WithMaxAge sets the MaxAge field in the declarative configuration to the given value
+// WithMaxAgeSeconds sets the MaxAgeSeconds field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the MaxAge field is set to the value of the last call.
-func (b *MemcachedRestoreSpecApplyConfiguration) WithMaxAge(value v1.Duration) *MemcachedRestoreSpecApplyConfiguration {
-	b.MaxAge = &value
+// If called multiple times, the MaxAgeSeconds field is set to the value of the last call.
+func (b *MemcachedRestoreSpecApplyConfiguration) WithMaxAgeSeconds(value int32) *MemcachedRestoreSpecApplyConfiguration {
+	b.MaxAgeSeconds = &value
 	return b
 }
 
-// WithMaxTTL sets the MaxTTL field in the declarative configuration to the given value
+// WithMaxTTLSeconds sets the MaxTTLSeconds field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the MaxTTL field is set to the value of the last call.
-func (b *MemcachedRestoreSpecApplyConfiguration) WithMaxTTL(value v1.Duration) *MemcachedRestoreSpecApplyConfiguration {
-	b.MaxTTL = &value
+// If called multiple times, the MaxTTLSeconds field is set to the value of the last call.
+func (b *MemcachedRestoreSpecApplyConfiguration) WithMaxTTLSeconds(value int32) *MemcachedRestoreSpecApplyConfiguration {
+	b.MaxTTLSeconds = &value
 	return b
 }
 
@@ -113,10 +117,10 @@ func (b *MemcachedRestoreSpecApplyConfiguration) WithRateLimit(value *RateLimitA
 	return b
 }
 
-// WithDeadline sets the Deadline field in the declarative configuration to the given value
+// WithDeadlineSeconds sets the DeadlineSeconds field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Deadline field is set to the value of the last call.
-func (b *MemcachedRestoreSpecApplyConfiguration) WithDeadline(value v1.Duration) *MemcachedRestoreSpecApplyConfiguration {
-	b.Deadline = &value
+// If called multiple times, the DeadlineSeconds field is set to the value of the last call.
+func (b *MemcachedRestoreSpecApplyConfiguration) WithDeadlineSeconds(value int32) *MemcachedRestoreSpecApplyConfiguration {
+	b.DeadlineSeconds = &value
 	return b
 }

@@ -11,20 +11,21 @@ import (
 // MemcachedRestoreStatusApplyConfiguration represents a declarative configuration of the MemcachedRestoreStatus type for use
 // with apply.
 //
-// MemcachedRestoreStatus is what the operator saw last.
+// MemcachedRestoreStatus is the observed state of a restore.
 type MemcachedRestoreStatusApplyConfiguration struct {
-	RunStatusApplyConfiguration `json:""`
-	// Snapshot that is restored.
+	TransferStatusApplyConfiguration `json:""`
+	// Snapshot that is restored; absent until it is found.
 	Snapshot *SnapshotStatusApplyConfiguration `json:"snapshot,omitempty"`
-	// Restored is how many items were written.
+	// Restored is the number of items that were written.
 	Restored *int64 `json:"restored,omitempty"`
-	// Kept is how many were not, as the Memcached had the key already.
+	// Kept is the number of items that were not written because the Memcached already contained
+	// their key.
 	Kept *int64 `json:"kept,omitempty"`
-	// Expired is how many were not, as their time was over.
+	// Expired is the number of items that were not written because they had expired.
 	Expired *int64 `json:"expired,omitempty"`
-	// Refused is how many memcached did not take, being too large for it or out of
-	// memory.
-	Refused *int64 `json:"refused,omitempty"`
+	// Rejected is the number of items that memcached did not accept because they are too large
+	// or it is out of memory.
+	Rejected *int64 `json:"rejected,omitempty"`
 }
 
 // MemcachedRestoreStatusApplyConfiguration constructs a declarative configuration of the MemcachedRestoreStatus type for use with
@@ -37,15 +38,15 @@ func MemcachedRestoreStatus() *MemcachedRestoreStatusApplyConfiguration {
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ObservedGeneration field is set to the value of the last call.
 func (b *MemcachedRestoreStatusApplyConfiguration) WithObservedGeneration(value int64) *MemcachedRestoreStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.ObservedGeneration = &value
+	b.TransferStatusApplyConfiguration.ObservedGeneration = &value
 	return b
 }
 
 // WithPhase sets the Phase field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Phase field is set to the value of the last call.
-func (b *MemcachedRestoreStatusApplyConfiguration) WithPhase(value apiv1alpha1.RunPhase) *MemcachedRestoreStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.Phase = &value
+func (b *MemcachedRestoreStatusApplyConfiguration) WithPhase(value apiv1alpha1.TransferPhase) *MemcachedRestoreStatusApplyConfiguration {
+	b.TransferStatusApplyConfiguration.Phase = &value
 	return b
 }
 
@@ -53,7 +54,7 @@ func (b *MemcachedRestoreStatusApplyConfiguration) WithPhase(value apiv1alpha1.R
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Reason field is set to the value of the last call.
 func (b *MemcachedRestoreStatusApplyConfiguration) WithReason(value string) *MemcachedRestoreStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.Reason = &value
+	b.TransferStatusApplyConfiguration.Reason = &value
 	return b
 }
 
@@ -61,7 +62,7 @@ func (b *MemcachedRestoreStatusApplyConfiguration) WithReason(value string) *Mem
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Message field is set to the value of the last call.
 func (b *MemcachedRestoreStatusApplyConfiguration) WithMessage(value string) *MemcachedRestoreStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.Message = &value
+	b.TransferStatusApplyConfiguration.Message = &value
 	return b
 }
 
@@ -69,7 +70,7 @@ func (b *MemcachedRestoreStatusApplyConfiguration) WithMessage(value string) *Me
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the StartTime field is set to the value of the last call.
 func (b *MemcachedRestoreStatusApplyConfiguration) WithStartTime(value v1.Time) *MemcachedRestoreStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.StartTime = &value
+	b.TransferStatusApplyConfiguration.StartTime = &value
 	return b
 }
 
@@ -77,15 +78,15 @@ func (b *MemcachedRestoreStatusApplyConfiguration) WithStartTime(value v1.Time) 
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the CompletionTime field is set to the value of the last call.
 func (b *MemcachedRestoreStatusApplyConfiguration) WithCompletionTime(value v1.Time) *MemcachedRestoreStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.CompletionTime = &value
+	b.TransferStatusApplyConfiguration.CompletionTime = &value
 	return b
 }
 
-// WithJob sets the Job field in the declarative configuration to the given value
+// WithJobName sets the JobName field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Job field is set to the value of the last call.
-func (b *MemcachedRestoreStatusApplyConfiguration) WithJob(value string) *MemcachedRestoreStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.Job = &value
+// If called multiple times, the JobName field is set to the value of the last call.
+func (b *MemcachedRestoreStatusApplyConfiguration) WithJobName(value string) *MemcachedRestoreStatusApplyConfiguration {
+	b.TransferStatusApplyConfiguration.JobName = &value
 	return b
 }
 
@@ -93,15 +94,15 @@ func (b *MemcachedRestoreStatusApplyConfiguration) WithJob(value string) *Memcac
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the JobUID field is set to the value of the last call.
 func (b *MemcachedRestoreStatusApplyConfiguration) WithJobUID(value string) *MemcachedRestoreStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.JobUID = &value
+	b.TransferStatusApplyConfiguration.JobUID = &value
 	return b
 }
 
 // WithProgress sets the Progress field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Progress field is set to the value of the last call.
-func (b *MemcachedRestoreStatusApplyConfiguration) WithProgress(value *RunProgressApplyConfiguration) *MemcachedRestoreStatusApplyConfiguration {
-	b.RunStatusApplyConfiguration.Progress = value
+func (b *MemcachedRestoreStatusApplyConfiguration) WithProgress(value *TransferProgressApplyConfiguration) *MemcachedRestoreStatusApplyConfiguration {
+	b.TransferStatusApplyConfiguration.Progress = value
 	return b
 }
 
@@ -113,7 +114,7 @@ func (b *MemcachedRestoreStatusApplyConfiguration) WithConditions(values ...*met
 		if values[i] == nil {
 			panic("nil value passed to WithConditions")
 		}
-		b.RunStatusApplyConfiguration.Conditions = append(b.RunStatusApplyConfiguration.Conditions, *values[i])
+		b.TransferStatusApplyConfiguration.Conditions = append(b.TransferStatusApplyConfiguration.Conditions, *values[i])
 	}
 	return b
 }
@@ -150,10 +151,10 @@ func (b *MemcachedRestoreStatusApplyConfiguration) WithExpired(value int64) *Mem
 	return b
 }
 
-// WithRefused sets the Refused field in the declarative configuration to the given value
+// WithRejected sets the Rejected field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Refused field is set to the value of the last call.
-func (b *MemcachedRestoreStatusApplyConfiguration) WithRefused(value int64) *MemcachedRestoreStatusApplyConfiguration {
-	b.Refused = &value
+// If called multiple times, the Rejected field is set to the value of the last call.
+func (b *MemcachedRestoreStatusApplyConfiguration) WithRejected(value int64) *MemcachedRestoreStatusApplyConfiguration {
+	b.Rejected = &value
 	return b
 }

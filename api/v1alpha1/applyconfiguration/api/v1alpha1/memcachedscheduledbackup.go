@@ -14,13 +14,15 @@ import (
 // MemcachedScheduledBackupApplyConfiguration represents a declarative configuration of the MemcachedScheduledBackup type for use
 // with apply.
 //
-// MemcachedScheduledBackup makes MemcachedBackups at its times, and deletes the
-// old ones.
+// MemcachedScheduledBackup creates MemcachedBackup objects on a schedule and deletes old
+// ones.
 type MemcachedScheduledBackupApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	Spec                             *MemcachedScheduledBackupSpecApplyConfiguration   `json:"spec,omitempty"`
-	Status                           *MemcachedScheduledBackupStatusApplyConfiguration `json:"status,omitempty"`
+	// Spec is the desired schedule.
+	Spec *MemcachedScheduledBackupSpecApplyConfiguration `json:"spec,omitempty"`
+	// Status is the observed state.
+	Status *MemcachedScheduledBackupStatusApplyConfiguration `json:"status,omitempty"`
 }
 
 // MemcachedScheduledBackup constructs a declarative configuration of the MemcachedScheduledBackup type for use with

@@ -4,31 +4,31 @@ package v1alpha1
 
 import (
 	apiv1alpha1 "github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // MemcachedScheduledBackupSpecApplyConfiguration represents a declarative configuration of the MemcachedScheduledBackupSpec type for use
 // with apply.
 //
-// MemcachedScheduledBackupSpec is what a person asks for.
+// MemcachedScheduledBackupSpec is the desired schedule.
 type MemcachedScheduledBackupSpecApplyConfiguration struct {
-	// Schedule in cron's five fields, such as "30 2 * * *", or @hourly, @daily,
-	// @weekly, @monthly.
+	// Schedule of the backups in the five fields of cron, such as "30 2 * * *" for 2:30 every
+	// night, or one of @hourly, @daily, @weekly and @monthly.
 	Schedule *string `json:"schedule,omitempty"`
 	// TimeZone of the schedule, such as Europe/Berlin. Default UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
-	// Suspend makes no more backups. One that runs is not ended.
+	// Suspend stops new backups; a backup that is running continues. Default false.
 	Suspend *bool `json:"suspend,omitempty"`
-	// ConcurrencyPolicy says what to do when the one before still runs: Forbid leaves
-	// a turn out, Replace deletes the one that runs, Allow runs both. Default Forbid.
+	// ConcurrencyPolicy is what happens when the previous backup is still running: Forbid skips
+	// the run, Replace deletes the running backup, Allow runs both. Default Forbid.
 	ConcurrencyPolicy *apiv1alpha1.ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
-	// StartingDeadline is how late a turn may begin, after an outage of the operator
-	// for example; of several that were missed the last one counts. Default 1h.
-	StartingDeadline *v1.Duration `json:"startingDeadline,omitempty"`
-	// Retention says which of its backups to keep. None: all. The newest that is
-	// Complete is always kept.
+	// StartingDeadlineSeconds is how late a run may start, in seconds, for example after an
+	// outage of the operator. Of several missed runs, only the last one is started.
+	// Default 3600 (1 hour).
+	StartingDeadlineSeconds *int32 `json:"startingDeadlineSeconds,omitempty"`
+	// Retention limits which backups are kept. Default: all of them. The newest Complete backup
+	// is always kept. Changing it applies immediately and may delete backups.
 	Retention *BackupRetentionApplyConfiguration `json:"retention,omitempty"`
-	// BackupTemplate is what each backup is made of.
+	// BackupTemplate describes the MemcachedBackup objects that the schedule creates.
 	BackupTemplate *MemcachedBackupTemplateApplyConfiguration `json:"backupTemplate,omitempty"`
 }
 
@@ -70,11 +70,11 @@ func (b *MemcachedScheduledBackupSpecApplyConfiguration) WithConcurrencyPolicy(v
 	return b
 }
 
-// WithStartingDeadline sets the StartingDeadline field in the declarative configuration to the given value
+// WithStartingDeadlineSeconds sets the StartingDeadlineSeconds field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the StartingDeadline field is set to the value of the last call.
-func (b *MemcachedScheduledBackupSpecApplyConfiguration) WithStartingDeadline(value v1.Duration) *MemcachedScheduledBackupSpecApplyConfiguration {
-	b.StartingDeadline = &value
+// If called multiple times, the StartingDeadlineSeconds field is set to the value of the last call.
+func (b *MemcachedScheduledBackupSpecApplyConfiguration) WithStartingDeadlineSeconds(value int32) *MemcachedScheduledBackupSpecApplyConfiguration {
+	b.StartingDeadlineSeconds = &value
 	return b
 }
 

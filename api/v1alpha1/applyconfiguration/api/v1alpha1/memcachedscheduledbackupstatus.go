@@ -10,21 +10,22 @@ import (
 // MemcachedScheduledBackupStatusApplyConfiguration represents a declarative configuration of the MemcachedScheduledBackupStatus type for use
 // with apply.
 //
-// MemcachedScheduledBackupStatus is what the operator saw last.
+// MemcachedScheduledBackupStatus is the observed state of a schedule.
 type MemcachedScheduledBackupStatusApplyConfiguration struct {
-	// ObservedGeneration is the generation of the spec that this status answers.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// LastScheduleTime is the turn that a backup was last made for, or was left out.
+	// LastScheduleTime is the scheduled time of the last run, also of a skipped one.
 	LastScheduleTime *v1.Time `json:"lastScheduleTime,omitempty"`
-	// NextScheduleTime is the next turn; absent while suspended.
+	// NextScheduleTime is the scheduled time of the next run; absent while suspended.
 	NextScheduleTime *v1.Time `json:"nextScheduleTime,omitempty"`
-	// LastBackup that was made.
-	LastBackup *string `json:"lastBackup,omitempty"`
-	// LastSuccessfulTime is when a backup of it last ended Complete.
+	// LastBackupName is the name of the MemcachedBackup that was created last.
+	LastBackupName *string `json:"lastBackupName,omitempty"`
+	// LastSuccessfulTime is when a backup of this schedule last became Complete.
 	LastSuccessfulTime *v1.Time `json:"lastSuccessfulTime,omitempty"`
-	// Active are the names of its backups that run.
+	// Active are the names of the backups that haven't finished.
 	Active []string `json:"active,omitempty"`
-	// Conditions are Scheduled alone: False while no backup can be made, and why.
+	// Conditions contain Scheduled. It is False when no backups are created; its message says
+	// why.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -58,11 +59,11 @@ func (b *MemcachedScheduledBackupStatusApplyConfiguration) WithNextScheduleTime(
 	return b
 }
 
-// WithLastBackup sets the LastBackup field in the declarative configuration to the given value
+// WithLastBackupName sets the LastBackupName field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the LastBackup field is set to the value of the last call.
-func (b *MemcachedScheduledBackupStatusApplyConfiguration) WithLastBackup(value string) *MemcachedScheduledBackupStatusApplyConfiguration {
-	b.LastBackup = &value
+// If called multiple times, the LastBackupName field is set to the value of the last call.
+func (b *MemcachedScheduledBackupStatusApplyConfiguration) WithLastBackupName(value string) *MemcachedScheduledBackupStatusApplyConfiguration {
+	b.LastBackupName = &value
 	return b
 }
 

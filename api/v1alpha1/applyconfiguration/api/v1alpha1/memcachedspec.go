@@ -11,86 +11,99 @@ import (
 // MemcachedSpecApplyConfiguration represents a declarative configuration of the MemcachedSpec type for use
 // with apply.
 //
-// MemcachedSpec is what a person asks for.
+// MemcachedSpec is the desired state of a cache.
 //
-// The rules below are those that one object can break by itself; what depends
-// on more than the object (a version that is refused, an image that cannot be
-// pulled) is answered in the status.
+// The API server rejects values that are invalid by themselves. Problems that depend on
+// more than this object, such as an image that can't be pulled, appear in the conditions.
 type MemcachedSpecApplyConfiguration struct {
-	// Size is the number of shards, each one memcached with its own stable
-	// address. 0 keeps the Memcached and runs nothing. Default 1.
+	// Size is the number of shards. Each shard is one memcached server with its own
+	// stable address. 0 deletes all shards and keeps the Memcached. Default 1.
+	// Changing it adds or removes the shards with the highest ordinals and restarts no other
+	// shard. The clients then look for some keys on other shards: about 1 in size keys with
+	// Ketama, Jump and Rendezvous, nearly all keys with Modulo.
 	Size *int32 `json:"size,omitempty"`
-	// Version of memcached, such as 1.6.45. Left out, it is the operator's
-	// default, which moves when the operator is upgraded; given, it is pinned.
+	// Version of memcached, such as 1.6.45. Default: the operator's default version, which
+	// can change when the operator is upgraded; set it to pin the version. Changing it
+	// recreates each shard's container in its pod and keeps the items within a release
+	// series such as 1.6.x. An update to another release series replaces the pods, which start empty,
+	// and requires updateStrategy.crossSeriesUpgrade.
 	Version *string `json:"version,omitempty"`
-	// Image of memcached. Without a tag or digest the version is the tag. Any
-	// image that holds a memcached program will do: the official one, Alpine's, a
-	// distroless one. Default docker.io/library/memcached.
+	// Image of memcached, such as registry.example.com/memcached:1.6.45-alpine. Without a
+	// tag or digest, version is the tag. Any image that contains a memcached executable
+	// works. Default docker.io/library/memcached. Changing it has the effect of changing
+	// version; before, the operator checks the image on every node that hosts a shard.
 	Image *string `json:"image,omitempty"`
-	// ImagePullPolicy of the memcached image. Default: the one of Kubernetes.
+	// ImagePullPolicy of the memcached image. Default: Kubernetes' default for the image's
+	// tag. Changing it applies to pods that are created later.
 	ImagePullPolicy *v1.PullPolicy `json:"imagePullPolicy,omitempty"`
-	// ImagePullSecrets are Secrets of this namespace with which images are pulled.
+	// ImagePullSecrets are Secrets in this namespace that the kubelet uses to pull images.
+	// Changing them applies to pods that are created later. To change a password, change the
+	// Secret.
 	ImagePullSecrets []v1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
-	// Memory of one shard for items (memcached's -m), in whole mebibytes; a part
-	// of one is dropped. The container gets more: see resources. Default 64Mi, which
-	// is the least.
+	// Memory is how much memory each shard uses for items (memcached's -m), such as 4Gi. It
+	// is rounded down to whole mebibytes. The container's limit is higher: see resources.
+	// Default and minimum 64Mi. Changing it replaces each shard's pod by one that starts
+	// empty: memcached can't reload its items into a memory of another size.
 	Memory *resource.Quantity `json:"memory,omitempty"`
-	// Connections is how many connections a shard admits at once (memcached's
-	// -c); some of them memcached uses itself. Default 1024.
-	Connections *int32 `json:"connections,omitempty"`
-	// Threads is how many threads of a shard serve requests (memcached's -t).
-	// Default 4.
+	// MaxConnections is how many connections a shard accepts at once (memcached's -c);
+	// memcached uses some of them itself. Default 1024. Changing it restarts memcached and
+	// keeps the items. It changes the default of resources too: where Kubernetes can't resize
+	// a running pod, the pod is replaced by one that starts empty.
+	MaxConnections *int32 `json:"maxConnections,omitempty"`
+	// Threads is how many threads of each shard serve requests (memcached's -t). Default 4.
+	// Changing it restarts memcached and keeps the items.
 	Threads *int32 `json:"threads,omitempty"`
-	// MaxItemSize is the largest item that is taken (memcached's -I), in bytes: a
-	// multiple of 512Ki. Default 1Mi.
+	// MaxItemSize is the size of the largest item that memcached stores (memcached's -I), in
+	// bytes: a multiple of 512Ki, such as 2Mi. Default 1Mi. Changing it replaces each shard's
+	// pod by one that starts empty: memcached can't reload its items with another size.
 	MaxItemSize *resource.Quantity `json:"maxItemSize,omitempty"`
-	// ExtraArgs are further argument words for memcached, one a list item, such as
-	// "-v" or "-o" followed by "hash_algorithm=murmur3". What the operator sets itself (memory,
-	// connections, threads, item size, addresses, the restartable cache) is
-	// refused here.
+	// ExtraArgs are additional arguments for memcached, one word per list item, such as
+	// "-v", or "-o" followed by "hash_algorithm=murmur3". Options that the operator sets
+	// (memory, connections, threads, item size, addresses, the restartable cache) are
+	// rejected. Default: none. Changing them restarts memcached and keeps the items, except for
+	// -f, -n, -C and the slab sizes of -o: memcached can't reload its items with those, and each
+	// shard's pod is replaced by one that starts empty.
 	ExtraArgs []string `json:"extraArgs,omitempty"`
-	// Resources of the memcached container. Default: a memory limit and request
-	// of memory * 1.10 + 48Mi + 1Ki * connections, a CPU request of 100m, and no CPU limit,
-	// which would throttle a shard under load.
-	Resources *v1.ResourceRequirements `json:"resources,omitempty"`
-	// NodeSelector picks the nodes on which shards may run.
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	// Tolerations let shards run on tainted nodes.
-	Tolerations []v1.Toleration `json:"tolerations,omitempty"`
-	// Affinity of the shards' pods. Unless podAntiAffinity or
-	// topologySpreadConstraints are given, shards are kept in different zones and on
-	// different nodes as far as there are any.
-	Affinity *v1.Affinity `json:"affinity,omitempty"`
-	// TopologySpreadConstraints of the shards' pods, in place of the default that
-	// affinity tells of.
-	TopologySpreadConstraints []v1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-	// PriorityClassName of the shards' pods.
-	PriorityClassName *string `json:"priorityClassName,omitempty"`
-	// PodLabels are further labels of the shards' pods.
-	PodLabels map[string]string `json:"podLabels,omitempty"`
-	// PodAnnotations are further annotations of the shards' pods.
-	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
-	// UpdateStrategy says how a change of the spec reaches the shards that run: one
-	// at a time, with their items wherever memcached can keep them.
+	// Resources of the memcached container. Default: a memory limit and request of memory *
+	// 1.10 + 48Mi + 1Ki * maxConnections, a CPU request of 100m, and no CPU limit, which would
+	// throttle a shard under load. Changing CPU and memory resizes the running pods and nothing
+	// restarts. Kubernetes before 1.33 can't resize pods, and no version can remove an amount
+	// or change another resource: the pods are then replaced by ones that start empty.
+	Resources *ResourceRequirementsApplyConfiguration `json:"resources,omitempty"`
+	// Scheduling selects nodes for the shards' pods. Changing it replaces each shard's pod by
+	// one that starts empty, since a pod can't move to another node.
+	Scheduling *SchedulingApplyConfiguration `json:"scheduling,omitempty"`
+	// PodMetadata adds labels and annotations to the shards' pods. Default: none. Changing it
+	// updates the running pods; nothing restarts.
+	PodMetadata *PodMetadataApplyConfiguration `json:"podMetadata,omitempty"`
+	// UpdateStrategy configures how a change of the spec rolls out: one shard at a time,
+	// with its items wherever memcached can keep them. Changing it applies from the next
+	// shard on and restarts nothing.
 	UpdateStrategy *UpdateStrategyApplyConfiguration `json:"updateStrategy,omitempty"`
-	// Hashing says how the clients choose a key's shard. The operator needs it only to
-	// bring a snapshot into another number of shards.
+	// Hashing describes how the clients choose the shard of a key. The operator uses it only
+	// to restore a snapshot into another number of shards; without it such a restore fails.
+	// Changing it applies from the next restore on and restarts nothing.
 	Hashing *HashingApplyConfiguration `json:"hashing,omitempty"`
-	// Bootstrap fills the shards of a new Memcached from a snapshot before they serve.
-	// It holds for the shards that are there at first, and does nothing later.
+	// Bootstrap fills the shards of a new Memcached from a snapshot before they become
+	// ready. Default: the shards start empty. Changing it has no effect once there are shards,
+	// also on those that are added later.
 	Bootstrap *BootstrapApplyConfiguration `json:"bootstrap,omitempty"`
-	// Backup says how the operator takes a backup on its own account, which
-	// deletionPolicy may ask for. MemcachedBackups are independent of it.
-	Backup *FinalBackupApplyConfiguration `json:"backup,omitempty"`
-	// DeletionPolicy says what happens when the Memcached is deleted: Delete ends it at
-	// once, Backup takes a backup as spec.backup says, and ends it after that, or after
-	// spec.backup.deadline. Default Delete.
+	// FinalBackup configures the backup that the operator takes when the Memcached is deleted
+	// and deletionPolicy is Backup, which requires it. It doesn't affect other backups.
+	// Changing it restarts nothing.
+	FinalBackup *FinalBackupApplyConfiguration `json:"finalBackup,omitempty"`
+	// DeletionPolicy is what happens when the Memcached is deleted: Delete deletes the shards
+	// immediately. Backup takes a backup as spec.finalBackup configures it, and deletes the
+	// shards after that, or after spec.finalBackup.deadlineSeconds. Default Delete. Changing it
+	// restarts nothing and applies immediately, also while the Memcached is being deleted.
 	DeletionPolicy *apiv1alpha1.DeletionPolicy `json:"deletionPolicy,omitempty"`
-	// Rewarm fills a shard that was lost unplanned, as with its node, from the newest
-	// MemcachedBackup of this Memcached, while it serves. Default: it stays empty.
-	Rewarm *RewarmApplyConfiguration `json:"rewarm,omitempty"`
-	// Paused stops the operator from changing anything of this Memcached. The
-	// shards go on serving and the status goes on telling.
+	// Refill restores the items of a shard that was lost unexpectedly, for example with its
+	// node, from the newest MemcachedBackup of this Memcached, while the shard serves.
+	// Default: the shard stays empty. Changing it applies to shards that are lost later.
+	Refill *RefillApplyConfiguration `json:"refill,omitempty"`
+	// Paused stops the operator from changing anything that belongs to this Memcached. The
+	// shards keep serving and the operator keeps updating the status. Default false. While it
+	// is true, a pod that is deleted is still recreated by its ReplicaSet.
 	Paused *bool `json:"paused,omitempty"`
 }
 
@@ -150,11 +163,11 @@ func (b *MemcachedSpecApplyConfiguration) WithMemory(value resource.Quantity) *M
 	return b
 }
 
-// WithConnections sets the Connections field in the declarative configuration to the given value
+// WithMaxConnections sets the MaxConnections field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Connections field is set to the value of the last call.
-func (b *MemcachedSpecApplyConfiguration) WithConnections(value int32) *MemcachedSpecApplyConfiguration {
-	b.Connections = &value
+// If called multiple times, the MaxConnections field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithMaxConnections(value int32) *MemcachedSpecApplyConfiguration {
+	b.MaxConnections = &value
 	return b
 }
 
@@ -187,86 +200,24 @@ func (b *MemcachedSpecApplyConfiguration) WithExtraArgs(values ...string) *Memca
 // WithResources sets the Resources field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Resources field is set to the value of the last call.
-func (b *MemcachedSpecApplyConfiguration) WithResources(value v1.ResourceRequirements) *MemcachedSpecApplyConfiguration {
-	b.Resources = &value
+func (b *MemcachedSpecApplyConfiguration) WithResources(value *ResourceRequirementsApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.Resources = value
 	return b
 }
 
-// WithNodeSelector puts the entries into the NodeSelector field in the declarative configuration
-// and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, the entries provided by each call will be put on the NodeSelector field,
-// overwriting an existing map entries in NodeSelector field with the same key.
-func (b *MemcachedSpecApplyConfiguration) WithNodeSelector(entries map[string]string) *MemcachedSpecApplyConfiguration {
-	if b.NodeSelector == nil && len(entries) > 0 {
-		b.NodeSelector = make(map[string]string, len(entries))
-	}
-	for k, v := range entries {
-		b.NodeSelector[k] = v
-	}
-	return b
-}
-
-// WithTolerations adds the given value to the Tolerations field in the declarative configuration
-// and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, values provided by each call will be appended to the Tolerations field.
-func (b *MemcachedSpecApplyConfiguration) WithTolerations(values ...v1.Toleration) *MemcachedSpecApplyConfiguration {
-	for i := range values {
-		b.Tolerations = append(b.Tolerations, values[i])
-	}
-	return b
-}
-
-// WithAffinity sets the Affinity field in the declarative configuration to the given value
+// WithScheduling sets the Scheduling field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Affinity field is set to the value of the last call.
-func (b *MemcachedSpecApplyConfiguration) WithAffinity(value v1.Affinity) *MemcachedSpecApplyConfiguration {
-	b.Affinity = &value
+// If called multiple times, the Scheduling field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithScheduling(value *SchedulingApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.Scheduling = value
 	return b
 }
 
-// WithTopologySpreadConstraints adds the given value to the TopologySpreadConstraints field in the declarative configuration
-// and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, values provided by each call will be appended to the TopologySpreadConstraints field.
-func (b *MemcachedSpecApplyConfiguration) WithTopologySpreadConstraints(values ...v1.TopologySpreadConstraint) *MemcachedSpecApplyConfiguration {
-	for i := range values {
-		b.TopologySpreadConstraints = append(b.TopologySpreadConstraints, values[i])
-	}
-	return b
-}
-
-// WithPriorityClassName sets the PriorityClassName field in the declarative configuration to the given value
+// WithPodMetadata sets the PodMetadata field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the PriorityClassName field is set to the value of the last call.
-func (b *MemcachedSpecApplyConfiguration) WithPriorityClassName(value string) *MemcachedSpecApplyConfiguration {
-	b.PriorityClassName = &value
-	return b
-}
-
-// WithPodLabels puts the entries into the PodLabels field in the declarative configuration
-// and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, the entries provided by each call will be put on the PodLabels field,
-// overwriting an existing map entries in PodLabels field with the same key.
-func (b *MemcachedSpecApplyConfiguration) WithPodLabels(entries map[string]string) *MemcachedSpecApplyConfiguration {
-	if b.PodLabels == nil && len(entries) > 0 {
-		b.PodLabels = make(map[string]string, len(entries))
-	}
-	for k, v := range entries {
-		b.PodLabels[k] = v
-	}
-	return b
-}
-
-// WithPodAnnotations puts the entries into the PodAnnotations field in the declarative configuration
-// and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, the entries provided by each call will be put on the PodAnnotations field,
-// overwriting an existing map entries in PodAnnotations field with the same key.
-func (b *MemcachedSpecApplyConfiguration) WithPodAnnotations(entries map[string]string) *MemcachedSpecApplyConfiguration {
-	if b.PodAnnotations == nil && len(entries) > 0 {
-		b.PodAnnotations = make(map[string]string, len(entries))
-	}
-	for k, v := range entries {
-		b.PodAnnotations[k] = v
-	}
+// If called multiple times, the PodMetadata field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithPodMetadata(value *PodMetadataApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.PodMetadata = value
 	return b
 }
 
@@ -294,11 +245,11 @@ func (b *MemcachedSpecApplyConfiguration) WithBootstrap(value *BootstrapApplyCon
 	return b
 }
 
-// WithBackup sets the Backup field in the declarative configuration to the given value
+// WithFinalBackup sets the FinalBackup field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Backup field is set to the value of the last call.
-func (b *MemcachedSpecApplyConfiguration) WithBackup(value *FinalBackupApplyConfiguration) *MemcachedSpecApplyConfiguration {
-	b.Backup = value
+// If called multiple times, the FinalBackup field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithFinalBackup(value *FinalBackupApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.FinalBackup = value
 	return b
 }
 
@@ -310,11 +261,11 @@ func (b *MemcachedSpecApplyConfiguration) WithDeletionPolicy(value apiv1alpha1.D
 	return b
 }
 
-// WithRewarm sets the Rewarm field in the declarative configuration to the given value
+// WithRefill sets the Refill field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Rewarm field is set to the value of the last call.
-func (b *MemcachedSpecApplyConfiguration) WithRewarm(value *RewarmApplyConfiguration) *MemcachedSpecApplyConfiguration {
-	b.Rewarm = value
+// If called multiple times, the Refill field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithRefill(value *RefillApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.Refill = value
 	return b
 }
 

@@ -10,44 +10,42 @@ import (
 // MemcachedStatusApplyConfiguration represents a declarative configuration of the MemcachedStatus type for use
 // with apply.
 //
-// MemcachedStatus is what the operator saw last.
+// MemcachedStatus is the observed state of a cache.
 type MemcachedStatusApplyConfiguration struct {
-	// ObservedGeneration is the generation of the spec that this status answers.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// Phase says in one word how the Memcached is, for people; programs read the
-	// conditions.
+	// Phase summarizes the conditions in one word. Programs should read the
+	// conditions instead.
 	Phase *apiv1alpha1.Phase `json:"phase,omitempty"`
 	// Size is the number of shards that exist.
 	Size *int32 `json:"size,omitempty"`
-	// ReadySize is the number of shards that serve.
+	// ReadySize is the number of shards that are ready.
 	ReadySize *int32 `json:"readySize,omitempty"`
-	// Ready is ReadySize of the asked-for size, such as 2/3.
+	// UpdatedSize is the number of shards that match the spec.
+	UpdatedSize *int32 `json:"updatedSize,omitempty"`
+	// Ready is readySize of the desired size, such as 2/3.
 	Ready *string `json:"ready,omitempty"`
-	// Version is the version that new shards get; each shard tells its own.
+	// Version of memcached that the shards run, such as 1.6.45, or 1.6.38 → 1.6.45 while an
+	// update rolls out. shards[].version has the version of each.
 	Version *string `json:"version,omitempty"`
-	// Image is the image that new shards get.
+	// Image that the spec selects for the shards.
 	Image *string `json:"image,omitempty"`
-	// Selector is the label selector of the shards' pods, for the scale
-	// subresource.
+	// Selector is the label selector of the shards' pods, for the scale subresource.
 	Selector *string `json:"selector,omitempty"`
-	// Nodes are the names of the pods that hold the shards, by ordinal.
+	// Nodes are the names of the pods that host the shards, by ordinal.
 	Nodes []string `json:"nodes,omitempty"`
-	// Servers are the addresses for a client's configuration, as host:port, by
-	// ordinal. An address stays with its shard whichever pod holds it.
+	// Servers are the addresses of the shards for a client's configuration, as host:port, by
+	// ordinal. A shard keeps its address when its pod is replaced.
 	Servers []string `json:"servers,omitempty"`
-	// Update tells how far a change of the spec has come; absent when every shard is
-	// as it was asked for.
+	// Update is the progress of a change of the spec. It is absent when all shards match the
+	// spec.
 	Update *UpdateStatusApplyConfiguration `json:"update,omitempty"`
-	// Revisions are, by the name of a shard, a hash of what was asked of its pod when
-	// its start was told. They are not among what shards tell since some releases of
-	// OLM v1 refuse any change below a list.
-	Revisions map[string]string `json:"revisions,omitempty"`
-	// Shards tell each shard's state, by ordinal.
+	// Shards is the state of each shard, by ordinal.
 	Shards []ShardStatusApplyConfiguration `json:"shards,omitempty"`
-	// Bootstrap tells how the shards were filled before they served; absent when
-	// spec.bootstrap was not given at first.
+	// Bootstrap is the state of filling the shards of a new Memcached. It is absent when
+	// spec.bootstrap was not set at creation.
 	Bootstrap *BootstrapStatusApplyConfiguration `json:"bootstrap,omitempty"`
-	// Conditions are Available, Progressing and Degraded, always all three.
+	// Conditions are Ready, Available, Progressing and Degraded. All four are always present.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -86,6 +84,14 @@ func (b *MemcachedStatusApplyConfiguration) WithSize(value int32) *MemcachedStat
 // If called multiple times, the ReadySize field is set to the value of the last call.
 func (b *MemcachedStatusApplyConfiguration) WithReadySize(value int32) *MemcachedStatusApplyConfiguration {
 	b.ReadySize = &value
+	return b
+}
+
+// WithUpdatedSize sets the UpdatedSize field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the UpdatedSize field is set to the value of the last call.
+func (b *MemcachedStatusApplyConfiguration) WithUpdatedSize(value int32) *MemcachedStatusApplyConfiguration {
+	b.UpdatedSize = &value
 	return b
 }
 
@@ -146,20 +152,6 @@ func (b *MemcachedStatusApplyConfiguration) WithServers(values ...string) *Memca
 // If called multiple times, the Update field is set to the value of the last call.
 func (b *MemcachedStatusApplyConfiguration) WithUpdate(value *UpdateStatusApplyConfiguration) *MemcachedStatusApplyConfiguration {
 	b.Update = value
-	return b
-}
-
-// WithRevisions puts the entries into the Revisions field in the declarative configuration
-// and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, the entries provided by each call will be put on the Revisions field,
-// overwriting an existing map entries in Revisions field with the same key.
-func (b *MemcachedStatusApplyConfiguration) WithRevisions(entries map[string]string) *MemcachedStatusApplyConfiguration {
-	if b.Revisions == nil && len(entries) > 0 {
-		b.Revisions = make(map[string]string, len(entries))
-	}
-	for k, v := range entries {
-		b.Revisions[k] = v
-	}
 	return b
 }
 

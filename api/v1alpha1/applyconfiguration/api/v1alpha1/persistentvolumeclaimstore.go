@@ -5,12 +5,12 @@ package v1alpha1
 // PersistentVolumeClaimStoreApplyConfiguration represents a declarative configuration of the PersistentVolumeClaimStore type for use
 // with apply.
 //
-// PersistentVolumeClaimStore is a folder of a volume.
+// PersistentVolumeClaimStore is a directory in a volume.
 type PersistentVolumeClaimStoreApplyConfiguration struct {
 	// ClaimName of the PersistentVolumeClaim.
 	ClaimName *string `json:"claimName,omitempty"`
-	// Folder in the volume. Default its root.
-	Folder *string `json:"folder,omitempty"`
+	// SubPath is a directory in the volume, such as backups/cache. Default: the volume's root.
+	SubPath *string `json:"subPath,omitempty"`
 }
 
 // PersistentVolumeClaimStoreApplyConfiguration constructs a declarative configuration of the PersistentVolumeClaimStore type for use with
@@ -27,10 +27,10 @@ func (b *PersistentVolumeClaimStoreApplyConfiguration) WithClaimName(value strin
 	return b
 }
 
-// WithFolder sets the Folder field in the declarative configuration to the given value
+// WithSubPath sets the SubPath field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Folder field is set to the value of the last call.
-func (b *PersistentVolumeClaimStoreApplyConfiguration) WithFolder(value string) *PersistentVolumeClaimStoreApplyConfiguration {
-	b.Folder = &value
+// If called multiple times, the SubPath field is set to the value of the last call.
+func (b *PersistentVolumeClaimStoreApplyConfiguration) WithSubPath(value string) *PersistentVolumeClaimStoreApplyConfiguration {
+	b.SubPath = &value
 	return b
 }

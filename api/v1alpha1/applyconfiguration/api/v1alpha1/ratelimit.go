@@ -5,11 +5,11 @@ package v1alpha1
 // RateLimitApplyConfiguration represents a declarative configuration of the RateLimit type for use
 // with apply.
 //
-// RateLimit bounds what a Job asks of one shard.
+// RateLimit limits the load that a Job puts on each shard.
 type RateLimitApplyConfiguration struct {
-	// ItemsPerSecond of each shard; 0 is no limit. Default 20000.
+	// ItemsPerSecond limits the items per second and shard. 0 is no limit. Default 20000.
 	ItemsPerSecond *int32 `json:"itemsPerSecond,omitempty"`
-	// MebibytesPerSecond of each shard; 0 is no limit. Default 32.
+	// MebibytesPerSecond limits the mebibytes per second and shard. 0 is no limit. Default 32.
 	MebibytesPerSecond *int32 `json:"mebibytesPerSecond,omitempty"`
 }
 

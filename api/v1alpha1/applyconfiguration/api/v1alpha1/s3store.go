@@ -5,24 +5,26 @@ package v1alpha1
 // S3StoreApplyConfiguration represents a declarative configuration of the S3Store type for use
 // with apply.
 //
-// S3Store is a bucket, or a part of one.
+// S3Store is a bucket or a prefix in one.
 type S3StoreApplyConfiguration struct {
-	// Bucket must exist.
+	// Bucket is the name of an existing bucket.
 	Bucket *string `json:"bucket,omitempty"`
-	// Prefix of the names of all objects, such as cache/production. Default none.
+	// Prefix of all object names, such as cache/production. Default: none.
 	Prefix *string `json:"prefix,omitempty"`
-	// Endpoint of a server that is not Amazon's, such as https://minio.storage.svc:9000.
+	// Endpoint of an S3-compatible server, such as https://minio.storage.svc:9000. With http://
+	// the items are sent without encryption. Default: Amazon S3 in the region.
 	Endpoint *string `json:"endpoint,omitempty"`
-	// Region of the bucket. Default us-east-1, which most other servers ignore.
+	// Region of the bucket, such as eu-central-1. Default us-east-1; most S3-compatible servers
+	// ignore it.
 	Region *string `json:"region,omitempty"`
-	// CredentialsSecret names a Secret of the same namespace with the keys
-	// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and, for temporary ones,
-	// AWS_SESSION_TOKEN. The operator does not read it: the Job gets it.
-	CredentialsSecret *string `json:"credentialsSecret,omitempty"`
-	// CASecret names a Secret of the same namespace whose key ca.crt holds the
-	// certificates, as PEM, by which the endpoint's own is judged. Default: the
-	// well-known authorities.
-	CASecret *string `json:"caSecret,omitempty"`
+	// CredentialsSecretName is the name of a Secret in the same namespace with the keys
+	// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and, for temporary credentials,
+	// AWS_SESSION_TOKEN. Only the Job's pod reads it, the operator doesn't.
+	CredentialsSecretName *string `json:"credentialsSecretName,omitempty"`
+	// CASecretName is the name of a Secret in the same namespace whose key ca.crt contains the
+	// CA bundle (PEM) that verifies the endpoint's certificate. Default: the public
+	// certificate authorities.
+	CASecretName *string `json:"caSecretName,omitempty"`
 }
 
 // S3StoreApplyConfiguration constructs a declarative configuration of the S3Store type for use with
@@ -63,18 +65,18 @@ func (b *S3StoreApplyConfiguration) WithRegion(value string) *S3StoreApplyConfig
 	return b
 }
 
-// WithCredentialsSecret sets the CredentialsSecret field in the declarative configuration to the given value
+// WithCredentialsSecretName sets the CredentialsSecretName field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the CredentialsSecret field is set to the value of the last call.
-func (b *S3StoreApplyConfiguration) WithCredentialsSecret(value string) *S3StoreApplyConfiguration {
-	b.CredentialsSecret = &value
+// If called multiple times, the CredentialsSecretName field is set to the value of the last call.
+func (b *S3StoreApplyConfiguration) WithCredentialsSecretName(value string) *S3StoreApplyConfiguration {
+	b.CredentialsSecretName = &value
 	return b
 }
 
-// WithCASecret sets the CASecret field in the declarative configuration to the given value
+// WithCASecretName sets the CASecretName field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the CASecret field is set to the value of the last call.
-func (b *S3StoreApplyConfiguration) WithCASecret(value string) *S3StoreApplyConfiguration {
-	b.CASecret = &value
+// If called multiple times, the CASecretName field is set to the value of the last call.
+func (b *S3StoreApplyConfiguration) WithCASecretName(value string) *S3StoreApplyConfiguration {
+	b.CASecretName = &value
 	return b
 }

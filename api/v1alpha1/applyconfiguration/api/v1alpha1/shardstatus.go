@@ -14,31 +14,35 @@ import (
 type ShardStatusApplyConfiguration struct {
 	// Name of the shard, its ReplicaSet and its Service: <memcached>-<ordinal>.
 	Name *string `json:"name,omitempty"`
-	// Pod that holds the shard; empty while there is none.
-	Pod *string `json:"pod,omitempty"`
-	// Node on which the pod runs.
-	Node *string `json:"node,omitempty"`
-	// Ready says whether the shard serves.
+	// PodName is the name of the pod that hosts the shard; empty while there is none.
+	PodName *string `json:"podName,omitempty"`
+	// NodeName is the name of the node that the pod runs on.
+	NodeName *string `json:"nodeName,omitempty"`
+	// Ready is whether the shard serves clients.
 	Ready *bool `json:"ready,omitempty"`
-	// Version that memcached itself reports; empty while it is not known.
+	// Version that memcached itself reports; empty until it is known.
 	Version *string `json:"version,omitempty"`
-	// Current is false when the pod was made from an older spec.
+	// Revision is a hash of the pod's configuration at the start that the fields below
+	// describe.
+	Revision *string `json:"revision,omitempty"`
+	// Current is whether the pod matches the spec.
 	Current *bool `json:"current,omitempty"`
-	// Start is Warm when memcached last started with its items, Cold when it
-	// started empty, and empty while that is not known. While a new pod comes up it
-	// still tells of the one before.
+	// Start is Warm when memcached last started with its items, Cold when it started empty,
+	// and empty until that is known. While a new pod starts, it describes the previous one.
 	Start *apiv1alpha1.StartResult `json:"start,omitempty"`
-	// ContainerID of the start that Version, Start and the fields below tell of.
+	// ContainerID is the first 12 characters of the ID of the container whose start version,
+	// start and the fields below describe.
 	ContainerID *string `json:"containerID,omitempty"`
 	// Restart is the value of the pod's restart annotation at that start.
 	Restart *string `json:"restart,omitempty"`
 	// StartedAt is when memcached last became ready.
 	StartedAt *v1.Time `json:"startedAt,omitempty"`
-	// Items that memcached held right after its last start.
+	// Items that memcached contained right after its last start.
 	Items *int64 `json:"items,omitempty"`
-	// ItemsBefore that memcached held when it was last saved.
+	// ItemsBefore is how many items memcached contained when it was last saved.
 	ItemsBefore *int64 `json:"itemsBefore,omitempty"`
-	// Message says why the shard does not serve, or is not as it was asked for.
+	// Message says why the shard isn't ready or doesn't match the spec, in at most 128 bytes. At
+	// most 100 shards have one; the conditions count all of them.
 	Message *string `json:"message,omitempty"`
 }
 
@@ -56,19 +60,19 @@ func (b *ShardStatusApplyConfiguration) WithName(value string) *ShardStatusApply
 	return b
 }
 
-// WithPod sets the Pod field in the declarative configuration to the given value
+// WithPodName sets the PodName field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Pod field is set to the value of the last call.
-func (b *ShardStatusApplyConfiguration) WithPod(value string) *ShardStatusApplyConfiguration {
-	b.Pod = &value
+// If called multiple times, the PodName field is set to the value of the last call.
+func (b *ShardStatusApplyConfiguration) WithPodName(value string) *ShardStatusApplyConfiguration {
+	b.PodName = &value
 	return b
 }
 
-// WithNode sets the Node field in the declarative configuration to the given value
+// WithNodeName sets the NodeName field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Node field is set to the value of the last call.
-func (b *ShardStatusApplyConfiguration) WithNode(value string) *ShardStatusApplyConfiguration {
-	b.Node = &value
+// If called multiple times, the NodeName field is set to the value of the last call.
+func (b *ShardStatusApplyConfiguration) WithNodeName(value string) *ShardStatusApplyConfiguration {
+	b.NodeName = &value
 	return b
 }
 
@@ -85,6 +89,14 @@ func (b *ShardStatusApplyConfiguration) WithReady(value bool) *ShardStatusApplyC
 // If called multiple times, the Version field is set to the value of the last call.
 func (b *ShardStatusApplyConfiguration) WithVersion(value string) *ShardStatusApplyConfiguration {
 	b.Version = &value
+	return b
+}
+
+// WithRevision sets the Revision field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Revision field is set to the value of the last call.
+func (b *ShardStatusApplyConfiguration) WithRevision(value string) *ShardStatusApplyConfiguration {
+	b.Revision = &value
 	return b
 }
 

@@ -5,12 +5,11 @@ package v1alpha1
 // SnapshotSourceApplyConfiguration represents a declarative configuration of the SnapshotSource type for use
 // with apply.
 //
-// SnapshotSource is a snapshot in a store, wherever it was taken.
+// SnapshotSource is a snapshot in a store, possibly of another cluster.
 type SnapshotSourceApplyConfiguration struct {
-	// Store that holds it.
+	// Store that contains the snapshot.
 	Store *SnapshotStoreApplyConfiguration `json:"store,omitempty"`
-	// Path of the snapshot in the store, as status.snapshot.path of its
-	// MemcachedBackup tells.
+	// Path of the snapshot in the store: status.snapshot.path of its MemcachedBackup.
 	Path *string `json:"path,omitempty"`
 }
 

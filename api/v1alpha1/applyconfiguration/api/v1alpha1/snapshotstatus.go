@@ -9,22 +9,22 @@ import (
 // SnapshotStatusApplyConfiguration represents a declarative configuration of the SnapshotStatus type for use
 // with apply.
 //
-// SnapshotStatus describes a snapshot that is whole.
+// SnapshotStatus describes a complete snapshot.
 type SnapshotStatusApplyConfiguration struct {
-	// Path of the snapshot in its store.
+	// Path of the snapshot in its store, for spec.snapshot.path of a MemcachedRestore.
 	Path *string `json:"path,omitempty"`
-	// TakenAt is when the copy began: no value in it is older than memcached held
-	// then, and what was written later may be missing.
+	// TakenAt is when the copy began. No value is older than the one that memcached contained
+	// then; values that were written later may be missing.
 	TakenAt *v1.Time `json:"takenAt,omitempty"`
-	// Shards that it holds.
+	// Shards is the number of shards whose items the snapshot contains.
 	Shards *int32 `json:"shards,omitempty"`
-	// Items that it holds.
+	// Items is the number of items that the snapshot contains.
 	Items *int64 `json:"items,omitempty"`
-	// Bytes of their keys and values.
+	// Bytes is the size of the items' keys and values, in bytes.
 	Bytes *int64 `json:"bytes,omitempty"`
-	// StoredBytes that it takes in the store.
+	// StoredBytes is the size of the snapshot in the store, in bytes.
 	StoredBytes *int64 `json:"storedBytes,omitempty"`
-	// FormatVersion that it was written in.
+	// FormatVersion is the version of the snapshot format.
 	FormatVersion *int32 `json:"formatVersion,omitempty"`
 }
 

@@ -5,12 +5,12 @@ package v1alpha1
 // SnapshotStoreApplyConfiguration represents a declarative configuration of the SnapshotStore type for use
 // with apply.
 //
-// SnapshotStore says where snapshots are kept.
+// SnapshotStore is where snapshots are stored.
 type SnapshotStoreApplyConfiguration struct {
-	// PersistentVolumeClaim of the same namespace. The Job that writes or reads it
-	// must be able to mount it while others do: a ReadWriteOnce volume on one node.
+	// PersistentVolumeClaim in the same namespace. The Job's pod mounts it: when another pod
+	// uses a ReadWriteOnce volume, both have to run on the same node.
 	PersistentVolumeClaim *PersistentVolumeClaimStoreApplyConfiguration `json:"persistentVolumeClaim,omitempty"`
-	// S3 is a bucket of Amazon S3, or of any server that speaks its protocol.
+	// S3 is a bucket of Amazon S3 or of a server with a compatible API.
 	S3 *S3StoreApplyConfiguration `json:"s3,omitempty"`
 }
 

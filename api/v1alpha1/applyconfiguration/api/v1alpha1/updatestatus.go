@@ -3,31 +3,34 @@
 package v1alpha1
 
 import (
+	apiv1alpha1 "github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // UpdateStatusApplyConfiguration represents a declarative configuration of the UpdateStatus type for use
 // with apply.
 //
-// UpdateStatus tells how far a change of the spec has come.
+// UpdateStatus is the progress of a change of the spec.
 type UpdateStatusApplyConfiguration struct {
-	// Revision is a hash of what the spec asks of a pod.
+	// Revision is a hash of the pod configuration that the spec results in.
 	Revision *string `json:"revision,omitempty"`
-	// Updated is how many shards are as the spec asks.
+	// Updated is the number of shards that match the spec.
 	Updated *int32 `json:"updated,omitempty"`
-	// Shard that is being changed, or is the next to be.
+	// Shard that is being updated, or that will be updated next.
 	Shard *string `json:"shard,omitempty"`
-	// Step is what is done to the shard, or would be.
-	Step *string `json:"step,omitempty"`
-	// Gate that holds the step back; empty while it is done.
-	Gate *string `json:"gate,omitempty"`
-	// Items that the shards which were changed in place hold after it.
+	// Method that applies the change to the shard.
+	Method *apiv1alpha1.UpdateMethod `json:"method,omitempty"`
+	// RollingBack is true while the shard is rolled back to its previous configuration.
+	RollingBack *bool `json:"rollingBack,omitempty"`
+	// Gate that blocks the update of the shard; empty while the shard is being updated.
+	Gate *apiv1alpha1.Gate `json:"gate,omitempty"`
+	// Items that the shards which were updated in place contain after the update.
 	Items *int64 `json:"items,omitempty"`
-	// ItemsBefore that they held before it.
+	// ItemsBefore is how many items those shards contained before the update.
 	ItemsBefore *int64 `json:"itemsBefore,omitempty"`
-	// Since when this shard has been at this step and gate.
+	// Since is when the update of this shard reached this method and gate.
 	Since *v1.Time `json:"since,omitempty"`
-	// Message says it in a sentence.
+	// Message describes the progress in a sentence.
 	Message *string `json:"message,omitempty"`
 }
 
@@ -61,18 +64,26 @@ func (b *UpdateStatusApplyConfiguration) WithShard(value string) *UpdateStatusAp
 	return b
 }
 
-// WithStep sets the Step field in the declarative configuration to the given value
+// WithMethod sets the Method field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Step field is set to the value of the last call.
-func (b *UpdateStatusApplyConfiguration) WithStep(value string) *UpdateStatusApplyConfiguration {
-	b.Step = &value
+// If called multiple times, the Method field is set to the value of the last call.
+func (b *UpdateStatusApplyConfiguration) WithMethod(value apiv1alpha1.UpdateMethod) *UpdateStatusApplyConfiguration {
+	b.Method = &value
+	return b
+}
+
+// WithRollingBack sets the RollingBack field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RollingBack field is set to the value of the last call.
+func (b *UpdateStatusApplyConfiguration) WithRollingBack(value bool) *UpdateStatusApplyConfiguration {
+	b.RollingBack = &value
 	return b
 }
 
 // WithGate sets the Gate field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Gate field is set to the value of the last call.
-func (b *UpdateStatusApplyConfiguration) WithGate(value string) *UpdateStatusApplyConfiguration {
+func (b *UpdateStatusApplyConfiguration) WithGate(value apiv1alpha1.Gate) *UpdateStatusApplyConfiguration {
 	b.Gate = &value
 	return b
 }

@@ -9,20 +9,25 @@ import (
 // UpdateStrategyApplyConfiguration represents a declarative configuration of the UpdateStrategy type for use
 // with apply.
 //
-// UpdateStrategy says how a change reaches the shards that run.
+// UpdateStrategy configures how a change of the spec rolls out.
 type UpdateStrategyApplyConfiguration struct {
-	// MinSecondsBetweenShards is the least time, in seconds, from the change of one
-	// shard to that of the next. Default 0.
-	MinSecondsBetweenShards *int32 `json:"minSecondsBetweenShards,omitempty"`
-	// WhenNotWarm says what to do when a shard that was to keep its items comes
-	// back without them: Stop takes that shard back to what it was and leaves the
-	// others alone, Continue goes on to the next. Default Stop.
-	WhenNotWarm *apiv1alpha1.UpdateAction `json:"whenNotWarm,omitempty"`
-	// MaintenanceWindows are the times at which a shard's change may begin. None
-	// is any time. A change that went wrong is taken back at any time.
+	// MinIntervalSeconds is the minimum time between the updates of two shards, in seconds.
+	// Default 0.
+	MinIntervalSeconds *int32 `json:"minIntervalSeconds,omitempty"`
+	// OnItemLoss is what happens when a shard that should have kept its items starts without
+	// them: Rollback rolls back that shard and leaves the others unchanged, Continue
+	// updates the next shard. Default Rollback.
+	OnItemLoss *apiv1alpha1.ItemLossAction `json:"onItemLoss,omitempty"`
+	// CrossSeriesUpgrade is whether the operator updates memcached to another release series,
+	// such as from 1.6.x to 1.7.x: memcached may not be able to read the items that another
+	// release series saved, and a shard may start empty. Forbid changes no shard, Allow rolls the
+	// change out. Default Forbid.
+	CrossSeriesUpgrade *apiv1alpha1.CrossSeriesUpgrade `json:"crossSeriesUpgrade,omitempty"`
+	// MaintenanceWindows are the times at which the update of a shard may begin. Default: at
+	// any time. A rollback may begin at any time.
 	MaintenanceWindows []MaintenanceWindowApplyConfiguration `json:"maintenanceWindows,omitempty"`
-	// HitRatioGate holds the next shard back until the clients of the one before
-	// find as much as they did. None: no shard waits for it.
+	// HitRatioGate delays the next shard's update until the hit ratio of the previous shard
+	// has recovered. Default: no gate.
 	HitRatioGate *HitRatioGateApplyConfiguration `json:"hitRatioGate,omitempty"`
 }
 
@@ -32,19 +37,27 @@ func UpdateStrategy() *UpdateStrategyApplyConfiguration {
 	return &UpdateStrategyApplyConfiguration{}
 }
 
-// WithMinSecondsBetweenShards sets the MinSecondsBetweenShards field in the declarative configuration to the given value
+// WithMinIntervalSeconds sets the MinIntervalSeconds field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the MinSecondsBetweenShards field is set to the value of the last call.
-func (b *UpdateStrategyApplyConfiguration) WithMinSecondsBetweenShards(value int32) *UpdateStrategyApplyConfiguration {
-	b.MinSecondsBetweenShards = &value
+// If called multiple times, the MinIntervalSeconds field is set to the value of the last call.
+func (b *UpdateStrategyApplyConfiguration) WithMinIntervalSeconds(value int32) *UpdateStrategyApplyConfiguration {
+	b.MinIntervalSeconds = &value
 	return b
 }
 
-// WithWhenNotWarm sets the WhenNotWarm field in the declarative configuration to the given value
+// WithOnItemLoss sets the OnItemLoss field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the WhenNotWarm field is set to the value of the last call.
-func (b *UpdateStrategyApplyConfiguration) WithWhenNotWarm(value apiv1alpha1.UpdateAction) *UpdateStrategyApplyConfiguration {
-	b.WhenNotWarm = &value
+// If called multiple times, the OnItemLoss field is set to the value of the last call.
+func (b *UpdateStrategyApplyConfiguration) WithOnItemLoss(value apiv1alpha1.ItemLossAction) *UpdateStrategyApplyConfiguration {
+	b.OnItemLoss = &value
+	return b
+}
+
+// WithCrossSeriesUpgrade sets the CrossSeriesUpgrade field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CrossSeriesUpgrade field is set to the value of the last call.
+func (b *UpdateStrategyApplyConfiguration) WithCrossSeriesUpgrade(value apiv1alpha1.CrossSeriesUpgrade) *UpdateStrategyApplyConfiguration {
+	b.CrossSeriesUpgrade = &value
 	return b
 }
 

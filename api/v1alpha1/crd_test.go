@@ -1,0 +1,84 @@
+package v1alpha1_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+// schema returns the schema of a kind, such as memcachedbackups, from its CRD.
+func schema(t *testing.T, plural string) *apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("../../config/crd/bases", v1alpha1.GroupVersion.Group+"_"+plural+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(raw, &crd); err != nil {
+		t.Fatal(err)
+	}
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+}
+
+func TestGoDefaultsAreTheCRDsDefaults(t *testing.T) {
+	for _, c := range []struct {
+		plural, path string
+		want         int32
+	}{
+		{"memcacheds", "spec.bootstrap.deadlineSeconds", v1alpha1.DefaultBootstrapDeadlineSeconds},
+		{"memcacheds", "spec.finalBackup.deadlineSeconds", v1alpha1.DefaultFinalBackupDeadlineSeconds},
+		{"memcacheds", "spec.refill.maxAgeSeconds", v1alpha1.DefaultRefillMaxAgeSeconds},
+		{"memcachedbackups", "spec.deadlineSeconds", v1alpha1.DefaultTransferDeadlineSeconds},
+		{"memcachedrestores", "spec.deadlineSeconds", v1alpha1.DefaultTransferDeadlineSeconds},
+		{"memcachedscheduledbackups", "spec.backupTemplate.spec.deadlineSeconds", v1alpha1.DefaultTransferDeadlineSeconds},
+		{"memcachedscheduledbackups", "spec.startingDeadlineSeconds", v1alpha1.DefaultStartingDeadlineSeconds},
+	} {
+		field := schema(t, c.plural)
+		for name := range strings.SplitSeq(c.path, ".") {
+			next, ok := field.Properties[name]
+			if !ok {
+				t.Fatalf("%s has no %s", c.plural, c.path)
+			}
+			field = &next
+		}
+		var got int32
+		if field.Default == nil {
+			t.Errorf("%s of %s has no default, want %d", c.path, c.plural, c.want)
+		} else if err := yaml.Unmarshal(field.Default.Raw, &got); err != nil || got != c.want {
+			t.Errorf("%s of %s has the default %s (%v), want %d", c.path, c.plural, field.Default.Raw, err, c.want)
+		}
+	}
+}
+
+// TestDescriptionsStartWithTheFieldsName checks all fields but those of Kubernetes' own types.
+func TestDescriptionsStartWithTheFieldsName(t *testing.T) {
+	// Those whose own fields Kubernetes describes.
+	foreign := []string{"affinity", "tolerations", "topologySpreadConstraints", "imagePullSecrets", "conditions"}
+	var check func(path string, field apiextensionsv1.JSONSchemaProps)
+	check = func(path string, field apiextensionsv1.JSONSchemaProps) {
+		if field.Items != nil {
+			field = *field.Items.Schema
+		}
+		for name, below := range field.Properties {
+			path := path + "." + name
+			if first, _, _ := strings.Cut(below.Description, " "); !strings.EqualFold(first, name) {
+				t.Errorf("the description of %s starts with %q", path, first)
+			}
+			if !slices.Contains(foreign, name) {
+				check(path, below)
+			}
+		}
+	}
+	for _, plural := range []string{"memcacheds", "memcachedbackups", "memcachedrestores", "memcachedscheduledbackups"} {
+		for _, part := range []string{"spec", "status"} {
+			check(plural+"."+part, schema(t, plural).Properties[part])
+		}
+	}
+}

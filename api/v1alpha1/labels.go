@@ -1,0 +1,28 @@
+package v1alpha1
+
+// Labels of the objects that the operator creates.
+const (
+	LabelName      = "app.kubernetes.io/name"
+	LabelInstance  = "app.kubernetes.io/instance"
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	// LabelShard is the shard's ordinal.
+	LabelShard = "cache.memcached-operator.io/shard"
+	// LabelSchedule of a MemcachedBackup is the name of the MemcachedScheduledBackup that
+	// created it.
+	LabelSchedule = "cache.memcached-operator.io/schedule"
+
+	// NameValue is the value of LabelName on shards.
+	NameValue = "memcached"
+	// ManagedByValue is the value of LabelManagedBy and the field owner of the operator's
+	// writes.
+	ManagedByValue = "memcached-operator"
+)
+
+// Annotations that users set.
+const (
+	// AnnotationRestart of a shard's pod restarts memcached in place, with its items,
+	// whenever its value changes.
+	AnnotationRestart = "cache.memcached-operator.io/restart"
+	// AnnotationRetry of a Memcached retries a failed update whenever its value changes.
+	AnnotationRetry = "cache.memcached-operator.io/retry"
+)

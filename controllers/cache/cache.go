@@ -1,0 +1,153 @@
+// Package cache configures what the manager's cache contains.
+package cache
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+)
+
+// Options returns what the manager's cache contains: of the kinds that the operator
+// creates only its own objects, and of those only what it reads, in the namespaces of a
+// comma-separated list; an empty list is all namespaces.
+func Options(namespaces string) crcache.Options {
+	options := crcache.Options{
+		ByObject:         map[client.Object]crcache.ByObject{&corev1.Pod{}: ManagedOnly(trimPod)},
+		DefaultTransform: transform(func(client.Object) {}),
+		// Reading a kind that isn't watched would cache all of its objects in the cluster,
+		// such as Secrets.
+		ReaderFailOnMissingInformer: true,
+	}
+	for _, kind := range resources.OwnedKinds() {
+		options.ByObject[kind] = ManagedOnly(trimOwned)
+	}
+	for name := range strings.SplitSeq(namespaces, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]crcache.Config{}
+		}
+		options.DefaultNamespaces[name] = crcache.Config{}
+	}
+	return options
+}
+
+// ManagedOnly makes the cache contain only the objects of a kind that the operator created,
+// trimmed by a function.
+func ManagedOnly(trim func(client.Object)) crcache.ByObject {
+	return crcache.ByObject{
+		Label:     labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}),
+		Transform: transform(trim),
+	}
+}
+
+// transform returns what the cache does to an object before it stores it: it trims the object
+// and removes what is read of no object. Managed fields are larger than the rest of a small
+// object. Objects are written back as the difference of two copies, or their status alone,
+// so nothing is lost.
+func transform(trim func(client.Object)) func(any) (any, error) {
+	return func(from any) (any, error) {
+		o, ok := from.(client.Object)
+		if !ok { // the tombstone of an object whose deletion the cache missed
+			return from, nil
+		}
+		trim(o)
+		entries := slices.DeleteFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return !keepsEntry(o, e) })
+		for i := range entries {
+			entries[i].FieldsV1 = internedFieldSets.shared(entries[i].FieldsV1)
+		}
+		o.SetManagedFields(entries)
+		delete(o.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+		return o, nil
+	}
+}
+
+// internedFieldSets are the sets of fields that the operator owns.
+var internedFieldSets fieldSets
+
+// fieldSets stores one copy of equal field sets: the objects of a kind and of one Memcached
+// have the same, whose identity is part of it. It is a quarter of a ReplicaSet's size.
+type fieldSets struct {
+	lock sync.Mutex
+	all  map[string]*metav1.FieldsV1
+}
+
+// maxFieldSets bounds how many sets are kept for comparison. The objects of one Memcached are
+// mostly received one after the other.
+const maxFieldSets = 64
+
+// shared returns the stored copy of a set, which must not be changed.
+func (s *fieldSets) shared(set *metav1.FieldsV1) *metav1.FieldsV1 {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if same, ok := s.all[string(set.GetRawBytes())]; ok {
+		return same
+	}
+	if s.all == nil {
+		s.all = map[string]*metav1.FieldsV1{}
+	}
+	if len(s.all) == maxFieldSets {
+		clear(s.all)
+	}
+	s.all[set.GetRawString()] = set
+	return set
+}
+
+// keepsEntry reports whether the operator reads a managed fields entry: those of what it
+// applied, and of the resources that it set on a pod.
+func keepsEntry(o client.Object, e metav1.ManagedFieldsEntry) bool {
+	switch o.(type) {
+	case *appsv1.ReplicaSet, *corev1.Service, *policyv1.PodDisruptionBudget, *networkingv1.NetworkPolicy:
+		return e.Manager == v1alpha1.ManagedByValue && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+	case *corev1.Pod:
+		return shard.IsOperatorResize(e)
+	default:
+		return false
+	}
+}
+
+// trimOwned removes an object's status, except for what keeps a ReplicaSet from creating its
+// pod.
+func trimOwned(o client.Object) {
+	switch o := o.(type) {
+	case *appsv1.ReplicaSet:
+		o.Status = appsv1.ReplicaSetStatus{Conditions: o.Status.Conditions}
+	case *corev1.Service:
+		o.Status = corev1.ServiceStatus{}
+	case *policyv1.PodDisruptionBudget:
+		o.Status = policyv1.PodDisruptionBudgetStatus{}
+	}
+}
+
+// trimPod keeps of a pod's spec where it runs, what its containers run with, and what a
+// preflight pod on its node copies.
+func trimPod(o client.Object) {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	spec := pod.Spec
+	pod.Spec = corev1.PodSpec{
+		NodeName:          spec.NodeName,
+		ImagePullSecrets:  spec.ImagePullSecrets,
+		Tolerations:       spec.Tolerations,
+		PriorityClassName: spec.PriorityClassName,
+	}
+	for _, c := range spec.Containers {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image, ImagePullPolicy: c.ImagePullPolicy, Resources: c.Resources})
+	}
+}

@@ -1,0 +1,79 @@
+package enqueue
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
+	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// byLabel requests the object that a label names.
+var byLabel = ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetLabels()["of"]}}}
+})
+
+func TestDelayedBatchesEventsAndKeepsTheirPriority(t *testing.T) {
+	const delay = 200 * time.Millisecond
+	q := priorityqueue.New[reconcile.Request]("delayed")
+	defer q.ShutDown()
+	h := Delayed(byLabel, delay)
+	service := func(owner, version string) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Labels: map[string]string{"of": owner}}}
+	}
+	start := time.Now()
+	h.Create(t.Context(), ctrlevent.CreateEvent{Object: service("listed", "1"), IsInInitialList: true}, q)
+	h.Create(t.Context(), ctrlevent.CreateEvent{Object: service("created", "1")}, q)
+	for range 9 {
+		h.Update(t.Context(), ctrlevent.UpdateEvent{ObjectOld: service("created", "1"), ObjectNew: service("created", "2")}, q)
+	}
+	h.Delete(t.Context(), ctrlevent.DeleteEvent{Object: service("created", "2")}, q)
+	want := map[string]int{"listed": ctrlhandler.LowPriority, "created": 0}
+	for len(want) > 0 {
+		request, priority, _ := q.GetWithPriority()
+		q.Done(request)
+		if at, ok := want[request.Name]; !ok || at != priority {
+			t.Errorf("%s has priority %d", request.Name, priority)
+		}
+		delete(want, request.Name)
+	}
+	if elapsed := time.Since(start); elapsed < delay {
+		t.Errorf("the requests arrive after %s, want %s", elapsed, delay)
+	}
+	time.Sleep(2 * delay)
+	if n := q.Len(); n != 0 {
+		t.Errorf("%d requests arrive again", n)
+	}
+}
+
+func TestPrioritizedEventsComeBeforeOthers(t *testing.T) {
+	q := priorityqueue.New[reconcile.Request]("prioritized")
+	defer q.ShutDown()
+	h := Prioritized(byLabel, 1)
+	pod := func(owner, version string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Labels: map[string]string{"of": owner}}}
+	}
+	h.Create(t.Context(), ctrlevent.CreateEvent{Object: pod("listed", "1"), IsInInitialList: true}, q)
+	h.Update(t.Context(), ctrlevent.UpdateEvent{ObjectOld: pod("resynced", "1"), ObjectNew: pod("resynced", "1")}, q)
+	for _, name := range []string{"new", "lost"} {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+	}
+	h.Delete(t.Context(), ctrlevent.DeleteEvent{Object: pod("lost", "2")}, q)
+	var got []string
+	for range 4 {
+		request, _ := q.Get()
+		q.Done(request)
+		got = append(got, request.Name)
+	}
+	if want := []string{"lost", "new", "listed", "resynced"}; !slices.Equal(got, want) {
+		t.Errorf("order %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,31 @@
+package memcached
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// It may have become ready since.
+func TestPodThatHasChangedSinceIsNotDeleted(t *testing.T) {
+	env := newEnv(t)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "broken"}}
+	pod.Spec.Containers = []corev1.Container{{Name: "memcached", Image: "memcached"}}
+	env.must(admin.Create(env.ctx, pod))
+	before := pod.DeepCopy()
+	pod.Annotations = map[string]string{"example.com/changed": "true"}
+	env.must(admin.Update(env.ctx, pod))
+
+	if res := env.apply(nil, Actions{Delete: []client.Object{before}}); !res.conflict {
+		t.Errorf("no conflict: %+v", res)
+	}
+	env.read("broken", pod)
+	if res := env.apply(nil, Actions{Delete: []client.Object{pod}}); res.conflict {
+		t.Errorf("conflict: %+v", res)
+	}
+	if err := admin.Get(env.ctx, client.ObjectKeyFromObject(pod), pod); err == nil && pod.DeletionTimestamp == nil {
+		t.Error("a pod that hasn't changed was not deleted")
+	}
+}

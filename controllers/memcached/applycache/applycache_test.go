@@ -1,0 +1,109 @@
+package applycache
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+)
+
+func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
+	spec := v1alpha1.MemcachedSpec{
+		Size: ptr.To[int32](1), Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")),
+		MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4),
+	}
+	revision := resources.NewPodRevision(&spec, resources.Image{Reference: "memcached:1.6.45"})
+	set := resources.Key{Kind: resources.KindReplicaSet, Name: "cache-0"}
+	service := resources.Key{Kind: resources.KindService, Name: "cache-0"}
+	type state struct {
+		memcached *v1alpha1.Memcached
+		shard     resources.Shard
+		uid       types.UID
+		version   string
+	}
+	for name, c := range map[string]struct {
+		change func(s *state)
+		// set and service are whether the entries of the ReplicaSet and the Service are valid.
+		set, service bool
+	}{
+		"no change":          {func(*state) {}, true, true},
+		"another version":    {func(s *state) { s.version = "8" }, false, false},
+		"another object":     {func(s *state) { s.uid = "other" }, false, false},
+		"another Memcached":  {func(s *state) { s.memcached.UID = "other" }, false, false},
+		"another generation": {func(s *state) { s.memcached.Generation++ }, false, false},
+		"a second pod":       {func(s *state) { s.shard.Surge = true }, false, true},
+		"delayed readiness":  {func(s *state) { s.shard.HoldUntil = "later" }, false, true},
+		"a record":           {func(s *state) { s.shard.Annotations = map[string]string{"update": "1"} }, false, true},
+		"another revision": {func(s *state) {
+			s.shard.Revision = resources.NewPodRevision(&spec, resources.Image{Reference: "memcached:1.6.44"})
+		}, false, true},
+		"a label of the Memcached": {func(s *state) { s.memcached.Labels = map[string]string{"team": "shop"} }, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			build := func(change func(*state)) (map[resources.Key]Hash, metav1.Object) {
+				s := &state{memcached: &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", UID: "m", Generation: 3}},
+					shard: resources.Shard{Revision: revision}, uid: "o", version: "7"}
+				change(s)
+				o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: s.uid, ResourceVersion: s.version}}
+				return Hashes(s.memcached, []resources.Shard{s.shard}), o
+			}
+			applied := Objects{}
+			hashes, o := build(func(*state) {})
+			for _, key := range resources.Keys("cache", 1) {
+				applied[key] = NewObject(o, hashes[key])
+			}
+			hashes, o = build(c.change)
+			if got := applied.IsCurrent(set, o, hashes); got != c.set {
+				t.Errorf("the ReplicaSet is current: %t", got)
+			}
+			if got := applied.IsCurrent(service, o, hashes); got != c.service {
+				t.Errorf("the Service is current: %t", got)
+			}
+			if delete(applied, service); applied.IsCurrent(service, o, hashes) {
+				t.Error("a Service without an entry is current")
+			}
+		})
+	}
+}
+
+// The operator must not wait forever: an etcd that was restored returns old versions.
+func TestVersionIsStaleForAWhileAfterTheWrite(t *testing.T) {
+	now := time.Unix(1000, 0)
+	e := Entry{WrittenVersion: "7", WrittenAt: now}
+	for name, c := range map[string]struct {
+		version string
+		at      time.Duration
+		want    bool
+	}{
+		"the replaced version":      {"7", 0, true},
+		"just before the timeout":   {"7", staleCacheTimeout - 1, true},
+		"at the timeout":            {"7", staleCacheTimeout, false},
+		"a clock that was set back": {"7", -staleCacheTimeout, false},
+		"a newer version":           {"8", 0, false},
+	} {
+		m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{ResourceVersion: c.version}}
+		if got := e.IsStale(m, now.Add(c.at)); got != c.want {
+			t.Errorf("%s: stale: %t", name, got)
+		}
+	}
+}
+
+func TestForgottenMemcachedHasNoEntry(t *testing.T) {
+	var c Cache
+	name := types.NamespacedName{Namespace: "default", Name: "cache"}
+	c.Forget(name)
+	c.Set(name, Entry{WrittenVersion: "7"})
+	if got := c.Get(name); got.WrittenVersion != "7" {
+		t.Errorf("entry %+v", got)
+	}
+	if c.Forget(name); len(c.entries) != 0 {
+		t.Errorf("entries %+v", c.entries)
+	}
+}

@@ -1,0 +1,147 @@
+package memcached
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// parseProduct returns the parsed files of a directory, without tests, by name.
+func parseProduct(t *testing.T, directory string) map[string]*ast.File {
+	t.Helper()
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]*ast.File{}
+	for _, e := range entries {
+		name := e.Name()
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		if files[name], err = parser.ParseFile(token.NewFileSet(), filepath.Join(directory, name), nil, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(files) == 0 {
+		t.Fatalf("no Go files in %s", directory)
+	}
+	return files
+}
+
+func TestPlannersAreFunctions(t *testing.T) {
+	planners := 0
+	for file, parsed := range parseProduct(t, ".") {
+		for _, d := range parsed.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || !strings.HasPrefix(f.Name.Name, "plan") && !strings.HasPrefix(f.Name.Name, "makePlan") {
+				continue
+			}
+			if planners++; f.Recv != nil {
+				t.Errorf("%s: planner %s has a receiver", file, f.Name.Name)
+			}
+			for _, p := range f.Type.Params.List {
+				if name := typeName(p.Type); name == "context.Context" || isReader(name) || isWriter(name) {
+					t.Errorf("%s: planner %s has a parameter of type %s", file, f.Name.Name, name)
+				}
+			}
+		}
+	}
+	if planners < 5 {
+		t.Errorf("found %d planners", planners)
+	}
+}
+
+func TestOnlyTheObserverReadsAndOnlyTheWritersWrite(t *testing.T) {
+	readers, writers := []string{"observe.go"}, []string{"apply.go", "status.go"}
+	found := map[string]bool{}
+	for file, parsed := range parseProduct(t, ".") {
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok || spec.Name.Name == "Reconciler" {
+				return !ok
+			}
+			ast.Inspect(spec.Type, func(n ast.Node) bool {
+				field, ok := n.(*ast.Field)
+				if !ok {
+					return true
+				}
+				name := typeName(field.Type)
+				if isReader(name) {
+					found[file] = true
+					if !slices.Contains(readers, file) {
+						t.Errorf("%s: type %s has a %s", file, spec.Name.Name, name)
+					}
+				}
+				if isWriter(name) {
+					found[file] = true
+					if !slices.Contains(writers, file) {
+						t.Errorf("%s: type %s has a %s", file, spec.Name.Name, name)
+					}
+				}
+				return true
+			})
+			return false
+		})
+	}
+	for _, file := range slices.Concat(readers, writers) {
+		if !found[file] {
+			t.Errorf("no type of %s has a client", file)
+		}
+	}
+}
+
+func isReader(name string) bool {
+	return slices.Contains([]string{"client.Reader", "client.Client", "client.WithWatch"}, name)
+}
+
+func isWriter(name string) bool {
+	return slices.Contains([]string{"client.Writer", "client.Client", "client.WithWatch", "client.StatusClient", "client.StatusWriter",
+		"client.SubResourceClient", "client.SubResourceClientConstructor", "client.SubResourceWriter"}, name)
+}
+
+// typeName returns a type such as client.Reader as it is written in the source.
+func typeName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return typeName(e.X)
+	case *ast.SelectorExpr:
+		return typeName(e.X) + "." + e.Sel.Name
+	case *ast.Ident:
+		return e.Name
+	default:
+		return ""
+	}
+}
+
+func TestPurePackagesHaveNoClockAndNoClient(t *testing.T) {
+	for _, directory := range []string{"shard", "preflight", "rollout"} {
+		for file, parsed := range parseProduct(t, directory) {
+			for _, i := range parsed.Imports {
+				path, err := strconv.Unquote(i.Path.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if path == "context" || path == "net" || strings.HasPrefix(path, "net/") || strings.HasSuffix(path, "/client") ||
+					strings.HasPrefix(path, "sigs.k8s.io/controller-runtime") ||
+					strings.HasPrefix(path, "k8s.io/client-go") && !strings.HasPrefix(path, "k8s.io/client-go/applyconfigurations") {
+					t.Errorf("%s/%s imports %s", directory, file, path)
+				}
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				if s, ok := n.(*ast.SelectorExpr); ok {
+					if name := typeName(s); slices.Contains([]string{"time.Now", "time.Since", "time.Until", "time.After", "time.Sleep", "time.NewTimer"}, name) {
+						t.Errorf("%s/%s uses %s", directory, file, name)
+					}
+				}
+				return true
+			})
+		}
+	}
+}

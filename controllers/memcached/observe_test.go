@@ -1,0 +1,204 @@
+package memcached
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/cache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// Querying an agent costs the shard a little and the reconcile a round trip.
+func TestAgentOfShardInSteadyStateIsNotQueried(t *testing.T) {
+	revision := shardtest.Revision(t)
+	for name, c := range map[string]struct {
+		change func(f *shardFixture)
+		want   bool
+	}{
+		"steady state":                  {func(*shardFixture) {}, false},
+		"the start is not recorded":     {func(f *shardFixture) { f.memcached.Status.Shards = nil }, true},
+		"another container":             {func(f *shardFixture) { f.pod.Status.ContainerStatuses[0].ContainerID = "containerd://next" }, true},
+		"a restart is requested":        {func(f *shardFixture) { f.pod.Annotations[v1alpha1.AnnotationRestart] = "now" }, true},
+		"another revision was recorded": {func(f *shardFixture) { f.memcached.Status.Shards[0].Revision = "before" }, true},
+		"a stop is announced":           {func(f *shardFixture) { f.pod.Annotations[annotations.Stop] = "token" }, true},
+		"the shard is updated next":     {func(f *shardFixture) { f.updateRevision = shardtest.Revision(t, shardtest.Version("1.6.38")) }, true},
+		"the pod is not ready":          {func(f *shardFixture) { f.memcached.Status.Shards = nil; shardtest.Starting(f.pod) }, false},
+		"the pod has no address":        {func(f *shardFixture) { f.memcached.Status.Shards = nil; f.pod.Status.PodIP = "" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newShardFixture(revision, revision, revision)
+			f.pod.Status.PodIP = "10.0.0.1"
+			f.memcached.Status.Shards = []v1alpha1.ShardStatus{{Name: "cache-0", Start: v1alpha1.StartCold,
+				ContainerID: shardtest.RunningContainer, Revision: revision.Hash()}}
+			c.change(f)
+			f.shards = []shard.Observation{f.observeShard()}
+			if got := len(agentsToQuery(f.observation)) > 0; got != c.want {
+				t.Errorf("queried: %v", got)
+			}
+		})
+	}
+}
+
+// Also if the record is on the ReplicaSet, because the shard was replaced.
+func TestHitRatioIsQueriedFromTheShardThatWasUpdatedLast(t *testing.T) {
+	old, update := shardtest.Revision(t, shardtest.Memory("64Mi")), shardtest.Revision(t, shardtest.Memory("128Mi"))
+	for _, onSet := range []bool{false, true} {
+		f := newShardFixture(update, update, update)
+		record := shard.EncodeRecord(shard.UpdateRecord{Revision: update.Hash(), At: f.now, Method: rollout.Replace})
+		if onSet {
+			shardtest.Annotate(f.set, annotations.Update, record)
+		} else {
+			shardtest.Annotate(f.pod, annotations.Update, record)
+		}
+		f.pod.Status.PodIP = "10.0.0.1"
+		m := f.memcached
+		m.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{HitRatioGate: &v1alpha1.HitRatioGate{}}
+		for name, revision := range map[string]string{"cache-0": update.Hash(), "cache-1": old.Hash()} {
+			m.Status.Shards = append(m.Status.Shards, v1alpha1.ShardStatus{Name: name, Start: v1alpha1.StartCold,
+				ContainerID: shardtest.RunningContainer, Revision: revision})
+		}
+		waiting := newShardFixture(old, old, update)
+		waiting.pod.Name, waiting.pod.Status.PodIP, waiting.set.Name = "waiting", "10.0.0.2", "cache-1"
+		waiting.pods["cache-1"] = waiting.pods["cache-0"]
+		f.shards = []shard.Observation{f.observeShard(), waiting.observeShard()}
+		var names []string
+		for _, pod := range agentsToQuery(f.observation) {
+			names = append(names, pod.Name)
+		}
+		if diff := cmp.Diff([]string{"first", "waiting"}, names); diff != "" {
+			t.Errorf("record on the ReplicaSet: %v (-want +got):\n%s", onSet, diff)
+		}
+	}
+}
+
+// Its result may differ: it had other credentials and another agent image.
+func TestPreflightPodOfDeletedMemcachedOfTheSameNameIsIgnored(t *testing.T) {
+	env := newEnv(t)
+	m := env.create("cache", "size: 1")
+	env.converge("cache")
+	template := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Labels: resources.PreflightLabels("cache")}}
+	template.Spec.Containers = []corev1.Container{{Name: resources.Container, Image: "memcached"}}
+	for name, uid := range map[string]types.UID{"own": m.UID, "before": "before"} {
+		pod := template.DeepCopy()
+		pod.Name = name
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Memcached", Name: "cache", UID: uid, Controller: ptr.To(true)}}
+		env.must(admin.Create(env.ctx, pod))
+	}
+	obs := env.observe("cache")
+	if len(obs.preflightPods) != 1 || obs.preflightPods[0].Name != "own" {
+		t.Errorf("%d preflight pods", len(obs.preflightPods))
+	}
+}
+
+// cachedClient reads what the cache would contain. The tests with a fake cluster use it, so
+// that they fail when the cache lacks a field that the operator needs.
+type cachedClient struct{ client.Client }
+
+// transformOf returns how the cache transforms objects of a kind.
+func transformOf(o client.Object) toolscache.TransformFunc {
+	options := cache.Options("")
+	for kind, by := range options.ByObject {
+		if reflect.TypeOf(kind) == reflect.TypeOf(o) {
+			return by.Transform
+		}
+	}
+	return options.DefaultTransform
+}
+
+func trim(o runtime.Object) error {
+	_, err := transformOf(o.(client.Object))(o)
+	return err
+}
+
+// Get implements client.Reader.
+func (c cachedClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if err := c.Client.Get(ctx, key, o, options...); err != nil {
+		return err
+	}
+	return trim(o)
+}
+
+// List implements client.Reader.
+func (c cachedClient) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if err := c.Client.List(ctx, list, options...); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, trim)
+}
+
+func TestCacheKeepsWhatTheOperatorReads(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", everyField)
+	env.converge("cache")
+	pod := env.runPod("cache-0", "a", "10.0.0.1")
+	size := func(o client.Object) int {
+		raw, err := json.Marshal(o)
+		env.must(err)
+		return len(raw)
+	}
+	set, service, m := &appsv1.ReplicaSet{}, &corev1.Service{}, &v1alpha1.Memcached{}
+	for _, c := range []struct {
+		object client.Object
+		name   string
+		// entries is how many managed fields entries the cache keeps.
+		entries int
+	}{{set, "cache-0", 1}, {service, "cache-0", 1}, {pod, "cache-0-a", 0}, {m, "cache", 0}} {
+		env.read(c.name, c.object)
+		entry := metav1.ManagedFieldsEntry{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}
+		c.object.SetManagedFields(append(c.object.GetManagedFields(), entry))
+		c.object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "example.com/kept": "yes"})
+		before := size(c.object)
+		for range 2 { // the cache may transform an object again
+			env.must(trim(c.object))
+		}
+		t.Logf("%T: %d bytes as JSON, %d before", c.object, size(c.object), before)
+		if n := len(c.object.GetManagedFields()); n != c.entries {
+			t.Errorf("%T has %d managed fields entries, want %d", c.object, n, c.entries)
+		}
+		if a := c.object.GetAnnotations(); len(a) != 1 || a["example.com/kept"] != "yes" {
+			t.Errorf("%T has the annotations %v", c.object, a)
+		}
+	}
+	if pod.Spec.NodeName != "node1" || len(pod.Spec.Tolerations) < 2 || pod.Spec.PriorityClassName == "" || len(pod.Spec.ImagePullSecrets) != 1 || len(pod.Spec.Volumes) != 0 {
+		t.Errorf("pod spec %+v", pod.Spec)
+	}
+}
+
+func TestObjectsOfOneKindShareTheSetOfOwnedFields(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 2")
+	env.converge("cache")
+	var owned [2]*metav1.FieldsV1
+	for i, name := range []string{"cache-0", "cache-1"} {
+		set := &appsv1.ReplicaSet{}
+		env.read(name, set)
+		before := set.DeepCopy()
+		env.must(trim(set))
+		owned[i] = set.ManagedFields[0].FieldsV1
+		if !slices.ContainsFunc(before.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.FieldsV1.Equal(*owned[i]) }) {
+			t.Errorf("%s has the fields of another object: %s", name, owned[i])
+		}
+	}
+	if owned[0] != owned[1] {
+		t.Error("two ReplicaSets have two copies of the same set")
+	}
+}

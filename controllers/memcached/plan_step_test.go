@@ -1,0 +1,163 @@
+package memcached
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// shardFixture is a Memcached of size 2, of which shard 0 exists, for tests to change before
+// they plan a step.
+type shardFixture struct {
+	*observation
+	set *appsv1.ReplicaSet
+	pod *corev1.Pod
+}
+
+// newShardFixture returns a shard with a ready pod, named "first".
+func newShardFixture(template, pod, update resources.PodRevision) *shardFixture {
+	m := &v1alpha1.Memcached{}
+	m.Name, m.Spec.Size = "cache", ptr.To[int32](2)
+	f := &shardFixture{set: shardtest.ReplicaSet("cache-0", template), pod: shardtest.Pod("first", pod)}
+	f.observation = &observation{memcached: m, now: time.Unix(1000, 0), updateRevision: update,
+		pods: map[string][]*corev1.Pod{"cache-0": {f.pod}}, agents: map[string]agentwire.Status{}}
+	return f
+}
+
+// observeShard returns the observation of the shard.
+func (f *shardFixture) observeShard() shard.Observation {
+	observer := shard.Observer{Update: f.updateRevision}
+	return observer.Observe(f.set, f.pods[f.set.Name])
+}
+
+// plan returns a plan with a decision for the shard.
+func (f *shardFixture) plan(d rollout.Decision) plan {
+	f.shards = []shard.Observation{f.observeShard()}
+	return plan{decision: d, shards: shard.EvaluateAll(f.shards, shard.Inputs{
+		Memcached: f.memcached, Update: f.updateRevision, Agents: f.agents, Now: f.now, CanResize: true,
+	})}
+}
+
+// record sets the record of the shard's last update.
+func (f *shardFixture) record(r shard.UpdateRecord) {
+	shardtest.Annotate(f.pod, annotations.Update, shard.EncodeRecord(r))
+}
+
+func TestFailureIsRecordedUntilTheUpdateRevisionChanges(t *testing.T) {
+	old, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
+	f := newShardFixture(old, update, update)
+	p := f.plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepRecordFailure, Message: "memcached crashed"})
+	recorded := desiredShard(f.observation, p, 0).Annotations[annotations.Failed]
+	want := shard.FailureRecord{Revision: update.Hash(), Message: "memcached crashed"}
+	if got := shard.DecodeRecord[shard.FailureRecord](map[string]string{"": recorded}, ""); got == nil || *got != want {
+		t.Fatalf("record %q", recorded)
+	}
+
+	lastUpdate := shard.EncodeRecord(shard.UpdateRecord{Revision: old.Hash(), Method: rollout.Replace})
+	f.set.Annotations = map[string]string{annotations.Failed: recorded, annotations.Update: lastUpdate}
+	p = f.plan(rollout.Decision{Shard: "cache-1", Gate: rollout.GateUpdateFailed})
+	desired := desiredShard(f.observation, p, 0).Annotations
+	if desired[annotations.Failed] != recorded || desired[annotations.Update] != lastUpdate {
+		t.Errorf("the next plan has the annotations %q", desired)
+	}
+
+	f.updateRevision = shardtest.Revision(t, shardtest.Version("1.6.44"))
+	p = f.plan(rollout.Decision{})
+	if text, ok := desiredShard(f.observation, p, 0).Annotations[annotations.Failed]; ok {
+		t.Errorf("for another update revision the record is %q", text)
+	}
+}
+
+func TestShardThatIsAddedDuringAnUpdateIsLikeShard0(t *testing.T) {
+	old, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
+	f := newShardFixture(old, old, update)
+	p := f.plan(rollout.Decision{})
+	if got := desiredShard(f.observation, p, 1); got.Revision.Hash() != old.Hash() || got.Surge {
+		t.Errorf("the new shard is %+v, want shard 0's %s", got, old)
+	}
+	p.shards = nil
+	if got := desiredShard(f.observation, p, 1); got.Revision.Hash() != update.Hash() {
+		t.Errorf("without shards the new one is %s, want %s", got.Revision, update)
+	}
+}
+
+// Otherwise the ReplicaSet creates another broken pod.
+func TestBrokenPodIsDeletedOnceItsTemplateIsUpdated(t *testing.T) {
+	old, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
+	for name, c := range map[string]struct {
+		template resources.PodRevision
+		want     int
+	}{
+		"the template is the old revision":    {old, 0},
+		"the template is the update revision": {update, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newShardFixture(c.template, old, update)
+			p := f.plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepRecreate})
+			if a := planStep(f.observation, p.shards, p.decision, preflight.Result{}); len(a.Delete) != c.want {
+				t.Errorf("%d deletes, want %d", len(a.Delete), c.want)
+			}
+			if got := desiredShard(f.observation, p, 0).Revision.Hash(); got != update.Hash() {
+				t.Errorf("desired template %s, want %s", got, update.Hash())
+			}
+		})
+	}
+}
+
+func TestTemplateIsPromotedToTheRevisionOfItsPod(t *testing.T) {
+	old, updated, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.44")), shardtest.Revision(t, shardtest.Version("1.6.38"))
+	f := newShardFixture(old, updated, update)
+	p := f.plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepPromoteTemplate})
+	if got := desiredShard(f.observation, p, 0); got.Revision.Hash() != updated.Hash() || got.Surge {
+		t.Errorf("desired %+v, want the pod's %s", got, updated)
+	}
+	p.decision.Step = rollout.StepAwait
+	if got := desiredShard(f.observation, p, 0); got.Revision.Hash() != old.Hash() {
+		t.Errorf("before that the template is %s, want %s", got.Revision, old)
+	}
+}
+
+func TestHitRatioGateWaitsForTheShardThatWasUpdatedLast(t *testing.T) {
+	gate := &v1alpha1.HitRatioGate{Percent: ptr.To[int32](50), MinRequests: ptr.To[int32](100), TimeoutSeconds: ptr.To[int32](60), OnTimeout: v1alpha1.TimeoutContinue}
+	updated := func(revision string, ago, gets, hits int64) *shard.State {
+		return &shard.State{Agent: &agentwire.Status{RecentGets: 200, RecentHits: 50}, Observation: shard.Observation{Name: "cache-0",
+			Record: &shard.UpdateRecord{Revision: revision, At: time.Unix(1000-ago, 0), Gets: gets, Hits: hits}}}
+	}
+	recovery := func(waited time.Duration) *rollout.Recovery {
+		return &rollout.Recovery{Shard: "cache-0", Before: 0.8, Now: 0.25, Requests: 200, Share: 0.5, MinRequests: 100, Waited: waited, Timeout: time.Minute, Continue: true}
+	}
+	for _, c := range []struct {
+		name string
+		gate *v1alpha1.HitRatioGate
+		last *shard.State
+		want *rollout.Recovery
+	}{
+		{"no gate", nil, updated("update", 1, 1000, 800), nil},
+		{"no shard was updated", gate, nil, nil},
+		{"just updated", gate, updated("update", 1, 1000, 800), recovery(time.Second)},
+		{"just enough requests before", gate, updated("update", 1, 100, 80), recovery(time.Second)},
+		{"too few requests before", gate, updated("update", 1, 99, 80), nil},
+		{"updated long ago", gate, updated("update", 60, 1000, 800), recovery(time.Minute)},
+		{"just updated to another revision", gate, updated("superseded", 59, 1000, 800), recovery(59 * time.Second)},
+		{"updated long ago to another revision", gate, updated("superseded", 60, 1000, 800), nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, hitRatioRecovery(c.gate, c.last, "update", time.Unix(1000, 0))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

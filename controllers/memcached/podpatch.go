@@ -1,0 +1,74 @@
+package memcached
+
+import (
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// annotate sets an annotation of a pod, or removes it when the value is nil.
+func annotate(pod *corev1.Pod, name string, value any) podPatch {
+	return podPatch{pod: pod, body: map[string]any{"metadata": map[string]any{"annotations": map[string]any{name: value}}}}
+}
+
+// resize sets the resources of a running pod.
+func resize(pod *corev1.Pod, to resources.PodRevision) podPatch {
+	return podPatch{pod: pod, subresource: shard.ResizeSubresource, body: containerPatch("resources", resources.Resources(&to.Spec))}
+}
+
+// updateInPlace changes a pod in place to a revision and records the update, in one write.
+func updateInPlace(s *shard.State, to resources.PodRevision, record shard.UpdateRecord) podPatch {
+	podAnnotations, labels := map[string]any{}, map[string]any{}
+	for name := range s.PodRevision.Spec.PodMetadata.Annotations {
+		podAnnotations[name] = nil
+	}
+	for name, value := range resources.PodAnnotations(to) {
+		podAnnotations[name] = value
+	}
+	for name := range s.PodRevision.Spec.PodMetadata.Labels {
+		labels[name] = nil
+	}
+	for name, value := range to.Spec.PodMetadata.Labels {
+		labels[name] = value
+	}
+	podAnnotations[annotations.Update] = shard.EncodeRecord(record)
+	body := map[string]any{}
+	if to.Image.Reference != s.PodRevision.Image.Reference {
+		body = containerPatch("image", to.Image.Reference)
+	}
+	body["metadata"] = map[string]any{"annotations": podAnnotations, "labels": labels}
+	return podPatch{pod: s.Active, body: body}
+}
+
+// containerPatch sets one field of the memcached container.
+func containerPatch(field string, value any) map[string]any {
+	return map[string]any{"spec": map[string]any{"containers": []map[string]any{{"name": resources.Container, field: value}}}}
+}
+
+// podPatch is a strategic merge patch of one pod. The API server rejects it when the pod has
+// changed since it was observed.
+type podPatch struct {
+	pod *corev1.Pod
+	// subresource to patch; empty for the pod itself.
+	subresource string
+	body        map[string]any
+}
+
+// bytes returns the patch as JSON.
+func (p podPatch) bytes() []byte {
+	metadata, _ := p.body["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		p.body["metadata"] = metadata
+	}
+	metadata["uid"], metadata["resourceVersion"] = p.pod.UID, p.pod.ResourceVersion
+	raw, err := json.Marshal(p.body)
+	if err != nil { // a patch consists of plain values
+		panic(err)
+	}
+	return raw
+}

@@ -1,0 +1,141 @@
+// Package preflight checks an image on the nodes of the shards before any shard is updated:
+// the kubelet stops the running container before it pulls another image, so an image that it
+// can't pull or run has to be found before. The functions are pure.
+package preflight
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// retryAfter is how long a failed preflight pod is kept before the check is repeated.
+const retryAfter = 5 * time.Minute
+
+// Result is the progress of the check on all nodes that need it.
+type Result struct {
+	Progress rollout.Progress
+	// Message describes the least advanced check.
+	Message string
+	// Problem is why a check failed, or nil.
+	Problem *shard.Problem
+	// Rejected is why a preflight pod can't be built, or nil.
+	Rejected *shard.Problem
+	// Create are the preflight pods that are missing.
+	Create []resources.Object
+}
+
+// Evaluate returns how far the check of a revision's image is on the nodes of those shards
+// whose container has to be recreated for it.
+func Evaluate(m *v1alpha1.Memcached, pods []*corev1.Pod, shards []shard.State, update resources.PodRevision, options resources.Options) Result {
+	r := Result{Progress: rollout.Done}
+	for _, s := range shards {
+		if s.Active == nil || s.Active.Spec.NodeName == "" || s.Rollout.ToTarget.Method != rollout.Recreate || s.Rollout.Pod.Revision == update.Hash() {
+			continue
+		}
+		want, err := resources.PreflightPod(m, s.Active, update, shard.RetryToken(m), options)
+		if err != nil {
+			r.Rejected = &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: err.Error()}
+			return r
+		}
+		progress, message := rollout.Needed, fmt.Sprintf("checking image %s on node %s", update.Image.Reference, s.Active.Spec.NodeName)
+		if i := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Name == want.Key.Name }); i >= 0 {
+			var problem *shard.Problem
+			if progress, problem = podResult(pods[i], update.Image.Version); problem != nil {
+				message = fmt.Sprintf("preflight check failed on node %s, and no shard was changed: %s", pods[i].Spec.NodeName, problem.Message)
+				r.Problem = cmp.Or(r.Problem, problem)
+			}
+		} else if !slices.ContainsFunc(r.Create, func(o resources.Object) bool { return o.Key == want.Key }) {
+			r.Create = append(r.Create, want)
+		}
+		if urgency(progress) > urgency(r.Progress) {
+			r.Progress, r.Message = progress, message
+		}
+	}
+	return r
+}
+
+// urgency orders progress by what decides when nodes differ.
+func urgency(p rollout.Progress) int {
+	return slices.Index([]rollout.Progress{rollout.Done, rollout.Underway, rollout.Needed, rollout.Refused}, p)
+}
+
+// Annotate returns the shards with the progress of the check for those that need it.
+func (r Result) Annotate(shards []shard.State) []shard.State {
+	if r.Rejected != nil {
+		return shards
+	}
+	shards = slices.Clone(shards)
+	for i := range shards {
+		if change := &shards[i].Rollout.ToTarget; change.Method == rollout.Recreate {
+			change.Preflight, change.PreflightReason = r.Progress, r.Message
+		}
+	}
+	return shards
+}
+
+// Obsolete returns the preflight pods that aren't needed any more: the rollout is done, the
+// revision is another one, or a failed check will be repeated. retryIn is when the next
+// failed check will be repeated; 0 is never.
+func Obsolete(pods []*corev1.Pod, done bool, update string, now time.Time) (obsolete []*corev1.Pod, retryIn time.Duration) {
+	for _, pod := range pods {
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+		left := retryAfter - now.Sub(pod.CreationTimestamp.Time)
+		failed := pod.Status.Phase == corev1.PodFailed
+		switch {
+		case done, pod.Annotations[annotations.Revision] != update, failed && left <= 0:
+			obsolete = append(obsolete, pod)
+		case failed && (retryIn == 0 || left < retryIn):
+			retryIn = left
+		}
+	}
+	return obsolete, retryIn
+}
+
+// podResult returns how far a check is, and why it failed. version is the one that the image
+// should contain, or empty when its reference doesn't say.
+func podResult(pod *corev1.Pod, version string) (rollout.Progress, *shard.Problem) {
+	output := ""
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.State.Terminated != nil {
+			output = strings.TrimSpace(c.State.Terminated.Message)
+		}
+	}
+	problem := shard.PodProblem(pod)
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded:
+		var found agentwire.Preflight
+		if json.Unmarshal([]byte(output), &found) != nil || found.Version == "" {
+			return rollout.Refused, &shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the preflight check did not report memcached's version"}
+		}
+		if version != "" && found.Version != version {
+			return rollout.Refused, &shard.Problem{Reason: v1alpha1.ReasonVersionMismatch,
+				Message: fmt.Sprintf("the image contains memcached %s, but its tag says %s", found.Version, version)}
+		}
+		return rollout.Done, nil
+	case pod.Status.Phase == corev1.PodFailed:
+		message := cmp.Or(output, pod.Status.Message, pod.Status.Reason)
+		if message == "" && problem != nil {
+			message = problem.Message
+		}
+		return rollout.Refused, &shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: cmp.Or(message, "the preflight check failed")}
+	case problem != nil:
+		return rollout.Refused, problem
+	default:
+		return rollout.Underway, nil
+	}
+}

@@ -1,0 +1,163 @@
+package preflight
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+var options = resources.Options{AgentImage: "agent", DefaultImage: "docker.io/library/memcached:1.6.45"}
+
+// terminated is the status of a pod whose container has written a message.
+func terminated(phase corev1.PodPhase, message string) corev1.PodStatus {
+	return corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: resources.Container,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}}}}}
+}
+
+func TestPodResult(t *testing.T) {
+	pulling := corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: resources.Container, Image: "i:1",
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}}}}
+	for name, c := range map[string]struct {
+		status  corev1.PodStatus
+		version string
+		want    rollout.Progress
+		problem *shard.Problem
+	}{
+		"pending":                        {corev1.PodStatus{Phase: corev1.PodPending}, "1.6.45", rollout.Underway, nil},
+		"the expected version":           {terminated(corev1.PodSucceeded, `{"version":"1.6.45"}`), "1.6.45", rollout.Done, nil},
+		"any version where none is due":  {terminated(corev1.PodSucceeded, `{"version":"1.6.45"}`), "", rollout.Done, nil},
+		"output while the pod is active": {terminated(corev1.PodRunning, `{"version":"1.6.45"}`), "1.6.45", rollout.Underway, nil},
+		"another version": {terminated(corev1.PodSucceeded, `{"version":"1.6.38"}`), "1.6.45", rollout.Refused,
+			&shard.Problem{Reason: v1alpha1.ReasonVersionMismatch, Message: "the image contains memcached 1.6.38, but its tag says 1.6.45"}},
+		"no version": {terminated(corev1.PodSucceeded, `{}`), "1.6.45", rollout.Refused,
+			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the preflight check did not report memcached's version"}},
+		"no output": {terminated(corev1.PodSucceeded, ""), "", rollout.Refused,
+			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the preflight check did not report memcached's version"}},
+		"failed": {terminated(corev1.PodFailed, "no memcached in this image"), "1.6.45", rollout.Refused,
+			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "no memcached in this image"}},
+		"failed without output": {corev1.PodStatus{Phase: corev1.PodFailed}, "1.6.45", rollout.Refused,
+			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the preflight check failed"}},
+		"the node can't pull the image": {pulling, "1.6.45", rollout.Refused,
+			&shard.Problem{Reason: v1alpha1.ReasonImageCannotBePulled, Message: "image i:1: ImagePullBackOff: no such image"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, problem := podResult(&corev1.Pod{Status: c.status}, c.version)
+			if got != c.want || (problem == nil) != (c.problem == nil) || problem != nil && *problem != *c.problem {
+				t.Errorf("%s, %+v; want %s, %+v", got, problem, c.want, c.problem)
+			}
+		})
+	}
+}
+
+// newShards returns a Memcached with a shard on each of the nodes, which get another image.
+func newShards(t *testing.T, nodes ...string) (*v1alpha1.Memcached, []shard.State, resources.PodRevision) {
+	t.Helper()
+	old, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
+	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", UID: "uid"}}
+	m.Spec.Size = ptr.To(int32(len(nodes))) //nolint:gosec // a few
+	observer := shard.Observer{Update: update}
+	var shards []shard.State
+	for i, node := range nodes {
+		pod := shardtest.Pod("first", old)
+		pod.Spec.NodeName = node
+		o := observer.Observe(shardtest.ReplicaSet(resources.ShardName("cache", i), old), []*corev1.Pod{pod})
+		shards = append(shards, shard.Evaluate(o, shard.Inputs{
+			Memcached: m, Update: update, Agents: map[string]agentwire.Status{}, Now: time.Unix(1000, 0), CanResize: true,
+		}))
+	}
+	return m, shards, update
+}
+
+// finished returns the pod that Evaluate wants to create, with a status.
+func finished(o resources.Object, phase corev1.PodPhase, message string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: o.Key.Name, UID: types.UID(o.Key.Name)}, Status: terminated(phase, message)}
+}
+
+func TestImageIsCheckedOnEachNodeThatNeedsIt(t *testing.T) {
+	const good = `{"version":"1.6.38"}`
+	m, shards, update := newShards(t, "node1", "node2", "node1")
+	all := Evaluate(m, nil, shards, update, options).Create
+	if len(all) != 2 {
+		t.Fatalf("%d preflight pods for two nodes", len(all))
+	}
+	for name, c := range map[string]struct {
+		pods   []*corev1.Pod
+		want   rollout.Progress
+		create int
+	}{
+		"no pods":                   {nil, rollout.Needed, 2},
+		"only the first succeeded":  {[]*corev1.Pod{finished(all[0], corev1.PodSucceeded, good)}, rollout.Needed, 1},
+		"only the second succeeded": {[]*corev1.Pod{finished(all[1], corev1.PodSucceeded, good)}, rollout.Needed, 1},
+		"both succeeded":            {[]*corev1.Pod{finished(all[0], corev1.PodSucceeded, good), finished(all[1], corev1.PodSucceeded, good)}, rollout.Done, 0},
+		"one is running":            {[]*corev1.Pod{finished(all[0], corev1.PodSucceeded, good), finished(all[1], corev1.PodPending, "")}, rollout.Underway, 0},
+		"one failed":                {[]*corev1.Pod{finished(all[0], corev1.PodSucceeded, good), finished(all[1], corev1.PodFailed, "no")}, rollout.Refused, 0},
+		"one failed, one to start":  {[]*corev1.Pod{finished(all[0], corev1.PodFailed, "no")}, rollout.Refused, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, shards, update := newShards(t, "node1", "node2", "node1")
+			r := Evaluate(m, c.pods, shards, update, options)
+			if r.Progress != c.want || len(r.Create) != c.create || r.Rejected != nil {
+				t.Errorf("%s with %d pods to create, rejected %+v; want %s with %d", r.Progress, len(r.Create), r.Rejected, c.want, c.create)
+			}
+			if failed := c.want == rollout.Refused; failed != (r.Problem != nil) || failed && r.Problem.Message != "no" {
+				t.Errorf("problem %+v", r.Problem)
+			}
+			for _, s := range r.Annotate(shards) {
+				if change := s.Rollout.ToTarget; change.Preflight != c.want || change.PreflightReason != r.Message {
+					t.Errorf("%s: %s %q, want %s %q", s.Name, change.Preflight, change.PreflightReason, c.want, r.Message)
+				}
+			}
+			if shards[0].Rollout.ToTarget.Preflight != rollout.NotNeeded {
+				t.Error("Annotate changed its argument")
+			}
+		})
+	}
+}
+
+func TestPreflightPodIsDeletedWhenItIsObsolete(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for name, c := range map[string]struct {
+		phase       corev1.PodPhase
+		age         time.Duration
+		revision    string
+		done        bool
+		terminating bool
+		obsolete    bool
+		retryIn     time.Duration
+	}{
+		"running":                        {phase: corev1.PodRunning, age: time.Hour},
+		"succeeded during the rollout":   {phase: corev1.PodSucceeded, age: time.Hour},
+		"the rollout is done":            {phase: corev1.PodSucceeded, age: time.Minute, done: true, obsolete: true},
+		"the update revision is another": {phase: corev1.PodSucceeded, age: time.Minute, revision: "another", obsolete: true},
+		"failed, kept for users to see":  {phase: corev1.PodFailed, age: time.Minute, retryIn: 4 * time.Minute},
+		"failed, and the check repeats":  {phase: corev1.PodFailed, age: 5 * time.Minute, obsolete: true},
+		"terminating":                    {phase: corev1.PodFailed, age: time.Hour, terminating: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "preflight", CreationTimestamp: metav1.NewTime(now.Add(-c.age)),
+				Annotations: map[string]string{annotations.Revision: "update"}}, Status: corev1.PodStatus{Phase: c.phase}}
+			if c.revision != "" {
+				pod.Annotations[annotations.Revision] = c.revision
+			}
+			if c.terminating {
+				pod.DeletionTimestamp = &metav1.Time{Time: now}
+			}
+			obsolete, retryIn := Obsolete([]*corev1.Pod{pod}, c.done, "update", now)
+			if (len(obsolete) > 0) != c.obsolete || retryIn != c.retryIn {
+				t.Errorf("obsolete: %v, retry in %s; want %v, %s", len(obsolete) > 0, retryIn, c.obsolete, c.retryIn)
+			}
+		})
+	}
+}

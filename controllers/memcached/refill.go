@@ -1,0 +1,186 @@
+package memcached
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// A shard was lost when its agent reports an empty start that the status doesn't describe
+// yet, and the status describes a previous start. The restore is created before the status
+// describes the new start, and its name is derived from that start: so each loss has exactly
+// one restore, whenever the operator is killed.
+
+// refillHistoryLimit is how many finished restores of lost shards are kept.
+const refillHistoryLimit = 3
+
+func refillPrefix(m *v1alpha1.Memcached) string { return m.Name + "-refill-" }
+
+// refillName returns the name of the restore that follows a start of a shard.
+func refillName(m *v1alpha1.Memcached, ordinal int, pod *corev1.Pod, agent *agentwire.Status) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %d", pod.UID, shard.ContainerID(pod), agent.Restart, agent.Start.At.Unix()))
+	return fmt.Sprintf("%s%d-%s", refillPrefix(m), ordinal, hex.EncodeToString(sum[:4]))
+}
+
+// planRefill creates restores for the shards that were lost, and deletes finished ones.
+func planRefill(obs *observation, shards []shard.State) ([]refill, Actions) {
+	m := obs.memcached
+	if m.Spec.Paused || m.DeletionTimestamp != nil {
+		return nil, Actions{}
+	}
+	actions := planRefillCleanup(obs)
+	if m.Spec.Refill == nil || isBootstrapping(m.Status.Bootstrap) {
+		return nil, actions
+	}
+	var refills []refill
+	maxAge := v1alpha1.Seconds(m.Spec.Refill.MaxAgeSeconds, v1alpha1.DefaultRefillMaxAgeSeconds)
+	for i := range shards {
+		s := &shards[i]
+		if !lostItems(s, &m.Status) {
+			continue
+		}
+		ordinal, _ := resources.Ordinal(m.Name, s.Name)
+		name := refillName(m, ordinal, s.Active, s.Agent)
+		backup := newestBackup(obs.backups, obs.now.Add(-maxAge), s.Agent.Start.At)
+		restore, exists := obs.restores[name]
+		switch {
+		case exists && restore.owner == ours:
+			refills = append(refills, startedRefill(s, name, restore.Object.(*v1alpha1.MemcachedRestore).Spec.BackupRef.Name))
+		case backup == nil:
+			refills = append(refills, skippedRefill(s, maxAge))
+		default:
+			actions.Create = append(actions.Create, refillRestore(m, ordinal, name, backup.Name, s.Active))
+			refills = append(refills, startedRefill(s, name, backup.Name))
+		}
+	}
+	return refills, actions
+}
+
+func startedRefill(s *shard.State, restore, backup string) refill {
+	return refill{s.Name, restore, event{corev1.EventTypeNormal, v1alpha1.EventRefillStarted,
+		fmt.Sprintf("refilling shard %s, which started empty, from MemcachedBackup %s with MemcachedRestore %s", s.Name, backup, restore), s.Active.Name}}
+}
+
+func skippedRefill(s *shard.State, maxAge time.Duration) refill {
+	return refill{s.Name, "", event{corev1.EventTypeWarning, v1alpha1.EventRefillSkipped,
+		fmt.Sprintf("shard %s was not refilled: no complete MemcachedBackup was taken in the %s before the loss", s.Name, maxAge), s.Active.Name}}
+}
+
+// lostItems reports whether the shard has started empty since the status described its last
+// start, and not as part of an update.
+func lostItems(s *shard.State, status *v1alpha1.MemcachedStatus) bool {
+	last, known := shard.StatusOf(status, s.Name)
+	if !known || last.Start == "" || !s.ReportsLatestStart() || s.Agent.Start.Result != agentwire.StartCold {
+		return false
+	}
+	isSame := last.ContainerID == shard.ContainerID(s.Active) && last.Restart == shard.RestartToken(s.Agent.Restart) &&
+		(last.StartedAt == nil || last.StartedAt.Time.Equal(s.Agent.Start.At.Truncate(time.Second)))
+	return !isSame && !wasReplaced(s, last)
+}
+
+// wasReplaced reports whether the pod took over from one of another revision, as an update
+// requires.
+func wasReplaced(s *shard.State, last v1alpha1.ShardStatus) bool {
+	return s.OnSet != nil && s.OnSet.Method == rollout.Replace && s.OnSet.Revision == s.Rollout.Pod.Revision &&
+		last.Revision != s.Rollout.Pod.Revision
+}
+
+// newestBackup returns the newest complete backup that was started in a period, or nil. A
+// backup that is newer than the loss lacks the lost items.
+func newestBackup(backups []*v1alpha1.MemcachedBackup, from, until time.Time) *v1alpha1.MemcachedBackup {
+	var newest *v1alpha1.MemcachedBackup
+	for _, b := range backups {
+		snapshot := b.Status.Snapshot
+		if b.Status.Phase != v1alpha1.TransferComplete || b.DeletionTimestamp != nil || snapshot == nil ||
+			snapshot.TakenAt.Time.Before(from) || !snapshot.TakenAt.Time.Before(until) {
+			continue
+		}
+		if newest == nil || newest.Status.Snapshot.TakenAt.Before(&snapshot.TakenAt) {
+			newest = b
+		}
+	}
+	return newest
+}
+
+// refillRestore returns the restore that fills one shard while it serves, with the default
+// rate limit.
+func refillRestore(m *v1alpha1.Memcached, ordinal int, name, backup string, pod *corev1.Pod) *v1alpha1.MemcachedRestore {
+	spec := m.Spec.Refill.DeepCopy()
+	meta := ownedMeta(m, name)
+	meta.Labels[v1alpha1.LabelShard] = strconv.Itoa(ordinal)
+	meta.Annotations = map[string]string{annotations.Refills: string(pod.UID)}
+	return &v1alpha1.MemcachedRestore{
+		ObjectMeta: meta,
+		Spec: v1alpha1.MemcachedRestoreSpec{
+			MemcachedRef:  v1alpha1.MemcachedReference{Name: m.Name},
+			BackupRef:     &v1alpha1.BackupReference{Name: backup},
+			MaxAgeSeconds: spec.MaxAgeSeconds, MaxTTLSeconds: spec.MaxTTLSeconds,
+			Shards: []int32{int32(ordinal)}, //nolint:gosec // at most 1000 by the CRD
+		},
+	}
+}
+
+// planRefillCleanup deletes the finished restores of lost shards whose pod is deleted, and
+// all but the newest few.
+func planRefillCleanup(obs *observation) Actions {
+	exists := map[string]bool{}
+	for _, pods := range obs.pods {
+		for _, pod := range pods {
+			exists[string(pod.UID)] = true
+		}
+	}
+	var finished []*v1alpha1.MemcachedRestore
+	for name, o := range obs.restores {
+		restore := o.Object.(*v1alpha1.MemcachedRestore)
+		isFinished := restore.Status.Phase == v1alpha1.TransferComplete || restore.Status.Phase == v1alpha1.TransferFailed
+		if strings.HasPrefix(name, refillPrefix(obs.memcached)) && o.owner == ours && isFinished && restore.DeletionTimestamp == nil {
+			finished = append(finished, restore)
+		}
+	}
+	slices.SortFunc(finished, func(a, b *v1alpha1.MemcachedRestore) int {
+		if d := b.CreationTimestamp.Compare(a.CreationTimestamp.Time); d != 0 {
+			return d // the newest first
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	var a Actions
+	kept := 0
+	for _, restore := range finished {
+		if exists[restore.Annotations[annotations.Refills]] && kept < refillHistoryLimit {
+			kept++
+			continue
+		}
+		a.Delete = append(a.Delete, restore)
+	}
+	return a
+}
+
+// refillPending reports whether the restore of a lost shard could not be created yet. The
+// status doesn't describe the loss then, so that the operator tries again.
+func refillPending(refills []refill, name string, res result) bool {
+	return slices.ContainsFunc(refills, func(r refill) bool { return r.shard == name && r.restore != "" && res.failedCreates[r.restore] })
+}
+
+// refillEvents returns the events of the shards that were lost.
+func refillEvents(refills []refill, res result) []event {
+	var events []event
+	for _, r := range refills {
+		if !refillPending(refills, r.shard, res) {
+			events = append(events, r.event)
+		}
+	}
+	return events
+}

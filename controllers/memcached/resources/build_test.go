@@ -1,0 +1,258 @@
+package resources
+
+import (
+	"bytes"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var options = Options{
+	AgentImage:        "ghcr.io/memcached-operator/memcached-operator:v1.0.0",
+	DefaultImage:      fallback,
+	OperatorNamespace: "memcached-operator-system",
+}
+
+// TestBuildMatchesGoldenFiles builds the objects of testdata/NAME.in.yaml and compares them with
+// testdata/NAME.golden.yaml, which is reviewed when it changes.
+func TestBuildMatchesGoldenFiles(t *testing.T) {
+	inputs, err := filepath.Glob("testdata/*.in.yaml")
+	if err != nil || len(inputs) == 0 {
+		t.Fatalf("inputs: %v, %v", inputs, err)
+	}
+	for _, input := range inputs {
+		name := strings.TrimSuffix(filepath.Base(input), ".in.yaml")
+		t.Run(name, func(t *testing.T) {
+			raw, err := os.ReadFile(input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var m v1alpha1.Memcached
+			if err := yaml.UnmarshalStrict(raw, &m); err != nil {
+				t.Fatal(err)
+			}
+			o := options
+			o.OmitRunAsUser = name == "openshift"
+			image, err := ResolveImage(m.Spec.Image, m.Spec.Version, o.DefaultImage)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects, err := Build(&m, upToDate(&m, image), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := render(t, objects)
+			golden := strings.TrimSuffix(input, ".in.yaml") + ".golden.yaml"
+			if *update {
+				if err := os.WriteFile(golden, got, 0o644); err != nil { //nolint:gosec // a file of the repository
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("%s (-want +got); review it and run the test with -update:\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+func render(t *testing.T, objects []Object) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	for _, o := range objects {
+		raw, err := yaml.Marshal(o.Apply)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString("---\n")
+		b.Write(raw)
+	}
+	return b.Bytes()
+}
+
+func memcached(size int32, change func(*v1alpha1.MemcachedSpec)) *v1alpha1.Memcached {
+	m := &v1alpha1.Memcached{Spec: v1alpha1.MemcachedSpec{
+		Size:           &size,
+		Memory:         ptr.To(resource.MustParse("64Mi")),
+		MaxItemSize:    ptr.To(resource.MustParse("1Mi")),
+		MaxConnections: ptr.To[int32](1024),
+		Threads:        ptr.To[int32](4),
+	}}
+	m.Name, m.Namespace, m.UID = "cache", "default", "uid"
+	if change != nil {
+		change(&m.Spec)
+	}
+	return m
+}
+
+// upToDate returns shards that match the spec.
+func upToDate(m *v1alpha1.Memcached, image Image) func(int) Shard {
+	return func(int) Shard { return Shard{Revision: NewPodRevision(&m.Spec, image)} }
+}
+
+func TestOrdinal(t *testing.T) {
+	for name, want := range map[string]int{
+		"cache-0": 0, "cache-12": 12,
+		"cache": -1, "cache-": -1, "cache-x": -1, "cache-01": -1, "cache--1": -1, "cache-+1": -1, "other-0": -1, "cache-0-0": -1,
+		"cache-99999999999999999999": -1,
+	} {
+		got, ok := Ordinal("cache", name)
+		if !ok {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("ordinal of %q is %d, want %d (-1: not a shard)", name, got, want)
+		}
+	}
+}
+
+// FuzzBuild checks for any spec that the objects are those of Keys in that order, the same each time,
+// owned by the Memcached, with valid names and with the operator's labels in spite of the user's.
+func FuzzBuild(f *testing.F) {
+	f.Add("cache", int32(3), int64(64<<20), "-v", "team", "a", "zone")
+	f.Add("a", int32(0), int64(16<<20), "", "", "", "")
+	f.Add(strings.Repeat("x", 52), int32(11), int64(1<<40), "--extended=x", "app.kubernetes.io/instance", "evil", "kubernetes.io/hostname")
+	f.Fuzz(func(t *testing.T, name string, size int32, memory int64, arg, label, value, topology string) {
+		if size < 0 || size > 20 || memory < 16<<20 || len(name) > 52 || len(validation.IsDNS1035Label(name)) > 0 {
+			return // the CRD rejects it
+		}
+		m := memcached(size, func(s *v1alpha1.MemcachedSpec) {
+			s.Memory = resource.NewQuantity(memory, resource.BinarySI)
+			s.ExtraArgs = []string{arg}
+			s.PodMetadata.Labels = map[string]string{label: value}
+			s.PodMetadata.Annotations = map[string]string{label: value}
+			s.Scheduling.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: topology, MaxSkew: 1}}
+		})
+		m.Name = name
+		image := Image{Reference: fallback, Version: "1.6.45"}
+		objects, err := Build(m, upToDate(m, image), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Build(m.DeepCopy(), upToDate(m, image), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(render(t, objects), render(t, again)); diff != "" {
+			t.Fatalf("the second build differs:\n%s", diff)
+		}
+		keys := Keys(name, int(size))
+		if len(keys) != len(objects) {
+			t.Fatalf("%d objects for %d keys", len(objects), len(keys))
+		}
+		for i, o := range objects {
+			meta := metaOf(t, o)
+			if o.Key != keys[i] || *meta.Name != o.Key.Name {
+				t.Fatalf("object %d is %s named %s, want %s", i, o.Key, *meta.Name, keys[i])
+			}
+			if problems := validation.IsDNS1035Label(*meta.Name); len(problems) > 0 {
+				t.Fatalf("%s: %v", o.Key, problems)
+			}
+			if len(meta.OwnerReferences) != 1 || *meta.OwnerReferences[0].UID != m.UID || !*meta.OwnerReferences[0].Controller {
+				t.Fatalf("%s is not controlled by the Memcached", o.Key)
+			}
+			if meta.Labels[v1alpha1.LabelInstance] != name || meta.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
+				t.Fatalf("%s has the labels %v", o.Key, meta.Labels)
+			}
+			if set, ok := o.Apply.(*appsv1ac.ReplicaSetApplyConfiguration); ok {
+				for k, v := range set.Spec.Selector.MatchLabels {
+					if set.Spec.Template.Labels[k] != v {
+						t.Fatalf("%s selects %s=%s, its pods have %q", o.Key, k, v, set.Spec.Template.Labels[k])
+					}
+				}
+			}
+		}
+	})
+}
+
+func metaOf(t *testing.T, o Object) *metav1ac.ObjectMetaApplyConfiguration {
+	switch o := o.Apply.(type) {
+	case *appsv1ac.ReplicaSetApplyConfiguration:
+		return o.ObjectMetaApplyConfiguration
+	case *corev1ac.ServiceApplyConfiguration:
+		return o.ObjectMetaApplyConfiguration
+	case *policyv1ac.PodDisruptionBudgetApplyConfiguration:
+		return o.ObjectMetaApplyConfiguration
+	case *networkingv1ac.NetworkPolicyApplyConfiguration:
+		return o.ObjectMetaApplyConfiguration
+	default:
+		t.Fatalf("an object of type %T", o)
+		return nil
+	}
+}
+
+// Otherwise the pod would be outdated as soon as its readiness isn't delayed any more.
+func TestDelayedReadinessIsNotPartOfTheRevision(t *testing.T) {
+	m := memcached(2, nil)
+	image := Image{Reference: fallback, Version: "1.6.45"}
+	const until = "2026-11-21T15:04:00Z"
+	objects, err := Build(m, func(ordinal int) Shard {
+		s := Shard{Revision: NewPodRevision(&m.Spec, image)}
+		if ordinal == 0 {
+			s.HoldUntil = until
+		}
+		return s
+	}, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delayed := map[string]bool{}
+	for _, o := range objects {
+		set, ok := o.Apply.(*appsv1ac.ReplicaSetApplyConfiguration)
+		if !ok {
+			continue
+		}
+		got := set.Spec.Template.Annotations
+		if got[annotations.Revision] != hashOf(m, image) {
+			t.Errorf("%s has the revision %s", o.Key, got[annotations.Revision])
+		}
+		value, ok := got[annotations.HoldUntil]
+		delayed[o.Key.Name+" "+value] = ok
+	}
+	if want := map[string]bool{"cache-0 " + until: true, "cache-1 ": false}; !maps.Equal(delayed, want) {
+		t.Errorf("delayed are %v, want %v", delayed, want)
+	}
+}
+
+func TestSurgeCreatesASecondPodOfItsShardOnly(t *testing.T) {
+	m := memcached(2, nil)
+	objects, err := Build(m, func(ordinal int) Shard {
+		return Shard{Revision: NewPodRevision(&m.Spec, Image{Reference: fallback}), Surge: ordinal == 1}
+	}, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replicas := map[string]int32{}
+	for _, o := range objects {
+		if set, ok := o.Apply.(*appsv1ac.ReplicaSetApplyConfiguration); ok {
+			replicas[o.Key.Name] = *set.Spec.Replicas
+		}
+	}
+	if want := map[string]int32{"cache-0": 1, "cache-1": 2}; !maps.Equal(replicas, want) {
+		t.Errorf("replicas: got %v, want %v", replicas, want)
+	}
+}

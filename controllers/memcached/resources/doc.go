@@ -1,0 +1,14 @@
+// Package resources builds the Kubernetes objects of a Memcached. It is a pure function of the spec,
+// the shards' pod revisions and the operator's options: it reads nothing.
+//
+// For a Memcached "cache" of size 3:
+//
+//	NetworkPolicy       cache                memcached's port is open, the agent's only to operator and shards
+//	Service             cache                headless: cache-0.cache.<namespace>.svc
+//	PodDisruptionBudget cache                evictions of one shard at a time
+//	Service             cache-0 … cache-2    a shard's address, which outlives its pods
+//	ReplicaSet          cache-0 … cache-2    one replica; the template configures the next pod
+//
+// A ReplicaSet's template applies to pods that are created later and never to the running one
+// (docs/adr/0001), so another template disturbs nothing.
+package resources

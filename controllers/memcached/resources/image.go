@@ -1,0 +1,101 @@
+package resources
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Image is an image of memcached.
+type Image struct {
+	// Reference is what the container runtime pulls.
+	Reference string
+	// Version that the image should contain; empty if the reference doesn't say.
+	Version string
+}
+
+var (
+	// versionPrefix matches a version at the start of a tag such as 1.6.45-alpine.
+	versionPrefix = regexp.MustCompile(`^([0-9]+\.[0-9]+\.[0-9]+)([-_+].*)?$`)
+	tagForm       = regexp.MustCompile(`^[A-Za-z0-9_][-.A-Za-z0-9_]{0,127}$`)
+	digestForm    = regexp.MustCompile(`^[a-z0-9]+:[0-9a-f]{32,}$`)
+)
+
+// ResolveImage returns the image of a spec with these fields, which may be empty. fallback is the
+// operator's default image, whose tag is the default version.
+func ResolveImage(image, version, fallback string) (Image, error) {
+	repository, tag, _, err := splitReference(fallback)
+	if err != nil {
+		return Image{}, fmt.Errorf("the operator's default image: %w", err)
+	}
+	if version == "" {
+		version = tag
+	}
+	if image == "" {
+		return Image{Reference: repository + ":" + version, Version: version}, nil
+	}
+	_, tag, digest, err := splitReference(image)
+	if err != nil {
+		return Image{}, err
+	}
+	switch {
+	case tag == "" && digest == "":
+		return Image{Reference: image + ":" + version, Version: version}, nil
+	default:
+		return Image{Reference: image, Version: versionOf(image)}, nil
+	}
+}
+
+// versionOf returns the version in an image's tag; empty if there is none.
+func versionOf(image string) string {
+	_, tag, _, err := splitReference(image)
+	if found := versionPrefix.FindStringSubmatch(tag); err == nil && found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// splitReference splits an image reference. A colon before the last slash precedes a port, not a
+// tag.
+func splitReference(ref string) (repository, tag, digest string, err error) {
+	rest, digest, hasDigest := strings.Cut(ref, "@")
+	if hasDigest && !digestForm.MatchString(digest) {
+		return "", "", "", fmt.Errorf("image %q: the part after @ is not a digest such as sha256:0123…", ref)
+	}
+	repository = rest
+	if i := strings.LastIndex(rest, ":"); i > strings.LastIndex(rest, "/") {
+		repository, tag = rest[:i], rest[i+1:]
+		if !tagForm.MatchString(tag) {
+			return "", "", "", fmt.Errorf("image %q: %q is not a valid tag", ref, tag)
+		}
+	}
+	_, path, hasSlash := strings.Cut(repository, "/")
+	if !hasSlash {
+		path = repository
+	}
+	if path == "" || path != strings.ToLower(path) || strings.Contains(repository, "//") || strings.HasSuffix(repository, "/") {
+		return "", "", "", fmt.Errorf("image %q is not an image reference such as registry.example.com/memcached:1.6.45", ref)
+	}
+	return repository, tag, digest, nil
+}
+
+// UnsupportedVersion returns why a version of memcached isn't supported, and what to do; empty if it
+// is. Versions newer than the operator are supported.
+func UnsupportedVersion(version string) string {
+	if version == "" {
+		return ""
+	}
+	var v [3]int
+	for i, part := range strings.SplitN(version, ".", 3) {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return fmt.Sprintf("version %s contains a number that is too large. Use a version such as 1.6.45", version)
+		}
+		v[i] = n
+	}
+	if v[0] < 1 || v[0] == 1 && (v[1] < 6 || v[1] == 6 && v[2] < 3) {
+		return fmt.Sprintf("version %s isn't supported: it has remotely triggered crashes that were fixed in 1.6.3 (CVE-2020-10931, CVE-2020-22570). Use 1.6.3 or newer", version)
+	}
+	return ""
+}

@@ -1,0 +1,49 @@
+package resources
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+func TestMemoryLimitFollowsTheDocumentedFormula(t *testing.T) {
+	m := memcached(1, nil)
+	want := int64(64<<20)/100*110 + 48<<20 + 1024*1024
+	if got := MemoryLimit(&m.Spec); got.Value() != want {
+		t.Errorf("limit %d bytes, want %d", got.Value(), want)
+	}
+}
+
+func TestResourcesHaveDefaults(t *testing.T) {
+	q := resource.MustParse
+	list := func(pairs ...string) corev1.ResourceList {
+		l := corev1.ResourceList{}
+		for i := 0; i < len(pairs); i += 2 {
+			l[corev1.ResourceName(pairs[i])] = q(pairs[i+1])
+		}
+		return l
+	}
+	limit := MemoryLimit(&memcached(1, nil).Spec)
+	for name, c := range map[string]struct {
+		reason string
+		spec   *v1alpha1.ResourceRequirements
+		want   corev1.ResourceRequirements
+	}{
+		"Nothing":       {"memory is reserved, the CPU not limited", nil, corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": limit}, Requests: corev1.ResourceList{"memory": limit, "cpu": q("100m")}}},
+		"MemoryLimit":   {"a limit is the default request", &v1alpha1.ResourceRequirements{Limits: list("memory", "1Gi")}, corev1.ResourceRequirements{Limits: list("memory", "1Gi"), Requests: list("memory", "1Gi", "cpu", "100m")}},
+		"CPULimit":      {"so is a CPU limit, as in the API server", &v1alpha1.ResourceRequirements{Limits: list("cpu", "50m", "memory", "1Gi")}, corev1.ResourceRequirements{Limits: list("cpu", "50m", "memory", "1Gi"), Requests: list("cpu", "50m", "memory", "1Gi")}},
+		"MemoryRequest": {"a request above the default limit raises it", &v1alpha1.ResourceRequirements{Requests: list("memory", "4Gi")}, corev1.ResourceRequirements{Limits: list("memory", "4Gi"), Requests: list("memory", "4Gi", "cpu", "100m")}},
+		"SmallRequest":  {"the user may overcommit", &v1alpha1.ResourceRequirements{Requests: list("memory", "1Mi", "cpu", "1m")}, corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": limit}, Requests: list("memory", "1Mi", "cpu", "1m")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Resources(&memcached(1, func(s *v1alpha1.MemcachedSpec) { s.Resources = c.spec }).Spec)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}

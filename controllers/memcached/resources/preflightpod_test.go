@@ -1,0 +1,68 @@
+package resources
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+func TestPreflightPodIsNamedAfterWhatItChecks(t *testing.T) {
+	type input struct {
+		spec    v1alpha1.MemcachedSpec
+		image   Image
+		pod     corev1.Pod
+		attempt string
+		options Options
+	}
+	first := func() input {
+		p := input{spec: memcached(1, nil).Spec, image: Image{Reference: fallback, Version: "1.6.45"}, options: options}
+		p.pod.Spec.NodeName = "node1"
+		p.pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+		p.pod.Spec.Containers = []corev1.Container{{Name: Container, ImagePullPolicy: corev1.PullAlways}}
+		return p
+	}
+	build := func(t *testing.T, p input) Object {
+		t.Helper()
+		o, err := PreflightPod(memcached(1, nil), &p.pod, NewPodRevision(&p.spec, p.image), p.attempt, p.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	one := build(t, first())
+	for name, c := range map[string]struct {
+		change func(p *input)
+		same   bool
+	}{
+		"nothing":            {func(*input) {}, true},
+		"the node":           {func(p *input) { p.pod.Spec.NodeName = "node2" }, false},
+		"the image":          {func(p *input) { p.image.Reference = "docker.io/library/memcached:1.6.38" }, false},
+		"the arguments":      {func(p *input) { p.spec.ExtraArgs = []string{"-v"} }, false},
+		"the credentials":    {func(p *input) { p.pod.Spec.ImagePullSecrets[0].Name = "other" }, false},
+		"the pull policy":    {func(p *input) { p.pod.Spec.Containers[0].ImagePullPolicy = corev1.PullNever }, false},
+		"the attempt":        {func(p *input) { p.attempt = "again" }, false},
+		"the operator":       {func(p *input) { p.options.AgentImage = "example.com/operator:v2" }, false},
+		"the pod's own name": {func(p *input) { p.pod.Name = "cache-0-x" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := first()
+			c.change(&p)
+			if other := build(t, p); (other.Key == one.Key) != c.same {
+				t.Errorf("%s and %s", one.Key, other.Key)
+			}
+		})
+	}
+
+	// A Service must not send clients to a preflight pod.
+	labels := one.Apply.(*corev1ac.PodApplyConfiguration).Labels
+	selected := true
+	for name, value := range Labels("cache") {
+		selected = selected && labels[name] == value
+	}
+	if selected || labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue || labels[v1alpha1.LabelInstance] != "cache" {
+		t.Errorf("a preflight pod has the labels %v", labels)
+	}
+}

@@ -1,0 +1,142 @@
+package rollout
+
+import "fmt"
+
+// Gate names what blocks the update of a shard.
+type Gate string
+
+// The gates, in the order of evaluation.
+const (
+	GatePaused                   Gate = "Paused"
+	GateUpdateStrategyInvalid    Gate = "UpdateStrategyInvalid"
+	GateUpdateFailed             Gate = "UpdateFailed"
+	GateUpdatePathNotAllowed     Gate = "UpdatePathNotAllowed"
+	GateImageNotVerified         Gate = "ImageNotVerified"
+	GateShardInTransition        Gate = "ShardInTransition"
+	GateShardUnavailable         Gate = "ShardUnavailable"
+	GateMinIntervalNotElapsed    Gate = "MinIntervalNotElapsed"
+	GateOutsideMaintenanceWindow Gate = "OutsideMaintenanceWindow"
+	GateHitRatioNotRecovered     Gate = "HitRatioNotRecovered"
+	GateEmptyStartNotAnnounced   Gate = "EmptyStartNotAnnounced"
+)
+
+// A gate reports whether it blocks the update of a shard, and decides how. Each is named for
+// what it finds wrong.
+type gate func(Input, Shard) (d Decision, blocked bool)
+
+// gates block a shard whose update hasn't started, in the order of evaluation. Before them come
+// paused and an invalid strategy, which block every step, and updateFailed.
+var gates = []gate{
+	pathForbidden,            // the update isn't allowed by the spec
+	imageUnverified,          // the image hasn't passed its preflight checks
+	shardInTransition,        // a shard is starting, moving, or yet to report its start
+	shardUnavailable,         // a shard is missing or doesn't serve
+	minIntervalNotElapsed,    // the previous shard was updated too recently
+	outsideMaintenanceWindow, // no maintenance window is open
+	hitRatioNotRecovered,     // clients of the previous shard still miss too much
+	emptyStartUnannounced,    // the status doesn't say yet that the shard will start empty
+}
+
+func updateFailed(in Input) (Decision, bool) {
+	for _, s := range in.Shards {
+		if s.Failed != "" {
+			return needIntervention(blockedBy(s, GateUpdateFailed, s.Failed)), true
+		}
+	}
+	return Decision{}, false
+}
+
+func pathForbidden(_ Input, s Shard) (Decision, bool) {
+	reason := s.ToTarget.Forbidden
+	return needIntervention(blockedBy(s, GateUpdatePathNotAllowed, reason)), reason != ""
+}
+
+func imageUnverified(_ Input, s Shard) (Decision, bool) {
+	d := blockedBy(s, GateImageNotVerified, s.ToTarget.PreflightReason)
+	switch s.ToTarget.Preflight {
+	case Needed:
+		d.Step = StepPreflight
+	case Refused:
+		d = needIntervention(d)
+	case NotNeeded, Done:
+		return Decision{}, false
+	case Underway:
+	}
+	return d, true
+}
+
+func shardInTransition(in Input, s Shard) (Decision, bool) {
+	for _, other := range in.Shards {
+		if state := transitionOf(other); state != "" {
+			return blockedBy(s, GateShardInTransition, fmt.Sprintf("waiting for shard %s, which %s", other.Name, state)), true
+		}
+	}
+	return Decision{}, false
+}
+
+// transitionOf describes what a shard has to finish first; empty when nothing.
+func transitionOf(s Shard) string {
+	switch {
+	case s.Pod.State == Starting && s.Pod.Reason != "":
+		return "isn't ready: " + s.Pod.Reason
+	case s.Pod.State == Starting:
+		return "is starting"
+	case s.Pod.Terminating:
+		return "is moving to another pod"
+	case s.PredecessorTerminating:
+		return "has a former pod that is still terminating"
+	case s.Pod.State == Serving && s.Pod.Outcome == Pending:
+		return "hasn't reported whether it started warm or cold"
+	}
+	return ""
+}
+
+func shardUnavailable(in Input, s Shard) (Decision, bool) {
+	if in.MissingShard != "" {
+		return blockedBy(s, GateShardUnavailable, fmt.Sprintf("waiting until shard %s is created", in.MissingShard)), true
+	}
+	for _, other := range in.Shards {
+		if other.Pod.State != Serving {
+			return blockedBy(s, GateShardUnavailable,
+				fmt.Sprintf("waiting for shard %s; at most one shard may be unavailable at a time", other.Name)), true
+		}
+	}
+	return Decision{}, false
+}
+
+func minIntervalNotElapsed(in Input, s Shard) (Decision, bool) {
+	left := in.MinInterval - in.SinceUpdate
+	if in.SinceUpdate < 0 || left <= 0 {
+		return Decision{}, false
+	}
+	d := blockedBy(s, GateMinIntervalNotElapsed,
+		fmt.Sprintf("waiting until %s have passed since the update of the previous shard", in.MinInterval))
+	return requeueAfter(d, left), true
+}
+
+func outsideMaintenanceWindow(in Input, s Shard) (Decision, bool) {
+	d := blockedBy(s, GateOutsideMaintenanceWindow, "waiting for the next maintenance window")
+	return requeueAfter(d, in.WindowOpensIn), in.WindowOpensIn > 0
+}
+
+func hitRatioNotRecovered(in Input, s Shard) (Decision, bool) {
+	r := in.Recovery
+	if r == nil || r.Requests >= r.MinRequests && r.Now >= r.Share*r.Before {
+		return Decision{}, false
+	}
+	goal := fmt.Sprintf("recover to %.0f%% of its previous value (%.1f%%)", 100*r.Share, 100*r.Before)
+	d := blockedBy(s, GateHitRatioNotRecovered, fmt.Sprintf("waiting for shard %s's hit ratio to %s", r.Shard, goal))
+	if r.Waited >= r.Timeout {
+		d = needIntervention(withMessage(d, fmt.Sprintf("shard %s's hit ratio didn't %s within %s", r.Shard, goal, r.Timeout)))
+	}
+	return requeueAfter(d, progressPoll), !d.NeedsIntervention || !r.Continue
+}
+
+func emptyStartUnannounced(_ Input, s Shard) (Decision, bool) {
+	d := blockedBy(s, GateEmptyStartNotAnnounced, "the shard will start empty")
+	return d, s.ToTarget.Method == Replace && !s.ToTarget.EmptyStartAnnounced
+}
+
+func blockedBy(s Shard, g Gate, message string) Decision {
+	return Decision{Shard: s.Name, Gate: g, Change: s.ToTarget, Message: message}
+}

@@ -1,0 +1,248 @@
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// observedShard is a shard as the operator observes it, and the pod that runs it.
+type observedShard struct {
+	Shard
+	of     *modelShard
+	pod    *modelPod
+	podWas modelPod
+}
+
+func (w *world) observe(s *modelShard) observedShard {
+	observed := observedShard{of: s, Shard: Shard{Name: s.name, Template: s.template.String()}}
+	if f := s.failed; f != nil && f.revision == w.target && f.attempt == w.attempt() {
+		observed.Failed = f.message
+	}
+	pod, next := s.activeAndNext()
+	if pod == nil {
+		return observed
+	}
+	observed.pod, observed.podWas = pod, *pod
+	record := cmp.Or(pod.update, s.update)
+	observed.Pod = Pod{Revision: pod.revision.String(), State: pod.state, Terminating: pod.terminating, Reason: pod.reason}
+	observed.Pod.Outcome, observed.Pod.Reason = w.outcome(s, pod, record)
+	observed.Pod.InPlace = s.inPlace(pod)
+	if pod.state == Broken && stopPending(pod, record) && w.now-record.at < containerRestartGrace {
+		observed.Pod.State = Starting
+	}
+	for _, p := range s.pods {
+		observed.PredecessorTerminating = observed.PredecessorTerminating || p != pod && (p.terminating || p != next)
+	}
+	observed.ToTarget = w.podChange(pod, w.target, false)
+	if pod.revision == w.target {
+		observed.ToTarget = w.changeBetween(s.template, w.target)
+	}
+	observed.ToTarget.EmptyStartAnnounced = w.announced == modelAnnouncement{w.target, s.name, true}
+	if observed.ToTarget.Method == Recreate {
+		observed.ToTarget.Preflight = cmp.Or(w.preflights[w.preflightKey()], Needed)
+		observed.ToTarget.PreflightReason = "checking image " + w.target.image
+		if observed.ToTarget.Preflight == Refused {
+			observed.ToTarget.PreflightReason = w.preflightFailures[w.preflightKey()]
+		}
+	}
+	observed.Rollback = w.podChange(pod, s.template, true)
+	if next != nil {
+		observed.Next = &Pod{Revision: s.template.String(), State: next.state, Terminating: next.terminating, Reason: next.reason}
+		if next.reason == noNode { // the controller waits for a node
+			observed.Next.State = Starting
+		}
+	} else if s.podRejected && w.needsSurge(observed) {
+		observed.Next = &Pod{Revision: s.template.String(), State: Broken, Reason: "a quota doesn't allow it"}
+	}
+	observed.ResourcesDrifted = pod.revision == s.template && pod.cpu != pod.revision.cpu && pod.cpu != w.target.cpu
+	observed.StopAnnounced = pod.stop.container == pod.container && !stopPending(pod, record)
+	return observed
+}
+
+// activeAndNext selects the pods as the controller does.
+func (s *modelShard) activeAndNext() (pod, next *modelPod) {
+	pods := slices.Clone(s.pods)
+	rank := func(p *modelPod) int {
+		switch {
+		case p.state == Serving && !p.terminating:
+			return 0
+		case p.state == Serving:
+			return 1
+		case !p.terminating:
+			return 2
+		default:
+			return 3
+		}
+	}
+	slices.SortStableFunc(pods, func(a, b *modelPod) int { return cmp.Or(rank(a)-rank(b), b.number-a.number) })
+	if len(pods) == 0 {
+		return nil, nil
+	}
+	pod = pods[0]
+	for _, p := range pods {
+		follows := p.revision == s.template
+		switch {
+		case p.terminating:
+		case follows && next == nil:
+			next = p
+		case !follows && (pod.revision == s.template || pod.terminating):
+			pod = p
+		}
+	}
+	if next == pod || pod.revision == s.template {
+		next = nil
+	}
+	return pod, next
+}
+
+// needsSurge reports whether a shard needs two pods, as the controller does.
+func (w *world) needsSurge(s observedShard) bool {
+	takesOver := s.Next != nil && s.Next.State == Serving
+	return s.pod != nil && s.Template == w.target.String() && s.Pod.Revision != s.Template && s.Failed == "" && s.ToTarget.Method == Replace &&
+		s.Pod.State != Broken && !s.Pod.Terminating && !(s.podWas.draining && takesOver)
+}
+
+// inPlace reports whether the pod was updated in place from the template's revision.
+func (s *modelShard) inPlace(p *modelPod) bool {
+	return p.update != nil && p.update.revision == p.revision && p.update.from == s.template && (s.update == nil || s.update.at < p.update.at)
+}
+
+func stopPending(p *modelPod, record *modelUpdate) bool {
+	return record != nil && record.method == Recreate && record.container == p.container
+}
+
+// containerRestartGrace is that of the controller.
+const containerRestartGrace = 10 * time.Second
+
+// outcome evaluates an update as the controller does.
+func (w *world) outcome(s *modelShard, p *modelPod, record *modelUpdate) (Outcome, string) {
+	switch {
+	case p.state != Serving:
+	case stopPending(p, record), p.startReported && record != nil && record.revision == p.revision && p.revision.arguments != p.running.arguments && !p.argumentsRejected:
+	case record == nil || record.revision != p.revision || p.revision == s.template || record.method <= Live:
+		if p.startReported {
+			return Verified, ""
+		}
+	case !p.startReported:
+	default:
+		fault := w.faultOf(s, p.running.image)
+		switch {
+		case strings.HasPrefix(fault, "contains"):
+			return Mismatched, "the image " + fault
+		case p.argumentsRejected && w.now-record.at > 5*time.Second:
+			return Mismatched, "memcached doesn't start with " + p.revision.arguments
+		case p.running.arguments != p.revision.arguments:
+		case p.cold:
+			return Cold, "it started empty"
+		default:
+			return Verified, ""
+		}
+	}
+	return Pending, p.reason
+}
+
+// changeBetween compares two revisions as the controller does.
+func (w *world) changeBetween(from, to revision) Change {
+	c := Change{}
+	var what []string
+	differs := func(a, b, unset string, method Method) bool {
+		if a != b {
+			c.Method = max(c.Method, method)
+			what = append(what, cmp.Or(a, unset)+" → "+cmp.Or(b, unset))
+		}
+		return a != b
+	}
+	differs(from.image, to.image, "", Recreate)
+	differs(from.arguments, to.arguments, "no arguments", Restart)
+	differs(from.memory, to.memory, "64Mi", Replace)
+	if differs(from.cpu, to.cpu, "cpu=1", Live) {
+		c.Resize = Needed
+	}
+	differs(from.label, to.label, "no label", Live)
+	if from.series() != to.series() {
+		c.Method = Replace
+		if !w.allowCrossSeries {
+			c.Forbidden = to.image + " may not be able to read items saved by " + from.image
+		}
+	}
+	if c.Description = strings.Join(what, ", "); c.Method == Replace {
+		c.Resize = NotNeeded
+	}
+	return c
+}
+
+// podChange returns the change of a pod, with the progress of its preparations.
+func (w *world) podChange(p *modelPod, to revision, back bool) Change {
+	c := w.changeBetween(p.revision, to)
+	if c.Resize != NotNeeded {
+		switch room := w.faults[to.cpu]; {
+		case p.cpu != to.cpu:
+			c.Resize = Needed
+		case p.cpuNow == p.cpu:
+			c.Resize = Done
+		case room == "never" && !back:
+			c.Method, c.Resize = Replace, NotNeeded
+			c.Description += "; no node has room"
+		default:
+			c.Resize, c.ResizeReason = Underway, cmp.Or(room, "the kubelet resizes the pod")
+		}
+	}
+	token := modelToken{p.container, to}
+	c.StopAcknowledged = p.startReported && p.acknowledged == token && p.stop == token
+	return c
+}
+
+func (w *world) preflightKey() string { return w.target.String() + " " + w.attempt() }
+
+// preflightFailure returns why the target's image fails its checks; empty when it passes.
+func (w *world) preflightFailure() string {
+	switch fault := w.faults[w.target.image]; {
+	case fault == "cannot be pulled", fault == "is not memcached", strings.HasPrefix(fault, "contains"):
+		return "image " + w.target.image + " " + fault
+	case w.faults[w.target.arguments] == "rejected":
+		return "memcached doesn't start with " + w.target.arguments
+	}
+	return ""
+}
+
+func (w *world) observeAll() []observedShard {
+	var all []observedShard
+	for _, s := range w.shards {
+		all = append(all, w.observe(s))
+	}
+	return all
+}
+
+func (w *world) input(shards []observedShard) Input {
+	in := Input{Target: w.target.String(), Paused: w.paused, Invalid: w.invalid, AllowItemLoss: w.allowItemLoss,
+		SinceUpdate: -1, MinInterval: w.minInterval, WindowOpensIn: max(w.windowOpensAt-w.now, 0)}
+	var last *modelUpdate
+	for _, s := range shards {
+		in.Shards = append(in.Shards, s.Shard)
+		if s.pod == nil {
+			continue
+		}
+		record := cmp.Or(s.pod.update, s.of.update)
+		if record == nil || record.method <= Live || last != nil && record.at <= last.at {
+			continue
+		}
+		last = record
+		in.SinceUpdate = w.now - record.at
+		if w.hitRatioGate != nil {
+			in.Recovery = &Recovery{Shard: s.Name, Before: 0.95, Now: 0.5, Requests: 5000, Share: 0.9, MinRequests: 1000,
+				Waited: in.SinceUpdate, Timeout: w.hitRatioGate.timeout, Continue: w.hitRatioGate.continues}
+			if w.hitRatioGate.recovers >= 0 && in.SinceUpdate >= w.hitRatioGate.recovers {
+				in.Recovery.Now = 0.95
+			}
+		}
+	}
+	return in
+}
+
+// decide returns the next decision and the observation behind it.
+func (w *world) decide() (Decision, []observedShard) {
+	shards := w.observeAll()
+	return Next(w.input(shards)), shards
+}

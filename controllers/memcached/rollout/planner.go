@@ -1,0 +1,227 @@
+package rollout
+
+import (
+	"cmp"
+	"time"
+)
+
+const (
+	// agentPoll is the delay before the agent of a shard is queried again for something that it
+	// reports within a second.
+	agentPoll = 200 * time.Millisecond
+	// progressPoll is the delay before slower progress is checked again.
+	progressPoll = 5 * time.Second
+)
+
+// Next returns the next step, or the gate that blocks it.
+func Next(in Input) Decision {
+	s := selectShard(in)
+	if s == nil {
+		return revertStale(in, Decision{})
+	}
+	return revertStale(in, decide(in, *s))
+}
+
+// revertStale replaces a decision while a shard still has something that was started for a spec
+// that has changed since. An announced stop that will not happen has to go first: the agent would
+// take the pod's termination for a restart of its container, and would not serve until the
+// replacement does.
+func revertStale(in Input, d Decision) Decision {
+	if in.Paused {
+		return d
+	}
+	for _, s := range in.Shards {
+		stops := s.Name == d.Shard && (d.Step == StepAnnounceStop || d.Step == StepUpdateInPlace && d.Change.Method >= Recreate)
+		if s.StopAnnounced && !stops {
+			return Decision{Shard: s.Name, Step: StepRevert, Message: "the announced restart is no longer needed"}
+		}
+		if s.ResourcesDrifted {
+			return Decision{Shard: s.Name, Step: StepRevert, Message: "the pod has the resources of an earlier spec"}
+		}
+	}
+	return d
+}
+
+// selectShard returns the shard to act on: one whose update has started before one whose update
+// hasn't, then the lower ordinal; nil when all are up to date.
+func selectShard(in Input) *Shard {
+	var waiting, absent *Shard
+	for i := range in.Shards {
+		s := &in.Shards[i]
+		switch {
+		case s.Pod.State == Absent: // its ReplicaSet creates a pod from the template
+			if s.Template != in.Target && absent == nil {
+				absent = s
+			}
+		case s.Pod.Revision != s.Template:
+			return s
+		case s.Template != in.Target && waiting == nil:
+			waiting = s
+		}
+	}
+	return cmp.Or(waiting, absent)
+}
+
+func decide(in Input, s Shard) Decision {
+	switch {
+	case in.Paused:
+		return blockedBy(s, GatePaused, "nothing is changed until spec.paused is false")
+	case in.Invalid != "":
+		return blockedBy(s, GateUpdateStrategyInvalid, in.Invalid)
+	case s.Pod.State == Absent:
+		return blockedBy(s, GateShardUnavailable, "shard "+s.Name+" has no pod yet")
+	case s.Pod.Revision == s.Template:
+		return begin(in, s)
+	case s.Pod.InPlace:
+		return continueInPlaceUpdate(in, s)
+	case s.Template == in.Target:
+		return continueReplacement(s)
+	default:
+		return abandonReplacement(in, s)
+	}
+}
+
+// begin starts the update of a shard, unless a gate blocks it.
+func begin(in Input, s Shard) Decision {
+	if d, blocked := updateFailed(in); blocked {
+		return d
+	}
+	if d, ok := ungated(in); ok {
+		return d
+	}
+	for _, g := range gates {
+		if d, blocked := g(in, s); blocked {
+			return d
+		}
+	}
+	if s.ToTarget.Method == Replace {
+		return toTarget(s, StepSurge)
+	}
+	return inPlaceSequence(s, false)
+}
+
+// ungated returns a step that passes most gates: the repair of a shard that doesn't run anyway,
+// which comes first, or an update that disturbs no shard.
+func ungated(in Input) (Decision, bool) {
+	outdated := func(s Shard, state State) bool {
+		return s.Pod.State == state && !s.Pod.Terminating && s.Pod.Revision == s.Template && s.Template != in.Target
+	}
+	for _, s := range in.Shards {
+		if outdated(s, Broken) {
+			if d, blocked := imageUnverified(in, s); blocked {
+				return d, true // the shard may recover by itself in the meantime
+			}
+			return toTarget(s, StepRecreate), true
+		}
+	}
+	for _, s := range in.Shards {
+		// while the outcome is pending, the previous update is still being applied
+		if outdated(s, Serving) && s.Pod.Outcome != Pending && s.ToTarget.Method <= Live {
+			return inPlaceSequence(s, false), true
+		}
+	}
+	return Decision{}, false
+}
+
+// continueReplacement moves a shard to its second pod.
+func continueReplacement(s Shard) Decision {
+	switch {
+	case s.Failed != "":
+		return rollBack(s, StepPromoteTemplate) // the ReplicaSet deletes the second pod
+	case s.Next == nil && s.Pod.Terminating:
+		return toTarget(s, StepAwait) // the ReplicaSet creates the replacement
+	case s.Next == nil && s.Pod.State == Broken:
+		return toTarget(s, StepRecreate)
+	case s.Next == nil && (s.ToTarget.Method != Replace || !s.ToTarget.EmptyStartAnnounced):
+		return toTarget(s, StepPromoteTemplate) // the pod recovered: its items must not be lost unannounced
+	case s.Next == nil:
+		return toTarget(s, StepSurge)
+	case s.Next.State == Broken:
+		return withMessage(toTarget(s, StepRecordFailure), s.Next.Reason)
+	case s.Next.State == Serving && !s.Pod.Terminating:
+		return toTarget(s, StepDrain)
+	case s.Next.Reason != "": // it may still start, such as on a new node, and the first pod serves
+		return needIntervention(withMessage(toTarget(s, StepAwait), s.Next.Reason))
+	default:
+		return toTarget(s, StepAwait)
+	}
+}
+
+// abandonReplacement ends a replacement that failed or whose target has changed: the template
+// goes back to the revision of the pod that stays.
+func abandonReplacement(in Input, s Shard) Decision {
+	switch {
+	case s.Next != nil || s.Pod.Terminating:
+		return toTarget(s, StepAwait) // the ReplicaSet deletes one of the two
+	case s.Failed != "" && s.Pod.State == Broken && s.Pod.Revision == in.Target:
+		return rollBack(s, StepRecreate) // the first pod was lost, and the second one stayed
+	default:
+		return toTarget(s, StepPromoteTemplate)
+	}
+}
+
+// continueInPlaceUpdate verifies a pod that was updated in place, or rolls it back.
+func continueInPlaceUpdate(in Input, s Shard) Decision {
+	failed := s.Pod.State == Broken ||
+		s.Pod.State == Serving && (s.Pod.Outcome == Mismatched || s.Pod.Outcome == Cold && !in.AllowItemLoss)
+	switch {
+	case s.Next != nil || s.Pod.Terminating:
+		return toTarget(s, StepAwait) // the ReplicaSet creates another one from the template
+	case failed && s.Pod.Revision == in.Target && s.Failed == "":
+		return withMessage(toTarget(s, StepRecordFailure), s.Pod.Reason)
+	case failed || s.Failed != "" && s.Pod.Revision == in.Target:
+		if d, blocked := shardUnavailable(in, s); blocked && s.Pod.State == Serving {
+			return d // the rollback would make a second shard unavailable
+		}
+		return inPlaceSequence(s, true)
+	case s.Pod.State != Serving:
+		return requeueAfter(toTarget(s, StepAwait), progressPoll)
+	case s.Pod.Outcome == Pending:
+		return requeueAfter(toTarget(s, StepAwait), agentPoll)
+	default:
+		return toTarget(s, StepPromoteTemplate)
+	}
+}
+
+// inPlaceSequence returns the next step of an update in place: the pod's resources, then the
+// announcement to its agent if the container will restart, then everything else in one write.
+func inPlaceSequence(s Shard, back bool) Decision {
+	change, towards := s.ToTarget, toTarget
+	if back {
+		change, towards = s.Rollback, rollBack
+	}
+	switch {
+	case change.Resize == Needed:
+		return towards(s, StepResize)
+	case change.Resize == Underway && !back:
+		d := towards(s, StepAwait)
+		return requeueAfter(withMessage(d, d.Message+": "+change.ResizeReason), progressPoll)
+	case change.Method >= Recreate && s.Pod.State == Serving && !change.StopAcknowledged:
+		return requeueAfter(towards(s, StepAnnounceStop), agentPoll)
+	default:
+		return towards(s, StepUpdateInPlace)
+	}
+}
+
+func toTarget(s Shard, step Step) Decision {
+	return Decision{Shard: s.Name, Step: step, Change: s.ToTarget, Message: s.ToTarget.Description}
+}
+
+func rollBack(s Shard, step Step) Decision {
+	return Decision{Shard: s.Name, Step: step, RollingBack: true, Change: s.Rollback, Message: cmp.Or(s.Failed, s.Pod.Reason)}
+}
+
+func withMessage(d Decision, message string) Decision {
+	d.Message = message
+	return d
+}
+
+func requeueAfter(d Decision, after time.Duration) Decision {
+	d.RequeueAfter = after
+	return d
+}
+
+func needIntervention(d Decision) Decision {
+	d.NeedsIntervention = true
+	return d
+}

@@ -1,0 +1,245 @@
+package shard
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+)
+
+var (
+	podRevision    = shardtest.Revision
+	all            = shardtest.All
+	version        = shardtest.Version
+	image          = shardtest.Image
+	memory         = shardtest.Memory
+	maxConnections = shardtest.MaxConnections
+	extraArgs      = shardtest.ExtraArgs
+	withResources  = shardtest.Resources
+)
+
+func TestFieldsAreThoseOfTheSpec(t *testing.T) {
+	var want, have []string
+	for f := range reflect.TypeFor[v1alpha1.MemcachedSpec]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "-" {
+			want = append(want, name)
+		}
+	}
+	for _, f := range Fields {
+		if have = append(have, f.Name); f.Description == "" {
+			t.Errorf("no description of %s", f.Name)
+		}
+		if f.Fallback != rollout.None && f.Fallback <= f.Method {
+			t.Errorf("the fallback of %s is not more disruptive than its method", f.Name)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(have)
+	if !slices.Equal(want, have) {
+		t.Errorf("the spec has the fields %v, Fields has %v", want, have)
+	}
+	for _, name := range argumentFields {
+		if !slices.Contains(have, name) {
+			t.Errorf("%s is not a field", name)
+		}
+	}
+}
+
+// changes are examples for each field.
+var changes = []struct {
+	field, name string
+	from, to    shardtest.Edit
+	// cannotResize is whether Kubernetes can't resize pods.
+	cannotResize bool
+	method       rollout.Method
+	resize       rollout.Progress
+	description  string
+}{
+	{field: "size", name: "increased", to: func(s *v1alpha1.MemcachedSpec) { s.Size = ptr.To[int32](5) }, method: rollout.None},
+	{field: "paused", name: "paused", to: func(s *v1alpha1.MemcachedSpec) { s.Paused = true }, method: rollout.None},
+	{field: "updateStrategy", name: "changed", to: func(s *v1alpha1.MemcachedSpec) { s.UpdateStrategy = &v1alpha1.UpdateStrategy{} }, method: rollout.None},
+	{field: "hashing", name: "algorithm is set", to: func(s *v1alpha1.MemcachedSpec) { s.Hashing = &v1alpha1.Hashing{Algorithm: v1alpha1.HashJump} }, method: rollout.None},
+	{field: "bootstrap", name: "set later", to: func(s *v1alpha1.MemcachedSpec) { s.Bootstrap = &v1alpha1.Bootstrap{} }, method: rollout.None},
+	{field: "finalBackup", name: "a store is added", to: func(s *v1alpha1.MemcachedSpec) { s.FinalBackup = &v1alpha1.FinalBackup{} }, method: rollout.None},
+	{field: "deletionPolicy", name: "the default is written out", to: func(s *v1alpha1.MemcachedSpec) { s.DeletionPolicy = v1alpha1.DeletionDelete }, method: rollout.None},
+	{field: "deletionPolicy", name: "Backup", to: func(s *v1alpha1.MemcachedSpec) { s.DeletionPolicy = v1alpha1.DeletionBackup }, method: rollout.None},
+	{field: "refill", name: "enabled", to: func(s *v1alpha1.MemcachedSpec) { s.Refill = &v1alpha1.Refill{} }, method: rollout.None},
+
+	{field: "version", name: "upgrade", from: version("1.6.38"), to: version("1.6.45"), method: rollout.Recreate, description: "1.6.38 → 1.6.45"},
+	{field: "version", name: "downgrade", from: version("1.6.45"), to: version("1.6.18"), method: rollout.Recreate, description: "1.6.45 → 1.6.18"},
+	{field: "version", name: "the default is written out", to: version("1.6.45"), method: rollout.None},
+	{field: "version", name: "another release series", from: version("1.6.45"), to: version("1.7.0"), method: rollout.Replace, description: "1.6.45 → 1.7.0, which starts it empty"},
+	{field: "version", name: "numbers with two digits", from: version("1.6.9"), to: version("1.6.10"), method: rollout.Recreate, description: "1.6.9 → 1.6.10"},
+	{field: "image", name: "another registry", to: image("registry.example.com:5000/memcached:1.6.45"), method: rollout.Recreate,
+		description: "image docker.io/library/memcached:1.6.45 → registry.example.com:5000/memcached:1.6.45"},
+	{field: "image", name: "another variant", from: image("memcached:1.6.38"), to: image("memcached:1.6.38-alpine"), method: rollout.Recreate,
+		description: "image memcached:1.6.38 → memcached:1.6.38-alpine"},
+	{field: "image", name: "another release series", from: image("memcached:1.6.38"), to: image("memcached:1.7.1-alpine"), method: rollout.Replace,
+		description: "1.6.38 → 1.7.1, which starts it empty"},
+	{field: "image", name: "no version in the tag", to: image("memcached:latest"), method: rollout.Recreate,
+		description: "image docker.io/library/memcached:1.6.45 → memcached:latest"},
+
+	{field: "memory", name: "increased", to: memory("128Mi"), method: rollout.Replace, description: "memory 64Mi → 128Mi, which starts it empty"},
+	{field: "memory", name: "decreased", from: memory("128Mi"), to: memory("64Mi"), method: rollout.Replace, description: "memory 128Mi → 64Mi, which starts it empty"},
+	{field: "memory", name: "the same amount in another unit", from: memory("64Mi"), to: memory("65536Ki"), method: rollout.None},
+	{field: "memory", name: "the same amount in bytes", from: memory("128Mi"), to: memory("134217728"), method: rollout.None},
+	{field: "memory", name: "a fraction of a mebibyte is rounded down", from: memory("64Mi"), to: memory("66000Ki"), method: rollout.None},
+	{field: "maxItemSize", name: "increased", to: func(s *v1alpha1.MemcachedSpec) { s.MaxItemSize = ptr.To(resource.MustParse("2Mi")) }, method: rollout.Replace,
+		description: "maxItemSize 1Mi → 2Mi, which starts it empty"},
+
+	{field: "maxConnections", name: "the memory limit follows", to: maxConnections(2048), method: rollout.Restart, resize: rollout.Needed, description: "maxConnections 1024 → 2048"},
+	{field: "maxConnections", name: "the memory limit can't follow", to: maxConnections(2048), cannotResize: true, method: rollout.Replace, description: "maxConnections 1024 → 2048, which starts it empty"},
+	{field: "maxConnections", name: "the memory limit is set", from: withResources("| memory 1Gi"), to: all(withResources("| memory 1Gi"), maxConnections(2048)), method: rollout.Restart},
+	{field: "maxConnections", name: "the memory limit is set and could not follow", from: withResources("| memory 1Gi"), to: all(withResources("| memory 1Gi"), maxConnections(2048)), cannotResize: true, method: rollout.Restart},
+	{field: "threads", name: "increased", to: func(s *v1alpha1.MemcachedSpec) { s.Threads = ptr.To[int32](8) }, method: rollout.Restart, description: "threads 4 → 8"},
+
+	{field: "extraArgs", name: "verbosity", to: extraArgs("-v"), method: rollout.Restart, description: "extraArgs none → -v"},
+	{field: "extraArgs", name: "hash and LRU", from: extraArgs("-o", "hash_algorithm=jenkins"), to: extraArgs("-o", "hash_algorithm=murmur3,hashpower=20,no_lru_crawler,no_lru_maintainer"), method: rollout.Restart},
+	{field: "extraArgs", name: "requests per event, backlog, no dumps, no evictions", to: extraArgs("-R", "40", "-b", "2048", "-X", "-M"), method: rollout.Restart},
+	{field: "extraArgs", name: "the same slab sizes with a long option", from: extraArgs("-f", "1.5"), to: extraArgs("--slab-growth-factor=1.5"), method: rollout.Restart},
+	{field: "extraArgs", name: "growth factor", to: extraArgs("-f", "1.5"), method: rollout.Replace, description: "extraArgs none → -f 1.5, which starts it empty"},
+	{field: "extraArgs", name: "growth factor written differently", from: extraArgs("-f", "1.5"), to: extraArgs("-f", "1.50"), method: rollout.Replace},
+	{field: "extraArgs", name: "minimum item size", to: extraArgs("-n", "64"), method: rollout.Replace},
+	{field: "extraArgs", name: "no CAS", to: extraArgs("-C"), method: rollout.Replace},
+	{field: "extraArgs", name: "no CAS in a combined option", to: extraArgs("-vC"), method: rollout.Replace},
+	{field: "extraArgs", name: "slab sizes", to: extraArgs("-o", "slab_sizes=100-200-400"), method: rollout.Replace},
+	{field: "extraArgs", name: "slab reassignment", to: extraArgs("-o", "no_slab_reassign"), method: rollout.Replace},
+	{field: "extraArgs", name: "no_modern", to: extraArgs("-o", "no_modern"), method: rollout.Replace},
+	{field: "extraArgs", name: "maximum chunk size", to: extraArgs("-o", "slab_chunk_max=256"), method: rollout.Replace},
+	{field: "extraArgs", name: "maximum chunk size is the default", to: extraArgs("-o", "slab_chunk_max=512"), method: rollout.Restart},
+
+	{field: "version", name: "to the release that changed slab_chunk_max", from: all(version("1.6.23"), extraArgs("-o", "slab_chunk_max=512")),
+		to: all(version("1.6.24"), extraArgs("-o", "slab_chunk_max=512")), method: rollout.Replace, description: "1.6.23 → 1.6.24, which starts it empty"},
+	{field: "version", name: "to a release before slab_chunk_max changed", from: all(version("1.6.18"), extraArgs("-o", "slab_chunk_max=512")),
+		to: all(version("1.6.23"), extraArgs("-o", "slab_chunk_max=512")), method: rollout.Recreate},
+
+	{field: "resources", name: "more CPU", from: withResources("cpu 1"), to: withResources("cpu 2"), method: rollout.Live, resize: rollout.Needed, description: "resources"},
+	{field: "resources", name: "more memory", from: withResources("| memory 1Gi"), to: withResources("| memory 2Gi"), method: rollout.Live, resize: rollout.Needed},
+	{field: "resources", name: "Kubernetes can't resize pods", from: withResources("cpu 1"), to: withResources("cpu 2"), cannotResize: true, method: rollout.Replace, description: "resources, which starts it empty"},
+	{field: "resources", name: "CPU limit added", from: withResources("cpu 1"), to: withResources("cpu 1 | cpu 2"), method: rollout.Live, resize: rollout.Needed},
+	{field: "resources", name: "CPU limit removed", from: withResources("cpu 1 | cpu 2"), to: withResources("cpu 1"), method: rollout.Replace},
+	{field: "resources", name: "CPU request returns to the default", from: withResources("cpu 1"), method: rollout.Live, resize: rollout.Needed},
+	{field: "resources", name: "CPU limit is also the request", to: withResources("| cpu 2"), method: rollout.Live, resize: rollout.Needed},
+	{field: "resources", name: "CPU limit and the request with it", from: withResources("| cpu 1"), to: withResources("| cpu 2"), method: rollout.Live, resize: rollout.Needed},
+	{field: "resources", name: "the default is written out", to: withResources("cpu 100m"), method: rollout.None},
+	{field: "resources", name: "CPU request raised to the limit", from: withResources("cpu 1 memory 1Gi | cpu 2 memory 1Gi"), to: withResources("cpu 2 memory 1Gi | cpu 2 memory 1Gi"),
+		method: rollout.Live, resize: rollout.Needed},
+	{field: "resources", name: "extended resource", to: withResources("cpu 100m example.com/fast 1 | example.com/fast 1"), method: rollout.Replace},
+	{field: "resources", name: "ephemeral storage", to: withResources("cpu 100m ephemeral-storage 1Gi"), method: rollout.Replace},
+
+	{field: "imagePullPolicy", name: "Always", to: func(s *v1alpha1.MemcachedSpec) { s.ImagePullPolicy = corev1.PullAlways }, method: rollout.Live, description: "imagePullPolicy none → Always"},
+	{field: "imagePullSecrets", name: "a Secret", to: func(s *v1alpha1.MemcachedSpec) { s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}} }, method: rollout.Live, description: "imagePullSecrets"},
+	{field: "podMetadata", name: "a label", to: func(s *v1alpha1.MemcachedSpec) { s.PodMetadata.Labels = map[string]string{"team": "a"} }, method: rollout.Live, description: "podMetadata"},
+	{field: "podMetadata", name: "an annotation", to: func(s *v1alpha1.MemcachedSpec) { s.PodMetadata.Annotations = map[string]string{"team": "a"} }, method: rollout.Live, description: "podMetadata"},
+	{field: "scheduling", name: "node selector", to: func(s *v1alpha1.MemcachedSpec) { s.Scheduling.NodeSelector = map[string]string{"disk": "fast"} }, method: rollout.Replace},
+	{field: "scheduling", name: "toleration", to: func(s *v1alpha1.MemcachedSpec) { s.Scheduling.Tolerations = []corev1.Toleration{{Key: "cache"}} }, method: rollout.Replace},
+	{field: "scheduling", name: "affinity", to: func(s *v1alpha1.MemcachedSpec) {
+		s.Scheduling.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
+	}, method: rollout.Replace},
+	{field: "scheduling", name: "topology spread constraint", to: func(s *v1alpha1.MemcachedSpec) {
+		s.Scheduling.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1}}
+	}, method: rollout.Replace},
+	{field: "scheduling", name: "priority class", to: func(s *v1alpha1.MemcachedSpec) { s.Scheduling.PriorityClassName = "high" }, method: rollout.Replace,
+		description: "scheduling, which starts it empty"},
+}
+
+func TestChangeHasTheMethodOfItsField(t *testing.T) {
+	seen := map[string]map[rollout.Method]bool{}
+	for _, c := range changes {
+		t.Run(c.field+" "+c.name, func(t *testing.T) {
+			from, to := podRevision(t, c.from), podRevision(t, c.to)
+			got := changeBetween(from, to, "", true, !c.cannotResize)
+			if got.Method != c.method || got.Resize != c.resize {
+				t.Errorf("method %s with resize %s, want %s and %s", got.Method, got.Resize, c.method, c.resize)
+			}
+			if c.description != "" && got.Description != c.description {
+				t.Errorf("description %q, want %q", got.Description, c.description)
+			}
+			if from.Hash() == to.Hash() && got != (rollout.Change{}) {
+				t.Errorf("same revision, but the change is %+v", got)
+			}
+			if same := changeBetween(to, to, "", false, false); same != (rollout.Change{}) {
+				t.Errorf("the change from a revision to itself is %+v", same)
+			}
+		})
+		if seen[c.field] == nil {
+			seen[c.field] = map[rollout.Method]bool{}
+		}
+		seen[c.field][c.method] = true
+	}
+	for _, f := range Fields {
+		for _, method := range []rollout.Method{f.Method, cmp.Or(f.Fallback, f.Method)} {
+			if !seen[f.Name][method] {
+				t.Errorf("no example in which a change of %s has method %s", f.Name, method)
+			}
+		}
+		for method := range seen[f.Name] {
+			// An equivalent value changes nothing, in any field.
+			if method != f.Method && method != f.Fallback && method != rollout.None {
+				t.Errorf("a change of %s can have method %s, which its row doesn't name", f.Name, method)
+			}
+		}
+	}
+}
+
+func TestChangeOfSeveralFieldsHasTheMostDisruptiveMethod(t *testing.T) {
+	label := func(s *v1alpha1.MemcachedSpec) { s.PodMetadata.Labels = map[string]string{"team": "a"} }
+	from := podRevision(t, version("1.6.38"))
+	for _, c := range []struct {
+		name        string
+		to          shardtest.Edit
+		method      rollout.Method
+		description string
+	}{
+		{"a label and threads", all(version("1.6.38"), label, func(s *v1alpha1.MemcachedSpec) { s.Threads = ptr.To[int32](2) }), rollout.Restart, "threads 4 → 2, podMetadata"},
+		{"a label, maxConnections and a version", all(version("1.6.45"), label, maxConnections(2048)), rollout.Recreate, "1.6.38 → 1.6.45, maxConnections 1024 → 2048, podMetadata"},
+		{"the same and memory", all(version("1.6.45"), label, maxConnections(2048), memory("1Gi")), rollout.Replace,
+			"1.6.38 → 1.6.45, memory 64Mi → 1Gi, maxConnections 1024 → 2048, podMetadata, which starts it empty"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := changeBetween(from, podRevision(t, c.to), "", false, true)
+			if got.Method != c.method || got.Description != c.description {
+				t.Errorf("%s: %q, want %s: %q", got.Method, got.Description, c.method, c.description)
+			}
+			if needsResize := got.Resize == rollout.Needed; needsResize != (c.method == rollout.Recreate) {
+				t.Errorf("resize %s", got.Resize)
+			}
+		})
+	}
+}
+
+// The agent reports the running version: a tag may lack a version, or name another one.
+func TestCrossSeriesUpgradeIsForbiddenUnlessAllowed(t *testing.T) {
+	for _, c := range []struct {
+		name, from, running, to string
+		crossSeries             bool
+		method                  rollout.Method
+		forbidden               bool
+	}{
+		{"by the tags", "memcached:1.6.45", "", "memcached:1.7.0", false, rollout.Replace, true},
+		{"by the tags, downgrade", "memcached:1.7.0", "", "memcached:1.6.45", false, rollout.Replace, true},
+		{"allowed", "memcached:1.6.45", "", "memcached:1.7.0", true, rollout.Replace, false},
+		{"by the running version", "memcached:latest", "1.6.45", "memcached:1.7.0", false, rollout.Replace, true},
+		{"the running version isn't the tag's", "memcached:1.6.45", "1.7.0", "memcached:1.7.1", false, rollout.Recreate, false},
+		{"unknown running version", "memcached:latest", "", "memcached:1.7.0", false, rollout.Recreate, false},
+		{"to an unknown version", "memcached:1.6.45", "1.6.45", "memcached:latest", false, rollout.Recreate, false},
+		{"1.10 is not 1.1", "memcached:1.10.1", "", "memcached:1.1.1", false, rollout.Replace, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := changeBetween(podRevision(t, image(c.from)), podRevision(t, image(c.to)), c.running, c.crossSeries, true)
+			if got.Method != c.method || (got.Forbidden != "") != c.forbidden {
+				t.Errorf("method %s, forbidden: %q", got.Method, got.Forbidden)
+			}
+		})
+	}
+}

@@ -1,0 +1,146 @@
+package shard
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// Observation is what was read of one shard.
+type Observation struct {
+	Name string
+	// Set is the shard's ReplicaSet.
+	Set *appsv1.ReplicaSet
+	// Pods of the ReplicaSet, ordered by ComparePods.
+	Pods []*corev1.Pod
+	// Active is the pod that hosts the shard, and Next the one that will take over; nil
+	// while there is none.
+	Active, Next *corev1.Pod
+	// Template is what the ReplicaSet creates its next pod from. PodRevision was applied to
+	// the active pod last.
+	Template, PodRevision resources.PodRevision
+	// Record is the record of the last update: OnPod if there is one, or OnSet.
+	OnPod, OnSet, Record *UpdateRecord
+}
+
+// Observer reads shards. Most of them have the same revision, which it parses once.
+type Observer struct {
+	// Update is the revision that the spec results in. It stands for a revision that cannot
+	// be parsed, since a pod must not be replaced on a guess.
+	Update resources.PodRevision
+	parsed map[string]resources.PodRevision
+}
+
+// Observe returns what a ReplicaSet and its pods say of their shard.
+func (r *Observer) Observe(set *appsv1.ReplicaSet, pods []*corev1.Pod) Observation {
+	o := Observation{
+		Name: set.Name, Set: set, Pods: pods,
+		OnSet:    DecodeRecord[UpdateRecord](set.Annotations, annotations.Update),
+		Template: r.parse(set.Spec.Template.Annotations[annotations.Spec]),
+	}
+	revisions := make([]resources.PodRevision, len(pods))
+	for i, pod := range pods {
+		revisions[i] = r.parse(pod.Annotations[annotations.Spec])
+	}
+	active, next := activeAndNext(pods, revisions, o.Template.Hash())
+	if active >= 0 {
+		o.Active, o.PodRevision = pods[active], revisions[active]
+		o.OnPod = DecodeRecord[UpdateRecord](o.Active.Annotations, annotations.Update)
+		o.Record = cmp.Or(o.OnPod, o.OnSet)
+	}
+	if next >= 0 {
+		o.Next = pods[next]
+	}
+	return o
+}
+
+func (r *Observer) parse(text string) resources.PodRevision {
+	if revision, ok := r.parsed[text]; ok {
+		return revision
+	}
+	revision, err := resources.ParsePodRevision(text)
+	if err != nil {
+		revision = r.Update
+	}
+	if r.parsed == nil {
+		r.parsed = map[string]resources.PodRevision{}
+	}
+	r.parsed[text] = revision
+	return revision
+}
+
+// activeAndNext returns the indexes of the pod that hosts a shard and, while there are two,
+// of the one that will take over from it; -1 is none.
+func activeAndNext(pods []*corev1.Pod, revisions []resources.PodRevision, template string) (active, next int) {
+	active, next = -1, -1
+	for i, pod := range pods {
+		matches := revisions[i].Hash() == template
+		if active < 0 {
+			active = i
+		}
+		switch {
+		case pod.DeletionTimestamp != nil:
+		case matches && next < 0:
+			next = i
+		case !matches && (revisions[active].Hash() == template || pods[active].DeletionTimestamp != nil):
+			active = i
+		}
+	}
+	if next == active || active >= 0 && revisions[active].Hash() == template {
+		next = -1
+	}
+	return active, next
+}
+
+// IsLatestStart reports whether an agent's answer describes this pod's latest start. The
+// answer may be of another pod that took over the address, or of memcached before a restart
+// that is pending.
+func IsLatestStart(agent agentwire.Status, pod *corev1.Pod) bool {
+	return agent.PodUID == string(pod.UID) &&
+		agent.Start.Result != "" &&
+		agent.Restart == pod.Annotations[v1alpha1.AnnotationRestart] &&
+		(agent.Phase == agentwire.PhaseServing || agent.Phase == agentwire.PhaseDraining)
+}
+
+// StartRecorded reports whether the status describes how memcached last started in a pod:
+// in its current container and with its current revision.
+func StartRecorded(status *v1alpha1.MemcachedStatus, name string, pod *corev1.Pod) bool {
+	s, ok := StatusOf(status, name)
+	return ok && s.Start != "" &&
+		s.ContainerID == ContainerID(pod) &&
+		s.Restart == RestartToken(pod.Annotations[v1alpha1.AnnotationRestart]) &&
+		s.Revision == pod.Annotations[annotations.Revision]
+}
+
+// RestartToken returns the value of a restart annotation as the status contains it: the value
+// itself, or the start of a hash of a long one.
+func RestartToken(value string) string {
+	if len(value) <= v1alpha1.MaxRestart {
+		return value
+	}
+	sum := sha256.Sum256([]byte(value))
+	return hex.EncodeToString(sum[:v1alpha1.MaxRestart/2])
+}
+
+// StatusOf returns what the status says of a shard.
+func StatusOf(status *v1alpha1.MemcachedStatus, name string) (v1alpha1.ShardStatus, bool) {
+	i := slices.IndexFunc(status.Shards, func(s v1alpha1.ShardStatus) bool { return s.Name == name })
+	if i < 0 {
+		return v1alpha1.ShardStatus{}, false
+	}
+	return status.Shards[i], true
+}
+
+// tokenPrefix begins each announcement of a stop of the active pod's current container.
+func (o *Observation) tokenPrefix() string {
+	return ContainerID(o.Active) + "-"
+}

@@ -1,0 +1,190 @@
+package shard
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// Problem is a reason of Degraded and a message for the user.
+type Problem struct{ Reason, Message string }
+
+// IsReady reports whether Kubernetes routes a shard's clients to the pod.
+func IsReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// IsRunning reports whether the pod's memcached container is running.
+func IsRunning(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.Name == resources.Container && c.State.Running != nil
+	})
+}
+
+// IsFinished reports whether all containers of the pod have terminated.
+func IsFinished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
+// IsReadinessDelayed reports whether a running pod waits for a restore before it becomes
+// ready.
+func IsReadinessDelayed(pod *corev1.Pod, now time.Time) bool {
+	until, err := time.Parse(time.RFC3339, pod.Annotations[annotations.HoldUntil])
+	return err == nil && now.Before(until) && IsRunning(pod)
+}
+
+// ContainerID returns the first characters of the ID of the pod's memcached container,
+// without the runtime's name. It changes with every restart of the container.
+func ContainerID(pod *corev1.Pod) string {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == resources.Container {
+			_, id, _ := strings.Cut(c.ContainerID, "://")
+			return id[:min(len(id), v1alpha1.MaxContainerID)]
+		}
+	}
+	return ""
+}
+
+// LastTransition returns when a shard's pods last changed their state, or when its
+// ReplicaSet was created.
+func LastTransition(set *appsv1.ReplicaSet, pods []*corev1.Pod) time.Time {
+	var last time.Time
+	if set != nil {
+		last = set.CreationTimestamp.Time
+	}
+	for _, pod := range pods {
+		last = later(last, pod.CreationTimestamp.Time)
+		for _, c := range pod.Status.Conditions {
+			last = later(last, c.LastTransitionTime.Time)
+		}
+	}
+	return last
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// ComparePods orders the pods of a shard: the one that serves first, then the one that
+// will. While a replacement starts, the terminating pod keeps serving.
+func ComparePods(a, b *corev1.Pod) int {
+	rank := func(p *corev1.Pod) int {
+		terminating := p.DeletionTimestamp != nil
+		switch {
+		case IsReady(p) && !terminating:
+			return 0
+		case IsReady(p):
+			return 1
+		case !terminating && !IsFinished(p):
+			return 2
+		default:
+			return 3
+		}
+	}
+	return cmp.Or(rank(a)-rank(b),
+		b.CreationTimestamp.Compare(a.CreationTimestamp.Time), // the newer one first
+		strings.Compare(a.Name, b.Name))
+}
+
+// waitingReasons maps a container's reason for waiting to a reason of Degraded. Other
+// reasons are temporary.
+var waitingReasons = map[string]string{
+	"CrashLoopBackOff":           v1alpha1.ReasonShardCrashes,
+	"CreateContainerConfigError": v1alpha1.ReasonShardCrashes,
+	"CreateContainerError":       v1alpha1.ReasonShardCrashes,
+	"ErrImageNeverPull":          v1alpha1.ReasonImageCannotBePulled,
+	"ErrImagePull":               v1alpha1.ReasonImageCannotBePulled,
+	"ImageInspectError":          v1alpha1.ReasonImageCannotBePulled,
+	"ImagePullBackOff":           v1alpha1.ReasonImageCannotBePulled,
+	"InvalidImageName":           v1alpha1.ReasonImageCannotBePulled,
+	"RegistryUnavailable":        v1alpha1.ReasonImageCannotBePulled,
+	"RunContainerError":          v1alpha1.ReasonShardCrashes,
+}
+
+// PodProblem returns what keeps a pod from becoming ready when waiting alone doesn't
+// help, or nil.
+func PodProblem(pod *corev1.Pod) *Problem {
+	if IsReady(pod) {
+		return nil
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return &Problem{v1alpha1.ReasonUnschedulable, "no node accepts the pod: " + c.Message}
+		}
+	}
+	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, c := range containers {
+			if problem := containerProblem(c); problem != nil {
+				return problem
+			}
+		}
+	}
+	if isNodeLost(pod) {
+		return &Problem{v1alpha1.ReasonNodeLost, fmt.Sprintf(
+			"node %s doesn't respond; Kubernetes replaces the pod when its tolerations expire", pod.Spec.NodeName)}
+	}
+	return nil
+}
+
+// containerProblem returns what keeps a container from running, or nil.
+func containerProblem(c corev1.ContainerStatus) *Problem {
+	if w := c.State.Waiting; w != nil && waitingReasons[w.Reason] != "" {
+		reason := waitingReasons[w.Reason]
+		message := fmt.Sprintf("image %s: %s: %s", c.Image, w.Reason, w.Message)
+		if last := c.LastTerminationState.Terminated; reason == v1alpha1.ReasonShardCrashes && last != nil {
+			if last.ExitCode == 0 {
+				// A planned stop. The kubelet applies its crash-loop back-off to an image that
+				// the pod ran within the last ten minutes.
+				return nil
+			}
+			message = fmt.Sprintf("image %s: %s", c.Image, terminationMessage(last))
+		}
+		return &Problem{reason, message}
+	}
+	if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+		return &Problem{v1alpha1.ReasonShardCrashes, fmt.Sprintf("image %s: %s", c.Image, terminationMessage(t))}
+	}
+	return nil
+}
+
+// terminationMessage returns what the agent wrote to the termination log, or the kubelet's
+// reason.
+func terminationMessage(t *corev1.ContainerStateTerminated) string {
+	return cmp.Or(strings.TrimSpace(t.Message), fmt.Sprintf("%s, exit code %d", t.Reason, t.ExitCode))
+}
+
+// isNodeLost reports whether the control plane, and not the kubelet, marked the pod as not
+// ready: the kubelet's last report says that its containers are.
+func isNodeLost(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.ContainersReady {
+			return c.Status == corev1.ConditionTrue && pod.Status.Phase == corev1.PodRunning
+		}
+	}
+	return false
+}
+
+// podCreationFailure returns why the API server rejects the pods of a ReplicaSet, if it
+// does.
+func podCreationFailure(set *appsv1.ReplicaSet) string {
+	for _, c := range set.Status.Conditions {
+		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
+			return c.Message
+		}
+	}
+	return ""
+}

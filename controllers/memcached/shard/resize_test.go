@@ -1,0 +1,115 @@
+package shard
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+)
+
+// If all containers had limits equal to their requests, the pod would have another QoS class,
+// and Kubernetes rejects a resize that changes it.
+func TestEveryPodIsBurstable(t *testing.T) {
+	m := &v1alpha1.Memcached{}
+	m.Name, m.Namespace = "cache", "default"
+	revision := podRevision(t, withResources("cpu 1 memory 1Gi | cpu 1 memory 1Gi"))
+	m.Spec = revision.Spec
+	m.Spec.Size = ptr.To[int32](1)
+	objects, err := resources.Build(m, func(int) resources.Shard { return resources.Shard{Revision: revision} }, resources.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		if set, ok := o.Apply.(*appsv1ac.ReplicaSetApplyConfiguration); ok {
+			installer := set.Spec.Template.Spec.InitContainers[0].Resources
+			if _, limited := (*installer.Limits)[corev1.ResourceCPU]; limited || len(*installer.Requests) == 0 {
+				t.Errorf("the init container has %+v", installer)
+			}
+			return
+		}
+	}
+	t.Error("no ReplicaSet was built")
+}
+
+func TestResizeProgress(t *testing.T) {
+	small, large := corev1.ResourceList{"cpu": resource.MustParse("1")}, corev1.ResourceList{"cpu": resource.MustParse("2")}
+	want := corev1.ResourceRequirements{Requests: large}
+	condition := func(kind corev1.PodConditionType, reason, message string) []corev1.PodCondition {
+		return []corev1.PodCondition{{Type: kind, Reason: reason, Message: message, Status: corev1.ConditionTrue}}
+	}
+	for _, c := range []struct {
+		name         string
+		requested    corev1.ResourceList
+		conditions   []corev1.PodCondition
+		inEffect     corev1.ResourceList
+		wantProgress rollout.Progress
+		wantReason   string
+	}{
+		{"not requested", small, nil, small, rollout.Needed, ""},
+		{"requested", large, nil, small, rollout.Underway, "the kubelet resizes the pod"},
+		{"deferred", large, condition(corev1.PodResizePending, corev1.PodReasonDeferred, "Node has no room"), small, rollout.Underway, "Node has no room"},
+		{"started", large, condition(corev1.PodResizeInProgress, "", ""), small, rollout.Underway, "PodResizeInProgress"},
+		{"infeasible", large, condition(corev1.PodResizePending, corev1.PodReasonInfeasible, "Node is too small"), small, rollout.Refused, "Node is too small"},
+		{"in effect", large, nil, large, rollout.Done, ""},
+		{"in effect in another unit", corev1.ResourceList{"cpu": resource.MustParse("2000m")}, nil, large, rollout.Done, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pod := &corev1.Pod{}
+			pod.Spec.Containers = []corev1.Container{{Name: resources.Container, Resources: corev1.ResourceRequirements{Requests: c.requested}}}
+			pod.Status.Conditions = c.conditions
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: resources.Container, Resources: &corev1.ResourceRequirements{Requests: c.inEffect}}}
+			if progress, reason := resizeProgress(pod, want); progress != c.wantProgress || reason != c.wantReason {
+				t.Errorf("progress %s: %q, want %s: %q", progress, reason, c.wantProgress, c.wantReason)
+			}
+		})
+	}
+}
+
+func TestStaleResizeIsOnlyTheOperators(t *testing.T) {
+	list := func(cpu, memory string) corev1.ResourceList {
+		all := corev1.ResourceList{}
+		for name, quantity := range map[corev1.ResourceName]string{"cpu": cpu, "memory": memory} {
+			if quantity != "" {
+				all[name] = resource.MustParse(quantity)
+			}
+		}
+		return all
+	}
+	entry := func(manager, subresource, resources string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Operation: metav1.ManagedFieldsOperationUpdate,
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:containers":{"k:{\"name\":\"memcached\"}":{"f:resources":` + resources + `}}}}`)}
+	}
+	const limits, requests, both = `{"f:limits":{"f:memory":{}}}`, `{"f:requests":{"f:memory":{}}}`, `{"f:limits":{"f:memory":{}},"f:requests":{"f:memory":{}}}`
+	ours := v1alpha1.ManagedByValue
+	want := corev1.ResourceRequirements{Limits: list("", "1Gi"), Requests: list("100m", "1Gi")}
+	more := corev1.ResourceRequirements{Limits: list("", "2Gi"), Requests: list("100m", "2Gi")}
+	for _, c := range []struct {
+		name   string
+		have   corev1.ResourceRequirements
+		fields []metav1.ManagedFieldsEntry
+		want   bool
+	}{
+		{"the operator set both", more, []metav1.ManagedFieldsEntry{entry("kube-controller-manager", "", both), entry(ours, "resize", both)}, true},
+		{"another controller set the request since", more, []metav1.ManagedFieldsEntry{entry("vpa-updater", "resize", requests), entry(ours, "resize", limits)}, false},
+		{"the pod was created with it", more, []metav1.ManagedFieldsEntry{entry("kube-controller-manager", "", both)}, false},
+		{"the operator set it without a resize", more, []metav1.ManagedFieldsEntry{entry(ours, "", both)}, false},
+		{"the pod has the desired resources", want, []metav1.ManagedFieldsEntry{entry(ours, "resize", both)}, false},
+		{"a limit would have to be removed", corev1.ResourceRequirements{Limits: list("1", "2Gi"), Requests: list("100m", "2Gi")}, []metav1.ManagedFieldsEntry{entry(ours, "resize", both)}, false},
+		{"the managed fields can't be parsed", more, []metav1.ManagedFieldsEntry{entry(ours, "resize", `[]`)}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ManagedFields: c.fields}}
+			pod.Spec.Containers = []corev1.Container{{Name: resources.Container, Resources: c.have}}
+			if got := hasStaleResize(pod, want); got != c.want {
+				t.Errorf("stale: %v", got)
+			}
+		})
+	}
+}

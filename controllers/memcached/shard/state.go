@@ -1,0 +1,279 @@
+package shard
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+const (
+	// DrainedPodDeletionCost makes a ReplicaSet delete a pod before others.
+	DrainedPodDeletionCost = "-1000"
+	// containerRestartGrace is how long a kubelet may take to recreate a container whose
+	// image was changed, or to restart one that exited.
+	containerRestartGrace = 10 * time.Second
+	// argumentsReadGrace is how long an agent may take to read new arguments: the kubelet
+	// projects them within a second, and the agent polls five times a second.
+	argumentsReadGrace = 5 * time.Second
+	// AnnounceRetry is how long an agent may take to read an announcement: the kubelet
+	// projects it within a second, but can miss it until the pod changes again.
+	AnnounceRetry = 5 * time.Second
+)
+
+// Inputs are what Evaluate compares a shard with.
+type Inputs struct {
+	Memcached *v1alpha1.Memcached
+	// Update is the revision that the spec results in.
+	Update resources.PodRevision
+	// Agents are the agents' answers by pod name.
+	Agents map[string]agentwire.Status
+	Now    time.Time
+	// CanResize is whether Kubernetes resizes pods in place.
+	CanResize bool
+}
+
+// State is an evaluated shard.
+type State struct {
+	Observation
+	// Agent is the answer of the active pod's agent; nil without one.
+	Agent *agentwire.Status
+	// Draining is whether the ReplicaSet deletes the active pod first.
+	Draining bool
+	// Rollout is what the planner decides by.
+	Rollout rollout.Shard
+}
+
+// Evaluate determines the result of the shard's last update and what the next one
+// requires.
+func Evaluate(o Observation, in Inputs) State {
+	m, update := in.Memcached, in.Update.Hash()
+	s := State{Observation: o, Rollout: rollout.Shard{Name: o.Name, Template: o.Template.Hash()}}
+	r := &s.Rollout
+	failed := DecodeRecord[FailureRecord](o.Set.Annotations, annotations.Failed)
+	if failed != nil && failed.Revision == update && failed.Attempt == RetryToken(m) {
+		r.Failed = failed.Message
+	}
+	creationFailure := podCreationFailure(o.Set)
+	if o.Active == nil {
+		if creationFailure != "" {
+			r.Pod = rollout.Pod{Revision: r.Template, State: rollout.Broken, Reason: creationFailure}
+			r.ToTarget = changeBetween(o.Template, in.Update, "", AllowsCrossSeries(m), in.CanResize)
+		}
+		return s
+	}
+	if agent, ok := in.Agents[o.Active.Name]; ok {
+		s.Agent = &agent
+	}
+	r.PredecessorTerminating = slices.ContainsFunc(o.Pods, func(p *corev1.Pod) bool {
+		return p != o.Active && (p.DeletionTimestamp != nil || p != o.Next && !IsFinished(p))
+	})
+	s.Draining = o.Active.Annotations[corev1.PodDeletionCost] == DrainedPodDeletionCost
+	s.evaluatePod(in)
+	r.ToTarget = s.change(m, in.Update, in.CanResize)
+	if r.Pod.Revision == update { // only the result is pending
+		r.ToTarget = changeBetween(o.Template, in.Update, "", AllowsCrossSeries(m), in.CanResize)
+	}
+	r.Rollback = s.change(m, o.Template, in.CanResize)
+	if o.Next != nil {
+		next := podState(o.Next, r.Template, true)
+		r.Next = &next
+	} else if creationFailure != "" && s.NeedsSurge(update) {
+		r.Next = &rollout.Pod{Revision: r.Template, State: rollout.Broken, Reason: creationFailure}
+	}
+	announced := m.Status.Update
+	r.ToTarget.EmptyStartAnnounced = announced != nil && announced.Revision == update && announced.Shard == s.Name &&
+		announced.Method == v1alpha1.UpdateReplace
+	r.ResourcesDrifted = in.CanResize && r.Pod.Revision == r.Template && hasStaleResize(o.Active, resources.Resources(&o.PodRevision.Spec)) &&
+		len(missingResources(containerResources(o.Active), resources.Resources(&in.Update.Spec))) > 0
+	r.StopAnnounced = strings.HasPrefix(o.Active.Annotations[annotations.Stop], s.tokenPrefix()) && !s.stopPending()
+	return s
+}
+
+// EvaluateAll evaluates the shards whose ReplicaSet isn't being deleted: a ReplicaSet that
+// is has to be recreated first.
+func EvaluateAll(observations []Observation, in Inputs) []State {
+	var states []State
+	for _, o := range observations {
+		if o.Set.DeletionTimestamp == nil {
+			states = append(states, Evaluate(o, in))
+		}
+	}
+	return states
+}
+
+// Named returns the shard of that name, or nil.
+func Named(shards []State, name string) *State {
+	i := slices.IndexFunc(shards, func(s State) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &shards[i]
+}
+
+// evaluatePod sets the state of the active pod and the result of its last update.
+func (s *State) evaluatePod(in Inputs) {
+	pod := podState(s.Active, s.PodRevision.Hash(), false)
+	pod.InPlace = s.OnPod != nil && s.OnPod.Revision == pod.Revision && s.OnPod.From == s.Rollout.Template &&
+		(s.OnSet == nil || s.OnSet.At.Before(s.OnPod.At))
+	if pod.State == rollout.Broken && s.stopPending() && in.Now.Sub(s.Record.At) < containerRestartGrace {
+		pod.State = rollout.Starting // the container that is broken is the previous one
+	}
+	s.Rollout.Pod = pod
+	s.evaluateOutcome(&in.Memcached.Status, in.Now)
+}
+
+// podState returns the state of a pod without its outcome. A second pod that no node
+// accepts yet is not broken: nothing waits for it.
+func podState(pod *corev1.Pod, revision string, second bool) rollout.Pod {
+	p := rollout.Pod{Revision: revision, State: rollout.Starting, Terminating: pod.DeletionTimestamp != nil}
+	if problem := PodProblem(pod); problem != nil {
+		p.Reason = problem.Message
+		if !IsRunning(pod) && !(second && problem.Reason == v1alpha1.ReasonUnschedulable) {
+			p.State = rollout.Broken
+		}
+	}
+	if IsReady(pod) {
+		p.State = rollout.Serving
+	}
+	return p
+}
+
+// evaluateOutcome sets the result of the active pod's last update.
+func (s *State) evaluateOutcome(status *v1alpha1.MemcachedStatus, now time.Time) {
+	pod, record := &s.Rollout.Pod, s.Record
+	switch {
+	case pod.State != rollout.Serving:
+	case s.stopPending(), s.restartPending(): // also after a rollback: what failed is still serving
+	case record == nil || record.Revision != pod.Revision || pod.Revision == s.Rollout.Template || record.Method <= rollout.Live:
+		if s.Agent != nil || StartRecorded(status, s.Name, s.Active) {
+			pod.Outcome = rollout.Verified
+		}
+	case s.Agent == nil:
+	default:
+		s.evaluateRestart(now)
+	}
+}
+
+// evaluateRestart sets the result of a restart by what the agent reports.
+func (s *State) evaluateRestart(now time.Time) {
+	pod := &s.Rollout.Pod
+	switch version := s.PodRevision.Image.Version; {
+	case version != "" && s.Agent.Version != version:
+		pod.Outcome, pod.Reason = rollout.Mismatched, "image "+s.PodRevision.Image.Reference+" contains memcached "+s.Agent.Version
+	case s.Agent.ArgumentsError != "" && now.Sub(s.Record.At) > argumentsReadGrace:
+		pod.Outcome, pod.Reason = rollout.Mismatched, s.Agent.ArgumentsError
+	case !s.runsWithArguments():
+	case s.Agent.Start.Result == agentwire.StartCold:
+		pod.Outcome, pod.Reason = rollout.Cold, "memcached started empty: "+s.Agent.Start.Reason
+	default:
+		pod.Outcome = rollout.Verified
+	}
+}
+
+// stopPending reports whether the pod was updated and its container hasn't stopped yet.
+func (s *State) stopPending() bool {
+	return s.Record != nil && s.Record.Method == rollout.Recreate && s.Record.Container == ContainerID(s.Active)
+}
+
+// restartPending reports whether memcached doesn't run with the pod's arguments yet, and no
+// known problem prevents it.
+func (s *State) restartPending() bool {
+	return s.Agent != nil && s.Agent.ArgumentsError == "" && s.Record != nil && s.Record.Revision == s.Rollout.Pod.Revision &&
+		!s.runsWithArguments()
+}
+
+// runsWithArguments reports whether memcached runs with the arguments on its pod.
+func (s *State) runsWithArguments() bool {
+	var words []string
+	err := json.Unmarshal([]byte(s.Active.Annotations[annotations.Arguments]), &words)
+	return err != nil || slices.Equal(s.Agent.Arguments, words)
+}
+
+// change returns what it takes to change the active pod to a revision.
+func (s *State) change(m *v1alpha1.Memcached, to resources.PodRevision, canResize bool) rollout.Change {
+	version := ""
+	if s.Agent != nil {
+		version = s.Agent.Version
+	}
+	c := changeBetween(s.PodRevision, to, version, AllowsCrossSeries(m), canResize)
+	if c.Resize != rollout.NotNeeded {
+		c.Resize, c.ResizeReason = resizeProgress(s.Active, resources.Resources(&to.Spec))
+		if c.Resize == rollout.Refused {
+			c.Method, c.Resize = rollout.Replace, rollout.NotNeeded
+			c.Description += ", which starts it empty, as its node doesn't have the resources: " + c.ResizeReason
+		}
+	}
+	// Both: an announcement that was withdrawn may still be the last one that the agent read.
+	stop := s.Active.Annotations[annotations.Stop]
+	c.StopAcknowledged = s.Agent != nil && s.Agent.AnnouncedStop == stop && strings.HasPrefix(stop, s.tokenPrefix()+to.Hash())
+	return c
+}
+
+// NeedsSurge reports whether the shard runs two pods until it has the update revision. A
+// ReplicaSet that a user deleted without its pod is recreated from shard 0's template,
+// which starts no replacement.
+func (s *State) NeedsSurge(update string) bool {
+	r := &s.Rollout
+	takesOver := r.Next != nil && r.Next.State == rollout.Serving
+	return s.Active != nil && r.Template == update && s.ReplacementStarted(update) && r.Pod.Revision != update && r.Failed == "" &&
+		r.ToTarget.Method == rollout.Replace && r.Pod.State != rollout.Broken && !r.Pod.Terminating && !(s.Draining && takesOver)
+}
+
+// ReplacementStarted reports whether a replacement of the pod by the revision was started.
+func (s *State) ReplacementStarted(revision string) bool {
+	return s.OnSet != nil && s.OnSet.Method == rollout.Replace && s.OnSet.Revision == revision
+}
+
+// ReportsLatestStart reports whether the agent's answer describes the latest start. While a
+// restart is pending, it describes the previous one.
+func (s *State) ReportsLatestStart() bool {
+	return s.Agent != nil && !(s.Rollout.Pod.State == rollout.Serving && s.Rollout.Pod.Outcome == rollout.Pending)
+}
+
+// StopToken returns the announcement of the next stop of the pod's container for an update
+// to a revision: the current one if it is recent, or a new one. It is valid for the current
+// container only.
+func (s *State) StopToken(to resources.PodRevision, now time.Time) string {
+	prefix := s.tokenPrefix() + to.Hash() + "-"
+	current := s.Active.Annotations[annotations.Stop]
+	if rest, ok := strings.CutPrefix(current, prefix); ok {
+		second, _, _ := strings.Cut(rest, "/")
+		if at, err := strconv.ParseInt(second, 10, 64); err == nil && now.Sub(time.Unix(at, 0)).Abs() < AnnounceRetry {
+			return current
+		}
+	}
+	_, arguments := to.Arguments()
+	return agentwire.AnnounceArguments(prefix+strconv.FormatInt(now.Unix(), 10), arguments)
+}
+
+// NewUpdateRecord returns the record of an update that starts now.
+func (s *State) NewUpdateRecord(to resources.PodRevision, method rollout.Method, now time.Time) UpdateRecord {
+	r := UpdateRecord{Revision: to.Hash(), From: s.PodRevision.Hash(), At: now.UTC(), Method: method, Container: ContainerID(s.Active)}
+	if s.Agent != nil {
+		r.Gets, r.Hits = s.Agent.RecentGets, s.Agent.RecentHits
+	}
+	return r
+}
+
+// LastUpdated returns the shard that was updated last with a disruption for its clients, or
+// nil.
+func LastUpdated(shards []State) *State {
+	var last *State
+	for i := range shards {
+		s := &shards[i]
+		if s.Record != nil && s.Record.Method > rollout.Live && (last == nil || s.Record.At.After(last.Record.At)) {
+			last = s
+		}
+	}
+	return last
+}

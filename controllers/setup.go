@@ -1,0 +1,90 @@
+// Package controllers sets up the operator's controllers: what their cache contains, its
+// indexes, and what they know of the cluster. They don't know each other.
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/memcached-operator/memcached-operator/controllers/backup"
+	"github.com/memcached-operator/memcached-operator/controllers/cache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/restore"
+	"github.com/memcached-operator/memcached-operator/controllers/schedule"
+	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	"github.com/memcached-operator/memcached-operator/controllers/upgradeable"
+	agentclient "github.com/memcached-operator/memcached-operator/internal/agent/client"
+	"github.com/memcached-operator/memcached-operator/internal/index"
+)
+
+// Options are the settings that the operator was started with.
+type Options struct {
+	// Image is the operator's own: pods take the agent from it, and Jobs run it.
+	Image string
+	// DefaultImage of memcached with its tag, the default version.
+	DefaultImage string
+	// Namespace of the operator; empty when it runs outside the cluster.
+	Namespace string
+}
+
+// CacheOptions returns the options of the manager's cache: of the kinds that the operator
+// creates it contains only the operator's own objects, and of those only what is read, in
+// the namespaces of a comma-separated list; an empty list is all.
+func CacheOptions(namespaces string) crcache.Options {
+	options := cache.Options(namespaces)
+	options.ByObject[&batchv1.Job{}] = cache.ManagedOnly(transfer.TrimJob)
+	return options
+}
+
+// SetupWithManager adds all controllers to the manager.
+func SetupWithManager(mgr ctrl.Manager, o Options) error {
+	openShift, err := isOpenShift(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	if err := index.Setup(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	recorder := mgr.GetEventRecorder("memcached-operator")
+	engine := transfer.Engine{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Progress: transfer.NewHTTPProgress(), Recorder: recorder, Clock: clock.RealClock{},
+		Options: transfer.Options{Image: o.Image, OmitRunAsUser: openShift},
+	}
+	err = errors.Join(
+		(&memcached.Reconciler{
+			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.NewHTTP(), Recorder: recorder, Clock: clock.RealClock{},
+			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift},
+		}).SetupWithManager(mgr),
+		(&backup.Reconciler{Engine: engine}).SetupWithManager(mgr),
+		(&restore.Reconciler{Engine: engine}).SetupWithManager(mgr),
+		(&schedule.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: recorder, Clock: clock.RealClock{}}).SetupWithManager(mgr),
+		upgradeable.SetupWithManager(mgr),
+	)
+	if err != nil {
+		return fmt.Errorf("setting up the controllers: %w", err)
+	}
+	if err := metrics.Registry.Register(&backup.Collector{Cache: mgr.GetClient(), Elected: mgr.Elected()}); err != nil {
+		return fmt.Errorf("registering the metrics of backups: %w", err)
+	}
+	return nil
+}
+
+// isOpenShift reports whether the cluster assigns the user of each pod, so that a pod
+// must not set one.
+func isOpenShift(mapper meta.RESTMapper) (bool, error) {
+	_, err := mapper.RESTMapping(schema.GroupKind{Group: "security.openshift.io", Kind: "SecurityContextConstraints"})
+	if err != nil && !meta.IsNoMatchError(err) {
+		return false, fmt.Errorf("detecting OpenShift: %w", err)
+	}
+	return err == nil, nil
+}

@@ -1,0 +1,136 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/operator-lib/handler"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/index"
+)
+
+// concurrency is how many transfers of a kind are reconciled at once. A reconcile waits
+// for the API server, and up to two seconds for a Job's pod that does not answer, which
+// must not delay the others.
+const concurrency = 16
+
+// Engine reconciles one kind of transfer.
+type Engine struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// APIReader reads from the API server.
+	APIReader client.Reader
+	// Progress reads the progress of a Job from its pod.
+	Progress ProgressClient
+	// Recorder of events.
+	Recorder events.EventRecorder
+	// Options for the Jobs.
+	Options Options
+	// Clock returns the time.
+	Clock clock.PassiveClock
+}
+
+// Planner reads what only one kind of transfer needs, and returns its plan.
+type Planner func(context.Context, Observation) (Plan, error)
+
+// NewController returns a builder of a controller for the kind of the object. Changes
+// of the status do not trigger it, as the progress changes all the time.
+func (e *Engine) NewController(mgr ctrl.Manager, object client.Object, list client.ObjectList) *builder.Builder {
+	t := transferOf(object)
+	byAnnotation := ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		name, ok := strings.CutPrefix(o.GetAnnotations()[annotations.TransferOf], t.kind+"/")
+		if !ok {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+	})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(string(t.prefix)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		Watches(object, &handler.InstrumentedEnqueueRequestForObject[client.Object]{},
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&batchv1.Job{}, byAnnotation).
+		Watches(&corev1.Pod{}, byAnnotation).
+		Watches(&v1alpha1.Memcached{}, e.EnqueueWaiting(list, index.Memcached))
+}
+
+// EnqueueWaiting enqueues the transfers of the list's kind that have no Job yet and that
+// an index has under the name of the changed object.
+func (e *Engine) EnqueueWaiting(list client.ObjectList, field string) ctrlhandler.EventHandler {
+	return ctrlhandler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) (requests []reconcile.Request) {
+		all := list.DeepCopyObject().(client.ObjectList)
+		if err := e.Client.List(ctx, all, client.InNamespace(changed.GetNamespace()),
+			client.MatchingFields{field: changed.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil // from the cache, which does not fail
+		}
+		_ = meta.EachListItem(all, func(item runtime.Object) error {
+			o := item.(client.Object)
+			if s := transferOf(o).status; s.JobUID == "" && !IsFinished(*s) {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+			}
+			return nil
+		})
+		return requests
+	})
+}
+
+// Run reconciles one transfer. A change of the phase, a change of the finalizers or a
+// rejection by the API server is followed by another plan at once.
+func (e *Engine) Run(ctx context.Context, request ctrl.Request, object client.Object, plan Planner) (ctrl.Result, error) {
+	if err := e.Client.Get(ctx, request.NamespacedName, object); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var rejection error
+	for {
+		obs, err := e.observe(ctx, object)
+		if err != nil {
+			return ctrl.Result{}, fmt.Errorf("observing: %w", err)
+		}
+		obs.Rejection = rejection
+		p, err := plan(ctx, obs)
+		if err != nil {
+			return ctrl.Result{}, fmt.Errorf("planning: %w", err)
+		}
+		again, err := e.apply(ctx, obs, p)
+		object = p.Object
+		switch {
+		case IsRejected(err) && rejection == nil:
+			rejection = err
+		case err != nil || !again:
+			return Result(p.RequeueAfter, err)
+		}
+	}
+}
+
+// staleRequeue is how soon to reconcile again after a conflict.
+const staleRequeue = 100 * time.Millisecond
+
+// Result returns the result of a reconcile. A conflict is not an error: the cache catches up.
+func Result(requeueAfter time.Duration, err error) (ctrl.Result, error) {
+	switch {
+	case errors.Is(err, ErrStale):
+		return ctrl.Result{RequeueAfter: staleRequeue}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: requeueAfter}, nil
+}

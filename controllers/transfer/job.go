@@ -1,0 +1,207 @@
+package transfer
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/operator-framework/operator-lib/proxy"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+const (
+	// Container is the name of the container that does a Job's work.
+	Container = "snapshot"
+	// program is in the operator's image.
+	program = "/snapshot"
+	// user of the operator's image, which names it by number.
+	user = 65532
+	// retries of a Job that fails, about 10, 20 and 40 seconds later.
+	retries = 3
+	// deleteRetries of a Job that deletes: as many as DeleteDeadlineSeconds has time for.
+	deleteRetries = 10
+)
+
+// DeleteDeadlineSeconds is how long a Job tries to delete a snapshot.
+const DeleteDeadlineSeconds = 600
+
+// Defaults of the CRD, in items and mebibytes a second of each shard.
+const (
+	defaultItems     = 20000
+	defaultMebibytes = 32
+)
+
+// Name returns the name of the one Job that an object has for a purpose.
+func Name(prefix Prefix, uid types.UID) string { return string(prefix) + "-" + string(uid) }
+
+// Options are the settings that all Jobs share.
+type Options struct {
+	// Image is the operator's own.
+	Image string
+	// OmitRunAsUser leaves the user of a pod to the platform, as OpenShift's security
+	// context constraints require.
+	OmitRunAsUser bool
+}
+
+// JobSpec is what a Job is built from.
+type JobSpec struct {
+	Prefix Prefix
+	// Owner is the MemcachedBackup or MemcachedRestore that the Job is deleted with.
+	Owner client.Object
+	// Store that is written or read, and the rest of the program's task.
+	Store  v1alpha1.SnapshotStore
+	Action snapshotwire.Action
+	Task   snapshotwire.Task
+	// DeadlineSeconds is how long the Job may take; nil is the default.
+	DeadlineSeconds *int32
+	// PullSecrets of the Memcached, which all images may require.
+	PullSecrets []corev1.LocalObjectReference
+}
+
+// Labels returns the labels of the objects of one Job. They differ from those of the
+// Memcached's own objects, whose Services would send clients to its pod.
+func Labels(prefix Prefix, uid types.UID) map[string]string {
+	return map[string]string{
+		v1alpha1.LabelName:      annotations.SnapshotName,
+		v1alpha1.LabelInstance:  Name(prefix, uid),
+		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue,
+	}
+}
+
+// Job returns a Job. It stays until it gets a ttlSecondsAfterFinished.
+func (o Options) Job(r JobSpec) (*batchv1.Job, error) {
+	r.Task.ID, r.Task.Store = string(r.Owner.GetUID()), storeOf(r.Store)
+	task, err := json.Marshal(r.Task)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the task of %s: %w", Name(r.Prefix, r.Owner.GetUID()), err)
+	}
+	object := metav1.ObjectMeta{
+		Namespace:   r.Owner.GetNamespace(),
+		Name:        Name(r.Prefix, r.Owner.GetUID()),
+		Labels:      Labels(r.Prefix, r.Owner.GetUID()),
+		Annotations: map[string]string{annotations.TransferOf: transferOf(r.Owner).kind + "/" + r.Owner.GetName()},
+	}
+	pod := metav1.ObjectMeta{Labels: object.Labels, Annotations: map[string]string{
+		annotations.TransferOf: transferOf(r.Owner).kind + "/" + r.Owner.GetName(),
+		// an eviction would restart the copy
+		"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+	}}
+	object.OwnerReferences = []metav1.OwnerReference{OwnerReference(r.Owner)}
+	spec := batchv1.JobSpec{
+		Parallelism:           ptr.To[int32](1),
+		Completions:           ptr.To[int32](1),
+		BackoffLimit:          ptr.To[int32](retries),
+		ActiveDeadlineSeconds: ptr.To(int64(ptr.Deref(r.DeadlineSeconds, v1alpha1.DefaultTransferDeadlineSeconds))),
+		PodReplacementPolicy:  ptr.To(batchv1.Failed), // never two at the same snapshot
+		PodFailurePolicy:      failurePolicy(),
+		Template:              corev1.PodTemplateSpec{ObjectMeta: pod, Spec: o.podSpec(r, string(task))},
+	}
+	if r.Action == snapshotwire.ActionDelete {
+		// You may fix what a deletion waits for, so no failure is final.
+		spec.BackoffLimit = ptr.To[int32](deleteRetries)
+		spec.PodFailurePolicy.Rules = spec.PodFailurePolicy.Rules[1:]
+	}
+	return &batchv1.Job{ObjectMeta: object, Spec: spec}, nil
+}
+
+// OwnerReference returns the reference by which the garbage collector deletes an object
+// with its owner. It does not block the owner's deletion, which would take another
+// permission of the operator.
+func OwnerReference(owner client.Object) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: transferOf(owner).kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: new(true),
+	}
+}
+
+// failurePolicy returns which failures of a pod fail the Job, and which do not count.
+func failurePolicy() *batchv1.PodFailurePolicy {
+	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+		Action: batchv1.PodFailurePolicyActionFailJob,
+		OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
+			ContainerName: ptr.To(Container), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: []int32{snapshotwire.ExitFinal}},
+	}, {
+		Action:          batchv1.PodFailurePolicyActionIgnore,
+		OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
+	}}}
+}
+
+// podSpec returns the pod of a Job. It meets the Pod Security level restricted.
+func (o Options) podSpec(r JobSpec, task string) corev1.PodSpec {
+	volumes, mounts := storeVolumes(r.Store, r.Action == snapshotwire.ActionLoad)
+	volumes = append(volumes, corev1.Volume{Name: spoolVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	mounts = append(mounts, corev1.VolumeMount{Name: spoolVolume, MountPath: snapshotwire.SpoolPath})
+	environment := append([]corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "96MiB"}}, storeEnvironment(r.Store)...)
+	if r.Store.S3 != nil {
+		environment = append(environment, proxy.ReadProxyVarsFromEnv()...)
+	}
+	security := &corev1.PodSecurityContext{
+		RunAsNonRoot:   new(true),
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	if !o.OmitRunAsUser {
+		security.RunAsUser, security.RunAsGroup, security.FSGroup = ptr.To[int64](user), ptr.To[int64](user), ptr.To[int64](user)
+		// a volume full of snapshots takes long to walk
+		security.FSGroupChangePolicy = ptr.To(corev1.FSGroupChangeOnRootMismatch)
+	}
+	return corev1.PodSpec{
+		RestartPolicy:                corev1.RestartPolicyNever,
+		AutomountServiceAccountToken: new(false),
+		EnableServiceLinks:           new(false),
+		ImagePullSecrets:             r.PullSecrets,
+		SecurityContext:              security,
+		Volumes:                      volumes,
+		Containers: []corev1.Container{{
+			Name:    Container,
+			Image:   o.Image,
+			Command: []string{program},
+			// The kubelet replaces $(NAME) in arguments, and a path may contain it.
+			Args:  []string{string(r.Action), "-task", strings.ReplaceAll(task, "$", `\u0024`)},
+			Env:   environment,
+			Ports: []corev1.ContainerPort{{Name: "progress", ContainerPort: snapshotwire.Port, Protocol: corev1.ProtocolTCP}},
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")},
+			},
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: new(false),
+				ReadOnlyRootFilesystem:   new(true),
+				Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
+			VolumeMounts:             mounts,
+			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+		}},
+	}
+}
+
+// Limits returns the limits of each shard, in items and in bytes a second; 0 is no limit.
+func Limits(l *v1alpha1.RateLimit) (items int, bytes int64) {
+	l = cmp.Or(l, &v1alpha1.RateLimit{})
+	return int(ptr.Deref(l.ItemsPerSecond, defaultItems)), int64(ptr.Deref(l.MebibytesPerSecond, defaultMebibytes)) << 20
+}
+
+// HasServers reports whether the status lists a server for each shard, in their order.
+func HasServers(m *v1alpha1.Memcached) bool {
+	if m.Spec.Size == nil || len(m.Status.Servers) != int(*m.Spec.Size) {
+		return false
+	}
+	for ordinal, server := range m.Status.Servers {
+		if !strings.HasPrefix(server, Shard(m.Name, ordinal)+".") {
+			return false
+		}
+	}
+	return true
+}
+
+// Shard returns the name of a shard of a Memcached.
+func Shard(memcached string, ordinal int) string { return fmt.Sprintf("%s-%d", memcached, ordinal) }

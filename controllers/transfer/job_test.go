@@ -1,0 +1,149 @@
+package transfer
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var (
+	ownerMeta    = metav1.ObjectMeta{Namespace: "team", Name: "nightly", UID: "11111111-2222-3333-4444-555555555555"}
+	owner        = &v1alpha1.MemcachedBackup{ObjectMeta: ownerMeta}
+	restoreOwner = &v1alpha1.MemcachedRestore{ObjectMeta: ownerMeta}
+)
+
+var (
+	claim = v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "snapshots", SubPath: "cache/a"}}
+	s3    = v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{Bucket: "snapshots", Prefix: "cache", Endpoint: "https://minio.storage.svc:9000",
+		Region: "us-east-1", CredentialsSecretName: "minio", CASecretName: "minio-ca"}}
+)
+
+// jobs are the Jobs that are reviewed.
+var jobs = map[string]struct {
+	options Options
+	spec    JobSpec
+}{
+	"save-to-claim": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Store: claim, Action: snapshotwire.ActionSave,
+		Task: snapshotwire.Task{Path: "team/cache/nightly-11111111", Servers: []string{"cache-0.team.svc:11211"}, ItemsPerSecond: 20000,
+			Memcached: snapshotwire.Memcached{Namespace: "team", Name: "cache", UID: "u", Version: "1.6.45"}}}},
+	"save-to-s3": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Store: s3, Action: snapshotwire.ActionSave,
+		DeadlineSeconds: ptr.To[int32](90),
+		PullSecrets:     []corev1.LocalObjectReference{{Name: "registry"}},
+		Task:            snapshotwire.Task{Path: "team/cache/nightly-11111111", Servers: []string{"cache-0.team.svc:11211"}}}},
+	"load-from-claim-on-openshift": {Options{OmitRunAsUser: true}, JobSpec{Prefix: Restore, Owner: restoreOwner, Store: claim, Action: snapshotwire.ActionLoad,
+		Task: snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc:11211"}, Load: &snapshotwire.Load{MaxAge: time.Hour}}}},
+	"delete-from-s3": {Options{}, JobSpec{Prefix: Delete, Owner: owner, Store: v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{Bucket: "b00", CredentialsSecretName: "aws"}},
+		Action: snapshotwire.ActionDelete, DeadlineSeconds: ptr.To[int32](DeleteDeadlineSeconds), Task: snapshotwire.Task{Path: "p"}}},
+}
+
+// TestJobsMatchGoldenFiles compares the Jobs with testdata/NAME.golden.yaml, which are
+// reviewed.
+func TestJobsMatchGoldenFiles(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "http://proxy.example:3128")
+	t.Setenv("NO_PROXY", ".svc")
+	for name, test := range jobs {
+		t.Run(name, func(t *testing.T) {
+			test.options.Image = "ghcr.io/memcached-operator/memcached-operator:v1.0.0"
+			job, err := test.options.Job(test.spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := yaml.Marshal(job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := filepath.Join("testdata", name+".golden.yaml")
+			if *update {
+				if err := os.WriteFile(golden, got, 0o644); err != nil { //nolint:gosec // a file of the repository
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("%s (-want +got); review it and run go test with -update:\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+func TestTaskContainsNoKubeletVariables(t *testing.T) {
+	path := "a$(HOME)b$$(HOME)c"
+	job, err := Options{}.Job(JobSpec{Prefix: Backup, Owner: owner, Store: claim, Action: snapshotwire.ActionSave, Task: snapshotwire.Task{Path: path}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	argument := job.Spec.Template.Spec.Containers[0].Args[2]
+	if strings.Contains(argument, "$") {
+		t.Errorf("the kubelet would expand variables in %s", argument)
+	}
+	var task snapshotwire.Task
+	if err := json.Unmarshal([]byte(argument), &task); err != nil || task.Path != path {
+		t.Errorf("%v: the path is %s", err, task.Path)
+	}
+}
+
+func TestRateLimitDefaults(t *testing.T) {
+	for name, test := range map[string]struct {
+		limit *v1alpha1.RateLimit
+		items int
+		bytes int64
+	}{
+		"none given":  {nil, 20000, 32 << 20},
+		"empty":       {&v1alpha1.RateLimit{}, 20000, 32 << 20},
+		"no limit":    {&v1alpha1.RateLimit{ItemsPerSecond: ptr.To[int32](0), MebibytesPerSecond: ptr.To[int32](0)}, 0, 0},
+		"one of them": {&v1alpha1.RateLimit{MebibytesPerSecond: ptr.To[int32](4096)}, 20000, 4 << 30},
+	} {
+		if items, bytes := Limits(test.limit); items != test.items || bytes != test.bytes {
+			t.Errorf("%s: %d items and %d bytes a second", name, items, bytes)
+		}
+	}
+}
+
+func TestHasServersRequiresEveryShardInOrder(t *testing.T) {
+	for name, test := range map[string]struct {
+		size    int32
+		servers []string
+		want    bool
+	}{
+		"all":              {2, []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}, true},
+		"one missing":      {2, []string{"cache-0.team.svc:11211"}, false},
+		"the first is not": {2, []string{"cache-1.team.svc:11211", "cache-2.team.svc:11211"}, false},
+		"one too many":     {1, []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}, false},
+		"order":            {2, []string{"cache-1.team.svc:11211", "cache-0.team.svc:11211"}, false},
+	} {
+		m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: v1alpha1.MemcachedSpec{Size: &test.size}, Status: v1alpha1.MemcachedStatus{Servers: test.servers}}
+		if got := HasServers(m); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestDescribeReturnsLocation(t *testing.T) {
+	for want, store := range map[string]v1alpha1.SnapshotStore{
+		"directory cache/a/x of PersistentVolumeClaim snapshots":   claim,
+		"s3://snapshots/cache/x at https://minio.storage.svc:9000": s3,
+		"s3://b00/x": {S3: &v1alpha1.S3Store{Bucket: "b00"}},
+	} {
+		if got := Describe(store, "x"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package transfer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/index"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+// Observation is what the engine reads of one transfer.
+type Observation struct {
+	// Object is the MemcachedBackup or MemcachedRestore.
+	Object client.Object
+	// Memcached whose items are copied or restored; nil when there is none of that name.
+	Memcached *v1alpha1.Memcached
+	// Job that copies or restores.
+	Job JobObservation
+	// Options for Jobs.
+	Options Options
+	// Rejection is why the API server just rejected what the plan before created, or nil.
+	Rejection error
+	// Now is when it was read.
+	Now time.Time
+}
+
+// JobObservation is what was read of the one Job that an object has for a purpose.
+type JobObservation struct {
+	// Name that the Job has or will have.
+	Name string
+	// Job, or nil.
+	Job *batchv1.Job
+	// Foreign is true when a Job of that name has another owner.
+	Foreign bool
+	// Pods of it, the newest first.
+	Pods []corev1.Pod
+	// Progress that its pod reported, or nil.
+	Progress *snapshotwire.Progress
+	// Now is when it was read.
+	Now time.Time
+}
+
+// Common implements Transfer for observations that embed this one.
+func (obs Observation) Common() Observation { return obs }
+
+// observe reads what every kind of transfer needs. The cache may not contain a new
+// Memcached yet, nor the Job of a transfer that has started.
+func (e *Engine) observe(ctx context.Context, o client.Object) (Observation, error) {
+	obs := Observation{Object: o, Options: e.Options, Now: e.Clock.Now()}
+	t := transferOf(o)
+	var err error
+	expected := t.status.Phase == v1alpha1.TransferRunning || o.GetDeletionTimestamp() != nil
+	if obs.Job, err = e.ObserveJob(ctx, t.prefix, o, expected, obs.Now); err != nil {
+		return obs, err
+	}
+	readers := []client.Reader{e.Client}
+	if !IsFinished(*t.status) {
+		readers = append(readers, e.APIReader)
+	}
+	m := &v1alpha1.Memcached{}
+	found, err := Find(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: t.memcached}, m, readers...)
+	if found {
+		obs.Memcached = m
+	}
+	return obs, err
+}
+
+// Find reads an object from the first reader that has it, and reports whether one has.
+func Find(ctx context.Context, key client.ObjectKey, o client.Object, readers ...client.Reader) (bool, error) {
+	for _, reader := range readers {
+		switch err := reader.Get(ctx, key, o); {
+		case err == nil:
+			return true, nil
+		case !apierrors.IsNotFound(err):
+			return false, fmt.Errorf("reading %s %s: %w", kindName(o), key.Name, err)
+		}
+	}
+	return false, nil
+}
+
+// ObserveJob reads an object's Job. Where one is expected, it reads from the API server
+// what the cache, which may lag behind, lacks.
+func (e *Engine) ObserveJob(ctx context.Context, prefix Prefix, owner client.Object, expected bool, now time.Time) (JobObservation, error) {
+	obs := JobObservation{Name: Name(prefix, owner.GetUID()), Now: now}
+	readers := []client.Reader{e.Client}
+	if expected {
+		readers = append(readers, e.APIReader)
+	}
+	job := &batchv1.Job{}
+	switch found, err := Find(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: obs.Name}, job, readers...); {
+	case err != nil || !found:
+		return obs, err
+	case !metav1.IsControlledBy(job, owner):
+		obs.Foreign = true
+		return obs, nil
+	}
+	obs.Job = job
+	if !expected {
+		return obs, nil
+	}
+	var err error
+	if obs.Pods, err = podsOf(ctx, e.Client, job, client.MatchingFields{index.Instance: job.Name}); err != nil {
+		return obs, err
+	}
+	if isFinished(job) && outcomeOf(obs.Pods) == nil {
+		obs.Pods, err = podsOf(ctx, e.APIReader, job)
+		return obs, err
+	}
+	if pod := obs.newestPod(); pod != nil && !isFinished(job) && pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" {
+		// A pod that does not answer, as behind a NetworkPolicy, has no progress to report.
+		if progress, err := e.Progress.Progress(ctx, pod.Status.PodIP); err == nil && progress.TaskID == string(owner.GetUID()) {
+			obs.Progress = &progress
+		}
+	}
+	return obs, nil
+}
+
+// TrimJob removes from a Job what nothing reads: its pod template.
+func TrimJob(o client.Object) {
+	if job, ok := o.(*batchv1.Job); ok {
+		job.Spec.Template = corev1.PodTemplateSpec{}
+	}
+}
+
+// podsOf returns the pods of a Job, the newest first.
+func podsOf(ctx context.Context, from client.Reader, job *batchv1.Job, options ...client.ListOption) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	options = append(options, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
+	if err := from.List(ctx, &pods, options...); err != nil {
+		return nil, fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
+	}
+	own := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, job) })
+	slices.SortFunc(own, func(a, b corev1.Pod) int {
+		if d := b.CreationTimestamp.Compare(a.CreationTimestamp.Time); d != 0 {
+			return d
+		}
+		if d := finishedAt(&b).Compare(finishedAt(&a)); d != 0 {
+			return d
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return own, nil
+}
+
+// finishedAt returns when a pod's container terminated; one that has not is the newest.
+func finishedAt(pod *corev1.Pod) time.Time {
+	if t := terminated(pod); t != nil {
+		return t.FinishedAt.Time
+	}
+	return time.Unix(1<<40, 0)
+}
+
+// newestPod returns the pod that was created last, or nil.
+func (obs JobObservation) newestPod() *corev1.Pod {
+	if len(obs.Pods) == 0 {
+		return nil
+	}
+	return &obs.Pods[0]
+}
+
+// terminated returns how the container of a pod terminated, or nil.
+func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == Container {
+			return c.State.Terminated
+		}
+	}
+	return nil
+}
+
+// outcomeOf returns what the newest pod reported when it terminated, or nil.
+func outcomeOf(pods []corev1.Pod) *snapshotwire.Outcome {
+	if len(pods) == 0 {
+		return nil
+	}
+	var o snapshotwire.Outcome
+	if t := terminated(&pods[0]); t == nil || json.Unmarshal([]byte(t.Message), &o) != nil || o.Reason == "" {
+		return nil
+	}
+	return &o
+}
+
+// jobCondition returns a condition of a Job, and reports whether it is true.
+func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) (batchv1.JobCondition, bool) {
+	for _, c := range job.Status.Conditions {
+		if c.Type == kind && c.Status == corev1.ConditionTrue {
+			return c, true
+		}
+	}
+	return batchv1.JobCondition{}, false
+}
+
+// isFinished reports whether a Job is complete or has failed.
+func isFinished(job *batchv1.Job) bool {
+	_, complete := jobCondition(job, batchv1.JobComplete)
+	_, failed := jobCondition(job, batchv1.JobFailed)
+	return complete || failed
+}

@@ -1,0 +1,176 @@
+package transfer
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+const (
+	// progressPoll is how often the progress of a Job is read.
+	progressPoll = 5 * time.Second
+	// RejectionRecheck is how soon to retry what the API server rejected, as only you can change that.
+	RejectionRecheck = 30 * time.Second
+)
+
+// Plan is what a reconcile writes, in this order.
+type Plan struct {
+	// Object with the finalizers and the status that it should have.
+	Object client.Object
+	// Events to record when Object is written.
+	Events []Event
+	// Create builds the objects to create; nil when there are none.
+	Create func() ([]client.Object, error)
+	// Job is what to do about the Job that exists.
+	Job Action
+	// Delete are objects that aren't needed any more.
+	Delete []client.Object
+	// RequeueAfter is when to reconcile again if nothing changes before; 0 is never.
+	RequeueAfter time.Duration
+}
+
+// Transfer is what one kind of transfer decides its own way.
+type Transfer interface {
+	// Common returns what the engine observed.
+	Common() Observation
+	// Blocker returns what keeps the transfer from starting, or nil.
+	Blocker() *Blocker
+	// Summary says what the Job will do, once nothing blocks it.
+	Summary() string
+	// Objects returns the Job and what it needs.
+	Objects() ([]client.Object, error)
+	// Store that the Job reads or writes.
+	Store() v1alpha1.SnapshotStore
+	// Record writes the outcome of a Job into the status of the object, and returns a
+	// summary. A failure fails a transfer whose Job succeeded.
+	Record(client.Object, *snapshotwire.Outcome) (summary, failure string)
+}
+
+// Blocker is what keeps a transfer from starting.
+type Blocker struct {
+	Reason, Message string
+	// Transient is true when the transfer waits for it to pass, up to its deadline.
+	Transient bool
+}
+
+// Reject returns a blocker that fails the transfer.
+func Reject(reason, format string, args ...any) *Blocker {
+	return &Blocker{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// WaitFor returns a blocker that the transfer waits for.
+func WaitFor(reason, format string, args ...any) *Blocker {
+	return &Blocker{Reason: reason, Message: fmt.Sprintf(format, args...), Transient: true}
+}
+
+// MemcachedNotReady returns the blocker of a Memcached whose status doesn't name the
+// servers of all shards, in their order; else nil.
+func MemcachedNotReady(m *v1alpha1.Memcached) *Blocker {
+	if HasServers(m) {
+		return nil
+	}
+	return WaitFor(v1alpha1.ReasonShardsStarting, "waiting until status.servers of Memcached %s lists all of its shards", m.Name)
+}
+
+// Plan returns a plan that changes nothing.
+func (obs Observation) Plan() Plan { return Plan{Object: obs.Object.DeepCopyObject().(client.Object)} }
+
+// Status returns the status that the plan writes.
+func (p *Plan) Status() *v1alpha1.TransferStatus { return transferOf(p.Object).status }
+
+// MakePlan decides how a transfer goes on.
+func MakePlan(t Transfer) Plan {
+	obs := t.Common()
+	p := obs.Plan()
+	s := p.Status()
+	phase := s.Phase
+	summary := ""
+	switch {
+	case IsFinished(*s):
+		p.Job = obs.Job.Cleanup()
+	case phase == v1alpha1.TransferRunning:
+		summary = p.run(t)
+	default:
+		p.start(t)
+	}
+	if s.Phase == phase {
+		return p
+	}
+	reasons := transferOf(p.Object).reasons
+	switch s.Phase {
+	case v1alpha1.TransferRunning:
+		p.Events = []Event{{corev1.EventTypeNormal, reasons[s.Phase], s.Message}}
+	case v1alpha1.TransferComplete:
+		p.Events = []Event{{corev1.EventTypeNormal, reasons[s.Phase], summary}}
+	case v1alpha1.TransferFailed:
+		p.Events = []Event{{corev1.EventTypeWarning, reasons[s.Phase], s.Reason + ": " + s.Message}}
+	}
+	return p
+}
+
+// start decides whether a transfer starts.
+func (p *Plan) start(t Transfer) {
+	obs, s := t.Common(), p.Status()
+	blocker := t.Blocker()
+	if blocker == nil {
+		*s = begin(*s, obs, t.Summary())
+		return
+	}
+	p.block(obs, blocker, obs.Object.GetCreationTimestamp().Time, v1alpha1.TransferPending)
+}
+
+// block makes a transfer wait for what blocks it, or fails it.
+func (p *Plan) block(obs Observation, blocker *Blocker, since time.Time, phase v1alpha1.TransferPhase) {
+	s := p.Status()
+	deadline := v1alpha1.Seconds(transferOf(p.Object).deadlineSeconds, v1alpha1.DefaultTransferDeadlineSeconds)
+	left := since.Add(deadline).Sub(obs.Now)
+	switch {
+	case !blocker.Transient:
+		*s = finish(*s, obs, v1alpha1.TransferFailed, blocker.Reason, blocker.Message)
+	case left <= 0:
+		*s = finish(*s, obs, v1alpha1.TransferFailed, v1alpha1.ReasonDeadlineExceeded, "it could not start within its deadline: "+blocker.Message)
+	default:
+		*s = withPhase(*s, obs, phase, blocker.Reason, blocker.Message)
+		p.RequeueAfter = left
+	}
+}
+
+// run decides how a transfer that has started goes on. It returns a summary of what it did.
+func (p *Plan) run(t Transfer) (summary string) {
+	obs, s := t.Common(), p.Status()
+	state := Evaluate(obs.Job, t.Store())
+	*s = next(*s, obs, state)
+	if state.Outcome != nil {
+		var failure string
+		if summary, failure = t.Record(p.Object, state.Outcome); failure != "" {
+			*s = finish(*s, obs, v1alpha1.TransferFailed, v1alpha1.ReasonJobFailed, failure)
+		}
+	}
+	if IsFinished(*s) {
+		return summary
+	}
+	p.RequeueAfter = progressPoll
+	if p.Job = actionFor(*s, obs.Job, state); p.Job != CreateJob {
+		return summary
+	}
+	blocker := t.Blocker() // the operator may have been away since the transfer started
+	switch {
+	case IsNamespaceTerminating(obs.Rejection):
+		p.RequeueAfter = 0
+	case obs.Rejection != nil:
+		*s = withPhase(*s, obs, v1alpha1.TransferRunning, v1alpha1.ReasonJobCannotStart, obs.Rejection.Error())
+		p.RequeueAfter = RejectionRecheck
+	case blocker != nil:
+		p.block(obs, blocker, ptr.Deref(s.StartTime, metav1.Time{}).Time, v1alpha1.TransferRunning)
+	default:
+		p.Create = t.Objects
+	}
+	return summary
+}

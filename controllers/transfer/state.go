@@ -1,0 +1,230 @@
+package transfer
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+// Stage is how far a Job is.
+type Stage int
+
+// The stages.
+const (
+	// Absent: there is no Job.
+	Absent Stage = iota
+	// Foreign: a Job of another owner has its name.
+	Foreign
+	// Terminating: it is being deleted.
+	Terminating
+	// Starting: no container runs yet, which takes time.
+	Starting
+	// Stuck: no container runs, which may require manual intervention.
+	Stuck
+	// Copying: its container runs.
+	Copying
+	// Succeeded: its pod reported success.
+	Succeeded
+	// Failed: it failed, or its pod did not report success.
+	Failed
+)
+
+const (
+	// startGrace is how long a pod may take to start before the status reports it.
+	startGrace = 30 * time.Second
+	// StuckTimeout is how long the operator waits for a pod that cannot start.
+	StuckTimeout = 5 * time.Minute
+)
+
+// State is the evaluated state of a Job.
+type State struct {
+	Stage Stage
+	// Reason and Message for the status.
+	Reason, Message string
+	// Since is when a Job became Stuck, at the latest. A Job without a pod, which NoPod
+	// reports, may just have lost one.
+	Since time.Time
+	NoPod bool
+	// Outcome of a finished Job; nil when its pod did not report one.
+	Outcome *snapshotwire.Outcome
+	// Progress of a Job that copies; nil when its pod did not answer.
+	Progress *snapshotwire.Progress
+}
+
+// Evaluate returns the state of a Job.
+func Evaluate(obs JobObservation, store v1alpha1.SnapshotStore) State {
+	job := obs.Job
+	starting := func(format string, args ...any) State {
+		return State{Stage: Starting, Reason: v1alpha1.ReasonStarting, Message: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case obs.Foreign:
+		return State{Stage: Foreign, Reason: v1alpha1.ReasonJobCannotStart,
+			Message: fmt.Sprintf("Job %s already exists and belongs to another object. Delete that Job and recreate this object", obs.Name)}
+	case job == nil:
+		return State{Stage: Absent}
+	case isFinished(job):
+		return finishedState(obs)
+	case job.DeletionTimestamp != nil:
+		return State{Stage: Terminating}
+	case job.Spec.Suspend != nil && *job.Spec.Suspend:
+		return starting("Job %s is suspended. Set its spec.suspend to false", job.Name)
+	}
+	pod := obs.newestPod()
+	if pod == nil {
+		s := starting("Job %s has no pod yet", job.Name)
+		s.Since = job.CreationTimestamp.Time
+		if s.NoPod = job.Status.Failed == 0; s.NoPod && obs.Now.Sub(s.Since) >= startGrace {
+			s.Stage, s.Reason = Stuck, v1alpha1.ReasonJobCannotStart
+			s.Message = fmt.Sprintf("Job %s gets no pod, for example because of a quota or an admission policy. "+
+				"See kubectl describe job %[1]s", job.Name)
+		}
+		return s
+	}
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return starting("pod %s is terminating and will be replaced", pod.Name)
+	case pod.Status.Phase == corev1.PodFailed:
+		reason, message, _ := failureOf(obs.Pods)
+		return starting("pod %s failed (%s): %s. The Job will retry", pod.Name, reason, message)
+	case pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodSucceeded:
+		return State{Stage: Copying, Reason: v1alpha1.ReasonCopying, Message: fmt.Sprintf("pod %s is copying", pod.Name), Progress: obs.Progress}
+	}
+	s := starting("pod %s is starting", pod.Name)
+	s.Since = pod.CreationTimestamp.Time
+	if trouble := podTrouble(pod, store, obs.Now.Sub(s.Since)); trouble != "" {
+		s.Stage, s.Reason, s.Message = Stuck, v1alpha1.ReasonJobCannotStart, fmt.Sprintf("pod %s cannot start: %s", pod.Name, trouble)
+	}
+	return s
+}
+
+// podTrouble returns what keeps a pod from starting, or nothing.
+func podTrouble(pod *corev1.Pod, store v1alpha1.SnapshotStore, age time.Duration) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return "no node fits: " + c.Message
+		}
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		w := c.State.Waiting
+		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
+			continue
+		}
+		return strings.TrimSuffix(fmt.Sprintf("%s: %s", w.Reason, w.Message), ": ")
+	}
+	switch {
+	case age < startGrace:
+		return ""
+	case pod.Spec.NodeName == "":
+		return "no scheduler has processed it"
+	default:
+		return fmt.Sprintf("node %s has been preparing it for %s. Check that %s exists and can be mounted: kubectl describe pod %s",
+			pod.Spec.NodeName, age.Truncate(time.Second*30), requirement(store), pod.Name)
+	}
+}
+
+// finishedState returns the state of a Job that has finished.
+func finishedState(obs JobObservation) State {
+	if _, ok := jobCondition(obs.Job, batchv1.JobComplete); ok {
+		outcome := outcomeOf(obs.Pods)
+		switch {
+		case outcome == nil:
+			return State{Stage: Failed, Reason: v1alpha1.ReasonJobFailed,
+				Message: fmt.Sprintf("Job %s succeeded, but its pod was deleted before the operator could read the result. "+
+					"Recreate this object", obs.Name)}
+		case outcome.Reason != v1alpha1.ReasonSucceeded:
+			return State{Stage: Failed, Reason: outcome.Reason, Message: outcome.Message, Outcome: outcome}
+		default:
+			return State{Stage: Succeeded, Reason: v1alpha1.ReasonSucceeded, Message: outcome.Message, Outcome: outcome}
+		}
+	}
+	failed, _ := jobCondition(obs.Job, batchv1.JobFailed)
+	reason, message, outcome := failureOf(obs.Pods)
+	if failed.Reason == batchv1.JobReasonDeadlineExceeded {
+		message = "it did not finish within its deadline"
+		if s := obs.Job.Spec.ActiveDeadlineSeconds; s != nil {
+			message += fmt.Sprintf(" of %s", time.Duration(*s)*time.Second)
+		}
+		message += ". Set a longer deadline or a higher rate limit"
+		if outcome != nil {
+			message += fmt.Sprintf(". Its last pod reported %s: %s", outcome.Reason, outcome.Message)
+		}
+		reason = v1alpha1.ReasonDeadlineExceeded
+	}
+	return State{Stage: Failed, Reason: reason, Message: cmp.Or(message, failed.Message, "it left no pod that says why"), Outcome: outcome}
+}
+
+// failureOf returns why the newest pod failed.
+func failureOf(pods []corev1.Pod) (reason, message string, outcome *snapshotwire.Outcome) {
+	if outcome := outcomeOf(pods); outcome != nil {
+		return outcome.Reason, outcome.Message, outcome
+	}
+	if len(pods) == 0 {
+		return v1alpha1.ReasonJobFailed, "", nil
+	}
+	pod := &pods[0]
+	switch t := terminated(pod); {
+	case t != nil && t.Reason == "OOMKilled":
+		message = fmt.Sprintf("pod %s was killed because it exceeded its memory limit", pod.Name)
+	case pod.Status.Reason != "":
+		message = strings.TrimSuffix(fmt.Sprintf("pod %s failed: %s: %s", pod.Name, pod.Status.Reason, pod.Status.Message), ": ")
+	case t != nil:
+		message = fmt.Sprintf("pod %s failed: %s, exit code %d. See its log: %s", pod.Name, t.Reason, t.ExitCode, strings.TrimSpace(t.Message))
+	default:
+		message = fmt.Sprintf("pod %s failed without a termination message. Recreate this object", pod.Name)
+	}
+	return v1alpha1.ReasonJobFailed, message, nil
+}
+
+// Action is what to do about a Job.
+type Action int
+
+// The actions.
+const (
+	// NoAction leaves it as it is.
+	NoAction Action = iota
+	// CreateJob creates it.
+	CreateJob
+	// DeleteJob deletes the Job, which exists until its pod is deleted.
+	DeleteJob
+	// ExpireJob lets it expire some time after it has finished.
+	ExpireJob
+)
+
+// actionFor returns what to do about the Job of a running transfer.
+func actionFor(s v1alpha1.TransferStatus, obs JobObservation, state State) Action {
+	switch {
+	case state.Stage == Absent && s.JobUID == "":
+		return CreateJob
+	case state.Stage == Stuck && state.NoPod && s.Progress != nil:
+		return NoAction // it has copied before, and its deadline bounds it
+	case state.Stage == Stuck && obs.Now.Sub(state.Since) >= StuckTimeout:
+		return DeleteJob
+	default:
+		return NoAction
+	}
+}
+
+// Cleanup returns what to do about a Job that isn't needed any more.
+func (obs JobObservation) Cleanup() Action {
+	switch job := obs.Job; {
+	case job == nil || job.DeletionTimestamp != nil:
+		return NoAction
+	case !isFinished(job):
+		return DeleteJob
+	case job.Spec.TTLSecondsAfterFinished == nil:
+		return ExpireJob
+	default:
+		return NoAction
+	}
+}
+
+// IsActive reports whether there is a Job whose pod may still write.
+func (obs JobObservation) IsActive() bool { return obs.Job != nil && !isFinished(obs.Job) }

@@ -1,0 +1,136 @@
+package transfer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+	"github.com/memcached-operator/memcached-operator/internal/text"
+)
+
+// maxMessage bounds a message, in bytes: an event takes 1 KiB.
+const maxMessage = 1000
+
+// IsFinished reports whether a transfer is Complete or Failed, which is final.
+func IsFinished(s v1alpha1.TransferStatus) bool {
+	return s.Phase == v1alpha1.TransferComplete || s.Phase == v1alpha1.TransferFailed
+}
+
+// begin returns the status that is written before the Job is created.
+func begin(s v1alpha1.TransferStatus, obs Observation, message string) v1alpha1.TransferStatus {
+	s = withPhase(s, obs, v1alpha1.TransferRunning, v1alpha1.ReasonStarting, message)
+	s.JobName, s.StartTime = obs.Job.Name, &metav1.Time{Time: obs.Now.Truncate(time.Second)}
+	return s
+}
+
+// finish returns the status of a transfer that is Complete or Failed.
+func finish(s v1alpha1.TransferStatus, obs Observation, phase v1alpha1.TransferPhase, reason, message string) v1alpha1.TransferStatus {
+	s = withPhase(s, obs, phase, reason, message)
+	s.CompletionTime = &metav1.Time{Time: obs.Now.Truncate(time.Second)}
+	return s
+}
+
+// next returns the status of a running transfer after its Job was evaluated.
+func next(s v1alpha1.TransferStatus, obs Observation, state State) v1alpha1.TransferStatus {
+	observedBefore := s.JobUID != ""
+	if obs.Job.Job != nil {
+		s.JobUID = string(obs.Job.Job.UID)
+	}
+	switch state.Stage {
+	case Absent:
+		rejected := s.Reason == v1alpha1.ReasonJobCannotStart
+		switch {
+		case !observedBefore && rejected && s.StartTime != nil && obs.Now.Sub(s.StartTime.Time) >= StuckTimeout,
+			observedBefore && rejected: // it was deleted because its pod could not start
+			return finish(s, obs, v1alpha1.TransferFailed, s.Reason, s.Message)
+		case !observedBefore: // it will be created
+			return s
+		}
+		return finish(s, obs, v1alpha1.TransferFailed, v1alpha1.ReasonJobDeleted,
+			fmt.Sprintf("Job %s was deleted before it finished. Create another %s", s.JobName, transferOf(obs.Object).kind))
+	case Terminating: // the status keeps the reason, which may be why the Job is deleted
+		return s
+	case Foreign, Failed:
+		s.Progress = progressOf(s.Progress, state, false)
+		return finish(s, obs, v1alpha1.TransferFailed, state.Reason, state.Message)
+	case Succeeded:
+		s.Progress = progressOf(s.Progress, state, true)
+		return finish(s, obs, v1alpha1.TransferComplete, state.Reason, state.Message)
+	default:
+		s.Progress = progressOf(s.Progress, state, false)
+		return withPhase(s, obs, v1alpha1.TransferRunning, state.Reason, state.Message)
+	}
+}
+
+// progressOf returns the progress of a Job, or the last one that is known.
+func progressOf(last *v1alpha1.TransferProgress, state State, complete bool) *v1alpha1.TransferProgress {
+	var p v1alpha1.TransferProgress
+	switch o, r := state.Outcome, state.Progress; {
+	case o != nil:
+		p = v1alpha1.TransferProgress{Items: o.Items, TotalItems: o.TotalItems, Bytes: o.Bytes, ItemsPerSecond: o.ItemsPerSecond}
+	case r != nil:
+		p = v1alpha1.TransferProgress{Items: r.Items, TotalItems: r.TotalItems, Bytes: r.Bytes, ItemsPerSecond: r.ItemsPerSecond}
+	case state.Stage != Copying || last != nil:
+		return last
+	}
+	p.Percent = percent(p.Items, p.TotalItems)
+	if complete {
+		p.Percent = 100
+	}
+	return &p
+}
+
+// percent returns the share of the items that were copied. It is less than 100 until the
+// transfer is complete, as the total may still grow.
+func percent(items, total int64) int32 {
+	if total <= 0 {
+		return 0
+	}
+	return int32(min(99, max(0, float64(items)*100/float64(total)))) //nolint:gosec // 0 to 99
+}
+
+// withPhase returns a status with a phase and its two conditions, which always exist.
+func withPhase(s v1alpha1.TransferStatus, obs Observation, phase v1alpha1.TransferPhase, reason, message string) v1alpha1.TransferStatus {
+	generation := obs.Object.GetGeneration()
+	s.ObservedGeneration, s.Phase, s.Reason, s.Message = generation, phase, reason, text.Truncate(message, maxMessage)
+	s.Conditions = slices.Clone(s.Conditions)
+	for kind, holds := range map[string]bool{
+		v1alpha1.ConditionComplete: phase == v1alpha1.TransferComplete,
+		v1alpha1.ConditionFailed:   phase == v1alpha1.TransferFailed,
+	} {
+		status := metav1.ConditionFalse
+		if holds {
+			status = metav1.ConditionTrue
+		}
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: s.Message,
+			ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(obs.Now.Truncate(time.Second))})
+	}
+	slices.SortFunc(s.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	return s
+}
+
+// SetMessage replaces the message of the status. The conditions stay, as the message
+// isn't about the transfer.
+func (p *Plan) SetMessage(message string) { p.Status().Message = text.Truncate(message, maxMessage) }
+
+// SnapshotOf returns a snapshot as the status describes it; nil when there is none.
+func SnapshotOf(s *snapshotwire.Snapshot, path string) *v1alpha1.SnapshotStatus {
+	if s == nil {
+		return nil
+	}
+	return &v1alpha1.SnapshotStatus{
+		Path:          path,
+		TakenAt:       metav1.NewTime(s.TakenAt.Truncate(time.Second)),
+		Shards:        int32(s.Shards), //nolint:gosec // at most 1000
+		Items:         s.Items,
+		Bytes:         s.Bytes,
+		StoredBytes:   s.StoredBytes,
+		FormatVersion: int32(s.FormatVersion), //nolint:gosec // counted from 1
+	}
+}

@@ -1,0 +1,101 @@
+package transfer
+
+import (
+	"path"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+// Names of the volumes of a Job's pod.
+const (
+	spoolVolume = "spool"
+	storeVolume = "store"
+	caVolume    = "ca"
+)
+
+// Keys of the Secrets that a store names.
+const (
+	keyAccess  = "AWS_ACCESS_KEY_ID"
+	keySecret  = "AWS_SECRET_ACCESS_KEY"
+	keySession = "AWS_SESSION_TOKEN"
+	keyCA      = "ca.crt"
+)
+
+// storeOf returns a store as the Job's program knows it.
+func storeOf(s v1alpha1.SnapshotStore) snapshotwire.Store {
+	if claim := s.PersistentVolumeClaim; claim != nil {
+		return snapshotwire.Store{Folder: path.Join(snapshotwire.StorePath, claim.SubPath)}
+	}
+	store := &snapshotwire.S3{Bucket: s.S3.Bucket, Prefix: s.S3.Prefix, Endpoint: s.S3.Endpoint, Region: s.S3.Region}
+	if s.S3.CASecretName != "" {
+		store.CAFile = snapshotwire.CAPath
+	}
+	return snapshotwire.Store{S3: store}
+}
+
+// storeVolumes returns the volumes of a store, and where they are mounted.
+func storeVolumes(s v1alpha1.SnapshotStore, readOnly bool) ([]corev1.Volume, []corev1.VolumeMount) {
+	switch {
+	case s.PersistentVolumeClaim != nil:
+		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: s.PersistentVolumeClaim.ClaimName}}
+		return []corev1.Volume{{Name: storeVolume, VolumeSource: source}},
+			[]corev1.VolumeMount{{Name: storeVolume, MountPath: snapshotwire.StorePath, ReadOnly: readOnly}}
+	case s.S3.CASecretName != "":
+		source := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: s.S3.CASecretName, Items: []corev1.KeyToPath{{Key: keyCA, Path: path.Base(snapshotwire.CAPath)}}}}
+		return []corev1.Volume{{Name: caVolume, VolumeSource: source}},
+			[]corev1.VolumeMount{{Name: caVolume, MountPath: path.Dir(snapshotwire.CAPath), ReadOnly: true}}
+	}
+	return nil, nil
+}
+
+// storeEnvironment returns the credentials of a store, which the kubelet reads: the
+// operator may not.
+func storeEnvironment(s v1alpha1.SnapshotStore) []corev1.EnvVar {
+	if s.S3 == nil {
+		return nil
+	}
+	var all []corev1.EnvVar
+	for _, key := range []string{keyAccess, keySecret, keySession} {
+		ref := &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: s.S3.CredentialsSecretName}, Key: key}
+		if key == keySession {
+			ref.Optional = new(true)
+		}
+		all = append(all, corev1.EnvVar{Name: key, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: ref}})
+	}
+	return all
+}
+
+// Describe returns the location of a path in a store, for a message.
+func Describe(s v1alpha1.SnapshotStore, name string) string {
+	if claim := s.PersistentVolumeClaim; claim != nil {
+		return "directory " + path.Join(claim.SubPath, name) + " of PersistentVolumeClaim " + claim.ClaimName
+	}
+	at := "s3://" + path.Join(s.S3.Bucket, s.S3.Prefix, name)
+	if s.S3.Endpoint != "" {
+		at += " at " + s.S3.Endpoint
+	}
+	return at
+}
+
+// requirement returns what a pod of a Job requires before it starts.
+func requirement(s v1alpha1.SnapshotStore) string {
+	switch {
+	case s.PersistentVolumeClaim != nil:
+		return "PersistentVolumeClaim " + s.PersistentVolumeClaim.ClaimName
+	case s.S3 != nil && s.S3.CASecretName != "":
+		return "Secret " + s.S3.CASecretName + " with the key " + keyCA
+	default: // the kubelet reports what its environment lacks
+		return "its image"
+	}
+}
+
+// SnapshotPath returns the path of a backup's snapshot in its store. A backup that is
+// recreated under the same name has another one.
+func SnapshotPath(b *v1alpha1.MemcachedBackup) string {
+	uid := string(b.UID)
+	return path.Join(b.Namespace, b.Spec.MemcachedRef.Name, b.Name+"-"+uid[:min(8, len(uid))])
+}

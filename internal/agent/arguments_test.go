@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParseArgumentsAcceptsAJSONArrayOfStrings(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want []string
+		err  string
+	}{
+		"words":                           {`["-m","64"]`, []string{"-m", "64"}, ""},
+		"no words":                        {`[]`, nil, ""},
+		"no annotation":                   {"", nil, ""},
+		"null":                            {"null", nil, ""},
+		"a trailing newline":              {"[\"-v\"]\n", []string{"-v"}, ""},
+		"shell words":                     {"-m 64", nil, "JSON array"},
+		"numbers":                         {`["-m",64]`, nil, "JSON array"},
+		"a truncated array":               {`["-m"`, nil, "JSON array"},
+		"text after the array":            {`["-v"] ["-v"]`, nil, "unexpected text"},
+		"a NUL byte":                      {`["a\u0000b"]`, nil, "NUL byte"},
+		"-e":                              {`["-e","/x"]`, nil, "option -e is not allowed"},
+		"-d combined with another option": {`["-vd"]`, nil, "option -d is not allowed"},
+		"--version":                       {`["--version"]`, nil, "option -V is not allowed"},
+		"-e as the value of -P":           {`["-P","-e"]`, []string{"-P", "-e"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseArguments(c.text)
+			if c.err == "" && (err != nil || !slices.Equal(got, c.want)) {
+				t.Errorf("got %q, %v, want %q", got, err, c.want)
+			}
+			if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+				t.Errorf("error %v, want %q in it", err, c.err)
+			}
+		})
+	}
+}
+
+func FuzzArguments(f *testing.F) {
+	f.Add(`["-m","64"]`)
+	f.Add(`["--memory-file=/x"]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		words, err := parseArguments(text)
+		if err != nil {
+			return
+		}
+		// Parsed arguments survive the record of a stop.
+		encoded, err := json.Marshal(words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := parseArguments(string(encoded)); err != nil || !slices.Equal(got, words) {
+			t.Errorf("%q encoded and parsed is %q, %v", words, got, err)
+		}
+	})
+}
+
+func TestAddressUsesTheLastPortArgument(t *testing.T) {
+	for args, want := range map[string]string{
+		"":            "127.0.0.1:11211",
+		"-v":          "127.0.0.1:11211",
+		"-p 5":        "127.0.0.1:5",
+		"-vp5":        "127.0.0.1:5",
+		"--port=9":    "127.0.0.1:9",
+		"-p 5 -p 6":   "127.0.0.1:6",
+		"-o -p -p 7":  "127.0.0.1:7",
+		"-p 5 -c 100": "127.0.0.1:5",
+	} {
+		if got := address(strings.Fields(args)); got != want {
+			t.Errorf("%q: %s, want %s", args, got, want)
+		}
+	}
+}
+
+func FuzzAddress(f *testing.F) {
+	f.Add("-p", "5", "-vvS")
+	f.Add("--port=9", "-v", "-p7")
+	f.Fuzz(func(t *testing.T, a, b, c string) {
+		if got := address([]string{a, b, c}); !strings.HasPrefix(got, "127.0.0.1:") {
+			t.Errorf("%q: %s", []string{a, b, c}, got)
+		}
+	})
+}

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+const usage = `usage:
+  agent install DIR       copy this program to DIR/agent
+  agent run [flags]       run memcached and preserve its items over planned stops
+  agent preflight [flags] check that this image's memcached starts with given arguments
+  agent version           print the version
+`
+
+const defaultTerminationLog = "/dev/termination-log"
+
+// Command runs the agent with command-line arguments. Its error is a message for
+// the user; ExitCode returns the exit code that belongs to it.
+func Command(version string, args []string, out io.Writer) error {
+	switch {
+	case len(args) == 2 && args[0] == "install":
+		return install(args[1])
+	case len(args) >= 1 && args[0] == "run":
+		return run(version, args[1:])
+	case len(args) >= 1 && args[0] == "preflight":
+		return preflight(args[1:], out)
+	case len(args) == 1 && args[0] == "version":
+		_, err := fmt.Fprintln(out, version)
+		return err
+	}
+	return &exitError{code: 2, message: usage}
+}
+
+func usageError(err error) error {
+	return &exitError{code: 2, message: "invalid flags: " + err.Error()}
+}
+
+// run supervises memcached until a planned stop, for which it returns nil.
+func run(version string, args []string) error {
+	// The agent does little, and shares the container's memory with the items.
+	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(25)
+	debug.SetMemoryLimit(8 << 20)
+
+	c := config{version: version, podUID: os.Getenv("POD_UID")}
+	flags := flag.NewFlagSet("agent run", flag.ContinueOnError)
+	flags.StringVar(&c.dataDir, "data", "/var/lib/memcached", "`directory` of the memory volume that stores the items")
+	flags.StringVar(&c.podInfoDir, "podinfo", "/etc/podinfo", "`directory` of the downward-API volume")
+	flags.StringVar(&c.listen, "listen", fmt.Sprintf(":%d", wire.Port), "`address` of /status, /healthz and /readyz")
+	flags.StringVar(&c.service, "service", "", "`host:port` of the agent behind this shard's Service; empty: do not drain")
+	flags.DurationVar(&c.drainTimeout, "drain-timeout", time.Minute, "maximum wait for another pod behind the Service")
+	flags.StringVar(&c.memcached, "memcached", "", "`path` of memcached; empty: search the image")
+	flags.StringVar(&c.terminationLog, "termination-log", defaultTerminationLog, "`file` for the error")
+	if err := flags.Parse(args); err != nil {
+		return usageError(err)
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+
+	err := supervise(c, log)
+	if err != nil {
+		log.Error("Agent failed", "error", err)
+		writeTerminationLog(c.terminationLog, err.Error())
+	}
+	return err
+}

@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+const (
+	drainInterval = 250 * time.Millisecond
+	// endpointPropagation is the time until the proxies of all nodes use the other pod.
+	endpointPropagation = time.Second
+	// missingNames is how many successive lookups must not find the Service's name: a
+	// single one can be a name server that is starting.
+	missingNames = 2
+)
+
+// drain waits until the Service no longer needs this pod, and returns the reason.
+func drain(ctx context.Context, service, podUID string, timeout time.Duration) string {
+	if service == "" {
+		return "there is no Service"
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	d := drainer{podUID: podUID}
+	for {
+		reason, replaced := d.evaluate(queryService(ctx, service))
+		if replaced {
+			sleep(ctx, endpointPropagation)
+		}
+		if reason != "" {
+			return reason
+		}
+		if !sleep(ctx, drainInterval) {
+			return fmt.Sprintf("no other pod responded at %s within %s", service, timeout)
+		}
+	}
+}
+
+// drainer evaluates one response of the Service after the other.
+type drainer struct {
+	podUID  string
+	missing int
+}
+
+// evaluate returns why the drain is over, empty while it is not, and reports whether
+// another pod serves.
+func (d *drainer) evaluate(status wire.Status, err error) (reason string, replaced bool) {
+	var dns *net.DNSError
+	if errors.As(err, &dns) && dns.IsNotFound {
+		d.missing++
+		if d.missing >= missingNames {
+			return "the Service is deleted: its name does not resolve", false
+		}
+		return "", false
+	}
+	d.missing = 0
+	if err == nil && status.PodUID != "" && status.PodUID != d.podUID && status.Phase == wire.PhaseServing {
+		return "pod " + status.PodUID + " serves behind the Service", true
+	}
+	return "", false
+}
+
+// serviceClient opens a new connection for each request, since an open one stays with
+// the pod that accepted it. It uses no proxy, since the Service is in the cluster.
+var serviceClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// queryService returns the status of any agent behind the Service.
+func queryService(ctx context.Context, service string) (wire.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	status, err := wire.FetchStatus(ctx, serviceClient, service)
+	var dns *net.DNSError
+	if errors.As(err, &dns) && !dns.IsNotFound {
+		host, _, _ := net.SplitHostPort(service)
+		dns.IsNotFound = isNotFound(ctx, host, searchDomains(resolvConf), net.DefaultResolver.LookupHost)
+	}
+	return status, err
+}
+
+// sleep reports whether d has elapsed before ctx was done.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

@@ -1,0 +1,131 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+const (
+	// readyTimeout bounds the time for which /readyz waits for a start in progress, so
+	// that a probe that is slightly early need not wait for the next period. The
+	// kubelet's own default timeout is 1 s.
+	readyTimeout = 800 * time.Millisecond
+	// statsTimeout bounds the wait for memcached's statistics in /status.
+	statsTimeout = 700 * time.Millisecond
+	// healthTimeout is long because a restart by the kubelet is worse than a pause.
+	healthTimeout = 4 * time.Second
+)
+
+// serveHTTP serves on listener until the agent exits.
+func serveHTTP(listener net.Listener, states *stateStore) {
+	server := &http.Server{
+		Handler:           handler(states),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       5 * time.Second,
+		WriteTimeout:      10 * time.Second,
+		MaxHeaderBytes:    8 << 10,
+	}
+	// The next request to a Service must be able to reach another pod.
+	server.SetKeepAlivesEnabled(false)
+	_ = server.Serve(listener)
+}
+
+func handler(states *stateStore) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(statusWithStats(r.Context(), states.load()))
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		respond(w, checkHealth(r.Context(), states.load()))
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		respond(w, checkReadiness(r.Context(), states))
+	})
+	return mux
+}
+
+func respond(w http.ResponseWriter, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+// statusWithStats adds memcached's current statistics to the published status. They
+// are zero if memcached does not return them.
+func statusWithStats(ctx context.Context, current *state) wire.Status {
+	status := current.status
+	if !current.serving() {
+		return status
+	}
+	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
+	defer cancel()
+	stats, err := current.client.generalStats(ctx)
+	if err != nil {
+		return status
+	}
+	status.Version = stats.Version
+	status.Items = stats.Items
+	status.Bytes = stats.Bytes
+	status.MaxBytes = stats.MaxBytes
+	status.CurrConnections = stats.Connections
+	status.UptimeSeconds = stats.Uptime
+	status.RecentGets, status.RecentHits = current.client.recent.count(time.Now(), stats)
+	return status
+}
+
+// checkHealth is lenient, because a kill without a save costs the shard. While
+// memcached need not respond, a running agent is enough.
+func checkHealth(ctx context.Context, current *state) error {
+	if !current.serving() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	err := current.client.ping(ctx)
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-current.superseded:
+		return nil
+	default:
+		return fmt.Errorf("memcached does not respond: %w", err)
+	}
+}
+
+// checkReadiness returns nil while memcached serves without a hold, also during a
+// drain.
+func checkReadiness(ctx context.Context, states *stateStore) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for {
+		current := states.load()
+		if current.serving() {
+			if err := current.client.ping(ctx); err != nil {
+				return fmt.Errorf("memcached does not respond: %w", err)
+			}
+			if until := current.status.HoldUntil; !until.IsZero() {
+				return fmt.Errorf("the shard is being filled until %s", until.UTC().Format(time.RFC3339))
+			}
+			return nil
+		}
+		starting := current.status.Phase == wire.PhaseStarting || current.status.Phase == wire.PhaseRestarting
+		if !starting {
+			return fmt.Errorf("memcached is not serving: phase %s", current.status.Phase)
+		}
+		select {
+		case <-current.superseded:
+		case <-ctx.Done():
+			return fmt.Errorf("memcached is not serving yet: phase %s", current.status.Phase)
+		}
+	}
+}

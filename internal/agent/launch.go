@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
+)
+
+// startTimeout bounds the time until memcached responds. It reads its whole
+// memory first, which takes 0.15 to 0.7 s for a million items.
+const startTimeout = 10 * time.Minute
+
+// launch starts memcached as soon as it will accept the saved items.
+func (s *supervisor) launch() {
+	if err := checkVolumeSize(s.dataDir, slab.Of(s.arguments, s.binary.version).MaxBytes); err != nil {
+		s.fail(err)
+		return
+	}
+	wait, err := s.saved.prepare(s.dataDir, s.now())
+	if err != nil {
+		s.fail(err)
+		return
+	}
+	s.publish()
+	s.schedule(wait, s.startMemcached)
+}
+
+// relaunch starts memcached after an earlier one has exited.
+func (s *supervisor) relaunch() {
+	saved, err := readSavedData(s.dataDir)
+	if err != nil {
+		s.fail(err)
+		return
+	}
+	s.saved = saved
+	s.launch()
+}
+
+func (s *supervisor) startMemcached() {
+	p, err := startProcess(s.binary.path, append(slices.Clone(s.arguments), "-e", memoryPath(s.dataDir)))
+	if err != nil {
+		s.fail(err)
+		return
+	}
+	s.process = p
+	s.log.Info("Started memcached", "pid", p.pid, "arguments", s.arguments)
+	s.publish()
+	go func() {
+		<-p.done
+		s.exits <- p
+	}()
+	go awaitFirstResponse(p, s.responses)
+	s.schedule(startTimeout, func() {
+		s.fail(fmt.Errorf("memcached did not respond at %s within %s of its start", p.client.address, startTimeout))
+	})
+}
+
+func (s *supervisor) handleFirstResponse(r firstResponse) {
+	if r.process != s.process || s.afterExit != nil {
+		return
+	}
+	if r.hangs {
+		s.fail(fmt.Errorf("memcached accepts connections at %s but did not respond for %s",
+			r.process.client.address, hangTimeout))
+		return
+	}
+	s.cancelTimer()
+	s.start = assessStart(s.saved, r.process.stderr.restartRejection(), r.stats.Items, s.now().UTC())
+	s.fallback = nil
+	s.completedRestart = s.handledRestart
+	s.phase = wire.PhaseServing
+	s.publish()
+	go r.process.client.sampleLookups(r.process.done)
+	s.log.Info("memcached is serving", "version", s.binary.version, "start", s.start.Result, "items", s.start.Items,
+		"itemsBefore", s.start.ItemsBefore, "reason", s.start.Reason)
+}
+
+// handleExit continues a planned stop, falls back from arguments with which
+// memcached does not start, or ends the agent.
+func (s *supervisor) handleExit(p *process) {
+	if p != s.process {
+		return
+	}
+	s.process = nil
+	s.cancelTimer()
+	message, code := p.exitReason()
+	starting := s.phase == wire.PhaseStarting || s.phase == wire.PhaseRestarting
+	switch {
+	case s.afterExit != nil:
+		s.log.Info("memcached stopped", "state", p.command.ProcessState.String())
+		next := s.afterExit
+		s.afterExit = nil
+		next()
+	case starting && s.fallback != nil:
+		s.log.Warn("memcached does not start with the new arguments; reverting to the previous ones", "reason", message)
+		s.arguments = *s.fallback
+		s.fallback = nil
+		s.rejection = notApplied + "memcached does not start with them: " + message
+		s.relaunch()
+	default:
+		s.fail(&exitError{code: code, message: message})
+	}
+}

@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
+)
+
+// meta returns testdata/meta/<version>, which that version wrote with -m 64.
+func meta(t testing.TB, version string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "meta", version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestParseMetaFileOfEveryVersion(t *testing.T) {
+	for version, hasOldestCAS := range map[string]bool{"1.6.18": true, "1.6.38": false, "1.6.45": false} {
+		t.Run(version, func(t *testing.T) {
+			file, err := parseMetaFile(meta(t, version))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if file.hasOldestCAS != hasOldestCAS || file.stopped < 1700000000 {
+				t.Errorf("oldest CAS %v, stopped %d", file.hasOldestCAS, file.stopped)
+			}
+			if differs := file.geometry.Difference(slab.Of([]string{"-m", "64"}, version)); differs != "" {
+				t.Errorf("its arguments differ in %s", differs)
+			}
+		})
+	}
+}
+
+func TestParseMetaFileRejectsFilesThatMakeMemcachedAbort(t *testing.T) {
+	complete := meta(t, "1.6.45")
+	for name, text := range map[string]string{
+		"empty":                      "",
+		"no tag":                     strings.TrimPrefix(complete, "Tmain\n"),
+		"truncated in the last line": strings.TrimSuffix(complete, "0\n"),
+		"an empty line":              complete + "\n",
+		"an unknown line type":       complete + "Xhello 1\n",
+		"a line without a value":     complete + "Khello\n",
+		"an invalid size":            strings.Replace(complete, "Kmaxbytes 6", "Kmaxbytes x6", 1),
+		"an overflowing size":        strings.Replace(complete, "Kmaxbytes 6", "Kmaxbytes 66666666666666666666", 1),
+		"an invalid stop time":       strings.Replace(complete, "Kstop_time 1", "Kstop_time x1", 1),
+		"another program's settings": "Tmain\nKname value\n",
+	} {
+		if _, err := parseMetaFile(text); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	for _, name := range requiredLines {
+		without := ""
+		for _, line := range strings.SplitAfter(complete, "\n") {
+			if !strings.HasPrefix(line, "K"+name+" ") {
+				without += line
+			}
+		}
+		if _, err := parseMetaFile(without); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+}
+
+// An adjusted file is valid and needs no second adjustment.
+func FuzzMetaFile(f *testing.F) {
+	for _, version := range []string{"1.6.18", "1.6.38", "1.6.45"} {
+		f.Add(meta(f, version), int64(1_800_000_000), int64(100_000))
+	}
+	f.Add("", int64(0), int64(0))
+	f.Add("Tmain\nKa b\n", int64(0), int64(1))
+	f.Fuzz(func(t *testing.T, text string, now, items int64) {
+		file, err := parseMetaFile(text)
+		// Durations overflow for years beyond that.
+		if err != nil || now < 0 || now > 1<<33 || file.stopped < 0 || file.stopped > 1<<33 {
+			return
+		}
+		adjusted, wait := file.adjust(time.Unix(now, 0), items)
+		if wait < 0 || wait > maxClockSkew {
+			t.Errorf("a wait of %s", wait)
+		}
+		again, err := parseMetaFile(adjusted)
+		if err != nil || !again.hasOldestCAS || again.geometry != file.geometry || again.hashPower < file.hashPower {
+			t.Errorf("%q adjusted is %q, %v", text, adjusted, err)
+		}
+	})
+}
+
+func TestAdjustWaitsForTheSecondAfterTheStop(t *testing.T) {
+	const stop = 1_800_000_000
+	text := meta(t, "1.6.45")
+	file, err := parseMetaFile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = strings.Replace(text, fmt.Sprintf("Kstop_time %d", file.stopped), fmt.Sprintf("Kstop_time %d", stop), 1)
+	if file, err = parseMetaFile(text); err != nil {
+		t.Fatal(err)
+	}
+	at := func(second int64, ms int) time.Time { return time.Unix(second, int64(ms)*1e6) }
+	for name, c := range map[string]struct {
+		now     time.Time
+		wait    time.Duration
+		stopped int64
+	}{
+		"in the second of the stop":          {at(stop, 300), 700 * time.Millisecond, stop},
+		"at the beginning of that second":    {at(stop, 0), time.Second, stop},
+		"at the end of that second":          {at(stop, 999), time.Millisecond, stop},
+		"in the next second":                 {at(stop+1, 0), 0, stop},
+		"an hour later":                      {at(stop+3600, 0), 0, stop},
+		"with a clock slightly behind":       {at(stop-1, 0), 2 * time.Second, stop},
+		"with a clock that was set back":     {at(stop-2, 0), 0, stop - 3},
+		"with a clock that was set far back": {at(stop-100000, 0), 0, stop - 100001},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, wait := file.adjust(c.now, 0)
+			got, err := parseMetaFile(text)
+			if err != nil || wait != c.wait || got.stopped != c.stopped || !got.hasOldestCAS {
+				t.Errorf("wait %s, stopped %d, oldest CAS %v, %v; want %s, %d", wait, got.stopped, got.hasOldestCAS, err, c.wait, c.stopped)
+			}
+			if again, _ := got.adjust(c.now.Add(wait), 0); again != text {
+				t.Error("the adjusted file needs an adjustment")
+			}
+		})
+	}
+}
+
+func TestAdjustEnlargesTheHashTable(t *testing.T) {
+	file, err := parseMetaFile(meta(t, "1.6.45")) // a table of 2^16
+	if err != nil {
+		t.Fatal(err)
+	}
+	for items, want := range map[int64]int64{
+		0: 16, 1000: 16, 78_000: 16, 79_000: 17, 98_305: 17, 157_000: 17, 158_000: 18, 1_000_000: 20, 1 << 60: 32,
+	} {
+		text, _ := file.adjust(time.Unix(file.stopped+1, 0), items)
+		got, err := parseMetaFile(text)
+		if err != nil || got.hashPower != want {
+			t.Errorf("%d items: a table of 2^%d, want 2^%d: %v", items, got.hashPower, want, err)
+		}
+	}
+}

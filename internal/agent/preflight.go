@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+const (
+	// preflightDryRunTimeout is longer than dryRunTimeout: no memcached is waiting, and
+	// an image that was just pulled is slow to read.
+	preflightDryRunTimeout = 15 * time.Second
+	// preflightTimeout bounds the check if the program does not even exit when it is
+	// killed, for example while it waits for a disk.
+	preflightTimeout = 30 * time.Second
+)
+
+// preflight checks that the image's memcached starts with given arguments. It writes
+// the result, or the reason of the failure, to the termination log, and the result
+// to out as well.
+func preflight(args []string, out io.Writer) error {
+	var memcached, arguments, terminationLog string
+	flags := flag.NewFlagSet("agent preflight", flag.ContinueOnError)
+	flags.StringVar(&arguments, "arguments", "", "memcached's argument words as a JSON `array`")
+	flags.StringVar(&memcached, "memcached", "", "`path` of memcached; empty: search the image")
+	flags.StringVar(&terminationLog, "termination-log", defaultTerminationLog, "`file` for the result or the error")
+	err := flags.Parse(args)
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if err != nil {
+		return usageError(err)
+	}
+	result, err := callWithTimeout(preflightTimeout, func() (wire.Preflight, error) {
+		return checkImage(memcached, arguments)
+	})
+	if err != nil {
+		writeTerminationLog(terminationLog, err.Error())
+		return err
+	}
+	text, err := json.Marshal(result)
+	if err != nil {
+		return err
+	}
+	writeTerminationLog(terminationLog, string(text))
+	_, err = fmt.Fprintf(out, "%s\n", text)
+	return err
+}
+
+// checkImage runs memcached with the arguments of an annotation's text. It searches
+// the image if path is empty.
+func checkImage(path, text string) (wire.Preflight, error) {
+	memcached, err := findBinary(path)
+	if err != nil {
+		return wire.Preflight{}, err
+	}
+	arguments, err := parseArguments(text)
+	if err != nil {
+		return wire.Preflight{}, err
+	}
+	if err := dryRun(memcached.path, arguments, preflightDryRunTimeout); err != nil {
+		return wire.Preflight{}, fmt.Errorf("memcached %s does not start with its arguments: %w", memcached.version, err)
+	}
+	return wire.Preflight{Version: memcached.version}, nil
+}
+
+// callWithTimeout returns what f returns, or an error after the timeout, when f
+// continues in the background.
+func callWithTimeout[T any](timeout time.Duration, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	results := make(chan result, 1)
+	go func() {
+		value, err := f()
+		results <- result{value, err}
+	}()
+	select {
+	case r := <-results:
+		return r.value, r.err
+	case <-time.After(timeout):
+		var none T
+		return none, errors.New("memcached neither responded nor exited within " + timeout.String())
+	}
+}

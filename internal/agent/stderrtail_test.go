@@ -1,0 +1,38 @@
+package agent
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+// 1.6.18 to 1.6.45 print these lines.
+func TestStderrTailFindsWhyMemcachedRejectedItsItems(t *testing.T) {
+	for name, c := range map[string]struct{ text, rejection, last string }{
+		"nothing":                            {"", "", ""},
+		"an unknown line of a newer version": {"[restart] unknown/unhandled key: oldest_cas\n", "", "[restart] unknown/unhandled key: oldest_cas"},
+		"a changed setting": {
+			"[restart] restart incompatible due to setting for [maxbytes] [old value: 67108864]\n[restart] missing some metadata lines\n[restart] failed to validate metadata, starting with a clean cache\n",
+			"restart incompatible due to setting for [maxbytes] [old value: 67108864]", "[restart] failed to validate metadata, starting with a clean cache"},
+		"a missing line that an old version requires": {
+			"[restart] missing some metadata lines\n[restart] failed to validate metadata, starting with a clean cache\n",
+			"failed to validate metadata, starting with a clean cache", "[restart] failed to validate metadata, starting with a clean cache"},
+		"extstore": {"[restart] memory restart with extstore not presently supported.\n",
+			"memory restart with extstore not presently supported.", "[restart] memory restart with extstore not presently supported."},
+		"an incomplete last line": {"one\ntwo", "", "two"},
+		"empty lines":             {"one\n\n \n", "", "one"},
+		"a very long line":        {strings.Repeat("x", 10_000) + "\n", "", strings.Repeat("x", maxLineBytes)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &stderrTail{out: io.Discard}
+			for i := range len(c.text) {
+				if _, err := s.Write([]byte(c.text[i : i+1])); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if s.restartRejection() != c.rejection || s.lastLine() != c.last {
+				t.Errorf("rejection %q, last line %q", s.restartRejection(), s.lastLine())
+			}
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+const (
+	// saveTimeout bounds a save. memcached needs 0.2 to 1.2 s; the rest is for slow
+	// machines. Together with the drain before it, it fits into the pod's grace period.
+	saveTimeout = 20 * time.Second
+	// queryTimeout bounds the time for which the supervisor waits for memcached.
+	queryTimeout = 500 * time.Millisecond
+)
+
+// handleTermination handles a SIGTERM of the container.
+func (s *supervisor) handleTermination() {
+	s.pollAnnotations()
+	held := !s.hold.until.IsZero() // no client is connected
+	switch {
+	case s.finished:
+	case s.phase == wire.PhaseServing && s.stopToken() == "" && !held:
+		s.log.Info("The pod is being deleted; memcached keeps serving until another pod does", "service", s.service)
+		s.cancelTimer()
+		s.phase = wire.PhaseDraining
+		s.publish()
+		ctx, cancel := context.WithCancel(context.Background())
+		s.cancelDrain = cancel
+		go func() { s.drained <- drain(ctx, s.service, s.podUID, s.drainTimeout) }()
+	case s.phase != wire.PhaseStopping:
+		s.log.Info("Stopping the container", "announced", s.stopToken())
+		s.stop(wire.PhaseStopping, s.stopToken(), s.finish)
+	}
+}
+
+func (s *supervisor) handleDrained(reason string) {
+	if s.phase == wire.PhaseDraining {
+		s.log.Info("Drained", "reason", reason)
+		s.stop(wire.PhaseStopping, "", s.finish)
+	}
+}
+
+// stop makes memcached save its items and exit, and then runs next. token is the
+// announcement of the stop, empty if there was none. A stop in progress continues
+// with another next.
+func (s *supervisor) stop(phase wire.Phase, token string, next func()) {
+	if s.cancelDrain != nil {
+		s.cancelDrain()
+		s.cancelDrain = nil
+	}
+	s.recordStop(token)
+	s.phase = phase
+	s.publish()
+	inProgress := s.afterExit != nil
+	s.afterExit = next
+	if inProgress {
+		return
+	}
+	s.cancelTimer()
+	if s.process == nil {
+		s.afterExit = nil
+		next()
+		return
+	}
+	// SIGUSR1 and nothing after it: a SIGTERM would cancel the save.
+	if err := s.process.signal(syscall.SIGUSR1); err != nil {
+		s.log.Warn("Cannot signal memcached", "error", err)
+	}
+	go s.process.wakeUntilExit()
+	s.schedule(saveTimeout, func() {
+		s.log.Error("memcached did not exit after the save signal; killing it, its items are lost", "timeout", saveTimeout)
+		_ = s.process.signal(syscall.SIGKILL)
+	})
+}
+
+// recordStop writes what the next start needs to know about this stop.
+func (s *supervisor) recordStop(token string) {
+	record := lastStop{At: s.now().UTC(), Version: s.binary.version, Arguments: s.arguments, Announced: token}
+	switch {
+	case s.afterExit != nil: // a stop is in progress
+		record.Items = s.lastStop.Items
+	case s.phase == wire.PhaseServing, s.phase == wire.PhaseDraining:
+		ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
+		defer cancel()
+		if stats, err := s.process.client.generalStats(ctx); err == nil {
+			record.Items = stats.Items
+		}
+	default: // memcached is starting with the items that it saved before
+		record.Items = s.saved.itemsBefore()
+	}
+	if s.fallback != nil { // the present arguments are on trial
+		record.Arguments = *s.fallback
+	}
+	s.lastStop = record
+	if err := writeLastStop(s.dataDir, record); err != nil {
+		s.log.Warn("Cannot record this stop", "error", err)
+	}
+}

@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+type config struct {
+	version                   string // of the operator
+	podUID                    string
+	dataDir, podInfoDir       string
+	listen, service           string
+	drainTimeout              time.Duration
+	memcached, terminationLog string
+}
+
+// supervisor runs memcached. Only the goroutine of run may use its fields.
+type supervisor struct {
+	config
+	binary binary
+	log    *slog.Logger
+	states *stateStore
+	now    func() time.Time
+
+	// Reports of helpers.
+	exits     chan *process
+	responses chan firstResponse
+	drained   chan string
+
+	phase wire.Phase
+	// process is nil while memcached does not run.
+	process *process
+	info    podInfo
+	hold    readinessHold
+	// handledRestart is the last value of the restart annotation that was handled,
+	// completedRestart the last one for which memcached has started again.
+	handledRestart, completedRestart string
+	// consumedToken announced the stop before this agent's start.
+	consumedToken string
+
+	// arguments are in effect, or on trial while fallback is not nil.
+	arguments []string
+	fallback  *[]string
+	// handledArguments is the last text of the arguments annotation that was handled,
+	// rejection the reason why it is not in effect; empty when it is.
+	handledArguments, rejection string
+
+	// saved is what the current start found in the data directory, start its result.
+	saved savedData
+	start wire.Start
+	// lastStop is what was recorded about the last stop.
+	lastStop lastStop
+
+	// afterExit follows the planned stop in progress; nil while there is none.
+	afterExit func()
+	// timer runs onTimer; both are nil while nothing is scheduled.
+	timer   *time.Timer
+	onTimer func()
+	// cancelDrain is nil while there is no drain.
+	cancelDrain context.CancelFunc
+
+	finished bool
+	err      error
+}
+
+// supervise runs memcached until a planned stop, for which it returns nil.
+func supervise(c config, log *slog.Logger) error {
+	terminations := make(chan os.Signal, 4)
+	signal.Notify(terminations, syscall.SIGTERM, syscall.SIGINT)
+	// memcached has nothing to reload, and by default SIGHUP would end the agent.
+	signal.Ignore(syscall.SIGHUP)
+	var orphans chan os.Signal
+	if os.Getpid() == 1 {
+		orphans = make(chan os.Signal, 1)
+		signal.Notify(orphans, syscall.SIGCHLD)
+	}
+
+	// First of all: the kubelet's first probe arrives within milliseconds of the
+	// container's start. When its connection is refused, the next probe comes a second
+	// later; an accepted connection waits until the server below responds.
+	listener, err := net.Listen("tcp", c.listen)
+	if err != nil {
+		return fmt.Errorf("listening for /status: %w", err)
+	}
+	s, err := newSupervisor(c, log)
+	if err != nil {
+		return err
+	}
+	go serveHTTP(listener, s.states)
+	s.launch()
+	s.run(terminations, orphans)
+	return s.err
+}
+
+// newSupervisor reads the image, the data directory and the annotations.
+func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
+	memcached, err := findBinary(c.memcached)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkWritable(c.dataDir); err != nil {
+		return nil, err
+	}
+	saved, err := readSavedData(c.dataDir)
+	if err != nil {
+		return nil, err
+	}
+	info, err := awaitAnnouncedArguments(c.podInfoDir, saved.last.Announced)
+	if err != nil {
+		return nil, err
+	}
+	selected, err := selectStartArgs(memcached, info.arguments, saved)
+	if err != nil {
+		return nil, err
+	}
+	s := &supervisor{
+		config: c, binary: memcached, log: log, now: time.Now,
+		exits: make(chan *process, 1), responses: make(chan firstResponse, 1), drained: make(chan string, 1),
+		phase: wire.PhaseStarting, info: info, saved: saved,
+		handledRestart: info.restart, completedRestart: info.restart, consumedToken: saved.last.Announced,
+		arguments: selected.arguments, fallback: selected.fallback,
+		handledArguments: info.arguments, rejection: selected.rejection,
+	}
+	s.hold.update(info.holdUntil, s.now())
+	s.states = newStateStore(s.status())
+	log.Info("Starting agent", "version", c.version, "pod", c.podUID,
+		"memcached", memcached.path, "memcachedVersion", memcached.version)
+	return s, nil
+}
+
+// run handles one event at a time until the agent is finished.
+func (s *supervisor) run(terminations, orphans <-chan os.Signal) {
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	for !s.finished {
+		select {
+		case <-terminations:
+			s.handleTermination()
+		case <-poll.C:
+			s.pollAnnotations()
+		case p := <-s.exits:
+			s.handleExit(p)
+		case r := <-s.responses:
+			s.handleFirstResponse(r)
+		case reason := <-s.drained:
+			s.handleDrained(reason)
+		case <-s.timerChannel():
+			onTimer := s.onTimer
+			s.cancelTimer()
+			onTimer()
+		case <-orphans:
+			own := 0
+			if s.process != nil {
+				own = s.process.pid
+			}
+			reapOrphans("/proc", 1, own)
+		}
+	}
+}
+
+// finish ends the agent after a planned stop.
+func (s *supervisor) finish() {
+	s.finished = true
+	s.log.Info("Stopping agent")
+}
+
+// fail ends the agent when memcached exited unexpectedly or cannot start.
+func (s *supervisor) fail(err error) {
+	s.finished, s.err = true, err
+}
+
+// schedule runs a function after d, in place of the one that was scheduled before.
+func (s *supervisor) schedule(d time.Duration, run func()) {
+	s.cancelTimer()
+	s.timer, s.onTimer = time.NewTimer(d), run
+}
+
+func (s *supervisor) cancelTimer() {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.timer, s.onTimer = nil, nil
+}
+
+func (s *supervisor) timerChannel() <-chan time.Time {
+	if s.timer == nil {
+		return nil
+	}
+	return s.timer.C
+}
+
+// publish shows the current state to the HTTP handlers.
+func (s *supervisor) publish() {
+	var c *client
+	if s.phase == wire.PhaseServing || s.phase == wire.PhaseDraining {
+		c = s.process.client
+	}
+	s.states.publish(s.status(), c)
+}
+
+func (s *supervisor) status() wire.Status {
+	status := wire.Status{
+		Phase: s.phase, PodUID: s.podUID, AgentVersion: s.config.version,
+		Version: s.binary.version, Arguments: s.arguments, ArgumentsError: s.rejection,
+		AnnouncedStop: s.stopToken(), Restart: s.completedRestart, HoldUntil: s.hold.until, Start: s.start,
+	}
+	if s.process != nil {
+		status.PID = s.process.pid
+	}
+	return status
+}

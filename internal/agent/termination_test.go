@@ -1,0 +1,20 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+func TestExitCodeIsNeverZero(t *testing.T) {
+	for want, err := range map[int]error{
+		1: errors.New("x"), 137: &exitError{code: 137}, 2: fmt.Errorf("x: %w", &exitError{code: 2}),
+	} {
+		if got := ExitCode(err); got != want {
+			t.Errorf("%v: %d, want %d", err, got, want)
+		}
+	}
+	if got := ExitCode(&exitError{}); got == 0 {
+		t.Error("an error has exit code 0")
+	}
+}

@@ -1,0 +1,43 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// Names of the files in the pod-info volume. The kubelet's downward API copies one
+// pod annotation into each; an empty file is an absent annotation.
+const (
+	// ArgumentsFile contains memcached's argument words as a JSON array.
+	ArgumentsFile = "arguments"
+	// RestartFile contains any value; a new one restarts memcached in place.
+	RestartFile = "restart"
+	// StopFile contains the token that announces a stop of the container, but not of
+	// the pod. While a stop is announced, new arguments and a requested restart wait:
+	// the next container starts with the arguments, or the agent applies them when the
+	// file is empty again.
+	StopFile = "stop"
+	// HoldFile contains a time, as RFC 3339. A container that starts before it is not
+	// ready until then, or until the file is empty, although memcached runs. An invalid
+	// time counts as an empty file.
+	HoldFile = "hold-until"
+)
+
+// AnnounceArguments returns a stop token with a hash of the arguments that the next
+// container must start with: the kubelet may start it before it updates their file.
+func AnnounceArguments(token, arguments string) string {
+	return token + "/" + hash(arguments)
+}
+
+// AnnouncedArguments reports whether a token has the hash of these arguments, or
+// none.
+func AnnouncedArguments(token, arguments string) bool {
+	_, announced, ok := strings.Cut(token, "/")
+	return !ok || announced == hash(arguments)
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:4])
+}

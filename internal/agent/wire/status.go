@@ -1,0 +1,96 @@
+// Package wire is the agent's interface: the pod annotations that it reads, and its
+// status, which the operator and the agents of other pods read.
+//
+// It imports the standard library only. A running agent may be older than the
+// operator: fields are added, never renamed or removed, and a missing field has its
+// zero value.
+package wire
+
+import "time"
+
+// Port is the TCP port on which every agent listens.
+const Port = 11212
+
+// MemcachedPort is the TCP port on which memcached serves.
+const MemcachedPort = 11211
+
+// Phase is a phase in the life of memcached.
+type Phase string
+
+// The phases in the order in which a shard passes through them; Restarting leads
+// back to Serving.
+const (
+	PhaseStarting   Phase = "Starting"
+	PhaseServing    Phase = "Serving"
+	PhaseRestarting Phase = "Restarting"
+	PhaseDraining   Phase = "Draining"
+	PhaseStopping   Phase = "Stopping"
+)
+
+// StartResult is whether memcached started with its items.
+type StartResult string
+
+// The results of a start.
+const (
+	StartWarm StartResult = "Warm"
+	StartCold StartResult = "Cold"
+)
+
+// Start describes the last start of memcached.
+type Start struct {
+	Result StartResult `json:"result,omitempty"`
+	// Reason is a message for the user.
+	Reason string `json:"reason,omitempty"`
+	// Items is the number of items right after the start.
+	Items int64 `json:"items"`
+	// ItemsBefore is the number of items that were saved; 0 if none were.
+	ItemsBefore int64 `json:"itemsBefore"`
+	// At is when memcached was ready.
+	At time.Time `json:"at"`
+}
+
+// Status is the response to GET /status.
+type Status struct {
+	Phase        Phase  `json:"phase"`
+	PodUID       string `json:"podUID"`
+	AgentVersion string `json:"agentVersion"`
+
+	// Version is memcached's own response to "version".
+	Version string `json:"version,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	// Arguments are memcached's argument words in effect, without the agent's own.
+	Arguments []string `json:"arguments,omitempty"`
+	// ArgumentsError is a message for the user that says why newer arguments are not
+	// in effect; empty if they are.
+	ArgumentsError string `json:"argumentsError,omitempty"`
+
+	// AnnouncedStop is the token of the stop file when it was last read.
+	AnnouncedStop string `json:"announcedStop,omitempty"`
+	// Restart is the last value of the restart file for which memcached has restarted.
+	// Start describes that start, or a later one.
+	Restart string `json:"restart,omitempty"`
+	// HoldUntil is when a readiness hold ends at the latest; zero if there is none.
+	HoldUntil time.Time `json:"holdUntil,omitzero"`
+
+	Start Start `json:"start"`
+
+	Items           int64 `json:"items"`
+	Bytes           int64 `json:"bytes"`
+	MaxBytes        int64 `json:"maxBytes"`
+	CurrConnections int64 `json:"currConnections"`
+	UptimeSeconds   int64 `json:"uptimeSeconds"`
+
+	// RecentGets is the number of keys that clients looked up in about the last minute
+	// by get, gets, gat, touch and mg. RecentHits is how many of them memcached found.
+	// Both count from the start of this memcached, if that is less than a minute ago.
+	RecentGets int64 `json:"recentGets"`
+	RecentHits int64 `json:"recentHits"`
+}
+
+// Preflight is the result of a successful "agent preflight", written as JSON to the
+// container's termination log. If the check fails, the log contains a message for
+// the user instead.
+type Preflight struct {
+	// Version is what "memcached -V" prints, such as "1.6.45".
+	Version string `json:"version"`
+}

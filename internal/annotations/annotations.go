@@ -1,0 +1,46 @@
+// Package annotations names the annotations and label values that the operator, its agents
+// and its Jobs use among themselves. They are not part of the API.
+package annotations
+
+// Annotations of a shard's pod. The kubelet projects Arguments, Stop and HoldUntil into the
+// container, where the agent reads them.
+const (
+	// Arguments are memcached's arguments as a JSON array.
+	Arguments = "cache.memcached-operator.io/arguments"
+	// Stop announces that the next stop terminates the container and not the pod.
+	Stop = "cache.memcached-operator.io/stop"
+	// HoldUntil delays the shard's readiness, while a restore fills it, until this time (RFC
+	// 3339) or until the annotation is removed.
+	HoldUntil = "cache.memcached-operator.io/hold-until"
+	// Revision is the hash of the pod configuration that was applied last. It doesn't cover
+	// what the operator itself adds, so that a new operator doesn't make shards outdated.
+	Revision = "cache.memcached-operator.io/revision"
+	// Spec is, as JSON, the part of the spec that Revision is the hash of.
+	Spec = "cache.memcached-operator.io/spec"
+)
+
+// Annotations that record the progress of an update.
+const (
+	// Update is, as JSON, the record of a shard's last update: on its pod for an update in
+	// place, on its ReplicaSet for a replacement.
+	Update = "cache.memcached-operator.io/update"
+	// Failed is, as JSON on a shard's ReplicaSet, which update failed on the shard and why.
+	Failed = "cache.memcached-operator.io/failed"
+)
+
+const (
+	// Refills of a MemcachedRestore is the UID of the pod that the operator refills with it.
+	Refills = "cache.memcached-operator.io/refills"
+	// TransferOf of a Job and its pod is the object that it works for, such as
+	// MemcachedBackup/nightly. A label can't contain all names.
+	TransferOf = "cache.memcached-operator.io/transfer-of"
+)
+
+// Values of the label app.kubernetes.io/name on pods that no Service, budget or policy of a
+// shard selects.
+const (
+	// PreflightName is that of pods that check an image on a node.
+	PreflightName = "memcached-preflight"
+	// SnapshotName is that of pods that copy items to a store and back.
+	SnapshotName = "memcached-snapshot"
+)

@@ -1,0 +1,76 @@
+package protocol
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"time"
+)
+
+// ErrClosed is a call on a connection that Close or an earlier error has closed.
+var ErrClosed = errors.New("the connection is closed")
+
+// Conn is a connection to one memcached, for one caller at a time.
+type Conn struct {
+	conn   net.Conn
+	r      *bufio.Reader
+	closed bool
+}
+
+// Dial connects to a server; network is "tcp" or "unix".
+func Dial(ctx context.Context, network, address string) (*Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{conn: conn, r: bufio.NewReader(conn)}, nil
+}
+
+// Close closes the connection.
+func (c *Conn) Close() error {
+	c.closed = true
+	return c.conn.Close()
+}
+
+// Version returns the server's version, such as "1.6.45".
+func (c *Conn) Version(ctx context.Context) (version string, err error) {
+	err = c.do(ctx, "version\r\n", func() (err error) {
+		version, err = ReadVersion(c.r)
+		return err
+	})
+	return version, err
+}
+
+// General returns the general stats.
+func (c *Conn) General(ctx context.Context) (general General, err error) {
+	err = c.do(ctx, "stats\r\n", func() error {
+		stats, err := ReadStats(c.r)
+		general = ParseGeneral(stats)
+		return err
+	})
+	return general, err
+}
+
+// do sends a request and reads its answer, and closes the connection after an error.
+func (c *Conn) do(ctx context.Context, request string, read func() error) error {
+	if c.closed {
+		return ErrClosed
+	}
+	deadline, _ := ctx.Deadline()
+	if err := c.conn.SetDeadline(deadline); err != nil {
+		return errors.Join(err, c.Close())
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	_, err := c.conn.Write([]byte(request))
+	if err == nil {
+		err = read()
+	}
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package protocol
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+)
+
+// serve answers each line that a client sends with the next of answers, and then
+// remains silent. test/process tests with real servers.
+func serve(t *testing.T, answers ...string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				lines := bufio.NewScanner(conn)
+				for _, answer := range answers {
+					if !lines.Scan() {
+						return
+					}
+					_, _ = conn.Write([]byte(answer))
+				}
+				for lines.Scan() {
+				}
+				_ = conn.Close()
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func dial(t *testing.T, address string) *Conn {
+	t.Helper()
+	conn, err := Dial(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func TestCallStopsWithItsContext(t *testing.T) {
+	t.Parallel()
+	cancelled, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	bounded, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	for name, ctx := range map[string]context.Context{"cancelled": cancelled, "deadline": bounded} {
+		t.Run(name, func(t *testing.T) {
+			conn := dial(t, serve(t))
+			started := time.Now()
+			if _, err := conn.Version(ctx); err == nil {
+				t.Error("a silent server returned a version")
+			}
+			if took := time.Since(started); took > 2*time.Second {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
+
+func TestConnectionIsClosedAfterAnError(t *testing.T) {
+	t.Parallel()
+	conn := dial(t, serve(t, "CLIENT_ERROR bad command line format\r\n\r\n", "VERSION 1.6.45\r\n"))
+	_, err := conn.Version(t.Context())
+	if !IsAnswer(err) {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := conn.Version(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("after an error: %v", err)
+	}
+}

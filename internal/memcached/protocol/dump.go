@@ -1,0 +1,207 @@
+package protocol
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// DumpRequest requests the names of all keys in the hash table: a dump of the LRUs
+// misses items that move from one to another. memcached reads no further request from
+// the connection before the end of the answer.
+const DumpRequest = "lru_crawler metadump hash\r\n"
+
+var (
+	// ErrBusy is a dump that can't start or continue now, because another one is running
+	// or a part of the hash table is locked.
+	ErrBusy = errors.New("memcached is busy with another dump or crawl")
+	// ErrDumpDisabled is a server that was started with -X or without its LRU crawler.
+	ErrDumpDisabled = errors.New("the dump of keys is disabled")
+)
+
+// Listed is an item of a dump. A dump omits expired items, and clients may have changed
+// an item since.
+type Listed struct {
+	// Key is valid until the next call of the reader.
+	Key []byte
+	// Expires is a Unix time in seconds; 0 is never.
+	Expires int64
+	// Accessed is about the Unix time in seconds of the last access: memcached records no
+	// other access within a minute.
+	Accessed int64
+	// Size in bytes of key, value and memcached's overhead; 0 means unknown.
+	Size int64
+}
+
+// DumpReader reads the answer to DumpRequest.
+type DumpReader struct {
+	r   *bufio.Reader
+	key [MaxKey]byte
+	any bool
+	end bool
+}
+
+// NewDumpReader returns a reader of the dump in r, whose buffer must hold the longest
+// line.
+func NewDumpReader(r *bufio.Reader) *DumpReader { return &DumpReader{r: r} }
+
+// Next returns the next item, and io.EOF after the end of a complete dump. Besides those
+// of all answers, errors are ErrBusy and ErrDumpDisabled.
+func (d *DumpReader) Next() (Listed, error) {
+	for !d.end {
+		line, err := readShortLine(d.r)
+		if err != nil {
+			// A complete dump ends with END.
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return Listed{}, err
+		}
+		if rest, ok := bytes.CutPrefix(line, []byte("key=")); ok {
+			d.any = true
+			return d.parse(rest)
+		}
+		// 1.6.45 starts with OK, others with the first key.
+		if !d.any && string(line) == "OK" {
+			d.any = true
+			continue
+		}
+		if string(line) != "END" && !bytes.HasPrefix(line, []byte("NOTSTARTED")) {
+			return Listed{}, dumpError(string(line))
+		}
+		d.end = true
+	}
+	return Listed{}, io.EOF
+}
+
+// dumpError returns the error of a line that is not an item.
+func dumpError(line string) error {
+	switch line {
+	case "ERROR locked try again later", "BUSY currently processing crawler request":
+		return ErrBusy
+	case "ERROR metadump not allowed":
+		return fmt.Errorf("%w by -X", ErrDumpDisabled)
+	case "CLIENT_ERROR lru crawler disabled":
+		return fmt.Errorf("%w without the LRU crawler", ErrDumpDisabled)
+	}
+	return answerError(line)
+}
+
+// parse parses a line after "key=".
+func (d *DumpReader) parse(line []byte) (Listed, error) {
+	name, rest, _ := bytes.Cut(line, []byte(" "))
+	n, ok := unescape(d.key[:], name)
+	if !ok || n == 0 {
+		return Listed{}, fmt.Errorf("%w: key=%.80q", ErrMalformed, line)
+	}
+	listed := Listed{Key: d.key[:n]}
+	for len(rest) > 0 {
+		var field []byte
+		field, rest, _ = bytes.Cut(rest, []byte(" "))
+		name, value, _ := bytes.Cut(field, []byte("="))
+		var into *int64
+		switch string(name) {
+		case "exp":
+			into = &listed.Expires
+		case "la":
+			into = &listed.Accessed
+		case "size":
+			into = &listed.Size
+		default:
+			continue
+		}
+		number, ok := parseInt(value)
+		if !ok || number < -1 {
+			return Listed{}, fmt.Errorf("%w: key=%.80q", ErrMalformed, line)
+		}
+		*into = max(number, 0) // exp=-1 means never
+	}
+	return listed, nil
+}
+
+// unescape decodes the URL encoding of a key into dst and returns its length.
+func unescape(dst, name []byte) (n int, ok bool) {
+	for i := 0; i < len(name); i++ {
+		if n == len(dst) {
+			return 0, false
+		}
+		c := name[i]
+		if c == '%' {
+			if len(name) < i+3 {
+				return 0, false
+			}
+			high, low := unhex(name[i+1]), unhex(name[i+2])
+			if high < 0 || low < 0 {
+				return 0, false
+			}
+			c = byte(high<<4 | low)
+			i += 2
+		}
+		dst[n] = c
+		n++
+	}
+	return n, true
+}
+
+func unhex(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	case 'A' <= c && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+// readShortLine returns the next line without its end, which is LF or CRLF. The line is
+// valid until the next read. A line that is longer than the reader's buffer is
+// ErrTooLong.
+func readShortLine(r *bufio.Reader) ([]byte, error) {
+	line, err := r.ReadSlice('\n')
+	switch {
+	case err == nil:
+		line = line[:len(line)-1]
+		if n := len(line); n > 0 && line[n-1] == '\r' {
+			line = line[:n-1]
+		}
+		return line, nil
+	case errors.Is(err, bufio.ErrBufferFull):
+		return nil, fmt.Errorf("a line: %w", ErrTooLong)
+	case errors.Is(err, io.EOF) && len(line) > 0:
+		return nil, io.ErrUnexpectedEOF
+	}
+	return nil, err
+}
+
+// parseInt reads a decimal number of at most 64 bits.
+func parseInt(text []byte) (int64, bool) {
+	// Up to 18 digits can't overflow and need no allocation.
+	digits := text
+	negative := len(text) > 0 && text[0] == '-'
+	if negative {
+		digits = text[1:]
+	}
+	if len(digits) == 0 {
+		return 0, false
+	}
+	if len(digits) > 18 {
+		n, err := strconv.ParseInt(string(text), 10, 64)
+		return n, err == nil
+	}
+	var n int64
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	if negative {
+		n = -n
+	}
+	return n, true
+}

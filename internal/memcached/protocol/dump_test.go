@@ -1,0 +1,133 @@
+package protocol
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// readDump returns one text per item of a dump.
+func readDump(r *bufio.Reader) (items []string, err error) {
+	dump := NewDumpReader(r)
+	for {
+		listed, err := dump.Next()
+		if errors.Is(err, io.EOF) {
+			return items, nil
+		}
+		if err != nil {
+			return items, err
+		}
+		items = append(items, fmt.Sprintf("%q %d %d %d", listed.Key, listed.Expires, listed.Accessed, listed.Size))
+	}
+}
+
+func TestRecordedDumps(t *testing.T) {
+	// When each was recorded.
+	began := map[string]int64{"1.6.18": 1795274628, "1.6.38": 1795274663, "1.6.45": 1795274696}
+	for version, at := range began {
+		all := answers(t)
+		got, err := readDump(reader(all[version+"/metadump"]))
+		want := []string{
+			fmt.Sprintf(`"a b\x00\xff%%" 0 %d 68`, at), fmt.Sprintf(`"st" %d %d 63`, at+50, at), fmt.Sprintf(`"foo" %d %d 68`, at+100, at),
+		}
+		if err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("%s lists %v, %v; want %v", version, got, err, want)
+		}
+		if got, err := readDump(reader(all[version+"/metadump-empty"])); err != nil || len(got) != 0 {
+			t.Errorf("%s, empty, lists %v, %v", version, got, err)
+		}
+		for _, name := range []string{"metadump-forbidden", "metadump-disabled"} {
+			if _, err := readDump(reader(all[version+"/"+name])); !errors.Is(err, ErrDumpDisabled) {
+				t.Errorf("%s of %s: %v", name, version, err)
+			}
+		}
+	}
+	if _, err := readDump(reader(answers(t)["1.6.45/metadump-busy"])); !errors.Is(err, ErrBusy) {
+		t.Errorf("busy: %v", err)
+	}
+}
+
+func TestReadDump(t *testing.T) {
+	const line = "key=a exp=-1 la=5 cas=2 fetch=no cls=1 size=67\n"
+	long := strings.Repeat("k", MaxKey)
+	escaped := strings.Repeat("%00", MaxKey)
+	cases := map[string]struct {
+		answer string
+		want   int
+		err    error
+	}{
+		"unknown fields":               {"key=a exp=1 la=5 size=67 new=x more\nEND\r\n", 1, nil},
+		"the longest key":              {"key=" + long + " exp=1\nEND\r\n", 1, nil},
+		"the longest line":             {"key=" + escaped + " exp=18446744073 la=18446744073 cas=18446744073709551615 fetch=yes cls=255 size=18446744073 flags=18446744073709551615 ext_page=4294967295 ext_offset=4294967295\nEND\r\n", 1, nil},
+		"a key that is too long":       {"key=" + long + "k exp=1\nEND\r\n", 0, ErrMalformed},
+		"a truncated escape":           {"key=%0 exp=1\nEND\r\n", 0, ErrMalformed},
+		"an invalid escape":            {"key=%zz exp=1\nEND\r\n", 0, ErrMalformed},
+		"no key":                       {"key= exp=1\nEND\r\n", 0, ErrMalformed},
+		"no number":                    {"key=a exp=x\nEND\r\n", 0, ErrMalformed},
+		"a number that is too large":   {"key=a exp=99999999999999999999\nEND\r\n", 0, ErrMalformed},
+		"an end without END":           {line, 1, io.ErrUnexpectedEOF},
+		"an end within a line":         {line + "key=b exp", 1, io.ErrUnexpectedEOF},
+		"no answer":                    {"", 0, io.ErrUnexpectedEOF},
+		"locked halfway":               {line + "ERROR locked try again later\r\n", 1, ErrBusy},
+		"locked after OK":              {"OK\r\nERROR locked try again later\r\n", 0, ErrBusy},
+		"nothing to crawl":             {"NOTSTARTED no items to crawl\r\n", 0, nil},
+		"an endless line":              {"key=" + strings.Repeat("k", 70_000), 0, ErrTooLong},
+		"OK between items":             {line + "OK\r\n", 1, ErrMalformed},
+		"a server without dumps":       {"ERROR\r\n", 0, ErrUnknownCommand},
+		"a server with authentication": {"CLIENT_ERROR unauthenticated\r\n", 0, &ClientError{Message: "unauthenticated"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := readDump(bufio.NewReader(strings.NewReader(c.answer)))
+			if len(got) != c.want || c.err == nil && err != nil || c.err != nil && !sameError(err, c.err) {
+				t.Errorf("%d items, %v; want %d, %v", len(got), err, c.want, c.err)
+			}
+		})
+	}
+}
+
+func TestDumpNeedsNoAllocationPerItem(t *testing.T) {
+	text := strings.Repeat("key=some%20key exp=-1 la=1795274628 cas=2 fetch=no cls=1 size=68 flags=0 \n", 10_000) + "END\r\n"
+	r := bufio.NewReader(nil)
+	allocations := testing.AllocsPerRun(10, func() {
+		r.Reset(strings.NewReader(text))
+		dump := NewDumpReader(r)
+		for {
+			if _, err := dump.Next(); err != nil {
+				return
+			}
+		}
+	})
+	if allocations > 10 {
+		t.Errorf("%.0f allocations for 10000 items", allocations)
+	}
+}
+
+// An item that is escaped as memcached does and listed again is the same.
+func FuzzDump(f *testing.F) {
+	fuzzAnswers(f, func(t *testing.T, r *bufio.Reader) error {
+		dump := NewDumpReader(r)
+		for {
+			listed, err := dump.Next()
+			if err != nil {
+				if errors.Is(err, ErrBusy) || errors.Is(err, ErrDumpDisabled) {
+					return nil
+				}
+				return err
+			}
+			if len(listed.Key) == 0 || len(listed.Key) > MaxKey || listed.Expires < 0 || listed.Accessed < 0 || listed.Size < 0 {
+				t.Fatalf("%+v", listed)
+			}
+			text := fmt.Sprintf("key=%s exp=%d la=%d size=%d\nEND\r\n", url.PathEscape(string(listed.Key)), listed.Expires, listed.Accessed, listed.Size)
+			again, err := NewDumpReader(bufio.NewReader(strings.NewReader(text))).Next()
+			if err != nil || !bytes.Equal(again.Key, listed.Key) || again.Expires != listed.Expires || again.Accessed != listed.Accessed || again.Size != listed.Size {
+				t.Fatalf("%+v listed again is %+v, %v", listed, again, err)
+			}
+		}
+	})
+}

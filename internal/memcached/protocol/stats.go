@@ -1,0 +1,86 @@
+package protocol
+
+import (
+	"bufio"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Stats are the values of an answer to "stats" or one of its groups, by name.
+type Stats map[string]string
+
+// ReadStats reads a stats answer up to its END.
+func ReadStats(r *bufio.Reader) (Stats, error) {
+	stats := Stats{}
+	for range MaxStats {
+		line, err := readLine(r)
+		if err != nil {
+			return nil, err
+		}
+		if line == "END" {
+			return stats, nil
+		}
+		rest, ok := strings.CutPrefix(line, "STAT ")
+		if !ok {
+			return nil, answerError(line)
+		}
+		// A value may be empty and may contain spaces, a name neither.
+		name, value, _ := strings.Cut(rest, " ")
+		if name == "" {
+			return nil, fmt.Errorf("%w: a stat without a name", ErrMalformed)
+		}
+		stats[name] = value
+	}
+	return nil, fmt.Errorf("more than %d stats: %w", MaxStats, ErrTooLong)
+}
+
+// int returns a stat as a number, and 0 if it is missing or not a number, since
+// versions add and remove stats.
+func (s Stats) int(name string) int64 {
+	n, err := strconv.ParseInt(s[name], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// General are the general stats of a server.
+type General struct {
+	PID     int
+	Version string
+	// Uptime is in seconds. A warm restart doesn't reset it, and a new server starts at 2
+	// or 3.
+	Uptime int64
+	// Items is the current number of items, including expired ones that memcached has not
+	// noticed yet.
+	Items int64
+	// Bytes is the memory of these items, MaxBytes the limit, -m.
+	Bytes    int64
+	MaxBytes int64
+	// Connections is the current number, including the caller's.
+	Connections int64
+	// Lookups is the number of keys that get, gets, gat, touch and mg requested since the
+	// start, or since "stats reset". Hits is how many of them were found.
+	//
+	// Both add up the stats of get and touch, because a get that sets a new time to live
+	// (mg with T) counts as a touch if it hits and as a get if it misses. Measured with
+	// 1.6.18, 1.6.38 and 1.6.45.
+	Lookups int64
+	Hits    int64
+}
+
+// ParseGeneral parses the general stats.
+func ParseGeneral(s Stats) General {
+	return General{
+		PID:         int(s.int("pid")),
+		Version:     s["version"],
+		Uptime:      s.int("uptime"),
+		Items:       s.int("curr_items"),
+		Bytes:       s.int("bytes"),
+		MaxBytes:    s.int("limit_maxbytes"),
+		Connections: s.int("curr_connections"),
+		Lookups:     s.int("cmd_get") + s.int("cmd_touch"),
+		Hits:        s.int("get_hits") + s.int("touch_hits"),
+	}
+}

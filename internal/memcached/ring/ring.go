@@ -1,0 +1,108 @@
+package ring
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"net"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Ring maps keys to shards. It is safe for concurrent use.
+type Ring interface {
+	// Shard returns the ordinal of the key's shard, which is the index of its server in
+	// the list that New got. It doesn't allocate.
+	Shard(key []byte) int
+}
+
+// Names of the rings, which are those of the API.
+const (
+	Ketama     = "Ketama"
+	Jump       = "Jump"
+	Rendezvous = "Rendezvous"
+	Modulo     = "Modulo"
+)
+
+// New returns a ring over servers, by ordinal, as the clients name them. The default
+// port is 11211.
+func New(name string, servers []string) (Ring, error) {
+	if len(servers) == 0 {
+		return nil, errors.New("a ring needs at least one server")
+	}
+	if err := checkUnique(servers); err != nil {
+		return nil, err
+	}
+	switch name {
+	case Modulo:
+		return modulo(len(servers)), nil
+	case Jump:
+		return newJump(servers), nil
+	case Rendezvous:
+		return newRendezvous(servers), nil
+	case Ketama:
+		return newKetama(servers), nil
+	default:
+		return nil, fmt.Errorf("ring %q is not one of Ketama, Jump, Rendezvous and Modulo", name)
+	}
+}
+
+// checkUnique returns an error if two servers have the same name, because clients could
+// not distinguish their shards.
+func checkUnique(servers []string) error {
+	names := make(map[string]int, len(servers))
+	for i, server := range servers {
+		if first, taken := names[server]; taken {
+			return fmt.Errorf("shards %d and %d have the same name %q: the server name must differ from shard to shard", first, i, server)
+		}
+		names[server] = i
+	}
+	return nil
+}
+
+// hostPort splits the name of a server.
+func hostPort(server string) (host, port string) {
+	host, port, err := net.SplitHostPort(server)
+	if err != nil {
+		return server, defaultPort
+	}
+	return host, port
+}
+
+const defaultPort = "11211"
+
+// modulo is the number of servers.
+type modulo uint32
+
+func (m modulo) Shard(key []byte) int {
+	return int(crc32.ChecksumIEEE(key) % uint32(m))
+}
+
+// jump are the ordinals in the natural order of the servers' names.
+type jump []int
+
+func newJump(servers []string) jump {
+	ordinals := make(jump, len(servers))
+	for i := range ordinals {
+		ordinals[i] = i
+	}
+	slices.SortFunc(ordinals, func(a, b int) int { return compareNatural(servers[a], servers[b]) })
+	return ordinals
+}
+
+func (j jump) Shard(key []byte) int {
+	return j[jumpHash(xxhash.Sum64(key), len(j))]
+}
+
+// jumpHash returns a bucket in [0, n). Source: Lamping and Veach, "A Fast,
+// Minimal Memory, Consistent Hash Algorithm", 2014.
+func jumpHash(key uint64, n int) int64 {
+	bucket, next := int64(-1), int64(0)
+	for next < int64(n) {
+		bucket = next
+		key = key*2862933555777941757 + 1
+		next = int64(float64(bucket+1) * (float64(1<<31) / float64(key>>33+1)))
+	}
+	return bucket
+}

@@ -1,0 +1,174 @@
+package copy
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"os"
+	"path/filepath"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+const (
+	// ages is the number of age groups: below a minute, two, four and so on, up to a
+	// year and more.
+	ages = 21
+	// youngest in seconds is the first age group: memcached records no second access
+	// within a minute.
+	youngest = 60
+	// spoolBuffer in bytes of each age group's file.
+	spoolBuffer = 16 << 10
+)
+
+// keySpool stores keys on disk by the age of their last access, so that reading them
+// in about that order needs neither memory nor a second pass.
+type keySpool struct {
+	dir   string
+	files [ages]*os.File
+	out   [ages]*bufio.Writer
+	keys  int64
+
+	reading int // the age group
+	in      *bufio.Reader
+	key     [protocol.MaxKey]byte
+}
+
+// newKeySpool creates a spool in a directory of its own below dir.
+func newKeySpool(dir string) (*keySpool, error) {
+	own, err := os.MkdirTemp(dir, "keys-")
+	if err != nil {
+		return nil, spoolFailure(err)
+	}
+	return &keySpool{dir: own}, nil
+}
+
+// spoolFailure isn't final: another node has another disk.
+func spoolFailure(err error) error {
+	return wire.Fail(wire.ReasonJobFailed, "spooling keys on the Job's own volume: %w", err)
+}
+
+// ageGroup returns the age group of an age in seconds.
+func ageGroup(seconds int64) int {
+	if seconds < youngest {
+		return 0
+	}
+	return min(bits.Len64(uint64(seconds/youngest)), ages-1)
+}
+
+// add adds the key of an item of about size bytes that expires at a Unix time, 0 for
+// never.
+func (s *keySpool) add(key []byte, size, expires int64, age int) error {
+	out := s.out[age]
+	if out == nil {
+		file, err := os.OpenFile(filepath.Join(s.dir, fmt.Sprint(age)), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return spoolFailure(err)
+		}
+		out = bufio.NewWriterSize(file, spoolBuffer)
+		s.files[age], s.out[age] = file, out
+	}
+	// Encoded in the buffer itself, so that a key costs no allocation.
+	if out.Available() < 1+2*binary.MaxVarintLen64+len(key) {
+		if err := out.Flush(); err != nil {
+			return spoolFailure(err)
+		}
+	}
+	entry := append(out.AvailableBuffer(), byte(len(key)))
+	entry = binary.AppendUvarint(entry, uint64(size))
+	entry = binary.AppendUvarint(entry, uint64(expires))
+	entry = append(entry, key...)
+	s.keys++
+	if _, err := out.Write(entry); err != nil {
+		return spoolFailure(err)
+	}
+	return nil
+}
+
+// next returns what add was given, youngest age group first, and io.EOF at the end. The
+// key is valid until the next call. No key can be added after the first call.
+func (s *keySpool) next() (key []byte, size, expires int64, err error) {
+	for s.reading < ages {
+		file := s.files[s.reading]
+		if file == nil {
+			s.reading++
+			continue
+		}
+		if s.out[s.reading] != nil {
+			if err := s.rewind(file); err != nil {
+				return nil, 0, 0, spoolFailure(err)
+			}
+		}
+		length, err := s.in.ReadByte()
+		if errors.Is(err, io.EOF) {
+			if err := s.removeFile(s.reading); err != nil {
+				return nil, 0, 0, spoolFailure(err)
+			}
+			s.reading++
+			continue
+		}
+		if err != nil {
+			return nil, 0, 0, spoolFailure(err)
+		}
+		n, err := binary.ReadUvarint(s.in)
+		var at uint64
+		if err == nil {
+			at, err = binary.ReadUvarint(s.in)
+		}
+		if err == nil {
+			_, err = io.ReadFull(s.in, s.key[:length])
+		}
+		if err != nil {
+			return nil, 0, 0, spoolFailure(err)
+		}
+		return s.key[:length], int64(n), int64(at), nil
+	}
+	return nil, 0, 0, io.EOF
+}
+
+// rewind starts to read the file of the age group.
+func (s *keySpool) rewind(file *os.File) error {
+	err := s.out[s.reading].Flush()
+	s.out[s.reading] = nil
+	if err != nil {
+		return err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	if s.in == nil {
+		s.in = bufio.NewReaderSize(nil, 64<<10)
+	}
+	s.in.Reset(file)
+	return nil
+}
+
+func (s *keySpool) removeFile(age int) error {
+	file := s.files[age]
+	s.files[age], s.out[age] = nil, nil
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+// clear removes all keys.
+func (s *keySpool) clear() error {
+	var errs []error
+	for age, file := range s.files {
+		if file != nil {
+			errs = append(errs, s.removeFile(age))
+		}
+	}
+	s.keys, s.reading = 0, 0
+	if err := errors.Join(errs...); err != nil {
+		return spoolFailure(err)
+	}
+	return nil
+}
+
+// remove removes the spool's directory.
+func (s *keySpool) remove() error {
+	return errors.Join(s.clear(), os.RemoveAll(s.dir))
+}

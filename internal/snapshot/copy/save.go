@@ -1,0 +1,148 @@
+package copy
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"path"
+	"time"
+
+	"gocloud.dev/blob"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/format"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+const (
+	// maxShards is how many shards are copied at a time: each needs about 15 MiB.
+	maxShards = 4
+	// cleanupTimeout bounds how long a failed save deletes its chunks: Kubernetes kills
+	// the Job's pod after thirty seconds.
+	cleanupTimeout = 15 * time.Second
+)
+
+// Save copies all items of task.Servers into a new snapshot at task.Path. If this task
+// has already completed a snapshot there, Save does nothing and returns that one. The
+// outcome is valid with an error too.
+func Save(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (wire.Outcome, error) {
+	o = o.withDefaults()
+	began := time.Now()
+	manifest, err := save(ctx, bucket, task, o)
+	outcome, err := newOutcome(ctx, o.Progress, began, err)
+	if err == nil {
+		outcome.Snapshot = manifest.Describe()
+		outcome.Items, outcome.Bytes, outcome.TotalItems = outcome.Snapshot.Items, outcome.Snapshot.Bytes, outcome.Snapshot.Items
+		outcome.Message = manifest.Summary()
+	}
+	return outcome, err
+}
+
+// newOutcome returns the outcome of a run, and its error as a Failure.
+func newOutcome(ctx context.Context, progress *Progress, began time.Time, err error) (wire.Outcome, error) {
+	p := progress.Report("")
+	outcome := wire.Outcome{Reason: wire.ReasonSucceeded, Items: p.Items, TotalItems: p.TotalItems, Bytes: p.Bytes}
+	if err != nil {
+		failure := wire.AsFailure(err)
+		if failure == nil {
+			action := "copying items"
+			if ctx.Err() != nil {
+				action = "the Job was stopped before it finished"
+			}
+			failure = &wire.Failure{Reason: wire.ReasonJobFailed, Err: fmt.Errorf("%s: %w", action, err)}
+			err = failure
+		}
+		outcome.Reason, outcome.Final, outcome.Message = failure.Reason, failure.Final, err.Error()
+	}
+	if took := time.Since(began).Seconds(); took > 0 {
+		outcome.ItemsPerSecond = int64(float64(p.Items) / took)
+	}
+	return outcome, err
+}
+
+func save(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (*format.Manifest, error) {
+	if len(task.Servers) == 0 {
+		return nil, wire.FailFinally(wire.ReasonNoShards, "the Memcached has no shards to save")
+	}
+	if existing, err := existingSnapshot(ctx, bucket, task); err != nil || existing != nil {
+		return existing, err
+	}
+	if err := format.DeleteAll(ctx, bucket, task.Path); err != nil {
+		return nil, err
+	}
+	folder, err := newFolder()
+	if err != nil {
+		return nil, err
+	}
+	manifest := &format.Manifest{
+		TaskID: task.ID, TakenAt: o.Now().UTC().Truncate(time.Second), Memcached: task.Memcached,
+		Folder: folder, Shards: make([]format.Shard, len(task.Servers)),
+	}
+	group, run := errgroup.WithContext(ctx)
+	group.SetLimit(maxShards)
+	for ordinal := range task.Servers {
+		group.Go(func() (err error) {
+			manifest.Shards[ordinal], err = saveShard(run, bucket, task, o, folder, ordinal)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		deleteChunks(ctx, bucket, path.Join(task.Path, folder), o.Log)
+		return nil, causeOr(ctx, err)
+	}
+	manifest.CreatedAt = o.Now().UTC().Truncate(time.Second)
+	return complete(ctx, bucket, task, manifest)
+}
+
+// deleteChunks deletes the chunks of a failed attempt, since a full store would stay
+// full. The next attempt deletes what this one can't.
+func deleteChunks(ctx context.Context, bucket *blob.Bucket, at string, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	if err := format.DeleteAll(ctx, bucket, at); err != nil {
+		log.Warn("Chunks of a failed snapshot remain in the store.", "path", at, "error", err)
+	}
+}
+
+// newFolder returns a random name: a Job may have two pods for a while, which must not
+// write to the same folder.
+func newFolder() (string, error) {
+	var name [8]byte
+	if _, err := rand.Read(name[:]); err != nil {
+		return "", fmt.Errorf("naming a folder: %w", err)
+	}
+	return hex.EncodeToString(name[:]), nil
+}
+
+// existingSnapshot returns the snapshot that this task completed before, or nil.
+func existingSnapshot(ctx context.Context, bucket *blob.Bucket, task wire.Task) (*format.Manifest, error) {
+	manifest, err := format.Find(ctx, bucket, task.Path)
+	if err != nil || manifest == nil {
+		return nil, err
+	}
+	if manifest.TaskID != task.ID {
+		return nil, wire.FailFinally(wire.ReasonSnapshotOwnedByOther, "%s contains a snapshot of another backup (ID %.80q), which is not overwritten; use another path", task.Path, manifest.TaskID)
+	}
+	return manifest, nil
+}
+
+// complete writes the manifest. Another pod of the same Job may have completed the
+// snapshot in the meantime, or have deleted these chunks as those of a failed attempt.
+func complete(ctx context.Context, bucket *blob.Bucket, task wire.Task, manifest *format.Manifest) (*format.Manifest, error) {
+	other, err := existingSnapshot(ctx, bucket, task)
+	if err != nil {
+		return nil, err
+	}
+	if other != nil && other.VerifyChunks(ctx, bucket, task.Path, nil) == nil {
+		return other, nil
+	}
+	if err := manifest.VerifyChunks(ctx, bucket, task.Path, nil); err != nil {
+		if f := wire.AsFailure(err); f != nil && f.Reason == wire.ReasonSnapshotCorrupt {
+			return nil, wire.Fail(wire.ReasonStoreFailed, "the store lost a chunk that was just written: %w", f.Err)
+		}
+		return nil, err
+	}
+	return manifest, manifest.Write(ctx, bucket, task.Path)
+}

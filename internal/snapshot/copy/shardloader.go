@@ -1,0 +1,365 @@
+package copy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/format"
+)
+
+// What memcached adds to the size of key and value (sizeof(item) on 64 bits, the CAS, a
+// NUL after the key, CRLF after the value), in bytes.
+const (
+	itemHead    = 48
+	itemCAS     = 8
+	itemBetween = 3
+	itemFlags   = 4
+)
+
+// answerBuffer holds the answers to a batch, which have about four bytes each.
+const answerBuffer = 4 << 10
+
+// counts are the results of items.
+type counts struct {
+	restored, kept, expired, refused, bytes atomic.Int64
+}
+
+func (c *counts) items() int64 {
+	return c.restored.Load() + c.kept.Load() + c.expired.Load() + c.refused.Load()
+}
+
+// shardLoader writes items into one shard. It is the handler of its pipeline.
+type shardLoader struct {
+	options  Options
+	pipeline pipeline
+	limit    rateLimit
+	add      bool  // keep existing items
+	maxTTL   int64 // in seconds; 0 means no limit
+	counts   counts
+	detector lossDetector
+	// unanswered limits the bytes of all shards' requests without an answer, of which
+	// this shard has acquired some.
+	unanswered *semaphore.Weighted
+	acquired   atomic.Int64
+	// maxItem is the largest item in bytes with the overhead; 0 means unknown.
+	maxItem  int64
+	overhead int64
+	// probeBeforeAdd is set for a shard without free memory.
+	probeBeforeAdd atomic.Bool
+	guard          addGuard
+
+	mu     sync.Mutex
+	filled *batch // not sent yet
+
+	queue chan *batch
+	free  chan *batch
+	done  chan struct{} // closed when the pipeline has stopped
+	err   error         // of the pipeline, valid then
+	hits  int
+}
+
+// newShardLoader returns the loader of a shard, of which there are so many at a time.
+func (l *loader) newShardLoader(ordinal, concurrent int) *shardLoader {
+	s := &shardLoader{
+		options: l.options, limit: newRateLimit(l.task), add: !l.load.Replace, unanswered: l.unanswered,
+		maxTTL: int64(l.load.MaxTTL / time.Second),
+	}
+	// The semaphore doesn't count batches that are being filled.
+	s.limit.batchBytes = min(s.limit.batchBytes, max(4<<10, maxUnanswered/int64(concurrent)/8))
+	s.pipeline = pipeline{
+		handler: s, ordinal: ordinal, address: l.task.Servers[ordinal], timeout: l.options.ShardTimeout, log: l.options.Log, buffer: answerBuffer,
+	}
+	return s
+}
+
+// open reads the server's settings and starts the pipeline.
+func (s *shardLoader) open(ctx context.Context) error {
+	c, err := s.pipeline.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	settings, err := readSettings(c)
+	if err != nil {
+		// memcached then rejects items that are too large by itself.
+		s.options.Log.Warn("The size of the largest item is unknown.", "shard", s.pipeline.ordinal, "error", err)
+	} else {
+		s.maxItem, s.overhead = settings.ItemSizeMax, itemHead+itemBetween
+		if settings.CAS {
+			s.overhead += itemCAS
+		}
+		s.probeBeforeAdd.Store(!settings.Evictions)
+	}
+	s.queue = make(chan *batch, 1)
+	s.free = make(chan *batch, window+2)
+	s.done = make(chan struct{})
+	go func() {
+		defer close(s.done)
+		defer s.guard.close()
+		s.err = s.pipeline.run(ctx)
+	}()
+	return nil
+}
+
+func readSettings(c *conn) (protocol.Settings, error) {
+	if _, err := io.WriteString(c, "stats settings\r\n"); err != nil {
+		return protocol.Settings{}, err
+	}
+	stats, err := protocol.ReadStats(c.r)
+	if err != nil {
+		return protocol.Settings{}, err
+	}
+	return protocol.ParseSettings(stats)
+}
+
+// isTooLarge reports whether the server would reject an item. It must not be sent then:
+// memcached deletes the item that it has under the key of a rejected one
+// (process_mset_cmd_start in proto_parser.c).
+func (s *shardLoader) isTooLarge(item format.Record) bool {
+	size := s.overhead + int64(len(item.Key)+item.Size)
+	if item.Flags != 0 {
+		size += itemFlags
+	}
+	return s.maxItem > 0 && size > s.maxItem
+}
+
+// expiry returns the Unix time at which an item expires in memcached, 0 for never, and
+// false if it already has. A Unix time stays correct however long a request waits,
+// unlike a time to live.
+func (s *shardLoader) expiry(item format.Record) (int64, bool) {
+	if item.Expires == 0 && s.maxTTL == 0 {
+		return 0, true
+	}
+	now := s.options.Now().Unix()
+	expires := item.Expires
+	if s.maxTTL > 0 && (expires == 0 || expires > now+s.maxTTL) {
+		expires = now + s.maxTTL
+	}
+	return expires, expires > now
+}
+
+// countSkipped counts an item that is not sent.
+func (s *shardLoader) countSkipped(count *atomic.Int64, item format.Record) {
+	count.Add(1)
+	s.counts.bytes.Add(int64(len(item.Key) + item.Size))
+	s.options.Progress.add(1, int64(len(item.Key)+item.Size))
+}
+
+// put sends an item, together with others. Errors are those of the pipeline, and the
+// context's.
+func (s *shardLoader) put(ctx context.Context, item format.Record, value []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isTooLarge(item) {
+		s.countSkipped(&s.counts.refused, item)
+		return nil
+	}
+	b := s.filled
+	if b == nil {
+		b = s.newBatch()
+		s.filled = b
+	}
+	expires, ok := s.expiry(item)
+	if !ok {
+		s.countSkipped(&s.counts.expired, item)
+		return nil
+	}
+	text, ok := protocol.AppendMetaSet(b.text, item.Key, item.Size, item.Flags, expires, s.add)
+	if !ok {
+		s.countSkipped(&s.counts.refused, item)
+		return nil
+	}
+	text = append(slices.Grow(text, len(value)+2), value...)
+	b.text = append(text, "\r\n"...)
+	b.ends = append(b.ends, len(b.text))
+	if expires != 0 && expires < s.options.Now().Unix()+minTTL {
+		b.keys.add(nil) // not for the sample
+	} else {
+		b.keys.add(item.Key)
+	}
+	b.size += int64(len(item.Key) + item.Size)
+	if b.count() < s.limit.batchItems && b.size < s.limit.batchBytes {
+		return nil
+	}
+	return s.flush(ctx)
+}
+
+func (s *shardLoader) newBatch() *batch {
+	select {
+	case b := <-s.free:
+		b.reset()
+		return b
+	default:
+		return &batch{}
+	}
+}
+
+// flush queues the batch that is being filled. s.mu is locked.
+func (s *shardLoader) flush(ctx context.Context) error {
+	b := s.filled
+	if b == nil {
+		return nil
+	}
+	s.filled = nil
+	return s.enqueue(ctx, b)
+}
+
+func (s *shardLoader) enqueue(ctx context.Context, b *batch) error {
+	select {
+	case <-s.done:
+		return s.err
+	default:
+	}
+	if err := s.unanswered.Acquire(ctx, int64(len(b.text))); err != nil {
+		return causeOr(ctx, err)
+	}
+	s.acquired.Add(int64(len(b.text)))
+	select {
+	case s.queue <- b:
+		return nil
+	case <-s.done:
+		return s.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// putLarge sends an item whose value doesn't fit into memory. It calls write once for
+// each connection, with the first line of the request, which precedes the value.
+func (s *shardLoader) putLarge(ctx context.Context, item format.Record, write func(ctx context.Context, w io.Writer, head []byte) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isTooLarge(item) {
+		s.countSkipped(&s.counts.refused, item)
+		return nil
+	}
+	expires, ok := s.expiry(item)
+	if !ok {
+		s.countSkipped(&s.counts.expired, item)
+		return nil
+	}
+	if err := s.flush(ctx); err != nil {
+		return err
+	}
+	item.Key = bytes.Clone(item.Key)
+	b := &batch{ends: []int{0}, size: int64(len(item.Key) + item.Size)}
+	b.keys.add(item.Key)
+	b.stream = func(ctx context.Context, w io.Writer) error {
+		head, _ := protocol.AppendMetaSet(nil, item.Key, item.Size, item.Flags, expires, s.add)
+		return write(ctx, limitedWriter{ctx, s.limit, w}, head)
+	}
+	return s.enqueue(ctx, b)
+}
+
+// limitedWriter writes as fast as a limit allows.
+type limitedWriter struct {
+	ctx   context.Context
+	limit rateLimit
+	w     io.Writer
+}
+
+func (l limitedWriter) Write(p []byte) (n int, err error) {
+	for len(p) > 0 {
+		part := p[:min(len(p), maxWrite)]
+		if err := l.limit.wait(l.ctx, 0, int64(len(part))); err != nil {
+			return n, err
+		}
+		m, err := l.w.Write(part)
+		n += m
+		if err != nil {
+			return n, err
+		}
+		p = p[m:]
+	}
+	return n, nil
+}
+
+// finish sends the last batch and waits for all answers.
+func (s *shardLoader) finish(ctx context.Context) error {
+	s.mu.Lock()
+	err := s.flush(ctx)
+	close(s.queue)
+	s.mu.Unlock()
+	<-s.done
+	s.release(s.acquired.Load()) // of requests that never got an answer
+	if s.err != nil {
+		return s.err
+	}
+	return err
+}
+
+func (s *shardLoader) release(bytes int64) {
+	s.acquired.Add(-bytes)
+	s.unanswered.Release(bytes)
+}
+
+// next returns a batch of sets once the limit allows it.
+func (s *shardLoader) next(ctx context.Context) (*batch, error) {
+	select {
+	case b, ok := <-s.queue:
+		switch {
+		case !ok:
+			return nil, errNoMore
+		case b.stream != nil:
+			return b, s.limit.wait(ctx, 1, 0)
+		}
+		return b, s.limit.wait(ctx, b.count(), b.size)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s *shardLoader) prepare(ctx context.Context, b *batch) error { return s.dropExisting(ctx, b) }
+
+func (s *shardLoader) checkServer(c *conn) error { return s.detector.check(c) }
+
+func (s *shardLoader) readAnswer(b *batch, c *conn) error {
+	head, err := protocol.ReadHead(c.r)
+	var refused *protocol.ServerError
+	switch {
+	case errors.As(err, &refused):
+		// Out of memory, since items that are too large are not sent.
+		s.counts.refused.Add(1)
+		s.probeBeforeAdd.Store(true)
+		return nil
+	case err != nil:
+		return err
+	case head.Code == protocol.MetaHit, head.Code == protocol.MetaNotStored && b.resent:
+		// A request that was sent twice was most likely stored the first time.
+		s.counts.restored.Add(1)
+	case head.Code == protocol.MetaNotStored:
+		s.counts.kept.Add(1)
+	default:
+		return fmt.Errorf("%w: %s to a set", protocol.ErrMalformed, head.Code)
+	}
+	if key := b.keys.at(b.answered); len(key) > 0 {
+		if s.hits++; s.hits%hitsPerSample == 0 || s.hits <= sampleSize {
+			s.detector.replaceOldest(key)
+		}
+	}
+	return nil
+}
+
+func (s *shardLoader) complete(b *batch) {
+	s.counts.bytes.Add(b.size)
+	s.options.Progress.add(int64(b.count()), b.size)
+	s.release(int64(len(b.text)))
+	// A batch that contained something large is not reused.
+	if b.stream != nil || cap(b.text) > 2*maxBatchBytes {
+		return
+	}
+	select {
+	case s.free <- b:
+	default:
+	}
+}

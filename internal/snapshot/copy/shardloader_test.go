@@ -1,0 +1,64 @@
+package copy
+
+import (
+	"bufio"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/format"
+)
+
+func TestAnswerToASetIsCounted(t *testing.T) {
+	type sums struct{ restored, kept, refused int64 }
+	for name, c := range map[string]struct {
+		answer string
+		resent bool
+		want   sums
+		probe  bool
+		err    error
+	}{
+		"stored":                     {"HD\r\n", false, sums{restored: 1}, false, nil},
+		"an item exists":             {"NS\r\n", false, sums{kept: 1}, false, nil},
+		"an item exists, sent twice": {"NS\r\n", true, sums{restored: 1}, false, nil},
+		"out of memory":              {"SERVER_ERROR out of memory storing object\r\n", false, sums{refused: 1}, true, nil},
+		"not an answer to a set":     {"EN\r\n", false, sums{}, false, protocol.ErrMalformed},
+		"an unknown command":         {"ERROR\r\n", false, sums{}, false, protocol.ErrUnknownCommand},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loader, b := &shardLoader{}, &batch{resent: c.resent}
+			b.keys.add([]byte("key"))
+			err := loader.readAnswer(b, &conn{r: bufio.NewReader(strings.NewReader(c.answer))})
+			got := sums{loader.counts.restored.Load(), loader.counts.kept.Load(), loader.counts.refused.Load()}
+			if !errors.Is(err, c.err) || got != c.want || loader.probeBeforeAdd.Load() != c.probe {
+				t.Errorf("%v, %+v, probe %v; want %v, %+v, %v", err, got, loader.probeBeforeAdd.Load(), c.err, c.want, c.probe)
+			}
+		})
+	}
+}
+
+func TestItemExpiresAsBeforeOrAtMaxTTL(t *testing.T) {
+	const now = 1_795_000_000
+	for name, c := range map[string]struct {
+		expires, maxTTL int64
+		want            int64
+		lives           bool
+	}{
+		"never":                {0, 0, 0, true},
+		"never, limited":       {0, 60, now + 60, true},
+		"before the limit":     {now + 30, 60, now + 30, true},
+		"after the limit":      {now + 90, 60, now + 60, true},
+		"later, unlimited":     {now + 90, 0, now + 90, true},
+		"in more than 30 days": {now + 9_000_000, 0, now + 9_000_000, true},
+		"just now":             {now, 0, 0, false},
+		"long ago, limited":    {now - 90, 60, 0, false},
+	} {
+		loader := &shardLoader{maxTTL: c.maxTTL, options: Options{Now: func() time.Time { return time.Unix(now, 0) }}}
+		got, lives := loader.expiry(format.Record{Expires: c.expires})
+		if lives != c.lives || lives && got != c.want {
+			t.Errorf("%s: %d, %t", name, got, lives)
+		}
+	}
+}

@@ -1,0 +1,328 @@
+package copy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"gocloud.dev/blob"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/format"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+const (
+	// busyTimeout is how long a save waits for other key dumps of a shard.
+	busyTimeout = 10 * time.Minute
+	// valueBuffer in bytes is the size of reads of values.
+	valueBuffer = 64 << 10
+	// expiryTolerance in seconds is how far the remaining time to live that memcached
+	// reports may be off: it counts whole seconds, by a clock that lags when it is busy.
+	expiryTolerance = 3
+	// getFlags request the value, the client's flags and the remaining time to live,
+	// without a change of the item's place in the LRU.
+	getFlags = " v f t u"
+)
+
+// shardSaver saves one shard. It is the handler of its pipeline.
+type shardSaver struct {
+	ctx      context.Context
+	options  Options
+	pipeline pipeline
+	limit    rateLimit
+	spool    *keySpool
+	writer   *format.ChunkWriter
+	detector lossDetector
+	free     chan *batch
+	now      int64 // Unix time at which the answers to the batch are read
+	won      [][]byte
+	bytes    int64 // of the batch whose answers are read
+	hits     int
+	// unnamed is counted where requests are created, everything else where answers are read.
+	unnamed atomic.Int64
+}
+
+// saveShard writes the chunks of one shard and returns its entry of the manifest.
+func saveShard(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options, folder string, ordinal int) (shard format.Shard, err error) {
+	spool, err := newKeySpool(o.SpoolDir)
+	if err != nil {
+		return format.Shard{}, err
+	}
+	defer func() {
+		if removed := spool.remove(); err == nil && removed != nil {
+			err = spoolFailure(removed)
+		}
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	writer, err := format.NewChunkWriter(ctx, bucket, task.Path, folder, ordinal)
+	if err != nil {
+		cancel()
+		return format.Shard{}, err
+	}
+	defer writer.Close()
+	defer cancel()
+
+	s := &shardSaver{
+		ctx: ctx, options: o, limit: newRateLimit(task), spool: spool, writer: writer,
+		free: make(chan *batch, window+2),
+	}
+	s.pipeline = pipeline{
+		handler: s, ordinal: ordinal, address: task.Servers[ordinal], timeout: o.ShardTimeout, log: o.Log, buffer: valueBuffer,
+	}
+	if err := s.list(ctx); err != nil {
+		return format.Shard{}, s.failure(err)
+	}
+	if err := s.pipeline.run(ctx); err != nil {
+		return format.Shard{}, s.failure(err)
+	}
+	writer.Shard.Unnamed = s.unnamed.Load()
+	return writer.Finish()
+}
+
+// failure makes a loss of items final: a retry would save the few items of now as the
+// newest snapshot.
+func (s *shardSaver) failure(err error) error {
+	if errors.Is(err, errLost) {
+		return wire.FailFinally(wire.ReasonShardLostItems, "shard %d lost its items during the backup, so no snapshot was created: %w", s.pipeline.ordinal, err)
+	}
+	return err
+}
+
+// list spools all keys of the shard.
+func (s *shardSaver) list(ctx context.Context) error {
+	began := time.Now()
+	ordinal, address := s.pipeline.ordinal, s.pipeline.address
+	waiting := false
+	for attempts := 0; ; {
+		c, err := s.pipeline.connect(ctx)
+		if err != nil {
+			return err
+		}
+		err = s.dump(ctx, c)
+		_ = c.Close()
+		switch {
+		case err == nil:
+			s.options.Progress.expect(s.spool.keys)
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, protocol.ErrDumpDisabled):
+			return wire.FailFinally(wire.ReasonKeyDumpDisabled, "shard %d at %s: %w; remove -X or no_lru_crawler from the Memcached's arguments", ordinal, address, err)
+		case isTerminal(err):
+			return err
+		}
+		if errors.Is(err, protocol.ErrBusy) {
+			if time.Since(began) > busyTimeout {
+				return wire.Fail(wire.ReasonShardUnreachable, "shard %d at %s was busy with other key dumps for %s", ordinal, address, busyTimeout)
+			}
+			if !waiting {
+				s.options.Log.Info("Waiting, since the shard is busy with another key dump.", "shard", ordinal)
+			}
+			waiting = true
+		} else {
+			s.options.Log.Info("Restarting a key dump that broke off.", "shard", ordinal, "error", err)
+			if attempts++; attempts > maxEmptyConnections {
+				return wire.Fail(wire.ReasonShardUnreachable, "shard %d at %s: %d key dumps broke off; last error: %w", ordinal, address, attempts, err)
+			}
+		}
+		if err := s.spool.clear(); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// dump spools the keys of one dump, and does nothing else in the meantime: a dump that
+// is read slowly harms older versions.
+func (s *shardSaver) dump(ctx context.Context, c *conn) error {
+	defer c.closeAfter(ctx)()
+	if _, err := c.Write([]byte(protocol.DumpRequest)); err != nil {
+		return err
+	}
+	now := s.options.Now().Unix()
+	dump := protocol.NewDumpReader(c.r)
+	for {
+		listed, err := dump.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if listed.Expires == 0 || listed.Expires > now+minTTL {
+			s.detector.addUniformly(listed.Key)
+		}
+		if err := s.spool.add(listed.Key, listed.Size, listed.Expires, ageGroup(now-listed.Accessed)); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *shardSaver) checkServer(c *conn) error { return s.detector.check(c) }
+
+func (s *shardSaver) prepare(context.Context, *batch) error { return nil }
+
+// next returns a batch of gets once the limit allows it.
+func (s *shardSaver) next(ctx context.Context) (*batch, error) {
+	var b *batch
+	select {
+	case b = <-s.free:
+		b.reset()
+	default:
+		b = &batch{}
+	}
+	for b.count() < s.limit.batchItems && b.size < s.limit.batchBytes {
+		key, size, expires, err := s.spool.next()
+		if errors.Is(err, io.EOF) {
+			if b.count() == 0 {
+				return nil, errNoMore
+			}
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		text, ok := protocol.AppendMetaGet(b.text, key, getFlags)
+		if !ok {
+			s.unnamed.Add(1)
+			s.options.Progress.add(1, 0)
+			continue
+		}
+		b.text = text
+		b.ends = append(b.ends, len(text))
+		b.keys.add(key)
+		b.expires = append(b.expires, expires)
+		b.size += size
+	}
+	err := s.limit.wait(ctx, b.count(), b.size)
+	b.sentAt = s.options.Now().Unix()
+	return b, err
+}
+
+func (s *shardSaver) readAnswer(b *batch, c *conn) error {
+	if b.answered == 0 {
+		s.now = s.options.Now().Unix()
+	}
+	head, err := protocol.ReadHead(c.r)
+	var refused *protocol.ServerError
+	switch {
+	case errors.As(err, &refused): // of one item, such as no memory for its answer
+		s.writer.Shard.Gone++
+		return nil
+	case err != nil:
+		return err
+	case head.Code == protocol.MetaMiss:
+		s.writer.Shard.Gone++
+		return nil
+	case head.Code != protocol.MetaValue:
+		return fmt.Errorf("%w: %s to a get", protocol.ErrMalformed, head.Code)
+	}
+	key := b.keys.at(b.answered)
+	if head.Stale {
+		return s.skipStale(key, head, c)
+	}
+	item := format.Record{Key: key, Flags: head.Flags, Size: head.Size}
+	if head.TTL >= 0 {
+		item.Expires = s.now + head.TTL
+		// The dump's time is exact, unless a client has changed it since. The remaining
+		// time to live was read at any time between the request and now, which can be
+		// seconds on a busy node.
+		if listed := b.expires[b.answered]; b.sentAt+head.TTL-expiryTolerance <= listed && listed <= item.Expires+expiryTolerance {
+			item.Expires = listed
+		}
+	}
+	if err := s.writer.Add(item, c.r); err != nil {
+		return err
+	}
+	s.bytes += int64(len(key) + head.Size)
+	if s.hits++; s.hits%hitsPerSample == 0 && (head.TTL < 0 || head.TTL > minTTL) {
+		s.detector.replaceOldest(key)
+	}
+	return nil
+}
+
+func (s *shardSaver) complete(b *batch) {
+	s.options.Progress.add(int64(b.count()), s.bytes)
+	s.bytes = 0
+	s.reinvalidate()
+	select {
+	case s.free <- b:
+	default:
+	}
+}
+
+// skipStale skips an item that a client has invalidated.
+func (s *shardSaver) skipStale(key []byte, head protocol.Head, c *conn) error {
+	if _, err := io.CopyN(io.Discard, c.r, int64(head.Size)); err != nil {
+		return err
+	}
+	if err := protocol.EndValue(c.r); err != nil {
+		return err
+	}
+	s.writer.Shard.Stale++
+	if head.Won {
+		s.won = append(s.won, bytes.Clone(key))
+	}
+	return nil
+}
+
+// reinvalidate invalidates the stale items again that memcached requested this client to
+// renew: it would send no other client the request until the item expires. An error only costs that.
+func (s *shardSaver) reinvalidate() {
+	if len(s.won) == 0 {
+		return
+	}
+	won := s.won
+	s.won = nil
+	c, err := s.pipeline.dial(s.ctx)
+	if err == nil {
+		defer c.Close()
+		defer c.closeAfter(s.ctx)()
+		err = invalidate(won, c)
+	}
+	if err != nil {
+		s.options.Log.Warn("memcached might not request clients to renew stale items that the backup has read.", "shard", s.pipeline.ordinal, "items", len(won), "error", err)
+	}
+}
+
+// invalidate invalidates the items that are still stale.
+func invalidate(keys [][]byte, c *conn) error {
+	var text []byte
+	for _, key := range keys {
+		text, _ = protocol.AppendMetaGet(text, key, " c u")
+	}
+	if _, err := c.Write(text); err != nil {
+		return err
+	}
+	text = text[:0]
+	requested := 0
+	for _, key := range keys {
+		head, err := protocol.ReadHead(c.r)
+		if err != nil {
+			return err
+		}
+		// Without a CAS a newer value could be invalidated.
+		if head.Code == protocol.MetaHit && head.Stale && head.CAS != 0 {
+			text, _ = protocol.AppendInvalidate(text, key, head.CAS)
+			requested++
+		}
+	}
+	if _, err := c.Write(text); err != nil {
+		return err
+	}
+	for range requested {
+		if _, err := protocol.ReadHead(c.r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package format
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/store"
+)
+
+// Delete deletes the snapshot at a path, its manifest first, so that a manifest never
+// lists a chunk that was deleted. A missing snapshot is no error.
+func Delete(ctx context.Context, bucket *blob.Bucket, at string) error {
+	if err := deleteObject(ctx, bucket, path.Join(at, ManifestName)); err != nil {
+		return err
+	}
+	return DeleteAll(ctx, bucket, at)
+}
+
+// DeleteAll deletes all objects below a path.
+func DeleteAll(ctx context.Context, bucket *blob.Bucket, at string) error {
+	list := bucket.List(&blob.ListOptions{Prefix: path.Clean(at) + "/"})
+	for {
+		object, err := list.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return store.Failure(err, "listing the snapshot's objects")
+		}
+		if err := deleteObject(ctx, bucket, object.Key); err != nil {
+			return err
+		}
+	}
+}
+
+// deleteObject deletes an object if it exists.
+func deleteObject(ctx context.Context, bucket *blob.Bucket, name string) error {
+	err := bucket.Delete(ctx, name)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return nil
+	}
+	return store.Failure(err, "deleting the snapshot's objects")
+}
+
+// containsObjects reports whether there is an object below a path.
+func containsObjects(ctx context.Context, bucket *blob.Bucket, at string) (bool, error) {
+	_, err := bucket.List(&blob.ListOptions{Prefix: path.Clean(at) + "/"}).Next(ctx)
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	return err == nil, store.Failure(err, "listing the snapshot's objects")
+}

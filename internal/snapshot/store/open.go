@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/fileblob"
+
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+// openTimeout limits the request by which Open checks the store.
+const openTimeout = time.Minute
+
+// Open returns the store, scoped to its folder or prefix, after a check that it answers.
+// Errors are a *wire.Failure. Open creates a missing folder, but not a bucket. The only
+// credentials for S3 are the environment variables AWS_ACCESS_KEY_ID,
+// AWS_SECRET_ACCESS_KEY and, optionally, AWS_SESSION_TOKEN.
+func Open(ctx context.Context, s wire.Store) (*blob.Bucket, error) {
+	switch {
+	case s.S3 != nil && s.Folder != "":
+		return nil, wire.FailFinally(wire.ReasonStoreFailed, "the task specifies a folder and a bucket; specify one of them")
+	case s.S3 != nil:
+		return openS3(ctx, *s.S3)
+	case s.Folder != "":
+		return openFolder(s.Folder)
+	}
+	return nil, wire.FailFinally(wire.ReasonStoreFailed, "the task specifies no store; specify a folder or a bucket")
+}
+
+func openFolder(folder string) (*blob.Bucket, error) {
+	if !filepath.IsAbs(folder) || hasDots(folder) {
+		return nil, wire.FailFinally(wire.ReasonStoreNotFound, "the folder %q is not an absolute path without . and ..", folder)
+	}
+	bucket, err := fileblob.OpenBucket(folder, &fileblob.Options{
+		CreateDir: true,
+		// A file can only be renamed within its file system.
+		NoTempDir: true,
+		// No *.attrs files: a restore needs nothing but the content.
+		Metadata: fileblob.MetadataDontWrite,
+	})
+	if errors.Is(err, syscall.EROFS) {
+		// The volume of a restore is mounted read-only.
+		return nil, wire.FailFinally(wire.ReasonStoreNotFound,
+			"opening the folder of the store: %s doesn't exist, and the volume is read-only here; correct the folder's name: %w", folder, err)
+	}
+	if err != nil {
+		return nil, Failure(err, "opening the folder of the store")
+	}
+	return bucket, nil
+}
+
+// checkAccess lists one object: a HEAD request can't distinguish a missing object from a
+// missing bucket.
+func checkAccess(ctx context.Context, b *blob.Bucket) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, errNoAnswer)
+	defer cancel()
+	_, _, err := b.ListPage(ctx, blob.FirstPageToken, 1, nil)
+	if err != nil && errors.Is(context.Cause(ctx), errNoAnswer) {
+		err = errors.Join(errNoAnswer, err)
+	}
+	return err
+}
+
+var errNoAnswer = fmt.Errorf("no answer within %s", openTimeout)
+
+// hasDots reports whether a path contains . or .. as a part.
+func hasDots(p string) bool {
+	for part := range strings.SplitSeq(p, "/") {
+		if part == "." || part == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// IsMissing reports whether an error means that an object, but not its bucket or folder,
+// is missing.
+func IsMissing(err error) bool {
+	return isAPIError(err, "NoSuchKey", "NotFound") || errors.Is(err, os.ErrNotExist)
+}
+
+// Prune removes the empty folders that a deleted snapshot at a path leaves: those below
+// the path, and those above it except for the store's own. A bucket has no folders.
+func Prune(s wire.Store, snapshot string) error {
+	if s.Folder == "" || !fs.ValidPath(snapshot) || snapshot == "." {
+		return nil
+	}
+	var folders []string
+	err := filepath.WalkDir(filepath.Join(s.Folder, snapshot), func(p string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			folders = append(folders, p)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Failure(err, "removing empty folders")
+	}
+	slices.Reverse(folders) // the inner ones first
+	for p := path.Dir(snapshot); p != "."; p = path.Dir(p) {
+		folders = append(folders, filepath.Join(s.Folder, p))
+	}
+	for _, p := range folders {
+		err := os.Remove(p)
+		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST) {
+			return nil // it contains another snapshot
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Failure(err, "removing empty folders")
+		}
+	}
+	return nil
+}

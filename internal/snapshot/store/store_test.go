@@ -1,0 +1,263 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/aws/smithy-go"
+	"gocloud.dev/blob"
+
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+func open(t *testing.T, folder string) *blob.Bucket {
+	t.Helper()
+	b, err := Open(t.Context(), wire.Store{Folder: folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	return b
+}
+
+// files returns the files below a folder, by their paths in it.
+func files(t *testing.T, folder string) string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			name, _ := filepath.Rel(folder, path)
+			all = append(all, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestFolderIsCreatedAndContainsOnlyTheObject(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "a", "b")
+	b := open(t, folder)
+	w, err := Create(t.Context(), b, "ns/cache/1/manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(w, "complete"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.ReadAll(t.Context(), "ns/cache/1/manifest.json"); !IsMissing(err) {
+		t.Errorf("before Close, the object is not missing: %v", err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Errorf("a second Close: %v", err)
+	}
+	w.Abort()
+	if got, err := b.ReadAll(t.Context(), "ns/cache/1/manifest.json"); err != nil || string(got) != "complete" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if got := files(t, folder); got != "ns/cache/1/manifest.json" {
+		t.Errorf("the folder contains %s", got)
+	}
+}
+
+func TestAbortedWriteLeavesNothing(t *testing.T) {
+	for name, abort := range map[string]func(w *Writer, cancel func()){
+		"aborted":          func(w *Writer, _ func()) { w.Abort() },
+		"context canceled": func(w *Writer, cancel func()) { cancel(); _ = w.Close() },
+		"write failed":     func(w *Writer, _ func()) { w.err = syscall.ENOSPC; _ = w.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			ctx, cancel := context.WithCancel(t.Context()) // one per case
+			defer cancel()
+			w, err := Create(ctx, open(t, folder), "a/b")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(w, "half"); err != nil {
+				t.Fatal(err)
+			}
+			abort(w, cancel)
+			if err := w.Close(); err == nil {
+				t.Error("Close returned nil")
+			}
+			if got := files(t, folder); got != "" {
+				t.Errorf("the folder contains %s", got)
+			}
+		})
+	}
+}
+
+func TestPathsCannotLeaveTheFolder(t *testing.T) {
+	outside := t.TempDir()
+	folder := filepath.Join(outside, "store")
+	b := open(t, folder)
+	for _, key := range []string{"../escaped", "a/../../escaped", "/../escaped", "..", "a/../.."} {
+		if w, err := Create(t.Context(), b, key); err == nil {
+			_, _ = io.WriteString(w, "x")
+			_ = w.Close()
+		}
+	}
+	entries, err := os.ReadDir(outside)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("the store has siblings: %v, %v", entries, err)
+	}
+	for _, bad := range []string{"store", "/store/../etc", "./store", "/a/./b"} {
+		_, err := Open(t.Context(), wire.Store{Folder: bad})
+		if f := wire.AsFailure(err); f == nil || f.Reason != wire.ReasonStoreNotFound || !f.Final {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestPruneRemovesEmptyFolders(t *testing.T) {
+	folder := t.TempDir()
+	s := wire.Store{Folder: folder}
+	for _, dir := range []string{"ns/cache/old/shard-0/a", "ns/cache/old/shard-1", "ns/cache/new"} {
+		if err := os.MkdirAll(filepath.Join(folder, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Prune(s, "ns/cache/old"); err != nil {
+		t.Fatal(err)
+	}
+	if exists(t, folder, "ns/cache/old") || !exists(t, folder, "ns/cache/new") {
+		t.Error("the empty folder exists, or another one doesn't")
+	}
+	if err := errors.Join(Prune(s, "ns/cache/new"), Prune(s, "never/was")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(Prune(s, "."), Prune(s, "../"+filepath.Base(folder))); err != nil || !exists(t, folder, "file") {
+		t.Errorf("paths that are not of a snapshot: %v", err)
+	}
+	if exists(t, folder, "ns") || !exists(t, folder, ".") {
+		t.Error("an empty folder exists, or the store doesn't")
+	}
+}
+
+func exists(t *testing.T, elements ...string) bool {
+	t.Helper()
+	_, err := os.Stat(filepath.Join(elements...))
+	return err == nil
+}
+
+func TestInvalidCredentialsAndCertificatesOfS3(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	bucket := func(ca string) wire.Store {
+		// a port without a server
+		return wire.Store{S3: &wire.S3{Bucket: "b", Endpoint: "https://127.0.0.1:1", CAFile: ca}}
+	}
+	wantFailure(t, openError(t, bucket("")), wire.ReasonStoreAccessDenied, true, "AWS_ACCESS_KEY_ID", "credentialsSecretName")
+	t.Setenv("AWS_ACCESS_KEY_ID", "id\n")
+	wantFailure(t, openError(t, bucket(filepath.Join(t.TempDir(), "none"))), wire.ReasonStoreCertificateInvalid, true, "caSecretName", "ca.crt")
+	empty := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(empty, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantFailure(t, openError(t, bucket(empty)), wire.ReasonStoreCertificateInvalid, true, "PEM")
+}
+
+func openError(t *testing.T, s wire.Store) error {
+	t.Helper()
+	b, err := Open(t.Context(), s)
+	if err == nil {
+		_ = b.Close()
+	}
+	return err
+}
+
+func wantFailure(t *testing.T, err error, reason string, final bool, words ...string) {
+	t.Helper()
+	f := wire.AsFailure(err)
+	if f == nil || f.Reason != reason || f.Final != final {
+		t.Errorf("got %#v (%v), want %s, final %v", f, err, reason, final)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("the error lacks %q: %s", word, err)
+		}
+	}
+}
+
+func TestTaskMustSpecifyOneStore(t *testing.T) {
+	for _, s := range []wire.Store{{}, {Folder: "/x", S3: &wire.S3{}}} {
+		wantFailure(t, openError(t, s), wire.ReasonStoreFailed, true)
+	}
+}
+
+func TestErrorsAreClassified(t *testing.T) {
+	api := func(code, message string) error {
+		return fmt.Errorf("operation error S3: %w", &smithy.GenericAPIError{Code: code, Message: message})
+	}
+	file := func(err error) error { return &fs.PathError{Op: "write", Path: "/store/x", Err: err} }
+	tests := []struct {
+		name   string
+		err    error
+		reason string
+		final  bool
+	}{
+		{"a full disk", file(syscall.ENOSPC), wire.ReasonStoreFull, true},
+		{"an exhausted quota", file(syscall.EDQUOT), wire.ReasonStoreFull, true},
+		{"a quota of a bucket", api("QuotaExceeded", ""), wire.ReasonStoreFull, true},
+		{"a full disk of a server", api("InternalError", "write /x: no space left on device"), wire.ReasonStoreFull, true},
+		{"a read-only volume", file(syscall.EROFS), wire.ReasonStoreReadOnly, true},
+		{"a volume of another user", file(syscall.EACCES), wire.ReasonStoreAccessDenied, true},
+		{"a file for a folder", file(syscall.ENOTDIR), wire.ReasonStoreNotFound, true},
+		{"a failing volume", file(syscall.EIO), wire.ReasonStoreFailed, false},
+		{"a wrong secret", api("SignatureDoesNotMatch", ""), wire.ReasonStoreAccessDenied, true},
+		{"expired temporary credentials", api("ExpiredToken", ""), wire.ReasonStoreAccessDenied, true},
+		{"different clocks", api("RequestTimeTooSkewed", ""), wire.ReasonStoreAccessDenied, true},
+		{"another region", api("PermanentRedirect", ""), wire.ReasonStoreNotFound, true},
+		{"no bucket", api("NoSuchBucket", ""), wire.ReasonStoreNotFound, true},
+		{"an error of the server's", api("InternalError", "we are sorry"), wire.ReasonStoreFailed, false},
+		{"an unknown host", &net.DNSError{Err: "no such host", Name: "s3.invalid", IsNotFound: true}, wire.ReasonStoreUnreachable, false},
+		{"a server that does not run", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, wire.ReasonStoreUnreachable, false},
+		{"a truncated answer", io.ErrUnexpectedEOF, wire.ReasonStoreUnreachable, false},
+		{"a server that takes too long", context.DeadlineExceeded, wire.ReasonStoreUnreachable, false},
+		{"a canceled run", context.Canceled, wire.ReasonJobFailed, false},
+		{"something else", errors.New("something else"), wire.ReasonStoreFailed, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			err := Failure(test.err, "writing a chunk")
+			wantFailure(t, err, test.reason, test.final, "writing a chunk: ")
+			if !errors.Is(err, test.err) {
+				t.Errorf("it doesn't wrap the error: %v", err)
+			}
+			if again := Failure(fmt.Errorf("saving: %w", err), "doing more"); again.Error() != "saving: "+err.Error() {
+				t.Errorf("a failure was changed: %v", again)
+			}
+		})
+	}
+	if Failure(nil, "") != nil {
+		t.Error("nil became a failure")
+	}
+}
+
+func TestUnreachableServerIsReportedWithItsCause(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	_, err := Open(t.Context(), wire.Store{S3: &wire.S3{Bucket: "snapshots", Endpoint: "http://127.0.0.1:1"}})
+	if f := wire.AsFailure(err); f == nil || f.Reason != wire.ReasonStoreUnreachable || !strings.Contains(f.Error(), "connection refused") {
+		t.Errorf("%v", err)
+	}
+}

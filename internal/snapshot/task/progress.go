@@ -1,0 +1,60 @@
+package task
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+// progressInterval is the time between two log lines.
+const progressInterval = 5 * time.Second
+
+// serve answers requests until stop is called.
+func serve(listener net.Listener, progress func() wire.Progress) (stop func()) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /progress", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(progress())
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "ok")
+	})
+	server := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       5 * time.Second,
+		WriteTimeout:      5 * time.Second,
+		MaxHeaderBytes:    8 << 10,
+	}
+	go func() { _ = server.Serve(listener) }()
+	return func() { _ = server.Close() }
+}
+
+// logProgress logs the progress until stop is called.
+func logProgress(log *slog.Logger, progress func() wire.Progress) (stop func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		ticker := time.NewTicker(progressInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				p := progress()
+				log.Info("Copying.", "items", p.Items, "of", p.TotalItems, "bytes", p.Bytes, "itemsPerSecond", p.ItemsPerSecond)
+			}
+		}
+	})
+	return func() {
+		close(done)
+		wg.Wait()
+	}
+}

@@ -1,0 +1,101 @@
+// Package wire defines what the operator and a Job that copies items exchange: a Task
+// as the Job's argument, Progress over HTTP while it runs, and an Outcome as its
+// termination message.
+//
+// A Job may be older than the operator that reads its outcome. Fields are therefore
+// added, never renamed or removed, and a missing field is its zero value.
+package wire
+
+import "time"
+
+// Port is the TCP port of GET /progress.
+const Port = 11213
+
+// Paths in a Job's pod.
+const (
+	// StorePath is where the volume of a PersistentVolumeClaim is mounted.
+	StorePath = "/store"
+	// SpoolPath is a volume for the names of keys, which may exceed memory.
+	SpoolPath = "/spool"
+	// CAPath is the CA bundle that verifies the endpoint's certificate.
+	CAPath = "/ca/ca.crt"
+)
+
+// Exit codes of a Job's program.
+const (
+	// ExitFailed is a failure that a retry may fix.
+	ExitFailed = 1
+	// ExitFinal is a failure that a retry can't fix.
+	ExitFinal = 3
+)
+
+// Action is what a Job does.
+type Action string
+
+// The actions, which are also the commands of the program.
+const (
+	ActionSave   Action = "save"
+	ActionLoad   Action = "load"
+	ActionDelete Action = "delete"
+)
+
+// Task describes what a Job does. It is the argument -task as JSON.
+type Task struct {
+	// ID is the UID of the object that owns the Job. A snapshot contains the ID of the
+	// task that wrote it, so that a retry detects that it is already complete.
+	ID    string `json:"id"`
+	Store Store  `json:"store"`
+	// Path of the snapshot in the store.
+	Path string `json:"path"`
+	// Memcached whose items are saved, for the manifest.
+	Memcached Memcached `json:"memcached,omitzero"`
+	// Servers are the addresses of all shards, as host:port, by ordinal.
+	Servers []string `json:"servers,omitempty"`
+	// Limits of each shard; 0 means none.
+	ItemsPerSecond int   `json:"itemsPerSecond,omitempty"`
+	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`
+	// Load is for ActionLoad.
+	Load *Load `json:"load,omitempty"`
+}
+
+// Memcached identifies the Memcached whose items are saved.
+type Memcached struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+	Version   string `json:"version,omitempty"`
+}
+
+// Load are the options of a restore.
+type Load struct {
+	// Replace overwrites existing items.
+	Replace bool `json:"replace,omitempty"`
+	// MaxAge rejects an older snapshot; 0 means no limit.
+	MaxAge time.Duration `json:"maxAge,omitempty"`
+	// MaxTTL limits the time to live of items; 0 means no limit.
+	MaxTTL time.Duration `json:"maxTTL,omitempty"`
+	// Shards to restore, by ordinal; empty means all.
+	Shards []int `json:"shards,omitempty"`
+	// Ring is the name of a ring of package ring. It maps keys to shards if the snapshot
+	// has a different number of shards, which is an error without a ring.
+	Ring string `json:"ring,omitempty"`
+	// RingServers are the names that clients use for the servers, by ordinal.
+	RingServers []string `json:"ringServers,omitempty"`
+}
+
+// Store is where snapshots are stored. Exactly one of its fields is set.
+type Store struct {
+	// Folder is an absolute path.
+	Folder string `json:"folder,omitempty"`
+	S3     *S3    `json:"s3,omitempty"`
+}
+
+// S3 is a bucket. Its credentials are environment variables: see store.Open.
+type S3 struct {
+	Bucket   string `json:"bucket"`
+	Prefix   string `json:"prefix,omitempty"`
+	Endpoint string `json:"endpoint,omitempty"`
+	Region   string `json:"region,omitempty"`
+	// CAFile is a CA bundle (PEM); empty means the system's.
+	CAFile string `json:"caFile,omitempty"`
+}

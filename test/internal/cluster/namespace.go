@@ -1,0 +1,62 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/probe"
+)
+
+// CreateNamespace creates a namespace with a generated name and Pod Security level restricted, and returns its name.
+func (c *Cluster) CreateNamespace(ctx context.Context, prefix string) (string, error) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: prefix, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	if err := c.Create(ctx, namespace); err != nil {
+		return "", fmt.Errorf("creating a namespace: %w", err)
+	}
+	return namespace.Name, nil
+}
+
+// DeleteNamespace deletes a namespace and waits until it no longer exists. It deletes the Memcacheds first: a shard
+// keeps serving until its Service no longer exists.
+func (c *Cluster) DeleteNamespace(ctx context.Context, name string) error {
+	if err := c.DeleteAllOf(ctx, &v1alpha1.Memcached{}, client.InNamespace(name)); err != nil {
+		return fmt.Errorf("deleting the Memcacheds of %s: %w", name, err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := c.Delete(ctx, namespace); err != nil {
+		return fmt.Errorf("deleting namespace %s: %w", name, err)
+	}
+	return c.Gone(ctx, namespace, installWithin)
+}
+
+// AnsweringAddresses returns the addresses of the first shards of a Memcached once they answer: the node's proxy learns
+// of a pod a moment after it is ready.
+func (c *Cluster) AnsweringAddresses(ctx context.Context, key client.ObjectKey, shards int, within time.Duration) ([]string, error) {
+	addresses, err := c.Addresses(ctx, key, shards)
+	if err != nil {
+		return nil, err
+	}
+	for _, address := range addresses {
+		if err := Eventually(ctx, within, "answers at "+address, func(ctx context.Context) error { return probe.Ask(ctx, address) }); err != nil {
+			return nil, err
+		}
+	}
+	return addresses, nil
+}
+
+// Claim returns a claim of the default storage.
+func Claim(meta metav1.ObjectMeta, size string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: meta, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+	}}
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+)
+
+// fakeEnvironment returns the environment of a test on a cluster with these objects.
+func fakeEnvironment(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *environment {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
+	return &environment{Cluster: &cluster.Cluster{WithWatch: c}, namespace: "tests", began: time.Now()}
+}
+
+func TestBackupTestRequiresADefaultStorageClass(t *testing.T) {
+	for name, c := range map[string]struct {
+		annotations map[string]string
+		want        error
+	}{
+		"no annotation":    {nil, errNoStorage},
+		"not the default":  {map[string]string{defaultClassAnnotations[0]: "false"}, errNoStorage},
+		"the default":      {map[string]string{defaultClassAnnotations[0]: "true"}, nil},
+		"the default, old": {map[string]string{defaultClassAnnotations[1]: "true"}, nil},
+	} {
+		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "standard", Annotations: c.annotations}}
+		if err := fakeEnvironment(t, interceptor.Funcs{}, class).hasStorage(t.Context()); !errors.Is(err, c.want) {
+			t.Errorf("%s: error %v, want %v", name, err, c.want)
+		}
+	}
+	created := 0
+	e := fakeEnvironment(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		created++
+		return nil
+	}})
+	if err := e.run(t.Context(), backupRestore); !errors.Is(err, errNoStorage) || created != 0 {
+		t.Errorf("no class: error %v after %d objects were created", err, created)
+	}
+}
+
+func TestSnapshotMustContainEveryItem(t *testing.T) {
+	complete := v1alpha1.SnapshotStatus{Path: "tests/a/b", Shards: 2, Items: 2 * itemsPerShard, StoredBytes: 1, TakenAt: metav1.Now()}
+	if err := checkSnapshot(&complete, 2); err != nil {
+		t.Error(err)
+	}
+	for name, spoil := range map[string]func(*v1alpha1.SnapshotStatus){
+		"an item is missing": func(s *v1alpha1.SnapshotStatus) { s.Items-- },
+		"a shard is missing": func(s *v1alpha1.SnapshotStatus) { s.Shards-- },
+		"no path":            func(s *v1alpha1.SnapshotStatus) { s.Path = "" },
+		"nothing is stored":  func(s *v1alpha1.SnapshotStatus) { s.StoredBytes = 0 },
+		"no time":            func(s *v1alpha1.SnapshotStatus) { s.TakenAt = metav1.Time{} },
+	} {
+		s := complete
+		spoil(&s)
+		if checkSnapshot(&s, 2) == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if checkSnapshot(nil, 2) == nil {
+		t.Error("no snapshot: no error")
+	}
+}
+
+func TestRestoreMustWriteEveryItem(t *testing.T) {
+	if err := checkRestore(&v1alpha1.MemcachedRestoreStatus{Restored: 10}, 10); err != nil {
+		t.Error(err)
+	}
+	for _, status := range []v1alpha1.MemcachedRestoreStatus{{Restored: 9}, {Restored: 10, Expired: 1}, {Restored: 10, Kept: 1}, {Restored: 10, Rejected: 1}} {
+		if checkRestore(&status, 10) == nil {
+			t.Errorf("%+v: no error", status)
+		}
+	}
+}
+
+func TestErrorOfAFailedBackupHasItsReason(t *testing.T) {
+	// The operator finds that the volume is full.
+	e := fakeEnvironment(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+		if err := c.Get(ctx, key, o); err != nil {
+			return err
+		}
+		if b, ok := o.(*v1alpha1.MemcachedBackup); ok {
+			b.Status.TransferStatus = v1alpha1.TransferStatus{Phase: v1alpha1.TransferFailed, Reason: v1alpha1.ReasonStoreFull, Message: "no space left"}
+		}
+		return nil
+	}})
+	i := &instance{environment: e, key: client.ObjectKey{Namespace: "tests", Name: "cache"}, last: &v1alpha1.Memcached{}}
+	_, err := i.backup(t.Context(), "claim")
+	var failed *transferError
+	if !errors.As(err, &failed) || failed.reason != v1alpha1.ReasonStoreFull || !strings.Contains(err.Error(), "is Failed: StoreFull: no space left") {
+		t.Errorf("error %v", err)
+	}
+	if !strings.Contains(e.log.String(), "StoreFull: no space left") {
+		t.Errorf("log %q", &e.log)
+	}
+}
+
+func TestCreatedObjectsAreDeletedAfterAnInterrupt(t *testing.T) {
+	e := fakeEnvironment(t, interceptor.Funcs{})
+	failure := errors.New("failed")
+	interrupted, cancel := context.WithCancel(t.Context())
+	err := e.run(interrupted, func(ctx context.Context, e *environment) error {
+		for _, o := range []client.Object{
+			&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "claim"}},
+			&v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "backup"}},
+		} {
+			if err := e.createOther(ctx, o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		return failure
+	})
+	if !errors.Is(err, failure) {
+		t.Errorf("error %v", err)
+	}
+	var claims corev1.PersistentVolumeClaimList
+	var backups v1alpha1.MemcachedBackupList
+	if err := errors.Join(e.List(t.Context(), &claims), e.List(t.Context(), &backups)); err != nil {
+		t.Fatal(err)
+	}
+	if len(claims.Items) != 0 || len(backups.Items) != 0 {
+		t.Errorf("%d claims and %d backups are left", len(claims.Items), len(backups.Items))
+	}
+}
+
+func TestSuggestedSectionOfTheDocumentExists(t *testing.T) {
+	text, err := os.ReadFile(root + "/docs/backup.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^#+ When it fails$`).Match(text) {
+		t.Error(`docs/backup.md has no section "When it fails"`)
+	}
+}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
+	"github.com/memcached-operator/memcached-operator/test/internal/probe"
+)
+
+// itemsPerShard is how many items a test writes to a shard that has to keep them.
+const itemsPerShard = 1000
+
+// instance is a Memcached that a test created.
+type instance struct {
+	*environment
+	key client.ObjectKey
+	// last is the Memcached as it was last read.
+	last *v1alpha1.Memcached
+}
+
+// small returns a spec whose shards request so little CPU that the shards of all tests fit on a small cluster.
+func small(size int32) v1alpha1.MemcachedSpec {
+	return v1alpha1.MemcachedSpec{
+		Size:      &size,
+		Resources: &v1alpha1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}},
+	}
+}
+
+// create creates a Memcached and waits until the operator has observed it.
+func (e *environment) create(ctx context.Context, name string, spec v1alpha1.MemcachedSpec) (*instance, error) {
+	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, GenerateName: name + "-"}, Spec: spec}
+	if err := e.Create(ctx, m); err != nil {
+		return nil, fmt.Errorf("creating a Memcached: %w", err)
+	}
+	i := &instance{environment: e, key: client.ObjectKeyFromObject(m), last: m}
+	e.instances = append(e.instances, i)
+	e.logf("created Memcached %s, size %d", m.Name, *m.Spec.Size)
+	err := i.await(ctx, observeTimeout, "observed", func(*v1alpha1.Memcached) error { return nil })
+	if err != nil && ctx.Err() == nil && i.last.Status.ObservedGeneration < i.last.Generation {
+		return i, fmt.Errorf("the status of Memcached %s is out of date after %s: %w", i.key.Name, observeTimeout, errNoOperator)
+	}
+	return i, err
+}
+
+// createAvailable creates a small Memcached and waits until it is available.
+func (e *environment) createAvailable(ctx context.Context, name string, size int32) (*instance, error) {
+	i, err := e.create(ctx, name, small(size))
+	if err != nil {
+		return nil, err
+	}
+	return i, i.available(ctx)
+}
+
+// change merges JSON into the spec.
+func (i *instance) change(ctx context.Context, spec string) error {
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":%s}`, spec))
+	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: i.key.Namespace, Name: i.key.Name}}
+	if err := i.Patch(ctx, m, patch); err != nil {
+		return fmt.Errorf("changing the spec to %s: %w", spec, err)
+	}
+	i.logf("changed its spec: %s", spec)
+	return nil
+}
+
+// await waits until the status is up to date and check returns nil.
+func (i *instance) await(ctx context.Context, within time.Duration, what string, check func(*v1alpha1.Memcached) error) error {
+	m, err := i.Await(ctx, i.key, within, what, check)
+	if m != nil {
+		i.last = m
+	}
+	return err
+}
+
+// available waits until all desired shards serve and the operator has nothing left to do.
+func (i *instance) available(ctx context.Context) error {
+	err := i.await(ctx, stepTimeout, "available", func(m *v1alpha1.Memcached) error {
+		if err := cluster.Available(m); err != nil {
+			return err
+		}
+		if n := int(*m.Spec.Size); len(m.Status.Shards) != n || len(m.Status.Nodes) != n || len(m.Status.Servers) != n {
+			return fmt.Errorf("size is %d; the status reports %d shards, pods %v and servers %v", n, len(m.Status.Shards), m.Status.Nodes, m.Status.Servers)
+		}
+		return nil
+	})
+	if err == nil {
+		i.logf("available: memcached %s in %v", i.last.Status.Version, i.last.Status.Nodes)
+	}
+	return err
+}
+
+// fill writes items to one shard.
+func (i *instance) fill(ctx context.Context, ordinal int) (*items.Set, error) {
+	return i.write(ctx, cluster.ShardName(i.key.Name, ordinal), i.last.Status.Servers[ordinal])
+}
+
+// fillAll writes items to each of the first shards.
+func (i *instance) fillAll(ctx context.Context, shards int) ([]*items.Set, error) {
+	sets := make([]*items.Set, shards)
+	for ordinal := range sets {
+		var err error
+		if sets[ordinal], err = i.fill(ctx, ordinal); err != nil {
+			return nil, err
+		}
+	}
+	return sets, nil
+}
+
+// keepAll returns an error unless all items of the sets are there.
+func keepAll(sets []*items.Set) error {
+	for _, set := range sets {
+		if _, err := set.Keep(1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes items through servers with an ordinary client and reads them back.
+func (i *instance) write(ctx context.Context, name string, servers ...string) (*items.Set, error) {
+	for _, server := range servers {
+		if err := i.answers(ctx, server); err != nil {
+			return nil, err
+		}
+	}
+	set := items.New(name, itemsPerShard, servers...)
+	if err := set.Write(); err != nil {
+		return nil, err
+	}
+	i.logf("wrote %d items through %v", itemsPerShard, servers)
+	return set, keepAll([]*items.Set{set})
+}
+
+// answers waits until a server answers: DNS and the node's proxy learn of a pod a moment after it is ready.
+func (i *instance) answers(ctx context.Context, server string) error {
+	return cluster.Eventually(ctx, observeTimeout, "an answer of "+server, func(ctx context.Context) error { return probe.Ask(ctx, server) })
+}
+
+// lives returns the lives of the shards by name.
+func (i *instance) lives(ctx context.Context) (map[string]cluster.Life, error) {
+	pods, err := i.Pods(ctx, i.key)
+	return cluster.LivesOf(pods), err
+}
+
+// unchanged returns an error unless the shards of before, except for one, still run in the same containers.
+func (i *instance) unchanged(ctx context.Context, before map[string]cluster.Life, except string) error {
+	now, err := i.lives(ctx)
+	if err != nil {
+		return err
+	}
+	before = maps.Clone(before)
+	delete(before, except)
+	for shard, life := range before {
+		if now[shard] != life {
+			return fmt.Errorf("shard %s must not change, but its pod or container is another one: %+v before, %+v now", shard, life, now[shard])
+		}
+	}
+	return nil
+}
+
+// deletePod deletes the pod of a shard and waits until the shard serves from a new one. In the meantime a client opens
+// connections to the other shards.
+func (i *instance) deletePod(ctx context.Context, ordinal int) error {
+	before, err := i.lives(ctx)
+	if err != nil {
+		return err
+	}
+	shard, err := cluster.Shard(i.last, ordinal)
+	if err != nil {
+		return err
+	}
+	var probes []*probe.Probe
+	for other, server := range i.last.Status.Servers {
+		if other == ordinal {
+			continue
+		}
+		if err := i.answers(ctx, server); err != nil {
+			return err
+		}
+		address, err := resolve(ctx, server)
+		if err != nil {
+			return err
+		}
+		p := probe.Start(address)
+		defer p.Stop()
+		probes = append(probes, p)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: shard.PodName}}
+	if err := i.Delete(ctx, pod); err != nil {
+		return fmt.Errorf("deleting pod %s: %w", shard.PodName, err)
+	}
+	i.logf("deleted pod %s of shard %s", shard.PodName, shard.Name)
+	var now v1alpha1.ShardStatus
+	err = i.await(ctx, stepTimeout, "shard "+shard.Name+" serves from a new pod", func(m *v1alpha1.Memcached) error {
+		var err error
+		if now, err = cluster.Shard(m, ordinal); err != nil {
+			return err
+		}
+		if now.PodName == shard.PodName || now.ContainerID == shard.ContainerID || !now.Ready {
+			return fmt.Errorf("its status reports pod %q, ready %t: %s", now.PodName, now.Ready, now.Message)
+		}
+		return cluster.Available(m)
+	})
+	if err != nil {
+		return err
+	}
+	i.logf("shard %s serves from pod %s, started %s", now.Name, now.PodName, now.Start)
+	for _, p := range probes {
+		report := p.Stop()
+		if n := len(report.Failures); n > 0 {
+			return fmt.Errorf("while the pod of shard %s was replaced, %d of %d new connections to %s failed, the first one with: %w",
+				shard.Name, n, report.Connections, report.Address, report.Failures[0].Err)
+		}
+		i.logf("%d of %d new connections to %s were answered", report.Connections, report.Connections, report.Address)
+	}
+	if err := i.awaitDeletion(ctx, pod); err != nil {
+		return err
+	}
+	return i.unchanged(ctx, before, shard.Name)
+}
+
+// awaitDeletion waits until a pod no longer exists. Until then it may still receive items, as the node's proxy learns of the
+// replacement a moment late.
+func (i *instance) awaitDeletion(ctx context.Context, pod *corev1.Pod) error {
+	return cluster.Eventually(ctx, stepTimeout, "deletion of pod "+pod.Name, func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := i.List(ctx, &pods, client.InNamespace(i.namespace), client.MatchingLabels{v1alpha1.LabelInstance: i.key.Name}); err != nil {
+			return err
+		}
+		for _, p := range pods.Items {
+			if p.Name == pod.Name {
+				return fmt.Errorf("its phase is %s", p.Status.Phase)
+			}
+		}
+		return nil
+	})
+}
+
+// resolve looks up the name of a server, so that a probe does not query DNS 50 times a second.
+func resolve(ctx context.Context, server string) (string, error) {
+	host, port, err := net.SplitHostPort(server)
+	if err != nil {
+		return "", fmt.Errorf("reading the server's address: %w", err)
+	}
+	addresses, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil {
+		return "", fmt.Errorf("looking up the server's name: %w", err)
+	}
+	return net.JoinHostPort(addresses[0], port), nil
+}
+
+func (i *instance) delete(ctx context.Context) error {
+	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: i.key.Namespace, Name: i.key.Name}}
+	if err := client.IgnoreNotFound(i.Delete(ctx, m)); err != nil {
+		return fmt.Errorf("cleaning up: delete Memcached %s manually: %w", i.key, err)
+	}
+	i.logf("deleted Memcached %s", i.key.Name)
+	return nil
+}
+
+// logState logs the status as it was last read.
+func (i *instance) logState() {
+	i.logf("last status of Memcached %s: generation %d, observed %d", i.key.Name, i.last.Generation, i.last.Status.ObservedGeneration)
+	for _, c := range i.last.Status.Conditions {
+		i.logf("  %s is %s: %s: %s", c.Type, c.Status, c.Reason, c.Message)
+	}
+	for _, shard := range i.last.Status.Shards {
+		i.logf("  shard %s in pod %q, ready %t, memcached %s %s", shard.Name, shard.PodName, shard.Ready, shard.Version, shard.Message)
+	}
+}
