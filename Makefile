@@ -1,7 +1,7 @@
 # The unreleased version. Images and bundle/ are named after it.
 VERSION ?= 1.0.0
 # The bundle's createdAt. "make release" sets it.
-RELEASED ?= 2026-11-22T06:11:48Z
+RELEASED ?= 2026-11-22T07:44:31Z
 
 IMAGE_TAG_BASE ?= ghcr.io/memcached-operator/memcached-operator
 IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
