@@ -1,5 +1,5 @@
 # The unreleased version. Images and bundle/ are named after it.
-VERSION ?= 1.0.0
+VERSION ?= 1.1.0
 # The bundle's createdAt. "make release" sets it.
 RELEASED ?= 2026-11-22T07:44:31Z
 
