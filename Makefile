@@ -29,6 +29,13 @@ FROM ?= 1
 # What the prose check reads: files or directories of Markdown and Go.
 PROSE ?= README.md CONTRIBUTING.md docs config/manifests/bases api cmd controllers internal hack test main.go
 
+# One flavour for tests, tools, images and the local cluster: what is compiled for one of them serves the others.
+# hack/cluster/build.go has the same flags.
+export CGO_ENABLED := 0
+ifeq ($(findstring -trimpath,$(GOFLAGS)),)
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false -gcflags=all=-dwarf=false)
+endif
+
 # Every module that is formatted, vetted and linted.
 MODULES = . hack/cluster hack/catalog test
 # Files that "make generate manifests bundle catalog" writes.
@@ -36,10 +43,10 @@ GENERATED = api config/crd/bases config/rbac/role.yaml config/samples/olmv1 bund
 
 CLUSTER = $(CURDIR)/bin/cluster
 CONTROLLER_GEN = go tool -modfile=hack/tools/go.mod controller-gen
-VALE = go tool -modfile=hack/tools/prose/go.mod vale
+VALE = CGO_ENABLED=1 go tool -modfile=hack/tools/prose/go.mod vale
 GOLANGCI_LINT = go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint
 KUSTOMIZE = go run ./hack/kustomize
-STATIC_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+STATIC_BUILD = go build -ldflags '-s -w -X main.version=$(VERSION)'
 
 # After eval "$(make -s env)", KUBECONFIG names the local cluster, which make still starts and loads images into.
 ifneq ($(MEMCACHED_OPERATOR_CLUSTER),)
@@ -48,9 +55,11 @@ KUBECONFIG :=
 endif
 endif
 
-# $(TOOLS) adds the test tools of this machine to the environment of a recipe, with KUBECONFIG and kubectl of the local
-# cluster. $(ON_CLUSTER) does so unless KUBECONFIG names a cluster. Two steps, so that a recipe stops when the first fails.
-TOOLS = exports="$$($(CLUSTER) env)" && eval "$$exports" && PATH="$$PATH:$$KUBEBUILDER_ASSETS" &&
+# $(call with,SETS) builds what tests need and adds it to the environment of a recipe: an API server (api), memcached and
+# its clients (process), or the local cluster with kubectl (cluster). $(TOOLS) is the cluster, and $(ON_CLUSTER) too, unless
+# KUBECONFIG names another one. Two steps, so that a recipe stops when the first fails.
+with = exports="$$($(CLUSTER) env $(1))" && eval "$$exports" && PATH="$$PATH:$$KUBEBUILDER_ASSETS" &&
+TOOLS = $(call with,cluster)
 ON_CLUSTER = $(if $(KUBECONFIG),,$(TOOLS))
 
 # The name of the ClusterServiceVersion, if OLM installed the operator.
@@ -66,11 +75,16 @@ USED_IMG = $(eval USED_IMG := $(IMG)$(if $(KUBECONFIG),,-$(shell $(call hash,$(S
 SCORECARD_SOURCES = go.mod go.sum api internal test/go.mod test/go.sum test/internal test/scorecard
 USED_SCORECARD_IMG = $(eval USED_SCORECARD_IMG := $(SCORECARD_IMG)$(if $(KUBECONFIG),,-$(shell $(call hash,$(SCORECARD_SOURCES)))))$(USED_SCORECARD_IMG)
 
-# $(call tier,name) prints a heading with the time since make started.
-ifndef TESTS_BEGAN
-export TESTS_BEGAN := $(shell date +%s)
-endif
-tier = @printf '\n==> %s (after %s s)\n' '$(1)' "$$(($$(date +%s) - $(TESTS_BEGAN)))"
+# $(call tier,NAME,COMMAND) runs a tier of the tests, and adds its seconds to the table that $(call run,TIERS) prints.
+TIMES = dist/test-times
+define tier
+@echo '==> $(1)'; began=$$(date +%s); { $(2); } && mkdir -p dist && printf '%-16s %5d s\n' '$(1)' $$(($$(date +%s) - began)) >>$(TIMES)
+endef
+define run
+@mkdir -p dist && rm -f $(TIMES); began=$$(date +%s); \
+$(MAKE) --no-print-directory $(addprefix test-,$(1)) && printf '%-16s %5d s\n' all $$(($$(date +%s) - began)) >>$(TIMES) && \
+printf '\nAll tests passed ($(TIMES)):\n\n' && cat $(TIMES)
+endef
 
 # $(call build,IMAGE,NAME,DOCKERFILE,FLAGS,LOCAL FLAGS) and $(call push,IMAGE,NAME) use the container daemon. Without one
 # they build the same Dockerfile into dist/NAME.tar and push that. --local-base builds without access to a registry.
@@ -85,7 +99,9 @@ define push
 endef
 
 .DEFAULT_GOAL = help
+ifndef PARALLEL
 .NOTPARALLEL:
+endif
 .PHONY: FORCE
 FORCE:
 
@@ -132,68 +148,94 @@ prose: ## Check the wording of PROSE; the first build takes two minutes and need
 ##@ Tests
 
 .PHONY: test
-test: $(CLUSTER) ## Run all tests.
-	@if [ -z "$(KUBECONFIG)" ] && $(CLUSTER) status | grep -q "does not run"; then trap '$(CLUSTER) down' EXIT; trap 'exit 1' INT TERM; fi; \
-	$(MAKE) --no-print-directory test-generated test-vet test-prose test-unit test-cluster test-sim test-process test-e2e test-scorecard
-	$(call tier,all tests passed)
+test: ## Test without root and without a cluster; the first run builds an API server.
+	$(call run,generated vet prose tools-build local)
 
+.PHONY: test-all
+test-all: $(CLUSTER) ## Run every test; needs root for the local cluster.
+	@if [ -z "$(KUBECONFIG)" ] && $(CLUSTER) status | grep -q "does not run"; then trap '$(CLUSTER) down' EXIT; trap 'exit 1' INT TERM; fi; \
+	$(MAKE) --no-print-directory test-every
+
+.PHONY: test-every
+test-every:
+	$(call run,generated vet lint prose tools-build local tools sim race e2e scorecard olmv1)
+
+# The one that waits runs beside the ones that compute.
+.PHONY: test-local
+test-local:
+	@$(MAKE) --no-print-directory -j3 PARALLEL=1 test-unit test-process test-quick-sim
+
+# In a copy, so that a tree that fails is left as it is.
 .PHONY: test-generated
 test-generated: ## Check that generated files are up to date.
-	$(call tier,generated files)
-	@before="$$(find $(GENERATED) -type f | sort | xargs cksum)" && \
-	$(MAKE) --no-print-directory -s generate manifests bundle catalog && \
-	if [ "$$before" != "$$(find $(GENERATED) -type f | sort | xargs cksum)" ]; then echo 'generated files were out of date and have been updated: commit them'; exit 1; fi
+	$(call tier,generated,copy="$$(mktemp -d)" && trap 'rm -rf "$$copy"' EXIT && \
+	git ls-files -zco --exclude-standard --deduplicate | tar -cf - --null --ignore-failed-read -T - 2>/dev/null | tar -xf - -C "$$copy" && \
+	$(MAKE) --no-print-directory -s -C "$$copy" generate manifests bundle catalog && \
+	for path in $(GENERATED); do \
+		diff -r "$$path" "$$copy/$$path" || { echo 'run "make generate manifests bundle catalog" and commit what changes'; exit 1; }; \
+	done)
 
 .PHONY: test-vet
 test-vet:
-	$(call tier,vet)
-	@$(MAKE) --no-print-directory vet
+	$(call tier,vet and format,$(MAKE) --no-print-directory vet && \
+	unformatted="$$(git ls-files -co --exclude-standard '*.go' | xargs ls 2>/dev/null | xargs gofmt -l)" && \
+	if [ -n "$$unformatted" ]; then echo 'run "make fmt": the format differs in'; echo "$$unformatted"; exit 1; fi)
+
+.PHONY: test-lint
+test-lint:
+	$(call tier,lint,$(MAKE) --no-print-directory lint)
 
 .PHONY: test-prose
 test-prose:
-	$(call tier,prose)
-	@$(MAKE) --no-print-directory prose
+	$(call tier,prose,$(MAKE) --no-print-directory prose)
+
+.PHONY: test-tools-build
+test-tools-build: $(CLUSTER)
+	$(call tier,build of tools,$(CLUSTER) env api process >/dev/null)
 
 .PHONY: test-unit
 test-unit: $(CLUSTER) ## Test the operator's module, also with an API server.
-	$(call tier,unit and API server)
-	@$(TOOLS) go test ./...
-
-.PHONY: test-cluster
-test-cluster: $(CLUSTER) ## Test the local cluster's program and the other tools.
-	$(call tier,tools)
-	@# -count=1: Go's cache ignores changes of files outside of the module.
-	@for module in hack/cluster hack/catalog; do go -C $$module test -count=1 ./... || exit 1; done
-	@$(TOOLS) go -C test test -count=1 ./internal/... ./scorecard/... ./bench/... ./benchbackup/... ./benchscale/...
-
-.PHONY: test-sim
-test-sim: $(CLUSTER) ## Test the operator in a simulated cluster with failures.
-	$(call tier,simulation)
-	@$(TOOLS) GOGC=400 go -C test test -count=1 -timeout 20m ./sim
+	$(call tier,unit and API,$(call with,api) go test ./...)
 
 .PHONY: test-process
 test-process: $(CLUSTER) ## Test agent and protocol with memcached processes.
-	$(call tier,processes)
-	@$(TOOLS) go -C test test -count=1 ./process/...
+	$(call tier,processes,$(call with,process) setsid -w go -C test test -count=1 ./process/...)
+
+.PHONY: test-quick-sim
+test-quick-sim: $(CLUSTER) ## Test the operator in a simulated cluster with failures, ten seeds.
+	$(call tier,quick simulation,$(call with,api) GOGC=400 go -C test test -count=1 ./sim -run TestInvariantsHold -seeds 10)
+
+.PHONY: test-sim
+test-sim: $(CLUSTER) ## Test the operator in a simulated cluster with failures.
+	$(call tier,simulation,$(call with,api) GOGC=400 go -C test test -count=1 -timeout 20m ./sim)
+
+# What computes only, since a race detector makes it five to ten times as slow.
+.PHONY: test-race
+test-race: $(CLUSTER) ## Test with the race detector, in a random order; needs a C compiler.
+	$(call tier,race,export CGO_ENABLED=1; $(call with,api process) go test -race -shuffle=on ./... && \
+	go -C test test -race -shuffle=on -count=1 ./sim -run TestInvariantsHold -seeds 3)
+
+.PHONY: test-tools
+test-tools: $(CLUSTER) ## Test the local cluster's program and the other tools.
+	@# -count=1: Go's cache ignores changes of files outside of the module.
+	$(call tier,tools,for module in hack/cluster hack/catalog; do go -C $$module test -count=1 ./... || exit 1; done; \
+	$(call with,api) go -C test test -count=1 ./internal/... ./scorecard/... ./bench/... ./benchbackup/... ./benchscale/...)
 
 .PHONY: test-e2e
 test-e2e: olm not-by-olm deploy-as-generated ## Test on a cluster.
-	$(call tier,cluster)
-	@$(TOOLS) IMG=$(USED_IMG) go -C test test -count=1 -timeout 40m -v ./e2e/...
+	$(call tier,cluster,$(TOOLS) IMG=$(USED_IMG) go -C test test -count=1 -timeout 40m -v ./e2e/...)
 
 .PHONY: test-scorecard
 test-scorecard: ## Run our custom scorecard tests.
-	$(call tier,scorecard)
-	@$(MAKE) --no-print-directory scorecard
+	$(call tier,scorecard,$(MAKE) --no-print-directory scorecard)
 
 .PHONY: test-olmv1
 test-olmv1: not-by-olm image olmv1 ## Test with OLM v1 on the local cluster. OLM v1 deletes every Memcached, so there must be none.
-	$(call tier,OLM v1)
-	@$(TOOLS) IMG=$(USED_IMG) go -C test test -count=1 -timeout 10m -v ./olmv1/...
+	$(call tier,OLM v1,$(TOOLS) IMG=$(USED_IMG) go -C test test -count=1 -timeout 10m -v ./olmv1/...)
 
 .PHONY: soak
 soak: ## Run the simulation with seeds from FROM on for SOAK, 500 steps each.
-	@GOGC=400 go -C test test -count=1 -timeout 0 -v ./sim -run 'TestInvariantsHold' -seeds 0 -from $(FROM) -for $(SOAK)
+	@$(call with,api) GOGC=400 go -C test test -count=1 -timeout 0 -v ./sim -run 'TestInvariantsHold' -seeds 0 -from $(FROM) -for $(SOAK)
 
 .PHONY: mutants
 mutants: ## Test the unit tests with mutants of the code and write docs/mutants.md; takes about 40 min.
@@ -348,11 +390,11 @@ bench-backup: not-by-olm deploy-as-generated ## Measure the cost of a backup and
 
 .PHONY: bench-scale
 bench-scale: $(CLUSTER) ## Measure the operator with many Memcacheds, and write docs/bench-scale.*; needs no cluster.
-	@$(TOOLS) go -C test run ./benchscale $(ARGS)
+	@$(call with,api) go -C test run ./benchscale $(ARGS)
 
 # Go knows whether it is up to date.
 $(CLUSTER): FORCE
-	@go -C hack/cluster build -buildvcs=false -o $@ .
+	@go -C hack/cluster build -o $@ .
 
 # On the local cluster, ready starts it, image and scorecard-image load $(USED_IMG) and $(USED_SCORECARD_IMG), operator
 # deploys the operator unless it is installed, and olm and olmv1 start OLM and OLM v1.

@@ -12,26 +12,25 @@ import (
 	"strings"
 )
 
-// builds are the folders of what is built or downloaded once.
+// builds are the folders of what the cluster is built of.
 type builds struct {
 	kubernetes string // kubectl, kube-apiserver, etcd … as links to one program
 	coredns    string
 	memcached  string // one folder a version, each with an executable memcached
-	s3         string // rclone, as a server of S3
-	clients    string // clients of memcached, as programs
 	images     string // OCI layout of the images that every cluster has
 }
 
-var kubernetesPrograms = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"}
-
-// prepare builds what is missing.
+// prepare builds what the cluster needs and is missing.
 func (d dirs) prepare() (builds, error) {
 	source, err := findSource()
 	if err != nil {
 		return builds{}, err
 	}
+	if !exists(d.builds) {
+		fmt.Fprintln(os.Stderr, "the first start builds Kubernetes and what tests need of Go and Debian packages: about 10 minutes on two cores")
+	}
 	var b builds
-	if b.kubernetes, err = d.buildKubernetes(source); err != nil {
+	if b.kubernetes, err = d.buildKubernetes(source, allOfKubernetes, "7 minutes", kubernetesPrograms); err != nil {
 		return builds{}, err
 	}
 	if b.coredns, err = d.buildGo("coredns", filepath.Join(source, "coredns"), "building CoreDNS (once)", "-s -w"); err != nil {
@@ -40,14 +39,17 @@ func (d dirs) prepare() (builds, error) {
 	if b.memcached, err = d.memcached(); err != nil {
 		return builds{}, err
 	}
-	if b.clients, err = d.clients(source); err != nil {
+	s3, err := d.buildS3(source)
+	if err != nil {
 		return builds{}, err
 	}
-	if b.s3, err = d.buildGo("s3", filepath.Join(source, "s3"), "building rclone, a server of S3 (once)", "-s -w"); err != nil {
-		return builds{}, err
-	}
-	b.images, err = d.images(source, b.memcached, filepath.Join(b.s3, "s3"))
+	b.images, err = d.images(source, b.memcached, filepath.Join(s3, "s3"))
 	return b, err
+}
+
+// buildS3 returns the folder of rclone, as a server of S3.
+func (d dirs) buildS3(source string) (string, error) {
+	return d.buildGo("s3", filepath.Join(source, "s3"), "building rclone, a server of S3 (once)", "-s -w")
 }
 
 // findSource finds hack/cluster of the checkout above the working directory or this program.
@@ -73,14 +75,26 @@ func findSource() (string, error) {
 	return "", errors.New("hack/cluster was not found above the working directory: run this inside a checkout of the Memcached operator")
 }
 
-func (d dirs) buildKubernetes(source string) (string, error) {
+// The programs of Kubernetes. A build has them all, or with apiServer as its name and tag those that a test of the API
+// needs, in half the time.
+const (
+	allOfKubernetes = "kubernetes"
+	apiServer       = "apiserver"
+)
+
+var (
+	apiServerPrograms  = []string{"etcd", "kube-apiserver"}
+	kubernetesPrograms = append(apiServerPrograms, "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")
+)
+
+func (d dirs) buildKubernetes(source, name, took string, programs []string) (string, error) {
 	dir := filepath.Join(source, "kubernetes")
 	version, err := requiredVersion(dir, "k8s.io/kubernetes")
 	if err != nil {
 		return "", err
 	}
-	what := fmt.Sprintf("building Kubernetes %s (once, about 8 minutes on two cores)", version)
-	return d.buildGo("kubernetes", dir, what, versionFlags(version), kubernetesPrograms...)
+	what := fmt.Sprintf("building Kubernetes %s: %s (once, about %s on two cores)", version, strings.Join(programs, ", "), took)
+	return d.buildGo(name, dir, what, versionFlags(version), programs...)
 }
 
 // versionFlags returns the linker flags with the version of Kubernetes, which does not start without one.
@@ -95,21 +109,22 @@ func versionFlags(version string) string {
 	return strings.Join(flags, " ")
 }
 
-// leanFlags omit debug information, a tenth of the build of Kubernetes.
+// leanFlags omit debug information, a tenth of the build of Kubernetes. The Makefile builds all else with the same, so
+// that what is compiled for one program serves the others.
 var leanFlags = []string{"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"}
 
-// buildGo builds the main package in dir, and returns the folder with the program, name, and links to it.
+// buildGo builds the main package in dir with its name as a tag, and returns the folder with the program and links to it.
 func (d dirs) buildGo(name, dir, what, ldflags string, links ...string) (string, error) {
 	version, err := goVersion(dir)
 	if err != nil {
 		return "", err
 	}
-	k, err := sourceKey(dir, version, runtime.GOARCH, strings.Join(leanFlags, " "), ldflags, strings.Join(links, " "))
+	k, err := sourceKey(dir, version, runtime.GOARCH, name, strings.Join(leanFlags, " "), ldflags, strings.Join(links, " "))
 	if err != nil {
 		return "", err
 	}
 	return d.build(name, k, what, func(to, _ string) error {
-		if err := goBuild(dir, filepath.Join(to, name), ".", append(leanFlags, "-ldflags="+ldflags)...); err != nil {
+		if err := goBuild(dir, filepath.Join(to, name), ".", append(leanFlags, "-tags="+name, "-ldflags="+ldflags)...); err != nil {
 			return err
 		}
 		for _, l := range links {

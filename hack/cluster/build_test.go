@@ -56,3 +56,12 @@ func TestFindSource(t *testing.T) {
 		t.Errorf("found %s, these tests run in %s (%v)", source, wd, err)
 	}
 }
+func TestFlagsAreThoseOfTheMakefile(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if flags := strings.Join(leanFlags, " "); !strings.Contains(string(makefile), "$(strip $(GOFLAGS) "+flags+")") {
+		t.Errorf("the Makefile doesn't set GOFLAGS to %s: two flavours compile everything twice", flags)
+	}
+}

@@ -1,16 +1,30 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// printEnv prints the tests' environment as lines for a shell, and builds what they name first.
-func (d dirs) printEnv() error {
-	b, err := d.prepare()
+// Sets of what tests need.
+const (
+	forAPI     = "api"     // an API server and etcd
+	forProcess = "process" // memcached, clients of it and an S3 server
+	forCluster = "cluster" // the cluster
+)
+
+// printEnv prints the environment of the named sets, by default all, as lines for a shell. It builds what they name
+// first, and nothing else.
+func (d dirs) printEnv(sets []string) error {
+	if len(sets) == 0 {
+		sets = []string{forAPI, forProcess, forCluster}
+	}
+	source, err := findSource()
 	if err != nil {
 		return err
 	}
@@ -18,29 +32,52 @@ func (d dirs) printEnv() error {
 	if err != nil {
 		return err
 	}
-	versions, err := memcachedVersions(b.memcached)
-	if err != nil {
-		return err
+	variables := map[string]string{"MEMCACHED_OPERATOR_CLUSTER": program}
+	var kubernetes, memcached, clients, s3 string
+	for _, set := range sets {
+		switch set {
+		case forAPI:
+			if kubernetes == "" {
+				kubernetes, err = d.buildKubernetes(source, apiServer, "4 minutes", apiServerPrograms)
+			}
+		case forProcess:
+			memcached, err = d.memcached()
+			if err == nil {
+				clients, err = d.clients(source)
+			}
+			if err == nil {
+				s3, err = d.buildS3(source)
+				variables["MEMCACHED_CLIENTS"], variables["S3_SERVER"] = clients, filepath.Join(s3, "s3")
+			}
+		case forCluster:
+			var b builds
+			b, err = d.prepare()
+			kubernetes, memcached = b.kubernetes, b.memcached
+			variables["KUBECONFIG"] = cmp.Or(os.Getenv("KUBECONFIG"), d.kubeconfig())
+		default:
+			err = fmt.Errorf("unexpected argument %q: %w", set, errUsage)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	config := os.Getenv("KUBECONFIG") // the user's own cluster
-	if config == "" {
-		config = d.kubeconfig()
+	if kubernetes != "" {
+		variables["KUBEBUILDER_ASSETS"] = kubernetes
 	}
-	return writeEnv(os.Stdout, [][2]string{
-		{"KUBECONFIG", config},
-		{"KUBEBUILDER_ASSETS", b.kubernetes},
-		{"MEMCACHED_DIR", b.memcached},
-		{"MEMCACHED_NEWEST", versions[len(versions)-1]},
-		{"MEMCACHED_CLIENTS", b.clients},
-		{"MEMCACHED_OPERATOR_CLUSTER", program},
-		{"S3_SERVER", filepath.Join(b.s3, "s3")},
-	})
+	if memcached != "" {
+		versions, err := memcachedVersions(memcached)
+		if err != nil {
+			return err
+		}
+		variables["MEMCACHED_DIR"], variables["MEMCACHED_NEWEST"] = memcached, versions[len(versions)-1]
+	}
+	return writeEnv(os.Stdout, variables)
 }
 
-func writeEnv(w io.Writer, variables [][2]string) error {
-	for _, v := range variables {
-		quoted := "'" + strings.ReplaceAll(v[1], "'", `'\''`) + "'"
-		if _, err := fmt.Fprintf(w, "export %s=%s\n", v[0], quoted); err != nil {
+func writeEnv(w io.Writer, variables map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		quoted := "'" + strings.ReplaceAll(variables[name], "'", `'\''`) + "'"
+		if _, err := fmt.Fprintf(w, "export %s=%s\n", name, quoted); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,9 @@ Usage: cluster COMMAND
   up                        start the cluster, or finish a start that was cut short
   down [--wipe]             stop the cluster; --wipe also deletes its data (objects, images, certificates)
   status                    what runs
-  env                       build what the tests need, and print export lines for a shell
+  env [api] [process] [cluster]
+                            build what tests of an API server, of processes or on the cluster need (default all), and
+                            print export lines for a shell
   kubeconfig                print the path of the cluster's kubeconfig
   logs COMPONENT            print the log of a component of node1, such as kube-apiserver
 
@@ -86,7 +88,7 @@ var commands = map[string]command{
 	"up":          locked(plain(dirs.up)),
 	"down":        locked(downCommand),
 	"status":      plain(dirs.status),
-	"env":         plain(dirs.printEnv),
+	"env":         dirs.printEnv,
 	"kubeconfig":  plain(dirs.printKubeconfig),
 	"logs":        logsCommand,
 	"node add":    locked(onNode(dirs.addNode)),

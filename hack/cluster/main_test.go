@@ -55,7 +55,7 @@ func TestParseFlagsAnywhere(t *testing.T) {
 
 func TestEnvIsQuotedForAShell(t *testing.T) {
 	var out bytes.Buffer
-	if err := writeEnv(&out, [][2]string{{"A", "/with space"}, {"B", "it's $HOME"}}); err != nil {
+	if err := writeEnv(&out, map[string]string{"B": "it's $HOME", "A": "/with space"}); err != nil {
 		t.Fatal(err)
 	}
 	want := "export A='/with space'\nexport B='it'\\''s $HOME'\n"

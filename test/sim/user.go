@@ -35,8 +35,7 @@ func sortedKeys(some ...map[string]string) []string {
 
 // memcachedSchema is the API server's view of Memcacheds.
 var memcachedSchema = sync.OnceValue(func() *schemaedit.Schema {
-	_, here, _, _ := runtime.Caller(0)
-	s, err := schemaedit.Load(filepath.Join(filepath.Dir(here), "..", "..", "config", "crd", "bases", "cache.memcached-operator.io_memcacheds.yaml"))
+	s, err := schemaedit.Load(filepath.Join("..", "..", "config", "crd", "bases", "cache.memcached-operator.io_memcacheds.yaml"))
 	if err != nil {
 		panic(err)
 	}
