@@ -90,16 +90,6 @@ func TestMemcachedIsUpToDateWhenNothingIsLeftToDo(t *testing.T) {
 	}
 }
 
-func TestLinesOfClientSideThrottlingAreFound(t *testing.T) {
-	const log = `2026-11-21T10:00:00Z INFO starting
-I1121 10:00:00.000000       1 request.go:752] "Waited before sending request" delay="1.2s" reason="client-side throttling, not priority and fairness"
-2026-11-21T10:00:01Z INFO stopping
-`
-	if got := throttled(log); len(got) != 1 || !strings.HasPrefix(got[0], "I1121") {
-		t.Errorf("found %q", got)
-	}
-}
-
 // sampleDocument has two runs whose figures are proportional to the size.
 func sampleDocument() document {
 	d := document{options: options{perNamespace: 100, window: time.Minute, from: "1.6.38", to: "1.6.45"}, machine: "A machine.", date: noon,

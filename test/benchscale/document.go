@@ -135,7 +135,6 @@ func (d document) table() report.Table {
 		row("processor time of all other programs", func(p phase) string { return report.Seconds(p.Spent.others(), 1) })
 		row("API server is the bottleneck", func(p phase) string { return report.Percent(p.Bottleneck.Either, 0) })
 	}
-	add("Requests that the operator's own client delayed", func(r run) string { return report.Number(len(r.Throttled)) })
 	return table
 }
 

@@ -95,29 +95,18 @@ func newFleet(ctx context.Context, c client.Client, config *rest.Config, size, n
 	return f, nil
 }
 
-// count returns for how many Memcacheds is returns true.
-func (f *fleet) count(is func(*v1alpha1.Memcached) bool) int {
+// count returns for how many Memcacheds is returns true, and one for which it returns false, or nil.
+func (f *fleet) count(is func(*v1alpha1.Memcached) bool) (n int, isNot *v1alpha1.Memcached) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	n := 0
 	for _, m := range f.seen {
 		if is(m) {
 			n++
+		} else {
+			isNot = m
 		}
 	}
-	return n
-}
-
-// first returns a Memcached for which is returns false, or nil.
-func (f *fleet) first(is func(*v1alpha1.Memcached) bool) *v1alpha1.Memcached {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	for _, m := range f.seen {
-		if !is(m) {
-			return m
-		}
-	}
-	return nil
+	return n, isNot
 }
 
 // isAvailable reports whether all shards serve.

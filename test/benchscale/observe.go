@@ -175,9 +175,10 @@ func (o *observer) all(ctx context.Context, what string, is func(*v1alpha1.Memca
 			}
 		default:
 		}
-		return o.fleet.count(is), nil
+		n, _ := o.fleet.count(is)
+		return n, nil
 	})
-	if m := o.fleet.first(is); err != nil && m != nil {
+	if _, m := o.fleet.count(is); err != nil && m != nil {
 		return fmt.Errorf("%w\nfor example %s: %+v", err, m.Name, m.Status)
 	}
 	return err
@@ -223,7 +224,7 @@ func (o *observer) until(ctx context.Context, what string, every time.Duration, 
 		if err := o.operator.process.runs(); err != nil {
 			return err
 		}
-		if err := o.runs(); err != nil {
+		if err := o.controllers.runs(); err != nil {
 			return err
 		}
 		if time.Since(said) >= sayInterval {

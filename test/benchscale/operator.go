@@ -188,17 +188,6 @@ func (o *operatorProcess) stop() error {
 	return err
 }
 
-// throttled returns the lines of the operator's log about requests that its own client delayed.
-func throttled(log string) []string {
-	var lines []string
-	for line := range strings.Lines(log) {
-		if strings.Contains(line, "client-side throttling") || strings.Contains(line, "Waited before sending request") || strings.Contains(line, "Waited for ") {
-			lines = append(lines, strings.TrimSpace(line))
-		}
-	}
-	return lines
-}
-
 // logFile is the log of all processes of the operator.
 func (o *operatorProcess) logFile() string {
 	return filepath.Join(o.dir, filepath.Base(o.program)+".log")

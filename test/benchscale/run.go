@@ -30,7 +30,7 @@ func (b *bench) withScene(ctx context.Context, size int, use func(context.Contex
 	if err != nil {
 		return err
 	}
-	p, err := startPlane(ctx, dir)
+	p, err := startPlane(dir)
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,6 @@ type run struct {
 	// Workers is how many Memcacheds the operator reconciles in parallel.
 	Workers int
 	Phases  []phase
-	// Throttled are the lines of the operator's log about requests that its own client delayed.
-	Throttled []string
 	// CommandLine is how the operator was started.
 	CommandLine string
 }
@@ -139,7 +137,7 @@ func (b *bench) phases(ctx context.Context, s *scene, size int) (run, error) {
 	if err != nil {
 		return run{}, err
 	}
-	if _, err := startKubelet(ctx, s.admin, size*shards); err != nil {
+	if err := startKubelet(ctx, s.admin, size*shards); err != nil {
 		return run{}, err
 	}
 	if err := s.startOperator(ctx); err != nil {
@@ -184,6 +182,5 @@ func (b *bench) phases(ctx context.Context, s *scene, size int) (run, error) {
 			s.say("%s", p.list(size))
 		}
 	}
-	r.Throttled = throttled((&child{log: s.operator.logFile()}).text())
 	return r, nil
 }

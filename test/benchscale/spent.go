@@ -76,8 +76,8 @@ func (m *meter) read() reading {
 		m.last = cpu
 	}
 	r.Operator = m.before + m.last
-	server, err := usage.CPU(m.plane.apiServer.process.Pid)
-	etcd, err2 := usage.CPU(m.plane.etcd.process.Pid)
+	server, err := usage.CPU(m.plane.apiServer)
+	etcd, err2 := usage.CPU(m.plane.etcd)
 	if err == nil && err2 == nil {
 		r.Server = server + etcd
 	}

@@ -2,6 +2,7 @@
 package usage
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,6 +19,20 @@ func CPU(pid int) (time.Duration, error) {
 	}
 	stat, err := proc.Stat()
 	return duration(stat.CPUTime()), err
+}
+
+// Child returns the process that this one started from a program.
+func Child(name string) (int, error) {
+	processes, err := procfs.AllProcs()
+	if err != nil {
+		return 0, err
+	}
+	for _, process := range processes {
+		if stat, err := process.Stat(); err == nil && stat.PPID == os.Getpid() && stat.Comm == name {
+			return process.PID, nil
+		}
+	}
+	return 0, fmt.Errorf("this process started no %s", name)
 }
 
 // Memory is the resident memory of a process in bytes. Peak is the highest since the process started or since ResetPeak.

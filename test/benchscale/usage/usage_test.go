@@ -3,6 +3,7 @@ package usage
 import (
 	"math"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 )
@@ -29,6 +30,19 @@ func TestProcessAndMachineAreMeasured(t *testing.T) {
 	}
 	if _, err := MemoryOf(1 << 30); err == nil {
 		t.Error("a process that does not exist: no error")
+	}
+}
+
+func TestChildIsFoundByItsProgram(t *testing.T) {
+	sleep := exec.CommandContext(t.Context(), "sleep", "60")
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if pid, err := Child("sleep"); err != nil || pid != sleep.Process.Pid {
+		t.Errorf("process %d, %v; want %d", pid, err, sleep.Process.Pid)
+	}
+	if pid, err := Child("init"); err == nil {
+		t.Errorf("process %d is not this one's child", pid)
 	}
 }
 
