@@ -80,7 +80,8 @@ func transform(trim func(client.Object)) func(any) (any, error) {
 var internedFieldSets fieldSets
 
 // fieldSets stores one copy of equal field sets: the objects of a kind and of one Memcached
-// have the same, whose identity is part of it. It is a quarter of a ReplicaSet's size.
+// have the same, whose identity is part of it. The set of a ReplicaSet has 2.9 kB, and 1,000
+// Memcacheds of three shards need 7 MB less (ADR 8).
 type fieldSets struct {
 	lock sync.Mutex
 	all  map[string]*metav1.FieldsV1

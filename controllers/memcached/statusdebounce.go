@@ -12,8 +12,8 @@ import (
 
 // A shard starts in small steps: it has a pod, a node, a running container, and then it is
 // ready. Reported one by one, the shards of a new Memcached cause a dozen status writes, and
-// those of a thousand keep the API server from creating pods (ADR 8). So minor updates are
-// batched. What makes the Memcached Available, or anything else that users or programs react
+// those of a thousand keep the API server from creating pods. So minor updates are batched:
+// a new Memcached of three shards costs 2.00 status writes instead of 4.45 (ADR 8). What makes the Memcached Available, or anything else that users or programs react
 // to, is written immediately, together with what was batched.
 //
 // The status is also the operator's record. No update is minor that another reconcile

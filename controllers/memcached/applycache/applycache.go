@@ -19,8 +19,9 @@ import (
 // Cache avoids repeated work. The operator decides nothing by it: without it, as after
 // a restart, the operator does the same.
 //
-// It contains which objects were up to date: comparing takes a millisecond an object, and
-// most reconciles see objects that haven't changed since the last. An entry is valid for one
+// It contains which objects were up to date, as most reconciles see objects that haven't
+// changed since the last. Without it, a reconcile of three shards that finds nothing to do
+// takes 40 times as long, and the operator uses twice the processor time (ADR 8). An entry is valid for one
 // version of an object and one desired state.
 //
 // It also contains the version of a Memcached that the operator has replaced by its own last
