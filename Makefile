@@ -341,7 +341,7 @@ scorecard: scorecard-image operator ## Run the scorecard's tests that SELECTOR n
 	@$(ON_CLUSTER) rights="$$($(KUSTOMIZE) config/scorecard/rbac)" && \
 	trap 'echo "$$rights" | $(KUBECTL) delete --ignore-not-found -f -' EXIT && trap 'exit 1' INT TERM && \
 	echo "$$rights" | $(KUBECTL) apply --server-side --force-conflicts -f - && \
-	go -C test run ./scorecard/run --bundle $(CURDIR)/bundle --namespace memcached-scorecard --image $(USED_SCORECARD_IMG) --selector '$(SELECTOR)'
+	go -C test run ./scorecard/run --bundle $(CURDIR)/bundle --namespace memcached-scorecard --service-account memcached-scorecard --image $(USED_SCORECARD_IMG) --selector '$(SELECTOR)'
 
 .PHONY: scorecard-build
 scorecard-build: $(CLUSTER) ## Build the scorecard's image; without a container daemon, into dist/.

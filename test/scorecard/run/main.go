@@ -1,14 +1,13 @@
 // Run runs the scorecard tests of a bundle on the cluster that KUBECONFIG names, as "operator-sdk scorecard" does with
 // --pod-security=restricted:
 //
-//	go run ./scorecard/run --bundle FOLDER --namespace NAME --image REFERENCE [--selector LABELS] [--wait-time DURATION]
+//	go run ./scorecard/run --bundle FOLDER --namespace NAME --image REFERENCE [--service-account NAME] [--selector LABELS] [--wait-time DURATION]
 //
 // Each test is a pod with the bundle at /bundle, which an init container unpacks from a ConfigMap. The log of the pod is
 // the result of the test. The exit status is 1 unless all tests pass.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -41,9 +40,9 @@ func main() {
 }
 
 type options struct {
-	bundle, namespace, image string
-	selector                 labels.Selector
-	waitTime                 time.Duration
+	bundle, namespace, account, image string
+	selector                          labels.Selector
+	waitTime                          time.Duration
 }
 
 func parse(args []string) (options, error) {
@@ -51,6 +50,7 @@ func parse(args []string) (options, error) {
 	flags := flag.NewFlagSet("scorecard", flag.ContinueOnError)
 	flags.StringVar(&o.bundle, "bundle", "", "`FOLDER` of the bundle")
 	flags.StringVar(&o.namespace, "namespace", "", "namespace `NAME` to run the tests in")
+	flags.StringVar(&o.account, "service-account", "default", "`NAME` of the ServiceAccount of the tests")
 	selector := flags.String("selector", "", "`LABELS` of the tests to run, such as suite=memcached; empty runs all")
 	flags.StringVar(&o.image, "image", "", "image `REFERENCE` that unpacks the bundle and runs the tests of "+program)
 	flags.DurationVar(&o.waitTime, "wait-time", 5*time.Minute, "`DURATION` that all tests may take together")
@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	r := &runner{Cluster: c, options: o, account: cmp.Or(config.ServiceAccount, "default"), began: time.Now()}
+	r := &runner{Cluster: c, options: o, began: time.Now()}
 	r.say("running tests in namespace %s as ServiceAccount %s", o.namespace, r.account)
 	results, err := r.runAll(ctx, config, packed)
 	if err != nil {
