@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -61,14 +62,10 @@ func run() error {
 			return fmt.Errorf("building the scheme: %w", err)
 		}
 	}
-	config, err := ctrl.GetConfig()
+	config, err := clusterConfig()
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
-	// No bound of our own on requests a second: the API server knows its load, and its
-	// priority and fairness delay this client when necessary. A bound here would hold the
-	// shards of a thousand Memcacheds back while the server is idle.
-	config.QPS = -1
 	namespace := os.Getenv("POD_NAMESPACE")
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
@@ -94,6 +91,21 @@ func run() error {
 		return err
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())
+}
+
+// clusterConfig returns how to connect to the API server.
+func clusterConfig() (*rest.Config, error) {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, err
+	}
+	// Audit logs and metrics of the API server show it.
+	config.UserAgent = "memcached-operator/" + version
+	// No bound of our own on requests a second: the API server knows its load, and its
+	// priority and fairness delay this client when necessary. A bound here would hold the
+	// shards of a thousand Memcacheds back while the server is idle.
+	config.QPS = -1
+	return config, nil
 }
 
 // limitMemory has garbage collected as often as it takes to stay below the limit of

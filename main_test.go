@@ -1,10 +1,40 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/discovery"
 )
+
+func TestRequestsNameTheOperatorAndItsVersion(t *testing.T) {
+	var agent string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { agent = r.UserAgent() }))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	content := "{clusters: [{name: a, cluster: {server: '" + server.URL + "'}}], contexts: [{name: a, context: {cluster: a}}], current-context: a}"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", file)
+	config, err := clusterConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = client.ServerVersion() // the server has none
+	if want := "memcached-operator/" + version; agent != want {
+		t.Errorf("the API server sees the user agent %q, want %q", agent, want)
+	}
+}
 
 func TestGarbageIsCollectedBelowTheLimitOfTheContainer(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "")
