@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -123,9 +124,11 @@ func debounced() handler.EventHandler {
 	}
 }
 
-// Ready returns an error until the condition was reported once.
-func (r *Reconciler) Ready(*http.Request) error {
-	if !r.ready.Load() {
+// Ready waits until the condition was reported once. Every failed probe is an event of
+// the operator's pod, and the first one comes before the caches are filled.
+func (r *Reconciler) Ready(probe *http.Request) error {
+	reported := func(context.Context) (bool, error) { return r.ready.Load(), nil }
+	if err := wait.PollUntilContextCancel(probe.Context(), 50*time.Millisecond, true, reported); err != nil {
 		return errors.New("the OperatorCondition is not written yet")
 	}
 	return nil

@@ -3,6 +3,8 @@ package upgradeable
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -155,14 +157,39 @@ func reconciled(t *testing.T, condition *fakeCondition, lists ...client.ObjectLi
 	return r, result, err
 }
 
+// readyNow is the answer to a probe that does not wait.
+func readyNow(t *testing.T, r *Reconciler) error {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return r.Ready(httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil))
+}
+
+// A failed probe would be an event, each time the operator starts.
+func TestProbeWaitsUntilTheOperatorIsReady(t *testing.T) {
+	r := &Reconciler{}
+	answered := make(chan error, 1)
+	go func() {
+		answered <- r.Ready(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
+	}()
+	select {
+	case err := <-answered:
+		t.Fatalf("the probe is answered before the operator is ready: %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	r.ready.Store(true)
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestOperatorIsReadyOnceOperatorConditionIsWritten(t *testing.T) {
 	condition := &fakeCondition{}
-	if err := (&Reconciler{}).Ready(nil); err == nil {
+	if err := readyNow(t, &Reconciler{}); err == nil {
 		t.Error("it is ready before the first report")
 	}
 	r, _, err := reconciled(t, condition, &v1alpha1.MemcachedList{Items: []v1alpha1.Memcached{memcached("a", is(v1alpha1.ConditionProgressing))}})
-	if err != nil || r.Ready(nil) != nil {
-		t.Errorf("it is not ready after the first report: %v, %v", err, r.Ready(nil))
+	if err != nil || readyNow(t, r) != nil {
+		t.Errorf("it is not ready after the first report: %v, %v", err, readyNow(t, r))
 	}
 	if condition.current.Status != metav1.ConditionFalse || condition.current.Reason != ReasonMemcachedsChanging {
 		t.Errorf("the condition is %+v", condition.current)
@@ -173,8 +200,8 @@ func TestUnchangedConditionIsNotWrittenAgain(t *testing.T) {
 	condition := &fakeCondition{}
 	for range 3 {
 		r, _, err := reconciled(t, condition, &v1alpha1.MemcachedList{Items: []v1alpha1.Memcached{memcached("a")}})
-		if err != nil || r.Ready(nil) != nil {
-			t.Fatal(err, r.Ready(nil))
+		if err != nil || readyNow(t, r) != nil {
+			t.Fatal(err, readyNow(t, r))
 		}
 		reads := condition.reads
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || condition.reads != reads {
@@ -189,15 +216,15 @@ func TestUnchangedConditionIsNotWrittenAgain(t *testing.T) {
 func TestOperatorIsReadyWithoutOperatorCondition(t *testing.T) {
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "operatorconditions"}, "memcached-operator.v1.0.0")
 	r, result, err := reconciled(t, &fakeCondition{fails: gone})
-	if err != nil || r.Ready(nil) != nil || result.RequeueAfter != missingRecheck {
-		t.Errorf("%v, %v, requeued after %s", err, r.Ready(nil), result.RequeueAfter)
+	if err != nil || readyNow(t, r) != nil || result.RequeueAfter != missingRecheck {
+		t.Errorf("%v, %v, requeued after %s", err, readyNow(t, r), result.RequeueAfter)
 	}
 }
 
 func TestOperatorIsNotReadyAfterFailedWrite(t *testing.T) {
 	r, _, err := reconciled(t, &fakeCondition{fails: errors.New("the server is busy")})
-	if err == nil || r.Ready(nil) == nil {
-		t.Errorf("the error is %v, ready: %v", err, r.Ready(nil))
+	if err == nil || readyNow(t, r) == nil {
+		t.Errorf("the error is %v, ready: %v", err, readyNow(t, r))
 	}
 }
 
