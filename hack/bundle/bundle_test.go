@@ -210,15 +210,58 @@ func TestLabelsEqualTheAnnotations(t *testing.T) {
 }
 
 // OperatorHub creates its channels from them.
-func TestCandidatesAreNotInTheDefaultChannel(t *testing.T) {
-	for version, want := range map[string]string{"1.1.0": "stable-v1,candidate-v1", "1.1.0-rc.1": "candidate-v1"} {
+func TestChannelsAgreeWithTheMaturity(t *testing.T) {
+	for version, want := range map[string]struct{ channels, maturity string }{
+		"1.1.0": {"stable-v1,candidate-v1", "stable"}, "1.1.0-rc.1": {"candidate-v1", "beta"},
+	} {
 		r := makefileRelease(t)
 		r.version = version
-		want = "operators.operatorframework.io.bundle.channels.v1: " + want + "\n"
-		if got := string(annotationsFile(r)); !strings.Contains(got, want) {
-			t.Errorf("the annotations of %s are\n%swant %s", version, got, want)
+		files, err := generate(root, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, line := range map[string]string{
+			metadataDir + "/annotations.yaml":                               "operators.operatorframework.io.bundle.channels.v1: " + want.channels,
+			manifestsDir + "/memcached-operator.clusterserviceversion.yaml": "  maturity: " + want.maturity,
+		} {
+			if !strings.Contains(string(files[name]), line+"\n") {
+				t.Errorf("%s of %s has no line %q", name, version, line)
+			}
 		}
 	}
+}
+
+func TestLinksAreDocumentsOfTheRelease(t *testing.T) {
+	csv := committedBundle(t).CSV
+	documents := 0
+	for _, link := range csv.Spec.Links {
+		_, path, found := strings.Cut(link.URL, "/blob/")
+		if !found {
+			continue
+		}
+		documents++
+		version, file, _ := strings.Cut(path, "/")
+		if want := "v" + csv.Spec.Version.String(); version != want {
+			t.Errorf("%s is of %s, want %s", link.URL, version, want)
+		}
+		if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+			t.Errorf("%s: %v", link.URL, err)
+		}
+	}
+	if documents < 3 {
+		t.Errorf("%d links are documents, want 3", documents)
+	}
+}
+
+// The validators of operator-sdk 1.42 take events.k8s.io/v1 for the API that Kubernetes 1.25 removed, unless an owned CRD
+// has this resource.
+func TestOwnedResourcesIncludeEvents(t *testing.T) {
+	for _, owned := range committedBundle(t).CSV.Spec.CustomResourceDefinitions.Owned {
+		if slices.Contains(owned.Resources, v1alpha1.APIResourceReference{Kind: "Event", Version: "v1"}) {
+			return
+		}
+	}
+	t.Error("no owned CRD has the resource Event")
 }
 
 // Mirroring tools copy relatedImages only.
@@ -310,8 +353,14 @@ func TestEveryFieldOfEveryKindHasADescriptor(t *testing.T) {
 				t.Errorf("%s: status.%s has no description", owned.Kind, d.Path)
 			}
 		}
-		if owned.Kind == "Memcached" && !slices.Equal(spec[:3], []string{"size", "memory", "version"}) {
-			t.Errorf("the first fields that a console shows are %v", spec[:3])
+		// A required field comes before an optional one, and a field before a structure.
+		if want := map[string]string{
+			"Memcached":                "size memory version",
+			"MemcachedBackup":          "memcachedRef store deadlineSeconds",
+			"MemcachedRestore":         "memcachedRef deadlineSeconds existingItems",
+			"MemcachedScheduledBackup": "schedule backupTemplate concurrencyPolicy",
+		}[owned.Kind]; strings.Join(spec[:3], " ") != want {
+			t.Errorf("%s: the first fields that a console shows are %v, want %s", owned.Kind, spec[:3], want)
 		}
 		slices.Sort(spec)
 		if want := slices.Sorted(maps.Keys(schema.Properties["spec"].Properties)); !slices.Equal(spec, want) {
@@ -320,6 +369,41 @@ func TestEveryFieldOfEveryKindHasADescriptor(t *testing.T) {
 		if want := slices.Sorted(maps.Keys(schema.Properties["status"].Properties)); !slices.Equal(status, want) {
 			t.Errorf("%s: status has descriptors for %v, want %v", owned.Kind, status, want)
 		}
+	}
+}
+
+func TestEveryChoiceOfValuesIsASelection(t *testing.T) {
+	bundle := committedBundle(t)
+	for _, crd := range bundle.V1CRDs {
+		descriptors := map[string][]string{}
+		for _, owned := range bundle.CSV.Spec.CustomResourceDefinitions.Owned {
+			if owned.Kind == crd.Spec.Names.Kind {
+				for _, d := range owned.SpecDescriptors {
+					descriptors[d.Path] = d.XDescriptors
+				}
+			}
+		}
+		var walk func(path string, schema apiextensionsv1.JSONSchemaProps)
+		walk = func(path string, schema apiextensionsv1.JSONSchemaProps) {
+			for key, property := range schema.Properties {
+				walk(path+"."+key, property)
+				if len(property.Enum) == 0 {
+					continue
+				}
+				field := strings.TrimPrefix(path+"."+key, ".")
+				var want []string
+				for _, value := range property.Enum {
+					want = append(want, widget+"select:"+strings.Trim(string(value.Raw), `"`))
+				}
+				if key == "imagePullPolicy" {
+					want = []string{widget + "imagePullPolicy", advanced}
+				}
+				if !slices.Equal(descriptors[field], want) {
+					t.Errorf("%s: %s is entered as %v, want %v", crd.Spec.Names.Kind, field, descriptors[field], want)
+				}
+			}
+		}
+		walk("", crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"])
 	}
 }
 

@@ -35,6 +35,11 @@ func clusterServiceVersion(in input, r release, icon []byte) (map[string]any, er
 	// OLM overwrites the namespace, which is required.
 	csv.Namespace = "placeholder"
 	csv.Spec.Version = version.OperatorVersion{Version: number}
+	csv.Spec.Maturity = maturity(number)
+	for i := range csv.Spec.Links {
+		link := &csv.Spec.Links[i]
+		link.URL = strings.Replace(link.URL, "/blob/main/", "/blob/v"+r.version+"/", 1)
+	}
 	csv.Spec.Icon = []v1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(icon), MediaType: "image/svg+xml"}}
 	if err := annotate(csv, in, r); err != nil {
 		return nil, err
@@ -55,6 +60,14 @@ func clusterServiceVersion(in input, r release, icon []byte) (map[string]any, er
 	}
 	delete(object, "status")
 	return object, nil
+}
+
+// maturity agrees with the channels: only the default one is called stable, and a candidate is not in it.
+func maturity(version semver.Version) string {
+	if len(version.Pre) > 0 {
+		return "beta"
+	}
+	return "stable"
 }
 
 func annotate(csv *v1alpha1.ClusterServiceVersion, in input, r release) error {

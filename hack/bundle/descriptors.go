@@ -19,9 +19,9 @@ const (
 	anyOf    = "urn:alm:descriptor:io.kubernetes:"
 )
 
-// A console shows the fields in the order of their descriptors: these first, then the others by
-// name.
-var first = []string{"size", "memory", "version"}
+// A console shows the fields in the order of their descriptors: these first, then required fields, the others, and
+// structures, each by name.
+var first = []string{"size", "memory", "version", "memcachedRef", "schedule"}
 
 // Fields that have a widget of their own; the others get the one of their type.
 var (
@@ -44,7 +44,8 @@ var (
 	}
 )
 
-// specDescriptors describes every key of a spec, those below it that have a widget, and all of a required structure.
+// specDescriptors describes every key of a spec, those below it that have a widget or a choice of values, and all of a
+// required structure.
 func specDescriptors(schema apiextensionsv1.JSONSchemaProps) []v1alpha1.SpecDescriptor {
 	var out []v1alpha1.SpecDescriptor
 	describe := func(path, key string, property apiextensionsv1.JSONSchemaProps, widgets []string) {
@@ -55,7 +56,7 @@ func specDescriptors(schema apiextensionsv1.JSONSchemaProps) []v1alpha1.SpecDesc
 		for _, key := range slices.Sorted(maps.Keys(schema.Properties)) {
 			path, property := path+"."+key, schema.Properties[key]
 			widgets, found := specWidgets[key]
-			if !found && all && property.Type != "object" {
+			if !found && (all && property.Type != "object" || len(property.Enum) > 0) {
 				widgets, found = widgetsOf(property), true
 			}
 			if found {
@@ -65,7 +66,7 @@ func specDescriptors(schema apiextensionsv1.JSONSchemaProps) []v1alpha1.SpecDesc
 		}
 	}
 	keys := slices.Sorted(maps.Keys(schema.Properties))
-	slices.SortStableFunc(keys, func(a, b string) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(keys, func(a, b string) int { return rank(schema, a) - rank(schema, b) })
 	for _, key := range keys {
 		property := schema.Properties[key]
 		required := slices.Contains(schema.Required, key)
@@ -114,12 +115,17 @@ func widgetsOf(property apiextensionsv1.JSONSchemaProps) []string {
 	return []string{advanced}
 }
 
-// rank returns the place of a key among those that come first, or the one after them.
-func rank(key string) int {
-	if i := slices.Index(first, key); i >= 0 {
+// rank returns the place of a key among those that come first, or that of its group after them.
+func rank(schema apiextensionsv1.JSONSchemaProps, key string) int {
+	switch i := slices.Index(first, key); {
+	case i >= 0:
 		return i
+	case slices.Contains(schema.Required, key):
+		return len(first)
+	case slices.Contains(widgetsOf(schema.Properties[key]), advanced):
+		return len(first) + 2
 	}
-	return len(first)
+	return len(first) + 1
 }
 
 // initialisms are words of keys that a title writes in capitals.
