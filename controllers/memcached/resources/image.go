@@ -23,11 +23,14 @@ var (
 )
 
 // ResolveImage returns the image of a spec with these fields, which may be empty. fallback is the
-// operator's default image, whose tag is the default version.
+// operator's default image, whose tag is the default version. Its digest is of that image only.
 func ResolveImage(image, version, fallback string) (Image, error) {
 	repository, tag, _, err := splitReference(fallback)
 	if err != nil {
 		return Image{}, fmt.Errorf("the operator's default image: %w", err)
+	}
+	if image == "" && version == "" {
+		return Image{Reference: fallback, Version: tag}, nil
 	}
 	if version == "" {
 		version = tag

@@ -46,6 +46,24 @@ func TestImageIsResolvedFromImageAndVersion(t *testing.T) {
 	}
 }
 
+func TestDigestOfTheDefaultImageIsUsedWithoutVersionOnly(t *testing.T) {
+	const pinned = fallback + "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	for name, c := range map[string]struct {
+		image, version string
+		want           Image
+	}{
+		"nothing":        {"", "", Image{pinned, "1.6.45"}},
+		"another":        {"", "1.6.38", Image{"docker.io/library/memcached:1.6.38", "1.6.38"}},
+		"the same":       {"", "1.6.45", Image{fallback, "1.6.45"}},
+		"the repository": {"example.com/mc", "", Image{"example.com/mc:1.6.45", "1.6.45"}},
+	} {
+		got, err := ResolveImage(c.image, c.version, pinned)
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
 func TestVersionsWithKnownCrashesAreUnsupported(t *testing.T) {
 	for version, unsupported := range map[string]bool{
 		"":                             false, // unknown: the shard will report it
