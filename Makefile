@@ -1,10 +1,13 @@
 # The unreleased version. Images and bundle/ are named after it.
 VERSION ?= 1.1.0
-# The bundle's createdAt. "make release" sets it.
+# The bundle's createdAt, and @ with the digest of the operator's image if it is known. "make release" sets them.
 RELEASED ?= 2026-11-22T07:44:31Z
+DIGEST ?=
 
 IMAGE_TAG_BASE ?= ghcr.io/memcached-operator/memcached-operator
 IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
+# As the bundle names it.
+BUNDLED_IMG ?= $(IMG)$(DIGEST)
 BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
 # It contains all releases, so that clusters that poll it find the next one.
 CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:latest
@@ -305,7 +308,7 @@ not-by-olm: ready
 
 .PHONY: bundle
 bundle: manifests ## Generate bundle/, bundle.Dockerfile and the installer in config/samples/olmv1, and validate the bundle.
-	go run ./hack/bundle generate --version $(VERSION) --image $(IMG) --scorecard-image $(SCORECARD_IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
+	go run ./hack/bundle generate --version $(VERSION) --image $(BUNDLED_IMG) --scorecard-image $(SCORECARD_IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
 	@$(MAKE) --no-print-directory validate
 
 .PHONY: validate
@@ -352,8 +355,8 @@ scorecard-push: $(CLUSTER) ## Push the scorecard's image.
 	$(call push,$(SCORECARD_IMG),scorecard)
 
 .PHONY: release
-release: ## Prepare release VERSION (everything except pushing).
-	@go run ./hack/release $(VERSION)
+release: ## Prepare release VERSION (everything except pushing), with IMAGE_DIGEST of the operator if it is pushed already.
+	@go run ./hack/release $(VERSION) $(IMAGE_DIGEST)
 
 .PHONY: release-images
 release-images: docker-build bundle-build catalog-build scorecard-build

@@ -31,7 +31,7 @@ func makefileRelease(t *testing.T) release {
 	makefile := read(t, filepath.Join(root, "Makefile"))
 	value := func(name string) string { return "" }
 	value = func(name string) string {
-		match := regexp.MustCompile(`(?m)^` + name + ` \?= (.*)$`).FindSubmatch(makefile)
+		match := regexp.MustCompile(`(?m)^` + name + ` \?= ?(.*)$`).FindSubmatch(makefile)
 		if match == nil {
 			t.Fatalf("the Makefile does not set %s", name)
 		}
@@ -39,7 +39,7 @@ func makefileRelease(t *testing.T) release {
 	}
 	return release{
 		version:        value("VERSION"),
-		image:          value("IMG"),
+		image:          value("BUNDLED_IMG"),
 		scorecardImage: value("SCORECARD_IMG"),
 		createdAt:      value("RELEASED"),
 		channels:       value("CHANNELS"),
@@ -262,6 +262,44 @@ func TestOwnedResourcesIncludeEvents(t *testing.T) {
 		}
 	}
 	t.Error("no owned CRD has the resource Event")
+}
+
+// OpenShift calls a bundle ready for disconnected clusters if all its images have digests.
+func TestDigestsAreInTheBundle(t *testing.T) {
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(root, "config"))); err != nil {
+		t.Fatal(err)
+	}
+	r := makefileRelease(t)
+	r.image += "@" + digest
+	for memcached, disconnected := range map[string]string{
+		"tag: 1.6.44, digest: '" + digest + "'": "false",
+		"tag: 1.6.45":                           "false",
+		"tag: 1.6.45, digest: '" + digest + "'": "true",
+	} {
+		images := "images: [{name: docker.io/library/memcached, " + memcached + "}]"
+		if err := os.WriteFile(filepath.Join(dir, "images.yaml"), []byte(images), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files, err := generate(dir, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var csv v1alpha1.ClusterServiceVersion
+		if err := yaml.Unmarshal(files[manifestsDir+"/memcached-operator.clusterserviceversion.yaml"], &csv); err != nil {
+			t.Fatal(err)
+		}
+		container := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
+		if got := csv.Annotations["features.operators.openshift.io/disconnected"]; got != disconnected || container.Image != r.image {
+			t.Errorf("%s: disconnected is %s, want %s; the operator's image is %s, want %s", memcached, got, disconnected, container.Image, r.image)
+		}
+		for _, image := range csv.Spec.RelatedImages {
+			if want := disconnected == "true" || image.Image == r.image; strings.HasSuffix(image.Image, "@"+digest) != want {
+				t.Errorf("%s: the image of %s is %s", memcached, image.Name, image.Image)
+			}
+		}
+	}
 }
 
 // Mirroring tools copy relatedImages only.
@@ -584,6 +622,9 @@ func TestGenerateRejects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			if err := os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(root, "config"))); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "images.yaml"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if test.file != "" {

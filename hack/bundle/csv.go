@@ -5,13 +5,17 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	semver "github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/lib/version"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -53,6 +57,8 @@ func clusterServiceVersion(in input, r release, icon []byte) (map[string]any, er
 	if csv.Spec.RelatedImages, err = relatedImages(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs); err != nil {
 		return nil, err
 	}
+
+	csv.Annotations["features.operators.openshift.io/disconnected"] = strconv.FormatBool(pinned(csv.Spec.RelatedImages))
 
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(csv)
 	if err != nil {
@@ -131,6 +137,7 @@ func strategy(in input) (v1alpha1.NamedInstallStrategy, error) {
 		if err != nil {
 			return out, err
 		}
+		pin(deployment.Spec.Template.Spec.Containers, in.digests)
 		spec.DeploymentSpecs = append(spec.DeploymentSpecs, v1alpha1.StrategyDeploymentSpec{
 			Name: deployment.Name, Label: deployment.Labels, Spec: deployment.Spec,
 		})
@@ -175,6 +182,44 @@ func rulesOf(in input, bindingKind, account string) ([]rbacv1.PolicyRule, error)
 		rules = append(rules, role.Rules...)
 	}
 	return rules, nil
+}
+
+// digests returns the digests in images.yaml, by name and tag.
+func digests(root string) (map[string]string, error) {
+	content, err := os.ReadFile(filepath.Join(root, "images.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the digests: %w", err)
+	}
+	var file struct {
+		Images []struct{ Name, Tag, Digest string }
+	}
+	if err := yaml.Unmarshal(content, &file); err != nil {
+		return nil, fmt.Errorf("reading the digests in images.yaml: %w", err)
+	}
+	out := map[string]string{}
+	for _, image := range file.Images {
+		if image.Tag != "" && image.Digest != "" {
+			out[image.Name+":"+image.Tag] = image.Digest
+		}
+	}
+	return out, nil
+}
+
+// pin adds the digests that are known to the images that the operator uses.
+func pin(containers []corev1.Container, digests map[string]string) {
+	for _, container := range containers {
+		for i := range container.Env {
+			variable := &container.Env[i]
+			if digest, found := digests[variable.Value]; found && strings.HasPrefix(variable.Name, relatedImagePrefix) {
+				variable.Value += "@" + digest
+			}
+		}
+	}
+}
+
+// pinned reports whether tools for clusters without internet access can mirror all images.
+func pinned(images []v1alpha1.RelatedImage) bool {
+	return !slices.ContainsFunc(images, func(i v1alpha1.RelatedImage) bool { return !strings.Contains(i.Image, "@sha256:") })
 }
 
 // relatedImages returns the images that the operator may use, which mirroring tools copy, by the names of its

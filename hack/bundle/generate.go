@@ -41,6 +41,9 @@ func generate(root string, r release) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if in.digests, err = digests(root); err != nil {
+		return nil, err
+	}
 	for _, object := range in.manifests {
 		if files[manifestsDir+"/"+fileName(object)], err = object.AsYAML(); err != nil {
 			return nil, fmt.Errorf("writing %s: %w", object.CurId(), err)
@@ -77,6 +80,8 @@ type input struct {
 	// manifests are copied to the bundle.
 	manifests []*resource.Resource
 	scorecard *resource.Resource
+	// digests of images, by name and tag.
+	digests map[string]string
 }
 
 // sort returns an error for unknown kinds, which the bundle would lack otherwise.
