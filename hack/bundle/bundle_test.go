@@ -302,6 +302,13 @@ func TestDigestsAreInTheBundle(t *testing.T) {
 	}
 }
 
+func TestDigestIsOfARelease(t *testing.T) {
+	r := makefileRelease(t)
+	if _, err := os.Stat(filepath.Join(root, "catalog/releases", r.version)); err != nil && strings.Contains(r.image, "@") {
+		t.Errorf("the Makefile has the digest of an image of another version: remove DIGEST there, and that of the operator in images.yaml: %v", err)
+	}
+}
+
 // Mirroring tools copy relatedImages only.
 func TestRelatedImagesEqualTheEnvironment(t *testing.T) {
 	csv := committedBundle(t).CSV

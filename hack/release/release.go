@@ -1,8 +1,9 @@
 // Command release prepares a release, everything except pushing:
 //
-//	go run ./hack/release VERSION
+//	go run ./hack/release VERSION [DIGEST]
 //
-// "make release VERSION=1.0.0" runs it. It sets version and time, generates the bundle, copies it to
+// "make release VERSION=1.0.0" runs it. It sets version, time and the digest of the operator's image, moves the unreleased
+// changes in CHANGELOG.md to the version, generates the bundle, copies it to
 // catalog/releases, renders and tests the catalog, writes dist/community-operators, builds the images, commits and
 // tags. When a step fails or is interrupted, it restores the tree. The first release needs no other one.
 package main
@@ -30,11 +31,11 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: make release VERSION=1.1.0")
+	if len(os.Args) != 2 && len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: make release VERSION=1.1.0 [IMAGE_DIGEST=sha256:…]")
 		os.Exit(1)
 	}
-	r := release{root: ".", version: os.Args[1], now: time.Now(), out: os.Stdout, images: true}
+	r := release{root: ".", version: os.Args[1], digest: strings.Join(os.Args[2:], ""), now: time.Now(), out: os.Stdout, images: true}
 	if err := r.prepare(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
@@ -44,6 +45,7 @@ func main() {
 type release struct {
 	root    string // the project's folder
 	version string
+	digest  string // of the operator's image if it is pushed already
 	now     time.Time
 	out     io.Writer
 	images  bool // whether to build them, which takes minutes
@@ -53,7 +55,7 @@ type release struct {
 // not change.
 var (
 	changed = []string{
-		"Makefile", "config/manager/kustomization.yaml", "config/scorecard/kustomization.yaml", "config/samples/olmv1",
+		"Makefile", changelogFile, "images.yaml", "config/manager/kustomization.yaml", "config/scorecard/kustomization.yaml", "config/samples/olmv1",
 		"bundle", "bundle.Dockerfile", "catalog",
 	}
 	generated = []string{"config/crd/bases", "config/rbac/role.yaml"}
@@ -111,10 +113,27 @@ func (r release) name(context.Context) error {
 	if err := r.set("Makefile", `RELEASED \?= `, r.now.UTC().Format(time.RFC3339)); err != nil {
 		return err
 	}
+	var ofImage, ofReference string
+	if r.digest != "" {
+		ofImage, ofReference = " "+r.digest, " @"+r.digest
+	}
+	if err := r.set("Makefile", `DIGEST \?=`, ofReference); err != nil {
+		return err
+	}
+	if err := r.set("images.yaml", `- name: ghcr\.io/memcached-operator/memcached-operator\n  digest:`, ofImage); err != nil {
+		return err
+	}
 	if err := r.set("config/manager/kustomization.yaml", `  newTag: `, "v"+r.version); err != nil {
 		return err
 	}
-	return r.set("config/scorecard/kustomization.yaml", `  newTag: `, "v"+r.version)
+	if err := r.set("config/scorecard/kustomization.yaml", `  newTag: `, "v"+r.version); err != nil {
+		return err
+	}
+	changelog, err := r.changelog()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(r.root, changelogFile), []byte(changelog), 0o644)
 }
 
 // set sets the value of the one line that begins with prefix, a regular expression.
@@ -213,6 +232,9 @@ func (r release) check(ctx context.Context) error {
 	if err != nil || len(version.Build) > 0 {
 		return fmt.Errorf("%q is not a version: use one such as VERSION=1.1.0, or VERSION=1.1.0-rc.1 for a candidate", r.version)
 	}
+	if r.digest != "" && !isDigest.MatchString(r.digest) {
+		return fmt.Errorf("%q is not a digest: use one such as IMAGE_DIGEST=sha256:0123…, with 64 digits", r.digest)
+	}
 	status, err := r.git(ctx, "status", "--porcelain")
 	if err != nil {
 		return err
@@ -235,8 +257,11 @@ func (r release) check(ctx context.Context) error {
 	case version.LT(last):
 		return fmt.Errorf("%s is not after %s, the last release: OLM would not upgrade to it", version, last)
 	}
-	return nil
+	_, err = r.changelog()
+	return err
 }
+
+var isDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // lastRelease returns the greatest version in catalog/releases, 0.0.0 without one.
 func (r release) lastRelease() (semver.Version, error) {

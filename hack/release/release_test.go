@@ -93,7 +93,13 @@ func project(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	files[changelogFile] = changes()
 	return repository(t, files)
+}
+
+// changes returns a changelog with a change.
+func changes() string {
+	return "# Changelog\n\n## [Unreleased]\n\n### Added\n- It scales.\n\n[Unreleased]: https://example.com/compare/v0.9.0...HEAD\n"
 }
 
 // unreleased is the version of a release.
@@ -151,13 +157,40 @@ func TestFirstReleaseAndItsUpgrade(t *testing.T) {
 		}
 	}
 
-	prepared(t, dir, "1.1.0")
+	changelog := read(t, filepath.Join(dir, changelogFile))
+	want := "# Changelog\n\n## [Unreleased]\n\n## [1.0.0] - 2030-01-02\n\n### Added\n- It scales.\n\n" +
+		"[Unreleased]: https://example.com/compare/v1.0.0...HEAD\n[1.0.0]: https://example.com/compare/v0.9.0...v1.0.0\n"
+	if changelog != want {
+		t.Errorf("the changelog is\n%swant\n%s", changelog, want)
+	}
+
+	if err := (release{root: dir, version: "1.1.0", now: now, out: io.Discard}).prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "lists no change under") {
+		t.Errorf("a release without changes: %v", err)
+	}
+	write(t, filepath.Join(dir, changelogFile), strings.Replace(changelog, "[Unreleased]\n", "[Unreleased]\n\n- It scales back.\n", 1))
+	git(t, dir, "commit", "-q", "-a", "-m", "Describe a change")
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	if err := (release{root: dir, version: "1.1.0", digest: digest, now: now, out: io.Discard}).prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"images.yaml", "bundle/manifests/memcached-operator.clusterserviceversion.yaml"} {
+		if !strings.Contains(read(t, filepath.Join(dir, file)), digest) {
+			t.Errorf("%s lacks the digest", file)
+		}
+	}
 	catalog := read(t, filepath.Join(dir, "catalog/configs/memcached-operator/catalog.yaml"))
 	if want := "- name: memcached-operator.v1.1.0\n  replaces: memcached-operator.v1.0.0\n"; strings.Count(catalog, want) != 2 {
 		t.Errorf("the catalog does not contain %q twice", want)
 	}
 	if tags := git(t, dir, "tag"); tags != "v1.0.0\nv1.1.0" {
 		t.Errorf("the tags are %q", tags)
+	}
+}
+
+func TestReleaseRejectsDigest(t *testing.T) {
+	err := (release{root: repository(t, map[string]string{"a": ""}), version: "1.0.0", digest: "sha256:abc", now: now, out: io.Discard}).prepare(t.Context())
+	if err == nil || !strings.Contains(err.Error(), `"sha256:abc" is not a digest`) {
+		t.Errorf("the error is %v", err)
 	}
 }
 
@@ -224,7 +257,7 @@ func TestFailedReleaseRestoresTheTree(t *testing.T) {
 }
 
 func TestCommitThatCannotBeTaggedIsReverted(t *testing.T) {
-	files := map[string]string{"bundle/a": "", "bundle.Dockerfile": "", "catalog/a": "", "config/samples/olmv1/a": "", "config/manager/kustomization.yaml": "", "config/scorecard/kustomization.yaml": "", "Makefile": ""}
+	files := map[string]string{"bundle/a": "", "bundle.Dockerfile": "", "catalog/a": "", "config/samples/olmv1/a": "", "config/manager/kustomization.yaml": "", "config/scorecard/kustomization.yaml": "", "Makefile": "", changelogFile: "", "images.yaml": ""}
 	dir := repository(t, files)
 	git(t, dir, "tag", "v1.0.0")
 	before := git(t, dir, "rev-parse", "HEAD")
@@ -254,7 +287,7 @@ func TestReleaseRejects(t *testing.T) {
 		"a candidate of the last":          {"1.1.0-rc.1", "", "1.1.0-rc.1 is not after 1.1.0"},
 		"a tree with a file of its own":    {"1.2.0", "new.txt", "the tree has uncommitted changes: commit or revert them"},
 		"a tree with a change":             {"1.2.0", "Makefile", " M Makefile"},
-		"what an interrupted release left": {"1.2.0", "catalog/releases/1.2.0/a", "git clean -fdq -- Makefile config/manager/kustomization.yaml config/scorecard/kustomization.yaml config/samples/olmv1 bundle"},
+		"what an interrupted release left": {"1.2.0", "catalog/releases/1.2.0/a", "git clean -fdq -- Makefile CHANGELOG.md images.yaml config/manager/kustomization.yaml config/scorecard/kustomization.yaml config/samples/olmv1 bundle"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := repository(t, map[string]string{
