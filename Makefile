@@ -48,6 +48,7 @@ CLUSTER = $(CURDIR)/bin/cluster
 CONTROLLER_GEN = go tool -modfile=hack/tools/go.mod controller-gen
 VALE = CGO_ENABLED=1 go tool -modfile=hack/tools/prose/go.mod vale
 GOLANGCI_LINT = go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint
+CI_TOOL = go tool -modfile=$(CURDIR)/hack/tools/ci/go.mod
 KUSTOMIZE = go run ./hack/kustomize
 STATIC_BUILD = go build -ldflags '-s -w -X main.version=$(VERSION)'
 
@@ -248,6 +249,35 @@ mutants: ## Test the unit tests with mutants of the code and write docs/mutants.
 fuzz: ## Run every fuzz test for FUZZTIME.
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' api cmd controllers internal | while IFS=: read -r file name; do \
 		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) "./$${file%/*}" || exit 1; done
+
+.PHONY: test-race
+test-race: $(CLUSTER) ## Run the unit, agent and simulation tests with the race detector; needs a C compiler.
+	$(call tier,race detector)
+	@$(TOOLS) CGO_ENABLED=1 go test -race -shuffle=on ./...
+	@$(TOOLS) CGO_ENABLED=1 go -C test test -race -shuffle=on -timeout 40m ./sim ./process/...
+
+.PHONY: test-all
+test-all: ## Run everything: all tests, also with OLM v1 and with the race detector.
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-olmv1
+	@$(MAKE) --no-print-directory test-race
+
+.PHONY: test-format
+test-format: ## Check the format of the Go code, and go.mod and go.sum of all modules.
+	@files="$$(git ls-files -z '*.go' | xargs -0 gofmt -l)"; if [ -n "$$files" ]; then printf 'run gofmt -w for these files:\n%s\n' "$$files"; exit 1; fi
+	@for module in $$(git ls-files '*go.mod'); do echo "go mod tidy $${module%go.mod}" && go -C "./$${module%go.mod}" mod tidy -diff || exit 1; done
+
+.PHONY: test-workflows
+test-workflows: ## Check the GitHub workflows.
+	@$(CI_TOOL) actionlint
+
+.PHONY: test-commits
+test-commits: ## Check the subjects of the commits since release 1.0.0.
+	@go run ./hack/commits
+
+.PHONY: test-vulnerabilities
+test-vulnerabilities: ## Check all modules for known vulnerabilities of the code that they call; needs the internet.
+	@for module in $(MODULES); do echo "govulncheck $$module" && (cd $$module && $(CI_TOOL) govulncheck ./...) || exit 1; done
 
 ##@ Build
 
