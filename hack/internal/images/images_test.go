@@ -57,7 +57,7 @@ func sources(t *testing.T) map[string]string {
 			return nil
 		}
 		top, _, _ := strings.Cut(path, "/")
-		if slices.Contains([]string{"config", "bundle", "catalog", "Makefile", "main.go"}, top) || isDockerfile(path) {
+		if slices.Contains([]string{".devcontainer", ".github", "config", "bundle", "catalog", "Makefile", "main.go"}, top) || isDockerfile(path) {
 			content, err := os.ReadFile(filepath.Join(root, path))
 			files[path] = string(content)
 			return err
@@ -76,7 +76,7 @@ func isDockerfile(path string) bool {
 
 var (
 	// inText is a reference that names a registry that we know, or one that any registry could have, with a tag.
-	inText = regexp.MustCompile(`(?:(?:docker\.io|gcr\.io|ghcr\.io|quay\.io|registry\.k8s\.io)/[a-z0-9._/-]*[a-z0-9]` +
+	inText = regexp.MustCompile(`(?:(?:docker\.io|gcr\.io|ghcr\.io|mcr\.microsoft\.com|quay\.io|registry\.k8s\.io)/[a-z0-9._/-]*[a-z0-9]` +
 		`|[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]+)?/[a-z0-9._/-]*[a-z0-9]:[A-Za-z0-9_]` +
 		`)(?::?[A-Za-z0-9_][A-Za-z0-9_.-]*)?(?:@sha256:[0-9a-f]+)?`)
 	from  = regexp.MustCompile(`(?m)^FROM (?:--platform=\S+ )?(\S+)(?: AS (\S+))?$`)
