@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		return write(args[2], content)
 	}
-	return errors.New("usage: catalog render BUNDLEIMAGE, catalog add, or catalog preview --out DIR IMAGE=BUNDLEDIR...")
+	return errors.New("usage: catalog render BUNDLEIMAGE, catalog add, or catalog preview --out DIR one IMAGE=BUNDLEDIR or more")
 }
 
 // preview returns a catalog of bundles, given as IMAGE=BUNDLEDIR.

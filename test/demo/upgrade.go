@@ -52,12 +52,12 @@ func (d *demo) upgrade(ctx context.Context) error {
 		return err
 	}
 	d.good("the shards kept %d of %d items during both changes, in the same pods", count, shards*perShard)
-	ended := report.At(report.Buckets())
-	sum := report.Sum(load.Span{From: change, Until: ended})
+	until := report.At(report.Buckets())
+	sum := report.Sum(load.Span{From: change, Until: until})
 	if sum.Wrong > 0 {
 		return fmt.Errorf("%d gets returned the value of another key", sum.Wrong)
 	}
-	lost := report.Loss(load.Span{From: report.Began, Until: change}, load.Span{From: change, Until: ended})
+	lost := report.Loss(load.Span{From: report.Began, Until: change}, load.Span{From: change, Until: until})
 	d.result("during both changes the client lost as many hits as it has in %.1f s: those of a shard while its memcached restarts", max(lost.Seconds, 0))
 	return nil
 }

@@ -101,11 +101,11 @@ func foldersWithTests(patterns []string) ([]string, error) {
 	for _, p := range patterns {
 		args = append(args, "./"+strings.TrimPrefix(p, "./"))
 	}
-	listed, err := command("go", args...).Output()
+	listed, err := goCommand(args...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing packages: %w", err)
 	}
-	module, err := command("go", "list", "-m").Output()
+	module, err := goCommand("list", "-m").Output()
 	if err != nil {
 		return nil, fmt.Errorf("reading the module's path: %w", err)
 	}
@@ -126,7 +126,7 @@ func mutate(folder string) (result, error) {
 		return r, err
 	}
 	// Not with --test-cpu: gremlins 0.6.0 passes it on in a way that makes each run fail, which counts as killed.
-	gremlins := command("go", "tool", "-modfile=hack/tools/mutants/go.mod", "gremlins", "unleash", "./"+folder,
+	gremlins := goCommand("tool", "-modfile=hack/tools/mutants/go.mod", "gremlins", "unleash", "./"+folder,
 		"--invert-logical", "--workers=2", fmt.Sprintf("--timeout-coefficient=%d", coefficient), "--output="+file)
 	gremlins.Stdout = os.Stdout
 	if err := gremlins.Run(); err != nil {
@@ -145,7 +145,7 @@ func timeoutCoefficient(folder string) (int, error) {
 	var took time.Duration
 	for range 2 { // the first one builds
 		began := time.Now()
-		if out, err := command("go", "test", "-count=1", "-cover", "./"+folder).Output(); err != nil {
+		if out, err := goCommand("test", "-count=1", "-cover", "./"+folder).Output(); err != nil {
 			return 0, fmt.Errorf("the tests fail without a mutant: %w\n%s", err, out)
 		}
 		took = time.Since(began)
@@ -153,8 +153,8 @@ func timeoutCoefficient(folder string) (int, error) {
 	return 4 + int(time.Minute/took), nil
 }
 
-func command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(name, args...)
+func goCommand(args ...string) *exec.Cmd {
+	cmd := exec.Command("go", args...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	return cmd
 }

@@ -94,6 +94,7 @@ func Percentile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[max(rank, 1)-1]
 }
 
+// Span is a period of time.
 type Span struct{ From, Until time.Time }
 
 // InFlight returns when at least so many requests were in flight, in order. Watches, events and upkeep do not count, as

@@ -83,7 +83,7 @@ func (r *Report) add(other Report) {
 // Checker checks a cache until Stop.
 type Checker struct {
 	stop    context.CancelFunc
-	ended   sync.WaitGroup
+	running sync.WaitGroup
 	workers []*worker
 	once    sync.Once
 }
@@ -96,7 +96,7 @@ func Start(seed uint64, addresses ...string) *Checker {
 	for i := range workers {
 		w := newWorker(fmt.Sprintf("checked-%d", i), keysEach, rand.New(rand.NewPCG(seed, uint64(i))), dial(addresses))
 		c.workers = append(c.workers, w)
-		c.ended.Go(func() {
+		c.running.Go(func() {
 			for ctx.Err() == nil {
 				w.step()
 				time.Sleep(pause)
@@ -109,12 +109,12 @@ func Start(seed uint64, addresses ...string) *Checker {
 // Stop stops the checker, reads every key once more and returns the report. You can call it again.
 func (c *Checker) Stop() Report {
 	c.stop()
-	c.ended.Wait()
+	c.running.Wait()
 	c.once.Do(func() {
 		for _, w := range c.workers {
-			c.ended.Go(w.sweep)
+			c.running.Go(w.sweep)
 		}
-		c.ended.Wait()
+		c.running.Wait()
 	})
 	var r Report
 	for _, w := range c.workers {

@@ -132,6 +132,7 @@ func (c *Cluster) OperatorReady(ctx context.Context) error {
 	})
 }
 
+// OperatorPods returns the pods of the operator.
 func (c *Cluster) OperatorPods(ctx context.Context) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	err := c.List(ctx, &pods, client.InNamespace(OperatorNamespace), client.MatchingLabels{"control-plane": "controller-manager"})

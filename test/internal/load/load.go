@@ -44,12 +44,13 @@ type Config struct {
 // Load can be filled, started and stopped once.
 type Load struct {
 	Config
-	keys   keys
-	shards []*shard
-	stop   context.CancelFunc
-	ended  sync.WaitGroup
+	keys    keys
+	shards  []*shard
+	stop    context.CancelFunc
+	running sync.WaitGroup
 }
 
+// New returns a load that does not run yet. It does not connect.
 func New(c Config) (*Load, error) {
 	if len(c.Addresses) == 0 || c.Keys < 1 || c.Rate < 1 {
 		return nil, fmt.Errorf("a load requires addresses, keys and a rate, not %d operations per second over %d keys on %d shards", c.Rate, c.Keys, len(c.Addresses))
@@ -94,6 +95,7 @@ func (l *Load) fill(ctx context.Context, ordinal, worker int) error {
 	return nil
 }
 
+// Start starts the operations.
 func (l *Load) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
@@ -103,16 +105,16 @@ func (l *Load) Start() {
 	}
 	for _, s := range l.shards {
 		for range workers {
-			l.ended.Go(s.work)
+			l.running.Go(s.work)
 		}
 	}
-	l.ended.Go(func() { l.offer(ctx, began) })
+	l.running.Go(func() { l.offer(ctx, began) })
 }
 
 // Stop stops the load after the current operations and returns the report. You can call it again.
 func (l *Load) Stop() Report {
 	l.stop()
-	l.ended.Wait()
+	l.running.Wait()
 	return l.Report()
 }
 
