@@ -17,6 +17,8 @@ const (
 	// since is the subject of the commit after which the rule applies.
 	since  = "Release 1.0.0"
 	length = 72
+	// bot names modules and folders in its subjects, whatever their length.
+	bot = "dependabot[bot]"
 )
 
 func main() {
@@ -55,7 +57,7 @@ func check(dir string) (checked int, shallow bool, err error) {
 	if first == "" && !shallow {
 		return 0, shallow, fmt.Errorf("no commit has the subject %q, after which commits are checked", since)
 	}
-	commits := []string{"log", "--no-merges", "--format=%h %s", "HEAD"}
+	commits := []string{"log", "--no-merges", "--format=%h%x00%an%x00%s", "HEAD"}
 	if first != "" {
 		commits = append(commits, "^"+first)
 	}
@@ -65,10 +67,13 @@ func check(dir string) (checked int, shallow bool, err error) {
 	}
 	var wrong []error
 	for line := range strings.Lines(log) {
+		part := strings.Split(strings.TrimSuffix(line, "\n"), "\x00")
+		if part[1] == bot {
+			continue
+		}
 		checked++
-		hash, subject, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		if why := fault(subject); why != "" {
-			wrong = append(wrong, fmt.Errorf("%s %q: %s", hash, subject, why))
+		if why := fault(part[2]); why != "" {
+			wrong = append(wrong, fmt.Errorf("%s %q: %s", part[0], part[2], why))
 		}
 	}
 	if len(wrong) > 0 {

@@ -63,6 +63,10 @@ func TestCommitsSinceTheFirstReleaseAreChecked(t *testing.T) {
 	if checked, _, err := check(dir); err == nil || checked != 3 || !strings.Contains(err.Error(), `"Fixed a bug": start with a verb`) || strings.Contains(err.Error(), "Older") {
 		t.Errorf("%d commits: %v", checked, err)
 	}
+	git(t, dir, "-c", "user.name="+bot, "-c", "user.email=a@example.com", "commit", "-q", "--allow-empty", "-m", strings.Repeat("long", 20))
+	if checked, _, _ := check(dir); checked != 3 {
+		t.Errorf("%d commits were checked, want those of authors other than %s", checked, bot)
+	}
 	dir = repository(t, "Start")
 	if _, _, err := check(dir); err == nil || !strings.Contains(err.Error(), `no commit has the subject "Release 1.0.0"`) {
 		t.Errorf("without a release: %v", err)
