@@ -47,6 +47,7 @@ GENERATED = api config/crd/bases config/rbac/role.yaml config/samples/olmv1 bund
 CLUSTER = $(CURDIR)/bin/cluster
 CONTROLLER_GEN = go tool -modfile=hack/tools/go.mod controller-gen
 VALE = CGO_ENABLED=1 go tool -modfile=hack/tools/prose/go.mod vale
+HUGO = go tool -modfile=hack/tools/site/go.mod hugo
 GOLANGCI_LINT = go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint
 CI_TOOL = go tool -modfile=$(CURDIR)/hack/tools/ci/go.mod
 KUSTOMIZE = go run ./hack/kustomize
@@ -130,6 +131,14 @@ generate: ## Generate deep copies and apply configurations from api/.
 manifests: ## Generate the CRDs from api/ and the operator's role from controllers/.
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:dir=config/rbac
+
+.PHONY: docs
+docs: ## Generate docs/api.md and docs/troubleshooting.md from api/ and config/crd.
+	go run ./hack/docs
+
+.PHONY: docs-site
+docs-site: ## Build the site of docs/ in dist/site; the first build takes three minutes.
+	$(HUGO) --source hack/tools/site --destination $(CURDIR)/dist/site --cleanDestinationDir --printPathWarnings --panicOnWarning
 
 .PHONY: fmt
 fmt: ## Format the Go code.

@@ -16,24 +16,76 @@ const (
 
 // Reasons of Available.
 const (
+	// ReasonAllShardsReady: all desired shards are ready.
+	//
+	// Do: nothing.
 	ReasonAllShardsReady = "AllShardsReady"
+	// ReasonShardsNotReady: some shards aren't ready; the message names them, with the cause
+	// of each.
+	//
+	// Do: wait while shards start. If it lasts, read the reason of Degraded and the state of
+	// the shard's pod.
 	ReasonShardsNotReady = "ShardsNotReady"
-	ReasonNoShards       = "NoShards"
+	// ReasonNoShards: spec.size is 0, so there is no shard to connect to, to back up or to
+	// restore into.
+	//
+	// Do: set spec.size to 1 or more. Then create a failed backup or restore again.
+	ReasonNoShards = "NoShards"
 )
 
 // Reasons of Progressing. Each Gate is one, too.
 const (
-	ReasonUpToDate                    = "UpToDate"
-	ReasonScalingOut                  = "ScalingOut"
-	ReasonScalingIn                   = "ScalingIn"
-	ReasonShardsStarting              = "ShardsStarting"
-	ReasonUpdatingShard               = "UpdatingShard"
-	ReasonPaused                      = "Paused"
-	ReasonDeleting                    = "Deleting"
+	// ReasonUpToDate: all shards match the spec.
+	//
+	// Do: nothing.
+	ReasonUpToDate = "UpToDate"
+	// ReasonScalingOut: the operator is adding shards.
+	//
+	// Do: wait. If it lasts, read the reason of Degraded: a quota, an admission policy or a
+	// lack of nodes can prevent it.
+	ReasonScalingOut = "ScalingOut"
+	// ReasonScalingIn: the operator is deleting the shards with the highest ordinals.
+	//
+	// Do: wait. Keep the deleted servers out of the configuration of your clients.
+	ReasonScalingIn = "ScalingIn"
+	// ReasonShardsStarting: all shards exist, and some aren't ready yet.
+	//
+	// Do: wait. If it lasts, read the reason of Degraded and the state of the shard's pod.
+	ReasonShardsStarting = "ShardsStarting"
+	// ReasonUpdatingShard: the operator is applying a change to the shard that the message
+	// names.
+	//
+	// Do: wait. status.update shows the progress.
+	ReasonUpdatingShard = "UpdatingShard"
+	// ReasonPaused: spec.paused is true, so the operator changes nothing.
+	//
+	// Do: set spec.paused to false when the operator may continue.
+	ReasonPaused = "Paused"
+	// ReasonDeleting: the Memcached is being deleted, and its shards with it.
+	//
+	// Do: wait.
+	ReasonDeleting = "Deleting"
+	// ReasonWaitingForGarbageCollection: objects of a deleted Memcached with the same name
+	// still exist, and Kubernetes is deleting them.
+	//
+	// Do: wait. If it lasts, look for a finalizer on the objects that the message names.
 	ReasonWaitingForGarbageCollection = "WaitingForGarbageCollection"
-	ReasonRetrying                    = "Retrying"
-	ReasonBootstrapping               = "Bootstrapping"
-	ReasonBackingUp                   = "BackingUp"
+	// ReasonRetrying: a request to the API server failed; the message says why. The operator
+	// retries. For a schedule, the API server rejects the backup of a run, and the operator
+	// retries until startingDeadlineSeconds have passed.
+	//
+	// Do: fix what the message names, for example a quota; otherwise wait.
+	ReasonRetrying = "Retrying"
+	// ReasonBootstrapping: the shards of a new Memcached are being filled from a snapshot
+	// and aren't ready before that.
+	//
+	// Do: wait until the restore is finished or the deadline in status.bootstrap has passed.
+	ReasonBootstrapping = "Bootstrapping"
+	// ReasonBackingUp: the Memcached is being deleted, and its final backup is running. The
+	// shards keep serving.
+	//
+	// Do: wait. To delete it without a backup, set spec.deletionPolicy to Delete.
+	ReasonBackingUp = "BackingUp"
 )
 
 // Gate names what blocks the update of the next shard.
@@ -43,53 +95,205 @@ type Gate string
 
 // The gates, in the order in which the operator checks them.
 const (
-	GatePaused                   Gate = "Paused"
-	GateUpdateStrategyInvalid    Gate = "UpdateStrategyInvalid"
-	GateUpdateFailed             Gate = "UpdateFailed"
-	GateUpdatePathNotAllowed     Gate = "UpdatePathNotAllowed"
-	GateImageNotVerified         Gate = "ImageNotVerified"
-	GateShardInTransition        Gate = "ShardInTransition"
-	GateShardUnavailable         Gate = "ShardUnavailable"
-	GateMinIntervalNotElapsed    Gate = "MinIntervalNotElapsed"
+	// GatePaused: the update waits until spec.paused is false.
+	//
+	// Do: set spec.paused to false.
+	GatePaused Gate = "Paused"
+	// GateUpdateStrategyInvalid: the update waits until spec.updateStrategy is valid.
+	//
+	// Do: fix the field that the message names.
+	GateUpdateStrategyInvalid Gate = "UpdateStrategyInvalid"
+	// GateUpdateFailed: this change failed on a shard, which was rolled back.
+	//
+	// Do: revert the spec, or retry the change with the annotation
+	// cache.memcached-operator.io/retry.
+	GateUpdateFailed Gate = "UpdateFailed"
+	// GateUpdatePathNotAllowed: the new version belongs to another release series, and
+	// updateStrategy.crossSeriesUpgrade is Forbid.
+	//
+	// Do: choose a version of the same release series, or set crossSeriesUpgrade to Allow,
+	// which loses the items.
+	GateUpdatePathNotAllowed Gate = "UpdatePathNotAllowed"
+	// GateImageNotVerified: the preflight check of the new image hasn't passed yet on every
+	// node that hosts a shard.
+	//
+	// Do: wait. If it lasts, list the preflight pods and read the reason of Degraded.
+	GateImageNotVerified Gate = "ImageNotVerified"
+	// GateShardInTransition: another shard is starting, is being replaced, or hasn't
+	// reported its start yet.
+	//
+	// Do: wait. If it lasts, look at the state of that shard's pod.
+	GateShardInTransition Gate = "ShardInTransition"
+	// GateShardUnavailable: another shard isn't ready, and the operator makes at most one
+	// shard unavailable at a time.
+	//
+	// Do: wait, or fix that shard: its message in status.shards has the cause.
+	GateShardUnavailable Gate = "ShardUnavailable"
+	// GateMinIntervalNotElapsed: updateStrategy.minIntervalSeconds haven't passed since the
+	// update of the previous shard.
+	//
+	// Do: wait, or lower minIntervalSeconds.
+	GateMinIntervalNotElapsed Gate = "MinIntervalNotElapsed"
+	// GateOutsideMaintenanceWindow: none of updateStrategy.maintenanceWindows is open.
+	//
+	// Do: wait for the next window, or remove the windows to update now.
 	GateOutsideMaintenanceWindow Gate = "OutsideMaintenanceWindow"
-	GateHitRatioNotRecovered     Gate = "HitRatioNotRecovered"
-	GateEmptyStartNotAnnounced   Gate = "EmptyStartNotAnnounced"
+	// GateHitRatioNotRecovered: the hit ratio of the previous shard hasn't recovered yet.
+	//
+	// Do: wait, or change updateStrategy.hitRatioGate.
+	GateHitRatioNotRecovered Gate = "HitRatioNotRecovered"
+	// GateEmptyStartNotAnnounced: the next shard will start empty, and the status hasn't
+	// announced that yet.
+	//
+	// Do: nothing: the operator announces it and continues.
+	GateEmptyStartNotAnnounced Gate = "EmptyStartNotAnnounced"
 )
 
 // Reasons of Degraded. When several apply, the condition has the first of this list.
 const (
-	ReasonAsExpected            = "AsExpected"
-	ReasonVersionUnsupported    = "VersionUnsupported"
-	ReasonImageInvalid          = "ImageInvalid"
-	ReasonNameConflict          = "NameConflict"
-	ReasonApplyRejected         = "ApplyRejected"
-	ReasonImageCannotBePulled   = "ImageCannotBePulled"
-	ReasonShardCrashes          = "ShardCrashes"
-	ReasonUnschedulable         = "Unschedulable"
-	ReasonNodeLost              = "NodeLost"
-	ReasonVersionMismatch       = "VersionMismatch"
+	// ReasonAsExpected: no problem requires manual intervention.
+	//
+	// Do: nothing.
+	ReasonAsExpected = "AsExpected"
+	// ReasonVersionUnsupported: the version has known remote crashes. No shard was changed.
+	//
+	// Do: choose the version that the message names, or a newer one.
+	ReasonVersionUnsupported = "VersionUnsupported"
+	// ReasonImageInvalid: spec.image isn't an image reference. No shard was changed.
+	//
+	// Do: fix spec.image.
+	ReasonImageInvalid = "ImageInvalid"
+	// ReasonNameConflict: an object with the name of a shard, a Service or a policy exists
+	// and isn't managed by this Memcached.
+	//
+	// Do: delete that object, or create the Memcached with another name.
+	ReasonNameConflict = "NameConflict"
+	// ReasonApplyRejected: the API server rejects an object of this Memcached, for example
+	// because of a quota, an admission policy or an invalid field.
+	//
+	// Do: fix what the message names.
+	ReasonApplyRejected = "ApplyRejected"
+	// ReasonImageCannotBePulled: the container runtime can't pull the image; the message
+	// contains its error.
+	//
+	// Do: fix spec.image, spec.version or spec.imagePullSecrets, or the registry.
+	ReasonImageCannotBePulled = "ImageCannotBePulled"
+	// ReasonShardCrashes: the container exits; the message contains its last log line.
+	//
+	// Do: fix spec.extraArgs, spec.image or the memory limit. Read the log of the previous
+	// container with kubectl logs --previous.
+	ReasonShardCrashes = "ShardCrashes"
+	// ReasonUnschedulable: no node accepts the pod; the message contains the scheduler's
+	// reason.
+	//
+	// Do: free capacity, add nodes, or change spec.scheduling, spec.memory or
+	// spec.resources.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonNodeLost: the node doesn't respond. Kubernetes recreates its pods on other nodes
+	// after their toleration time, 5 minutes by default. They start empty.
+	//
+	// Do: fix the node, or delete its Node object to recreate the pods immediately.
+	// spec.refill restores items from a backup.
+	ReasonNodeLost = "NodeLost"
+	// ReasonVersionMismatch: the image contains another memcached version than its tag says.
+	//
+	// Do: use an image whose tag matches its version, or omit spec.version and name the
+	// image by its digest.
+	ReasonVersionMismatch = "VersionMismatch"
+	// ReasonUpdateStrategyInvalid: spec.updateStrategy names a time zone that doesn't exist.
+	// No shard is changed until it is fixed.
+	//
+	// Do: use a name of the IANA database, such as Europe/Berlin.
 	ReasonUpdateStrategyInvalid = "UpdateStrategyInvalid"
-	ReasonUpdatePathNotAllowed  = "UpdatePathNotAllowed"
-	ReasonImageUnusable         = "ImageUnusable"
-	ReasonUpdateFailed          = "UpdateFailed"
-	ReasonHitRatioNotRecovered  = "HitRatioNotRecovered"
+	// ReasonUpdatePathNotAllowed: the new version is of another release series, such as 1.7
+	// after 1.6, and memcached may not be able to reload the items. No shard was changed.
+	//
+	// Do: choose a version of the same release series, or lose the items with
+	// updateStrategy.crossSeriesUpgrade: Allow.
+	ReasonUpdatePathNotAllowed = "UpdatePathNotAllowed"
+	// ReasonImageUnusable: the preflight check failed: the image contains no memcached, or
+	// one that doesn't start with these arguments. No shard was changed.
+	//
+	// Do: fix spec.image, spec.version or spec.extraArgs.
+	ReasonImageUnusable = "ImageUnusable"
+	// ReasonUpdateFailed: a shard failed during its update and was rolled back. The other
+	// shards were not changed.
+	//
+	// Do: revert the spec, or fix the cause and retry with the annotation
+	// cache.memcached-operator.io/retry.
+	ReasonUpdateFailed = "UpdateFailed"
+	// ReasonHitRatioNotRecovered: the hit ratio of the updated shard hasn't recovered within
+	// hitRatioGate.timeoutSeconds, and the update has stopped.
+	//
+	// Do: check your clients, then wait, set hitRatioGate.onTimeout to Continue, or revert
+	// the spec.
+	ReasonHitRatioNotRecovered = "HitRatioNotRecovered"
 )
 
 // Reasons of a Memcached's events.
 const (
-	EventShardReady          = "ShardReady"
-	EventShardNotReady       = "ShardNotReady"
-	EventShardStartedEmpty   = "ShardStartedEmpty"
-	EventShardKeptItems      = "ShardKeptItems"
-	EventScaled              = "Scaled"
-	EventUpdateStarted       = "UpdateStarted"
-	EventUpdateFinished      = "UpdateFinished"
+	// EventShardReady: a shard became ready.
+	//
+	// Do: nothing.
+	EventShardReady = "ShardReady"
+	// EventShardNotReady: a shard is no longer ready; the message says why.
+	//
+	// Do: nothing during an update. Otherwise read the message and the state of the shard's
+	// pod.
+	EventShardNotReady = "ShardNotReady"
+	// EventShardStartedEmpty: a shard restarted without its items.
+	//
+	// Do: expect more reads of your database until the shard is warm. Without a planned
+	// change, look for the cause in the pod's events: an eviction, a lost node or a crash.
+	// spec.refill restores items from a backup.
+	EventShardStartedEmpty = "ShardStartedEmpty"
+	// EventShardKeptItems: a shard restarted with its items; the message has the number
+	// before and after.
+	//
+	// Do: nothing.
+	EventShardKeptItems = "ShardKeptItems"
+	// EventScaled: the number of shards changed, and with it the shard of some keys.
+	//
+	// Do: give your clients the new list in status.servers.
+	EventScaled = "Scaled"
+	// EventUpdateStarted: an update of the shards began.
+	//
+	// Do: nothing.
+	EventUpdateStarted = "UpdateStarted"
+	// EventUpdateFinished: all shards match the spec; the message has the share of kept
+	// items.
+	//
+	// Do: nothing.
+	EventUpdateFinished = "UpdateFinished"
+	// EventEmptyStartAnnounced: the operator will replace a shard, which will start empty.
+	//
+	// Do: to prevent it, revert the spec or set spec.paused to true before the replacement.
 	EventEmptyStartAnnounced = "EmptyStartAnnounced"
-	EventShardRolledBack     = "ShardRolledBack"
-	EventBootstrapFinished   = "BootstrapFinished"
-	EventRefillStarted       = "RefillStarted"
-	EventRefillSkipped       = "RefillSkipped"
-	EventFinalBackup         = "FinalBackup"
+	// EventShardRolledBack: a shard failed during its update and was rolled back.
+	//
+	// Do: read the reason of Degraded.
+	EventShardRolledBack = "ShardRolledBack"
+	// EventBootstrapFinished: the shards of a new Memcached became ready; the message says
+	// whether they were filled.
+	//
+	// Do: if they weren't, read the message and the MemcachedRestore that status.bootstrap
+	// names.
+	EventBootstrapFinished = "BootstrapFinished"
+	// EventRefillStarted: a lost shard is being refilled from a backup.
+	//
+	// Do: nothing.
+	EventRefillStarted = "RefillStarted"
+	// EventRefillSkipped: a lost shard stays empty: no complete backup from before the loss
+	// is recent enough.
+	//
+	// Do: schedule backups more often, or raise spec.refill.maxAgeSeconds.
+	EventRefillSkipped = "RefillSkipped"
+	// EventFinalBackup: a Memcached is being deleted; the message has the state of its final
+	// backup.
+	//
+	// Do: if the backup failed, the Memcached was deleted without it; restore from an older
+	// backup.
+	EventFinalBackup = "FinalBackup"
 )
 
 // Phase summarizes the conditions of a Memcached in one word.

@@ -147,17 +147,46 @@ const ConditionScheduled = "Scheduled"
 
 // Reasons of Scheduled.
 const (
+	// ReasonWaitingForSchedule: the schedule is active; status.nextScheduleTime has the next
+	// run.
+	//
+	// Do: nothing.
 	ReasonWaitingForSchedule = "WaitingForSchedule"
-	ReasonSuspended          = "Suspended"
-	ReasonScheduleInvalid    = "ScheduleInvalid"
-	ReasonTimeZoneUnknown    = "TimeZoneUnknown"
+	// ReasonSuspended: spec.suspend is true, so no backup is created.
+	//
+	// Do: set spec.suspend to false.
+	ReasonSuspended = "Suspended"
+	// ReasonScheduleInvalid: spec.schedule isn't a valid cron schedule, so no backup is
+	// created.
+	//
+	// Do: fix it as the message says.
+	ReasonScheduleInvalid = "ScheduleInvalid"
+	// ReasonTimeZoneUnknown: no time zone has the name in spec.timeZone, so no backup is
+	// created.
+	//
+	// Do: use a name of the IANA database, such as Europe/Berlin.
+	ReasonTimeZoneUnknown = "TimeZoneUnknown"
 )
 
 // Reasons of a schedule's events.
 const (
-	EventBackupSkipped   = "BackupSkipped"
-	EventMissedSchedule  = "MissedSchedule"
-	EventBackupPruned    = "BackupPruned"
+	// EventBackupSkipped: a run was skipped because the previous backup is still running.
+	//
+	// Do: make backups faster (spec.backupTemplate.spec.rateLimit), run them less often, or
+	// change concurrencyPolicy.
+	EventBackupSkipped = "BackupSkipped"
+	// EventMissedSchedule: a run was missed, and the operator saw it later than
+	// startingDeadlineSeconds allow. No backup was created for it.
+	//
+	// Do: check whether the operator runs, or raise startingDeadlineSeconds.
+	EventMissedSchedule = "MissedSchedule"
+	// EventBackupPruned: the retention deleted an old backup.
+	//
+	// Do: nothing.
+	EventBackupPruned = "BackupPruned"
+	// EventScheduleInvalid: spec.schedule or spec.timeZone isn't valid.
+	//
+	// Do: fix it as the message says.
 	EventScheduleInvalid = "ScheduleInvalid"
 )
 

@@ -235,48 +235,191 @@ const (
 
 // Reasons of a backup's and a restore's phase.
 const (
-	ReasonStarting  = "Starting"
-	ReasonCopying   = "Copying"
+	// ReasonStarting: the Job was created, or is about to be.
+	//
+	// Do: wait.
+	ReasonStarting = "Starting"
+	// ReasonCopying: the Job is copying items; status.progress shows how far it is.
+	//
+	// Do: wait.
+	ReasonCopying = "Copying"
+	// ReasonSucceeded: the backup or the restore is complete.
+	//
+	// Do: nothing.
 	ReasonSucceeded = "Succeeded"
 
-	ReasonMemcachedNotFound       = "MemcachedNotFound"
-	ReasonMemcachedDeleting       = "MemcachedDeleting"
-	ReasonBackupNotFound          = "BackupNotFound"
-	ReasonBackupNotComplete       = "BackupNotComplete"
-	ReasonBackupDeleting          = "BackupDeleting"
-	ReasonSizeDiffers             = "SizeDiffers"
-	ReasonShardNotFound           = "ShardNotFound"
-	ReasonJobDeleted              = "JobDeleted"
-	ReasonJobFailed               = "JobFailed"
-	ReasonJobCannotStart          = "JobCannotStart"
-	ReasonDeadlineExceeded        = "DeadlineExceeded"
-	ReasonShardUnreachable        = "ShardUnreachable"
-	ReasonShardLostItems          = "ShardLostItems"
-	ReasonKeyDumpDisabled         = "KeyDumpDisabled"
-	ReasonStoreUnreachable        = "StoreUnreachable"
-	ReasonStoreNotFound           = "StoreNotFound"
-	ReasonStoreAccessDenied       = "StoreAccessDenied"
-	ReasonStoreFull               = "StoreFull"
-	ReasonStoreReadOnly           = "StoreReadOnly"
+	// ReasonMemcachedNotFound: no Memcached of that name exists in this namespace.
+	//
+	// Do: fix the name, or create the Memcached first.
+	ReasonMemcachedNotFound = "MemcachedNotFound"
+	// ReasonMemcachedDeleting: the Memcached is being deleted, and its shards can't be
+	// reached or must not be filled.
+	//
+	// Do: restore into another Memcached. For a backup before deletion, set
+	// spec.deletionPolicy to Backup.
+	ReasonMemcachedDeleting = "MemcachedDeleting"
+	// ReasonBackupNotFound: no MemcachedBackup of that name exists in this namespace.
+	//
+	// Do: fix the name, or name the snapshot by spec.snapshot.
+	ReasonBackupNotFound = "BackupNotFound"
+	// ReasonBackupNotComplete: the backup is running, and the restore waits for it; or the
+	// backup failed.
+	//
+	// Do: wait, or restore from another backup.
+	ReasonBackupNotComplete = "BackupNotComplete"
+	// ReasonBackupDeleting: the backup is being deleted.
+	//
+	// Do: restore from another backup.
+	ReasonBackupDeleting = "BackupDeleting"
+	// ReasonSizeDiffers: the snapshot has another number of shards, and spec.hashing of the
+	// Memcached doesn't declare how the clients hash, or the hash ring can't be computed.
+	//
+	// Do: declare spec.hashing of the Memcached, or restore into a Memcached of the same
+	// size.
+	ReasonSizeDiffers = "SizeDiffers"
+	// ReasonShardNotFound: spec.shards names an ordinal that the Memcached doesn't have.
+	//
+	// Do: name ordinals from 0 to its size less 1.
+	ReasonShardNotFound = "ShardNotFound"
+	// ReasonJobDeleted: a user or another controller deleted the Job before it had finished.
+	//
+	// Do: create another backup or restore.
+	ReasonJobDeleted = "JobDeleted"
+	// ReasonJobFailed: the Job terminated without a message, for example because it ran out
+	// of memory, was evicted, or its pod was deleted; or its own volume failed.
+	//
+	// Do: read the message and the pod's log, then create another backup or restore.
+	ReasonJobFailed = "JobFailed"
+	// ReasonJobCannotStart: the Job or its pod can't be created or started: a quota, an
+	// admission policy, no node, an image, a missing claim or Secret. The operator gives up
+	// on a pod that can't start after 5 minutes.
+	//
+	// Do: fix what the message names, then create another backup or restore.
+	ReasonJobCannotStart = "JobCannotStart"
+	// ReasonDeadlineExceeded: spec.deadlineSeconds have passed.
+	//
+	// Do: set a longer deadline or a higher rate limit, then create another backup or
+	// restore.
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+	// ReasonShardUnreachable: a shard didn't answer for 2 minutes, requires a password, or
+	// another dump of its keys ran for 10 minutes.
+	//
+	// Do: check whether its pod is ready, and whether a NetworkPolicy of yours blocks the
+	// connection.
+	ReasonShardUnreachable = "ShardUnreachable"
+	// ReasonShardLostItems: a shard restarted empty while it was copied, so the snapshot of
+	// the remaining items was discarded; or it did so several times during a restore. Older
+	// snapshots aren't affected.
+	//
+	// Do: read the cause in the Memcached's status, and create another backup or restore
+	// when the shard is stable.
+	ReasonShardLostItems = "ShardLostItems"
+	// ReasonKeyDumpDisabled: memcached doesn't list its keys.
+	//
+	// Do: remove -X or no_lru_crawler from spec.extraArgs of the Memcached.
+	ReasonKeyDumpDisabled = "KeyDumpDisabled"
+	// ReasonStoreUnreachable: the store doesn't respond.
+	//
+	// Do: check the endpoint, that the server runs, and that network policies and proxies
+	// allow the Job to connect.
+	ReasonStoreUnreachable = "StoreUnreachable"
+	// ReasonStoreNotFound: there is no such bucket, it is in another region, or a file
+	// exists where the directory should be.
+	//
+	// Do: create it, or fix bucket, region, endpoint or subPath.
+	ReasonStoreNotFound = "StoreNotFound"
+	// ReasonStoreAccessDenied: the store rejects the credentials, or the volume its user; or
+	// the clocks differ by minutes.
+	//
+	// Do: fix the Secret, its permissions (list, read, write, delete), or the permissions of
+	// the volume.
+	ReasonStoreAccessDenied = "StoreAccessDenied"
+	// ReasonStoreFull: the store has no space or quota left.
+	//
+	// Do: free space: a shorter retention, a larger volume or a higher quota.
+	ReasonStoreFull = "StoreFull"
+	// ReasonStoreReadOnly: the volume is read-only.
+	//
+	// Do: use a writable volume.
+	ReasonStoreReadOnly = "StoreReadOnly"
+	// ReasonStoreCertificateInvalid: the endpoint's certificate isn't trusted, or the
+	// endpoint doesn't answer with TLS.
+	//
+	// Do: add its CA to ca.crt of caSecretName; check host name, port and https://.
 	ReasonStoreCertificateInvalid = "StoreCertificateInvalid"
-	ReasonStoreFailed             = "StoreFailed"
-	ReasonSnapshotNotFound        = "SnapshotNotFound"
-	ReasonSnapshotIncomplete      = "SnapshotIncomplete"
-	ReasonSnapshotCorrupt         = "SnapshotCorrupt"
-	ReasonSnapshotTooNew          = "SnapshotTooNew"
-	ReasonSnapshotOwnedByOther    = "SnapshotOwnedByOther"
-	ReasonSnapshotTooOld          = "SnapshotTooOld"
+	// ReasonStoreFailed: the store reported another error, which the message contains. The
+	// Job has retried several times.
+	//
+	// Do: read the message.
+	ReasonStoreFailed = "StoreFailed"
+	// ReasonSnapshotNotFound: there is nothing at that path of the store.
+	//
+	// Do: check store and path; snapshot inspect lists the snapshots.
+	ReasonSnapshotNotFound = "SnapshotNotFound"
+	// ReasonSnapshotIncomplete: there is data without a manifest: its backup didn't finish,
+	// or the snapshot is being deleted.
+	//
+	// Do: use another snapshot.
+	ReasonSnapshotIncomplete = "SnapshotIncomplete"
+	// ReasonSnapshotCorrupt: a part of the snapshot is missing, truncated or has another
+	// checksum.
+	//
+	// Do: use another snapshot.
+	ReasonSnapshotCorrupt = "SnapshotCorrupt"
+	// ReasonSnapshotTooNew: a newer operator wrote the snapshot in a format that this one
+	// can't read.
+	//
+	// Do: upgrade the operator.
+	ReasonSnapshotTooNew = "SnapshotTooNew"
+	// ReasonSnapshotOwnedByOther: another program or another backup wrote the data at that
+	// path.
+	//
+	// Do: name another path, or clear the path.
+	ReasonSnapshotOwnedByOther = "SnapshotOwnedByOther"
+	// ReasonSnapshotTooOld: the snapshot was taken longer ago than maxAgeSeconds.
+	//
+	// Do: take a newer one, or set a larger maxAgeSeconds.
+	ReasonSnapshotTooOld = "SnapshotTooOld"
 )
 
 // Reasons of the events of backups and restores, which are recorded on their Memcached too.
 const (
-	EventBackupStarted    = "BackupStarted"
-	EventBackupComplete   = "BackupComplete"
-	EventBackupFailed     = "BackupFailed"
-	EventSnapshotDeleted  = "SnapshotDeleted"
+	// EventBackupStarted: a backup of this Memcached began.
+	//
+	// Do: nothing.
+	EventBackupStarted = "BackupStarted"
+	// EventBackupComplete: a backup of this Memcached is complete.
+	//
+	// Do: nothing.
+	EventBackupComplete = "BackupComplete"
+	// EventBackupFailed: a backup of this Memcached failed; the message has the reason.
+	//
+	// Do: look up the reason of the MemcachedBackup.
+	EventBackupFailed = "BackupFailed"
+	// EventSnapshotDeleted: a snapshot was deleted together with its MemcachedBackup.
+	//
+	// Do: nothing.
+	EventSnapshotDeleted = "SnapshotDeleted"
+	// EventSnapshotRetained: a MemcachedBackup was deleted and its snapshot stays in the
+	// store; the message has its path.
+	//
+	// Do: delete the data yourself if you don't need it.
 	EventSnapshotRetained = "SnapshotRetained"
-	EventDeletionBlocked  = "DeletionBlocked"
-	EventRestoreStarted   = "RestoreStarted"
-	EventRestoreComplete  = "RestoreComplete"
-	EventRestoreFailed    = "RestoreFailed"
+	// EventDeletionBlocked: the deletion of a MemcachedBackup waits for a restore that reads
+	// its snapshot.
+	//
+	// Do: wait, or delete the restore.
+	EventDeletionBlocked = "DeletionBlocked"
+	// EventRestoreStarted: a restore into this Memcached began.
+	//
+	// Do: nothing.
+	EventRestoreStarted = "RestoreStarted"
+	// EventRestoreComplete: a restore into this Memcached is complete.
+	//
+	// Do: nothing.
+	EventRestoreComplete = "RestoreComplete"
+	// EventRestoreFailed: a restore into this Memcached failed; the message has the reason.
+	//
+	// Do: look up the reason of the MemcachedRestore.
+	EventRestoreFailed = "RestoreFailed"
 )

@@ -1,0 +1,47 @@
+// Docs writes the generated pages of docs/: the API reference from the CRDs, and the
+// troubleshooting page from the comments of the reasons in api/v1alpha1.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	if err := run("."); err != nil {
+		fmt.Fprintln(os.Stderr, "hack/docs:", err)
+		os.Exit(1)
+	}
+}
+
+// run writes the generated pages of the repository at root.
+func run(root string) error {
+	pages, err := generate(root)
+	if err != nil {
+		return err
+	}
+	for name, text := range pages {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("writing a page: %w", err)
+		}
+	}
+	return nil
+}
+
+// generate returns the generated pages by their paths in the repository.
+func generate(root string) (map[string]string, error) {
+	reference, err := apiReference(filepath.Join(root, "config", "crd", "bases"))
+	if err != nil {
+		return nil, err
+	}
+	reasons, err := readReasons(filepath.Join(root, "api", "v1alpha1"))
+	if err != nil {
+		return nil, err
+	}
+	troubleshooting, err := troubleshootingPage(reasons)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"docs/api.md": reference, "docs/troubleshooting.md": troubleshooting}, nil
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+const root = "../.."
+
+func TestGeneratedPagesAreUpToDate(t *testing.T) {
+	pages, err := generate(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range pages {
+		got, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Errorf("%s is out of date: run \"make docs\" (-generated +committed)\n%s", name, diff)
+		}
+	}
+}
+
+func TestEveryReasonHasASectionThatSaysWhatToDo(t *testing.T) {
+	reasons, err := readReasons(filepath.Join(root, "api", "v1alpha1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := troubleshootingPage(reasons)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values []string
+	for _, r := range reasons {
+		values = append(values, r.value)
+		if _, section, found := strings.Cut(page, "\n### "+r.value+"\n"); !found {
+			t.Errorf("the page has no section %s", r.value)
+		} else if section, _, _ = strings.Cut(section, "\n#"); !strings.Contains(section, "**Do:** ") {
+			t.Errorf("the section %s doesn't say what to do", r.value)
+		}
+	}
+	// One of each group, so that a group that is no longer found fails.
+	for _, want := range []string{v1alpha1.ReasonShardsNotReady, v1alpha1.ReasonScalingIn, string(v1alpha1.GateImageNotVerified), v1alpha1.ReasonNodeLost,
+		v1alpha1.EventRefillSkipped, v1alpha1.ReasonStoreFull, v1alpha1.EventDeletionBlocked, v1alpha1.ReasonSuspended, v1alpha1.EventMissedSchedule} {
+		if !slices.Contains(values, want) {
+			t.Errorf("the reason %s wasn't found in the API", want)
+		}
+	}
+	if len(values) < 90 {
+		t.Errorf("only %d reasons were found in the API", len(values))
+	}
+}
+
+func TestReasonWithoutAnActionIsAnError(t *testing.T) {
+	directory := t.TempDir()
+	source := "package v1alpha1\n\n// Reasons of Ready.\nconst (\n\t// ReasonOdd: it is odd.\n\tReasonOdd = \"Odd\"\n)\n"
+	if err := os.WriteFile(filepath.Join(directory, "conditions.go"), []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readReasons(directory); err == nil || !strings.Contains(err.Error(), "ReasonOdd needs a comment") {
+		t.Errorf("error %v", err)
+	}
+}
