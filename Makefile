@@ -138,7 +138,8 @@ docs: ## Generate docs/api.md and docs/troubleshooting.md from api/ and config/c
 
 .PHONY: docs-site
 docs-site: ## Build the site of docs/ in dist/site; the first build takes three minutes.
-	$(HUGO) --source hack/tools/site --destination $(CURDIR)/dist/site --cleanDestinationDir --printPathWarnings --panicOnWarning
+	rm -rf dist/site
+	$(HUGO) --source hack/site --destination $(CURDIR)/dist/site --panicOnWarning
 
 .PHONY: fmt
 fmt: ## Format the Go code.

@@ -2,29 +2,71 @@
 package docs
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
-
-	"sigs.k8s.io/yaml"
-
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
+const root = ".."
+
+// markdown returns the text of all documents by their paths in the repository.
+func markdown(t *testing.T) map[string]string {
+	t.Helper()
+	documents := map[string]string{"README.md": "", "CONTRIBUTING.md": ""}
+	err := fs.WalkDir(os.DirFS(root), "docs", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".md") {
+			documents[path] = ""
+		}
+		return err
+	})
+	if err != nil || len(documents) < 30 {
+		t.Fatalf("%d documents, %v", len(documents), err)
+	}
+	for path := range documents {
+		documents[path] = read(t, path)
+	}
+	return documents
+}
+
+// read returns the text of a file of the repository.
 func read(t *testing.T, path string) string {
 	t.Helper()
-	content, err := os.ReadFile(path)
+	content, err := os.ReadFile(filepath.Join(root, path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(content)
+}
+
+// block is a fenced block of a document.
+type block struct {
+	document, language, text string
+	line                     int
+}
+
+// split returns the fenced blocks of a document, and its text without them.
+func split(path, document string) (blocks []block, prose string) {
+	var text strings.Builder
+	var open *block
+	for i, line := range strings.Split(document, "\n") {
+		language, isFence := strings.CutPrefix(strings.TrimLeft(line, " "), "```")
+		switch {
+		case isFence && open == nil:
+			open = &block{document: path, language: language, line: i + 1}
+		case isFence:
+			blocks, open = append(blocks, *open), nil
+		case open != nil:
+			open.text += line + "\n"
+		default:
+			text.WriteString(line + "\n")
+		}
+	}
+	return blocks, text.String()
 }
 
 // section returns the text below a heading, up to the next heading of the same level
@@ -59,138 +101,124 @@ func rows(text string) [][]string {
 	return all
 }
 
-// constants returns the values of the string constants of a Go file whose names start
-// with prefix.
-func constants(t *testing.T, path, prefix string) []string {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var values []string
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, is := n.(*ast.ValueSpec)
-		if !is {
-			return true
-		}
-		for i, name := range spec.Names {
-			if !strings.HasPrefix(name.Name, prefix) || i >= len(spec.Values) {
-				continue
-			}
-			if literal, is := spec.Values[i].(*ast.BasicLit); is && literal.Kind == token.STRING {
-				value, err := strconv.Unquote(literal.Value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				values = append(values, value)
-			}
-		}
-		return true
-	})
-	return values
-}
-
-func TestTheBackupGuideExplainsEveryReason(t *testing.T) {
-	const api = "../api/v1alpha1"
-	want := slices.Concat(
-		[]string{v1alpha1.ReasonNoShards},
-		constants(t, filepath.Join(api, "snapshot_types.go"), "Reason"),
-		constants(t, filepath.Join(api, "memcachedscheduledbackup_types.go"), "Reason"))
-	if len(want) < 30 {
-		t.Fatalf("the API has the reasons %v", want)
-	}
-	noAction := []string{"Succeeded", "WaitingForSchedule"}
-	var got []string
-	for _, row := range rows(section(t, read(t, "backup.md"), "## When it fails")) {
-		if len(row) != 3 || row[1] == "" || row[2] == "" && !slices.Contains(noAction, strings.Trim(row[0], "`")) {
-			t.Errorf("the row %q does not say what it means and what to do", row)
-		}
-		got = append(got, strings.Trim(row[0], "`"))
-	}
-	for _, reason := range want {
-		if !slices.Contains(got, reason) {
-			t.Errorf("backup.md does not explain %s", reason)
-		}
-	}
-	for _, reason := range got {
-		if !slices.Contains(want, reason) {
-			t.Errorf("backup.md explains %s, which the API does not have", reason)
-		}
-	}
-}
-
-var example = regexp.MustCompile("(?s)```yaml\n(.*?)```")
-
-func TestExamplesUseOnlyFieldsOfTheAPI(t *testing.T) {
-	kinds := map[string]func() any{
-		"Memcached":                func() any { return new(v1alpha1.Memcached) },
-		"MemcachedBackup":          func() any { return new(v1alpha1.MemcachedBackup) },
-		"MemcachedScheduledBackup": func() any { return new(v1alpha1.MemcachedScheduledBackup) },
-		"MemcachedRestore":         func() any { return new(v1alpha1.MemcachedRestore) },
-	}
-	for document, least := range map[string]int{"../README.md": 1, "user-guide.md": 2, "backup.md": 4} {
-		checked := 0
-		for _, match := range example.FindAllStringSubmatch(read(t, document), -1) {
-			for text := range strings.SplitSeq(match[1], "---\n") {
-				var object struct{ APIVersion, Kind string }
-				if err := yaml.Unmarshal([]byte(text), &object); err != nil {
-					t.Errorf("%s: %v in\n%s", document, err, text)
-				}
-				if object.APIVersion != v1alpha1.GroupVersion.String() {
-					continue
-				}
-				checked++
-				if newObject, known := kinds[object.Kind]; !known {
-					t.Errorf("%s: there is no kind %s", document, object.Kind)
-				} else if err := yaml.UnmarshalStrict([]byte(text), newObject()); err != nil {
-					t.Errorf("%s: %v in\n%s", document, err, text)
-				}
-			}
-		}
-		if checked < least {
-			t.Errorf("%s has %d examples, want at least %d", document, checked, least)
-		}
-	}
-}
-
 var (
 	link    = regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	code    = regexp.MustCompile("`([^`\n]+)`")
 )
 
-// anchors returns the anchors that GitHub gives to the headings of a document.
+// anchors returns the anchors that GitHub and the site give to the headings of a document.
 func anchors(document string) map[string]bool {
 	found := map[string]bool{}
-	for _, match := range heading.FindAllStringSubmatch(document, -1) {
+	_, prose := split("", document)
+	for _, match := range heading.FindAllStringSubmatch(prose, -1) {
 		kept := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(match[1]), "")
-		found["#"+strings.ReplaceAll(kept, " ", "-")] = true
+		anchor := "#" + strings.ReplaceAll(kept, " ", "-")
+		for n := 1; found[anchor]; n++ {
+			anchor = strings.TrimSuffix(anchor, "-"+strconv.Itoa(n-1)) + "-" + strconv.Itoa(n)
+		}
+		found[anchor] = true
 	}
 	return found
 }
 
 func TestLinksOfTheDocumentsResolve(t *testing.T) {
-	documents := []string{"../README.md", "../CONTRIBUTING.md"}
-	for _, pattern := range []string{"*.md", "adr/*.md"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil || len(found) < 4 {
-			t.Fatalf("the documents %s are %v, %v", pattern, found, err)
-		}
-		documents = append(documents, found...)
-	}
-	for _, document := range documents {
-		for _, match := range link.FindAllStringSubmatch(read(t, document), -1) {
+	documents := markdown(t)
+	for document, text := range documents {
+		_, prose := split(document, text)
+		for _, match := range link.FindAllStringSubmatch(prose, -1) {
 			if strings.Contains(match[1], "://") {
 				continue
 			}
 			target := document
 			if match[1] != "" {
-				target = filepath.Join(filepath.Dir(document), match[1])
+				target = path.Join(path.Dir(document), match[1])
 			}
-			if _, err := os.Stat(target); err != nil {
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
 				t.Errorf("%s links to %s: %v", document, match[1], err)
 			} else if match[2] != "" && !anchors(read(t, target))[match[2]] {
 				t.Errorf("%s links to %s%s, and %s has no such heading", document, match[1], match[2], target)
 			}
 		}
+	}
+}
+
+// The catalog of OperatorHub shows these links.
+func TestLinksOfTheBundleToTheRepositoryResolve(t *testing.T) {
+	base := read(t, "config/manifests/bases/memcached-operator.clusterserviceversion.yaml")
+	linked := regexp.MustCompile(`https://github\.com/memcached-operator/memcached-operator/blob/[\w.-]+/([\w./-]+)(#[\w-]+)?`).FindAllStringSubmatch(base, -1)
+	if len(linked) == 0 {
+		t.Error("it has no link to a document")
+	}
+	for _, match := range linked {
+		if _, err := os.Stat(filepath.Join(root, match[1])); err != nil {
+			t.Error(err)
+		} else if match[2] != "" && !anchors(read(t, match[1]))[match[2]] {
+			t.Errorf("%s has no heading %s", match[1], match[2])
+		}
+	}
+}
+
+func TestTheIndexLinksToEveryDocument(t *testing.T) {
+	linked := map[string]bool{"docs/README.md": true, "README.md": true}
+	for _, match := range link.FindAllStringSubmatch(read(t, "docs/README.md"), -1) {
+		linked[path.Join("docs", match[1])] = true
+	}
+	for document := range markdown(t) {
+		if !linked[document] {
+			t.Errorf("docs/README.md doesn't link to %s", document)
+		}
+	}
+}
+
+// languages are those of fenced blocks, and what checks them.
+var languages = map[string]string{
+	"yaml":       "TestEveryExampleIsAKnownKind, and TestExamplesOfTheDocumentsAreValid in test/internal/schemaedit",
+	"shell":      "TestCommandsOfTheDocuments",
+	"go":         "TestSnippetsOfTheDocuments in test/process, for connect.md",
+	"python":     "TestSnippetsOfTheDocuments in test/process",
+	"console":    "nothing: the output of a command",
+	"text":       "nothing",
+	"json":       "nothing: an extract of a file",
+	"php":        "nothing",
+	"java":       "nothing",
+	"ruby":       "nothing",
+	"javascript": "nothing",
+}
+
+func TestEveryBlockHasALanguage(t *testing.T) {
+	for document, text := range markdown(t) {
+		blocks, _ := split(document, text)
+		for _, b := range blocks {
+			if languages[b.language] == "" {
+				t.Errorf("%s:%d: no test knows the language %q", document, b.line, b.language)
+			}
+		}
+	}
+}
+
+// paths are inline code that looks like a path in the repository.
+var paths = regexp.MustCompile(`^(api|bundle|catalog|cmd|config|controllers|dist|docs|hack|internal|test)/[\w./{},*-]*$`)
+
+func TestPathsOfTheDocumentsExist(t *testing.T) {
+	checked := 0
+	for document, text := range markdown(t) {
+		_, prose := split(document, text)
+		for _, match := range code.FindAllStringSubmatch(prose, -1) {
+			if !paths.MatchString(match[1]) || strings.ContainsAny(match[1], "{*") || strings.HasPrefix(match[1], "dist") {
+				continue
+			}
+			checked++
+			// A release's folder and the result of "make mutants" exist after their commands.
+			if strings.HasPrefix(match[1], "catalog/releases/") || match[1] == "docs/mutants.md" {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root, match[1])); err != nil {
+				t.Errorf("%s names `%s`: %v", document, match[1], err)
+			}
+		}
+	}
+	if checked < 20 {
+		t.Errorf("only %d paths were found", checked)
 	}
 }

@@ -273,7 +273,7 @@ const (
 	//
 	// Do: read the reason of Degraded.
 	EventShardRolledBack = "ShardRolledBack"
-	// EventBootstrapFinished: the shards of a new Memcached became ready; the message says
+	// EventBootstrapFinished: the shards of a new Memcached became ready; the message reports
 	// whether they were filled.
 	//
 	// Do: if they weren't, read the message and the MemcachedRestore that status.bootstrap

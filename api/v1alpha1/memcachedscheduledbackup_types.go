@@ -172,7 +172,7 @@ const (
 const (
 	// EventBackupSkipped: a run was skipped because the previous backup is still running.
 	//
-	// Do: make backups faster (spec.backupTemplate.spec.rateLimit), run them less often, or
+	// Do: speed up the backups (spec.backupTemplate.spec.rateLimit), run them less often, or
 	// change concurrencyPolicy.
 	EventBackupSkipped = "BackupSkipped"
 	// EventMissedSchedule: a run was missed, and the operator saw it later than

@@ -341,7 +341,7 @@ func TestBundleHasTheFieldsThatConsolesShow(t *testing.T) {
 			t.Errorf("the annotation %s is missing", name)
 		}
 	}
-	// docs/capability-levels.md names the tests for it.
+	// docs/maintainers/capability-levels.md names the tests for it.
 	if got := csv.Annotations["capabilities"]; got != "Full Lifecycle" {
 		t.Errorf("capabilities are %q", got)
 	}

@@ -82,7 +82,7 @@ func writeFields(page *strings.Builder, path string, parent *apiextensionsv1.JSO
 		if isForeign {
 			description += fmt.Sprintf(" See [Kubernetes' reference](%s).", link)
 		}
-		fmt.Fprintf(page, "| `%s` | %s | %s |\n", full, typeOf(&field), strings.ReplaceAll(description, "|", `\|`))
+		fmt.Fprintf(page, "| `%s` | %s | %s |\n", full, typeOf(&field), markdown.Replace(description))
 		switch {
 		case isForeign:
 		case field.Items != nil && field.Items.Schema != nil:
@@ -132,5 +132,8 @@ func messages(schema *apiextensionsv1.JSONSchemaProps) []string {
 	}
 	return all
 }
+
+// markdown escapes what a description must not mean in a table of Markdown.
+var markdown = strings.NewReplacer("|", `\|`, "<", `\<`)
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

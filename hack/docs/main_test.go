@@ -42,7 +42,7 @@ func TestEveryReasonHasASectionThatSaysWhatToDo(t *testing.T) {
 	var values []string
 	for _, r := range reasons {
 		values = append(values, r.value)
-		if _, section, found := strings.Cut(page, "\n### "+r.value+"\n"); !found {
+		if _, section, found := strings.Cut(page, "\n### `"+r.value+"`\n"); !found {
 			t.Errorf("the page has no section %s", r.value)
 		} else if section, _, _ = strings.Cut(section, "\n#"); !strings.Contains(section, "**Do:** ") {
 			t.Errorf("the section %s doesn't say what to do", r.value)

@@ -105,7 +105,7 @@ func troubleshootingPage(all []reason) (string, error) {
 			}
 			found = true
 			if !written[r.value] {
-				fmt.Fprintf(&text, "### %s\n\n%s\n\n**Do:** %s\n\n", r.value, r.meaning, r.action)
+				fmt.Fprintf(&text, "### `%s`\n\n%s\n\n**Do:** %s\n\n", r.value, r.meaning, r.action)
 			}
 			written[r.value] = true
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -143,12 +142,8 @@ func TestCreatedObjectsAreDeletedAfterAnInterrupt(t *testing.T) {
 	}
 }
 
-func TestSuggestedSectionOfTheDocumentExists(t *testing.T) {
-	text, err := os.ReadFile(root + "/docs/backup.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !regexp.MustCompile(`(?m)^#+ When it fails$`).Match(text) {
-		t.Error(`docs/backup.md has no section "When it fails"`)
+func TestSuggestedDocumentExists(t *testing.T) {
+	if _, err := os.Stat(root + "/docs/troubleshooting.md"); err != nil {
+		t.Error(err)
 	}
 }

@@ -155,11 +155,11 @@ func (e *environment) suggestions(err error) []string {
 	}
 	var failed *transferError
 	if errors.As(err, &failed) && failed.reason != "" {
-		all = append(all, fmt.Sprintf("docs/backup.md says under \"When it fails\" what to do about %s.", failed.reason))
+		all = append(all, fmt.Sprintf("docs/troubleshooting.md says what to do about %s.", failed.reason))
 	}
 	for _, i := range e.instances {
 		if c := meta.FindStatusCondition(i.last.Status.Conditions, v1alpha1.ConditionDegraded); c != nil && c.Status == metav1.ConditionTrue {
-			all = append(all, fmt.Sprintf("docs/user-guide.md says under \"Reading the status\" what to do about %s.", c.Reason))
+			all = append(all, fmt.Sprintf("docs/troubleshooting.md says what to do about %s.", c.Reason))
 		}
 	}
 	return all

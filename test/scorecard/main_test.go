@@ -204,7 +204,7 @@ func TestStateAndSuggestionsFollowFromTheError(t *testing.T) {
 		"no operator":           {fmt.Errorf("Memcached cache: %w", errNoOperator), v1alpha3.FailState, "Check whether the operator runs"},
 		"no CRD":                {fmt.Errorf("creating: %w", &meta.NoKindMatchError{}), v1alpha3.FailState, "Install the operator first"},
 		"no default storage":    {errNoStorage, v1alpha3.ErrorState, "kubectl annotate storageclass NAME storageclass.kubernetes.io/is-default-class=true"},
-		"failed backup":         {errors.Join(&transferError{v1alpha1.ReasonStoreFull, errors.New("is Failed")}), v1alpha3.FailState, `says under "When it fails" what to do about StoreFull`},
+		"failed backup":         {errors.Join(&transferError{v1alpha1.ReasonStoreFull, errors.New("is Failed")}), v1alpha3.FailState, "troubleshooting.md says what to do about StoreFull"},
 		"no permission":         {fmt.Errorf("creating: %w", forbidden), v1alpha3.ErrorState, "kubectl apply -k config/scorecard/rbac"},
 		"no permission as well": {errors.Join(errors.New("no answer"), forbidden), v1alpha3.ErrorState, "kubectl apply -k config/scorecard/rbac"},
 		"interrupted":           {fmt.Errorf("waiting: %w", context.Canceled), v1alpha3.ErrorState, "--wait-time=5m"},

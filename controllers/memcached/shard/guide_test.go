@@ -10,7 +10,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
 
-// methodNames are the names of the methods in the user guide.
+// methodNames are the names of the methods in docs/changes.md.
 var methodNames = map[rollout.Method]string{
 	rollout.None:     "no shard is changed",
 	rollout.Live:     "live",
@@ -19,8 +19,8 @@ var methodNames = map[rollout.Method]string{
 	rollout.Replace:  "**replace**",
 }
 
-func TestUserGuideHasTheTableOfFields(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "user-guide.md"))
+func TestChangesPageHasTheTableOfFields(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "changes.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,6 +33,6 @@ func TestUserGuideHasTheTableOfFields(t *testing.T) {
 		table += fmt.Sprintf("| `%s` | %s | %s |\n", f.Name, method, f.Description)
 	}
 	if !strings.Contains(string(raw), table) {
-		t.Errorf("docs/user-guide.md doesn't contain the table of fields, which is:\n\n%s", table)
+		t.Errorf("docs/changes.md doesn't contain the table of fields, which is:\n\n%s", table)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
-// Field is how a change of one field of the spec rolls out. The table in docs/user-guide.md
+// Field is how a change of one field of the spec rolls out. The table in docs/changes.md
 // has the same rows.
 type Field struct {
 	Name   string

@@ -1,4 +1,4 @@
-// Package format reads and writes snapshots in a store, as docs/snapshot-format.md
+// Package format reads and writes snapshots in a store, as docs/maintainers/snapshot-format.md
 // describes them.
 //
 // # Rules

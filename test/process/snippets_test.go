@@ -1,0 +1,83 @@
+package process
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The snippets of docs/connect.md that the tests have the libraries for store an item in one
+// of three servers, and print it.
+func TestSnippetsOfTheDocuments(t *testing.T) {
+	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "connect.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := os.Getenv("MEMCACHED_CLIENTS")
+	if clients == "" {
+		t.Fatal("MEMCACHED_CLIENTS is not set: run make test, or eval $(make -s env)")
+	}
+	for heading, command := range map[string][]string{
+		"Go: gomemcache":     {"go", "run", "snippet.go"},
+		"Python: pymemcache": {filepath.Join(clients, "python3"), "snippet.py"},
+		"Python: pylibmc":    {filepath.Join(clients, "python3"), "snippet.py"},
+	} {
+		t.Run(heading, func(t *testing.T) {
+			t.Parallel()
+			snippet := regexp.MustCompile("\n### " + heading + "\n\n```[a-z]+\n((?s:.*?))```").FindSubmatch(document)
+			if snippet == nil {
+				t.Fatalf("docs/connect.md has no snippet %q", heading)
+			}
+			file := filepath.Join(t.TempDir(), command[len(command)-1])
+			if err := os.WriteFile(file, snippet[1], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var servers []string
+			for range 3 {
+				servers = append(servers, startRaw(t, newest, sharedDir(t)).address())
+			}
+			// In this directory, go finds the library in the module of the tests.
+			cmd := exec.Command(command[0], append(command[1:len(command)-1:len(command)-1], file)...)
+			cmd.Env = append(os.Environ(), "MEMCACHED_SERVERS="+strings.Join(servers, ","))
+			output, err := cmd.CombinedOutput()
+			if err != nil || string(output) != "hello\n" {
+				t.Errorf("it printed %q, %v", output, err)
+			}
+		})
+	}
+}
+
+// pymemcache asks a server that failed again, and doesn't move its keys to others.
+func TestSnippetOfPymemcacheKeepsAFailedServer(t *testing.T) {
+	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "connect.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	snippet := regexp.MustCompile("\n### Python: pymemcache\n\n```python\n((?s:.*?))client\\.set").FindSubmatch(document)
+	if snippet == nil {
+		t.Fatal("docs/connect.md has no client of pymemcache")
+	}
+	var servers []string
+	for range 3 {
+		servers = append(servers, startRaw(t, newest, sharedDir(t)).address())
+	}
+	servers[1] = "127.0.0.1:1" // nothing listens there
+	cmd := exec.Command(filepath.Join(os.Getenv("MEMCACHED_CLIENTS"), "python3"), "-c", string(snippet[1])+`
+import time
+def owners():
+    return [client._get_client("key%d" % i).server for i in range(100)]
+before = owners()
+for _ in range(4):
+    for i in range(100):
+        client.get("key%d" % i)
+    time.sleep(0.6)
+print(owners() == before and ("127.0.0.1", 1) in before)
+`)
+	cmd.Env = append(os.Environ(), "MEMCACHED_SERVERS="+strings.Join(servers, ","))
+	if output, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(output)) != "True" {
+		t.Errorf("it printed %q, %v", output, err)
+	}
+}
