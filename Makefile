@@ -197,7 +197,7 @@ test-vet:
 
 .PHONY: test-lint
 test-lint:
-	$(call tier,lint,$(MAKE) --no-print-directory lint)
+	$(call tier,lint,$(MAKE) --no-print-directory lint test-modules test-workflows test-commits docs-site)
 
 .PHONY: test-prose
 test-prose:
@@ -260,21 +260,8 @@ fuzz: ## Run every fuzz test for FUZZTIME.
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' api cmd controllers internal | while IFS=: read -r file name; do \
 		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) "./$${file%/*}" || exit 1; done
 
-.PHONY: test-race
-test-race: $(CLUSTER) ## Run the unit, agent and simulation tests with the race detector; needs a C compiler.
-	$(call tier,race detector)
-	@$(TOOLS) CGO_ENABLED=1 go test -race -shuffle=on ./...
-	@$(TOOLS) CGO_ENABLED=1 go -C test test -race -shuffle=on -timeout 40m ./sim ./process/...
-
-.PHONY: test-all
-test-all: ## Run everything: all tests, also with OLM v1 and with the race detector.
-	@$(MAKE) --no-print-directory test
-	@$(MAKE) --no-print-directory test-olmv1
-	@$(MAKE) --no-print-directory test-race
-
-.PHONY: test-format
-test-format: ## Check the format of the Go code, and go.mod and go.sum of all modules.
-	@files="$$(git ls-files -z '*.go' | xargs -0 gofmt -l)"; if [ -n "$$files" ]; then printf 'run gofmt -w for these files:\n%s\n' "$$files"; exit 1; fi
+.PHONY: test-modules
+test-modules: ## Check go.mod and go.sum of all modules.
 	@for module in $$(git ls-files '*go.mod'); do echo "go mod tidy $${module%go.mod}" && go -C "./$${module%go.mod}" mod tidy -diff || exit 1; done
 
 .PHONY: test-workflows
