@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +25,6 @@ import (
 //
 // An agent stops delaying at the deadline by itself, even if the operator is down.
 
-func bootstrapName(m *v1alpha1.Memcached) string { return m.Name + "-bootstrap" }
-
 // planBootstrap decides how filling the first shards starts and continues.
 func planBootstrap(obs *observation, shards []shard.State, specIsValid bool) bootstrapPlan {
 	m := obs.memcached
@@ -35,6 +34,7 @@ func planBootstrap(obs *observation, shards []shard.State, specIsValid bool) boo
 		return p
 	case isBootstrapping(p.status):
 		p.actions = trackRestore(obs, shards, p.status)
+		p.status.Message = text.Truncate(p.status.Message, v1alpha1.MaxMessage)
 	case p.status == nil && m.Spec.Bootstrap != nil && *m.Spec.Size > 0 && isNew(obs):
 		// If a pod were created before the status reports the bootstrap, an operator that
 		// starts after a crash would take the Memcached for one that is ready already.
@@ -52,7 +52,7 @@ func planBootstrap(obs *observation, shards []shard.State, specIsValid bool) boo
 func newBootstrap(obs *observation) *v1alpha1.BootstrapStatus {
 	limit := v1alpha1.Seconds(obs.memcached.Spec.Bootstrap.DeadlineSeconds, v1alpha1.DefaultBootstrapDeadlineSeconds)
 	b := &v1alpha1.BootstrapStatus{
-		RestoreName: bootstrapName(obs.memcached), Phase: v1alpha1.TransferRunning,
+		RestoreName: obs.memcached.Name + "-bootstrap", Phase: v1alpha1.TransferRunning,
 		Deadline: metav1.NewTime(obs.now.Add(limit).Truncate(time.Second)), // the API stores seconds
 	}
 	b.Message = "creating the shards; a restore fills them before they become ready" + deadlineSuffix(b)
@@ -62,7 +62,7 @@ func newBootstrap(obs *observation) *v1alpha1.BootstrapStatus {
 // isNew reports whether the Memcached has had no shard yet.
 func isNew(obs *observation) bool {
 	for key, o := range obs.objects {
-		if key.Kind == resources.KindReplicaSet && (o.owner == ours || o.owner == orphaned) {
+		if key.Kind == resources.KindReplicaSet && o.isShards() {
 			return false
 		}
 	}
@@ -72,7 +72,7 @@ func isNew(obs *observation) bool {
 // trackRestore creates the restore, or updates b with its result.
 func trackRestore(obs *observation, shards []shard.State, b *v1alpha1.BootstrapStatus) Actions {
 	m := obs.memcached
-	finish := func(to v1alpha1.TransferPhase, message string) { b.Phase, b.Message = to, bounded(message) }
+	finish := func(to v1alpha1.TransferPhase, message string) { b.Phase, b.Message = to, message }
 	var actions Actions
 	found, exists := obs.restores[b.RestoreName]
 	var restore *v1alpha1.MemcachedRestore
@@ -94,11 +94,11 @@ func trackRestore(obs *observation, shards []shard.State, b *v1alpha1.BootstrapS
 	case !exists && m.Spec.Bootstrap == nil:
 		finish(v1alpha1.TransferFailed, fmt.Sprintf("the shards started empty: spec.bootstrap was removed, and MemcachedRestore %s doesn't exist", b.RestoreName))
 	case !exists && len(missing) > 0:
-		b.Message = bounded("waiting for all shards to run before filling them: " + strings.Join(missing, ", ") + deadlineSuffix(b))
+		b.Message = "waiting for all shards to run before filling them: " + strings.Join(missing, ", ") + deadlineSuffix(b)
 	case !exists:
 		b.Message = "starting the restore" + deadlineSuffix(b)
 		if !m.Spec.Paused {
-			actions.Create = append(actions.Create, bootstrapRestore(m))
+			actions.Create = append(actions.Create, bootstrapRestore(obs, b.RestoreName))
 		}
 	case !isOurs:
 		b.Message = fmt.Sprintf("waiting for garbage collection of MemcachedRestore %s of a deleted Memcached with the same name%s", b.RestoreName, deadlineSuffix(b))
@@ -115,17 +115,12 @@ func trackRestore(obs *observation, shards []shard.State, b *v1alpha1.BootstrapS
 // which have another pod that would receive the items. Nothing else queries a terminating
 // pod.
 func shardsNotRunning(obs *observation, shards []shard.State) []string {
-	var names []string
-	for ordinal := range int(*obs.memcached.Spec.Size) {
-		name := resources.ShardName(obs.memcached.Name, ordinal)
-		s := shard.Named(shards, name)
-		if s == nil || s.Active == nil || s.Active.DeletionTimestamp != nil || !shard.IsRunning(s.Active) ||
-			s.Rollout.PredecessorTerminating || obs.unownedPods[name] ||
-			s.Agent == nil && !shard.StartRecorded(&obs.memcached.Status, name, s.Active) {
-			names = append(names, name)
-		}
+	running := map[string]bool{}
+	for _, s := range shards {
+		running[s.Name] = s.IsRunning && s.Active.DeletionTimestamp == nil && !s.Rollout.PredecessorTerminating &&
+			!obs.unownedPods[s.Name] && (s.Agent != nil || s.StartRecorded)
 	}
-	return names
+	return slices.DeleteFunc(slices.Clone(obs.names), func(name string) bool { return running[name] })
 }
 
 // deadlineSuffix says when the shards become ready at the latest, as the end of a message.
@@ -172,17 +167,19 @@ func restoreSummary(restore *v1alpha1.MemcachedRestore) string {
 
 // bootstrapRestore returns the restore that fills the shards. Its rate isn't limited: the
 // shards don't serve clients yet.
-func bootstrapRestore(m *v1alpha1.Memcached) *v1alpha1.MemcachedRestore {
-	from := m.Spec.Bootstrap.DeepCopy()
-	return &v1alpha1.MemcachedRestore{
-		ObjectMeta: ownedMeta(m, bootstrapName(m)),
+func bootstrapRestore(obs *observation, name string) *v1alpha1.MemcachedRestore {
+	from := obs.memcached.Spec.Bootstrap.DeepCopy()
+	restore := &v1alpha1.MemcachedRestore{
+		ObjectMeta: *obs.owned.DeepCopy(),
 		Spec: v1alpha1.MemcachedRestoreSpec{
-			MemcachedRef: v1alpha1.MemcachedReference{Name: m.Name},
+			MemcachedRef: v1alpha1.MemcachedReference{Name: obs.memcached.Name},
 			BackupRef:    from.BackupRef, Snapshot: from.Snapshot,
 			MaxAgeSeconds: from.MaxAgeSeconds, MaxTTLSeconds: from.MaxTTLSeconds, DeadlineSeconds: from.DeadlineSeconds,
 			RateLimit: &v1alpha1.RateLimit{ItemsPerSecond: ptr.To[int32](0), MebibytesPerSecond: ptr.To[int32](0)},
 		},
 	}
+	restore.Name = name
+	return restore
 }
 
 // readinessDeadline returns until when new pods delay their readiness, as an annotation's value;
@@ -204,8 +201,8 @@ func releaseReadiness(obs *observation, b *v1alpha1.BootstrapStatus) Actions {
 	if b == nil || isBootstrapping(b) || m.Spec.Paused {
 		return a
 	}
-	for ordinal := range int(*m.Spec.Size) {
-		for _, pod := range obs.pods[resources.ShardName(m.Name, ordinal)] {
+	for _, name := range obs.names {
+		for _, pod := range obs.pods[name] {
 			value, delayed := pod.Annotations[annotations.HoldUntil]
 			if !delayed || pod.DeletionTimestamp != nil {
 				continue

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
@@ -198,4 +199,13 @@ func blockedProblem(m *v1alpha1.Memcached, p plan) *shard.Problem {
 			"update failed on shard %s, which was rolled back; no other shard was changed: %s; revert the spec, or retry: kubectl annotate memcached %s %s=1 --overwrite",
 			d.Shard, d.Message, m.Name, v1alpha1.AnnotationRetry)}
 	}
+}
+
+// joinKeys lists objects.
+func joinKeys(keys []resources.Key) string {
+	words := make([]string, len(keys))
+	for i, key := range keys {
+		words[i] = key.String()
+	}
+	return strings.Join(words, ", ")
 }

@@ -207,7 +207,7 @@ func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Memcached, obs *obs
 	case conflict:
 		return agentRetryMin, nil // a watch triggers earlier, mostly
 	case previous != nil:
-		r.record(m, slices.Concat(memcachedEvents(*previous, status), shardEvents(*previous, status), refillEvents(p.refills, res)))
+		r.record(m, slices.Concat(memcachedEvents(*previous, status), shardEvents(*previous, status), refillEvents(p.refill.refills, res)))
 	}
 	return 0, nil
 }

@@ -11,7 +11,19 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/internal/text"
 )
+
+// event is an event to record, with the pod that it is related to, if any.
+type event struct{ kind, reason, message, pod string }
+
+func normal(reason, format string, args ...any) event {
+	return event{kind: corev1.EventTypeNormal, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+func warning(reason, format string, args ...any) event {
+	return event{kind: corev1.EventTypeWarning, reason: reason, message: fmt.Sprintf(format, args...)}
+}
 
 // memcachedEvents returns the events of a change from one status to the next.
 func memcachedEvents(was, next v1alpha1.MemcachedStatus) []event {
@@ -93,7 +105,8 @@ func isRolledBack(u *v1alpha1.UpdateStatus) bool {
 
 // bootstrapEvents returns the event of a bootstrap that has finished.
 func bootstrapEvents(was, now *v1alpha1.BootstrapStatus) []event {
-	if !isBootstrapping(was) || now == nil || isBootstrapping(now) {
+	const running = v1alpha1.TransferRunning
+	if was == nil || was.Phase != running || now == nil || now.Phase == running {
 		return nil
 	}
 	kind := corev1.EventTypeNormal
@@ -101,4 +114,9 @@ func bootstrapEvents(was, now *v1alpha1.BootstrapStatus) []event {
 		kind = corev1.EventTypeWarning
 	}
 	return []event{{kind: kind, reason: v1alpha1.EventBootstrapFinished, message: cmp.Or(now.Message, string(now.Phase))}}
+}
+
+// keptItems describes how many items the updated shards kept.
+func keptItems(u *v1alpha1.UpdateStatus) string {
+	return fmt.Sprintf("kept %s of %s items", text.Percent(u.Items, u.ItemsBefore), text.Thousands(u.ItemsBefore))
 }

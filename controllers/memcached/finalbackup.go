@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
@@ -55,7 +54,7 @@ func planDeletion(obs *observation) finalBackupPlan {
 	case isBootstrapping(m.Status.Bootstrap):
 		change = withoutBackup("its shards had not been filled yet")
 	default:
-		change, message = finalizerChange{backup: newFinalBackup(m)}, fmt.Sprintf("starting MemcachedBackup %s", name)
+		change, message = finalizerChange{backup: newFinalBackup(m, obs.owned.Labels)}, fmt.Sprintf("starting MemcachedBackup %s", name)
 	}
 	p := finalBackupPlan{message: message, actions: Actions{Finalizer: change}}
 	if message != "" {
@@ -74,10 +73,10 @@ func withoutBackup(why string) finalizerChange {
 
 // newFinalBackup returns the final backup. It has no owner, so that it outlives the
 // Memcached.
-func newFinalBackup(m *v1alpha1.Memcached) *v1alpha1.MemcachedBackup {
+func newFinalBackup(m *v1alpha1.Memcached, labels map[string]string) *v1alpha1.MemcachedBackup {
 	spec := m.Spec.FinalBackup.DeepCopy()
 	return &v1alpha1.MemcachedBackup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: finalBackupName(m), Labels: resources.Labels(m.Name)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: finalBackupName(m), Labels: labels},
 		Spec: v1alpha1.MemcachedBackupSpec{
 			MemcachedRef: v1alpha1.MemcachedReference{Name: m.Name},
 			Store:        spec.Store, RateLimit: spec.RateLimit, DeadlineSeconds: spec.DeadlineSeconds, DeletionPolicy: v1alpha1.SnapshotRetain,

@@ -59,6 +59,10 @@ type observation struct {
 	pods map[string][]*corev1.Pod
 	// shards within the size whose ReplicaSet belongs to this Memcached, by ordinal.
 	shards []shard.Observation
+	// names of the shards within the size, by ordinal.
+	names []string
+	// owned is the metadata of objects that are deleted with the Memcached, without a name.
+	owned metav1.ObjectMeta
 	// cached are the objects that an earlier reconcile found up to date.
 	cached applycache.Objects
 	// unownedPods are the names of shards whose Services select pods that don't belong to
@@ -245,6 +249,28 @@ func newObject(kind resources.Kind) client.Object {
 	}
 }
 
+// keyOf returns the kind and name of an object that a plan creates or deletes.
+func keyOf(o client.Object) resources.Key {
+	kind := resources.KindReplicaSet
+	switch o.(type) {
+	case *corev1.Service:
+		kind = resources.KindService
+	case *corev1.Pod:
+		kind = resources.KindPod
+	case *v1alpha1.MemcachedRestore:
+		kind = kindRestore
+	case *v1alpha1.MemcachedBackup:
+		kind = kindBackup
+	}
+	return resources.Key{Kind: kind, Name: o.GetName()}
+}
+
+// Kinds of the objects that other controllers work on.
+const (
+	kindRestore resources.Kind = "MemcachedRestore"
+	kindBackup  resources.Kind = "MemcachedBackup"
+)
+
 // observePods reads the pods that this Memcached's ReplicaSets control, and its preflight
 // pods.
 func (r observer) observePods(ctx context.Context, obs *observation) error {
@@ -285,13 +311,16 @@ func (obs *observation) readShards(defaultImage string) {
 	m := obs.memcached
 	obs.image, obs.imageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, defaultImage)
 	obs.updateRevision = resources.NewPodRevision(&m.Spec, obs.image)
-	shards := shard.Observer{Update: obs.updateRevision}
-	obs.shards = nil
+	obs.owned = metav1.ObjectMeta{Namespace: m.Namespace, Labels: resources.Labels(m.Name),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(m, v1alpha1.GroupVersion.WithKind("Memcached"))}}
+	shards := shard.Observer{Status: &m.Status, Update: obs.updateRevision}
+	obs.shards, obs.names = nil, nil
 	for ordinal := range int(*m.Spec.Size) {
 		name := resources.ShardName(m.Name, ordinal)
+		obs.names = append(obs.names, name)
 		set, ok := obs.objects[resources.Key{Kind: resources.KindReplicaSet, Name: name}]
 		if ok && set.isShards() {
-			obs.shards = append(obs.shards, shards.Observe(set.Object.(*appsv1.ReplicaSet), obs.pods[name]))
+			obs.shards = append(obs.shards, shards.Observe(ordinal, set.Object.(*appsv1.ReplicaSet), obs.pods[name]))
 		}
 	}
 }
@@ -334,7 +363,7 @@ func agentsToQuery(obs *observation) []*corev1.Pod {
 	)
 	for _, s := range obs.shards {
 		pod := s.Active
-		if pod == nil || pod.Status.PodIP == "" || !shard.IsReady(pod) && !(isBootstrapping(m.Status.Bootstrap) && shard.IsRunning(pod)) {
+		if pod == nil || pod.Status.PodIP == "" || !s.IsReady && !(s.IsRunning && isBootstrapping(m.Status.Bootstrap)) {
 			continue
 		}
 		revision := s.PodRevision.Hash()
@@ -344,7 +373,7 @@ func agentsToQuery(obs *observation) []*corev1.Pod {
 		if s.Record != nil && s.Record.At.After(lastUpdateAt) {
 			last, lastUpdateAt = pod, s.Record.At
 		}
-		if !shard.StartRecorded(&m.Status, s.Name, pod) || revision != s.Template.Hash() || pod.Annotations[annotations.Stop] != "" {
+		if !s.StartRecorded || revision != s.Template.Hash() || pod.Annotations[annotations.Stop] != "" {
 			query = append(query, pod)
 		}
 	}

@@ -2,12 +2,8 @@ package memcached
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,7 +13,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
-	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
 // Actions are the writes that a planner wants, in this order, and when to reconcile again.
@@ -79,7 +74,7 @@ type plan struct {
 	// decision is the next step of the rollout.
 	decision    rollout.Decision
 	bootstrap   bootstrapPlan
-	refills     []refill
+	refill      refillPlan
 	finalBackup finalBackupPlan
 	resources   resourcesPlan
 	actions     Actions
@@ -94,6 +89,12 @@ type bootstrapPlan struct {
 	// holdUntil is until when new pods delay their readiness; empty when they don't.
 	holdUntil string
 	actions   Actions
+}
+
+// refillPlan is how lost shards are filled.
+type refillPlan struct {
+	refills []refill
+	actions Actions
 }
 
 // refill is a lost shard with the restore that fills it, or none when it stays empty.
@@ -132,64 +133,6 @@ type resourcesPlan struct {
 	cached applycache.Objects
 }
 
-// event is an event to record, with the pod that it is related to, if any.
-type event struct{ kind, reason, message, pod string }
-
-func normal(reason, format string, args ...any) event {
-	return event{kind: corev1.EventTypeNormal, reason: reason, message: fmt.Sprintf(format, args...)}
-}
-
-func warning(reason, format string, args ...any) event {
-	return event{kind: corev1.EventTypeWarning, reason: reason, message: fmt.Sprintf(format, args...)}
-}
-
-// keyOf returns the kind and name of an object that a plan creates or deletes.
-func keyOf(o client.Object) resources.Key {
-	kind := resources.KindReplicaSet
-	switch o.(type) {
-	case *corev1.Service:
-		kind = resources.KindService
-	case *corev1.Pod:
-		kind = resources.KindPod
-	case *v1alpha1.MemcachedRestore:
-		kind = kindRestore
-	case *v1alpha1.MemcachedBackup:
-		kind = kindBackup
-	}
-	return resources.Key{Kind: kind, Name: o.GetName()}
-}
-
-// Kinds of the objects that other controllers work on.
-const (
-	kindRestore resources.Kind = "MemcachedRestore"
-	kindBackup  resources.Kind = "MemcachedBackup"
-)
-
-// ownedMeta returns the metadata of an object that is deleted with its Memcached.
-func ownedMeta(m *v1alpha1.Memcached, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Namespace: m.Namespace, Name: name, Labels: resources.Labels(m.Name),
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(m, v1alpha1.GroupVersion.WithKind("Memcached"))},
-	}
-}
-
-// bounded truncates the message of a condition.
-func bounded(message string) string { return text.Truncate(message, v1alpha1.MaxMessage) }
-
-// joinKeys lists objects.
-func joinKeys(keys []resources.Key) string {
-	words := make([]string, len(keys))
-	for i, key := range keys {
-		words[i] = key.String()
-	}
-	return strings.Join(words, ", ")
-}
-
-// keptItems describes how many items the updated shards kept.
-func keptItems(u *v1alpha1.UpdateStatus) string {
-	return fmt.Sprintf("kept %s of %s items", text.Percent(u.Items, u.ItemsBefore), text.Thousands(u.ItemsBefore))
-}
-
 // result is the result of the writes.
 type result struct {
 	// applied are the objects that were written and exist now.
@@ -211,9 +154,3 @@ type result struct {
 
 // retry returns the error that causes a retry, if any.
 func (r result) retry() error { return errors.Join(r.failures...) }
-
-// Messages of a shard that is starting.
-const (
-	messageNoPod    = "no pod yet"
-	messageStarting = "starting"
-)

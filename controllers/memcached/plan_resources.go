@@ -3,7 +3,6 @@ package memcached
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,39 +22,40 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
-// recheck returns when to look up conflicting names again; 0 is never.
-func (p resourcesPlan) recheck() time.Duration {
-	if len(p.conflicts) > 0 {
-		return conflictRecheck
-	}
-	return 0
-}
-
 // planResources returns the objects that are missing or not up to date.
-func planResources(obs *observation, shards []resources.Shard, bootstrap bootstrapPlan, options resources.Options) resourcesPlan {
-	hashes := applycache.Hashes(obs.memcached, shards)
-	if allCurrent(obs, hashes) {
-		return resourcesPlan{cached: obs.cached}
-	}
-	desired, err := resources.Build(obs.memcached, func(ordinal int) resources.Shard { return shards[ordinal] }, options)
-	if err != nil {
-		return resourcesPlan{cached: obs.cached, rejected: &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: err.Error()}}
-	}
+func planResources(obs *observation, build *resources.Builder, shards []resources.Shard, delaysShards bool) resourcesPlan {
 	p := resourcesPlan{cached: applycache.Objects{}}
-	for _, want := range desired {
+	for _, want := range build.Desired(shards) {
 		have, exists := obs.objects[want.Key]
 		switch {
-		case bootstrap.delaysShards && want.Key.Kind == resources.KindReplicaSet:
-		case !exists:
-			p.actions.Apply = append(p.actions.Apply, apply{Object: want})
-		case have.owner == foreign:
+		case delaysShards && want.Key.Kind == resources.KindReplicaSet:
+			continue
+		case exists && have.owner == foreign:
 			p.conflicts = append(p.conflicts, want.Key)
-		case have.owner == predecessors || have.GetDeletionTimestamp() != nil:
+			p.actions.RequeueAfter = conflictRecheck
+			continue
+		case exists && (have.owner == predecessors || have.GetDeletionTimestamp() != nil):
 			p.leftovers = append(p.leftovers, want.Key)
-		case obs.cached.IsCurrent(want.Key, have, hashes) || isApplied(want.Apply, have.Object):
-			p.cached[want.Key] = applycache.NewObject(have, hashes[want.Key])
+			continue
+		}
+		var current applycache.Object
+		if exists {
+			current = applycache.NewObject(obs.memcached, want, have)
+			if obs.cached[want.Key] == current {
+				p.cached[want.Key] = current
+				continue
+			}
+		}
+		object, err := build.Build(want)
+		switch {
+		case err != nil:
+			return resourcesPlan{cached: obs.cached, rejected: &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: err.Error()}}
+		case !exists:
+			p.actions.Apply = append(p.actions.Apply, apply{Object: object})
+		case isApplied(object.Apply, have.Object):
+			p.cached[want.Key] = current
 		default:
-			update := apply{Object: want, uid: have.GetUID()}
+			update := apply{Object: object, uid: have.GetUID()}
 			if want.Key.Kind == resources.KindReplicaSet {
 				update.version = have.GetResourceVersion()
 			}
@@ -63,16 +63,6 @@ func planResources(obs *observation, shards []resources.Shard, bootstrap bootstr
 		}
 	}
 	return p
-}
-
-// allCurrent reports whether an earlier reconcile found all desired objects up to date.
-func allCurrent(obs *observation, hashes map[resources.Key]applycache.Hash) bool {
-	for key := range hashes {
-		if have, exists := obs.objects[key]; !exists || !obs.cached.IsCurrent(key, have, hashes) {
-			return false
-		}
-	}
-	return true
 }
 
 // isApplied reports whether an object is up to date: the fields that the operator owns have

@@ -1,40 +1,43 @@
 package memcached
 
 import (
-	"slices"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
 )
 
-func TestAllObjectsAreCurrentOnlyIfEachIs(t *testing.T) {
+func TestOnlyObjectsThatChangedAreWritten(t *testing.T) {
 	obs := newObservation(1, "valid", [2]string{"absent", "absent"}, [2]string{"absent", "absent"}, [2]string{"none", "none"})
-	hashes := applycache.Hashes(obs.memcached, []resources.Shard{{Revision: shardtest.Revision(t)}})
 	obs.cached = applycache.Objects{}
-	for key, hash := range hashes {
-		o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: key.Name, UID: "o", ResourceVersion: "7"}}
-		obs.objects[key], obs.cached[key] = object{o, ours}, applycache.NewObject(o, hash)
+	build, shards := resources.NewBuilder(obs.memcached, testOptions), []resources.Shard{{Revision: shardtest.Revision(t)}}
+	for _, want := range build.Desired(shards) {
+		o := newObject(want.Key.Kind)
+		o.SetUID("o")
+		o.SetResourceVersion("7")
+		obs.objects[want.Key], obs.cached[want.Key] = object{o, ours}, applycache.NewObject(obs.memcached, want, o)
 	}
-	if !allCurrent(obs, hashes) {
-		t.Error("all objects are current")
-	}
-	keys := resources.Keys("cache", 1)
-	if len(keys) != len(hashes) || slices.ContainsFunc(keys, func(k resources.Key) bool { _, ok := hashes[k]; return !ok }) {
-		t.Errorf("%d hashes for the objects %v", len(hashes), keys)
-	}
-	for _, key := range keys {
-		have := obs.objects[key]
-		if delete(obs.objects, key); allCurrent(obs, hashes) {
-			t.Errorf("%s doesn't exist", key)
+	writes := func() []apply {
+		p := planResources(obs, build, shards, false)
+		if len(p.cached)+len(p.actions.Apply) != len(obs.cached) {
+			t.Errorf("%d objects are up to date, and %d are written", len(p.cached), len(p.actions.Apply))
 		}
-		obs.objects[key] = object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: key.Name, UID: "o", ResourceVersion: "8"}}, ours}
-		if allCurrent(obs, hashes) {
-			t.Errorf("%s has changed", key)
+		return p.actions.Apply
+	}
+	if got := writes(); len(got) > 0 {
+		t.Errorf("all objects are up to date, and these are written: %v", got)
+	}
+	for key, have := range obs.objects {
+		if delete(obs.objects, key); len(writes()) != 1 || writes()[0].Key != key || writes()[0].uid != "" {
+			t.Errorf("%s doesn't exist, and these are written: %v", key, writes())
+		}
+		changed := newObject(key.Kind)
+		changed.SetUID("o")
+		changed.SetResourceVersion("8")
+		obs.objects[key] = object{changed, ours}
+		if got := writes(); len(got) != 1 || got[0].Key != key || got[0].uid != "o" {
+			t.Errorf("%s has changed, and these are written: %v", key, got)
 		}
 		obs.objects[key] = have
 	}

@@ -39,8 +39,8 @@ func newShardFixture(template, pod, update resources.PodRevision) *shardFixture 
 
 // observeShard returns the observation of the shard.
 func (f *shardFixture) observeShard() shard.Observation {
-	observer := shard.Observer{Update: f.updateRevision}
-	return observer.Observe(f.set, f.pods[f.set.Name])
+	observer := shard.Observer{Status: &f.memcached.Status, Update: f.updateRevision}
+	return observer.Observe(0, f.set, f.pods[f.set.Name])
 }
 
 // plan returns a plan with a decision for the shard.
@@ -60,7 +60,7 @@ func TestFailureIsRecordedUntilTheUpdateRevisionChanges(t *testing.T) {
 	old, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
 	f := newShardFixture(old, update, update)
 	p := f.plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepRecordFailure, Message: "memcached crashed"})
-	recorded := desiredShard(f.observation, p, 0).Annotations[annotations.Failed]
+	recorded := desiredShards(f.observation, p, "")[0].Annotations[annotations.Failed]
 	want := shard.FailureRecord{Revision: update.Hash(), Message: "memcached crashed"}
 	if got := shard.DecodeRecord[shard.FailureRecord](map[string]string{"": recorded}, ""); got == nil || *got != want {
 		t.Fatalf("record %q", recorded)
@@ -69,14 +69,14 @@ func TestFailureIsRecordedUntilTheUpdateRevisionChanges(t *testing.T) {
 	lastUpdate := shard.EncodeRecord(shard.UpdateRecord{Revision: old.Hash(), Method: rollout.Replace})
 	f.set.Annotations = map[string]string{annotations.Failed: recorded, annotations.Update: lastUpdate}
 	p = f.plan(rollout.Decision{Shard: "cache-1", Gate: rollout.GateUpdateFailed})
-	desired := desiredShard(f.observation, p, 0).Annotations
+	desired := desiredShards(f.observation, p, "")[0].Annotations
 	if desired[annotations.Failed] != recorded || desired[annotations.Update] != lastUpdate {
 		t.Errorf("the next plan has the annotations %q", desired)
 	}
 
 	f.updateRevision = shardtest.Revision(t, shardtest.Version("1.6.44"))
 	p = f.plan(rollout.Decision{})
-	if text, ok := desiredShard(f.observation, p, 0).Annotations[annotations.Failed]; ok {
+	if text, ok := desiredShards(f.observation, p, "")[0].Annotations[annotations.Failed]; ok {
 		t.Errorf("for another update revision the record is %q", text)
 	}
 }
@@ -85,11 +85,11 @@ func TestShardThatIsAddedDuringAnUpdateIsLikeShard0(t *testing.T) {
 	old, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
 	f := newShardFixture(old, old, update)
 	p := f.plan(rollout.Decision{})
-	if got := desiredShard(f.observation, p, 1); got.Revision.Hash() != old.Hash() || got.Surge {
+	if got := desiredShards(f.observation, p, "")[1]; got.Revision.Hash() != old.Hash() || got.Surge {
 		t.Errorf("the new shard is %+v, want shard 0's %s", got, old)
 	}
 	p.shards = nil
-	if got := desiredShard(f.observation, p, 1); got.Revision.Hash() != update.Hash() {
+	if got := desiredShards(f.observation, p, "")[1]; got.Revision.Hash() != update.Hash() {
 		t.Errorf("without shards the new one is %s, want %s", got.Revision, update)
 	}
 }
@@ -110,7 +110,7 @@ func TestBrokenPodIsDeletedOnceItsTemplateIsUpdated(t *testing.T) {
 			if a := planStep(f.observation, p.shards, p.decision, preflight.Result{}); len(a.Delete) != c.want {
 				t.Errorf("%d deletes, want %d", len(a.Delete), c.want)
 			}
-			if got := desiredShard(f.observation, p, 0).Revision.Hash(); got != update.Hash() {
+			if got := desiredShards(f.observation, p, "")[0].Revision.Hash(); got != update.Hash() {
 				t.Errorf("desired template %s, want %s", got, update.Hash())
 			}
 		})
@@ -121,11 +121,11 @@ func TestTemplateIsPromotedToTheRevisionOfItsPod(t *testing.T) {
 	old, updated, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.44")), shardtest.Revision(t, shardtest.Version("1.6.38"))
 	f := newShardFixture(old, updated, update)
 	p := f.plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepPromoteTemplate})
-	if got := desiredShard(f.observation, p, 0); got.Revision.Hash() != updated.Hash() || got.Surge {
+	if got := desiredShards(f.observation, p, "")[0]; got.Revision.Hash() != updated.Hash() || got.Surge {
 		t.Errorf("desired %+v, want the pod's %s", got, updated)
 	}
 	p.decision.Step = rollout.StepAwait
-	if got := desiredShard(f.observation, p, 0); got.Revision.Hash() != old.Hash() {
+	if got := desiredShards(f.observation, p, "")[0]; got.Revision.Hash() != old.Hash() {
 		t.Errorf("before that the template is %s, want %s", got.Revision, old)
 	}
 }

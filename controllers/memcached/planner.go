@@ -1,15 +1,17 @@
 package memcached
 
 import (
+	"cmp"
 	"slices"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
@@ -26,22 +28,36 @@ const (
 
 // makePlan decides what to do about an observation.
 func makePlan(obs *observation, options resources.Options) plan {
+	m := obs.memcached
 	p := plan{
 		shards: shard.EvaluateAll(obs.shards, shard.Inputs{
-			Memcached: obs.memcached, Update: obs.updateRevision, Agents: obs.agents, Now: obs.now, CanResize: options.CanResize,
+			Memcached: m, Update: obs.updateRevision, Agents: obs.agents, Now: obs.now, CanResize: options.CanResize,
 		}),
-		rejected:    specProblem(obs),
-		finalBackup: planFinalBackup(obs),
-		resources:   resourcesPlan{cached: obs.cached},
+		rejected:  specProblem(obs),
+		resources: resourcesPlan{cached: obs.cached},
 	}
+	p.finalBackup = planFinalBackup(obs)
 	p.bootstrap = planBootstrap(obs, p.shards, p.rejected == nil)
-	refills, refillActions := planRefill(obs, p.shards)
-	p.refills = refills
-	p.actions = merge(p.finalBackup.actions, p.bootstrap.actions, refillActions)
-	if p.rejected == nil && obs.memcached.DeletionTimestamp == nil {
-		p = planSpec(obs, p, options)
+	p.refill = planRefill(obs, p.shards)
+	all := []Actions{p.finalBackup.actions, p.bootstrap.actions, p.refill.actions}
+
+	if p.rejected == nil && m.DeletionTimestamp == nil {
+		build, attempt := resources.NewBuilder(m, options), shard.RetryToken(m)
+		p.preflight = preflight.Evaluate(build, obs.preflightPods, p.shards, obs.updateRevision, attempt)
+		p.rejected, p.shards = p.preflight.Rejected, p.preflight.Annotate(p.shards)
+		in := rolloutInput(obs, p.shards)
+		if in.Invalid != "" {
+			p.invalid = &shard.Problem{Reason: v1alpha1.ReasonUpdateStrategyInvalid, Message: in.Invalid}
+		}
+		p.decision = rollout.Next(in)
+		if !m.Spec.Paused {
+			step, desired := planStep(obs, p.shards, p.decision, p.preflight), desiredShards(obs, p, attempt)
+			p.resources = planResources(obs, build, desired, p.bootstrap.delaysShards)
+			p.rejected = cmp.Or(p.resources.rejected, p.rejected)
+			all = append(all, p.resources.actions, step, planScaleIn(obs), planPreflightCleanup(obs, p.decision.Done()))
+		}
 	}
-	p.actions = merge(p.actions, planAgentRetry(obs, p.bootstrap.status), Actions{RequeueAfter: p.resources.recheck()})
+	p.actions = merge(append(all, planAgentRetry(obs, p.bootstrap.status))...)
 	return p
 }
 
@@ -57,31 +73,6 @@ func specProblem(obs *observation) *shard.Problem {
 	return nil
 }
 
-// planSpec adds to a plan how the spec is applied: the next step of the rollout and, unless
-// the Memcached is paused, the objects to write.
-func planSpec(obs *observation, p plan, options resources.Options) plan {
-	p.preflight = preflight.Evaluate(obs.memcached, obs.preflightPods, p.shards, obs.updateRevision, options)
-	p.rejected = p.preflight.Rejected
-	p.shards = p.preflight.Annotate(p.shards)
-	in := rolloutInput(obs, p.shards)
-	if in.Invalid != "" {
-		p.invalid = &shard.Problem{Reason: v1alpha1.ReasonUpdateStrategyInvalid, Message: in.Invalid}
-	}
-	p.decision = rollout.Next(in)
-	if obs.memcached.Spec.Paused {
-		return p
-	}
-	p.resources = planResources(obs, desiredShards(obs, p), p.bootstrap, options)
-	if p.resources.rejected != nil {
-		p.rejected = p.resources.rejected
-	}
-	p.actions = merge(p.actions, p.resources.actions,
-		planStep(obs, p.shards, p.decision, p.preflight),
-		planScaleIn(obs),
-		planPreflightCleanup(obs, p.decision.Done()))
-	return p
-}
-
 // planPreflightCleanup deletes preflight pods that aren't needed any more.
 func planPreflightCleanup(obs *observation, done bool) Actions {
 	obsolete, retryIn := preflight.Obsolete(obs.preflightPods, done, obs.updateRevision.Hash(), obs.now)
@@ -95,17 +86,16 @@ func planPreflightCleanup(obs *observation, done bool) Actions {
 // planAgentRetry queries agents again that did not answer.
 func planAgentRetry(obs *observation, bootstrap *v1alpha1.BootstrapStatus) Actions {
 	var a Actions
-	for name, pods := range obs.pods {
-		active := pods[0]
-		_, answered := obs.agents[active.Name]
-		serves := shard.IsReady(active) || isBootstrapping(bootstrap) && shard.IsRunning(active)
-		if !serves || answered || shard.StartRecorded(&obs.memcached.Status, name, active) {
+	for _, s := range obs.shards {
+		if s.StartRecorded || !s.IsReady && !(s.IsRunning && isBootstrapping(bootstrap)) {
+			continue
+		}
+		if _, answered := obs.agents[s.Active.Name]; answered {
 			continue
 		}
 		wait := agentRetryMin
-		if obs.unreachable[active.Name] {
-			silence := obs.now.Sub(shard.LastTransition(obs.replicaSet(name), pods))
-			wait = min(max(silence/4, agentRetryMin), agentRetryMax)
+		if obs.unreachable[s.Active.Name] {
+			wait = min(max(obs.now.Sub(shard.LastTransition(s.Set, s.Pods))/4, agentRetryMin), agentRetryMax)
 		}
 		a.RequeueAfter = soonest(a.RequeueAfter, wait)
 	}

@@ -17,7 +17,7 @@ func annotate(pod *corev1.Pod, name string, value any) podPatch {
 
 // resize sets the resources of a running pod.
 func resize(pod *corev1.Pod, to resources.PodRevision) podPatch {
-	return podPatch{pod: pod, subresource: shard.ResizeSubresource, body: containerPatch("resources", resources.Resources(&to.Spec))}
+	return podPatch{pod: pod, subresource: shard.ResizeSubresource, body: containerPatch("resources", to.Resources)}
 }
 
 // updateInPlace changes a pod in place to a revision and records the update, in one write.

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -30,43 +29,41 @@ const refillHistoryLimit = 3
 func refillPrefix(m *v1alpha1.Memcached) string { return m.Name + "-refill-" }
 
 // refillName returns the name of the restore that follows a start of a shard.
-func refillName(m *v1alpha1.Memcached, ordinal int, pod *corev1.Pod, agent *agentwire.Status) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %d", pod.UID, shard.ContainerID(pod), agent.Restart, agent.Start.At.Unix()))
-	return fmt.Sprintf("%s%d-%s", refillPrefix(m), ordinal, hex.EncodeToString(sum[:4]))
+func refillName(m *v1alpha1.Memcached, s *shard.State) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %d", s.Active.UID, s.ContainerID, s.Agent.Restart, s.Agent.Start.At.Unix()))
+	return fmt.Sprintf("%s%d-%s", refillPrefix(m), s.Ordinal, hex.EncodeToString(sum[:4]))
 }
 
 // planRefill creates restores for the shards that were lost, and deletes finished ones.
-func planRefill(obs *observation, shards []shard.State) ([]refill, Actions) {
+func planRefill(obs *observation, shards []shard.State) refillPlan {
 	m := obs.memcached
 	if m.Spec.Paused || m.DeletionTimestamp != nil {
-		return nil, Actions{}
+		return refillPlan{}
 	}
-	actions := planRefillCleanup(obs)
+	p := refillPlan{actions: planRefillCleanup(obs)}
 	if m.Spec.Refill == nil || isBootstrapping(m.Status.Bootstrap) {
-		return nil, actions
+		return p
 	}
-	var refills []refill
 	maxAge := v1alpha1.Seconds(m.Spec.Refill.MaxAgeSeconds, v1alpha1.DefaultRefillMaxAgeSeconds)
 	for i := range shards {
 		s := &shards[i]
-		if !lostItems(s, &m.Status) {
+		if !lostItems(s) {
 			continue
 		}
-		ordinal, _ := resources.Ordinal(m.Name, s.Name)
-		name := refillName(m, ordinal, s.Active, s.Agent)
+		name := refillName(m, s)
 		backup := newestBackup(obs.backups, obs.now.Add(-maxAge), s.Agent.Start.At)
 		restore, exists := obs.restores[name]
 		switch {
 		case exists && restore.owner == ours:
-			refills = append(refills, startedRefill(s, name, restore.Object.(*v1alpha1.MemcachedRestore).Spec.BackupRef.Name))
+			p.refills = append(p.refills, startedRefill(s, name, restore.Object.(*v1alpha1.MemcachedRestore).Spec.BackupRef.Name))
 		case backup == nil:
-			refills = append(refills, skippedRefill(s, maxAge))
+			p.refills = append(p.refills, skippedRefill(s, maxAge))
 		default:
-			actions.Create = append(actions.Create, refillRestore(m, ordinal, name, backup.Name, s.Active))
-			refills = append(refills, startedRefill(s, name, backup.Name))
+			p.actions.Create = append(p.actions.Create, refillRestore(obs, s, name, backup.Name))
+			p.refills = append(p.refills, startedRefill(s, name, backup.Name))
 		}
 	}
-	return refills, actions
+	return p
 }
 
 func startedRefill(s *shard.State, restore, backup string) refill {
@@ -81,21 +78,21 @@ func skippedRefill(s *shard.State, maxAge time.Duration) refill {
 
 // lostItems reports whether the shard has started empty since the status described its last
 // start, and not as part of an update.
-func lostItems(s *shard.State, status *v1alpha1.MemcachedStatus) bool {
-	last, known := shard.StatusOf(status, s.Name)
-	if !known || last.Start == "" || !s.ReportsLatestStart() || s.Agent.Start.Result != agentwire.StartCold {
+func lostItems(s *shard.State) bool {
+	last := s.Last
+	if last.Start == "" || !s.ReportsLatestStart() || s.Agent.Start.Result != agentwire.StartCold {
 		return false
 	}
-	isSame := last.ContainerID == shard.ContainerID(s.Active) && last.Restart == shard.RestartToken(s.Agent.Restart) &&
+	isSame := last.ContainerID == s.ContainerID && last.Restart == shard.RestartToken(s.Agent.Restart) &&
 		(last.StartedAt == nil || last.StartedAt.Time.Equal(s.Agent.Start.At.Truncate(time.Second)))
-	return !isSame && !wasReplaced(s, last)
+	return !isSame && !wasReplaced(s)
 }
 
 // wasReplaced reports whether the pod took over from one of another revision, as an update
 // requires.
-func wasReplaced(s *shard.State, last v1alpha1.ShardStatus) bool {
+func wasReplaced(s *shard.State) bool {
 	return s.OnSet != nil && s.OnSet.Method == rollout.Replace && s.OnSet.Revision == s.Rollout.Pod.Revision &&
-		last.Revision != s.Rollout.Pod.Revision
+		s.Last.Revision != s.Rollout.Pod.Revision
 }
 
 // newestBackup returns the newest complete backup that was started in a period, or nil. A
@@ -117,18 +114,18 @@ func newestBackup(backups []*v1alpha1.MemcachedBackup, from, until time.Time) *v
 
 // refillRestore returns the restore that fills one shard while it serves, with the default
 // rate limit.
-func refillRestore(m *v1alpha1.Memcached, ordinal int, name, backup string, pod *corev1.Pod) *v1alpha1.MemcachedRestore {
-	spec := m.Spec.Refill.DeepCopy()
-	meta := ownedMeta(m, name)
-	meta.Labels[v1alpha1.LabelShard] = strconv.Itoa(ordinal)
-	meta.Annotations = map[string]string{annotations.Refills: string(pod.UID)}
+func refillRestore(obs *observation, s *shard.State, name, backup string) *v1alpha1.MemcachedRestore {
+	spec, meta := obs.memcached.Spec.Refill.DeepCopy(), *obs.owned.DeepCopy()
+	meta.Name = name
+	meta.Labels[v1alpha1.LabelShard] = strconv.Itoa(s.Ordinal)
+	meta.Annotations = map[string]string{annotations.Refills: string(s.Active.UID)}
 	return &v1alpha1.MemcachedRestore{
 		ObjectMeta: meta,
 		Spec: v1alpha1.MemcachedRestoreSpec{
-			MemcachedRef:  v1alpha1.MemcachedReference{Name: m.Name},
+			MemcachedRef:  v1alpha1.MemcachedReference{Name: obs.memcached.Name},
 			BackupRef:     &v1alpha1.BackupReference{Name: backup},
 			MaxAgeSeconds: spec.MaxAgeSeconds, MaxTTLSeconds: spec.MaxTTLSeconds,
-			Shards: []int32{int32(ordinal)}, //nolint:gosec // at most 1000 by the CRD
+			Shards: []int32{int32(s.Ordinal)}, //nolint:gosec // at most 1000 by the CRD
 		},
 	}
 }

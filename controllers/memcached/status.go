@@ -68,7 +68,7 @@ func makeStatus(obs *observation, p plan, res result, now time.Time) v1alpha1.Me
 	for _, c := range []metav1.Condition{readyCondition(available, progressing, degraded, s.Update), available, progressing, degraded} {
 		c.ObservedGeneration = m.Generation
 		c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // the API stores seconds
-		c.Message = bounded(c.Message)
+		c.Message = text.Truncate(c.Message, v1alpha1.MaxMessage)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	s.Phase = phase(m, available, progressing, degraded)
@@ -137,7 +137,7 @@ func shardStatus(obs *observation, p plan, res result, name string) v1alpha1.Sha
 	}
 	s.PodName, s.NodeName, s.Ready = pod.Name, pod.Spec.NodeName, shard.IsReady(pod) && hasService(obs, res, name)
 	agent, answered := obs.agents[pod.Name]
-	if answered && (state == nil || state.ReportsLatestStart()) && !refillPending(p.refills, name, res) {
+	if answered && (state == nil || state.ReportsLatestStart()) && !refillPending(p.refill.refills, name, res) {
 		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), shard.ContainerID(pod), shard.RestartToken(agent.Restart)
 		s.Revision = pod.Annotations[annotations.Revision]
 		s.StartedAt = &metav1.Time{Time: agent.Start.At.Truncate(time.Second)}

@@ -23,7 +23,7 @@ func TestStartIsReportedWhenTheRestartIsDone(t *testing.T) {
 	for container, want := range map[string]v1alpha1.StartResult{shardtest.RunningContainer: v1alpha1.StartCold, "before": v1alpha1.StartWarm} {
 		f := newShardFixture(old, update, update)
 		f.record(shard.UpdateRecord{Revision: update.Hash(), From: old.Hash(), At: time.Unix(999, 0), Method: rollout.Recreate, Container: container})
-		arguments, _ := update.Arguments()
+		arguments := update.Arguments
 		f.agents["first"] = agentwire.Status{Version: "1.6.38", Arguments: arguments, Start: agentwire.Start{Result: agentwire.StartWarm, At: time.Unix(990, 0)}}
 		f.memcached.Status.Shards = []v1alpha1.ShardStatus{{Name: "cache-0", Start: v1alpha1.StartCold}}
 		p := f.plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepAwait})

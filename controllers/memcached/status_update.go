@@ -10,6 +10,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
 // updateStatus returns the progress of a change of the spec, or nil when there is none.
@@ -37,7 +38,7 @@ func updateStatus(obs *observation, p plan, s v1alpha1.MemcachedStatus, now time
 	if u.ItemsBefore > 0 {
 		message += "; " + keptItems(u)
 	}
-	u.Message = bounded(message)
+	u.Message = text.Truncate(message, v1alpha1.MaxMessage)
 	was := obs.memcached.Status.Update
 	if was != nil && was.Revision == u.Revision && was.Shard == u.Shard && was.Method == u.Method && was.RollingBack == u.RollingBack && was.Gate == u.Gate {
 		u.Since = was.Since

@@ -24,6 +24,12 @@ import (
 // ready within that on nodes that have the image.
 const statusDebounce = 10 * time.Second
 
+// Messages of a shard that is starting.
+const (
+	messageNoPod    = "no pod yet"
+	messageStarting = "starting"
+)
+
 // deferStatusUpdate returns how long to wait before the status is written; 0 is not at all.
 func deferStatusUpdate(obs *observation, p plan, res result, next v1alpha1.MemcachedStatus) time.Duration {
 	was := obs.memcached.Status
@@ -33,7 +39,7 @@ func deferStatusUpdate(obs *observation, p plan, res result, next v1alpha1.Memca
 		return 0
 	case obs.memcached.DeletionTimestamp != nil || isBootstrapping(next.Bootstrap) || !p.decision.Done():
 		return 0
-	case len(res.applied) > 0 || len(res.failures) > 0 || len(res.rejections) > 0 || len(p.refills) > 0:
+	case len(res.applied) > 0 || len(res.failures) > 0 || len(res.rejections) > 0 || len(p.refill.refills) > 0:
 		return 0
 	}
 	wait := statusDebounce

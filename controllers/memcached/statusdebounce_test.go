@@ -113,7 +113,7 @@ func TestMinorUpdatesOfStartingShardsAreBatched(t *testing.T) {
 			b := &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning}
 			f.obs.memcached.Status.Bootstrap, f.next.Bootstrap = b, b
 		}, 0},
-		"a shard was lost":               {func(f *startingFixture) { f.plan.refills = []refill{{}} }, 0},
+		"a shard was lost":               {func(f *startingFixture) { f.plan.refill.refills = []refill{{}} }, 0},
 		"an object was written":          {func(f *startingFixture) { f.applied.applied = map[resources.Key]bool{{}: true} }, 0},
 		"a write is retried":             {func(f *startingFixture) { f.applied.failures = []error{errors.New("busy")} }, 0},
 		"a write was rejected":           {func(f *startingFixture) { f.applied.rejections = []error{errors.New("invalid")} }, 0},

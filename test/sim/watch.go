@@ -403,20 +403,19 @@ func (w *World) watchShard(m *v1alpha1.Memcached, shard string, desired resource
 		return
 	}
 	pod, p := pods[0], w.procs[pods[0].UID]
-	_, arguments := desired.Arguments()
 	switch {
 	case p == nil || !p.serves:
 		wrong("does not serve")
 	case p.image != desired.Image.Reference:
 		wrong("runs image %s, not %s", p.image, desired.Image.Reference)
-	case p.arguments != arguments:
-		wrong("runs with %s, not %s", p.arguments, arguments)
+	case p.arguments != desired.ArgumentsText:
+		wrong("runs with %s, not %s", p.arguments, desired.ArgumentsText)
 	case !labels.SelectorFromSet(desired.Spec.Scheduling.NodeSelector).Matches(labels.Set(w.nodeOf(p).labels)):
 		wrong("is on %s", p.node)
 	case !contains(pod.Labels, desired.Spec.PodMetadata.Labels) || !contains(pod.Annotations, desired.Spec.PodMetadata.Annotations):
 		wrong("lacks labels or annotations")
-	case !equality.Semantic.DeepEqual(p.resources.Limits, resources.Resources(&desired.Spec).Limits) || !equality.Semantic.DeepEqual(p.resources.Requests, resources.Resources(&desired.Spec).Requests):
-		if p.resized && hasMore(p.resources, resources.Resources(&desired.Spec)) { // for a spec that was reverted before the rest of it was applied
+	case !equality.Semantic.DeepEqual(p.resources.Limits, desired.Resources.Limits) || !equality.Semantic.DeepEqual(p.resources.Requests, desired.Resources.Requests):
+		if p.resized && hasMore(p.resources, desired.Resources) { // for a spec that was reverted before the rest of it was applied
 			w.gaps++
 			break
 		}

@@ -52,25 +52,30 @@ func (e Entry) IsStale(m *v1alpha1.Memcached, now time.Time) bool {
 // Objects are the objects of a Memcached that are up to date.
 type Objects map[resources.Key]Object
 
-// Object is one version of an object and the desired state that it has.
+// Object is one version of an object and the desired state that it has: everything that it is
+// built from, except for the operator's options.
 type Object struct {
 	uid     types.UID
 	version string
-	desired Hash
+	// memcached and generation are those of the spec, and shard is a hash of a ReplicaSet's.
+	memcached  types.UID
+	generation int64
+	shard      [sha256.Size]byte
 }
 
-// NewObject returns the version of an object, which has its desired state.
-func NewObject(have metav1.Object, desired Hash) Object {
-	return Object{have.GetUID(), have.GetResourceVersion(), desired}
-}
-
-// Hash is a hash of everything that an object is built from.
-type Hash [sha256.Size]byte
-
-// IsCurrent reports whether an object was found to have its desired state.
-func (o Objects) IsCurrent(key resources.Key, have metav1.Object, hashes map[resources.Key]Hash) bool {
-	is, ok := o[key]
-	return ok && is == NewObject(have, hashes[key])
+// NewObject returns the version of an object that has its desired state.
+func NewObject(m *v1alpha1.Memcached, want resources.Desired, have metav1.Object) Object {
+	o := Object{uid: have.GetUID(), version: have.GetResourceVersion(), memcached: m.UID, generation: m.Generation}
+	if want.Key.Kind != resources.KindReplicaSet {
+		return o
+	}
+	sum, shard := sha256.New(), want.Shard
+	fmt.Fprintf(sum, "%t %q %q", shard.Surge, shard.HoldUntil, shard.Revision.String())
+	for _, name := range slices.Sorted(maps.Keys(shard.Annotations)) {
+		fmt.Fprintf(sum, " %q %q", name, shard.Annotations[name])
+	}
+	sum.Sum(o.shard[:0])
+	return o
 }
 
 // Get returns the entry of a Memcached.
@@ -95,28 +100,4 @@ func (c *Cache) Forget(name types.NamespacedName) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	delete(c.entries, name)
-}
-
-// Hashes returns a hash of everything that each object of a Memcached is built from,
-// except for the operator's options.
-func Hashes(m *v1alpha1.Memcached, shards []resources.Shard) map[resources.Key]Hash {
-	keys := resources.Keys(m.Name, len(shards))
-	hashes := make(map[resources.Key]Hash, len(keys))
-	common := hash(m, resources.Shard{})
-	for _, key := range keys {
-		hashes[key] = common
-		if ordinal, ok := resources.Ordinal(m.Name, key.Name); ok && key.Kind == resources.KindReplicaSet {
-			hashes[key] = hash(m, shards[ordinal])
-		}
-	}
-	return hashes
-}
-
-func hash(m *v1alpha1.Memcached, shard resources.Shard) Hash {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s %d %t %q %q", m.UID, m.Generation, shard.Surge, shard.HoldUntil, shard.Revision.String())
-	for _, name := range slices.Sorted(maps.Keys(shard.Annotations)) {
-		fmt.Fprintf(sum, " %q %q", name, shard.Annotations[name])
-	}
-	return Hash(sum.Sum(nil))
 }

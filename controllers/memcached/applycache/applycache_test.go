@@ -47,27 +47,22 @@ func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 		"a label of the Memcached": {func(s *state) { s.memcached.Labels = map[string]string{"team": "shop"} }, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			build := func(change func(*state)) (map[resources.Key]Hash, metav1.Object) {
+			entries := func(change func(*state)) map[resources.Key]Object {
 				s := &state{memcached: &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", UID: "m", Generation: 3}},
 					shard: resources.Shard{Revision: revision}, uid: "o", version: "7"}
 				change(s)
-				o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: s.uid, ResourceVersion: s.version}}
-				return Hashes(s.memcached, []resources.Shard{s.shard}), o
+				have, all := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: s.uid, ResourceVersion: s.version}}, Objects{}
+				for _, want := range resources.NewBuilder(s.memcached, resources.Options{}).Desired([]resources.Shard{s.shard}) {
+					all[want.Key] = NewObject(s.memcached, want, have)
+				}
+				return all
 			}
-			applied := Objects{}
-			hashes, o := build(func(*state) {})
-			for _, key := range resources.Keys("cache", 1) {
-				applied[key] = NewObject(o, hashes[key])
-			}
-			hashes, o = build(c.change)
-			if got := applied.IsCurrent(set, o, hashes); got != c.set {
+			before, after := entries(func(*state) {}), entries(c.change)
+			if got := before[set] == after[set]; got != c.set {
 				t.Errorf("the ReplicaSet is current: %t", got)
 			}
-			if got := applied.IsCurrent(service, o, hashes); got != c.service {
+			if got := before[service] == after[service]; got != c.service {
 				t.Errorf("the Service is current: %t", got)
-			}
-			if delete(applied, service); applied.IsCurrent(service, o, hashes) {
-				t.Error("a Service without an entry is current")
 			}
 		})
 	}

@@ -38,14 +38,14 @@ type Result struct {
 }
 
 // Evaluate returns how far the check of a revision's image is on the nodes of those shards
-// whose container has to be recreated for it.
-func Evaluate(m *v1alpha1.Memcached, pods []*corev1.Pod, shards []shard.State, update resources.PodRevision, options resources.Options) Result {
+// whose container has to be recreated for it. Another attempt checks again.
+func Evaluate(build *resources.Builder, pods []*corev1.Pod, shards []shard.State, update resources.PodRevision, attempt string) Result {
 	r := Result{Progress: rollout.Done}
 	for _, s := range shards {
 		if s.Active == nil || s.Active.Spec.NodeName == "" || s.Rollout.ToTarget.Method != rollout.Recreate || s.Rollout.Pod.Revision == update.Hash() {
 			continue
 		}
-		want, err := resources.PreflightPod(m, s.Active, update, shard.RetryToken(m), options)
+		want, err := build.PreflightPod(s.Active, update, attempt)
 		if err != nil {
 			r.Rejected = &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: err.Error()}
 			return r

@@ -67,12 +67,12 @@ func newShards(t *testing.T, nodes ...string) (*v1alpha1.Memcached, []shard.Stat
 	old, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
 	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", UID: "uid"}}
 	m.Spec.Size = ptr.To(int32(len(nodes))) //nolint:gosec // a few
-	observer := shard.Observer{Update: update}
+	observer := shard.Observer{Status: &m.Status, Update: update}
 	var shards []shard.State
 	for i, node := range nodes {
 		pod := shardtest.Pod("first", old)
 		pod.Spec.NodeName = node
-		o := observer.Observe(shardtest.ReplicaSet(resources.ShardName("cache", i), old), []*corev1.Pod{pod})
+		o := observer.Observe(i, shardtest.ReplicaSet(resources.ShardName("cache", i), old), []*corev1.Pod{pod})
 		shards = append(shards, shard.Evaluate(o, shard.Inputs{
 			Memcached: m, Update: update, Agents: map[string]agentwire.Status{}, Now: time.Unix(1000, 0), CanResize: true,
 		}))
@@ -88,7 +88,7 @@ func finished(o resources.Object, phase corev1.PodPhase, message string) *corev1
 func TestImageIsCheckedOnEachNodeThatNeedsIt(t *testing.T) {
 	const good = `{"version":"1.6.38"}`
 	m, shards, update := newShards(t, "node1", "node2", "node1")
-	all := Evaluate(m, nil, shards, update, options).Create
+	all := Evaluate(resources.NewBuilder(m, options), nil, shards, update, "").Create
 	if len(all) != 2 {
 		t.Fatalf("%d preflight pods for two nodes", len(all))
 	}
@@ -107,7 +107,7 @@ func TestImageIsCheckedOnEachNodeThatNeedsIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, shards, update := newShards(t, "node1", "node2", "node1")
-			r := Evaluate(m, c.pods, shards, update, options)
+			r := Evaluate(resources.NewBuilder(m, options), c.pods, shards, update, "")
 			if r.Progress != c.want || len(r.Create) != c.create || r.Rejected != nil {
 				t.Errorf("%s with %d pods to create, rejected %+v; want %s with %d", r.Progress, len(r.Create), r.Rejected, c.want, c.create)
 			}

@@ -8,40 +8,27 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // preflightDeadline, in seconds, is mostly for pulling the image.
 const preflightDeadline = 3600
 
-// KindPod is the kind of preflight pods.
-const KindPod Kind = "Pod"
-
-// PreflightLabels returns the labels of a Memcached's preflight pods. No Service, budget or policy
-// of its shards selects them.
-func PreflightLabels(memcached string) map[string]string {
-	labels := Labels(memcached)
-	labels[v1alpha1.LabelName] = annotations.PreflightName
-	return labels
-}
-
 // PreflightPod returns the pod that checks a revision on the node of a shard's pod before the shard
 // is updated: the kubelet pulls the image with that pod's credentials and runs it, and the agent in
 // it checks memcached's version and arguments. Another attempt has another name.
-func PreflightPod(m *v1alpha1.Memcached, shard *corev1.Pod, revision PodRevision, attempt string, options Options) (Object, error) {
+func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt string) (Object, error) {
 	var running corev1.Container
 	for _, c := range shard.Spec.Containers {
 		if c.Name == Container {
 			running = c
 		}
 	}
-	_, arguments := revision.Arguments()
 	sum := sha256.Sum256([]byte(mustMarshal([]any{
 		shard.Spec.NodeName, shard.Spec.ImagePullSecrets, running.ImagePullPolicy,
-		revision.Image.Reference, arguments, options.AgentImage, attempt,
+		revision.Image.Reference, revision.ArgumentsText, b.options.AgentImage, attempt,
 	})))
-	name := m.Name + "-preflight-" + hex.EncodeToString(sum[:5])
+	name := b.name + "-preflight-" + hex.EncodeToString(sum[:5])
 
 	spec, err := convert[corev1ac.PodSpecApplyConfiguration](corev1.PodSpec{
 		NodeName:          shard.Spec.NodeName,
@@ -55,12 +42,12 @@ func PreflightPod(m *v1alpha1.Memcached, shard *corev1.Pod, revision PodRevision
 	// The pod has the shard's limit and requests next to nothing: a full node must not block the
 	// update of its shards.
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("16Mi")}
-	limit := corev1.ResourceList{corev1.ResourceMemory: Resources(&revision.Spec).Limits[corev1.ResourceMemory]}
+	limit := corev1.ResourceList{corev1.ResourceMemory: revision.Resources.Limits[corev1.ResourceMemory]}
 	container := corev1ac.Container().
 		WithName(Container).
 		WithImage(revision.Image.Reference).
 		WithCommand(agentPath+"/agent", "preflight").
-		WithArgs("-arguments", arguments).
+		WithArgs("-arguments", revision.ArgumentsText).
 		WithResources(corev1ac.ResourceRequirements().WithRequests(requests).WithLimits(limit)).
 		WithSecurityContext(containerSecurity()).
 		WithVolumeMounts(
@@ -69,19 +56,19 @@ func PreflightPod(m *v1alpha1.Memcached, shard *corev1.Pod, revision PodRevision
 	if running.ImagePullPolicy != "" {
 		container.WithImagePullPolicy(running.ImagePullPolicy)
 	}
-	installer := agentInstaller(options)
+	installer := agentInstaller(b.options)
 	installer.Resources.WithRequests(requests)
-	return Object{Key: Key{KindPod, name}, Apply: corev1ac.Pod(name, m.Namespace).
-		WithLabels(PreflightLabels(m.Name)).
+	return Object{Key: Key{KindPod, name}, Apply: corev1ac.Pod(name, b.namespace).
+		WithLabels(PreflightLabels(b.name)).
 		WithAnnotations(map[string]string{annotations.Revision: revision.Hash()}).
-		WithOwnerReferences(owner(m)).
+		WithOwnerReferences(b.owner).
 		WithSpec(spec.
 			WithRestartPolicy(corev1.RestartPolicyNever).
 			WithActiveDeadlineSeconds(preflightDeadline).
 			WithTerminationGracePeriodSeconds(0).
 			WithAutomountServiceAccountToken(false).
 			WithEnableServiceLinks(false).
-			WithSecurityContext(podSecurity(options)).
+			WithSecurityContext(podSecurity(b.options)).
 			WithVolumes(
 				corev1ac.Volume().WithName("agent").WithEmptyDir(corev1ac.EmptyDirVolumeSource().
 					WithSizeLimit(resource.MustParse("32Mi"))),

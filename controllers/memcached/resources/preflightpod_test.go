@@ -26,7 +26,7 @@ func TestPreflightPodIsNamedAfterWhatItChecks(t *testing.T) {
 	}
 	build := func(t *testing.T, p input) Object {
 		t.Helper()
-		o, err := PreflightPod(memcached(1, nil), &p.pod, NewPodRevision(&p.spec, p.image), p.attempt, p.options)
+		o, err := NewBuilder(memcached(1, nil), p.options).PreflightPod(&p.pod, NewPodRevision(&p.spec, p.image), p.attempt)
 		if err != nil {
 			t.Fatal(err)
 		}

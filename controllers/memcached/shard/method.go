@@ -85,27 +85,25 @@ func changeBetween(from, to resources.PodRevision, version string, crossSeries, 
 		}
 	}
 
-	fromWords, _ := from.Arguments()
-	toWords, _ := to.Arguments()
-	if !slices.Equal(fromWords, toWords) {
-		need(rollout.Restart)
-	}
-	if slab.Of(fromWords, fromVersion).Difference(slab.Of(toWords, cmp.Or(toVersion, fromVersion))) != "" {
-		need(rollout.Replace)
-	}
-	if a, b := resources.Resources(&from.Spec), resources.Resources(&to.Spec); !equality.Semantic.DeepEqual(a, b) {
-		need(rollout.Live)
-		c.Resize = rollout.Needed
-		if !canResize || !resizable(a, b) {
-			need(rollout.Replace)
-		}
-	}
 	a, b := fieldsOf(&from.Spec), fieldsOf(&to.Spec)
 	for _, f := range changedFields(a, b) {
 		what = append(what, describe(f.Name, a[f.Name], b[f.Name]))
 		if !slices.Contains(argumentFields, f.Name) && f.Name != "resources" {
 			need(f.Method)
 		}
+	}
+	if !equality.Semantic.DeepEqual(from.Resources, to.Resources) {
+		need(rollout.Live)
+		c.Resize = rollout.Needed
+		if !canResize || !resizable(from.Resources, to.Resources) {
+			need(rollout.Replace)
+		}
+	}
+	if !slices.Equal(from.Arguments, to.Arguments) {
+		need(rollout.Restart)
+	}
+	if slab.Of(from.Arguments, fromVersion).Difference(slab.Of(to.Arguments, cmp.Or(toVersion, fromVersion))) != "" {
+		need(rollout.Replace)
 	}
 
 	c.Description = strings.Join(what, ", ")

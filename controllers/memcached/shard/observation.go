@@ -17,7 +17,8 @@ import (
 
 // Observation is what was read of one shard.
 type Observation struct {
-	Name string
+	Name    string
+	Ordinal int
 	// Set is the shard's ReplicaSet.
 	Set *appsv1.ReplicaSet
 	// Pods of the ReplicaSet, ordered by ComparePods.
@@ -30,10 +31,19 @@ type Observation struct {
 	Template, PodRevision resources.PodRevision
 	// Record is the record of the last update: OnPod if there is one, or OnSet.
 	OnPod, OnSet, Record *UpdateRecord
+	// Last is what the status says of the shard; empty while it says nothing.
+	Last v1alpha1.ShardStatus
+	// ContainerID of the active pod. StartRecorded is whether Last describes how memcached
+	// started in that container, with its current revision.
+	ContainerID   string
+	StartRecorded bool
+	// IsRunning and IsReady are whether the active pod is.
+	IsRunning, IsReady bool
 }
 
 // Observer reads shards. Most of them have the same revision, which it parses once.
 type Observer struct {
+	Status *v1alpha1.MemcachedStatus
 	// Update is the revision that the spec results in. It stands for a revision that cannot
 	// be parsed, since a pod must not be replaced on a guess.
 	Update resources.PodRevision
@@ -41,9 +51,9 @@ type Observer struct {
 }
 
 // Observe returns what a ReplicaSet and its pods say of their shard.
-func (r *Observer) Observe(set *appsv1.ReplicaSet, pods []*corev1.Pod) Observation {
+func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.Pod) Observation {
 	o := Observation{
-		Name: set.Name, Set: set, Pods: pods,
+		Name: set.Name, Ordinal: ordinal, Set: set, Pods: pods,
 		OnSet:    DecodeRecord[UpdateRecord](set.Annotations, annotations.Update),
 		Template: r.parse(set.Spec.Template.Annotations[annotations.Spec]),
 	}
@@ -51,11 +61,16 @@ func (r *Observer) Observe(set *appsv1.ReplicaSet, pods []*corev1.Pod) Observati
 	for i, pod := range pods {
 		revisions[i] = r.parse(pod.Annotations[annotations.Spec])
 	}
+	o.Last, _ = StatusOf(r.Status, set.Name)
 	active, next := activeAndNext(pods, revisions, o.Template.Hash())
 	if active >= 0 {
 		o.Active, o.PodRevision = pods[active], revisions[active]
 		o.OnPod = DecodeRecord[UpdateRecord](o.Active.Annotations, annotations.Update)
 		o.Record = cmp.Or(o.OnPod, o.OnSet)
+		o.ContainerID, o.IsRunning, o.IsReady = ContainerID(o.Active), IsRunning(o.Active), IsReady(o.Active)
+		o.StartRecorded = o.Last.Start != "" && o.Last.ContainerID == o.ContainerID &&
+			o.Last.Restart == RestartToken(o.Active.Annotations[v1alpha1.AnnotationRestart]) &&
+			o.Last.Revision == o.Active.Annotations[annotations.Revision]
 	}
 	if next >= 0 {
 		o.Next = pods[next]
@@ -111,16 +126,6 @@ func IsLatestStart(agent agentwire.Status, pod *corev1.Pod) bool {
 		(agent.Phase == agentwire.PhaseServing || agent.Phase == agentwire.PhaseDraining)
 }
 
-// StartRecorded reports whether the status describes how memcached last started in a pod:
-// in its current container and with its current revision.
-func StartRecorded(status *v1alpha1.MemcachedStatus, name string, pod *corev1.Pod) bool {
-	s, ok := StatusOf(status, name)
-	return ok && s.Start != "" &&
-		s.ContainerID == ContainerID(pod) &&
-		s.Restart == RestartToken(pod.Annotations[v1alpha1.AnnotationRestart]) &&
-		s.Revision == pod.Annotations[annotations.Revision]
-}
-
 // RestartToken returns the value of a restart annotation as the status contains it: the value
 // itself, or the start of a hash of a long one.
 func RestartToken(value string) string {
@@ -138,9 +143,4 @@ func StatusOf(status *v1alpha1.MemcachedStatus, name string) (v1alpha1.ShardStat
 		return v1alpha1.ShardStatus{}, false
 	}
 	return status.Shards[i], true
-}
-
-// tokenPrefix begins each announcement of a stop of the active pod's current container.
-func (o *Observation) tokenPrefix() string {
-	return ContainerID(o.Active) + "-"
 }

@@ -2,10 +2,15 @@ package shard
 
 import (
 	"encoding/json"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // UpdateRecord is what the operator records on a shard when it updates it.
@@ -53,18 +58,37 @@ func DecodeRecord[T any](from map[string]string, name string) *T {
 // it changes.
 func RetryToken(m *v1alpha1.Memcached) string {
 	token := m.Annotations[v1alpha1.AnnotationRetry]
-	if AllowsItemLoss(m) {
+	if s := m.Spec.UpdateStrategy; s != nil && s.OnItemLoss == v1alpha1.ItemLossContinue {
 		token += "/" + string(v1alpha1.ItemLossContinue)
 	}
 	return token
 }
 
-// AllowsItemLoss reports whether an update continues when a shard loses its items.
-func AllowsItemLoss(m *v1alpha1.Memcached) bool {
-	return m.Spec.UpdateStrategy != nil && m.Spec.UpdateStrategy.OnItemLoss == v1alpha1.ItemLossContinue
+// StopToken returns the announcement of the next stop of the pod's container for an update
+// to a revision: the current one if it is recent, or a new one. It is valid for the current
+// container only.
+func (s *State) StopToken(to resources.PodRevision, now time.Time) string {
+	prefix := s.tokenPrefix() + to.Hash() + "-"
+	current := s.Active.Annotations[annotations.Stop]
+	if rest, ok := strings.CutPrefix(current, prefix); ok {
+		second, _, _ := strings.Cut(rest, "/")
+		if at, err := strconv.ParseInt(second, 10, 64); err == nil && now.Sub(time.Unix(at, 0)).Abs() < AnnounceRetry {
+			return current
+		}
+	}
+	return agentwire.AnnounceArguments(prefix+strconv.FormatInt(now.Unix(), 10), to.ArgumentsText)
 }
 
-// AllowsCrossSeries reports whether shards may be updated to another release series.
-func AllowsCrossSeries(m *v1alpha1.Memcached) bool {
-	return m.Spec.UpdateStrategy != nil && m.Spec.UpdateStrategy.CrossSeriesUpgrade == v1alpha1.CrossSeriesAllow
+// NewUpdateRecord returns the record of an update that starts now.
+func (s *State) NewUpdateRecord(to resources.PodRevision, method rollout.Method, now time.Time) UpdateRecord {
+	r := UpdateRecord{Revision: to.Hash(), From: s.PodRevision.Hash(), At: now.UTC(), Method: method, Container: s.ContainerID}
+	if s.Agent != nil {
+		r.Gets, r.Hits = s.Agent.RecentGets, s.Agent.RecentHits
+	}
+	return r
+}
+
+// tokenPrefix begins each announcement of a stop of the active pod's current container.
+func (o *Observation) tokenPrefix() string {
+	return o.ContainerID + "-"
 }

@@ -22,11 +22,12 @@ func TestEveryPodIsBurstable(t *testing.T) {
 	revision := podRevision(t, withResources("cpu 1 memory 1Gi | cpu 1 memory 1Gi"))
 	m.Spec = revision.Spec
 	m.Spec.Size = ptr.To[int32](1)
-	objects, err := resources.Build(m, func(int) resources.Shard { return resources.Shard{Revision: revision} }, resources.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range objects {
+	build := resources.NewBuilder(m, resources.Options{})
+	for _, d := range build.Desired([]resources.Shard{{Revision: revision}}) {
+		o, err := build.Build(d)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if set, ok := o.Apply.(*appsv1ac.ReplicaSetApplyConfiguration); ok {
 			installer := set.Spec.Template.Spec.InitContainers[0].Resources
 			if _, limited := (*installer.Limits)[corev1.ResourceCPU]; limited || len(*installer.Requests) == 0 {

@@ -3,7 +3,6 @@ package shard
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -42,6 +41,12 @@ type Inputs struct {
 	CanResize bool
 }
 
+// allowsCrossSeries reports whether shards may be updated to another release series.
+func (in Inputs) allowsCrossSeries() bool {
+	s := in.Memcached.Spec.UpdateStrategy
+	return s != nil && s.CrossSeriesUpgrade == v1alpha1.CrossSeriesAllow
+}
+
 // State is an evaluated shard.
 type State struct {
 	Observation
@@ -49,6 +54,8 @@ type State struct {
 	Agent *agentwire.Status
 	// Draining is whether the ReplicaSet deletes the active pod first.
 	Draining bool
+	// Surges is whether the shard runs two pods until it has the update revision.
+	Surges bool
 	// Rollout is what the planner decides by.
 	Rollout rollout.Shard
 }
@@ -56,18 +63,18 @@ type State struct {
 // Evaluate determines the result of the shard's last update and what the next one
 // requires.
 func Evaluate(o Observation, in Inputs) State {
-	m, update := in.Memcached, in.Update.Hash()
+	update := in.Update.Hash()
 	s := State{Observation: o, Rollout: rollout.Shard{Name: o.Name, Template: o.Template.Hash()}}
 	r := &s.Rollout
 	failed := DecodeRecord[FailureRecord](o.Set.Annotations, annotations.Failed)
-	if failed != nil && failed.Revision == update && failed.Attempt == RetryToken(m) {
+	if failed != nil && failed.Revision == update && failed.Attempt == RetryToken(in.Memcached) {
 		r.Failed = failed.Message
 	}
 	creationFailure := podCreationFailure(o.Set)
 	if o.Active == nil {
 		if creationFailure != "" {
 			r.Pod = rollout.Pod{Revision: r.Template, State: rollout.Broken, Reason: creationFailure}
-			r.ToTarget = changeBetween(o.Template, in.Update, "", AllowsCrossSeries(m), in.CanResize)
+			r.ToTarget = changeBetween(o.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize)
 		}
 		return s
 	}
@@ -79,23 +86,24 @@ func Evaluate(o Observation, in Inputs) State {
 	})
 	s.Draining = o.Active.Annotations[corev1.PodDeletionCost] == DrainedPodDeletionCost
 	s.evaluatePod(in)
-	r.ToTarget = s.change(m, in.Update, in.CanResize)
+	r.ToTarget = s.change(in.Update, in)
 	if r.Pod.Revision == update { // only the result is pending
-		r.ToTarget = changeBetween(o.Template, in.Update, "", AllowsCrossSeries(m), in.CanResize)
+		r.ToTarget = changeBetween(o.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize)
 	}
-	r.Rollback = s.change(m, o.Template, in.CanResize)
+	r.Rollback = s.change(o.Template, in)
 	if o.Next != nil {
 		next := podState(o.Next, r.Template, true)
 		r.Next = &next
-	} else if creationFailure != "" && s.NeedsSurge(update) {
+	} else if creationFailure != "" && s.needsSurge(update) {
 		r.Next = &rollout.Pod{Revision: r.Template, State: rollout.Broken, Reason: creationFailure}
 	}
-	announced := m.Status.Update
+	announced := in.Memcached.Status.Update
 	r.ToTarget.EmptyStartAnnounced = announced != nil && announced.Revision == update && announced.Shard == s.Name &&
 		announced.Method == v1alpha1.UpdateReplace
-	r.ResourcesDrifted = in.CanResize && r.Pod.Revision == r.Template && hasStaleResize(o.Active, resources.Resources(&o.PodRevision.Spec)) &&
-		len(missingResources(containerResources(o.Active), resources.Resources(&in.Update.Spec))) > 0
+	r.ResourcesDrifted = in.CanResize && r.Pod.Revision == r.Template && hasStaleResize(o.Active, o.PodRevision.Resources) &&
+		len(missingResources(containerResources(o.Active), in.Update.Resources)) > 0
 	r.StopAnnounced = strings.HasPrefix(o.Active.Annotations[annotations.Stop], s.tokenPrefix()) && !s.stopPending()
+	s.Surges = s.needsSurge(update)
 	return s
 }
 
@@ -129,33 +137,17 @@ func (s *State) evaluatePod(in Inputs) {
 		pod.State = rollout.Starting // the container that is broken is the previous one
 	}
 	s.Rollout.Pod = pod
-	s.evaluateOutcome(&in.Memcached.Status, in.Now)
-}
-
-// podState returns the state of a pod without its outcome. A second pod that no node
-// accepts yet is not broken: nothing waits for it.
-func podState(pod *corev1.Pod, revision string, second bool) rollout.Pod {
-	p := rollout.Pod{Revision: revision, State: rollout.Starting, Terminating: pod.DeletionTimestamp != nil}
-	if problem := PodProblem(pod); problem != nil {
-		p.Reason = problem.Message
-		if !IsRunning(pod) && !(second && problem.Reason == v1alpha1.ReasonUnschedulable) {
-			p.State = rollout.Broken
-		}
-	}
-	if IsReady(pod) {
-		p.State = rollout.Serving
-	}
-	return p
+	s.evaluateOutcome(in.Now)
 }
 
 // evaluateOutcome sets the result of the active pod's last update.
-func (s *State) evaluateOutcome(status *v1alpha1.MemcachedStatus, now time.Time) {
+func (s *State) evaluateOutcome(now time.Time) {
 	pod, record := &s.Rollout.Pod, s.Record
 	switch {
 	case pod.State != rollout.Serving:
 	case s.stopPending(), s.restartPending(): // also after a rollback: what failed is still serving
 	case record == nil || record.Revision != pod.Revision || pod.Revision == s.Rollout.Template || record.Method <= rollout.Live:
-		if s.Agent != nil || StartRecorded(status, s.Name, s.Active) {
+		if s.Agent != nil || s.StartRecorded {
 			pod.Outcome = rollout.Verified
 		}
 	case s.Agent == nil:
@@ -182,7 +174,7 @@ func (s *State) evaluateRestart(now time.Time) {
 
 // stopPending reports whether the pod was updated and its container hasn't stopped yet.
 func (s *State) stopPending() bool {
-	return s.Record != nil && s.Record.Method == rollout.Recreate && s.Record.Container == ContainerID(s.Active)
+	return s.Record != nil && s.Record.Method == rollout.Recreate && s.Record.Container == s.ContainerID
 }
 
 // restartPending reports whether memcached doesn't run with the pod's arguments yet, and no
@@ -200,14 +192,14 @@ func (s *State) runsWithArguments() bool {
 }
 
 // change returns what it takes to change the active pod to a revision.
-func (s *State) change(m *v1alpha1.Memcached, to resources.PodRevision, canResize bool) rollout.Change {
+func (s *State) change(to resources.PodRevision, in Inputs) rollout.Change {
 	version := ""
 	if s.Agent != nil {
 		version = s.Agent.Version
 	}
-	c := changeBetween(s.PodRevision, to, version, AllowsCrossSeries(m), canResize)
+	c := changeBetween(s.PodRevision, to, version, in.allowsCrossSeries(), in.CanResize)
 	if c.Resize != rollout.NotNeeded {
-		c.Resize, c.ResizeReason = resizeProgress(s.Active, resources.Resources(&to.Spec))
+		c.Resize, c.ResizeReason = resizeProgress(s.Active, to.Resources)
 		if c.Resize == rollout.Refused {
 			c.Method, c.Resize = rollout.Replace, rollout.NotNeeded
 			c.Description += ", which starts it empty, as its node doesn't have the resources: " + c.ResizeReason
@@ -219,13 +211,12 @@ func (s *State) change(m *v1alpha1.Memcached, to resources.PodRevision, canResiz
 	return c
 }
 
-// NeedsSurge reports whether the shard runs two pods until it has the update revision. A
-// ReplicaSet that a user deleted without its pod is recreated from shard 0's template,
-// which starts no replacement.
-func (s *State) NeedsSurge(update string) bool {
+// needsSurge reports whether the shard runs two pods. A ReplicaSet that a user deleted without
+// its pod is recreated from shard 0's template, which starts no replacement.
+func (s *State) needsSurge(update string) bool {
 	r := &s.Rollout
 	takesOver := r.Next != nil && r.Next.State == rollout.Serving
-	return s.Active != nil && r.Template == update && s.ReplacementStarted(update) && r.Pod.Revision != update && r.Failed == "" &&
+	return r.Template == update && s.ReplacementStarted(update) && r.Pod.Revision != update && r.Failed == "" &&
 		r.ToTarget.Method == rollout.Replace && r.Pod.State != rollout.Broken && !r.Pod.Terminating && !(s.Draining && takesOver)
 }
 
@@ -238,31 +229,6 @@ func (s *State) ReplacementStarted(revision string) bool {
 // restart is pending, it describes the previous one.
 func (s *State) ReportsLatestStart() bool {
 	return s.Agent != nil && !(s.Rollout.Pod.State == rollout.Serving && s.Rollout.Pod.Outcome == rollout.Pending)
-}
-
-// StopToken returns the announcement of the next stop of the pod's container for an update
-// to a revision: the current one if it is recent, or a new one. It is valid for the current
-// container only.
-func (s *State) StopToken(to resources.PodRevision, now time.Time) string {
-	prefix := s.tokenPrefix() + to.Hash() + "-"
-	current := s.Active.Annotations[annotations.Stop]
-	if rest, ok := strings.CutPrefix(current, prefix); ok {
-		second, _, _ := strings.Cut(rest, "/")
-		if at, err := strconv.ParseInt(second, 10, 64); err == nil && now.Sub(time.Unix(at, 0)).Abs() < AnnounceRetry {
-			return current
-		}
-	}
-	_, arguments := to.Arguments()
-	return agentwire.AnnounceArguments(prefix+strconv.FormatInt(now.Unix(), 10), arguments)
-}
-
-// NewUpdateRecord returns the record of an update that starts now.
-func (s *State) NewUpdateRecord(to resources.PodRevision, method rollout.Method, now time.Time) UpdateRecord {
-	r := UpdateRecord{Revision: to.Hash(), From: s.PodRevision.Hash(), At: now.UTC(), Method: method, Container: ContainerID(s.Active)}
-	if s.Agent != nil {
-		r.Gets, r.Hits = s.Agent.RecentGets, s.Agent.RecentHits
-	}
-	return r
 }
 
 // LastUpdated returns the shard that was updated last with a disruption for its clients, or

@@ -49,8 +49,8 @@ func (f *fixture) addPod(name string, revision resources.PodRevision) *corev1.Po
 }
 
 func (f *fixture) evaluate() State {
-	observer := Observer{Update: f.update}
-	return Evaluate(observer.Observe(f.set, f.pods), Inputs{
+	observer := Observer{Status: &f.memcached.Status, Update: f.update}
+	return Evaluate(observer.Observe(0, f.set, f.pods), Inputs{
 		Memcached: f.memcached, Update: f.update, Agents: f.agents, Now: f.now, CanResize: true,
 	})
 }
@@ -176,7 +176,7 @@ func TestShardNeedsSecondPodUntilItTakesOver(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := c.make(t)
 			state := f.evaluate()
-			if got := state.NeedsSurge(f.update.Hash()); got != c.want {
+			if got := state.Surges; got != c.want {
 				t.Errorf("needs a second pod: %v", got)
 			}
 		})
@@ -227,8 +227,8 @@ func TestPodIsBrokenByItsOwnContainerOnly(t *testing.T) {
 
 func TestRollbackIsVerifiedOnceMemcachedRunsWithTheOldArguments(t *testing.T) {
 	old, rejected := podRevision(t), podRevision(t, extraArgs("-v"))
-	oldArguments, _ := old.Arguments()
-	arguments, _ := rejected.Arguments()
+	oldArguments := old.Arguments
+	arguments := rejected.Arguments
 	for _, c := range []struct {
 		name  string
 		agent agentwire.Status
@@ -256,7 +256,7 @@ func TestRollbackIsVerifiedOnceTheContainerIsRecreated(t *testing.T) {
 	for container, want := range map[string]rollout.Outcome{shardtest.RunningContainer: rollout.Pending, "before": rollout.Verified} {
 		f := newFixture(old, old, failed)
 		record(f.pods[0], UpdateRecord{Revision: old.Hash(), From: failed.Hash(), Method: rollout.Recreate, Container: container})
-		arguments, _ := old.Arguments()
+		arguments := old.Arguments
 		f.agents["first"] = agentwire.Status{Arguments: arguments}
 		if got := f.evaluate().Rollout.Pod.Outcome; got != want {
 			t.Errorf("the rollback started in %s: outcome %s, want %s", container, got, want)
@@ -358,8 +358,8 @@ func TestEmptyStartIsAnnouncedForOneShardAndOneUpdate(t *testing.T) {
 
 func TestRestartOutcomeFollowsTheAgent(t *testing.T) {
 	old, update := podRevision(t), podRevision(t, version("1.6.38"), extraArgs("-v"))
-	arguments, _ := update.Arguments()
-	oldArguments, _ := old.Arguments()
+	arguments := update.Arguments
+	oldArguments := old.Arguments
 	warm := agentwire.Start{Result: agentwire.StartWarm}
 	for name, c := range map[string]struct {
 		agent  agentwire.Status

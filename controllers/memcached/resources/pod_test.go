@@ -13,7 +13,7 @@ import (
 func TestMemoryLimitFollowsTheDocumentedFormula(t *testing.T) {
 	m := memcached(1, nil)
 	want := int64(64<<20)/100*110 + 48<<20 + 1024*1024
-	if got := MemoryLimit(&m.Spec); got.Value() != want {
+	if got := memoryLimit(&m.Spec); got.Value() != want {
 		t.Errorf("limit %d bytes, want %d", got.Value(), want)
 	}
 }
@@ -27,7 +27,7 @@ func TestResourcesHaveDefaults(t *testing.T) {
 		}
 		return l
 	}
-	limit := MemoryLimit(&memcached(1, nil).Spec)
+	limit := memoryLimit(&memcached(1, nil).Spec)
 	for name, c := range map[string]struct {
 		reason string
 		spec   *v1alpha1.ResourceRequirements
@@ -40,7 +40,7 @@ func TestResourcesHaveDefaults(t *testing.T) {
 		"SmallRequest":  {"the user may overcommit", &v1alpha1.ResourceRequirements{Requests: list("memory", "1Mi", "cpu", "1m")}, corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": limit}, Requests: list("memory", "1Mi", "cpu", "1m")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Resources(&memcached(1, func(s *v1alpha1.MemcachedSpec) { s.Resources = c.spec }).Spec)
+			got := resourcesOf(&memcached(1, func(s *v1alpha1.MemcachedSpec) { s.Resources = c.spec }).Spec)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}

@@ -37,40 +37,52 @@ const (
 	podInfoPath = "/etc/podinfo"
 )
 
-// podTemplate returns a function that builds the pod templates of a revision. They differ only in
-// the shard's label and names.
-func podTemplate(m *v1alpha1.Memcached, revision PodRevision, options Options) (func(ordinal int) *corev1ac.PodTemplateSpecApplyConfiguration, error) {
-	scheduling, err := schedulingSpec(m.Name, &revision.Spec)
-	if err != nil {
-		return nil, err
-	}
-	resources, err := convert[corev1ac.ResourceRequirementsApplyConfiguration](Resources(&revision.Spec))
-	if err != nil {
-		return nil, err
-	}
-	annotations := PodAnnotations(revision)
-	return func(ordinal int) *corev1ac.PodTemplateSpecApplyConfiguration {
-		spec := *scheduling // each template its own copy of the top level
-		labels := maps.Clone(revision.Spec.PodMetadata.Labels)
-		if labels == nil {
-			labels = map[string]string{}
+// template is what the pod templates of all shards of a revision have in common.
+type template struct {
+	scheduling  *corev1ac.PodSpecApplyConfiguration
+	resources   *corev1ac.ResourceRequirementsApplyConfiguration
+	annotations map[string]string
+}
+
+// podTemplate returns the pod template of a shard.
+func (b *Builder) podTemplate(name string, labels map[string]string, shard Shard) (*corev1ac.PodTemplateSpecApplyConfiguration, error) {
+	revision := shard.Revision
+	common, ok := b.templates[revision.String()]
+	if !ok {
+		var err error
+		if common, err = b.newTemplate(revision); err != nil {
+			return nil, err
 		}
-		maps.Copy(labels, shardLabels(m.Name, ordinal))
-		shard := ShardName(m.Name, ordinal)
-		return corev1ac.PodTemplateSpec().
-			WithLabels(labels).
-			WithAnnotations(annotations).
-			WithSpec((&spec).
-				WithHostname(shard).
-				WithSubdomain(m.Name).
-				WithAutomountServiceAccountToken(false).
-				WithEnableServiceLinks(false).
-				WithTerminationGracePeriodSeconds(gracePeriod).
-				WithSecurityContext(podSecurity(options)).
-				WithVolumes(volumes(&revision.Spec)...).
-				WithInitContainers(agentInstaller(options)).
-				WithContainers(memcachedContainer(m.Namespace, shard, revision, resources)))
-	}, nil
+		b.templates[revision.String()] = common
+	}
+	spec := *common.scheduling // each template its own copy of the top level
+	pod := corev1ac.PodTemplateSpec().
+		WithLabels(revision.Spec.PodMetadata.Labels).
+		WithLabels(labels).
+		WithAnnotations(common.annotations).
+		WithSpec((&spec).
+			WithHostname(name).
+			WithSubdomain(b.name).
+			WithAutomountServiceAccountToken(false).
+			WithEnableServiceLinks(false).
+			WithTerminationGracePeriodSeconds(gracePeriod).
+			WithSecurityContext(podSecurity(b.options)).
+			WithVolumes(volumes(&revision.Spec)...).
+			WithInitContainers(agentInstaller(b.options)).
+			WithContainers(memcachedContainer(b.namespace, name, revision, common.resources)))
+	if shard.HoldUntil != "" {
+		pod.WithAnnotations(map[string]string{annotations.HoldUntil: shard.HoldUntil})
+	}
+	return pod, nil
+}
+
+func (b *Builder) newTemplate(revision PodRevision) (*template, error) {
+	scheduling, err := b.schedulingSpec(&revision.Spec)
+	if err != nil {
+		return nil, err
+	}
+	resources, err := convert[corev1ac.ResourceRequirementsApplyConfiguration](revision.Resources)
+	return &template{scheduling, resources, PodAnnotations(revision)}, err
 }
 
 // PodAnnotations returns the annotations of a pod of a revision.
@@ -79,8 +91,7 @@ func PodAnnotations(revision PodRevision) map[string]string {
 	if all == nil {
 		all = map[string]string{}
 	}
-	_, arguments := revision.Arguments()
-	all[annotations.Arguments] = arguments
+	all[annotations.Arguments] = revision.ArgumentsText
 	all[annotations.Revision] = revision.Hash()
 	all[annotations.Spec] = revision.String()
 	// lets the cluster autoscaler evict the pod in spite of its local volumes
@@ -90,13 +101,13 @@ func PodAnnotations(revision PodRevision) map[string]string {
 }
 
 // schedulingSpec returns the part of a pod's spec that the user writes in Kubernetes' own types.
-func schedulingSpec(memcached string, spec *v1alpha1.MemcachedSpec) (*corev1ac.PodSpecApplyConfiguration, error) {
+func (b *Builder) schedulingSpec(spec *v1alpha1.MemcachedSpec) (*corev1ac.PodSpecApplyConfiguration, error) {
 	scheduling := *spec.Scheduling.DeepCopy()
 	if scheduling.TopologySpreadConstraints == nil && (scheduling.Affinity == nil || scheduling.Affinity.PodAntiAffinity == nil) {
 		if scheduling.Affinity == nil {
 			scheduling.Affinity = &corev1.Affinity{}
 		}
-		scheduling.Affinity.PodAntiAffinity = spreadShards(memcached)
+		scheduling.Affinity.PodAntiAffinity = spreadShards(b.labels)
 	}
 	return convert[corev1ac.PodSpecApplyConfiguration](struct {
 		v1alpha1.Scheduling
@@ -107,49 +118,16 @@ func schedulingSpec(memcached string, spec *v1alpha1.MemcachedSpec) (*corev1ac.P
 // spreadShards prefers different zones and different nodes for the shards. Topology spread
 // constraints don't work in every cluster: the scheduler excludes a node without the label of one
 // of them from the scores of all, so that without zones none would have an effect.
-func spreadShards(memcached string) *corev1.PodAntiAffinity {
+func spreadShards(labels map[string]string) *corev1.PodAntiAffinity {
 	from := func(topology string, weight int32) corev1.WeightedPodAffinityTerm {
 		return corev1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: corev1.PodAffinityTerm{
 			TopologyKey:   topology,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: Labels(memcached)},
+			LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
 		}}
 	}
 	return &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
 		from(corev1.LabelTopologyZone, 100), from(corev1.LabelHostname, 50),
 	}}
-}
-
-// Resources returns the resources of the memcached container: those of the spec and, by default,
-// enough memory for a full cache as limit and request, and no CPU limit.
-func Resources(spec *v1alpha1.MemcachedSpec) corev1.ResourceRequirements {
-	r := corev1.ResourceRequirements{}
-	if spec.Resources != nil {
-		own := spec.Resources.DeepCopy()
-		r.Limits, r.Requests = own.Limits, own.Requests
-	}
-	if r.Limits == nil {
-		r.Limits = corev1.ResourceList{}
-	}
-	if r.Requests == nil {
-		r.Requests = corev1.ResourceList{}
-	}
-	if _, ok := r.Limits[corev1.ResourceMemory]; !ok {
-		limit := MemoryLimit(spec)
-		if request, ok := r.Requests[corev1.ResourceMemory]; ok && request.Cmp(limit) > 0 {
-			limit = request
-		}
-		r.Limits[corev1.ResourceMemory] = limit
-	}
-	if _, ok := r.Requests[corev1.ResourceMemory]; !ok {
-		r.Requests[corev1.ResourceMemory] = r.Limits[corev1.ResourceMemory]
-	}
-	if _, ok := r.Requests[corev1.ResourceCPU]; !ok {
-		r.Requests[corev1.ResourceCPU] = resource.MustParse("100m")
-		if limit, limited := r.Limits[corev1.ResourceCPU]; limited { // the API server's default
-			r.Requests[corev1.ResourceCPU] = limit
-		}
-	}
-	return r
 }
 
 // podSecurity complies with the restricted level of Pod Security.

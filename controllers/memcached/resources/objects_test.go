@@ -58,7 +58,7 @@ func TestBuildMatchesGoldenFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			objects, err := Build(&m, upToDate(&m, image), o)
+			objects, err := build(&m, upToDate(&m, image), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,6 +109,24 @@ func memcached(size int32, change func(*v1alpha1.MemcachedSpec)) *v1alpha1.Memca
 	return m
 }
 
+// build builds all objects of a Memcached.
+func build(m *v1alpha1.Memcached, shard func(ordinal int) Shard, options Options) ([]Object, error) {
+	shards := make([]Shard, *m.Spec.Size)
+	for ordinal := range shards {
+		shards[ordinal] = shard(ordinal)
+	}
+	b := NewBuilder(m, options)
+	var objects []Object
+	for _, d := range b.Desired(shards) {
+		o, err := b.Build(d)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, o)
+	}
+	return objects, nil
+}
+
 // upToDate returns shards that match the spec.
 func upToDate(m *v1alpha1.Memcached, image Image) func(int) Shard {
 	return func(int) Shard { return Shard{Revision: NewPodRevision(&m.Spec, image)} }
@@ -149,11 +167,11 @@ func FuzzBuild(f *testing.F) {
 		})
 		m.Name = name
 		image := Image{Reference: fallback, Version: "1.6.45"}
-		objects, err := Build(m, upToDate(m, image), options)
+		objects, err := build(m, upToDate(m, image), options)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Build(m.DeepCopy(), upToDate(m, image), options)
+		again, err := build(m.DeepCopy(), upToDate(m, image), options)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +228,7 @@ func TestDelayedReadinessIsNotPartOfTheRevision(t *testing.T) {
 	m := memcached(2, nil)
 	image := Image{Reference: fallback, Version: "1.6.45"}
 	const until = "2026-11-21T15:04:00Z"
-	objects, err := Build(m, func(ordinal int) Shard {
+	objects, err := build(m, func(ordinal int) Shard {
 		s := Shard{Revision: NewPodRevision(&m.Spec, image)}
 		if ordinal == 0 {
 			s.HoldUntil = until
@@ -240,7 +258,7 @@ func TestDelayedReadinessIsNotPartOfTheRevision(t *testing.T) {
 
 func TestSurgeCreatesASecondPodOfItsShardOnly(t *testing.T) {
 	m := memcached(2, nil)
-	objects, err := Build(m, func(ordinal int) Shard {
+	objects, err := build(m, func(ordinal int) Shard {
 		return Shard{Revision: NewPodRevision(&m.Spec, Image{Reference: fallback}), Surge: ordinal == 1}
 	}, options)
 	if err != nil {

@@ -1,0 +1,62 @@
+package memcached
+
+import (
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+)
+
+// rolloutInput returns what the rollout decides by.
+func rolloutInput(obs *observation, shards []shard.State) rollout.Input {
+	m, strategy := obs.memcached, ptr.Deref(obs.memcached.Spec.UpdateStrategy, v1alpha1.UpdateStrategy{})
+	in := rollout.Input{
+		Target: obs.updateRevision.Hash(), Paused: m.Spec.Paused, AllowItemLoss: strategy.OnItemLoss == v1alpha1.ItemLossContinue,
+		SinceUpdate: -1, MinInterval: v1alpha1.Seconds(strategy.MinIntervalSeconds, 0),
+	}
+	for _, s := range shards {
+		in.Shards = append(in.Shards, s.Rollout)
+	}
+	for ordinal, name := range obs.names {
+		if ordinal == len(shards) || shards[ordinal].Ordinal != ordinal {
+			in.MissingShard = name
+			break
+		}
+	}
+	last := shard.LastUpdated(shards)
+	if last != nil {
+		in.SinceUpdate = max(obs.now.Sub(last.Record.At), 0)
+	}
+	in.Recovery = hitRatioRecovery(strategy.HitRatioGate, last, in.Target, obs.now)
+	var err error
+	if in.WindowOpensIn, err = windowOpensIn(strategy.MaintenanceWindows, obs.now); err != nil {
+		in.Invalid = err.Error()
+	}
+	return in
+}
+
+// hitRatioRecovery returns how the hit ratio of the shard that was updated last has
+// recovered. It is nil when the gate doesn't apply: it isn't configured, the shard had too
+// few requests before the update, or the update was long ago and to another revision, so that
+// clients may request other keys by now.
+func hitRatioRecovery(gate *v1alpha1.HitRatioGate, last *shard.State, target string, now time.Time) *rollout.Recovery {
+	if gate == nil || last == nil || last.Record.Gets < int64(ptr.Deref(gate.MinRequests, 1000)) {
+		return nil
+	}
+	r := &rollout.Recovery{
+		Shard: last.Name, Before: float64(last.Record.Hits) / float64(last.Record.Gets),
+		Share: float64(ptr.Deref(gate.Percent, 90)) / 100, MinRequests: int64(ptr.Deref(gate.MinRequests, 1000)),
+		Waited: now.Sub(last.Record.At), Timeout: v1alpha1.Seconds(gate.TimeoutSeconds, 600),
+		Continue: gate.OnTimeout == v1alpha1.TimeoutContinue,
+	}
+	if last.Record.Revision != target && r.Waited >= r.Timeout {
+		return nil
+	}
+	if last.Agent != nil && last.Agent.RecentGets > 0 {
+		r.Requests, r.Now = last.Agent.RecentGets, float64(last.Agent.RecentHits)/float64(last.Agent.RecentGets)
+	}
+	return r
+}

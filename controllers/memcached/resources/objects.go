@@ -1,0 +1,301 @@
+package resources
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// Kind of an object that the operator creates.
+type Kind string
+
+// The kinds, as in the Kubernetes API. Pods are those of preflight checks.
+const (
+	KindNetworkPolicy       Kind = "NetworkPolicy"
+	KindPod                 Kind = "Pod"
+	KindPodDisruptionBudget Kind = "PodDisruptionBudget"
+	KindReplicaSet          Kind = "ReplicaSet"
+	KindService             Kind = "Service"
+)
+
+// OwnedKinds returns an empty object of each kind that a Memcached owns.
+func OwnedKinds() []client.Object {
+	return []client.Object{&appsv1.ReplicaSet{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{}}
+}
+
+// Key names an object within the namespace of its Memcached.
+type Key struct {
+	Kind Kind
+	Name string
+}
+
+func (k Key) String() string { return fmt.Sprintf("%s %s", k.Kind, k.Name) }
+
+// Keys returns the keys of a Memcached's objects in the order of their creation: policies and
+// Services before the shards that need them.
+func Keys(memcached string, size int) []Key {
+	keys := []Key{
+		{KindNetworkPolicy, memcached},
+		{KindService, memcached},
+		{KindPodDisruptionBudget, memcached},
+	}
+	for ordinal := range size {
+		shard := ShardName(memcached, ordinal)
+		keys = append(keys, Key{KindService, shard}, Key{KindReplicaSet, shard})
+	}
+	return keys
+}
+
+// ShardName returns the name of a shard, its ReplicaSet and its Service.
+func ShardName(memcached string, ordinal int) string {
+	return memcached + "-" + strconv.Itoa(ordinal)
+}
+
+// Ordinal returns the ordinal in a shard's name; false if it isn't the name of a shard of that
+// Memcached.
+func Ordinal(memcached, shard string) (int, bool) {
+	digits, ok := strings.CutPrefix(shard, memcached+"-")
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil || strconv.Itoa(n) != digits {
+		return 0, false
+	}
+	return n, true
+}
+
+// Server returns a shard's address for clients, as host:port. Pods resolve it without the cluster's
+// domain, which the operator doesn't know.
+func Server(namespace, shard string) string {
+	return fmt.Sprintf("%s.%s.svc:%d", shard, namespace, agentwire.MemcachedPort)
+}
+
+// Labels returns the labels of all objects of a Memcached. They select its pods.
+func Labels(memcached string) map[string]string {
+	return map[string]string{
+		v1alpha1.LabelName:      v1alpha1.NameValue,
+		v1alpha1.LabelInstance:  memcached,
+		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue,
+	}
+}
+
+// PreflightLabels returns the labels of a Memcached's preflight pods. No Service, budget or policy
+// of its shards selects them.
+func PreflightLabels(memcached string) map[string]string {
+	labels := Labels(memcached)
+	labels[v1alpha1.LabelName] = annotations.PreflightName
+	return labels
+}
+
+// Options are the operator's own configuration.
+type Options struct {
+	// AgentImage contains the agent: the operator's own image.
+	AgentImage string
+	// DefaultImage of memcached; its tag is the default version.
+	DefaultImage string
+	// OperatorNamespace may reach the agents through the network policy; empty when the operator
+	// runs outside the cluster.
+	OperatorNamespace string
+	// OmitRunAsUser leaves the user of a pod to the platform, which OpenShift's security context
+	// constraints require.
+	OmitRunAsUser bool
+	// CanResize is whether Kubernetes can resize pods in place.
+	CanResize bool
+}
+
+// Shard is the desired state of one shard.
+type Shard struct {
+	// Revision of its template.
+	Revision PodRevision
+	// Surge creates a second pod.
+	Surge bool
+	// HoldUntil delays the readiness of its next pod until then, as RFC 3339; empty for no delay.
+	HoldUntil string
+	// Annotations of its ReplicaSet.
+	Annotations map[string]string
+}
+
+// Desired is an object that a Memcached should have.
+type Desired struct {
+	Key Key
+	// Shard that a ReplicaSet runs; empty for the other kinds.
+	Shard   Shard
+	ordinal int
+}
+
+// Object is a desired object as the operator writes it.
+type Object struct {
+	Key   Key
+	Apply runtime.ApplyConfiguration
+}
+
+// Builder builds the objects of one Memcached, whose spec must have the API server's defaults.
+type Builder struct {
+	name, namespace string
+	options         Options
+	// labels of all objects.
+	labels map[string]string
+	// owner is how the garbage collector deletes the objects with their Memcached.
+	owner *metav1ac.OwnerReferenceApplyConfiguration
+	// templates by revision: the shards' templates differ only in labels and names.
+	templates map[string]*template
+}
+
+// NewBuilder returns the builder of a Memcached's objects.
+func NewBuilder(m *v1alpha1.Memcached, options Options) *Builder {
+	return &Builder{
+		name: m.Name, namespace: m.Namespace, options: options, labels: Labels(m.Name), templates: map[string]*template{},
+		owner: metav1ac.OwnerReference().WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("Memcached").
+			WithName(m.Name).WithUID(m.UID).WithController(true).WithBlockOwnerDeletion(true),
+	}
+}
+
+// Desired returns what a Memcached with these shards should have, in the order of Keys.
+func (b *Builder) Desired(shards []Shard) []Desired {
+	var all []Desired
+	for _, key := range Keys(b.name, len(shards)) {
+		d := Desired{Key: key, ordinal: -1}
+		if ordinal, isShard := Ordinal(b.name, key.Name); isShard {
+			d.ordinal = ordinal
+			if key.Kind == KindReplicaSet {
+				d.Shard = shards[ordinal]
+			}
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// Build returns an object of Desired.
+func (b *Builder) Build(d Desired) (Object, error) {
+	o := Object{Key: d.Key}
+	var err error
+	switch d.Key.Kind {
+	case KindNetworkPolicy:
+		o.Apply = b.networkPolicy()
+	case KindPodDisruptionBudget:
+		o.Apply = b.podDisruptionBudget()
+	case KindService:
+		if o.Apply = b.headlessService(); d.ordinal >= 0 {
+			o.Apply = b.shardService(d)
+		}
+	default:
+		o.Apply, err = b.replicaSet(d)
+	}
+	return o, err
+}
+
+// networkPolicy returns the policy that opens memcached's port to every pod of the cluster, as
+// without a policy, and the agent's port to the operator and to the shards. All other ports of
+// the pods are closed.
+func (b *Builder) networkPolicy() *networkingv1ac.NetworkPolicyApplyConfiguration {
+	port := func(number int32) *networkingv1ac.NetworkPolicyPortApplyConfiguration {
+		return networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(number))
+	}
+	agentPeers := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{
+		networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(b.labels)),
+	}
+	if b.options.OperatorNamespace != "" {
+		agentPeers = append(agentPeers, networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(
+			metav1ac.LabelSelector().WithMatchLabels(map[string]string{corev1.LabelMetadataName: b.options.OperatorNamespace})))
+	}
+	return networkingv1ac.NetworkPolicy(b.name, b.namespace).
+		WithLabels(b.labels).
+		WithOwnerReferences(b.owner).
+		WithSpec(networkingv1ac.NetworkPolicySpec().
+			WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(b.labels)).
+			WithPolicyTypes(networkingv1.PolicyTypeIngress).
+			WithIngress(
+				networkingv1ac.NetworkPolicyIngressRule().WithPorts(port(agentwire.MemcachedPort)),
+				networkingv1ac.NetworkPolicyIngressRule().WithPorts(port(agentwire.Port)).WithFrom(agentPeers...),
+			))
+}
+
+// podDisruptionBudget returns the budget that lets drains evict one shard at a time.
+func (b *Builder) podDisruptionBudget() *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	return policyv1ac.PodDisruptionBudget(b.name, b.namespace).
+		WithLabels(b.labels).
+		WithOwnerReferences(b.owner).
+		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
+			WithMaxUnavailable(intstr.FromInt32(1)).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(b.labels)))
+}
+
+// headlessService returns the Service whose DNS name resolves to all shards, and that gives each
+// pod a DNS name.
+func (b *Builder) headlessService() *corev1ac.ServiceApplyConfiguration {
+	return corev1ac.Service(b.name, b.namespace).
+		WithLabels(b.labels).
+		WithOwnerReferences(b.owner).
+		WithSpec(corev1ac.ServiceSpec().
+			WithClusterIP(corev1.ClusterIPNone).
+			WithSelector(b.labels).
+			WithPorts(servicePorts()...))
+}
+
+// shardService returns the Service with the address of a shard, which outlives its pods.
+func (b *Builder) shardService(d Desired) *corev1ac.ServiceApplyConfiguration {
+	labels := b.shardLabels(d)
+	return corev1ac.Service(d.Key.Name, b.namespace).
+		WithLabels(labels).
+		WithOwnerReferences(b.owner).
+		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithSelector(labels).
+			WithPorts(servicePorts()...))
+}
+
+// servicePorts returns the ports of every Service. A terminating pod uses the agent's port to find
+// out which pod its shard's Service leads to now.
+func servicePorts() []*corev1ac.ServicePortApplyConfiguration {
+	port := func(name string, number int32) *corev1ac.ServicePortApplyConfiguration {
+		return corev1ac.ServicePort().WithName(name).WithProtocol(corev1.ProtocolTCP).
+			WithPort(number).WithTargetPort(intstr.FromString(name))
+	}
+	return []*corev1ac.ServicePortApplyConfiguration{
+		port(portMemcached, agentwire.MemcachedPort).WithAppProtocol("memcache"),
+		port(portAgent, agentwire.Port).WithAppProtocol("http"),
+	}
+}
+
+// replicaSet returns the ReplicaSet that creates the pod of a shard.
+func (b *Builder) replicaSet(d Desired) (*appsv1ac.ReplicaSetApplyConfiguration, error) {
+	labels, replicas := b.shardLabels(d), int32(1)
+	if d.Shard.Surge {
+		replicas = 2
+	}
+	pod, err := b.podTemplate(d.Key.Name, labels, d.Shard)
+	if err != nil {
+		return nil, err
+	}
+	return appsv1ac.ReplicaSet(d.Key.Name, b.namespace).
+		WithLabels(labels).
+		WithAnnotations(d.Shard.Annotations).
+		WithOwnerReferences(b.owner).
+		WithSpec(appsv1ac.ReplicaSetSpec().
+			WithReplicas(replicas).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(labels)).
+			WithTemplate(pod)), nil
+}
+
+// shardLabels returns the labels of a shard's objects. They select its pod.
+func (b *Builder) shardLabels(d Desired) map[string]string {
+	labels := Labels(b.name)
+	labels[v1alpha1.LabelShard] = strconv.Itoa(d.ordinal)
+	return labels
+}

@@ -1,0 +1,164 @@
+package resources
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+// PodRevision is the configuration of a pod. A shard's template and its pod each carry one, so
+// that it can be compared with the spec and rolled back to.
+type PodRevision struct {
+	// Spec has only the fields that concern a pod; its image is the complete reference.
+	Spec v1alpha1.MemcachedSpec
+	// Image of Spec.
+	Image Image
+	// Arguments of memcached. ArgumentsText is the same as the JSON array that the agent reads.
+	Arguments     []string
+	ArgumentsText string
+	// Resources of the memcached container, with defaults.
+	Resources corev1.ResourceRequirements
+	// text is the spec as JSON, and hash that of the text.
+	text, hash string
+}
+
+// NewPodRevision returns the revision of a pod that runs image with the configuration of spec.
+func NewPodRevision(spec *v1alpha1.MemcachedSpec, image Image) PodRevision {
+	spec = spec.DeepCopy()
+	r := PodRevision{Image: image, Spec: v1alpha1.MemcachedSpec{
+		Image:            image.Reference,
+		ImagePullPolicy:  spec.ImagePullPolicy,
+		ImagePullSecrets: spec.ImagePullSecrets,
+		Memory:           spec.Memory,
+		MaxConnections:   spec.MaxConnections,
+		Threads:          spec.Threads,
+		MaxItemSize:      spec.MaxItemSize,
+		ExtraArgs:        spec.ExtraArgs,
+		Resources:        spec.Resources,
+		Scheduling:       spec.Scheduling,
+		PodMetadata:      spec.PodMetadata,
+	}}
+	r.text = mustMarshal(r.Spec)
+	r.derive()
+	return r
+}
+
+// ParsePodRevision parses what String returned.
+func ParsePodRevision(text string) (PodRevision, error) {
+	r := PodRevision{text: text}
+	if err := json.Unmarshal([]byte(text), &r.Spec); err != nil {
+		return PodRevision{}, fmt.Errorf("parsing a pod revision: %w", err)
+	}
+	if s := r.Spec; s.Memory == nil || s.MaxItemSize == nil || s.MaxConnections == nil || s.Threads == nil || s.Image == "" {
+		return PodRevision{}, errors.New("parsing a pod revision: it is incomplete")
+	}
+	r.Image = Image{Reference: r.Spec.Image, Version: versionOf(r.Spec.Image)}
+	r.derive()
+	return r, nil
+}
+
+// String returns the revision as JSON.
+func (r PodRevision) String() string { return r.text }
+
+// Hash identifies the revision.
+func (r PodRevision) Hash() string { return r.hash }
+
+// derive sets what follows from the spec and its text.
+func (r *PodRevision) derive() {
+	sum := sha256.Sum256([]byte(r.text))
+	r.hash = hex.EncodeToString(sum[:8])
+	r.Arguments = argumentsOf(&r.Spec)
+	r.ArgumentsText = mustMarshal(r.Arguments)
+	r.Resources = resourcesOf(&r.Spec)
+}
+
+// argumentsOf returns memcached's arguments for a spec. The agent adds those of the restartable
+// cache, whose path only it knows. UDP is off: it has been used to amplify attacks.
+func argumentsOf(spec *v1alpha1.MemcachedSpec) []string {
+	return slices.Concat([]string{
+		"-p", strconv.Itoa(agentwire.MemcachedPort),
+		"-U", "0",
+		"-m", strconv.FormatInt(megabytes(spec), 10),
+		"-c", strconv.Itoa(int(*spec.MaxConnections)),
+		"-t", strconv.Itoa(int(*spec.Threads)),
+		"-I", strconv.FormatInt(spec.MaxItemSize.Value(), 10),
+	}, spec.ExtraArgs)
+}
+
+// resourcesOf returns the resources of the memcached container: those of the spec and, by default,
+// enough memory for a full cache as limit and request, and no CPU limit.
+func resourcesOf(spec *v1alpha1.MemcachedSpec) corev1.ResourceRequirements {
+	r := corev1.ResourceRequirements{}
+	if spec.Resources != nil {
+		own := spec.Resources.DeepCopy()
+		r.Limits, r.Requests = own.Limits, own.Requests
+	}
+	if r.Limits == nil {
+		r.Limits = corev1.ResourceList{}
+	}
+	if r.Requests == nil {
+		r.Requests = corev1.ResourceList{}
+	}
+	if _, ok := r.Limits[corev1.ResourceMemory]; !ok {
+		limit := memoryLimit(spec)
+		if request, ok := r.Requests[corev1.ResourceMemory]; ok && request.Cmp(limit) > 0 {
+			limit = request
+		}
+		r.Limits[corev1.ResourceMemory] = limit
+	}
+	if _, ok := r.Requests[corev1.ResourceMemory]; !ok {
+		r.Requests[corev1.ResourceMemory] = r.Limits[corev1.ResourceMemory]
+	}
+	if _, ok := r.Requests[corev1.ResourceCPU]; !ok {
+		r.Requests[corev1.ResourceCPU] = resource.MustParse("100m")
+		if limit, limited := r.Limits[corev1.ResourceCPU]; limited { // the API server's default
+			r.Requests[corev1.ResourceCPU] = limit
+		}
+	}
+	return r
+}
+
+const mebibyte = 1 << 20
+
+// megabytes returns memcached's -m: the spec's memory in whole mebibytes.
+func megabytes(spec *v1alpha1.MemcachedSpec) int64 {
+	return spec.Memory.Value() / mebibyte
+}
+
+// memoryLimit returns the smallest memory limit, in bytes, with which the kernel doesn't kill a full
+// memcached: items with their overhead, hash table, threads and agent, and the buffers of each
+// connection. The items are in a memory volume, which counts towards the limit. The CRD's rule for
+// resources.limits.memory has the same formula.
+func memoryLimit(spec *v1alpha1.MemcachedSpec) resource.Quantity {
+	items := megabytes(spec) * mebibyte
+	return *resource.NewQuantity(items/100*110+48*mebibyte+1024*int64(*spec.MaxConnections), resource.BinarySI)
+}
+
+// volumeSlack is space in the memory volume for more than the items: memcached's metadata file, the
+// agent's record of the last stop, and the file system's own blocks. In a volume smaller than its
+// memory, memcached is killed by SIGBUS once the volume is full.
+const volumeSlack = 16 * mebibyte
+
+// volumeSize returns the size of the memory volume, in bytes.
+func volumeSize(spec *v1alpha1.MemcachedSpec) resource.Quantity {
+	return *resource.NewQuantity(megabytes(spec)*mebibyte+volumeSlack, resource.BinarySI)
+}
+
+// mustMarshal returns a value that was decoded from JSON, or is made of strings, as JSON.
+func mustMarshal(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
