@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,8 +31,15 @@ func schema(t *testing.T, plural string) *apiextensionsv1.JSONSchemaProps {
 func TestGoDefaultsAreTheCRDsDefaults(t *testing.T) {
 	for _, c := range []struct {
 		plural, path string
-		want         int32
+		want         any
 	}{
+		{"memcacheds", "spec.hashing.serverNameTemplate", v1alpha1.DefaultServerNameTemplate},
+		{"memcacheds", "spec.updateStrategy.hitRatioGate.timeoutSeconds", v1alpha1.DefaultHitRatioTimeoutSeconds},
+		{"memcacheds", "spec.updateStrategy.hitRatioGate.percent", v1alpha1.DefaultHitRatioPercent},
+		{"memcacheds", "spec.updateStrategy.hitRatioGate.minRequests", v1alpha1.DefaultHitRatioMinRequests},
+		{"memcachedbackups", "spec.rateLimit.itemsPerSecond", v1alpha1.DefaultItemsPerSecond},
+		{"memcachedrestores", "spec.rateLimit.mebibytesPerSecond", v1alpha1.DefaultMebibytesPerSecond},
+		{"memcachedscheduledbackups", "spec.retention.failedBackupsHistoryLimit", v1alpha1.DefaultFailedBackupsHistoryLimit},
 		{"memcacheds", "spec.bootstrap.deadlineSeconds", v1alpha1.DefaultBootstrapDeadlineSeconds},
 		{"memcacheds", "spec.finalBackup.deadlineSeconds", v1alpha1.DefaultFinalBackupDeadlineSeconds},
 		{"memcacheds", "spec.refill.maxAgeSeconds", v1alpha1.DefaultRefillMaxAgeSeconds},
@@ -48,11 +56,10 @@ func TestGoDefaultsAreTheCRDsDefaults(t *testing.T) {
 			}
 			field = &next
 		}
-		var got int32
 		if field.Default == nil {
-			t.Errorf("%s of %s has no default, want %d", c.path, c.plural, c.want)
-		} else if err := yaml.Unmarshal(field.Default.Raw, &got); err != nil || got != c.want {
-			t.Errorf("%s of %s has the default %s (%v), want %d", c.path, c.plural, field.Default.Raw, err, c.want)
+			t.Errorf("%s of %s has no default, want %v", c.path, c.plural, c.want)
+		} else if want, err := json.Marshal(c.want); err != nil || string(field.Default.Raw) != string(want) {
+			t.Errorf("%s of %s has the default %s, want %s (%v)", c.path, c.plural, field.Default.Raw, want, err)
 		}
 	}
 }

@@ -10,6 +10,15 @@ const (
 	DefaultRefillMaxAgeSeconds        = 86400
 	DefaultTransferDeadlineSeconds    = 21600
 	DefaultStartingDeadlineSeconds    = 3600
+
+	DefaultHitRatioTimeoutSeconds = 600
+	DefaultHitRatioPercent        = 90
+	DefaultHitRatioMinRequests    = 1000
+
+	DefaultItemsPerSecond            = 20000
+	DefaultMebibytesPerSecond        = 32
+	DefaultFailedBackupsHistoryLimit = 3
+	DefaultServerNameTemplate        = "{shard}.{namespace}.svc:11211"
 )
 
 // Seconds returns a field of seconds as a duration, or fallback when it is not set.

@@ -83,7 +83,7 @@ func (w writer) changeFinalizer(ctx context.Context, m *v1alpha1.Memcached, c fi
 	case apierrors.IsConflict(err):
 		r.conflict = true
 	case err != nil:
-		r.failures = append(r.failures, fmt.Errorf("writing the finalizer: %w", err))
+		r.fail("the finalizer", err)
 	default:
 		m.ResourceVersion, m.Finalizers = changed.ResourceVersion, changed.Finalizers
 		r.gone = c.remove && m.DeletionTimestamp != nil
@@ -130,7 +130,16 @@ func (r *result) add(key resources.Key, err error) {
 	case isRejection(err):
 		r.rejections = append(r.rejections, fmt.Errorf("%s: %w", key, err))
 	default:
-		r.failures = append(r.failures, fmt.Errorf("writing %s: %w", key, err))
+		r.fail(key.String(), err)
+	}
+}
+
+// fail records a write that is retried. A forbidden one is also reported: a quota or a policy
+// that forbids it may change, but not by itself.
+func (r *result) fail(what string, err error) {
+	r.failures = append(r.failures, fmt.Errorf("writing %s: %w", what, err))
+	if apierrors.IsForbidden(err) {
+		r.rejections = append(r.rejections, fmt.Errorf("%s: %w", what, err))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -105,12 +104,7 @@ func firstProblem(obs *observation, p plan, res result, s v1alpha1.MemcachedStat
 		return &shard.Problem{Reason: v1alpha1.ReasonNameConflict, Message: joinKeys(p.resources.conflicts) +
 			" already exists and isn't managed by this Memcached; delete it, or create the Memcached with another name"}
 	case len(res.rejections) > 0:
-		return applyRejected(res.rejections[0])
-	}
-	for _, err := range res.failures {
-		if apierrors.IsForbidden(err) { // also retried, as a quota or a policy may change
-			return applyRejected(err)
-		}
+		return &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: "the API server rejected " + res.rejections[0].Error()}
 	}
 	for _, status := range s.Shards {
 		for _, pod := range obs.pods[status.Name] {
@@ -130,10 +124,6 @@ func firstProblem(obs *observation, p plan, res result, s v1alpha1.MemcachedStat
 		}
 	}
 	return nil
-}
-
-func applyRejected(err error) *shard.Problem {
-	return &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: "the API server rejected " + err.Error()}
 }
 
 // phase summarizes the conditions in one word.

@@ -851,7 +851,7 @@ func TestExceededQuotaIsReportedAndRetried(t *testing.T) {
 		t.Fatal("no error, so no retry")
 	}
 	m := env.get("cache")
-	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, "the API server rejected writing ReplicaSet cache-0: ", "exceeded quota")
+	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, "the API server rejected ReplicaSet cache-0: ", "exceeded quota")
 	env.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonRetrying, "; retrying")
 	env.setQuota("none", "9")
 	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)

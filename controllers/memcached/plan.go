@@ -137,7 +137,7 @@ type resourcesPlan struct {
 type result struct {
 	// applied are the objects that were written and exist now.
 	applied map[resources.Key]bool
-	// rejections are answers of the API server that no retry changes.
+	// rejections are answers of the API server that the status reports as Degraded.
 	rejections []error
 	// failures are errors that a retry may fix.
 	failures []error

@@ -43,13 +43,17 @@ func rolloutInput(obs *observation, shards []shard.State) rollout.Input {
 // few requests before the update, or the update was long ago and to another revision, so that
 // clients may request other keys by now.
 func hitRatioRecovery(gate *v1alpha1.HitRatioGate, last *shard.State, target string, now time.Time) *rollout.Recovery {
-	if gate == nil || last == nil || last.Record.Gets < int64(ptr.Deref(gate.MinRequests, 1000)) {
+	if gate == nil || last == nil {
+		return nil
+	}
+	minRequests := int64(ptr.Deref(gate.MinRequests, v1alpha1.DefaultHitRatioMinRequests))
+	if last.Record.Gets < minRequests {
 		return nil
 	}
 	r := &rollout.Recovery{
 		Shard: last.Name, Before: float64(last.Record.Hits) / float64(last.Record.Gets),
-		Share: float64(ptr.Deref(gate.Percent, 90)) / 100, MinRequests: int64(ptr.Deref(gate.MinRequests, 1000)),
-		Waited: now.Sub(last.Record.At), Timeout: v1alpha1.Seconds(gate.TimeoutSeconds, 600),
+		Share: float64(ptr.Deref(gate.Percent, v1alpha1.DefaultHitRatioPercent)) / 100, MinRequests: minRequests,
+		Waited: now.Sub(last.Record.At), Timeout: v1alpha1.Seconds(gate.TimeoutSeconds, v1alpha1.DefaultHitRatioTimeoutSeconds),
 		Continue: gate.OnTimeout == v1alpha1.TimeoutContinue,
 	}
 	if last.Record.Revision != target && r.Waited >= r.Timeout {

@@ -19,9 +19,6 @@ import (
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-// defaultServerName is the default of the CRD.
-const defaultServerName = "{shard}.{namespace}.svc:11211"
-
 // Store implements transfer.Transfer. It is empty once the backup was deleted; by then the
 // Job has its own copy.
 func (obs *observation) Store() v1alpha1.SnapshotStore {
@@ -93,10 +90,7 @@ func (obs *observation) Objects() ([]client.Object, error) {
 
 // ringServers returns the names that the clients hash.
 func ringServers(m *v1alpha1.Memcached) []string {
-	template := m.Spec.Hashing.ServerNameTemplate
-	if template == "" {
-		template = defaultServerName
-	}
+	template := cmp.Or(m.Spec.Hashing.ServerNameTemplate, v1alpha1.DefaultServerNameTemplate)
 	var names []string
 	for ordinal := range int(*m.Spec.Size) {
 		names = append(names, strings.NewReplacer("{shard}", transfer.Shard(m.Name, ordinal), "{namespace}", m.Namespace).Replace(template))

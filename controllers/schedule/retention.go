@@ -11,9 +11,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
-// defaultFailedLimit is the default of the CRD.
-const defaultFailedLimit = 3
-
 // expired returns the backups that a retention doesn't keep, the oldest first, and when
 // the next one expires; zero if none will. Running backups and the latest that is Complete
 // never expire.
@@ -37,7 +34,7 @@ func expired(backups []v1alpha1.MemcachedBackup, keep *v1alpha1.BackupRetention,
 			keeps = latest || keep.SuccessfulBackupsHistoryLimit == nil || complete < int(*keep.SuccessfulBackupsHistoryLimit)
 			complete++
 		case v1alpha1.TransferFailed:
-			keeps = failed < int(ptr.Deref(keep.FailedBackupsHistoryLimit, defaultFailedLimit))
+			keeps = failed < int(ptr.Deref(keep.FailedBackupsHistoryLimit, v1alpha1.DefaultFailedBackupsHistoryLimit))
 			failed++
 		default:
 			continue

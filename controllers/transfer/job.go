@@ -36,12 +36,6 @@ const (
 // DeleteDeadlineSeconds is how long a Job tries to delete a snapshot.
 const DeleteDeadlineSeconds = 600
 
-// Defaults of the CRD, in items and mebibytes a second of each shard.
-const (
-	defaultItems     = 20000
-	defaultMebibytes = 32
-)
-
 // Name returns the name of the one Job that an object has for a purpose.
 func Name(prefix Prefix, uid types.UID) string { return string(prefix) + "-" + string(uid) }
 
@@ -187,7 +181,7 @@ func (o Options) podSpec(r JobSpec, task string) corev1.PodSpec {
 // Limits returns the limits of each shard, in items and in bytes a second; 0 is no limit.
 func Limits(l *v1alpha1.RateLimit) (items int, bytes int64) {
 	l = cmp.Or(l, &v1alpha1.RateLimit{})
-	return int(ptr.Deref(l.ItemsPerSecond, defaultItems)), int64(ptr.Deref(l.MebibytesPerSecond, defaultMebibytes)) << 20
+	return int(ptr.Deref(l.ItemsPerSecond, v1alpha1.DefaultItemsPerSecond)), int64(ptr.Deref(l.MebibytesPerSecond, v1alpha1.DefaultMebibytesPerSecond)) << 20
 }
 
 // HasServers reports whether the status lists a server for each shard, in their order.
