@@ -8,17 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
 // conditions returns Available, Progressing and Degraded.
-func conditions(obs *observation, p plan, res result, s v1alpha1.MemcachedStatus) (available, progressing, degraded metav1.Condition) {
+func conditions(obs *observation, p plan, res result, s v1alpha1.MemcachedStatus, problem *shard.Problem) (available, progressing, degraded metav1.Condition) {
 	unready := unreadyShards(s, int(*obs.memcached.Spec.Size))
 	degraded = metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse,
 		Reason: v1alpha1.ReasonAsExpected, Message: "no problems detected"}
-	if problem := firstProblem(obs, p, res, s); problem != nil {
+	if problem != nil {
 		degraded.Status, degraded.Reason, degraded.Message = metav1.ConditionTrue, problem.Reason, problem.Message
 	}
 	return availableCondition(s, *obs.memcached.Spec.Size, unready), progressingCondition(obs, p, res, s, unready), degraded
@@ -92,40 +91,6 @@ func readyCondition(available, progressing, degraded metav1.Condition, update *v
 	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: status, Reason: decides.Reason, Message: decides.Message}
 }
 
-// firstProblem returns the first problem that requires manual intervention, in a fixed
-// order: of the spec, of objects, of shards by ordinal.
-func firstProblem(obs *observation, p plan, res result, s v1alpha1.MemcachedStatus) *shard.Problem {
-	switch {
-	case p.rejected != nil:
-		return p.rejected
-	case p.invalid != nil:
-		return p.invalid
-	case len(p.resources.conflicts) > 0:
-		return &shard.Problem{Reason: v1alpha1.ReasonNameConflict, Message: joinKeys(p.resources.conflicts) +
-			" already exists and isn't managed by this Memcached; delete it, or create the Memcached with another name"}
-	case len(res.rejections) > 0:
-		return &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: "the API server rejected " + res.rejections[0].Error()}
-	}
-	for _, status := range s.Shards {
-		for _, pod := range obs.pods[status.Name] {
-			if problem := shard.PodProblem(pod); problem != nil && !status.Ready {
-				return &shard.Problem{Reason: problem.Reason, Message: fmt.Sprintf("shard %s: %s", status.Name, problem.Message)}
-			}
-		}
-	}
-	if p.decision.NeedsIntervention {
-		return blockedProblem(obs.memcached, p)
-	}
-	for _, status := range s.Shards {
-		if status.Ready && status.Current && status.Version != "" && obs.image.Version != "" && status.Version != obs.image.Version {
-			return &shard.Problem{Reason: v1alpha1.ReasonVersionMismatch, Message: fmt.Sprintf(
-				"shard %s: image %s contains memcached %s, but its tag says %s; use an image whose tag matches its version",
-				status.Name, obs.image.Reference, status.Version, obs.image.Version)}
-		}
-	}
-	return nil
-}
-
 // phase summarizes the conditions in one word.
 func phase(m *v1alpha1.Memcached, available, progressing, degraded metav1.Condition) v1alpha1.Phase {
 	switch {
@@ -164,38 +129,4 @@ func progressReason(d rollout.Decision) string {
 // intervention.
 func isWaiting(d rollout.Decision) bool {
 	return d.NeedsIntervention || d.Gate == rollout.GateOutsideMaintenanceWindow || d.Gate == rollout.GateUpdateStrategyInvalid || d.Gate == rollout.GatePaused
-}
-
-// blockedProblem returns why an update that requires manual intervention doesn't continue,
-// and what to do.
-func blockedProblem(m *v1alpha1.Memcached, p plan) *shard.Problem {
-	d := p.decision
-	switch d.Gate {
-	case rollout.GateUpdatePathNotAllowed:
-		return &shard.Problem{Reason: v1alpha1.ReasonUpdatePathNotAllowed, Message: d.Message}
-	case rollout.GateImageNotVerified:
-		reason := v1alpha1.ReasonImageUnusable
-		if p.preflight.Problem != nil {
-			reason = p.preflight.Problem.Reason
-		}
-		return &shard.Problem{Reason: reason, Message: d.Message + "; fix the image, or revert to " + p.shards[0].Template.Image.Reference}
-	case "":
-		return &shard.Problem{Reason: v1alpha1.ReasonUnschedulable, Message: fmt.Sprintf(
-			"shard %s can't be replaced because the new pod isn't running: %s; the old pod keeps serving; free capacity or revert the spec", d.Shard, d.Message)}
-	case rollout.GateHitRatioNotRecovered:
-		return &shard.Problem{Reason: v1alpha1.ReasonHitRatioNotRecovered, Message: d.Message + "; the other shards wait until it does, or until you change spec.updateStrategy.hitRatioGate"}
-	default:
-		return &shard.Problem{Reason: v1alpha1.ReasonUpdateFailed, Message: fmt.Sprintf(
-			"update failed on shard %s, which was rolled back; no other shard was changed: %s; revert the spec, or retry: kubectl annotate memcached %s %s=1 --overwrite",
-			d.Shard, d.Message, m.Name, v1alpha1.AnnotationRetry)}
-	}
-}
-
-// joinKeys lists objects.
-func joinKeys(keys []resources.Key) string {
-	words := make([]string, len(keys))
-	for i, key := range keys {
-		words[i] = key.String()
-	}
-	return strings.Join(words, ", ")
 }

@@ -6,133 +6,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/operator-framework/operator-lib/handler"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
-
-// concurrency is how many Memcacheds are reconciled at once. A reconcile computes for less
-// than a millisecond and waits tens of milliseconds for the API server, or two seconds for an
-// agent that doesn't answer. With 16, a thousand Memcacheds wait for the API server and not
-// for the operator (docs/bench-scale.md).
-const concurrency = 16
-
-// ownedEventDelay is how long events of owned objects are batched. Nearly all are caused by
-// the operator's own writes and by the counts that a ReplicaSet maintains: a dozen for each new
-// Memcached within a second. Changes by others are corrected that much later.
-const ownedEventDelay = 200 * time.Millisecond
-
-// podEventPriority is the priority of events of pods. A shard that is lost, or being updated,
-// doesn't wait for thousands of new Memcacheds.
-const podEventPriority = 1
-
-// Reconciler applies the specs of Memcacheds.
-type Reconciler struct {
-	// Client reads from the cache and writes to the API server.
-	Client client.Client
-	// APIReader reads from the API server, for names that the cache doesn't contain: it
-	// contains only the operator's own objects.
-	APIReader client.Reader
-	// AgentClient queries the shards' agents.
-	AgentClient AgentClient
-	// Recorder of events.
-	Recorder events.EventRecorder
-	// Options of the objects that the operator creates.
-	Options resources.Options
-	// Clock is the time source.
-	Clock clock.PassiveClock
-
-	cache applycache.Cache
-}
-
-// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds/status,verbs=patch
-// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds/finalizers,verbs=update
-// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedrestores,verbs=get;list;watch;create;delete
-// +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedbackups,verbs=get;list;watch;create
-// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-
-// SetupWithManager registers the reconciler for changes of a Memcached, of everything with
-// its label, and of its restores and backups. Objects are mapped by label and not by owner,
-// so that an object without its owner, or one left by a deleted Memcached of the same name,
-// counts too. Changes of the status count: a reconcile may have compared with an older status
-// than the one that the operator wrote last.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	var err error
-	if r.Options.CanResize, err = canResize(mgr.GetConfig()); err != nil {
-		return err
-	}
-	byLabel := ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		name := o.GetLabels()[v1alpha1.LabelInstance]
-		if name == "" {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
-	})
-	byMemcached := ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: transferTarget(o)}}}
-	})
-	b := ctrl.NewControllerManagedBy(mgr).
-		Named("memcached").
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		Watches(&v1alpha1.Memcached{}, &handler.InstrumentedEnqueueRequestForObject[client.Object]{}).
-		Watches(&corev1.Pod{}, enqueue.Prioritized(byLabel, podEventPriority)).
-		Watches(&v1alpha1.MemcachedRestore{}, byMemcached).
-		Watches(&v1alpha1.MemcachedBackup{}, byMemcached)
-	for _, kind := range resources.OwnedKinds() {
-		b = b.Watches(kind, enqueue.Delayed(byLabel, ownedEventDelay))
-	}
-	return b.Complete(r)
-}
-
-// transferTarget returns the name of the Memcached of a restore or a backup.
-func transferTarget(o client.Object) string {
-	switch o := o.(type) {
-	case *v1alpha1.MemcachedRestore:
-		return o.Spec.MemcachedRef.Name
-	case *v1alpha1.MemcachedBackup:
-		return o.Spec.MemcachedRef.Name
-	default:
-		return ""
-	}
-}
-
-// canResize reports whether the API server resizes running pods.
-func canResize(config *rest.Config) (bool, error) {
-	core, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return false, err
-	}
-	found, err := core.ServerResourcesForGroupVersion(corev1.SchemeGroupVersion.String())
-	if err != nil {
-		return false, fmt.Errorf("discovering whether pods can be resized: %w", err)
-	}
-	return slices.ContainsFunc(found.APIResources, func(a metav1.APIResource) bool { return a.Name == "pods/"+shard.ResizeSubresource }), nil
-}
 
 // Reconcile reads a Memcached and everything that belongs to it, plans, writes, and reports
 // the status. It returns an error when a retry may help.

@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -131,6 +132,15 @@ type resourcesPlan struct {
 	leftovers []resources.Key
 	// cached are the objects that are up to date.
 	cached applycache.Objects
+}
+
+// joinKeys lists objects.
+func joinKeys(keys []resources.Key) string {
+	words := make([]string, len(keys))
+	for i, key := range keys {
+		words[i] = key.String()
+	}
+	return strings.Join(words, ", ")
 }
 
 // result is the result of the writes.
