@@ -16,9 +16,9 @@
 //	bootstrap       fills a new Memcached before its shards become ready
 //	refill          fills a shard that was lost
 //	preflight       checks an image on the nodes before any shard is updated
-//	rollout         the next step for one shard, or the gate that blocks it
+//	plan_rollout    what package rollout decides by: the next step for one shard, or a gate
+//	plan_step       the step as writes, and as desired states of the shards
 //	plan_resources  the objects that are missing or not up to date; scaling in
-//	plan_step       the rollout's step as writes
 //
 // Package shard determines a shard's state from what was observed of it, and package
 // resources builds the desired objects. Backups and restores are the work of other

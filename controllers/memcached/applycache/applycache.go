@@ -66,10 +66,10 @@ type Object struct {
 // NewObject returns the version of an object that has its desired state.
 func NewObject(m *v1alpha1.Memcached, want resources.Desired, have metav1.Object) Object {
 	o := Object{uid: have.GetUID(), version: have.GetResourceVersion(), memcached: m.UID, generation: m.Generation}
-	if want.Key.Kind != resources.KindReplicaSet {
+	sum, shard := sha256.New(), want.Shard
+	if shard == nil {
 		return o
 	}
-	sum, shard := sha256.New(), want.Shard
 	fmt.Fprintf(sum, "%t %q %q", shard.Surge, shard.HoldUntil, shard.Revision.String())
 	for _, name := range slices.Sorted(maps.Keys(shard.Annotations)) {
 		fmt.Fprintf(sum, " %q %q", name, shard.Annotations[name])

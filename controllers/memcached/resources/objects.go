@@ -133,8 +133,8 @@ type Shard struct {
 // Desired is an object that a Memcached should have.
 type Desired struct {
 	Key Key
-	// Shard that a ReplicaSet runs; empty for the other kinds.
-	Shard   Shard
+	// Shard that a ReplicaSet runs; nil for the other kinds.
+	Shard   *Shard
 	ordinal int
 }
 
@@ -167,13 +167,14 @@ func NewBuilder(m *v1alpha1.Memcached, options Options) *Builder {
 
 // Desired returns what a Memcached with these shards should have, in the order of Keys.
 func (b *Builder) Desired(shards []Shard) []Desired {
-	var all []Desired
-	for _, key := range Keys(b.name, len(shards)) {
+	keys := Keys(b.name, len(shards))
+	all := make([]Desired, 0, len(keys))
+	for _, key := range keys {
 		d := Desired{Key: key, ordinal: -1}
 		if ordinal, isShard := Ordinal(b.name, key.Name); isShard {
 			d.ordinal = ordinal
 			if key.Kind == KindReplicaSet {
-				d.Shard = shards[ordinal]
+				d.Shard = &shards[ordinal]
 			}
 		}
 		all = append(all, d)

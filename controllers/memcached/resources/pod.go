@@ -45,7 +45,7 @@ type template struct {
 }
 
 // podTemplate returns the pod template of a shard.
-func (b *Builder) podTemplate(name string, labels map[string]string, shard Shard) (*corev1ac.PodTemplateSpecApplyConfiguration, error) {
+func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shard) (*corev1ac.PodTemplateSpecApplyConfiguration, error) {
 	revision := shard.Revision
 	common, ok := b.templates[revision.String()]
 	if !ok {
