@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +77,7 @@ func withoutBackup(why string) finalizerChange {
 func newFinalBackup(m *v1alpha1.Memcached, labels map[string]string) *v1alpha1.MemcachedBackup {
 	spec := m.Spec.FinalBackup.DeepCopy()
 	return &v1alpha1.MemcachedBackup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: finalBackupName(m), Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: finalBackupName(m), Labels: maps.Clone(labels)},
 		Spec: v1alpha1.MemcachedBackupSpec{
 			MemcachedRef: v1alpha1.MemcachedReference{Name: m.Name},
 			Store:        spec.Store, RateLimit: spec.RateLimit, DeadlineSeconds: spec.DeadlineSeconds, DeletionPolicy: v1alpha1.SnapshotRetain,

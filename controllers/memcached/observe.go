@@ -142,6 +142,8 @@ func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*observat
 		agents:      map[string]agentwire.Status{},
 		unreachable: map[string]bool{},
 		restores:    map[string]object{},
+		owned: metav1.ObjectMeta{Namespace: m.Namespace, Labels: resources.Labels(m.Name),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(m, v1alpha1.GroupVersion.WithKind("Memcached"))}},
 	}
 	if err := r.observeObjects(ctx, obs); err != nil {
 		return nil, err
@@ -171,7 +173,7 @@ func (r observer) observeObjects(ctx context.Context, obs *observation) error {
 		policies    networkingv1.NetworkPolicyList
 	)
 	for _, list := range []client.ObjectList{&replicaSets, &services, &budgets, &policies} {
-		if err := r.list(ctx, m, list, resources.Labels(m.Name)); err != nil {
+		if err := r.list(ctx, m, list, obs.owned.Labels); err != nil {
 			return err
 		}
 	}
@@ -276,7 +278,7 @@ const (
 func (r observer) observePods(ctx context.Context, obs *observation) error {
 	var pods, preflightPods corev1.PodList
 	m := obs.memcached
-	if err := r.list(ctx, m, &pods, resources.Labels(m.Name)); err != nil {
+	if err := r.list(ctx, m, &pods, obs.owned.Labels); err != nil {
 		return err
 	}
 	for i := range pods.Items {
@@ -311,11 +313,10 @@ func (obs *observation) readShards(defaultImage string) {
 	m := obs.memcached
 	obs.image, obs.imageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, defaultImage)
 	obs.updateRevision = resources.NewPodRevision(&m.Spec, obs.image)
-	obs.owned = metav1.ObjectMeta{Namespace: m.Namespace, Labels: resources.Labels(m.Name),
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(m, v1alpha1.GroupVersion.WithKind("Memcached"))}}
 	shards := shard.Observer{Status: &m.Status, Update: obs.updateRevision}
-	obs.shards, obs.names = nil, nil
-	for ordinal := range int(*m.Spec.Size) {
+	size := int(*m.Spec.Size)
+	obs.shards, obs.names = make([]shard.Observation, 0, size), make([]string, 0, size)
+	for ordinal := range size {
 		name := resources.ShardName(m.Name, ordinal)
 		obs.names = append(obs.names, name)
 		set, ok := obs.objects[resources.Key{Kind: resources.KindReplicaSet, Name: name}]
@@ -391,7 +392,7 @@ func agentsToQuery(obs *observation) []*corev1.Pod {
 func (r observer) observeRestores(ctx context.Context, obs *observation) error {
 	m := obs.memcached
 	var restores v1alpha1.MemcachedRestoreList
-	if err := r.list(ctx, m, &restores, resources.Labels(m.Name)); err != nil {
+	if err := r.list(ctx, m, &restores, obs.owned.Labels); err != nil {
 		return err
 	}
 	for i := range restores.Items {

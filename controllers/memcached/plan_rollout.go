@@ -15,7 +15,7 @@ func rolloutInput(obs *observation, shards []shard.State) rollout.Input {
 	m, strategy := obs.memcached, ptr.Deref(obs.memcached.Spec.UpdateStrategy, v1alpha1.UpdateStrategy{})
 	in := rollout.Input{
 		Target: obs.updateRevision.Hash(), Paused: m.Spec.Paused, AllowItemLoss: strategy.OnItemLoss == v1alpha1.ItemLossContinue,
-		SinceUpdate: -1, MinInterval: v1alpha1.Seconds(strategy.MinIntervalSeconds, 0),
+		Shards: make([]rollout.Shard, 0, len(shards)), SinceUpdate: -1, MinInterval: v1alpha1.Seconds(strategy.MinIntervalSeconds, 0),
 	}
 	for _, s := range shards {
 		in.Shards = append(in.Shards, s.Rollout)

@@ -62,9 +62,14 @@ func ParsePodRevision(text string) (PodRevision, error) {
 	if s := r.Spec; s.Memory == nil || s.MaxItemSize == nil || s.MaxConnections == nil || s.Threads == nil || s.Image == "" {
 		return PodRevision{}, errors.New("parsing a pod revision: it is incomplete")
 	}
-	r.Image = Image{Reference: r.Spec.Image, Version: versionOf(r.Spec.Image)}
 	r.derive()
-	return r, nil
+	return r.Parsed(), nil
+}
+
+// Parsed returns what ParsePodRevision returns for String, without parsing.
+func (r PodRevision) Parsed() PodRevision {
+	r.Image = Image{Reference: r.Spec.Image, Version: versionOf(r.Spec.Image)}
+	return r
 }
 
 // String returns the revision as JSON.

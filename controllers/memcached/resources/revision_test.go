@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -21,6 +22,9 @@ func TestPodRevisionRoundTrips(t *testing.T) {
 	got, err := ParsePodRevision(want.String())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if diff := cmp.Diff(got, want.Parsed(), cmp.AllowUnexported(PodRevision{})); diff != "" {
+		t.Errorf("Parsed differs from what is parsed (-parsed +Parsed):\n%s", diff)
 	}
 	if again := NewPodRevision(&got.Spec, got.Image); got.Hash() != want.Hash() || again.Hash() != want.Hash() || got.Image != want.Image {
 		t.Errorf("parsed %+v, want %+v, created again %+v", got, want, again)

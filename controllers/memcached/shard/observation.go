@@ -79,15 +79,15 @@ func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.P
 }
 
 func (r *Observer) parse(text string) resources.PodRevision {
+	if r.parsed == nil {
+		r.parsed = map[string]resources.PodRevision{r.Update.String(): r.Update.Parsed()}
+	}
 	if revision, ok := r.parsed[text]; ok {
 		return revision
 	}
 	revision, err := resources.ParsePodRevision(text)
 	if err != nil {
 		revision = r.Update
-	}
-	if r.parsed == nil {
-		r.parsed = map[string]resources.PodRevision{}
 	}
 	r.parsed[text] = revision
 	return revision

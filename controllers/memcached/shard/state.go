@@ -110,7 +110,7 @@ func Evaluate(o Observation, in Inputs) State {
 // EvaluateAll evaluates the shards whose ReplicaSet isn't being deleted: a ReplicaSet that
 // is has to be recreated first.
 func EvaluateAll(observations []Observation, in Inputs) []State {
-	var states []State
+	states := make([]State, 0, len(observations))
 	for _, o := range observations {
 		if o.Set.DeletionTimestamp == nil {
 			states = append(states, Evaluate(o, in))
