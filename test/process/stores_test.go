@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -677,33 +679,39 @@ func TestMultipartObjectIsCompleteOrAbsent(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", s3.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s3.SecretKey)
 	folder := t.TempDir()
-	b, err := store.Open(t.Context(), bucket(serveS3(t, folder, "127.0.0.1:0", nil), ""))
+	server := serveS3(t, folder, "127.0.0.1:0", nil)
+	backend, err := url.Parse(server.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, abort := context.WithCancel(t.Context())
+	defer abort()
+	forward := httputil.NewSingleHostReverseProxy(backend)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/aborted") && r.URL.Query().Get("partNumber") == "2" {
+			abort()
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	defer proxy.Close()
+	b, err := store.Open(t.Context(), snapshotwire.Store{S3: &snapshotwire.S3{Bucket: s3.Bucket, Endpoint: proxy.URL}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.Close() })
 	content := make([]byte, 17<<20+1)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(content)
-	write := func(key string, end func(*store.Writer) error) {
-		t.Helper()
-		w, err := store.Create(t.Context(), b, key)
-		if err == nil {
-			_, err = w.Write(content)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := end(w); err != nil {
-			t.Fatal(err)
-		}
+	if err := store.Put(t.Context(), b, "whole", content); err != nil {
+		t.Fatal(err)
 	}
-	write("whole", (*store.Writer).Close)
-	write("aborted", func(w *store.Writer) error { w.Abort(); return nil })
+	if err := store.Put(ctx, b, "aborted", content); !errors.Is(err, context.Canceled) {
+		t.Errorf("an aborted write returned %v", err)
+	}
 	if got, err := b.ReadAll(t.Context(), "whole"); err != nil || !bytes.Equal(got, content) {
 		t.Errorf("%d bytes came back, %v", len(got), err)
 	}
-	if _, err := b.ReadAll(t.Context(), "aborted"); !store.IsMissing(err) {
-		t.Errorf("what was aborted: %v", err)
+	if there, err := b.Exists(t.Context(), "aborted"); there || err != nil {
+		t.Errorf("what was aborted exists: %v, %v", there, err)
 	}
 	if files := filesBelow(t, folder); len(files) != 1 {
 		t.Errorf("there is %v", files)

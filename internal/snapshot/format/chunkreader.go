@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"sync"
 	"time"
 
 	"gocloud.dev/blob"
@@ -30,36 +31,32 @@ type Sink interface {
 // fetches a chunk while the sink receives the one before. Errors are those of the
 // sink, or a Failure.
 func (m *Manifest) ReadShard(ctx context.Context, bucket *blob.Bucket, at string, shard int, sink Sink) error {
-	ctx, cancel := context.WithCancel(ctx)
-	reader := &chunkReader{bucket: bucket, path: at, manifest: m, shard: shard}
 	decoder, err := newDecoder()
 	if err != nil {
-		cancel()
 		return fmt.Errorf("creating a decompressor: %w", err)
 	}
 	defer decoder.Close()
-	ahead := &prefetch{reader: reader}
-	defer ahead.stop()
-	defer cancel()
-
+	ctx, cancel := context.WithCancel(ctx)
+	reader := &chunkReader{bucket: bucket, path: at, manifest: m, shard: shard}
 	chunks := reader.chunks()
+	take := reader.prefetch(ctx, 0, nil)
+	defer func() { _, _ = take() }()
+	defer cancel()
 	var raw []byte
-	ahead.start(ctx, 0)
 	for i := 0; i < len(chunks); {
-		stored, err := ahead.take()
+		stored, err := take()
 		if err != nil {
 			return err
 		}
 		if raw, err = decode(decoder, stored, raw, chunks[i]); err != nil {
 			return reader.corrupt(i, err)
 		}
-		ahead.recycle(stored)
 		item, rest, err := parseRecord(raw)
 		if err != nil {
 			return reader.corrupt(i, err)
 		}
 		if item.Size <= maxUndivided {
-			ahead.start(ctx, i+1)
+			take = reader.prefetch(ctx, i+1, stored)
 			if err := reader.putChunk(ctx, i, raw, sink); err != nil {
 				return err
 			}
@@ -70,7 +67,7 @@ func (m *Manifest) ReadShard(ctx context.Context, bucket *blob.Bucket, at string
 		if err != nil || chunks[i].Items != 1 {
 			return reader.corrupt(i, errRecord)
 		}
-		ahead.start(ctx, i+n)
+		take = reader.prefetch(ctx, i+n, stored)
 		if err := sink.PutLarge(ctx, item, &LargeValue{reader: reader, first: i, chunks: n}); err != nil {
 			return err
 		}
@@ -210,46 +207,15 @@ func (c *chunkReader) span(chunk int, item Record, first int) (int, error) {
 	return n, nil
 }
 
-// prefetch fetches one chunk in the background.
-type prefetch struct {
-	reader *chunkReader
-	spare  []byte
-	result chan fetched
-}
-
-type fetched struct {
-	stored []byte
-	err    error
-}
-
-// start fetches a chunk, if it exists.
-func (p *prefetch) start(ctx context.Context, chunk int) {
-	if chunk >= len(p.reader.chunks()) {
-		return
-	}
-	buffer := p.spare
-	p.spare = nil
-	result := make(chan fetched, 1)
-	p.result = result
-	go func() {
-		stored, err := p.reader.fetch(ctx, chunk, buffer)
-		result <- fetched{stored, err}
-	}()
-}
-
-// take waits for the chunk that was started last.
-func (p *prefetch) take() ([]byte, error) {
-	got := <-p.result
-	p.result = nil
-	return got.stored, got.err
-}
-
-// recycle reuses the memory of a chunk for the next one.
-func (p *prefetch) recycle(stored []byte) { p.spare = stored }
-
-// stop waits for the chunk that is being fetched.
-func (p *prefetch) stop() {
-	if p.result != nil {
-		<-p.result
-	}
+// prefetch fetches a chunk, if it exists, in the background. The function that it
+// returns waits for the chunk.
+func (c *chunkReader) prefetch(ctx context.Context, chunk int, buffer []byte) (take func() ([]byte, error)) {
+	take = sync.OnceValues(func() ([]byte, error) {
+		if chunk >= len(c.chunks()) {
+			return nil, nil
+		}
+		return c.fetch(ctx, chunk, buffer)
+	})
+	go func() { _, _ = take() }()
+	return take
 }

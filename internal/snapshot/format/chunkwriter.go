@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 	"gocloud.dev/blob"
@@ -29,8 +30,9 @@ type ChunkWriter struct {
 	items   int    // whose records begin in it
 	stored  []byte // the chunk that is being stored
 	spare   []byte
-	storing chan error // result of storing; nil when nothing is being stored
-	highest int        // number of chunks ever stored: a value that broke off leaves some
+	// wait waits until the last chunk is stored.
+	wait    func() error
+	highest int // number of chunks ever stored: a value that broke off leaves some
 }
 
 // NewChunkWriter returns a writer of the chunks in a folder of the snapshot at a path.
@@ -43,7 +45,7 @@ func NewChunkWriter(ctx context.Context, bucket *blob.Bucket, at, folder string,
 	return &ChunkWriter{
 		Shard: Shard{Ordinal: ordinal, Chunks: []Chunk{}},
 		ctx:   ctx, bucket: bucket, path: at, folder: folder, encoder: encoder,
-		raw: make([]byte, 0, chunkTarget),
+		raw: make([]byte, 0, chunkTarget), wait: func() error { return nil },
 	}, nil
 }
 
@@ -121,20 +123,12 @@ func (w *ChunkWriter) flush() error {
 	w.Shard.Chunks = append(w.Shard.Chunks, Chunk{Items: w.items, Bytes: len(w.raw), Stored: len(w.stored), Checksum: checksum(w.stored)})
 	w.highest = max(w.highest, len(w.Shard.Chunks))
 	w.raw, w.items = w.raw[:0], 0
-	done := make(chan error, 1)
-	w.storing = done
-	go func(stored []byte) { done <- writeObject(w.ctx, w.bucket, name, stored) }(w.stored)
+	stored := w.stored
+	w.wait = sync.OnceValue(func() error {
+		return store.Failure(store.Put(w.ctx, w.bucket, name, stored), "writing a chunk of the snapshot")
+	})
+	go w.wait()
 	return nil
-}
-
-// wait waits until the chunk is stored.
-func (w *ChunkWriter) wait() error {
-	if w.storing == nil {
-		return nil
-	}
-	err := <-w.storing
-	w.storing = nil
-	return store.Failure(err, "writing a chunk of the snapshot")
 }
 
 // Finish stores what is left and returns the shard's entry of the manifest.

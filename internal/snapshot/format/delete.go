@@ -23,19 +23,13 @@ func Delete(ctx context.Context, bucket *blob.Bucket, at string) error {
 
 // DeleteAll deletes all objects below a path.
 func DeleteAll(ctx context.Context, bucket *blob.Bucket, at string) error {
-	list := bucket.List(&blob.ListOptions{Prefix: path.Clean(at) + "/"})
-	for {
-		object, err := list.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return store.Failure(err, "listing the snapshot's objects")
-		}
+	objects, listed := bucket.List(&blob.ListOptions{Prefix: path.Clean(at) + "/"}).All(ctx)
+	for object := range objects {
 		if err := deleteObject(ctx, bucket, object.Key); err != nil {
 			return err
 		}
 	}
+	return store.Failure(listed(), "listing the snapshot's objects")
 }
 
 // deleteObject deletes an object if it exists.

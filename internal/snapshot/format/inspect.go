@@ -3,17 +3,14 @@ package format
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"gocloud.dev/blob"
 
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/store"
-	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
 // InspectOptions select what Inspect prints and reads.
@@ -28,19 +25,13 @@ type InspectOptions struct {
 
 // List prints the paths of the complete snapshots in a store.
 func List(ctx context.Context, bucket *blob.Bucket, w io.Writer) error {
-	objects := bucket.List(nil)
-	for {
-		object, err := objects.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return store.Failure(err, "listing the snapshots")
-		}
+	objects, listed := bucket.List(nil).All(ctx)
+	for object := range objects {
 		if path.Base(object.Key) == ManifestName {
 			fmt.Fprintln(w, path.Dir(object.Key))
 		}
 	}
+	return store.Failure(listed(), "listing the snapshots")
 }
 
 // Inspect prints the content of the snapshot at a path. A damaged snapshot is the same
@@ -64,10 +55,15 @@ func Inspect(ctx context.Context, bucket *blob.Bucket, at string, w io.Writer, o
 	fmt.Fprintf(out, "Bytes:      %d of keys and values of %d items, stored as %d\n", totals.Bytes, totals.Items, totals.StoredBytes)
 	for i, shard := range m.Shards {
 		fmt.Fprintf(out, "Shard %-4d  %d items, %d bytes, %d chunks\n", i, shard.Items, shard.Bytes, len(shard.Chunks))
-		if !o.Chunks && !o.Keys && !o.Verify {
+		if o.Chunks {
+			for j, chunk := range shard.Chunks {
+				fmt.Fprintf(out, "  %s  %d items, %d bytes, stored as %d, %s\n", path.Join(at, chunkName(m.Folder, i, j)), chunk.Items, chunk.Bytes, chunk.Stored, chunk.Checksum)
+			}
+		}
+		if !o.Keys && !o.Verify {
 			continue
 		}
-		if err := inspectShard(ctx, bucket, at, m, i, out, o); err != nil {
+		if err := m.ReadShard(ctx, bucket, at, i, printer{out, o.Keys}); err != nil {
 			_ = out.Flush() // the error matters more
 			return err
 		}
@@ -81,65 +77,24 @@ func Inspect(ctx context.Context, bucket *blob.Bucket, at string, w io.Writer, o
 	return nil
 }
 
-// inspectShard prints the chunks of a shard, and reads them if necessary.
-func inspectShard(ctx context.Context, bucket *blob.Bucket, at string, m *Manifest, shard int, out io.Writer, o InspectOptions) error {
-	reader := &chunkReader{bucket: bucket, path: at, manifest: m, shard: shard}
-	decoder, err := newDecoder()
-	if err != nil {
-		return fmt.Errorf("creating a decompressor: %w", err)
-	}
-	defer decoder.Close()
-	var stored, raw []byte
-	left := 0 // bytes of a value that continues in the next chunk
-	for i, chunk := range reader.chunks() {
-		if o.Chunks {
-			fmt.Fprintf(out, "  %s  %d items, %d bytes, stored as %d, %s\n", path.Join(at, chunkName(m.Folder, shard, i)), chunk.Items, chunk.Bytes, chunk.Stored, chunk.Checksum)
+// printer is a Sink that prints the items, or only reads them.
+type printer struct {
+	out   io.Writer
+	print bool
+}
+
+func (p printer) Put(_ context.Context, item Record, _ []byte) error {
+	if p.print {
+		expires := "never"
+		if item.Expires != 0 {
+			expires = time.Unix(item.Expires, 0).UTC().Format(time.RFC3339)
 		}
-		if !o.Keys && !o.Verify {
-			continue
-		}
-		if stored, err = reader.fetch(ctx, i, stored); err != nil {
-			return err
-		}
-		if raw, left, err = inspectChunk(decoder, stored, raw, chunk, left, out, o.Keys); err != nil {
-			return reader.corrupt(i, err)
-		}
-	}
-	if left != 0 {
-		return wire.FailFinally(wire.ReasonSnapshotCorrupt, "the last value of shard %d is incomplete; use another snapshot", shard)
+		fmt.Fprintf(p.out, "  %q  %d bytes, flags %d, expires %s\n", item.Key, item.Size, item.Flags, expires)
 	}
 	return nil
 }
 
-// inspectChunk checks a chunk and prints its items. left is the number of bytes that
-// the last value of the chunk before still lacks.
-func inspectChunk(decoder *zstd.Decoder, stored, raw []byte, chunk Chunk, left int, out io.Writer, print bool) ([]byte, int, error) {
-	raw, err := decode(decoder, stored, raw, chunk)
-	if err != nil {
-		return nil, 0, err
-	}
-	n := min(left, len(raw))
-	rest := raw[n:]
-	left -= n
-	items := 0
-	for len(rest) > 0 {
-		var item Record
-		if item, rest, err = parseRecord(rest); err != nil {
-			return nil, 0, err
-		}
-		items++
-		if print {
-			expires := "never"
-			if item.Expires != 0 {
-				expires = time.Unix(item.Expires, 0).UTC().Format(time.RFC3339)
-			}
-			fmt.Fprintf(out, "  %q  %d bytes, flags %d, expires %s\n", item.Key, item.Size, item.Flags, expires)
-		}
-		n := min(item.Size, len(rest))
-		left, rest = item.Size-n, rest[n:]
-	}
-	if items != chunk.Items {
-		return nil, 0, errRecord
-	}
-	return raw, left, nil
+func (p printer) PutLarge(ctx context.Context, item Record, value *LargeValue) error {
+	_ = p.Put(ctx, item, nil) // it returns no error
+	return value.WriteTo(ctx, io.Discard, nil)
 }

@@ -243,20 +243,7 @@ func (m *Manifest) Write(ctx context.Context, bucket *blob.Bucket, at string) er
 	if len(text) > maxManifest {
 		return wire.FailFinally(wire.ReasonStoreFailed, "the snapshot has more chunks than a manifest can list; back up fewer items")
 	}
-	return store.Failure(writeObject(ctx, bucket, path.Join(at, ManifestName), text), "writing the snapshot's manifest")
-}
-
-// writeObject writes an object completely or not at all.
-func writeObject(ctx context.Context, bucket *blob.Bucket, name string, content []byte) error {
-	w, err := store.Create(ctx, bucket, name)
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	if _, err := w.Write(content); err != nil {
-		return err
-	}
-	return w.Close()
+	return store.Failure(store.Put(ctx, bucket, path.Join(at, ManifestName), text), "writing the snapshot's manifest")
 }
 
 // VerifyChunks checks that the store lists the chunks of the selected shards with

@@ -3,12 +3,12 @@
 //
 // # What a write guarantees
 //
-// An object of Create exists completely once Close has returned nil, and never in part:
-// in a folder, a temporary file is renamed; S3 creates an object after it has received
-// all of it. In a folder, the file and the folders above it are flushed (fsync) before
-// Close returns, so that the object survives a crash of the node if the volume honors
-// fsync. A writer that was killed leaves a file *.tmp beside its object, which List
-// returns, or parts of an upload, which a life-cycle rule of the bucket removes.
+// An object exists completely once Put has returned nil, and never in part: in a folder,
+// a temporary file is renamed; S3 creates an object after it has received all of it. In a
+// folder, the file and the folders above it are flushed (fsync) before Put returns, so
+// that the object survives a crash of the node if the volume honors fsync. A program that
+// was killed leaves a file *.tmp beside its object, which List returns, or parts of an
+// upload, which a life-cycle rule of the bucket removes.
 //
 // # Errors and timeouts
 //
@@ -21,5 +21,5 @@
 //
 // # Memory
 //
-// A writer to S3 needs up to three parts of five MiB.
+// A write to S3 needs up to three parts of five MiB.
 package store

@@ -27,7 +27,7 @@ var classifiers = []struct {
 	match  func(error) bool
 	advice string // what the error means and what to do
 }{
-	{wire.ReasonJobFailed, false, isCancelled,
+	{wire.ReasonJobFailed, false, func(err error) bool { return errors.Is(err, context.Canceled) },
 		"the Job was stopped before it finished"},
 
 	{wire.ReasonStoreCertificateInvalid, true, isUntrusted,
@@ -51,9 +51,7 @@ var classifiers = []struct {
 		"the clocks of the node and of the store differ by minutes; synchronize them"},
 	{wire.ReasonStoreAccessDenied, true, isDenied,
 		"the store denies access; check the credentials in the Secret and their permissions to list, read, write and delete"},
-	{wire.ReasonStoreAccessDenied, true, func(err error) bool {
-		return errors.Is(err, fs.ErrPermission)
-	},
+	{wire.ReasonStoreAccessDenied, true, func(err error) bool { return errors.Is(err, fs.ErrPermission) },
 		"the volume denies access; make it writable for the Job's user, for example by its fsGroup"},
 
 	{wire.ReasonStoreUnreachable, false, isUnreachable,
@@ -92,8 +90,7 @@ func summarize(err error) string {
 	if errors.Is(err, errNoAnswer) {
 		return errNoAnswer.Error()
 	}
-	var api smithy.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		if api.ErrorMessage() == "" || api.ErrorMessage() == api.ErrorCode() {
 			return api.ErrorCode()
 		}
@@ -102,53 +99,41 @@ func summarize(err error) string {
 	if code := httpStatus(err); code != 0 {
 		return "the answer was " + strings.TrimSpace(fmt.Sprintf("%d %s", code, http.StatusText(code)))
 	}
-	var request *url.Error
-	if errors.As(err, &request) {
+	if request, ok := errors.AsType[*url.Error](err); ok {
 		return request.Err.Error()
 	}
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Error()
 	}
 	return err.Error()
 }
 
-// isAPI reports whether the store answered with an error of the S3 API.
-func isAPI(err error) bool {
-	var api smithy.APIError
-	return errors.As(err, &api)
-}
-
+// isAPIError reports whether the store answered with one of these errors of the S3 API.
 func isAPIError(err error, codes ...string) bool {
-	var api smithy.APIError
-	return errors.As(err, &api) && slices.Contains(codes, api.ErrorCode())
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && slices.Contains(codes, api.ErrorCode())
 }
 
 // httpStatus returns the HTTP status of the store's answer, or 0.
 func httpStatus(err error) int {
-	var response *awshttp.ResponseError
-	if errors.As(err, &response) && response.Response != nil && response.Response.Response != nil {
-		return response.HTTPStatusCode()
+	if answer, ok := errors.AsType[*awshttp.ResponseError](err); ok && answer.Response != nil && answer.Response.Response != nil {
+		return answer.HTTPStatusCode()
 	}
 	return 0
 }
 
-func isCancelled(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, errAborted)
-}
-
 func isUntrusted(err error) bool {
-	var unverified *tls.CertificateVerificationError
-	return errors.As(err, &unverified)
+	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
+	return unverified
 }
 
 // isNotTLS also reports a server that requires TLS: it answers a plain request with a
 // status, but without a code of the S3 API.
 func isNotTLS(err error) bool {
-	var record tls.RecordHeaderError
-	var alert tls.AlertError
-	return errors.As(err, &record) || errors.As(err, &alert) || errors.Is(err, http.ErrSchemeMismatch) ||
-		httpStatus(err) == http.StatusBadRequest && !isAPI(err)
+	_, record := errors.AsType[tls.RecordHeaderError](err)
+	_, alert := errors.AsType[tls.AlertError](err)
+	_, api := errors.AsType[smithy.APIError](err)
+	return record || alert || errors.Is(err, http.ErrSchemeMismatch) || httpStatus(err) == http.StatusBadRequest && !api
 }
 
 func isFull(err error) bool {
@@ -158,8 +143,8 @@ func isFull(err error) bool {
 		return true
 	}
 	// Servers that store objects in files pass on the error of their system.
-	var api smithy.APIError
-	return errors.As(err, &api) && (strings.Contains(api.ErrorMessage(), syscall.ENOSPC.Error()) || strings.Contains(api.ErrorMessage(), syscall.EDQUOT.Error()))
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && (strings.Contains(api.ErrorMessage(), syscall.ENOSPC.Error()) || strings.Contains(api.ErrorMessage(), syscall.EDQUOT.Error()))
 }
 
 func isOtherRegion(err error) bool {
@@ -181,9 +166,8 @@ func isUnreachable(err error) bool {
 		return false
 	}
 	// Not net.Error, which every system error implements, also those of a disk.
-	var request *url.Error
-	var network *net.OpError
-	var name *net.DNSError
-	return errors.As(err, &request) || errors.As(err, &network) || errors.As(err, &name) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF)
+	_, request := errors.AsType[*url.Error](err)
+	_, network := errors.AsType[*net.OpError](err)
+	_, name := errors.AsType[*net.DNSError](err)
+	return request || network || name || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF)
 }

@@ -39,7 +39,7 @@ func Open(ctx context.Context, s wire.Store) (*blob.Bucket, error) {
 }
 
 func openFolder(folder string) (*blob.Bucket, error) {
-	if !filepath.IsAbs(folder) || hasDots(folder) {
+	if parts := strings.Split(folder, "/"); !filepath.IsAbs(folder) || slices.Contains(parts, ".") || slices.Contains(parts, "..") {
 		return nil, wire.FailFinally(wire.ReasonStoreNotFound, "the folder %q is not an absolute path without . and ..", folder)
 	}
 	bucket, err := fileblob.OpenBucket(folder, &fileblob.Options{
@@ -73,22 +73,6 @@ func checkAccess(ctx context.Context, b *blob.Bucket) error {
 }
 
 var errNoAnswer = fmt.Errorf("no answer within %s", openTimeout)
-
-// hasDots reports whether a path contains . or .. as a part.
-func hasDots(p string) bool {
-	for part := range strings.SplitSeq(p, "/") {
-		if part == "." || part == ".." {
-			return true
-		}
-	}
-	return false
-}
-
-// IsMissing reports whether an error means that an object, but not its bucket or folder,
-// is missing.
-func IsMissing(err error) bool {
-	return isAPIError(err, "NoSuchKey", "NotFound") || errors.Is(err, os.ErrNotExist)
-}
 
 // Prune removes the empty folders that a deleted snapshot at a path leaves: those below
 // the path, and those above it except for the store's own. A bucket has no folders.

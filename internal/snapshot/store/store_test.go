@@ -49,23 +49,11 @@ func files(t *testing.T, folder string) string {
 func TestFolderIsCreatedAndContainsOnlyTheObject(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "a", "b")
 	b := open(t, folder)
-	w, err := Create(t.Context(), b, "ns/cache/1/manifest.json")
-	if err != nil {
-		t.Fatal(err)
+	for _, content := range []string{"an older one", "complete"} {
+		if err := Put(t.Context(), b, "ns/cache/1/manifest.json", []byte(content)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := io.WriteString(w, "complete"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.ReadAll(t.Context(), "ns/cache/1/manifest.json"); !IsMissing(err) {
-		t.Errorf("before Close, the object is not missing: %v", err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Errorf("a second Close: %v", err)
-	}
-	w.Abort()
 	if got, err := b.ReadAll(t.Context(), "ns/cache/1/manifest.json"); err != nil || string(got) != "complete" {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -75,30 +63,14 @@ func TestFolderIsCreatedAndContainsOnlyTheObject(t *testing.T) {
 }
 
 func TestAbortedWriteLeavesNothing(t *testing.T) {
-	for name, abort := range map[string]func(w *Writer, cancel func()){
-		"aborted":          func(w *Writer, _ func()) { w.Abort() },
-		"context canceled": func(w *Writer, cancel func()) { cancel(); _ = w.Close() },
-		"write failed":     func(w *Writer, _ func()) { w.err = syscall.ENOSPC; _ = w.Close() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			folder := t.TempDir()
-			ctx, cancel := context.WithCancel(t.Context()) // one per case
-			defer cancel()
-			w, err := Create(ctx, open(t, folder), "a/b")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.WriteString(w, "half"); err != nil {
-				t.Fatal(err)
-			}
-			abort(w, cancel)
-			if err := w.Close(); err == nil {
-				t.Error("Close returned nil")
-			}
-			if got := files(t, folder); got != "" {
-				t.Errorf("the folder contains %s", got)
-			}
-		})
+	folder := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Put(ctx, open(t, folder), "a/b", []byte("half")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if got := files(t, folder); got != "" {
+		t.Errorf("the folder contains %s", got)
 	}
 }
 
@@ -107,10 +79,7 @@ func TestPathsCannotLeaveTheFolder(t *testing.T) {
 	folder := filepath.Join(outside, "store")
 	b := open(t, folder)
 	for _, key := range []string{"../escaped", "a/../../escaped", "/../escaped", "..", "a/../.."} {
-		if w, err := Create(t.Context(), b, key); err == nil {
-			_, _ = io.WriteString(w, "x")
-			_ = w.Close()
-		}
+		_ = Put(t.Context(), b, key, []byte("x"))
 	}
 	entries, err := os.ReadDir(outside)
 	if err != nil || len(entries) != 1 {

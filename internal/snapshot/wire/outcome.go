@@ -81,9 +81,6 @@ func (f *Failure) Unwrap() error { return f.Err }
 
 // AsFailure returns the Failure that an error is or wraps, or nil.
 func AsFailure(err error) *Failure {
-	var f *Failure
-	if errors.As(err, &f) {
-		return f
-	}
-	return nil
+	f, _ := errors.AsType[*Failure](err)
+	return f
 }
