@@ -24,7 +24,7 @@ func Dial(ctx context.Context, network, address string) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{conn: conn, r: bufio.NewReader(conn)}, nil
+	return &Conn{conn: conn, r: bufio.NewReaderSize(conn, MaxLine)}, nil
 }
 
 // Close closes the connection.

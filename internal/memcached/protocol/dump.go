@@ -3,6 +3,7 @@ package protocol
 import (
 	"bufio"
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -52,13 +53,9 @@ func NewDumpReader(r *bufio.Reader) *DumpReader { return &DumpReader{r: r} }
 // of all answers, errors are ErrBusy and ErrDumpDisabled.
 func (d *DumpReader) Next() (Listed, error) {
 	for !d.end {
-		line, err := readShortLine(d.r)
+		line, err := readLine(d.r)
 		if err != nil {
-			// A complete dump ends with END.
-			if errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
-			return Listed{}, err
+			return Listed{}, unexpected(err) // a complete dump ends with END
 		}
 		if rest, ok := bytes.CutPrefix(line, []byte("key=")); ok {
 			d.any = true
@@ -70,7 +67,7 @@ func (d *DumpReader) Next() (Listed, error) {
 			continue
 		}
 		if string(line) != "END" && !bytes.HasPrefix(line, []byte("NOTSTARTED")) {
-			return Listed{}, dumpError(string(line))
+			return Listed{}, dumpError(line)
 		}
 		d.end = true
 	}
@@ -78,8 +75,8 @@ func (d *DumpReader) Next() (Listed, error) {
 }
 
 // dumpError returns the error of a line that is not an item.
-func dumpError(line string) error {
-	switch line {
+func dumpError(line []byte) error {
+	switch string(line) {
 	case "ERROR locked try again later", "BUSY currently processing crawler request":
 		return ErrBusy
 	case "ERROR metadump not allowed":
@@ -133,11 +130,11 @@ func unescape(dst, name []byte) (n int, ok bool) {
 			if len(name) < i+3 {
 				return 0, false
 			}
-			high, low := unhex(name[i+1]), unhex(name[i+2])
-			if high < 0 || low < 0 {
+			var decoded [1]byte
+			if _, err := hex.Decode(decoded[:], name[i+1:i+3]); err != nil {
 				return 0, false
 			}
-			c = byte(high<<4 | low)
+			c = decoded[0]
 			i += 2
 		}
 		dst[n] = c
@@ -146,62 +143,8 @@ func unescape(dst, name []byte) (n int, ok bool) {
 	return n, true
 }
 
-func unhex(c byte) int {
-	switch {
-	case '0' <= c && c <= '9':
-		return int(c - '0')
-	case 'a' <= c && c <= 'f':
-		return int(c-'a') + 10
-	case 'A' <= c && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
-}
-
-// readShortLine returns the next line without its end, which is LF or CRLF. The line is
-// valid until the next read. A line that is longer than the reader's buffer is
-// ErrTooLong.
-func readShortLine(r *bufio.Reader) ([]byte, error) {
-	line, err := r.ReadSlice('\n')
-	switch {
-	case err == nil:
-		line = line[:len(line)-1]
-		if n := len(line); n > 0 && line[n-1] == '\r' {
-			line = line[:n-1]
-		}
-		return line, nil
-	case errors.Is(err, bufio.ErrBufferFull):
-		return nil, fmt.Errorf("a line: %w", ErrTooLong)
-	case errors.Is(err, io.EOF) && len(line) > 0:
-		return nil, io.ErrUnexpectedEOF
-	}
-	return nil, err
-}
-
-// parseInt reads a decimal number of at most 64 bits.
+// parseInt reads a decimal number of at most 64 bits. It allocates nothing.
 func parseInt(text []byte) (int64, bool) {
-	// Up to 18 digits can't overflow and need no allocation.
-	digits := text
-	negative := len(text) > 0 && text[0] == '-'
-	if negative {
-		digits = text[1:]
-	}
-	if len(digits) == 0 {
-		return 0, false
-	}
-	if len(digits) > 18 {
-		n, err := strconv.ParseInt(string(text), 10, 64)
-		return n, err == nil
-	}
-	var n int64
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	if negative {
-		n = -n
-	}
-	return n, true
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	return n, err == nil
 }

@@ -29,16 +29,16 @@ func (e *ServerError) Error() string { return "memcached could not serve the req
 // IsAnswer reports whether err is an answer of memcached, which means that it is alive
 // and reads requests.
 func IsAnswer(err error) bool {
-	var client *ClientError
-	var server *ServerError
-	return errors.As(err, &client) || errors.As(err, &server) || errors.Is(err, ErrUnknownCommand)
+	_, client := errors.AsType[*ClientError](err)
+	_, server := errors.AsType[*ServerError](err)
+	return client || server || errors.Is(err, ErrUnknownCommand)
 }
 
 // answerError returns the error of a line that is not the expected answer.
-func answerError(line string) error {
-	word, message, _ := strings.Cut(line, " ")
+func answerError(line []byte) error {
+	word, message, _ := strings.Cut(string(line), " ")
 	switch {
-	case line == "ERROR":
+	case word == "ERROR" && message == "":
 		return ErrUnknownCommand
 	case word == "CLIENT_ERROR":
 		return &ClientError{Message: message}

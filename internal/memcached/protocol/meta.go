@@ -2,10 +2,11 @@ package protocol
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 )
 
@@ -25,14 +26,8 @@ func appendKey(dst, key []byte) (out []byte, encoded, ok bool) {
 	if len(key) == 0 || len(key) > MaxKey {
 		return dst, false, false
 	}
-	for _, c := range key {
-		// What separates words in some version; other control characters don't.
-		if c == ' ' || c == 0 || '\t' <= c && c <= '\r' {
-			encoded = true
-			break
-		}
-	}
-	if !encoded {
+	// What separates words in some version; other control characters don't.
+	if !bytes.ContainsAny(key, " \x00\t\n\v\f\r") {
 		return append(dst, key...), false, true
 	}
 	// memcached applies the limit of keys to the encoded form.
@@ -124,50 +119,38 @@ type Head struct {
 // in the answer to ms the next answer follows; after any other error its start is
 // unknown.
 func ReadHead(r *bufio.Reader) (Head, error) {
-	line, err := readShortLine(r)
+	line, err := readLine(r)
 	if err != nil {
 		return Head{}, err
 	}
 	head, ok := parseHead(line)
 	if !ok {
-		return Head{}, answerError(string(line))
+		return Head{}, answerError(line)
 	}
 	return head, nil
 }
 
+// codes returns the code of a text without an allocation.
+var codes = map[string]string{MetaHit: MetaHit, MetaValue: MetaValue, MetaMiss: MetaMiss, MetaNotFound: MetaNotFound,
+	MetaNotStored: MetaNotStored, MetaExists: MetaExists}
+
 func parseHead(line []byte) (head Head, ok bool) {
-	if len(line) < 2 || len(line) > 2 && line[2] != ' ' {
+	word, rest := nextWord(line)
+	if head.Code, ok = codes[string(word)]; !ok {
 		return head, false
 	}
-	rest := line[2:]
-	switch string(line[:2]) {
-	case MetaHit:
-		head.Code = MetaHit
-	case MetaMiss:
-		head.Code = MetaMiss
-	case MetaNotFound:
-		head.Code = MetaNotFound
-	case MetaNotStored:
-		head.Code = MetaNotStored
-	case MetaExists:
-		head.Code = MetaExists
-	case MetaValue:
-		head.Code = MetaValue
-		word, after := nextWord(rest)
+	if head.Code == MetaValue {
+		word, rest = nextWord(rest)
 		size, ok := parseInt(word)
 		if !ok || size < 0 || size > MaxValue {
 			return head, false
 		}
-		head.Size, rest = int(size), after
-	default:
-		return head, false
+		head.Size = int(size)
 	}
-	for {
-		var word []byte
+	for ok {
 		if word, rest = nextWord(rest); len(word) == 0 {
 			return head, true
 		}
-		ok := true
 		switch word[0] {
 		case 'f':
 			head.Flags, ok = parseUint(word[1:])
@@ -180,32 +163,19 @@ func parseHead(line []byte) (head Head, ok bool) {
 		case 'W':
 			head.Won = true
 		}
-		if !ok {
-			return head, false
-		}
 	}
+	return head, false
 }
 
 // nextWord returns the first word of a line and what follows it.
 func nextWord(line []byte) (word, rest []byte) {
-	for len(line) > 0 && line[0] == ' ' {
-		line = line[1:]
-	}
-	for i, c := range line {
-		if c == ' ' {
-			return line[:i], line[i:]
-		}
-	}
-	return line, nil
+	word, rest, _ = bytes.Cut(bytes.TrimLeft(line, " "), []byte(" "))
+	return word, rest
 }
 
 func parseUint(text []byte) (uint64, bool) {
-	if len(text) > 18 {
-		n, err := strconv.ParseUint(string(text), 10, 64)
-		return n, err == nil
-	}
-	n, ok := parseInt(text)
-	return uint64(n), ok && n >= 0
+	n, err := strconv.ParseUint(string(text), 10, 64)
+	return n, err == nil
 }
 
 // ReadValue appends the size bytes of a value to dst and reads the line end after it. If
@@ -224,11 +194,7 @@ func ReadPart(r *bufio.Reader, dst []byte, size int) ([]byte, error) {
 	for size > 0 {
 		from := len(dst)
 		step := min(size, max(most, cap(dst)-from))
-		if cap(dst)-from < step {
-			grown := make([]byte, from, max(2*cap(dst), from+step))
-			copy(grown, dst)
-			dst = grown
-		}
+		dst = slices.Grow(dst, step)
 		n, err := io.ReadFull(r, dst[from:from+step])
 		dst = dst[:from+n]
 		if err != nil {
@@ -249,13 +215,5 @@ func EndValue(r *bufio.Reader) error {
 		return fmt.Errorf("%w: a value is longer than announced", ErrMalformed)
 	}
 	_, err = r.Discard(2)
-	return err
-}
-
-// unexpected returns the error for an end within an answer.
-func unexpected(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
 	return err
 }

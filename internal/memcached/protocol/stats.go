@@ -2,9 +2,9 @@ package protocol
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"strconv"
-	"strings"
 )
 
 // Stats are the values of an answer to "stats" or one of its groups, by name.
@@ -18,19 +18,16 @@ func ReadStats(r *bufio.Reader) (Stats, error) {
 		if err != nil {
 			return nil, err
 		}
-		if line == "END" {
+		if string(line) == "END" {
 			return stats, nil
 		}
-		rest, ok := strings.CutPrefix(line, "STAT ")
-		if !ok {
+		rest, ok := bytes.CutPrefix(line, []byte("STAT "))
+		// A value may be empty and may contain spaces, a name neither.
+		name, value, _ := bytes.Cut(rest, []byte(" "))
+		if !ok || len(name) == 0 {
 			return nil, answerError(line)
 		}
-		// A value may be empty and may contain spaces, a name neither.
-		name, value, _ := strings.Cut(rest, " ")
-		if name == "" {
-			return nil, fmt.Errorf("%w: a stat without a name", ErrMalformed)
-		}
-		stats[name] = value
+		stats[string(name)] = string(value)
 	}
 	return nil, fmt.Errorf("more than %d stats: %w", MaxStats, ErrTooLong)
 }
@@ -38,10 +35,7 @@ func ReadStats(r *bufio.Reader) (Stats, error) {
 // int returns a stat as a number, and 0 if it is missing or not a number, since
 // versions add and remove stats.
 func (s Stats) int(name string) int64 {
-	n, err := strconv.ParseInt(s[name], 10, 64)
-	if err != nil {
-		return 0
-	}
+	n, _ := strconv.ParseInt(s[name], 10, 64) // 64 bits are enough for all
 	return n
 }
 
@@ -83,4 +77,33 @@ func ParseGeneral(s Stats) General {
 		Lookups:     s.int("cmd_get") + s.int("cmd_touch"),
 		Hits:        s.int("get_hits") + s.int("touch_hits"),
 	}
+}
+
+// Settings are the settings that decide which items a server accepts.
+type Settings struct {
+	// ItemSizeMax is -I in bytes.
+	ItemSizeMax int64
+	// CAS is false with -C.
+	CAS bool
+	// Evictions is false with -M.
+	Evictions bool
+}
+
+// ParseSettings reads the answer to "stats settings". A setting that is missing or has
+// the wrong type is ErrMalformed: every version since 1.6.0 has all of them.
+func ParseSettings(s Stats) (settings Settings, err error) {
+	malformed := func(name string) error { return fmt.Errorf("%w: setting %s is %.80q", ErrMalformed, name, s[name]) }
+	if settings.ItemSizeMax, err = strconv.ParseInt(s["item_size_max"], 10, 64); err != nil {
+		return Settings{}, malformed("item_size_max")
+	}
+	for name, to := range map[string]*bool{"cas_enabled": &settings.CAS, "evictions": &settings.Evictions} {
+		switch s[name] {
+		case "yes", "on":
+			*to = true
+		case "no", "off":
+		default:
+			return Settings{}, malformed(name)
+		}
+	}
+	return settings, nil
 }

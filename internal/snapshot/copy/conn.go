@@ -86,7 +86,7 @@ func greet(raw net.Conn) error {
 	if _, err := raw.Write([]byte("version\r\n")); err != nil {
 		return err
 	}
-	if _, err := protocol.ReadVersion(bufio.NewReader(raw)); err != nil {
+	if _, err := protocol.ReadVersion(bufio.NewReaderSize(raw, protocol.MaxLine)); err != nil {
 		return err
 	}
 	return raw.SetDeadline(time.Time{})

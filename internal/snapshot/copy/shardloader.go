@@ -26,8 +26,8 @@ const (
 	itemFlags   = 4
 )
 
-// answerBuffer holds the answers to a batch, which have about four bytes each.
-const answerBuffer = 4 << 10
+// answerBuffer holds the longest line, and the answers to a batch of about four bytes each.
+const answerBuffer = protocol.MaxLine
 
 // counts are the results of items.
 type counts struct {
