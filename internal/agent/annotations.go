@@ -1,7 +1,11 @@
 package agent
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -99,4 +103,81 @@ func (s *supervisor) scheduleRestart(arguments []string, changed bool, postpone 
 func untilLateInSecond(now time.Time) time.Duration {
 	late := now.Truncate(time.Second).Add(time.Second - restartLead)
 	return max(late.Sub(now), 0)
+}
+
+// pollInterval is how often the pod's annotations are read. Reading four small
+// files in memory costs a few microseconds. A watch is more fragile: the kubelet
+// replaces all files by renaming a symbolic link two levels up.
+const pollInterval = 200 * time.Millisecond
+
+// podInfo contains the pod's annotations for the agent.
+type podInfo struct {
+	arguments, restart, stop, holdUntil string
+}
+
+// readPodInfo reads a downward-API volume, where an empty file is an absent
+// annotation.
+func readPodInfo(dir string) (podInfo, error) {
+	var info podInfo
+	for _, file := range []struct {
+		name string
+		to   *string
+	}{
+		// The kubelet may replace all files between two reads. So the stop is read first:
+		// when it is withdrawn together with the arguments that it blocks, those are not
+		// read without it.
+		{wire.StopFile, &info.stop},
+		{wire.ArgumentsFile, &info.arguments},
+		{wire.RestartFile, &info.restart},
+		{wire.HoldFile, &info.holdUntil},
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, file.name))
+		if err != nil {
+			return podInfo{}, fmt.Errorf("reading the pod's annotations: %w", err)
+		}
+		*file.to = strings.TrimSpace(string(text))
+	}
+	return info, nil
+}
+
+// announcedTimeout bounds the wait for announced arguments. The kubelet starts a
+// container before it updates their file, which takes some 100 ms.
+const announcedTimeout = 2 * time.Second
+
+// awaitAnnouncedArguments reads a downward-API volume once it contains the arguments
+// that the token of the last stop announced. This saves a start with the previous
+// arguments and a restart with these.
+func awaitAnnouncedArguments(dir, token string) (podInfo, error) {
+	for deadline := time.Now().Add(announcedTimeout); ; time.Sleep(20 * time.Millisecond) {
+		info, err := readPodInfo(dir)
+		if err != nil || wire.AnnouncedArguments(token, info.arguments) || time.Now().After(deadline) {
+			return info, err
+		}
+	}
+}
+
+// readinessHold keeps a shard unready while the operator fills it. memcached runs
+// and stores items, but no Service leads to it.
+//
+// It begins with the container and ends once: a hold that appears later, or again,
+// would take the shard away from connected clients.
+type readinessHold struct {
+	until time.Time
+	ended bool
+}
+
+// update applies the annotation's text and reports whether the hold changed. An
+// invalid time ends the hold: an empty shard is better than one that never serves.
+func (h *readinessHold) update(text string, now time.Time) bool {
+	if h.ended {
+		return false
+	}
+	previous := h.until
+	until, err := time.Parse(time.RFC3339, text)
+	if err != nil || !now.Before(until) {
+		h.until, h.ended = time.Time{}, true
+		return !previous.IsZero()
+	}
+	h.until = until
+	return !previous.Equal(until)
 }

@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -70,4 +72,62 @@ func run(version string, args []string) error {
 		writeTerminationLog(c.terminationLog, err.Error())
 	}
 	return err
+}
+
+// install copies this program to dir/agent, so that a container with another image
+// can run it. It renames the copy last, so that no container runs a partial one.
+func install(dir string) error {
+	from, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return fmt.Errorf("opening this program: %w", err)
+	}
+	defer from.Close()
+
+	partial, err := os.CreateTemp(dir, ".agent-")
+	if err != nil {
+		return fmt.Errorf("installing the agent: %w", err)
+	}
+	defer os.Remove(partial.Name())
+
+	_, err = io.Copy(partial, from)
+	if err == nil {
+		err = partial.Chmod(0o755)
+	}
+	if closeErr := partial.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(partial.Name(), filepath.Join(dir, "agent"))
+	}
+	if err != nil {
+		return fmt.Errorf("installing the agent: %w", err)
+	}
+	return nil
+}
+
+// exitError is an error for which the agent exits with a given code.
+type exitError struct {
+	code    int
+	message string
+}
+
+func (e *exitError) Error() string { return e.message }
+
+// ExitCode returns the agent's exit code for an error, which is never 0.
+func ExitCode(err error) int {
+	if exit, ok := errors.AsType[*exitError](err); ok && exit.code > 0 {
+		return exit.code
+	}
+	return 1
+}
+
+// writeTerminationLog writes a message that the kubelet copies into the container's
+// status. Outside of a pod the file does not exist and is not created.
+func writeTerminationLog(path, message string) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return
+	}
+	_, _ = file.WriteString(message)
+	_ = file.Close()
 }

@@ -1,9 +1,17 @@
 package agent
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 // dataOverhead is the space for the agent's and memcached's metadata, a few KiB.
@@ -33,4 +41,149 @@ func checkWritable(dir string) error {
 	}
 	_ = probe.Close()
 	return os.Remove(probe.Name())
+}
+
+// lastStop is the agent's record of a planned stop, which stays until the next one.
+type lastStop struct {
+	At time.Time `json:"at"`
+	// Items is the number of items just before the save.
+	Items int64 `json:"items"`
+	// Version is memcached's.
+	Version string `json:"version"`
+	// Arguments were in effect, without the agent's own.
+	Arguments []string `json:"arguments"`
+	// Announced is the token that announced the stop. It is consumed, although the
+	// annotation still contains it when the next agent starts.
+	Announced string `json:"announced,omitempty"`
+}
+
+func lastStopPath(dir string) string { return filepath.Join(dir, "last-stop.json") }
+
+// readLastStop returns the zero value if there is no readable record.
+func readLastStop(dir string) lastStop {
+	var record lastStop
+	text, err := os.ReadFile(lastStopPath(dir))
+	if err != nil || json.Unmarshal(text, &record) != nil {
+		return lastStop{}
+	}
+	return record
+}
+
+func writeLastStop(dir string, record lastStop) error {
+	text, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	return replaceFile(lastStopPath(dir), append(text, '\n'))
+}
+
+// savedData is what the data directory contained before a start.
+type savedData struct {
+	// file is nil if there are no saved items that memcached can load.
+	file *metaFile
+	// damage is the reason why memory.meta was removed; empty if it was not.
+	damage string
+	// ran is whether memcached has run with this directory before.
+	ran bool
+	// last is the agent's record of the last planned stop, zero if there is none.
+	last lastStop
+}
+
+func metaPath(dir string) string   { return filepath.Join(dir, "memory.meta") }
+func memoryPath(dir string) string { return filepath.Join(dir, "memory") }
+
+// readSavedData reads a data directory, and removes a memory.meta at which memcached
+// would abort.
+func readSavedData(dir string) (savedData, error) {
+	s := savedData{last: readLastStop(dir)}
+	if _, err := os.Stat(memoryPath(dir)); err == nil {
+		s.ran = true
+	}
+	text, err := os.ReadFile(metaPath(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("reading the saved items: %w", err)
+	}
+	file, err := parseMetaFile(string(text))
+	if err == nil && !s.ran {
+		err = errors.New("the memory file is missing")
+	}
+	if err == nil {
+		s.file = &file
+		return s, nil
+	}
+	s.damage = err.Error()
+	if err := os.Remove(metaPath(dir)); err != nil {
+		return s, fmt.Errorf("removing unusable saved items: %w", err)
+	}
+	return s, nil
+}
+
+// itemsBefore returns the number of saved items; 0 if it is unknown, because another
+// process than the agent stopped memcached by SIGUSR1.
+func (s savedData) itemsBefore() int64 {
+	if s.file == nil {
+		return 0
+	}
+	distance := s.last.At.Sub(time.Unix(s.file.stopped, 0)).Abs()
+	if distance > saveTimeout+10*time.Second {
+		return 0
+	}
+	return s.last.Items
+}
+
+// prepare adjusts memory.meta so that memcached accepts it, and returns how long the
+// start must wait.
+func (s savedData) prepare(dir string, now time.Time) (time.Duration, error) {
+	if s.file == nil {
+		return 0, nil
+	}
+	text, wait := s.file.adjust(now, s.itemsBefore())
+	if text == s.file.text {
+		return wait, nil
+	}
+	if err := replaceFile(metaPath(dir), []byte(text)); err != nil {
+		return 0, fmt.Errorf("preparing the saved items: %w", err)
+	}
+	return wait, nil
+}
+
+// assessStart compares the number of items right after a start with what was saved
+// before. rejection is memcached's reason for not loading the saved items.
+// stats is nil if memcached had no connection left to return them.
+func assessStart(before savedData, rejection string, stats *protocol.General, at time.Time) wire.Start {
+	start := wire.Start{Result: wire.StartCold, ItemsBefore: before.itemsBefore(), At: at}
+	if stats != nil {
+		start.Items = stats.Items
+	}
+	switch {
+	case before.damage != "":
+		start.Reason = "the saved items were unusable and were removed: " + before.damage
+	case before.file == nil && before.ran:
+		start.Reason = "memcached did not save its items at its last stop"
+	case before.file == nil:
+		start.Reason = "no saved items: first start of this pod"
+	case rejection != "":
+		start.Reason = "memcached rejected the saved items: " + rejection
+	case stats == nil:
+		start.Result, start.Items = wire.StartWarm, start.ItemsBefore
+		start.Reason = "memcached did not reject the saved items, and returned no statistics to count them"
+	case start.Items == 0 && start.ItemsBefore > 0:
+		start.Reason = fmt.Sprintf("memcached loaded none of the %d saved items", start.ItemsBefore)
+	default:
+		start.Result = wire.StartWarm
+		start.Reason = "memcached loaded the saved items"
+	}
+	return start
+}
+
+// replaceFile replaces a file atomically.
+func replaceFile(path string, content []byte) error {
+	partial := path + ".part"
+	if err := os.WriteFile(partial, content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(partial, path)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -51,10 +53,8 @@ type drainer struct {
 // evaluate returns why the drain is over, empty while it is not, and reports whether
 // another pod serves.
 func (d *drainer) evaluate(status wire.Status, err error) (reason string, replaced bool) {
-	var dns *net.DNSError
-	if errors.As(err, &dns) && dns.IsNotFound {
-		d.missing++
-		if d.missing >= missingNames {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
+		if d.missing++; d.missing >= missingNames {
 			return "the Service is deleted: its name does not resolve", false
 		}
 		return "", false
@@ -75,10 +75,9 @@ func queryService(ctx context.Context, service string) (wire.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	status, err := wire.FetchStatus(ctx, serviceClient, service)
-	var dns *net.DNSError
-	if errors.As(err, &dns) && !dns.IsNotFound {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && !dns.IsNotFound {
 		host, _, _ := net.SplitHostPort(service)
-		dns.IsNotFound = isNotFound(ctx, host, searchDomains(resolvConf), net.DefaultResolver.LookupHost)
+		dns.IsNotFound = isNotFound(ctx, host, searchDomains("/etc/resolv.conf"), net.DefaultResolver.LookupHost)
 	}
 	return status, err
 }
@@ -91,4 +90,34 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-time.After(d):
 		return true
 	}
+}
+
+// isNotFound reports whether a name exists in none of the search domains.
+//
+// The resolver tries a name with each of these domains and then as it is, and returns
+// the outcome of the last. If the cluster's name server has no upstream server, it
+// refuses that query, which says nothing about the name.
+func isNotFound(ctx context.Context, name string, domains []string, lookUp func(context.Context, string) ([]string, error)) bool {
+	for _, domain := range domains {
+		_, err := lookUp(ctx, name+"."+strings.TrimSuffix(domain, ".")+".")
+		if dns, ok := errors.AsType[*net.DNSError](err); !ok || !dns.IsNotFound {
+			return false
+		}
+	}
+	return len(domains) > 0
+}
+
+// searchDomains returns the domains of a resolv.conf; none if it cannot be read.
+func searchDomains(path string) []string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	var domains []string
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "search" {
+			domains = words[1:] // the last line counts
+		}
+	}
+	return domains
 }

@@ -11,9 +11,13 @@ import (
 	"time"
 )
 
-// dryRunTimeout bounds a dry run by the supervisor, which handles nothing else in
-// the meantime. A dry run takes 30 ms: without items there is nothing to read.
-const dryRunTimeout = 3 * time.Second
+const (
+	// dryRunTimeout bounds a dry run by the supervisor, which handles nothing else in
+	// the meantime. A dry run takes 30 ms: without items there is nothing to read.
+	dryRunTimeout = 3 * time.Second
+	// dryRunPorts is how many ports a dry run tries.
+	dryRunPorts = 3
+)
 
 // dryRun starts memcached without the items, on a free port, and returns the reason
 // why it does not start within timeout.
@@ -22,6 +26,19 @@ const dryRunTimeout = 3 * time.Second
 // before it listens has destroyed them, since it has changed pointers in them and
 // has deleted memory.meta.
 func dryRun(path string, arguments []string, timeout time.Duration) error {
+	var err error
+	for range dryRunPorts {
+		// Another process may take the port first. An address that is still in use on
+		// other ports is one of the arguments, with which memcached does not start.
+		err = dryRunOnce(path, arguments, timeout)
+		if err == nil || !strings.Contains(strings.ToLower(err.Error()), syscall.EADDRINUSE.Error()) {
+			break
+		}
+	}
+	return err
+}
+
+func dryRunOnce(path string, arguments []string, timeout time.Duration) error {
 	port, err := freePort()
 	if err != nil {
 		return fmt.Errorf("finding a port for a dry run: %w", err)
@@ -39,10 +56,6 @@ func dryRun(path string, arguments []string, timeout time.Duration) error {
 		}
 	case <-p.done:
 		message, _ := p.exitReason()
-		// The port was taken in the meantime, so memcached accepted the arguments.
-		if strings.Contains(strings.ToLower(message), syscall.EADDRINUSE.Error()) {
-			return nil
-		}
 		return errors.New(message)
 	case <-time.After(timeout):
 		err = fmt.Errorf("it did not respond within %s", timeout)

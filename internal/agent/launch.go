@@ -68,7 +68,7 @@ func (s *supervisor) handleFirstResponse(r firstResponse) {
 		return
 	}
 	s.cancelTimer()
-	s.start = assessStart(s.saved, r.process.stderr.restartRejection(), r.stats.Items, s.now().UTC())
+	s.start = assessStart(s.saved, r.process.stderr.restartRejection(), r.stats, s.now().UTC())
 	s.fallback = nil
 	s.completedRestart = s.handledRestart
 	s.phase = wire.PhaseServing

@@ -31,9 +31,6 @@ var requiredLines = []string{
 	"oldest_live", "mmap_oldbase",
 }
 
-// maxMetaFileBytes bounds the file, whose longest line contains the slab sizes.
-const maxMetaFileBytes = 64 << 10
-
 // parseMetaFile is strict, because memcached aborts at each start if the file has no
 // first line.
 func parseMetaFile(text string) (metaFile, error) {

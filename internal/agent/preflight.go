@@ -36,15 +36,16 @@ func preflight(args []string, out io.Writer) error {
 	if err != nil {
 		return usageError(err)
 	}
-	result, err := callWithTimeout(preflightTimeout, func() (wire.Preflight, error) {
-		return checkImage(memcached, arguments)
+	var text []byte
+	err = callWithTimeout(preflightTimeout, func() error {
+		version, err := checkImage(memcached, arguments)
+		if err == nil {
+			text, err = json.Marshal(wire.Preflight{Version: version})
+		}
+		return err
 	})
 	if err != nil {
 		writeTerminationLog(terminationLog, err.Error())
-		return err
-	}
-	text, err := json.Marshal(result)
-	if err != nil {
 		return err
 	}
 	writeTerminationLog(terminationLog, string(text))
@@ -52,40 +53,32 @@ func preflight(args []string, out io.Writer) error {
 	return err
 }
 
-// checkImage runs memcached with the arguments of an annotation's text. It searches
-// the image if path is empty.
-func checkImage(path, text string) (wire.Preflight, error) {
+// checkImage runs memcached with the arguments of an annotation's text, and returns its
+// version. It searches the image if path is empty.
+func checkImage(path, text string) (version string, err error) {
 	memcached, err := findBinary(path)
 	if err != nil {
-		return wire.Preflight{}, err
+		return "", err
 	}
 	arguments, err := parseArguments(text)
 	if err != nil {
-		return wire.Preflight{}, err
+		return "", err
 	}
 	if err := dryRun(memcached.path, arguments, preflightDryRunTimeout); err != nil {
-		return wire.Preflight{}, fmt.Errorf("memcached %s does not start with its arguments: %w", memcached.version, err)
+		return "", fmt.Errorf("memcached %s does not start with its arguments: %w", memcached.version, err)
 	}
-	return wire.Preflight{Version: memcached.version}, nil
+	return memcached.version, nil
 }
 
 // callWithTimeout returns what f returns, or an error after the timeout, when f
 // continues in the background.
-func callWithTimeout[T any](timeout time.Duration, f func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	results := make(chan result, 1)
-	go func() {
-		value, err := f()
-		results <- result{value, err}
-	}()
+func callWithTimeout(timeout time.Duration, f func() error) error {
+	result := make(chan error, 1)
+	go func() { result <- f() }()
 	select {
-	case r := <-results:
-		return r.value, r.err
+	case err := <-result:
+		return err
 	case <-time.After(timeout):
-		var none T
-		return none, errors.New("memcached neither responded nor exited within " + timeout.String())
+		return errors.New("memcached neither responded nor exited within " + timeout.String())
 	}
 }

@@ -63,8 +63,7 @@ func (p *process) wakeUntilExit() {
 // that the agent takes over.
 func (p *process) exitReason() (message string, code int) {
 	message, code = "memcached exited unexpectedly with code 0", 1
-	var exit *exec.ExitError
-	if errors.As(p.err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](p.err); ok {
 		wait := exit.Sys().(syscall.WaitStatus)
 		if wait.Signaled() {
 			message, code = fmt.Sprintf("memcached was terminated by signal %q", wait.Signal()), 128+int(wait.Signal())

@@ -27,62 +27,45 @@ const notApplied = "the new arguments are not applied: "
 // pod. They also come before a start: a memcached that fails to start may destroy
 // the items, so they are left to the version that saved them.
 func selectStartArgs(memcached binary, text string, saved savedData) (startArgs, error) {
-	desired, err := parseArguments(text)
-	if saved.file != nil {
-		selected, dryRunErr := selectKeepingItems(memcached, desired, err, saved)
-		if dryRunErr != nil {
-			return startArgs{}, fmt.Errorf("memcached %s does not start, so the items stay for the version that saved them: %w",
-				memcached.version, dryRunErr.reason)
-		}
-		if selected != nil {
-			return *selected, nil
-		}
-	}
-	if err == nil {
-		return withFallback(desired, saved), nil
-	}
-	if saved.hasLastStop() {
-		return startArgs{arguments: saved.last.Arguments, rejection: notApplied + err.Error()}, nil
-	}
-	return startArgs{}, err
-}
-
-// selectKeepingItems returns nil if memcached cannot load the saved items with any
-// arguments, or the error of a dry run. parseErr is set if there are no valid desired
-// arguments.
-func selectKeepingItems(
-	memcached binary, desired []string, parseErr error, saved savedData,
-) (*startArgs, *dryRunError) {
-	last := saved.last.Arguments
-	unchanged := parseErr == nil && saved.hasLastStop() && slices.Equal(desired, last)
-	ranBefore := saved.hasLastStop() && saved.last.Version == memcached.version
-
-	rejection := parseErr
-	if rejection == nil {
-		rejection = checkItemsKept(memcached, desired, saved.file.geometry, ranBefore && unchanged)
-	}
-	if rejection == nil {
-		selected := withFallback(desired, saved)
-		return &selected, nil
-	}
-	lastRejection := rejection
-	if saved.hasLastStop() && !unchanged {
-		lastRejection = checkItemsKept(memcached, last, saved.file.geometry, ranBefore)
-	}
-	if lastRejection == nil {
-		return &startArgs{arguments: last, rejection: notApplied + rejection.Error()}, nil
-	}
-	var failed *dryRunError
-	_ = errors.As(errors.Join(rejection, lastRejection), &failed)
-	return nil, failed
-}
-
-func withFallback(desired []string, saved savedData) startArgs {
+	desired, invalid := parseArguments(text)
+	last := startArgs{arguments: saved.last.Arguments}
+	stopped := !saved.last.At.IsZero()
 	selected := startArgs{arguments: desired}
-	if last := saved.last.Arguments; saved.hasLastStop() && !slices.Equal(desired, last) {
-		selected.fallback = &last
+	if stopped && !slices.Equal(desired, last.arguments) {
+		selected.fallback = &last.arguments
 	}
-	return selected
+	if saved.file != nil {
+		ranBefore := stopped && saved.last.Version == memcached.version
+		rejection := invalid
+		if rejection == nil {
+			rejection = checkItemsKept(memcached, desired, saved.file.geometry, ranBefore && selected.fallback == nil)
+		}
+		if rejection == nil {
+			return selected, nil
+		}
+		lastRejection := rejection
+		if stopped && (invalid != nil || selected.fallback != nil) {
+			lastRejection = checkItemsKept(memcached, last.arguments, saved.file.geometry, ranBefore)
+		}
+		if lastRejection == nil {
+			last.rejection = notApplied + rejection.Error()
+			return last, nil
+		}
+		// If memcached loads the items with no arguments, they are lost.
+		if failed, ok := errors.AsType[*dryRunError](errors.Join(rejection, lastRejection)); ok {
+			return startArgs{}, fmt.Errorf("memcached %s does not start, so the items stay for the version that saved them: %w",
+				memcached.version, failed.reason)
+		}
+	}
+	switch {
+	case invalid == nil:
+		return selected, nil
+	case stopped:
+		last.rejection = notApplied + invalid.Error()
+		return last, nil
+	default:
+		return startArgs{}, invalid
+	}
 }
 
 // validateArguments returns the arguments of the annotation's text, or an error if

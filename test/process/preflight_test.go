@@ -173,9 +173,12 @@ func TestPreflightRejectsAnImage(t *testing.T) {
 			"memcached 1.6.45 does not start with its arguments: it accepts connections but did not respond for 10s", 15 * time.Second},
 		"with a number out of bounds": {words("-t", "0"),
 			"memcached " + newest + " does not start with its arguments: memcached exited unexpectedly with code", 2 * time.Second},
-		"with an unknown option":           {words("-q"), "does not start with its arguments", 2 * time.Second},
-		"with a missing certificate":       {words("-Z"), "does not start with its arguments", 2 * time.Second},
-		"with an unknown address":          {words("-l", "203.0.113.1"), "failed to listen on one of interface(s) 203.0.113.1", 2 * time.Second},
+		"with an unknown option":     {words("-q"), "does not start with its arguments", 2 * time.Second},
+		"with a missing certificate": {words("-Z"), "does not start with its arguments", 2 * time.Second},
+		"with an unknown address":    {words("-l", "203.0.113.1"), "failed to listen on one of interface(s) 203.0.113.1", 2 * time.Second},
+		"with an address that is in use": {func(s *shard) string {
+			return s.arguments("-l", startRaw(s.t, newest, sharedDir(s.t)).address())
+		}, "ddress already in use", 2 * time.Second},
 		"with the agent's own option":      {words("-e", "/tmp/x"), "option -e is not allowed", 2 * time.Second},
 		"with a daemon":                    {words("-vd"), "option -d is not allowed", 2 * time.Second},
 		"with arguments that are not JSON": {func(*shard) string { return "-m 64" }, "the arguments are not a JSON array of strings", 2 * time.Second},
