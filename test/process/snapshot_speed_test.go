@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"strconv"
@@ -114,7 +115,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		options := copy.Options{SpoolDir: b.TempDir(), Progress: &copy.Progress{}}
+		options := copy.Options{SpoolDir: b.TempDir(), Progress: &copy.Progress{}, Log: slog.New(slog.DiscardHandler)}
 		began = time.Now()
 		outcome, err := copy.Save(b.Context(), bucket, saveTask(sources...), options)
 		if err != nil {
@@ -127,7 +128,7 @@ func BenchmarkSnapshot(b *testing.B) {
 
 		targets = start()
 		began = time.Now()
-		outcome, err = copy.Load(b.Context(), bucket, loadTask(targets...), copy.Options{SpoolDir: b.TempDir(), Progress: &copy.Progress{}})
+		outcome, err = copy.Load(b.Context(), bucket, loadTask(targets...), copy.Options{SpoolDir: b.TempDir(), Progress: &copy.Progress{}, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -69,8 +69,7 @@ func dial(ctx context.Context, address string, ordinal, buffer int) (*conn, erro
 	}
 	if err := greet(raw); err != nil {
 		_ = raw.Close()
-		var refused *protocol.ClientError
-		if errors.As(err, &refused) {
+		if _, rejected := errors.AsType[*protocol.ClientError](err); rejected {
 			return nil, wire.FailFinally(wire.ReasonShardUnreachable, "shard %d at %s: %w; only servers without authentication can be copied", ordinal, address, err)
 		}
 		return nil, fmt.Errorf("reading its version: %w", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"time"
@@ -37,7 +36,7 @@ func Load(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (
 	if f := wire.AsFailure(err); f != nil && l.writing {
 		err = &wire.Failure{Reason: f.Reason, Final: f.Final, Err: fmt.Errorf("%w (before that, %d items were restored)", err, restored)}
 	}
-	outcome, err := newOutcome(ctx, o.Progress, began, err)
+	outcome, err := newOutcome(o.Progress, began, err)
 	outcome.Restored, outcome.Kept, outcome.Expired, outcome.Refused = restored, kept, expired, refused
 	outcome.Items = restored + kept + expired + refused
 	if err == nil {
@@ -64,18 +63,18 @@ type loader struct {
 	large sync.Mutex
 
 	writing bool // memcached may have items of the snapshot
-	mu      sync.Mutex
-	shards  []*shardLoader // that were opened and didn't lose their items
+	// shards by ordinal; nil for one that is not loaded or lost its items.
+	shards []*shardLoader
 }
 
 func (l *loader) sums() (restored, kept, expired, refused int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, s := range l.shards {
-		restored += s.counts.restored.Load()
-		kept += s.counts.kept.Load()
-		expired += s.counts.expired.Load()
-		refused += s.counts.refused.Load()
+		if s != nil {
+			restored += s.counts.restored.Load()
+			kept += s.counts.kept.Load()
+			expired += s.counts.expired.Load()
+			refused += s.counts.refused.Load()
+		}
 	}
 	return restored, kept, expired, refused
 }
@@ -93,24 +92,36 @@ func (l *loader) run(ctx context.Context) error {
 	if err := l.route(); err != nil {
 		return err
 	}
-	var sources func(int) bool // nil means all shards of the snapshot
-	if l.ring == nil {
-		sources = l.isSelected
-	}
-	if err := l.manifest.VerifyChunks(ctx, l.bucket, l.task.Path, sources); err != nil {
-		return err
-	}
-	for i, shard := range l.manifest.Shards {
-		if sources == nil || sources(i) {
-			l.options.Progress.expect(shard.Items)
+	var targets, sources []int
+	for ordinal := range l.task.Servers {
+		if len(l.load.Shards) == 0 || slices.Contains(l.load.Shards, ordinal) {
+			targets = append(targets, ordinal)
 		}
 	}
+	for shard := range l.manifest.Shards {
+		if l.ring != nil || slices.Contains(targets, shard) {
+			sources = append(sources, shard)
+		}
+	}
+	isSource := func(shard int) bool { return slices.Contains(sources, shard) }
+	if err := l.manifest.VerifyChunks(ctx, l.bucket, l.task.Path, isSource); err != nil {
+		return err
+	}
+	for _, shard := range sources {
+		l.options.Progress.expect(l.manifest.Shards[shard].Items)
+	}
 	l.unanswered = semaphore.NewWeighted(maxUnanswered)
+	l.shards = make([]*shardLoader, len(l.task.Servers))
 	l.writing = true
 	if l.ring != nil {
-		return l.loadByRing(ctx)
+		return l.loadAll(ctx, targets, sources)
 	}
-	return l.loadByOrdinal(ctx)
+	group, run := errgroup.WithContext(ctx)
+	group.SetLimit(maxShards)
+	for _, ordinal := range targets {
+		group.Go(func() error { return l.loadAll(run, []int{ordinal}, []int{ordinal}) })
+	}
+	return group.Wait()
 }
 
 // open reads the manifest and checks the age of the snapshot.
@@ -151,156 +162,88 @@ func (l *loader) route() error {
 	return nil
 }
 
-// isSelected reports whether a shard is loaded.
-func (l *loader) isSelected(shard int) bool {
-	return len(l.load.Shards) == 0 || slices.Contains(l.load.Shards, shard)
-}
-
-// openShard starts the loader of a shard, whose counts are part of the outcome from then on.
-func (l *loader) openShard(ctx context.Context, s *shardLoader) error {
-	if err := s.open(ctx); err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.shards = append(l.shards, s)
-	return nil
-}
-
-// discard removes the counts of a shard that lost its items.
-func (l *loader) discard(s *shardLoader) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.shards = slices.DeleteFunc(l.shards, func(other *shardLoader) bool { return other == s })
-	l.options.Progress.add(-s.counts.items(), -s.counts.bytes.Load())
-	l.options.Log.Warn("Loading a shard again that lost its items.", "shard", s.pipeline.ordinal, "error", s.err)
-}
-
-func lostRepeatedly(ordinal int, err error) error {
-	return wire.Fail(wire.ReasonShardLostItems, "shard %d lost its items %d times during the restore: %w", ordinal, maxRestarts+1, err)
-}
-
-// loadByOrdinal loads each shard from the snapshot's shard with the same ordinal.
-func (l *loader) loadByOrdinal(ctx context.Context) error {
-	group, run := errgroup.WithContext(ctx)
-	group.SetLimit(maxShards)
-	for ordinal := range l.task.Servers {
-		if l.isSelected(ordinal) {
-			group.Go(func() error { return l.loadShard(run, ordinal) })
-		}
-	}
-	if err := group.Wait(); err != nil {
-		return causeOr(ctx, err)
-	}
-	return nil
-}
-
-func (l *loader) loadShard(ctx context.Context, ordinal int) error {
+// loadAll loads some shards from some shards of the snapshot, and again those that lost
+// their items.
+func (l *loader) loadAll(ctx context.Context, targets, sources []int) error {
 	for restarts := 0; ; restarts++ {
-		lost, err := l.loadOnce(ctx, ordinal)
-		if lost == nil {
-			return err
-		}
-		l.discard(lost)
-		if restarts == maxRestarts {
-			return lostRepeatedly(ordinal, err)
-		}
-	}
-}
-
-// loadOnce returns the shard's loader with the error if the shard lost its items.
-func (l *loader) loadOnce(ctx context.Context, ordinal int) (lost *shardLoader, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	s := l.newShardLoader(ordinal, maxShards)
-	if err := l.openShard(ctx, s); err != nil {
-		return nil, err
-	}
-	err = l.read(ctx, ordinal, func([]byte) *shardLoader { return s })
-	if err != nil && !errors.Is(err, errLost) {
-		cancel()
-		<-s.done
-		return nil, err
-	}
-	if err = s.finish(ctx); errors.Is(err, errLost) {
-		return s, err
-	}
-	return nil, err
-}
-
-// loadByRing loads all shards from all shards of the snapshot.
-func (l *loader) loadByRing(ctx context.Context) error {
-	var ordinals []int
-	for ordinal := range l.task.Servers {
-		if l.isSelected(ordinal) {
-			ordinals = append(ordinals, ordinal)
-		}
-	}
-	for restarts := 0; ; restarts++ {
-		lost, err := l.loadPass(ctx, ordinals)
+		lost, err := l.loadOnce(ctx, targets, sources)
 		if err != nil || len(lost) == 0 {
 			return err
 		}
-		ordinals = ordinals[:0]
+		targets = nil
 		for _, s := range lost {
-			l.discard(s)
-			ordinals = append(ordinals, s.pipeline.ordinal)
-		}
-		if restarts == maxRestarts {
-			return lostRepeatedly(lost[0].pipeline.ordinal, lost[0].err)
+			ordinal := s.pipeline.ordinal
+			if restarts == maxRestarts {
+				return wire.Fail(wire.ReasonShardLostItems, "shard %d lost its items %d times during the restore: %w", ordinal, maxRestarts+1, s.err)
+			}
+			l.options.Progress.add(-s.counts.items(), -s.counts.bytes.Load())
+			l.options.Log.Warn("Loading a shard again that lost its items.", "shard", ordinal, "error", s.err)
+			targets = append(targets, ordinal)
 		}
 	}
 }
 
-// loadPass loads some shards and returns those that lost their items.
-func (l *loader) loadPass(ctx context.Context, ordinals []int) (lost []*shardLoader, err error) {
+// loadOnce loads some shards and returns those that lost their items.
+func (l *loader) loadOnce(ctx context.Context, targets, sources []int) (lost []*shardLoader, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	targets := make([]*shardLoader, len(l.task.Servers)) // nil: not loaded
+	r := router{loader: l, loaders: make([]*shardLoader, len(l.task.Servers)), alone: len(targets) == 1}
 	var opening errgroup.Group
 	opening.SetLimit(maxShards)
-	for _, ordinal := range ordinals {
-		targets[ordinal] = l.newShardLoader(ordinal, len(ordinals))
-		opening.Go(func() error { return l.openShard(ctx, targets[ordinal]) })
+	for _, ordinal := range targets {
+		s := l.newShardLoader(ordinal, max(len(targets), maxShards))
+		l.shards[ordinal], r.loaders[ordinal] = s, s
+		opening.Go(func() error { return s.open(ctx) })
 	}
 	err = opening.Wait()
 	if err == nil {
 		reading, run := errgroup.WithContext(ctx)
 		reading.SetLimit(maxShards)
-		for shard := range l.manifest.Shards {
-			reading.Go(func() error {
-				return l.read(run, shard, func(key []byte) *shardLoader { return targets[l.ring.Shard(key)] })
-			})
+		for _, shard := range sources {
+			r.shard = shard
+			sink := r
+			reading.Go(func() error { return l.manifest.ReadShard(run, l.bucket, l.task.Path, shard, sink) })
 		}
 		err = reading.Wait()
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errLost) {
 		cancel()
 	}
-	for _, s := range targets {
-		if s == nil || s.done == nil {
+	for _, ordinal := range targets {
+		s := r.loaders[ordinal]
+		if s.done == nil { // it was not opened
 			continue
 		}
 		switch e := s.finish(ctx); {
 		case errors.Is(e, errLost):
 			lost = append(lost, s)
+			l.shards[ordinal] = nil
 		case err == nil:
 			err = e
 		}
 	}
+	if errors.Is(err, errLost) {
+		err = nil
+	}
 	return lost, err
 }
 
-// read passes the items of one shard of the snapshot to the loaders that pick returns.
-func (l *loader) read(ctx context.Context, shard int, pick func(key []byte) *shardLoader) error {
-	return l.manifest.ReadShard(ctx, l.bucket, l.task.Path, shard, router{l, pick})
-}
-
-// router passes each item to the loader of its shard.
+// router passes each item of a shard of the snapshot to the loader of its target.
 type router struct {
 	*loader
-	// pick returns nil for a key whose shard is not loaded.
-	pick func(key []byte) *shardLoader
+	shard int
+	// loaders by ordinal; nil for a shard that is not loaded.
+	loaders []*shardLoader
+	alone   bool // there is one loader
+}
+
+// pick returns nil for a key whose shard is not loaded.
+func (r router) pick(key []byte) *shardLoader {
+	ordinal := r.shard
+	if r.ring != nil {
+		ordinal = r.ring.Shard(key)
+	}
+	return r.loaders[ordinal]
 }
 
 func (r router) Put(ctx context.Context, item format.Record, value []byte) error {
@@ -316,15 +259,7 @@ func (r router) PutLarge(ctx context.Context, item format.Record, value *format.
 	if s == nil {
 		return r.skip(item)
 	}
-	return r.ignoreLoss(s.putLarge(ctx, item, func(ctx context.Context, w io.Writer, head []byte) error {
-		r.large.Lock()
-		defer r.large.Unlock()
-		if err := value.WriteTo(ctx, w, head); err != nil {
-			return err
-		}
-		_, err := w.Write([]byte("\r\n"))
-		return err
-	}))
+	return r.ignoreLoss(s.putLarge(ctx, item, value, &r.large))
 }
 
 func (r router) skip(item format.Record) error {
@@ -335,7 +270,7 @@ func (r router) skip(item format.Record) error {
 // ignoreLoss lets the other shards of a ring continue: a shard that lost its items gets
 // all of them in another pass.
 func (r router) ignoreLoss(err error) error {
-	if r.ring != nil && errors.Is(err, errLost) {
+	if !r.alone && errors.Is(err, errLost) {
 		return nil
 	}
 	return err

@@ -9,7 +9,7 @@ import (
 // a minute.
 const defaultShardTimeout = 2 * time.Minute
 
-// Options of a run. The zero value is usable.
+// Options of a run.
 type Options struct {
 	// SpoolDir is a directory for the names of keys; empty means the system's directory
 	// for temporary files.
@@ -20,22 +20,16 @@ type Options struct {
 	ShardTimeout time.Duration
 	// Now is the clock; nil means the system's.
 	Now func() time.Time
-	// Log gets one line for each problem that was solved; nil discards it.
+	// Log gets one line for each problem that was solved.
 	Log *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
-	if o.Progress == nil {
-		o.Progress = &Progress{}
-	}
 	if o.ShardTimeout == 0 {
 		o.ShardTimeout = defaultShardTimeout
 	}
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return o
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -39,8 +40,20 @@ type batch struct {
 
 func (b *batch) count() int { return len(b.ends) }
 
-func (b *batch) reset() {
+// batches are not in use, but have memory.
+var batches = sync.Pool{New: func() any { return &batch{} }}
+
+func newBatch() *batch {
+	b := batches.Get().(*batch)
 	*b = batch{text: b.text[:0], ends: b.ends[:0], keys: keys{text: b.keys.text[:0], ends: b.keys.ends[:0]}, expires: b.expires[:0]}
+	return b
+}
+
+// recycle lets newBatch reuse a batch, unless it contained something large.
+func (b *batch) recycle() {
+	if cap(b.text) <= 2*maxBatchBytes {
+		batches.Put(b)
+	}
 }
 
 // unanswered returns the text of the requests without an answer.
@@ -75,23 +88,23 @@ type handler interface {
 	// next returns the next batch, or errNoMore. A batch that comes with another error
 	// is sent first when the run continues.
 	next(ctx context.Context) (*batch, error)
-	// prepare may remove requests from a batch before it is sent for the first time. An
-	// error closes the connection.
-	prepare(ctx context.Context, b *batch) error
 	// readAnswer reads the answer to request b.answered. An error closes the connection.
 	readAnswer(b *batch, c *conn) error
 	// complete is called once all requests of a batch are answered.
 	complete(b *batch)
-	// checkServer is called with each new connection, which may lead to another server.
-	checkServer(c *conn) error
 }
 
 // pipeline sends requests to a shard without waiting for answers, and reconnects when
 // a connection is lost.
 type pipeline struct {
 	handler handler
-	ordinal int
-	address string
+	// prepare may remove requests from a batch before it is sent for the first time. An
+	// error closes the connection. It may be nil.
+	prepare func(ctx context.Context, b *batch) error
+	// checkServer is called with each new connection, which may lead to another server.
+	checkServer func(c *conn) error
+	ordinal     int
+	address     string
 	// timeout is how long the shard may be unavailable.
 	timeout time.Duration
 	log     *slog.Logger
@@ -225,8 +238,8 @@ func (p *pipeline) write(ctx context.Context, c *conn, inflight chan<- *batch, s
 				return pending, err
 			}
 		}
-		if !b.prepared {
-			if err := p.handler.prepare(ctx, b); err != nil {
+		if !b.prepared && p.prepare != nil {
+			if err := p.prepare(ctx, b); err != nil {
 				return pending, retryable{err}
 			}
 		}
@@ -280,7 +293,7 @@ func (p *pipeline) connect(ctx context.Context) (*conn, error) {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		c, err := p.dial(ctx)
 		if err == nil {
-			if err = p.handler.checkServer(c); err == nil {
+			if err = p.checkServer(c); err == nil {
 				return c, nil
 			}
 			_ = c.Close()

@@ -56,7 +56,6 @@ type recorder struct {
 	batches, size int
 	sent          int
 	answered      []string
-	check         error // result of checkServer
 }
 
 func (r *recorder) next(ctx context.Context) (*batch, error) {
@@ -83,12 +82,11 @@ func (r *recorder) readAnswer(b *batch, c *conn) error {
 	return nil
 }
 
-func (r *recorder) prepare(context.Context, *batch) error { return nil }
-func (r *recorder) complete(*batch)                       {}
-func (r *recorder) checkServer(*conn) error               { return r.check }
+func (r *recorder) complete(*batch) {}
 
 func newTestPipeline(address string, h handler) *pipeline {
-	return &pipeline{handler: h, address: address, timeout: time.Second, log: slog.New(slog.DiscardHandler), buffer: 4096}
+	return &pipeline{handler: h, checkServer: func(*conn) error { return nil }, address: address, timeout: time.Second,
+		log: slog.New(slog.DiscardHandler), buffer: 4096}
 }
 
 // waiting is a handler whose next batch never comes.
@@ -149,8 +147,9 @@ func TestPipelineStopsWithItsContext(t *testing.T) {
 }
 
 func TestPipelineStopsWhenTheShardLostItsItems(t *testing.T) {
-	h := &recorder{batches: 10, size: 10, check: fmt.Errorf("none of them: %w", errLost)}
-	if err := newTestPipeline(lineServer(t, 5), h).run(t.Context()); !errors.Is(err, errLost) {
+	p := newTestPipeline(lineServer(t, 5), &recorder{batches: 10, size: 10})
+	p.checkServer = func(*conn) error { return fmt.Errorf("none of them: %w", errLost) }
+	if err := p.run(t.Context()); !errors.Is(err, errLost) {
 		t.Errorf("%v", err)
 	}
 }

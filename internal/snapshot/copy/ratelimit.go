@@ -41,28 +41,14 @@ func newRateLimit(task wire.Task) rateLimit {
 func (l rateLimit) wait(ctx context.Context, items int, bytes int64) error {
 	if l.items != nil {
 		if err := l.items.WaitN(ctx, min(items, l.batchItems)); err != nil {
-			return causeOr(ctx, err)
+			return err
 		}
-	}
-	if l.bytes == nil {
-		return nil
 	}
 	// One item may be larger than a batch.
-	for bytes > 0 {
-		n := min(bytes, l.batchBytes)
-		if err := l.bytes.WaitN(ctx, int(n)); err != nil {
-			return causeOr(ctx, err)
+	for ; l.bytes != nil && bytes > 0; bytes -= l.batchBytes {
+		if err := l.bytes.WaitN(ctx, int(min(bytes, l.batchBytes))); err != nil {
+			return err
 		}
-		bytes -= n
 	}
 	return nil
-}
-
-// causeOr returns why the context is done, or err if it isn't: a limiter gives up
-// before a deadline that it can't meet.
-func causeOr(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }

@@ -3,8 +3,6 @@ package copy
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
-	"fmt"
 	"log/slog"
 	"path"
 	"time"
@@ -31,7 +29,7 @@ func Save(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (
 	o = o.withDefaults()
 	began := time.Now()
 	manifest, err := save(ctx, bucket, task, o)
-	outcome, err := newOutcome(ctx, o.Progress, began, err)
+	outcome, err := newOutcome(o.Progress, began, err)
 	if err == nil {
 		outcome.Snapshot = manifest.Describe()
 		outcome.Items, outcome.Bytes, outcome.TotalItems = outcome.Snapshot.Items, outcome.Snapshot.Bytes, outcome.Snapshot.Items
@@ -40,21 +38,12 @@ func Save(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (
 	return outcome, err
 }
 
-// newOutcome returns the outcome of a run, and its error as a Failure.
-func newOutcome(ctx context.Context, progress *Progress, began time.Time, err error) (wire.Outcome, error) {
+// newOutcome returns the figures of a run, and its error as a Failure.
+func newOutcome(progress *Progress, began time.Time, err error) (wire.Outcome, error) {
 	p := progress.Report("")
 	outcome := wire.Outcome{Reason: wire.ReasonSucceeded, Items: p.Items, TotalItems: p.TotalItems, Bytes: p.Bytes}
-	if err != nil {
-		failure := wire.AsFailure(err)
-		if failure == nil {
-			action := "copying items"
-			if ctx.Err() != nil {
-				action = "the Job was stopped before it finished"
-			}
-			failure = &wire.Failure{Reason: wire.ReasonJobFailed, Err: fmt.Errorf("%s: %w", action, err)}
-			err = failure
-		}
-		outcome.Reason, outcome.Final, outcome.Message = failure.Reason, failure.Final, err.Error()
+	if err != nil && wire.AsFailure(err) == nil {
+		err = wire.Fail(wire.ReasonJobFailed, "copying items: %w", err)
 	}
 	if took := time.Since(began).Seconds(); took > 0 {
 		outcome.ItemsPerSecond = int64(float64(p.Items) / took)
@@ -72,10 +61,8 @@ func save(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (
 	if err := format.DeleteAll(ctx, bucket, task.Path); err != nil {
 		return nil, err
 	}
-	folder, err := newFolder()
-	if err != nil {
-		return nil, err
-	}
+	// A Job may have two pods for a while, which must not write to the same folder.
+	folder := rand.Text()
 	manifest := &format.Manifest{
 		TaskID: task.ID, TakenAt: o.Now().UTC().Truncate(time.Second), Memcached: task.Memcached,
 		Folder: folder, Shards: make([]format.Shard, len(task.Servers)),
@@ -90,7 +77,7 @@ func save(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (
 	}
 	if err := group.Wait(); err != nil {
 		deleteChunks(ctx, bucket, path.Join(task.Path, folder), o.Log)
-		return nil, causeOr(ctx, err)
+		return nil, err
 	}
 	manifest.CreatedAt = o.Now().UTC().Truncate(time.Second)
 	return complete(ctx, bucket, task, manifest)
@@ -104,16 +91,6 @@ func deleteChunks(ctx context.Context, bucket *blob.Bucket, at string, log *slog
 	if err := format.DeleteAll(ctx, bucket, at); err != nil {
 		log.Warn("Chunks of a failed snapshot remain in the store.", "path", at, "error", err)
 	}
-}
-
-// newFolder returns a random name: a Job may have two pods for a while, which must not
-// write to the same folder.
-func newFolder() (string, error) {
-	var name [8]byte
-	if _, err := rand.Read(name[:]); err != nil {
-		return "", fmt.Errorf("naming a folder: %w", err)
-	}
-	return hex.EncodeToString(name[:]), nil
 }
 
 // existingSnapshot returns the snapshot that this task completed before, or nil.

@@ -1,7 +1,6 @@
 package copy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +61,6 @@ type shardLoader struct {
 	filled *batch // not sent yet
 
 	queue chan *batch
-	free  chan *batch
 	done  chan struct{} // closed when the pipeline has stopped
 	err   error         // of the pipeline, valid then
 	hits  int
@@ -77,7 +75,8 @@ func (l *loader) newShardLoader(ordinal, concurrent int) *shardLoader {
 	// The semaphore doesn't count batches that are being filled.
 	s.limit.batchBytes = min(s.limit.batchBytes, max(4<<10, maxUnanswered/int64(concurrent)/8))
 	s.pipeline = pipeline{
-		handler: s, ordinal: ordinal, address: l.task.Servers[ordinal], timeout: l.options.ShardTimeout, log: l.options.Log, buffer: answerBuffer,
+		handler: s, prepare: s.dropExisting, checkServer: s.detector.check,
+		ordinal: ordinal, address: l.task.Servers[ordinal], timeout: l.options.ShardTimeout, log: l.options.Log, buffer: answerBuffer,
 	}
 	return s
 }
@@ -101,7 +100,6 @@ func (s *shardLoader) open(ctx context.Context) error {
 		s.probeBeforeAdd.Store(!settings.Evictions)
 	}
 	s.queue = make(chan *batch, 1)
-	s.free = make(chan *batch, window+2)
 	s.done = make(chan struct{})
 	go func() {
 		defer close(s.done)
@@ -137,22 +135,29 @@ func (s *shardLoader) isTooLarge(item format.Record) bool {
 // false if it already has. A Unix time stays correct however long a request waits,
 // unlike a time to live.
 func (s *shardLoader) expiry(item format.Record) (int64, bool) {
-	if item.Expires == 0 && s.maxTTL == 0 {
-		return 0, true
-	}
-	now := s.options.Now().Unix()
-	expires := item.Expires
+	expires, now := item.Expires, s.options.Now().Unix()
 	if s.maxTTL > 0 && (expires == 0 || expires > now+s.maxTTL) {
 		expires = now + s.maxTTL
 	}
-	return expires, expires > now
+	return expires, expires == 0 || expires > now
 }
 
-// countSkipped counts an item that is not sent.
-func (s *shardLoader) countSkipped(count *atomic.Int64, item format.Record) {
+// appendHead appends the first line of a request to dst, unless the item is not sent: then
+// it counts the item.
+func (s *shardLoader) appendHead(dst []byte, item format.Record) (head []byte, expires int64, ok bool) {
+	count := &s.counts.refused
+	if !s.isTooLarge(item) {
+		if expires, ok = s.expiry(item); !ok {
+			count = &s.counts.expired
+		} else if head, ok = protocol.AppendMetaSet(dst, item.Key, item.Size, item.Flags, expires, s.add); ok {
+			return head, expires, true
+		}
+	}
+	size := int64(len(item.Key) + item.Size)
 	count.Add(1)
-	s.counts.bytes.Add(int64(len(item.Key) + item.Size))
-	s.options.Progress.add(1, int64(len(item.Key)+item.Size))
+	s.counts.bytes.Add(size)
+	s.options.Progress.add(1, size)
+	return nil, 0, false
 }
 
 // put sends an item, together with others. Errors are those of the pipeline, and the
@@ -160,23 +165,12 @@ func (s *shardLoader) countSkipped(count *atomic.Int64, item format.Record) {
 func (s *shardLoader) put(ctx context.Context, item format.Record, value []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isTooLarge(item) {
-		s.countSkipped(&s.counts.refused, item)
-		return nil
+	if s.filled == nil {
+		s.filled = newBatch()
 	}
 	b := s.filled
-	if b == nil {
-		b = s.newBatch()
-		s.filled = b
-	}
-	expires, ok := s.expiry(item)
+	text, expires, ok := s.appendHead(b.text, item)
 	if !ok {
-		s.countSkipped(&s.counts.expired, item)
-		return nil
-	}
-	text, ok := protocol.AppendMetaSet(b.text, item.Key, item.Size, item.Flags, expires, s.add)
-	if !ok {
-		s.countSkipped(&s.counts.refused, item)
 		return nil
 	}
 	text = append(slices.Grow(text, len(value)+2), value...)
@@ -192,16 +186,6 @@ func (s *shardLoader) put(ctx context.Context, item format.Record, value []byte)
 		return nil
 	}
 	return s.flush(ctx)
-}
-
-func (s *shardLoader) newBatch() *batch {
-	select {
-	case b := <-s.free:
-		b.reset()
-		return b
-	default:
-		return &batch{}
-	}
 }
 
 // flush queues the batch that is being filled. s.mu is locked.
@@ -221,7 +205,7 @@ func (s *shardLoader) enqueue(ctx context.Context, b *batch) error {
 	default:
 	}
 	if err := s.unanswered.Acquire(ctx, int64(len(b.text))); err != nil {
-		return causeOr(ctx, err)
+		return err
 	}
 	s.acquired.Add(int64(len(b.text)))
 	select {
@@ -230,33 +214,32 @@ func (s *shardLoader) enqueue(ctx context.Context, b *batch) error {
 	case <-s.done:
 		return s.err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 }
 
-// putLarge sends an item whose value doesn't fit into memory. It calls write once for
-// each connection, with the first line of the request, which precedes the value.
-func (s *shardLoader) putLarge(ctx context.Context, item format.Record, write func(ctx context.Context, w io.Writer, head []byte) error) error {
+// putLarge sends an item whose value doesn't fit into memory. Of all shards, one reads
+// such a value at a time.
+func (s *shardLoader) putLarge(ctx context.Context, item format.Record, value *format.LargeValue, reading *sync.Mutex) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isTooLarge(item) {
-		s.countSkipped(&s.counts.refused, item)
-		return nil
-	}
-	expires, ok := s.expiry(item)
+	head, _, ok := s.appendHead(nil, item)
 	if !ok {
-		s.countSkipped(&s.counts.expired, item)
 		return nil
 	}
 	if err := s.flush(ctx); err != nil {
 		return err
 	}
-	item.Key = bytes.Clone(item.Key)
 	b := &batch{ends: []int{0}, size: int64(len(item.Key) + item.Size)}
 	b.keys.add(item.Key)
 	b.stream = func(ctx context.Context, w io.Writer) error {
-		head, _ := protocol.AppendMetaSet(nil, item.Key, item.Size, item.Flags, expires, s.add)
-		return write(ctx, limitedWriter{ctx, s.limit, w}, head)
+		reading.Lock()
+		defer reading.Unlock()
+		if err := value.WriteTo(ctx, limitedWriter{ctx, s.limit, w}, head); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, "\r\n")
+		return err
 	}
 	return s.enqueue(ctx, b)
 }
@@ -269,19 +252,10 @@ type limitedWriter struct {
 }
 
 func (l limitedWriter) Write(p []byte) (n int, err error) {
-	for len(p) > 0 {
-		part := p[:min(len(p), maxWrite)]
-		if err := l.limit.wait(l.ctx, 0, int64(len(part))); err != nil {
-			return n, err
-		}
-		m, err := l.w.Write(part)
-		n += m
-		if err != nil {
-			return n, err
-		}
-		p = p[m:]
+	if err := l.limit.wait(l.ctx, 0, int64(len(p))); err != nil {
+		return 0, err
 	}
-	return n, nil
+	return l.w.Write(p)
 }
 
 // finish sends the last batch and waits for all answers.
@@ -319,15 +293,11 @@ func (s *shardLoader) next(ctx context.Context) (*batch, error) {
 	}
 }
 
-func (s *shardLoader) prepare(ctx context.Context, b *batch) error { return s.dropExisting(ctx, b) }
-
-func (s *shardLoader) checkServer(c *conn) error { return s.detector.check(c) }
-
 func (s *shardLoader) readAnswer(b *batch, c *conn) error {
 	head, err := protocol.ReadHead(c.r)
-	var refused *protocol.ServerError
+	_, refused := errors.AsType[*protocol.ServerError](err)
 	switch {
-	case errors.As(err, &refused):
+	case refused:
 		// Out of memory, since items that are too large are not sent.
 		s.counts.refused.Add(1)
 		s.probeBeforeAdd.Store(true)
@@ -354,12 +324,5 @@ func (s *shardLoader) complete(b *batch) {
 	s.counts.bytes.Add(b.size)
 	s.options.Progress.add(int64(b.count()), b.size)
 	s.release(int64(len(b.text)))
-	// A batch that contained something large is not reused.
-	if b.stream != nil || cap(b.text) > 2*maxBatchBytes {
-		return
-	}
-	select {
-	case s.free <- b:
-	default:
-	}
+	b.recycle()
 }

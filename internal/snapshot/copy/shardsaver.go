@@ -38,7 +38,6 @@ type shardSaver struct {
 	spool    *keySpool
 	writer   *format.ChunkWriter
 	detector lossDetector
-	free     chan *batch
 	now      int64 // Unix time at which the answers to the batch are read
 	won      [][]byte
 	bytes    int64 // of the batch whose answers are read
@@ -69,10 +68,10 @@ func saveShard(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Optio
 
 	s := &shardSaver{
 		ctx: ctx, options: o, limit: newRateLimit(task), spool: spool, writer: writer,
-		free: make(chan *batch, window+2),
 	}
 	s.pipeline = pipeline{
-		handler: s, ordinal: ordinal, address: task.Servers[ordinal], timeout: o.ShardTimeout, log: o.Log, buffer: valueBuffer,
+		handler: s, checkServer: s.detector.check,
+		ordinal: ordinal, address: task.Servers[ordinal], timeout: o.ShardTimeout, log: o.Log, buffer: valueBuffer,
 	}
 	if err := s.list(ctx); err != nil {
 		return format.Shard{}, s.failure(err)
@@ -167,19 +166,9 @@ func (s *shardSaver) dump(ctx context.Context, c *conn) error {
 	}
 }
 
-func (s *shardSaver) checkServer(c *conn) error { return s.detector.check(c) }
-
-func (s *shardSaver) prepare(context.Context, *batch) error { return nil }
-
 // next returns a batch of gets once the limit allows it.
 func (s *shardSaver) next(ctx context.Context) (*batch, error) {
-	var b *batch
-	select {
-	case b = <-s.free:
-		b.reset()
-	default:
-		b = &batch{}
-	}
+	b := newBatch()
 	for b.count() < s.limit.batchItems && b.size < s.limit.batchBytes {
 		key, size, expires, err := s.spool.next()
 		if errors.Is(err, io.EOF) {
@@ -213,9 +202,9 @@ func (s *shardSaver) readAnswer(b *batch, c *conn) error {
 		s.now = s.options.Now().Unix()
 	}
 	head, err := protocol.ReadHead(c.r)
-	var refused *protocol.ServerError
+	_, refused := errors.AsType[*protocol.ServerError](err)
 	switch {
-	case errors.As(err, &refused): // of one item, such as no memory for its answer
+	case refused: // of one item, such as no memory for its answer
 		s.writer.Shard.Gone++
 		return nil
 	case err != nil:
@@ -254,10 +243,7 @@ func (s *shardSaver) complete(b *batch) {
 	s.options.Progress.add(int64(b.count()), s.bytes)
 	s.bytes = 0
 	s.reinvalidate()
-	select {
-	case s.free <- b:
-	default:
-	}
+	b.recycle()
 }
 
 // skipStale skips an item that a client has invalidated.
