@@ -57,12 +57,12 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	}
 	recorder := mgr.GetEventRecorder("memcached-operator")
 	engine := transfer.Engine{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Progress: transfer.NewHTTPProgress(), Recorder: recorder, Clock: clock.RealClock{},
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Progress: transfer.HTTPProgress{}, Recorder: recorder, Clock: clock.RealClock{},
 		Options: transfer.Options{Image: o.Image, OmitRunAsUser: openShift},
 	}
 	err = errors.Join(
 		(&memcached.Reconciler{
-			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.NewHTTP(), Recorder: recorder, Clock: clock.RealClock{},
+			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, Recorder: recorder, Clock: clock.RealClock{},
 			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift},
 		}).SetupWithManager(mgr),
 		(&backup.Reconciler{Engine: engine}).SetupWithManager(mgr),

@@ -1,18 +1,11 @@
 package transfer
 
 import (
-	"context"
-	"encoding/json"
-	"net"
-	"net/http"
-	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -234,40 +227,5 @@ func TestLongMessageIsTruncatedBetweenCharacters(t *testing.T) {
 	s := withPhase(v1alpha1.TransferStatus{}, observation(v1alpha1.TransferStatus{}, JobObservation{}), v1alpha1.TransferPending, "R", "x"+strings.Repeat("ä", 2000))
 	if len(s.Message) > 1024 || !utf8.ValidString(s.Message) || !strings.HasSuffix(s.Message, "ä…") {
 		t.Errorf("%d bytes, ending in %q", len(s.Message), s.Message[len(s.Message)-8:])
-	}
-}
-
-func TestProgressIsReadOverHTTP(t *testing.T) {
-	answer := func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/progress" {
-			http.NotFound(w, r)
-			return
-		}
-		if err := json.NewEncoder(w).Encode(snapshotwire.Progress{TaskID: "u", Items: 3}); err != nil {
-			t.Error(err)
-		}
-	}
-	server := httptest.NewServer(http.HandlerFunc(answer))
-	reader := NewHTTPProgress()
-	if reader.port != strconv.Itoa(snapshotwire.Port) {
-		t.Errorf("it connects to port %s", reader.port)
-	}
-	host, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	reader.port = port
-	got, err := reader.Progress(t.Context(), host)
-	if diff := cmp.Diff(snapshotwire.Progress{TaskID: "u", Items: 3}, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	server.Close()
-	if _, err := reader.Progress(t.Context(), host); err == nil {
-		t.Error("a closed server answers")
-	}
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := reader.Progress(cancelled, host); err == nil {
-		t.Error("a cancelled request is answered")
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/podhttp"
 )
 
 const (
@@ -66,15 +66,11 @@ func (d *drainer) evaluate(status wire.Status, err error) (reason string, replac
 	return "", false
 }
 
-// serviceClient opens a new connection for each request, since an open one stays with
-// the pod that accepted it. It uses no proxy, since the Service is in the cluster.
-var serviceClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-
 // queryService returns the status of any agent behind the Service.
 func queryService(ctx context.Context, service string) (wire.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	status, err := wire.FetchStatus(ctx, serviceClient, service)
+	status, err := podhttp.Get[wire.Status](ctx, service, wire.StatusPath)
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && !dns.IsNotFound {
 		host, _, _ := net.SplitHostPort(service)
 		dns.IsNotFound = isNotFound(ctx, host, searchDomains("/etc/resolv.conf"), net.DefaultResolver.LookupHost)

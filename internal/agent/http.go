@@ -39,7 +39,7 @@ func serveHTTP(listener net.Listener, states *stateStore) {
 
 func handler(states *stateStore) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+wire.StatusPath, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(statusWithStats(r.Context(), states.load()))
 	})

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/podhttp"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 )
 
@@ -239,7 +240,7 @@ func (s *shard) hasExited() bool {
 }
 
 func (s *shard) fetchStatus() (agentwire.Status, error) {
-	return agentwire.FetchStatus(s.t.Context(), &http.Client{Timeout: 5 * time.Second}, s.agentAddress())
+	return podhttp.Get[agentwire.Status](s.t.Context(), s.agentAddress(), agentwire.StatusPath)
 }
 
 func (s *shard) status() agentwire.Status {

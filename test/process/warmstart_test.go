@@ -54,7 +54,7 @@ func TestStartIsWarmWhileClientsOccupyAllConnections(t *testing.T) {
 	for name, release := range map[string]time.Duration{"for a moment": time.Second, "for longer": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const size, connections = 20_000, 32
+			const size, connections = 20_000, 256
 			s := newShard(t)
 			s.annotate(agentwire.ArgumentsFile, s.arguments("-c", fmt.Sprint(connections)))
 			s.run()
@@ -64,7 +64,7 @@ func TestStartIsWarmWhileClientsOccupyAllConnections(t *testing.T) {
 
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			for range 2 * connections {
+			for range connections + 64 {
 				go func() {
 					for ctx.Err() == nil {
 						conn, err := net.Dial("tcp", s.address())

@@ -11,6 +11,9 @@ import "time"
 // Port is the TCP port on which every agent listens.
 const Port = 11212
 
+// StatusPath is the path of the status.
+const StatusPath = "/status"
+
 // MemcachedPort is the TCP port on which memcached serves.
 const MemcachedPort = 11211
 

@@ -18,7 +18,7 @@ const progressInterval = 5 * time.Second
 // serve answers requests until stop is called.
 func serve(listener net.Listener, progress func() wire.Progress) (stop func()) {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /progress", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET "+wire.ProgressPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(progress())
 	})

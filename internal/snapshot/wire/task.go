@@ -8,8 +8,11 @@ package wire
 
 import "time"
 
-// Port is the TCP port of GET /progress.
-const Port = 11213
+// Port and ProgressPath are where a Job's pod reports its progress.
+const (
+	Port         = 11213
+	ProgressPath = "/progress"
+)
 
 // Paths in a Job's pod.
 const (

@@ -1,0 +1,43 @@
+// Package podhttp gets JSON from the programs in the operator's pods.
+package podhttp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+const (
+	// timeout bounds a request. A program answers within milliseconds; one that doesn't must
+	// not delay others.
+	timeout = 2 * time.Second
+	// maxBytes bounds an answer, which is about 1 KB.
+	maxBytes = 64 << 10
+)
+
+// client opens a connection for each request, since an open one to a Service stays with
+// the pod that accepted it. It uses no proxy, since pods are in the cluster.
+var client = &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// Get returns the answer to GET path of the program at a host:port address.
+func Get[T any](ctx context.Context, address, path string) (answer T, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		return answer, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return answer, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return answer, fmt.Errorf("%s of %s: %s", path, address, response.Status)
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxBytes)).Decode(&answer); err != nil {
+		return answer, fmt.Errorf("reading %s of %s: %w", path, address, err)
+	}
+	return answer, nil
+}

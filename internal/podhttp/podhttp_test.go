@@ -1,0 +1,53 @@
+package podhttp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestGetRejectsInvalidAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		code int
+		body string
+		err  string
+	}{
+		"a status":           {http.StatusOK, `{"phase":"Serving"}`, ""},
+		"an error":           {http.StatusServiceUnavailable, `{"phase":"Serving"}`, "503 Service Unavailable"},
+		"not JSON":           {http.StatusOK, "ok", "reading /status"},
+		"too large a status": {http.StatusOK, `{"podUID":"` + strings.Repeat("x", maxBytes) + `"}`, "unexpected EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.code)
+				_, _ = io.WriteString(w, c.body)
+			}))
+			defer server.Close()
+			status, err := Get[struct{ Phase string }](t.Context(), server.Listener.Addr().String(), "/status")
+			if c.err == "" && (err != nil || status.Phase != "Serving") {
+				t.Errorf("got %+v, %v", status, err)
+			}
+			if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+				t.Errorf("error %v, want %q in it", err, c.err)
+			}
+		})
+	}
+}
+
+func TestGetStopsWithItsContext(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	address := server.Listener.Addr().String()
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Get[int](cancelled, address, "/"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled request: %v", err)
+	}
+	server.Close()
+	if _, err := Get[int](t.Context(), address, "/"); err == nil {
+		t.Error("a closed server answers")
+	}
+}
