@@ -1,11 +1,11 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -142,13 +142,7 @@ func podsOf(ctx context.Context, from client.Reader, job *batchv1.Job, options .
 	}
 	own := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, job) })
 	slices.SortFunc(own, func(a, b corev1.Pod) int {
-		if d := b.CreationTimestamp.Compare(a.CreationTimestamp.Time); d != 0 {
-			return d
-		}
-		if d := finishedAt(&b).Compare(finishedAt(&a)); d != 0 {
-			return d
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), finishedAt(&b).Compare(finishedAt(&a)), cmp.Compare(a.Name, b.Name))
 	})
 	return own, nil
 }

@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
 )
 
 const (
@@ -89,13 +90,16 @@ func SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.AddReadyzCheck("upgradeable", r.Ready); err != nil {
 		return err
 	}
+	debounced := enqueue.Delayed(handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{}}
+	}), debounce)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("upgradeable").
 		// In an upgrade the new operator is ready before the old one releases the lease.
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
-		Watches(&v1alpha1.Memcached{}, debounced(), builder.WithPredicates(relevantChange())).
-		Watches(&v1alpha1.MemcachedBackup{}, debounced(), builder.WithPredicates(relevantChange())).
-		Watches(&v1alpha1.MemcachedRestore{}, debounced(), builder.WithPredicates(relevantChange())).
+		Watches(&v1alpha1.Memcached{}, debounced, builder.WithPredicates(relevantChange())).
+		Watches(&v1alpha1.MemcachedBackup{}, debounced, builder.WithPredicates(relevantChange())).
+		Watches(&v1alpha1.MemcachedRestore{}, debounced, builder.WithPredicates(relevantChange())).
 		// There may be no Memcached at first.
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(reconcile.Request{})
@@ -110,17 +114,6 @@ func relevantChange() predicate.Predicate {
 		CreateFunc: func(e event.CreateEvent) bool { return isBusy(e.Object) },
 		DeleteFunc: func(e event.DeleteEvent) bool { return isBusy(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool { return isBusy(e.ObjectOld) != isBusy(e.ObjectNew) },
-	}
-}
-
-// debounced enqueues one reconcile for all changes within a second.
-func debounced() handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	add := func(q queue) { q.AddAfter(reconcile.Request{}, debounce) }
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { add(q) },
-		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { add(q) },
-		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { add(q) },
 	}
 }
 

@@ -61,7 +61,7 @@ type supervisor struct {
 
 	// afterExit follows the planned stop in progress; nil while there is none.
 	afterExit func()
-	// timer runs onTimer; both are nil while nothing is scheduled.
+	// timer runs onTimer. It is stopped while nothing is scheduled.
 	timer   *time.Timer
 	onTimer func()
 	// cancelDrain is nil while there is no drain.
@@ -122,13 +122,14 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 		return nil, err
 	}
 	s := &supervisor{
-		config: c, binary: memcached, log: log, now: time.Now,
+		config: c, binary: memcached, log: log, now: time.Now, timer: time.NewTimer(time.Hour),
 		exits: make(chan *process, 1), responses: make(chan firstResponse, 1), drained: make(chan string, 1),
 		phase: wire.PhaseStarting, info: info, saved: saved,
 		handledRestart: info.restart, completedRestart: info.restart, consumedToken: saved.last.Announced,
 		arguments: selected.arguments, fallback: selected.fallback,
 		handledArguments: info.arguments, rejection: selected.rejection,
 	}
+	s.timer.Stop()
 	s.hold.update(info.holdUntil, s.now())
 	s.states = newStateStore(s.status())
 	log.Info("Starting agent", "version", c.version, "pod", c.podUID,
@@ -152,9 +153,9 @@ func (s *supervisor) run(terminations, orphans <-chan os.Signal) {
 			s.handleFirstResponse(r)
 		case reason := <-s.drained:
 			s.handleDrained(reason)
-		case <-s.timerChannel():
+		case <-s.timer.C:
 			onTimer := s.onTimer
-			s.cancelTimer()
+			s.onTimer = nil
 			onTimer()
 		case <-orphans:
 			own := 0
@@ -179,22 +180,13 @@ func (s *supervisor) fail(err error) {
 
 // schedule runs a function after d, in place of the one that was scheduled before.
 func (s *supervisor) schedule(d time.Duration, run func()) {
-	s.cancelTimer()
-	s.timer, s.onTimer = time.NewTimer(d), run
+	s.timer.Reset(d)
+	s.onTimer = run
 }
 
 func (s *supervisor) cancelTimer() {
-	if s.timer != nil {
-		s.timer.Stop()
-	}
-	s.timer, s.onTimer = nil, nil
-}
-
-func (s *supervisor) timerChannel() <-chan time.Time {
-	if s.timer == nil {
-		return nil
-	}
-	return s.timer.C
+	s.timer.Stop()
+	s.onTimer = nil
 }
 
 // publish shows the current state to the HTTP handlers.

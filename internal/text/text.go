@@ -31,7 +31,7 @@ func Truncate(message string, limit int) string {
 	if len(message) <= limit {
 		return message
 	}
-	cut := limit - len(ellipsis)
+	cut := max(0, limit-len(ellipsis))
 	for cut > 0 && !utf8.RuneStart(message[cut]) {
 		cut--
 	}

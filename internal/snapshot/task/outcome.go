@@ -9,9 +9,9 @@ import (
 	"log/slog"
 	"os"
 	"sort"
-	"unicode/utf8"
 
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
 // maxOutcome is how many bytes the kubelet keeps of a termination message.
@@ -34,12 +34,12 @@ func failed(o wire.Outcome, err error) wire.Outcome {
 
 // report writes an outcome and returns the exit code.
 func report(o wire.Outcome, terminationLog string, out io.Writer, log *slog.Logger) int {
-	text := encode(o)
-	fmt.Fprintf(out, "%s\n", text)
+	encoded := encode(o)
+	fmt.Fprintf(out, "%s\n", encoded)
 	// Not created: it exists only in a container.
 	f, err := os.OpenFile(terminationLog, os.O_WRONLY|os.O_TRUNC, 0)
 	if err == nil {
-		_, err = f.Write(text)
+		_, err = f.Write(encoded)
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -61,10 +61,10 @@ func encode(o wire.Outcome) []byte {
 	message := o.Message
 	// How much shorter the JSON gets depends on the runes that are cut off.
 	cut := sort.Search(len(message), func(cut int) bool {
-		o.Message = shorten(message, len(message)-cut)
+		o.Message = text.Truncate(message, len(message)-cut)
 		return len(marshal(o)) <= maxOutcome
 	})
-	o.Message = shorten(message, len(message)-cut)
+	o.Message = text.Truncate(message, len(message)-cut)
 	return marshal(o)
 }
 
@@ -78,20 +78,4 @@ func marshal(o wire.Outcome) []byte {
 		return marshal(o)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
-
-// shorten cuts a text to at most n bytes, between runes, and appends an ellipsis.
-func shorten(text string, n int) string {
-	const ellipsis = "…"
-	if len(text) <= n {
-		return text
-	}
-	n -= len(ellipsis)
-	if n <= 0 {
-		return ""
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + ellipsis
 }

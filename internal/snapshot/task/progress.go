@@ -1,12 +1,12 @@
 package task
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -36,25 +36,15 @@ func serve(listener net.Listener, progress func() wire.Progress) (stop func()) {
 	return func() { _ = server.Close() }
 }
 
-// logProgress logs the progress until stop is called.
-func logProgress(log *slog.Logger, progress func() wire.Progress) (stop func()) {
-	done := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		ticker := time.NewTicker(progressInterval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-				p := progress()
-				log.Info("Copying.", "items", p.Items, "of", p.TotalItems, "bytes", p.Bytes, "itemsPerSecond", p.ItemsPerSecond)
-			}
+// logProgress logs the progress until ctx is done.
+func logProgress(ctx context.Context, log *slog.Logger, progress func() wire.Progress) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(progressInterval):
+			p := progress()
+			log.Info("Copying.", "items", p.Items, "of", p.TotalItems, "bytes", p.Bytes, "itemsPerSecond", p.ItemsPerSecond)
 		}
-	})
-	return func() {
-		close(done)
-		wg.Wait()
 	}
 }

@@ -60,8 +60,9 @@ func (o Options) run(ctx context.Context, log *slog.Logger) wire.Outcome {
 			defer serve(listener, current)()
 		}
 	}
-	defer logProgress(log, current)()
-
+	logging, stop := context.WithCancel(ctx)
+	defer stop()
+	go logProgress(logging, log, current)
 	outcome, err := perform(ctx, o.Action, task, copy.Options{SpoolDir: o.spoolDir(), Progress: progress, Log: log})
 	if err == nil {
 		outcome.Reason = wire.ReasonSucceeded
