@@ -32,7 +32,6 @@ Run "snapshot COMMAND -h" for the flags of a command. The credentials for S3 are
 AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment.
 `
 
-// exitUsage is the exit code for invalid arguments.
 const exitUsage = 2
 
 func main() {
@@ -66,7 +65,6 @@ func newFlags(command string, source *task.Source, messages io.Writer) *flag.Fla
 	return flags
 }
 
-// run runs a Job's task.
 func run(action wire.Action, args []string, out, messages io.Writer) int {
 	o := task.Options{Action: action}
 	flags := newFlags(string(action), &o.Source, messages)
@@ -86,7 +84,6 @@ func run(action wire.Action, args []string, out, messages io.Writer) int {
 	return task.Run(ctx, o, out, slog.New(slog.NewTextHandler(messages, nil)))
 }
 
-// inspect prints the content of a snapshot, or lists the snapshots of a store.
 func inspect(args []string, out, messages io.Writer) int {
 	var source task.Source
 	var location, path string

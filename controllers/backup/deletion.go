@@ -27,7 +27,6 @@ func hasFinalizer(b *v1alpha1.MemcachedBackup) bool {
 	return controllerutil.ContainsFinalizer(b, v1alpha1.FinalizerSnapshot)
 }
 
-// planDeletion decides what is left to do before a backup is deleted.
 func planDeletion(obs *observation) transfer.Plan {
 	b, p := obs.backup, obs.Plan()
 	p.RequeueAfter = deletionPoll
@@ -70,7 +69,6 @@ func planDeletion(obs *observation) transfer.Plan {
 	return p
 }
 
-// deletionJob returns the Job that deletes the snapshot.
 func (obs *observation) deletionJob() ([]client.Object, error) {
 	return obs.job(transfer.JobSpec{
 		Prefix: transfer.Delete, Action: snapshotwire.ActionDelete, DeadlineSeconds: ptr.To[int32](transfer.DeleteDeadlineSeconds),

@@ -17,7 +17,6 @@ import (
 // scrapeTimeout bounds a read of the cache, which blocks until the manager has started.
 const scrapeTimeout = 5 * time.Second
 
-// memcachedLabels are the labels of a metric about the latest backup of a Memcached.
 var memcachedLabels = []string{"namespace", "memcached"}
 
 // The metrics of each Memcached that has a backup. A series disappears with the last
@@ -75,7 +74,6 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// memcachedKey identifies a Memcached.
 type memcachedKey struct{ namespace, name string }
 
 // latestBackups are the backups of a Memcached that its metrics are about.
@@ -85,7 +83,6 @@ type latestBackups struct {
 	running            int
 }
 
-// latestOf returns the latest backups of each Memcached.
 func latestOf(backups []v1alpha1.MemcachedBackup) map[memcachedKey]*latestBackups {
 	all := map[memcachedKey]*latestBackups{}
 	for i := range backups {
@@ -120,7 +117,6 @@ func isLater(b, other *v1alpha1.MemcachedBackup) bool {
 	return d > 0 || d == 0 && strings.Compare(b.Name, other.Name) > 0
 }
 
-// collect exports the metrics of one Memcached.
 func (n *latestBackups) collect(metrics chan<- prometheus.Metric, key memcachedKey) {
 	gauge := func(d *prometheus.Desc, value float64, more ...string) {
 		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{key.namespace, key.name}, more...)...)

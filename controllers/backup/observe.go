@@ -12,7 +12,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 )
 
-// observation is what a reconcile read.
 type observation struct {
 	transfer.Observation
 	backup *v1alpha1.MemcachedBackup
@@ -23,7 +22,6 @@ type observation struct {
 	activeRestores []string
 }
 
-// observe reads what only a backup needs.
 func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (*observation, error) {
 	obs := &observation{Observation: common, backup: common.Object.(*v1alpha1.MemcachedBackup)}
 	if obs.backup.DeletionTimestamp == nil || !hasFinalizer(obs.backup) {
@@ -41,7 +39,6 @@ func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (
 	return obs, err
 }
 
-// activeRestores returns the restores that read the snapshot of a backup.
 func activeRestores(ctx context.Context, from client.Reader, b *v1alpha1.MemcachedBackup) (names []string, err error) {
 	var restores v1alpha1.MemcachedRestoreList
 	if err := from.List(ctx, &restores, client.InNamespace(b.Namespace)); err != nil {

@@ -28,7 +28,6 @@ func makePlan(obs *observation) transfer.Plan {
 	}
 }
 
-// Blocker implements transfer.Transfer.
 func (obs *observation) Blocker() *transfer.Blocker {
 	m, name := obs.Memcached, obs.backup.Spec.MemcachedRef.Name
 	switch {
@@ -49,15 +48,12 @@ func (obs *observation) Blocker() *transfer.Blocker {
 	return transfer.MemcachedNotReady(m)
 }
 
-// Summary implements transfer.Transfer.
 func (obs *observation) Summary() string {
 	return fmt.Sprintf("Job %s will copy %d shards of Memcached %s", obs.Job.Name, len(obs.Memcached.Status.Servers), obs.Memcached.Name)
 }
 
-// Store implements transfer.Transfer.
 func (obs *observation) Store() v1alpha1.SnapshotStore { return obs.backup.Spec.Store }
 
-// Objects implements transfer.Transfer.
 func (obs *observation) Objects() ([]client.Object, error) {
 	b, m := obs.backup, obs.Memcached
 	items, bytes := transfer.Limits(b.Spec.RateLimit)
@@ -71,7 +67,6 @@ func (obs *observation) Objects() ([]client.Object, error) {
 	})
 }
 
-// job returns a Job for the snapshot of the backup.
 func (obs *observation) job(spec transfer.JobSpec) ([]client.Object, error) {
 	spec.Owner, spec.Store, spec.Task.Path = obs.backup, obs.Store(), transfer.SnapshotPath(obs.backup)
 	if obs.Memcached != nil {
@@ -81,7 +76,6 @@ func (obs *observation) job(spec transfer.JobSpec) ([]client.Object, error) {
 	return []client.Object{job}, err
 }
 
-// Record implements transfer.Transfer.
 func (obs *observation) Record(o client.Object, outcome *snapshotwire.Outcome) (summary, failure string) {
 	status := &o.(*v1alpha1.MemcachedBackup).Status
 	if status.Phase != v1alpha1.TransferComplete {

@@ -76,7 +76,6 @@ func transform(trim func(client.Object)) func(any) (any, error) {
 	}
 }
 
-// internedFieldSets are the sets of fields that the operator owns.
 var internedFieldSets fieldSets
 
 // fieldSets stores one copy of equal field sets: the objects of a kind and of one Memcached

@@ -49,10 +49,8 @@ type delayQueue struct {
 	delay time.Duration
 }
 
-// Add implements workqueue.TypedInterface.
 func (q delayQueue) Add(request reconcile.Request) { q.AddAfter(request, q.delay) }
 
-// AddWithOpts implements priorityqueue.PriorityQueue.
 func (q delayQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
 	o.After = max(o.After, q.delay)
 	q.priorityQueue.AddWithOpts(o, requests...)
@@ -65,7 +63,6 @@ type prioritizingQueue struct {
 	priority int
 }
 
-// Add implements workqueue.TypedInterface.
 func (q prioritizingQueue) Add(request reconcile.Request) {
 	q.AddWithOpts(priorityqueue.AddOpts{Priority: &q.priority}, request)
 }

@@ -31,7 +31,6 @@ func (obs *observation) Store() v1alpha1.SnapshotStore {
 	return v1alpha1.SnapshotStore{}
 }
 
-// path returns the path of the snapshot in the store.
 func (obs *observation) path() string {
 	if s := obs.restore.Spec.Snapshot; s != nil {
 		return s.Path
@@ -39,7 +38,6 @@ func (obs *observation) path() string {
 	return ptr.Deref(cmp.Or(snapshotOf(obs), obs.restore.Status.Snapshot), v1alpha1.SnapshotStatus{}).Path
 }
 
-// snapshotOf returns the snapshot in the status of the backup, or nil.
 func snapshotOf(obs *observation) *v1alpha1.SnapshotStatus {
 	if obs.backup == nil || obs.backup.Status.Phase != v1alpha1.TransferComplete {
 		return nil
@@ -54,7 +52,6 @@ func bootstraps(obs *observation) bool {
 	return b != nil && b.RestoreName == obs.restore.Name && b.Phase == v1alpha1.TransferRunning
 }
 
-// Objects implements transfer.Transfer: the Services that the Job needs, and the Job.
 func (obs *observation) Objects() ([]client.Object, error) {
 	objects, err := services(obs)
 	if err != nil {
@@ -88,7 +85,6 @@ func (obs *observation) Objects() ([]client.Object, error) {
 	return append(objects, job), err
 }
 
-// ringServers returns the names that the clients hash.
 func ringServers(m *v1alpha1.Memcached) []string {
 	template := cmp.Or(m.Spec.Hashing.ServerNameTemplate, v1alpha1.DefaultServerNameTemplate)
 	var names []string

@@ -13,7 +13,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/index"
 )
 
-// observation is what a reconcile read.
 type observation struct {
 	transfer.Observation
 	restore *v1alpha1.MemcachedRestore
@@ -23,7 +22,6 @@ type observation struct {
 	services []client.Object
 }
 
-// observe reads what only a restore needs.
 func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (obs *observation, err error) {
 	obs = &observation{Observation: common, restore: common.Object.(*v1alpha1.MemcachedRestore)}
 	status, ref := obs.restore.Status, obs.restore.Spec.BackupRef
@@ -49,7 +47,6 @@ func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (
 	return obs, err
 }
 
-// servicesOf returns the Services that the operator created for a restore.
 func (r *Reconciler) servicesOf(ctx context.Context, restore *v1alpha1.MemcachedRestore) (own []client.Object, err error) {
 	var services corev1.ServiceList
 	err = r.Client.List(ctx, &services, client.InNamespace(restore.Namespace),

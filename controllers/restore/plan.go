@@ -12,7 +12,6 @@ import (
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-// makePlan decides how a restore goes on.
 func makePlan(obs *observation) transfer.Plan {
 	if obs.restore.DeletionTimestamp != nil { // the garbage collector deletes what it owns
 		return obs.Plan()
@@ -126,12 +125,10 @@ func targetPending(obs *observation) *transfer.Blocker {
 	return transfer.MemcachedNotReady(m)
 }
 
-// Summary implements transfer.Transfer.
 func (obs *observation) Summary() string {
 	return fmt.Sprintf("Job %s will fill Memcached %s from %s", obs.Job.Name, obs.Memcached.Name, transfer.Describe(obs.Store(), obs.path()))
 }
 
-// Record implements transfer.Transfer.
 func (obs *observation) Record(o client.Object, outcome *snapshotwire.Outcome) (summary, failure string) {
 	s := &o.(*v1alpha1.MemcachedRestore).Status
 	s.Restored, s.Kept, s.Expired, s.Rejected = outcome.Restored, outcome.Kept, outcome.Expired, outcome.Refused

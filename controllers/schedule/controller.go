@@ -69,7 +69,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.apply(ctx, s, makePlan(s, backups, r.Clock.Now()))
 }
 
-// backupsOf returns the backups of a schedule.
 func (r *Reconciler) backupsOf(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup) ([]v1alpha1.MemcachedBackup, error) {
 	var all v1alpha1.MemcachedBackupList
 	if err := r.Client.List(ctx, &all, client.InNamespace(s.Namespace),

@@ -31,7 +31,6 @@ type plan struct {
 	requeueAfter time.Duration
 }
 
-// makePlan decides what to do for a schedule that has these backups.
 func makePlan(s *v1alpha1.MemcachedScheduledBackup, backups []v1alpha1.MemcachedBackup, now time.Time) plan {
 	p := plan{status: *s.Status.DeepCopy()}
 	p.status.ObservedGeneration = s.Generation
@@ -130,17 +129,14 @@ func (p *plan) startDueBackup(s *v1alpha1.MemcachedScheduledBackup, backups []v1
 	p.status.Active = append(p.status.Active, name)
 }
 
-// event adds an event.
 func (p *plan) event(kind, reason, format string, args ...any) {
 	p.events = append(p.events, transfer.Event{Type: kind, Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// startingDeadline returns how late a run may start.
 func startingDeadline(s *v1alpha1.MemcachedScheduledBackup) time.Duration {
 	return v1alpha1.Seconds(s.Spec.StartingDeadlineSeconds, v1alpha1.DefaultStartingDeadlineSeconds)
 }
 
-// setCondition sets the condition Scheduled.
 func (p *plan) setCondition(s *v1alpha1.MemcachedScheduledBackup, status metav1.ConditionStatus, reason, message string, now time.Time) {
 	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionScheduled, Status: status, Reason: reason, Message: message,
@@ -148,12 +144,10 @@ func (p *plan) setCondition(s *v1alpha1.MemcachedScheduledBackup, status metav1.
 	})
 }
 
-// backupName returns the name of the backup of a run.
 func backupName(schedule string, run time.Time) string {
 	return schedule + "-" + strconv.FormatInt(run.Unix()/60, 10)
 }
 
-// belongsTo reports whether a schedule of this name created a backup.
 func belongsTo(b *v1alpha1.MemcachedBackup, schedule string) bool {
 	digits, ok := strings.CutPrefix(b.Name, schedule+"-")
 	_, err := strconv.ParseUint(digits, 10, 63)

@@ -96,7 +96,6 @@ func (e *Engine) create(ctx context.Context, owner client.Object, build func() (
 	return nil
 }
 
-// applyJob deletes a Job or lets it expire.
 func (e *Engine) applyJob(ctx context.Context, action Action, job *batchv1.Job) error {
 	switch action {
 	case DeleteJob:

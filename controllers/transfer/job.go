@@ -118,7 +118,6 @@ func OwnerReference(owner client.Object) metav1.OwnerReference {
 	}
 }
 
-// failurePolicy returns which failures of a pod fail the Job, and which do not count.
 func failurePolicy() *batchv1.PodFailurePolicy {
 	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
 		Action: batchv1.PodFailurePolicyActionFailJob,

@@ -133,7 +133,6 @@ func TrimJob(o client.Object) {
 	}
 }
 
-// podsOf returns the pods of a Job, the newest first.
 func podsOf(ctx context.Context, from client.Reader, job *batchv1.Job, options ...client.ListOption) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	options = append(options, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
@@ -155,7 +154,6 @@ func finishedAt(pod *corev1.Pod) time.Time {
 	return time.Unix(1<<40, 0)
 }
 
-// newestPod returns the pod that was created last, or nil.
 func (obs JobObservation) newestPod() *corev1.Pod {
 	if len(obs.Pods) == 0 {
 		return nil
@@ -185,7 +183,6 @@ func outcomeOf(pods []corev1.Pod) *snapshotwire.Outcome {
 	return &o
 }
 
-// jobCondition returns a condition of a Job, and reports whether it is true.
 func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) (batchv1.JobCondition, bool) {
 	for _, c := range job.Status.Conditions {
 		if c.Type == kind && c.Status == corev1.ConditionTrue {
@@ -195,7 +192,6 @@ func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) (batchv1.JobC
 	return batchv1.JobCondition{}, false
 }
 
-// isFinished reports whether a Job is complete or has failed.
 func isFinished(job *batchv1.Job) bool {
 	_, complete := jobCondition(job, batchv1.JobComplete)
 	_, failed := jobCondition(job, batchv1.JobFailed)

@@ -115,7 +115,6 @@ func MakePlan(t Transfer) Plan {
 	return p
 }
 
-// start decides whether a transfer starts.
 func (p *Plan) start(t Transfer) {
 	obs, s := t.Common(), p.Status()
 	blocker := t.Blocker()

@@ -105,7 +105,6 @@ func Evaluate(obs JobObservation, store v1alpha1.SnapshotStore) State {
 	return s
 }
 
-// podTrouble returns what keeps a pod from starting, or nothing.
 func podTrouble(pod *corev1.Pod, store v1alpha1.SnapshotStore, age time.Duration) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
@@ -130,7 +129,6 @@ func podTrouble(pod *corev1.Pod, store v1alpha1.SnapshotStore, age time.Duration
 	}
 }
 
-// finishedState returns the state of a Job that has finished.
 func finishedState(obs JobObservation) State {
 	if _, ok := jobCondition(obs.Job, batchv1.JobComplete); ok {
 		outcome := outcomeOf(obs.Pods)
@@ -161,7 +159,6 @@ func finishedState(obs JobObservation) State {
 	return State{Stage: Failed, Reason: reason, Message: cmp.Or(message, failed.Message, "it left no pod that says why"), Outcome: outcome}
 }
 
-// failureOf returns why the newest pod failed.
 func failureOf(pods []corev1.Pod) (reason, message string, outcome *snapshotwire.Outcome) {
 	if outcome := outcomeOf(pods); outcome != nil {
 		return outcome.Reason, outcome.Message, outcome
@@ -198,7 +195,6 @@ const (
 	ExpireJob
 )
 
-// actionFor returns what to do about the Job of a running transfer.
 func actionFor(s v1alpha1.TransferStatus, obs JobObservation, state State) Action {
 	switch {
 	case state.Stage == Absent && s.JobUID == "":

@@ -29,7 +29,6 @@ func begin(s v1alpha1.TransferStatus, obs Observation, message string) v1alpha1.
 	return s
 }
 
-// finish returns the status of a transfer that is Complete or Failed.
 func finish(s v1alpha1.TransferStatus, obs Observation, phase v1alpha1.TransferPhase, reason, message string) v1alpha1.TransferStatus {
 	s = withPhase(s, obs, phase, reason, message)
 	s.CompletionTime = &metav1.Time{Time: obs.Now.Truncate(time.Second)}

@@ -81,7 +81,6 @@ func Describe(s v1alpha1.SnapshotStore, name string) string {
 	return at
 }
 
-// requirement returns what a pod of a Job requires before it starts.
 func requirement(s v1alpha1.SnapshotStore) string {
 	switch {
 	case s.PersistentVolumeClaim != nil:

@@ -108,7 +108,6 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// relevantChange lets through what may change the condition.
 func relevantChange() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return isBusy(e.Object) },
@@ -162,7 +161,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, nil
 }
 
-// busyNames returns the objects of a list that the operator is working on, in order.
 func busyNames(list client.ObjectList) (names []string) {
 	_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no error
 		if o := item.(client.Object); isBusy(o) {
@@ -185,7 +183,6 @@ func upgradeable(changing, running []string) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonMemcachedsUpToDate, Message: "no Memcached is being changed, and no backup or restore is running"}
 }
 
-// summarize returns the first name, and how many more there are.
 func summarize(names []string) string {
 	if more := len(names) - 1; more > 0 {
 		return fmt.Sprintf("%s and %d more", names[0], more)
@@ -193,7 +190,6 @@ func summarize(names []string) string {
 	return names[0]
 }
 
-// isBusy reports whether the operator is working on a Memcached, a backup or a restore.
 func isBusy(o client.Object) bool {
 	switch o := o.(type) {
 	case *v1alpha1.Memcached:
@@ -206,7 +202,6 @@ func isBusy(o client.Object) bool {
 	return false
 }
 
-// isChanging reports whether the operator is applying a change to a Memcached.
 func isChanging(m *v1alpha1.Memcached) bool {
 	switch {
 	case m.DeletionTimestamp != nil: // that is up to the garbage collector

@@ -110,7 +110,6 @@ func untilLateInSecond(now time.Time) time.Duration {
 // replaces all files by renaming a symbolic link two levels up.
 const pollInterval = 200 * time.Millisecond
 
-// podInfo contains the pod's annotations for the agent.
 type podInfo struct {
 	arguments, restart, stop, holdUntil string
 }

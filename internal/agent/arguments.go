@@ -51,7 +51,6 @@ var forbiddenOptions = map[byte]string{
 	'V': "memcached would print its version and exit",
 }
 
-// address returns where memcached listens with these arguments.
 func address(words []string) string {
 	port := "11211"
 	for _, option := range args.Options(words) {

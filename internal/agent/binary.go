@@ -18,7 +18,6 @@ var commonDirs = []string{
 	"/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin", "/bin", "/opt/bitnami/memcached/bin",
 }
 
-// binary is the memcached program of this image.
 type binary struct{ path, version string }
 
 // findBinary returns the memcached at path, or searches the image if path is empty.
@@ -59,7 +58,6 @@ func isExecutable(path string) bool {
 
 var versionLine = regexp.MustCompile(`^memcached (\d+\.\d+\.\d+\S*)\s*$`)
 
-// readVersion runs "memcached -V".
 func readVersion(path string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -45,7 +45,6 @@ func usageError(err error) error {
 	return &exitError{code: 2, message: "invalid flags: " + err.Error()}
 }
 
-// run supervises memcached until a planned stop, for which it returns nil.
 func run(version string, args []string) error {
 	// The agent does little, and shares the container's memory with the items.
 	runtime.GOMAXPROCS(1)
@@ -105,7 +104,6 @@ func install(dir string) error {
 	return nil
 }
 
-// exitError is an error for which the agent exits with a given code.
 type exitError struct {
 	code    int
 	message string

@@ -33,7 +33,6 @@ func checkVolumeSize(dir string, maxBytes int64) error {
 	return nil
 }
 
-// checkWritable returns an error if memcached cannot create its files.
 func checkWritable(dir string) error {
 	probe, err := os.CreateTemp(dir, ".agent-")
 	if err != nil {
@@ -77,7 +76,6 @@ func writeLastStop(dir string, record lastStop) error {
 	return replaceFile(lastStopPath(dir), append(text, '\n'))
 }
 
-// savedData is what the data directory contained before a start.
 type savedData struct {
 	// file is nil if there are no saved items that memcached can load.
 	file *metaFile
@@ -179,7 +177,6 @@ func assessStart(before savedData, rejection string, stats *protocol.General, at
 	return start
 }
 
-// replaceFile replaces a file atomically.
 func replaceFile(path string, content []byte) error {
 	partial := path + ".part"
 	if err := os.WriteFile(partial, content, 0o600); err != nil {

@@ -66,7 +66,6 @@ func (d *drainer) evaluate(status wire.Status, err error) (reason string, replac
 	return "", false
 }
 
-// queryService returns the status of any agent behind the Service.
 func queryService(ctx context.Context, service string) (wire.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -78,7 +77,6 @@ func queryService(ctx context.Context, service string) (wire.Status, error) {
 	return status, err
 }
 
-// sleep reports whether d has elapsed before ctx was done.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

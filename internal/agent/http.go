@@ -23,7 +23,6 @@ const (
 	healthTimeout = 4 * time.Second
 )
 
-// serveHTTP serves on listener until the agent exits.
 func serveHTTP(listener net.Listener, states *stateStore) {
 	server := &http.Server{
 		Handler:           handler(states),

@@ -28,7 +28,6 @@ func (s *supervisor) launch() {
 	s.schedule(wait, s.startMemcached)
 }
 
-// relaunch starts memcached after an earlier one has exited.
 func (s *supervisor) relaunch() {
 	saved, err := readSavedData(s.dataDir)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// process is one run of memcached.
 type process struct {
 	command *exec.Cmd
 	pid     int
@@ -20,7 +19,6 @@ type process struct {
 	err  error
 }
 
-// startProcess starts memcached with these argument words.
 func startProcess(path string, words []string) (*process, error) {
 	p := &process{
 		command: exec.Command(path, words...),

@@ -96,7 +96,6 @@ func checkItemsKept(memcached binary, arguments []string, items slab.Geometry, r
 	return nil
 }
 
-// dryRunError reports that memcached did not start in a dry run.
 type dryRunError struct{ reason error }
 
 func (e *dryRunError) Error() string {

@@ -16,7 +16,6 @@ const (
 	queryTimeout = 500 * time.Millisecond
 )
 
-// handleTermination handles a SIGTERM of the container.
 func (s *supervisor) handleTermination() {
 	s.pollAnnotations()
 	held := !s.hold.until.IsZero() // no client is connected

@@ -100,7 +100,6 @@ func supervise(c config, log *slog.Logger) error {
 	return s.err
 }
 
-// newSupervisor reads the image, the data directory and the annotations.
 func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 	memcached, err := findBinary(c.memcached)
 	if err != nil {
@@ -137,7 +136,6 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 	return s, nil
 }
 
-// run handles one event at a time until the agent is finished.
 func (s *supervisor) run(terminations, orphans <-chan os.Signal) {
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
@@ -167,7 +165,6 @@ func (s *supervisor) run(terminations, orphans <-chan os.Signal) {
 	}
 }
 
-// finish ends the agent after a planned stop.
 func (s *supervisor) finish() {
 	s.finished = true
 	s.log.Info("Stopping agent")

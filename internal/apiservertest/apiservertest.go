@@ -113,7 +113,6 @@ func (s *Server) grantOperator(ctx context.Context, root string) error {
 	}))
 }
 
-// findRoot returns the folder of the repository above the working directory, which is that of the tested package.
 func findRoot() (string, error) {
 	folder, err := os.Getwd()
 	for err == nil {

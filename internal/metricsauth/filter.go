@@ -47,7 +47,6 @@ func FilterProvider(config *rest.Config, httpClient *http.Client) (metricsserver
 	}, nil
 }
 
-// guard is an http.Handler that protects another one.
 type guard struct {
 	api   client.Client
 	log   logr.Logger
@@ -104,7 +103,6 @@ func (g *guard) review(r *http.Request) int {
 	return http.StatusOK
 }
 
-// extra converts the extra attributes of a user, which an authorizer may use.
 func extra(from map[string]authenticationv1.ExtraValue) map[string]authorizationv1.ExtraValue {
 	to := map[string]authorizationv1.ExtraValue{}
 	for key, value := range from {

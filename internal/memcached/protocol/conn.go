@@ -52,7 +52,6 @@ func (c *Conn) General(ctx context.Context) (general General, err error) {
 	return general, err
 }
 
-// do sends a request and reads its answer, and closes the connection after an error.
 func (c *Conn) do(ctx context.Context, request string, read func() error) error {
 	if c.closed {
 		return ErrClosed

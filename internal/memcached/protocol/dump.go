@@ -74,7 +74,6 @@ func (d *DumpReader) Next() (Listed, error) {
 	return Listed{}, io.EOF
 }
 
-// dumpError returns the error of a line that is not an item.
 func dumpError(line []byte) error {
 	switch string(line) {
 	case "ERROR locked try again later", "BUSY currently processing crawler request":
@@ -87,7 +86,6 @@ func dumpError(line []byte) error {
 	return answerError(line)
 }
 
-// parse parses a line after "key=".
 func (d *DumpReader) parse(line []byte) (Listed, error) {
 	name, rest, _ := bytes.Cut(line, []byte(" "))
 	n, ok := unescape(d.key[:], name)

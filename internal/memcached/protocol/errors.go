@@ -34,7 +34,6 @@ func IsAnswer(err error) bool {
 	return client || server || errors.Is(err, ErrUnknownCommand)
 }
 
-// answerError returns the error of a line that is not the expected answer.
 func answerError(line []byte) error {
 	word, message, _ := strings.Cut(string(line), " ")
 	switch {

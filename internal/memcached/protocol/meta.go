@@ -167,7 +167,6 @@ func parseHead(line []byte) (head Head, ok bool) {
 	return head, false
 }
 
-// nextWord returns the first word of a line and what follows it.
 func nextWord(line []byte) (word, rest []byte) {
 	word, rest, _ = bytes.Cut(bytes.TrimLeft(line, " "), []byte(" "))
 	return word, rest

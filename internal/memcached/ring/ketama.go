@@ -9,13 +9,11 @@ import (
 	"strconv"
 )
 
-// point of a server on the circle.
 type point struct {
 	at    uint32
 	shard int
 }
 
-// ketama are all points in the order of the circle.
 type ketama []point
 
 // Points of one MD5, and of one server before rounding.

@@ -29,7 +29,6 @@ func compareRuns(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// cutRun splits a non-empty name after its first run.
 func cutRun(name string) (run, rest string) {
 	end := 1
 	for end < len(name) && isDigit(name[end]) == isDigit(name[0]) {

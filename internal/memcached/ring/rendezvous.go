@@ -4,7 +4,6 @@ import (
 	"unicode/utf8"
 )
 
-// rendezvous are the servers by ordinal.
 type rendezvous []candidate
 
 type candidate struct {

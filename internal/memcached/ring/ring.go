@@ -61,7 +61,6 @@ func checkUnique(servers []string) error {
 	return nil
 }
 
-// hostPort splits the name of a server.
 func hostPort(server string) (host, port string) {
 	host, port, err := net.SplitHostPort(server)
 	if err != nil {
@@ -72,7 +71,6 @@ func hostPort(server string) (host, port string) {
 
 const defaultPort = "11211"
 
-// modulo is the number of servers.
 type modulo uint32
 
 func (m modulo) Shard(key []byte) int {

@@ -84,7 +84,6 @@ func Of(arguments []string, version string) Geometry {
 	return g
 }
 
-// older reports whether a version such as "1.6.18" is below another.
 func isBefore(version string, than ...int64) bool {
 	for i, part := range strings.SplitN(version, ".", len(than)) {
 		if n := args.Number(part); n != than[i] {
@@ -94,7 +93,6 @@ func isBefore(version string, than ...int64) bool {
 	return false
 }
 
-// unit returns the factor of the unit at the end of -I.
 func unit(value string) int64 {
 	switch {
 	case strings.HasSuffix(value, "k"), strings.HasSuffix(value, "K"):

@@ -14,7 +14,6 @@ import (
 // therefore finds out which keys exist. A client that writes between the two steps
 // has the same risk as with any other client of a full memcached.
 
-// addGuard is the connection that looks up keys.
 type addGuard struct {
 	conn  *conn
 	text  []byte
@@ -72,7 +71,6 @@ func (l *shardLoader) dropExisting(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// lookUp finds out which keys of a batch exist.
 func (g *addGuard) lookUp(b *batch) error {
 	g.text, g.found = g.text[:0], g.found[:0]
 	from := 0

@@ -61,7 +61,6 @@ func (c *conn) closeAfter(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = c.Close() })
 }
 
-// dial returns a connection to a shard that answers.
 func dial(ctx context.Context, address string, ordinal, buffer int) (*conn, error) {
 	raw, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
 	if err != nil {

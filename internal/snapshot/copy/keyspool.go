@@ -38,7 +38,6 @@ type keySpool struct {
 	key     [protocol.MaxKey]byte
 }
 
-// newKeySpool creates a spool in a directory of its own below dir.
 func newKeySpool(dir string) (*keySpool, error) {
 	own, err := os.MkdirTemp(dir, "keys-")
 	if err != nil {
@@ -52,7 +51,6 @@ func spoolFailure(err error) error {
 	return wire.Fail(wire.ReasonJobFailed, "spooling keys on the Job's own volume: %w", err)
 }
 
-// ageGroup returns the age group of an age in seconds.
 func ageGroup(seconds int64) int {
 	if seconds < youngest {
 		return 0
@@ -130,7 +128,6 @@ func (s *keySpool) next() (key []byte, size, expires int64, err error) {
 	return nil, 0, 0, io.EOF
 }
 
-// rewind starts to read the file of the age group.
 func (s *keySpool) rewind(file *os.File) error {
 	err := s.out[s.reading].Flush()
 	s.out[s.reading] = nil
@@ -153,7 +150,6 @@ func (s *keySpool) removeFile(age int) error {
 	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
 
-// clear removes all keys.
 func (s *keySpool) clear() error {
 	var errs []error
 	for age, file := range s.files {
@@ -168,7 +164,6 @@ func (s *keySpool) clear() error {
 	return nil
 }
 
-// remove removes the spool's directory.
 func (s *keySpool) remove() error {
 	return errors.Join(s.clear(), os.RemoveAll(s.dir))
 }

@@ -49,7 +49,6 @@ func Load(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (
 	return outcome, err
 }
 
-// loader loads a snapshot.
 type loader struct {
 	bucket   *blob.Bucket
 	task     wire.Task
@@ -124,7 +123,6 @@ func (l *loader) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// open reads the manifest and checks the age of the snapshot.
 func (l *loader) open(ctx context.Context) error {
 	manifest, err := format.Open(ctx, l.bucket, l.task.Path)
 	if err != nil {
@@ -137,7 +135,6 @@ func (l *loader) open(ctx context.Context) error {
 	return nil
 }
 
-// route decides how items map to shards.
 func (l *loader) route() error {
 	have, want := len(l.manifest.Shards), len(l.task.Servers)
 	for _, shard := range l.load.Shards {

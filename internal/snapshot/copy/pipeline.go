@@ -116,13 +116,11 @@ type pipeline struct {
 // and as such can be the error of a canceled rate limit.
 var errNoMore = errors.New("there are no more requests")
 
-// retryable is the error of a connection.
 type retryable struct{ err error }
 
 func (r retryable) Error() string { return r.err.Error() }
 func (r retryable) Unwrap() error { return r.err }
 
-// isTerminal reports whether a new connection can't fix an error.
 func isTerminal(err error) bool {
 	return wire.AsFailure(err) != nil || errors.Is(err, errLost)
 }

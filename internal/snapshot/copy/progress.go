@@ -33,7 +33,6 @@ func (p *Progress) add(items, bytes int64) {
 	slot.items += items
 }
 
-// expect adds to the total.
 func (p *Progress) expect(items int64) { p.total.Add(items) }
 
 // Report returns the counts, and the rate over the last five whole seconds.

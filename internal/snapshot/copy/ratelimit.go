@@ -8,7 +8,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-// rateLimit limits the requests to one shard.
 type rateLimit struct {
 	items, bytes *rate.Limiter // nil means no limit
 	// batchItems and batchBytes limit one batch: many requests at once delay other
@@ -37,7 +36,6 @@ func newRateLimit(task wire.Task) rateLimit {
 	return l
 }
 
-// wait waits until the limit allows so many items and bytes.
 func (l rateLimit) wait(ctx context.Context, items int, bytes int64) error {
 	if l.items != nil {
 		if err := l.items.WaitN(ctx, min(items, l.batchItems)); err != nil {

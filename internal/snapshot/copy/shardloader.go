@@ -28,7 +28,6 @@ const (
 // answerBuffer holds the longest line, and the answers to a batch of about four bytes each.
 const answerBuffer = protocol.MaxLine
 
-// counts are the results of items.
 type counts struct {
 	restored, kept, expired, refused, bytes atomic.Int64
 }
@@ -81,7 +80,6 @@ func (l *loader) newShardLoader(ordinal, concurrent int) *shardLoader {
 	return s
 }
 
-// open reads the server's settings and starts the pipeline.
 func (s *shardLoader) open(ctx context.Context) error {
 	c, err := s.pipeline.connect(ctx)
 	if err != nil {
@@ -244,7 +242,6 @@ func (s *shardLoader) putLarge(ctx context.Context, item format.Record, value *f
 	return s.enqueue(ctx, b)
 }
 
-// limitedWriter writes as fast as a limit allows.
 type limitedWriter struct {
 	ctx   context.Context
 	limit rateLimit

@@ -29,7 +29,6 @@ const (
 	getFlags = " v f t u"
 )
 
-// shardSaver saves one shard. It is the handler of its pipeline.
 type shardSaver struct {
 	ctx      context.Context
 	options  Options
@@ -92,7 +91,6 @@ func (s *shardSaver) failure(err error) error {
 	return err
 }
 
-// list spools all keys of the shard.
 func (s *shardSaver) list(ctx context.Context) error {
 	began := time.Now()
 	ordinal, address := s.pipeline.ordinal, s.pipeline.address
@@ -246,7 +244,6 @@ func (s *shardSaver) complete(b *batch) {
 	b.recycle()
 }
 
-// skipStale skips an item that a client has invalidated.
 func (s *shardSaver) skipStale(key []byte, head protocol.Head, c *conn) error {
 	if _, err := io.CopyN(io.Discard, c.r, int64(head.Size)); err != nil {
 		return err

@@ -114,7 +114,6 @@ func (v *LargeValue) WriteTo(ctx context.Context, w io.Writer, prefix []byte) er
 	return nil
 }
 
-// chunkReader reads the chunks of one shard.
 type chunkReader struct {
 	bucket   *blob.Bucket
 	path     string
@@ -128,7 +127,6 @@ func (c *chunkReader) corrupt(chunk int, err error) error {
 	return wire.FailFinally(wire.ReasonSnapshotCorrupt, "chunk %d of %d of shard %d is damaged: %w; use another snapshot", chunk, len(c.chunks()), c.shard, err)
 }
 
-// putChunk passes the items of a chunk to a sink.
 func (c *chunkReader) putChunk(ctx context.Context, chunk int, raw []byte, sink Sink) error {
 	items := c.chunks()[chunk].Items
 	for ; len(raw) > 0; items-- {

@@ -75,7 +75,6 @@ func (w *ChunkWriter) count(item Record) {
 	w.Shard.Bytes += int64(len(item.Key) + item.Size)
 }
 
-// addLarge writes a value that spans several chunks.
 func (w *ChunkWriter) addLarge(item Record, r *bufio.Reader) error {
 	if err := w.flush(); err != nil {
 		return err

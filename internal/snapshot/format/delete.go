@@ -32,7 +32,6 @@ func DeleteAll(ctx context.Context, bucket *blob.Bucket, at string) error {
 	return store.Failure(listed(), "listing the snapshot's objects")
 }
 
-// deleteObject deletes an object if it exists.
 func deleteObject(ctx context.Context, bucket *blob.Bucket, name string) error {
 	err := bucket.Delete(ctx, name)
 	if gcerrors.Code(err) == gcerrors.NotFound {
@@ -41,7 +40,6 @@ func deleteObject(ctx context.Context, bucket *blob.Bucket, name string) error {
 	return store.Failure(err, "deleting the snapshot's objects")
 }
 
-// containsObjects reports whether there is an object below a path.
 func containsObjects(ctx context.Context, bucket *blob.Bucket, at string) (bool, error) {
 	_, err := bucket.List(&blob.ListOptions{Prefix: path.Clean(at) + "/"}).Next(ctx)
 	if errors.Is(err, io.EOF) {

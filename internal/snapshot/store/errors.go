@@ -75,7 +75,6 @@ func Failure(err error, action string) error {
 	return &wire.Failure{Reason: wire.ReasonStoreFailed, Err: describedError{err, action + ": " + summarize(err)}}
 }
 
-// describedError is an error with another text.
 type describedError struct {
 	err  error
 	text string
@@ -114,7 +113,6 @@ func isAPIError(err error, codes ...string) bool {
 	return ok && slices.Contains(codes, api.ErrorCode())
 }
 
-// httpStatus returns the HTTP status of the store's answer, or 0.
 func httpStatus(err error) int {
 	if answer, ok := errors.AsType[*awshttp.ResponseError](err); ok && answer.Response != nil && answer.Response.Response != nil {
 		return answer.HTTPStatusCode()

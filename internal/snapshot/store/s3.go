@@ -92,7 +92,6 @@ func openS3(ctx context.Context, s wire.S3) (*blob.Bucket, error) {
 	return bucket, nil
 }
 
-// credentialsFromEnvironment returns the credentials of the Job's Secret.
 func credentialsFromEnvironment() (aws.CredentialsProvider, error) {
 	// A Secret that was created from a file often ends with a line break.
 	get := func(name string) string { return strings.TrimSpace(os.Getenv(name)) }

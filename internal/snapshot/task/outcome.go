@@ -20,7 +20,6 @@ const maxOutcome = 4096
 // errStopped is the error of a run that got a signal.
 var errStopped = errors.New("the Job was stopped before it finished")
 
-// failed adds an error to an outcome.
 func failed(o wire.Outcome, err error) wire.Outcome {
 	o.Reason, o.Final, o.Message = wire.ReasonJobFailed, false, err.Error()
 	if errors.Is(err, errStopped) {

@@ -12,10 +12,8 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-// progressInterval is the time between two log lines.
 const progressInterval = 5 * time.Second
 
-// serve answers requests until stop is called.
 func serve(listener net.Listener, progress func() wire.Progress) (stop func()) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+wire.ProgressPath, func(w http.ResponseWriter, _ *http.Request) {
