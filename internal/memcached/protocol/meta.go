@@ -20,31 +20,29 @@ const (
 	MetaExists    = "EX"
 )
 
-// appendKey appends a key, in base64 if necessary. It is not ok if no request can
-// express the key, which the binary protocol may have stored.
-func appendKey(dst, key []byte) (out []byte, encoded, ok bool) {
+// appendKey appends a command and a key, in base64 if necessary. It is not ok if no
+// request can express the key, which the binary protocol may have stored.
+func appendKey(dst []byte, command string, key []byte) (out []byte, encoded, ok bool) {
 	if len(key) == 0 || len(key) > MaxKey {
 		return dst, false, false
 	}
 	// What separates words in some version; other control characters don't.
 	if !bytes.ContainsAny(key, " \x00\t\n\v\f\r") {
-		return append(dst, key...), false, true
+		return append(append(dst, command...), key...), false, true
 	}
 	// memcached applies the limit of keys to the encoded form.
 	if base64.StdEncoding.EncodedLen(len(key)) > MaxKey {
 		return dst, false, false
 	}
-	return base64.StdEncoding.AppendEncode(dst, key), true, true
+	return base64.StdEncoding.AppendEncode(append(dst, command...), key), true, true
 }
 
 // AppendMetaGet appends a request for a key, with flags such as " v t". It reports
 // whether a request can express the key.
 func AppendMetaGet(dst, key []byte, flags string) ([]byte, bool) {
-	before := len(dst)
-	dst = append(dst, "mg "...)
-	dst, encoded, ok := appendKey(dst, key)
+	dst, encoded, ok := appendKey(dst, "mg ", key)
 	if !ok {
-		return dst[:before], false
+		return dst, false
 	}
 	return appendEnd(append(dst, flags...), encoded), true
 }
@@ -52,11 +50,9 @@ func AppendMetaGet(dst, key []byte, flags string) ([]byte, bool) {
 // AppendInvalidate appends a request that marks an item as stale if its CAS is still the
 // same. It reports whether a request can express the key.
 func AppendInvalidate(dst, key []byte, cas uint64) ([]byte, bool) {
-	before := len(dst)
-	dst = append(dst, "md "...)
-	dst, encoded, ok := appendKey(dst, key)
+	dst, encoded, ok := appendKey(dst, "md ", key)
 	if !ok {
-		return dst[:before], false
+		return dst, false
 	}
 	dst = append(dst, " I C"...)
 	dst = strconv.AppendUint(dst, cas, 10)
@@ -68,11 +64,9 @@ func AppendInvalidate(dst, key []byte, cas uint64) ([]byte, bool) {
 // beyond that it is a Unix time. With add an existing item is kept, and the answer is
 // MetaNotStored. It reports whether a request can express the key.
 func AppendMetaSet(dst, key []byte, size int, flags uint64, exptime int64, add bool) ([]byte, bool) {
-	before := len(dst)
-	dst = append(dst, "ms "...)
-	dst, encoded, ok := appendKey(dst, key)
+	dst, encoded, ok := appendKey(dst, "ms ", key)
 	if !ok {
-		return dst[:before], false
+		return dst, false
 	}
 	dst = append(dst, ' ')
 	dst = strconv.AppendInt(dst, int64(size), 10)

@@ -13,13 +13,11 @@ import (
 )
 
 const (
-	// ioTimeout is how long a shard may neither send nor receive a byte before its
-	// connection counts as lost.
+	// ioTimeout is how long a shard may send nothing, or take for what is written at a
+	// time, before its connection counts as lost.
 	ioTimeout = 30 * time.Second
 	// dialTimeout of one attempt.
 	dialTimeout = 5 * time.Second
-	// maxWrite is the most bytes that one ioTimeout covers.
-	maxWrite = 1 << 20
 )
 
 // conn is a connection to a shard. Its reads and writes fail after ioTimeout.
@@ -42,18 +40,10 @@ func (c *conn) Read(p []byte) (int, error) {
 }
 
 func (c *conn) Write(p []byte) (n int, err error) {
-	for len(p) > 0 {
-		if err := c.SetWriteDeadline(time.Now().Add(ioTimeout)); err != nil {
-			return n, err
-		}
-		m, err := c.Conn.Write(p[:min(len(p), maxWrite)])
-		n += m
-		if err != nil {
-			return n, err
-		}
-		p = p[m:]
+	if err := c.SetWriteDeadline(time.Now().Add(ioTimeout)); err != nil {
+		return 0, err
 	}
-	return n, nil
+	return c.Conn.Write(p)
 }
 
 // closeAfter closes the connection when ctx is done, until stop is called.

@@ -90,58 +90,53 @@ func (s *keySpool) add(key []byte, size, expires int64, age int) error {
 // next returns what add was given, youngest age group first, and io.EOF at the end. The
 // key is valid until the next call. No key can be added after the first call.
 func (s *keySpool) next() (key []byte, size, expires int64, err error) {
-	for s.reading < ages {
-		file := s.files[s.reading]
-		if file == nil {
-			s.reading++
+	for ; s.reading < ages; s.reading++ {
+		if s.files[s.reading] == nil {
 			continue
 		}
-		if s.out[s.reading] != nil {
-			if err := s.rewind(file); err != nil {
-				return nil, 0, 0, spoolFailure(err)
-			}
-		}
-		length, err := s.in.ReadByte()
+		key, size, expires, err := s.read(s.files[s.reading])
 		if errors.Is(err, io.EOF) {
-			if err := s.removeFile(s.reading); err != nil {
-				return nil, 0, 0, spoolFailure(err)
+			err = s.removeFile(s.reading)
+			if err == nil {
+				continue
 			}
-			s.reading++
-			continue
 		}
 		if err != nil {
 			return nil, 0, 0, spoolFailure(err)
 		}
-		n, err := binary.ReadUvarint(s.in)
-		var at uint64
-		if err == nil {
-			at, err = binary.ReadUvarint(s.in)
-		}
-		if err == nil {
-			_, err = io.ReadFull(s.in, s.key[:length])
-		}
-		if err != nil {
-			return nil, 0, 0, spoolFailure(err)
-		}
-		return s.key[:length], int64(n), int64(at), nil
+		return key, size, expires, nil
 	}
 	return nil, 0, 0, io.EOF
 }
 
-func (s *keySpool) rewind(file *os.File) error {
-	err := s.out[s.reading].Flush()
-	s.out[s.reading] = nil
+// read returns the next key of the file of the age group, and io.EOF at its end.
+func (s *keySpool) read(file *os.File) (key []byte, size, expires int64, err error) {
+	if out := s.out[s.reading]; out != nil { // it was written
+		s.out[s.reading] = nil
+		if err := out.Flush(); err != nil {
+			return nil, 0, 0, err
+		}
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return nil, 0, 0, err
+		}
+		s.in = bufio.NewReaderSize(file, 64<<10)
+	}
+	length, err := s.in.ReadByte()
 	if err != nil {
-		return err
+		return nil, 0, 0, err
 	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return err
+	n, err := binary.ReadUvarint(s.in)
+	var at uint64
+	if err == nil {
+		at, err = binary.ReadUvarint(s.in)
 	}
-	if s.in == nil {
-		s.in = bufio.NewReaderSize(nil, 64<<10)
+	if err == nil {
+		_, err = io.ReadFull(s.in, s.key[:length])
 	}
-	s.in.Reset(file)
-	return nil
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return s.key[:length], int64(n), int64(at), err
 }
 
 func (s *keySpool) removeFile(age int) error {

@@ -256,24 +256,22 @@ func (m *Manifest) VerifyChunks(ctx context.Context, bucket *blob.Bucket, at str
 		}
 		// Both lists have the same order, so one pass over each is enough.
 		prefix := path.Join(at, path.Dir(chunkName(m.Folder, i, 0))) + "/"
-		list := bucket.List(&blob.ListOptions{Prefix: prefix})
+		objects, listed := bucket.List(&blob.ListOptions{Prefix: prefix}).All(ctx)
 		next := 0
-		for next < len(shard.Chunks) {
-			object, err := list.Next(ctx)
-			name := path.Join(at, chunkName(m.Folder, i, next))
-			if err != nil && !errors.Is(err, io.EOF) {
-				return store.Failure(err, "listing the snapshot's chunks")
-			}
-			if err != nil || object.Key > name {
-				return wire.FailFinally(wire.ReasonSnapshotCorrupt, "chunk %d of %d of shard %d is missing; use another snapshot", next, len(shard.Chunks), i)
-			}
-			if object.Key < name {
+		for object := range objects {
+			if next == len(shard.Chunks) || object.Key != path.Join(at, chunkName(m.Folder, i, next)) {
 				continue
 			}
 			if object.Size != int64(shard.Chunks[next].Stored) {
 				return wire.FailFinally(wire.ReasonSnapshotCorrupt, "chunk %d of shard %d has %d bytes instead of %d; use another snapshot", next, i, object.Size, shard.Chunks[next].Stored)
 			}
 			next++
+		}
+		if err := listed(); err != nil {
+			return store.Failure(err, "listing the snapshot's chunks")
+		}
+		if next < len(shard.Chunks) {
+			return wire.FailFinally(wire.ReasonSnapshotCorrupt, "chunk %d of %d of shard %d is missing; use another snapshot", next, len(shard.Chunks), i)
 		}
 	}
 	return nil
