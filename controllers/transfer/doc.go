@@ -18,7 +18,6 @@
 //	status    pure: the status after one state and the next
 //	job       pure: a JobSpec → the Job
 //	store     pure: a store of the API → the program's, and its volumes
-//	progress  the HTTP client for a Job's pod
 //
 // # How it runs once
 //

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/index"
+	"github.com/memcached-operator/memcached-operator/internal/podhttp"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -196,4 +199,17 @@ func isFinished(job *batchv1.Job) bool {
 	_, complete := jobCondition(job, batchv1.JobComplete)
 	_, failed := jobCondition(job, batchv1.JobFailed)
 	return complete || failed
+}
+
+// ProgressClient reads the progress of a Job from its pod.
+type ProgressClient interface {
+	Progress(ctx context.Context, podIP string) (snapshotwire.Progress, error)
+}
+
+// HTTPProgress is a ProgressClient over the network.
+type HTTPProgress struct{}
+
+// Progress returns what a Job's pod reports.
+func (HTTPProgress) Progress(ctx context.Context, podIP string) (snapshotwire.Progress, error) {
+	return podhttp.Get[snapshotwire.Progress](ctx, net.JoinHostPort(podIP, strconv.Itoa(snapshotwire.Port)), snapshotwire.ProgressPath)
 }

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/args"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
 // parseArguments parses the JSON array of memcached's argument words. An empty text
@@ -59,4 +61,98 @@ func address(words []string) string {
 		}
 	}
 	return net.JoinHostPort("127.0.0.1", port)
+}
+
+// startArgs are the arguments with which a new agent starts memcached.
+type startArgs struct {
+	arguments []string
+	// fallback replaces the arguments if memcached does not start with them; nil if
+	// there is none. Empty arguments are memcached's defaults.
+	fallback *[]string
+	// rejection is the reason why the desired arguments are not used; empty if they are.
+	rejection string
+}
+
+const notApplied = "the new arguments are not applied: "
+
+// selectStartArgs selects between the desired arguments, given by the text of the
+// annotation, and those of the last stop.
+//
+// Saved items come before new arguments, which the operator can apply with a new
+// pod. They also come before a start: a memcached that fails to start may destroy
+// the items, so they are left to the version that saved them.
+func selectStartArgs(memcached binary, text string, saved savedData) (startArgs, error) {
+	desired, invalid := parseArguments(text)
+	last := startArgs{arguments: saved.last.Arguments}
+	stopped := !saved.last.At.IsZero()
+	selected := startArgs{arguments: desired}
+	if stopped && !slices.Equal(desired, last.arguments) {
+		selected.fallback = &last.arguments
+	}
+	if saved.file != nil {
+		ranBefore := stopped && saved.last.Version == memcached.version
+		rejection := invalid
+		if rejection == nil {
+			rejection = checkItemsKept(memcached, desired, saved.file.geometry, ranBefore && selected.fallback == nil)
+		}
+		if rejection == nil {
+			return selected, nil
+		}
+		lastRejection := rejection
+		if stopped && (invalid != nil || selected.fallback != nil) {
+			lastRejection = checkItemsKept(memcached, last.arguments, saved.file.geometry, ranBefore)
+		}
+		if lastRejection == nil {
+			last.rejection = notApplied + rejection.Error()
+			return last, nil
+		}
+		// If memcached loads the items with no arguments, they are lost.
+		if failed, ok := errors.AsType[*dryRunError](errors.Join(rejection, lastRejection)); ok {
+			return startArgs{}, fmt.Errorf("memcached %s does not start, so the items stay for the version that saved them: %w",
+				memcached.version, failed.reason)
+		}
+	}
+	switch {
+	case invalid == nil:
+		return selected, nil
+	case stopped:
+		last.rejection = notApplied + invalid.Error()
+		return last, nil
+	default:
+		return startArgs{}, invalid
+	}
+}
+
+// validateArguments returns the arguments of the annotation's text, or an error if
+// memcached cannot change to them from the current ones and keep its items.
+func validateArguments(memcached binary, text string, current []string) ([]string, error) {
+	desired, err := parseArguments(text)
+	if err == nil && !slices.Equal(desired, current) {
+		err = checkItemsKept(memcached, desired, slab.Of(current, memcached.version), false)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s%w", notApplied, err)
+	}
+	return desired, nil
+}
+
+// checkItemsKept returns an error if memcached does not start with the arguments, or
+// does not load items of that geometry. ranBefore skips the dry run.
+func checkItemsKept(memcached binary, arguments []string, items slab.Geometry, ranBefore bool) error {
+	if difference := items.Difference(slab.Of(arguments, memcached.version)); difference != "" {
+		return fmt.Errorf("they require a new pod, because memcached cannot reload its items with them: %s", difference)
+	}
+	if ranBefore {
+		return nil
+	}
+	if err := dryRun(memcached.path, arguments, dryRunTimeout); err != nil {
+		return &dryRunError{err}
+	}
+	return nil
+}
+
+type dryRunError struct{ reason error }
+
+func (e *dryRunError) Error() string {
+	return "memcached does not start with them: " + e.reason.Error()
 }
