@@ -21,14 +21,10 @@ import (
 
 // Reconciler runs MemcachedScheduledBackups.
 type Reconciler struct {
-	// Client reads from the cache and writes to the API server.
-	Client client.Client
-	// APIReader reads from the API server.
+	Client    client.Client // reads from the cache
 	APIReader client.Reader
-	// Recorder of events.
-	Recorder events.EventRecorder
-	// Clock returns the time.
-	Clock clock.PassiveClock
+	Recorder  events.EventRecorder
+	Clock     clock.PassiveClock
 }
 
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcachedscheduledbackups,verbs=get;list;watch

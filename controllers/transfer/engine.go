@@ -35,18 +35,13 @@ const concurrency = 16
 
 // Engine reconciles one kind of transfer.
 type Engine struct {
-	// Client reads from the cache and writes to the API server.
-	Client client.Client
-	// APIReader reads from the API server.
+	Client    client.Client // reads from the cache
 	APIReader client.Reader
 	// Progress reads the progress of a Job from its pod.
 	Progress ProgressClient
-	// Recorder of events.
 	Recorder events.EventRecorder
-	// Options for the Jobs.
-	Options Options
-	// Clock returns the time.
-	Clock clock.PassiveClock
+	Options  Options
+	Clock    clock.PassiveClock
 }
 
 // Planner reads what only one kind of transfer needs, and returns its plan.

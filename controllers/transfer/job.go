@@ -80,18 +80,19 @@ func (o Options) Job(r JobSpec) (*batchv1.Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the task of %s: %w", Name(r.Prefix, r.Owner.GetUID()), err)
 	}
+	of := transferOf(r.Owner).kind + "/" + r.Owner.GetName()
 	object := metav1.ObjectMeta{
-		Namespace:   r.Owner.GetNamespace(),
-		Name:        Name(r.Prefix, r.Owner.GetUID()),
-		Labels:      Labels(r.Prefix, r.Owner.GetUID()),
-		Annotations: map[string]string{annotations.TransferOf: transferOf(r.Owner).kind + "/" + r.Owner.GetName()},
+		Namespace:       r.Owner.GetNamespace(),
+		Name:            Name(r.Prefix, r.Owner.GetUID()),
+		Labels:          Labels(r.Prefix, r.Owner.GetUID()),
+		Annotations:     map[string]string{annotations.TransferOf: of},
+		OwnerReferences: []metav1.OwnerReference{OwnerReference(r.Owner)},
 	}
 	pod := metav1.ObjectMeta{Labels: object.Labels, Annotations: map[string]string{
-		annotations.TransferOf: transferOf(r.Owner).kind + "/" + r.Owner.GetName(),
+		annotations.TransferOf: of,
 		// an eviction would restart the copy
 		"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 	}}
-	object.OwnerReferences = []metav1.OwnerReference{OwnerReference(r.Owner)}
 	spec := batchv1.JobSpec{
 		Parallelism:           ptr.To[int32](1),
 		Completions:           ptr.To[int32](1),

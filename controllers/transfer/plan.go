@@ -98,7 +98,11 @@ func MakePlan(t Transfer) Plan {
 	case phase == v1alpha1.TransferRunning:
 		summary = p.run(t)
 	default:
-		p.start(t)
+		if blocker := t.Blocker(); blocker != nil {
+			p.block(obs, blocker, obs.Object.GetCreationTimestamp().Time, v1alpha1.TransferPending)
+		} else {
+			*s = begin(*s, obs, t.Summary())
+		}
 	}
 	if s.Phase == phase {
 		return p
@@ -113,16 +117,6 @@ func MakePlan(t Transfer) Plan {
 		p.Events = []Event{{corev1.EventTypeWarning, reasons[s.Phase], s.Reason + ": " + s.Message}}
 	}
 	return p
-}
-
-func (p *Plan) start(t Transfer) {
-	obs, s := t.Common(), p.Status()
-	blocker := t.Blocker()
-	if blocker == nil {
-		*s = begin(*s, obs, t.Summary())
-		return
-	}
-	p.block(obs, blocker, obs.Object.GetCreationTimestamp().Time, v1alpha1.TransferPending)
 }
 
 // block makes a transfer wait for what blocks it, or fails it.

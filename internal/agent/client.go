@@ -58,7 +58,7 @@ func (c *client) do(ctx context.Context, query func(*protocol.Conn) error) error
 	}
 	defer func() { c.lock <- struct{}{} }()
 	if c.closed {
-		return protocol.ErrClosed
+		return net.ErrClosed
 	}
 	for {
 		kept := c.conn != nil
@@ -89,7 +89,7 @@ func (c *client) poke() {
 	}
 }
 
-// close is called when memcached has exited. Later queries return ErrClosed.
+// close is called when memcached has exited. Later queries return net.ErrClosed.
 func (c *client) close() {
 	<-c.lock
 	c.closed = true

@@ -23,7 +23,7 @@ const (
 	healthTimeout = 4 * time.Second
 )
 
-func serveHTTP(listener net.Listener, states *stateStore) {
+func serveHTTP(listener net.Listener, states *atomic.Pointer[state]) {
 	server := &http.Server{
 		Handler:           handler(states),
 		ReadHeaderTimeout: 5 * time.Second,
@@ -36,14 +36,14 @@ func serveHTTP(listener net.Listener, states *stateStore) {
 	_ = server.Serve(listener)
 }
 
-func handler(states *stateStore) http.Handler {
+func handler(states *atomic.Pointer[state]) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+wire.StatusPath, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(statusWithStats(r.Context(), states.load()))
+		_ = json.NewEncoder(w).Encode(statusWithStats(r.Context(), states.Load()))
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		respond(w, checkHealth(r.Context(), states.load()))
+		respond(w, checkHealth(r.Context(), states.Load()))
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		respond(w, checkReadiness(r.Context(), states))
@@ -104,11 +104,11 @@ func checkHealth(ctx context.Context, current *state) error {
 
 // checkReadiness returns nil while memcached serves without a hold, also during a
 // drain.
-func checkReadiness(ctx context.Context, states *stateStore) error {
+func checkReadiness(ctx context.Context, states *atomic.Pointer[state]) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
-		current := states.load()
+		current := states.Load()
 		if current.serving() {
 			if err := current.client.ping(ctx); err != nil {
 				return fmt.Errorf("memcached does not respond: %w", err)
@@ -140,20 +140,3 @@ type state struct {
 }
 
 func (s *state) serving() bool { return s.client != nil }
-
-// stateStore contains the latest state, for readers on any goroutine.
-type stateStore struct{ latest atomic.Pointer[state] }
-
-func newStateStore(first wire.Status) *stateStore {
-	store := &stateStore{}
-	store.latest.Store(&state{status: first, superseded: make(chan struct{})})
-	return store
-}
-
-func (s *stateStore) load() *state { return s.latest.Load() }
-
-// publish must be called from one goroutine only.
-func (s *stateStore) publish(status wire.Status, c *client) {
-	former := s.latest.Swap(&state{status: status, client: c, superseded: make(chan struct{})})
-	close(former.superseded)
-}

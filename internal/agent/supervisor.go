@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,7 +28,8 @@ type supervisor struct {
 	config
 	binary binary
 	log    *slog.Logger
-	states *stateStore
+	// states contains the latest state, for readers on any goroutine.
+	states *atomic.Pointer[state]
 	now    func() time.Time
 
 	// Reports of helpers.
@@ -121,7 +123,7 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 		return nil, err
 	}
 	s := &supervisor{
-		config: c, binary: memcached, log: log, now: time.Now, timer: time.NewTimer(time.Hour),
+		config: c, binary: memcached, log: log, now: time.Now, timer: time.NewTimer(time.Hour), states: &atomic.Pointer[state]{},
 		exits: make(chan *process, 1), responses: make(chan firstResponse, 1), drained: make(chan string, 1),
 		phase: wire.PhaseStarting, info: info, saved: saved,
 		handledRestart: info.restart, completedRestart: info.restart, consumedToken: saved.last.Announced,
@@ -130,7 +132,7 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 	}
 	s.timer.Stop()
 	s.hold.update(info.holdUntil, s.now())
-	s.states = newStateStore(s.status())
+	s.publish()
 	log.Info("Starting agent", "version", c.version, "pod", c.podUID,
 		"memcached", memcached.path, "memcachedVersion", memcached.version)
 	return s, nil
@@ -188,11 +190,13 @@ func (s *supervisor) cancelTimer() {
 
 // publish shows the current state to the HTTP handlers.
 func (s *supervisor) publish() {
-	var c *client
+	next := &state{status: s.status(), superseded: make(chan struct{})}
 	if s.phase == wire.PhaseServing || s.phase == wire.PhaseDraining {
-		c = s.process.client
+		next.client = s.process.client
 	}
-	s.states.publish(s.status(), c)
+	if former := s.states.Swap(next); former != nil {
+		close(former.superseded)
+	}
 }
 
 func (s *supervisor) status() wire.Status {

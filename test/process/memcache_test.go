@@ -67,7 +67,7 @@ func TestProtocolWithEachVersion(t *testing.T) {
 			if _, err := conn.Version(canceled); !errors.Is(err, context.Canceled) {
 				t.Errorf("after it was canceled: %v", err)
 			}
-			if _, err := conn.Version(ctx); !errors.Is(err, protocol.ErrClosed) {
+			if _, err := conn.Version(ctx); !errors.Is(err, net.ErrClosed) {
 				t.Errorf("after an error: %v", err)
 			}
 		})

@@ -8,14 +8,11 @@ import (
 	"time"
 )
 
-// ErrClosed is a call on a connection that Close or an earlier error has closed.
-var ErrClosed = errors.New("the connection is closed")
-
-// Conn is a connection to one memcached, for one caller at a time.
+// Conn is a connection to one memcached, for one caller at a time. A call on a connection
+// that Close or an earlier error has closed returns net.ErrClosed.
 type Conn struct {
-	conn   net.Conn
-	r      *bufio.Reader
-	closed bool
+	conn net.Conn
+	r    *bufio.Reader
 }
 
 // Dial connects to a server; network is "tcp" or "unix".
@@ -28,10 +25,7 @@ func Dial(ctx context.Context, network, address string) (*Conn, error) {
 }
 
 // Close closes the connection.
-func (c *Conn) Close() error {
-	c.closed = true
-	return c.conn.Close()
-}
+func (c *Conn) Close() error { return c.conn.Close() }
 
 // Version returns the server's version, such as "1.6.45".
 func (c *Conn) Version(ctx context.Context) (version string, err error) {
@@ -53,9 +47,6 @@ func (c *Conn) General(ctx context.Context) (general General, err error) {
 }
 
 func (c *Conn) do(ctx context.Context, request string, read func() error) error {
-	if c.closed {
-		return ErrClosed
-	}
 	deadline, _ := ctx.Deadline()
 	if err := c.conn.SetDeadline(deadline); err != nil {
 		return errors.Join(err, c.Close())

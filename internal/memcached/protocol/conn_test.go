@@ -78,7 +78,7 @@ func TestConnectionIsClosedAfterAnError(t *testing.T) {
 	if !IsAnswer(err) {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := conn.Version(t.Context()); !errors.Is(err, ErrClosed) {
+	if _, err := conn.Version(t.Context()); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("after an error: %v", err)
 	}
 }
