@@ -1,9 +1,7 @@
 package process
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"testing"
 	"time"
 
@@ -45,43 +43,6 @@ func TestItemsSurviveARestartOfTheContainer(t *testing.T) {
 			if after*100 < before*99 {
 				t.Errorf("%d of %d items kept, want 99%%", after, before)
 			}
-		})
-	}
-}
-
-// The clients that wait for a cache connect as soon as it listens, before the agent.
-func TestStartIsWarmWhileClientsOccupyAllConnections(t *testing.T) {
-	for name, release := range map[string]time.Duration{"for a moment": time.Second, "for longer": time.Minute} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const size, connections = 20_000, 256
-			s := newShard(t)
-			s.annotate(agentwire.ArgumentsFile, s.arguments("-c", fmt.Sprint(connections)))
-			s.run()
-			fill(t, s.address(), size)
-			items := s.status().Items
-			s.stopContainer()
-
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			for range connections + 64 {
-				go func() {
-					for ctx.Err() == nil {
-						conn, err := net.Dial("tcp", s.address())
-						if err != nil {
-							time.Sleep(time.Millisecond)
-							continue
-						}
-						context.AfterFunc(ctx, func() { _ = conn.Close() })
-						// Ends when memcached rejects the connection.
-						if n, _ := conn.Read(make([]byte, 64)); n > 0 {
-							time.Sleep(10 * time.Millisecond)
-						}
-					}
-				}()
-			}
-			time.AfterFunc(release, cancel)
-			wantWarm(t, s.run(), items)
 		})
 	}
 }
