@@ -204,7 +204,7 @@ func serveS3(t *testing.T, folder, address string, authority *s3.Authority) *s3.
 
 func newAuthority(t *testing.T) *s3.Authority {
 	t.Helper()
-	a, err := s3.NewAuthority()
+	a, err := s3.NewAuthority("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}

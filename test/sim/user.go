@@ -127,28 +127,13 @@ func (w *World) Edit(name string, edit func(spec map[string]any) map[string]any)
 }
 
 func unstructuredOf(m *v1alpha1.Memcached) *unstructured.Unstructured {
-	raw, err := json.Marshal(m)
+	fields, err := kruntime.DefaultUnstructuredConverter.ToUnstructured(m)
 	if err != nil {
 		panic(err)
 	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(withKind(raw)); err != nil {
-		panic(err)
-	}
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Memcached"))
 	return u
-}
-
-func withKind(raw []byte) []byte {
-	o := map[string]any{}
-	if err := json.Unmarshal(raw, &o); err != nil {
-		panic(err)
-	}
-	o["apiVersion"], o["kind"] = v1alpha1.GroupVersion.String(), "Memcached"
-	raw, err := json.Marshal(o)
-	if err != nil {
-		panic(err)
-	}
-	return raw
 }
 
 func memcachedFrom(u *unstructured.Unstructured) *v1alpha1.Memcached {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bradfitz/gomemcache/memcache"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -66,23 +67,11 @@ func (s *Set) fill(worker int) error {
 
 // Flush removes all items of the shard at an address.
 func Flush(address string) error {
-	conn, err := net.DialTimeout("tcp", address, timeout)
-	if err != nil {
+	c := memcache.New(address)
+	c.Timeout = timeout
+	defer c.Close()
+	if err := c.FlushAll(); err != nil {
 		return fmt.Errorf("flushing %s: %w", address, err)
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
-		return err
-	}
-	if _, err := conn.Write([]byte("flush_all\r\n")); err != nil {
-		return fmt.Errorf("flushing %s: %w", address, err)
-	}
-	answer, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("flushing %s: %w", address, err)
-	}
-	if answer != "OK\r\n" {
-		return fmt.Errorf("flushing %s: the answer is %q", address, answer)
 	}
 	return nil
 }

@@ -34,11 +34,7 @@ const (
 // claim and survives its pod.
 func Deploy(ctx context.Context, c *cluster.Cluster, namespace, prefix string) (v1alpha1.SnapshotStore, error) {
 	host := fmt.Sprintf("%s.%s.svc", Name, namespace)
-	authority, err := NewAuthority()
-	if err != nil {
-		return v1alpha1.SnapshotStore{}, err
-	}
-	certificate, key, err := authority.Issue(host)
+	authority, err := NewAuthority(host)
 	if err != nil {
 		return v1alpha1.SnapshotStore{}, err
 	}
@@ -49,7 +45,7 @@ func Deploy(ctx context.Context, c *cluster.Cluster, namespace, prefix string) (
 	for _, o := range []client.Object{
 		secret(CredentialsSecret, map[string][]byte{"AWS_ACCESS_KEY_ID": []byte(AccessKey), "AWS_SECRET_ACCESS_KEY": []byte(SecretKey)}),
 		secret(CASecret, map[string][]byte{"ca.crt": authority.PEM()}),
-		secret(serverSecret, map[string][]byte{"tls.crt": certificate, "tls.key": key}),
+		secret(serverSecret, map[string][]byte{"tls.crt": authority.certificates, "tls.key": authority.key}),
 		&corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claim},
 			Spec: corev1.PersistentVolumeClaimSpec{

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"regexp"
 	"syscall"
 	"time"
+
+	"k8s.io/client-go/util/cert"
 )
 
 // Credentials of a server, and its bucket.
@@ -25,6 +26,18 @@ const (
 )
 
 const serverStartTimeout = 30 * time.Second
+
+// Authority signed the certificate of one server. Its fields are PEM.
+type Authority struct{ certificates, key []byte }
+
+// NewAuthority returns an authority with a certificate for the server of a name or an address.
+func NewAuthority(host string) (*Authority, error) {
+	certificates, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
+	return &Authority{certificates, key}, err
+}
+
+// PEM returns the server's certificate and the authority's.
+func (a *Authority) PEM() []byte { return a.certificates }
 
 // Server is a process that serves a folder.
 type Server struct {
@@ -51,11 +64,15 @@ func Start(ctx context.Context, folder, address string, authority *Authority) (*
 	s := &Server{Folder: folder, Authority: authority}
 	args := arguments(folder, address)
 	if authority != nil {
-		more, err := s.certify(address)
-		if err != nil {
+		var err error
+		if s.files, err = os.MkdirTemp("", "s3-"); err != nil {
 			return nil, err
 		}
-		args = append(args, more...)
+		certificateFile, keyFile := filepath.Join(s.files, "tls.crt"), filepath.Join(s.files, "tls.key")
+		if err := errors.Join(os.WriteFile(certificateFile, authority.certificates, 0o600), os.WriteFile(keyFile, authority.key, 0o600)); err != nil {
+			return nil, err
+		}
+		args = append(args, "--cert", certificateFile, "--key", keyFile)
 	}
 	s.process = exec.CommandContext(ctx, program, args...)
 	// It exits with the tests, however these end.
@@ -110,26 +127,6 @@ func listen(said io.Reader, found chan<- string) {
 		}
 	}
 	_, _ = io.Copy(io.Discard, said)
-}
-
-// certify writes a certificate for an address and returns the arguments for it.
-func (s *Server) certify(address string) ([]string, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	certificate, key, err := s.Authority.Issue(host)
-	if err != nil {
-		return nil, err
-	}
-	if s.files, err = os.MkdirTemp("", "s3-"); err != nil {
-		return nil, err
-	}
-	certificateFile, keyFile := filepath.Join(s.files, "tls.crt"), filepath.Join(s.files, "tls.key")
-	if err := errors.Join(os.WriteFile(certificateFile, certificate, 0o600), os.WriteFile(keyFile, key, 0o600)); err != nil {
-		return nil, err
-	}
-	return []string{"--cert", certificateFile, "--key", keyFile}, nil
 }
 
 // Address returns host:port, on which another server can start after this one.
