@@ -55,8 +55,8 @@ func (r result) figures() figures {
 		ran:          r.until.Sub(r.change),
 		unread:       r.unread,
 		kept:         r.kept,
-		p99Before:    was.Latencies.Quantile(0.99),
-		p99After:     is.Latencies.Quantile(0.99),
+		p99Before:    r.report.Latency(before, 0.99),
+		p99After:     r.report.Latency(after, 0.99),
 	}
 	for t := r.change; t.Before(r.until); t = t.Add(r.report.Every) {
 		f.lowest = min(f.lowest, r.report.Sum(load.Span{From: t, Until: t.Add(r.report.Every)}).Ratio())

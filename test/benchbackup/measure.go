@@ -172,9 +172,9 @@ func (b *bench) measure(ctx context.Context) (figures, error) {
 		return f, err
 	}
 	report := l.Stop()
-	f.P99Quiet = report.Sum(quiet).Latencies.Quantile(0.99)
-	f.P99Default = report.Sum(limitedSpan).Latencies.Quantile(0.99)
-	f.P99Unlimited = report.Sum(fastSpan).Latencies.Quantile(0.99)
+	f.P99Quiet = report.Latency(quiet, 0.99)
+	f.P99Default = report.Latency(limitedSpan, 0.99)
+	f.P99Unlimited = report.Latency(fastSpan, 0.99)
 
 	b.say("comparing every item")
 	f.Compared, err = b.data.compare(ctx, into, from)

@@ -2,6 +2,7 @@ package load
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -66,6 +67,22 @@ func (r Report) Silences(s Span) []time.Duration {
 		}
 	}
 	return silences
+}
+
+// Latency returns the shortest latency that a share of the operations of a span does not exceed; 0 without operations.
+func (r Report) Latency(s Span, share float64) time.Duration {
+	var all []time.Duration
+	from, until := r.buckets(s)
+	for _, shard := range r.Shards {
+		for _, c := range shard[from:until] {
+			all = append(all, c.Latencies...)
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[int(math.Ceil(share*float64(len(all))))-1]
 }
 
 // Loss is the cost of a change in hits.

@@ -121,24 +121,15 @@ func TestSilencesAreTheLongestOfEachShard(t *testing.T) {
 	}
 }
 
-func TestQuantilesAreAtMostOneBinTooLong(t *testing.T) {
-	var h Histogram
-	if got := h.Quantile(0.99); got != 0 {
-		t.Errorf("the p99 of nothing is %s", got)
-	}
-	for i := range 1000 {
-		h.add(time.Duration(i+1) * 100 * time.Microsecond)
-	}
-	for _, share := range []float64{0.001, 0.5, 0.99, 1} {
-		want := time.Duration(share * float64(100*time.Millisecond))
-		if got := h.Quantile(share); got < want || float64(got) > float64(want)*math.Exp2(1./perOctave) {
-			t.Errorf("the quantile of %v is %s, want %s or little more", share, got, want)
+func TestLatencyIsThatOfAShareOfTheOperations(t *testing.T) {
+	r := steady(20, func(shard, bucket int, c *Counts) { c.Latencies = []time.Duration{time.Duration(2*bucket + shard + 1)} })
+	for share, want := range map[float64]time.Duration{0.01: 5, 0.5: 8, 0.75: 10, 0.99: 12, 1: 12} {
+		if got := r.Latency(span(1, 3), share); got != want {
+			t.Errorf("the latency of a share of %v of 8 operations from 5 to 12 is %d, want %d", share, got, want)
 		}
 	}
-	var long Histogram
-	long.add(time.Hour)
-	if got := long.Quantile(1); got < Patience {
-		t.Errorf("a histogram that ends at %s is shorter than Patience", got)
+	if got := r.Latency(span(2, 2), 0.99); got != 0 {
+		t.Errorf("the latency of no operation is %s", got)
 	}
 }
 

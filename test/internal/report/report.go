@@ -5,15 +5,18 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
+	"text/tabwriter"
 	"text/template"
 	"time"
-	"unicode/utf8"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
@@ -36,18 +39,7 @@ func ExitOnSecondInterrupt(ctx context.Context) {
 
 // Number formats a number without decimals and with separators of thousands.
 func Number[N int | int64 | float64](n N) string {
-	text := strconv.FormatFloat(float64(n), 'f', 0, 64)
-	sign := ""
-	if strings.HasPrefix(text, "-") {
-		sign, text = "-", text[1:]
-	}
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	if text == "0" {
-		return text
-	}
-	return sign + text
+	return message.NewPrinter(language.English).Sprint(int64(math.Round(float64(n))))
 }
 
 // Seconds formats a duration in seconds.
@@ -103,24 +95,12 @@ func (t Table) Markdown() string {
 
 // Terminal returns the table in columns, without Markdown's marks.
 func (t Table) Terminal() string {
-	plain := strings.NewReplacer("**", "", "`", "")
-	var widths []int
-	for _, row := range t {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(plain.Replace(cell)))
-		}
-	}
 	var b strings.Builder
+	columns := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range t {
-		for i, cell := range row {
-			cell = plain.Replace(cell)
-			b.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
-		}
-		b.WriteByte('\n')
+		fmt.Fprintln(columns, strings.NewReplacer("**", "", "`", "").Replace(strings.Join(row, "\t"))+"\t")
 	}
+	_ = columns.Flush() // a strings.Builder takes everything
 	return b.String()
 }
 
