@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Edits generates the edits of a user. The same seed and the same specs give the same edits. It is not safe for
@@ -72,9 +73,9 @@ func (e *Edits) Weigh(path string, weight int) {
 	}
 }
 
-// Next returns an edit of a spec and its description, such as "spec.threads: 4 → 8". It sets, changes or removes one to
-// three fields. Four of five edits are intended to be valid. The API server rejects most of the others, and the operator
-// rejects some later, as the description then says. Next does not change the spec.
+// Next returns an edit of a spec and its description, a JSON merge patch such as {"spec":{"threads":8}}. It sets, changes
+// or removes one to three fields. Four of five edits are intended to be valid. The API server rejects most of the others,
+// and the operator rejects some later, as the description then says. Next does not change the spec.
 func (e *Edits) Next(spec map[string]any) (edited map[string]any, story string) {
 	old := object(e.schema, runtime.DeepCopyJSON(spec))
 	old.Object = e.schema.decode(old.Object)
@@ -93,7 +94,11 @@ func (e *Edits) Next(spec map[string]any) (edited map[string]any, story string) 
 			break
 		}
 	}
-	story = describe(spec, edited)
+	patch, err := client.MergeFrom(object(e.schema, spec)).Data(object(e.schema, edited))
+	if err != nil {
+		panic(err) // both are JSON
+	}
+	story = string(patch)
 	if because != "" {
 		story += " (" + because + ")"
 	}

@@ -103,3 +103,7 @@ func (p *place) in(value any) []*place {
 	}
 	return found
 }
+
+func sortedKeys(of map[string]any) []string {
+	return slices.Sorted(maps.Keys(of))
+}
