@@ -15,6 +15,63 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/apiservertest"
 )
 
+// rejections are Memcacheds that the API server rejects.
+var rejections = map[string]string{
+	"no spec":                                 `{}`,
+	"a spec that is null":                     `spec: null`,
+	"a string for a number":                   `spec: {size: three}`,
+	"a fraction":                              `spec: {threads: 1.5}`,
+	"below the minimum":                       `spec: {size: -1}`,
+	"above the maximum":                       `spec: {threads: 65}`,
+	"a number for a string":                   `spec: {image: 1}`,
+	"a string that is too long":               `spec: {version: 1.6.` + strings.Repeat("1", 33) + `}`,
+	"a string that is too short":              `spec: {finalBackup: {store: {persistentVolumeClaim: {claimName: ""}}}}`,
+	"a value not in the enum":                 `spec: {deletionPolicy: Keep}`,
+	"a pattern that does not match":           `spec: {updateStrategy: {maintenanceWindows: [{start: "24:00", durationSeconds: 60}]}}`,
+	"an invalid quantity":                     `spec: {memory: lots}`,
+	"a boolean for a quantity":                `spec: {memory: true}`,
+	"a required field that is missing":        `spec: {hashing: {serverNameTemplate: "{shard}"}}`,
+	"a list that is too long":                 `spec: {extraArgs: [` + strings.Repeat("-v,", 33) + `]}`,
+	"the same item twice":                     `spec: {imagePullSecrets: [{name: a}, {name: a}]}`,
+	"the same item of a set twice":            `spec: {updateStrategy: {maintenanceWindows: [{start: "02:00", durationSeconds: 60, days: [Monday, Monday]}]}}`,
+	"a list for a map":                        `spec: {podMetadata: {labels: [a]}}`,
+	"a rule of one field":                     `spec: {version: v1.6.45}`,
+	"a rule of two fields":                    `spec: {memory: 64Mi, maxItemSize: 33Mi}`,
+	"a rule of a field and a default":         `spec: {resources: {limits: {memory: 64Mi}}}`,
+	"a rule of a list":                        `spec: {extraArgs: [-m, "64"]}`,
+	"a rule of a map":                         `spec: {podMetadata: {labels: {app.kubernetes.io/name: web}}}`,
+	"a rule of either or":                     `spec: {finalBackup: {store: {}}}`,
+	"a rule of a policy and a field":          `spec: {deletionPolicy: Backup}`,
+	"a rule of the object":                    `{metadata: {name: 1cache}, spec: {}}`,
+	"rules are not checked with other errors": `spec: {size: three, version: v1}`,
+}
+
+// acceptances are Memcacheds that the API server accepts, with defaults and without unknown fields.
+var acceptances = map[string]string{
+	"an empty spec":                 `spec: {}`,
+	"a quantity as a number":        `spec: {memory: 67108864}`,
+	"an option that fails later":    `spec: {extraArgs: [-R, "0"]}`,
+	"values other than defaults":    `spec: {size: 0, memory: 67108864, maxConnections: 256, threads: 1, maxItemSize: 512Ki, finalBackup: {store: {persistentVolumeClaim: {claimName: backups}}, deadlineSeconds: 60, rateLimit: {itemsPerSecond: 0, mebibytesPerSecond: 0}}, deletionPolicy: Backup, paused: false}`,
+	"defaults of an object":         `spec: {refill: {}, updateStrategy: {hitRatioGate: {}, maintenanceWindows: [{start: "02:00", durationSeconds: 300}]}}`,
+	"null":                          `spec: {size: null, version: null, podMetadata: null}`,
+	"unknown fields and map keys":   `spec: {replicas: 3, podMetadata: {labels: {replicas: "3"}}, imagePullSecrets: [{name: a, kind: Secret}]}`,
+	"a status and an unknown field": `{spec: {}, status: {phase: Running}, data: {}}`,
+}
+
+const backup = `{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: backups}}}`
+
+// updates are objects before and after an update.
+var updates = map[string]struct{ plural, before, after string }{
+	"another size":               {"memcacheds", `spec: {size: 3}`, `spec: {size: 4}`},
+	"the same with its defaults": {"memcacheds", `spec: {size: 3}`, `spec: {size: 3, threads: 4}`},
+	"a label":                    {"memcacheds", `spec: {size: 3}`, `{metadata: {labels: {a: b}}, spec: {size: 3}}`},
+	"a status":                   {"memcacheds", `spec: {size: 3}`, `{spec: {size: 3}, status: {phase: Degraded}}`},
+	"an unknown field":           {"memcacheds", `spec: {size: 3}`, `spec: {size: 3, replicas: 4}`},
+	"another generation":         {"memcacheds", `spec: {size: 3}`, `{metadata: {generation: 7}, spec: {size: 4}}`},
+	"the same immutable spec":    {"memcachedbackups", `spec: ` + backup, `spec: ` + backup},
+	"another immutable spec":     {"memcachedbackups", `spec: ` + backup, `spec: ` + strings.Replace(backup, "backups", "others", 1)},
+}
+
 // TestAdmitAgreesWithTheAPIServer compares what Admit accepts, rejects and stores with the API server.
 func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
 	server := apiservertest.StartForTest(t)
@@ -25,30 +82,40 @@ func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
 	}
 	s := load(t, "memcacheds")
 
-	t.Run("rejections", func(t *testing.T) {
-		for reason, rejection := range rejections {
-			created := named(t, s, "cache", rejection.text)
-			admitted, rejected := s.Admit(t.Context(), created, nil)
-			err := c.Create(t.Context(), created, client.DryRunAll)
-			compare(t, reason, admitted, rejected, created, err)
+	t.Run("creations", func(t *testing.T) {
+		for wanted, objects := range map[bool]map[string]string{true: acceptances, false: rejections} {
+			for reason, text := range objects {
+				created := named(t, s, "cache", text)
+				before := created.DeepCopy()
+				admitted, rejection := s.Admit(t.Context(), created, nil)
+				if diff := cmp.Diff(before.Object, created.Object); diff != "" {
+					t.Errorf("%s: the argument is changed:\n%s", reason, diff)
+				}
+				err := c.Create(t.Context(), created, client.DryRunAll)
+				if (err == nil) != wanted {
+					t.Errorf("%s: error %v", reason, err)
+				}
+				compare(t, reason, admitted, rejection, created, err)
+			}
 		}
 	})
 
-	t.Run("transition rules", func(t *testing.T) {
-		backups := load(t, "memcachedbackups")
-		made, err := backups.Admit(t.Context(), named(t, backups, "nightly", `spec: {memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: backups}}}`), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stored := made.DeepCopy()
-		if err := c.Create(t.Context(), stored); err != nil {
-			t.Fatal(err)
-		}
-		for _, text := range []string{`{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: backups}}}`, `{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: others}}}`} {
-			updated := stored.DeepCopy()
-			updated.Object["spec"] = parse(t, text)
-			admitted, rejected := backups.Admit(t.Context(), updated, stored)
-			compare(t, text, admitted, rejected, updated, c.Update(t.Context(), updated, client.DryRunAll))
+	t.Run("updates", func(t *testing.T) {
+		schemas := map[string]*Schema{"memcacheds": s, "memcachedbackups": load(t, "memcachedbackups")}
+		for reason, u := range updates {
+			s, name := schemas[u.plural], strings.ReplaceAll(reason, " ", "-")
+			stored := named(t, s, name, u.before)
+			if err := c.Create(t.Context(), stored); err != nil {
+				t.Fatal(err)
+			}
+			stored.Object["status"] = map[string]any{"phase": "Running"}
+			if err := c.Status().Update(t.Context(), stored); err != nil {
+				t.Fatal(err)
+			}
+			updated := named(t, s, name, u.after)
+			updated.SetResourceVersion(stored.GetResourceVersion())
+			admitted, rejection := s.Admit(t.Context(), updated, stored)
+			compare(t, reason, admitted, rejection, updated, c.Update(t.Context(), updated, client.DryRunAll))
 		}
 	})
 
@@ -123,8 +190,8 @@ func compare(t *testing.T, reason string, admitted *unstructured.Unstructured, r
 			t.Errorf("%s: other causes (-API server +Admit):\n%s", reason, diff)
 		}
 	default:
-		if diff := cmp.Diff(answer.Object["spec"], admitted.Object["spec"]); diff != "" {
-			t.Errorf("%s: another spec (-API server +Admit):\n%s", reason, diff)
+		if diff := cmp.Diff(withoutMetadata(answer.Object), withoutMetadata(admitted.Object)); diff != "" {
+			t.Errorf("%s: another object (-API server +Admit):\n%s", reason, diff)
 		}
 		if want, got := answer.GetGeneration(), admitted.GetGeneration(); want != got {
 			t.Errorf("%s: generation %d, the API server's is %d", reason, got, want)

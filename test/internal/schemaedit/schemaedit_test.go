@@ -1,6 +1,7 @@
 package schemaedit
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
@@ -36,12 +37,12 @@ func parse(t testing.TB, text string) map[string]any {
 	return parsed
 }
 
-// named returns an object with a name and the content of a YAML text.
+// named returns an object with the content of a YAML text, and with a name if that has none.
 func named(t testing.TB, s *Schema, name, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: parse(t, text)}
 	u.SetGroupVersionKind(s.kind)
-	u.SetName(name)
+	u.SetName(cmp.Or(u.GetName(), name))
 	u.SetNamespace("default")
 	return u
 }
