@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,12 +38,10 @@ func memcachedUpToDate(ctx context.Context, in space, version string) error {
 // checkMemcached returns an error unless a Memcached is available and all of its shards run the version.
 func checkMemcached(m *v1alpha1.Memcached, version string) error {
 	if m.Status.ObservedGeneration != m.Generation {
-		return errNotObserved
+		return errors.New("the change is not observed yet")
 	}
-	for _, condition := range []string{v1alpha1.ConditionDegraded, v1alpha1.ConditionProgressing} {
-		if c := meta.FindStatusCondition(m.Status.Conditions, condition); c != nil && meta.IsStatusConditionTrue(m.Status.Conditions, condition) {
-			return fmt.Errorf("%s: %s", c.Reason, c.Message)
-		}
+	if err := cluster.Available(m); err != nil {
+		return err
 	}
 	for ordinal := range shards {
 		s, err := cluster.Shard(m, ordinal)
@@ -54,5 +52,5 @@ func checkMemcached(m *v1alpha1.Memcached, version string) error {
 			return fmt.Errorf("shard %s: version %s, current %t, ready %t", s.Name, s.Version, s.Current, s.Ready)
 		}
 	}
-	return cluster.Available(m)
+	return nil
 }

@@ -38,11 +38,11 @@ var variants = []variant{
 	},
 	{
 		id: "statefulset", name: "StatefulSet", change: "the image of a StatefulSet with 3 replicas is changed (RollingUpdate)",
-		create: createStatefulSet, upgrade: upgradeStatefulSet, upToDate: statefulSetUpToDate,
+		create: createStatefulSet, upgrade: upgradeStatefulSet, upToDate: podsUpToDate,
 	},
 	{
 		id: "deployment", name: "Deployments", change: "the image of 3 Deployments with 1 replica each is changed, all at once as `kubectl apply` and Helm do (RollingUpdate)",
-		create: createDeployments, upgrade: upgradeDeployments, upToDate: deploymentsUpToDate,
+		create: createDeployments, upgrade: upgradeDeployments, upToDate: podsUpToDate,
 	},
 }
 

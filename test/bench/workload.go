@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -81,8 +80,6 @@ func (s space) service(name string, selector map[string]string, headless bool) *
 	return service
 }
 
-var errNotObserved = errors.New("the change is not observed yet")
-
 func (s space) create(ctx context.Context, objects ...client.Object) error {
 	for _, o := range objects {
 		if err := s.Create(ctx, o); err != nil {
@@ -128,21 +125,6 @@ func upgradeStatefulSet(ctx context.Context, in space, version string) error {
 	return nil
 }
 
-func statefulSetUpToDate(ctx context.Context, in space, version string) error {
-	o := &appsv1.StatefulSet{}
-	if err := in.Get(ctx, client.ObjectKey{Namespace: in.namespace, Name: name}, o); err != nil {
-		return fmt.Errorf("reading StatefulSet %s: %w", name, err)
-	}
-	s := o.Status
-	if s.ObservedGeneration != o.Generation {
-		return errNotObserved
-	}
-	if s.UpdatedReplicas != shards || s.ReadyReplicas != shards || s.CurrentRevision != s.UpdateRevision {
-		return fmt.Errorf("%d of %d pods are updated, %d ready", s.UpdatedReplicas, shards, s.ReadyReplicas)
-	}
-	return podsUpToDate(ctx, in, version)
-}
-
 // createDeployments creates a Deployment and a Service for each shard, as the pods of one Deployment have no identity by
 // which a client could distribute keys.
 func createDeployments(ctx context.Context, in space, version string) error {
@@ -174,26 +156,8 @@ func upgradeDeployments(ctx context.Context, in space, version string) error {
 	return nil
 }
 
-func deploymentsUpToDate(ctx context.Context, in space, version string) error {
-	done := 0
-	for ordinal := range shards {
-		o := &appsv1.Deployment{}
-		if err := in.Get(ctx, client.ObjectKey{Namespace: in.namespace, Name: cluster.ShardName(name, ordinal)}, o); err != nil {
-			return fmt.Errorf("reading Deployment: %w", err)
-		}
-		s := o.Status
-		if s.ObservedGeneration == o.Generation && s.UpdatedReplicas == 1 && s.AvailableReplicas == 1 && s.Replicas == 1 {
-			done++
-		}
-	}
-	if done < shards {
-		return fmt.Errorf("%d of %d Deployments are updated", done, shards)
-	}
-	return podsUpToDate(ctx, in, version)
-}
-
-// podsUpToDate returns an error unless there are as many pods as shards, each ready and of the version: a Deployment is
-// complete while its old pods still terminate.
+// podsUpToDate returns an error unless there are as many pods as shards, each ready and of the version. The status of a
+// Deployment does not say so: it is complete while its old pods still terminate.
 func podsUpToDate(ctx context.Context, in space, version string) error {
 	var pods corev1.PodList
 	if err := in.List(ctx, &pods, client.InNamespace(in.namespace), client.MatchingLabels{appLabel: name}); err != nil {

@@ -33,10 +33,6 @@ type dataset struct {
 	filled time.Time
 }
 
-func newDataset(perShard, size int) *dataset {
-	return &dataset{perShard: perShard, size: size}
-}
-
 func (d *dataset) key(buffer []byte, shard, i int) []byte {
 	buffer = append(buffer[:0], "item-"...)
 	buffer = strconv.AppendInt(buffer, int64(shard), 10)
@@ -201,8 +197,8 @@ func (s *stream) left() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	left, err := strconv.Atoi(string(bytes.TrimSpace(bytes.TrimPrefix(line, []byte("HD t")))))
-	if err != nil {
+	left := 0
+	if _, err := fmt.Sscanf(string(line), "HD t%d\r\n", &left); err != nil {
 		return 0, fmt.Errorf("reading a time to live: %q", line)
 	}
 	return left, nil
@@ -215,24 +211,17 @@ func (d *dataset) compareOne(c *comparison, s *stream, shard, i, want int) error
 	if err != nil {
 		return err
 	}
-	words := bytes.Fields(line)
-	if len(words) == 1 && string(words[0]) == "EN" {
+	if string(line) == "EN\r\n" {
 		c.Missing++
 		return nil
 	}
-	if len(words) != 4 || string(words[0]) != "VA" || words[2][0] != 'f' || words[3][0] != 't' {
+	var size, left int
+	var flags uint32
+	if _, err := fmt.Sscanf(string(line), "VA %d f%d t%d\r\n", &size, &flags, &left); err != nil {
 		return fmt.Errorf("reading an item: %q", line)
 	}
-	size, err := strconv.Atoi(string(words[1]))
-	if err != nil {
-		return err
-	}
-	if string(words[2][1:]) != strconv.FormatUint(uint64(d.flags(i)), 10) {
+	if flags != d.flags(i) {
 		c.WrongFlags++
-	}
-	left, err := strconv.Atoi(string(words[3][1:]))
-	if err != nil {
-		return err
 	}
 	if (left == -1) != (want == -1) || left-want > tolerance || want-left > tolerance || (d.ttl(i) == 0) != (left == -1) {
 		c.WrongTTL++

@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	b := &bench{Cluster: c, options: o, data: newDataset(o.perShard, o.valueSize), began: time.Now()}
+	b := &bench{Cluster: c, options: o, data: &dataset{perShard: o.perShard, size: o.valueSize}, began: time.Now()}
 	if b.namespace, err = c.CreateNamespace(ctx, "bench-backup-"); err != nil {
 		return err
 	}
