@@ -224,27 +224,11 @@ func (i *instance) deletePod(ctx context.Context, ordinal int) error {
 		}
 		i.logf("%d of %d new connections to %s were answered", report.Connections, report.Connections, report.Address)
 	}
-	if err := i.awaitDeletion(ctx, pod); err != nil {
+	// Until then it may still receive items, as the node's proxy learns of the replacement a moment late.
+	if err := i.Gone(ctx, pod, stepTimeout); err != nil {
 		return err
 	}
 	return i.unchanged(ctx, before, shard.Name)
-}
-
-// awaitDeletion waits until a pod no longer exists. Until then it may still receive items, as the node's proxy learns of the
-// replacement a moment late.
-func (i *instance) awaitDeletion(ctx context.Context, pod *corev1.Pod) error {
-	return cluster.Eventually(ctx, stepTimeout, "deletion of pod "+pod.Name, func(ctx context.Context) error {
-		var pods corev1.PodList
-		if err := i.List(ctx, &pods, client.InNamespace(i.namespace), client.MatchingLabels{v1alpha1.LabelInstance: i.key.Name}); err != nil {
-			return err
-		}
-		for _, p := range pods.Items {
-			if p.Name == pod.Name {
-				return fmt.Errorf("its phase is %s", p.Status.Phase)
-			}
-		}
-		return nil
-	})
 }
 
 // resolve looks up the name of a server, so that a probe does not query DNS 50 times a second.

@@ -9,24 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// samples of the formats that the API server checks.
-var samples = map[string][]string{
-	"date":      {"2026-11-21", "2000-02-29"},
-	"date-time": {"2026-11-21T10:20:59Z", "2000-02-29T23:59:59+01:00"},
-	"duration":  {"1s", "10m", "24h"},
-	"byte":      {"", "bWVtY2FjaGVk"},
-	"uuid":      {"4f9d1b5e-2a6c-4e8f-9a0d-1c2b3e4f5a69"},
-	"uri":       {"https://example.com/path"},
-	"hostname":  {"cache", "cache.example.com"},
-	"email":     {"user@example.com"},
-	"ipv4":      {"10.0.0.1"},
-	"ipv6":      {"2001:db8::1"},
-	"cidr":      {"10.0.0.0/8"},
-	"mac":       {"00:00:5e:00:53:01"},
-	"password":  {"secret"},
-}
-
-// words are strings for other fields.
+// words are strings for fields without a pattern.
 var words = []string{"blue", "green", "red", "web", "cache", "a", "b-2"}
 
 // value returns a value that the tables prefer or, if they have none, one of the schema. It does not check rules.
@@ -41,8 +24,6 @@ func (e *Edits) value(p *place) any {
 func (e *Edits) described(p *place) any {
 	s, bounds := p.schema, &p.bounds
 	switch {
-	case s.Nullable && e.rng.IntN(8) == 0:
-		return nil
 	case len(bounds.Enum) > 0:
 		return runtime.DeepCopyJSONValue(pick(e.rng, bounds.Enum).Object)
 	case s.XIntOrString && e.rng.IntN(2) == 0:
@@ -55,7 +36,7 @@ func (e *Edits) described(p *place) any {
 		return e.object(p, nil)
 	case "array":
 		items := make([]any, 0, 2)
-		for range e.count(bounds.MinItems, bounds.MaxItems) {
+		for range e.count(bounds.MaxItems) {
 			items = append(items, e.value(p.element))
 		}
 		return items
@@ -63,8 +44,6 @@ func (e *Edits) described(p *place) any {
 		return e.rng.IntN(2) == 0
 	case "integer":
 		return e.whole(p)
-	case "number":
-		return float64(e.whole(p)) + 0.5
 	default:
 		return e.text(p)
 	}
@@ -79,7 +58,7 @@ func (e *Edits) object(p, but *place) map[string]any {
 		}
 	}
 	if p.element != nil && but == nil {
-		for range e.count(p.bounds.MinProperties, p.bounds.MaxProperties) {
+		for range e.count(p.bounds.MaxProperties) {
 			object[e.key(p.element)] = e.value(p.element)
 		}
 	}
@@ -93,12 +72,9 @@ func (e *Edits) key(p *place) string {
 	return pick(e.rng, words)
 }
 
-// count returns a number of items: one or two, within the bounds.
-func (e *Edits) count(least, most *int64) int64 {
+// count returns a number of items: one or two, if so many are allowed.
+func (e *Edits) count(most *int64) int64 {
 	n := 1 + e.rng.Int64N(2)
-	if least != nil {
-		n = max(n, *least)
-	}
 	if most != nil {
 		n = min(n, *most)
 	}
@@ -123,27 +99,18 @@ func (e *Edits) bounds(p *place) (least, most int64) {
 	least, most = 0, math.MaxInt32
 	if bounds.Maximum != nil {
 		most = int64(*bounds.Maximum)
-		if bounds.ExclusiveMaximum {
-			most--
-		}
 	}
 	least = min(least, most)
 	if bounds.Minimum != nil {
 		least = int64(*bounds.Minimum)
-		if bounds.ExclusiveMinimum {
-			least++
-		}
 	}
 	return least, max(least, most)
 }
 
-// text returns a string of the format, the pattern and the length of the schema.
+// text returns a string of the pattern and the length of the schema.
 func (e *Edits) text(p *place) string {
 	bounds := &p.bounds
 	text := pick(e.rng, words)
-	if list := samples[bounds.Format]; len(list) > 0 {
-		text = pick(e.rng, list)
-	}
 	if p.pattern != nil {
 		text = matching(e.rng, bounds.Pattern)
 	}
@@ -203,12 +170,10 @@ func (e *Edits) invalidValues(p *place) []invalidValue {
 	case s.Type == "boolean":
 		add("type", "yes")
 		add("type", int64(1))
-	case s.Type == "integer" || s.Type == "number":
+	case s.Type == "integer":
 		add("type", "many")
 		add("type", true)
-		if s.Type == "integer" {
-			add("type", float64(e.whole(p))+0.5)
-		}
+		add("type", float64(e.whole(p))+0.5)
 		least, most := e.bounds(p)
 		if bounds.Minimum != nil {
 			add("bound", least-1)

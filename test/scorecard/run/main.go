@@ -16,7 +16,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -101,7 +100,8 @@ func run(ctx context.Context, args []string) error {
 	for _, result := range results {
 		if result.State != v1alpha3.PassState {
 			failed++
-			fmt.Print(describe(result))
+			described, _ := yaml.Marshal(result) // consists of strings
+			fmt.Printf("\n%s", described)
 		}
 	}
 	if failed > 0 {
@@ -140,19 +140,4 @@ func (o options) readConfig() (v1alpha3.Configuration, error) {
 		return config, fmt.Errorf("no test has the labels %q", o.selector)
 	}
 	return config, nil
-}
-
-// describe returns everything that a result reports.
-func describe(r v1alpha3.TestResult) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s: %s\n", r.Name, r.State)
-	for _, section := range []struct {
-		title string
-		lines []string
-	}{{"errors", r.Errors}, {"suggestions", r.Suggestions}, {"log", strings.Split(strings.TrimRight(r.Log, "\n"), "\n")}} {
-		if text := strings.Join(section.lines, "\n    "); text != "" {
-			fmt.Fprintf(&b, "  %s\n    %s\n", section.title, text)
-		}
-	}
-	return b.String()
 }

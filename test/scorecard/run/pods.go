@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	// operator-sdk gives the containers these names.
-	testContainer  = "scorecard-test"
-	untarContainer = "scorecard-untar"
+	// testContainer is the name that operator-sdk gives to the container of a test.
+	testContainer = "scorecard-test"
 
 	pollInterval   = 500 * time.Millisecond
 	cleanupTimeout = 30 * time.Second
@@ -93,36 +92,26 @@ func nameOf(test v1alpha3.TestConfiguration) string {
 	return strings.Join(test.Entrypoint, " ")
 }
 
-// logOf creates the pod of a test, waits until its container has terminated, and returns the container's log.
+// logOf creates the pod of a test, waits until it has terminated, and returns the log of the test.
 func (r *runner) logOf(ctx context.Context, pod *corev1.Pod) (string, error) {
 	if err := r.Create(ctx, pod); err != nil {
 		return "", fmt.Errorf("creating the pod of the test: %w", err)
 	}
-	log := func(container string) (string, error) {
-		text, err := r.Set.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container}).DoRaw(ctx)
-		if err != nil {
-			return "", fmt.Errorf("reading the log of pod %s: %w", pod.Name, err)
-		}
-		return string(text), nil
-	}
-	for {
-		if err := r.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil && ctx.Err() == nil {
-			return "", fmt.Errorf("reading the pod of the test: %w", err)
-		}
-		terminated, err := hasTerminated(pod)
-		if terminated {
-			return log(testContainer)
-		}
-		if err != nil {
-			untar, _ := log(untarContainer) // the container may have no log, and err is enough then
-			return "", fmt.Errorf("%w %s", err, strings.TrimSpace(untar))
-		}
-		select {
-		case <-ctx.Done():
-			return "", fmt.Errorf("pod %s has not terminated, its phase is %s: %w", pod.Name, pod.Status.Phase, ctx.Err())
-		case <-time.After(pollInterval):
+	var err error
+	for err == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if err = cluster.Sleep(ctx, pollInterval); err == nil {
+			err = r.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 		}
 	}
+	var log []byte
+	if err == nil {
+		log, err = r.Set.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: testContainer}).DoRaw(ctx)
+	}
+	if err != nil {
+		status, _ := json.Marshal(pod.Status) // says which image cannot be pulled, or why the bundle was not unpacked
+		return "", fmt.Errorf("waiting for the result of pod %s: %w: %s", pod.Name, err, status)
+	}
+	return string(log), nil
 }
 
 // parseLog reads the log of a test, which is one TestStatus and nothing else.
@@ -137,31 +126,6 @@ func parseLog(log string) (v1alpha3.TestResult, error) {
 	}
 	i := slices.IndexFunc(status.Results, func(r v1alpha3.TestResult) bool { return r.State != v1alpha3.PassState })
 	return status.Results[max(i, 0)], nil
-}
-
-// permanent are the reasons of a waiting container that will not start.
-var permanent = []string{"ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
-
-// hasTerminated reports whether the test container has terminated. The error says why it never will.
-func hasTerminated(pod *corev1.Pod) (bool, error) {
-	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if w := c.State.Waiting; w != nil && slices.Contains(permanent, w.Reason) {
-			return false, fmt.Errorf("container %s of image %s: %s: %s", c.Name, c.Image, w.Reason, w.Message)
-		}
-		if c.State.Terminated == nil {
-			continue
-		}
-		if c.Name == testContainer {
-			return true, nil
-		}
-		if code := c.State.Terminated.ExitCode; code != 0 {
-			return false, fmt.Errorf("container %s exited with status %d", c.Name, code)
-		}
-	}
-	if pod.Status.Phase == corev1.PodFailed {
-		return false, fmt.Errorf("the pod of the test failed: %s: %s", pod.Status.Reason, pod.Status.Message)
-	}
-	return false, nil
 }
 
 // cleanUp deletes the pods of the run and waits until they no longer exist, so that interrupted tests can clean up after
@@ -208,7 +172,7 @@ func testPod(test v1alpha3.TestConfiguration, namespace, account, untarImage, ru
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			InitContainers: []corev1.Container{{
-				Name:            untarContainer,
+				Name:            unpacked,
 				Image:           untarImage,
 				ImagePullPolicy: corev1.PullIfNotPresent,
 				Args:            []string{"tar", "xvzf", "/scorecard/bundle.tar.gz", "-C", "/scorecard-bundle"},
