@@ -165,6 +165,9 @@ func TestTablesNameFieldsOfTheSpec(t *testing.T) {
 	fields, paths := map[string]bool{}, map[string]bool{}
 	for _, p := range s.spec.all() {
 		paths[p.path], paths[p.last()] = true, true
+		if p.pattern != nil && len(of(known.Preferred, p)) == 0 {
+			t.Errorf("preferred: %s has a pattern and needs values", p.path)
+		}
 	}
 	for _, p := range editable(s.spec) {
 		fields[p.path] = true

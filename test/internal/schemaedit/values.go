@@ -107,14 +107,11 @@ func (e *Edits) bounds(p *place) (least, most int64) {
 	return least, max(least, most)
 }
 
-// text returns a string of the pattern and the length of the schema.
+// text returns a string of the length of the schema. The tables have values for fields with a pattern.
 func (e *Edits) text(p *place) string {
 	bounds := &p.bounds
 	text := pick(e.rng, words)
-	if p.pattern != nil {
-		text = matching(e.rng, bounds.Pattern)
-	}
-	if bounds.MinLength != nil && p.pattern == nil {
+	if bounds.MinLength != nil {
 		text += strings.Repeat("x", max(0, int(*bounds.MinLength)-len(text)))
 	}
 	if bounds.MaxLength != nil && int64(len(text)) > *bounds.MaxLength {
@@ -188,7 +185,7 @@ func (e *Edits) invalidValues(p *place) []invalidValue {
 	}
 	if s.Type == "string" || s.XIntOrString {
 		if p.pattern != nil {
-			for _, text := range []string{"", " ", "-", "any thing", e.text(p) + "\n", "!" + e.text(p)} {
+			for _, text := range []string{"", " ", "-", "any thing", fmt.Sprint(e.value(p), "\n"), fmt.Sprint("!", e.value(p))} {
 				if !p.pattern.MatchString(text) {
 					add("pattern", text)
 				}
