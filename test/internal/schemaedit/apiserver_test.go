@@ -124,7 +124,7 @@ func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
 		creations, updates := counts{}, counts{}
 		for seed := range uint64(seeds) {
 			e := seeded(s, seed)
-			e.Weigh("spec.bootstrap", defaultWeight)
+			e.Weigh("spec.bootstrap", 4)
 			var stored *unstructured.Unstructured
 			spec := map[string]any{}
 			for n := range edits {

@@ -5,8 +5,7 @@
 // rules. TestAdmitAgreesWithTheAPIServer compares the two. Admit omits what is not in the schema: existing names, metadata
 // and permissions.
 //
-// [Edits] finds the fields in the schema, so that it edits new fields without a change here. tables.yaml has, for some
-// fields, how often to edit them, which values to try, which ones only a rule rejects, and which ones the API server
-// accepts although the operator rejects them later. Edits checks an edit against the schema before it returns it: the
-// schema accepts or rejects it as intended.
+// [Edits] finds the fields in the schema. tables.yaml has how often to edit them and, for some, which values to try, which
+// ones only a rule rejects, and which ones the API server accepts although the operator rejects them later. Edits checks an
+// edit against the schema before it returns it: the schema accepts or rejects it as intended.
 package schemaedit

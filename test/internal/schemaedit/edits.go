@@ -40,11 +40,7 @@ const tries = 100
 func (s *Schema) NewEdits(rng *rand.Rand) *Edits {
 	e := &Edits{schema: s, rng: rng, fields: editable(s.spec)}
 	for _, field := range e.fields {
-		weight, ok := known.Weights[field.path]
-		if !ok {
-			weight = defaultWeight
-		}
-		e.weights = append(e.weights, weight)
+		e.weights = append(e.weights, known.Weights[field.path])
 	}
 	return e
 }

@@ -113,7 +113,7 @@ func TestEditsHaveTheDescribedResult(t *testing.T) {
 func TestEditsProvokeEveryError(t *testing.T) {
 	s := load(t, "memcacheds")
 	missing := []string{
-		"must be of type", "should be greater than or equal to", "should be less than or equal to", "Required value", "Unsupported value",
+		"must be of type", "should be greater than or equal to", "should be less than or equal to", "Required value", `Unsupported value: "Sometimes"`,
 		"Too long", "Too many", "should be at least", "should match", "version must be three numbers", "image must be an image reference",
 		"memory must be at least", "memory must be at most", "maxItemSize must be a multiple", "maxItemSize must be at most half", "too small for the cache",
 		"extraArgs must begin", "extraArgs must not contain options", "extraArgs contains an unknown option", "extraArgs must not enable", "without spaces",
@@ -171,6 +171,9 @@ func TestTablesNameFieldsOfTheSpec(t *testing.T) {
 	}
 	for _, p := range editable(s.spec) {
 		fields[p.path] = true
+		if _, ok := known.Weights[p.path]; !ok {
+			t.Errorf("weights: add %s, 0 if it is never edited", p.path)
+		}
 	}
 	if len(known.Weights) == 0 || len(known.Preferred) == 0 || len(known.Keys) == 0 || len(known.Rejected) == 0 || len(known.Doubtful) == 0 {
 		t.Fatal("a table is empty")

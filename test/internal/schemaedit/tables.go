@@ -11,9 +11,6 @@ import (
 //go:embed tables.yaml
 var tablesFile []byte
 
-// defaultWeight is that of a field that is not in the tables.
-const defaultWeight = 4
-
 var known = readTables(tablesFile)
 
 // tables have information about fields beyond their schema, as tables.yaml explains.
