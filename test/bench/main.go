@@ -8,8 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
@@ -25,7 +23,6 @@ type options struct {
 	// before and after the change the load runs at least this long, and at most bound after it.
 	before, after, bound time.Duration
 	seed                 uint64
-	only                 []string
 	out                  string
 }
 
@@ -55,9 +52,6 @@ func run(ctx context.Context, args []string) error {
 	b.say("memcached %s → %s on %d shards with %d keys each, %d operations per second", o.from, o.to, shards, o.keysPerShard, o.rate)
 	var results []result
 	for _, v := range variants {
-		if len(o.only) > 0 && !slices.Contains(o.only, v.id) {
-			continue
-		}
 		r, err := b.measure(ctx, v)
 		if err != nil {
 			return fmt.Errorf("%s: %w", v.name, err)
@@ -86,18 +80,9 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&o.after, "after", 45*time.Second, "how long the load runs after the change at least")
 	flags.DurationVar(&o.bound, "bound", 3*time.Minute, "how long to wait for the hit ratio to recover at most")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the choice of keys: the same seed gives the same load")
-	only := flags.String("only", "", "measure only these variants of "+strings.Join(ids(), ","))
 	flags.StringVar(&o.out, "out", "docs", "`folder` for the document and the chart, relative to the project's; empty writes none")
 	if err := flags.Parse(args); err != nil {
 		return o, err
-	}
-	if *only != "" {
-		o.only = strings.Split(*only, ",")
-		for _, id := range o.only {
-			if !slices.Contains(ids(), id) {
-				return o, fmt.Errorf("-only has %q, which is not one of %s", id, strings.Join(ids(), ", "))
-			}
-		}
 	}
 	if o.from == o.to {
 		return o, fmt.Errorf("-from and -to are both %s", o.to)

@@ -14,7 +14,7 @@ const (
 
 // variant is a way to run three shards, each with a stable address.
 type variant struct {
-	id, name string
+	name string
 	// change describes how a user upgrades.
 	change string
 	create func(ctx context.Context, in space, version string) error
@@ -33,23 +33,15 @@ type space struct {
 // variants are measured in this order and compared with the first.
 var variants = []variant{
 	{
-		id: "memcached", name: "this operator", change: "`spec.version` of a Memcached with 3 shards is changed",
+		name: "this operator", change: "`spec.version` of a Memcached with 3 shards is changed",
 		create: applyMemcached, upgrade: applyMemcached, upToDate: memcachedUpToDate,
 	},
 	{
-		id: "statefulset", name: "StatefulSet", change: "the image of a StatefulSet with 3 replicas is changed (RollingUpdate)",
+		name: "StatefulSet", change: "the image of a StatefulSet with 3 replicas is changed (RollingUpdate)",
 		create: createStatefulSet, upgrade: upgradeStatefulSet, upToDate: podsUpToDate,
 	},
 	{
-		id: "deployment", name: "Deployments", change: "the image of 3 Deployments with 1 replica each is changed, all at once as `kubectl apply` and Helm do (RollingUpdate)",
+		name: "Deployments", change: "the image of 3 Deployments with 1 replica each is changed, all at once as `kubectl apply` and Helm do (RollingUpdate)",
 		create: createDeployments, upgrade: upgradeDeployments, upToDate: podsUpToDate,
 	},
-}
-
-func ids() []string {
-	var all []string
-	for _, v := range variants {
-		all = append(all, v.id)
-	}
-	return all
 }

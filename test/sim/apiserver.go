@@ -203,11 +203,11 @@ func (t *tracker) Create(gvr schema.GroupVersionResource, o runtime.Object, ns s
 	if pod, ok := o.(*corev1.Pod); ok {
 		// No test needs the owner of its first resources, and counting their fields is
 		// half of the time to create a pod.
-		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: managerOf(options), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
+		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: first(options).FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
 			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`), Subresource: subresourceOf(gvk)}}
 		return t.create(gvr, pod, ns)
 	}
-	if o, err = t.owned(gvk, blank, o, managerOf(options)); err != nil {
+	if o, err = t.owned(gvk, blank, o, first(options).FieldManager); err != nil {
 		return err
 	}
 	return t.create(gvr, o, ns)
@@ -243,17 +243,13 @@ func (t *tracker) owned(gvk schema.GroupVersionKind, was, is runtime.Object, man
 }
 
 func (t *tracker) Update(gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.UpdateOptions) error {
-	manager := ""
-	if len(options) > 0 {
-		manager = options[0].FieldManager
-	}
 	return t.update(gvr, o, ns, func(gvk schema.GroupVersionKind, was runtime.Object) (runtime.Object, error) {
-		return t.owned(gvk, was, o, manager)
+		return t.owned(gvk, was, o, first(options).FieldManager)
 	})
 }
 
 func (t *tracker) Patch(gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.PatchOptions) error {
-	return t.Update(gvr, o, ns, metav1.UpdateOptions{FieldManager: patchManager(options)})
+	return t.Update(gvr, o, ns, metav1.UpdateOptions{FieldManager: first(options).FieldManager})
 }
 
 func (t *tracker) Apply(gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.PatchOptions) error {
@@ -267,7 +263,7 @@ func (t *tracker) Apply(gvr schema.GroupVersionResource, o runtime.Object, ns st
 	}
 	apply := func(was runtime.Object) (runtime.Object, error) {
 		was.GetObjectKind().SetGroupVersionKind(gvk)
-		return keeper.Apply(was, t.meant, patchManager(options), true)
+		return keeper.Apply(was, t.meant, first(options).FieldManager, true)
 	}
 	m, err := meta.Accessor(o)
 	if err != nil {
@@ -361,16 +357,10 @@ func specOf(o client.Object) any {
 	return spec.Interface()
 }
 
-func managerOf(options []metav1.CreateOptions) string {
-	if len(options) == 0 {
-		return ""
+// first returns the options of a call, which are one value at most.
+func first[T any](options []T) (o T) {
+	if len(options) > 0 {
+		o = options[0]
 	}
-	return options[0].FieldManager
-}
-
-func patchManager(options []metav1.PatchOptions) string {
-	if len(options) == 0 {
-		return ""
-	}
-	return options[0].FieldManager
+	return o
 }

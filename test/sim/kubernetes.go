@@ -265,40 +265,33 @@ func (w *World) nodeOf(p *proc) *node { return w.nodeNamed(p.node) }
 
 // restores does what the restore controller does with a MemcachedRestore.
 func restores(w *World) []action {
-	var could []action
-	for _, r := range all[*v1alpha1.MemcachedRestore](w.server) {
-		if r.Status.Phase == v1alpha1.TransferComplete || r.Status.Phase == v1alpha1.TransferFailed || r.DeletionTimestamp != nil {
-			continue
-		}
-		could = append(could, action{"the restore controller goes on with " + r.Name, func() {
-			r := r.DeepCopy()
-			if r.Status.Phase == "" {
-				r.Status.Phase = v1alpha1.TransferRunning
-			} else {
-				r.Status.Phase, r.Status.Restored = v1alpha1.TransferComplete, perShard
-			}
-			w.server.updateStatus(r)
-		}})
-	}
-	return could
+	return transfers(w, "restore", func(r *v1alpha1.MemcachedRestore) *v1alpha1.TransferStatus { return &r.Status.TransferStatus },
+		func(r *v1alpha1.MemcachedRestore) { r.Status.Restored = perShard })
 }
 
 // backups does what the backup controller does with a MemcachedBackup.
 func backups(w *World) []action {
+	return transfers(w, "backup", func(b *v1alpha1.MemcachedBackup) *v1alpha1.TransferStatus { return &b.Status.TransferStatus },
+		func(b *v1alpha1.MemcachedBackup) {
+			b.Status.Snapshot = &v1alpha1.SnapshotStatus{Path: b.Name, TakenAt: metav1.NewTime(w.clock.Now()), Items: perShard}
+		})
+}
+
+func transfers[T client.Object](w *World, name string, statusOf func(T) *v1alpha1.TransferStatus, complete func(T)) []action {
 	var could []action
-	for _, b := range all[*v1alpha1.MemcachedBackup](w.server) {
-		if b.Status.Phase == v1alpha1.TransferComplete || b.Status.Phase == v1alpha1.TransferFailed || b.DeletionTimestamp != nil {
+	for _, o := range all[T](w.server) {
+		if phase := statusOf(o).Phase; phase == v1alpha1.TransferComplete || phase == v1alpha1.TransferFailed || o.GetDeletionTimestamp() != nil {
 			continue
 		}
-		could = append(could, action{"the backup controller goes on with " + b.Name, func() {
-			b := b.DeepCopy()
-			if b.Status.Phase == "" {
-				b.Status.Phase = v1alpha1.TransferRunning
+		could = append(could, action{"the " + name + " controller goes on with " + o.GetName(), func() {
+			o := o.DeepCopyObject().(T)
+			if status := statusOf(o); status.Phase == "" {
+				status.Phase = v1alpha1.TransferRunning
 			} else {
-				b.Status.Phase = v1alpha1.TransferComplete
-				b.Status.Snapshot = &v1alpha1.SnapshotStatus{Path: b.Name, TakenAt: metav1.NewTime(w.clock.Now()), Items: perShard}
+				status.Phase = v1alpha1.TransferComplete
+				complete(o)
 			}
-			w.server.updateStatus(b)
+			w.server.updateStatus(o)
 		}})
 	}
 	return could
