@@ -84,7 +84,7 @@ func (r release) prepare(ctx context.Context) error {
 		{"checking that no other file changed", r.noOtherChange},
 		{"testing the bundle", r.program("go", "test", "-count=1", "./hack/bundle")},
 		{"testing the catalog", r.program("go", "-C", "hack/catalog", "test", "-count=1", "./...")},
-		{"writing " + communityDir, r.community},
+		{"writing " + communityDir, r.program("sh", "-c", r.community())},
 		{building, r.program("make", "release-images")},
 		{committing, r.commit},
 	}
@@ -169,20 +169,10 @@ func (r release) noOtherChange(ctx context.Context) error {
 // communityDir is for a pull request to https://github.com/k8s-operatorhub/community-operators.
 const communityDir = "dist/community-operators"
 
-// community writes the bundle and its ci.yaml in the layout of OperatorHub.
-func (r release) community(context.Context) error {
-	if err := os.RemoveAll(filepath.Join(r.root, communityDir)); err != nil {
-		return err
-	}
-	operator := filepath.Join(r.root, communityDir, "operators/memcached-operator")
-	if err := os.CopyFS(filepath.Join(operator, r.version), os.DirFS(filepath.Join(r.root, "bundle"))); err != nil {
-		return err
-	}
-	ci, err := os.ReadFile(filepath.Join(r.root, "catalog/ci.yaml"))
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(operator, "ci.yaml"), ci, 0o644)
+// community returns the command that writes the bundle and its ci.yaml in the layout of OperatorHub.
+func (r release) community() string {
+	operator := communityDir + "/operators/memcached-operator"
+	return fmt.Sprintf("rm -rf %s && mkdir -p %s && cp -R bundle %[2]s/%[3]s && cp catalog/ci.yaml %[2]s", communityDir, operator, r.version)
 }
 
 func (r release) commit(ctx context.Context) error {
