@@ -5,6 +5,7 @@ package configdir
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,14 +20,9 @@ import (
 // Build returns the output of "kustomize build" for a folder of the project in root. images replaces references by
 // image name, as "kustomize edit set image" does. An unknown name is an error.
 func Build(root, dir string, images map[string]string) (resmap.ResMap, error) {
-	memory, err := load(root, strings.Split(filepath.ToSlash(filepath.Clean(dir)), "/")[0])
+	memory, err := load(root, strings.Split(filepath.ToSlash(filepath.Clean(dir)), "/")[0], images)
 	if err != nil {
 		return nil, err
-	}
-	for name, reference := range images {
-		if err := setImage(memory, name, reference); err != nil {
-			return nil, err
-		}
 	}
 	options := krusty.MakeDefaultOptions()
 	// A namespace comes before the objects in it.
@@ -38,10 +34,10 @@ func Build(root, dir string, images map[string]string) (resmap.ResMap, error) {
 	return built, nil
 }
 
-// load copies the tree top of root into memory.
-func load(root, top string) (filesys.FileSystem, error) {
-	memory := filesys.MakeFsInMemory()
-	disk := os.DirFS(root)
+// load copies the tree top of root into memory, with images in the kustomizations that know their names.
+func load(root, top string, images map[string]string) (filesys.FileSystem, error) {
+	memory, disk := filesys.MakeFsInMemory(), os.DirFS(root)
+	unknown := maps.Clone(images)
 	err := fs.WalkDir(disk, top, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -50,54 +46,38 @@ func load(root, top string) (filesys.FileSystem, error) {
 		if err != nil {
 			return err
 		}
+		if entry.Name() == "kustomization.yaml" {
+			var kustomization types.Kustomization
+			if err := yaml.Unmarshal(content, &kustomization); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			for i, image := range kustomization.Images {
+				if reference, ok := images[image.Name]; ok {
+					kustomization.Images[i] = parseImage(image.Name, reference)
+					delete(unknown, image.Name)
+				}
+			}
+			if content, err = yaml.Marshal(kustomization); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		}
 		return memory.WriteFile(path, content)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", filepath.Join(root, top), err)
 	}
+	for name := range unknown {
+		return nil, fmt.Errorf("no kustomization names the image %q", name)
+	}
 	return memory, nil
 }
 
-// setImage sets the reference of an image in every kustomization that knows its name.
-func setImage(memory filesys.FileSystem, name, reference string) error {
-	known := false
-	err := memory.Walk(".", func(path string, info os.FileInfo, err error) error {
-		if err != nil || filepath.Base(path) != "kustomization.yaml" {
-			return err
-		}
-		content, err := memory.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		var kustomization types.Kustomization
-		if err := yaml.Unmarshal(content, &kustomization); err != nil {
-			return fmt.Errorf("reading %s: %w", path, err)
-		}
-		for i := range kustomization.Images {
-			if image := &kustomization.Images[i]; image.Name == name {
-				*image = parseImage(reference)
-				image.Name = name
-				known = true
-			}
-		}
-		content, err = yaml.Marshal(kustomization)
-		if err != nil {
-			return fmt.Errorf("writing %s: %w", path, err)
-		}
-		return memory.WriteFile(path, content)
-	})
-	if err == nil && !known {
-		err = fmt.Errorf("no kustomization names the image %q", name)
-	}
-	return err
-}
-
 // parseImage splits an image reference. A colon before the last slash belongs to a registry's port.
-func parseImage(reference string) types.Image {
+func parseImage(alias, reference string) types.Image {
 	name, digest, _ := strings.Cut(reference, "@")
 	tag := ""
 	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
 		name, tag = name[:i], name[i+1:]
 	}
-	return types.Image{NewName: name, NewTag: tag, Digest: digest}
+	return types.Image{Name: alias, NewName: name, NewTag: tag, Digest: digest}
 }
