@@ -2,6 +2,7 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
 // Request is a request with its answer.
@@ -68,45 +70,24 @@ func (r Request) Changes() bool { return r.Kind() >= Event }
 // Made reports whether the request created an object other than an event.
 func (r Request) Made() bool { return r.Kind() == Write && r.Code == http.StatusCreated }
 
-// event has the fields of audit.k8s.io/v1 Event that are read.
-type event struct {
-	Stage                    string           `json:"stage"`
-	Verb                     string           `json:"verb"`
-	RequestReceivedTimestamp metav1.MicroTime `json:"requestReceivedTimestamp"`
-	StageTimestamp           metav1.MicroTime `json:"stageTimestamp"`
-	User                     struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	ObjectRef struct {
-		APIGroup, Resource, Subresource, Namespace, Name string
-	} `json:"objectRef"`
-	ResponseStatus struct {
-		Code    int32  `json:"code"`
-		Message string `json:"message"`
-	} `json:"responseStatus"`
-}
-
 // Parse reads a line of the log. It returns false for a second line about the same request: a watch has one for its
 // beginning and one for its end.
 func Parse(line []byte) (Request, bool, error) {
-	var e event
+	var e auditv1.Event
 	if err := json.Unmarshal(line, &e); err != nil {
 		return Request{}, false, fmt.Errorf("reading the audit log: %w", err)
 	}
-	counts := "ResponseComplete"
+	counts := auditv1.StageResponseComplete
 	if e.Verb == "watch" {
-		counts = "ResponseStarted"
+		counts = auditv1.StageResponseStarted
 	}
 	if e.Stage != counts {
 		return Request{}, false, nil
 	}
-	resource := e.ObjectRef.Resource
-	if e.ObjectRef.Subresource != "" {
-		resource += "/" + e.ObjectRef.Subresource
-	}
+	object, status := cmp.Or(e.ObjectRef, &auditv1.ObjectReference{}), cmp.Or(e.ResponseStatus, &metav1.Status{})
 	return Request{
 		Received: e.RequestReceivedTimestamp.UTC(), Answered: e.StageTimestamp.UTC(), User: e.User.Username, Verb: e.Verb,
-		Group: e.ObjectRef.APIGroup, Resource: resource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
-		Code: e.ResponseStatus.Code, Message: e.ResponseStatus.Message,
+		Group: object.APIGroup, Resource: strings.TrimSuffix(object.Resource+"/"+object.Subresource, "/"), Namespace: object.Namespace,
+		Name: object.Name, Code: status.Code, Message: status.Message,
 	}, true, nil
 }
