@@ -2,6 +2,7 @@ package items
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -67,10 +68,11 @@ func (s *Set) fill(worker int) error {
 
 // Flush removes all items of the shard at an address.
 func Flush(address string) error {
-	c := memcache.New(address)
+	servers := &memcache.ServerList{}
+	c := memcache.NewFromSelector(servers)
 	c.Timeout = timeout
 	defer c.Close()
-	if err := c.FlushAll(); err != nil {
+	if err := errors.Join(servers.SetServers(address), c.FlushAll()); err != nil {
 		return fmt.Errorf("flushing %s: %w", address, err)
 	}
 	return nil
