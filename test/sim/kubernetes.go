@@ -2,8 +2,8 @@ package sim
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -323,15 +323,22 @@ func shardOf(pod *corev1.Pod) string {
 	return ""
 }
 
+// The versions of memcached in this world. Nothing depends on which ones exist elsewhere.
+const (
+	oldest, middle, newest, later = "1.6.18", "1.6.38", "1.6.45", "1.6.46"
+	// missing is a version that no registry has.
+	missing = "1.6.99"
+)
+
 func image(version string) string { return "docker.io/library/memcached:" + version }
+
+var versionTag = regexp.MustCompile(`memcached:(1\.6\.[0-9]+)$`)
 
 // versionIn returns the version of memcached that an image holds, empty when there
 // is no such image or no memcached in it.
 func versionIn(image string) string {
-	for _, version := range []string{"1.6.18", "1.6.38", "1.6.45"} {
-		if strings.HasSuffix(image, "memcached:"+version) {
-			return version
-		}
+	if tag := versionTag.FindStringSubmatch(image); tag != nil && tag[1] != missing {
+		return tag[1]
 	}
 	return ""
 }

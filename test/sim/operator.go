@@ -19,6 +19,10 @@ import (
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
+// operatorImage is the same in every version of the operator, since the tokens of its pods set
+// the timing of the scenarios.
+const operatorImage = "registry.example.com/operator:simulated"
+
 // operator is the process: the production reconciler with a cache and a queue.
 type operator struct {
 	w          *World
@@ -46,7 +50,7 @@ func (w *World) start() {
 	op.reconciler = &memcached.Reconciler{
 		Client: operatorClient{w.server.Client, w}, APIReader: liveReader{w}, AgentClient: agents{w}, Recorder: &events.FakeRecorder{}, Clock: w.clock,
 		Options: resources.Options{
-			AgentImage: "ghcr.io/memcached-operator/memcached-operator:v1.2.0", DefaultImage: image("1.6.45"),
+			AgentImage: operatorImage, DefaultImage: w.defaultImage,
 			OperatorNamespace: "memcached-operator-system", CanResize: true,
 		},
 	}
@@ -54,6 +58,12 @@ func (w *World) start() {
 		op.queue.add(name, w.clock.Now())
 	}
 	w.operator = op
+}
+
+// setDefault restarts the operator with another default version of memcached.
+func (w *World) setDefault(version string) {
+	w.defaultImage = image(version)
+	w.start()
 }
 
 // deliver sends changes to an informer and queues the Memcacheds that they concern.

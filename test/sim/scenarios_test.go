@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
 // spec is a spec as the user writes it.
@@ -21,31 +23,53 @@ type scenario struct {
 	then    []func(*World)
 	seconds int
 	// keeps: no shard may be left with less than all its items. settles: nothing may
-	// require manual intervention at the end.
-	keeps, settles bool
+	// require manual intervention at the end. silent: the operator has nothing to write.
+	keeps, settles, silent bool
 }
 
-// set returns an edit of the spec.
+// must breaks a scenario in which something does not happen that should.
+func (w *World) must(happens bool, format string, words ...any) {
+	if !happens {
+		w.breaks("the scenario doesn't happen: "+format, words...)
+	}
+}
+
+// edits returns an edit of the spec, which the API server must accept.
+func edits(edit func(spec) spec) func(*World) {
+	return func(w *World) { w.must(w.Edit("cache", edit), "the edit is rejected") }
+}
+
+// set returns a change of fields of the spec.
 func set(change spec) func(*World) {
-	return func(w *World) {
-		w.Edit("cache", func(s map[string]any) map[string]any {
-			for name, value := range change {
-				if s[name] = value; value == nil {
-					delete(s, name)
-				}
+	return edits(func(s spec) spec {
+		for name, value := range change {
+			if s[name] = value; value == nil {
+				delete(s, name)
 			}
-			return s
-		})
+		}
+		return s
+	})
+}
+
+// upgrades starts another version of the operator, whose default version of memcached is another
+// one.
+func upgrades(version string) func(*World) {
+	return func(w *World) {
+		w.log("user", "upgrades the operator: the default version of memcached is %s", version)
+		w.setDefault(version)
 	}
 }
 
 // scenarios that stand for what users do, and for the bugs that were found.
 var scenarios = map[string]scenario{
-	"a version":                            {begins: spec{"size": int64(3), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"})}, keeps: true},
-	"a version, and back in the middle":    {begins: spec{"size": int64(3), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"}), untilUpdated("cache-1", "1.6.45"), set(spec{"version": "1.6.38"})}, keeps: true},
-	"a version, and a third":               {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"}), untilUpdated("cache-0", "1.6.45"), set(spec{"version": "1.6.18"})}, keeps: true},
+	"a version":                                   {begins: spec{"size": int64(3), "version": middle}, then: []func(*World){set(spec{"version": newest})}, keeps: true},
+	"a version, and back in the middle":           {begins: spec{"size": int64(3), "version": middle}, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-1", newest), set(spec{"version": middle})}, keeps: true},
+	"a version, and a third":                      {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-0", newest), set(spec{"version": oldest})}, keeps: true},
+	"another default version":                     {begins: spec{"size": int64(2)}, then: []func(*World){upgrades(later)}, keeps: true, settles: true},
+	"another default version, and a repository":   {begins: spec{"size": int64(2), "image": "docker.io/library/memcached"}, then: []func(*World){upgrades(later)}, keeps: true, settles: true},
+	"another default version than the pinned one": {begins: spec{"size": int64(2), "version": newest}, then: []func(*World){upgrades(later)}, keeps: true, settles: true, silent: true},
 	"threads":                              {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"threads": int64(2)})}, keeps: true},
-	"a version and threads":                {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45", "threads": int64(2)})}, keeps: true},
+	"a version and threads":                {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"version": newest, "threads": int64(2)})}, keeps: true},
 	"resources":                            {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"resources": spec{"limits": spec{"memory": "512Mi"}}})}, keeps: true},
 	"labels":                               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"podMetadata": spec{"labels": spec{"team": "shop"}}})}, keeps: true},
 	"memory":                               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"})}},
@@ -54,19 +78,19 @@ var scenarios = map[string]scenario{
 	"scaling out":                          {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)})}, keeps: true},
 	"scaling in":                           {begins: spec{"size": int64(3)}, then: []func(*World){set(spec{"size": int64(1)})}, keeps: true},
 	"to size 0 and back":                   {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"size": int64(0)}), set(spec{"size": int64(2)})}, seconds: 40},
-	"a version while scaling out":          {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"}), set(spec{"size": int64(3)})}, seconds: 2, keeps: true},
-	"an image that is not there":           {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"image": "docker.io/library/memcached:1.6.99"})}, keeps: true},
+	"a version while scaling out":          {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"version": newest}), set(spec{"size": int64(3)})}, seconds: 2, keeps: true},
+	"an image that is not there":           {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"image": image(missing)})}, keeps: true},
 	"an image that is not memcached":       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"image": "docker.io/library/busybox:1.37"})}, keeps: true},
 	"arguments that memcached rejects":     {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"extraArgs": []any{"-R", "0"}})}, keeps: true},
 	"rejected arguments, and back":         {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"extraArgs": []any{"-R", "0"}}), set(spec{"extraArgs": nil})}, seconds: 15, keeps: true},
-	"paused, a version, and on":            {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"paused": true, "version": "1.6.45"}), set(spec{"paused": nil})}, seconds: 5, keeps: true},
+	"paused, a version, and on":            {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"paused": true, "version": newest}), set(spec{"paused": nil})}, seconds: 5, keeps: true},
 	"a final backup":                       {begins: spec{"size": int64(2), "deletionPolicy": "Backup", "finalBackup": spec{"store": spec{"persistentVolumeClaim": spec{"claimName": "backups"}}}}, then: []func(*World){deletes}},
-	"deletion":                             {begins: spec{"size": int64(2)}, then: []func(*World){deletes}},
-	"recreated at once":                    {begins: spec{"size": int64(2)}, then: []func(*World){deletes, makes(spec{"size": int64(2), "version": "1.6.38"})}},
+	"deletion":                             {begins: spec{"size": int64(2)}, then: []func(*World){deletes}, silent: true},
+	"recreated at once":                    {begins: spec{"size": int64(2)}, then: []func(*World){deletes, makes(spec{"size": int64(2), "version": middle})}},
 	"a pod that is deleted":                {begins: spec{"size": int64(2)}, then: []func(*World){deletesPod("cache-0")}},
-	"a version, and a pod that is deleted": {begins: spec{"size": int64(2), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45"}), deletesPod("cache-1")}, seconds: 2},
+	"a version, and a pod that is deleted": {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"version": newest}), deletesPod("cache-1")}, seconds: 2},
 	"a refill":                             {begins: spec{"size": int64(2), "refill": spec{"maxAgeSeconds": int64(86400)}}, then: []func(*World){deletesPod("cache-1")}},
-	"a bootstrap":                          {begins: spec{"size": int64(2), "hashing": spec{"algorithm": "Ketama"}, "bootstrap": spec{"backupRef": spec{"name": "yesterday"}}}},
+	"a bootstrap":                          {then: []func(*World){makes(spec{"size": int64(2), "hashing": spec{"algorithm": "Ketama"}, "bootstrap": spec{"backupRef": spec{"name": "yesterday"}}})}},
 
 	// Bugs that the seeds found.
 	"a set is deleted without its pod while shard 0 is replaced":      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
@@ -75,35 +99,32 @@ var scenarios = map[string]scenario{
 	"a restarted operator reads the ReplicaSets from before a change": {begins: spec{"size": int64(2)}, then: []func(*World){marks, set(spec{"threads": int64(2)}), crashes("cache-0"), readsMarkedSets}, seconds: 20, settles: true},
 	"resources, and back before the rest of the change":               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"resources": spec{"limits": spec{"memory": "512Mi"}}, "threads": int64(2)}), untilGiven("cache-0", "512Mi"), set(spec{"resources": nil, "threads": nil})}, keeps: true, settles: true},
 	"two constraints of one key":                                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"scheduling": spec{"topologySpreadConstraints": sameKeyTwice}, "memory": "128Mi"})}, keeps: true},
-	"a version and another shard at once":                             {begins: spec{"size": int64(1), "version": "1.6.38"}, then: []func(*World){set(spec{"version": "1.6.45", "size": int64(2)})}, keeps: true},
+	"a version and another shard at once":                             {begins: spec{"size": int64(1), "version": middle}, then: []func(*World){set(spec{"version": newest, "size": int64(2)})}, keeps: true},
 }
 
 // untilUpdated plays until the operator has applied a version to the shard's pod. A number of
 // seconds instead would be a race with an operator that is killed and starts again.
 func untilUpdated(shard, version string) func(*World) {
-	return func(w *World) {
-		for range 100 {
-			for _, pod := range all[*corev1.Pod](w.server) {
-				if shardOf(pod) == shard && strings.HasSuffix(container(pod).Image, ":"+version) {
-					return
-				}
-			}
-			w.Round()
-		}
-	}
+	return until(100, func(w *World) { w.Round() }, shard, func(c *corev1.Container) bool { return versionIn(c.Image) == version })
 }
 
-// untilGiven lets the world go on until the shard's pod is given so much memory.
+// untilGiven plays until the shard's pod is given so much memory.
 func untilGiven(shard, memory string) func(*World) {
+	return until(1000, func(w *World) { w.Step(idleUser{}) }, shard, func(c *corev1.Container) bool { return c.Resources.Limits.Memory().String() == memory })
+}
+
+// until has so many steps happen at most, until the pod of a shard is as wanted.
+func until(limit int, step func(*World), shard string, wanted func(*corev1.Container) bool) func(*World) {
 	return func(w *World) {
-		for range 1000 {
+		for range limit {
 			for _, pod := range all[*corev1.Pod](w.server) {
-				if shardOf(pod) == shard && container(pod).Resources.Limits.Memory().String() == memory {
+				if shardOf(pod) == shard && wanted(container(pod)) {
 					return
 				}
 			}
-			w.Step(idleUser{})
+			step(w)
 		}
+		w.must(false, "after %d steps no pod of %s is changed", limit, shard)
 	}
 }
 
@@ -113,9 +134,14 @@ var sameKeyTwice = []any{
 	spec{"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "maxSkew": int64(2)},
 }
 
-func deletes(w *World) { w.remove("cache") }
+func deletes(w *World) {
+	w.must(get[*v1alpha1.Memcached](w.server, "cache") != nil, "there is no Memcached to delete")
+	w.remove("cache")
+}
 
-func makes(s spec) func(*World) { return func(w *World) { w.Make("cache", s) } }
+func makes(s spec) func(*World) {
+	return func(w *World) { w.must(w.Make("cache", s), "the Memcached is rejected") }
+}
 
 func deletesPod(shard string) func(*World) {
 	return func(w *World) {
@@ -125,6 +151,7 @@ func deletesPod(shard string) func(*World) {
 				return
 			}
 		}
+		w.must(false, "there is no pod of %s to delete", shard)
 	}
 }
 
@@ -165,11 +192,14 @@ func readsMarkedSets(w *World) {
 // crashes has a shard's memcached end, with its items.
 func crashes(shard string) func(*World) {
 	return func(w *World) {
+		crashed := false
 		for _, p := range w.procs {
-			if p.shard == shard {
+			if p.shard == shard && p.runs {
 				w.crashOf(p)
+				crashed = true
 			}
 		}
+		w.must(crashed, "no memcached of %s runs", shard)
 	}
 }
 
@@ -191,7 +221,8 @@ func frees(k kind, name string) func(*World) {
 // play has a scenario happen, after a rest from which on writes are counted, and
 // returns the world in steady state again.
 func (s scenario) play(w *World, fault func(*World)) *World {
-	if w.Make("cache", s.begins) {
+	if s.begins != nil {
+		makes(s.begins)(w)
 		w.Rest()
 	}
 	w.writes = 0
@@ -225,7 +256,12 @@ func TestScenariosConverge(t *testing.T) {
 			if starts := w.Starts(); s.keeps && strings.Contains(starts, " 0 items") {
 				t.Errorf("a shard is empty:\n%s", starts)
 			}
-			t.Logf("%d writes", w.writes)
+			if silent := w.writes == 0; silent != s.silent {
+				t.Errorf("the operator wrote %d times", w.writes)
+			}
+			if want := versionIn(w.defaultImage); s.settles && want != newest && !s.silent && !strings.Contains(w.End(), "cache-1: ready true, current true, version "+want) {
+				t.Errorf("the shards do not follow the operator's default version %s:\n%s", want, w.End())
+			}
 		})
 	}
 }
@@ -270,8 +306,8 @@ var requestsFail = faults{refusals: 25, answers: 25, reads: 60, agents: 12, kill
 // good are specs that can be brought about, and bad ones that cannot.
 var good = []spec{
 	{"size": int64(2)},
-	{"size": int64(3), "version": "1.6.38"},
-	{"size": int64(1), "version": "1.6.18", "threads": int64(2)},
+	{"size": int64(3), "version": middle},
+	{"size": int64(1), "version": oldest, "threads": int64(2)},
 	{"size": int64(2), "memory": "128Mi"},
 	{"size": int64(2), "scheduling": spec{"nodeSelector": spec{"disk": "ssd"}}},
 	{"size": int64(3), "maxConnections": int64(512), "podMetadata": spec{"labels": spec{"team": "shop"}}},
@@ -280,27 +316,23 @@ var good = []spec{
 }
 
 var bad = []spec{
-	{"size": int64(2), "image": "docker.io/library/memcached:1.6.99"},
+	{"size": int64(2), "image": image(missing)},
 	{"size": int64(2), "image": "docker.io/library/busybox:1.37"},
 	{"size": int64(2), "extraArgs": []any{"-R", "0"}},
 	{"size": int64(2), "scheduling": spec{"nodeSelector": spec{"disk": "none"}}},
-	{"size": int64(3), "memory": "128Mi", "image": "docker.io/library/memcached:1.6.99"},
+	{"size": int64(3), "memory": "128Mi", "image": image(missing)},
 	{"size": int64(2), "version": "1.5.6"},
 	{"size": int64(2), "scheduling": spec{"topologySpreadConstraints": sameKeyTwice}},
 }
 
 // to has the whole spec be another one.
-func to(s spec) func(*World) {
-	return func(w *World) {
-		w.Edit("cache", func(map[string]any) map[string]any { return s })
-	}
-}
+func to(s spec) func(*World) { return edits(func(spec) spec { return s }) }
 
 // fresh returns the final state of a new Memcached of a spec.
 func fresh(t *testing.T, s spec) string {
 	t.Helper()
 	w := newWorld(1, faults{})
-	w.Make("cache", s)
+	makes(s)(w)
 	if w.Rest(); w.broken != "" {
 		t.Fatalf("a new one: %s\n%s", w.broken, w.tail(60))
 	}
@@ -319,7 +351,7 @@ func TestResultDependsOnlyOnTheFinalSpec(t *testing.T) {
 				for seed := range uint64(3) {
 					a := good[(i+j+int(seed))%len(good)] //nolint:gosec // small
 					w := newWorld(seed, requestsFail)
-					w.Make("cache", a)
+					makes(a)(w)
 					w.Rest()
 					to(b)(w)
 					for range int(seed) * 60 { // undisturbed, then longer and longer not

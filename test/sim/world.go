@@ -34,10 +34,12 @@ type World struct {
 	began    time.Time
 	server   *history
 	operator *operator
-	models   []model
-	nodes    []*node
-	procs    map[types.UID]*proc
-	faults   faults
+	// defaultImage is what the operator is started with.
+	defaultImage string
+	models       []model
+	nodes        []*node
+	procs        map[types.UID]*proc
+	faults       faults
 	// chaos: faults happen.
 	chaos bool
 	// writes of the operator, all its processes together, and at which of them it is
@@ -77,6 +79,7 @@ func newWorld(seed uint64, f faults) *World {
 
 // begin sets up what is around an API server.
 func (w *World) begin(at time.Time, server client.Client, namespace string) {
+	w.defaultImage = image(newest)
 	w.clock, w.began = testclock.NewFakeClock(at), at
 	w.procs = map[types.UID]*proc{}
 	w.watch, w.drifted = newWatch(), map[string]bool{}
