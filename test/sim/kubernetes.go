@@ -344,10 +344,17 @@ func versionIn(image string) string {
 }
 
 func container(pod *corev1.Pod) *corev1.Container {
-	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == resources.Container {
-			return &pod.Spec.Containers[i]
-		}
+	if c := containerOf(&pod.Spec); c != nil {
+		return c
 	}
 	panic("pod " + pod.Name + " has no memcached")
+}
+
+func containerOf(spec *corev1.PodSpec) *corev1.Container {
+	for i := range spec.Containers {
+		if spec.Containers[i].Name == resources.Container {
+			return &spec.Containers[i]
+		}
+	}
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 

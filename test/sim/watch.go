@@ -372,13 +372,8 @@ func (w *World) watchIdle(m *v1alpha1.Memcached) {
 		}
 		return
 	}
-	image, err := resources.ResolveImage(m.Spec.Image, m.Spec.Version, w.operator.reconciler.Options.DefaultImage)
-	if err != nil {
-		w.breaks("Memcached %s is reported as up to date, and %v", m.Name, err)
-		return
-	}
 	for ordinal := range int(*m.Spec.Size) {
-		w.watchShard(m, resources.ShardName(m.Name, ordinal), resources.NewPodRevision(&m.Spec, image))
+		w.watchShard(m, resources.ShardName(m.Name, ordinal), w.desired(m))
 	}
 	for _, set := range all[*appsv1.ReplicaSet](w.server) {
 		if owner := metav1.GetControllerOf(set); owner != nil && owner.UID == m.UID && !isDesired(m, set.Name) {
@@ -388,7 +383,7 @@ func (w *World) watchIdle(m *v1alpha1.Memcached) {
 }
 
 // watchShard checks that a shard runs as the spec says.
-func (w *World) watchShard(m *v1alpha1.Memcached, shard string, desired resources.PodRevision) {
+func (w *World) watchShard(m *v1alpha1.Memcached, shard string, desired v1alpha1.MemcachedSpec) {
 	wrong := func(format string, words ...any) {
 		w.breaks("Memcached %s is reported as up to date, and shard %s %s", m.Name, shard, fmt.Sprintf(format, words...))
 	}
@@ -406,24 +401,31 @@ func (w *World) watchShard(m *v1alpha1.Memcached, shard string, desired resource
 	switch {
 	case p == nil || !p.serves:
 		wrong("does not serve")
-	case p.image != desired.Image.Reference:
-		wrong("runs image %s, not %s", p.image, desired.Image.Reference)
-	case p.arguments != desired.ArgumentsText:
-		wrong("runs with %s, not %s", p.arguments, desired.ArgumentsText)
-	case !labels.SelectorFromSet(desired.Spec.Scheduling.NodeSelector).Matches(labels.Set(w.nodeOf(p).labels)):
+		return
+	case p.image != desired.Image:
+		wrong("runs image %s, not %s", p.image, desired.Image)
+	case !labels.SelectorFromSet(desired.Scheduling.NodeSelector).Matches(labels.Set(w.nodeOf(p).labels)):
 		wrong("is on %s", p.node)
-	case !contains(pod.Labels, desired.Spec.PodMetadata.Labels) || !contains(pod.Annotations, desired.Spec.PodMetadata.Annotations):
+	case !contains(pod.Labels, desired.PodMetadata.Labels) || !contains(pod.Annotations, desired.PodMetadata.Annotations):
 		wrong("lacks labels or annotations")
-	case !equality.Semantic.DeepEqual(p.resources.Limits, desired.Resources.Limits) || !equality.Semantic.DeepEqual(p.resources.Requests, desired.Resources.Requests):
-		if p.resized && hasMore(p.resources, desired.Resources) { // for a spec that was reverted before the rest of it was applied
+	}
+	if problem := wrongArguments(p.arguments, &desired); problem != "" {
+		wrong("runs with %s", problem)
+	}
+	if want := desiredResources(&desired, p.resources); !equality.Semantic.DeepEqual(p.resources.Limits, want.Limits) || !equality.Semantic.DeepEqual(p.resources.Requests, want.Requests) {
+		if p.resized && hasMore(p.resources, want) { // for a spec that was reverted before the rest of it was applied
 			w.gaps++
-			break
+		} else {
+			wrong("has resources %s, not %s", resourcesText(p.resources), resourcesText(want))
 		}
-		wrong("has resources %s", resourcesText(p.resources))
 	}
 	set := get[*appsv1.ReplicaSet](w.server, shard)
-	if set == nil || set.Spec.Template.Annotations[annotations.Spec] != desired.String() {
-		wrong("has another template")
+	if set == nil {
+		wrong("has no ReplicaSet")
+		return
+	}
+	if problem := wrongTemplate(set, &desired); problem != "" {
+		wrong("has a template with %s", problem)
 	}
 }
 

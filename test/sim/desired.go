@@ -1,0 +1,147 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// This file says what a spec means, as its fields are documented. It calls none of the operator's
+// functions: a check that did would agree with their mistakes.
+
+// desired returns the part of a spec that concerns pods, with the complete reference of its image.
+// It removes the other fields, so that a new field of the spec concerns pods unless it is added
+// here.
+func (w *World) desired(m *v1alpha1.Memcached) v1alpha1.MemcachedSpec {
+	spec := *m.Spec.DeepCopy()
+	spec.Image = w.imageOf(&spec)
+	spec.Version, spec.Size, spec.Paused, spec.DeletionPolicy = "", nil, false, ""
+	spec.UpdateStrategy, spec.Hashing, spec.Bootstrap, spec.FinalBackup, spec.Refill = nil, nil, nil, nil, nil
+	return spec
+}
+
+// imageOf returns the image that a spec names: what it omits is that of the operator's default.
+func (w *World) imageOf(spec *v1alpha1.MemcachedSpec) string {
+	colon := strings.LastIndex(w.defaultImage, ":")
+	image, version := spec.Image, spec.Version
+	if image == "" {
+		image = w.defaultImage[:colon]
+	}
+	if version == "" {
+		version = w.defaultImage[colon+1:]
+	}
+	if name := image[strings.LastIndex(image, "/")+1:]; strings.ContainsAny(name, ":@") {
+		return image
+	}
+	return image + ":" + version
+}
+
+// wrongArguments returns what memcached's arguments, as JSON, have against a spec; empty if
+// nothing.
+func wrongArguments(text string, spec *v1alpha1.MemcachedSpec) string {
+	var words []string
+	if err := json.Unmarshal([]byte(text), &words); err != nil {
+		return err.Error()
+	}
+	want := map[string]string{
+		"-p": "11211", "-U": "0",
+		"-m": strconv.FormatInt(spec.Memory.Value()>>20, 10), "-I": strconv.FormatInt(spec.MaxItemSize.Value(), 10),
+		"-c": strconv.Itoa(int(*spec.MaxConnections)), "-t": strconv.Itoa(int(*spec.Threads)),
+	}
+	own := min(2*len(want), len(words))
+	have := map[string]string{}
+	for pair := range slices.Chunk(words[:own], 2) {
+		have[pair[0]] = pair[len(pair)-1]
+	}
+	if !maps.Equal(have, want) || !slices.Equal(words[own:], spec.ExtraArgs) {
+		return fmt.Sprintf("%s, not %v and %q", text, want, spec.ExtraArgs)
+	}
+	return ""
+}
+
+// desiredResources returns the resources of a spec with its defaults. The memory limit by default
+// is that of have if it differs by rounding only.
+func desiredResources(spec *v1alpha1.MemcachedSpec, have corev1.ResourceRequirements) corev1.ResourceRequirements {
+	want := corev1.ResourceRequirements{Limits: corev1.ResourceList{}, Requests: corev1.ResourceList{}}
+	if r := spec.Resources; r != nil {
+		maps.Copy(want.Limits, r.Limits)
+		maps.Copy(want.Requests, r.Requests)
+	}
+	setDefault := func(list corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
+		if _, ok := list[name]; !ok {
+			list[name] = q
+		}
+	}
+	limit := 1.10*float64(spec.Memory.Value()) + 48<<20 + 1<<10*float64(*spec.MaxConnections)
+	if math.Abs(have.Limits.Memory().AsApproximateFloat64()-limit) < 256 {
+		limit = have.Limits.Memory().AsApproximateFloat64()
+	}
+	limit = max(limit, want.Requests.Memory().AsApproximateFloat64())
+	setDefault(want.Limits, corev1.ResourceMemory, *resource.NewQuantity(int64(limit), resource.BinarySI))
+	setDefault(want.Requests, corev1.ResourceMemory, want.Limits[corev1.ResourceMemory])
+	if cpu, ok := want.Limits[corev1.ResourceCPU]; ok {
+		setDefault(want.Requests, corev1.ResourceCPU, cpu)
+	}
+	setDefault(want.Requests, corev1.ResourceCPU, resource.MustParse("100m"))
+	return want
+}
+
+// wrongTemplate returns what a ReplicaSet's template has against a spec; empty if nothing.
+func wrongTemplate(set *appsv1.ReplicaSet, spec *v1alpha1.MemcachedSpec) string {
+	t := &set.Spec.Template
+	c := containerOf(&t.Spec)
+	var noted v1alpha1.MemcachedSpec
+	if err := json.Unmarshal([]byte(t.Annotations[annotations.Spec]), &noted); err != nil {
+		return err.Error()
+	}
+	if c == nil {
+		return "no container"
+	}
+	affinity := corev1.Affinity{}
+	if t.Spec.Affinity != nil {
+		affinity = *t.Spec.Affinity.DeepCopy()
+	}
+	want := corev1.Affinity{}
+	if spec.Scheduling.Affinity != nil {
+		want = *spec.Scheduling.Affinity.DeepCopy()
+	}
+	if want.PodAntiAffinity == nil && spec.Scheduling.TopologySpreadConstraints == nil {
+		if a := affinity.PodAntiAffinity; a == nil || len(a.PreferredDuringSchedulingIgnoredDuringExecution) != 2 {
+			return "nothing that spreads the shards"
+		}
+		affinity.PodAntiAffinity = nil
+	}
+	for field, pair := range map[string][2]any{
+		"the annotated spec":           {noted, *spec},
+		"image":                        {c.Image, spec.Image},
+		"imagePullSecrets":             {t.Spec.ImagePullSecrets, spec.ImagePullSecrets},
+		"resources.limits":             {c.Resources.Limits, desiredResources(spec, c.Resources).Limits},
+		"resources.requests":           {c.Resources.Requests, desiredResources(spec, c.Resources).Requests},
+		"nodeSelector":                 {t.Spec.NodeSelector, spec.Scheduling.NodeSelector},
+		"tolerations":                  {t.Spec.Tolerations, spec.Scheduling.Tolerations},
+		"affinity":                     {affinity, want},
+		"topologySpreadConstraints":    {t.Spec.TopologySpreadConstraints, spec.Scheduling.TopologySpreadConstraints},
+		"priorityClassName":            {t.Spec.PriorityClassName, spec.Scheduling.PriorityClassName},
+		"the labels of the user":       {contains(t.Labels, spec.PodMetadata.Labels), true},
+		"the annotations of the user":  {contains(t.Annotations, spec.PodMetadata.Annotations), true},
+		"the arguments' contradiction": {wrongArguments(t.Annotations[annotations.Arguments], spec), ""},
+		"imagePullPolicy":              {spec.ImagePullPolicy == "" || c.ImagePullPolicy == spec.ImagePullPolicy, true},
+	} {
+		if !equality.Semantic.DeepEqual(pair[0], pair[1]) {
+			return fmt.Sprintf("%s: %+v, not %+v", field, pair[0], pair[1])
+		}
+	}
+	return ""
+}
