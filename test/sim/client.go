@@ -125,7 +125,7 @@ func (w *World) operatorWrites(verb string, k kind, name string, do func() error
 	w.writes++
 	if w.faulty(w.faults.refusals) || w.writes == w.rejectAt {
 		err := w.refusal(k, name)
-		w.log("fault", "%s %s %s: %v", verb, k, name, err)
+		w.log("fault", "rejects %s %s %s: %v", verb, k, name, err)
 		return err
 	}
 	before := w.server.now[k][name]

@@ -197,6 +197,7 @@ func (a agents) Status(_ context.Context, podIP string) (agentwire.Status, error
 		sum := fnv.New64a()
 		fmt.Fprint(sum, w.seed, w.step, podIP)
 		if sum.Sum64()%uint64(w.faults.agents) == 0 {
+			w.unanswered.Add(1)
 			return agentwire.Status{}, fmt.Errorf("no answer from %s", podIP)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 var (
 	oneSeed = flag.Uint64("seed", 0, "the one seed to run, with its whole story")
-	seeds   = flag.Uint64("seeds", 60, "how many seeds to run")
+	seeds   = flag.Uint64("seeds", covering, "how many seeds to run")
 	from    = flag.Uint64("from", 1, "the first of them")
 	steps   = flag.Int("steps", 500, "steps of each")
 	during  = flag.Duration("for", 0, "go on with further seeds for so long")
@@ -21,6 +21,24 @@ var (
 
 // everything goes wrong now and then.
 var everything = faults{refusals: 25, answers: 25, reads: 60, agents: 12, kills: 20, stale: true, crashes: 2, nodes: 2, evictions: 2}
+
+// covering is how many seeds are enough for everything in mustHappen.
+const covering = 60
+
+// mustHappen are the faults, what users do, and what the operator does about it.
+var mustHappen = []string{
+	"rejects %s %s %s: %v", "the answer is lost", "a read of %s %s times out", "an agent does not answer",
+	"the operator is killed", "the operator restarts", "memcached in pod %s crashes", "%s does not answer", "%s is back",
+
+	"creates %s: %s", "has %s: %s", "is rejected: %v", "deletes %s", "deletes pod %s", "retries %s",
+	"changes %s %s", "deletes %s %s", "deletes ReplicaSet %s and keeps its pod", "creates a foreign %s %s",
+
+	"update by Live", "update by Restart", "update by Recreate", "update by Replace", "rollback",
+	"blocked by Paused", "blocked by OutsideMaintenanceWindow", "blocked by ShardInTransition", "blocked by ShardUnavailable",
+	"blocked by ImageNotVerified", "blocked by EmptyStartNotAnnounced", "blocked by UpdateFailed",
+	"Progressing=UpToDate", "Progressing=ScalingIn", "Progressing=Retrying",
+	"Degraded=NameConflict", "Degraded=NodeLost", "Degraded=ImageCannotBePulled", "Degraded=VersionUnsupported", "Degraded=Unschedulable",
+}
 
 // live runs a world with a random user and all faults, until everything converges or
 // an invariant is violated.
@@ -50,6 +68,8 @@ func TestInvariantsHoldForRandomSeeds(t *testing.T) {
 		next, done, failed atomic.Uint64
 		wait               sync.WaitGroup
 		began              = time.Now()
+		lock               sync.Mutex
+		happened           = map[string]int{}
 		progress           = time.NewTicker(time.Minute)
 	)
 	defer progress.Stop()
@@ -60,6 +80,12 @@ func TestInvariantsHoldForRandomSeeds(t *testing.T) {
 				seed := *from + n
 				w := live(seed)
 				done.Add(1)
+				lock.Lock()
+				for what, times := range w.happened {
+					happened[what] += times
+				}
+				happened["an agent does not answer"] += int(w.unanswered.Load())
+				lock.Unlock()
 				if w.broken != "" {
 					failed.Add(1)
 					t.Fail()
@@ -74,6 +100,11 @@ func TestInvariantsHoldForRandomSeeds(t *testing.T) {
 		})
 	}
 	wait.Wait()
+	for _, what := range mustHappen {
+		if done.Load() >= covering && happened[what] == 0 {
+			t.Errorf("%d seeds, and this never happened: %s", done.Load(), what)
+		}
+	}
 	t.Logf("%d seeds of %d steps in %s, %d failed", done.Load(), *steps, time.Since(began).Round(time.Second), failed.Load())
 }
 

@@ -129,6 +129,9 @@ func (w *World) watchWorld() {
 	past := w.server.past[memcachedKind]
 	for ; w.watch.read < len(past); w.watch.read++ {
 		m, ok := past[w.watch.read].is.(*v1alpha1.Memcached)
+		if ok {
+			w.noteStatus(m)
+		}
 		if ok && m.Status.Update != nil && m.Status.Update.Method == v1alpha1.UpdateReplace {
 			w.watch.announced[announcement(m, m.Status.Update.Shard)] = true
 		}
@@ -148,6 +151,20 @@ func (w *World) watchWorld() {
 			slices.Sort(shards)
 			w.breaks("two shards are unavailable at once by the operator's doing: %s", strings.Join(shards, ", "))
 		}
+	}
+}
+
+// noteStatus counts what a status reports.
+func (w *World) noteStatus(m *v1alpha1.Memcached) {
+	for _, c := range m.Status.Conditions {
+		w.happened[c.Type+"="+c.Reason]++
+	}
+	if u := m.Status.Update; u != nil && u.Gate != "" {
+		w.happened["blocked by "+string(u.Gate)]++
+	} else if u != nil && u.RollingBack {
+		w.happened["rollback"]++
+	} else if u != nil {
+		w.happened["update by "+string(u.Method)]++
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,6 +61,11 @@ type World struct {
 	gaps int
 	// marked is how many changes of ReplicaSets there were at some time.
 	marked int
+	// happened counts faults and what users do by the form of their line, and what the statuses
+	// report by its name.
+	happened map[string]int
+	// unanswered requests to agents.
+	unanswered atomic.Int64
 	// broken is the invariant that does not hold, empty while all do.
 	broken string
 }
@@ -82,6 +88,7 @@ func (w *World) begin(at time.Time, server client.Client, namespace string) {
 	w.defaultImage = image(newest)
 	w.clock, w.began = testclock.NewFakeClock(at), at
 	w.procs = map[types.UID]*proc{}
+	w.happened = map[string]int{}
 	w.watch, w.drifted = newWatch(), map[string]bool{}
 	for i, disk := range []string{"ssd", "ssd", "hdd"} {
 		w.nodes = append(w.nodes, &node{name: fmt.Sprintf("node%d", i+1), labels: map[string]string{"disk": disk}, memory: 4 << 30})
@@ -117,6 +124,9 @@ func (w *World) faulty(once int) bool {
 
 // log adds a line to the story.
 func (w *World) log(who, format string, words ...any) {
+	if who == "fault" || who == "user" {
+		w.happened[format]++
+	}
 	w.story = append(w.story, fmt.Sprintf("%4d %s %-9s %s", w.step, w.clock.Now().Sub(w.began).Truncate(time.Millisecond), who, fmt.Sprintf(format, words...)))
 }
 
