@@ -151,7 +151,7 @@ func TestFirstReleaseAndItsUpgrade(t *testing.T) {
 			t.Errorf("%s is not bundle/: %s", copied, out)
 		}
 	}
-	for _, want := range []string{`(?m)^generating the bundle … done in [0-9.]+m?s$`, `(?m)^  git push origin HEAD v1\.0\.0 `} {
+	for _, want := range []string{`(?m)^generating the bundle … done in [0-9.hms]+$`, `(?m)^  git push origin HEAD v1\.0\.0 `} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("the output does not match %s", want)
 		}
