@@ -56,7 +56,7 @@ func TestNewVersionAndArgumentsAreAppliedInOneStart(t *testing.T) {
 			time.Sleep(severalPolls)
 			s.wantUnchanged(first)
 			s.signal(syscall.SIGTERM)
-			if status := s.exit(10 * time.Second); status != 0 {
+			if status := s.exit(); status != 0 {
 				t.Errorf("status %d", status)
 			}
 
@@ -166,7 +166,7 @@ func TestChangesWaitWhileAStopIsAnnounced(t *testing.T) {
 			earlyInSecond()
 			second := time.Now().Unix()
 			s.annotate(agentwire.RestartFile, value)
-			for deadline := time.Now().Add(5 * time.Second); strings.Count(s.log.String(), "Restarting memcached in place") <= i; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(patience); strings.Count(s.log.String(), "Restarting memcached in place") <= i; time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("no restart is scheduled")
 				}
@@ -206,7 +206,7 @@ func TestContainerWaitsForAnnouncedArguments(t *testing.T) {
 			fill(t, s.address(), 1000)
 			s.announce(agentwire.AnnounceArguments("upgrade", s.arguments("-t", "2")))
 			s.signal(syscall.SIGTERM)
-			if status := s.exit(10 * time.Second); status != 0 {
+			if status := s.exit(); status != 0 {
 				t.Errorf("status %d", status)
 			}
 			s.memcached = memcachedPath(newest)

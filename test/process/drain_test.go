@@ -82,12 +82,12 @@ func visit(address string, stop <-chan struct{}) <-chan [2]int {
 }
 
 func greet(address string) error {
-	conn, err := net.DialTimeout("tcp", address, time.Second)
+	conn, err := net.DialTimeout("tcp", address, patience)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err := conn.Write([]byte("version\r\n")); err != nil {
 		return err
 	}
@@ -125,14 +125,14 @@ func TestDeletedPodServesUntilItsReplacementDoes(t *testing.T) {
 	agents.backend.Store(ref(next.agentAddress()))
 	memcacheds.backend.Store(ref(next.address()))
 	moved := time.Now()
-	if status := old.exit(5 * time.Second); status != 0 {
+	if status := old.exitWithoutDrain(); status != 0 {
 		t.Errorf("status %d", status)
 	}
-	if took := time.Since(moved); took < 900*time.Millisecond || took > 3*time.Second {
-		t.Errorf("it exited %s after the other pod responded, want about 1 s", took)
+	if took := time.Since(moved); took < 900*time.Millisecond {
+		t.Errorf("it exited %s after the other pod responded, want a second for the clients", took)
 	}
 	close(stop)
-	if n := <-visits; n[1] != 0 || n[0] < 50 {
+	if n := <-visits; n[1] != 0 || n[0] < 10 {
 		t.Errorf("%d of %d connections failed", n[1], n[0])
 	}
 	if !exists(old.meta()) {
@@ -145,49 +145,56 @@ func ref(text string) *string { return &text }
 func TestDrainEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(*testing.T, *shard)
-		// atLeast and atMost bound the time from SIGTERM to the exit.
-		atLeast, atMost time.Duration
+		// drains: it exits when the drain timeout is over, and not before.
+		drains bool
 	}{
-		"immediately without a Service": {func(*testing.T, *shard) {}, 0, time.Second},
+		"immediately without a Service": {func(*testing.T, *shard) {}, false},
 		"after its timeout if only this pod is behind the Service": {func(_ *testing.T, s *shard) {
-			s.service, s.drainTimeout = s.agentAddress(), 2*time.Second
-		}, 2 * time.Second, 3500 * time.Millisecond},
+			s.service = s.agentAddress()
+		}, true},
 		"after its timeout if no pod is behind the Service": {func(t *testing.T, s *shard) {
-			s.service, s.drainTimeout = fmt.Sprintf("127.0.0.1:%d", freePort(t)), 2*time.Second
-		}, 2 * time.Second, 3500 * time.Millisecond},
+			s.service = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+		}, true},
 		"after its timeout if the other pod is draining too": {func(t *testing.T, s *shard) {
 			other := newShard(t)
 			other.podUID, other.service = "other", other.agentAddress()
 			other.run()
 			other.signal(syscall.SIGTERM)
 			other.waitFor("the drain", func(status agentwire.Status) bool { return status.Phase == agentwire.PhaseDraining })
-			s.service, s.drainTimeout = other.agentAddress(), 2*time.Second
-		}, 2 * time.Second, 3500 * time.Millisecond},
+			s.service = other.agentAddress()
+		}, true},
 		"immediately if the name does not exist": {func(t *testing.T, s *shard) {
 			s.service = "cache-0:11212"
 			s.resolver(nameServer(t, nxDomain, nxDomain))
-		}, 0, 1500 * time.Millisecond},
+		}, false},
 		"immediately if it does not exist and names outside of the cluster are refused": {func(t *testing.T, s *shard) {
 			s.service = "cache-0.ns.svc:11212"
 			s.resolver(nameServer(t, nxDomain, refused))
-		}, 0, 1500 * time.Millisecond},
+		}, false},
 		"after its timeout if the name server fails": {func(t *testing.T, s *shard) {
-			s.service, s.drainTimeout = "cache-0:11212", 2*time.Second
+			s.service = "cache-0:11212"
 			s.resolver(nameServer(t, serverFailure, serverFailure))
-		}, 2 * time.Second, 3500 * time.Millisecond},
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShard(t)
+			if c.drains {
+				s.drainTimeout = 2 * time.Second
+			}
 			c.prepare(t, s)
 			s.run()
 			started := time.Now()
 			s.signal(syscall.SIGTERM)
-			if status := s.exit(10 * time.Second); status != 0 {
+			exit := s.exitWithoutDrain
+			if c.drains {
+				exit = s.exit
+			}
+			if status := exit(); status != 0 {
 				t.Errorf("status %d", status)
 			}
-			if took := time.Since(started); took < c.atLeast || took > c.atMost {
-				t.Errorf("it took %s, want %s to %s", took, c.atLeast, c.atMost)
+			if took := time.Since(started); c.drains && took < s.drainTimeout {
+				t.Errorf("it exited after %s, before the end of the drain of %s", took, s.drainTimeout)
 			}
 			if !exists(s.meta()) {
 				t.Error("it did not save")
@@ -204,7 +211,7 @@ func TestSecondSIGTERMEndsADrain(t *testing.T) {
 	s.signal(syscall.SIGTERM)
 	s.waitFor("the drain", func(status agentwire.Status) bool { return status.Phase == agentwire.PhaseDraining })
 	s.signal(syscall.SIGTERM)
-	if status := s.exit(3 * time.Second); status != 0 || !exists(s.meta()) {
+	if status := s.exitWithoutDrain(); status != 0 || !exists(s.meta()) {
 		t.Errorf("status %d, saved %v", status, exists(s.meta()))
 	}
 }
@@ -218,7 +225,7 @@ func TestAnnouncementIsForOneStop(t *testing.T) {
 	s.run()
 	s.announce("upgrade-1")
 	s.signal(syscall.SIGTERM)
-	s.exit(3 * time.Second)
+	s.exitWithoutDrain()
 	if status := s.run(); status.AnnouncedStop != "" {
 		t.Errorf("the consumed token is announced again: %q", status.AnnouncedStop)
 	}
@@ -226,7 +233,7 @@ func TestAnnouncementIsForOneStop(t *testing.T) {
 	s.waitFor("the drain", func(status agentwire.Status) bool { return status.Phase == agentwire.PhaseDraining })
 	s.announce("upgrade-2")
 	s.signal(syscall.SIGTERM)
-	if status := s.exit(3 * time.Second); status != 0 {
+	if status := s.exitWithoutDrain(); status != 0 {
 		t.Errorf("status %d", status)
 	}
 }

@@ -32,7 +32,7 @@ func TestUnexpectedExitOfMemcachedEndsTheContainer(t *testing.T) {
 			if err := syscall.Kill(status.PID, signal); err != nil {
 				t.Fatal(err)
 			}
-			if code := s.exit(5 * time.Second); code != c.status {
+			if code := s.exit(); code != c.status {
 				t.Errorf("status %d, want %d", code, c.status)
 			}
 			wantContains(t, "the reason", s.reason(), c.want)
@@ -79,7 +79,7 @@ func TestTerminationLogSaysWhyTheContainerCannotStart(t *testing.T) {
 			s := newShard(t)
 			c.prepare(t, s)
 			s.launch()
-			if code := s.exit(5 * time.Second); code == 0 {
+			if code := s.exit(); code == 0 {
 				t.Error("status 0")
 			}
 			wantContains(t, "the reason", s.reason(), c.want)
@@ -94,7 +94,7 @@ func TestAnotherMemcachedAtThePortIsNotMistakenForOwn(t *testing.T) {
 	s.port = other.port
 	s.annotate(agentwire.ArgumentsFile, s.arguments())
 	s.launch()
-	if code := s.exit(5 * time.Second); code == 0 {
+	if code := s.exit(); code == 0 {
 		t.Error("status 0")
 	}
 	wantContains(t, "the reason", s.reason(), "failed to listen on TCP port")
@@ -127,7 +127,7 @@ func TestMemcachedThatHangsAtItsStartFailsTheContainer(t *testing.T) {
 	script(t, s.memcached, `test "$1" != -V || exec echo memcached 1.6.45
 exec env `+silentPort+`=`+strconv.Itoa(s.port)+` `+self)
 	s.launch()
-	if code := s.exit(20 * time.Second); code == 0 {
+	if code := s.exit(); code == 0 {
 		t.Error("status 0")
 	}
 	wantContains(t, "the reason", s.reason(), "memcached accepts connections at "+s.address()+" but did not respond for 10s")
@@ -166,7 +166,7 @@ func TestSIGTERMDuringAStartKeepsTheItems(t *testing.T) {
 		s.launch()
 		time.Sleep(delay)
 		s.signal(syscall.SIGTERM)
-		s.exit(10 * time.Second)
+		s.exit()
 		if !exists(s.meta()) {
 			t.Fatalf("after %s: nothing is saved", delay)
 		}
@@ -209,7 +209,7 @@ func TestMemcachedThatHangsAtItsStopIsKilled(t *testing.T) {
 	status := s.run()
 	s.freeze(status.PID)
 	s.signal(syscall.SIGTERM)
-	if status := s.exit(2 * time.Minute); status != 0 || exists(s.meta()) {
+	if status := s.exit(); status != 0 || exists(s.meta()) {
 		t.Errorf("status %d, saved %v", status, exists(s.meta()))
 	}
 }

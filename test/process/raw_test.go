@@ -54,7 +54,7 @@ func startRaw(t *testing.T, version, dir string, args ...string) *raw {
 			t.Logf("output of memcached %s %v:\n%s", version, words, r.log)
 		}
 	})
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if r.hasExited() || r.poke() == nil {
 			return r
 		}
@@ -91,7 +91,7 @@ func (r *raw) stop(signals ...syscall.Signal) {
 			r.t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		_ = r.poke()
 		select {
 		case <-r.exited:

@@ -30,6 +30,8 @@ const (
 	// dacReadSearch is CAP_DAC_READ_SEARCH: MEMCACHED_DIR may be in a directory that
 	// is root's alone.
 	dacReadSearch = 2
+	// patience bounds hangs, and nothing else: no test compares it with what it measures.
+	patience = 2 * time.Minute
 )
 
 // shard stands for a pod: a data volume, a pod-info volume, two ports. Its agent can
@@ -218,7 +220,7 @@ func (s *shard) waitFor(what string, wanted func(agentwire.Status) bool) agentwi
 	s.t.Helper()
 	var status agentwire.Status
 	var err error
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if status, err = s.fetchStatus(); err == nil && wanted(status) {
 			return status
 		}
@@ -253,7 +255,7 @@ func (s *shard) status() agentwire.Status {
 }
 
 func (s *shard) get(path string) (int, []byte, error) {
-	client := http.Client{Timeout: 5 * time.Second}
+	client := http.Client{Timeout: patience}
 	response, err := client.Get("http://" + s.agentAddress() + path)
 	if err != nil {
 		return 0, nil, err
@@ -271,15 +273,27 @@ func (s *shard) signal(signal syscall.Signal) {
 }
 
 // exit waits until the agent exits, and returns its code.
-func (s *shard) exit(within time.Duration) int {
+func (s *shard) exit() int {
 	s.t.Helper()
 	select {
 	case <-s.exited:
 		return s.command.ProcessState.ExitCode()
-	case <-time.After(within):
-		s.t.Fatalf("the agent still runs after %s", within)
+	case <-time.After(patience):
+		s.t.Fatalf("the agent still runs after %s", patience)
 		return 0
 	}
+}
+
+// exitWithoutDrain waits until the agent exits, which must not be the end of its drain, and
+// returns its code.
+func (s *shard) exitWithoutDrain() int {
+	s.t.Helper()
+	began := time.Now()
+	code := s.exit()
+	if took := time.Since(began); took > s.drainTimeout*3/4 {
+		s.t.Errorf("it exited after %s: it drained for %s", took, s.drainTimeout)
+	}
+	return code
 }
 
 // announce announces a stop of the container, and waits until the agent reports it.
@@ -294,7 +308,7 @@ func (s *shard) stopContainer() {
 	s.t.Helper()
 	s.announce(fmt.Sprintf("stop-%d", s.updates))
 	s.signal(syscall.SIGTERM)
-	if status := s.exit(10 * time.Second); status != 0 {
+	if status := s.exitWithoutDrain(); status != 0 {
 		s.t.Fatalf("the agent exited with code %d after an announced SIGTERM", status)
 	}
 }

@@ -65,7 +65,7 @@ func (c *cache) start() {
 		close(exited)
 	}()
 	c.exited = exited
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if conn, err := net.Dial("tcp", c.address()); err == nil {
 			_ = conn.Close()
 			return
@@ -87,7 +87,7 @@ func (c *cache) stopWarm() {
 		c.t.Fatal(err)
 	}
 	stopped := time.Now()
-	for deadline := stopped.Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := stopped.Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if conn, err := net.Dial("tcp", c.address()); err == nil {
 			_ = conn.Close() // it looks at signals once a second, or when a client comes
 		}

@@ -156,7 +156,7 @@ func midway(t *testing.T, run func(context.Context, copy.Options) (snapshotwire.
 		outcome, err := run(t.Context(), options)
 		ended <- end{outcome, err}
 	}()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		if p := options.Progress.Report(""); p.Items > p.TotalItems/4 && p.TotalItems > 0 {
 			break
 		}
@@ -362,7 +362,7 @@ func TestShardBusyWithAnotherKeyDump(t *testing.T) {
 				outcome, err = copy.Save(t.Context(), memblob.OpenBucket(nil), saveTask(source), options)
 				ended <- err
 			}()
-			for deadline := time.Now().Add(10 * time.Second); !strings.Contains(said.String(), "busy"); time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(patience); !strings.Contains(said.String(), "busy"); time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("it was never busy: %s", said)
 				}

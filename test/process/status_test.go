@@ -65,7 +65,7 @@ func TestReadinessWaitsForAStart(t *testing.T) {
 	s.announce("now")
 	earlyInSecond()
 	s.signal(syscall.SIGTERM)
-	s.exit(5 * time.Second)
+	s.exit()
 	// In the last half of the second of the stop: the start waits for the next one.
 	time.Sleep(time.Until(time.Unix(stopSecond(t, s.meta()), int64(500*time.Millisecond))))
 	s.launch()

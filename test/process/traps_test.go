@@ -51,7 +51,7 @@ func TestStartInTheSecondOfTheStop(t *testing.T) {
 				s.announce(token)
 				earlyInSecond()
 				s.signal(syscall.SIGTERM)
-				s.exit(10 * time.Second)
+				s.exit()
 				stopped := stopSecond(t, s.meta())
 				started := time.Now()
 				status := s.run()
@@ -102,7 +102,7 @@ func TestSIGTERMAfterTheSaveSignal(t *testing.T) {
 		// A stopped memcached shows its pending signals.
 		s.freeze(memcached)
 		s.signal(syscall.SIGTERM)
-		for deadline := time.Now().Add(5 * time.Second); !pending(t, memcached, syscall.SIGUSR1); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(patience); !pending(t, memcached, syscall.SIGUSR1); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("it never got the save signal")
 			}
@@ -117,7 +117,7 @@ func TestSIGTERMAfterTheSaveSignal(t *testing.T) {
 		if err := syscall.Kill(memcached, syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
-		if status := s.exit(10 * time.Second); status != 0 {
+		if status := s.exit(); status != 0 {
 			t.Errorf("status %d", status)
 		}
 		if start := s.run().Start; start.Result != agentwire.StartWarm || start.Items != 1000 {
@@ -294,7 +294,7 @@ func TestVolumeSmallerThanMemory(t *testing.T) {
 		s := newShard(t)
 		s.data = small(t)
 		s.launch()
-		if status := s.exit(5 * time.Second); status == 0 {
+		if status := s.exit(); status == 0 {
 			t.Error("status 0")
 		}
 		wantContains(t, "the reason", s.reason(), "the data volume has 48 MiB, but memcached with -m 64 needs 65 MiB")
@@ -362,7 +362,7 @@ func TestHashTableThatIsTooSmall(t *testing.T) {
 		edit(t, first.meta(), shrink)
 		nextSecond(stopSecond(t, first.meta()))
 		second := startRaw(t, newest, dir, "-vv")
-		for deadline := time.Now().Add(5 * time.Second); !strings.Contains(second.log.String(), grows); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(patience); !strings.Contains(second.log.String(), grows); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("it does not grow: the trap no longer exists")
 			}
@@ -396,7 +396,7 @@ func TestKilledMemcachedStartsCold(t *testing.T) {
 	if err := syscall.Kill(status.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if code := s.exit(5 * time.Second); code != 137 {
+	if code := s.exit(); code != 137 {
 		t.Errorf("status %d, want that of memcached, 137", code)
 	}
 	status = s.run()
