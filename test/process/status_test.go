@@ -6,9 +6,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -57,29 +57,61 @@ func TestStatusReportsTheShard(t *testing.T) {
 	}
 }
 
-// Otherwise a probe that is slightly early would delay the shard by a whole period.
-func TestReadinessWaitsForAStart(t *testing.T) {
+// A start and a restart in place are gated: memcached begins when the test lets it. Real items
+// are reloaded in a second, which is too short to be seen for certain.
+func TestReadinessWaitsForAStartAndItsItems(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
 	s.run()
-	s.announce("now")
-	earlyInSecond()
-	s.signal(syscall.SIGTERM)
-	s.exit()
-	// In the last half of the second of the stop: the start waits for the next one.
-	time.Sleep(time.Until(time.Unix(stopSecond(t, s.meta()), int64(500*time.Millisecond))))
-	s.launch()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
-		code, _, err := s.get("/readyz")
-		if err != nil {
-			continue // the agent does not listen yet
+	fill(t, s.address(), 1000)
+	s.stopContainer()
+	gate, real := filepath.Join(s.dir, "gate"), s.memcached
+	s.memcached = filepath.Join(s.dir, "gated")
+	script(t, s.memcached, fmt.Sprintf(`test "$1" = -V || while test -e %s; do sleep 0.02; done
+exec %s "$@"`, gate, real))
+
+	for _, c := range []struct {
+		phase agentwire.Phase
+		begin func()
+	}{
+		{agentwire.PhaseStarting, s.launch},
+		{agentwire.PhaseRestarting, func() { s.annotate(agentwire.RestartFile, "once") }},
+	} {
+		phase := c.phase
+		writeFile(t, gate, "")
+		c.begin()
+		s.waitFor("the start", func(status agentwire.Status) bool { return status.Phase == phase && status.PID != 0 })
+		for range 3 {
+			began := time.Now()
+			code, body, err := s.get("/readyz")
+			if err != nil || code != http.StatusServiceUnavailable {
+				t.Errorf("%s: /readyz: %d, %v; want 503", phase, code, err)
+			}
+			wantContains(t, "/readyz", string(body), "phase "+string(phase))
+			// Otherwise a probe that is slightly early would delay the shard by a whole period.
+			if took := time.Since(began); took < 700*time.Millisecond {
+				t.Errorf("%s: /readyz did not wait for the start: it took %s", phase, took)
+			}
+			if code, _, err := s.get("/healthz"); err != nil || code != http.StatusOK {
+				t.Errorf("%s: /healthz: %d, %v", phase, code, err)
+			}
 		}
-		if code != http.StatusOK {
-			t.Errorf("the first response is %d", code)
+		if err := os.Remove(gate); err != nil {
+			t.Fatal(err)
 		}
-		return
+		for deadline := time.Now().Add(patience); ; {
+			if code, _, err := s.get("/readyz"); err == nil && code == http.StatusOK {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: it does not become ready", phase)
+			}
+		}
+		wantWarm(t, s.status(), 1000)
+		if n := count(t, s.address(), 1000); n != 1000 {
+			t.Errorf("%s: %d of 1000 items when it became ready", phase, n)
+		}
 	}
-	t.Error("no response")
 }
 
 // Clients may occupy all connections; the agent has kept its own.
