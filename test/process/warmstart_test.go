@@ -53,14 +53,24 @@ func TestRestartInPlaceIsWarmAndShort(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			const size = 20_000
+			const size, lateInSecond = 20_000, int(800 * time.Millisecond)
 			s := newShard(t)
 			s.memcached = memcachedPath(version)
 			status := s.run()
 			fill(t, s.address(), size)
-			shortest := time.Hour
-			for i := range 3 {
+			// How long a start takes on this machine now.
+			start := time.Hour
+			for range 3 {
+				began := time.Now()
+				startRaw(t, version, sharedDir(t))
+				start = min(start, time.Since(began))
+			}
+			limit := 600*time.Millisecond + start
+			// A busy machine can delay some of the restarts.
+			shortest, latest := time.Hour, 0
+			for i := 0; i < 3 || i < 10 && (shortest > limit || latest < lateInSecond); i++ {
 				value, former := fmt.Sprintf("restart %d", i), status.PID
+				nextSecond(time.Now().Unix())
 				s.annotate(agentwire.RestartFile, value)
 				status = s.waitFor("the restart", func(status agentwire.Status) bool { return status.Restart == value })
 				if status.Phase != agentwire.PhaseServing || status.PID == former {
@@ -68,13 +78,17 @@ func TestRestartInPlaceIsWarmAndShort(t *testing.T) {
 				}
 				wantWarm(t, status, size)
 				shortest = min(shortest, status.Start.At.Sub(s.lastStop()))
+				latest = max(latest, s.lastStop().Nanosecond())
 			}
 			if n := count(t, s.address(), size); n < size*99/100 {
 				t.Errorf("%d of %d items kept", n, size)
 			}
-			t.Logf("unavailable for %s", shortest)
-			if shortest > 600*time.Millisecond {
-				t.Errorf("unavailable for at least %s", shortest)
+			t.Logf("unavailable for %s of %s", shortest, limit)
+			if shortest > limit {
+				t.Errorf("unavailable for at least %s, want at most %s", shortest, limit)
+			}
+			if latest < lateInSecond {
+				t.Errorf("no restart began later in its second than after %s", time.Duration(latest))
 			}
 			time.Sleep(600 * time.Millisecond)
 			if again := s.status(); again.PID != status.PID {
