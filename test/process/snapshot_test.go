@@ -213,6 +213,23 @@ func (c *cache) get(names []string) map[string]entry {
 // wantItems compares each item, and what it has left to live to two seconds.
 func wantItems(t *testing.T, got, want map[string]entry) {
 	t.Helper()
+	wantItemsWithin(t, 2*time.Second, got, want)
+}
+
+// wantSameItems compares the items of two caches. Each second that passes between the two reads
+// is one that the items of the second cache have less to live, and each warm restart rounds its
+// clock to a second.
+func wantSameItems(t *testing.T, got, want *cache, names []string, restarts int) {
+	t.Helper()
+	began := time.Now()
+	have := got.get(names)
+	expected := want.get(names)
+	wantItemsWithin(t, 2*time.Second+time.Since(began)+time.Duration(restarts)*time.Second, have, expected)
+}
+
+func wantItemsWithin(t *testing.T, tolerance time.Duration, got, want map[string]entry) {
+	t.Helper()
+	seconds := int64(tolerance / time.Second)
 	wrong := 0
 	for key, item := range want {
 		have, ok := got[key]
@@ -223,7 +240,7 @@ func wantItems(t *testing.T, got, want map[string]entry) {
 			t.Errorf("%.40q has a value of %d bytes, %.40q…, instead of %d bytes, %.40q…", key, len(have.value), have.value, len(item.value), item.value)
 		case have.flags != item.flags:
 			t.Errorf("%.40q has the flags %d, not %d", key, have.flags, item.flags)
-		case (item.ttl < 0) != (have.ttl < 0) || have.ttl < item.ttl-2 || have.ttl > item.ttl+2:
+		case (item.ttl < 0) != (have.ttl < 0) || have.ttl < item.ttl-seconds || have.ttl > item.ttl+seconds:
 			t.Errorf("%.40q has %d s to live, not %d", key, have.ttl, item.ttl)
 		default:
 			continue
