@@ -116,7 +116,7 @@ func TestEditsProvokeEveryError(t *testing.T) {
 		"must be of type", "should be greater than or equal to", "should be less than or equal to", "Required value", `Unsupported value: "Sometimes"`,
 		"Too long", "Too many", "should be at least", "should match", "version must be three numbers", "image must be an image reference",
 		"memory must be at least", "memory must be at most", "maxItemSize must be a multiple", "maxItemSize must be at most half", "too small for the cache",
-		"extraArgs must begin", "extraArgs must not contain options", "extraArgs contains an unknown option", "extraArgs must not enable", "without spaces",
+		"extraArgs must begin", "extraArgs contains an option that is unknown", "extraArgs must not enable", "without spaces",
 		"podMetadata.labels must not", "podMetadata.annotations must not", "a store requires exactly one", "serverNameTemplate must contain",
 		"deletionPolicy Backup requires finalBackup", "spec.finalBackup.deadlineSeconds", "spec.refill.maxAgeSeconds",
 	}
