@@ -64,7 +64,7 @@ func TestCallStopsWithItsContext(t *testing.T) {
 			if _, err := conn.Version(ctx); err == nil {
 				t.Error("a silent server returned a version")
 			}
-			if took := time.Since(started); took > 2*time.Second {
+			if took := time.Since(started); took > 30*time.Second {
 				t.Errorf("it took %s", took)
 			}
 		})
