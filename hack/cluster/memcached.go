@@ -14,8 +14,23 @@ import (
 	"github.com/memcached-operator/memcached-operator/hack/cluster/image"
 )
 
-// memcachedSuites are the Debian suites of memcached 1.6.18, 1.6.38 and the newest.
-var memcachedSuites = []string{"bookworm", "trixie", "sid"}
+// memcachedSuites are the Debian suites with memcached, oldest first. The stable ones keep their version, which tests
+// name. The newest version is what sid has: tests take it from MEMCACHED_NEWEST or MEMCACHED_DIR.
+var memcachedSuites = []memcachedSuite{{"bookworm", "1.6.18"}, {"trixie", "1.6.38"}, {"sid", ""}}
+
+type memcachedSuite struct{ name, version string }
+
+// check returns an error if the suite has another version than the tests need, or one that an earlier suite has.
+func (s memcachedSuite) check(version string, earlier []string) error {
+	if s.version != "" && version != s.version {
+		return fmt.Errorf("the Debian mirror has memcached %s in %s, and the tests need %s: use another mirror, or change memcachedSuites and the tests that name the version",
+			version, s.name, s.version)
+	}
+	if slices.Contains(earlier, version) {
+		return fmt.Errorf("the Debian mirror has memcached %s in %s and in an older suite: use a mirror with a newer %[2]s", version, s.name)
+	}
+	return nil
+}
 
 const busyboxSuite = "trixie"
 
@@ -42,22 +57,26 @@ func (d dirs) memcached() (string, error) {
 	if !ok {
 		return "", fmt.Errorf("memcached from Debian for %s: not known here", runtime.GOARCH)
 	}
-	k := key(append(append(memcachedSuites, memcachedPackages...), memcachedLayout, runtime.GOARCH)...)
-	what := "fetching memcached from Debian " + strings.Join(memcachedSuites, ", ") + " (once)"
+	var names []string
+	for _, s := range memcachedSuites {
+		names = append(names, s.name)
+	}
+	k := key(slices.Concat(names, memcachedPackages, []string{memcachedLayout, runtime.GOARCH})...)
+	what := "fetching memcached from Debian " + strings.Join(names, ", ") + " (once)"
 	return d.build("memcached", k, what, func(dir, final string) error {
-		for _, name := range memcachedSuites {
-			if err := fetchMemcached(m, name, dir, final); err != nil {
-				return fmt.Errorf("memcached of %s: %w", name, err)
+		for _, s := range memcachedSuites {
+			if err := fetchMemcached(m, s, dir, final); err != nil {
+				return fmt.Errorf("memcached of %s: %w", s.name, err)
 			}
 		}
 		return nil
 	})
 }
 
-func fetchMemcached(m machine, suiteName, dir, final string) error {
-	work := filepath.Join(dir, "."+suiteName)
+func fetchMemcached(m machine, from memcachedSuite, dir, final string) error {
+	work := filepath.Join(dir, "."+from.name)
 	defer os.RemoveAll(work)
-	s, err := openSuite(suiteName, filepath.Join(work, "apt"))
+	s, err := openSuite(from.name, filepath.Join(work, "apt"))
 	if err != nil {
 		return err
 	}
@@ -76,6 +95,10 @@ func fetchMemcached(m machine, suiteName, dir, final string) error {
 	if err != nil {
 		return err
 	}
+	earlier, _ := memcachedVersions(dir) // none before the first
+	if err := from.check(version, earlier); err != nil {
+		return err
+	}
 	to := filepath.Join(dir, version)
 	if err := os.Mkdir(to, 0o755); err != nil {
 		return err
@@ -88,7 +111,7 @@ func fetchMemcached(m machine, suiteName, dir, final string) error {
 	if err := os.WriteFile(filepath.Join(to, "memcached"), []byte(script), 0o755); err != nil {
 		return err
 	}
-	if suiteName != busyboxSuite {
+	if from.name != busyboxSuite {
 		return nil
 	}
 	if err := s.unpack(filepath.Join(work, "busybox"), "busybox-static"); err != nil {
