@@ -13,7 +13,7 @@ import (
 func TestMemoryLimitFollowsTheDocumentedFormula(t *testing.T) {
 	m := memcached(1, nil)
 	want := int64(64<<20)/100*110 + 48<<20 + 1024*1024
-	if got := memoryLimit(&m.Spec); got.Value() != want {
+	if got := MemoryLimit(&m.Spec); got.Value() != want {
 		t.Errorf("limit %d bytes, want %d", got.Value(), want)
 	}
 }
@@ -27,7 +27,7 @@ func TestResourcesHaveDefaults(t *testing.T) {
 		}
 		return l
 	}
-	limit := memoryLimit(&memcached(1, nil).Spec)
+	limit := MemoryLimit(&memcached(1, nil).Spec)
 	for name, c := range map[string]struct {
 		reason string
 		spec   *v1alpha1.ResourceRequirements

@@ -115,7 +115,7 @@ func resourcesOf(spec *v1alpha1.MemcachedSpec) corev1.ResourceRequirements {
 		r.Requests = corev1.ResourceList{}
 	}
 	if _, ok := r.Limits[corev1.ResourceMemory]; !ok {
-		limit := memoryLimit(spec)
+		limit := MemoryLimit(spec)
 		if request, ok := r.Requests[corev1.ResourceMemory]; ok && request.Cmp(limit) > 0 {
 			limit = request
 		}
@@ -140,11 +140,11 @@ func megabytes(spec *v1alpha1.MemcachedSpec) int64 {
 	return spec.Memory.Value() / mebibyte
 }
 
-// memoryLimit returns the smallest memory limit, in bytes, with which the kernel doesn't kill a full
+// MemoryLimit returns the smallest memory limit, in bytes, with which the kernel doesn't kill a full
 // memcached: items with their overhead, hash table, threads and agent, and the buffers of each
 // connection. The items are in a memory volume, which counts towards the limit. The CRD's rule for
 // resources.limits.memory has the same formula.
-func memoryLimit(spec *v1alpha1.MemcachedSpec) resource.Quantity {
+func MemoryLimit(spec *v1alpha1.MemcachedSpec) resource.Quantity {
 	items := megabytes(spec) * mebibyte
 	return *resource.NewQuantity(items/100*110+48*mebibyte+1024*int64(*spec.MaxConnections), resource.BinarySI)
 }

@@ -131,7 +131,7 @@ func TestWorkflowsRunTargetsOfTheMakefile(t *testing.T) {
 		}
 	}
 	for _, target := range []string{
-		"lint", "test-commits", "test", "test-race", "test-vulnerabilities", "test-all", "test-e2e", "soak", "fuzz", "mutants", "release",
+		"test-lint", "test", "test-race", "test-vulnerabilities", "test-all", "test-e2e", "soak", "fuzz", "mutants", "release",
 	} {
 		if !ran[target] {
 			t.Errorf("no workflow runs make %s", target)
