@@ -15,6 +15,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/operator"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // The operator is killed after each write of a backup, its restore and the end of
@@ -32,8 +33,8 @@ func (o operators) backUpAndRestore(t *testing.T, last operator.Write) upgrade {
 	s := newSpace(t)
 	one := o.start(s)
 	store := s.claim("backups")
-	s.apply("cache", small(1))
-	s.available("cache")
+	s.Apply("cache", suite.Small(1))
+	s.Available("cache")
 	sets := s.fill("cache", 1, size)
 
 	one.Note(last)
@@ -44,16 +45,16 @@ func (o operators) backUpAndRestore(t *testing.T, last operator.Write) upgrade {
 	s.complete(b)
 	s.flush("cache", 1)
 	r := s.restored("again", "cache", "first")
-	s.holds(sets[0])
+	s.Holds(sets[0])
 	u := upgrade{end: s.endOfRuns(b, r)}
 	s.noJobAfter(b)
 	s.noJobAfter(r)
-	s.must(k.Delete(s.ctx, b))
-	s.gone(&v1alpha1.MemcachedBackup{}, b.Name)
+	s.Must(k.Delete(s.Ctx, b))
+	s.Gone(&v1alpha1.MemcachedBackup{}, b.Name)
 	u.took = time.Since(began).Round(100 * time.Millisecond)
 	var err error
 	u.writes, u.killed, err = one.Noted()
-	s.must(err)
+	s.Must(err)
 	return u
 }
 
@@ -73,11 +74,11 @@ func (s *space) endOfRuns(b *v1alpha1.MemcachedBackup, r *v1alpha1.MemcachedRest
 	add("snapshot: %d items, %d bytes of %d shards", b.Status.Snapshot.Items, b.Status.Snapshot.Bytes, b.Status.Snapshot.Shards)
 	add("restored %d, kept %d, expired %d, rejected %d", r.Status.Restored, r.Status.Kept, r.Status.Expired, r.Status.Rejected)
 	var jobs batchv1.JobList
-	s.must(k.List(s.ctx, &jobs, client.InNamespace(s.namespace)))
+	s.Must(k.List(s.Ctx, &jobs, client.InNamespace(s.Namespace)))
 	add("%d jobs", len(jobs.Items))
 	for _, job := range jobs.Items {
 		var pods corev1.PodList
-		s.must(k.List(s.ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}))
+		s.Must(k.List(s.Ctx, &pods, client.InNamespace(s.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}))
 		add("a job of %d pods, %d succeeded", len(pods.Items), job.Status.Succeeded)
 	}
 	slices.Sort(lines)
@@ -91,8 +92,8 @@ const slow, slowSize = 1000, 10_000
 func (s *space) slowBackup(policy v1alpha1.SnapshotDeletionPolicy) (*v1alpha1.MemcachedBackup, []*items.Set) {
 	s.Helper()
 	store := s.claim("backups")
-	s.apply("cache", small(1))
-	s.available("cache")
+	s.Apply("cache", suite.Small(1))
+	s.Available("cache")
 	sets := s.fill("cache", 1, slowSize)
 	b := s.backup("first", v1alpha1.MemcachedBackupSpec{
 		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: rate(slow), DeletionPolicy: policy,
@@ -105,7 +106,7 @@ func TestBackupCompletesAfterItsPodIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	b, sets := s.slowBackup(v1alpha1.SnapshotRetain)
-	s.must(k.DeleteAllOf(s.ctx, &corev1.Pod{}, client.InNamespace(s.namespace), client.MatchingLabels{batchv1.JobNameLabel: b.Status.JobName}, client.GracePeriodSeconds(0)))
+	s.Must(k.DeleteAllOf(s.Ctx, &corev1.Pod{}, client.InNamespace(s.Namespace), client.MatchingLabels{batchv1.JobNameLabel: b.Status.JobName}, client.GracePeriodSeconds(0)))
 	s.complete(b)
 	if b.Status.Snapshot.Items != slowSize {
 		t.Errorf("the snapshot holds %d items of %d", b.Status.Snapshot.Items, slowSize)
@@ -115,17 +116,17 @@ func TestBackupCompletesAfterItsPodIsKilled(t *testing.T) {
 	})
 	s.flush("cache", 1)
 	s.copies(r)
-	s.must(k.DeleteAllOf(s.ctx, &corev1.Pod{}, client.InNamespace(s.namespace), client.MatchingLabels{batchv1.JobNameLabel: r.Status.JobName}, client.GracePeriodSeconds(0)))
+	s.Must(k.DeleteAllOf(s.Ctx, &corev1.Pod{}, client.InNamespace(s.Namespace), client.MatchingLabels{batchv1.JobNameLabel: r.Status.JobName}, client.GracePeriodSeconds(0)))
 	s.complete(r)
-	s.holds(sets[0])
+	s.Holds(sets[0])
 }
 
 func TestBackupContinuesAfterWarmRestartOfShard(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	b, _ := s.slowBackup(v1alpha1.SnapshotRetain)
-	_, err := k.Restart(s.ctx, s.key("cache"), 0, "now", soon)
-	s.must(err)
+	_, err := k.Restart(s.Ctx, s.Key("cache"), 0, "now", suite.Soon)
+	s.Must(err)
 	s.complete(b)
 	if b.Status.Snapshot.Items < slowSize*999/1000 {
 		t.Errorf("the snapshot holds %d items of %d", b.Status.Snapshot.Items, slowSize)
@@ -136,15 +137,15 @@ func TestBackupFailsWhenShardIsLostAndNextBackupSucceeds(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	b, _ := s.slowBackup(v1alpha1.SnapshotRetain)
-	pod := s.pods("cache")["cache-0"]
-	s.must(k.Delete(s.ctx, &pod, client.GracePeriodSeconds(0)))
+	pod := s.Pods("cache")["cache-0"]
+	s.Must(k.Delete(s.Ctx, &pod, client.GracePeriodSeconds(0)))
 	status := s.failsFor(b, v1alpha1.ReasonShardLostItems)
-	s.says(status.Message, "shard 0")
+	s.contains(status.Message, "shard 0")
 	if b.Status.Snapshot != nil {
 		t.Errorf("it reports a snapshot: %+v", b.Status.Snapshot)
 	}
 	// Half of a snapshot is none.
-	s.available("cache")
+	s.Available("cache")
 	r := s.restore("of-it", v1alpha1.MemcachedRestoreSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, BackupRef: &v1alpha1.BackupReference{Name: "first"}})
 	s.failsFor(r, v1alpha1.ReasonBackupNotComplete)
 }
@@ -153,11 +154,11 @@ func TestDeletedRunningBackupLeavesNothingInItsStore(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	b, _ := s.slowBackup(v1alpha1.SnapshotDelete)
-	s.must(k.Delete(s.ctx, b))
-	s.gone(&v1alpha1.MemcachedBackup{}, b.Name)
+	s.Must(k.Delete(s.Ctx, b))
+	s.Gone(&v1alpha1.MemcachedBackup{}, b.Name)
 	r := s.restore("of-it", v1alpha1.MemcachedRestoreSpec{
 		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"},
-		Snapshot:     &v1alpha1.SnapshotSource{Store: b.Spec.Store, Path: s.namespace + "/cache/first-" + string(b.UID[:8])},
+		Snapshot:     &v1alpha1.SnapshotSource{Store: b.Spec.Store, Path: s.Namespace + "/cache/first-" + string(b.UID[:8])},
 	})
 	s.failsFor(r, v1alpha1.ReasonSnapshotNotFound)
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // The problem is reported, and the cache is unchanged.
@@ -16,22 +17,22 @@ func TestFailedBackupReportsWhyAndDisturbsNoOther(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	store := s.claim("backups")
-	s.apply("cache", small(1))
-	s.apply("closed", small(1).WithExtraArgs("-X"))
-	s.available("cache")
-	s.available("closed")
-	set := s.written("cache", 0, 1000)
-	before := s.lives("cache")
+	s.Apply("cache", suite.Small(1))
+	s.Apply("closed", suite.Small(1).WithExtraArgs("-X"))
+	s.Available("cache")
+	s.Available("closed")
+	set := s.Written("cache", 0, 1000)
+	before := s.Lives("cache")
 	spec := func(memcached string, store v1alpha1.SnapshotStore) v1alpha1.MemcachedBackupSpec {
 		return v1alpha1.MemcachedBackupSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: memcached}, Store: store}
 	}
 	bucket := func(edit func(*v1alpha1.S3Store)) v1alpha1.SnapshotStore {
-		b := &v1alpha1.S3Store{Bucket: "backups", Endpoint: "http://absent." + s.namespace + ".svc:9000", CredentialsSecretName: "credentials"}
+		b := &v1alpha1.S3Store{Bucket: "backups", Endpoint: "http://absent." + s.Namespace + ".svc:9000", CredentialsSecretName: "credentials"}
 		edit(b)
 		return v1alpha1.SnapshotStore{S3: b}
 	}
-	s.must(k.Create(s.ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "credentials"},
+	s.Must(k.Create(s.Ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "credentials"},
 		StringData: map[string]string{"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"},
 	}))
 	t.Run("backups", func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestFailedBackupReportsWhyAndDisturbsNoOther(t *testing.T) {
 				s := s.in(t)
 				b := s.backup(name, c.spec)
 				status := s.failsFor(b, c.reason)
-				s.says(status.Message, c.says...)
+				s.contains(status.Message, c.says...)
 				if b.Status.Snapshot != nil {
 					t.Errorf("it reports a snapshot: %+v", b.Status.Snapshot)
 				}
@@ -64,8 +65,8 @@ func TestFailedBackupReportsWhyAndDisturbsNoOther(t *testing.T) {
 				t.Parallel()
 				s := s.in(t)
 				b := s.backup(name, spec("cache", store))
-				s.eventually("why it cannot start", func(ctx context.Context) error {
-					if err := k.Get(ctx, s.key(name), b); err != nil {
+				s.Eventually("why it cannot start", func(ctx context.Context) error {
+					if err := k.Get(ctx, s.Key(name), b); err != nil {
 						return err
 					}
 					if b.Status.Phase != v1alpha1.TransferRunning || b.Status.Reason != v1alpha1.ReasonJobCannotStart {
@@ -73,12 +74,12 @@ func TestFailedBackupReportsWhyAndDisturbsNoOther(t *testing.T) {
 					}
 					return nil
 				})
-				s.says(b.Status.Message, "absent")
+				s.contains(b.Status.Message, "absent")
 			})
 		}
 	})
-	s.untouched("cache", before)
-	s.holds(set)
+	s.Untouched("cache", before)
+	s.Holds(set)
 }
 
 func shortly(spec v1alpha1.MemcachedBackupSpec) v1alpha1.MemcachedBackupSpec {

@@ -19,6 +19,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 func TestBackupOnVolumeIsRestoredIntoSameAndNewMemcached(t *testing.T) {
@@ -26,14 +27,14 @@ func TestBackupOnVolumeIsRestoredIntoSameAndNewMemcached(t *testing.T) {
 	const shards, perShard = 2, 20_000
 	s := newSpace(t)
 	store := s.claim("backups")
-	s.apply("cache", small(shards))
-	s.available("cache")
+	s.Apply("cache", suite.Small(shards))
+	s.Available("cache")
 	sets := s.fill("cache", shards, perShard)
 	b := s.backedUp("first", "cache", store)
 	if n := b.Status.Snapshot.Items; n != shards*perShard {
 		t.Errorf("the snapshot contains %d items, the cache contained %d", n, shards*perShard)
 	}
-	s.event("cache", v1alpha1.EventBackupComplete, "first")
+	s.Event("cache", v1alpha1.EventBackupComplete, "first")
 
 	s.flush("cache", shards)
 	r := s.restored("again", "cache", "first")
@@ -41,18 +42,18 @@ func TestBackupOnVolumeIsRestoredIntoSameAndNewMemcached(t *testing.T) {
 		t.Errorf("the restore's status is %+v", r.Status)
 	}
 	for _, set := range sets {
-		s.holds(set)
+		s.Holds(set)
 	}
 	// A value that is there is newer.
 	if r := s.restored("once-more", "cache", "first"); r.Status.Restored != 0 || r.Status.Kept != shards*perShard {
 		t.Errorf("over a full cache %d items were restored and %d kept", r.Status.Restored, r.Status.Kept)
 	}
 
-	s.apply("other", small(shards))
-	s.available("other")
+	s.Apply("other", suite.Small(shards))
+	s.Available("other")
 	s.restored("into-other", "other", "first")
 	for ordinal := range shards {
-		s.holds(s.filled("cache", "other", ordinal, perShard))
+		s.Holds(s.filled("cache", "other", ordinal, perShard))
 	}
 	s.noJobAfter(b)
 }
@@ -62,8 +63,8 @@ func (s *space) fill(memcached string, shards, perShard int) []*items.Set {
 	s.Helper()
 	var sets []*items.Set
 	for ordinal := range shards {
-		set := s.items(memcached, ordinal, perShard)
-		s.must(set.Fill())
+		set := s.Items(memcached, ordinal, perShard)
+		s.Must(set.Fill())
 		sets = append(sets, set)
 	}
 	return sets
@@ -73,7 +74,7 @@ func (s *space) fill(memcached string, shards, perShard int) []*items.Set {
 // same shard of another.
 func (s *space) filled(from, into string, ordinal, perShard int) *items.Set {
 	s.Helper()
-	set := items.New(cluster.ShardName(from, ordinal), perShard, s.address(into, ordinal))
+	set := items.New(cluster.ShardName(from, ordinal), perShard, s.Address(into, ordinal))
 	s.Cleanup(func() { _ = set.Close() })
 	return set
 }
@@ -82,12 +83,12 @@ func (s *space) filled(from, into string, ordinal, perShard int) *items.Set {
 func (s *space) flush(memcached string, shards int) {
 	s.Helper()
 	for ordinal := range shards {
-		s.must(items.Flush(s.address(memcached, ordinal)))
+		s.Must(items.Flush(s.Address(memcached, ordinal)))
 	}
 }
 
 // says ends the test unless a sentence holds all of the words.
-func (s *space) says(sentence string, words ...string) {
+func (s *space) contains(sentence string, words ...string) {
 	s.Helper()
 	for _, word := range words {
 		if !strings.Contains(sentence, word) {
@@ -99,7 +100,7 @@ func (s *space) says(sentence string, words ...string) {
 // noJobAfter waits until the Job of a finished run has a time to live.
 func (s *space) noJobAfter(o client.Object) {
 	s.Helper()
-	s.eventually("a time to live of the Job of "+o.GetName(), func(ctx context.Context) error {
+	s.Eventually("a time to live of the Job of "+o.GetName(), func(ctx context.Context) error {
 		job := &batchv1.Job{}
 		err := k.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: cluster.RunStatus(o).JobName}, job)
 		if apierrors.IsNotFound(err) {
@@ -117,33 +118,33 @@ func TestRestoreIntoOtherSizeRequiresHashing(t *testing.T) {
 	const perShard, size = 2, 10_000
 	s := newSpace(t)
 	store := s.claim("backups")
-	s.apply("cache", small(2))
-	s.apply("three", small(3))
-	s.available("cache")
-	s.available("three")
+	s.Apply("cache", suite.Small(2))
+	s.Apply("three", suite.Small(3))
+	s.Available("cache")
+	s.Available("three")
 	// Spread by the client over both shards, which gomemcache does by crc32 modulo.
-	spread := items.New("spread", size, s.address("cache", 0), s.address("cache", 1))
-	s.must(spread.Write())
+	spread := items.New("spread", size, s.Address("cache", 0), s.Address("cache", 1))
+	s.Must(spread.Write())
 	b := s.backedUp("first", "cache", store)
 	into := v1alpha1.MemcachedRestoreSpec{
 		MemcachedRef: v1alpha1.MemcachedReference{Name: "three"}, BackupRef: &v1alpha1.BackupReference{Name: b.Name}, RateLimit: cluster.Unlimited(),
 	}
 	status := s.failsFor(s.restore("rejected", into), v1alpha1.ReasonSizeDiffers)
-	s.says(status.Message, "spec.hashing", "2", "3")
-	three := items.New("spread", size, s.address("three", 0), s.address("three", 1), s.address("three", 2))
+	s.contains(status.Message, "spec.hashing", "2", "3")
+	three := items.New("spread", size, s.Address("three", 0), s.Address("three", 1), s.Address("three", 2))
 	if n, err := three.Count(); err != nil || n != 0 {
 		t.Errorf("a restore that was rejected left %d items, %v", n, err)
 	}
-	s.apply("three", small(3).WithHashing(memcachedac.Hashing().WithAlgorithm(v1alpha1.HashModulo)))
-	s.available("three")
+	s.Apply("three", suite.Small(3).WithHashing(memcachedac.Hashing().WithAlgorithm(v1alpha1.HashModulo)))
+	s.Available("three")
 	s.complete(s.restore("routed", into))
-	s.holds(three)
+	s.Holds(three)
 	// The other way round: fewer shards than the snapshot has.
-	s.apply("one", small(1).WithHashing(memcachedac.Hashing().WithAlgorithm(v1alpha1.HashModulo)))
-	s.available("one")
+	s.Apply("one", suite.Small(1).WithHashing(memcachedac.Hashing().WithAlgorithm(v1alpha1.HashModulo)))
+	s.Available("one")
 	into.MemcachedRef.Name = "one"
 	s.complete(s.restore("routed-to-one", into))
-	s.holds(items.New("spread", size, s.address("one", 0)))
+	s.Holds(items.New("spread", size, s.Address("one", 0)))
 }
 
 func TestBootstrapFillsShardsBeforeTheyAreReady(t *testing.T) {
@@ -151,18 +152,18 @@ func TestBootstrapFillsShardsBeforeTheyAreReady(t *testing.T) {
 	const shards, perShard = 2, 20_000
 	s := newSpace(t)
 	store := s.claim("backups")
-	s.apply("cache", small(shards))
-	s.available("cache")
+	s.Apply("cache", suite.Small(shards))
+	s.Available("cache")
 	s.fill("cache", shards, perShard)
 	s.backedUp("first", "cache", store)
 
-	s.apply("warm", small(shards).WithBootstrap(memcachedac.Bootstrap().WithBackupRef(memcachedac.BackupReference().WithName("first"))))
+	s.Apply("warm", suite.Small(shards).WithBootstrap(memcachedac.Bootstrap().WithBackupRef(memcachedac.BackupReference().WithName("first"))))
 	// Every answer contains the items: the first key is read from before the
 	// shards serve, over the address that clients have.
-	m := s.available("warm")
+	m := s.Available("warm")
 	for ordinal := range shards {
 		set := items.New(cluster.ShardName("cache", ordinal), perShard, mustAddress(s, "warm", ordinal))
-		s.eventually(fmt.Sprintf("answers of shard %d", ordinal), func(context.Context) error {
+		s.Eventually(fmt.Sprintf("answers of shard %d", ordinal), func(context.Context) error {
 			n, err := set.Sample(100)
 			if err != nil {
 				return err
@@ -172,29 +173,29 @@ func TestBootstrapFillsShardsBeforeTheyAreReady(t *testing.T) {
 			}
 			return nil
 		})
-		s.holds(set)
+		s.Holds(set)
 	}
 	if m.Status.Bootstrap == nil || m.Status.Bootstrap.Phase != v1alpha1.TransferComplete {
 		t.Errorf("the bootstrap's status is %+v", m.Status.Bootstrap)
 	}
-	s.event("warm", v1alpha1.EventBootstrapFinished)
+	s.Event("warm", v1alpha1.EventBootstrapFinished)
 	// A pod that is created later is ready without waiting.
-	s.must(k.DeleteAllOf(s.ctx, &corev1.Pod{}, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelInstance: "warm", v1alpha1.LabelShard: "0"}))
-	s.available("warm")
+	s.Must(k.DeleteAllOf(s.Ctx, &corev1.Pod{}, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelInstance: "warm", v1alpha1.LabelShard: "0"}))
+	s.Available("warm")
 }
 
 func mustAddress(s *space, memcached string, ordinal int) string {
 	s.Helper()
-	address, err := k.Address(s.ctx, s.namespace, cluster.ShardName(memcached, ordinal))
-	s.must(err)
+	address, err := k.Address(s.Ctx, s.Namespace, cluster.ShardName(memcached, ordinal))
+	s.Must(err)
 	return address
 }
 
 func TestFailedBootstrapServesEmptyAndReportsIt(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.apply("cold", small(1).WithBootstrap(memcachedac.Bootstrap().WithBackupRef(memcachedac.BackupReference().WithName("none"))))
-	m := s.await("cold", "serving without its bootstrap", func(m *v1alpha1.Memcached) error {
+	s.Apply("cold", suite.Small(1).WithBootstrap(memcachedac.Bootstrap().WithBackupRef(memcachedac.BackupReference().WithName("none"))))
+	m := s.Await("cold", "serving without its bootstrap", func(m *v1alpha1.Memcached) error {
 		if m.Status.ReadySize != 1 {
 			return fmt.Errorf("%d shards serve", m.Status.ReadySize)
 		}
@@ -211,29 +212,29 @@ func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 	s := newSpace(t)
 	store := memcachedac.SnapshotStore().WithPersistentVolumeClaim(
 		memcachedac.PersistentVolumeClaimStore().WithClaimName(s.claim("backups").PersistentVolumeClaim.ClaimName))
-	spec := small(shards).WithDeletionPolicy(v1alpha1.DeletionBackup).WithFinalBackup(memcachedac.FinalBackup().WithStore(store))
-	s.apply("cache", spec)
-	m := s.available("cache")
+	spec := suite.Small(shards).WithDeletionPolicy(v1alpha1.DeletionBackup).WithFinalBackup(memcachedac.FinalBackup().WithStore(store))
+	s.Apply("cache", spec)
+	m := s.Available("cache")
 	s.fill("cache", shards, perShard)
-	p := probe.Start(s.address("cache", 0))
+	p := probe.Start(s.Address("cache", 0))
 	defer p.Stop()
-	s.must(k.Delete(s.ctx, m))
+	s.Must(k.Delete(s.Ctx, m))
 	name := "cache-final-" + string(m.UID[:8])
-	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
-	s.eventually("the last backup", func(ctx context.Context) error { return k.Get(ctx, s.key(name), b) })
+	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
+	s.Eventually("the last backup", func(ctx context.Context) error { return k.Get(ctx, s.Key(name), b) })
 	s.complete(b)
 	if report := p.Stop(); len(report.Failures) > 0 {
 		t.Logf("served until it went: %s", report)
 	}
-	s.gone(&v1alpha1.Memcached{}, "cache")
+	s.Gone(&v1alpha1.Memcached{}, "cache")
 	if b.Status.Snapshot.Items != shards*perShard {
 		t.Errorf("the last backup holds %d items of %d", b.Status.Snapshot.Items, shards*perShard)
 	}
 	// It comes back under its name, warm.
-	s.apply("cache", small(shards).WithBootstrap(memcachedac.Bootstrap().WithBackupRef(memcachedac.BackupReference().WithName(name))))
-	s.available("cache")
+	s.Apply("cache", suite.Small(shards).WithBootstrap(memcachedac.Bootstrap().WithBackupRef(memcachedac.BackupReference().WithName(name))))
+	s.Available("cache")
 	for ordinal := range shards {
-		s.holds(s.filled("cache", "cache", ordinal, perShard))
+		s.Holds(s.filled("cache", "cache", ordinal, perShard))
 	}
 }
 
@@ -242,41 +243,41 @@ func TestLostShardIsRefilledFromNewestBackup(t *testing.T) {
 	const perShard = 5_000
 	s := newSpace(t)
 	store := s.claim("backups")
-	s.apply("cache", small(2).WithRefill(memcachedac.Refill()))
-	s.available("cache")
+	s.Apply("cache", suite.Small(2).WithRefill(memcachedac.Refill()))
+	s.Available("cache")
 	s.fill("cache", 2, perShard)
 	s.backedUp("first", "cache", store)
-	lost := s.pods("cache")["cache-1"]
-	s.must(k.Delete(s.ctx, &lost, client.GracePeriodSeconds(0)))
+	lost := s.Pods("cache")["cache-1"]
+	s.Must(k.Delete(s.Ctx, &lost, client.GracePeriodSeconds(0)))
 	set := s.filled("cache", "cache", 1, perShard)
-	s.eventually("the items of the lost shard", func(context.Context) error {
+	s.Eventually("the items of the lost shard", func(context.Context) error {
 		_, err := set.Keep(1)
 		return err
 	})
-	s.event("cache", v1alpha1.EventRefillStarted, "cache-1", "first")
-	s.holds(s.filled("cache", "cache", 0, perShard))
+	s.Event("cache", v1alpha1.EventRefillStarted, "cache-1", "first")
+	s.Holds(s.filled("cache", "cache", 0, perShard))
 	first := s.refills("cache")
 	if len(first) != 1 || !slices.Equal(first[0].Spec.Shards, []int32{1}) {
 		t.Fatalf("there are restores %+v", first)
 	}
 	// Once more: the restore of a deleted pod is of no use.
-	lost = s.pods("cache")["cache-1"]
-	s.must(k.Delete(s.ctx, &lost, client.GracePeriodSeconds(0)))
-	s.eventually("another restore in the place of the first", func(context.Context) error {
+	lost = s.Pods("cache")["cache-1"]
+	s.Must(k.Delete(s.Ctx, &lost, client.GracePeriodSeconds(0)))
+	s.Eventually("another restore in the place of the first", func(context.Context) error {
 		all := s.refills("cache")
 		if len(all) != 1 || all[0].Name == first[0].Name || all[0].Status.Phase != v1alpha1.TransferComplete {
 			return fmt.Errorf("there are %d: %+v", len(all), all)
 		}
 		return nil
 	})
-	s.holds(s.filled("cache", "cache", 1, perShard))
+	s.Holds(s.filled("cache", "cache", 1, perShard))
 }
 
 // refills returns the restores that there are into a Memcached.
 func (s *space) refills(memcached string) []v1alpha1.MemcachedRestore {
 	s.Helper()
 	var all v1alpha1.MemcachedRestoreList
-	s.must(k.List(s.ctx, &all, client.InNamespace(s.namespace)))
+	s.Must(k.List(s.Ctx, &all, client.InNamespace(s.Namespace)))
 	return slices.DeleteFunc(all.Items, func(r v1alpha1.MemcachedRestore) bool { return r.Spec.MemcachedRef.Name != memcached })
 }
 
@@ -284,11 +285,11 @@ func TestScheduleCreatesBackupsAndDeletesOldOnesWithTheirSnapshots(t *testing.T)
 	t.Parallel()
 	s := newSpace(t)
 	store := s.claim("backups")
-	s.apply("cache", small(1))
-	s.available("cache")
+	s.Apply("cache", suite.Small(1))
+	s.Available("cache")
 	s.fill("cache", 1, 1000)
 	schedule := &v1alpha1.MemcachedScheduledBackup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "each-minute"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "each-minute"},
 		Spec: v1alpha1.MemcachedScheduledBackupSpec{
 			Schedule:  "* * * * *",
 			Retention: &v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: new(int32(1))},
@@ -297,11 +298,11 @@ func TestScheduleCreatesBackupsAndDeletesOldOnesWithTheirSnapshots(t *testing.T)
 			}},
 		},
 	}
-	s.must(k.Create(s.ctx, schedule))
+	s.Must(k.Create(s.Ctx, schedule))
 	var first string
-	s.must(cluster.Eventually(s.ctx, 4*time.Minute, "a second backup in the place of the first", func(ctx context.Context) error {
+	s.Must(cluster.Eventually(s.Ctx, 4*time.Minute, "a second backup in the place of the first", func(ctx context.Context) error {
 		var made v1alpha1.MemcachedBackupList
-		if err := k.List(ctx, &made, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelSchedule: schedule.Name}); err != nil {
+		if err := k.List(ctx, &made, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelSchedule: schedule.Name}); err != nil {
 			return err
 		}
 		var found []string
@@ -316,7 +317,7 @@ func TestScheduleCreatesBackupsAndDeletesOldOnesWithTheirSnapshots(t *testing.T)
 		}
 		return nil
 	}))
-	s.must(k.Get(s.ctx, client.ObjectKeyFromObject(schedule), schedule))
+	s.Must(k.Get(s.Ctx, client.ObjectKeyFromObject(schedule), schedule))
 	if schedule.Status.LastSuccessfulTime == nil || schedule.Status.NextScheduleTime == nil {
 		t.Errorf("the schedule's status is %+v", schedule.Status)
 	}

@@ -9,13 +9,14 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/s3"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // bucket runs a server of S3 and returns the store that it is.
 func (s *space) bucket(prefix string) v1alpha1.SnapshotStore {
 	s.Helper()
-	store, err := s3.Deploy(s.ctx, k, s.namespace, prefix)
-	s.must(err)
+	store, err := s3.Deploy(s.Ctx, k, testImage, s.Namespace, prefix)
+	s.Must(err)
 	return store
 }
 
@@ -24,8 +25,8 @@ func TestBackupInBucketIsRestoredAndDeletedWithItsObject(t *testing.T) {
 	const shards, perShard = 2, 20_000
 	s := newSpace(t)
 	store := s.bucket("cache/production")
-	s.apply("cache", small(shards))
-	s.available("cache")
+	s.Apply("cache", suite.Small(shards))
+	s.Available("cache")
 	sets := s.fill("cache", shards, perShard)
 	b := s.backup("first", v1alpha1.MemcachedBackupSpec{
 		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: cluster.Unlimited(), DeletionPolicy: v1alpha1.SnapshotDelete})
@@ -35,11 +36,11 @@ func TestBackupInBucketIsRestoredAndDeletedWithItsObject(t *testing.T) {
 		t.Errorf("the restore's status is %+v", r.Status)
 	}
 	for _, set := range sets {
-		s.holds(set)
+		s.Holds(set)
 	}
 	// Where it lies is all that another cluster needs to know.
-	s.apply("other", small(shards))
-	s.available("other")
+	s.Apply("other", suite.Small(shards))
+	s.Available("other")
 	r := s.restore("from-elsewhere", v1alpha1.MemcachedRestoreSpec{
 		MemcachedRef: v1alpha1.MemcachedReference{Name: "other"}, RateLimit: cluster.Unlimited(),
 		Snapshot: &v1alpha1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
@@ -48,23 +49,23 @@ func TestBackupInBucketIsRestoredAndDeletedWithItsObject(t *testing.T) {
 	if r.Status.Restored != shards*perShard {
 		t.Errorf("the restore's status is %+v", r.Status)
 	}
-	s.must(k.Delete(s.ctx, b))
-	s.gone(b, b.Name)
+	s.Must(k.Delete(s.Ctx, b))
+	s.Gone(b, b.Name)
 	again := s.restore("after-it-went", v1alpha1.MemcachedRestoreSpec{
 		MemcachedRef: v1alpha1.MemcachedReference{Name: "other"},
 		Snapshot:     &v1alpha1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
 	})
-	s.says(s.failsFor(again, v1alpha1.ReasonSnapshotNotFound).Message, b.Status.Snapshot.Path)
+	s.contains(s.failsFor(again, v1alpha1.ReasonSnapshotNotFound).Message, b.Status.Snapshot.Path)
 }
 
 func TestBackupWithUnusableBucketReportsWhatToDo(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	store := s.bucket("")
-	s.apply("cache", small(1))
-	s.available("cache")
-	s.must(k.Create(s.ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "wrong"},
+	s.Apply("cache", suite.Small(1))
+	s.Available("cache")
+	s.Must(k.Create(s.Ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "wrong"},
 		Data:       map[string][]byte{"AWS_ACCESS_KEY_ID": []byte(s3.AccessKey), "AWS_SECRET_ACCESS_KEY": []byte("wrong")},
 	}))
 	for name, test := range map[string]struct {
@@ -84,7 +85,7 @@ func TestBackupWithUnusableBucketReportsWhatToDo(t *testing.T) {
 			test.edit(&b)
 			backup := s.backup(name, v1alpha1.MemcachedBackupSpec{
 				MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: v1alpha1.SnapshotStore{S3: &b}})
-			s.says(s.failsFor(backup, test.reason).Message, test.word)
+			s.contains(s.failsFor(backup, test.reason).Message, test.word)
 		})
 	}
 }
@@ -94,14 +95,14 @@ func TestBackupSurvivesRestartOfItsBucketServer(t *testing.T) {
 	const perShard = 20_000
 	s := newSpace(t)
 	store := s.bucket("")
-	s.apply("cache", small(1))
-	s.available("cache")
+	s.Apply("cache", suite.Small(1))
+	s.Available("cache")
 	s.fill("cache", 1, perShard)
 	b := s.backup("interrupted", v1alpha1.MemcachedBackupSpec{
 		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: rate(perShard / 10)})
 	s.copies(b)
-	s.must(s3.Scale(s.ctx, k, s.namespace, 0))
-	s.must(s3.Scale(s.ctx, k, s.namespace, 1))
+	s.Must(s3.Scale(s.Ctx, k, s.Namespace, 0))
+	s.Must(s3.Scale(s.Ctx, k, s.Namespace, 1))
 	s.complete(b)
 	if b.Status.Snapshot.Items != perShard {
 		t.Errorf("the snapshot holds %+v", b.Status.Snapshot)

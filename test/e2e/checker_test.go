@@ -5,6 +5,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/test/internal/checker"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // checked has clients write, delete and read on the shards of a Memcached until the
@@ -13,10 +14,10 @@ import (
 func (s *space) checked(name string, shards int) (stop func() checker.Report) {
 	s.Helper()
 	for ordinal := range shards {
-		s.address(name, ordinal) // answers
+		s.Address(name, ordinal) // answers
 	}
-	addresses, err := k.Addresses(s.ctx, s.key(name), shards)
-	s.must(err)
+	addresses, err := k.Addresses(s.Ctx, s.Key(name), shards)
+	s.Must(err)
 	c := checker.Start(1, addresses...)
 	s.Cleanup(func() { c.Stop() })
 	return func() checker.Report {
@@ -26,7 +27,7 @@ func (s *space) checked(name string, shards int) (stop func() checker.Report) {
 		if len(r.Findings) > 0 || r.Err != nil {
 			s.Error("the checker found mistakes")
 		}
-		if float64(r.Lost) > (1-share)*float64(r.Writes) {
+		if float64(r.Lost) > (1-suite.Share)*float64(r.Writes) {
 			s.Errorf("%d items were lost of %d that were written", r.Lost, r.Writes)
 		}
 		return r
@@ -38,20 +39,20 @@ func TestUpgradeAndDowngradeReturnNoWrongStaleOrDeletedValue(t *testing.T) {
 	const shards = 3
 	s := newSpace(t)
 	middle, newest := versions[len(versions)/2], versions[len(versions)-1]
-	s.apply("cache", small(shards).WithVersion(middle))
-	s.available("cache")
-	before := s.lives("cache")
+	s.Apply("cache", suite.Small(shards).WithVersion(middle))
+	s.Available("cache")
+	before := s.Lives("cache")
 	check := s.checked("cache", shards)
-	s.apply("cache", small(shards).WithVersion(newest))
-	s.updated("cache")
-	s.apply("cache", small(shards).WithVersion(versions[0]))
-	s.updated("cache")
+	s.Apply("cache", suite.Small(shards).WithVersion(newest))
+	s.Updated("cache")
+	s.Apply("cache", suite.Small(shards).WithVersion(versions[0]))
+	s.Updated("cache")
 	r := check()
 	restarts := map[string]int32{}
 	for ordinal := range shards {
 		restarts[cluster.ShardName("cache", ordinal)] = 2
 	}
-	s.restarted("cache", before, restarts)
+	s.Restarted("cache", before, restarts)
 	if r.Reads < 1000 || r.Writes < 500 || r.Deletes < 100 || r.Unanswered+r.Failed == 0 {
 		t.Error("the checker saw too little of it")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 const (
@@ -32,19 +33,19 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 	s := newSpace(t)
 	order := tour(versions)
 	spec := func(version string) *memcachedac.MemcachedSpecApplyConfiguration {
-		return small(2).WithMemory(resource.MustParse("1Gi")).WithVersion(version)
+		return suite.Small(2).WithMemory(resource.MustParse("1Gi")).WithVersion(version)
 	}
-	s.apply("cache", spec(order[0]))
-	s.available("cache")
-	large := items.Sized("large", many, size, s.address("cache", 0))
+	s.Apply("cache", spec(order[0]))
+	s.Available("cache")
+	large := items.Sized("large", many, size, s.Address("cache", 0))
 	t.Cleanup(func() { _ = large.Close() })
 	began := time.Now()
-	s.must(large.Fill())
+	s.Must(large.Fill())
 	sampled, err := large.Sample(oneIn)
-	s.must(err)
-	others := s.written("cache", 1, few)
+	s.Must(err)
+	others := s.Written("cache", 1, few)
 	t.Logf("%d items written in %s", many, time.Since(began).Round(100*time.Millisecond))
-	if held := s.count("cache", 0); held < many*share {
+	if held := s.count("cache", 0); held < many*suite.Share {
 		t.Fatalf("%d of %d items fit", held, many)
 	}
 
@@ -56,25 +57,25 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 			time.Sleep(time.Until(updated.Add(kubeletBackOff)))
 		}
 		held := []int64{s.count("cache", 0), s.count("cache", 1)}
-		lives := s.lives("cache")
-		h, stop := s.follow("cache"), s.silences("cache", 2)
+		lives := s.Lives("cache")
+		h, stop := s.Follow("cache"), s.silences("cache", 2)
 		began := time.Now()
-		s.apply("cache", spec(to))
-		m := s.updated("cache")
+		s.Apply("cache", spec(to))
+		m := s.Updated("cache")
 		updated = time.Now()
 		took := updated.Sub(began)
 		silent := stop()
 		silences = append(silences, silent...)
 
 		for ordinal, had := range held {
-			shard := s.shard(m, ordinal)
+			shard := s.Shard(m, ordinal)
 			now := s.count("cache", ordinal)
 			t.Logf("%s → %s, shard %d: %d of %d items kept, %s downtime; %s in all for both shards",
 				from, to, ordinal, now, had, silent[ordinal].Round(10*time.Millisecond), took.Round(100*time.Millisecond))
-			if float64(now) < share*float64(had) {
+			if float64(now) < suite.Share*float64(had) {
 				t.Errorf("shard %d kept %d of %d items", ordinal, now, had)
 			}
-			if shard.Version != to || shard.Start != v1alpha1.StartWarm || float64(shard.Items) < share*float64(had) || shard.ItemsBefore != had {
+			if shard.Version != to || shard.Start != v1alpha1.StartWarm || float64(shard.Items) < suite.Share*float64(had) || shard.ItemsBefore != had {
 				t.Errorf("the shard's status is %+v", shard)
 			}
 			if silent[ordinal] > tooSilent {
@@ -82,23 +83,23 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 			}
 		}
 		now, err := large.Sample(oneIn)
-		s.must(err)
-		if float64(now) < share*float64(sampled) {
+		s.Must(err)
+		if float64(now) < suite.Share*float64(sampled) {
 			t.Errorf("%d of %d items of a sample are there", now, sampled)
 		}
 		sampled = now
-		s.restarted("cache", lives, map[string]int32{"cache-0": 1, "cache-1": 1})
-		all := h.end()
-		h.inTurn(all, "cache-0", "cache-1")
-		s.event("cache", v1alpha1.EventShardKeptItems, "cache-0", fmt.Sprintf("with %d of %d items", s.shard(m, 0).Items, held[0]))
-		h.says(all.progress(), fmt.Sprintf("%s: shard 1 of 2: %s → %s", v1alpha1.ReasonUpdatingShard, from, to))
-		h.says(all.progress(), fmt.Sprintf("%s: shard 2 of 2: %s → %s; kept ", v1alpha1.ReasonUpdatingShard, from, to), " of 1,000,000 items")
-		s.event("cache", v1alpha1.EventUpdateStarted, from+" → "+to)
-		s.event("cache", v1alpha1.EventUpdateFinished, "memcached:"+to, "kept", "items")
-		s.noPreflightPods()
+		s.Restarted("cache", lives, map[string]int32{"cache-0": 1, "cache-1": 1})
+		all := h.End()
+		h.InTurn(all, "cache-0", "cache-1")
+		s.Event("cache", v1alpha1.EventShardKeptItems, "cache-0", fmt.Sprintf("with %d of %d items", s.Shard(m, 0).Items, held[0]))
+		h.Says(all.Progress(), fmt.Sprintf("%s: shard 1 of 2: %s → %s", v1alpha1.ReasonUpdatingShard, from, to))
+		h.Says(all.Progress(), fmt.Sprintf("%s: shard 2 of 2: %s → %s; kept ", v1alpha1.ReasonUpdatingShard, from, to), " of 1,000,000 items")
+		s.Event("cache", v1alpha1.EventUpdateStarted, from+" → "+to)
+		s.Event("cache", v1alpha1.EventUpdateFinished, "memcached:"+to, "kept", "items")
+		s.NoPreflightPods()
 	}
-	_, err = others.Keep(share)
-	s.must(err)
+	_, err = others.Keep(suite.Share)
+	s.Must(err)
 	slices.Sort(silences)
 	t.Logf("downtime of a step: median %s, longest %s", median(silences).Round(10*time.Millisecond), silences[len(silences)-1].Round(10*time.Millisecond))
 }

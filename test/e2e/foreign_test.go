@@ -8,20 +8,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 func TestMemcachedRecreatedUnderSameNameWorks(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.apply("cache", small(2))
-	m := s.available("cache")
-	before := s.pods("cache")
-	s.written("cache", 0, 100)
+	s.Apply("cache", suite.Small(2))
+	m := s.Available("cache")
+	before := s.Pods("cache")
+	s.Written("cache", 0, 100)
 
-	s.must(k.Delete(s.ctx, m))
-	s.apply("cache", small(2))
+	s.Must(k.Delete(s.Ctx, m))
+	s.Apply("cache", suite.Small(2))
 	began := time.Now()
-	again := s.available("cache")
+	again := s.Available("cache")
 	t.Logf("available %s after it was recreated", time.Since(began).Round(100*time.Millisecond))
 	if again.UID == m.UID {
 		t.Fatal("it is the same Memcached")
@@ -29,37 +31,37 @@ func TestMemcachedRecreatedUnderSameNameWorks(t *testing.T) {
 	// A node's proxy may send to a pod that drains for a moment after its
 	// replacement is ready.
 	for shard, pod := range before {
-		if s.pods("cache")[shard].UID == pod.UID {
+		if s.Pods("cache")[shard].UID == pod.UID {
 			t.Errorf("shard %s is still in the pod of the deleted Memcached", shard)
 		}
-		s.gone(&pod, pod.Name)
+		s.Gone(&pod, pod.Name)
 	}
-	if count, err := s.items("cache", 0, 100).Count(); err != nil || count > 0 {
+	if count, err := s.Items("cache", 0, 100).Count(); err != nil || count > 0 {
 		t.Errorf("it has %d items of the deleted one: %v", count, err)
 	}
-	s.holds(s.written("cache", 1, 100))
+	s.Holds(s.Written("cache", 1, 100))
 	// what the garbage collector still had to do is done by now, and took nothing of the new one's
 	time.Sleep(2 * time.Second)
-	s.available("cache")
+	s.Available("cache")
 }
 
 func TestDeletedNamespaceCausesNoErrorLoop(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	for i := range 3 {
-		s.apply(fmt.Sprintf("cache-%c", 'a'+i), small(1))
+		s.Apply(fmt.Sprintf("cache-%c", 'a'+i), suite.Small(1))
 	}
-	s.available("cache-a")
-	s.apply("cache-d", small(2)) // is coming up
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-	s.must(k.Delete(s.ctx, namespace))
+	s.Available("cache-a")
+	s.Apply("cache-d", suite.Small(2)) // is coming up
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+	s.Must(k.Delete(s.Ctx, namespace))
 	time.Sleep(15 * time.Second) // longer than a few retries that end in errors would take
 
-	log, err := k.OperatorLog(s.ctx, &corev1.PodLogOptions{SinceSeconds: new(int64(300))})
-	s.must(err)
+	log, err := k.OperatorLog(s.Ctx, &corev1.PodLogOptions{SinceSeconds: new(int64(300))})
+	s.Must(err)
 	var errors []string
 	for line := range strings.Lines(log) {
-		if strings.Contains(line, s.namespace) && strings.Contains(strings.ToLower(line), "error") {
+		if strings.Contains(line, s.Namespace) && strings.Contains(strings.ToLower(line), "error") {
 			errors = append(errors, line)
 		}
 	}

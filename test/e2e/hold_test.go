@@ -13,6 +13,7 @@ import (
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // quiet is how long a test checks that nothing happens.
@@ -22,19 +23,19 @@ func TestUpdateWaitsForMinInterval(t *testing.T) {
 	t.Parallel()
 	const apart = 8
 	s := newSpace(t)
-	spec := small(2).WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinIntervalSeconds(apart))
-	s.apply("cache", spec)
-	s.available("cache")
-	h := s.follow("cache")
-	s.apply("cache", spec.WithThreads(2))
-	s.updated("cache")
-	all := h.end()
-	if gates := all.gates(); !slices.Contains(gates, v1alpha1.GateMinIntervalNotElapsed) {
+	spec := suite.Small(2).WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinIntervalSeconds(apart))
+	s.Apply("cache", spec)
+	s.Available("cache")
+	h := s.Follow("cache")
+	s.Apply("cache", spec.WithThreads(2))
+	s.Updated("cache")
+	all := h.End()
+	if gates := all.Gates(); !slices.Contains(gates, v1alpha1.GateMinIntervalNotElapsed) {
 		t.Errorf("the gates that blocked are %v", gates)
 	}
-	h.says(all.progress(), string(v1alpha1.GateMinIntervalNotElapsed)+": shard 2 of 2: threads 4 → 2; waiting until 8s have passed since the update of the previous shard")
-	pods := s.pods("cache")
-	first, second := updateRecordOf(new(pods["cache-0"])).At, updateRecordOf(new(pods["cache-1"])).At
+	h.Says(all.Progress(), string(v1alpha1.GateMinIntervalNotElapsed)+": shard 2 of 2: threads 4 → 2; waiting until 8s have passed since the update of the previous shard")
+	pods := s.Pods("cache")
+	first, second := suite.UpdateRecordOf(new(pods["cache-0"])).At, suite.UpdateRecordOf(new(pods["cache-1"])).At
 	t.Logf("changed %s apart", second.Sub(first).Round(10*time.Millisecond))
 	if second.Sub(first) < apart*time.Second {
 		t.Errorf("shard 0 was changed at %s, shard 1 at %s", first, second)
@@ -48,12 +49,12 @@ func TestUpdateWaitsForMaintenanceWindow(t *testing.T) {
 		return memcachedac.UpdateStrategy().WithMaintenanceWindows(memcachedac.MaintenanceWindow().
 			WithStart(opens.UTC().Format("15:04")).WithDurationSeconds(3600))
 	}
-	spec := small(2).WithUpdateStrategy(window(time.Now().Add(6 * time.Hour)))
-	s.apply("cache", spec)
-	s.available("cache") // a new Memcached doesn't wait
-	before, agents := s.lives("cache"), s.agents("cache")
+	spec := suite.Small(2).WithUpdateStrategy(window(time.Now().Add(6 * time.Hour)))
+	s.Apply("cache", spec)
+	s.Available("cache") // a new Memcached doesn't wait
+	before, agents := s.Lives("cache"), s.agents("cache")
 
-	s.apply("cache", spec.WithThreads(2).WithExtraArgs("-v"))
+	s.Apply("cache", spec.WithThreads(2).WithExtraArgs("-v"))
 	m := s.blocked("cache", v1alpha1.GateOutsideMaintenanceWindow, "shard 1 of 2: threads 4 → 2, extraArgs none → -v; waiting for the next maintenance window, which opens at ")
 	if m.Status.Phase != v1alpha1.PhaseRunning || meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionProgressing) {
 		t.Errorf("while it waits the phase is %s, conditions %+v", m.Status.Phase, m.Status.Conditions)
@@ -61,32 +62,32 @@ func TestUpdateWaitsForMaintenanceWindow(t *testing.T) {
 	time.Sleep(quiet)
 	s.sameProcesses("cache", agents)
 
-	s.apply("cache", spec.WithUpdateStrategy(window(time.Now().Add(-time.Minute))))
-	s.updated("cache")
-	s.untouched("cache", before)
+	s.Apply("cache", spec.WithUpdateStrategy(window(time.Now().Add(-time.Minute))))
+	s.Updated("cache")
+	s.Untouched("cache", before)
 }
 
 func TestPausedUpdateContinuesAfterwards(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	spec := small(3)
-	s.apply("cache", spec)
-	s.available("cache")
-	before, agents := s.lives("cache"), s.agents("cache")
+	spec := suite.Small(3)
+	s.Apply("cache", spec)
+	s.Available("cache")
+	before, agents := s.Lives("cache"), s.agents("cache")
 	for ordinal := range 3 {
-		s.written("cache", ordinal, 1000)
+		s.Written("cache", ordinal, 1000)
 	}
 	apart := func(seconds int32) *memcachedac.UpdateStrategyApplyConfiguration {
 		return memcachedac.UpdateStrategy().WithMinIntervalSeconds(seconds)
 	}
-	s.apply("cache", spec.WithThreads(2).WithUpdateStrategy(apart(600))) // time to pause in, however busy the machine is
-	s.await("cache", "the first shard is changed", func(m *v1alpha1.Memcached) error {
+	s.Apply("cache", spec.WithThreads(2).WithUpdateStrategy(apart(600))) // time to pause in, however busy the machine is
+	s.Await("cache", "the first shard is changed", func(m *v1alpha1.Memcached) error {
 		if u := m.Status.Update; u == nil || u.Updated == 0 {
 			return fmt.Errorf("its update is %+v", u)
 		}
 		return nil
 	})
-	s.apply("cache", spec.WithPaused(true))
+	s.Apply("cache", spec.WithPaused(true))
 	m := s.blocked("cache", v1alpha1.GatePaused, "shard 2 of 3: threads 4 → 2; nothing is changed until spec.paused is false")
 	if m.Status.Phase != v1alpha1.PhasePaused || m.Status.Update.Updated != 1 {
 		t.Errorf("phase is %s, %d shards are updated", m.Status.Phase, m.Status.Update.Updated)
@@ -95,11 +96,11 @@ func TestPausedUpdateContinuesAfterwards(t *testing.T) {
 	delete(agents, "cache-0")
 	s.sameProcesses("cache", agents)
 
-	s.apply("cache", spec.WithPaused(false).WithUpdateStrategy(apart(0)))
-	m = s.updated("cache")
-	s.untouched("cache", before)
+	s.Apply("cache", spec.WithPaused(false).WithUpdateStrategy(apart(0)))
+	m = s.Updated("cache")
+	s.Untouched("cache", before)
 	for ordinal := range 3 {
-		if shard := s.shard(m, ordinal); shard.Start != v1alpha1.StartWarm || shard.Items < 990 {
+		if shard := s.Shard(m, ordinal); shard.Start != v1alpha1.StartWarm || shard.Items < 990 {
 			t.Errorf("the shard's status is %+v", shard)
 		}
 	}
@@ -113,22 +114,22 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 		return memcachedac.UpdateStrategy().WithHitRatioGate(memcachedac.HitRatioGate().
 			WithPercent(90).WithMinRequests(requests).WithTimeoutSeconds(timeoutSeconds))
 	}
-	spec := small(2).WithUpdateStrategy(gate(300))
-	s.apply("cache", spec)
-	s.available("cache")
-	s.written("cache", 0, 1)
+	spec := suite.Small(2).WithUpdateStrategy(gate(300))
+	s.Apply("cache", spec)
+	s.Available("cache")
+	s.Written("cache", 0, 1)
 	const there, nowhere = "cache-0-0", "never-written"
 	s.reads("cache", 0, there, requests)
 
 	agents := s.agents("cache")
-	s.apply("cache", spec.WithThreads(2))
+	s.Apply("cache", spec.WithThreads(2))
 	m := s.blocked("cache", v1alpha1.GateHitRatioNotRecovered, "shard 2 of 2: threads 4 → 2; waiting for shard cache-0's hit ratio to recover to 90% of its previous value (100.0%)")
 	if m.Status.Update.Updated != 1 {
 		t.Errorf("%d shards are updated", m.Status.Update.Updated)
 	}
 	s.reads("cache", 0, nowhere, requests)
-	s.apply("cache", spec.WithUpdateStrategy(gate(1)))
-	_, sentence := s.degraded("cache", v1alpha1.ReasonHitRatioNotRecovered)
+	s.Apply("cache", spec.WithUpdateStrategy(gate(1)))
+	_, sentence := s.Degraded("cache", v1alpha1.ReasonHitRatioNotRecovered)
 	t.Log(sentence)
 	time.Sleep(quiet)
 	s.blocked("cache", v1alpha1.GateHitRatioNotRecovered, "shard 2 of 2")
@@ -136,14 +137,14 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 	s.sameProcesses("cache", agents)
 
 	s.reads("cache", 0, there, 20*requests)
-	s.updated("cache")
+	s.Updated("cache")
 }
 
 // blocked waits until a gate holds an update back, and the status and Progressing say
 // so in a sentence that begins like that.
 func (s *space) blocked(name string, gate v1alpha1.Gate, beginning string) *v1alpha1.Memcached {
 	s.Helper()
-	return s.await(name, "blocked by "+string(gate), func(m *v1alpha1.Memcached) error {
+	return s.Await(name, "blocked by "+string(gate), func(m *v1alpha1.Memcached) error {
 		u, c := m.Status.Update, meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing)
 		if u == nil || u.Gate != gate || !strings.HasPrefix(u.Message, beginning) {
 			return fmt.Errorf("its update is %+v", u)
@@ -171,11 +172,11 @@ func (s *space) sameProcesses(name string, before map[string]agentwire.Status) {
 // reads requests a key of a shard repeatedly, over one connection.
 func (s *space) reads(name string, ordinal int, key string, times int) {
 	s.Helper()
-	connection, err := memcacheclient.Dial(s.ctx, s.address(name, ordinal))
-	s.must(err)
+	connection, err := memcacheclient.Dial(s.Ctx, s.Address(name, ordinal))
+	s.Must(err)
 	defer connection.Close()
 	for range times {
-		_, err := connection.Get(s.ctx, key, "")
-		s.must(err)
+		_, err := connection.Get(s.Ctx, key, "")
+		s.Must(err)
 	}
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -19,6 +19,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/operator"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // The operator is killed after each write of an upgrade in turn, each time with a
@@ -63,14 +64,13 @@ func killAfterEachWrite(t *testing.T, work func(operators, *testing.T, operator.
 	})
 }
 
-// operators are how to run the operator on this machine as it is run in the cluster.
-type operators struct {
-	program     string
-	environment []string
-}
+// operators are how to run the operator beside the tests as it runs in its pod.
+type operators struct{ environment []string }
 
-// withoutOperator takes the operator away that the other tests use, until the end of
-// the test.
+// program is the operator in the image of the tests.
+const program = "/manager"
+
+// withoutOperator deletes the operator that the other tests use, until the end of the test.
 func withoutOperator(t *testing.T) operators {
 	t.Helper()
 	ctx := t.Context()
@@ -80,38 +80,39 @@ func withoutOperator(t *testing.T) operators {
 			t.Fatal(err)
 		}
 	}
-	image, err := k.OperatorImage(ctx)
-	must(err)
-	program, err := operator.Build(ctx, t.TempDir())
-	must(err)
-	o := operators{program: program}
 	d := &appsv1.Deployment{}
 	must(k.Get(ctx, client.ObjectKey{Namespace: cluster.OperatorNamespace, Name: cluster.OperatorDeployment}, d))
-	o.environment, err = operator.Environment(d)
+	environment, err := operator.Environment(d)
 	must(err)
+	again := &appsv1.Deployment{Spec: d.Spec, ObjectMeta: metav1.ObjectMeta{
+		Namespace: d.Namespace, Name: d.Name, Labels: d.Labels, Annotations: d.Annotations, OwnerReferences: d.OwnerReferences,
+	}}
 	t.Cleanup(func() { // whatever happened: the other tests need it
 		ctx := context.Background()
-		if err := errors.Join(k.Install(ctx, image), k.UseNewest(ctx)); err != nil {
+		if err := k.Create(ctx, again, client.FieldOwner("kubectl")); err != nil {
+			t.Errorf("creating the operator's Deployment again: %v", err)
+		}
+		if err := k.OperatorReady(ctx); err != nil {
 			t.Error(err)
 		}
 	})
 	// Not scaled to 0: a run that is cut short would leave what looks like an operator.
 	must(k.Delete(ctx, d))
-	must(cluster.Eventually(ctx, soon, "no operator", func(ctx context.Context) error {
+	must(cluster.Eventually(ctx, suite.Soon, "no operator", func(ctx context.Context) error {
 		pods, err := k.OperatorPods(ctx)
 		if err == nil && len(pods) > 0 {
 			err = fmt.Errorf("%s is there", pods[0].Name)
 		}
 		return err
 	}))
-	return o
+	return operators{environment}
 }
 
 // start starts the operator for one namespace until the end of the test.
 func (o operators) start(s *space) *operator.Operator {
 	s.Helper()
-	one, err := operator.Start(operator.Options{Program: o.program, Environment: o.environment, Namespace: s.namespace, Dir: s.TempDir()})
-	s.must(err)
+	one, err := operator.Start(operator.Options{Program: program, Environment: o.environment, Namespace: s.Namespace, Dir: s.TempDir()})
+	s.Must(err)
 	s.Cleanup(func() {
 		if err := one.Stop(); err != nil {
 			s.Error(err)
@@ -140,57 +141,57 @@ func (o operators) upgrade(t *testing.T, last operator.Write) upgrade {
 	const size = 2000
 	s := newSpace(t)
 	one := o.start(s)
-	s.apply("cache", small(2).WithVersion(versions[len(versions)/2]))
-	s.available("cache")
-	sets := []*items.Set{s.written("cache", 0, size), s.written("cache", 1, size)}
-	before := s.lives("cache")
+	s.Apply("cache", suite.Small(2).WithVersion(versions[len(versions)/2]))
+	s.Available("cache")
+	sets := []*items.Set{s.Written("cache", 0, size), s.Written("cache", 1, size)}
+	before := s.Lives("cache")
 
 	one.Note(last)
 	began := time.Now()
-	spec := small(2).WithVersion(versions[len(versions)-1]).WithThreads(2)
-	s.apply("cache", spec)
-	s.updated("cache")
+	spec := suite.Small(2).WithVersion(versions[len(versions)-1]).WithThreads(2)
+	s.Apply("cache", spec)
+	s.Updated("cache")
 	u := upgrade{took: time.Since(began).Round(100 * time.Millisecond)}
 	var err error
 	u.writes, u.killed, err = one.Noted()
-	s.must(err)
+	s.Must(err)
 	// An operator that was killed last has had no say yet. It has once it answers
 	// another spec with the same shards.
-	s.apply("cache", spec.WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinIntervalSeconds(1)))
-	m := s.updated("cache")
+	s.Apply("cache", spec.WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinIntervalSeconds(1)))
+	m := s.Updated("cache")
 
-	s.restarted("cache", before, map[string]int32{"cache-0": 1, "cache-1": 1})
-	s.noPreflightPods()
+	s.Restarted("cache", before, map[string]int32{"cache-0": 1, "cache-1": 1})
+	s.NoPreflightPods()
 	for ordinal, set := range sets {
-		s.address("cache", ordinal) // answers again
-		kept, err := set.Keep(share)
-		s.must(err)
-		if shard := s.shard(m, ordinal); shard.ItemsBefore < share*size || shard.Items < share*size || int64(kept) < shard.Items {
+		s.Address("cache", ordinal) // answers again
+		kept, err := set.Keep(suite.Share)
+		s.Must(err)
+		if shard := s.Shard(m, ordinal); shard.ItemsBefore < suite.Share*size || shard.Items < suite.Share*size || int64(kept) < shard.Items {
 			t.Errorf("memcached contains %d items, and the shard's status is %+v", kept, shard)
 		}
 	}
-	u.end = s.end(m)
+	u.end = s.state(m)
 	return u
 }
 
 // end describes a Memcached and its objects, without what differs from run
 // to run.
-func (s *space) end(m *v1alpha1.Memcached) string {
+func (s *space) state(m *v1alpha1.Memcached) string {
 	s.Helper()
 	var lines []string
 	add := func(format string, a ...any) { lines = append(lines, fmt.Sprintf(format, a...)) }
 	var pods corev1.PodList
-	s.must(k.List(s.ctx, &pods, client.InNamespace(s.namespace)))
+	s.Must(k.List(s.Ctx, &pods, client.InNamespace(s.Namespace)))
 	for _, pod := range pods.Items {
-		agent, err := cluster.AgentStatus(s.ctx, pod)
-		s.must(err)
-		add("a pod of shard %s: ready %t, image %s, spec %s, %s", pod.Labels[v1alpha1.LabelShard], isReady(pod), pod.Spec.Containers[0].Image,
+		agent, err := cluster.AgentStatus(s.Ctx, pod)
+		s.Must(err)
+		add("a pod of shard %s: ready %t, image %s, spec %s, %s", pod.Labels[v1alpha1.LabelShard], suite.IsReady(pod), pod.Spec.Containers[0].Image,
 			pod.Annotations[annotations.Arguments], pod.Annotations[annotations.Spec])
 		add("the agent of shard %s: version %s, arguments %q, rejected %q, start %s, announced stop %q", pod.Labels[v1alpha1.LabelShard],
 			agent.Version, agent.Arguments, agent.ArgumentsError, agent.Start.Result, agent.AnnouncedStop)
 	}
 	var sets appsv1.ReplicaSetList
-	s.must(k.List(s.ctx, &sets, client.InNamespace(s.namespace)))
+	s.Must(k.List(s.Ctx, &sets, client.InNamespace(s.Namespace)))
 	for _, set := range sets.Items {
 		template := set.Spec.Template
 		add("ReplicaSet %s: %d, image %s, spec %s, failed %q", set.Name, *set.Spec.Replicas,

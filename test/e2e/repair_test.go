@@ -15,14 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 func TestDriftIsRepaired(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.apply("cache", small(2))
-	s.available("cache")
-	before := s.lives("cache")
+	s.Apply("cache", suite.Small(2))
+	s.Available("cache")
+	before := s.Lives("cache")
 	for _, object := range []struct {
 		kind client.Object
 		name string
@@ -33,14 +34,14 @@ func TestDriftIsRepaired(t *testing.T) {
 		{&networkingv1.NetworkPolicy{}, "cache"},
 	} {
 		o, err := s.get(object.kind, object.name)
-		s.must(err)
-		s.must(k.Delete(s.ctx, o))
+		s.Must(err)
+		s.Must(k.Delete(s.Ctx, o))
 		s.madeAgain(o)
 	}
 	set, err := s.get(&appsv1.ReplicaSet{}, "cache-0")
-	s.must(err)
-	s.must(k.Patch(s.ctx, set, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":2}}`)), owner))
-	s.eventually("the end of the second pod", func(context.Context) error {
+	s.Must(err)
+	s.Must(k.Patch(s.Ctx, set, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":2}}`)), suite.Owner))
+	s.Eventually("the end of the second pod", func(context.Context) error {
 		o, err := s.get(&appsv1.ReplicaSet{}, "cache-0")
 		if err != nil {
 			return err
@@ -50,61 +51,61 @@ func TestDriftIsRepaired(t *testing.T) {
 		}
 		return nil
 	})
-	s.available("cache")
-	s.untouched("cache", before)
-	s.holds(s.written("cache", 0, 100))
+	s.Available("cache")
+	s.Untouched("cache", before)
+	s.Holds(s.Written("cache", 0, 100))
 }
 
 func TestDeletedReplicaSetIsRecreatedAndItsShardIsReportedEmpty(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.apply("cache", small(2))
-	s.available("cache")
-	other := s.lives("cache")
+	s.Apply("cache", suite.Small(2))
+	s.Available("cache")
+	other := s.Lives("cache")
 	delete(other, "cache-0")
-	s.written("cache", 0, 100)
+	s.Written("cache", 0, 100)
 
 	set, err := s.get(&appsv1.ReplicaSet{}, "cache-0")
-	s.must(err)
-	pod := s.pods("cache")["cache-0"]
-	s.must(k.Delete(s.ctx, set, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	s.Must(err)
+	pod := s.Pods("cache")["cache-0"]
+	s.Must(k.Delete(s.Ctx, set, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	s.madeAgain(set)
 	m := s.replaced("cache", 0, pod)
-	if shard := s.shard(m, 0); shard.Start != v1alpha1.StartCold || shard.Items != 0 {
+	if shard := s.Shard(m, 0); shard.Start != v1alpha1.StartCold || shard.Items != 0 {
 		t.Errorf("the status of the shard in its new pod is %+v", shard)
 	}
-	s.event("cache", v1alpha1.EventShardStartedEmpty, "cache-0")
-	s.untouched("cache", other)
+	s.Event("cache", v1alpha1.EventShardStartedEmpty, "cache-0")
+	s.Untouched("cache", other)
 }
 
 func TestReplicaSetDeletedWithoutItsPodIsRecreatedAndAdoptsThePod(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.apply("cache", small(1))
-	s.available("cache")
-	before := s.lives("cache")
-	kept := s.written("cache", 0, 1000)
+	s.Apply("cache", suite.Small(1))
+	s.Available("cache")
+	before := s.Lives("cache")
+	kept := s.Written("cache", 0, 1000)
 
 	set, err := s.get(&appsv1.ReplicaSet{}, "cache-0")
-	s.must(err)
-	s.must(k.Delete(s.ctx, set, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	s.Must(err)
+	s.Must(k.Delete(s.Ctx, set, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 	set = s.madeAgain(set)
-	s.eventually("the pod is the new ReplicaSet's", func(context.Context) error {
-		owner := metav1.GetControllerOf(new(s.pods("cache")["cache-0"]))
+	s.Eventually("the pod is the new ReplicaSet's", func(context.Context) error {
+		owner := metav1.GetControllerOf(new(s.Pods("cache")["cache-0"]))
 		if owner == nil || owner.UID != set.GetUID() {
 			return fmt.Errorf("its owner is %v", owner)
 		}
 		return nil
 	})
-	s.available("cache")
-	s.untouched("cache", before)
-	s.holds(kept)
+	s.Available("cache")
+	s.Untouched("cache", before)
+	s.Holds(kept)
 }
 
 // get reads an object of the kind of an empty one.
 func (s *space) get(kind client.Object, name string) (client.Object, error) {
 	o := kind.DeepCopyObject().(client.Object)
-	err := k.Get(s.ctx, s.key(name), o)
+	err := k.Get(s.Ctx, s.Key(name), o)
 	return o, err
 }
 
@@ -114,7 +115,7 @@ func (s *space) madeAgain(deleted client.Object) client.Object {
 	s.Helper()
 	kind := reflect.New(reflect.TypeOf(deleted).Elem()).Interface().(client.Object)
 	var made client.Object
-	s.eventually(fmt.Sprintf("%T %s recreated", deleted, deleted.GetName()), func(context.Context) error {
+	s.Eventually(fmt.Sprintf("%T %s recreated", deleted, deleted.GetName()), func(context.Context) error {
 		var err error
 		if made, err = s.get(kind, deleted.GetName()); err != nil {
 			return err
@@ -131,11 +132,11 @@ func (s *space) madeAgain(deleted client.Object) client.Object {
 // up to date.
 func (s *space) replaced(name string, ordinal int, before corev1.Pod) *v1alpha1.Memcached {
 	s.Helper()
-	s.await(name, fmt.Sprintf("shard %d in another pod", ordinal), func(m *v1alpha1.Memcached) error {
+	s.Await(name, fmt.Sprintf("shard %d in another pod", ordinal), func(m *v1alpha1.Memcached) error {
 		if slices.Contains(m.Status.Nodes, before.Name) {
 			return fmt.Errorf("pods are %v", m.Status.Nodes)
 		}
 		return nil
 	})
-	return s.available(name)
+	return s.Available(name)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // rate is that many items a second for each shard.
@@ -20,15 +21,15 @@ func rate(items int32) *v1alpha1.RateLimit {
 // claim makes a claim of the default storage and returns the store that it is.
 func (s *space) claim(name string) v1alpha1.SnapshotStore {
 	s.Helper()
-	s.must(k.Create(s.ctx, cluster.Claim(metav1.ObjectMeta{Namespace: s.namespace, Name: name}, "1Gi")))
+	s.Must(k.Create(s.Ctx, cluster.Claim(metav1.ObjectMeta{Namespace: s.Namespace, Name: name}, "1Gi")))
 	return v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: name}}
 }
 
 // backup makes a MemcachedBackup and does not wait for it.
 func (s *space) backup(name string, spec v1alpha1.MemcachedBackupSpec) *v1alpha1.MemcachedBackup {
 	s.Helper()
-	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Spec: spec}
-	s.must(k.Create(s.ctx, b))
+	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}, Spec: spec}
+	s.Must(k.Create(s.Ctx, b))
 	return b
 }
 
@@ -45,8 +46,8 @@ func (s *space) backedUp(name, memcached string, store v1alpha1.SnapshotStore) *
 // restore makes a MemcachedRestore and does not wait for it.
 func (s *space) restore(name string, spec v1alpha1.MemcachedRestoreSpec) *v1alpha1.MemcachedRestore {
 	s.Helper()
-	r := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Spec: spec}
-	s.must(k.Create(s.ctx, r))
+	r := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}, Spec: spec}
+	s.Must(k.Create(s.Ctx, r))
 	return r
 }
 
@@ -66,13 +67,13 @@ func (s *space) restored(name, memcached, backup string) *v1alpha1.MemcachedRest
 // complete waits until a MemcachedBackup or MemcachedRestore is Complete, and reads it.
 func (s *space) complete(o client.Object) {
 	s.Helper()
-	s.must(k.Complete(s.ctx, o, soon, nil))
+	s.Must(k.Complete(s.Ctx, o, suite.Soon, nil))
 }
 
 // failsFor waits until a MemcachedBackup or MemcachedRestore is Failed for that reason.
 func (s *space) failsFor(o client.Object, reason string) *v1alpha1.TransferStatus {
 	s.Helper()
-	s.must(k.AwaitFinished(s.ctx, o, 4*time.Minute, nil))
+	s.Must(k.AwaitFinished(s.Ctx, o, 4*time.Minute, nil))
 	status := cluster.RunStatus(o)
 	if status.Phase != v1alpha1.TransferFailed || status.Reason != reason {
 		s.Errorf("%s is %s: %s: %s; want Failed for %s", o.GetName(), status.Phase, status.Reason, status.Message, reason)
@@ -85,7 +86,7 @@ func (s *space) failsFor(o client.Object, reason string) *v1alpha1.TransferStatu
 // has copied while it runs.
 func (s *space) copies(o client.Object) {
 	s.Helper()
-	s.eventually("progress of "+o.GetName(), func(ctx context.Context) error {
+	s.Eventually("progress of "+o.GetName(), func(ctx context.Context) error {
 		if err := k.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // One setting after the other is changed on the same shards.
@@ -21,13 +22,13 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 	t.Parallel()
 	const shards, size = 2, 20_000
 	s := newSpace(t)
-	spec := small(shards)
-	s.apply("cache", spec)
-	s.available("cache")
+	spec := suite.Small(shards)
+	s.Apply("cache", spec)
+	s.Available("cache")
 	for ordinal := range shards {
-		s.written("cache", ordinal, size)
+		s.Written("cache", ordinal, size)
 	}
-	before := s.lives("cache")
+	before := s.Lives("cache")
 	check := s.checked("cache", shards)
 	for _, change := range []struct {
 		what string
@@ -57,14 +58,14 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 		}, false, "", "resources"},
 	} {
 		agents := s.agents("cache")
-		h := s.follow("cache")
+		h := s.Follow("cache")
 		change.set(spec)
-		s.apply("cache", spec)
-		m := s.updated("cache")
-		all := h.end()
-		h.inTurn(all, "cache-0", "cache-1")
-		h.says(all.progress(), fmt.Sprintf("%s: shard 1 of 2: %s", v1alpha1.ReasonUpdatingShard, change.progress))
-		s.untouched("cache", before)
+		s.Apply("cache", spec)
+		m := s.Updated("cache")
+		all := h.End()
+		h.InTurn(all, "cache-0", "cache-1")
+		h.Says(all.Progress(), fmt.Sprintf("%s: shard 1 of 2: %s", v1alpha1.ReasonUpdatingShard, change.progress))
+		s.Untouched("cache", before)
 		for name, agent := range s.agents("cache") {
 			if agent.PID != agents[name].PID != change.restarts {
 				t.Errorf("%s: memcached of %s was process %d and is %d", change.what, name, agents[name].PID, agent.PID)
@@ -74,15 +75,15 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 			}
 		}
 		for ordinal := range shards {
-			shard := s.shard(m, ordinal)
+			shard := s.Shard(m, ordinal)
 			now := s.count("cache", ordinal)
 			t.Logf("%s: shard %d holds %d items", change.what, ordinal, now)
-			if now < size*share || change.restarts && (shard.Start != v1alpha1.StartWarm || float64(shard.Items) < share*float64(shard.ItemsBefore)) {
+			if now < size*suite.Share || change.restarts && (shard.Start != v1alpha1.StartWarm || float64(shard.Items) < suite.Share*float64(shard.ItemsBefore)) {
 				t.Errorf("%s: shard %d contains %d items, and its status is %+v", change.what, ordinal, now, shard)
 			}
 		}
 	}
-	for name, pod := range s.pods("cache") {
+	for name, pod := range s.Pods("cache") {
 		if _, ok := pod.Labels["team"]; ok || pod.Labels["tier"] != "cache" || pod.Labels[v1alpha1.LabelShard] == "" || pod.Annotations["note"] != "" {
 			t.Errorf("pod of %s has labels %v, annotations %v", name, pod.Labels, slices.Sorted(maps.Keys(pod.Annotations)))
 		}
@@ -92,38 +93,38 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 		}
 	}
 	check()
-	s.noPreflightPods()
+	s.NoPreflightPods()
 }
 
 func TestVersionAndSettingsTogetherNeedOneRestart(t *testing.T) {
 	t.Parallel()
 	const size = 10_000
 	s := newSpace(t)
-	s.apply("cache", small(1).WithVersion(versions[0]))
-	s.available("cache")
-	kept := s.written("cache", 0, size)
-	before := s.lives("cache")
+	s.Apply("cache", suite.Small(1).WithVersion(versions[0]))
+	s.Available("cache")
+	kept := s.Written("cache", 0, size)
+	before := s.Lives("cache")
 	to := versions[len(versions)-1]
-	h := s.follow("cache")
-	s.apply("cache", small(1).WithVersion(to).WithThreads(2).WithMaxConnections(2048).WithExtraArgs("-v").WithPodMetadata(memcachedac.PodMetadata().WithLabels(map[string]string{"tier": "cache"})))
-	m := s.updated("cache")
-	s.restarted("cache", before, map[string]int32{"cache-0": 1})
-	all := h.end()
-	h.inTurn(all, "cache-0")
-	h.says(all.progress(), fmt.Sprintf("%s: shard 1 of 1: %s → %s, maxConnections 1024 → 2048, threads 4 → 2", v1alpha1.ReasonUpdatingShard, versions[0], to))
-	if shard := s.shard(m, 0); shard.Version != to || shard.Start != v1alpha1.StartWarm {
+	h := s.Follow("cache")
+	s.Apply("cache", suite.Small(1).WithVersion(to).WithThreads(2).WithMaxConnections(2048).WithExtraArgs("-v").WithPodMetadata(memcachedac.PodMetadata().WithLabels(map[string]string{"tier": "cache"})))
+	m := s.Updated("cache")
+	s.Restarted("cache", before, map[string]int32{"cache-0": 1})
+	all := h.End()
+	h.InTurn(all, "cache-0")
+	h.Says(all.Progress(), fmt.Sprintf("%s: shard 1 of 1: %s → %s, maxConnections 1024 → 2048, threads 4 → 2", v1alpha1.ReasonUpdatingShard, versions[0], to))
+	if shard := s.Shard(m, 0); shard.Version != to || shard.Start != v1alpha1.StartWarm {
 		t.Errorf("the shard's status is %+v", shard)
 	}
-	_, err := kept.Keep(share)
-	s.must(err)
+	_, err := kept.Keep(suite.Share)
+	s.Must(err)
 	agent := s.agents("cache")["cache-0"]
 	if words := strings.Join(agent.Arguments, " "); agent.ArgumentsError != "" || !strings.Contains(words, "-c 2048 -t 2") || !strings.Contains(words, "-v") {
 		t.Errorf("memcached runs with %s, %s", words, agent.ArgumentsError)
 	}
-	if starts := strings.Count(s.log(s.pods("cache")["cache-0"]), "Started memcached"); starts != 1 {
+	if starts := strings.Count(s.memcachedLog(s.Pods("cache")["cache-0"]), "Started memcached"); starts != 1 {
 		t.Errorf("the new container started memcached %d times", starts)
 	}
-	if pod := s.pods("cache")["cache-0"]; pod.Labels["tier"] != "cache" {
+	if pod := s.Pods("cache")["cache-0"]; pod.Labels["tier"] != "cache" {
 		t.Errorf("the pod's labels are %v", pod.Labels)
 	}
 }
@@ -132,18 +133,18 @@ func TestVersionAndSettingsTogetherNeedOneRestart(t *testing.T) {
 func (s *space) agents(name string) map[string]agentwire.Status {
 	s.Helper()
 	all := map[string]agentwire.Status{}
-	for shard, pod := range s.pods(name) {
-		status, err := cluster.AgentStatus(s.ctx, pod)
-		s.must(err)
+	for shard, pod := range s.Pods(name) {
+		status, err := cluster.AgentStatus(s.Ctx, pod)
+		s.Must(err)
 		all[shard] = status
 	}
 	return all
 }
 
 // log returns what the memcached container of a pod wrote since its last start.
-func (s *space) log(pod corev1.Pod) string {
+func (s *space) memcachedLog(pod corev1.Pod) string {
 	s.Helper()
-	text, err := k.Set.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "memcached"}).DoRaw(s.ctx)
-	s.must(err)
+	text, err := k.Set.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "memcached"}).DoRaw(s.Ctx)
+	s.Must(err)
 	return string(text)
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 	"github.com/memcached-operator/memcached-operator/test/sim"
 )
 
@@ -34,16 +35,16 @@ func TestSimulationConvergesLikeTheCluster(t *testing.T) {
 			for i := range specs {
 				specs[i]["resources"] = map[string]any{"requests": map[string]any{"cpu": "1m"}}
 				raw, err := json.Marshal(specs[i]) // numbers as the API has them
-				s.must(err)
+				s.Must(err)
 				u := &unstructured.Unstructured{}
-				s.must(u.UnmarshalJSON(fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Memcached","metadata":{"name":"cache","namespace":%q},"spec":%s}`,
-					v1alpha1.GroupVersion.String(), s.namespace, raw)))
+				s.Must(u.UnmarshalJSON(fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Memcached","metadata":{"name":"cache","namespace":%q},"spec":%s}`,
+					v1alpha1.GroupVersion.String(), s.Namespace, raw)))
 				specs[i] = u.Object["spec"].(map[string]any)
-				s.must(k.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), owner, client.ForceOwnership))
+				s.Must(k.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), suite.Owner, client.ForceOwnership))
 				want, err := sim.Play(defaultVersion, "cache", specs[:i+1]...)
-				s.must(err)
-				s.eventually("the end of the simulation", func(ctx context.Context) error {
-					got, err := sim.Summary(ctx, k, s.key("cache"))
+				s.Must(err)
+				s.Eventually("the end of the simulation", func(ctx context.Context) error {
+					got, err := sim.Summary(ctx, k, s.Key("cache"))
 					if err != nil {
 						return err
 					}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 const (
@@ -57,10 +58,10 @@ func TestAvailableAlmostAsFastAsABareDeployment(t *testing.T) {
 func (s *space) timeMemcached(name string) time.Duration {
 	s.Helper()
 	began := time.Now()
-	s.apply(name, small(speedShards))
+	s.Apply(name, suite.Small(speedShards))
 	m := &v1alpha1.Memcached{}
 	took := s.until(began, func() bool {
-		s.must(k.Get(s.ctx, s.key(name), m))
+		s.Must(k.Get(s.Ctx, s.Key(name), m))
 		return meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionAvailable)
 	})
 	s.deleteNow(m, map[string]string{v1alpha1.LabelInstance: name})
@@ -85,7 +86,7 @@ func (s *space) timeDeployment(name string, probe bool) time.Duration {
 		container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("memcached")}}}
 	}
 	d := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(speedShards)),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -102,9 +103,9 @@ func (s *space) timeDeployment(name string, probe bool) time.Duration {
 		},
 	}
 	began := time.Now()
-	s.must(k.Create(s.ctx, d))
+	s.Must(k.Create(s.Ctx, d))
 	took := s.until(began, func() bool {
-		s.must(k.Get(s.ctx, s.key(name), d))
+		s.Must(k.Get(s.Ctx, s.Key(name), d))
 		return d.Status.AvailableReplicas == speedShards
 	})
 	s.deleteNow(d, labels)
@@ -115,8 +116,8 @@ func (s *space) timeDeployment(name string, probe bool) time.Duration {
 func (s *space) until(began time.Time, done func() bool) time.Duration {
 	s.Helper()
 	for !done() {
-		if time.Since(began) > soon {
-			s.Fatalf("not within %s", soon)
+		if time.Since(began) > suite.Soon {
+			s.Fatalf("not within %s", suite.Soon)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -127,9 +128,9 @@ func (s *space) until(began time.Time, done func() bool) time.Duration {
 // they do not run beside the next measurement.
 func (s *space) deleteNow(o client.Object, labels map[string]string) {
 	s.Helper()
-	s.must(k.Delete(s.ctx, o, client.PropagationPolicy(metav1.DeletePropagationForeground)))
-	s.gone(o, o.GetName())
-	s.must(k.DeleteAllOf(s.ctx, &corev1.Pod{}, client.InNamespace(s.namespace), client.MatchingLabels(labels), client.GracePeriodSeconds(0)))
+	s.Must(k.Delete(s.Ctx, o, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+	s.Gone(o, o.GetName())
+	s.Must(k.DeleteAllOf(s.Ctx, &corev1.Pod{}, client.InNamespace(s.Namespace), client.MatchingLabels(labels), client.GracePeriodSeconds(0)))
 }
 
 func median(durations []time.Duration) time.Duration {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // Problems that only the cluster can find are reported in the condition Degraded;
@@ -18,12 +19,12 @@ import (
 func TestMemcachedThatCannotRunReportsWhyAndDisturbsNoOther(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.apply("other", small(2))
-	s.available("other")
-	before := s.lives("other")
-	kept := s.written("other", 0, 100)
-	invalid := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "invalid"}, Spec: v1alpha1.MemcachedSpec{Version: "latest"}}
-	if err := k.Create(s.ctx, invalid); !apierrors.IsInvalid(err) {
+	s.Apply("other", suite.Small(2))
+	s.Available("other")
+	before := s.Lives("other")
+	kept := s.Written("other", 0, 100)
+	invalid := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "invalid"}, Spec: v1alpha1.MemcachedSpec{Version: "latest"}}
+	if err := k.Create(s.Ctx, invalid); !apierrors.IsInvalid(err) {
 		t.Errorf("an invalid spec: %v", err)
 	}
 	t.Run("troubles", func(t *testing.T) {
@@ -32,20 +33,20 @@ func TestMemcachedThatCannotRunReportsWhyAndDisturbsNoOther(t *testing.T) {
 			reason string
 			words  []string
 		}{
-			"image-that-is-not-there":   {small(1).WithImage("docker.io/library/nowhere:1.6.45"), v1alpha1.ReasonImageCannotBePulled, []string{"image-that-is-not-there-0", "docker.io/library/nowhere:1.6.45"}},
-			"version-that-is-not-there": {small(1).WithVersion("1.6.999"), v1alpha1.ReasonImageCannotBePulled, []string{"memcached:1.6.999"}},
-			"not-memcached":             {small(1).WithImage("docker.io/library/not-memcached:1"), v1alpha1.ReasonShardCrashes, []string{"not-memcached-0", "is not memcached"}},
-			"nothing-in-the-image":      {small(1).WithImage("docker.io/library/empty:1"), v1alpha1.ReasonShardCrashes, []string{"no memcached in this image", "looked in"}},
-			"old-version":               {small(1).WithVersion("1.5.0"), v1alpha1.ReasonVersionUnsupported, []string{"1.5.0", "CVE-2020-22570", "Use 1.6.3 or newer"}},
-			"bad-digest":                {small(1).WithImage("memcached@sha256"), v1alpha1.ReasonImageInvalid, []string{"is not a digest"}},
-			"no-such-node":              {small(1).WithScheduling(memcachedac.Scheduling().WithNodeSelector(map[string]string{"disk": "none"})), v1alpha1.ReasonUnschedulable, []string{"no-such-node-0", "no node accepts the pod", "node affinity/selector"}},
-			"more-memory-than-a-node":   {small(1).WithMemory(resource.MustParse("500Gi")), v1alpha1.ReasonUnschedulable, []string{"Insufficient memory"}},
+			"image-that-is-not-there":   {suite.Small(1).WithImage("docker.io/library/nowhere:1.6.45"), v1alpha1.ReasonImageCannotBePulled, []string{"image-that-is-not-there-0", "docker.io/library/nowhere:1.6.45"}},
+			"version-that-is-not-there": {suite.Small(1).WithVersion("1.6.999"), v1alpha1.ReasonImageCannotBePulled, []string{"memcached:1.6.999"}},
+			"not-memcached":             {suite.Small(1).WithImage(testImage), v1alpha1.ReasonShardCrashes, []string{"not-memcached-0", "is not memcached"}},
+			"nothing-in-the-image":      {suite.Small(1).WithImage("docker.io/library/busybox:1"), v1alpha1.ReasonShardCrashes, []string{"no memcached in this image", "looked in"}},
+			"old-version":               {suite.Small(1).WithVersion("1.5.0"), v1alpha1.ReasonVersionUnsupported, []string{"1.5.0", "CVE-2020-22570", "Use 1.6.3 or newer"}},
+			"bad-digest":                {suite.Small(1).WithImage("memcached@sha256"), v1alpha1.ReasonImageInvalid, []string{"is not a digest"}},
+			"no-such-node":              {suite.Small(1).WithScheduling(memcachedac.Scheduling().WithNodeSelector(map[string]string{"disk": "none"})), v1alpha1.ReasonUnschedulable, []string{"no-such-node-0", "no node accepts the pod", "node affinity/selector"}},
+			"more-memory-than-a-node":   {suite.Small(1).WithMemory(resource.MustParse("500Gi")), v1alpha1.ReasonUnschedulable, []string{"Insufficient memory"}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				s := s.in(t)
-				s.apply(name, trouble.spec)
-				m, sentence := s.degraded(name, trouble.reason)
+				s.Apply(name, trouble.spec)
+				m, sentence := s.Degraded(name, trouble.reason)
 				t.Log(sentence)
 				for _, word := range trouble.words {
 					if !strings.Contains(sentence, word) {
@@ -55,14 +56,14 @@ func TestMemcachedThatCannotRunReportsWhyAndDisturbsNoOther(t *testing.T) {
 				if m.Status.Phase != v1alpha1.PhaseDegraded || meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionAvailable) {
 					t.Errorf("phase is %s, conditions %+v", m.Status.Phase, m.Status.Conditions)
 				}
-				s.event(name, trouble.reason)
+				s.Event(name, trouble.reason)
 				// A corrected spec fixes it, whatever happened to the pods.
-				s.apply(name, small(1))
-				s.available(name)
+				s.Apply(name, suite.Small(1))
+				s.Available(name)
 			})
 		}
 	})
-	s.untouched("other", before)
-	s.holds(kept)
-	s.available("other")
+	s.Untouched("other", before)
+	s.Holds(kept)
+	s.Available("other")
 }

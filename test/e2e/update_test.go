@@ -7,53 +7,25 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
-	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
-
-const (
-	// share of its items that a shard is to keep over a change in place.
-	share = 0.99
-)
-
-// updated waits until every shard of a Memcached matches its spec, and answers.
-func (s *space) updated(name string) *v1alpha1.Memcached {
-	s.Helper()
-	m := s.await(name, "updated", func(m *v1alpha1.Memcached) error {
-		if u := m.Status.Update; u != nil {
-			return fmt.Errorf("%d shards are, %s", u.Updated, u.Message)
-		}
-		for _, shard := range m.Status.Shards {
-			if !shard.Current {
-				return fmt.Errorf("shard %s doesn't match the spec", shard.Name)
-			}
-		}
-		return cluster.Available(m)
-	})
-	for ordinal := range m.Status.Shards {
-		s.address(name, ordinal)
-	}
-	return m
-}
 
 // count returns how many items memcached says that a shard holds.
 func (s *space) count(name string, ordinal int) int64 {
 	s.Helper()
-	connection, err := protocol.Dial(s.ctx, "tcp", s.address(name, ordinal))
-	s.must(err)
+	connection, err := protocol.Dial(s.Ctx, "tcp", s.Address(name, ordinal))
+	s.Must(err)
 	defer connection.Close()
-	general, err := connection.General(s.ctx)
-	s.must(err)
+	general, err := connection.General(s.Ctx)
+	s.Must(err)
 	return general.Items
 }
 
@@ -63,7 +35,7 @@ func (s *space) silences(name string, shards int) (stop func() []time.Duration) 
 	s.Helper()
 	var running []*probe.Probe
 	for ordinal := range shards {
-		p := probe.Start(s.address(name, ordinal))
+		p := probe.Start(s.Address(name, ordinal))
 		s.Cleanup(func() { p.Stop() })
 		running = append(running, p)
 	}
@@ -76,31 +48,6 @@ func (s *space) silences(name string, shards int) (stop func() []time.Duration) 
 	}
 }
 
-// restarted ends the test unless the pods of a Memcached are those of before, and
-// their containers were restarted as often as expected, by shard.
-func (s *space) restarted(name string, before map[string]cluster.Life, times map[string]int32) {
-	s.Helper()
-	want := map[string]cluster.Life{}
-	for shard, l := range before {
-		l.Restarts += times[shard]
-		want[shard] = l
-	}
-	s.untouched(name, want)
-}
-
-// noPreflightPods fails the test while a preflight pod is left.
-func (s *space) noPreflightPods() {
-	s.Helper()
-	s.eventually("no preflight pods", func(ctx context.Context) error {
-		var pods corev1.PodList
-		err := k.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelName: annotations.PreflightName})
-		if err == nil && len(pods.Items) > 0 {
-			err = fmt.Errorf("%s is there", pods.Items[0].Name)
-		}
-		return err
-	})
-}
-
 // While shard 1 of 3 restarts, the user sets another version: the one before, or a
 // third one.
 func TestVersionChangedDuringUpdateKeepsItems(t *testing.T) {
@@ -111,45 +58,45 @@ func TestVersionChangedDuringUpdateKeepsItems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSpace(t)
-			s.apply("cache", small(shards).WithVersion(middle))
-			s.available("cache")
+			s.Apply("cache", suite.Small(shards).WithVersion(middle))
+			s.Available("cache")
 			var sets []*items.Set
 			for ordinal := range shards {
-				sets = append(sets, s.written("cache", ordinal, size))
+				sets = append(sets, s.Written("cache", ordinal, size))
 			}
-			before := s.lives("cache")
+			before := s.Lives("cache")
 			check := s.checked("cache", shards)
-			h := s.follow("cache")
+			h := s.Follow("cache")
 			// The time between the shards keeps the middle open.
-			s.apply("cache", small(shards).WithVersion(newest).WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinIntervalSeconds(20)))
-			s.eventually("shard 1 is changed", func(context.Context) error {
-				if pod := s.pods("cache")["cache-1"]; !strings.HasSuffix(pod.Spec.Containers[0].Image, newest) {
+			s.Apply("cache", suite.Small(shards).WithVersion(newest).WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinIntervalSeconds(20)))
+			s.Eventually("shard 1 is changed", func(context.Context) error {
+				if pod := s.Pods("cache")["cache-1"]; !strings.HasSuffix(pod.Spec.Containers[0].Image, newest) {
 					return fmt.Errorf("its image is %s", pod.Spec.Containers[0].Image)
 				}
 				return nil
 			})
-			s.apply("cache", small(shards).WithVersion(then))
-			m := s.updated("cache")
+			s.Apply("cache", suite.Small(shards).WithVersion(then))
+			m := s.Updated("cache")
 			// Shard 1 arrives first, and then goes with shard 0 where all go. Shard 2 never
 			// saw the version in between.
 			times := map[string]int32{"cache-0": 2, "cache-1": 2, "cache-2": 1}
 			if then == middle {
 				times["cache-2"] = 0
 			}
-			s.restarted("cache", before, times)
+			s.Restarted("cache", before, times)
 			s.warm(m, then, times)
 
-			all := h.end()
-			h.neverTwo(all)
-			for _, out := range all.outages() {
-				t.Logf("%s was unavailable for %s", out.shard, out.took.Round(10*time.Millisecond))
+			all := h.End()
+			h.NeverTwo(all)
+			for _, out := range all.Outages() {
+				t.Logf("%s was unavailable for %s", out.Shard, out.Took.Round(10*time.Millisecond))
 			}
 			check()
 			for _, set := range sets {
-				_, err := set.Keep(share)
-				s.must(err)
+				_, err := set.Keep(suite.Share)
+				s.Must(err)
 			}
-			s.noPreflightPods()
+			s.NoPreflightPods()
 		})
 	}
 }
@@ -160,30 +107,30 @@ func TestRevertToRecentVersionIsNotReportedAsCrash(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	one, other := versions[len(versions)-1], versions[len(versions)/2]
-	s.apply("cache", small(1).WithVersion(one))
-	s.available("cache")
-	kept := s.written("cache", 0, 1000)
-	before := s.lives("cache")
-	h := s.follow("cache")
+	s.Apply("cache", suite.Small(1).WithVersion(one))
+	s.Available("cache")
+	kept := s.Written("cache", 0, 1000)
+	before := s.Lives("cache")
+	h := s.Follow("cache")
 	for i, version := range []string{other, one, other, one} {
-		s.apply("cache", small(1).WithVersion(version))
-		m := s.updated("cache")
+		s.Apply("cache", suite.Small(1).WithVersion(version))
+		m := s.Updated("cache")
 		restarts := map[string]int32{"cache-0": int32(i + 1)}
-		s.restarted("cache", before, restarts)
+		s.Restarted("cache", before, restarts)
 		s.warm(m, version, restarts)
 	}
-	all := h.end()
-	h.inTurn(all, "cache-0", "cache-0", "cache-0", "cache-0")
-	for _, out := range all.outages() {
-		t.Logf("out for %s", out.took.Round(10*time.Millisecond))
+	all := h.End()
+	h.InTurn(all, "cache-0", "cache-0", "cache-0", "cache-0")
+	for _, out := range all.Outages() {
+		t.Logf("out for %s", out.Took.Round(10*time.Millisecond))
 	}
-	for _, status := range all.statuses() {
+	for _, status := range all.Statuses() {
 		if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDegraded); c.Status == metav1.ConditionTrue {
 			t.Fatalf("it was Degraded: %s: %s", c.Reason, c.Message)
 		}
 	}
-	_, err := kept.Keep(share)
-	s.must(err)
+	_, err := kept.Keep(suite.Share)
+	s.Must(err)
 }
 
 // warm reports it unless every shard runs a version, and those that were restarted
@@ -191,7 +138,7 @@ func TestRevertToRecentVersionIsNotReportedAsCrash(t *testing.T) {
 func (s *space) warm(m *v1alpha1.Memcached, version string, restarts map[string]int32) {
 	s.Helper()
 	for _, shard := range m.Status.Shards {
-		isWarm := shard.Start == v1alpha1.StartWarm && float64(shard.Items) >= share*float64(shard.ItemsBefore)
+		isWarm := shard.Start == v1alpha1.StartWarm && float64(shard.Items) >= suite.Share*float64(shard.ItemsBefore)
 		if shard.Version != version || !isWarm && restarts[shard.Name] > 0 {
 			s.Errorf("the shard's status is %+v", shard)
 		}

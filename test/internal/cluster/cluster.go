@@ -39,21 +39,34 @@ type Cluster struct {
 	config *rest.Config
 }
 
-// Connect connects to the cluster that KUBECONFIG names.
+// Connect connects to the cluster that KUBECONFIG names, or to that in which this program runs in a pod.
 func Connect() (*Cluster, error) {
+	config, err := Config()
+	if err != nil {
+		return nil, err
+	}
+	c, err := New(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster at %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// Config returns the configuration of Connect.
+func Config() (*rest.Config, error) {
 	path := os.Getenv("KUBECONFIG")
 	if path == "" {
-		return nil, errors.New(`KUBECONFIG is not set: run this through make (make test, make test-e2e, make demo), or first eval "$(make -s env)"`)
+		config, err := rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			err = errors.New(`KUBECONFIG is not set: run this through make (make test, make test-e2e, make demo), or first eval "$(make -s env)"`)
+		}
+		return config, err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
 		return nil, fmt.Errorf("reading KUBECONFIG: %w", err)
 	}
-	c, err := New(config)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the cluster of %s: %w", path, err)
-	}
-	return c, nil
+	return config, nil
 }
 
 func New(config *rest.Config) (*Cluster, error) {

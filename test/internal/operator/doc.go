@@ -1,4 +1,4 @@
-// Package operator runs the operator's program on this machine for one namespace, with the permissions that it has in the
+// Package operator runs the operator's program beside the tests for one namespace, with the permissions that it has in the
 // cluster, and kills it right after a write.
 //
 // The program connects to the API server through a proxy. When it is killed, the API server has answered the write, but

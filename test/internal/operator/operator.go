@@ -97,11 +97,11 @@ type life struct {
 	ended   chan struct{}
 }
 
-// Start starts an operator for the cluster of KUBECONFIG.
+// Start starts an operator for the cluster of cluster.Config.
 func Start(o Options) (*Operator, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	config, err := cluster.Config()
 	if err != nil {
-		return nil, fmt.Errorf("reading KUBECONFIG: %w", err)
+		return nil, err
 	}
 	config.Impersonate.UserName = "system:serviceaccount:" + cluster.OperatorNamespace + ":" + cluster.OperatorAccount
 	transport, err := rest.TransportFor(config)
@@ -110,7 +110,7 @@ func Start(o Options) (*Operator, error) {
 	}
 	upstream, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("reading KUBECONFIG: %w", err)
+		return nil, fmt.Errorf("reading the address of the API server: %w", err)
 	}
 	operator := &Operator{Options: o, counts: map[string]int{}}
 	if operator.log, err = os.Create(filepath.Join(o.Dir, "log")); err != nil {
@@ -150,7 +150,9 @@ func (o *Operator) serve(upstream *url.URL, transport http.RoundTripper) *httpte
 func (o *Operator) start() error {
 	cmd := exec.Command(o.Program, "--health-probe-bind-address=0", "--zap-time-encoding=iso8601")
 	cmd.Dir = o.Dir
-	cmd.Env = slices.Concat(o.Environment, []string{"KUBECONFIG=" + o.kubeconfig(), "WATCH_NAMESPACE=" + o.Namespace})
+	cmd.Env = slices.Concat(o.Environment, []string{
+		"KUBECONFIG=" + o.kubeconfig(), "WATCH_NAMESPACE=" + o.Namespace, "HOME=" + o.Dir, "USER=operator",
+	})
 	cmd.Stdout, cmd.Stderr = o.log, o.log
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting the operator: %w", err)

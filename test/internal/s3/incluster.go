@@ -25,14 +25,14 @@ const (
 
 	serverSecret = "s3-server"
 	claim        = "s3-data"
-	image        = "docker.io/library/s3-server:1"
+	program      = "/s3"
 	port         = 9000
 	startTimeout = 2 * time.Minute
 )
 
-// Deploy runs an S3 server with TLS in a namespace and returns the store of a prefix of its bucket. Its data is on a
+// Deploy runs the S3 server of an image with TLS in a namespace and returns the store of a prefix of its bucket. Its data is on a
 // claim and survives its pod.
-func Deploy(ctx context.Context, c *cluster.Cluster, namespace, prefix string) (v1alpha1.SnapshotStore, error) {
+func Deploy(ctx context.Context, c *cluster.Cluster, image, namespace, prefix string) (v1alpha1.SnapshotStore, error) {
 	host := fmt.Sprintf("%s.%s.svc", Name, namespace)
 	authority, err := NewAuthority(host)
 	if err != nil {
@@ -57,7 +57,7 @@ func Deploy(ctx context.Context, c *cluster.Cluster, namespace, prefix string) (
 			Selector: map[string]string{"app": Name},
 			Ports:    []corev1.ServicePort{{Name: "https", Port: port, TargetPort: intstr.FromInt32(port)}},
 		}},
-		deployment(meta),
+		deployment(meta, image),
 	} {
 		if err := c.Create(ctx, o); err != nil {
 			return v1alpha1.SnapshotStore{}, fmt.Errorf("creating an S3 server: %w", err)
@@ -93,7 +93,7 @@ func Scale(ctx context.Context, c *cluster.Cluster, namespace string, replicas i
 	return Available(ctx, c, namespace)
 }
 
-func deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
+func deployment(meta metav1.ObjectMeta, image string) *appsv1.Deployment {
 	labels := map[string]string{"app": Name}
 	restricted := &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
@@ -118,8 +118,8 @@ func deployment(meta metav1.ObjectMeta) *appsv1.Deployment {
 			}},
 			Containers: []corev1.Container{{
 				Name: "server", Image: image,
-				Args:  append(arguments(data.MountPath, fmt.Sprintf(":%d", port)), "--cert", "/tls/tls.crt", "--key", "/tls/tls.key"),
-				Ports: []corev1.ContainerPort{{ContainerPort: port}},
+				Command: append([]string{program}, append(arguments(data.MountPath, fmt.Sprintf(":%d", port)), "--cert", "/tls/tls.crt", "--key", "/tls/tls.key")...),
+				Ports:   []corev1.ContainerPort{{ContainerPort: port}},
 				ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
 					TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}},
 				// rclone reads and writes these folders

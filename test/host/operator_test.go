@@ -1,4 +1,4 @@
-package e2e
+package host
 
 import (
 	"context"
@@ -17,15 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // A kill leaves the lease, which the operator's next start waits for; a deletion
 // gives it back.
 func TestOperatorKilledAtAnyTimeFinishesUpdate(t *testing.T) {
 	s := newSpace(t)
-	s.apply("cache", small(1))
-	s.available("cache")
-	first := s.lives("cache")
+	s.Apply("cache", suite.Small(1))
+	s.Available("cache")
+	first := s.Lives("cache")
 	for _, round := range []struct {
 		size int32
 		how  string
@@ -39,18 +40,18 @@ func TestOperatorKilledAtAnyTimeFinishesUpdate(t *testing.T) {
 		pod := s.operatorPod()
 		after := rand.N(700 * time.Millisecond)
 		began := time.Now()
-		s.apply("cache", small(round.size))
+		s.Apply("cache", suite.Small(round.size))
 		time.Sleep(after)
 		round.end(pod)
-		m := s.available("cache")
+		m := s.Available("cache")
 		t.Logf("to %d shards, operator %s %s after the change: done after %s",
 			round.size, round.how, after.Round(time.Millisecond), time.Since(began).Round(100*time.Millisecond))
-		if m.Status.Size != round.size || len(s.pods("cache")) != int(round.size) {
-			t.Errorf("the status has %d shards, there are %d pods, want %d", m.Status.Size, len(s.pods("cache")), round.size)
+		if m.Status.Size != round.size || len(s.Pods("cache")) != int(round.size) {
+			t.Errorf("the status has %d shards, there are %d pods, want %d", m.Status.Size, len(s.Pods("cache")), round.size)
 		}
-		s.untouched("cache", first)
+		s.Untouched("cache", first)
 	}
-	s.must(k.OperatorReady(s.ctx))
+	s.Must(k.OperatorReady(s.Ctx))
 }
 
 // operatorPod waits until one operator runs and none of before is left, and
@@ -59,12 +60,12 @@ func TestOperatorKilledAtAnyTimeFinishesUpdate(t *testing.T) {
 func (s *space) operatorPod() corev1.Pod {
 	s.Helper()
 	var pods []corev1.Pod
-	s.eventually("one operator", func(ctx context.Context) error {
+	s.Eventually("one operator", func(ctx context.Context) error {
 		var err error
 		if pods, err = k.OperatorPods(ctx); err != nil {
 			return err
 		}
-		if len(pods) != 1 || pods[0].DeletionTimestamp != nil || !isReady(pods[0]) {
+		if len(pods) != 1 || pods[0].DeletionTimestamp != nil || !suite.IsReady(pods[0]) {
 			return fmt.Errorf("%d pods are there, one of them may end or start", len(pods))
 		}
 		return nil
@@ -74,7 +75,7 @@ func (s *space) operatorPod() corev1.Pod {
 
 func (s *space) deletePod(pod corev1.Pod) {
 	s.Helper()
-	s.must(client.IgnoreNotFound(k.Delete(s.ctx, &pod)))
+	s.Must(client.IgnoreNotFound(k.Delete(s.Ctx, &pod)))
 }
 
 // killOperator kills the operator's process as it stands. The nodes of the local
@@ -83,14 +84,14 @@ func (s *space) deletePod(pod corev1.Pod) {
 func (s *space) killOperator(pod corev1.Pod) {
 	s.Helper()
 	processes, err := filepath.Glob("/proc/[0-9]*")
-	s.must(err)
+	s.Must(err)
 	for _, process := range processes {
 		groups, _ := os.ReadFile(filepath.Join(process, "cgroup")) // a process may have exited
 		command, _ := os.ReadFile(filepath.Join(process, "cmdline"))
 		if strings.Contains(string(groups), string(pod.UID)) && strings.HasPrefix(string(command), "/manager\x00") {
 			pid, err := strconv.Atoi(filepath.Base(process))
-			s.must(err)
-			s.must(syscall.Kill(pid, syscall.SIGKILL))
+			s.Must(err)
+			s.Must(syscall.Kill(pid, syscall.SIGKILL))
 			return
 		}
 	}
@@ -99,14 +100,14 @@ func (s *space) killOperator(pod corev1.Pod) {
 
 func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	s := newSpace(t)
-	s.apply("cache", small(2))
-	s.available("cache")
-	kept := s.written("cache", 1, 1000)
-	before := s.lives("cache")
+	s.Apply("cache", suite.Small(2))
+	s.Available("cache")
+	kept := s.Written("cache", 1, 1000)
+	before := s.Lives("cache")
 	since := time.Now()
-	stop := s.probes("cache", 2)
-	image, err := k.OperatorImage(s.ctx)
-	s.must(err)
+	stop := s.Probes("cache", 2)
+	image, err := k.OperatorImage(s.Ctx)
+	s.Must(err)
 	t.Cleanup(func() { // whatever happened: the other tests need it
 		ctx := context.Background()
 		if err := k.Install(ctx, image); err != nil {
@@ -118,20 +119,20 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	})
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.OperatorNamespace}}
-	s.must(k.Delete(s.ctx, namespace))
-	s.must(k.Gone(s.ctx, namespace, soon))
+	s.Must(k.Delete(s.Ctx, namespace))
+	s.Must(k.Gone(s.Ctx, namespace, suite.Soon))
 	time.Sleep(2 * time.Second) // without an operator
-	s.holds(kept)
+	s.Holds(kept)
 
-	s.must(k.Install(s.ctx, image))
-	s.must(k.UseNewest(s.ctx))
-	s.scaleTo("cache", 3) // it acts again
-	s.available("cache")
+	s.Must(k.Install(s.Ctx, image))
+	s.Must(k.UseNewest(s.Ctx))
+	s.ScaleTo("cache", 3) // it acts again
+	s.Available("cache")
 	stop()
-	s.untouched("cache", before)
-	s.holds(kept)
-	writes, err := cluster.OperatorWrites(s.ctx, s.namespace, since)
-	s.must(err)
+	s.Untouched("cache", before)
+	s.Holds(kept)
+	writes, err := cluster.OperatorWrites(s.Ctx, s.Namespace, since)
+	s.Must(err)
 	if len(writes) == 0 {
 		t.Error("the audit log has no write, not even for the third shard")
 	}

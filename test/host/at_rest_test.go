@@ -1,4 +1,4 @@
-package e2e
+package host
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/test/internal/audit"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 const (
@@ -26,6 +27,7 @@ const (
 // them creates them, and the time in which nothing may be written to them begins.
 var rest struct {
 	once      sync.Once
+	created   string
 	namespace string
 	made      time.Time
 	settled   time.Time
@@ -37,23 +39,23 @@ var rest struct {
 func atRest(t *testing.T) *space {
 	t.Helper()
 	rest.once.Do(func() {
-		s := makeSpace(t)
+		s := &space{suite.NewKept(t)}
 		rest.made = time.Now()
-		shared = append(shared, s.namespace)
+		rest.created = s.Namespace
 		for i := range restCount {
-			s.apply(fmt.Sprintf("rest-%d", i), small(1))
+			s.Apply(fmt.Sprintf("rest-%d", i), suite.Small(1))
 		}
 		for i := range restCount {
-			s.available(fmt.Sprintf("rest-%d", i))
+			s.Available(fmt.Sprintf("rest-%d", i))
 		}
 		t.Logf("%d Memcacheds available %s after the first was applied", restCount, time.Since(rest.made).Round(time.Second))
 		rest.settled = time.Now()
-		rest.namespace = s.namespace
+		rest.namespace = s.Namespace
 	})
 	if rest.namespace == "" {
 		t.Fatalf("the %d idle Memcacheds were not available", restCount)
 	}
-	return &space{T: t, ctx: t.Context(), namespace: rest.namespace}
+	return (&space{&suite.Space{Namespace: rest.namespace}}).in(t)
 }
 
 // This file's name puts the test first, so that the window of the next one passes
@@ -65,12 +67,12 @@ func TestOperatorOfFiftyMemcachedsUsesAtMost64MiB(t *testing.T) {
 
 // tookOver waits until the idle Memcacheds are those of the operator of another
 // image: it rewrites their templates, which changes no pod.
-func (s *space) tookOver(image string) {
+func tookOver(s *suite.Space, image string) {
 	s.Helper()
 	if rest.namespace == "" {
 		return
 	}
-	s.eventually("templates with the agent of "+image, func(ctx context.Context) error {
+	s.Eventually("templates with the agent of "+image, func(ctx context.Context) error {
 		var sets appsv1.ReplicaSetList
 		if err := k.List(ctx, &sets, client.InNamespace(rest.namespace)); err != nil {
 			return err
@@ -91,10 +93,10 @@ func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
 	t.Parallel()
 	s := atRest(t)
 	time.Sleep(time.Until(rest.settled.Add(restWindow)))
-	before, err := cluster.OperatorWrites(s.ctx, s.namespace, rest.made)
-	s.must(err)
-	writes, err := cluster.OperatorWrites(s.ctx, s.namespace, rest.settled)
-	s.must(err)
+	before, err := cluster.OperatorWrites(s.Ctx, s.Namespace, rest.made)
+	s.Must(err)
+	writes, err := cluster.OperatorWrites(s.Ctx, s.Namespace, rest.settled)
+	s.Must(err)
 	made := len(before) - len(writes)
 	if least := restCount * 6; made < least { // five objects and a status each
 		t.Fatalf("the audit log has %d writes during their creation, want at least %d", made, least)
@@ -116,7 +118,7 @@ func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
 // that many bytes.
 func (s *space) operatorWithin(bytes float64) {
 	s.Helper()
-	metrics := s.metrics()
+	metrics := s.Metrics()
 	resident, ok := metrics["process_resident_memory_bytes"]
 	if !ok {
 		s.Fatal("the operator's metrics have no process_resident_memory_bytes")

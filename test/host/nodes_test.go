@@ -1,4 +1,4 @@
-package e2e
+package host
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 const (
@@ -24,13 +25,13 @@ const (
 func TestNodeDrainFailsNoConnection(t *testing.T) {
 	s := newSpace(t)
 	s.addNode()
-	s.apply("cache", small(3))
-	m := s.available("cache")
+	s.Apply("cache", suite.Small(3))
+	m := s.Available("cache")
 	if on := nodesOf(m); len(on) != 2 {
 		t.Errorf("three shards on two nodes are not spread: all are on %v", on)
 	}
 
-	stop := s.probes("cache", 3)
+	stop := s.Probes("cache", 3)
 	for _, node := range []string{secondNode, firstNode} {
 		t.Cleanup(func() {
 			if err := k.Cordon(context.Background(), node, false); err != nil {
@@ -39,16 +40,16 @@ func TestNodeDrainFailsNoConnection(t *testing.T) {
 		})
 		moving := shardsOn(m, node)
 		began := time.Now()
-		s.must(k.Drain(s.ctx, node, s.key("cache"), drainWithin))
-		m = s.available("cache")
+		s.Must(k.Drain(s.Ctx, node, s.Key("cache"), drainWithin))
+		m = s.Available("cache")
 		t.Logf("%s drained of shards %v in %s", node, moving, time.Since(began).Round(time.Second))
 		if left := shardsOn(m, node); len(left) > 0 {
 			t.Errorf("shards %v are still on %s", left, node)
 		}
 		for _, name := range moving {
-			s.event("cache", v1alpha1.EventShardStartedEmpty, name)
+			s.Event("cache", v1alpha1.EventShardStartedEmpty, name)
 		}
-		s.must(k.Cordon(s.ctx, node, false))
+		s.Must(k.Cordon(s.Ctx, node, false))
 	}
 	stop()
 }
@@ -58,52 +59,52 @@ func TestLostNodeIsReportedAndItsShardsMove(t *testing.T) {
 	s.addNode()
 	// Kubernetes waits five minutes before it moves pods from a node that does not
 	// answer, unless they say otherwise.
-	spec := small(3).WithScheduling(memcachedac.Scheduling().WithTolerations(corev1.Toleration{
+	spec := suite.Small(3).WithScheduling(memcachedac.Scheduling().WithTolerations(corev1.Toleration{
 		Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(5)),
 	}))
-	s.apply("cache", spec)
-	m := s.available("cache")
+	s.Apply("cache", spec)
+	m := s.Available("cache")
 	lost := shardsOn(m, secondNode)
 	if len(lost) == 0 || len(lost) == 3 {
 		t.Fatalf("three shards on two nodes are not spread: %v are on %s", lost, secondNode)
 	}
-	others := s.lives("cache")
+	others := s.Lives("cache")
 	for _, name := range lost {
 		delete(others, name)
 	}
 
 	began := time.Now()
-	_, err := cluster.Local(s.ctx, "node", "kill", secondNode)
-	s.must(err)
-	_, sentence := s.degraded("cache", v1alpha1.ReasonNodeLost)
+	_, err := cluster.Local(s.Ctx, "node", "kill", secondNode)
+	s.Must(err)
+	_, sentence := s.Degraded("cache", v1alpha1.ReasonNodeLost)
 	t.Logf("after %s: %s", time.Since(began).Round(time.Second), sentence)
 	// Kubernetes reports the pods one by one, in no order.
 	isNamed := func(shard string) bool { return strings.Contains(sentence, shard) }
 	if !slices.ContainsFunc(lost, isNamed) || !strings.Contains(sentence, secondNode) {
 		t.Errorf("the message names neither shard nor node: %s", sentence)
 	}
-	s.untouched("cache", others)
+	s.Untouched("cache", others)
 
-	m = s.available("cache")
+	m = s.Available("cache")
 	t.Logf("after %s: shards %v are on another node", time.Since(began).Round(time.Second), lost)
 	if left := shardsOn(m, secondNode); len(left) > 0 {
 		t.Errorf("shards %v are reported on the lost node", left)
 	}
-	s.untouched("cache", others)
+	s.Untouched("cache", others)
 	for _, name := range lost {
-		s.event("cache", v1alpha1.EventShardStartedEmpty, name)
+		s.Event("cache", v1alpha1.EventShardStartedEmpty, name)
 	}
-	_, err = cluster.Local(s.ctx, "node", "remove", secondNode)
-	s.must(err)
-	s.available("cache")
-	s.untouched("cache", others)
+	_, err = cluster.Local(s.Ctx, "node", "remove", secondNode)
+	s.Must(err)
+	s.Available("cache")
+	s.Untouched("cache", others)
 }
 
 // addNode starts a second node for the time of the test.
 func (s *space) addNode() {
 	s.Helper()
-	_, err := cluster.Local(s.ctx, "node", "add", secondNode)
-	s.must(err)
+	_, err := cluster.Local(s.Ctx, "node", "add", secondNode)
+	s.Must(err)
 	s.Cleanup(func() {
 		if _, err := cluster.Local(context.Background(), "node", "remove", secondNode); err != nil {
 			s.Error(err)

@@ -1,4 +1,4 @@
-package e2e
+package host
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/olm"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 const (
@@ -33,9 +34,9 @@ const (
 // lifecycle is the operator's life with OLM, one part after the other, while a
 // cache is served whose pods nothing may touch.
 type lifecycle struct {
-	*space // of the part that runs
+	*suite.Space // of the part that runs
 	olm.OLM
-	whole *space
+	whole *suite.Space
 	// before is the newest release of those that were cut before the unreleased one.
 	before, inWork olm.Release
 	cache          *served
@@ -67,11 +68,11 @@ func TestOLMInstallsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.
 	} {
 		ok := t.Run(part.name, func(t *testing.T) {
 			now := *l
-			now.space = l.whole.in(t)
+			now.Space = l.whole.In(t)
 			part.run(&now)
 		})
 		if !ok {
-			t.Log("how things stand with OLM:\n" + l.Describe(context.Background(), l.Namespace))
+			t.Log("how things stand with OLM:\n" + l.Describe(context.Background(), l.OLM.Namespace))
 			return // what follows builds on it
 		}
 	}
@@ -82,8 +83,8 @@ func TestOLMInstallsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.
 // installed.
 func (l *lifecycle) hadItsRights() {
 	l.Helper()
-	refused, err := cluster.OperatorRefusals(l.ctx, *l.since)
-	l.must(err)
+	refused, err := cluster.OperatorRefusals(l.Ctx, *l.since)
+	l.Must(err)
 	for _, r := range refused {
 		l.Errorf("the operator lacks a right that OLM should have given it: %s", r)
 	}
@@ -93,21 +94,21 @@ func (l *lifecycle) hadItsRights() {
 // the test, and puts two releases and their catalogs on the cluster.
 func (s *space) lifecycle() *lifecycle {
 	s.Helper()
-	image, err := k.OperatorImage(s.ctx)
-	s.must(err)
-	_, err = cluster.Local(s.ctx, "olm", "up")
-	s.must(err)
+	image, err := k.OperatorImage(s.Ctx)
+	s.Must(err)
+	_, err = cluster.Local(s.Ctx, "olm", "up")
+	s.Must(err)
 	o, err := olm.On(k, cluster.OperatorNamespace)
-	s.must(err)
-	l := &lifecycle{space: s, whole: s, OLM: o, cache: &served{}, since: ptr.To(time.Now())}
+	s.Must(err)
+	l := &lifecycle{Space: s.Space, whole: s.Space, OLM: o, cache: &served{}, since: ptr.To(time.Now())}
 	scratch := s.TempDir()
-	l.inWork, err = olm.InWork(s.ctx, scratch, image)
-	s.must(err)
-	l.before, err = olm.Before(s.ctx, scratch, l.inWork)
-	s.must(err)
+	l.inWork, err = olm.InWork(s.Ctx, scratch, image)
+	s.Must(err)
+	l.before, err = olm.Before(s.Ctx, scratch, l.inWork)
+	s.Must(err)
 	s.Logf("from %s, built from %s, to %s, built from %s", l.before.CSV(), l.before.Built, l.inWork.CSV(), l.inWork.Built)
-	s.must(olm.LoadCatalog(s.ctx, scratch, catalogBefore, l.before))
-	s.must(olm.LoadCatalog(s.ctx, scratch, catalogNow, l.before, l.inWork))
+	s.Must(olm.LoadCatalog(s.Ctx, scratch, catalogBefore, l.before))
+	s.Must(olm.LoadCatalog(s.Ctx, scratch, catalogNow, l.before, l.inWork))
 
 	s.Cleanup(func() { // whatever happened: the other tests need it
 		ctx := context.Background()
@@ -115,17 +116,17 @@ func (s *space) lifecycle() *lifecycle {
 			s.Error(err)
 		}
 	})
-	s.must(k.Uninstall(s.ctx))
+	s.Must(k.Uninstall(s.Ctx))
 	*l.since = time.Now()
 	return l
 }
 
 func (l *lifecycle) refusesOneNamespace() {
-	one, err := olm.On(k, l.namespace+"-one")
-	l.must(err)
-	l.must(one.Provide(l.ctx, catalogBefore, one.Namespace))
-	l.must(one.Subscribe(l.ctx, l.before, operatorsv1alpha1.ApprovalAutomatic))
-	l.eventually("a ClusterServiceVersion that failed", func(ctx context.Context) error {
+	one, err := olm.On(k, l.Space.Namespace+"-one")
+	l.Must(err)
+	l.Must(one.Provide(l.Ctx, catalogBefore, one.Namespace))
+	l.Must(one.Subscribe(l.Ctx, l.before, operatorsv1alpha1.ApprovalAutomatic))
+	l.Eventually("a ClusterServiceVersion that failed", func(ctx context.Context) error {
 		csv, err := one.CSV(ctx, l.before.CSV())
 		if err != nil {
 			return err
@@ -136,69 +137,69 @@ func (l *lifecycle) refusesOneNamespace() {
 		l.Logf("OLM says: %s", csv.Status.Message)
 		return nil
 	})
-	l.must(one.Remove(l.ctx))
+	l.Must(one.Remove(l.Ctx))
 }
 
 func (l *lifecycle) installs() {
-	l.must(l.Provide(l.ctx, catalogBefore))
+	l.Must(l.Provide(l.Ctx, catalogBefore))
 	began := time.Now()
-	l.must(l.Subscribe(l.ctx, l.before, operatorsv1alpha1.ApprovalAutomatic))
-	l.must(l.Succeeded(l.ctx, l.before, olmWithin))
+	l.Must(l.Subscribe(l.Ctx, l.before, operatorsv1alpha1.ApprovalAutomatic))
+	l.Must(l.Succeeded(l.Ctx, l.before, olmWithin))
 	l.Logf("from Subscription to Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
-	l.tookOver(l.before.Operator)
+	tookOver(l.Space, l.before.Operator)
 }
 
 func (l *lifecycle) fills() {
 	const shards, perShard = 3, 10_000
-	l.apply("cache", small(shards))
-	l.available("cache")
+	l.Apply("cache", suite.Small(shards))
+	l.Available("cache")
 	for ordinal := range shards {
-		set := items.New(cluster.ShardName("cache", ordinal), perShard, l.address("cache", ordinal))
+		set := items.New(cluster.ShardName("cache", ordinal), perShard, l.Address("cache", ordinal))
 		l.whole.Cleanup(func() { _ = set.Close() })
-		l.must(set.Write())
+		l.Must(set.Write())
 		l.cache.sets = append(l.cache.sets, set)
 	}
-	l.cache.lives = l.lives("cache")
+	l.cache.lives = l.Lives("cache")
 }
 
 // keeps ends the test unless the cache's pods are those that it began with and
 // hold every item.
 func (l *lifecycle) keeps() {
 	l.Helper()
-	l.untouched("cache", l.cache.lives)
+	l.Untouched("cache", l.cache.lives)
 	for _, set := range l.cache.sets {
-		l.holds(set)
+		l.Holds(set)
 	}
 }
 
 // holdsBack has a Memcached whose change cannot end, as one of its shards may not
 // be removed.
 func (l *lifecycle) holdsBack() {
-	l.apply("other", small(2))
-	l.available("other")
-	l.must(l.hold(l.ctx, "other-1", true))
+	l.Apply("other", suite.Small(2))
+	l.Available("other")
+	l.Must(l.hold(l.Ctx, "other-1", true))
 	l.whole.Cleanup(func() { // the namespace could not end otherwise
 		if err := l.hold(context.Background(), "other-1", false); client.IgnoreNotFound(err) != nil {
 			l.whole.Error(err)
 		}
 	})
-	l.apply("other", small(1))
-	l.eventually("Upgradeable False", func(ctx context.Context) error {
+	l.Apply("other", suite.Small(1))
+	l.Eventually("Upgradeable False", func(ctx context.Context) error {
 		c, err := l.Upgradeable(ctx, l.before)
 		if err != nil {
 			return err
 		}
-		if c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, l.namespace+"/other") {
+		if c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, l.Space.Namespace+"/other") {
 			return fmt.Errorf("it is %s: %s", c.Status, c.Message)
 		}
 		return nil
 	})
 	began := time.Now()
-	l.must(l.Provide(l.ctx, catalogNow))
-	l.eventually("the newest release waits", func(ctx context.Context) error { return l.waits(ctx) })
+	l.Must(l.Provide(l.Ctx, catalogNow))
+	l.Eventually("the newest release waits", func(ctx context.Context) error { return l.waits(ctx) })
 	l.Logf("from the catalog's change to the newest release, delayed: %s", time.Since(began).Round(100*time.Millisecond))
 	for end := time.Now().Add(holdWindow); time.Now().Before(end); time.Sleep(time.Second) {
-		l.must(l.waits(l.ctx))
+		l.Must(l.waits(l.Ctx))
 	}
 }
 
@@ -217,7 +218,7 @@ func (l *lifecycle) waits(ctx context.Context) error {
 // hold keeps a ReplicaSet from being removed, or lets it go.
 func (l *lifecycle) hold(ctx context.Context, name string, held bool) error {
 	set := &appsv1.ReplicaSet{}
-	if err := k.Get(ctx, l.key(name), set); err != nil {
+	if err := k.Get(ctx, l.Key(name), set); err != nil {
 		return err
 	}
 	before := set.DeepCopy()
@@ -227,16 +228,16 @@ func (l *lifecycle) hold(ctx context.Context, name string, held bool) error {
 	} else {
 		controllerutil.RemoveFinalizer(set, finalizer)
 	}
-	return k.Patch(ctx, set, client.MergeFrom(before), owner)
+	return k.Patch(ctx, set, client.MergeFrom(before), suite.Owner)
 }
 
 func (l *lifecycle) upgrades() {
-	stop := l.probes("cache", 3)
+	stop := l.Probes("cache", 3)
 	began := time.Now()
-	l.must(l.hold(l.ctx, "other-1", false))
-	l.must(l.Succeeded(l.ctx, l.inWork, olmWithin))
+	l.Must(l.hold(l.Ctx, "other-1", false))
+	l.Must(l.Succeeded(l.Ctx, l.inWork, olmWithin))
 	l.Logf("from the end of the change to the newest release Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
-	l.tookOver(l.inWork.Operator)
+	tookOver(l.Space, l.inWork.Operator)
 	l.acts()
 	stop()
 }
@@ -245,12 +246,12 @@ func (l *lifecycle) upgrades() {
 // change the cache.
 func (l *lifecycle) acts() {
 	l.Helper()
-	m, err := k.Memcached(l.ctx, l.key("other"))
-	l.must(err)
+	m, err := k.Memcached(l.Ctx, l.Key("other"))
+	l.Must(err)
 	size := *m.Spec.Size%2 + 1 // 1, 2, 1 …
-	l.apply("other", small(size))
-	l.available("other")
-	l.eventually("Upgradeable True", func(ctx context.Context) error {
+	l.Apply("other", suite.Small(size))
+	l.Available("other")
+	l.Eventually("Upgradeable True", func(ctx context.Context) error {
 		for _, r := range []olm.Release{l.before, l.inWork} {
 			if c, err := l.Upgradeable(ctx, r); err == nil && c.Status == metav1.ConditionTrue {
 				return nil
@@ -258,14 +259,14 @@ func (l *lifecycle) acts() {
 		}
 		return errors.New("no operator says so")
 	})
-	l.available("cache")
+	l.Available("cache")
 	l.keeps()
 }
 
 func (l *lifecycle) uninstalls() {
 	l.hadItsRights()
-	stop := l.probes("cache", 3)
-	l.must(l.Uninstall(l.ctx))
+	stop := l.Probes("cache", 3)
+	l.Must(l.Uninstall(l.Ctx))
 	time.Sleep(2 * time.Second) // without an operator
 	stop()
 	*l.since = time.Now() // OLM took its rights away while it still said goodbye
@@ -273,21 +274,21 @@ func (l *lifecycle) uninstalls() {
 }
 
 func (l *lifecycle) rollsBack() {
-	l.must(l.Subscribe(l.ctx, l.before, operatorsv1alpha1.ApprovalManual))
-	l.must(l.Approve(l.ctx, l.before, olmWithin))
-	l.must(l.Succeeded(l.ctx, l.before, olmWithin))
-	l.tookOver(l.before.Operator)
+	l.Must(l.Subscribe(l.Ctx, l.before, operatorsv1alpha1.ApprovalManual))
+	l.Must(l.Approve(l.Ctx, l.before, olmWithin))
+	l.Must(l.Succeeded(l.Ctx, l.before, olmWithin))
+	tookOver(l.Space, l.before.Operator)
 	l.acts()
 }
 
 func (l *lifecycle) approves() {
 	began := time.Now()
-	l.must(l.Approve(l.ctx, l.inWork, olmWithin))
-	l.must(l.Succeeded(l.ctx, l.inWork, olmWithin))
+	l.Must(l.Approve(l.Ctx, l.inWork, olmWithin))
+	l.Must(l.Succeeded(l.Ctx, l.inWork, olmWithin))
 	l.Logf("from approval to Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
-	l.tookOver(l.inWork.Operator)
+	tookOver(l.Space, l.inWork.Operator)
 	l.acts()
-	if image, err := k.OperatorImage(l.ctx); err != nil || image != l.inWork.Operator {
+	if image, err := k.OperatorImage(l.Ctx); err != nil || image != l.inWork.Operator {
 		l.Errorf("image %s of the operator runs, not %s: %v", image, l.inWork.Operator, err)
 	}
 }

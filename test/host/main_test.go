@@ -1,0 +1,45 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
+)
+
+var (
+	k              *cluster.Cluster
+	defaultVersion string
+	versions       []string
+)
+
+// testImage is the image of the tests that run in a pod.
+var testImage = os.Getenv("TEST_IMAGE")
+
+// began is the time from which the operator's requests count.
+var began = time.Now()
+
+func TestMain(m *testing.M) {
+	code := suite.Run(m, func() { k, defaultVersion, versions = suite.K, suite.DefaultVersion, suite.Versions })
+	if rest.created != "" {
+		if err := suite.Delete(context.Background(), rest.created); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	os.Exit(code)
+}
+
+// space is a test's own namespace with the steps of this package.
+type space struct{ *suite.Space }
+
+func newSpace(t *testing.T) *space {
+	t.Helper()
+	return &space{suite.New(t)}
+}
+
+// in returns the same space for a part of the test.
+func (s *space) in(t *testing.T) *space { return &space{s.In(t)} }

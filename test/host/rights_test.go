@@ -1,0 +1,80 @@
+package host
+
+import (
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/inpod"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
+)
+
+// unseen are rights that leave no request in the audit log.
+var unseen = []string{
+	// needed to create an object whose owner must not be deleted before it
+	"update cache.memcached-operator.io/memcacheds/finalizers",
+	// only when the same event comes again within minutes
+	"patch events.k8s.io/events",
+}
+
+// The tests in the pod, and those before them here, use what the operator may do. That it lacks none is what they all
+// show, as it has no other rights in them.
+func TestOperatorUsesAllItsPermissions(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	err := inpod.Run(ctx, k, inpod.Program{
+		Image: testImage, Command: []string{"/e2e.test", "-test.v"}, Output: os.Stdout,
+		Environment: map[string]string{"TEST_IMAGE": testImage, suite.VersionsVariable: strings.Join(versions, " ")},
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	var rights []string
+	for _, name := range []string{"manager-role", "metrics-auth-role"} {
+		role := &rbacv1.ClusterRole{}
+		if err := k.Get(ctx, client.ObjectKey{Name: "memcached-operator-" + name}, role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						rights = append(rights, right(verb, group, resource))
+					}
+				}
+			}
+		}
+	}
+	if len(rights) < 20 {
+		t.Fatalf("the operator's roles give %d rights, which cannot be all: %v", len(rights), rights)
+	}
+	requests, err := cluster.OperatorRequests(ctx, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	for _, r := range requests {
+		used[right(r.Verb, r.Group, r.Resource)] = true
+		switch {
+		case r.Verb == "patch" && r.Code == http.StatusCreated: // an apply that creates an object requires the right to
+			used[right("create", r.Group, r.Resource)] = true
+		case r.Verb == "watch": // returns what these return, and the server chooses how it begins
+			used[right("get", r.Group, r.Resource)] = true
+			used[right("list", r.Group, r.Resource)] = true
+		}
+	}
+	unused := slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return used[r] || slices.Contains(unseen, r) })
+	if len(unused) > 0 {
+		t.Errorf("remove the permissions that the operator does not use: %s", strings.Join(unused, ", "))
+	}
+}
+
+func right(verb, group, resource string) string {
+	return verb + " " + group + "/" + resource
+}

@@ -1,0 +1,119 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+)
+
+// backWithin is how long a shard on which a change failed may be unavailable in all.
+const backWithin = time.Minute
+
+// Failing is a change that must not get past the first shard.
+type Failing struct {
+	Spec   func() *memcachedac.MemcachedSpecApplyConfiguration
+	Reason string
+	// Words of the message.
+	Words []string
+	// Tried: it is known only when it was tried on the first shard, and Restarts that
+	// its container is restarted for it, there and back.
+	Tried, Restarts bool
+	// LosesItems of that shard, as nothing can be done about it.
+	LosesItems bool
+	// Fix repairs it; the former spec is applied when it is nil.
+	Fix func(*Space, string)
+}
+
+// Fails applies a change that fails to two shards that contain items, and fixes it.
+func (s *Space) Fails(name string, size int, change Failing) {
+	s.Helper()
+	s.Apply(name, Small(2))
+	s.Available(name)
+	first, second := s.Written(name, 0, size), s.Written(name, 1, size)
+	before := s.Lives(name)
+	h := s.Follow(name)
+	s.Apply(name, change.Spec())
+	m, sentence := s.Degraded(name, change.Reason)
+	s.Log(sentence)
+	for _, word := range change.Words {
+		if word = strings.ReplaceAll(word, "shard -", "shard "+name+"-"); !strings.Contains(sentence, word) {
+			s.Errorf("the message does not contain %q", word)
+		}
+	}
+	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing); c.Reason == v1alpha1.ReasonUpdatingShard {
+		s.Errorf("Progressing is %s: %s", c.Reason, c.Message)
+	}
+	lives := before
+	if change.Tried {
+		shard := cluster.ShardName(name, 0)
+		s.Event(name, v1alpha1.EventShardRolledBack, shard)
+		lives = s.rolledBack(name, shard, before, change.Restarts)
+	}
+	m = s.Await(name, "all shards serve", func(m *v1alpha1.Memcached) error {
+		if m.Status.Ready != "2/2" || m.Status.Phase != v1alpha1.PhaseBlocked {
+			return fmt.Errorf("%s do, phase %s", m.Status.Ready, m.Status.Phase)
+		}
+		return nil
+	})
+	s.Event(name, change.Reason)
+	s.Untouched(name, lives)
+	s.Holds(second)
+	if !change.LosesItems {
+		s.Address(name, 0) // answers again
+		_, err := first.Keep(Share)
+		s.Must(err)
+		if start := s.Shard(m, 0).Start; change.Restarts && start != v1alpha1.StartWarm {
+			s.Errorf("the shard that was rolled back is %s", start)
+		}
+	}
+	all := h.End()
+	h.NeverTwo(all)
+	for _, out := range all.Outages() {
+		s.Logf("%s was unavailable for %s", out.Shard, out.Took.Round(10*time.Millisecond))
+		if out.Shard != cluster.ShardName(name, 0) || !change.Tried || out.Took > backWithin {
+			s.Errorf("%s was unavailable for %s", out.Shard, out.Took)
+		}
+	}
+	if !change.Tried && all.Changed() != nil {
+		s.Errorf("shards %v were changed", all.Changed())
+	}
+
+	if change.Fix != nil {
+		change.Fix(s, name)
+		s.Updated(name)
+	} else {
+		s.Apply(name, Small(2))
+		s.Updated(name)
+		s.Untouched(name, lives)
+	}
+	s.Event(name, v1alpha1.ReasonAsExpected)
+	s.Address(name, 1) // answers again
+	_, err := second.Keep(Share)
+	s.Must(err)
+}
+
+// rolledBack waits until a shard is in the same pod what it was before, and returns
+// the lives of all. A container that crashes may be started more than once.
+func (s *Space) rolledBack(name, shard string, before map[string]cluster.Life, restarts bool) map[string]cluster.Life {
+	s.Helper()
+	was := before[shard]
+	lives := maps.Clone(before)
+	s.Eventually("shard "+shard+" is rolled back", func(context.Context) error {
+		pod := s.Pods(name)[shard]
+		now, image := cluster.LifeOf(pod), pod.Status.ContainerStatuses[0].Image
+		if now.Pod != was.Pod || !IsReady(pod) || restarts && now.Restarts < was.Restarts+2 || !restarts && now != was || image != "docker.io/library/memcached:"+DefaultVersion {
+			return fmt.Errorf("it was %+v and is %+v, ready %t, with image %s", was, now, IsReady(pod), image)
+		}
+		lives[shard] = now
+		return nil
+	})
+	return lives
+}

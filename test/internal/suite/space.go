@@ -1,0 +1,327 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
+	"github.com/memcached-operator/memcached-operator/test/internal/probe"
+)
+
+// Soon bounds what a cluster does within seconds, on a machine that is busy with
+// other tests.
+const Soon = 2 * time.Minute
+
+// Share of its items that a shard keeps over a change in place.
+const Share = 0.99
+
+// Owner of the fields that tests set.
+const Owner = client.FieldOwner("e2e")
+
+// Space is a test's own namespace and what it does there. Whatever goes wrong
+// ends the test.
+type Space struct {
+	*testing.T
+	Ctx       context.Context
+	Namespace string
+}
+
+// New creates a namespace that is deleted with the test. When the test fails, it
+// first logs the state there.
+func New(t *testing.T) *Space {
+	t.Helper()
+	s := NewKept(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("how things stand:\n" + K.Describe(context.Background(), s.Namespace))
+		}
+		if err := Delete(context.Background(), s.Namespace); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// Delete begins to delete a namespace. The Memcacheds go first and their
+// Services with them: a namespace keeps Services until its pods are deleted, and a
+// pod keeps serving while its Service exists and no other pod answers at it.
+func Delete(ctx context.Context, namespace string) error {
+	if err := K.DeleteAllOf(ctx, &v1alpha1.Memcached{}, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("deleting the Memcacheds of %s: %w", namespace, err)
+	}
+	err := K.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting namespace %s: %w", namespace, err)
+	}
+	return nil
+}
+
+// NewKept creates a namespace that the caller deletes.
+func NewKept(t *testing.T) *Space {
+	t.Helper()
+	s := &Space{T: t, Ctx: t.Context()}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "e2e-",
+		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+		Annotations:  map[string]string{"memcached-operator.io/test": t.Name()},
+	}}
+	s.Must(K.Create(s.Ctx, namespace))
+	s.Namespace = namespace.Name
+	return s
+}
+
+// Must ends the test unless there is no error.
+func (s *Space) Must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// Small returns a spec whose shards ask for so little of the CPU that many fit a
+// small node.
+func Small(size int32) *memcachedac.MemcachedSpecApplyConfiguration {
+	return memcachedac.MemcachedSpec().
+		WithSize(size).
+		WithResources(memcachedac.ResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}))
+}
+
+// Apply writes the desired state of a Memcached.
+func (s *Space) Apply(name string, spec *memcachedac.MemcachedSpecApplyConfiguration) {
+	s.Helper()
+	s.Must(K.Apply(s.Ctx, memcachedac.Memcached(name, s.Namespace).WithSpec(spec), Owner, client.ForceOwnership))
+}
+
+// Available waits until every shard of a Memcached serves and it is up to date.
+func (s *Space) Available(name string) *v1alpha1.Memcached {
+	s.Helper()
+	return s.Await(name, "available and up to date", cluster.Available)
+}
+
+// Await waits until the status of a Memcached is up to date and check returns nil.
+func (s *Space) Await(name, what string, check func(*v1alpha1.Memcached) error) *v1alpha1.Memcached {
+	s.Helper()
+	m, err := K.Await(s.Ctx, s.Key(name), Soon, what, check)
+	s.Must(err)
+	return m
+}
+
+// Eventually waits until check returns nil.
+func (s *Space) Eventually(what string, check func(context.Context) error) {
+	s.Helper()
+	s.Must(cluster.Eventually(s.Ctx, Soon, what, check))
+}
+
+// Degraded waits until a Memcached is Degraded for that reason, and returns it
+// with the sentence.
+func (s *Space) Degraded(name, reason string) (*v1alpha1.Memcached, string) {
+	s.Helper()
+	var sentence string
+	m := s.Await(name, "Degraded: "+reason, func(m *v1alpha1.Memcached) error {
+		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDegraded)
+		if c == nil || c.Status != metav1.ConditionTrue || c.Reason != reason {
+			return fmt.Errorf("Degraded is %+v", c)
+		}
+		sentence = c.Message
+		return nil
+	})
+	return m, sentence
+}
+
+// Event waits for an event about a Memcached that says all of the words.
+func (s *Space) Event(name, reason string, words ...string) {
+	s.Helper()
+	s.Must(K.HasEvent(s.Ctx, s.Key(name), reason, words...))
+}
+
+// Shard returns a shard of the status of a Memcached.
+func (s *Space) Shard(m *v1alpha1.Memcached, ordinal int) v1alpha1.ShardStatus {
+	s.Helper()
+	shard, err := cluster.Shard(m, ordinal)
+	s.Must(err)
+	return shard
+}
+
+// Pods returns the pods of a Memcached by shard.
+func (s *Space) Pods(name string) map[string]corev1.Pod {
+	s.Helper()
+	pods, err := K.Pods(s.Ctx, s.Key(name))
+	s.Must(err)
+	return pods
+}
+
+// Lives returns what changes when a pod or its container is another one, by
+// shard.
+func (s *Space) Lives(name string) map[string]cluster.Life {
+	s.Helper()
+	return cluster.LivesOf(s.Pods(name))
+}
+
+// Untouched ends the test unless the pods of a Memcached, or those of the shards
+// that were there before, are the same as before.
+func (s *Space) Untouched(name string, before map[string]cluster.Life) {
+	s.Helper()
+	now := s.Lives(name)
+	maps.DeleteFunc(now, func(shard string, _ cluster.Life) bool { _, was := before[shard]; return !was })
+	if !maps.Equal(before, now) {
+		s.Fatalf("pods of %s should be unchanged: they were %v and are %v", name, before, now)
+	}
+}
+
+// Address returns the address of a shard, once that answers: the node's proxy
+// learns of a pod a Moment after it is ready.
+func (s *Space) Address(name string, ordinal int) string {
+	s.Helper()
+	address, err := K.Address(s.Ctx, s.Namespace, cluster.ShardName(name, ordinal))
+	s.Must(err)
+	s.Eventually("answers at "+address, func(ctx context.Context) error { return probe.Ask(ctx, address) })
+	return address
+}
+
+// Items returns a set of items behind the address of one shard.
+func (s *Space) Items(name string, ordinal, size int) *items.Set {
+	s.Helper()
+	set := items.New(cluster.ShardName(name, ordinal), size, s.Address(name, ordinal))
+	s.Cleanup(func() { _ = set.Close() })
+	return set
+}
+
+// Written returns a set of items that were written to a shard.
+func (s *Space) Written(name string, ordinal, size int) *items.Set {
+	s.Helper()
+	set := s.Items(name, ordinal, size)
+	s.Must(set.Write())
+	return set
+}
+
+// Holds ends the test unless the whole set is there.
+func (s *Space) Holds(set *items.Set) {
+	s.Helper()
+	_, err := set.Keep(1)
+	s.Must(err)
+}
+
+// Probes opens connections to each shard of a Memcached until it is stopped; the
+// returned function stops it and ends the test if one was not answered.
+func (s *Space) Probes(name string, shards int) (stop func()) {
+	s.Helper()
+	var running []*probe.Probe
+	for ordinal := range shards {
+		p := probe.Start(s.Address(name, ordinal))
+		s.Cleanup(func() { p.Stop() })
+		running = append(running, p)
+	}
+	return func() {
+		s.Helper()
+		for ordinal, p := range running {
+			report := p.Stop()
+			s.Logf("shard %d: %s", ordinal, report)
+			if len(report.Failures) > 0 || report.Connections == 0 {
+				s.Errorf("shard %d: connections failed", ordinal)
+			}
+		}
+	}
+}
+
+// In returns the same space for a part of the test.
+func (s *Space) In(t *testing.T) *Space {
+	return &Space{T: t, Ctx: t.Context(), Namespace: s.Namespace}
+}
+
+// Updated waits until every shard of a Memcached matches its spec, and answers.
+func (s *Space) Updated(name string) *v1alpha1.Memcached {
+	s.Helper()
+	m := s.Await(name, "updated", func(m *v1alpha1.Memcached) error {
+		if u := m.Status.Update; u != nil {
+			return fmt.Errorf("%d shards are, %s", u.Updated, u.Message)
+		}
+		for _, shard := range m.Status.Shards {
+			if !shard.Current {
+				return fmt.Errorf("shard %s doesn't match the spec", shard.Name)
+			}
+		}
+		return cluster.Available(m)
+	})
+	for ordinal := range m.Status.Shards {
+		s.Address(name, ordinal)
+	}
+	return m
+}
+
+// Restarted ends the test unless the pods of a Memcached are those of before, and
+// their containers were restarted as often as expected, by shard.
+func (s *Space) Restarted(name string, before map[string]cluster.Life, times map[string]int32) {
+	s.Helper()
+	want := map[string]cluster.Life{}
+	for shard, l := range before {
+		l.Restarts += times[shard]
+		want[shard] = l
+	}
+	s.Untouched(name, want)
+}
+
+// NoPreflightPods fails the test while a preflight pod is left.
+func (s *Space) NoPreflightPods() {
+	s.Helper()
+	s.Eventually("no preflight pods", func(ctx context.Context) error {
+		var pods corev1.PodList
+		err := K.List(ctx, &pods, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelName: annotations.PreflightName})
+		if err == nil && len(pods.Items) > 0 {
+			err = fmt.Errorf("%s is there", pods.Items[0].Name)
+		}
+		return err
+	})
+}
+
+func IsReady(pod corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// Scale reads the scale subresource, as "kubectl scale" does.
+func (s *Space) Scale(name string) (*autoscalingv1.Scale, error) {
+	m := &v1alpha1.Memcached{}
+	m.Namespace, m.Name = s.Namespace, name
+	scale := &autoscalingv1.Scale{}
+	err := K.SubResource("scale").Get(s.Ctx, m, scale)
+	return scale, err
+}
+
+// ScaleTo writes the scale subresource, as "kubectl scale" does.
+func (s *Space) ScaleTo(name string, size int32) {
+	s.Helper()
+	s.Eventually(fmt.Sprintf("scaling to %d", size), func(ctx context.Context) error {
+		scale, err := s.Scale(name)
+		if err != nil {
+			return err
+		}
+		scale.Spec.Replicas = size
+		m := &v1alpha1.Memcached{}
+		m.Namespace, m.Name = s.Namespace, name
+		return K.SubResource("scale").Update(ctx, m, client.WithSubResourceBody(scale))
+	})
+}
+
+// Gone waits until an object is no more.
+func (s *Space) Gone(o client.Object, name string) {
+	s.Helper()
+	o.SetNamespace(s.Namespace)
+	o.SetName(name)
+	s.Must(K.Gone(s.Ctx, o, Soon))
+}

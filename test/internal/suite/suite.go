@@ -1,0 +1,96 @@
+// Package suite has what the tests on a cluster share: a namespace for each test, steps on a Memcached that stop the test
+// when they fail, and the history of a Memcached and its pods.
+package suite
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+)
+
+// parallel is the number of tests that run in parallel. They mostly wait, so it does not depend on the number of cores.
+const parallel = "5"
+
+var (
+	// K is the cluster.
+	K *cluster.Cluster
+	// DefaultVersion is the operator's default version of memcached.
+	DefaultVersion string
+	// Versions of memcached that are tested, oldest first.
+	Versions []string
+)
+
+// Run connects to the cluster, on which the operator must run, calls begin, runs the tests and returns the exit code.
+func Run(m *testing.M, begin func()) int {
+	flag.Parse()
+	if err := setUp(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	begin()
+	return m.Run()
+}
+
+func setUp(ctx context.Context) error {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", parallel); err != nil {
+			return err
+		}
+	}
+	var err error
+	if Versions, err = versions(os.Getenv(VersionsVariable)); err != nil {
+		return err
+	}
+	if K, err = cluster.Connect(); err != nil {
+		return err
+	}
+	image, err := K.OperatorImage(ctx)
+	if err != nil {
+		return err
+	}
+	if image == "" {
+		return errors.New(`the operator is not installed: run this through make (make test-e2e), or first "make deploy"`)
+	}
+	if err := K.OperatorReady(ctx); err != nil {
+		return err
+	}
+	DefaultVersion, err = K.DefaultVersion(ctx)
+	return err
+}
+
+// VersionsVariable is the environment variable with the versions of memcached, separated by spaces.
+const VersionsVariable = "MEMCACHED_VERSIONS"
+
+// versions returns the versions in a list, oldest first.
+func versions(list string) ([]string, error) {
+	all := strings.Fields(list)
+	if len(all) < 3 {
+		return nil, fmt.Errorf("%s is %q, and the tests need three versions: run them through make (make test-e2e)", VersionsVariable, list)
+	}
+	slices.SortFunc(all, func(a, b string) int {
+		return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(a, b string) int {
+			m, _ := strconv.Atoi(a) // what is not a number is first
+			n, _ := strconv.Atoi(b)
+			return cmp.Compare(m, n)
+		})
+	})
+	return all, nil
+}
+
+// Key names an object in the test's namespace.
+func (s *Space) Key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: s.Namespace, Name: name}
+}
