@@ -24,6 +24,11 @@ CONTAINER_TOOL ?= docker
 PLATFORMS ?= linux/amd64,linux/arm64
 KUBECTL ?= kubectl
 ignore-not-found ?= false
+# How images come to the cluster in KUBECONFIG: kind or k3d import them, push pushes them to IMAGE_TAG_BASE. Empty: the
+# cluster can pull them.
+LOAD ?=
+# The versions of memcached that are tested on the cluster in KUBECONFIG.
+MEMCACHED_VERSIONS ?= 1.6.18 1.6.38 1.6.45
 ARGS ?=
 FUZZTIME ?= 20s
 SOAK ?= 10m
@@ -70,15 +75,23 @@ ON_CLUSTER = $(if $(KUBECONFIG),,$(TOOLS))
 # The name of the ClusterServiceVersion, if OLM installed the operator.
 OLM_OWNER = $(KUBECTL) -n memcached-operator-system get deployment memcached-operator-controller-manager --ignore-not-found -o jsonpath='{.metadata.labels.olm\.owner}'
 
-# The operator's image on the cluster. On the local one its tag ends with a hash of its sources, since nodes don't pull an
-# image again. The hash is computed once, so that saving a file does not change the name between build and use.
+# The operator's image on the cluster. If this Makefile loads it, its tag ends with a hash of its sources, since nodes don't
+# pull an image again. The hash is computed once, so that saving a file does not change the name between build and use.
 SOURCES = Dockerfile .dockerignore go.mod go.sum main.go api cmd controllers internal
-hash = find $(1) -type f ! -name '*_test.go' | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-12
-USED_IMG = $(eval USED_IMG := $(IMG)$(if $(KUBECONFIG),,-$(shell $(call hash,$(SOURCES)))))$(USED_IMG)
+hash = find $(1) -type f $(2) | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-12
+no_tests = ! -name '*_test.go'
+pulled = $(and $(KUBECONFIG),$(if $(LOAD),,pulled))
+USED_IMG = $(eval USED_IMG := $(IMG)$(if $(pulled),,-$(shell $(call hash,$(SOURCES),$(no_tests)))))$(USED_IMG)
 
 # The scorecard's image, with such a hash.
 SCORECARD_SOURCES = go.mod go.sum api internal test/go.mod test/go.sum test/internal test/scorecard
-USED_SCORECARD_IMG = $(eval USED_SCORECARD_IMG := $(SCORECARD_IMG)$(if $(KUBECONFIG),,-$(shell $(call hash,$(SCORECARD_SOURCES)))))$(USED_SCORECARD_IMG)
+USED_SCORECARD_IMG = $(eval USED_SCORECARD_IMG := $(SCORECARD_IMG)$(if $(KUBECONFIG),,-$(shell $(call hash,$(SCORECARD_SOURCES),$(no_tests)))))$(USED_SCORECARD_IMG)
+
+# The images in which the tests and the demo's client run.
+E2E_SOURCES = $(SOURCES) config/crd/bases hack/cluster/notmemcached hack/cluster/s3 test/go.mod test/go.sum test/internal test/sim test/e2e
+E2E_IMG = $(eval E2E_IMG := $(IMAGE_TAG_BASE):e2e-$(shell $(call hash,$(E2E_SOURCES))))$(E2E_IMG)
+DEMO_SOURCES = go.mod go.sum api controllers internal config/samples test/go.mod test/go.sum test/internal test/demo
+DEMO_IMG = $(eval DEMO_IMG := $(IMAGE_TAG_BASE):demo-$(shell $(call hash,$(DEMO_SOURCES),$(no_tests))))$(DEMO_IMG)
 
 # $(call tier,NAME,COMMAND) runs a tier of the tests, and adds its seconds to the table that $(call run,TIERS) prints.
 TIMES = dist/test-times
@@ -236,8 +249,15 @@ test-tools: $(CLUSTER) ## Test the local cluster's program and the other tools.
 	$(call with,api) go -C test test -count=1 ./internal/... ./scorecard/... ./bench/... ./benchbackup/... ./benchscale/...)
 
 .PHONY: test-e2e
-test-e2e: olm not-by-olm deploy-as-generated ## Test on a cluster.
-	$(call tier,cluster,$(TOOLS) IMG=$(USED_IMG) go -C test test -count=1 -timeout 40m -v ./e2e/...)
+test-e2e: $(if $(KUBECONFIG),test-pod,test-host) ## Test on a cluster.
+
+.PHONY: test-host
+test-host: olm not-by-olm deploy-as-generated e2e-image
+	$(call tier,cluster,$(TOOLS) IMG=$(USED_IMG) TEST_IMAGE=$(E2E_IMG) MEMCACHED_VERSIONS="$$(ls "$$MEMCACHED_DIR" | xargs)" go -C test test -count=1 -timeout 60m -v ./host $(ARGS))
+
+.PHONY: test-pod
+test-pod: deploy-as-generated e2e-image ## Test in a pod of the cluster; ARGS are flags such as -test.run=Backup.
+	$(call tier,cluster,$(ON_CLUSTER) go -C test run ./inpod --image $(E2E_IMG) --env TEST_IMAGE=$(E2E_IMG) --env "MEMCACHED_VERSIONS=$(MEMCACHED_VERSIONS)" /e2e.test -test.v -test.timeout=60m $(ARGS))
 
 .PHONY: test-scorecard
 test-scorecard: ## Run our custom scorecard tests.
@@ -407,8 +427,8 @@ env: $(CLUSTER) ## Print the environment of the tests, for: eval "$(make -s env)
 	@$(CLUSTER) env
 
 .PHONY: demo
-demo: $(if $(KUBECONFIG),deploy-as-generated,image olm) ## Show what the operator does.
-	@$(ON_CLUSTER) IMG=$(USED_IMG) go -C test run ./demo
+demo: $(if $(KUBECONFIG),deploy-as-generated,image olm) demo-image ## Show what the operator does.
+	@$(ON_CLUSTER) IMG=$(USED_IMG) DEMO_IMAGE=$(DEMO_IMG) go -C test run ./demo
 
 .PHONY: bench-upgrade
 bench-upgrade: not-by-olm deploy-as-generated ## Measure the effect of an upgrade of memcached on a client, and write docs/bench-upgrade.*; takes 8 min.
@@ -426,20 +446,16 @@ bench-scale: $(CLUSTER) ## Measure the operator with many Memcacheds, and write 
 $(CLUSTER): FORCE
 	@go -C hack/cluster build -o $@ .
 
-# On the local cluster, ready starts it, image and scorecard-image load $(USED_IMG) and $(USED_SCORECARD_IMG), operator
-# deploys the operator unless it is installed, and olm and olmv1 start OLM and OLM v1.
-.PHONY: ready image scorecard-image operator olm olmv1
+# ready starts the local cluster, operator deploys the operator unless it is installed, and olm and olmv1 start OLM and
+# OLM v1. On the cluster in KUBECONFIG, these do nothing.
+.PHONY: ready scorecard-image operator olm olmv1
 ifdef KUBECONFIG
-ready image scorecard-image operator olm olmv1:
+ready scorecard-image operator olm olmv1:
 else
 ready: $(CLUSTER)
 	@$(CLUSTER) up
-image: ready
-	@$(call LOCAL_BUILD,$(USED_IMG),operator,Dockerfile,--build-arg VERSION=$(VERSION),--local-base)
-	@$(CLUSTER) load $(USED_IMG) dist/operator.tar
 scorecard-image: ready
-	@$(call LOCAL_BUILD,$(USED_SCORECARD_IMG),scorecard,test/scorecard/Dockerfile,)
-	@$(CLUSTER) load $(USED_SCORECARD_IMG) dist/scorecard.tar
+	$(call load,$(USED_SCORECARD_IMG),scorecard,test/scorecard/Dockerfile,)
 operator: ready
 	@$(TOOLS) if [ -z "$$($(KUBECTL) get pods -A -l app.kubernetes.io/name=memcached-operator,control-plane=controller-manager -o name)" ]; then \
 	$(MAKE) --no-print-directory deploy-as-generated; fi
@@ -447,4 +463,24 @@ olm: ready
 	@$(CLUSTER) olm up
 olmv1: ready
 	@$(CLUSTER) olmv1 up
+endif
+
+# $(call load,IMAGE,NAME,DOCKERFILE,FLAGS) builds an image and loads it into the cluster.
+load = @$(call LOCAL_BUILD,$(1),$(2),$(3),$(4)) && $(or $(LOAD_$(if $(KUBECONFIG),$(LOAD),local)),$(error LOAD is "$(LOAD)": set it to kind, k3d or push))
+LOAD_local = $(CLUSTER) load $(1) dist/$(2).tar
+LOAD_kind = kind load image-archive dist/$(2).tar
+LOAD_k3d = k3d image import dist/$(2).tar
+LOAD_push = $(CLUSTER) image push dist/$(2).tar $(1)
+
+# image, e2e-image and demo-image load $(USED_IMG), $(E2E_IMG) and $(DEMO_IMG).
+.PHONY: image e2e-image demo-image
+ifneq ($(pulled),)
+image e2e-image demo-image:
+else
+image: ready $(CLUSTER)
+	$(call load,$(USED_IMG),operator,Dockerfile,--build-arg VERSION=$(VERSION) --local-base)
+e2e-image: ready $(CLUSTER)
+	$(call load,$(E2E_IMG),e2e,test/e2e/Dockerfile,)
+demo-image: ready $(CLUSTER)
+	$(call load,$(DEMO_IMG),demo,test/demo/Dockerfile,)
 endif

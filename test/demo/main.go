@@ -1,5 +1,8 @@
 // The demo shows what the operator does on the cluster that KUBECONFIG names. Everything that it prints is measured. It
 // exits with an error and status 1 if something is not as described.
+//
+// It installs the operator and shows the objects from this machine. What needs a client of memcached runs in between, in
+// a pod of the cluster, in which the demo starts itself with "client" and the time of its start.
 package main
 
 import (
@@ -8,13 +11,33 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
+
+// clientCommand is the argument of the demo in the pod.
+const clientCommand = "client"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, newPrinter(os.Stdout)); err != nil {
+	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "\ndemo: %v\n", err)
 		os.Exit(1)
 	}
+}
+
+func run(ctx context.Context, args []string) error {
+	p := newPrinter(os.Stdout)
+	if len(args) == 0 {
+		return onHost(ctx, p)
+	}
+	if len(args) != 2 || args[0] != clientCommand {
+		return fmt.Errorf("unexpected arguments %q", args)
+	}
+	var err error
+	if p.began, err = time.Parse(time.RFC3339Nano, args[1]); err != nil {
+		return err
+	}
+	p.color = os.Getenv(colorVariable) != ""
+	return inPod(ctx, p)
 }

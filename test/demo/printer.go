@@ -20,6 +20,9 @@ type printer struct {
 	color bool
 }
 
+// colorVariable is set in the pod when the demo prints to a terminal.
+const colorVariable = "DEMO_COLOR"
+
 func newPrinter(to *os.File) *printer {
 	info, err := to.Stat()
 	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0

@@ -15,6 +15,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/inpod"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/olm"
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
@@ -42,15 +43,51 @@ type demo struct {
 	sets []*items.Set // by ordinal
 }
 
-func run(ctx context.Context, p *printer) error {
+func newDemo(p *printer) (*demo, error) {
 	c, err := cluster.Connect()
+	if err != nil {
+		return nil, err
+	}
+	d := &demo{printer: p, Cluster: c}
+	o, err := d.sample()
+	if err != nil {
+		return nil, err
+	}
+	d.key = client.ObjectKeyFromObject(o)
+	return d, nil
+}
+
+// onHost runs the demo, with its client in a pod.
+func onHost(ctx context.Context, p *printer) error {
+	d, err := newDemo(p)
 	if err != nil {
 		return err
 	}
-	d := &demo{printer: p, Cluster: c}
-	for _, chapter := range []func(context.Context) error{
-		d.install, d.create, d.fill, d.scale, d.deletePod, d.restart, d.upgrade, d.backup, d.end,
-	} {
+	if err := d.install(ctx); err != nil {
+		return err
+	}
+	program := inpod.Program{
+		Image:       os.Getenv("DEMO_IMAGE"),
+		Command:     []string{"/demo", clientCommand, p.began.Format(time.RFC3339Nano)},
+		Environment: map[string]string{},
+		Output:      p.to,
+	}
+	if p.color {
+		program.Environment[colorVariable] = "1"
+	}
+	if err := inpod.Run(ctx, d.Cluster, program); err != nil {
+		return err
+	}
+	return d.end(ctx)
+}
+
+// inPod runs the chapters with a client.
+func inPod(ctx context.Context, p *printer) error {
+	d, err := newDemo(p)
+	if err != nil {
+		return err
+	}
+	for _, chapter := range []func(context.Context) error{d.create, d.fill, d.scale, d.deletePod, d.restart, d.upgrade, d.backup} {
 		if err := chapter(ctx); err != nil {
 			return err
 		}
@@ -123,7 +160,6 @@ func (d *demo) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.key = client.ObjectKeyFromObject(o)
 	switch existed, err := d.deleteMemcached(ctx, o.DeepCopy()); {
 	case err != nil:
 		return err
