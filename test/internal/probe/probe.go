@@ -2,20 +2,23 @@
 package probe
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"golang.org/x/sys/unix"
 )
 
 const (
 	// Every is between the starts of two connections.
 	Every = 20 * time.Millisecond
-	// timeout is for a machine that is busy with other tests.
-	timeout = 2 * time.Second
+	// timeout bounds a hang. It does not hide a lost connection: see Ask.
+	timeout = 5 * time.Second
 )
 
 // Failure is a connection without an answer.
@@ -112,15 +115,52 @@ func (p *Probe) connect() {
 	p.last = ended
 }
 
-// Ask asks memcached for its version over a new connection.
+// Ask asks memcached for its version over a new connection. A connection that answers only because the kernel repeated the
+// request for it, after one second, has failed for a client that waits less long.
 func Ask(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	connection, err := protocol.Dial(ctx, "tcp", address)
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
 	defer connection.Close()
-	_, err = connection.Version(ctx)
-	return err
+	if err := firstTry(connection); err != nil {
+		return err
+	}
+	deadline, _ := ctx.Deadline()
+	if err := connection.SetDeadline(deadline); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(connection, "version\r\n"); err != nil {
+		return err
+	}
+	answer, err := bufio.NewReader(connection).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(answer, "VERSION ") {
+		return fmt.Errorf("memcached answered %q", answer)
+	}
+	return nil
+}
+
+// firstTry returns an error if the kernel had to repeat the request for a connection.
+func firstTry(connection net.Conn) error {
+	raw, err := connection.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	var info *unix.TCPInfo
+	var infoErr error
+	if err := raw.Control(func(fd uintptr) { info, infoErr = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); err != nil {
+		return err
+	}
+	if infoErr != nil {
+		return fmt.Errorf("reading the state of a connection: %w", infoErr)
+	}
+	if info.Total_retrans > 0 {
+		return fmt.Errorf("the request for a connection was lost %d times", info.Total_retrans)
+	}
+	return nil
 }
