@@ -19,6 +19,8 @@ import (
 const (
 	restCount  = 50
 	restWindow = 5 * time.Minute
+	// eventsWithin bounds how long the events of their creation may take after the status, which the operator writes first.
+	eventsWithin = 30 * time.Second
 	// operatorMemory is what the operator may take, in bytes, while they are there.
 	operatorMemory = 64 << 20
 )
@@ -43,7 +45,8 @@ func atRest(t *testing.T) *space {
 		rest.made = time.Now()
 		rest.created = s.Namespace
 		for i := range restCount {
-			s.Apply(fmt.Sprintf("rest-%d", i), suite.Small(1))
+			// with a version, as other tests change the default image
+			s.Apply(fmt.Sprintf("rest-%d", i), suite.Small(1).WithVersion(defaultVersion))
 		}
 		for i := range restCount {
 			s.Available(fmt.Sprintf("rest-%d", i))
@@ -101,6 +104,9 @@ func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
 	if least := restCount * 6; made < least { // five objects and a status each
 		t.Fatalf("the audit log has %d writes during their creation, want at least %d", made, least)
 	}
+	writes = slices.DeleteFunc(writes, func(r audit.Request) bool {
+		return r.Resource == "events" && r.Received.Before(rest.settled.Add(eventsWithin))
+	})
 	others := slices.DeleteFunc(slices.Clone(writes), func(r audit.Request) bool { return r.Resource == "replicasets" })
 	templates := len(writes) - len(others)
 	t.Logf("%d writes while %d Memcacheds became available; in the %s after, %d for %d exchanges of the operator by another release, and %d others",
@@ -118,13 +124,16 @@ func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
 // that many bytes.
 func (s *space) operatorWithin(bytes float64) {
 	s.Helper()
-	metrics := s.Metrics()
-	resident, ok := metrics["process_resident_memory_bytes"]
-	if !ok {
-		s.Fatal("the operator's metrics have no process_resident_memory_bytes")
-	}
-	s.Logf("the operator's resident memory: %.1f MiB", resident/(1<<20))
-	if resident > bytes {
-		s.Errorf("the operator takes %.1f MiB, it may take %.0f", resident/(1<<20), bytes/(1<<20))
-	}
+	// The garbage of their creation is collected and returned to the system within minutes.
+	s.Eventually(fmt.Sprintf("the operator takes at most %.0f MiB", bytes/(1<<20)), func(context.Context) error {
+		resident, ok := s.Metrics()["process_resident_memory_bytes"]
+		if !ok {
+			s.Fatal("the operator's metrics have no process_resident_memory_bytes")
+		}
+		s.Logf("the operator's resident memory: %.1f MiB", resident/(1<<20))
+		if resident > bytes {
+			return fmt.Errorf("it takes %.1f MiB", resident/(1<<20))
+		}
+		return nil
+	})
 }

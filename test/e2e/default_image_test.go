@@ -1,0 +1,53 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
+)
+
+// A release of the operator may have another default image.
+func TestMemcachedWithoutVersionFollowsTheDefaultImage(t *testing.T) {
+	const size = 5000
+	s := newSpace(t)
+	const image = "docker.io/library/memcached:"
+	other := versions[len(versions)/2]
+	s.Apply("follows", suite.Small(2))
+	s.Apply("pinned", suite.Small(1).WithVersion(defaultVersion))
+	s.Available("follows")
+	s.Available("pinned")
+	kept := []*items.Set{s.Written("follows", 0, size), s.Written("follows", 1, size)}
+	before, pinned := s.Lives("follows"), s.Lives("pinned")
+	t.Cleanup(func() {
+		if err := k.UseMemcached(context.Background(), image+defaultVersion); err != nil {
+			t.Error(err)
+		}
+	})
+	for i, version := range []string{other, defaultVersion} {
+		h := s.Follow("follows")
+		s.Must(k.UseMemcached(s.Ctx, image+version))
+		s.Await("follows", "memcached "+version, func(m *v1alpha1.Memcached) error {
+			if m.Status.Version != version || m.Status.Image != image+version {
+				return fmt.Errorf("the status has version %s, image %s", m.Status.Version, m.Status.Image)
+			}
+			return nil
+		})
+		m := s.Updated("follows")
+		restarts := map[string]int32{}
+		for ordinal := range kept {
+			restarts[cluster.ShardName("follows", ordinal)] = int32(i + 1)
+		}
+		s.Restarted("follows", before, restarts)
+		s.warm(m, version, restarts)
+		h.InTurn(h.End(), "follows-0", "follows-1")
+		for _, set := range kept {
+			s.Holds(set)
+		}
+		s.Untouched("pinned", pinned)
+	}
+}
