@@ -18,10 +18,10 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
-// The operator is killed after each write of a backup, its restore and the end of
-// both in turn, each time with a cache of its own.
+// The operator is killed after writes of a backup, its restore and the end of both in turn, each time with a cache of its
+// own.
 func TestBackupAndRestoreCompleteWhereverTheOperatorIsKilled(t *testing.T) {
-	killAfterEachWrite(t, operators.backUpAndRestore, func(operator.Write) bool { return false })
+	killAfterWrites(t, 15, operators.backUpAndRestore, func(operator.Write) bool { return false })
 }
 
 // backUpAndRestore takes a backup, loses the items, restores them, and deletes the
@@ -85,8 +85,8 @@ func (s *space) endOfRuns(b *v1alpha1.MemcachedBackup, r *v1alpha1.MemcachedRest
 	return strings.Join(lines, "\n")
 }
 
-// slow is a rate at which a backup of slowSize items takes some seconds.
-const slow, slowSize = 1000, 10_000
+// slow is a rate at which a backup of slowSize items takes so long that it can be interrupted on a busy machine.
+const slow, slowSize = 500, 10_000
 
 // slowBackup fills a shard and returns a backup that has copied some of its items, and what it is to contain.
 func (s *space) slowBackup(policy v1alpha1.SnapshotDeletionPolicy) (*v1alpha1.MemcachedBackup, []*items.Set) {
