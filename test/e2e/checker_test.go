@@ -8,6 +8,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
+// share of the items written during a change in place that a shard keeps.
+const share = 0.99
+
 // checked has clients write, delete and read on the shards of a Memcached until the
 // returned function is called, which reports every answer that cannot be right, and
 // more lost items than a change in place may cost.
@@ -27,7 +30,7 @@ func (s *space) checked(name string, shards int) (stop func() checker.Report) {
 		if len(r.Findings) > 0 || r.Err != nil {
 			s.Error("the checker found mistakes")
 		}
-		if float64(r.Lost) > (1-suite.Share)*float64(r.Writes) {
+		if float64(r.Lost) > (1-share)*float64(r.Writes) {
 			s.Errorf("%d items were lost of %d that were written", r.Lost, r.Writes)
 		}
 		return r

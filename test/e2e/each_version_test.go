@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	// tooSilent is the downtime of a shard that fails a test; the objective is 3 s.
-	// One step on a busy machine is no measurement.
-	tooSilent = 15 * time.Second
+	// tooSilent bounds the median downtime of a shard per step, and hung that of one step on a busy machine.
+	tooSilent, hung = 5 * time.Second, 15 * time.Second
 	// kubeletBackOff is how long after the end of a pod's last container the kubelet
 	// does not start one of an image that the pod had within the last ten minutes: it
 	// makes it wait as long again, as if it had crashed. With each return to the same
@@ -45,7 +44,7 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 	s.Must(err)
 	others := s.Written("cache", 1, few)
 	t.Logf("%d items written in %s", many, time.Since(began).Round(100*time.Millisecond))
-	if held := s.count("cache", 0); held < many*suite.Share {
+	if held := s.count("cache", 0); held < many {
 		t.Fatalf("%d of %d items fit", held, many)
 	}
 
@@ -72,19 +71,19 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 			now := s.count("cache", ordinal)
 			t.Logf("%s → %s, shard %d: %d of %d items kept, %s downtime; %s in all for both shards",
 				from, to, ordinal, now, had, silent[ordinal].Round(10*time.Millisecond), took.Round(100*time.Millisecond))
-			if float64(now) < suite.Share*float64(had) {
+			if now < had {
 				t.Errorf("shard %d kept %d of %d items", ordinal, now, had)
 			}
-			if shard.Version != to || shard.Start != v1alpha1.StartWarm || float64(shard.Items) < suite.Share*float64(had) || shard.ItemsBefore != had {
+			if shard.Version != to || shard.Start != v1alpha1.StartWarm || shard.Items < had || shard.ItemsBefore != had {
 				t.Errorf("the shard's status is %+v", shard)
 			}
-			if silent[ordinal] > tooSilent {
+			if silent[ordinal] > hung {
 				t.Errorf("shard %d did not answer for %s", ordinal, silent[ordinal])
 			}
 		}
 		now, err := large.Sample(oneIn)
 		s.Must(err)
-		if float64(now) < suite.Share*float64(sampled) {
+		if now < sampled {
 			t.Errorf("%d of %d items of a sample are there", now, sampled)
 		}
 		sampled = now
@@ -98,9 +97,12 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 		s.Event("cache", v1alpha1.EventUpdateFinished, "memcached:"+to, "kept", "items")
 		s.NoPreflightPods()
 	}
-	_, err = others.Keep(suite.Share)
-	s.Must(err)
+	s.Holds(others)
+	s.Holds(large)
 	slices.Sort(silences)
+	if m := median(silences); m > tooSilent {
+		t.Errorf("a shard does not answer for %s in the median", m)
+	}
 	t.Logf("downtime of a step: median %s, longest %s", median(silences).Round(10*time.Millisecond), silences[len(silences)-1].Round(10*time.Millisecond))
 }
 

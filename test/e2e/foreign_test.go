@@ -59,6 +59,9 @@ func TestDeletedNamespaceCausesNoErrorLoop(t *testing.T) {
 
 	log, err := k.OperatorLog(s.Ctx, &corev1.PodLogOptions{SinceSeconds: new(int64(300))})
 	s.Must(err)
+	if !strings.Contains(log, s.Namespace) {
+		t.Fatal("the operator's log has no line about the namespace, so that errors would not be seen either")
+	}
 	var errors []string
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, s.Namespace) && strings.Contains(strings.ToLower(line), "error") {

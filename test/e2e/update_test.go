@@ -93,8 +93,7 @@ func TestVersionChangedDuringUpdateKeepsItems(t *testing.T) {
 			}
 			check()
 			for _, set := range sets {
-				_, err := set.Keep(suite.Share)
-				s.Must(err)
+				s.Holds(set)
 			}
 			s.NoPreflightPods()
 		})
@@ -129,8 +128,7 @@ func TestRevertToRecentVersionIsNotReportedAsCrash(t *testing.T) {
 			t.Fatalf("it was Degraded: %s: %s", c.Reason, c.Message)
 		}
 	}
-	_, err := kept.Keep(suite.Share)
-	s.Must(err)
+	s.Holds(kept)
 }
 
 // warm reports it unless every shard runs a version, and those that were restarted
@@ -138,7 +136,7 @@ func TestRevertToRecentVersionIsNotReportedAsCrash(t *testing.T) {
 func (s *space) warm(m *v1alpha1.Memcached, version string, restarts map[string]int32) {
 	s.Helper()
 	for _, shard := range m.Status.Shards {
-		isWarm := shard.Start == v1alpha1.StartWarm && float64(shard.Items) >= suite.Share*float64(shard.ItemsBefore)
+		isWarm := shard.Start == v1alpha1.StartWarm && shard.Items >= shard.ItemsBefore
 		if shard.Version != version || !isWarm && restarts[shard.Name] > 0 {
 			s.Errorf("the shard's status is %+v", shard)
 		}

@@ -17,7 +17,6 @@ import (
 )
 
 func TestFailedImageChangesAtMostOneShardAndRollsItBack(t *testing.T) {
-	t.Parallel()
 	const size = 5000
 	s := newSpace(t)
 	newest := versions[len(versions)-1]
@@ -56,7 +55,6 @@ func TestFailedImageChangesAtMostOneShardAndRollsItBack(t *testing.T) {
 }
 
 func TestOnItemLossContinueUpdatesAllShards(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.Apply("cache", suite.Small(2))
 	s.Available("cache")

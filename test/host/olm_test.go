@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// olmWithin is how long an installation or an upgrade by OLM may take.
-	olmWithin = time.Minute
+	// olmWithin bounds an installation or an upgrade by OLM, which take half a minute.
+	olmWithin = 5 * time.Minute
 	// holdWindow is how long OLM is watched while it is to hold an upgrade back.
 	holdWindow = 10 * time.Second
 

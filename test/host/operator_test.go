@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -28,24 +27,24 @@ func TestOperatorKilledAtAnyTimeFinishesUpdate(t *testing.T) {
 	s.Available("cache")
 	first := s.Lives("cache")
 	for _, round := range []struct {
-		size int32
-		how  string
-		end  func(corev1.Pod)
+		size  int32
+		how   string
+		after time.Duration
+		end   func(corev1.Pod)
 	}{
-		{4, "killed", s.killOperator},
-		{8, "deleted", s.deletePod},
-		{2, "deleted", s.deletePod},
-		{5, "killed", s.killOperator},
+		{4, "killed", 350 * time.Millisecond, s.killOperator},
+		{8, "deleted", 150 * time.Millisecond, s.deletePod},
+		{2, "deleted", 600 * time.Millisecond, s.deletePod},
+		{5, "killed", 50 * time.Millisecond, s.killOperator},
 	} {
 		pod := s.operatorPod()
-		after := rand.N(700 * time.Millisecond)
 		began := time.Now()
 		s.Apply("cache", suite.Small(round.size))
-		time.Sleep(after)
+		time.Sleep(round.after)
 		round.end(pod)
 		m := s.Available("cache")
 		t.Logf("to %d shards, operator %s %s after the change: done after %s",
-			round.size, round.how, after.Round(time.Millisecond), time.Since(began).Round(100*time.Millisecond))
+			round.size, round.how, round.after, time.Since(began).Round(100*time.Millisecond))
 		if m.Status.Size != round.size || len(s.Pods("cache")) != int(round.size) {
 			t.Errorf("the status has %d shards, there are %d pods, want %d", m.Status.Size, len(s.Pods("cache")), round.size)
 		}

@@ -200,8 +200,8 @@ func (c *Cluster) HasEvent(ctx context.Context, key client.ObjectKey, reason str
 	})
 }
 
-// eventTimeout is how long an event may take after the status, which the operator writes first.
-const eventTimeout = 5 * time.Second
+// eventTimeout bounds how long an event may take after the status, which the operator writes first.
+const eventTimeout = 30 * time.Second
 
 func containsAll(text string, words []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })

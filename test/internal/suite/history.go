@@ -142,6 +142,7 @@ type Outage struct {
 	Took  time.Duration
 }
 
+// ShardOf returns the name of the shard of a pod.
 func ShardOf(pod *corev1.Pod) string {
 	return pod.Labels[v1alpha1.LabelInstance] + "-" + pod.Labels[v1alpha1.LabelShard]
 }
@@ -189,6 +190,7 @@ type UpdateRecord struct {
 	Container string
 }
 
+// UpdateRecordOf returns what the operator noted on a pod when it changed it last.
 func UpdateRecordOf(pod *corev1.Pod) UpdateRecord {
 	var note UpdateRecord
 	_ = json.Unmarshal([]byte(pod.Annotations[annotations.Update]), &note) // none is the zero value

@@ -27,9 +27,6 @@ import (
 // other tests.
 const Soon = 2 * time.Minute
 
-// Share of its items that a shard keeps over a change in place.
-const Share = 0.99
-
 // Owner of the fields that tests set.
 const Owner = client.FieldOwner("e2e")
 
@@ -57,9 +54,8 @@ func New(t *testing.T) *Space {
 	return s
 }
 
-// Delete begins to delete a namespace. The Memcacheds go first and their
-// Services with them: a namespace keeps Services until its pods are deleted, and a
-// pod keeps serving while its Service exists and no other pod answers at it.
+// Delete starts the deletion of a namespace. It deletes the Memcacheds first, and their Services with them: a namespace
+// keeps Services until its pods are deleted, and a pod keeps serving while its Service exists and no other pod answers.
 func Delete(ctx context.Context, namespace string) error {
 	if err := K.DeleteAllOf(ctx, &v1alpha1.Memcached{}, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("deleting the Memcacheds of %s: %w", namespace, err)
@@ -83,6 +79,11 @@ func NewKept(t *testing.T) *Space {
 	s.Must(K.Create(s.Ctx, namespace))
 	s.Namespace = namespace.Name
 	return s
+}
+
+// Key names an object in the test's namespace.
+func (s *Space) Key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: s.Namespace, Name: name}
 }
 
 // Must ends the test unless there is no error.
@@ -288,6 +289,7 @@ func (s *Space) NoPreflightPods() {
 	})
 }
 
+// IsReady reports whether a pod is ready.
 func IsReady(pod corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

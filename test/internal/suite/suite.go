@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
@@ -88,9 +86,4 @@ func versions(list string) ([]string, error) {
 		})
 	})
 	return all, nil
-}
-
-// Key names an object in the test's namespace.
-func (s *Space) Key(name string) client.ObjectKey {
-	return client.ObjectKey{Namespace: s.Namespace, Name: name}
 }
