@@ -31,7 +31,7 @@ func TestNodeDrainFailsNoConnection(t *testing.T) {
 		t.Errorf("three shards on two nodes are not spread: all are on %v", on)
 	}
 
-	stop := s.Probes("cache", 3)
+	h, stop := s.Follow("cache"), s.Probes("cache", 3)
 	for _, node := range []string{secondNode, firstNode} {
 		t.Cleanup(func() {
 			if err := k.Cordon(context.Background(), node, false); err != nil {
@@ -52,6 +52,7 @@ func TestNodeDrainFailsNoConnection(t *testing.T) {
 		s.Must(k.Cordon(s.Ctx, node, false))
 	}
 	stop()
+	h.NeverTwo(h.End())
 }
 
 func TestLostNodeIsReportedAndItsShardsMove(t *testing.T) {
