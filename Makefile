@@ -224,9 +224,10 @@ test-tools-build: $(CLUSTER)
 test-unit: $(CLUSTER) ## Test the operator's module, also with an API server.
 	$(call tier,unit and API,$(call with,api) go test ./...)
 
+# They mount volumes and run agents under other users, for which a user other than root needs a namespace.
 .PHONY: test-process
 test-process: $(CLUSTER) ## Test agent and protocol with memcached processes.
-	$(call tier,processes,$(call with,process) setsid -w go -C test test -count=1 ./process/...)
+	$(call tier,processes,$(call with,process) setsid -w go -C test test -count=1 $(if $(filter-out 0,$(shell id -u)),-exec 'unshare --user --map-root-user --map-auto --mount') ./process/...)
 
 .PHONY: test-quick-sim
 test-quick-sim: $(CLUSTER) ## Test the operator in a simulated cluster with failures, ten seeds.

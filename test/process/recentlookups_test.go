@@ -58,7 +58,7 @@ func TestStatusReportsRecentGetsAndHits(t *testing.T) {
 	}
 }
 
-// The period is 10 s. The test measures it, since a busy machine sleeps longer than it is asked to.
+// The period is 10 s. The test measures it, since a busy machine sleeps longer than requested.
 func TestAgentSamplesLookupsPeriodically(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)

@@ -215,7 +215,7 @@ func TestUnavailableShardDoesNotAffectOthers(t *testing.T) {
 	if sums[0].Errors < int(500*out.Seconds()) || sums[1].Errors > sums[0].Errors/3 {
 		t.Errorf("of two shards with 1000 operations a second, one was unavailable for %s and has %d errors, the other %d", out, sums[0].Errors, sums[1].Errors)
 	}
-	// An answer can be on its way when the server stops.
+	// An answer can be in transit when the server stops.
 	if got := sums[0].Silence; got < out*9/10 || got > out+Every+sums[1].Silence {
 		t.Errorf("the longest time without an answer is %s, want %s", got, out)
 	}
