@@ -29,7 +29,11 @@ func warning(reason, format string, args ...any) event {
 func memcachedEvents(was, next v1alpha1.MemcachedStatus) []event {
 	var events []event
 	if was.ObservedGeneration != 0 && was.Size != next.Size {
-		events = append(events, normal(v1alpha1.EventScaled, "from %d to %d shards", was.Size, next.Size))
+		hazard := ""
+		if 0 < next.Size && next.Size < was.Size {
+			hazard = ". Keys that return to a remaining shard may have an old value there, from before the last scale-out, until its TTL"
+		}
+		events = append(events, normal(v1alpha1.EventScaled, "from %d to %d shards%s", was.Size, next.Size, hazard))
 	}
 	events = append(events, bootstrapEvents(was.Bootstrap, next.Bootstrap)...)
 	events = append(events, updateEvents(was.Update, next)...)

@@ -86,12 +86,11 @@ func TestSIGTERMAfterTheSaveSignal(t *testing.T) {
 				continue
 			}
 			r.stop(syscall.SIGTERM)
-			if exists(r.meta()) {
-				t.Error("it saved: the trap no longer exists")
+			if !exists(r.meta()) {
+				return
 			}
-			return
 		}
-		t.Fatal("memcached always exited immediately")
+		t.Fatal("memcached always exited immediately or saved: the trap no longer exists")
 	})
 	t.Run("the agent never sends one, however many it gets", func(t *testing.T) {
 		t.Parallel()
