@@ -48,7 +48,6 @@ func memcachedEvents(was, next v1alpha1.MemcachedStatus) []event {
 	return events
 }
 
-// shardEvents returns the events of the shards.
 func shardEvents(was, next v1alpha1.MemcachedStatus) []event {
 	var events []event
 	for _, s := range next.Shards {
@@ -74,7 +73,6 @@ func shardEvents(was, next v1alpha1.MemcachedStatus) []event {
 	return events
 }
 
-// updateEvents returns the events of an update.
 func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus) []event {
 	var events []event
 	now := next.Update
@@ -107,7 +105,6 @@ func isRolledBack(u *v1alpha1.UpdateStatus) bool {
 	return u.RollingBack || u.Gate == v1alpha1.GateUpdateFailed
 }
 
-// bootstrapEvents returns the event of a bootstrap that has finished.
 func bootstrapEvents(was, now *v1alpha1.BootstrapStatus) []event {
 	const running = v1alpha1.TransferRunning
 	if was == nil || was.Phase != running || now == nil || now.Phase == running {

@@ -77,7 +77,6 @@ func TestUpdateHasTheSameResultWhenTheOperatorIsKilledAfterAnyWrite(t *testing.T
 
 // Minor updates of the status are batched in the meantime.
 func TestCreationHasTheSameResultWhenTheOperatorIsKilledAfterAnyWrite(t *testing.T) {
-	t.Parallel()
 	run := func(t *testing.T, writesLeft int64) (summary string, writes int64, killed bool) {
 		cluster := newCluster(t, "cache", "size: 2")
 		cluster.idleRounds = int(statusDebounce/time.Second) + 2

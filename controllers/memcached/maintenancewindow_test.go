@@ -106,6 +106,7 @@ func TestWindowOpensAtItsTime(t *testing.T) {
 
 // At any time, waiting that long leads into a window, and no window is missed in between.
 func TestWindowIsOpenAfterTheWait(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		"02:30 30m Europe/Berlin", "Sunday 02:30 60m Europe/Berlin", "Saturday 23:59 1440m Europe/Berlin", "Monday,Friday 00:00 1m America/New_York", "22:00 240m Australia/Lord_Howe",
 	} {

@@ -137,6 +137,7 @@ func podsOf(set string) []string {
 }
 
 func TestInvariantsHoldForEveryObservation(t *testing.T) {
+	t.Parallel()
 	count := 0
 	everyObservation(func(name string, make func() *observation) {
 		count++

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -81,8 +82,18 @@ func (a fakeAgents) Status(_ context.Context, podIP string) (agentwire.Status, e
 
 var namespaces atomic.Int64
 
+// parallel has the names of the tests that run beside others.
+var parallel sync.Map
+
+// newEnv returns an environment of a test, which then runs beside others. Cases of a test
+// stay in their order, since tests compare them.
 func newEnv(t testing.TB) *testEnv {
 	t.Helper()
+	if test, ok := t.(*testing.T); ok && !strings.Contains(t.Name(), "/") {
+		if _, again := parallel.LoadOrStore(t.Name(), true); !again {
+			test.Parallel()
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	env := &testEnv{TB: t, ctx: ctx, namespace: fmt.Sprintf("test-%d", namespaces.Add(1)), agents: fakeAgents{},
