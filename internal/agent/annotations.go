@@ -162,19 +162,19 @@ func awaitAnnouncedArguments(dir, token string) (podInfo, error) {
 // would take the shard away from connected clients.
 type readinessHold struct {
 	until time.Time
-	ended bool
+	over  bool
 }
 
 // update applies the annotation's text and reports whether the hold changed. An
 // invalid time ends the hold: an empty shard is better than one that never serves.
 func (h *readinessHold) update(text string, now time.Time) bool {
-	if h.ended {
+	if h.over {
 		return false
 	}
 	previous := h.until
 	until, err := time.Parse(time.RFC3339, text)
 	if err != nil || !now.Before(until) {
-		h.until, h.ended = time.Time{}, true
+		h.until, h.over = time.Time{}, true
 		return !previous.IsZero()
 	}
 	h.until = until

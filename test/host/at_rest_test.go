@@ -32,7 +32,7 @@ var rest struct {
 	created   string
 	namespace string
 	made      time.Time
-	settled   time.Time
+	idleSince time.Time
 	// releases is how often another release of the operator took them over since.
 	releases int
 }
@@ -52,7 +52,7 @@ func atRest(t *testing.T) *space {
 			s.Available(fmt.Sprintf("rest-%d", i))
 		}
 		t.Logf("%d Memcacheds available %s after the first was applied", restCount, time.Since(rest.made).Round(time.Second))
-		rest.settled = time.Now()
+		rest.idleSince = time.Now()
 		rest.namespace = s.Namespace
 	})
 	if rest.namespace == "" {
@@ -95,22 +95,22 @@ func tookOver(s *suite.Space, image string) {
 func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
 	t.Parallel()
 	s := atRest(t)
-	time.Sleep(time.Until(rest.settled.Add(restWindow)))
+	time.Sleep(time.Until(rest.idleSince.Add(restWindow)))
 	before, err := cluster.OperatorWrites(s.Ctx, s.Namespace, rest.made)
 	s.Must(err)
-	writes, err := cluster.OperatorWrites(s.Ctx, s.Namespace, rest.settled)
+	writes, err := cluster.OperatorWrites(s.Ctx, s.Namespace, rest.idleSince)
 	s.Must(err)
 	made := len(before) - len(writes)
 	if least := restCount * 6; made < least { // five objects and a status each
 		t.Fatalf("the audit log has %d writes during their creation, want at least %d", made, least)
 	}
 	writes = slices.DeleteFunc(writes, func(r audit.Request) bool {
-		return r.Resource == "events" && r.Received.Before(rest.settled.Add(eventsWithin))
+		return r.Resource == "events" && r.Received.Before(rest.idleSince.Add(eventsWithin))
 	})
 	others := slices.DeleteFunc(slices.Clone(writes), func(r audit.Request) bool { return r.Resource == "replicasets" })
 	templates := len(writes) - len(others)
 	t.Logf("%d writes while %d Memcacheds became available; in the %s after, %d for %d exchanges of the operator by another release, and %d others",
-		made, restCount, time.Since(rest.settled).Round(time.Second), templates, rest.releases, len(others))
+		made, restCount, time.Since(rest.idleSince).Round(time.Second), templates, rest.releases, len(others))
 	if templates != restCount*rest.releases {
 		t.Errorf("%d templates were written, not one a shard for each of %d exchanges", templates, rest.releases)
 	}

@@ -151,17 +151,17 @@ func midway(t *testing.T, run func(context.Context, copy.Options) (snapshotwire.
 		outcome snapshotwire.Outcome
 		err     error
 	}
-	ended := make(chan end, 1)
+	stopped := make(chan end, 1)
 	go func() {
 		outcome, err := run(t.Context(), options)
-		ended <- end{outcome, err}
+		stopped <- end{outcome, err}
 	}()
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		if p := options.Progress.Report(""); p.Items > p.TotalItems/4 && p.TotalItems > 0 {
 			break
 		}
 		select {
-		case e := <-ended:
+		case e := <-stopped:
 			t.Fatalf("it finished before its middle: %+v, %v", e.outcome, e.err)
 		default:
 		}
@@ -170,7 +170,7 @@ func midway(t *testing.T, run func(context.Context, copy.Options) (snapshotwire.
 		}
 	}
 	then()
-	e := <-ended
+	e := <-stopped
 	return e.outcome, e.err
 }
 
@@ -355,12 +355,12 @@ func TestShardBusyWithAnotherKeyDump(t *testing.T) {
 			said := &log{}
 			options := testOptions(t)
 			options.Log = slog.New(slog.NewTextHandler(said, nil))
-			ended := make(chan error, 1)
+			stopped := make(chan error, 1)
 			var outcome snapshotwire.Outcome
 			go func() {
 				var err error
 				outcome, err = copy.Save(t.Context(), memblob.OpenBucket(nil), saveTask(source), options)
-				ended <- err
+				stopped <- err
 			}()
 			for deadline := time.Now().Add(patience); !strings.Contains(said.String(), "busy"); time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
@@ -374,7 +374,7 @@ func TestShardBusyWithAnotherKeyDump(t *testing.T) {
 			if !errors.Is(err, io.EOF) {
 				t.Fatalf("the other dump: %v", err)
 			}
-			if err := <-ended; err != nil || outcome.Items != int64(len(items)) {
+			if err := <-stopped; err != nil || outcome.Items != int64(len(items)) {
 				t.Errorf("%+v, %v", outcome, err)
 			}
 		})

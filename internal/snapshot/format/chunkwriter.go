@@ -126,7 +126,7 @@ func (w *ChunkWriter) flush() error {
 	w.wait = sync.OnceValue(func() error {
 		return store.Failure(store.Put(w.ctx, w.bucket, name, stored), "writing a chunk of the snapshot")
 	})
-	go w.wait()
+	go func() { _ = w.wait() }() // the next call of wait returns the error
 	return nil
 }
 

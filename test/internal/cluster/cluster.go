@@ -69,6 +69,7 @@ func Config() (*rest.Config, error) {
 	return config, nil
 }
 
+// New returns a client of the cluster in config.
 func New(config *rest.Config) (*Cluster, error) {
 	// Tests poll. The defaults are for programs that run for days.
 	config.QPS, config.Burst = 200, 400

@@ -19,6 +19,7 @@ import (
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
+// Memcached reads a Memcached.
 func (c *Cluster) Memcached(ctx context.Context, key client.ObjectKey) (*v1alpha1.Memcached, error) {
 	m := &v1alpha1.Memcached{}
 	if err := c.Get(ctx, key, m); err != nil {
@@ -80,6 +81,7 @@ func Shard(m *v1alpha1.Memcached, ordinal int) (v1alpha1.ShardStatus, error) {
 	return m.Status.Shards[i], nil
 }
 
+// ShardName returns the name of a shard, its ReplicaSet and its Service.
 func ShardName(memcached string, ordinal int) string {
 	return memcached + "-" + strconv.Itoa(ordinal)
 }
@@ -127,6 +129,7 @@ type Life struct {
 	Restarts int32
 }
 
+// LifeOf returns the life of a pod's memcached container.
 func LifeOf(pod corev1.Pod) Life {
 	l := Life{Pod: pod.UID}
 	for _, c := range pod.Status.ContainerStatuses {
@@ -144,6 +147,7 @@ func LivesOf(pods map[string]corev1.Pod) map[string]Life {
 	return lives
 }
 
+// Annotate sets an annotation of a pod.
 func (c *Cluster) Annotate(ctx context.Context, pod client.ObjectKey, name, value string) error {
 	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, name, value)

@@ -62,6 +62,7 @@ func Environment(d *appsv1.Deployment) ([]string, error) {
 	return all, nil
 }
 
+// Options are how the operator is run.
 type Options struct {
 	Program string
 	// Environment of the program as name=value.
@@ -94,7 +95,7 @@ type Operator struct {
 // life is one process of the operator.
 type life struct {
 	process *os.Process
-	ended   chan struct{}
+	stopped chan struct{}
 }
 
 // Start starts an operator for the cluster of cluster.Config.
@@ -161,7 +162,7 @@ func (o *Operator) start() error {
 	o.life = l
 	go func() {
 		_ = cmd.Wait() // its log has the reason
-		close(l.ended)
+		close(l.stopped)
 		o.lock.Lock()
 		defer o.lock.Unlock()
 		if o.life == l && !o.stopped {
@@ -175,7 +176,7 @@ func (l *life) kill() error {
 	if err := l.process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("killing the operator: %w", err)
 	}
-	<-l.ended
+	<-l.stopped
 	return nil
 }
 

@@ -50,10 +50,10 @@ func (r Report) String() string {
 
 // Probe opens connections until Stop.
 type Probe struct {
-	stop   context.CancelFunc
-	ended  chan struct{}
-	lock   sync.Mutex
-	report Report
+	stop    context.CancelFunc
+	stopped chan struct{}
+	lock    sync.Mutex
+	report  Report
 	// last is the time of the last answer.
 	last time.Time
 }
@@ -61,7 +61,7 @@ type Probe struct {
 // Start starts a probe of an address.
 func Start(address string) *Probe {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Probe{stop: stop, ended: make(chan struct{}), report: Report{Address: address}}
+	p := &Probe{stop: stop, stopped: make(chan struct{}), report: Report{Address: address}}
 	go p.run(ctx)
 	return p
 }
@@ -69,7 +69,7 @@ func Start(address string) *Probe {
 // Stop stops the probe, waits for open connections and returns the report. You can call it again.
 func (p *Probe) Stop() Report {
 	p.stop()
-	<-p.ended
+	<-p.stopped
 	return p.Report()
 }
 
@@ -81,7 +81,7 @@ func (p *Probe) Report() Report {
 }
 
 func (p *Probe) run(ctx context.Context) {
-	defer close(p.ended)
+	defer close(p.stopped)
 	var underway sync.WaitGroup
 	defer underway.Wait()
 	ticks := time.NewTicker(Every)
@@ -100,7 +100,7 @@ func (p *Probe) run(ctx context.Context) {
 func (p *Probe) connect() {
 	began := time.Now()
 	err := Ask(context.Background(), p.report.Address)
-	ended := time.Now()
+	stopped := time.Now()
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	p.report.Connections++
@@ -108,11 +108,11 @@ func (p *Probe) connect() {
 		p.report.Failures = append(p.report.Failures, Failure{began, err})
 		return
 	}
-	p.report.Slowest = max(p.report.Slowest, ended.Sub(began))
+	p.report.Slowest = max(p.report.Slowest, stopped.Sub(began))
 	if !p.last.IsZero() {
-		p.report.Silence = max(p.report.Silence, ended.Sub(p.last))
+		p.report.Silence = max(p.report.Silence, stopped.Sub(p.last))
 	}
-	p.last = ended
+	p.last = stopped
 }
 
 // Ask asks memcached for its version over a new connection. A connection that answers only because the kernel repeated the

@@ -201,7 +201,7 @@ func UpdateRecordOf(pod *corev1.Pod) UpdateRecord {
 // came back. The kubelet reports a pod a Moment later, and not what was over by
 // then; one that has not come back is not among them.
 func (all Moments) Outages() []Outage {
-	var ended []Outage
+	var stopped []Outage
 	now, began := shards{}, map[string]time.Time{}
 	for _, m := range all {
 		if m.Pod == nil {
@@ -214,10 +214,10 @@ func (all Moments) Outages() []Outage {
 		case served && !serves:
 			began[name] = m.At
 		case !served && serves && !began[name].IsZero():
-			ended = append(ended, Outage{name, m.At.Sub(began[name])})
+			stopped = append(stopped, Outage{name, m.At.Sub(began[name])})
 		}
 	}
-	return ended
+	return stopped
 }
 
 // together returns the first shards that were unavailable, or about to be, at once.

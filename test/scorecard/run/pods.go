@@ -30,8 +30,7 @@ const (
 type runner struct {
 	*cluster.Cluster
 	options
-	account string
-	began   time.Time
+	began time.Time
 	// run is the name of the ConfigMap with the bundle and the label of the pods.
 	run string
 }
