@@ -132,11 +132,12 @@ func TestRevertToRecentVersionIsNotReportedAsCrash(t *testing.T) {
 }
 
 // warm reports it unless every shard runs a version, and those that were restarted
-// started with their items.
+// started with their items. Items of the clients beside the test may expire while a
+// shard restarts; Holds compares those that no client touches.
 func (s *space) warm(m *v1alpha1.Memcached, version string, restarts map[string]int32) {
 	s.Helper()
 	for _, shard := range m.Status.Shards {
-		isWarm := shard.Start == v1alpha1.StartWarm && shard.Items >= shard.ItemsBefore
+		isWarm := shard.Start == v1alpha1.StartWarm && float64(shard.Items) >= share*float64(shard.ItemsBefore)
 		if shard.Version != version || !isWarm && restarts[shard.Name] > 0 {
 			s.Errorf("the shard's status is %+v", shard)
 		}
