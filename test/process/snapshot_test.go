@@ -374,10 +374,9 @@ func TestSnapshotRestoresEveryItem(t *testing.T) {
 				}
 				for i, target := range targets {
 					// What the source has now is what the target should have.
-					now := sources[i].get(names(items[i]))
-					wantItems(t, target.get(names(items[i])), now)
-					if len(now) != len(items[i]) {
-						t.Errorf("the source has %d items of %d", len(now), len(items[i]))
+					wantSameItems(t, target, sources[i], names(items[i]), 0)
+					if n := sources[i].items(); n != int64(len(items[i])) {
+						t.Errorf("the source has %d items of %d", n, len(items[i]))
 					}
 					if n := target.items(); n != int64(len(items[i])) {
 						t.Errorf("%d items in shard %d, not %d", n, i, len(items[i]))
