@@ -65,7 +65,18 @@ func atRest(t *testing.T) *space {
 // while the others run.
 func TestOperatorOfFiftyMemcachedsUsesAtMost64MiB(t *testing.T) {
 	s := atRest(t)
-	s.operatorWithin(operatorMemory)
+	// The garbage of their creation is collected and returned to the system within minutes.
+	s.Eventually(fmt.Sprintf("the operator takes at most %.0f MiB", float64(operatorMemory)/(1<<20)), func(context.Context) error {
+		resident, ok := s.Metrics()["process_resident_memory_bytes"]
+		if !ok {
+			s.Fatal("the operator's metrics have no process_resident_memory_bytes")
+		}
+		s.Logf("the operator's resident memory: %.1f MiB", resident/(1<<20))
+		if resident > operatorMemory {
+			return fmt.Errorf("it takes %.1f MiB", resident/(1<<20))
+		}
+		return nil
+	})
 }
 
 // tookOver waits until the idle Memcacheds are those of the operator of another
@@ -117,23 +128,4 @@ func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
 	for _, w := range others {
 		t.Errorf("written while idle: %s", w)
 	}
-	s.operatorWithin(operatorMemory)
-}
-
-// operatorWithin ends the test unless the operator's resident memory is at most
-// that many bytes.
-func (s *space) operatorWithin(bytes float64) {
-	s.Helper()
-	// The garbage of their creation is collected and returned to the system within minutes.
-	s.Eventually(fmt.Sprintf("the operator takes at most %.0f MiB", bytes/(1<<20)), func(context.Context) error {
-		resident, ok := s.Metrics()["process_resident_memory_bytes"]
-		if !ok {
-			s.Fatal("the operator's metrics have no process_resident_memory_bytes")
-		}
-		s.Logf("the operator's resident memory: %.1f MiB", resident/(1<<20))
-		if resident > bytes {
-			return fmt.Errorf("it takes %.1f MiB", resident/(1<<20))
-		}
-		return nil
-	})
 }
