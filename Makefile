@@ -185,7 +185,7 @@ test-all: $(CLUSTER) ## Run every test; needs root for the local cluster.
 
 .PHONY: test-every
 test-every:
-	$(call run,generated vet lint prose tools-build local tools sim race e2e scorecard olmv1)
+	$(call run,generated vet lint prose tools-build unit process tools sim race e2e scorecard olmv1)
 
 # The one that waits runs beside the ones that compute.
 .PHONY: test-local
