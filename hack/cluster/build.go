@@ -39,11 +39,7 @@ func (d dirs) prepare() (builds, error) {
 	if b.memcached, err = d.memcached(); err != nil {
 		return builds{}, err
 	}
-	s3, err := d.buildS3(source)
-	if err != nil {
-		return builds{}, err
-	}
-	b.images, err = d.images(source, b.memcached, filepath.Join(s3, "s3"))
+	b.images, err = d.images(source, b.memcached)
 	return b, err
 }
 

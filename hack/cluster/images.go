@@ -21,27 +21,20 @@ const pauseImage = "registry.local/pause:1"
 const refAnnotation = "org.opencontainers.image.ref.name"
 
 // imagesLayout changes with the way the images are built.
-const imagesLayout = "2"
+const imagesLayout = "3"
 
-// images returns an OCI layout with the images of every cluster: pause, all memcacheds, busybox, an S3 server, and
-// two mistakes, one that is not memcached and one that is empty.
-func (d dirs) images(source, memcached, s3 string) (string, error) {
-	programs := map[string]string{"s3": s3}
-	k := []string{imagesLayout, memcached, s3}
-	for _, name := range []string{"pause", "notmemcached"} {
-		dir, err := d.buildGo(name, filepath.Join(source, name), "building "+name, "-s -w")
-		if err != nil {
-			return "", err
-		}
-		programs[name] = filepath.Join(dir, name)
-		k = append(k, dir)
+// images returns an OCI layout with the images of every cluster: pause, all memcacheds and busybox.
+func (d dirs) images(source, memcached string) (string, error) {
+	dir, err := d.buildGo("pause", filepath.Join(source, "pause"), "building pause", "-s -w")
+	if err != nil {
+		return "", err
 	}
-	return d.build("images", key(k...), "making images", func(dir, _ string) error {
-		all, err := recipes(memcached, programs)
+	return d.build("images", key(imagesLayout, memcached, dir), "making images", func(to, _ string) error {
+		all, err := recipes(memcached, filepath.Join(dir, "pause"))
 		if err != nil {
 			return err
 		}
-		return writeLayout(dir, all...)
+		return writeLayout(to, all...)
 	})
 }
 
@@ -89,20 +82,15 @@ type recipe struct {
 	root   string
 }
 
-// recipes returns all images, from the folder of the memcacheds and other programs by name.
-func recipes(memcached string, programs map[string]string) ([]recipe, error) {
+// recipes returns all images, from the folder of the memcacheds and the program of pause.
+func recipes(memcached, pause string) ([]recipe, error) {
 	versions, err := memcachedVersions(memcached)
 	if err != nil {
 		return nil, err
 	}
 	const unprivileged = "11211:11211" // memcached's user in its official image
 	all := []recipe{
-		{ref: pauseImage, config: v1.Config{Entrypoint: []string{"/pause"}, User: "65535:65535"}, files: map[string]string{"pause": programs["pause"]}},
-		{ref: "docker.io/library/empty:1", config: v1.Config{Cmd: []string{"memcached"}, User: unprivileged}},
-		{ref: "docker.io/library/not-memcached:1", config: v1.Config{Entrypoint: []string{"memcached"}, User: unprivileged},
-			files: map[string]string{"usr/bin/memcached": programs["notmemcached"]}},
-		{ref: "docker.io/library/s3-server:1", config: v1.Config{Entrypoint: []string{"/s3"}, User: "65534:65534"},
-			files: map[string]string{"s3": programs["s3"]}},
+		{ref: pauseImage, config: v1.Config{Entrypoint: []string{"/pause"}, User: "65535:65535"}, files: map[string]string{"pause": pause}},
 		{ref: "docker.io/library/busybox:1", config: v1.Config{Cmd: []string{"sh"}}, files: map[string]string{"bin/busybox": filepath.Join(memcached, ".busybox")},
 			links: map[string]string{"bin/sh": "busybox", "bin/cat": "busybox", "bin/ls": "busybox", "bin/nc": "busybox", "bin/nslookup": "busybox", "bin/sleep": "busybox", "bin/wget": "busybox"}},
 	}
