@@ -2,6 +2,7 @@ package docs
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -59,5 +60,31 @@ func TestTheClaimedCapabilityIsTheLastDocumentedLevel(t *testing.T) {
 	}
 	if !strings.Contains(read(t, "docs/maintainers/capability-levels.md"), "`capabilities: "+last+"`") {
 		t.Errorf("capability-levels.md does not claim %s", last)
+	}
+}
+
+// item is the bold beginning of an item in the description of the ClusterServiceVersion.
+var item = regexp.MustCompile(`(?m)^ +\* (?:\*\*(.+?)\*\*)?`)
+
+func TestEveryStatementOfTheClusterServiceVersionNamesItsTest(t *testing.T) {
+	exists := testsOfTheProject(t)
+	var want, got []string
+	for _, match := range item.FindAllStringSubmatch(read(t, "config/manifests/bases/memcached-operator.clusterserviceversion.yaml"), -1) {
+		want = append(want, match[1])
+	}
+	for _, row := range rows(section(t, read(t, "docs/maintainers/capability-levels.md"), "## What the ClusterServiceVersion states")) {
+		got = append(got, row[0])
+		named := code.FindAllStringSubmatch(row[len(row)-1], -1)
+		for _, name := range named {
+			if len(exists[name[1]]) == 0 {
+				t.Errorf("%s: there is no test %s", row[0], name[1])
+			}
+		}
+		if len(named) == 0 {
+			t.Errorf("%s: no test is named", row[0])
+		}
+	}
+	if len(want) < 10 || !slices.Equal(got, want) {
+		t.Errorf("the table has the statements %q, want those of the ClusterServiceVersion %q", got, want)
 	}
 }

@@ -159,6 +159,29 @@ func TestLinksOfTheBundleToTheRepositoryResolve(t *testing.T) {
 	}
 }
 
+// installed is the release that a command of a document installs.
+var installed = regexp.MustCompile(`\?ref=(\S+?)"`)
+
+func TestDocumentsInstallAnExistingRelease(t *testing.T) {
+	releases, err := fs.Glob(os.DirFS(root), "catalog/releases/[0-9]*")
+	if err != nil || len(releases) == 0 {
+		t.Fatalf("%v, %v", releases, err)
+	}
+	var documents int
+	for path, document := range markdown(t) {
+		for _, ref := range installed.FindAllStringSubmatch(document, -1) {
+			documents++
+			version := strings.TrimPrefix(ref[1], "v")
+			if _, err := os.Stat(filepath.Join(root, "catalog/releases", version)); err != nil {
+				t.Errorf("%s installs %s, which is no release: %v", path, ref[1], err)
+			}
+		}
+	}
+	if documents < 3 {
+		t.Errorf("%d documents install a release", documents)
+	}
+}
+
 func TestTheIndexLinksToEveryDocument(t *testing.T) {
 	linked := map[string]bool{"docs/README.md": true, "README.md": true}
 	for _, match := range link.FindAllStringSubmatch(read(t, "docs/README.md"), -1) {

@@ -2,9 +2,9 @@
 //
 //	go run ./hack/release VERSION [DIGEST]
 //
-// "make release VERSION=1.0.0" runs it. It sets version, time and the digest of the operator's image, moves the unreleased
-// changes in CHANGELOG.md to the version, generates the bundle, copies it to
-// catalog/releases, renders and tests the catalog, writes dist/community-operators, builds the images, commits and
+// "make release VERSION=1.0.0" runs it. It sets version, time and the digest of the operator's image, also in the
+// commands of documents, moves the unreleased changes in CHANGELOG.md to the version, generates the bundle, copies it
+// to catalog/releases, renders and tests the catalog, writes dist/community-operators, builds the images, commits and
 // tags. When a step fails or is interrupted, it restores the tree. The first release needs no other one.
 package main
 
@@ -56,7 +56,7 @@ type release struct {
 var (
 	changed = []string{
 		"Makefile", changelogFile, "images.yaml", "config/manager/kustomization.yaml", "config/scorecard/kustomization.yaml", "config/samples/olmv1",
-		"bundle", "bundle.Dockerfile", "catalog",
+		"bundle", "bundle.Dockerfile", "catalog", "README.md", "docs/quickstart.md", "docs/install.md",
 	}
 	generated = []string{"config/crd/bases", "config/rbac/role.yaml"}
 )
@@ -128,6 +128,14 @@ func (r release) name(context.Context) error {
 	}
 	if err := r.set("config/scorecard/kustomization.yaml", `  newTag: `, "v"+r.version); err != nil {
 		return err
+	}
+	// The documents don't install a candidate.
+	for _, document := range changed {
+		if strings.HasSuffix(document, ".md") && document != changelogFile && !strings.Contains(r.version, "-") {
+			if err := r.set(document, `kubectl apply --server-side -k "https://.*\?ref=`, "v"+r.version+`"`); err != nil {
+				return err
+			}
+		}
 	}
 	changelog, err := r.changelog()
 	if err != nil {

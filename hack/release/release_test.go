@@ -182,6 +182,11 @@ func TestFirstReleaseAndItsUpgrade(t *testing.T) {
 	if want := "- name: memcached-operator.v1.1.0\n  replaces: memcached-operator.v1.0.0\n"; strings.Count(catalog, want) != 2 {
 		t.Errorf("the catalog does not contain %q twice", want)
 	}
+	for _, document := range []string{"README.md", "docs/quickstart.md", "docs/install.md"} {
+		if content := read(t, filepath.Join(dir, document)); !strings.Contains(content, `?ref=v1.1.0"`) || strings.Contains(content, "?ref=v1.0.0") {
+			t.Errorf("%s does not install 1.1.0", document)
+		}
+	}
 	if tags := git(t, dir, "tag"); tags != "v1.0.0\nv1.1.0" {
 		t.Errorf("the tags are %q", tags)
 	}
@@ -257,7 +262,7 @@ func TestFailedReleaseRestoresTheTree(t *testing.T) {
 }
 
 func TestCommitThatCannotBeTaggedIsReverted(t *testing.T) {
-	files := map[string]string{"bundle/a": "", "bundle.Dockerfile": "", "catalog/a": "", "config/samples/olmv1/a": "", "config/manager/kustomization.yaml": "", "config/scorecard/kustomization.yaml": "", "Makefile": "", changelogFile: "", "images.yaml": ""}
+	files := map[string]string{"bundle/a": "", "bundle.Dockerfile": "", "catalog/a": "", "config/samples/olmv1/a": "", "config/manager/kustomization.yaml": "", "config/scorecard/kustomization.yaml": "", "Makefile": "", changelogFile: "", "images.yaml": "", "README.md": "", "docs/quickstart.md": "", "docs/install.md": ""}
 	dir := repository(t, files)
 	git(t, dir, "tag", "v1.0.0")
 	before := git(t, dir, "rev-parse", "HEAD")
