@@ -10,6 +10,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -77,6 +78,7 @@ func TestOLMInstallsUpgradesAndRemovesTheOperatorWhileTheCacheServes(t *testing.
 		}
 	}
 	l.hadItsRights()
+	l.startsWithoutWarning()
 }
 
 // hadItsRights fails the test for each right that the operator lacked since it was
@@ -87,6 +89,19 @@ func (l *lifecycle) hadItsRights() {
 	l.Must(err)
 	for _, r := range refused {
 		l.Errorf("the operator lacks a right that OLM should have given it: %s", r)
+	}
+}
+
+// startsWithoutWarning fails the test if the operator answered a startup probe before its
+// caches were filled: each such answer is an event that alerts.
+func (l *lifecycle) startsWithoutWarning() {
+	l.Helper()
+	var events corev1.EventList
+	l.Must(k.List(l.Ctx, &events, client.InNamespace(l.OLM.Namespace)))
+	for _, e := range events.Items {
+		if e.Type == corev1.EventTypeWarning && e.Reason == "Unhealthy" && strings.Contains(e.Message, "statuscode: 500") {
+			l.Errorf("%s %s: %s", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Message)
+		}
 	}
 }
 
