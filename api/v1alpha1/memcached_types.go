@@ -11,12 +11,12 @@ import (
 // The API server rejects values that are invalid by themselves. Problems that depend on
 // more than this object, such as an image that can't be pulled, appear in the conditions.
 //
-// +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('64Mi')) >= 0",message="memory must be at least 64Mi: a restartable cache allocates 1Mi for each of up to 63 chunk sizes when it starts"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('64Mi')) >= 0",message="memory must be at least 64Mi: a smaller shard would use more memory for itself than for items"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.memory)).compareTo(quantity('1Ti')) <= 0",message="memory must be at most 1Ti per shard; use more shards"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).compareTo(quantity('512Ki')) >= 0 && double(int(quantity(string(self.maxItemSize)).asApproximateFloat() / 524288.0)) * 524288.0 == quantity(string(self.maxItemSize)).asApproximateFloat()",message="maxItemSize must be a multiple of 512Ki, memcached's largest chunk"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).compareTo(quantity('1Gi')) <= 0",message="maxItemSize must be at most 1Gi"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).asApproximateFloat() * 2.0 <= quantity(string(self.memory)).asApproximateFloat()",message="maxItemSize must be at most half of memory: memcached does not start otherwise"
-// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits) || quantity(string(self.resources.limits['memory'])).asApproximateFloat() >= quantity(string(self.memory)).asApproximateFloat() * 1.1 + 50331648.0 + 1024.0 * double(self.maxConnections)",message="resources.limits.memory is too small for the cache: it must be at least memory * 1.10 + 48Mi + 1Ki * maxConnections, or the kernel kills memcached when the cache fills"
+// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits) || quantity(string(self.resources.limits['memory'])).asApproximateFloat() >= quantity(string(self.memory)).asApproximateFloat() * 1.1 + 83886080.0 + 8192.0 * double(self.maxConnections)",message="resources.limits.memory is too small for the cache: it must be at least memory * 1.10 + 80Mi + 8Ki * maxConnections, or the kernel kills memcached when the cache fills"
 // +kubebuilder:validation:XValidation:rule="self.deletionPolicy != 'Backup' || has(self.finalBackup)",message="deletionPolicy Backup requires finalBackup: set finalBackup.store to where the backup goes"
 type MemcachedSpec struct {
 	// Size is the number of shards. Each shard is one memcached server with its own
@@ -69,9 +69,10 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// Memory is how much memory each shard uses for items (memcached's -m), such as 4Gi. It
-	// is rounded down to whole mebibytes. The container's limit is higher: see resources.
-	// Default and minimum 64Mi. Changing it replaces each shard's pod by one that starts
+	// Memory is how much memory each shard has for items, such as 4Gi: it stores as many as a
+	// memcached whose -m is the same. It is rounded down to whole mebibytes. The operator adds to
+	// it what memcached needs for its chunk sizes, and the container's limit is higher: see
+	// resources. Default and minimum 64Mi. Changing it replaces each shard's pod by one that starts
 	// empty: memcached can't reload its items into a memory of another size.
 	//
 	// +optional
@@ -124,7 +125,7 @@ type MemcachedSpec struct {
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 
 	// Resources of the memcached container. Default: a memory limit and request of memory *
-	// 1.10 + 48Mi + 1Ki * maxConnections, a CPU request of 100m, and no CPU limit, which would
+	// 1.10 + 80Mi + 8Ki * maxConnections, a CPU request of 100m, and no CPU limit, which would
 	// throttle a shard under load. Changing CPU and memory resizes the running pods and nothing
 	// restarts. Kubernetes before 1.33 can't resize pods, and no version can remove an amount
 	// or change another resource: the pods are then replaced by ones that start empty.

@@ -57,13 +57,18 @@ func wrongArguments(text string, spec *v1alpha1.MemcachedSpec) string {
 	}
 	want := map[string]string{
 		"-p": "11211", "-U": "0",
-		"-m": strconv.FormatInt(spec.Memory.Value()>>20, 10), "-I": strconv.FormatInt(spec.MaxItemSize.Value(), 10),
+		"-m": "", "-I": strconv.FormatInt(spec.MaxItemSize.Value(), 10),
 		"-c": strconv.Itoa(int(*spec.MaxConnections)), "-t": strconv.Itoa(int(*spec.Threads)),
 	}
 	own := min(2*len(want), len(words))
 	have := map[string]string{}
 	for pair := range slices.Chunk(words[:own], 2) {
 		have[pair[0]] = pair[len(pair)-1]
+	}
+	// The pages that memcached assigns to its chunk sizes come on top of the memory for items.
+	if given, err := strconv.ParseInt(have["-m"], 10, 64); err == nil {
+		pages := min(max(given-spec.Memory.Value()>>20, 1), 63)
+		want["-m"] = strconv.FormatInt(spec.Memory.Value()>>20+pages, 10)
 	}
 	if !maps.Equal(have, want) || !slices.Equal(words[own:], spec.ExtraArgs) {
 		return fmt.Sprintf("%s, not %v and %q", text, want, spec.ExtraArgs)
@@ -84,7 +89,7 @@ func desiredResources(spec *v1alpha1.MemcachedSpec, have corev1.ResourceRequirem
 			list[name] = q
 		}
 	}
-	limit := 1.10*float64(spec.Memory.Value()) + 48<<20 + 1<<10*float64(*spec.MaxConnections)
+	limit := 1.10*float64(spec.Memory.Value()) + 80<<20 + 8<<10*float64(*spec.MaxConnections)
 	if math.Abs(have.Limits.Memory().AsApproximateFloat64()-limit) < 256 {
 		limit = have.Limits.Memory().AsApproximateFloat64()
 	}

@@ -1,6 +1,8 @@
 package resources
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,9 +14,36 @@ import (
 
 func TestMemoryLimitFollowsTheDocumentedFormula(t *testing.T) {
 	m := memcached(1, nil)
-	want := int64(64<<20)/100*110 + 48<<20 + 1024*1024
+	want := int64(64<<20)/100*110 + 80<<20 + 1024*8<<10
 	if got := MemoryLimit(&m.Spec); got.Value() != want {
 		t.Errorf("limit %d bytes, want %d", got.Value(), want)
+	}
+}
+
+// In the memory volume and in -m there is room for the pages that memcached assigns to its chunk
+// sizes when it starts.
+func TestMemoryIsRoomForItems(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		image string
+		pages int64
+	}{
+		{nil, "memcached:1.6.45", 39},
+		{[]string{"-v", "-t", "2"}, "memcached:1.6.45", 39},
+		{[]string{"-f", "1.05"}, "memcached:1.6.45", 63},
+		{[]string{"-o", "slab_sizes=100-1000"}, "memcached@sha256:0123", 3},
+		{[]string{"-o", "slab_chunk_max=16"}, "memcached:1.6.45", 23},
+		{[]string{"-o", "slab_chunk_max=16384"}, "memcached:1.6.18", 23},
+	} {
+		spec := &memcached(1, func(s *v1alpha1.MemcachedSpec) { s.ExtraArgs = c.args }).Spec
+		revision := NewPodRevision(spec, Image{Reference: c.image})
+		want := strconv.FormatInt(64+c.pages, 10)
+		if i := slices.Index(revision.Arguments, "-m"); revision.Arguments[i+1] != want {
+			t.Errorf("%v: arguments %v, want -m %s", c.args, revision.Arguments, want)
+		}
+		if size := volumeSize(&revision.Spec); size.Value() != (64+c.pages+16)<<20 {
+			t.Errorf("%v: a volume of %s", c.args, size.String())
+		}
 	}
 }
 

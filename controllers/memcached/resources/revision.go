@@ -14,6 +14,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
 // PodRevision is the configuration of a pod. A shard's template and its pod each carry one, so
@@ -93,7 +94,7 @@ func argumentsOf(spec *v1alpha1.MemcachedSpec) []string {
 	return slices.Concat([]string{
 		"-p", strconv.Itoa(agentwire.MemcachedPort),
 		"-U", "0",
-		"-m", strconv.FormatInt(megabytes(spec), 10),
+		"-m", strconv.FormatInt(megabytes(spec)+slabPages(spec), 10),
 		"-c", strconv.Itoa(int(*spec.MaxConnections)),
 		"-t", strconv.Itoa(int(*spec.Threads)),
 		"-I", strconv.FormatInt(spec.MaxItemSize.Value(), 10),
@@ -135,18 +136,26 @@ func resourcesOf(spec *v1alpha1.MemcachedSpec) corev1.ResourceRequirements {
 
 const mebibyte = 1 << 20
 
-// megabytes returns memcached's -m: the spec's memory in whole mebibytes.
+// megabytes returns the spec's memory in whole mebibytes.
 func megabytes(spec *v1alpha1.MemcachedSpec) int64 {
 	return spec.Memory.Value() / mebibyte
 }
 
+// slabPages returns how many mebibytes memcached assigns to its chunk sizes before it stores an item.
+// A restartable memcached does so when it starts, so they would be missing for items of other sizes.
+// Options that change the number also change the geometry of the memory, which requires a new pod.
+func slabPages(spec *v1alpha1.MemcachedSpec) int64 {
+	words := slices.Concat([]string{"-I", strconv.FormatInt(spec.MaxItemSize.Value(), 10)}, spec.ExtraArgs)
+	return int64(slab.Of(words, versionOf(spec.Image)).Classes())
+}
+
 // MemoryLimit returns the smallest memory limit, in bytes, with which the kernel doesn't kill a full
-// memcached: items with their overhead, hash table, threads and agent, and the buffers of each
-// connection. The items are in a memory volume, which counts towards the limit. The CRD's rule for
-// resources.limits.memory has the same formula.
+// memcached: items and hash table, the pages of all chunk sizes (63Mi at most), threads and agent, and
+// what each connection costs. docs/bench-memory.md has measurements. The items are in a memory volume,
+// which counts towards the limit. The CRD's rule for resources.limits.memory has the same formula.
 func MemoryLimit(spec *v1alpha1.MemcachedSpec) resource.Quantity {
 	items := megabytes(spec) * mebibyte
-	return *resource.NewQuantity(items/100*110+48*mebibyte+1024*int64(*spec.MaxConnections), resource.BinarySI)
+	return *resource.NewQuantity(items/100*110+80*mebibyte+8192*int64(*spec.MaxConnections), resource.BinarySI)
 }
 
 // volumeSlack is space in the memory volume for more than the items: memcached's metadata file, the
@@ -156,7 +165,7 @@ const volumeSlack = 16 * mebibyte
 
 // volumeSize returns the size of the memory volume, in bytes.
 func volumeSize(spec *v1alpha1.MemcachedSpec) resource.Quantity {
-	return *resource.NewQuantity(megabytes(spec)*mebibyte+volumeSlack, resource.BinarySI)
+	return *resource.NewQuantity((megabytes(spec)+slabPages(spec))*mebibyte+volumeSlack, resource.BinarySI)
 }
 
 // mustMarshal returns a value that was decoded from JSON, or is made of strings, as JSON.

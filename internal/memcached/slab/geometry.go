@@ -24,7 +24,7 @@ type Geometry struct {
 }
 
 // Of returns the geometry of a memcached version, such as "1.6.45", with these
-// arguments. It follows main in memcached.c: later options override earlier ones, and
+// arguments. An empty version is a recent one. It follows main in memcached.c: later options override earlier ones, and
 // slab_chunk_max overrides no_modern. For arguments that memcached rejects the result
 // is meaningless.
 func Of(arguments []string, version string) Geometry {
@@ -53,7 +53,7 @@ func Of(arguments []string, version string) Geometry {
 					slabSizes = value
 				case "slab_chunk_max":
 					g.SlabChunkMax = args.Number(value) << 10
-					if isBefore(version, 1, 6, 24) {
+					if version != "" && isBefore(version, 1, 6, 24) {
 						// The help always said KiB, but the program read bytes.
 						g.SlabChunkMax = args.Number(value)
 					}

@@ -40,9 +40,10 @@ type MemcachedSpecApplyConfiguration struct {
 	// Changing them applies to pods that are created later. To change a password, change the
 	// Secret.
 	ImagePullSecrets []v1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
-	// Memory is how much memory each shard uses for items (memcached's -m), such as 4Gi. It
-	// is rounded down to whole mebibytes. The container's limit is higher: see resources.
-	// Default and minimum 64Mi. Changing it replaces each shard's pod by one that starts
+	// Memory is how much memory each shard has for items, such as 4Gi: it stores as many as a
+	// memcached whose -m is the same. It is rounded down to whole mebibytes. The operator adds to
+	// it what memcached needs for its chunk sizes, and the container's limit is higher: see
+	// resources. Default and minimum 64Mi. Changing it replaces each shard's pod by one that starts
 	// empty: memcached can't reload its items into a memory of another size.
 	Memory *resource.Quantity `json:"memory,omitempty"`
 	// MaxConnections is how many connections a shard accepts at once (memcached's -c);
@@ -65,7 +66,7 @@ type MemcachedSpecApplyConfiguration struct {
 	// shard's pod is replaced by one that starts empty.
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 	// Resources of the memcached container. Default: a memory limit and request of memory *
-	// 1.10 + 48Mi + 1Ki * maxConnections, a CPU request of 100m, and no CPU limit, which would
+	// 1.10 + 80Mi + 8Ki * maxConnections, a CPU request of 100m, and no CPU limit, which would
 	// throttle a shard under load. Changing CPU and memory resizes the running pods and nothing
 	// restarts. Kubernetes before 1.33 can't resize pods, and no version can remove an amount
 	// or change another resource: the pods are then replaced by ones that start empty.

@@ -1,0 +1,49 @@
+package process
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
+)
+
+// The operator adds a page for each slab class to the memory for items.
+func TestMemcachedStartsWithOnePageForEachSlabClass(t *testing.T) {
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			for _, options := range []string{
+				"", "-I 2m", "-I 512k", "-f 1.05", "-f 1.08", "-f 1.5", "-f 2", "-f 16", "-n 8", "-n 100", "-n 1000", "-f 1.1 -n 24", "-C",
+				"-o slab_sizes=100-200-400-1000", "-o no_modern", "-o no_chunked_items", "-o no_slab_reassign", "-o slab_chunk_max=16",
+				"-o no_chunked_items -I 2m", "-f 1.05 -o no_modern",
+			} {
+				if version == oldest { // in KiB since 1.6.24, in bytes before
+					options = strings.Replace(options, "slab_chunk_max=16", "slab_chunk_max=16384", 1)
+				}
+				t.Run(options, func(t *testing.T) {
+					t.Parallel()
+					words := strings.Fields(options)
+					server := startRaw(t, version, sharedDir(t), words...)
+					conn, err := net.Dial("tcp", server.address())
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer conn.Close()
+					_, _ = fmt.Fprint(conn, "stats slabs\r\n")
+					stats, err := protocol.ReadStats(bufio.NewReader(conn))
+					if err != nil {
+						t.Fatal(err)
+					}
+					want, err := strconv.Atoi(stats["active_slabs"])
+					if got := slab.Of(words, version).Classes(); err != nil || got != want {
+						t.Errorf("%d classes, and memcached has %d (%v)", got, want, err)
+					}
+				})
+			}
+		})
+	}
+}
