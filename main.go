@@ -87,6 +87,7 @@ func run() error {
 		Image:        image,
 		DefaultImage: cmp.Or(os.Getenv("RELATED_IMAGE_MEMCACHED"), defaultImage),
 		Namespace:    namespace,
+		Version:      version,
 	}); err != nil {
 		return err
 	}

@@ -35,6 +35,8 @@ type Options struct {
 	DefaultImage string
 	// Namespace of the operator; empty when it runs outside the cluster.
 	Namespace string
+	// Version is the operator's release.
+	Version string
 }
 
 // CacheOptions returns the options of the manager's cache: of the kinds that the operator
@@ -73,8 +75,12 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("setting up the controllers: %w", err)
 	}
-	if err := metrics.Registry.Register(&backup.Collector{Cache: mgr.GetClient(), Elected: mgr.Elected()}); err != nil {
-		return fmt.Errorf("registering the metrics of backups: %w", err)
+	err = errors.Join(
+		metrics.Registry.Register(&backup.Collector{Cache: mgr.GetClient(), Elected: mgr.Elected()}),
+		metrics.Registry.Register(&memcached.Collector{Cache: mgr.GetClient(), Elected: mgr.Elected(), Version: o.Version}),
+	)
+	if err != nil {
+		return fmt.Errorf("registering the metrics: %w", err)
 	}
 	return nil
 }

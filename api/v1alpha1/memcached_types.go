@@ -722,6 +722,8 @@ const (
 	// MaxRestart is the maximum size of a restart annotation's value in a status. A longer value
 	// is hashed.
 	MaxRestart = 20
+	// MaxAgentVersion is the maximum size of an agent's version in a status, in bytes.
+	MaxAgentVersion = 16
 )
 
 // ShardStatus is the state of one shard.
@@ -746,6 +748,12 @@ type ShardStatus struct {
 	//
 	// +optional
 	Version string `json:"version,omitempty"`
+
+	// AgentVersion is the release of the operator whose agent runs in the pod, in at most 16
+	// bytes. A pod keeps its agent until it is replaced, also when the operator is upgraded.
+	//
+	// +optional
+	AgentVersion string `json:"agentVersion,omitempty"`
 
 	// Revision is a hash of the pod's configuration at the start that the fields below
 	// describe.

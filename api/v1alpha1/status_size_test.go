@@ -38,7 +38,7 @@ func largestStatus(n names) v1alpha1.MemcachedStatus {
 	}
 	for ordinal := range 1000 {
 		shard := v1alpha1.ShardStatus{
-			Name: fmt.Sprintf("%s-%d", text(n.memcached), ordinal), NodeName: text(n.node), Version: "1.6.45", Revision: text(16),
+			Name: fmt.Sprintf("%s-%d", text(n.memcached), ordinal), NodeName: text(n.node), Version: "1.6.45", AgentVersion: text(v1alpha1.MaxAgentVersion), Revision: text(16),
 			Start: v1alpha1.StartCold, ContainerID: text(v1alpha1.MaxContainerID), Restart: text(v1alpha1.MaxRestart), StartedAt: &now,
 			Items: 1e8, ItemsBefore: 1e8,
 		}

@@ -120,7 +120,7 @@ func shardOrdinals(obs *observation, res result) []int {
 func shardStatus(obs *observation, p plan, res result, name string) v1alpha1.ShardStatus {
 	last, _ := shard.StatusOf(&obs.memcached.Status, name)
 	s := v1alpha1.ShardStatus{
-		Name: name, Version: last.Version, Revision: last.Revision, Start: last.Start, ContainerID: last.ContainerID,
+		Name: name, Version: last.Version, AgentVersion: last.AgentVersion, Revision: last.Revision, Start: last.Start, ContainerID: last.ContainerID,
 		Restart: last.Restart, StartedAt: last.StartedAt, Items: last.Items, ItemsBefore: last.ItemsBefore,
 	}
 	pods := obs.pods[name]
@@ -139,6 +139,7 @@ func shardStatus(obs *observation, p plan, res result, name string) v1alpha1.Sha
 	agent, answered := obs.agents[pod.Name]
 	if answered && (state == nil || state.ReportsLatestStart()) && !refillPending(p.refill.refills, name, res) {
 		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), shard.ContainerID(pod), shard.RestartToken(agent.Restart)
+		s.AgentVersion = text.Truncate(agent.AgentVersion, v1alpha1.MaxAgentVersion)
 		s.Revision = pod.Annotations[annotations.Revision]
 		s.StartedAt = &metav1.Time{Time: agent.Start.At.Truncate(time.Second)}
 		s.Items, s.ItemsBefore = agent.Start.Items, agent.Start.ItemsBefore

@@ -33,6 +33,26 @@ func TestStartIsReportedWhenTheRestartIsDone(t *testing.T) {
 	}
 }
 
+func TestAgentVersionIsReportedAndRemembered(t *testing.T) {
+	revision := shardtest.Revision(t)
+	f := newShardFixture(revision, revision, revision)
+	version := func() string {
+		return shardStatus(f.observation, f.plan(rollout.Decision{}), result{}, "cache-0").AgentVersion
+	}
+	f.memcached.Status.Shards = []v1alpha1.ShardStatus{{Name: "cache-0", AgentVersion: "1.0.0"}}
+	if got := version(); got != "1.0.0" {
+		t.Errorf("before the agent answers: %q", got)
+	}
+	f.agents["first"] = agentwire.Status{AgentVersion: "1.1.0", Start: agentwire.Start{At: time.Unix(990, 0)}}
+	if got := version(); got != "1.1.0" {
+		t.Errorf("after it: %q", got)
+	}
+	f.agents["first"] = agentwire.Status{AgentVersion: strings.Repeat("9", 1000), Start: agentwire.Start{At: time.Unix(990, 0)}}
+	if got := version(); len(got) > v1alpha1.MaxAgentVersion {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
 func TestVersionShowsTheTargetWhileAShardRunsAnother(t *testing.T) {
 	running := func(versions ...string) (shards []v1alpha1.ShardStatus) {
 		for _, v := range versions {

@@ -691,6 +691,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ShardStatus
   map:
     fields:
+    - name: agentVersion
+      type:
+        scalar: string
     - name: containerID
       type:
         scalar: string

@@ -22,6 +22,9 @@ type ShardStatusApplyConfiguration struct {
 	Ready *bool `json:"ready,omitempty"`
 	// Version that memcached itself reports; empty until it is known.
 	Version *string `json:"version,omitempty"`
+	// AgentVersion is the release of the operator whose agent runs in the pod, in at most 16
+	// bytes. A pod keeps its agent until it is replaced, also when the operator is upgraded.
+	AgentVersion *string `json:"agentVersion,omitempty"`
 	// Revision is a hash of the pod's configuration at the start that the fields below
 	// describe.
 	Revision *string `json:"revision,omitempty"`
@@ -89,6 +92,14 @@ func (b *ShardStatusApplyConfiguration) WithReady(value bool) *ShardStatusApplyC
 // If called multiple times, the Version field is set to the value of the last call.
 func (b *ShardStatusApplyConfiguration) WithVersion(value string) *ShardStatusApplyConfiguration {
 	b.Version = &value
+	return b
+}
+
+// WithAgentVersion sets the AgentVersion field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the AgentVersion field is set to the value of the last call.
+func (b *ShardStatusApplyConfiguration) WithAgentVersion(value string) *ShardStatusApplyConfiguration {
+	b.AgentVersion = &value
 	return b
 }
 
