@@ -21,6 +21,9 @@ const (
 	statsTimeout = 700 * time.Millisecond
 	// healthTimeout is long because a restart by the kubelet is worse than a pause.
 	healthTimeout = 4 * time.Second
+	// maxStatsWaiters bounds how many requests for /status wait for statistics at once.
+	// The probes wait behind them for the same connection to memcached.
+	maxStatsWaiters = 8
 )
 
 func serveHTTP(listener net.Listener, states *atomic.Pointer[state]) {
@@ -33,14 +36,22 @@ func serveHTTP(listener net.Listener, states *atomic.Pointer[state]) {
 	}
 	// The next request to a Service must be able to reach another pod.
 	server.SetKeepAlivesEnabled(false)
-	_ = server.Serve(listener)
+	_ = server.Serve(&boundedListener{Listener: listener, limit: maxConnections})
 }
 
 func handler(states *atomic.Pointer[state]) http.Handler {
 	mux := http.NewServeMux()
+	waiters := make(chan struct{}, maxStatsWaiters)
 	mux.HandleFunc("GET "+wire.StatusPath, func(w http.ResponseWriter, r *http.Request) {
+		status := states.Load().status
+		select {
+		case waiters <- struct{}{}:
+			status = statusWithStats(r.Context(), states.Load())
+			<-waiters
+		default: // as if memcached did not return its statistics
+		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(statusWithStats(r.Context(), states.Load()))
+		_ = json.NewEncoder(w).Encode(status)
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		respond(w, checkHealth(r.Context(), states.Load()))
