@@ -31,9 +31,11 @@ func (s *supervisor) pollAnnotations() {
 	if err != nil {
 		return
 	}
-	previous := s.stopToken()
+	if info.stop != s.info.stop {
+		s.stopRead = s.now()
+	}
 	s.info = info
-	if token := s.stopToken(); token != previous {
+	if token := s.stopToken(); token != s.states.Load().status.AnnouncedStop {
 		s.log.Info("The announced stop changed", "token", token)
 		s.publish()
 	}
@@ -45,10 +47,15 @@ func (s *supervisor) pollAnnotations() {
 	}
 }
 
+// announcementTimeout is how long an announced stop counts. The kubelet stops the
+// container within seconds. If the operator does not change the pod after all, a later
+// SIGTERM is the end of the pod, which must be drained.
+const announcementTimeout = time.Minute
+
 // stopToken returns the token by which the next SIGTERM is announced as a stop of
 // the container only. The token of the stop before this agent's start is consumed.
 func (s *supervisor) stopToken() string {
-	if s.info.stop == s.consumedToken {
+	if s.info.stop == s.consumedToken || s.now().Sub(s.stopRead) > announcementTimeout {
 		return ""
 	}
 	return s.info.stop
@@ -87,7 +94,7 @@ func (s *supervisor) scheduleRestart(arguments []string, changed bool, postpone 
 			postpone()
 			return
 		}
-		s.stop(wire.PhaseRestarting, "", func() {
+		s.stop(wire.PhaseRestarting, "", saveTimeout, func() {
 			if changed {
 				former := s.arguments
 				s.fallback = &former

@@ -21,7 +21,7 @@
 // that dry run fails, and also fails with the previous arguments, the container
 // exits, and the file stays for the version that wrote it.
 //
-// While a stop is announced, the agent begins no other change. A new version and
+// While a stop is announced, for a minute, the agent begins no other change. A new version and
 // new arguments arrive together, and the next container applies both in one start.
 //
 // A readiness hold lets the operator fill a shard before clients use it: memcached
@@ -35,6 +35,7 @@
 //	Serving     → Draining     SIGTERM: the pod is being deleted
 //	Serving     → Stopping     announced SIGTERM: only the container stops
 //	Serving     → Stopping     SIGTERM during a readiness hold: no client is connected
+//	Serving     → Stopping     SIGTERM, and memcached does not respond
 //	Draining    → Stopping     another pod serves behind the Service, SIGTERM, or a timeout
 //	any         → exit != 0    memcached exited unexpectedly, or cannot start
 //

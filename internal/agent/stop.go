@@ -14,6 +14,11 @@ const (
 	saveTimeout = 20 * time.Second
 	// queryTimeout bounds the time for which the supervisor waits for memcached.
 	queryTimeout = 500 * time.Millisecond
+	// A memcached that does not respond within hangQueryTimeout is considered hung at a
+	// SIGTERM: the kubelet sends it after a minute of failed probes. hungSaveTimeout
+	// bounds its save, which most likely fails.
+	hangQueryTimeout = 2 * time.Second
+	hungSaveTimeout  = 4 * time.Second
 )
 
 func (s *supervisor) handleTermination() {
@@ -21,6 +26,9 @@ func (s *supervisor) handleTermination() {
 	held := !s.hold.until.IsZero() // no client is connected
 	switch {
 	case s.finished:
+	case s.phase == wire.PhaseServing && s.stopToken() == "" && !held && !s.responds():
+		s.log.Warn("Stopping the container without a drain: memcached does not respond", "timeout", hungSaveTimeout)
+		s.stop(wire.PhaseStopping, "", hungSaveTimeout, s.finish)
 	case s.phase == wire.PhaseServing && s.stopToken() == "" && !held:
 		s.log.Info("The pod is being deleted; memcached keeps serving until another pod does", "service", s.service)
 		s.cancelTimer()
@@ -29,23 +37,35 @@ func (s *supervisor) handleTermination() {
 		ctx, cancel := context.WithCancel(context.Background())
 		s.cancelDrain = cancel
 		go func() { s.drained <- drain(ctx, s.service, s.podUID, s.drainTimeout) }()
+	case s.phase == wire.PhaseServing && !held:
+		// memcached loads its items only in a later second than that of its stop. It serves
+		// until late in this one, and the next container need not wait.
+		token := s.stopToken()
+		s.log.Info("Stopping the container late in this second", "announced", token)
+		s.schedule(untilLateInSecond(s.now()), func() { s.stop(wire.PhaseStopping, token, saveTimeout, s.finish) })
 	case s.phase != wire.PhaseStopping:
 		s.log.Info("Stopping the container", "announced", s.stopToken())
-		s.stop(wire.PhaseStopping, s.stopToken(), s.finish)
+		s.stop(wire.PhaseStopping, s.stopToken(), saveTimeout, s.finish)
 	}
+}
+
+func (s *supervisor) responds() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), hangQueryTimeout)
+	defer cancel()
+	return s.process.client.ping(ctx) == nil
 }
 
 func (s *supervisor) handleDrained(reason string) {
 	if s.phase == wire.PhaseDraining {
 		s.log.Info("Drained", "reason", reason)
-		s.stop(wire.PhaseStopping, "", s.finish)
+		s.stop(wire.PhaseStopping, "", saveTimeout, s.finish)
 	}
 }
 
-// stop makes memcached save its items and exit, and then runs next. token is the
-// announcement of the stop, empty if there was none. A stop in progress continues
-// with another next.
-func (s *supervisor) stop(phase wire.Phase, token string, next func()) {
+// stop makes memcached save its items and exit, at most within timeout, and then runs
+// next. token is the announcement of the stop, empty if there was none. A stop in
+// progress continues with another next.
+func (s *supervisor) stop(phase wire.Phase, token string, timeout time.Duration, next func()) {
 	if s.cancelDrain != nil {
 		s.cancelDrain()
 		s.cancelDrain = nil
@@ -69,8 +89,8 @@ func (s *supervisor) stop(phase wire.Phase, token string, next func()) {
 		s.log.Warn("Cannot signal memcached", "error", err)
 	}
 	go s.process.wakeUntilExit()
-	s.schedule(saveTimeout, func() {
-		s.log.Error("memcached did not exit after the save signal; killing it, its items are lost", "timeout", saveTimeout)
+	s.schedule(timeout, func() {
+		s.log.Error("memcached did not exit after the save signal; killing it, its items are lost", "timeout", timeout)
 		_ = s.process.signal(syscall.SIGKILL)
 	})
 }

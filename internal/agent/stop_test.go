@@ -2,7 +2,10 @@ package agent
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,5 +37,36 @@ func TestStopOfAMemcachedThatDoesNotServeIsRecorded(t *testing.T) {
 				t.Errorf("recorded %+v", got)
 			}
 		})
+	}
+}
+
+// The operator may be removed after it has announced a stop.
+func TestAnnouncedStopAges(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s := supervisor{config: config{podInfoDir: t.TempDir()}, states: &atomic.Pointer[state]{}, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler)}
+	s.publish()
+	poll := func(stop string) string {
+		for name, text := range map[string]string{wire.StopFile: stop, wire.ArgumentsFile: "", wire.RestartFile: "", wire.HoldFile: ""} {
+			if err := os.WriteFile(filepath.Join(s.podInfoDir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.pollAnnotations()
+		return s.states.Load().status.AnnouncedStop
+	}
+	for _, c := range []struct {
+		after      time.Duration
+		stop, want string
+	}{
+		{0, "a", "a"},
+		{announcementTimeout, "a", "a"},
+		{announcementTimeout + 1, "a", ""},
+		{announcementTimeout + 2, "b", "b"},
+		{2*announcementTimeout + 3, "b", ""},
+	} {
+		now = time.Unix(1_800_000_000, 0).Add(c.after)
+		if got := poll(c.stop); got != c.want {
+			t.Errorf("after %s the announced stop %q is %q, want %q", c.after, c.stop, got, c.want)
+		}
 	}
 }

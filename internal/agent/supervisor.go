@@ -41,7 +41,9 @@ type supervisor struct {
 	// process is nil while memcached does not run.
 	process *process
 	info    podInfo
-	hold    readinessHold
+	// stopRead is when the stop file got its present content.
+	stopRead time.Time
+	hold     readinessHold
 	// handledRestart is the last value of the restart annotation that was handled,
 	// completedRestart the last one for which memcached has started again.
 	handledRestart, completedRestart string
@@ -131,6 +133,7 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 		handledArguments: info.arguments, rejection: selected.rejection,
 	}
 	s.timer.Stop()
+	s.stopRead = s.now()
 	s.hold.update(info.holdUntil, s.now())
 	s.publish()
 	log.Info("Starting agent", "version", c.version, "pod", c.podUID,

@@ -226,3 +226,18 @@ func TestContainerWaitsForAnnouncedArguments(t *testing.T) {
 		})
 	}
 }
+
+// memcached serves until late in a second, so that the next container need not wait for the
+// next one.
+func TestAnnouncedStopBeginsLateInASecond(t *testing.T) {
+	t.Parallel()
+	s := newShard(t)
+	s.run()
+	for range 3 {
+		s.stopContainer()
+		if at := s.lastStop(); at.Nanosecond() < int(800*time.Millisecond) {
+			t.Errorf("memcached was stopped at %s", at.Format("05.000"))
+		}
+		s.run()
+	}
+}

@@ -202,14 +202,33 @@ func TestHungMemcachedIsUnreadySoonAndUnhealthyLater(t *testing.T) {
 }
 
 // At the end of the grace period the kubelet kills the agent. So the agent kills a hung
-// memcached before, and the next one starts in time.
+// memcached before, and the next one starts in time. Unless the stop is announced, it was
+// caused by the hang, and neither a drain nor a long save is of use.
 func TestMemcachedThatHangsAtItsStopIsKilled(t *testing.T) {
-	t.Parallel()
-	s := newShard(t)
-	status := s.run()
-	s.freeze(status.PID)
-	s.signal(syscall.SIGTERM)
-	if status := s.exit(); status != 0 || exists(s.meta()) {
-		t.Errorf("status %d, saved %v", status, exists(s.meta()))
+	for name, c := range map[string]struct {
+		announced bool
+		timeout   string
+	}{
+		"announced":   {true, "timeout=20s"},
+		"unannounced": {false, "timeout=4s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShard(t)
+			s.service = s.agentAddress() // no other pod responds there
+			status := s.run()
+			if c.announced {
+				s.announce("stop")
+			}
+			s.freeze(status.PID)
+			s.signal(syscall.SIGTERM)
+			if code := s.exitWithoutDrain(); code != 0 || exists(s.meta()) {
+				t.Errorf("status %d, saved %v", code, exists(s.meta()))
+			}
+			wantContains(t, "the log", s.log.String(), `its items are lost" `+c.timeout)
+			if next := s.run(); next.Start.Result != agentwire.StartCold {
+				t.Errorf("start %+v", next.Start)
+			}
+		})
 	}
 }

@@ -14,7 +14,7 @@ const (
 	// RestartFile contains any value; a new one restarts memcached in place.
 	RestartFile = "restart"
 	// StopFile contains the token that announces a stop of the container, but not of
-	// the pod. While a stop is announced, new arguments and a requested restart wait:
+	// the pod, within the next minute. While a stop is announced, new arguments and a requested restart wait:
 	// the next container starts with the arguments, or the agent applies them when the
 	// file is empty again.
 	StopFile = "stop"
