@@ -441,7 +441,7 @@ demo: $(if $(KUBECONFIG),deploy-as-generated,image olm) demo-image ## Show what 
 	@$(ON_CLUSTER) IMG=$(USED_IMG) DEMO_IMAGE=$(DEMO_IMG) go -C test run ./demo
 
 .PHONY: bench-upgrade
-bench-upgrade: not-by-olm deploy-as-generated ## Measure the effect of an upgrade of memcached on a client, and write docs/bench-upgrade.*; takes 8 min.
+bench-upgrade: not-by-olm deploy-as-generated ## Measure the effect of an upgrade of memcached on a client, and write docs/bench-upgrade.*; takes 45 min.
 	@$(ON_CLUSTER) go -C test run ./bench $(ARGS)
 
 .PHONY: bench-backup

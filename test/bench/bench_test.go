@@ -69,20 +69,20 @@ func TestRatioThatDoesNotRecoverIsReported(t *testing.T) {
 	if f.recovered || math.Abs(f.last-5./6) > 1e-9 {
 		t.Errorf("recovered %t, last ratio %v", f.recovered, f.last)
 	}
-	table := document{results: []result{sample(variants[1], 60)}}.table().Terminal()
-	if want := "not within 40 s: 83.3%"; !strings.Contains(table, want) {
+	table := document{results: [][]result{{sample(variants[1], 60)}}}.table().Terminal()
+	if want := "not within 40 s in 1 of 1 rounds: 83.3%"; !strings.Contains(table, want) {
 		t.Errorf("the table does not say %q:\n%s", want, table)
 	}
 }
 
 func TestTableComparesWithTheFirstVariant(t *testing.T) {
-	d := document{results: []result{sample(variants[0], 0), sample(variants[1], 6)}}
-	d.results[1].kept = 0
+	d := document{results: [][]result{{sample(variants[0], 0)}, {sample(variants[1], 6)}}}
+	d.results[1][0].kept = 0
 	for _, want := range []string{
 		"|  | this operator | StatefulSet |\n|---|---:|---:|\n",
 		"| 0.7 s | 1.7 s (2.5 ×) |",
-		"| 400 | 1,000 |",
-		"| 30,000 of 30,000 | 0 of 30,000 |",
+		"| 400 | 1,000 (2.5 ×) |",
+		"| 100.0% | 0.0% |",
 		"| after 4 s | after 10 s (2.5 ×) |",
 		"| 480 | 480 |", // the same is no ratio
 		"hits lost in 9 s without a change | 0.00 s | 0.00 s |",
@@ -99,12 +99,27 @@ func TestTableComparesWithTheFirstVariant(t *testing.T) {
 	}
 }
 
+func TestRoundsAreSummarizedByMedianAndRange(t *testing.T) {
+	d := document{results: [][]result{{sample(variants[0], 12), sample(variants[0], 0), sample(variants[0], 6)}}}
+	for _, want := range []string{"| 1.7 s [0.7 s to 2.7 s] |", "| after 10 s [4 s to 16 s] |", "| 480 |"} {
+		if got := d.table().Markdown(); !strings.Contains(got, want) {
+			t.Errorf("the table does not say %q:\n%s", want, got)
+		}
+	}
+	if f := medianOf(d.results[0]).figures(); f.recovery != 10*time.Second {
+		t.Errorf("the median round recovered after %s", f.recovery)
+	}
+	if s := spreadOf([]figures{{errors: 1}, {errors: 4}}, func(f figures) float64 { return float64(f.errors) }); s != (spread{2.5, 1, 4}) {
+		t.Errorf("of two rounds: %+v", s)
+	}
+}
+
 func TestErrorsBeforeTheChangeAreCounted(t *testing.T) {
-	d := document{results: []result{sample(variants[0], 0), sample(variants[1], 0)}}
+	d := document{results: [][]result{{sample(variants[0], 0)}, {sample(variants[1], 0)}}}
 	if n := d.errorsBefore(); n != 0 {
 		t.Errorf("%d errors after the change are counted", n)
 	}
-	d.results[1].report.Shards[2][10].Errors = 7
+	d.results[1][0].report.Shards[2][10].Errors = 7
 	if n := d.errorsBefore(); n != 7 {
 		t.Errorf("%d errors, want the 7 before the change", n)
 	}
@@ -130,7 +145,7 @@ func TestDocumentDescribesTheRun(t *testing.T) {
 	}
 	d := document{
 		options: o, machine: "A machine.", date: noon, args: []string{"-from", "1.6.18", "-keys", "20000"},
-		results: []result{sample(variants[0], 0), sample(variants[1], 6), sample(variants[2], 6)},
+		results: [][]result{{sample(variants[0], 0)}, {sample(variants[1], 6)}, {sample(variants[2], 6)}},
 	}
 	text, err := d.text()
 	if err != nil {
@@ -175,7 +190,7 @@ func TestPointsAreTheBucketsOverTheSecondsSinceTheChange(t *testing.T) {
 }
 
 func TestChartHasAPanelForRatioAndErrors(t *testing.T) {
-	c := document{results: []result{sample(variants[0], 6), sample(variants[1], 60)}}.chart()
+	c := document{results: [][]result{{sample(variants[0], 6)}, {sample(variants[1], 60)}}}.chart()
 	if len(c.Panels) != 2 || len(c.Panels[0].Series) != 2 || len(c.Panels[1].Series) != 2 {
 		t.Fatalf("chart %+v", c)
 	}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +23,8 @@ type document struct {
 	machine string
 	date    time.Time
 	args    []string // of the command line
-	results []result
+	// results are those of all rounds, by variant.
+	results [][]result
 }
 
 //go:embed document.md
@@ -38,12 +41,13 @@ func (d document) write(folder string) error {
 
 func (d document) text() ([]byte, error) {
 	var changes []string
-	for _, r := range d.results {
-		changes = append(changes, fmt.Sprintf("- **%s**: %s.", r.variant.name, r.variant.change))
+	for _, rounds := range d.results {
+		changes = append(changes, fmt.Sprintf("- **%s**: %s.", rounds[0].variant.name, rounds[0].variant.change))
 	}
 	return report.Document(template, map[string]any{
 		"Table": d.table().Markdown(), "Chart": chartFile, "Title": d.title(), "Machine": d.machine,
 		"Date": d.date.UTC().Format(time.DateOnly), "Command": report.Command("bench-upgrade", d.args), "Changes": strings.Join(changes, "\n"),
+		"Rounds": d.options.rounds, "Saturated": saturated, "Settle": settle,
 		"Shards": shards, "Rate": report.Number(d.options.rate), "Keys": report.Number(d.options.keysPerShard),
 		"AllKeys":  report.Number(shards * d.options.keysPerShard),
 		"ColdLoss": fmt.Sprintf("%.3g", float64(shards*d.options.keysPerShard)/float64(d.options.rate)),
@@ -56,46 +60,91 @@ func (d document) title() string {
 	return fmt.Sprintf("An upgrade of memcached from %s to %s under load", d.options.from, d.options.to)
 }
 
-// table has a column for each variant. The others are compared with the first.
+// table has a column for each variant, with the median and the range of all rounds. The others are compared with the first.
 func (d document) table() report.Table {
-	var all []figures
 	table := report.Table{{""}}
-	for _, r := range d.results {
-		all = append(all, r.figures())
-		table[0] = append(table[0], r.variant.name)
+	all := make([][]figures, len(d.results))
+	for i, rounds := range d.results {
+		table[0] = append(table[0], rounds[0].variant.name)
+		for _, r := range rounds {
+			all[i] = append(all[i], r.figures())
+		}
 	}
-	add := func(label string, cell func(figures) string) { report.Add(&table, label, all, cell) }
-	first := all[0]
-	add("hits lost, in seconds of full traffic", func(f figures) string {
-		return report.Seconds(f.lossDuration(), 1) + factor(f.loss.Seconds, first.loss.Seconds)
-	})
-	add("hits lost, in additional reads of the database", func(f figures) string { return report.Number(f.loss.Hits) })
-	add("items kept, of those that no client read", func(f figures) string {
-		return report.Number(f.kept) + " of " + report.Number(f.unread)
-	})
-	add("lowest hit ratio of half a second", func(f figures) string { return report.Percent(f.lowest, 1) })
-	add("hit ratio back to 99% of the value before", func(f figures) string {
-		if f.recovered {
-			return "after " + report.Seconds(f.recovery, 0) + factor(f.recovery.Seconds(), first.recovery.Seconds())
+	add := func(label string, cell func(rounds []figures) string) { report.Add(&table, label, all, cell) }
+	addSpread := func(label string, value func(figures) float64, format func(float64) string) {
+		add(label, func(rounds []figures) string {
+			s := spreadOf(rounds, value)
+			return s.text(format) + factor(s.median, spreadOf(all[0], value).median)
+		})
+	}
+	seconds := func(n float64) string { return fmt.Sprintf("%.1f s", n) }
+	milliseconds := func(n float64) string { return fmt.Sprintf("%.1f ms", n) }
+	number := func(n float64) string { return report.Number(n) }
+	percent := func(n float64) string { return report.Percent(n, 1) }
+	inMilliseconds := func(t time.Duration) float64 { return float64(t) / float64(time.Millisecond) }
+
+	addSpread("hits lost, in seconds of full traffic", func(f figures) float64 { return f.loss.Seconds }, seconds)
+	addSpread("hits lost, in additional reads of the database", func(f figures) float64 { return f.loss.Hits }, number)
+	addSpread("operations that failed after a retry", func(f figures) float64 { return float64(f.errors) }, number)
+	addSpread("longest time without an answer of a shard", func(f figures) float64 { return f.silence.Seconds() }, seconds)
+	addSpread("items kept, of those that no client read", func(f figures) float64 { return float64(f.kept) / float64(f.unread) }, percent)
+	addSpread("lowest hit ratio of half a second", func(f figures) float64 { return f.lowest }, percent)
+	add("hit ratio back to 99% of the value before", func(rounds []figures) string {
+		late := 0
+		for _, f := range rounds {
+			if !f.recovered {
+				late++
+			}
 		}
-		return "not within " + report.Seconds(f.ran, 0) + ": " + report.Percent(f.last, 1)
-	})
-	add("operations that failed after a retry", func(f figures) string {
-		return report.Number(f.errors) + factor(float64(f.errors), float64(first.errors))
-	})
-	add("longest time without an answer of a shard", func(f figures) string { return report.Seconds(f.silence, 1) })
-	add("duration of the upgrade", func(f figures) string { return report.Seconds(f.took, 0) })
-	add("p99 latency before → after the change", func(f figures) string {
-		return report.Milliseconds(f.p99Before, 1) + " → " + report.Milliseconds(f.p99After, 1)
-	})
-	add("for comparison: hits lost in "+report.Seconds(first.noiseFor, 0)+" without a change", func(f figures) string {
-		seconds := f.noise.Seconds
-		if seconds > -0.005 && seconds < 0 {
-			seconds = 0 // not -0.00
+		if late > 0 {
+			return fmt.Sprintf("not within %s in %d of %d rounds: %s", report.Seconds(rounds[0].ran, 0), late, len(rounds), percent(spreadOf(rounds, func(f figures) float64 { return f.last }).median))
 		}
-		return fmt.Sprintf("%.2f s", seconds)
+		recovery := func(f figures) float64 { return f.recovery.Seconds() }
+		s := spreadOf(rounds, recovery)
+		return "after " + s.text(func(n float64) string { return fmt.Sprintf("%.0f s", n) }) + factor(s.median, spreadOf(all[0], recovery).median)
+	})
+	addSpread("duration of the upgrade", func(f figures) float64 { return f.took.Seconds() }, seconds)
+	addSpread("p99 latency before the change", func(f figures) float64 { return inMilliseconds(f.p99Before) }, milliseconds)
+	addSpread("p99 latency after the change", func(f figures) float64 { return inMilliseconds(f.p99After) }, milliseconds)
+	addSpread("steady state: operations per second at most", func(f figures) float64 { return f.most }, number)
+	addSpread("steady state: p99 latency of these", func(f figures) float64 { return inMilliseconds(f.mostP99) }, milliseconds)
+	addSpread("for comparison: hits lost in "+report.Seconds(all[0][0].noiseFor, 0)+" without a change", func(f figures) float64 { return f.noise.Seconds }, func(n float64) string {
+		if n > -0.005 && n < 0 {
+			n = 0 // not -0.00
+		}
+		return fmt.Sprintf("%.2f s", n)
 	})
 	return table
+}
+
+// spread is the median and the range of a figure.
+type spread struct{ median, low, high float64 }
+
+func spreadOf(rounds []figures, value func(figures) float64) spread {
+	var all []float64
+	for _, f := range rounds {
+		all = append(all, value(f))
+	}
+	slices.Sort(all)
+	middle := len(all) / 2
+	return spread{median: (all[middle] + all[(len(all)-1)/2]) / 2, low: all[0], high: all[len(all)-1]}
+}
+
+// text returns the median, and the range if it is one.
+func (s spread) text(format func(float64) string) string {
+	median, low, high := format(s.median), format(s.low), format(s.high)
+	if low == high {
+		return median
+	}
+	return fmt.Sprintf("%s [%s to %s]", median, low, high)
+}
+
+// medianOf returns the round with the median of the hits lost.
+func medianOf(rounds []result) result {
+	sorted := slices.SortedFunc(slices.Values(rounds), func(a, b result) int {
+		return cmp.Compare(a.figures().loss.Seconds, b.figures().loss.Seconds)
+	})
+	return sorted[len(sorted)/2]
 }
 
 // factor compares a value with the first variant's. It is empty if the two are equal or one is too small.
@@ -113,7 +162,8 @@ func factor(value, first float64) string {
 func (d document) chart() report.Chart {
 	ratio := report.Panel{Title: "Hit ratio, %", XLabel: "seconds since the change", YTo: 100}
 	errors := report.Panel{Title: "Failed operations per second", XLabel: "seconds since the change"}
-	for _, r := range d.results {
+	for _, rounds := range d.results {
+		r := medianOf(rounds)
 		f := r.figures()
 		recovery := "hit ratio back after " + report.Seconds(f.recovery, 0)
 		if !f.recovered {
@@ -152,8 +202,10 @@ func (r result) points() (ratio, errors []report.Point) {
 // errorsBefore returns how many operations failed before the changes, which nothing that is measured explains.
 func (d document) errorsBefore() int {
 	sum := 0
-	for _, r := range d.results {
-		sum += r.figures().errorsBefore
+	for _, rounds := range d.results {
+		for _, r := range rounds {
+			sum += r.figures().errorsBefore
+		}
 	}
 	return sum
 }

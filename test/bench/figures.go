@@ -30,6 +30,9 @@ type figures struct {
 	// kept of the unread items, which the load does not read.
 	unread, kept        int
 	p99Before, p99After time.Duration
+	// most operations per second without a change, and the p99 of their latencies.
+	most    float64
+	mostP99 time.Duration
 }
 
 func (f figures) lossDuration() time.Duration {
@@ -57,6 +60,8 @@ func (r result) figures() figures {
 		kept:         r.kept,
 		p99Before:    r.report.Latency(before, 0.99),
 		p99After:     r.report.Latency(after, 0.99),
+		most:         r.most,
+		mostP99:      r.mostP99,
 	}
 	for t := r.change; t.Before(r.until); t = t.Add(r.report.Every) {
 		f.lowest = min(f.lowest, r.report.Sum(load.Span{From: t, Until: t.Add(r.report.Every)}).Ratio())

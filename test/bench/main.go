@@ -20,6 +20,8 @@ type options struct {
 	// rate of the load on all shards, in operations per second.
 	rate         int
 	keysPerShard int
+	// rounds is how often each variant is measured.
+	rounds int
 	// before and after the change the load runs at least this long, and at most bound after it.
 	before, after, bound time.Duration
 	seed                 uint64
@@ -50,13 +52,18 @@ func run(ctx context.Context, args []string) error {
 	b := &bench{Cluster: c, options: o, say: func(format string, args ...any) { fmt.Printf(format+"\n", args...) }}
 	began := time.Now()
 	b.say("memcached %s → %s on %d shards with %d keys each, %d operations per second", o.from, o.to, shards, o.keysPerShard, o.rate)
-	var results []result
-	for _, v := range variants {
-		r, err := b.measure(ctx, v)
-		if err != nil {
-			return fmt.Errorf("%s: %w", v.name, err)
+	results := make([][]result, len(variants))
+	for round := range o.rounds {
+		for i := range variants {
+			// Each round begins with another one: what the machine does does not always hit the same.
+			n := (round + i) % len(variants)
+			b.say("\nRound %d of %d", round+1, o.rounds)
+			r, err := b.measure(ctx, variants[n])
+			if err != nil {
+				return fmt.Errorf("%s: %w", variants[n].name, err)
+			}
+			results[n] = append(results[n], r)
 		}
-		results = append(results, r)
 	}
 	d := document{options: o, machine: described, date: began, args: args, results: results}
 	b.say("\n%s\n%s\nThe benchmark took %s.", d.table().Terminal(), described, time.Since(began).Round(time.Second))
@@ -76,6 +83,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.to, "to", os.Getenv("MEMCACHED_NEWEST"), "`version` after the change; empty means the operator's default")
 	flags.IntVar(&o.rate, "rate", 3000, "operations per second on all shards")
 	flags.IntVar(&o.keysPerShard, "keys", 10_000, "keys per shard")
+	flags.IntVar(&o.rounds, "rounds", 5, "how often each variant is measured")
 	flags.DurationVar(&o.before, "before", 15*time.Second, "how long the load runs before the change")
 	flags.DurationVar(&o.after, "after", 45*time.Second, "how long the load runs after the change at least")
 	flags.DurationVar(&o.bound, "bound", 3*time.Minute, "how long to wait for the hit ratio to recover at most")
@@ -86,6 +94,9 @@ func parse(args []string) (options, error) {
 	}
 	if o.from == o.to {
 		return o, fmt.Errorf("-from and -to are both %s", o.to)
+	}
+	if o.rounds < 1 {
+		return o, fmt.Errorf("-rounds is %d: use 1 or more", o.rounds)
 	}
 	if o.before < 2*warmUp {
 		return o, fmt.Errorf("-before %s is too short to measure the hit ratio: use %s or more", o.before, 2*warmUp)

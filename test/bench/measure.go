@@ -14,6 +14,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/load"
+	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
 
 const (
@@ -30,6 +31,9 @@ const (
 	pollInterval = 200 * time.Millisecond
 	// sayInterval and sayAfter are between two lines of progress, during and after the upgrade.
 	sayInterval, sayAfter = 5 * time.Second, 15 * time.Second
+	// settle is how long nothing happens between the creation of the shards and the load, and saturated how long the load runs
+	// without a rate.
+	settle, saturated = 10 * time.Second, 10 * time.Second
 	// unreadPerShard is the mean number of items that the load never reads, so that only the upgrade decides how many are
 	// left.
 	unreadPerShard = 10_000
@@ -53,6 +57,9 @@ type result struct {
 	until time.Time
 	// kept of the unread items, which the load does not read.
 	unread, kept int
+	// most operations per second before the change, and the p99 of their latencies.
+	most    float64
+	mostP99 time.Duration
 }
 
 // measure runs a variant in a namespace of its own.
@@ -115,6 +122,16 @@ func (b *bench) upgrade(ctx context.Context, v variant, in space, addresses []st
 	if err := l.Fill(ctx); err != nil {
 		return result{}, err
 	}
+	select {
+	case <-ctx.Done():
+		return result{}, context.Cause(ctx)
+	case <-time.After(settle):
+	}
+	most, mostP99, err := l.Saturate(ctx, saturated)
+	if err != nil {
+		return result{}, err
+	}
+	b.say("  %s operations per second at most", report.Number(most))
 	l.Start()
 	defer l.Stop()
 	// At the beginning of a bucket, so that each bucket is either before the change or after it.
@@ -131,7 +148,7 @@ func (b *bench) upgrade(ctx context.Context, v variant, in space, addresses []st
 		return result{}, err
 	}
 
-	r := result{variant: v, change: change}
+	r := result{variant: v, change: change, most: most, mostP99: mostP99}
 	for r.took == 0 {
 		err := v.upToDate(ctx, in, b.options.to)
 		switch {

@@ -13,20 +13,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
 const (
 	// memory for items is the operator's default.
-	memory = "64Mi"
-	// limit of the container's memory as the operator derives it: memory * 1.10 + 48Mi + 1Ki * 1024 connections.
-	limit    = "125199904"
+	memory   = "64Mi"
 	appLabel = "app"
 )
 
 // arguments of memcached are those of the operator's defaults.
 var arguments = []string{"-p", "11211", "-U", "0", "-m", "64", "-c", "1024", "-t", "4", "-I", "1048576"}
+
+// limit is the container's memory limit, as the operator derives it.
+func limit() resource.Quantity {
+	return resources.MemoryLimit(&v1alpha1.MemcachedSpec{Memory: new(resource.MustParse(memory)), MaxConnections: new(int32(1024))})
+}
 
 func image(version string) string { return "docker.io/library/memcached:" + version }
 
@@ -50,8 +55,8 @@ func podTemplate(labels map[string]string, version string) corev1.PodTemplateSpe
 				},
 				LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}}},
 				Resources: corev1.ResourceRequirements{
-					Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)},
-					Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit), corev1.ResourceCPU: resource.MustParse("100m")},
+					Limits:   corev1.ResourceList{corev1.ResourceMemory: limit()},
+					Requests: corev1.ResourceList{corev1.ResourceMemory: limit(), corev1.ResourceCPU: resource.MustParse("100m")},
 				},
 				SecurityContext: &corev1.SecurityContext{
 					AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
