@@ -16,6 +16,10 @@ import (
 // serving until then. A stop takes about 20 ms.
 const restartLead = 150 * time.Millisecond
 
+// containerLead is the same for a stop of the container. It takes longer until the next
+// memcached starts, and a stop that ends in the next second costs up to a second.
+const containerLead = 400 * time.Millisecond
+
 // pollAnnotations reads the pod's annotations and applies them. They are levels,
 // not events: a later poll does what is not possible now.
 func (s *supervisor) pollAnnotations() {
@@ -89,7 +93,7 @@ func (s *supervisor) applyAnnotations() {
 // announced until then, it calls postpone instead.
 func (s *supervisor) scheduleRestart(arguments []string, changed bool, postpone func()) {
 	s.log.Info("Restarting memcached in place", "arguments", arguments, "changed", changed, "restart", s.handledRestart)
-	s.schedule(untilLateInSecond(s.now()), func() {
+	s.schedule(untilLateInSecond(s.now(), restartLead), func() {
 		if s.stopToken() != "" {
 			postpone()
 			return
@@ -107,8 +111,8 @@ func (s *supervisor) scheduleRestart(arguments []string, changed bool, postpone 
 
 // untilLateInSecond returns the time until the last part of a second of the wall
 // clock; 0 within it.
-func untilLateInSecond(now time.Time) time.Duration {
-	late := now.Truncate(time.Second).Add(time.Second - restartLead)
+func untilLateInSecond(now time.Time, part time.Duration) time.Duration {
+	late := now.Truncate(time.Second).Add(time.Second - part)
 	return max(late.Sub(now), 0)
 }
 

@@ -42,7 +42,7 @@ func (s *supervisor) handleTermination() {
 		// until late in this one, and the next container need not wait.
 		token := s.stopToken()
 		s.log.Info("Stopping the container late in this second", "announced", token)
-		s.schedule(untilLateInSecond(s.now()), func() { s.stop(wire.PhaseStopping, token, saveTimeout, s.finish) })
+		s.schedule(untilLateInSecond(s.now(), containerLead), func() { s.stop(wire.PhaseStopping, token, saveTimeout, s.finish) })
 	case s.phase != wire.PhaseStopping:
 		s.log.Info("Stopping the container", "announced", s.stopToken())
 		s.stop(wire.PhaseStopping, s.stopToken(), saveTimeout, s.finish)

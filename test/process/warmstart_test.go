@@ -2,10 +2,17 @@ package process
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
 )
 
 // One shard visits all pairs of versions, upwards and downwards.
@@ -29,8 +36,8 @@ func TestItemsSurviveARestartOfTheContainer(t *testing.T) {
 				t.Fatalf("only %d items to begin with", before)
 			}
 			items := s.status().Items
-			stopped := time.Now()
 			s.stopContainer()
+			stopped := s.lastStop()
 			s.memcached = memcachedPath(to)
 			status := s.run()
 			t.Logf("unavailable for %s", time.Since(stopped).Round(time.Millisecond))
@@ -44,6 +51,41 @@ func TestItemsSurviveARestartOfTheContainer(t *testing.T) {
 				t.Errorf("%d of %d items kept, want 99%%", after, before)
 			}
 		})
+	}
+}
+
+// The operator adds pages to -m, by which a full shard stores as many items as memory has room for.
+func TestFullShardWithTheOperatorsArgumentsKeepsItsItems(t *testing.T) {
+	for _, version := range versions {
+		for _, extra := range [][]string{nil, {"-f", "1.05"}} {
+			t.Run(version+strings.Join(extra, ""), func(t *testing.T) {
+				t.Parallel()
+				const perItem = 600 // bytes, of which 500 are the value
+				memory, itemSize := resource.MustParse("64Mi"), resource.MustParse("1Mi")
+				revision := resources.NewPodRevision(&v1alpha1.MemcachedSpec{
+					Memory: &memory, MaxItemSize: &itemSize, MaxConnections: new(int32(1024)), Threads: new(int32(4)), ExtraArgs: extra,
+				}, resources.Image{Reference: "memcached:" + version, Version: version})
+				s := newShard(t)
+				s.memcached = memcachedPath(version)
+				s.annotate(agentwire.ArgumentsFile, strings.Replace(revision.ArgumentsText, `"11211"`, strconv.Quote(strconv.Itoa(s.port)), 1))
+				s.run()
+				set := items.Sized("item", 2*64<<20/perItem, perItem-100, s.address())
+				defer set.Close()
+				if err := set.Fill(); err != nil {
+					t.Fatal(err)
+				}
+				full := s.status().Items
+				if full < 64<<20*95/100/perItem {
+					t.Errorf("%d items of %d bytes are less than fit into 64Mi", full, perItem)
+				}
+				s.stopContainer()
+				wantWarm(t, s.run(), full)
+				s.annotate(agentwire.RestartFile, "now")
+				wantWarm(t, s.waitFor("the restart", func(status agentwire.Status) bool {
+					return status.Restart == "now" && status.Phase == agentwire.PhaseServing
+				}), full)
+			})
+		}
 	}
 }
 
