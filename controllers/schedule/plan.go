@@ -50,6 +50,7 @@ func makePlan(s *v1alpha1.MemcachedScheduledBackup, backups []v1alpha1.Memcached
 		}
 	}
 	slices.Sort(p.status.Active)
+	kept := expired(backups, s.Spec.Retention, now)
 	runs, reason, message := parse(s.Spec, now)
 	switch {
 	case reason != "":
@@ -64,12 +65,17 @@ func makePlan(s *v1alpha1.MemcachedScheduledBackup, backups []v1alpha1.Memcached
 		next := runs.Next(now)
 		p.status.NextScheduleTime = &metav1.Time{Time: next}
 		p.requeueAfter = next.Sub(now)
-		p.setCondition(s, metav1.ConditionTrue, v1alpha1.ReasonWaitingForSchedule, "the next run is at "+next.In(runs.Location).Format(time.RFC3339), now)
+		message := "the next run is at " + next.In(runs.Location).Format(time.RFC3339)
+		if kept.guard != nil {
+			message += fmt.Sprintf(". Backup %s, which spec.retention does not keep, stays because all later ones have less than half of its items. "+
+				"Delete it if that is as expected", kept.guard.Name)
+		}
+		p.setCondition(s, metav1.ConditionTrue, v1alpha1.ReasonWaitingForSchedule, message, now)
 	}
-	var expires time.Time
-	if p.prune, expires = expired(backups, s.Spec.Retention, now); !expires.IsZero() && (p.requeueAfter == 0 || expires.Sub(now) < p.requeueAfter) {
+	if expires := kept.next; !expires.IsZero() && (p.requeueAfter == 0 || expires.Sub(now) < p.requeueAfter) {
 		p.requeueAfter = expires.Sub(now)
 	}
+	p.prune = batch(kept.prune, backups)
 	for _, b := range p.prune {
 		p.event(corev1.EventTypeNormal, v1alpha1.EventBackupPruned, "deleted backup %s (%s), which spec.retention does not keep", b.Name, b.Status.Phase)
 	}
@@ -89,6 +95,10 @@ func (p *plan) startDueBackup(s *v1alpha1.MemcachedScheduledBackup, backups []v1
 	since := s.CreationTimestamp.Time
 	if last := s.Status.LastScheduleTime; last != nil {
 		since = last.Time
+	}
+	if since.After(now) { // the clock was ahead
+		since = now
+		p.status.LastScheduleTime = &metav1.Time{Time: now.Truncate(time.Second)}
 	}
 	run := lastRun(runs, since, now)
 	if run.IsZero() {

@@ -11,19 +11,33 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
-// expired returns the backups that a retention doesn't keep, the oldest first, and when
-// the next one expires; zero if none will. Running backups and the latest that is Complete
-// never expire.
-func expired(backups []v1alpha1.MemcachedBackup, keep *v1alpha1.BackupRetention, now time.Time) (prune []v1alpha1.MemcachedBackup, next time.Time) {
+// maxDeleting is how many backups of a schedule are being deleted at a time: each has a Job.
+const maxDeleting = 5
+
+// pruning is what a retention does to the backups of a schedule.
+type pruning struct {
+	// prune are the backups that it doesn't keep, the oldest first.
+	prune []v1alpha1.MemcachedBackup
+	// next is when the next one expires; zero if none will.
+	next time.Time
+	// guard is a backup that it would not keep, but for the loss of items since.
+	guard *v1alpha1.MemcachedBackup
+}
+
+// expired applies a retention. Running backups and the latest that is Complete never expire,
+// and neither does the latest that has at least half as many items as the largest: a cache
+// that lost its items must not displace their last copy.
+func expired(backups []v1alpha1.MemcachedBackup, keep *v1alpha1.BackupRetention, now time.Time) (p pruning) {
 	if keep == nil {
-		return nil, time.Time{}
+		return p
 	}
 	newest := slices.Clone(backups)
 	slices.SortFunc(newest, func(a, b v1alpha1.MemcachedBackup) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(b.Name, a.Name))
 	})
+	full := latestFull(newest)
 	complete, failed := 0, 0
-	for _, b := range newest {
+	for i, b := range newest {
 		if b.DeletionTimestamp != nil {
 			continue
 		}
@@ -42,14 +56,46 @@ func expired(backups []v1alpha1.MemcachedBackup, keep *v1alpha1.BackupRetention,
 		if keeps && !latest && keep.MaxAgeSeconds != nil {
 			until := b.CreationTimestamp.Add(v1alpha1.Seconds(keep.MaxAgeSeconds, 0))
 			keeps = until.After(now)
-			if keeps && (next.IsZero() || until.Before(next)) {
-				next = until
+			if keeps && i != full && (p.next.IsZero() || until.Before(p.next)) {
+				p.next = until
 			}
 		}
-		if !keeps {
-			prune = append(prune, b)
+		switch {
+		case keeps:
+		case i == full:
+			p.guard = &newest[i]
+		default:
+			p.prune = append(p.prune, b)
 		}
 	}
-	slices.Reverse(prune)
-	return prune, next
+	slices.Reverse(p.prune)
+	return p
+}
+
+// latestFull returns the place of the latest Complete backup that has at least half as many
+// items as the largest, or -1.
+func latestFull(newest []v1alpha1.MemcachedBackup) int {
+	var most int64
+	items := func(b v1alpha1.MemcachedBackup) int64 {
+		if b.Status.Phase != v1alpha1.TransferComplete || b.DeletionTimestamp != nil || b.Status.Snapshot == nil {
+			return -1
+		}
+		return b.Status.Snapshot.Items
+	}
+	for _, b := range newest {
+		most = max(most, items(b))
+	}
+	return slices.IndexFunc(newest, func(b v1alpha1.MemcachedBackup) bool { return items(b) >= 0 && items(b)*2 >= most })
+}
+
+// batch returns the first backups to delete, so that few are being deleted at a time. The end
+// of a deletion triggers the next reconcile.
+func batch(prune, backups []v1alpha1.MemcachedBackup) []v1alpha1.MemcachedBackup {
+	free := maxDeleting
+	for _, b := range backups {
+		if b.DeletionTimestamp != nil {
+			free--
+		}
+	}
+	return prune[:min(len(prune), max(free, 0))]
 }

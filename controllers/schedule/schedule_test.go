@@ -185,16 +185,16 @@ func TestRetentionKeepsLatestBackups(t *testing.T) {
 				backups = append(backups, b)
 				names[b.Name] = name
 			}
-			prune, next := expired(backups, test.keep, now)
+			p := expired(backups, test.keep, now)
 			var got []string
-			for _, b := range prune {
+			for _, b := range p.prune {
 				got = append(got, names[b.Name])
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("it deletes (-want +got):\n%s", diff)
 			}
-			if test.next == 0 != next.IsZero() || test.next != 0 && next.Sub(now) != test.next {
-				t.Errorf("the next one expires at %s", next)
+			if test.next == 0 != p.next.IsZero() || test.next != 0 && p.next.Sub(now) != test.next {
+				t.Errorf("the next one expires at %s", p.next)
 			}
 		})
 	}
@@ -205,9 +205,105 @@ func TestRetentionIgnoresTerminatingBackups(t *testing.T) {
 	going := created(now, time.Hour, v1alpha1.TransferComplete)
 	going.DeletionTimestamp = &metav1.Time{Time: now}
 	left := created(now, 2*time.Hour, v1alpha1.TransferComplete)
-	prune, _ := expired([]v1alpha1.MemcachedBackup{going, left}, &v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](1), MaxAgeSeconds: ptr.To(int32(time.Minute.Seconds()))}, now)
-	if len(prune) != 0 {
-		t.Errorf("it deletes %s, the latest one that stays", prune[0].Name)
+	p := expired([]v1alpha1.MemcachedBackup{going, left}, &v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](1), MaxAgeSeconds: ptr.To(int32(time.Minute.Seconds()))}, now)
+	if len(p.prune) != 0 {
+		t.Errorf("it deletes %s, the latest one that stays", p.prune[0].Name)
+	}
+}
+
+func TestRetentionKeepsLatestBackupWithMostItems(t *testing.T) {
+	now := at(t, "2026-05-01T12:00:00Z")
+	minute := ptr.To(int32(time.Minute.Seconds()))
+	one := ptr.To[int32](1)
+	for name, test := range map[string]struct {
+		keep  v1alpha1.BackupRetention
+		items []int64 // of Complete backups, one an hour, the newest first
+		guard int     // its place; -1 is none
+		prune int
+	}{
+		"equal ones":                         {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{100, 100, 100}, -1, 2},
+		"an empty one":                       {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{0, 100, 90}, 1, 1},
+		"several empty ones":                 {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{0, 0, 0, 100, 90}, 3, 3},
+		"an empty one, by age":               {v1alpha1.BackupRetention{MaxAgeSeconds: minute}, []int64{0, 100, 90}, 1, 1},
+		"half of the items":                  {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{50, 100}, -1, 1},
+		"less than half":                     {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{49, 100}, 1, 0},
+		"one that refills":                   {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{60, 0, 100}, -1, 2},
+		"the retention keeps it":             {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](2)}, []int64{0, 100, 90}, -1, 1},
+		"no backup has any items":            {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{0, 0}, -1, 1},
+		"the latest is not the guard's peer": {v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: one}, []int64{10, 60, 100}, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var backups []v1alpha1.MemcachedBackup
+			for i, items := range test.items {
+				b := created(now, time.Duration(i+1)*time.Hour, v1alpha1.TransferComplete)
+				b.Status.Snapshot = &v1alpha1.SnapshotStatus{Items: items}
+				backups = append(backups, b)
+			}
+			p := makePlan(scheduled(now, func(s *v1alpha1.MemcachedScheduledBackup) { s.Spec.Retention = &test.keep }), backups, now)
+			if len(p.prune) != test.prune {
+				t.Errorf("it deletes %d backups, want %d", len(p.prune), test.prune)
+			}
+			message := meta.FindStatusCondition(p.status.Conditions, v1alpha1.ConditionScheduled).Message
+			if test.guard < 0 {
+				if strings.Contains(message, "stays") {
+					t.Errorf("the condition says %q", message)
+				}
+				return
+			}
+			if name := backups[test.guard].Name; !strings.Contains(message, name) {
+				t.Errorf("the condition does not name %s: %q", name, message)
+			}
+			for _, b := range p.prune {
+				if b.Name == backups[test.guard].Name {
+					t.Errorf("it deletes %s", b.Name)
+				}
+			}
+		})
+	}
+}
+
+func TestFewBackupsAreDeletedAtATime(t *testing.T) {
+	now := at(t, "2026-05-01T12:00:00Z")
+	var backups []v1alpha1.MemcachedBackup
+	for i := range 30 {
+		b := created(now, time.Duration(i+1)*time.Hour, v1alpha1.TransferComplete)
+		b.Status.Snapshot = &v1alpha1.SnapshotStatus{Items: 1}
+		backups = append(backups, b)
+	}
+	s := scheduled(now, func(s *v1alpha1.MemcachedScheduledBackup) {
+		s.Spec.Retention = &v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](1)}
+	})
+	p := makePlan(s, backups, now)
+	if len(p.prune) != maxDeleting || p.prune[0].Name != backups[29].Name {
+		t.Fatalf("it deletes %d backups, first %s", len(p.prune), p.prune[0].Name)
+	}
+	for i := range 3 {
+		backups[29-i].DeletionTimestamp = &metav1.Time{Time: now}
+	}
+	if p := makePlan(s, backups, now); len(p.prune) != maxDeleting-3 {
+		t.Errorf("with three in deletion, it deletes %d", len(p.prune))
+	}
+	for i := range 8 {
+		backups[29-i].DeletionTimestamp = &metav1.Time{Time: now}
+	}
+	if p := makePlan(s, backups, now); len(p.prune) != 0 {
+		t.Errorf("with eight in deletion, it deletes %d", len(p.prune))
+	}
+}
+
+// A clock that was ahead once must not stop a schedule until that time.
+func TestScheduleContinuesAfterClockWasAhead(t *testing.T) {
+	now := at(t, "2026-05-01T02:00:00Z")
+	s := scheduled(now, func(s *v1alpha1.MemcachedScheduledBackup) {
+		s.Status.LastScheduleTime = &metav1.Time{Time: now.Add(9000 * time.Hour)}
+	})
+	p := makePlan(s, nil, now)
+	if p.create != nil || !p.status.LastScheduleTime.Time.Equal(now) {
+		t.Fatalf("it creates %v, and the last run is %v", p.create, p.status.LastScheduleTime)
+	}
+	s.Status = p.status
+	if p = makePlan(s, nil, now.Add(31*time.Minute)); p.create == nil {
+		t.Error("it does not create the next backup")
 	}
 }
 
