@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"strconv"
 	"time"
 
 	"gocloud.dev/blob"
@@ -28,7 +29,7 @@ func List(ctx context.Context, bucket *blob.Bucket, w io.Writer) error {
 	objects, listed := bucket.List(nil).All(ctx)
 	for object := range objects {
 		if path.Base(object.Key) == ManifestName {
-			fmt.Fprintln(w, path.Dir(object.Key))
+			fmt.Fprintln(w, printable(path.Dir(object.Key)))
 		}
 	}
 	return store.Failure(listed(), "listing the snapshots")
@@ -46,10 +47,10 @@ func Inspect(ctx context.Context, bucket *blob.Bucket, at string, w io.Writer, o
 	}
 	out := bufio.NewWriter(w)
 	totals := m.Describe()
-	fmt.Fprintf(out, "Snapshot:   %s\n", at)
+	fmt.Fprintf(out, "Snapshot:   %s\n", printable(at))
 	fmt.Fprintf(out, "Format:     %s, version %d\n", Name, Version)
-	fmt.Fprintf(out, "Memcached:  %s/%s, UID %s, version %s\n", m.Memcached.Namespace, m.Memcached.Name, m.Memcached.UID, m.Memcached.Version)
-	fmt.Fprintf(out, "Backup:     UID %s\n", m.TaskID)
+	fmt.Fprintf(out, "Memcached:  %s/%s, UID %s, version %s\n", printable(m.Memcached.Namespace), printable(m.Memcached.Name), printable(m.Memcached.UID), printable(m.Memcached.Version))
+	fmt.Fprintf(out, "Backup:     UID %s\n", printable(m.TaskID))
 	fmt.Fprintf(out, "Taken at:   %s (complete at %s)\n", m.TakenAt.Format(time.RFC3339), m.CreatedAt.Format(time.RFC3339))
 	fmt.Fprintf(out, "Items:      %s\n", m.Summary())
 	fmt.Fprintf(out, "Bytes:      %d of keys and values of %d items, stored as %d\n", totals.Bytes, totals.Items, totals.StoredBytes)
@@ -57,7 +58,7 @@ func Inspect(ctx context.Context, bucket *blob.Bucket, at string, w io.Writer, o
 		fmt.Fprintf(out, "Shard %-4d  %d items, %d bytes, %d chunks\n", i, shard.Items, shard.Bytes, len(shard.Chunks))
 		if o.Chunks {
 			for j, chunk := range shard.Chunks {
-				fmt.Fprintf(out, "  %s  %d items, %d bytes, stored as %d, %s\n", path.Join(at, chunkName(m.Folder, i, j)), chunk.Items, chunk.Bytes, chunk.Stored, chunk.Checksum)
+				fmt.Fprintf(out, "  %s  %d items, %d bytes, stored as %d, %s\n", printable(path.Join(at, chunkName(m.Folder, i, j))), chunk.Items, chunk.Bytes, chunk.Stored, chunk.Checksum)
 			}
 		}
 		if !o.Keys && !o.Verify {
@@ -75,6 +76,15 @@ func Inspect(ctx context.Context, bucket *blob.Bucket, at string, w io.Writer, o
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
+}
+
+// printable returns a text that whoever may write to the store can choose as it is, or quoted
+// if a terminal would obey parts of it.
+func printable(text string) string {
+	if quoted := strconv.Quote(text); quoted != `"`+text+`"` {
+		return quoted
+	}
+	return text
 }
 
 // printer is a Sink that prints the items, or only reads them.

@@ -3,11 +3,10 @@ package format
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,15 +29,6 @@ const (
 	maxManifest = 64 << 20
 )
 
-// envelope is the content of manifest.json. Every version has these fields.
-type envelope struct {
-	Format  string `json:"format"`
-	Version int    `json:"version"`
-	// Checksum of the bytes of Snapshot.
-	Checksum string          `json:"checksum"`
-	Snapshot json.RawMessage `json:"snapshot"`
-}
-
 // Manifest lists the content of a snapshot.
 type Manifest struct {
 	// TaskID is the ID of the task that wrote it.
@@ -49,7 +39,7 @@ type Manifest struct {
 	Memcached wire.Memcached `json:"memcached"`
 	// Folder of the chunks, below the snapshot's path.
 	Folder string `json:"folder"`
-	// Shards by ordinal.
+	// Shards by ordinal. They are the last field: see encode.
 	Shards []Shard `json:"shards"`
 }
 
@@ -65,7 +55,8 @@ type Shard struct {
 	Gone    int64 `json:"gone,omitempty"`
 	Stale   int64 `json:"stale,omitempty"`
 	Unnamed int64 `json:"unnamed,omitempty"`
-	// Chunks in the order of the items: the most recently used first.
+	// Chunks in the order of the items: the most recently used first. They are the last field,
+	// and most of a manifest.
 	Chunks []Chunk `json:"chunks"`
 }
 
@@ -77,7 +68,25 @@ type Chunk struct {
 	Bytes  int `json:"bytes"`
 	Stored int `json:"stored"`
 	// Checksum of the stored bytes.
-	Checksum string `json:"checksum"`
+	Checksum Checksum `json:"checksum"`
+}
+
+// Checksum is the XXH64 of some bytes, and in text xxh64: followed by its 16 hexadecimal digits.
+type Checksum uint64
+
+func (c Checksum) String() string { return fmt.Sprintf("xxh64:%016x", uint64(c)) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (c Checksum) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (c *Checksum) UnmarshalText(text []byte) error {
+	digits, ok := bytes.CutPrefix(text, []byte("xxh64:"))
+	n, err := strconv.ParseUint(string(digits), 16, 64)
+	if *c = Checksum(n); !ok || err != nil || c.String() != string(text) {
+		return fmt.Errorf("the checksum %.40q is not xxh64: and 16 hexadecimal digits", text)
+	}
+	return nil
 }
 
 // chunkName returns the name of an object below the snapshot's path. Names sort as
@@ -86,7 +95,7 @@ func chunkName(folder string, shard, chunk int) string {
 	return fmt.Sprintf("%s/%06d/%09d.zst", folder, shard, chunk)
 }
 
-func checksum(data []byte) string { return fmt.Sprintf("xxh64:%016x", xxhash.Sum64(data)) }
+func checksum(data []byte) Checksum { return Checksum(xxhash.Sum64(data)) }
 
 // Describe returns the totals of a snapshot.
 func (m *Manifest) Describe() *wire.Snapshot {
@@ -121,53 +130,6 @@ func (m *Manifest) Summary() string {
 		}
 	}
 	return text
-}
-
-func (m *Manifest) encode() ([]byte, error) {
-	inner, err := json.Marshal(m)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the manifest: %w", err)
-	}
-	// Marshal leaves a compact RawMessage as it is.
-	text, err := json.Marshal(envelope{Format: Name, Version: Version, Checksum: checksum(inner), Snapshot: inner})
-	if err != nil {
-		return nil, fmt.Errorf("encoding the manifest: %w", err)
-	}
-	return append(text, '\n'), nil
-}
-
-// decodeManifest parses and checks a manifest. Errors have the reasons
-// SnapshotOwnedByOther, SnapshotTooNew and SnapshotCorrupt.
-func decodeManifest(text []byte) (*Manifest, error) {
-	corrupt := func(format string, args ...any) error {
-		return wire.FailFinally(wire.ReasonSnapshotCorrupt, "the snapshot's manifest is damaged: %w; use another snapshot", fmt.Errorf(format, args...))
-	}
-	var e envelope
-	if err := json.Unmarshal(text, &e); err != nil {
-		if !bytes.Contains(text, []byte(Name)) {
-			return nil, wire.FailFinally(wire.ReasonSnapshotOwnedByOther, "%s is not a manifest of this operator: %w; check the path", ManifestName, err)
-		}
-		return nil, corrupt("%w", err)
-	}
-	switch {
-	case e.Format != Name:
-		return nil, wire.FailFinally(wire.ReasonSnapshotOwnedByOther, "%s has the format %.80q, not %q of this operator; check the path", ManifestName, e.Format, Name)
-	case e.Version > Version:
-		return nil, wire.FailFinally(wire.ReasonSnapshotTooNew, "the snapshot has format version %d, but this operator reads up to %d; upgrade the operator", e.Version, Version)
-	case e.Version < 1:
-		return nil, corrupt("format version %d doesn't exist", e.Version)
-	}
-	if sum := checksum(e.Snapshot); sum != e.Checksum {
-		return nil, corrupt("its checksum is %s, but it says %s", sum, e.Checksum)
-	}
-	var m Manifest
-	if err := json.Unmarshal(e.Snapshot, &m); err != nil {
-		return nil, corrupt("%w", err)
-	}
-	if err := m.check(); err != nil {
-		return nil, corrupt("%w", err)
-	}
-	return &m, nil
 }
 
 // check rejects what no save writes and no load could handle.
@@ -207,14 +169,8 @@ func Find(ctx context.Context, bucket *blob.Bucket, at string) (*Manifest, error
 		return nil, store.Failure(err, action)
 	}
 	defer reader.Close()
-	text, err := io.ReadAll(io.LimitReader(reader, maxManifest+1))
-	if err != nil {
-		return nil, store.Failure(err, action)
-	}
-	if len(text) > maxManifest {
-		return nil, wire.FailFinally(wire.ReasonSnapshotCorrupt, "the snapshot's manifest is larger than %d MiB; use another snapshot", maxManifest>>20)
-	}
-	return decodeManifest(text)
+	manifest, err := decodeManifest(reader)
+	return manifest, store.Failure(err, action)
 }
 
 // Open returns the manifest of the snapshot at a path. If there is none, the error's
@@ -236,14 +192,7 @@ func Open(ctx context.Context, bucket *blob.Bucket, at string) (*Manifest, error
 
 // Write writes the manifest, which completes the snapshot.
 func (m *Manifest) Write(ctx context.Context, bucket *blob.Bucket, at string) error {
-	text, err := m.encode()
-	if err != nil {
-		return err
-	}
-	if len(text) > maxManifest {
-		return wire.FailFinally(wire.ReasonStoreFailed, "the snapshot has more chunks than a manifest can list; back up fewer items")
-	}
-	return store.Failure(store.Put(ctx, bucket, path.Join(at, ManifestName), text), "writing the snapshot's manifest")
+	return store.Failure(store.PutFrom(ctx, bucket, path.Join(at, ManifestName), m.encode), "writing the snapshot's manifest")
 }
 
 // VerifyChunks checks that the store lists the chunks of the selected shards with

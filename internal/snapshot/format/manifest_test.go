@@ -2,8 +2,10 @@ package format
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,17 +29,26 @@ func sampleManifest() *Manifest {
 	}
 }
 
+func encoded(m *Manifest) ([]byte, error) {
+	var b bytes.Buffer
+	err := m.encode(&b)
+	return b.Bytes(), err
+}
+
 func TestManifestRoundTrip(t *testing.T) {
-	text, err := sampleManifest().encode()
+	text, err := encoded(sampleManifest())
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := decodeManifest(text)
+	got, err := decodeManifest(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(sampleManifest(), got); diff != "" {
 		t.Error(diff)
+	}
+	if want := `{"format":"memcached-operator/snapshot","version":1,"checksum":"` + checksum(snapshotText(t)).String() + `","snapshot":` + string(snapshotText(t)) + "}\n"; string(text) != want {
+		t.Errorf("it is written as\n%s, not\n%s", text, want)
 	}
 	want := &wire.Snapshot{TakenAt: got.TakenAt, Shards: 2, Items: 5, Bytes: 100, StoredBytes: 7, FormatVersion: 1}
 	if diff := cmp.Diff(want, got.Describe()); diff != "" {
@@ -45,12 +56,43 @@ func TestManifestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestManifestWithAnyFlippedBitIsRejected(t *testing.T) {
-	text, err := sampleManifest().encode()
+// snapshotText returns the sample as encoding/json writes it in one piece.
+func snapshotText(t *testing.T) []byte {
+	t.Helper()
+	text, err := json.Marshal(sampleManifest())
 	if err != nil {
 		t.Fatal(err)
 	}
-	complete, err := decodeManifest(text)
+	return text
+}
+
+// Another program may have formatted it: the checksum is of the bytes as they are.
+func TestManifestWithWhiteSpaceIsRead(t *testing.T) {
+	for name, snapshot := range map[string]string{
+		"compact":  string(snapshotText(t)),
+		"indented": strings.ReplaceAll(strings.ReplaceAll(string(snapshotText(t)), ":", " :\t"), ",\"", " ,\n \""),
+	} {
+		snapshot = strings.ReplaceAll(strings.ReplaceAll(snapshot, "15 :\t00 :\t00", "15:00:00"), "15 :\t01 :\t00", "15:01:00")
+		snapshot = strings.ReplaceAll(snapshot, "xxh64 :\t", "xxh64:")
+		for _, space := range []string{"", " ", "\n\t  "} {
+			text := "{ \"format\" : \"" + Name + "\", \"later\": [1, {}], \"version\":1,\"checksum\":\"" + checksum([]byte(snapshot)).String() +
+				"\",\"snapshot\"" + space + ":" + space + snapshot + space + "}" + space
+			got, err := decodeManifest(strings.NewReader(text))
+			if err != nil {
+				t.Errorf("%s with %q: %v\n%s", name, space, err, text)
+			} else if diff := cmp.Diff(sampleManifest(), got); diff != "" {
+				t.Errorf("%s with %q: %s", name, space, diff)
+			}
+		}
+	}
+}
+
+func TestManifestWithAnyFlippedBitIsRejected(t *testing.T) {
+	text, err := encoded(sampleManifest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	complete, err := decodeManifest(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +100,7 @@ func TestManifestWithAnyFlippedBitIsRejected(t *testing.T) {
 		for bit := range 8 {
 			damaged := bytes.Clone(text)
 			damaged[at] ^= 1 << bit
-			got, err := decodeManifest(damaged)
+			got, err := decodeManifest(bytes.NewReader(damaged))
 			// JSON names are case-insensitive, and white space is ignored.
 			if err == nil && !cmp.Equal(got, complete) {
 				t.Fatalf("bit %d of byte %d changes it without an error: %s", bit, at, damaged)
@@ -86,11 +128,11 @@ func TestManifestsThatNoSaveWritesAreRejected(t *testing.T) {
 	} {
 		m := sampleManifest()
 		change(m)
-		text, err := m.encode()
+		text, err := encoded(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = decodeManifest(text)
+		_, err = decodeManifest(bytes.NewReader(text))
 		if f := wire.AsFailure(err); f == nil || f.Reason != wire.ReasonSnapshotCorrupt || !f.Final {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -98,25 +140,25 @@ func TestManifestsThatNoSaveWritesAreRejected(t *testing.T) {
 }
 
 func FuzzManifest(f *testing.F) {
-	text, err := sampleManifest().encode()
+	text, err := encoded(sampleManifest())
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(text)
 	f.Add([]byte(`{"format":"memcached-operator/snapshot","version":2}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		m, err := decodeManifest(text)
+		m, err := decodeManifest(bytes.NewReader(text))
 		if err != nil {
 			if wire.AsFailure(err) == nil {
 				t.Fatalf("unexpected error: %v", err)
 			}
 			return
 		}
-		again, err := m.encode()
+		again, err := encoded(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := decodeManifest(again); err != nil {
+		if _, err := decodeManifest(bytes.NewReader(again)); err != nil {
 			t.Fatalf("%s written again: %v", text, err)
 		}
 	})
@@ -156,7 +198,7 @@ func TestVerifyChunks(t *testing.T) {
 
 func TestOnlyKnownVersionsAreRead(t *testing.T) {
 	for version, want := range map[int]string{Version: wire.ReasonSnapshotCorrupt, Version + 1: wire.ReasonSnapshotTooNew, 0: wire.ReasonSnapshotCorrupt} {
-		_, err := decodeManifest(fmt.Appendf(nil, `{"format":%q,"version":%d,"checksum":"","snapshot":{}}`, Name, version))
+		_, err := decodeManifest(strings.NewReader(fmt.Sprintf(`{"format":%q,"version":%d,"checksum":"","snapshot":{}}`, Name, version)))
 		if f := wire.AsFailure(err); f == nil || f.Reason != want {
 			t.Errorf("version %d: %v, want %s", version, err, want)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,14 @@ const (
 // Put writes the object at key durably and completely, or not at all. It replaces an
 // existing one. Errors are those of the bucket: see Failure.
 func Put(ctx context.Context, b *blob.Bucket, key string, content []byte) error {
+	return PutFrom(ctx, b, key, func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+}
+
+// PutFrom is Put of what a function writes. Errors are those of the function, too.
+func PutFrom(ctx context.Context, b *blob.Bucket, key string, write func(io.Writer) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var file *os.File // nil for S3
@@ -44,7 +53,7 @@ func Put(ctx context.Context, b *blob.Bucket, key string, content []byte) error 
 	if err != nil {
 		return err
 	}
-	if _, err = w.Write(content); err == nil && file != nil {
+	if err = write(w); err == nil && file != nil {
 		err = file.Sync()
 	}
 	if err != nil {
