@@ -58,9 +58,14 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	recorder := mgr.GetEventRecorder("memcached-operator")
+	proxy, removed := transfer.ProxyEnvironment()
+	if removed {
+		mgr.GetLogger().Info("Jobs get the operator's proxy without its user and password, which everybody who may read their pods would see. " +
+			"If the proxy requires them, add the key HTTPS_PROXY to the Secrets of the stores.")
+	}
 	engine := transfer.Engine{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Progress: transfer.HTTPProgress{}, Recorder: recorder, Clock: clock.RealClock{},
-		Options: transfer.Options{Image: o.Image, OmitRunAsUser: openShift},
+		Options: transfer.Options{Image: o.Image, OmitRunAsUser: openShift, Proxy: proxy},
 	}
 	err = errors.Join(
 		(&memcached.Reconciler{

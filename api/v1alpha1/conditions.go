@@ -90,7 +90,7 @@ const (
 
 // Gate names what blocks the update of the next shard.
 //
-// +kubebuilder:validation:Enum=Paused;UpdateStrategyInvalid;UpdateFailed;UpdatePathNotAllowed;ImageNotVerified;ShardInTransition;ShardUnavailable;MinIntervalNotElapsed;OutsideMaintenanceWindow;HitRatioNotRecovered;EmptyStartNotAnnounced
+// +kubebuilder:validation:Enum=Paused;UpdateStrategyInvalid;UpdateFailed;UpdatePathNotAllowed;ImageNotVerified;ShardInTransition;ShardUnavailable;MinIntervalNotElapsed;OutsideMaintenanceWindow;HitRatioNotRecovered;RestoreRunning;EmptyStartNotAnnounced
 type Gate string
 
 // The gates, in the order in which the operator checks them.
@@ -142,6 +142,11 @@ const (
 	//
 	// Do: wait, or change updateStrategy.hitRatioGate.
 	GateHitRatioNotRecovered Gate = "HitRatioNotRecovered"
+	// GateRestoreRunning: the next shard will start empty, and a MemcachedRestore writes items
+	// into this Memcached. Restores that haven't started wait until the shard is replaced.
+	//
+	// Do: wait, or delete the MemcachedRestore that the message names.
+	GateRestoreRunning Gate = "RestoreRunning"
 	// GateEmptyStartNotAnnounced: the next shard will start empty, and the status hasn't
 	// announced that yet.
 	//

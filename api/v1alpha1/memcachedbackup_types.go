@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -25,6 +26,11 @@ type MemcachedBackupSpec struct {
 	//
 	// +optional
 	DeletionPolicy SnapshotDeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// Resources of the Job that copies the items.
+	//
+	// +optional
+	Resources JobResources `json:"resources,omitzero"`
 
 	// DeadlineSeconds is how long the backup may take, in seconds; after that it is
 	// Failed. Default 21600 (6 hours).
@@ -58,6 +64,13 @@ type MemcachedBackupStatus struct {
 	//
 	// +optional
 	Snapshot *SnapshotStatus `json:"snapshot,omitempty"`
+
+	// ImagePullSecrets are those of the Memcached when the backup started. The Job that deletes
+	// the snapshot uses them after the Memcached was deleted.
+	//
+	// +optional
+	// +listType=atomic
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 }
 
 // SnapshotStatus describes a complete snapshot.

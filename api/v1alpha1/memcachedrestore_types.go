@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -66,6 +68,11 @@ type MemcachedRestoreSpec struct {
 	// +kubebuilder:default={}
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 
+	// Resources of the Job that copies the items.
+	//
+	// +optional
+	Resources JobResources `json:"resources,omitzero"`
+
 	// DeadlineSeconds is how long the restore may take, in seconds; after that it is
 	// Failed. Default 21600 (6 hours).
 	//
@@ -117,6 +124,21 @@ type MemcachedRestoreStatus struct {
 	//
 	// +optional
 	Rejected int64 `json:"rejected"`
+}
+
+// jobEndTimeout is how long after its deadline a Job's pod may still run, such as one on a
+// node that does not respond.
+const jobEndTimeout = 10 * time.Minute
+
+// IsActive reports whether the restore may write or read at a time. One that is Running is
+// active for at most twice its deadline, since its Job may start that late, even if its Job
+// never finishes.
+func (r *MemcachedRestore) IsActive(now time.Time) bool {
+	if r.Status.Phase != TransferRunning {
+		return false
+	}
+	started := r.Status.StartTime
+	return started == nil || now.Before(started.Add(2*Seconds(r.Spec.DeadlineSeconds, DefaultTransferDeadlineSeconds)+jobEndTimeout))
 }
 
 // MemcachedRestore writes the items of a snapshot to a Memcached, once.

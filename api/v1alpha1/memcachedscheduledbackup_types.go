@@ -44,7 +44,8 @@ type MemcachedScheduledBackupSpec struct {
 	StartingDeadlineSeconds *int32 `json:"startingDeadlineSeconds,omitempty"`
 
 	// Retention limits which backups are kept. Default: all of them. The newest Complete backup
-	// is always kept. Changing it applies immediately and may delete backups.
+	// is always kept, and so is the newest one with at least half as many items as the largest.
+	// Changing it applies immediately and may delete backups, five at a time.
 	//
 	// +optional
 	Retention *BackupRetention `json:"retention,omitempty"`

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -10,6 +11,7 @@ type MemcachedReference struct {
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=52
+	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 }
 
@@ -19,6 +21,7 @@ type BackupReference struct {
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Name string `json:"name"`
 }
 
@@ -40,10 +43,12 @@ type SnapshotStore struct {
 
 // PersistentVolumeClaimStore is a directory in a volume.
 type PersistentVolumeClaimStore struct {
-	// ClaimName of the PersistentVolumeClaim.
+	// ClaimName of the PersistentVolumeClaim. Backups write to its volume, restores mount it
+	// read-only.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	ClaimName string `json:"claimName"`
 
 	// SubPath is a directory in the volume, such as backups/cache. Default: the volume's root.
@@ -52,9 +57,22 @@ type PersistentVolumeClaimStore struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..' || p == '.')",message="subPath is relative to the volume and must not contain . or .. as an element"
 	SubPath string `json:"subPath,omitempty"`
+
+	// FSGroup is the group that the kubelet gives the volume and all files in it when a backup
+	// mounts it, with write permission. Set it for a new volume that belongs to root, and only
+	// for a volume that contains nothing but snapshots: another program that uses the volume may
+	// no longer start. Default: the volume stays as it is, and must be writable for user or
+	// group 65532, or for the user that OpenShift assigns.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	FSGroup *int64 `json:"fsGroup,omitempty"`
 }
 
 // S3Store is a bucket or a prefix in one.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.credentialsSecretName) != has(self.serviceAccountName)",message="s3 requires exactly one of credentialsSecretName and serviceAccountName"
 type S3Store struct {
 	// Bucket is the name of an existing bucket.
 	//
@@ -75,7 +93,7 @@ type S3Store struct {
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[^/?#]+/?$')",message="endpoint must be https://host:port, or http:// without encryption"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[^/?#@]+/?$')",message="endpoint must be https://host:port, or http:// without encryption; credentials belong into the Secret that credentialsSecretName names"
 	Endpoint string `json:"endpoint,omitempty"`
 
 	// Region of the bucket, such as eu-central-1. Default us-east-1; most S3-compatible servers
@@ -88,18 +106,34 @@ type S3Store struct {
 
 	// CredentialsSecretName is the name of a Secret in the same namespace with the keys
 	// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and, for temporary credentials,
-	// AWS_SESSION_TOKEN. Only the Job's pod reads it, the operator doesn't.
+	// AWS_SESSION_TOKEN. The optional key HTTPS_PROXY is the URL of a proxy that requires a
+	// password. Only the Job's pod reads the Secret, the operator doesn't.
 	//
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	CredentialsSecretName string `json:"credentialsSecretName"`
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	CredentialsSecretName string `json:"credentialsSecretName,omitempty"`
+
+	// ServiceAccountName is the name of a ServiceAccount in the same namespace under which the
+	// Job's pod runs, instead of a Secret with keys. Your platform must inject AWS_ROLE_ARN and
+	// AWS_WEB_IDENTITY_TOKEN_FILE into its pods, as Amazon EKS does for a ServiceAccount with
+	// the annotation eks.amazonaws.com/role-arn. The pod gets no token of the Kubernetes API.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// CASecretName is the name of a Secret in the same namespace whose key ca.crt contains the
 	// CA bundle (PEM) that verifies the endpoint's certificate. Default: the public
 	// certificate authorities.
 	//
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	CASecretName string `json:"caSecretName,omitempty"`
 }
 
@@ -131,6 +165,33 @@ type RateLimit struct {
 	// +kubebuilder:default=32
 	// +kubebuilder:validation:Minimum=0
 	MebibytesPerSecond *int32 `json:"mebibytesPerSecond,omitempty"`
+}
+
+// JobResources are the resources of the container of a Job. Those that are not set have these
+// defaults: 100m CPU and 64Mi memory as requests, and as the memory limit 128Mi plus 64Mi per
+// TiB of cache memory. The limit of a backup's ephemeral-storage, where it spools the keys of up
+// to four shards at a time, is the memory of these shards, at least 256Mi; the request is 1/32
+// of it, at least 64Mi.
+//
+// The rules reject quantities such as 1e1.5, which match the schema's pattern and which
+// resource.Quantity can't decode: one such object would make the list of all objects
+// undecodable.
+type JobResources struct {
+	// Limits are the maximum amounts that the container can use, such as memory: 512Mi. A Job
+	// that exceeds its memory is retried and then Failed.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=8
+	// +kubebuilder:validation:XValidation:rule="self.all(name, isQuantity(string(self[name])))",message="each of resources.limits must be a quantity such as 500m or 2Gi"
+	Limits corev1.ResourceList `json:"limits,omitempty"`
+
+	// Requests are the amounts that a node must have available for the container, such as
+	// cpu: 200m.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=8
+	// +kubebuilder:validation:XValidation:rule="self.all(name, isQuantity(string(self[name])))",message="each of resources.requests must be a quantity such as 500m or 2Gi"
+	Requests corev1.ResourceList `json:"requests,omitempty"`
 }
 
 // TransferPhase is the phase of a backup or a restore.
@@ -281,6 +342,16 @@ const (
 	//
 	// Do: name ordinals from 0 to its size less 1.
 	ReasonShardNotFound = "ShardNotFound"
+	// ReasonShardReplaced: a shard of the Memcached is being replaced, or is next, and the new
+	// pod would not have the restored items. The restore waits.
+	//
+	// Do: wait. If it lasts, look at status.update of the Memcached.
+	ReasonShardReplaced = "ShardReplaced"
+	// ReasonRestoreRunning: another restore writes into the same shards, and this one waits for
+	// it. Restores of different shards run at once.
+	//
+	// Do: wait, or delete the MemcachedRestore that the message names.
+	ReasonRestoreRunning = "RestoreRunning"
 	// ReasonJobDeleted: a user or another controller deleted the Job before it had finished.
 	//
 	// Do: create another backup or restore.
@@ -307,13 +378,21 @@ const (
 	// Do: check whether its pod is ready, and whether a NetworkPolicy of yours blocks the
 	// connection.
 	ReasonShardUnreachable = "ShardUnreachable"
-	// ReasonShardLostItems: a shard restarted empty while it was copied, so the snapshot of
-	// the remaining items was discarded; or it did so several times during a restore. Older
-	// snapshots aren't affected.
+	// ReasonShardLostItems: while a shard was copied, it restarted empty, was flushed, or lost
+	// more than half of the items that it had listed, so the snapshot of the remaining items
+	// was discarded. Or a shard lost the items that a restore had written. Older snapshots
+	// aren't affected.
 	//
 	// Do: read the cause in the Memcached's status, and create another backup or restore
-	// when the shard is stable.
+	// when the shard is stable. If clients or evictions remove most items while they are
+	// copied, set a higher rateLimit.
 	ReasonShardLostItems = "ShardLostItems"
+	// ReasonSpoolFull: the keys of the shards need more space than the Job's volume has, or a
+	// shard lists far more keys than it has items.
+	//
+	// Do: set a higher limit of ephemeral-storage in spec.resources. If the message says that a
+	// shard lists too many keys, check the Memcached's image.
+	ReasonSpoolFull = "SpoolFull"
 	// ReasonKeyDumpDisabled: memcached doesn't list its keys.
 	//
 	// Do: remove -X or no_lru_crawler from spec.extraArgs of the Memcached.
@@ -331,8 +410,8 @@ const (
 	// ReasonStoreAccessDenied: the store rejects the credentials, or the volume its user; or
 	// the clocks differ by minutes.
 	//
-	// Do: fix the Secret, its permissions (list, read, write, delete), or the permissions of
-	// the volume.
+	// Do: fix the Secret or the role of the ServiceAccount, its permissions (list, read, write,
+	// delete), or the permissions of the volume: see fsGroup.
 	ReasonStoreAccessDenied = "StoreAccessDenied"
 	// ReasonStoreFull: the store has no space or quota left.
 	//

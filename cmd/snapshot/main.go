@@ -29,7 +29,8 @@ const usage = `Usage:
   snapshot version           print the version
 
 Run "snapshot COMMAND -h" for the flags of a command. The credentials for S3 are
-AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment.
+AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment, or
+AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE.
 `
 
 const exitUsage = 2

@@ -16,6 +16,8 @@
 // and in a namespace that is being deleted, the backup disappears and an event says where
 // the data is.
 //
+// A backup whose Job never ran a container has written nothing and disappears at once.
+//
 // A restore and a deletion can't miss each other: a restore says Running and then reads
 // from the API server whether its backup is being deleted. A deletion, which is in the
 // API server already, then reads from it which restores run.

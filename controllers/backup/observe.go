@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,17 +36,17 @@ func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (
 	if obs.deletion.Job == nil { // the plan may create it
 		from = r.APIReader
 	}
-	obs.activeRestores, err = activeRestores(ctx, from, obs.backup)
+	obs.activeRestores, err = activeRestores(ctx, from, obs.backup, obs.Now)
 	return obs, err
 }
 
-func activeRestores(ctx context.Context, from client.Reader, b *v1alpha1.MemcachedBackup) (names []string, err error) {
+func activeRestores(ctx context.Context, from client.Reader, b *v1alpha1.MemcachedBackup, now time.Time) (names []string, err error) {
 	var restores v1alpha1.MemcachedRestoreList
 	if err := from.List(ctx, &restores, client.InNamespace(b.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing restores: %w", err)
 	}
 	for i := range restores.Items {
-		if restore := &restores.Items[i]; restore.Status.Phase == v1alpha1.TransferRunning && reads(restore, b) {
+		if restore := &restores.Items[i]; restore.IsActive(now) && reads(restore, b) {
 			names = append(names, "MemcachedRestore "+restore.Name)
 		}
 	}

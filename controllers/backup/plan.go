@@ -23,9 +23,12 @@ func makePlan(obs *observation) transfer.Plan {
 		p := obs.Plan()
 		controllerutil.AddFinalizer(p.Object, v1alpha1.FinalizerSnapshot)
 		return p
-	default:
-		return transfer.MakePlan(obs)
 	}
+	p := transfer.MakePlan(obs)
+	if p.Status().JobName != b.Status.JobName { // it starts: the Memcached may be deleted before the backup
+		p.Object.(*v1alpha1.MemcachedBackup).Status.ImagePullSecrets = obs.Memcached.Spec.ImagePullSecrets
+	}
+	return p
 }
 
 func (obs *observation) Blocker() *transfer.Blocker {
@@ -59,6 +62,7 @@ func (obs *observation) Objects() ([]client.Object, error) {
 	items, bytes := transfer.Limits(b.Spec.RateLimit)
 	return obs.job(transfer.JobSpec{
 		Prefix: transfer.Backup, Action: snapshotwire.ActionSave, DeadlineSeconds: b.Spec.DeadlineSeconds,
+		Resources: b.Spec.Resources, Cache: transfer.CacheSizeOf(m),
 		Task: snapshotwire.Task{
 			Memcached:      snapshotwire.Memcached{Namespace: m.Namespace, Name: m.Name, UID: string(m.UID), Version: m.Status.Version},
 			Servers:        m.Status.Servers,
@@ -69,7 +73,7 @@ func (obs *observation) Objects() ([]client.Object, error) {
 
 func (obs *observation) job(spec transfer.JobSpec) ([]client.Object, error) {
 	spec.Owner, spec.Store, spec.Task.Path = obs.backup, obs.Store(), transfer.SnapshotPath(obs.backup)
-	if obs.Memcached != nil {
+	if spec.PullSecrets = obs.backup.Status.ImagePullSecrets; obs.Memcached != nil {
 		spec.PullSecrets = obs.Memcached.Spec.ImagePullSecrets
 	}
 	job, err := obs.Options.Job(spec)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
@@ -23,11 +24,14 @@ type Reconciler struct{ transfer.Engine }
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller to the manager. A backup triggers the restores
-// that wait for it.
+// that wait for it, and so does another restore into the same Memcached.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	list := &v1alpha1.MemcachedRestoreList{}
 	return r.NewController(mgr, &v1alpha1.MemcachedRestore{}, list).
-		Watches(&v1alpha1.MemcachedBackup{}, r.EnqueueWaiting(list, index.Backup)).
+		Watches(&v1alpha1.MemcachedBackup{}, r.EnqueueWaiting(list, index.Backup, client.Object.GetName)).
+		Watches(&v1alpha1.MemcachedRestore{}, r.EnqueueWaiting(list, index.Memcached, func(o client.Object) string {
+			return o.(*v1alpha1.MemcachedRestore).Spec.MemcachedRef.Name
+		})).
 		Complete(r)
 }
 

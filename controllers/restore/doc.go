@@ -9,6 +9,14 @@
 // Between the status that says Running and the Job, the operator reads the backup from
 // the API server: it may be about to be deleted. See the doc of package backup.
 //
+// # Updates and other restores
+//
+// A restore and the replacement of a shard exclude each other, as do two restores into a
+// common shard. Whoever begins says so in its status and then reads the other's from the API
+// server: an update names the shard that it replaces next, a restore is Running. An update
+// waits for a restore that is Running. A restore that has no Job yet withdraws: it becomes
+// Pending again, so no one waits in a circle, and the update that is announced goes first.
+//
 // # Bootstrap
 //
 // While a Memcached is filled for the first time, its shards are not Ready and its

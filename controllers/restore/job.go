@@ -80,9 +80,20 @@ func (obs *observation) Objects() ([]client.Object, error) {
 	job, err := obs.Options.Job(transfer.JobSpec{
 		Prefix: transfer.Restore, Owner: s,
 		Store: obs.Store(), Action: snapshotwire.ActionLoad, DeadlineSeconds: s.Spec.DeadlineSeconds, PullSecrets: m.Spec.ImagePullSecrets,
+		Resources: s.Spec.Resources, Cache: cacheSize(obs),
 		Task: snapshotwire.Task{Path: obs.path(), Servers: servers, ItemsPerSecond: items, BytesPerSecond: bytes, Load: load},
 	})
 	return append(objects, job), err
+}
+
+// cacheSize returns the size of the cache that the snapshot is of, if that is known, or else
+// of the one that it is restored into.
+func cacheSize(obs *observation) transfer.CacheSize {
+	size := transfer.CacheSizeOf(obs.Memcached)
+	if s := cmp.Or(snapshotOf(obs), obs.restore.Status.Snapshot); s != nil && s.Bytes > size.Shards*size.Memory {
+		return transfer.CacheSize{Shards: 1, Memory: s.Bytes}
+	}
+	return size
 }
 
 func ringServers(m *v1alpha1.Memcached) []string {

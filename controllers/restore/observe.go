@@ -18,6 +18,8 @@ type observation struct {
 	restore *v1alpha1.MemcachedRestore
 	// backup that is restored; nil when there is none of that name, or none is named.
 	backup *v1alpha1.MemcachedBackup
+	// others are the unfinished restores into the same Memcached.
+	others []*v1alpha1.MemcachedRestore
 	// services that the operator created for a restore that has finished.
 	services []client.Object
 }
@@ -25,19 +27,28 @@ type observation struct {
 func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (obs *observation, err error) {
 	obs = &observation{Observation: common, restore: common.Object.(*v1alpha1.MemcachedRestore)}
 	status, ref := obs.restore.Status, obs.restore.Spec.BackupRef
-	switch {
-	case transfer.IsFinished(status.TransferStatus):
+	if transfer.IsFinished(status.TransferStatus) {
 		obs.services, err = r.servicesOf(ctx, obs.restore)
 		return obs, err
-	case ref == nil:
-		return obs, nil
 	}
-	readers := []client.Reader{r.Client, r.APIReader}
-	if status.Phase == v1alpha1.TransferRunning && status.JobUID == "" {
-		// A backup that is being deleted looks for running restores before it deletes its
-		// snapshot, and a running restore checks that here before it has a Job. Neither
-		// may miss the other because of a cache.
-		readers = readers[1:]
+	// A backup that is being deleted looks for running restores before it deletes its
+	// snapshot, so does an update before it replaces a shard, and another restore before it
+	// starts. A running restore checks all of that here before it has a Job. Neither may miss
+	// the other because of a cache.
+	readers, options := []client.Reader{r.Client, r.APIReader}, []client.ListOption{client.MatchingFields{index.Memcached: obs.restore.Spec.MemcachedRef.Name}}
+	if starts := status.Phase == v1alpha1.TransferRunning && status.JobUID == ""; starts {
+		readers, options = readers[1:], nil
+		if err := r.readAgain(ctx, obs); err != nil {
+			return nil, err
+		}
+	}
+	if status.JobUID == "" {
+		if obs.others, err = othersOf(ctx, readers[0], obs.restore, options...); err != nil {
+			return nil, err
+		}
+	}
+	if ref == nil {
+		return obs, nil
 	}
 	b := &v1alpha1.MemcachedBackup{}
 	found, err := transfer.Find(ctx, client.ObjectKey{Namespace: obs.restore.Namespace, Name: ref.Name}, b, readers...)
@@ -45,6 +56,30 @@ func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (
 		obs.backup = b
 	}
 	return obs, err
+}
+
+// readAgain reads the Memcached from the API server.
+func (r *Reconciler) readAgain(ctx context.Context, obs *observation) error {
+	m := &v1alpha1.Memcached{}
+	found, err := transfer.Find(ctx, client.ObjectKey{Namespace: obs.restore.Namespace, Name: obs.restore.Spec.MemcachedRef.Name}, m, r.APIReader)
+	if obs.Memcached = nil; found {
+		obs.Memcached = m
+	}
+	return err
+}
+
+func othersOf(ctx context.Context, from client.Reader, restore *v1alpha1.MemcachedRestore, options ...client.ListOption) (others []*v1alpha1.MemcachedRestore, err error) {
+	var all v1alpha1.MemcachedRestoreList
+	if err := from.List(ctx, &all, append(options, client.InNamespace(restore.Namespace))...); err != nil {
+		return nil, fmt.Errorf("listing restores: %w", err)
+	}
+	for i := range all.Items {
+		o := &all.Items[i]
+		if o.UID != restore.UID && o.Spec.MemcachedRef == restore.Spec.MemcachedRef && !transfer.IsFinished(o.Status.TransferStatus) {
+			others = append(others, o)
+		}
+	}
+	return others, nil
 }
 
 func (r *Reconciler) servicesOf(ctx context.Context, restore *v1alpha1.MemcachedRestore) (own []client.Object, err error) {

@@ -1,7 +1,10 @@
 package restore
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +29,9 @@ func makePlan(obs *observation) transfer.Plan {
 
 // Blocker implements transfer.Transfer. What is final comes first.
 func (obs *observation) Blocker() *transfer.Blocker {
-	for _, check := range []func(*observation) *transfer.Blocker{invalidTarget, invalidBackup, invalidSnapshot, backupPending, targetPending} {
+	for _, check := range []func(*observation) *transfer.Blocker{
+		invalidTarget, invalidBackup, invalidSnapshot, backupPending, targetPending, shardReplaced, otherRestore,
+	} {
 		if blocker := check(obs); blocker != nil {
 			return blocker
 		}
@@ -123,6 +128,42 @@ func targetPending(obs *observation) *transfer.Blocker {
 			"waiting until MemcachedRestore %s has filled Memcached %s and its shards serve", filled.RestoreName, m.Name)
 	}
 	return transfer.MemcachedNotReady(m)
+}
+
+// shardReplaced returns that a shard is being replaced or is next, or nil. A replacement that
+// waits for something else, such as a maintenance window, may take days.
+func shardReplaced(obs *observation) *transfer.Blocker {
+	m := obs.Memcached
+	u := m.Status.Update
+	if u == nil || u.Method != v1alpha1.UpdateReplace || bootstraps(obs) {
+		return nil
+	}
+	switch u.Gate {
+	case "", v1alpha1.GateShardInTransition, v1alpha1.GateRestoreRunning, v1alpha1.GateEmptyStartNotAnnounced:
+		return transfer.WithdrawFor(v1alpha1.ReasonShardReplaced, "waiting until shard %s of Memcached %s is replaced", u.Shard, m.Name)
+	}
+	return nil
+}
+
+// otherRestore returns that another restore writes into the same shards, or nil. Of those that
+// wait, the oldest is next.
+func otherRestore(obs *observation) *transfer.Blocker {
+	for _, o := range obs.others {
+		waits := o.Status.Phase == v1alpha1.TransferPending && o.Status.Reason == v1alpha1.ReasonRestoreRunning && obs.restore.Status.Phase != v1alpha1.TransferRunning
+		if overlap(o.Spec.Shards, obs.restore.Spec.Shards) && (o.IsActive(obs.Now) || waits && isOlder(o, obs.restore)) {
+			return transfer.WithdrawFor(v1alpha1.ReasonRestoreRunning, "waiting until MemcachedRestore %s has finished", o.Name)
+		}
+	}
+	return nil
+}
+
+// overlap reports whether two restores write into a common shard; none named is all.
+func overlap(a, b []int32) bool {
+	return len(a) == 0 || len(b) == 0 || slices.ContainsFunc(a, func(shard int32) bool { return slices.Contains(b, shard) })
+}
+
+func isOlder(a, b *v1alpha1.MemcachedRestore) bool {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
 }
 
 func (obs *observation) Summary() string {

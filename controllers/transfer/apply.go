@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -92,6 +94,29 @@ func (e *Engine) create(ctx context.Context, owner client.Object, build func() (
 		if err := CreateObject(ctx, e.Client, o); err != nil {
 			return err
 		}
+		if err := e.ensureOwned(ctx, owner, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ensureOwned returns an error that IsRejected reports if another object had the name of
+// one that should have been created. A Job is checked when it is observed.
+func (e *Engine) ensureOwned(ctx context.Context, owner, o client.Object) error {
+	if o.GetUID() != "" { // it was created
+		return nil
+	}
+	if _, isJob := o.(*batchv1.Job); isJob {
+		return nil
+	}
+	found, err := Find(ctx, client.ObjectKeyFromObject(o), o, e.APIReader)
+	switch {
+	case err != nil:
+		return err
+	case found && !metav1.IsControlledBy(o, owner):
+		return apierrors.NewForbidden(schema.GroupResource{Resource: strings.ToLower(kindName(o)) + "s"}, o.GetName(),
+			errors.New("it already exists and belongs to another object. Delete it"))
 	}
 	return nil
 }

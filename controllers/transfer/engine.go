@@ -65,16 +65,16 @@ func (e *Engine) NewController(mgr ctrl.Manager, object client.Object, list clie
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&batchv1.Job{}, byAnnotation).
 		Watches(&corev1.Pod{}, byAnnotation).
-		Watches(&v1alpha1.Memcached{}, e.EnqueueWaiting(list, index.Memcached))
+		Watches(&v1alpha1.Memcached{}, e.EnqueueWaiting(list, index.Memcached, client.Object.GetName))
 }
 
 // EnqueueWaiting enqueues the transfers of the list's kind that have no Job yet and that
-// an index has under the name of the changed object.
-func (e *Engine) EnqueueWaiting(list client.ObjectList, field string) ctrlhandler.EventHandler {
+// an index has under a name that the changed object contains.
+func (e *Engine) EnqueueWaiting(list client.ObjectList, field string, nameOf func(client.Object) string) ctrlhandler.EventHandler {
 	return ctrlhandler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) (requests []reconcile.Request) {
 		all := list.DeepCopyObject().(client.ObjectList)
 		if err := e.Client.List(ctx, all, client.InNamespace(changed.GetNamespace()),
-			client.MatchingFields{field: changed.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+			client.MatchingFields{field: nameOf(changed)}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil // from the cache, which does not fail
 		}
 		_ = meta.EachListItem(all, func(item runtime.Object) error {

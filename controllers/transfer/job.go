@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/operator-framework/operator-lib/proxy"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -46,6 +44,8 @@ type Options struct {
 	// OmitRunAsUser leaves the user of a pod to the platform, as OpenShift's security
 	// context constraints require.
 	OmitRunAsUser bool
+	// Proxy are the environment variables of Jobs that use S3: see ProxyEnvironment.
+	Proxy []corev1.EnvVar
 }
 
 // JobSpec is what a Job is built from.
@@ -61,6 +61,9 @@ type JobSpec struct {
 	DeadlineSeconds *int32
 	// PullSecrets of the Memcached, which all images may require.
 	PullSecrets []corev1.LocalObjectReference
+	// Resources that the user set, and what the defaults depend on.
+	Resources v1alpha1.JobResources
+	Cache     CacheSize
 }
 
 // Labels returns the labels of the objects of one Job. They differ from those of the
@@ -75,7 +78,11 @@ func Labels(prefix Prefix, uid types.UID) map[string]string {
 
 // Job returns a Job. It stays until it gets a ttlSecondsAfterFinished.
 func (o Options) Job(r JobSpec) (*batchv1.Job, error) {
+	resources := jobResources(r)
 	r.Task.ID, r.Task.Store = string(r.Owner.GetUID()), storeOf(r.Store)
+	if r.Action == snapshotwire.ActionSave {
+		r.Task.SpoolBytes = spoolBytes(resources)
+	}
 	task, err := json.Marshal(r.Task)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the task of %s: %w", Name(r.Prefix, r.Owner.GetUID()), err)
@@ -100,7 +107,7 @@ func (o Options) Job(r JobSpec) (*batchv1.Job, error) {
 		ActiveDeadlineSeconds: ptr.To(int64(ptr.Deref(r.DeadlineSeconds, v1alpha1.DefaultTransferDeadlineSeconds))),
 		PodReplacementPolicy:  ptr.To(batchv1.Failed), // never two at the same snapshot
 		PodFailurePolicy:      failurePolicy(),
-		Template:              corev1.PodTemplateSpec{ObjectMeta: pod, Spec: o.podSpec(r, string(task))},
+		Template:              corev1.PodTemplateSpec{ObjectMeta: pod, Spec: o.podSpec(r, resources, string(task))},
 	}
 	if r.Action == snapshotwire.ActionDelete {
 		// You may fix what a deletion waits for, so no failure is final.
@@ -131,25 +138,35 @@ func failurePolicy() *batchv1.PodFailurePolicy {
 }
 
 // podSpec returns the pod of a Job. It meets the Pod Security level restricted.
-func (o Options) podSpec(r JobSpec, task string) corev1.PodSpec {
+func (o Options) podSpec(r JobSpec, resources corev1.ResourceRequirements, task string) corev1.PodSpec {
 	volumes, mounts := storeVolumes(r.Store, r.Action == snapshotwire.ActionLoad)
-	volumes = append(volumes, corev1.Volume{Name: spoolVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
-	mounts = append(mounts, corev1.VolumeMount{Name: spoolVolume, MountPath: snapshotwire.SpoolPath})
-	environment := append([]corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "96MiB"}}, storeEnvironment(r.Store)...)
+	if r.Action == snapshotwire.ActionSave {
+		volumes = append(volumes, corev1.Volume{Name: spoolVolume, VolumeSource: corev1.VolumeSource{
+			EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: resources.Limits.StorageEphemeral()}}})
+		mounts = append(mounts, corev1.VolumeMount{Name: spoolVolume, MountPath: snapshotwire.SpoolPath})
+	}
+	environment := append([]corev1.EnvVar{{Name: "GOMEMLIMIT", Value: goMemoryLimit(resources)}}, storeEnvironment(r.Store)...)
+	account := ""
 	if r.Store.S3 != nil {
-		environment = append(environment, proxy.ReadProxyVarsFromEnv()...)
+		environment = append(environment, o.Proxy...)
+		account = r.Store.S3.ServiceAccountName
 	}
 	security := &corev1.PodSecurityContext{
 		RunAsNonRoot:   new(true),
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
 	if !o.OmitRunAsUser {
-		security.RunAsUser, security.RunAsGroup, security.FSGroup = ptr.To[int64](user), ptr.To[int64](user), ptr.To[int64](user)
+		security.RunAsUser, security.RunAsGroup = ptr.To[int64](user), ptr.To[int64](user)
+	}
+	// A restore doesn't change the files that it reads.
+	if claim := r.Store.PersistentVolumeClaim; claim != nil && claim.FSGroup != nil && r.Action != snapshotwire.ActionLoad {
+		security.FSGroup = claim.FSGroup
 		// a volume full of snapshots takes long to walk
 		security.FSGroupChangePolicy = ptr.To(corev1.FSGroupChangeOnRootMismatch)
 	}
 	return corev1.PodSpec{
 		RestartPolicy:                corev1.RestartPolicyNever,
+		ServiceAccountName:           account,
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
 		ImagePullSecrets:             r.PullSecrets,
@@ -160,13 +177,10 @@ func (o Options) podSpec(r JobSpec, task string) corev1.PodSpec {
 			Image:   o.Image,
 			Command: []string{program},
 			// The kubelet replaces $(NAME) in arguments, and a path may contain it.
-			Args:  []string{string(r.Action), "-task", strings.ReplaceAll(task, "$", `\u0024`)},
-			Env:   environment,
-			Ports: []corev1.ContainerPort{{Name: "progress", ContainerPort: snapshotwire.Port, Protocol: corev1.ProtocolTCP}},
-			Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
-				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")},
-			},
+			Args:      []string{string(r.Action), "-task", strings.ReplaceAll(task, "$", `\u0024`)},
+			Env:       environment,
+			Ports:     []corev1.ContainerPort{{Name: "progress", ContainerPort: snapshotwire.Port, Protocol: corev1.ProtocolTCP}},
+			Resources: resources,
 			SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: new(false),
 				ReadOnlyRootFilesystem:   new(true),

@@ -58,6 +58,7 @@ func TestJobsMatchGoldenFiles(t *testing.T) {
 	t.Setenv("NO_PROXY", ".svc")
 	for name, test := range jobs {
 		t.Run(name, func(t *testing.T) {
+			test.options.Proxy, _ = ProxyEnvironment()
 			test.options.Image = "ghcr.io/memcached-operator/memcached-operator:v1.0.0"
 			job, err := test.options.Job(test.spec)
 			if err != nil {

@@ -58,6 +58,9 @@ type Blocker struct {
 	Reason, Message string
 	// Transient is true when the transfer waits for it to pass, up to its deadline.
 	Transient bool
+	// Withdraws is true when a transfer that is Running, but has no Job, becomes Pending again,
+	// so that what blocks it doesn't wait for it in turn.
+	Withdraws bool
 }
 
 // Reject returns a blocker that fails the transfer.
@@ -68,6 +71,13 @@ func Reject(reason, format string, args ...any) *Blocker {
 // WaitFor returns a blocker that the transfer waits for.
 func WaitFor(reason, format string, args ...any) *Blocker {
 	return &Blocker{Reason: reason, Message: fmt.Sprintf(format, args...), Transient: true}
+}
+
+// WithdrawFor returns a blocker that the transfer waits for without being Running.
+func WithdrawFor(reason, format string, args ...any) *Blocker {
+	b := WaitFor(reason, format, args...)
+	b.Withdraws = true
+	return b
 }
 
 // MemcachedNotReady returns the blocker of a Memcached whose status doesn't name the
@@ -160,6 +170,9 @@ func (p *Plan) run(t Transfer) (summary string) {
 	case obs.Rejection != nil:
 		*s = withPhase(*s, obs, v1alpha1.TransferRunning, v1alpha1.ReasonJobCannotStart, obs.Rejection.Error())
 		p.RequeueAfter = RejectionRecheck
+	case blocker != nil && blocker.Withdraws:
+		s.JobName, s.StartTime = "", nil
+		p.block(obs, blocker, obs.Object.GetCreationTimestamp().Time, v1alpha1.TransferPending)
 	case blocker != nil:
 		p.block(obs, blocker, ptr.Deref(s.StartTime, metav1.Time{}).Time, v1alpha1.TransferRunning)
 	default:

@@ -3,6 +3,7 @@ package transfer
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +53,8 @@ type State struct {
 	// reports, may just have lost one.
 	Since time.Time
 	NoPod bool
+	// Started is whether a container of the Job has run.
+	Started bool
 	// Outcome of a finished Job; nil when its pod did not report one.
 	Outcome *snapshotwire.Outcome
 	// Progress of a Job that copies; nil when its pod did not answer.
@@ -60,6 +63,13 @@ type State struct {
 
 // Evaluate returns the state of a Job.
 func Evaluate(obs JobObservation, store v1alpha1.SnapshotStore) State {
+	s := evaluate(obs, store)
+	s.Started = s.Stage == Copying || obs.Job != nil && obs.Job.Status.Failed+obs.Job.Status.Succeeded > 0 ||
+		slices.ContainsFunc(obs.Pods, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodPending })
+	return s
+}
+
+func evaluate(obs JobObservation, store v1alpha1.SnapshotStore) State {
 	job := obs.Job
 	starting := func(format string, args ...any) State {
 		return State{Stage: Starting, Reason: v1alpha1.ReasonStarting, Message: fmt.Sprintf(format, args...)}
@@ -75,7 +85,7 @@ func Evaluate(obs JobObservation, store v1alpha1.SnapshotStore) State {
 	case job.DeletionTimestamp != nil:
 		return State{Stage: Terminating}
 	case job.Spec.Suspend != nil && *job.Spec.Suspend:
-		return starting("Job %s is suspended. Set its spec.suspend to false", job.Name)
+		return suspendedState(job, starting("Job %s is suspended. Set its spec.suspend to false", job.Name))
 	}
 	pod := obs.newestPod()
 	if pod == nil {
@@ -101,6 +111,16 @@ func Evaluate(obs JobObservation, store v1alpha1.SnapshotStore) State {
 	s.Since = pod.CreationTimestamp.Time
 	if trouble := podTrouble(pod, store, obs.Now.Sub(s.Since)); trouble != "" {
 		s.Stage, s.Reason, s.Message = Stuck, v1alpha1.ReasonJobCannotStart, fmt.Sprintf("pod %s cannot start: %s", pod.Name, trouble)
+	}
+	return s
+}
+
+// suspendedState returns the state of a suspended Job. Kubernetes doesn't count the time of a
+// Job that a queue holds back, so it is Stuck in time to be deleted at its deadline.
+func suspendedState(job *batchv1.Job, s State) State {
+	if deadline := job.Spec.ActiveDeadlineSeconds; deadline != nil {
+		s.Stage, s.Reason = Stuck, v1alpha1.ReasonJobCannotStart
+		s.Since = job.CreationTimestamp.Add(time.Duration(*deadline)*time.Second - StuckTimeout)
 	}
 	return s
 }

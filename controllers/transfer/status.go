@@ -67,7 +67,8 @@ func next(s v1alpha1.TransferStatus, obs Observation, state State) v1alpha1.Tran
 	}
 }
 
-// progressOf returns the progress of a Job, or the last one that is known.
+// progressOf returns the progress of a Job, or the last one that is known. It is nil until a
+// container has run.
 func progressOf(last *v1alpha1.TransferProgress, state State, complete bool) *v1alpha1.TransferProgress {
 	var p v1alpha1.TransferProgress
 	switch o, r := state.Outcome, state.Progress; {
@@ -75,7 +76,7 @@ func progressOf(last *v1alpha1.TransferProgress, state State, complete bool) *v1
 		p = v1alpha1.TransferProgress{Items: o.Items, TotalItems: o.TotalItems, Bytes: o.Bytes, ItemsPerSecond: o.ItemsPerSecond}
 	case r != nil:
 		p = v1alpha1.TransferProgress{Items: r.Items, TotalItems: r.TotalItems, Bytes: r.Bytes, ItemsPerSecond: r.ItemsPerSecond}
-	case state.Stage != Copying || last != nil:
+	case last != nil || !state.Started:
 		return last
 	}
 	p.Percent = percent(p.Items, p.TotalItems)
@@ -112,6 +113,11 @@ func withPhase(s v1alpha1.TransferStatus, obs Observation, phase v1alpha1.Transf
 	}
 	slices.SortFunc(s.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 	return s
+}
+
+// NoteStart records in the status that a Job that is being deleted has run.
+func (p *Plan) NoteStart(state State) {
+	p.Status().Progress = progressOf(p.Status().Progress, state, false)
 }
 
 // SetMessage replaces the message of the status. The conditions stay, as the message

@@ -21,6 +21,7 @@ const (
 	keyAccess  = "AWS_ACCESS_KEY_ID"
 	keySecret  = "AWS_SECRET_ACCESS_KEY"
 	keySession = "AWS_SESSION_TOKEN"
+	keyProxy   = "HTTPS_PROXY"
 	keyCA      = "ca.crt"
 )
 
@@ -40,7 +41,8 @@ func storeOf(s v1alpha1.SnapshotStore) snapshotwire.Store {
 func storeVolumes(s v1alpha1.SnapshotStore, readOnly bool) ([]corev1.Volume, []corev1.VolumeMount) {
 	switch {
 	case s.PersistentVolumeClaim != nil:
-		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: s.PersistentVolumeClaim.ClaimName}}
+		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+			ClaimName: s.PersistentVolumeClaim.ClaimName, ReadOnly: readOnly}}
 		return []corev1.Volume{{Name: storeVolume, VolumeSource: source}},
 			[]corev1.VolumeMount{{Name: storeVolume, MountPath: snapshotwire.StorePath, ReadOnly: readOnly}}
 	case s.S3.CASecretName != "":
@@ -55,16 +57,21 @@ func storeVolumes(s v1alpha1.SnapshotStore, readOnly bool) ([]corev1.Volume, []c
 // storeEnvironment returns the credentials of a store, which the kubelet reads: the
 // operator may not.
 func storeEnvironment(s v1alpha1.SnapshotStore) []corev1.EnvVar {
-	if s.S3 == nil {
+	if s.S3 == nil || s.S3.CredentialsSecretName == "" {
 		return nil
 	}
 	var all []corev1.EnvVar
-	for _, key := range []string{keyAccess, keySecret, keySession} {
-		ref := &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: s.S3.CredentialsSecretName}, Key: key}
-		if key == keySession {
+	for _, e := range []struct {
+		name, key string
+		optional  bool
+	}{
+		{keyAccess, keyAccess, false}, {keySecret, keySecret, false}, {keySession, keySession, true}, {snapshotwire.ProxyVariable, keyProxy, true},
+	} {
+		ref := &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: s.S3.CredentialsSecretName}, Key: e.key}
+		if e.optional {
 			ref.Optional = new(true)
 		}
-		all = append(all, corev1.EnvVar{Name: key, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: ref}})
+		all = append(all, corev1.EnvVar{Name: e.name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: ref}})
 	}
 	return all
 }

@@ -252,6 +252,164 @@ func TestSnapshotOfShardThatRestartsEmptyAfterKeysWereListed(t *testing.T) {
 	wantFailure(t, err, snapshotwire.ReasonShardLostItems, true)
 }
 
+// flush_all leaves the connections open, so only the answers show the loss.
+func TestSnapshotOfShardThatIsFlushed(t *testing.T) {
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			source := startCache(t, version)
+			source.put(someItems(3, 20_000))
+			bucket := memblob.OpenBucket(nil)
+			task := saveTask(source)
+			task.ItemsPerSecond = 10_000
+			_, err := midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
+				return copy.Save(ctx, bucket, task, options)
+			}, func() { source.talk("flush_all\r\n") })
+			wantFailure(t, err, snapshotwire.ReasonShardLostItems, true)
+			if manifest, err := bucket.Exists(t.Context(), task.Path+"/manifest.json"); err != nil || manifest {
+				t.Errorf("there is a manifest: %t, %v", manifest, err)
+			}
+		})
+	}
+}
+
+// A snapshot omits items that were deleted, or that expired, before they were read. When
+// that is most of the items that should have lived, there is none.
+func TestSnapshotOfShardWhoseItemsAreRemoved(t *testing.T) {
+	for name, c := range map[string]struct {
+		deleted func(i int) bool
+		ttl     int
+		reason  string
+	}{
+		"a third is deleted":      {func(i int) bool { return i%3 == 0 }, 0, ""},
+		"five sixths are deleted": {func(i int) bool { return i%6 != 0 }, 0, snapshotwire.ReasonShardLostItems},
+		"five sixths expire":      {func(int) bool { return false }, 3, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source := startCache(t, newest)
+			const n = 20_000
+			var put, remove strings.Builder
+			for i := range n {
+				ttl := 0
+				if c.ttl > 0 && i%6 != 0 {
+					ttl = c.ttl
+				}
+				fmt.Fprintf(&put, "ms key%d 1 T%d\r\nv\r\n", i, ttl)
+				if c.deleted(i) {
+					fmt.Fprintf(&remove, "md key%d\r\n", i)
+				}
+			}
+			source.talk(put.String())
+			task := saveTask(source)
+			task.ItemsPerSecond = 4_000
+			outcome, err := midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
+				return copy.Save(ctx, memblob.OpenBucket(nil), task, options)
+			}, func() { source.talk(remove.String()) })
+			if c.reason != "" {
+				wantFailure(t, err, c.reason, true)
+				wantContains(t, "the error", err.Error(), "rateLimit")
+				return
+			}
+			if err != nil || outcome.Items >= n {
+				t.Errorf("%+v, %v", outcome, err)
+			}
+		})
+	}
+}
+
+// A memcached without memory for answers says SERVER_ERROR to every get.
+func TestSnapshotOfShardThatCannotAnswer(t *testing.T) {
+	t.Parallel()
+	source := startCache(t, newest)
+	items := someItems(3, 1000)
+	source.put(items)
+	var refuse atomic.Int32
+	address := startRefuser(t, source, &refuse)
+	task := saveTask(source)
+	task.Servers[0] = address
+	refuse.Store(3) // passes after a few requests
+	if outcome, err := copy.Save(t.Context(), memblob.OpenBucket(nil), task, testOptions(t)); err != nil || outcome.Items != int64(len(items)) {
+		t.Errorf("saved %+v of %d items, %v", outcome, len(items), err)
+	}
+	refuse.Store(1 << 30)
+	options := testOptions(t)
+	options.ShardTimeout = time.Second
+	_, err := copy.Save(t.Context(), memblob.OpenBucket(nil), task, options)
+	wantFailure(t, err, snapshotwire.ReasonShardUnreachable, false)
+	wantContains(t, "the error", err.Error(), "out of memory")
+}
+
+// startRefuser passes connections on to a cache, and itself answers a number of gets of
+// values with memcached's error for a lack of memory.
+func startRefuser(t *testing.T, to *cache, refuse *atomic.Int32) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	t.Cleanup(func() {
+		_ = listener.Close()
+		group.Wait()
+	})
+	group.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			group.Go(func() {
+				defer client.Close()
+				server, err := net.Dial("tcp", to.address())
+				if err != nil {
+					return
+				}
+				defer server.Close()
+				go func() { _, _ = io.Copy(client, server) }()
+				lines := bufio.NewReader(client)
+				for {
+					line, err := lines.ReadString('\n')
+					if err != nil {
+						return
+					}
+					if strings.Contains(line, " v f t u") && refuse.Add(-1) >= 0 {
+						_, err = io.WriteString(client, "SERVER_ERROR out of memory writing get response\r\n")
+					} else {
+						_, err = io.WriteString(server, line)
+					}
+					if err != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	return listener.Addr().String()
+}
+
+// A shard that is replaced while others are still restored has lost its items at the end.
+func TestRestoreIntoShardThatIsReplacedAfterItWasLoaded(t *testing.T) {
+	t.Parallel()
+	sources := []*cache{startCache(t, newest), startCache(t, newest)}
+	first := someItems(5, 1000)
+	sources[0].put(first)
+	sources[1].put(someItems(6, 20_000))
+	bucket := memblob.OpenBucket(nil)
+	save(t, bucket, saveTask(sources...))
+	targets := []*cache{startCache(t, newest), startCache(t, newest)}
+	task := loadTask(targets...)
+	task.ItemsPerSecond = 5_000
+	_, err := midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
+		return copy.Load(ctx, bucket, task, options)
+	}, func() { targets[0].kill(); targets[0].start() })
+	wantFailure(t, err, snapshotwire.ReasonShardLostItems, false)
+	outcome, err := copy.Load(t.Context(), bucket, loadTask(targets...), testOptions(t)) // as the Job's next pod does
+	if err != nil || targets[0].items() != int64(len(first)) {
+		t.Errorf("%+v, %v: %d items", outcome, err, targets[0].items())
+	}
+}
+
 // A shard that loses what it was given gets all of it again.
 func TestRestoreIntoShardThatRestartsEmpty(t *testing.T) {
 	for _, by := range []string{"ordinal", "ring"} {

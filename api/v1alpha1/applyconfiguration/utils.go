@@ -30,6 +30,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.HashingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HitRatioGate"):
 		return &apiv1alpha1.HitRatioGateApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("JobResources"):
+		return &apiv1alpha1.JobResourcesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MaintenanceWindow"):
 		return &apiv1alpha1.MaintenanceWindowApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Memcached"):

@@ -47,7 +47,7 @@ func (l *shardLoader) dropExisting(ctx context.Context, b *batch) error {
 		return err
 	}
 	kept := 0
-	text, ends, names := b.text[:0], b.ends[:0], keys{text: b.keys.text[:0], ends: b.keys.ends[:0]}
+	text, ends, expires, names := b.text[:0], b.ends[:0], b.expires[:0], keys{text: b.keys.text[:0], ends: b.keys.ends[:0]}
 	from := 0
 	for i, found := range g.found {
 		// What moves is written to the left of where it is, and is read before.
@@ -55,6 +55,7 @@ func (l *shardLoader) dropExisting(ctx context.Context, b *batch) error {
 		if !found {
 			text = append(text, b.text[from:end]...)
 			ends = append(ends, len(text))
+			expires = append(expires, b.expires[i])
 			names.add(key)
 		} else {
 			kept++
@@ -67,7 +68,7 @@ func (l *shardLoader) dropExisting(ctx context.Context, b *batch) error {
 	l.counts.kept.Add(int64(kept))
 	l.options.Progress.add(int64(kept), 0)
 	l.release(int64(len(b.text) - len(text)))
-	b.text, b.ends, b.keys = text, ends, names
+	b.text, b.ends, b.expires, b.keys = text, ends, expires, names
 	return nil
 }
 

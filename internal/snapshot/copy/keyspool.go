@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -28,7 +29,10 @@ const (
 // keySpool stores keys on disk by the age of their last access, so that reading them
 // in about that order needs neither memory nor a second pass.
 type keySpool struct {
-	dir   string
+	dir string
+	// space is shared by the spools of all shards; nil means no limit. used is of this one.
+	space *spoolSpace
+	used  int64
 	files [ages]*os.File
 	out   [ages]*bufio.Writer
 	keys  int64
@@ -38,12 +42,32 @@ type keySpool struct {
 	key     [protocol.MaxKey]byte
 }
 
-func newKeySpool(dir string) (*keySpool, error) {
+// spoolSpace is what the spools of a save may use together, in bytes.
+type spoolSpace struct {
+	limit int64
+	used  atomic.Int64
+}
+
+func newKeySpool(dir string, space *spoolSpace) (*keySpool, error) {
 	own, err := os.MkdirTemp(dir, "keys-")
 	if err != nil {
 		return nil, spoolFailure(err)
 	}
-	return &keySpool{dir: own}, nil
+	return &keySpool{dir: own, space: space}, nil
+}
+
+// reserve counts bytes that are about to be written. The kubelet would evict a pod whose
+// volume exceeds its limit.
+func (s *keySpool) reserve(n int64) error {
+	if s.space == nil {
+		return nil
+	}
+	s.used += n
+	if s.space.used.Add(n) > s.space.limit {
+		return wire.FailFinally(wire.ReasonSpoolFull,
+			"the keys of the shards exceed the %d MiB of the Job's own volume; set a higher limit of ephemeral-storage in spec.resources", s.space.limit>>20)
+	}
+	return nil
 }
 
 // spoolFailure isn't final: another node has another disk.
@@ -80,6 +104,9 @@ func (s *keySpool) add(key []byte, size, expires int64, age int) error {
 	entry = binary.AppendUvarint(entry, uint64(size))
 	entry = binary.AppendUvarint(entry, uint64(expires))
 	entry = append(entry, key...)
+	if err := s.reserve(int64(len(entry))); err != nil {
+		return err
+	}
 	s.keys++
 	if _, err := out.Write(entry); err != nil {
 		return spoolFailure(err)
@@ -152,7 +179,10 @@ func (s *keySpool) clear() error {
 			errs = append(errs, s.removeFile(age))
 		}
 	}
-	s.keys, s.reading = 0, 0
+	if s.space != nil {
+		s.space.used.Add(-s.used)
+	}
+	s.keys, s.reading, s.used = 0, 0, 0
 	if err := errors.Join(errs...); err != nil {
 		return spoolFailure(err)
 	}

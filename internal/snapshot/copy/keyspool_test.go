@@ -19,7 +19,7 @@ func TestAgeGroups(t *testing.T) {
 // Keys of one age group keep their order, and no file is left.
 func TestKeySpoolReturnsYoungestKeysFirst(t *testing.T) {
 	dir := t.TempDir()
-	s, err := newKeySpool(dir)
+	s, err := newKeySpool(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,14 +113,37 @@ func (l *loader) run(ctx context.Context) error {
 	l.shards = make([]*shardLoader, len(l.task.Servers))
 	l.writing = true
 	if l.ring != nil {
-		return l.loadAll(ctx, targets, sources)
+		if err := l.loadAll(ctx, targets, sources); err != nil {
+			return err
+		}
+		return l.checkKept(ctx)
 	}
 	group, run := errgroup.WithContext(ctx)
 	group.SetLimit(maxShards)
 	for _, ordinal := range targets {
 		group.Go(func() error { return l.loadAll(run, []int{ordinal}, []int{ordinal}) })
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return l.checkKept(ctx)
+}
+
+// checkKept returns a failure if a shard lost its items after it was loaded, while others
+// still were: its pod may have been replaced.
+func (l *loader) checkKept(ctx context.Context) error {
+	for ordinal, s := range l.shards {
+		if s == nil {
+			continue
+		}
+		switch err := s.pipeline.checkAgain(ctx); {
+		case errors.Is(err, errLost):
+			return wire.Fail(wire.ReasonShardLostItems, "shard %d lost its items after it was restored: %w", ordinal, err)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *loader) open(ctx context.Context) error {

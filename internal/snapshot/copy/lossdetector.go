@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// sampleSize is the number of keys that show whether a shard kept its items.
+	// sampleSize is the number of keys in each half of a sample.
 	sampleSize = 64
 	// minTTL in seconds is how long a key of the sample lives at least; others may
 	// expire while the shard restarts.
@@ -18,46 +18,63 @@ const (
 	hitsPerSample = 16
 )
 
-// errLost is a shard that came back without its items.
-var errLost = errors.New("it restarted without its items")
+// errLost is a shard that no longer has its items.
+var errLost = errors.New("a sample of its keys is missing")
 
-// lossDetector is a sample of the keys that a shard has.
+// lossDetector is a sample of the keys that a shard has: those that were copied first and
+// those that were copied last. A cache that is full may have evicted either of them, but
+// not both: the first ones are the most recently used, the last ones were there a moment ago.
 type lossDetector struct {
-	keys [sampleSize][]byte
-	n    int
+	keys [2 * sampleSize]sampledKey
+	// listed counts the calls of addUniformly, copied those of add.
+	listed, copied int
 }
 
-// addUniformly adds a key so that each key that was seen has the same chance to be in
-// the sample.
-func (d *lossDetector) addUniformly(key []byte) {
-	at := d.n
+type sampledKey struct {
+	key []byte
+	// expires is the Unix time at which it does; 0 means never.
+	expires int64
+}
+
+// addUniformly adds a key that is not copied yet so that each key that was seen has the
+// same chance to be in the sample.
+func (d *lossDetector) addUniformly(key []byte, expires int64) {
+	at := d.listed
 	if at >= sampleSize {
-		at = rand.IntN(d.n + 1)
+		at = rand.IntN(d.listed + 1)
 	}
-	d.n++
+	d.listed++
 	if at < sampleSize {
-		d.keys[at] = append(d.keys[at][:0], key...)
+		d.set(at, key, expires)
 	}
 }
 
-// replaceOldest replaces the key that was added first.
-func (d *lossDetector) replaceOldest(key []byte) {
-	at := d.n % sampleSize
-	d.n++
-	d.keys[at] = append(d.keys[at][:0], key...)
+// add adds a key that was copied. It replaces one of addUniformly, then the one of the last
+// ones that was added first.
+func (d *lossDetector) add(key []byte, expires int64) {
+	at := d.copied
+	if at >= sampleSize {
+		at = sampleSize + at%sampleSize
+	}
+	d.copied++
+	d.set(at, key, expires)
 }
 
-// check returns errLost if a shard lacks more than half of the keys. Some are always
-// missing, since memcached evicts and clients delete.
-func (d *lossDetector) check(c *conn) error {
+func (d *lossDetector) set(at int, key []byte, expires int64) {
+	d.keys[at] = sampledKey{append(d.keys[at].key[:0], key...), expires}
+}
+
+// check returns errLost if a shard lacks more than half of the keys that live at a Unix
+// time. Some are always missing, since memcached evicts and clients delete.
+func (d *lossDetector) check(c *conn, now int64) error {
 	var text []byte
 	requested := 0
-	for _, key := range d.keys {
+	for _, k := range d.keys {
 		var ok bool
-		if len(key) == 0 {
+		if len(k.key) == 0 || k.expires != 0 && k.expires <= now+expiryTolerance {
 			continue
 		}
-		if text, ok = protocol.AppendMetaGet(text, key, " u"); ok {
+		if text, ok = protocol.AppendMetaGet(text, k.key, " u"); ok {
 			requested++
 		}
 	}

@@ -28,33 +28,58 @@ func TestShardLostItsItemsIfMoreThanHalfOfTheSampleIsMissing(t *testing.T) {
 		}()
 		var d lossDetector
 		for n := range keys {
-			d.replaceOldest(fmt.Appendf(nil, "key%d", n))
+			d.add(fmt.Appendf(nil, "key%d", n), 0)
 		}
-		if err := d.check(newConn(ours, 4096)); errors.Is(err, errLost) != lost || err != nil && !lost {
+		if err := d.check(newConn(ours, 4096), 0); errors.Is(err, errLost) != lost || err != nil && !lost {
 			t.Errorf("of %d keys it has %d: %v", keys, kept, err)
 		}
 		_ = ours.Close()
 	}
 }
 
-func TestLossDetectorKeepsTheLatestOrAUniformSample(t *testing.T) {
-	var latest, uniform lossDetector
+func TestLossDetectorKeepsTheFirstAndTheLatestKeysOrAUniformSample(t *testing.T) {
+	var copied, uniform lossDetector
 	for i := range 1000 {
-		latest.replaceOldest(fmt.Appendf(nil, "key-%d", i))
-		uniform.addUniformly(fmt.Appendf(nil, "key-%d", i))
+		copied.addUniformly(fmt.Appendf(nil, "listed-%d", i), 0)
+		uniform.addUniformly(fmt.Appendf(nil, "key-%03d", i), 0)
 	}
-	for _, key := range latest.keys {
-		if number := strings.TrimPrefix(string(key), "key-"); len(number) != 3 || number < "936" {
-			t.Errorf("%q is not one of the latest", key)
+	for i := range 1000 {
+		copied.add(fmt.Appendf(nil, "key-%03d", i), 0)
+	}
+	for i, k := range copied.keys {
+		number, found := strings.CutPrefix(string(k.key), "key-")
+		if !found || i < sampleSize && number > "063" || i >= sampleSize && number < "936" {
+			t.Errorf("%q is neither one of the first nor of the latest", k.key)
 		}
 	}
 	old := 0
-	for _, key := range uniform.keys {
-		if len(strings.TrimPrefix(string(key), "key-")) < 3 || string(key) < "key-500" {
+	for _, k := range uniform.keys[:sampleSize] {
+		if string(k.key) < "key-500" {
 			old++
 		}
 	}
 	if old < 10 || old > 54 {
 		t.Errorf("%d of %d keys are of the first half", old, sampleSize)
+	}
+}
+
+func TestLossDetectorIgnoresExpiredKeys(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	defer theirs.Close()
+	requests := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(theirs).ReadString('\n')
+		requests <- line
+		_, _ = theirs.Write([]byte("HD\r\n"))
+	}()
+	var d lossDetector
+	d.add([]byte("expired"), 900)
+	d.add([]byte("lives"), 2000)
+	if err := d.check(newConn(ours, 4096), 1000); err != nil {
+		t.Error(err)
+	}
+	if got := <-requests; got != "mg lives u\r\n" {
+		t.Errorf("it requested %q", got)
 	}
 }

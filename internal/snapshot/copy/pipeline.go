@@ -16,6 +16,8 @@ const (
 	window = 4
 	// maxEmptyConnections is how many connections in a row may end without an answer.
 	maxEmptyConnections = 10
+	// emptyConnectionPause is the pause after the first of them; later ones are longer.
+	emptyConnectionPause = 50 * time.Millisecond
 )
 
 // batch is a number of requests that are sent together.
@@ -23,7 +25,8 @@ type batch struct {
 	text []byte
 	ends []int // of each request in text
 	keys keys
-	// expires are the Unix times at which the items expire according to the key dump.
+	// expires are the Unix times at which the items expire, in a save according to the key
+	// dump; 0 means never.
 	expires []int64
 	// sentAt is the Unix time at which the batch was sent first.
 	sentAt int64
@@ -101,7 +104,8 @@ type pipeline struct {
 	// prepare may remove requests from a batch before it is sent for the first time. An
 	// error closes the connection. It may be nil.
 	prepare func(ctx context.Context, b *batch) error
-	// checkServer is called with each new connection, which may lead to another server.
+	// checkServer is called with each new connection, which may lead to another server, and
+	// over another one once all requests are answered.
 	checkServer func(c *conn) error
 	ordinal     int
 	address     string
@@ -145,20 +149,40 @@ func (p *pipeline) run(ctx context.Context) error {
 		var progress bool
 		pending, progress, err = p.session(ctx, c, pending)
 		var lost retryable
-		if !errors.As(err, &lost) {
+		switch {
+		case err == nil:
+			return p.checkAgain(ctx)
+		case !errors.As(err, &lost):
 			return err
 		}
 		if progress {
 			emptyConnections = 0
 		}
 		if emptyConnections++; emptyConnections > maxEmptyConnections {
-			return wire.Fail(wire.ReasonShardUnreachable, "shard %d at %s closed %d connections in a row without an answer; last error: %w", p.ordinal, p.address, emptyConnections, lost.err)
+			return wire.Fail(wire.ReasonShardUnreachable, "shard %d at %s gave no answer over %d connections in a row; last error: %w", p.ordinal, p.address, emptyConnections, lost.err)
 		}
 		p.log.Info("Reconnecting after a lost connection.", "shard", p.ordinal, "unanswered", len(pending), "error", lost.err)
 		for _, b := range pending {
 			b.resent = true
 		}
+		if !progress { // a shard without memory for answers may have some a moment later
+			select {
+			case <-time.After(time.Duration(emptyConnections) * emptyConnectionPause):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
 	}
+}
+
+// checkAgain checks the server once more: items that were lost while a connection was open,
+// as by flush_all, are not noticed before.
+func (p *pipeline) checkAgain(ctx context.Context) error {
+	c, err := p.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }
 
 // session sends pending and all further batches over one connection. It returns the

@@ -67,11 +67,15 @@ func save(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (
 		TaskID: task.ID, TakenAt: o.Now().UTC().Truncate(time.Second), Memcached: task.Memcached,
 		Folder: folder, Shards: make([]format.Shard, len(task.Servers)),
 	}
+	var space *spoolSpace
+	if task.SpoolBytes > 0 {
+		space = &spoolSpace{limit: task.SpoolBytes}
+	}
 	group, run := errgroup.WithContext(ctx)
 	group.SetLimit(maxShards)
 	for ordinal := range task.Servers {
 		group.Go(func() (err error) {
-			manifest.Shards[ordinal], err = saveShard(run, bucket, task, o, folder, ordinal)
+			manifest.Shards[ordinal], err = saveShard(run, bucket, task, o, space, folder, ordinal)
 			return err
 		})
 	}

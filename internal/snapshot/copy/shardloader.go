@@ -74,7 +74,7 @@ func (l *loader) newShardLoader(ordinal, concurrent int) *shardLoader {
 	// The semaphore doesn't count batches that are being filled.
 	s.limit.batchBytes = min(s.limit.batchBytes, max(4<<10, maxUnanswered/int64(concurrent)/8))
 	s.pipeline = pipeline{
-		handler: s, prepare: s.dropExisting, checkServer: s.detector.check,
+		handler: s, prepare: s.dropExisting, checkServer: func(c *conn) error { return s.detector.check(c, s.options.Now().Unix()) },
 		ordinal: ordinal, address: l.task.Servers[ordinal], timeout: l.options.ShardTimeout, log: l.options.Log, buffer: answerBuffer,
 	}
 	return s
@@ -179,6 +179,7 @@ func (s *shardLoader) put(ctx context.Context, item format.Record, value []byte)
 	} else {
 		b.keys.add(item.Key)
 	}
+	b.expires = append(b.expires, expires)
 	b.size += int64(len(item.Key) + item.Size)
 	if b.count() < s.limit.batchItems && b.size < s.limit.batchBytes {
 		return nil
@@ -221,14 +222,14 @@ func (s *shardLoader) enqueue(ctx context.Context, b *batch) error {
 func (s *shardLoader) putLarge(ctx context.Context, item format.Record, value *format.LargeValue, reading *sync.Mutex) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	head, _, ok := s.appendHead(nil, item)
+	head, expires, ok := s.appendHead(nil, item)
 	if !ok {
 		return nil
 	}
 	if err := s.flush(ctx); err != nil {
 		return err
 	}
-	b := &batch{ends: []int{0}, size: int64(len(item.Key) + item.Size)}
+	b := &batch{ends: []int{0}, expires: []int64{expires}, size: int64(len(item.Key) + item.Size)}
 	b.keys.add(item.Key)
 	b.stream = func(ctx context.Context, w io.Writer) error {
 		reading.Lock()
@@ -311,7 +312,7 @@ func (s *shardLoader) readAnswer(b *batch, c *conn) error {
 	}
 	if key := b.keys.at(b.answered); len(key) > 0 {
 		if s.hits++; s.hits%hitsPerSample == 0 || s.hits <= sampleSize {
-			s.detector.replaceOldest(key)
+			s.detector.add(key, b.expires[b.answered])
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ func TestAnswerToASetIsCounted(t *testing.T) {
 		"an unknown command":         {"ERROR\r\n", false, sums{}, false, protocol.ErrUnknownCommand},
 	} {
 		t.Run(name, func(t *testing.T) {
-			loader, b := &shardLoader{}, &batch{resent: c.resent}
+			loader, b := &shardLoader{}, &batch{resent: c.resent, expires: []int64{0}}
 			b.keys.add([]byte("key"))
 			err := loader.readAnswer(b, &conn{r: bufio.NewReader(strings.NewReader(c.answer))})
 			got := sums{loader.counts.restored.Load(), loader.counts.kept.Load(), loader.counts.refused.Load()}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -41,13 +42,15 @@ type shardSaver struct {
 	won      [][]byte
 	bytes    int64 // of the batch whose answers are read
 	hits     int
+	// expired and missing are of Shard.Gone: those whose time was over, and all others.
+	expired, missing int64
 	// unnamed is counted where requests are created, everything else where answers are read.
 	unnamed atomic.Int64
 }
 
 // saveShard writes the chunks of one shard and returns its entry of the manifest.
-func saveShard(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options, folder string, ordinal int) (shard format.Shard, err error) {
-	spool, err := newKeySpool(o.SpoolDir)
+func saveShard(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options, space *spoolSpace, folder string, ordinal int) (shard format.Shard, err error) {
+	spool, err := newKeySpool(o.SpoolDir, space)
 	if err != nil {
 		return format.Shard{}, err
 	}
@@ -69,7 +72,7 @@ func saveShard(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Optio
 		ctx: ctx, options: o, limit: newRateLimit(task), spool: spool, writer: writer,
 	}
 	s.pipeline = pipeline{
-		handler: s, checkServer: s.detector.check,
+		handler: s, checkServer: func(c *conn) error { return s.detector.check(c, o.Now().Unix()) },
 		ordinal: ordinal, address: task.Servers[ordinal], timeout: o.ShardTimeout, log: o.Log, buffer: valueBuffer,
 	}
 	if err := s.list(ctx); err != nil {
@@ -77,6 +80,9 @@ func saveShard(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Optio
 	}
 	if err := s.pipeline.run(ctx); err != nil {
 		return format.Shard{}, s.failure(err)
+	}
+	if err := s.tooManyMissing(); err != nil {
+		return format.Shard{}, err
 	}
 	writer.Shard.Unnamed = s.unnamed.Load()
 	return writer.Finish()
@@ -89,6 +95,18 @@ func (s *shardSaver) failure(err error) error {
 		return wire.FailFinally(wire.ReasonShardLostItems, "shard %d lost its items during the backup, so no snapshot was created: %w", s.pipeline.ordinal, err)
 	}
 	return err
+}
+
+// tooManyMissing returns a failure if most of the listed items were not there any more when
+// they were read, apart from those that had expired: a snapshot of the others would be the
+// newest one.
+func (s *shardSaver) tooManyMissing() error {
+	if listed := s.spool.keys - s.expired; s.missing*2 > listed {
+		return wire.FailFinally(wire.ReasonShardLostItems,
+			"shard %d listed %d items, but %d of them were deleted or evicted before they were read, so no snapshot was created; if clients or evictions remove them that fast, set a higher rateLimit",
+			s.pipeline.ordinal, listed, s.missing)
+	}
+	return nil
 }
 
 func (s *shardSaver) list(ctx context.Context) error {
@@ -142,6 +160,10 @@ func (s *shardSaver) list(ctx context.Context) error {
 // is read slowly harms older versions.
 func (s *shardSaver) dump(ctx context.Context, c *conn) error {
 	defer c.closeAfter(ctx)()
+	most, err := mostKeys(c)
+	if err != nil {
+		return err
+	}
 	if _, err := c.Write([]byte(protocol.DumpRequest)); err != nil {
 		return err
 	}
@@ -155,13 +177,33 @@ func (s *shardSaver) dump(ctx context.Context, c *conn) error {
 		if err != nil {
 			return err
 		}
+		if s.spool.keys == most {
+			return wire.FailFinally(wire.ReasonSpoolFull, "shard %d at %s lists more than %d keys, which is far more than it has items; check the Memcached's image", s.pipeline.ordinal, s.pipeline.address, most)
+		}
 		if listed.Expires == 0 || listed.Expires > now+minTTL {
-			s.detector.addUniformly(listed.Key)
+			s.detector.addUniformly(listed.Key, listed.Expires)
 		}
 		if err := s.spool.add(listed.Key, listed.Size, listed.Expires, ageGroup(now-listed.Accessed)); err != nil {
 			return err
 		}
 	}
+}
+
+// mostKeys returns how many keys a shard may list: its items, and many that clients add in
+// the meantime.
+func mostKeys(c *conn) (int64, error) {
+	if _, err := io.WriteString(c, "stats\r\n"); err != nil {
+		return 0, err
+	}
+	stats, err := protocol.ReadStats(c.r)
+	if err != nil {
+		return 0, err
+	}
+	items, err := strconv.ParseInt(stats["curr_items"], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: curr_items is %.40q", protocol.ErrMalformed, stats["curr_items"])
+	}
+	return 2*min(items, 1<<40) + 1_000_000, nil
 }
 
 // next returns a batch of gets once the limit allows it.
@@ -200,15 +242,16 @@ func (s *shardSaver) readAnswer(b *batch, c *conn) error {
 		s.now = s.options.Now().Unix()
 	}
 	head, err := protocol.ReadHead(c.r)
-	_, refused := errors.AsType[*protocol.ServerError](err)
 	switch {
-	case refused: // of one item, such as no memory for its answer
-		s.writer.Shard.Gone++
-		return nil
-	case err != nil:
+	case err != nil: // also SERVER_ERROR, such as no memory for the answer: another connection repeats the request
 		return err
 	case head.Code == protocol.MetaMiss:
 		s.writer.Shard.Gone++
+		if expires := b.expires[b.answered]; expires != 0 && expires <= s.now+expiryTolerance {
+			s.expired++
+		} else {
+			s.missing++
+		}
 		return nil
 	case head.Code != protocol.MetaValue:
 		return fmt.Errorf("%w: %s to a get", protocol.ErrMalformed, head.Code)
@@ -232,7 +275,7 @@ func (s *shardSaver) readAnswer(b *batch, c *conn) error {
 	}
 	s.bytes += int64(len(key) + head.Size)
 	if s.hits++; s.hits%hitsPerSample == 0 && (head.TTL < 0 || head.TTL > minTTL) {
-		s.detector.replaceOldest(key)
+		s.detector.add(key, item.Expires)
 	}
 	return nil
 }

@@ -50,9 +50,9 @@ var classifiers = []struct {
 	{wire.ReasonStoreAccessDenied, true, func(err error) bool { return isAPIError(err, "RequestTimeTooSkewed", "RequestExpired") },
 		"the clocks of the node and of the store differ by minutes; synchronize them"},
 	{wire.ReasonStoreAccessDenied, true, isDenied,
-		"the store denies access; check the credentials in the Secret and their permissions to list, read, write and delete"},
+		"the store denies access; check the credentials in the Secret, or the role of the ServiceAccount, and their permissions to list, read, write and delete"},
 	{wire.ReasonStoreAccessDenied, true, func(err error) bool { return errors.Is(err, fs.ErrPermission) },
-		"the volume denies access; make it writable for the Job's user, for example by its fsGroup"},
+		"the volume denies access; make its directory writable for the Job's user 65532, or set fsGroup of the store if the volume contains nothing but snapshots"},
 
 	{wire.ReasonStoreUnreachable, false, isUnreachable,
 		"the store doesn't answer; check the endpoint, that the server is running, and that network policies and proxies allow the connection"},
@@ -152,7 +152,7 @@ func isOtherRegion(err error) bool {
 
 func isDenied(err error) bool {
 	return httpStatus(err) == http.StatusForbidden || httpStatus(err) == http.StatusUnauthorized ||
-		isAPIError(err, "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired", "AllAccessDisabled", "AccountProblem")
+		isAPIError(err, "InvalidIdentityToken", "IDPRejectedClaim", "ExpiredTokenException", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired", "AllAccessDisabled", "AccountProblem")
 }
 
 func isUnreachable(err error) bool {

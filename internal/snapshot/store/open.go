@@ -26,7 +26,8 @@ const openTimeout = time.Minute
 // Open returns the store, scoped to its folder or prefix, after a check that it answers.
 // Errors are a *wire.Failure. Open creates a missing folder, but not a bucket. The only
 // credentials for S3 are the environment variables AWS_ACCESS_KEY_ID,
-// AWS_SECRET_ACCESS_KEY and, optionally, AWS_SESSION_TOKEN.
+// AWS_SECRET_ACCESS_KEY and, optionally, AWS_SESSION_TOKEN; or AWS_ROLE_ARN and
+// AWS_WEB_IDENTITY_TOKEN_FILE.
 func Open(ctx context.Context, s wire.Store) (*blob.Bucket, error) {
 	switch {
 	case s.S3 != nil && s.Folder != "":

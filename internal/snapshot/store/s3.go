@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -13,9 +14,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
+	"golang.org/x/net/http/httpproxy"
 
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -29,14 +33,13 @@ const (
 	maxBackoff    = 5 * time.Second
 )
 
+// roleSession names the program in the log of the provider.
+const roleSession = "memcached-operator"
+
 // defaultRegion is Amazon's own default; most other servers ignore the region.
 const defaultRegion = "us-east-1"
 
 func openS3(ctx context.Context, s wire.S3) (*blob.Bucket, error) {
-	keys, err := credentialsFromEnvironment()
-	if err != nil {
-		return nil, err
-	}
 	httpClient, err := newHTTPClient(s.CAFile)
 	if err != nil {
 		return nil, err
@@ -44,6 +47,10 @@ func openS3(ctx context.Context, s wire.S3) (*blob.Bucket, error) {
 	region := s.Region
 	if region == "" {
 		region = defaultRegion
+	}
+	keys, err := credentialsFromEnvironment(region, httpClient)
+	if err != nil {
+		return nil, err
 	}
 	// Not the SDK's default configuration, which reads files in the home directory and
 	// requests credentials from the node's metadata service.
@@ -92,14 +99,26 @@ func openS3(ctx context.Context, s wire.S3) (*blob.Bucket, error) {
 	return bucket, nil
 }
 
-func credentialsFromEnvironment() (aws.CredentialsProvider, error) {
+// credentialsFromEnvironment returns the keys of a Secret, or the role that the pod's
+// ServiceAccount may assume by a token that the platform injected.
+func credentialsFromEnvironment(region string, httpClient *http.Client) (aws.CredentialsProvider, error) {
 	// A Secret that was created from a file often ends with a line break.
 	get := func(name string) string { return strings.TrimSpace(os.Getenv(name)) }
 	id, secret := get("AWS_ACCESS_KEY_ID"), get("AWS_SECRET_ACCESS_KEY")
+	if role, token := get("AWS_ROLE_ARN"), get("AWS_WEB_IDENTITY_TOKEN_FILE"); id == "" && role != "" && token != "" {
+		options := sts.Options{Region: region, HTTPClient: httpClient}
+		if endpoint := get("AWS_ENDPOINT_URL_STS"); endpoint != "" {
+			options.BaseEndpoint = &endpoint
+		}
+		// Each token is read when it is needed, as the kubelet renews it.
+		return aws.NewCredentialsCache(stscreds.NewWebIdentityRoleProvider(sts.New(options), role, stscreds.IdentityTokenFile(token),
+			func(o *stscreds.WebIdentityRoleOptions) { o.RoleSessionName = roleSession })), nil
+	}
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": id, "AWS_SECRET_ACCESS_KEY": secret} {
 		if value == "" {
 			return nil, wire.FailFinally(wire.ReasonStoreAccessDenied,
-				"the credentials lack %s; add the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to the Secret in credentialsSecretName", name)
+				"the credentials lack %s; add the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to the Secret in credentialsSecretName; "+
+					"with serviceAccountName, let your platform inject AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE, on Amazon EKS by an annotation of the ServiceAccount", name)
 		}
 	}
 	return credentials.NewStaticCredentialsProvider(id, secret, get("AWS_SESSION_TOKEN")), nil
@@ -121,7 +140,7 @@ func newHTTPClient(caFile string) (*http.Client, error) {
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	transport := &http.Transport{
-		Proxy:           http.ProxyFromEnvironment,
+		Proxy:           proxyFunc(),
 		TLSClientConfig: trust,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, address)
@@ -141,6 +160,18 @@ func newHTTPClient(caFile string) (*http.Client, error) {
 		// Amazon redirects to the bucket's region, where the signature is invalid.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil
+}
+
+// proxyFunc returns the proxy of the environment, or the one of the store's Secret.
+func proxyFunc() func(*http.Request) (*url.URL, error) {
+	own := strings.TrimSpace(os.Getenv(wire.ProxyVariable))
+	if own == "" {
+		return http.ProxyFromEnvironment
+	}
+	config := httpproxy.FromEnvironment()
+	config.HTTPProxy, config.HTTPSProxy = own, own
+	choose := config.ProxyFunc()
+	return func(r *http.Request) (*url.URL, error) { return choose(r.URL) }
 }
 
 // idleConn fails after idleTimeout without a byte. A write also extends the deadline of

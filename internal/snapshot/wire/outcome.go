@@ -96,6 +96,7 @@ const (
 	ReasonShardUnreachable = "ShardUnreachable"
 	ReasonShardLostItems   = "ShardLostItems"
 	ReasonKeyDumpDisabled  = "KeyDumpDisabled"
+	ReasonSpoolFull        = "SpoolFull"
 
 	ReasonStoreUnreachable        = "StoreUnreachable"
 	ReasonStoreNotFound           = "StoreNotFound"

@@ -24,6 +24,10 @@ const (
 	CAPath = "/ca/ca.crt"
 )
 
+// ProxyVariable is an environment variable with the URL of a proxy for S3, which has
+// precedence over those that all programs know.
+const ProxyVariable = "STORE_PROXY"
+
 // Exit codes of a Job's program.
 const (
 	// ExitFailed is a failure that a retry may fix.
@@ -57,6 +61,8 @@ type Task struct {
 	// Limits of each shard; 0 means none.
 	ItemsPerSecond int   `json:"itemsPerSecond,omitempty"`
 	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`
+	// SpoolBytes limits the keys of a save on the Job's own volume; 0 means none.
+	SpoolBytes int64 `json:"spoolBytes,omitempty"`
 	// Load is for ActionLoad.
 	Load *Load `json:"load,omitempty"`
 }

@@ -133,6 +133,15 @@ var schemaYAML = typed.YAMLObject(`types:
       default: 600
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ItemLossAction
   scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.JobResources
+  map:
+    fields:
+    - name: limits
+      type:
+        namedType: io.k8s.api.core.v1.ResourceList
+    - name: requests
+      type:
+        namedType: io.k8s.api.core.v1.ResourceList
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MaintenanceWindow
   map:
     fields:
@@ -205,6 +214,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RateLimit
       default: {}
+    - name: resources
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.JobResources
     - name: store
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotStore
@@ -222,6 +234,12 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: imagePullSecrets
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.LocalObjectReference
+          elementRelationship: atomic
     - name: jobName
       type:
         scalar: string
@@ -306,6 +324,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.RateLimit
       default: {}
+    - name: resources
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.JobResources
     - name: shards
       type:
         list:
@@ -592,6 +613,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: claimName
       type:
         scalar: string
+    - name: fsGroup
+      type:
+        scalar: numeric
     - name: subPath
       type:
         scalar: string
@@ -662,6 +686,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: us-east-1
+    - name: serviceAccountName
+      type:
+        scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Scheduling
   map:
     fields:

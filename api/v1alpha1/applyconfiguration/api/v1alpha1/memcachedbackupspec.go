@@ -22,6 +22,8 @@ type MemcachedBackupSpecApplyConfiguration struct {
 	// it in the store, Delete deletes it there first. Default Retain, and Delete for backups of
 	// a MemcachedScheduledBackup with a retention.
 	DeletionPolicy *apiv1alpha1.SnapshotDeletionPolicy `json:"deletionPolicy,omitempty"`
+	// Resources of the Job that copies the items.
+	Resources *JobResourcesApplyConfiguration `json:"resources,omitempty"`
 	// DeadlineSeconds is how long the backup may take, in seconds; after that it is
 	// Failed. Default 21600 (6 hours).
 	DeadlineSeconds *int32 `json:"deadlineSeconds,omitempty"`
@@ -62,6 +64,14 @@ func (b *MemcachedBackupSpecApplyConfiguration) WithRateLimit(value *RateLimitAp
 // If called multiple times, the DeletionPolicy field is set to the value of the last call.
 func (b *MemcachedBackupSpecApplyConfiguration) WithDeletionPolicy(value apiv1alpha1.SnapshotDeletionPolicy) *MemcachedBackupSpecApplyConfiguration {
 	b.DeletionPolicy = &value
+	return b
+}
+
+// WithResources sets the Resources field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Resources field is set to the value of the last call.
+func (b *MemcachedBackupSpecApplyConfiguration) WithResources(value *JobResourcesApplyConfiguration) *MemcachedBackupSpecApplyConfiguration {
+	b.Resources = value
 	return b
 }
 

@@ -4,8 +4,9 @@ package v1alpha1
 
 import (
 	apiv1alpha1 "github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applyconfigurationsmetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
 // MemcachedBackupStatusApplyConfiguration represents a declarative configuration of the MemcachedBackupStatus type for use
@@ -16,6 +17,9 @@ type MemcachedBackupStatusApplyConfiguration struct {
 	TransferStatusApplyConfiguration `json:""`
 	// Snapshot that was written; absent until it is complete.
 	Snapshot *SnapshotStatusApplyConfiguration `json:"snapshot,omitempty"`
+	// ImagePullSecrets are those of the Memcached when the backup started. The Job that deletes
+	// the snapshot uses them after the Memcached was deleted.
+	ImagePullSecrets []v1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 }
 
 // MemcachedBackupStatusApplyConfiguration constructs a declarative configuration of the MemcachedBackupStatus type for use with
@@ -59,7 +63,7 @@ func (b *MemcachedBackupStatusApplyConfiguration) WithMessage(value string) *Mem
 // WithStartTime sets the StartTime field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the StartTime field is set to the value of the last call.
-func (b *MemcachedBackupStatusApplyConfiguration) WithStartTime(value v1.Time) *MemcachedBackupStatusApplyConfiguration {
+func (b *MemcachedBackupStatusApplyConfiguration) WithStartTime(value metav1.Time) *MemcachedBackupStatusApplyConfiguration {
 	b.TransferStatusApplyConfiguration.StartTime = &value
 	return b
 }
@@ -67,7 +71,7 @@ func (b *MemcachedBackupStatusApplyConfiguration) WithStartTime(value v1.Time) *
 // WithCompletionTime sets the CompletionTime field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the CompletionTime field is set to the value of the last call.
-func (b *MemcachedBackupStatusApplyConfiguration) WithCompletionTime(value v1.Time) *MemcachedBackupStatusApplyConfiguration {
+func (b *MemcachedBackupStatusApplyConfiguration) WithCompletionTime(value metav1.Time) *MemcachedBackupStatusApplyConfiguration {
 	b.TransferStatusApplyConfiguration.CompletionTime = &value
 	return b
 }
@@ -99,7 +103,7 @@ func (b *MemcachedBackupStatusApplyConfiguration) WithProgress(value *TransferPr
 // WithConditions adds the given value to the Conditions field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Conditions field.
-func (b *MemcachedBackupStatusApplyConfiguration) WithConditions(values ...*metav1.ConditionApplyConfiguration) *MemcachedBackupStatusApplyConfiguration {
+func (b *MemcachedBackupStatusApplyConfiguration) WithConditions(values ...*applyconfigurationsmetav1.ConditionApplyConfiguration) *MemcachedBackupStatusApplyConfiguration {
 	for i := range values {
 		if values[i] == nil {
 			panic("nil value passed to WithConditions")
@@ -114,5 +118,15 @@ func (b *MemcachedBackupStatusApplyConfiguration) WithConditions(values ...*meta
 // If called multiple times, the Snapshot field is set to the value of the last call.
 func (b *MemcachedBackupStatusApplyConfiguration) WithSnapshot(value *SnapshotStatusApplyConfiguration) *MemcachedBackupStatusApplyConfiguration {
 	b.Snapshot = value
+	return b
+}
+
+// WithImagePullSecrets adds the given value to the ImagePullSecrets field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ImagePullSecrets field.
+func (b *MemcachedBackupStatusApplyConfiguration) WithImagePullSecrets(values ...v1.LocalObjectReference) *MemcachedBackupStatusApplyConfiguration {
+	for i := range values {
+		b.ImagePullSecrets = append(b.ImagePullSecrets, values[i])
+	}
 	return b
 }

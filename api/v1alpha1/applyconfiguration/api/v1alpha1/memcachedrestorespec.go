@@ -40,6 +40,8 @@ type MemcachedRestoreSpecApplyConfiguration struct {
 	// RateLimit limits the load that the copy puts on each shard. Default: 20,000 items and
 	// 32 MiB per second.
 	RateLimit *RateLimitApplyConfiguration `json:"rateLimit,omitempty"`
+	// Resources of the Job that copies the items.
+	Resources *JobResourcesApplyConfiguration `json:"resources,omitempty"`
 	// DeadlineSeconds is how long the restore may take, in seconds; after that it is
 	// Failed. Default 21600 (6 hours).
 	DeadlineSeconds *int32 `json:"deadlineSeconds,omitempty"`
@@ -114,6 +116,14 @@ func (b *MemcachedRestoreSpecApplyConfiguration) WithShards(values ...int32) *Me
 // If called multiple times, the RateLimit field is set to the value of the last call.
 func (b *MemcachedRestoreSpecApplyConfiguration) WithRateLimit(value *RateLimitApplyConfiguration) *MemcachedRestoreSpecApplyConfiguration {
 	b.RateLimit = value
+	return b
+}
+
+// WithResources sets the Resources field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Resources field is set to the value of the last call.
+func (b *MemcachedRestoreSpecApplyConfiguration) WithResources(value *JobResourcesApplyConfiguration) *MemcachedRestoreSpecApplyConfiguration {
+	b.Resources = value
 	return b
 }
 

@@ -26,7 +26,8 @@ type MemcachedScheduledBackupSpecApplyConfiguration struct {
 	// Default 3600 (1 hour).
 	StartingDeadlineSeconds *int32 `json:"startingDeadlineSeconds,omitempty"`
 	// Retention limits which backups are kept. Default: all of them. The newest Complete backup
-	// is always kept. Changing it applies immediately and may delete backups.
+	// is always kept, and so is the newest one with at least half as many items as the largest.
+	// Changing it applies immediately and may delete backups, five at a time.
 	Retention *BackupRetentionApplyConfiguration `json:"retention,omitempty"`
 	// BackupTemplate describes the MemcachedBackup objects that the schedule creates.
 	BackupTemplate *MemcachedBackupTemplateApplyConfiguration `json:"backupTemplate,omitempty"`

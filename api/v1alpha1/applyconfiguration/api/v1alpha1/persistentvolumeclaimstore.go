@@ -7,10 +7,17 @@ package v1alpha1
 //
 // PersistentVolumeClaimStore is a directory in a volume.
 type PersistentVolumeClaimStoreApplyConfiguration struct {
-	// ClaimName of the PersistentVolumeClaim.
+	// ClaimName of the PersistentVolumeClaim. Backups write to its volume, restores mount it
+	// read-only.
 	ClaimName *string `json:"claimName,omitempty"`
 	// SubPath is a directory in the volume, such as backups/cache. Default: the volume's root.
 	SubPath *string `json:"subPath,omitempty"`
+	// FSGroup is the group that the kubelet gives the volume and all files in it when a backup
+	// mounts it, with write permission. Set it for a new volume that belongs to root, and only
+	// for a volume that contains nothing but snapshots: another program that uses the volume may
+	// no longer start. Default: the volume stays as it is, and must be writable for user or
+	// group 65532, or for the user that OpenShift assigns.
+	FSGroup *int64 `json:"fsGroup,omitempty"`
 }
 
 // PersistentVolumeClaimStoreApplyConfiguration constructs a declarative configuration of the PersistentVolumeClaimStore type for use with
@@ -32,5 +39,13 @@ func (b *PersistentVolumeClaimStoreApplyConfiguration) WithClaimName(value strin
 // If called multiple times, the SubPath field is set to the value of the last call.
 func (b *PersistentVolumeClaimStoreApplyConfiguration) WithSubPath(value string) *PersistentVolumeClaimStoreApplyConfiguration {
 	b.SubPath = &value
+	return b
+}
+
+// WithFSGroup sets the FSGroup field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the FSGroup field is set to the value of the last call.
+func (b *PersistentVolumeClaimStoreApplyConfiguration) WithFSGroup(value int64) *PersistentVolumeClaimStoreApplyConfiguration {
+	b.FSGroup = &value
 	return b
 }

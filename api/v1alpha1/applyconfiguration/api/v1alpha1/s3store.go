@@ -19,8 +19,14 @@ type S3StoreApplyConfiguration struct {
 	Region *string `json:"region,omitempty"`
 	// CredentialsSecretName is the name of a Secret in the same namespace with the keys
 	// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and, for temporary credentials,
-	// AWS_SESSION_TOKEN. Only the Job's pod reads it, the operator doesn't.
+	// AWS_SESSION_TOKEN. The optional key HTTPS_PROXY is the URL of a proxy that requires a
+	// password. Only the Job's pod reads the Secret, the operator doesn't.
 	CredentialsSecretName *string `json:"credentialsSecretName,omitempty"`
+	// ServiceAccountName is the name of a ServiceAccount in the same namespace under which the
+	// Job's pod runs, instead of a Secret with keys. Your platform must inject AWS_ROLE_ARN and
+	// AWS_WEB_IDENTITY_TOKEN_FILE into its pods, as Amazon EKS does for a ServiceAccount with
+	// the annotation eks.amazonaws.com/role-arn. The pod gets no token of the Kubernetes API.
+	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
 	// CASecretName is the name of a Secret in the same namespace whose key ca.crt contains the
 	// CA bundle (PEM) that verifies the endpoint's certificate. Default: the public
 	// certificate authorities.
@@ -70,6 +76,14 @@ func (b *S3StoreApplyConfiguration) WithRegion(value string) *S3StoreApplyConfig
 // If called multiple times, the CredentialsSecretName field is set to the value of the last call.
 func (b *S3StoreApplyConfiguration) WithCredentialsSecretName(value string) *S3StoreApplyConfiguration {
 	b.CredentialsSecretName = &value
+	return b
+}
+
+// WithServiceAccountName sets the ServiceAccountName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ServiceAccountName field is set to the value of the last call.
+func (b *S3StoreApplyConfiguration) WithServiceAccountName(value string) *S3StoreApplyConfiguration {
+	b.ServiceAccountName = &value
 	return b
 }
 
