@@ -60,14 +60,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // write makes a plan's writes. It changes nothing that serves for a spec that is not the
-// latest.
+// latest, and replaces no shard into which a restore writes. A restore says Running and then
+// reads the status of the Memcached from the API server, so that neither misses the other.
 func (r *Reconciler) write(ctx context.Context, m *v1alpha1.Memcached, p plan) result {
 	if isDisruptive(p) {
 		current, err := r.observer().specIsCurrent(ctx, m)
 		if err != nil {
 			return result{failures: []error{err}}
 		}
-		if !current {
+		restoring := false
+		if current && beginsReplacement(p) {
+			if restoring, err = r.observer().restoreIsActive(ctx, m); err != nil {
+				return result{failures: []error{err}}
+			}
+		}
+		if !current || restoring {
 			return result{conflict: true}
 		}
 	}

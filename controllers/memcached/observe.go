@@ -74,7 +74,7 @@ type observation struct {
 	// answer, has no entry; it is in unreachable if the query failed.
 	agents      map[string]agentwire.Status
 	unreachable map[string]bool
-	// restores that the operator created for this Memcached, by name.
+	// restores into this Memcached, by name.
 	restores map[string]object
 	// finalBackup of a Memcached that is being deleted; nil while there is none.
 	finalBackup *v1alpha1.MemcachedBackup
@@ -388,15 +388,15 @@ func agentsToQuery(obs *observation) []*corev1.Pod {
 	return slices.Compact(query)
 }
 
-// observeRestores reads the restores that the operator created for this Memcached.
+// observeRestores reads the restores into this Memcached.
 func (r observer) observeRestores(ctx context.Context, obs *observation) error {
 	m := obs.memcached
-	var restores v1alpha1.MemcachedRestoreList
-	if err := r.list(ctx, m, &restores, obs.owned.Labels); err != nil {
+	restores, err := restoresInto(ctx, r.cache, m, client.MatchingFields{index.Memcached: m.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
 		return err
 	}
-	for i := range restores.Items {
-		obs.restores[restores.Items[i].Name] = object{&restores.Items[i], ownershipOf(m, &restores.Items[i])}
+	for _, restore := range restores {
+		obs.restores[restore.Name] = object{restore, ownershipOf(m, restore)}
 	}
 	b := m.Status.Bootstrap
 	if !isBootstrapping(b) || obs.restores[b.RestoreName].Object != nil {
@@ -408,6 +408,26 @@ func (r observer) observeRestores(ctx context.Context, obs *observation) error {
 		obs.restores[b.RestoreName] = object{restore, ownershipOf(m, restore)}
 	}
 	return err
+}
+
+func restoresInto(ctx context.Context, from client.Reader, m *v1alpha1.Memcached, options ...client.ListOption) (into []*v1alpha1.MemcachedRestore, err error) {
+	var restores v1alpha1.MemcachedRestoreList
+	if err := from.List(ctx, &restores, append(options, client.InNamespace(m.Namespace))...); err != nil {
+		return nil, fmt.Errorf("listing restores: %w", err)
+	}
+	for i := range restores.Items {
+		if restores.Items[i].Spec.MemcachedRef.Name == m.Name {
+			into = append(into, &restores.Items[i])
+		}
+	}
+	return into, nil
+}
+
+// restoreIsActive reports whether a restore writes into the shards by what the API server
+// has stored: the cache may not contain yet that it has started.
+func (r observer) restoreIsActive(ctx context.Context, m *v1alpha1.Memcached) (bool, error) {
+	restores, err := restoresInto(ctx, r.api, m)
+	return slices.ContainsFunc(restores, func(restore *v1alpha1.MemcachedRestore) bool { return restore.IsActive(r.clock.Now()) }), err
 }
 
 // observeBackups reads the backups of the Memcached when a shard may have been lost.

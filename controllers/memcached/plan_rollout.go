@@ -31,6 +31,11 @@ func rolloutInput(obs *observation, shards []shard.State) rollout.Input {
 		in.SinceUpdate = max(obs.now.Sub(last.Record.At), 0)
 	}
 	in.Recovery = hitRatioRecovery(strategy.HitRatioGate, last, in.Target, obs.now)
+	for name, o := range obs.restores {
+		if o.Object.(*v1alpha1.MemcachedRestore).IsActive(obs.now) && (in.RestoreRunning == "" || name < in.RestoreRunning) {
+			in.RestoreRunning = name
+		}
+	}
 	var err error
 	if in.WindowOpensIn, err = windowOpensIn(strategy.MaintenanceWindows, obs.now); err != nil {
 		in.Invalid = err.Error()

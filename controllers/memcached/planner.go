@@ -102,6 +102,12 @@ func planAgentRetry(obs *observation, bootstrap *v1alpha1.BootstrapStatus) Actio
 	return a
 }
 
+// beginsReplacement reports whether a plan creates the pod that replaces a shard's.
+func beginsReplacement(p plan) bool {
+	s := shard.Named(p.shards, p.decision.Shard)
+	return p.decision.Step == rollout.StepSurge && s != nil && s.Rollout.Pod.Revision == s.Rollout.Template
+}
+
 // isDisruptive reports whether a plan restarts or deletes something that serves.
 func isDisruptive(p plan) bool {
 	switch p.decision.Step {

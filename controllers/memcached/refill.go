@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
@@ -51,11 +52,12 @@ func planRefill(obs *observation, shards []shard.State) refillPlan {
 			continue
 		}
 		name := refillName(m, s)
-		backup := newestBackup(obs.backups, obs.now.Add(-maxAge), s.Agent.Start.At)
+		backup := newestBackup(m, obs.backups, obs.now.Add(-maxAge), s.Agent.Start.At)
 		restore, exists := obs.restores[name]
 		switch {
 		case exists && restore.owner == ours:
-			p.refills = append(p.refills, startedRefill(s, name, restore.Object.(*v1alpha1.MemcachedRestore).Spec.BackupRef.Name))
+			from := ptr.Deref(restore.Object.(*v1alpha1.MemcachedRestore).Spec.BackupRef, v1alpha1.BackupReference{}).Name
+			p.refills = append(p.refills, startedRefill(s, name, from))
 		case backup == nil:
 			p.refills = append(p.refills, skippedRefill(s, maxAge))
 		default:
@@ -95,13 +97,14 @@ func wasReplaced(s *shard.State) bool {
 		s.Last.Revision != s.Rollout.Pod.Revision
 }
 
-// newestBackup returns the newest complete backup that was started in a period, or nil. A
-// backup that is newer than the loss lacks the lost items.
-func newestBackup(backups []*v1alpha1.MemcachedBackup, from, until time.Time) *v1alpha1.MemcachedBackup {
+// newestBackup returns the newest complete backup of a Memcached that was started in a
+// period, or nil. A backup that is newer than the loss lacks the lost items, and one that is
+// older than the Memcached is of a deleted one of its name.
+func newestBackup(m *v1alpha1.Memcached, backups []*v1alpha1.MemcachedBackup, from, until time.Time) *v1alpha1.MemcachedBackup {
 	var newest *v1alpha1.MemcachedBackup
 	for _, b := range backups {
 		snapshot := b.Status.Snapshot
-		if b.Status.Phase != v1alpha1.TransferComplete || b.DeletionTimestamp != nil || snapshot == nil ||
+		if b.Status.Phase != v1alpha1.TransferComplete || b.DeletionTimestamp != nil || snapshot == nil || b.CreationTimestamp.Before(&m.CreationTimestamp) ||
 			snapshot.TakenAt.Time.Before(from) || !snapshot.TakenAt.Time.Before(until) {
 			continue
 		}

@@ -38,6 +38,7 @@
 //   - The operator makes at most one shard unavailable at a time. It changes no shard while
 //     another one is unavailable or in transition.
 //   - An image passes a preflight check on every node that needs it before a shard is changed.
-//   - No shard starts empty unannounced.
+//   - No shard starts empty unannounced, nor while a restore writes into the shards. A restore
+//     doesn't start while a shard is being replaced.
 //   - A shard on which the update fails is rolled back, and the others are not changed.
 package rollout

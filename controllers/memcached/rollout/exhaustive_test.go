@@ -125,6 +125,7 @@ var everyStrategy = []Input{
 	{SinceUpdate: time.Second, AllowItemLoss: true},
 	{SinceUpdate: time.Second, MinInterval: time.Minute},
 	{SinceUpdate: -1, WindowOpensIn: time.Minute},
+	{SinceUpdate: -1, RestoreRunning: "fill"},
 	{SinceUpdate: time.Hour, Recovery: &Recovery{Shard: "cache-1", Before: 1, Share: 0.9, Waited: time.Hour, Timeout: time.Minute}},
 }
 
@@ -199,6 +200,7 @@ func TestFirstBlockingGateIsReported(t *testing.T) {
 		GateMinIntervalNotElapsed:    func(in *Input) { in.MinInterval = time.Minute },
 		GateOutsideMaintenanceWindow: func(in *Input) { in.WindowOpensIn = time.Hour },
 		GateHitRatioNotRecovered:     func(in *Input) { in.Recovery = &Recovery{Shard: "cache-2", Before: 1, Share: 1, Timeout: time.Hour} },
+		GateRestoreRunning:           func(in *Input) { in.RestoreRunning = "fill" },
 		GateEmptyStartNotAnnounced:   func(in *Input) { in.Shards[0].ToTarget.EmptyStartAnnounced = false },
 	}
 	if len(block) != len(gatesInOrder) {

@@ -17,6 +17,7 @@ const (
 	GateMinIntervalNotElapsed    Gate = "MinIntervalNotElapsed"
 	GateOutsideMaintenanceWindow Gate = "OutsideMaintenanceWindow"
 	GateHitRatioNotRecovered     Gate = "HitRatioNotRecovered"
+	GateRestoreRunning           Gate = "RestoreRunning"
 	GateEmptyStartNotAnnounced   Gate = "EmptyStartNotAnnounced"
 )
 
@@ -34,6 +35,7 @@ var gates = []gate{
 	minIntervalNotElapsed,    // the previous shard was updated too recently
 	outsideMaintenanceWindow, // no maintenance window is open
 	hitRatioNotRecovered,     // clients of the previous shard still miss too much
+	restoreRunning,           // a restore writes items that a new pod would not have
 	emptyStartUnannounced,    // the status doesn't say yet that the shard will start empty
 }
 
@@ -130,6 +132,11 @@ func hitRatioNotRecovered(in Input, s Shard) (Decision, bool) {
 		d = needIntervention(withMessage(d, fmt.Sprintf("shard %s's hit ratio didn't %s within %s", r.Shard, goal, r.Timeout)))
 	}
 	return requeueAfter(d, progressPoll), !d.NeedsIntervention || !r.Continue
+}
+
+func restoreRunning(in Input, s Shard) (Decision, bool) {
+	d := blockedBy(s, GateRestoreRunning, fmt.Sprintf("waiting until MemcachedRestore %s has finished", in.RestoreRunning))
+	return d, s.ToTarget.Method == Replace && in.RestoreRunning != ""
 }
 
 func emptyStartUnannounced(_ Input, s Shard) (Decision, bool) {

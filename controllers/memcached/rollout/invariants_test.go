@@ -4,7 +4,7 @@ import "fmt"
 
 // gatesInOrder are all gates in the order of evaluation.
 var gatesInOrder = []Gate{
-	GatePaused, GateUpdateStrategyInvalid, GateUpdateFailed, GateUpdatePathNotAllowed, GateImageNotVerified, GateShardInTransition, GateShardUnavailable, GateMinIntervalNotElapsed, GateOutsideMaintenanceWindow, GateHitRatioNotRecovered, GateEmptyStartNotAnnounced,
+	GatePaused, GateUpdateStrategyInvalid, GateUpdateFailed, GateUpdatePathNotAllowed, GateImageNotVerified, GateShardInTransition, GateShardUnavailable, GateMinIntervalNotElapsed, GateOutsideMaintenanceWindow, GateHitRatioNotRecovered, GateRestoreRunning, GateEmptyStartNotAnnounced,
 }
 
 // violation returns which invariant a decision violates; empty when none.
@@ -38,7 +38,7 @@ func violation(in Input, d Decision) string {
 	case d.Step == StepPromoteTemplate && !d.RollingBack && s.Pod.InPlace && s.Failed != "" && s.Pod.Revision == in.Target:
 		return "a failed update is promoted"
 	}
-	if message := stepViolation(*s, d); message != "" {
+	if message := stepViolation(*s, d, in.RestoreRunning != ""); message != "" {
 		return message
 	}
 	if starts := s.Pod.Revision == s.Template; !starts || d.RollingBack || d.Change.Method <= Live || s.Pod.State == Broken {
@@ -92,7 +92,7 @@ func gateViolation(in Input, d Decision) string {
 }
 
 // stepViolation checks a step against the shard alone.
-func stepViolation(s Shard, d Decision) string {
+func stepViolation(s Shard, d Decision, restoreRunning bool) string {
 	starts := s.Pod.Revision == s.Template
 	switch d.Step {
 	case StepResize, StepAnnounceStop, StepUpdateInPlace, StepRecreate, StepDrain:
@@ -124,6 +124,9 @@ func stepViolation(s Shard, d Decision) string {
 	case StepSurge:
 		if d.Change.Method != Replace || !d.Change.EmptyStartAnnounced {
 			return "a shard starts empty unannounced"
+		}
+		if starts && restoreRunning {
+			return "a shard is replaced while a restore writes into it"
 		}
 		if s.Failed != "" {
 			return "a failed update is retried"

@@ -24,6 +24,7 @@ type world struct {
 	minInterval      time.Duration
 	windowOpensAt    time.Duration
 	hitRatioGate     *modelHitRatioGate
+	restoreRunning   string
 	// faults of images, arguments, sizes and nodes. One of a single shard has the key
 	// "cache-1/1.6.45".
 	faults map[string]string

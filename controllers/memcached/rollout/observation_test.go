@@ -217,7 +217,7 @@ func (w *world) observeAll() []observedShard {
 
 func (w *world) input(shards []observedShard) Input {
 	in := Input{Target: w.target.String(), Paused: w.paused, Invalid: w.invalid, AllowItemLoss: w.allowItemLoss,
-		SinceUpdate: -1, MinInterval: w.minInterval, WindowOpensIn: max(w.windowOpensAt-w.now, 0)}
+		SinceUpdate: -1, MinInterval: w.minInterval, WindowOpensIn: max(w.windowOpensAt-w.now, 0), RestoreRunning: w.restoreRunning}
 	var last *modelUpdate
 	for _, s := range shards {
 		in.Shards = append(in.Shards, s.Shard)

@@ -182,6 +182,12 @@ var commands = []struct {
 		shard.pods = slices.DeleteFunc(shard.pods, func(p *modelPod) bool { return p == next })
 		s.log(row{s.now, "node", "is lost with the second pod of " + shard.name, s.renderShards(), ""})
 	}},
+	{regexp.MustCompile(`^a restore (starts|finishes)$`), func(s *storyPlayer, args []string) {
+		if s.restoreRunning = ""; args[0] == "starts" {
+			s.restoreRunning = "fill"
+		}
+		s.userDoes("sees that a restore " + args[0])
+	}},
 	{regexp.MustCompile(`^wait (\S+)$`), func(s *storyPlayer, args []string) {
 		s.now += s.duration(args[0])
 		s.log(row{s.now, "clock", args[0] + " pass", s.renderShards(), ""})

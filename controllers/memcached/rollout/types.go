@@ -159,6 +159,8 @@ type Input struct {
 	WindowOpensIn time.Duration
 	// Recovery is nil unless the rollout waits for one.
 	Recovery *Recovery
+	// RestoreRunning is the name of a restore that writes into the shards; empty when there is none.
+	RestoreRunning string
 }
 
 // Step is what to do with a shard.
