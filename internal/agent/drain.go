@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/clusterdns"
 	"github.com/memcached-operator/memcached-operator/internal/podhttp"
 )
 
@@ -69,12 +68,7 @@ func (d *drainer) evaluate(status wire.Status, err error) (reason string, replac
 func queryService(ctx context.Context, service string) (wire.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	status, err := podhttp.Get[wire.Status](ctx, service, wire.StatusPath)
-	if dns, ok := errors.AsType[*net.DNSError](err); ok && !dns.IsNotFound {
-		host, _, _ := net.SplitHostPort(service)
-		dns.IsNotFound = isNotFound(ctx, host, searchDomains("/etc/resolv.conf"), net.DefaultResolver.LookupHost)
-	}
-	return status, err
+	return podhttp.Get[wire.Status](ctx, clusterdns.Absolute(service), wire.StatusPath)
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -84,34 +78,4 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-time.After(d):
 		return true
 	}
-}
-
-// isNotFound reports whether a name exists in none of the search domains.
-//
-// The resolver tries a name with each of these domains and then as it is, and returns
-// the outcome of the last. If the cluster's name server has no upstream server, it
-// refuses that query, which says nothing about the name.
-func isNotFound(ctx context.Context, name string, domains []string, lookUp func(context.Context, string) ([]string, error)) bool {
-	for _, domain := range domains {
-		_, err := lookUp(ctx, name+"."+strings.TrimSuffix(domain, ".")+".")
-		if dns, ok := errors.AsType[*net.DNSError](err); !ok || !dns.IsNotFound {
-			return false
-		}
-	}
-	return len(domains) > 0
-}
-
-// searchDomains returns the domains of a resolv.conf; none if it cannot be read.
-func searchDomains(path string) []string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil
-	}
-	var domains []string
-	for line := range strings.Lines(string(text)) {
-		if words := strings.Fields(line); len(words) > 1 && words[0] == "search" {
-			domains = words[1:] // the last line counts
-		}
-	}
-	return domains
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/clusterdns"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -52,7 +53,7 @@ func (c *conn) closeAfter(ctx context.Context) (stop func() bool) {
 }
 
 func dial(ctx context.Context, address string, ordinal, buffer int) (*conn, error) {
-	raw, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
+	raw, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", clusterdns.Absolute(address))
 	if err != nil {
 		return nil, err
 	}
