@@ -65,7 +65,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	}
 	engine := transfer.Engine{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Progress: transfer.HTTPProgress{}, Recorder: recorder, Clock: clock.RealClock{},
-		Options: transfer.Options{Image: o.Image, OmitRunAsUser: openShift, Proxy: proxy},
+		Options: transfer.Options{Image: o.Image, OmitRunAsUser: openShift, Proxy: proxy, OperatorNamespace: o.Namespace},
 	}
 	err = errors.Join(
 		(&memcached.Reconciler{

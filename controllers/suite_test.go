@@ -102,7 +102,7 @@ func (w *world) use(c client.Client) {
 	if w.backups != nil {
 		live = w.backups.APIReader.(client.Client)
 	}
-	options := transfer.Options{Image: "ghcr.io/memcached-operator/memcached-operator:v1.0.0"}
+	options := transfer.Options{Image: "ghcr.io/memcached-operator/memcached-operator:v1.0.0", OperatorNamespace: "memcached-operator-system"}
 	engine := transfer.Engine{Client: c, APIReader: live, Progress: w.jobs, Recorder: w.events, Options: options, Clock: w.clock}
 	w.backups = &backup.Reconciler{Engine: engine}
 	w.restores = &restore.Reconciler{Engine: engine}

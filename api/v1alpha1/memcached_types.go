@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -145,6 +146,13 @@ type MemcachedSpec struct {
 	// +optional
 	PodMetadata PodMetadata `json:"podMetadata,omitzero"`
 
+	// NetworkPolicy configures which clients can connect to the shards, where the network plugin
+	// enforces NetworkPolicies. Default: the pods of this namespace. Changing it restarts nothing;
+	// it can close connections of clients that it no longer admits.
+	//
+	// +optional
+	NetworkPolicy NetworkPolicy `json:"networkPolicy,omitzero"`
+
 	// UpdateStrategy configures how a change of the spec rolls out: one shard at a time,
 	// with its items wherever memcached can keep them. Changing it applies from the next
 	// shard on and restarts nothing.
@@ -270,6 +278,46 @@ type PodMetadata struct {
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('cache.memcached-operator.io/'))",message="podMetadata.annotations must not contain annotations of cache.memcached-operator.io/: the operator manages them"
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
+
+// NetworkPolicy configures which clients can connect to the shards.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.allowedClients) || self.mode == 'Restricted'",message="networkPolicy.allowedClients requires mode Restricted: remove allowedClients, or set mode to Restricted"
+type NetworkPolicy struct {
+	// Mode is who can connect to port 11211 of the shards: Restricted admits allowedClients, Open
+	// admits everyone, even in a namespace whose default policy denies all traffic. With Disabled,
+	// the operator creates no NetworkPolicy and deletes its own, so that only your policies apply,
+	// which have to admit the operator to the agents' port 11212. Default Restricted. Changing it
+	// restarts nothing.
+	//
+	// +optional
+	// +kubebuilder:default=Restricted
+	Mode NetworkPolicyMode `json:"mode,omitempty"`
+
+	// AllowedClients are the clients that mode Restricted admits, as in the field from of a
+	// NetworkPolicy: pods of this namespace (podSelector), pods of other namespaces
+	// (namespaceSelector, with or without podSelector), or addresses (ipBlock). Pods of backups and
+	// restores are always admitted. Default: all pods of this namespace, which a list has to name
+	// again with "podSelector: {}". Changing them restarts nothing.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(c, has(c.ipBlock) != (has(c.podSelector) || has(c.namespaceSelector)))",message="each of networkPolicy.allowedClients must be either an ipBlock, or a podSelector, a namespaceSelector or both"
+	AllowedClients []networkingv1.NetworkPolicyPeer `json:"allowedClients,omitempty"`
+}
+
+// NetworkPolicyMode is who can connect to the shards.
+//
+// +kubebuilder:validation:Enum=Restricted;Open;Disabled
+type NetworkPolicyMode string
+
+// The modes of the network policy.
+const (
+	NetworkPolicyRestricted NetworkPolicyMode = "Restricted"
+	NetworkPolicyOpen       NetworkPolicyMode = "Open"
+	NetworkPolicyDisabled   NetworkPolicyMode = "Disabled"
+)
 
 // UpdateStrategy configures how a change of the spec rolls out.
 type UpdateStrategy struct {

@@ -73,6 +73,13 @@ scheduling:
 podMetadata:
   labels: {team: shop}
   annotations: {example.com/note: hello}
+networkPolicy:
+  mode: Restricted
+  allowedClients:
+    - podSelector: {}
+    - podSelector: {matchExpressions: [{key: app, operator: In, values: [shop]}]}
+      namespaceSelector: {}
+    - ipBlock: {cidr: 10.0.0.0/8, except: [10.1.0.0/16]}
 updateStrategy:
   minIntervalSeconds: 60
   onItemLoss: Continue

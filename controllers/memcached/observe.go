@@ -193,7 +193,7 @@ func (r observer) observeObjects(ctx context.Context, obs *observation) error {
 		add(resources.KindNetworkPolicy, &policies.Items[i])
 	}
 	for _, key := range resources.Keys(m.Name, int(*m.Spec.Size)) {
-		if _, ok := obs.objects[key]; ok {
+		if _, ok := obs.objects[key]; ok || key.Kind == resources.KindNetworkPolicy && !resources.HasNetworkPolicy(m) {
 			continue
 		}
 		o := newObject(key.Kind)
@@ -257,6 +257,8 @@ func keyOf(o client.Object) resources.Key {
 	switch o.(type) {
 	case *corev1.Service:
 		kind = resources.KindService
+	case *networkingv1.NetworkPolicy:
+		kind = resources.KindNetworkPolicy
 	case *corev1.Pod:
 		kind = resources.KindPod
 	case *v1alpha1.MemcachedRestore:

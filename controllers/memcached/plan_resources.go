@@ -87,9 +87,10 @@ func isApplied(want runtime.ApplyConfiguration, have client.Object) bool {
 	return err == nil && equality.Semantic.DeepEqual(owned, want)
 }
 
-// planScaleIn deletes the shards beyond the size, highest ordinal first, and the Service
-// before the pod: clients should lose the name before the server.
-func planScaleIn(obs *observation) Actions {
+// planDeletions deletes the network policy of a spec that disables it, and the shards beyond
+// the size, highest ordinal first, and the Service before the pod: clients should lose the
+// name before the server.
+func planDeletions(obs *observation) Actions {
 	m := obs.memcached
 	type extra struct {
 		ordinal int
@@ -112,6 +113,10 @@ func planScaleIn(obs *observation) Actions {
 		return 1
 	})
 	var a Actions
+	policy, exists := obs.objects[resources.Key{Kind: resources.KindNetworkPolicy, Name: m.Name}]
+	if exists && !resources.HasNetworkPolicy(m) && policy.owner == ours && policy.GetDeletionTimestamp() == nil {
+		a.Delete = append(a.Delete, policy.Object)
+	}
 	for _, e := range extras {
 		a.Delete = append(a.Delete, e.object)
 	}

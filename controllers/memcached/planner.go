@@ -54,7 +54,7 @@ func makePlan(obs *observation, options resources.Options) plan {
 			step, desired := planStep(obs, p.shards, p.decision, p.preflight), desiredShards(obs, p, attempt)
 			p.resources = planResources(obs, build, desired, p.bootstrap.delaysShards)
 			p.rejected = cmp.Or(p.resources.rejected, p.rejected)
-			all = append(all, p.resources.actions, step, planScaleIn(obs), planPreflightCleanup(obs, p.decision.Done()))
+			all = append(all, p.resources.actions, step, planDeletions(obs), planPreflightCleanup(obs, p.decision.Done()))
 		}
 	}
 	p.actions = merge(append(all, planAgentRetry(obs, p.bootstrap.status))...)

@@ -39,7 +39,7 @@ func (e *Engine) apply(ctx context.Context, obs Observation, p Plan) (changed bo
 		return changed, err
 	}
 	if p.Create != nil {
-		if err := e.create(ctx, obs.Object, p.Create); err != nil {
+		if err := e.create(ctx, obs, p.Create); err != nil {
 			return false, err
 		}
 	}
@@ -82,20 +82,28 @@ func (e *Engine) applyObject(ctx context.Context, obs Observation, p Plan) (chan
 
 // create creates objects, unless the owner has changed since it was read: a status from
 // the cache may be older than the one that says how the transfer finished.
-func (e *Engine) create(ctx context.Context, owner client.Object, build func() ([]client.Object, error)) error {
+func (e *Engine) create(ctx context.Context, obs Observation, build func() ([]client.Object, error)) error {
 	objects, err := build()
 	if err != nil {
 		return err
 	}
-	if err := EnsureFresh(ctx, e.APIReader, owner); err != nil {
+	if err := EnsureFresh(ctx, e.APIReader, obs.Object); err != nil {
 		return err
 	}
 	for _, o := range objects {
 		if err := CreateObject(ctx, e.Client, o); err != nil {
 			return err
 		}
-		if err := e.ensureOwned(ctx, owner, o); err != nil {
+		if err := e.ensureOwned(ctx, obs.Object, o); err != nil {
 			return err
+		}
+		job, ok := o.(*batchv1.Job)
+		if !ok || job.UID == "" || !obs.hasNetworkPolicy() { // without a UID, it existed already
+			continue
+		}
+		// The Job needs no policy to do its work.
+		if err := CreateObject(ctx, e.Client, e.Options.networkPolicy(job)); err != nil {
+			log.FromContext(ctx).Error(err, "The Job has no NetworkPolicy", "job", job.Name)
 		}
 	}
 	return nil

@@ -41,6 +41,9 @@ func Name(prefix Prefix, uid types.UID) string { return string(prefix) + "-" + s
 type Options struct {
 	// Image is the operator's own.
 	Image string
+	// OperatorNamespace is the namespace of the operator's pods, which read the progress of Jobs;
+	// empty when the operator runs outside the cluster.
+	OperatorNamespace string
 	// OmitRunAsUser leaves the user of a pod to the platform, as OpenShift's security
 	// context constraints require.
 	OmitRunAsUser bool

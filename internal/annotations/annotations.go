@@ -44,3 +44,8 @@ const (
 	// SnapshotName is that of pods that copy items to a store and back.
 	SnapshotName = "memcached-snapshot"
 )
+
+// OperatorPodLabels returns the labels of the operator's own pods, which NetworkPolicies admit.
+func OperatorPodLabels() map[string]string {
+	return map[string]string{"app.kubernetes.io/name": "memcached-operator", "control-plane": "controller-manager"}
+}

@@ -62,6 +62,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.MemcachedSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MemcachedStatus"):
 		return &apiv1alpha1.MemcachedStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NetworkPolicy"):
+		return &apiv1alpha1.NetworkPolicyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PersistentVolumeClaimStore"):
 		return &apiv1alpha1.PersistentVolumeClaimStoreApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PodMetadata"):

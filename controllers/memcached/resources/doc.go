@@ -3,7 +3,7 @@
 //
 // For a Memcached "cache" of size 3:
 //
-//	NetworkPolicy       cache                memcached's port is open, the agent's only to operator and shards
+//	NetworkPolicy       cache                memcached's port is open to the clients of the spec, the agent's to operator and shards
 //	Service             cache                headless: cache-0.cache.<namespace>.svc
 //	PodDisruptionBudget cache                evictions of one shard at a time
 //	Service             cache-0 … cache-2    a shard's address, which outlives its pods

@@ -14,7 +14,6 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -108,8 +107,8 @@ type Options struct {
 	AgentImage string
 	// DefaultImage of memcached; its tag is the default version.
 	DefaultImage string
-	// OperatorNamespace may reach the agents through the network policy; empty when the operator
-	// runs outside the cluster.
+	// OperatorNamespace is the namespace of the operator's pods, which the network policy admits
+	// to the agents; empty when the operator runs outside the cluster.
 	OperatorNamespace string
 	// OmitRunAsUser leaves the user of a pod to the platform, which OpenShift's security context
 	// constraints require.
@@ -146,6 +145,7 @@ type Object struct {
 
 // Builder builds the objects of one Memcached, whose spec must have the API server's defaults.
 type Builder struct {
+	memcached       *v1alpha1.Memcached
 	name, namespace string
 	options         Options
 	// labels of all objects.
@@ -159,10 +159,15 @@ type Builder struct {
 // NewBuilder returns the builder of a Memcached's objects.
 func NewBuilder(m *v1alpha1.Memcached, options Options) *Builder {
 	return &Builder{
-		name: m.Name, namespace: m.Namespace, options: options, labels: Labels(m.Name), templates: map[string]*template{},
+		memcached: m, name: m.Name, namespace: m.Namespace, options: options, labels: Labels(m.Name), templates: map[string]*template{},
 		owner: metav1ac.OwnerReference().WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("Memcached").
 			WithName(m.Name).WithUID(m.UID).WithController(true).WithBlockOwnerDeletion(true),
 	}
+}
+
+// HasNetworkPolicy reports whether a Memcached should have a network policy.
+func HasNetworkPolicy(m *v1alpha1.Memcached) bool {
+	return m.Spec.NetworkPolicy.Mode != v1alpha1.NetworkPolicyDisabled
 }
 
 // Desired returns what a Memcached with these shards should have, in the order of Keys.
@@ -170,6 +175,9 @@ func (b *Builder) Desired(shards []Shard) []Desired {
 	keys := Keys(b.name, len(shards))
 	all := make([]Desired, 0, len(keys))
 	for _, key := range keys {
+		if key.Kind == KindNetworkPolicy && !HasNetworkPolicy(b.memcached) {
+			continue
+		}
 		d := Desired{Key: key, ordinal: -1}
 		if ordinal, isShard := Ordinal(b.name, key.Name); isShard {
 			d.ordinal = ordinal
@@ -188,7 +196,7 @@ func (b *Builder) Build(d Desired) (Object, error) {
 	var err error
 	switch d.Key.Kind {
 	case KindNetworkPolicy:
-		o.Apply = b.networkPolicy()
+		o.Apply, err = b.networkPolicy()
 	case KindPodDisruptionBudget:
 		o.Apply = b.podDisruptionBudget()
 	case KindService:
@@ -199,32 +207,6 @@ func (b *Builder) Build(d Desired) (Object, error) {
 		o.Apply, err = b.replicaSet(d)
 	}
 	return o, err
-}
-
-// networkPolicy returns the policy that opens memcached's port to every pod of the cluster, as
-// without a policy, and the agent's port to the operator and to the shards. All other ports of
-// the pods are closed.
-func (b *Builder) networkPolicy() *networkingv1ac.NetworkPolicyApplyConfiguration {
-	port := func(number int32) *networkingv1ac.NetworkPolicyPortApplyConfiguration {
-		return networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(number))
-	}
-	agentPeers := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{
-		networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(b.labels)),
-	}
-	if b.options.OperatorNamespace != "" {
-		agentPeers = append(agentPeers, networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(
-			metav1ac.LabelSelector().WithMatchLabels(map[string]string{corev1.LabelMetadataName: b.options.OperatorNamespace})))
-	}
-	return networkingv1ac.NetworkPolicy(b.name, b.namespace).
-		WithLabels(b.labels).
-		WithOwnerReferences(b.owner).
-		WithSpec(networkingv1ac.NetworkPolicySpec().
-			WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(b.labels)).
-			WithPolicyTypes(networkingv1.PolicyTypeIngress).
-			WithIngress(
-				networkingv1ac.NetworkPolicyIngressRule().WithPorts(port(agentwire.MemcachedPort)),
-				networkingv1ac.NetworkPolicyIngressRule().WithPorts(port(agentwire.Port)).WithFrom(agentPeers...),
-			))
 }
 
 // podDisruptionBudget returns the budget that lets drains evict one shard at a time.

@@ -43,6 +43,7 @@ var Fields = []Field{
 	{"resources", rollout.Live, rollout.Replace, "the pod is resized; replaced where Kubernetes can't"},
 	{"scheduling", rollout.Replace, rollout.None, "a pod stays on its node"},
 	{"podMetadata", rollout.Live, rollout.None, "the pod's labels and annotations change"},
+	{"networkPolicy", rollout.None, rollout.None, "applies to new connections"},
 	{"updateStrategy", rollout.None, rollout.None, "applies from the next step"},
 	{"hashing", rollout.None, rollout.None, "applies from the next restore"},
 	{"bootstrap", rollout.None, rollout.None, "applies before the first shard exists"},

@@ -514,6 +514,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
       default: 64Mi
+    - name: networkPolicy
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.NetworkPolicy
     - name: paused
       type:
         scalar: boolean
@@ -607,6 +610,21 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: version
       type:
         scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.NetworkPolicy
+  map:
+    fields:
+    - name: allowedClients
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.networking.v1.NetworkPolicyPeer
+          elementRelationship: atomic
+    - name: mode
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.NetworkPolicyMode
+      default: Restricted
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.NetworkPolicyMode
+  scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.PersistentVolumeClaimStore
   map:
     fields:
@@ -1107,6 +1125,30 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: weight
       type:
         scalar: numeric
+- name: io.k8s.api.networking.v1.IPBlock
+  map:
+    fields:
+    - name: cidr
+      type:
+        scalar: string
+    - name: except
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: io.k8s.api.networking.v1.NetworkPolicyPeer
+  map:
+    fields:
+    - name: ipBlock
+      type:
+        namedType: io.k8s.api.networking.v1.IPBlock
+    - name: namespaceSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: podSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
 - name: io.k8s.apimachinery.pkg.api.resource.Quantity
   scalar: untyped
   list:

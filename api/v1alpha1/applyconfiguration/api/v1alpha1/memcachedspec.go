@@ -77,6 +77,10 @@ type MemcachedSpecApplyConfiguration struct {
 	// PodMetadata adds labels and annotations to the shards' pods. Default: none. Changing it
 	// updates the running pods; nothing restarts.
 	PodMetadata *PodMetadataApplyConfiguration `json:"podMetadata,omitempty"`
+	// NetworkPolicy configures which clients can connect to the shards, where the network plugin
+	// enforces NetworkPolicies. Default: the pods of this namespace. Changing it restarts nothing;
+	// it can close connections of clients that it no longer admits.
+	NetworkPolicy *NetworkPolicyApplyConfiguration `json:"networkPolicy,omitempty"`
 	// UpdateStrategy configures how a change of the spec rolls out: one shard at a time,
 	// with its items wherever memcached can keep them. Changing it applies from the next
 	// shard on and restarts nothing.
@@ -219,6 +223,14 @@ func (b *MemcachedSpecApplyConfiguration) WithScheduling(value *SchedulingApplyC
 // If called multiple times, the PodMetadata field is set to the value of the last call.
 func (b *MemcachedSpecApplyConfiguration) WithPodMetadata(value *PodMetadataApplyConfiguration) *MemcachedSpecApplyConfiguration {
 	b.PodMetadata = value
+	return b
+}
+
+// WithNetworkPolicy sets the NetworkPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NetworkPolicy field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithNetworkPolicy(value *NetworkPolicyApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.NetworkPolicy = value
 	return b
 }
 

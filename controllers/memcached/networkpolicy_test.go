@@ -1,0 +1,106 @@
+package memcached
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+)
+
+// clientPeers returns who may connect to memcached's port.
+func clientPeers(t *testing.T, policy *networkingv1.NetworkPolicy) string {
+	t.Helper()
+	i := slices.IndexFunc(policy.Spec.Ingress, func(r networkingv1.NetworkPolicyIngressRule) bool { return r.Ports[0].Port.IntVal == 11211 })
+	if i < 0 {
+		t.Fatalf("no rule for 11211: %+v", policy.Spec.Ingress)
+	}
+	raw, err := yaml.Marshal(policy.Spec.Ingress[i].From)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func TestNetworkPolicyFollowsItsMode(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 1")
+	env.converge("cache")
+	const (
+		everyone  = "null\n"
+		namespace = "- podSelector: {}\n"
+		jobs      = "- podSelector:\n    matchLabels:\n      app.kubernetes.io/managed-by: memcached-operator\n      app.kubernetes.io/name: memcached-snapshot\n"
+		shop      = "- namespaceSelector:\n    matchLabels:\n      team: shop\n"
+		network   = "- ipBlock:\n    cidr: 10.0.0.0/8\n    except:\n    - 10.1.0.0/16\n"
+	)
+	selects := func(value string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{"team": value}}
+	}
+	for _, c := range []struct {
+		name   string
+		policy v1alpha1.NetworkPolicy
+		want   string // empty: no policy
+	}{
+		{"the default", v1alpha1.NetworkPolicy{}, namespace},
+		{"the default, written out", v1alpha1.NetworkPolicy{Mode: v1alpha1.NetworkPolicyRestricted}, namespace},
+		{"allowed clients", v1alpha1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{
+			{NamespaceSelector: selects("shop")}, {IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"10.1.0.0/16"}}}}}, shop + network + jobs},
+		{"open", v1alpha1.NetworkPolicy{Mode: v1alpha1.NetworkPolicyOpen}, everyone},
+		{"disabled", v1alpha1.NetworkPolicy{Mode: v1alpha1.NetworkPolicyDisabled}, ""},
+		{"restricted again", v1alpha1.NetworkPolicy{}, namespace},
+	} {
+		env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.NetworkPolicy = c.policy })
+		m := env.converge("cache")
+		policy := &networkingv1.NetworkPolicy{}
+		switch exists := env.exists("cache", policy); {
+		case exists != (c.want != ""):
+			t.Fatalf("%s: the policy exists: %t", c.name, exists)
+		case exists:
+			if diff := cmp.Diff(c.want, clientPeers(t, policy)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.name, diff)
+			}
+		}
+		if m.Status.Update != nil {
+			t.Errorf("%s: shards are updated: %+v", c.name, m.Status.Update)
+		}
+	}
+}
+
+func TestDisabledNetworkPolicyLeavesAnotherOwnersAlone(t *testing.T) {
+	env := newEnv(t)
+	others := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache", Labels: resources.Labels("sessions")}}
+	env.must(admin.Create(env.ctx, others))
+	env.create("cache", "{size: 1, networkPolicy: {mode: Disabled}}")
+	m := env.converge("cache")
+	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected, "")
+	after := &networkingv1.NetworkPolicy{}
+	env.read("cache", after)
+	if after.ResourceVersion != others.ResourceVersion {
+		t.Errorf("the policy was changed: %+v", after)
+	}
+
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.NetworkPolicy.Mode = v1alpha1.NetworkPolicyOpen })
+	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameConflict, "NetworkPolicy cache")
+}
+
+// In a namespace that operators share, other pods must not reach the agents.
+func TestAgentsAreOpenToTheOperatorsPodsOnly(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "{size: 1, networkPolicy: {mode: Open}}")
+	env.converge("cache")
+	policy := &networkingv1.NetworkPolicy{}
+	env.read("cache", policy)
+	want := []networkingv1.NetworkPolicyPeer{
+		{PodSelector: &metav1.LabelSelector{MatchLabels: resources.Labels("cache")}},
+		{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/name": "memcached-operator", "control-plane": "controller-manager"}},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "memcached-operator-system"}}},
+	}
+	if diff := cmp.Diff(want, policy.Spec.Ingress[1].From); diff != "" || policy.Spec.Ingress[1].Ports[0].Port.IntVal != 11212 {
+		t.Errorf("rule %+v (-want +got):\n%s", policy.Spec.Ingress[1], diff)
+	}
+}

@@ -1,0 +1,59 @@
+package resources
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// networkPolicy returns the policy that opens memcached's port to the clients of the spec, and the
+// agent's port to the operator and to the shards. It closes all other ports of the shards, and those
+// of preflight pods, which listen on neither of the two.
+func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfiguration, error) {
+	rule := func(port int32, from ...*networkingv1ac.NetworkPolicyPeerApplyConfiguration) *networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration {
+		return networkingv1ac.NetworkPolicyIngressRule().WithFrom(from...).
+			WithPorts(networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(port)))
+	}
+	pods := func(labels map[string]string) *networkingv1ac.NetworkPolicyPeerApplyConfiguration {
+		return networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(labels))
+	}
+	agentPeers := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{pods(b.labels)}
+	if b.options.OperatorNamespace != "" {
+		agentPeers = append(agentPeers, pods(annotations.OperatorPodLabels()).WithNamespaceSelector(
+			metav1ac.LabelSelector().WithMatchLabels(map[string]string{corev1.LabelMetadataName: b.options.OperatorNamespace})))
+	}
+	var clients []*networkingv1ac.NetworkPolicyPeerApplyConfiguration
+	switch spec := b.memcached.Spec.NetworkPolicy; {
+	case spec.Mode == v1alpha1.NetworkPolicyOpen: // a rule without peers admits everyone
+	case len(spec.AllowedClients) == 0:
+		clients = append(clients, pods(nil))
+	default:
+		for i := range spec.AllowedClients {
+			peer, err := convert[networkingv1ac.NetworkPolicyPeerApplyConfiguration](spec.AllowedClients[i])
+			if err != nil {
+				return nil, err
+			}
+			clients = append(clients, peer)
+		}
+		clients = append(clients, pods(map[string]string{
+			v1alpha1.LabelName: annotations.SnapshotName, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}))
+	}
+	selected := metav1ac.LabelSelector().
+		WithMatchLabels(map[string]string{v1alpha1.LabelInstance: b.name, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}).
+		WithMatchExpressions(metav1ac.LabelSelectorRequirement().
+			WithKey(v1alpha1.LabelName).WithOperator(metav1.LabelSelectorOpIn).WithValues(v1alpha1.NameValue, annotations.PreflightName))
+	return networkingv1ac.NetworkPolicy(b.name, b.namespace).
+		WithLabels(b.labels).
+		WithOwnerReferences(b.owner).
+		WithSpec(networkingv1ac.NetworkPolicySpec().
+			WithPodSelector(selected).
+			WithPolicyTypes(networkingv1.PolicyTypeIngress).
+			WithIngress(rule(agentwire.MemcachedPort, clients...), rule(agentwire.Port, agentPeers...))), nil
+}
