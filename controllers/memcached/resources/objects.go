@@ -216,6 +216,9 @@ func (b *Builder) podDisruptionBudget() *policyv1ac.PodDisruptionBudgetApplyConf
 		WithOwnerReferences(b.owner).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 			WithMaxUnavailable(intstr.FromInt32(1)).
+			// Without it, a shard that can't become ready keeps all nodes of its Memcached from
+			// being drained, its own included.
+			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(b.labels)))
 }
 
