@@ -21,6 +21,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/metricsauth"
 )
 
@@ -56,6 +57,10 @@ func run() error {
 	if image == "" {
 		return fmt.Errorf("RELATED_IMAGE_AGENT is not set: set it to the operator's own image, which Jobs run and pods take the agent from")
 	}
+	restrictions, err := resources.ParseRestrictions(os.Getenv)
+	if err != nil {
+		return err
+	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -88,6 +93,7 @@ func run() error {
 		DefaultImage: cmp.Or(os.Getenv("RELATED_IMAGE_MEMCACHED"), defaultImage),
 		Namespace:    namespace,
 		Version:      version,
+		Restrictions: restrictions,
 	}); err != nil {
 		return err
 	}

@@ -37,6 +37,8 @@ type Options struct {
 	Namespace string
 	// Version is the operator's release.
 	Version string
+	// Restrictions of what the specs of Memcacheds may contain.
+	Restrictions resources.Restrictions
 }
 
 // CacheOptions returns the options of the manager's cache: of the kinds that the operator
@@ -70,7 +72,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	err = errors.Join(
 		(&memcached.Reconciler{
 			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, Recorder: recorder, Clock: clock.RealClock{},
-			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift},
+			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift,
+				Restrictions: o.Restrictions},
 		}).SetupWithManager(mgr),
 		(&backup.Reconciler{Engine: engine}).SetupWithManager(mgr),
 		(&restore.Reconciler{Engine: engine}).SetupWithManager(mgr),

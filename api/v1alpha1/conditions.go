@@ -168,6 +168,12 @@ const (
 	//
 	// Do: fix spec.image.
 	ReasonImageInvalid = "ImageInvalid"
+	// ReasonNotAllowed: a setting of the operator doesn't allow a value of the spec. The message
+	// names both. No shard was changed.
+	//
+	// Do: use a value that the setting allows, or ask the administrator of the operator to change
+	// the setting.
+	ReasonNotAllowed = "NotAllowed"
 	// ReasonNameConflict: an object with the name of a shard, a Service or a policy exists
 	// and isn't managed by this Memcached.
 	//

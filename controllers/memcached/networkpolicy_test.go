@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -102,5 +103,34 @@ func TestAgentsAreOpenToTheOperatorsPodsOnly(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, policy.Spec.Ingress[1].From); diff != "" || policy.Spec.Ingress[1].Ports[0].Port.IntVal != 11212 {
 		t.Errorf("rule %+v (-want +got):\n%s", policy.Spec.Ingress[1], diff)
+	}
+}
+
+func TestSpecThatTheSettingsDontAllowChangesNoShard(t *testing.T) {
+	env := newEnv(t)
+	var err error
+	env.reconciler.Options.Restrictions, err = resources.ParseRestrictions(func(name string) string {
+		return map[string]string{"ALLOWED_IMAGE_PREFIXES": "registry.example.com/"}[name]
+	})
+	env.must(err)
+	env.create("cache", "{size: 1, image: registry.example.com/memcached:1.6.38}")
+	env.converge("cache")
+	before := env.get("cache")
+	for _, name := range []string{"cache", "new"} {
+		if name == "new" {
+			env.create(name, "{size: 1, image: evil.example.com/memcached:1.6.38}")
+		} else {
+			env.change(name, func(m *v1alpha1.Memcached) { m.Spec.Image = "evil.example.com/memcached:1.6.38" })
+		}
+		m := env.converge(name)
+		env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNotAllowed, "ALLOWED_IMAGE_PREFIXES")
+		var policies networkingv1.NetworkPolicyList
+		env.must(admin.List(env.ctx, &policies, client.InNamespace(env.namespace), client.MatchingLabels(resources.Labels(name))))
+		if existed := name == "cache"; (len(policies.Items) > 0) != existed || len(m.Status.Shards) > 0 != existed {
+			t.Errorf("%s has %d policies and the shards %+v", name, len(policies.Items), m.Status.Shards)
+		}
+	}
+	if m := env.get("cache"); m.Status.Image != before.Status.Image || m.Status.Update != nil && m.Status.Update.Gate == "" {
+		t.Errorf("the image is %s, was %s; update %+v", m.Status.Image, before.Status.Image, m.Status.Update)
 	}
 }

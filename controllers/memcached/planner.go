@@ -33,7 +33,7 @@ func makePlan(obs *observation, options resources.Options) plan {
 		shards: shard.EvaluateAll(obs.shards, shard.Inputs{
 			Memcached: m, Update: obs.updateRevision, Agents: obs.agents, Now: obs.now, CanResize: options.CanResize,
 		}),
-		rejected:  specProblem(obs),
+		rejected:  specProblem(obs, options.Restrictions),
 		resources: resourcesPlan{cached: obs.cached},
 	}
 	p.finalBackup = planFinalBackup(obs)
@@ -62,13 +62,16 @@ func makePlan(obs *observation, options resources.Options) plan {
 }
 
 // specProblem returns why the spec can't be applied, or nil.
-func specProblem(obs *observation) *shard.Problem {
+func specProblem(obs *observation, restrictions resources.Restrictions) *shard.Problem {
 	unsupported := resources.UnsupportedVersion(obs.image.Version)
+	notAllowed := restrictions.Violation(&obs.memcached.Spec)
 	switch {
 	case obs.imageError != nil:
 		return &shard.Problem{Reason: v1alpha1.ReasonImageInvalid, Message: obs.imageError.Error() + "; correct spec.image, nothing changes until then"}
 	case unsupported != "":
 		return &shard.Problem{Reason: v1alpha1.ReasonVersionUnsupported, Message: unsupported + "; nothing changes until then"}
+	case notAllowed != "":
+		return &shard.Problem{Reason: v1alpha1.ReasonNotAllowed, Message: notAllowed + "; nothing changes until then"}
 	}
 	return nil
 }

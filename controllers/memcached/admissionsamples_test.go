@@ -1,0 +1,100 @@
+package memcached
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// applyAdmissionSamples creates the policies of config/samples/admission, those for Memcacheds in the
+// test's namespace only.
+func (env *testEnv) applyAdmissionSamples() {
+	env.Helper()
+	files, err := filepath.Glob("../../config/samples/admission/[^k]*.yaml")
+	env.must(err)
+	if len(files) != 2 {
+		env.Fatalf("samples %v", files)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		env.must(err)
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
+			o := &unstructured.Unstructured{}
+			env.must(yaml.Unmarshal([]byte(document), o))
+			if o.GetKind() == "ValidatingAdmissionPolicyBinding" && o.GetName() == "restrict-memcacheds" {
+				env.must(unstructured.SetNestedStringMap(o.Object, map[string]string{corev1.LabelMetadataName: env.namespace},
+					"spec", "matchResources", "namespaceSelector", "matchLabels"))
+			}
+			env.must(admin.Create(env.ctx, o, client.FieldValidation(metav1.FieldValidationStrict)))
+			env.Cleanup(func() { _ = admin.Delete(env.ctx, o) })
+		}
+	}
+}
+
+func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
+	env := newEnv(t)
+	before := env.create("before", "image: evil.example.com/x:1")
+	env.applyAdmissionSamples()
+	// An API server uses a new policy after a moment.
+	for {
+		_, err := env.tryCreate("evil", "image: evil.example.com/x:1")
+		if err != nil {
+			break
+		}
+		env.must(admin.Delete(env.ctx, env.get("evil")))
+		time.Sleep(100 * time.Millisecond)
+	}
+	for name, c := range map[string]struct{ spec, rejected string }{
+		"nothing":                   {"size: 1", ""},
+		"an allowed image":          {"image: registry.example.com/memcached:1.6.45", ""},
+		"another image":             {"image: memcached:1.6.45", "spec.image must begin with one of docker.io/library/memcached:, registry.example.com/"},
+		"an allowed label":          {"podMetadata: {labels: {team: shop}}", ""},
+		"another label":             {"podMetadata: {labels: {team: shop, app: web}}", "each of spec.podMetadata.labels must begin with one of example.com/, team"},
+		"an allowed annotation":     {"podMetadata: {annotations: {example.com/a: b}}", ""},
+		"another annotation":        {"podMetadata: {annotations: {a: b}}", "each of spec.podMetadata.annotations must begin with one of example.com/"},
+		"an allowed priority class": {"scheduling: {priorityClassName: low}", ""},
+		"another priority class":    {"scheduling: {priorityClassName: high}", "spec.scheduling.priorityClassName must be one of low, default"},
+		"a toleration":              {"scheduling: {tolerations: [{operator: Exists}]}", "spec.scheduling.tolerations is not allowed"},
+		"an affinity":               {"scheduling: {affinity: {nodeAffinity: {}}}", "spec.scheduling.affinity and spec.scheduling.nodeSelector are not allowed"},
+		"a node selector":           {"scheduling: {nodeSelector: {a: b}}", "spec.scheduling.affinity and spec.scheduling.nodeSelector are not allowed"},
+		"spread pods":               {"scheduling: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}", ""},
+		"allowed clients":           {"networkPolicy: {allowedClients: [{namespaceSelector: {}}]}", ""},
+		"an open network policy":    {"networkPolicy: {mode: Open}", "spec.networkPolicy.mode must be Restricted"},
+	} {
+		m, err := env.tryCreate("cache", c.spec)
+		switch {
+		case c.rejected == "" && err != nil, c.rejected != "" && (err == nil || !strings.Contains(err.Error(), c.rejected)):
+			t.Errorf("%s: error %v, want %q", name, err, c.rejected)
+		}
+		if m != nil {
+			env.must(admin.Delete(env.ctx, m))
+		}
+	}
+	// What existed before can be labeled and deleted, for example, but not changed.
+	before.Labels = map[string]string{"team": "shop"}
+	env.must(admin.Update(env.ctx, before))
+	before.Spec.Paused = true
+	if err := admin.Update(env.ctx, before); err == nil {
+		t.Error("a spec that isn't allowed was changed")
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "svc"}}
+	if err := admin.Create(env.ctx, namespace); err == nil || !strings.Contains(err.Error(), "the namespace svc is reserved") {
+		t.Errorf("namespace svc: error %v", err)
+	}
+	var policies admissionregistrationv1.ValidatingAdmissionPolicyList
+	env.must(admin.List(env.ctx, &policies))
+	for _, p := range policies.Items {
+		if p.Status.TypeChecking != nil && len(p.Status.TypeChecking.ExpressionWarnings) > 0 {
+			t.Errorf("%s: %+v", p.Name, p.Status.TypeChecking.ExpressionWarnings)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package resources
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+// The settings that restrict what a spec may contain, as environment variables of the operator. An
+// empty setting allows all values.
+const (
+	// settingImages lists prefixes of spec.image, separated by commas. Each contains a slash, and
+	// ends where a part of an image reference does.
+	settingImages = "ALLOWED_IMAGE_PREFIXES"
+	// settingLabels and settingAnnotations list prefixes of the keys in spec.podMetadata.
+	settingLabels      = "ALLOWED_POD_LABEL_PREFIXES"
+	settingAnnotations = "ALLOWED_POD_ANNOTATION_PREFIXES"
+	// settingPriorityClasses lists values of spec.scheduling.priorityClassName.
+	settingPriorityClasses = "ALLOWED_PRIORITY_CLASSES"
+	// settingTolerations and settingAffinity are false if a spec must not contain
+	// spec.scheduling.tolerations, or affinity and nodeSelector.
+	settingTolerations = "ALLOW_TOLERATIONS"
+	settingAffinity    = "ALLOW_AFFINITY"
+)
+
+// Restrictions are what the operator's settings allow in a spec. The zero value allows everything.
+type Restrictions struct {
+	images, labels, annotations, priorityClasses []string
+	denyTolerations, denyAffinity                bool
+}
+
+// ParseRestrictions reads the settings with a function such as os.Getenv.
+func ParseRestrictions(getenv func(string) string) (Restrictions, error) {
+	var r Restrictions
+	for setting, list := range map[string]*[]string{
+		settingImages: &r.images, settingLabels: &r.labels, settingAnnotations: &r.annotations, settingPriorityClasses: &r.priorityClasses,
+	} {
+		for entry := range strings.SplitSeq(getenv(setting), ",") {
+			if entry = strings.TrimSpace(entry); entry != "" {
+				*list = append(*list, entry)
+			}
+		}
+	}
+	for _, prefix := range r.images {
+		if !strings.Contains(prefix, "/") {
+			return r, fmt.Errorf("%s contains %q: write a prefix with a slash, such as registry.example.com/ or docker.io/library/memcached", settingImages, prefix)
+		}
+	}
+	for setting, deny := range map[string]*bool{settingTolerations: &r.denyTolerations, settingAffinity: &r.denyAffinity} {
+		text := getenv(setting)
+		if text == "" {
+			continue
+		}
+		allow, err := strconv.ParseBool(text)
+		if err != nil {
+			return r, fmt.Errorf("%s is %q: set it to true or false", setting, text)
+		}
+		*deny = !allow
+	}
+	return r, nil
+}
+
+// Violation returns which value of a spec the settings don't allow, and what to do; empty if they
+// allow all. Without spec.image, the image is the operator's default, which they always allow.
+func (r Restrictions) Violation(spec *v1alpha1.MemcachedSpec) string {
+	scheduling := &spec.Scheduling
+	switch {
+	case spec.Image != "" && !allows(r.images, func(prefix string) bool { return isImageOf(spec.Image, prefix) }):
+		return violation("image "+spec.Image, settingImages, r.images)
+	case scheduling.PriorityClassName != "" && !allows(r.priorityClasses, func(name string) bool { return name == scheduling.PriorityClassName }):
+		return violation("scheduling.priorityClassName "+scheduling.PriorityClassName, settingPriorityClasses, r.priorityClasses)
+	case r.denyTolerations && len(scheduling.Tolerations) > 0:
+		return violation("scheduling.tolerations", settingTolerations, []string{"false"})
+	case r.denyAffinity && scheduling.Affinity != nil:
+		return violation("scheduling.affinity", settingAffinity, []string{"false"})
+	case r.denyAffinity && len(scheduling.NodeSelector) > 0:
+		return violation("scheduling.nodeSelector", settingAffinity, []string{"false"})
+	}
+	for _, keys := range []struct {
+		field, setting string
+		allowed        []string
+		of             map[string]string
+	}{
+		{"podMetadata.labels", settingLabels, r.labels, spec.PodMetadata.Labels},
+		{"podMetadata.annotations", settingAnnotations, r.annotations, spec.PodMetadata.Annotations},
+	} {
+		for _, key := range slices.Sorted(maps.Keys(keys.of)) {
+			if !allows(keys.allowed, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+				return violation(keys.field+" "+key, keys.setting, keys.allowed)
+			}
+		}
+	}
+	return ""
+}
+
+func violation(what, setting string, allowed []string) string {
+	return fmt.Sprintf("spec.%s isn't allowed: %s of the operator is %s; change it, or ask the administrator of the operator",
+		what, setting, strings.Join(allowed, ","))
+}
+
+// allows reports whether a list is empty or has an entry that matches.
+func allows(list []string, matches func(string) bool) bool {
+	return len(list) == 0 || slices.ContainsFunc(list, matches)
+}
+
+// isImageOf reports whether a prefix is an image reference or parts of it: registry.example.com/cache
+// is not a prefix of registry.example.com/cache-of-others.
+func isImageOf(image, prefix string) bool {
+	rest, ok := strings.CutPrefix(image, prefix)
+	const separators = "/:@"
+	return ok && (rest == "" || strings.ContainsAny(rest[:1], separators) || strings.ContainsAny(prefix[len(prefix)-1:], separators))
+}

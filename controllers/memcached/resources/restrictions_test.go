@@ -1,0 +1,87 @@
+package resources
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+func TestSettingsRestrictTheSpec(t *testing.T) {
+	type settings map[string]string
+	image := func(image string) v1alpha1.MemcachedSpec { return v1alpha1.MemcachedSpec{Image: image} }
+	scheduling := func(s v1alpha1.Scheduling) v1alpha1.MemcachedSpec { return v1alpha1.MemcachedSpec{Scheduling: s} }
+	labels := func(key string) v1alpha1.MemcachedSpec {
+		return v1alpha1.MemcachedSpec{PodMetadata: v1alpha1.PodMetadata{Labels: map[string]string{"example.com/a": "", key: ""}}}
+	}
+	annotations := func(key string) v1alpha1.MemcachedSpec {
+		return v1alpha1.MemcachedSpec{PodMetadata: v1alpha1.PodMetadata{Annotations: map[string]string{"example.com/a": "", key: ""}}}
+	}
+	everything := v1alpha1.MemcachedSpec{
+		Image: "evil.example.com/x", PodMetadata: v1alpha1.PodMetadata{Labels: map[string]string{"app": "shop"}, Annotations: map[string]string{"a": "b"}},
+		Scheduling: v1alpha1.Scheduling{PriorityClassName: "high", Tolerations: []corev1.Toleration{{}}, Affinity: &corev1.Affinity{}, NodeSelector: map[string]string{"a": "b"}},
+	}
+	registry := settings{"ALLOWED_IMAGE_PREFIXES": "registry.example.com/caches/, docker.io/library/memcached"}
+	for name, c := range map[string]struct {
+		settings settings
+		spec     v1alpha1.MemcachedSpec
+		want     []string // nothing: it is allowed
+	}{
+		"no settings":                       {nil, everything, nil},
+		"an empty spec":                     {registry, v1alpha1.MemcachedSpec{Version: "1.6.38"}, nil},
+		"an image of an allowed registry":   {registry, image("registry.example.com/caches/memcached:1.6.45"), nil},
+		"an allowed image with a tag":       {registry, image("docker.io/library/memcached:1.6.45"), nil},
+		"an allowed image with a digest":    {registry, image("docker.io/library/memcached@sha256:0"), nil},
+		"an allowed image alone":            {registry, image("docker.io/library/memcached"), nil},
+		"an image of another registry":      {registry, image("registry.example.com.evil/caches/x"), []string{"spec.image registry.example.com.evil/caches/x", "ALLOWED_IMAGE_PREFIXES", "docker.io/library/memcached"}},
+		"an image with a longer name":       {registry, image("docker.io/library/memcached-evil:1"), []string{"spec.image"}},
+		"an image that a node would expand": {registry, image("memcached:1.6.45"), []string{"spec.image memcached:1.6.45"}},
+		"an allowed label":                  {settings{"ALLOWED_POD_LABEL_PREFIXES": "team,example.com/"}, labels("team"), nil},
+		"another label":                     {settings{"ALLOWED_POD_LABEL_PREFIXES": "team,example.com/"}, labels("app"), []string{"podMetadata.labels app", "ALLOWED_POD_LABEL_PREFIXES", "team,example.com/"}},
+		"labels don't count as annotations": {settings{"ALLOWED_POD_ANNOTATION_PREFIXES": "-"}, labels("app"), nil},
+		"no annotation is allowed":          {settings{"ALLOWED_POD_ANNOTATION_PREFIXES": "-"}, annotations("b"), []string{"podMetadata.annotations b", "ALLOWED_POD_ANNOTATION_PREFIXES"}},
+		"an allowed priority class":         {settings{"ALLOWED_PRIORITY_CLASSES": "low,high"}, scheduling(v1alpha1.Scheduling{PriorityClassName: "high"}), nil},
+		"another priority class":            {settings{"ALLOWED_PRIORITY_CLASSES": "low,high"}, scheduling(v1alpha1.Scheduling{PriorityClassName: "higher"}), []string{"priorityClassName higher", "ALLOWED_PRIORITY_CLASSES"}},
+		"tolerations":                       {settings{"ALLOW_TOLERATIONS": "false"}, scheduling(v1alpha1.Scheduling{Tolerations: []corev1.Toleration{{}}}), []string{"scheduling.tolerations", "ALLOW_TOLERATIONS"}},
+		"tolerations that are allowed":      {settings{"ALLOW_TOLERATIONS": "true"}, scheduling(v1alpha1.Scheduling{Tolerations: []corev1.Toleration{{}}}), nil},
+		"affinity":                          {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1alpha1.Scheduling{Affinity: &corev1.Affinity{}}), []string{"scheduling.affinity", "ALLOW_AFFINITY"}},
+		"a node selector":                   {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1alpha1.Scheduling{NodeSelector: map[string]string{"a": "b"}}), []string{"scheduling.nodeSelector", "ALLOW_AFFINITY"}},
+		"spreading is always allowed": {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1alpha1.Scheduling{
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{}}}), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := ParseRestrictions(func(setting string) string { return c.settings[setting] })
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := r.Violation(&c.spec)
+			if (got == "") != (c.want == nil) {
+				t.Errorf("got %q, want words %q", got, c.want)
+			}
+			for _, word := range c.want {
+				if !strings.Contains(got, word) {
+					t.Errorf("%q lacks %q", got, word)
+				}
+			}
+		})
+	}
+}
+
+func TestInvalidSettingsAreReported(t *testing.T) {
+	for setting, value := range map[string]string{
+		"ALLOW_TOLERATIONS": "maybe", "ALLOW_AFFINITY": "2",
+		"ALLOWED_IMAGE_PREFIXES": "docker.io/library/,registry.example.com", // matches registry.example.com.evil, too
+	} {
+		_, err := ParseRestrictions(func(name string) string {
+			if name == setting {
+				return value
+			}
+			return ""
+		})
+		if err == nil || !strings.Contains(err.Error(), setting) {
+			t.Errorf("%s=%s: error %v", setting, value, err)
+		}
+	}
+}
