@@ -70,6 +70,11 @@ const (
 	//
 	// Do: wait. If it lasts, look for a finalizer on the objects that the message names.
 	ReasonWaitingForGarbageCollection = "WaitingForGarbageCollection"
+	// ReasonUpdatingObjects: the operator writes the objects of a large Memcached in batches, and
+	// some are left.
+	//
+	// Do: wait.
+	ReasonUpdatingObjects = "UpdatingObjects"
 	// ReasonRetrying: a request to the API server failed; the message says why. The operator
 	// retries. For a schedule, the API server rejects the backup of a run, and the operator
 	// retries until startingDeadlineSeconds have passed.
@@ -164,6 +169,11 @@ const (
 	//
 	// Do: choose the version that the message names, or a newer one.
 	ReasonVersionUnsupported = "VersionUnsupported"
+	// ReasonPodConfigurationTooLarge: the fields of the spec that each pod gets, such as
+	// spec.podMetadata and spec.scheduling, have more than 16 KiB as JSON. No shard was changed.
+	//
+	// Do: shorten them.
+	ReasonPodConfigurationTooLarge = "PodConfigurationTooLarge"
 	// ReasonImageInvalid: spec.image isn't an image reference. No shard was changed.
 	//
 	// Do: fix spec.image.

@@ -264,17 +264,20 @@ type Scheduling struct {
 
 // PodMetadata adds labels and annotations to the shards' pods.
 type PodMetadata struct {
-	// Labels to add to the shards' pods, such as team: search.
+	// Labels to add to the shards' pods, such as team: search. At most 32.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="podMetadata.labels must have keys of at most 317 and values of at most 63 characters"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('app.kubernetes.io/') || k.startsWith('cache.memcached-operator.io/'))",message="podMetadata.labels must not contain labels of app.kubernetes.io/ or cache.memcached-operator.io/: the operator manages them"
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Annotations to add to the shards' pods, such as example.com/owner: search.
+	// Annotations to add to the shards' pods, such as example.com/owner: search. At most 32 with
+	// 8192 characters in total, since each shard has several copies of them.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.map(k, size(k) + size(self[k])).sum() <= 8192",message="podMetadata.annotations must have at most 8192 characters in total: each shard has several copies of them"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('cache.memcached-operator.io/'))",message="podMetadata.annotations must not contain annotations of cache.memcached-operator.io/: the operator manages them"
 	Annotations map[string]string `json:"annotations,omitempty"`
 }

@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -72,6 +73,10 @@ func specProblem(obs *observation, restrictions resources.Restrictions) *shard.P
 		return &shard.Problem{Reason: v1alpha1.ReasonVersionUnsupported, Message: unsupported + "; nothing changes until then"}
 	case notAllowed != "":
 		return &shard.Problem{Reason: v1alpha1.ReasonNotAllowed, Message: notAllowed + "; nothing changes until then"}
+	case len(obs.updateRevision.String()) > resources.MaxRevision:
+		return &shard.Problem{Reason: v1alpha1.ReasonPodConfigurationTooLarge, Message: fmt.Sprintf(
+			"the pod configuration has %d bytes as JSON, more than %d; shorten spec.podMetadata or spec.scheduling, nothing changes until then",
+			len(obs.updateRevision.String()), resources.MaxRevision)}
 	}
 	return nil
 }

@@ -17,6 +17,10 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
+// MaxRevision is the size, in bytes, of the largest pod configuration. Each shard has several
+// copies of it, in the API server and in the operator's memory.
+const MaxRevision = 16 << 10
+
 // PodRevision is the configuration of a pod. A shard's template and its pod each carry one, so
 // that it can be compared with the spec and rolled back to.
 type PodRevision struct {

@@ -7,9 +7,10 @@ package v1alpha1
 //
 // PodMetadata adds labels and annotations to the shards' pods.
 type PodMetadataApplyConfiguration struct {
-	// Labels to add to the shards' pods, such as team: search.
+	// Labels to add to the shards' pods, such as team: search. At most 32.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations to add to the shards' pods, such as example.com/owner: search.
+	// Annotations to add to the shards' pods, such as example.com/owner: search. At most 32 with
+	// 8192 characters in total, since each shard has several copies of them.
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
