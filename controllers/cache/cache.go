@@ -2,9 +2,7 @@
 package cache
 
 import (
-	"slices"
 	"strings"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -56,9 +54,8 @@ func ManagedOnly(trim func(client.Object)) crcache.ByObject {
 }
 
 // transform returns what the cache does to an object before it stores it: it trims the object
-// and removes what is read of no object. Managed fields are larger than the rest of a small
-// object. Objects are written back as the difference of two copies, or their status alone,
-// so nothing is lost.
+// and its metadata. Objects are written back as the difference of two copies, or their status
+// alone, so nothing is lost.
 func transform(trim func(client.Object)) func(any) (any, error) {
 	return func(from any) (any, error) {
 		o, ok := from.(client.Object)
@@ -66,45 +63,12 @@ func transform(trim func(client.Object)) func(any) (any, error) {
 			return from, nil
 		}
 		trim(o)
-		entries := slices.DeleteFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return !keepsEntry(o, e) })
-		for i := range entries {
-			entries[i].FieldsV1 = internedFieldSets.shared(entries[i].FieldsV1)
+		trimMetadata(o)
+		if sized, ok := o.(interface{ Size() int }); ok && (isForeign(o) || sized.Size() > maxSize) {
+			reduce(o)
 		}
-		o.SetManagedFields(entries)
-		delete(o.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
 		return o, nil
 	}
-}
-
-var internedFieldSets fieldSets
-
-// fieldSets stores one copy of equal field sets: the objects of a kind and of one Memcached
-// have the same, whose identity is part of it. The set of a ReplicaSet has 2.9 kB, and 1,000
-// Memcacheds of three shards need 7 MB less (ADR 8).
-type fieldSets struct {
-	lock sync.Mutex
-	all  map[string]*metav1.FieldsV1
-}
-
-// maxFieldSets bounds how many sets are kept for comparison. The objects of one Memcached are
-// mostly received one after the other.
-const maxFieldSets = 64
-
-// shared returns the stored copy of a set, which must not be changed.
-func (s *fieldSets) shared(set *metav1.FieldsV1) *metav1.FieldsV1 {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	if same, ok := s.all[string(set.GetRawBytes())]; ok {
-		return same
-	}
-	if s.all == nil {
-		s.all = map[string]*metav1.FieldsV1{}
-	}
-	if len(s.all) == maxFieldSets {
-		clear(s.all)
-	}
-	s.all[set.GetRawString()] = set
-	return set
 }
 
 // keepsEntry reports whether the operator reads a managed fields entry: those of what it
@@ -126,6 +90,9 @@ func trimOwned(o client.Object) {
 	switch o := o.(type) {
 	case *appsv1.ReplicaSet:
 		o.Status = appsv1.ReplicaSetStatus{Conditions: o.Status.Conditions}
+		applied := appliedFields(o)
+		o.Spec.Template.Labels = applied.only(o.Spec.Template.Labels)
+		o.Spec.Template.Annotations = applied.only(o.Spec.Template.Annotations)
 	case *corev1.Service:
 		o.Status = corev1.ServiceStatus{}
 	case *policyv1.PodDisruptionBudget:

@@ -1,17 +1,27 @@
 package cache
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // The tests of controllers/memcached read through this cache's transforms from an API server.
@@ -73,6 +83,7 @@ func TestTransformKeepsWhatTheOperatorReads(t *testing.T) {
 		"Memcached":  {&v1alpha1.Memcached{}, nil},
 	} {
 		c.object.SetManagedFields(slices.Clone(entries))
+		c.object.SetOwnerReferences(controlledBy("apps/v1", "ReplicaSet"))
 		if _, err := transform(func(client.Object) {})(c.object); err != nil {
 			t.Fatal(err)
 		}
@@ -89,20 +100,166 @@ func TestTransformKeepsWhatTheOperatorReads(t *testing.T) {
 	}
 }
 
-func TestFieldSetsAreSharedAndBounded(t *testing.T) {
-	var sets fieldSets
+// controlledBy returns the owner references of an object with a controller, and with another owner.
+func controlledBy(version, kind string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "other"}, {APIVersion: version, Kind: kind, Name: "cache", UID: "1", Controller: ptr.To(true)}}
+}
+
+var managed = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelInstance: "cache"}
+
+// store returns an object as the cache stores it. The reflector may transform it twice.
+func store[T client.Object](t *testing.T, trim func(client.Object), o T) T {
+	t.Helper()
+	for range 2 {
+		if _, err := transform(trim)(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return o
+}
+
+// A tenant chooses what is in these objects, and their size.
+func TestCacheContainsOnlyTheIdentityOfForeignObjects(t *testing.T) {
+	large := map[string]string{"example.com/large": strings.Repeat("x", 250<<10)}
+	metadata := func(owners []metav1.OwnerReference) metav1.ObjectMeta {
+		m := metav1.ObjectMeta{Namespace: "team", Name: "cache-0", UID: "2", ResourceVersion: "3", Labels: maps.Clone(managed), Annotations: maps.Clone(large), OwnerReferences: owners, Finalizers: []string{"example.com/keep"}}
+		for i := range 1000 {
+			m.Labels[fmt.Sprintf("example.com/%d", i)] = "x"
+		}
+		return m
+	}
+	forged := metadata(controlledBy(v1alpha1.GroupVersion.String(), "Memcached"))
+	forged.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.ManagedByValue, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:example.com/large":{}}`)}}
+	container := corev1.PodSpec{Containers: []corev1.Container{{Name: "memcached", Image: "memcached", Args: []string{large["example.com/large"]}}}}
+	for name, o := range map[string]client.Object{
+		"a Service without a controller":   &corev1.Service{ObjectMeta: metadata(nil), Spec: corev1.ServiceSpec{ClusterIP: "None"}},
+		"a Service of another operator":    &corev1.Service{ObjectMeta: metadata(controlledBy("example.com/v1", "Memcached"))},
+		"a large Service with our manager": &corev1.Service{ObjectMeta: forged, Spec: corev1.ServiceSpec{ExternalName: large["example.com/large"]}},
+		"a ReplicaSet":                     &appsv1.ReplicaSet{ObjectMeta: metadata(nil), Spec: appsv1.ReplicaSetSpec{Template: corev1.PodTemplateSpec{Spec: container}}},
+		"a Job":                            &batchv1.Job{ObjectMeta: metadata(nil), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: container}}},
+		"a pod":                            &corev1.Pod{ObjectMeta: metadata(nil), Spec: container},
+	} {
+		controller := metav1.GetControllerOf(o)
+		got := store(t, trimOwned, o)
+		if size := got.(interface{ Size() int }).Size(); size > 400 {
+			t.Errorf("%s: %d bytes are stored", name, size)
+		}
+		if got.GetUID() != "2" || got.GetResourceVersion() != "3" || got.GetName() != "cache-0" || !maps.Equal(got.GetLabels(), managed) || !reflect.DeepEqual(metav1.GetControllerOf(got), controller) {
+			t.Errorf("%s: stored as %+v", name, got)
+		}
+	}
+}
+
+func TestCacheOmitsUnreadAnnotationsAndLabels(t *testing.T) {
+	const ours, theirs = v1alpha1.AnnotationRetry, "example.com/theirs"
+	metadata := func(values ...string) metav1.ObjectMeta {
+		m := metav1.ObjectMeta{Finalizers: []string{"example.com/keep"}, Labels: map[string]string{v1alpha1.LabelSchedule: "nightly", theirs: "x"}, Annotations: map[string]string{theirs: "x"},
+			OwnerReferences: controlledBy(v1alpha1.GroupVersion.String(), "Memcached")}
+		for _, name := range values {
+			m.Annotations[name] = "x"
+		}
+		return m
+	}
+	for name, c := range map[string]struct {
+		object      client.Object
+		annotations []string
+		finalizers  int
+	}{
+		"Memcached":                {&v1alpha1.Memcached{ObjectMeta: metadata(ours)}, []string{ours}, 1},
+		"MemcachedBackup":          {&v1alpha1.MemcachedBackup{ObjectMeta: metadata(ours)}, nil, 1},
+		"MemcachedRestore":         {&v1alpha1.MemcachedRestore{ObjectMeta: metadata(annotations.Refills)}, []string{annotations.Refills}, 1},
+		"MemcachedScheduledBackup": {&v1alpha1.MemcachedScheduledBackup{ObjectMeta: metadata()}, nil, 1},
+		"Job":                      {&batchv1.Job{ObjectMeta: metadata(annotations.TransferOf)}, []string{annotations.TransferOf}, 0},
+		"Service":                  {&corev1.Service{ObjectMeta: metadata(ours)}, nil, 0},
+	} {
+		o := store(t, trimOwned, c.object)
+		if got := slices.Sorted(maps.Keys(o.GetAnnotations())); !slices.Equal(got, c.annotations) {
+			t.Errorf("%s: annotations %q, want %q", name, got, c.annotations)
+		}
+		if got := slices.Collect(maps.Keys(o.GetLabels())); !slices.Equal(got, []string{v1alpha1.LabelSchedule}) {
+			t.Errorf("%s: labels %q", name, got)
+		}
+		if len(o.GetFinalizers()) != c.finalizers { // of a custom resource, they are written back
+			t.Errorf("%s: finalizers %q", name, o.GetFinalizers())
+		}
+	}
+	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{ours: strings.Repeat("x", 250<<10)}}}
+	if got := store(t, trimOwned, m).Annotations[ours]; len(got) != 64 {
+		t.Errorf("a long annotation is stored with %d bytes", len(got))
+	}
+}
+
+func TestCacheContainsTheOperatorsPods(t *testing.T) {
+	for _, owners := range [][]metav1.OwnerReference{controlledBy("apps/v1", "ReplicaSet"), controlledBy("batch/v1", "Job"), controlledBy(v1alpha1.GroupVersion.String(), "Memcached")} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: owners}, Spec: corev1.PodSpec{NodeName: "node1"}}
+		if store(t, trimPod, pod).Spec.NodeName != "node1" {
+			t.Errorf("a pod of a %s is stored without its content", owners[1].Kind)
+		}
+	}
+}
+
+// The operator compares what it applied, whoever chose it.
+func TestCacheContainsWhatTheOperatorApplied(t *testing.T) {
+	set := &appsv1.ReplicaSet{}
+	set.OwnerReferences = controlledBy(v1alpha1.GroupVersion.String(), "Memcached")
+	set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.ManagedByValue, Operation: metav1.ManagedFieldsOperationApply,
+		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:example.com/team":{}},"f:labels":{"f:team":{}}}}}}`)}}
+	set.Spec.Template.Annotations = map[string]string{"example.com/team": "shop", "example.com/other": "x"}
+	set.Spec.Template.Labels = map[string]string{"team": "shop", "other": "x"}
+	store(t, trimOwned, set)
+	if a, l := set.Spec.Template.Annotations, set.Spec.Template.Labels; len(a) != 1 || a["example.com/team"] != "shop" || len(l) != 1 || l["team"] != "shop" {
+		t.Errorf("annotations %q, labels %q", a, l)
+	}
+}
+
+// The largest pod configuration makes no object that is stored without its content.
+func TestLargestReplicaSetIsStored(t *testing.T) {
+	spec := v1alpha1.MemcachedSpec{Size: ptr.To[int32](1), Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")), MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4)}
+	spec.PodMetadata.Annotations, spec.PodMetadata.Labels = map[string]string{}, map[string]string{}
+	for i := range 32 {
+		spec.PodMetadata.Annotations[fmt.Sprintf("%s/%d", strings.Repeat("a", 200), i)] = strings.Repeat("x", 50)
+		spec.PodMetadata.Labels[fmt.Sprintf("%s/%d", strings.Repeat("a", 100), i)] = "x"
+	}
+	image := resources.Image{Reference: "memcached:1.6.45"}
+	for len(resources.NewPodRevision(&spec, image).String()) < resources.MaxRevision {
+		spec.Scheduling.Tolerations = append(spec.Scheduling.Tolerations, corev1.Toleration{Key: "k", Operator: corev1.TolerationOpExists})
+	}
+	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "1"}, Spec: spec}
+	build := resources.NewBuilder(m, resources.Options{AgentImage: "operator:1"})
+	desired := build.Desired([]resources.Shard{{Revision: resources.NewPodRevision(&spec, image)}})
+	o, err := build.Build(desired[len(desired)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(o.Apply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set appsv1.ReplicaSet
+	if err := json.Unmarshal(raw, &set); err != nil {
+		t.Fatal(err)
+	}
+	// The set of the fields has each of their names, and little else.
+	set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.ManagedByValue, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(raw))}}
+	if size := set.Size(); size > maxSize {
+		t.Errorf("it has %d bytes, of which the cache stores %d", size, maxSize)
+	}
+}
+
+func TestInternedValuesAreSharedAndBounded(t *testing.T) {
+	var sets interned[*metav1.FieldsV1]
 	first := metav1.NewFieldsV1(`{"f:spec":{}}`)
-	if sets.shared(first) != first || sets.shared(metav1.NewFieldsV1(`{"f:spec":{}}`)) != first {
+	if sets.shared(first.GetRawString(), first) != first || sets.shared(first.GetRawString(), metav1.NewFieldsV1(`{"f:spec":{}}`)) != first {
 		t.Error("equal sets are stored twice")
 	}
-	if other := metav1.NewFieldsV1(`{"f:status":{}}`); sets.shared(other) != other {
+	if other := metav1.NewFieldsV1(`{"f:status":{}}`); sets.shared(other.GetRawString(), other) != other {
 		t.Error("a set was replaced by another one")
 	}
-	sets = fieldSets{}
-	for i := range 2 * maxFieldSets {
-		sets.shared(metav1.NewFieldsV1(strconv.Itoa(i)))
+	var values interned[string]
+	for i := range 2 * maxInterned {
+		values.shared(strconv.Itoa(i), strconv.Itoa(i))
 	}
-	if len(sets.all) != maxFieldSets {
-		t.Errorf("%d sets are kept, want %d", len(sets.all), maxFieldSets)
+	if len(values.all) != maxInterned {
+		t.Errorf("%d values are kept, want %d", len(values.all), maxInterned)
 	}
 }

@@ -3,6 +3,7 @@ package memcached
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -160,12 +161,16 @@ func TestCacheKeepsWhatTheOperatorReads(t *testing.T) {
 		object client.Object
 		name   string
 		// entries is how many managed fields entries the cache keeps.
-		entries int
-	}{{set, "cache-0", 1}, {service, "cache-0", 1}, {pod, "cache-0-a", 0}, {m, "cache", 0}} {
+		entries     int
+		annotations []string
+	}{
+		{set, "cache-0", 1, []string{annotations.Update}}, {service, "cache-0", 1, nil},
+		{pod, "cache-0-a", 0, []string{annotations.Update}}, {m, "cache", 0, []string{v1alpha1.AnnotationRetry}},
+	} {
 		env.read(c.name, c.object)
 		entry := metav1.ManagedFieldsEntry{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}
 		c.object.SetManagedFields(append(c.object.GetManagedFields(), entry))
-		c.object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "example.com/kept": "yes"})
+		c.object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "example.com/theirs": "yes", v1alpha1.AnnotationRetry: "1", annotations.Update: "{}"})
 		before := size(c.object)
 		for range 2 { // the cache may transform an object again
 			env.must(trim(c.object))
@@ -174,8 +179,8 @@ func TestCacheKeepsWhatTheOperatorReads(t *testing.T) {
 		if n := len(c.object.GetManagedFields()); n != c.entries {
 			t.Errorf("%T has %d managed fields entries, want %d", c.object, n, c.entries)
 		}
-		if a := c.object.GetAnnotations(); len(a) != 1 || a["example.com/kept"] != "yes" {
-			t.Errorf("%T has the annotations %v", c.object, a)
+		if a := slices.Collect(maps.Keys(c.object.GetAnnotations())); !slices.Equal(a, c.annotations) {
+			t.Errorf("%T has the annotations %v, want %v", c.object, a, c.annotations)
 		}
 	}
 	if pod.Spec.NodeName != "node1" || len(pod.Spec.Tolerations) < 2 || pod.Spec.PriorityClassName == "" || len(pod.Spec.ImagePullSecrets) != 1 || len(pod.Spec.Volumes) != 0 {
