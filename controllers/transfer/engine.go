@@ -24,14 +24,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/fair"
+	"github.com/memcached-operator/memcached-operator/controllers/podquery"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/index"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
 // concurrency is how many transfers of a kind are reconciled at once. A reconcile waits
-// for the API server, and up to two seconds for a Job's pod that does not answer, which
-// must not delay the others.
+// for the API server.
 const concurrency = 16
+
+// Fair returns a reconciler whose workers the namespaces share.
+func Fair(r reconcile.Reconciler) reconcile.Reconciler { return fair.Reconciler(r, concurrency) }
 
 // Engine reconciles one kind of transfer.
 type Engine struct {
@@ -39,6 +44,8 @@ type Engine struct {
 	APIReader client.Reader
 	// Progress reads the progress of a Job from its pod.
 	Progress ProgressClient
+	// Queries lets slow pods answer outside of a reconcile; nil waits for them.
+	Queries  *podquery.Queries[snapshotwire.Progress]
 	Recorder events.EventRecorder
 	Options  Options
 	Clock    clock.PassiveClock

@@ -122,7 +122,7 @@ func (e *Engine) ObserveJob(ctx context.Context, prefix Prefix, owner client.Obj
 	}
 	if pod := obs.newestPod(); pod != nil && !isFinished(job) && pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" {
 		// A pod that does not answer, as behind a NetworkPolicy, has no progress to report.
-		if progress, err := e.Progress.Progress(ctx, pod.Status.PodIP); err == nil && progress.TaskID == string(owner.GetUID()) {
+		if progress, err := e.Queries.Get(ctx, pod, e.Progress.Progress); err == nil && progress.TaskID == string(owner.GetUID()) {
 			obs.Progress = &progress
 		}
 	}

@@ -1,0 +1,155 @@
+package podquery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func pod(name, version string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), ResourceVersion: version}}
+}
+
+// program answers after a delay, or fails with an error.
+type program struct {
+	answer string
+	after  time.Duration
+	err    error
+	// queries is how often it was queried, and busy how many queries are in progress.
+	queries, busy int
+}
+
+func (p *program) get(context.Context, string) (string, error) {
+	p.queries++
+	p.busy++
+	answer, err := p.answer, p.err
+	time.Sleep(p.after)
+	p.busy--
+	return answer, err
+}
+
+func TestAnswerThatComesAtOnceIsReturned(t *testing.T) {
+	for _, q := range []*Queries[string]{nil, {}} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &program{answer: "a", after: time.Millisecond}
+			for range 3 {
+				if got, err := q.Get(t.Context(), pod("cache-0", "1"), p.get); got != "a" || err != nil {
+					t.Errorf("%q, %v", got, err)
+				}
+			}
+			if p.queries != 3 {
+				t.Errorf("%d queries", p.queries)
+			}
+		})
+	}
+}
+
+func TestSlowAnswerIsReturnedLaterUnlessThePodHasChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, p := Queries[string]{}, &program{answer: "a", after: time.Second}
+		began := time.Now()
+		if _, err := q.Get(t.Context(), pod("cache-0", "1"), p.get); !errors.Is(err, ErrPending) || time.Since(began) != wait {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		if _, err := q.Get(t.Context(), pod("cache-0", "1"), p.get); !errors.Is(err, ErrPending) || time.Since(began) != wait || p.queries != 1 {
+			t.Errorf("after %s and %d queries: %v", time.Since(began), p.queries, err)
+		}
+		time.Sleep(time.Second)
+		p.answer = "b"
+		if got, err := q.Get(t.Context(), pod("cache-0", "1"), p.get); got != "a" || err != nil || p.queries != 1 {
+			t.Errorf("%q, %v after %d queries", got, err, p.queries)
+		}
+		_, _ = q.Get(t.Context(), pod("cache-0", "1"), p.get)
+		time.Sleep(time.Second)
+		p.after = 0
+		if got, err := q.Get(t.Context(), pod("cache-0", "2"), p.get); got != "b" || err != nil || p.queries != 3 {
+			t.Errorf("the pod has changed: %q, %v after %d queries", got, err, p.queries)
+		}
+	})
+}
+
+// An agent behind a network policy costs a worker the time of one answer, once.
+func TestUnreachablePodDelaysOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, p := Queries[string]{}, &program{err: errors.New("timeout"), after: 2 * time.Second}
+		began, waited := time.Now(), time.Duration(0)
+		var unreachable *UnreachableError
+		for range 300 { // one per second
+			called := time.Now()
+			_, err := q.Get(t.Context(), pod("cache-0", "1"), p.get)
+			waited += time.Since(called)
+			if time.Since(began) > 3*time.Second && (!errors.As(err, &unreachable) || !unreachable.Since.Equal(began)) {
+				t.Fatalf("after %s: %v", time.Since(began), err)
+			}
+			time.Sleep(time.Second)
+		}
+		if waited != wait {
+			t.Errorf("the calls took %s", waited)
+		}
+		if p.queries < 5 || p.queries > 50 {
+			t.Errorf("%d queries in five minutes", p.queries)
+		}
+		p.err, p.answer, p.after = nil, "a", 0
+		for range 150 {
+			if got, err := q.Get(t.Context(), pod("cache-0", "1"), p.get); err == nil {
+				if got != "a" {
+					t.Errorf("%q", got)
+				}
+				return
+			}
+			time.Sleep(time.Second)
+		}
+		t.Error("the pod answers again, and stays unreachable")
+	})
+}
+
+func TestQueriesOfANamespaceAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, silent := Queries[string]{}, &program{err: errors.New("timeout"), after: 2 * time.Second}
+		answering := &program{answer: "a"}
+		answered := false
+		for round := range 60 {
+			for i := range 200 {
+				go func() { _, _ = q.Get(t.Context(), pod(fmt.Sprintf("silent-%d", i), "1"), silent.get) }()
+			}
+			synctest.Wait()
+			if silent.busy > perNamespace {
+				t.Fatalf("%d queries at once", silent.busy)
+			}
+			if round > 30 { // all are known to be silent, and leave room
+				got, err := q.Get(t.Context(), pod("cache-0", fmt.Sprint(round)), answering.get)
+				answered = answered || err == nil && got == "a"
+			}
+			other := pod("cache-0", fmt.Sprint(round))
+			other.Namespace, other.UID = "other", "other"
+			if got, err := q.Get(t.Context(), other, answering.get); err != nil || got != "a" {
+				t.Fatalf("the pod of another namespace: %q, %v", got, err)
+			}
+			time.Sleep(time.Second)
+		}
+		if !answered {
+			t.Error("a pod isn't queried beside 200 silent ones")
+		}
+	})
+}
+
+func TestPodsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, p := Queries[string]{}, &program{err: errors.New("refused")}
+		for i := range 100 {
+			_, _ = q.Get(t.Context(), pod(fmt.Sprint(i), "1"), p.get)
+		}
+		time.Sleep(2 * forgetAfter)
+		_, _ = q.Get(t.Context(), pod("cache-0", "1"), p.get)
+		if len(q.pods) != 1 {
+			t.Errorf("%d pods", len(q.pods))
+		}
+	})
+}
