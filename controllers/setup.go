@@ -19,12 +19,15 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/podquery"
 	"github.com/memcached-operator/memcached-operator/controllers/restore"
 	"github.com/memcached-operator/memcached-operator/controllers/schedule"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	"github.com/memcached-operator/memcached-operator/controllers/upgradeable"
 	agentclient "github.com/memcached-operator/memcached-operator/internal/agent/client"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/index"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
 // Options are the settings that the operator was started with.
@@ -66,12 +69,12 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 			"If the proxy requires them, add the key HTTPS_PROXY to the Secrets of the stores.")
 	}
 	engine := transfer.Engine{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Progress: transfer.HTTPProgress{}, Recorder: recorder, Clock: clock.RealClock{},
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Progress: transfer.HTTPProgress{}, Queries: &podquery.Queries[snapshotwire.Progress]{}, Recorder: recorder, Clock: clock.RealClock{},
 		Options: transfer.Options{Image: o.Image, OmitRunAsUser: openShift, Proxy: proxy, OperatorNamespace: o.Namespace},
 	}
 	err = errors.Join(
 		(&memcached.Reconciler{
-			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, Recorder: recorder, Clock: clock.RealClock{},
+			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, AgentQueries: &podquery.Queries[agentwire.Status]{}, Recorder: recorder, Clock: clock.RealClock{},
 			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift,
 				Restrictions: o.Restrictions},
 		}).SetupWithManager(mgr),

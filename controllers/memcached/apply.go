@@ -50,6 +50,9 @@ func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a Actions) res
 	for _, o := range a.Create {
 		r.failedCreates[o.GetName()] = w.create(ctx, o, r)
 	}
+	for _, key := range a.Postponed {
+		r.failedCreates[key.Name] = true
+	}
 	for _, o := range a.Delete {
 		r.add(keyOf(o), client.IgnoreNotFound(w.delete(ctx, o)))
 	}
@@ -125,11 +128,14 @@ func (w writer) delete(ctx context.Context, o client.Object) error {
 func (r *result) add(key resources.Key, err error) {
 	switch {
 	case err == nil:
+		r.succeeded = true
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), isUIDMismatch(err):
 		r.conflict = true
 	case isRejection(err):
+		r.failed = append(r.failed, key)
 		r.rejections = append(r.rejections, fmt.Errorf("%s: %w", key, err))
 	default:
+		r.failed = append(r.failed, key)
 		r.fail(key.String(), err)
 	}
 }

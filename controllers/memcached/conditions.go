@@ -68,6 +68,8 @@ func progressingCondition(obs *observation, p plan, res result, s v1alpha1.Memca
 		return progressing(metav1.ConditionFalse, progressReason(p.decision), s.Update.Message)
 	case s.Update != nil:
 		return progressing(metav1.ConditionTrue, progressReason(p.decision), s.Update.Message)
+	case len(p.actions.Postponed) > 0 && p.rejected == nil:
+		return progressing(metav1.ConditionTrue, v1alpha1.ReasonUpdatingObjects, fmt.Sprintf("writing %d more objects", len(p.actions.Postponed)))
 	case len(unready) > 0:
 		return progressing(metav1.ConditionTrue, v1alpha1.ReasonShardsStarting, "waiting for "+strings.Join(unready, ", "))
 	default:

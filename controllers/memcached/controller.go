@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
 
@@ -27,7 +28,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if entry.IsStale(m, r.Clock.Now()) {
 		return ctrl.Result{RequeueAfter: staleRequeue}, nil
 	}
-	obs, err := r.observer().observe(ctx, m)
+	observer := r.observer()
+	observer.failed = entry.Failed
+	obs, err := observer.observe(ctx, m)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing: %w", err)
 	}
@@ -45,13 +48,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	entry.Applied = p.resources.cached
+	entry.Applied, entry.Failed = p.resources.cached, obs.failed
+	for _, key := range res.failed {
+		entry.Failed[key] = applycache.Attempt{At: obs.now}
+	}
 	if m.ResourceVersion != version {
 		entry.WrittenVersion, entry.WrittenAt = version, r.Clock.Now()
 	}
 	r.cache.Set(request.NamespacedName, entry)
+	if batchContinues(p.actions.Postponed, res.succeeded, entry.Failed) {
+		return ctrl.Result{RequeueAfter: staleRequeue, Priority: new(0)}, nil
+	}
 	if err := res.retry(); err != nil {
 		return ctrl.Result{}, err
+	}
+	if len(p.actions.Postponed) > 0 {
+		after = soonest(after, conflictRecheck)
 	}
 	if res.conflict {
 		after = soonest(after, staleRequeue)
@@ -125,5 +137,5 @@ func logPlan(ctx context.Context, m *v1alpha1.Memcached, p plan) {
 }
 
 func (r *Reconciler) observer() observer {
-	return observer{cache: r.Client, api: r.APIReader, agents: r.AgentClient, clock: r.Clock, defaultImage: r.Options.DefaultImage}
+	return observer{cache: r.Client, api: r.APIReader, agents: r.AgentClient, queries: r.AgentQueries, clock: r.Clock, defaultImage: r.Options.DefaultImage}
 }

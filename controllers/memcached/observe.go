@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/controllers/podquery"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/index"
@@ -38,8 +40,11 @@ type observer struct {
 	// cache contains the operator's own objects; api is the API server.
 	cache, api   client.Reader
 	agents       AgentClient
+	queries      *podquery.Queries[agentwire.Status]
 	clock        clock.PassiveClock
 	defaultImage string
+	// failed are the attempts of earlier reconciles that failed.
+	failed applycache.Attempts
 }
 
 // observation is everything that a reconcile has read.
@@ -63,8 +68,12 @@ type observation struct {
 	names []string
 	// owned is the metadata of objects that are deleted with the Memcached, without a name.
 	owned metav1.ObjectMeta
-	// cached are the objects that an earlier reconcile found up to date.
+	// cached are the objects that an earlier reconcile found up to date, and failed the
+	// attempts that failed.
 	cached applycache.Objects
+	failed applycache.Attempts
+	// unread are missing names that a later reconcile looks up: see batch.
+	unread map[resources.Key]bool
 	// unownedPods are the names of shards whose Services select pods that don't belong to
 	// this Memcached: those of a deleted one of its name haven't terminated yet.
 	unownedPods map[string]bool
@@ -142,6 +151,8 @@ func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*observat
 		agents:      map[string]agentwire.Status{},
 		unreachable: map[string]bool{},
 		restores:    map[string]object{},
+		unread:      map[resources.Key]bool{},
+		failed:      r.failed.Recent(r.clock.Now()),
 		owned: metav1.ObjectMeta{Namespace: m.Namespace, Labels: resources.Labels(m.Name),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(m, v1alpha1.GroupVersion.WithKind("Memcached"))}},
 	}
@@ -192,16 +203,29 @@ func (r observer) observeObjects(ctx context.Context, obs *observation) error {
 	for i := range policies.Items {
 		add(resources.KindNetworkPolicy, &policies.Items[i])
 	}
-	for _, key := range resources.Keys(m.Name, int(*m.Spec.Size)) {
-		if _, ok := obs.objects[key]; ok || key.Kind == resources.KindNetworkPolicy && !resources.HasNetworkPolicy(m) {
+	missing := slices.DeleteFunc(resources.Keys(m.Name, int(*m.Spec.Size)), func(key resources.Key) bool {
+		_, ok := obs.objects[key]
+		return ok || key.Kind == resources.KindNetworkPolicy && !resources.HasNetworkPolicy(m)
+	})
+	now := batch(missing, obs.failed)
+	for _, key := range missing {
+		o := newObject(key.Kind)
+		if !now[key] {
+			if obs.unread[key] = !obs.failed[key].Foreign; obs.failed[key].Foreign {
+				obs.objects[key] = object{o, foreign}
+			}
 			continue
 		}
-		o := newObject(key.Kind)
 		exists, err := r.lookUp(ctx, m.Namespace, key.Name, o)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if exists {
+		case !exists && obs.failed[key].Foreign:
+			delete(obs.failed, key)
+		case exists && ownershipOf(m, o) == foreign: // its content isn't read, and may be large
+			obs.objects[key] = object{newObject(key.Kind), foreign}
+			obs.failed[key] = applycache.Attempt{At: obs.now, Foreign: true}
+		case exists:
 			add(key.Kind, o)
 		}
 	}
@@ -336,10 +360,11 @@ func (r observer) queryAgents(ctx context.Context, obs *observation) {
 	)
 	for _, pod := range agentsToQuery(obs) {
 		wait.Go(func() {
-			status, err := r.agents.Status(ctx, pod.Status.PodIP)
+			status, err := r.queries.Get(ctx, pod, r.agents.Status)
 			lock.Lock()
 			defer lock.Unlock()
 			switch {
+			case errors.Is(err, podquery.ErrPending): // a later reconcile has the answer
 			case err != nil:
 				obs.unreachable[pod.Name] = true
 			case shard.IsLatestStart(status, pod): // otherwise the operator queries it again

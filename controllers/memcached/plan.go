@@ -28,6 +28,8 @@ type Actions struct {
 	Create []client.Object
 	// Delete are objects to delete.
 	Delete []client.Object
+	// Postponed are objects that a later reconcile applies, creates or deletes: see batch.
+	Postponed []resources.Key
 	// RequeueAfter is when to reconcile again where no watch triggers it; 0 is never.
 	RequeueAfter time.Duration
 }
@@ -51,6 +53,7 @@ func merge(all ...Actions) Actions {
 		m.Patch = append(m.Patch, a.Patch...)
 		m.Create = append(m.Create, a.Create...)
 		m.Delete = append(m.Delete, a.Delete...)
+		m.Postponed = append(m.Postponed, a.Postponed...)
 		m.RequeueAfter = soonest(m.RequeueAfter, a.RequeueAfter)
 	}
 	return m
@@ -153,6 +156,9 @@ type result struct {
 	failures []error
 	// failedCreates are the names of objects that could not be created yet.
 	failedCreates map[string]bool
+	// succeeded: something was written. failed are the objects whose writes failed.
+	succeeded bool
+	failed    []resources.Key
 	// conflict: an object has changed since it was observed and was not written.
 	conflict bool
 	// gone: the Memcached is being deleted, with its namespace or because its finalizer was

@@ -37,6 +37,9 @@ func planResources(obs *observation, build *resources.Builder, shards []resource
 		case exists && (have.owner == predecessors || have.GetDeletionTimestamp() != nil):
 			p.leftovers = append(p.leftovers, want.Key)
 			continue
+		case !exists && obs.unread[want.Key]:
+			p.actions.Postponed = append(p.actions.Postponed, want.Key)
+			continue
 		}
 		var current applycache.Object
 		if exists {

@@ -22,14 +22,16 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
+	"github.com/memcached-operator/memcached-operator/controllers/fair"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/controllers/podquery"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 // concurrency is how many Memcacheds are reconciled at once. A reconcile computes for less
-// than a millisecond and waits tens of milliseconds for the API server, or two seconds for an
-// agent that doesn't answer. With 16, a thousand Memcacheds wait for the API server and not
+// than a millisecond and waits tens of milliseconds for the API server. With 16, a thousand Memcacheds wait for the API server and not
 // for the operator (docs/bench-scale.md).
 const concurrency = 16
 
@@ -51,6 +53,8 @@ type Reconciler struct {
 	APIReader client.Reader
 	// AgentClient queries the shards' agents.
 	AgentClient AgentClient
+	// AgentQueries lets slow agents answer outside of a reconcile; nil waits for them.
+	AgentQueries *podquery.Queries[agentwire.Status]
 	// Recorder of events.
 	Recorder events.EventRecorder
 	// Options of the objects that the operator creates.
@@ -104,7 +108,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	for _, kind := range resources.OwnedKinds() {
 		b = b.Watches(kind, enqueue.Delayed(byLabel, ownedEventDelay))
 	}
-	return b.Complete(r)
+	return b.Complete(fair.Reconciler(r, concurrency))
 }
 
 // transferTarget returns the name of the Memcached of a restore or a backup.

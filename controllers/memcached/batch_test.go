@@ -1,0 +1,200 @@
+package memcached
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+)
+
+func TestBatchKeepsTheOrderAndForgetsNoObject(t *testing.T) {
+	keys := resources.Keys("cache", 200)
+	failed, now := applycache.Attempts{}, time.Unix(0, 0)
+	tried := map[resources.Key]int{}
+	// The last 130 objects can't be written: each is attempted again, and none delays the others.
+	for range 12 {
+		now = now.Add(time.Second)
+		chosen := batch(keys, failed)
+		if len(chosen) > 2*batchSize {
+			t.Fatalf("a batch has %d objects", len(chosen))
+		}
+		keys = slices.DeleteFunc(keys, func(key resources.Key) bool {
+			if !chosen[key] {
+				return false
+			}
+			tried[key]++
+			ordinal, _ := resources.Ordinal("cache", key.Name)
+			if ordinal < 135 {
+				return true
+			}
+			failed[key] = applycache.Attempt{At: now}
+			return false
+		})
+	}
+	if len(keys) != 130 {
+		t.Errorf("%d objects are left", len(keys))
+	}
+	for _, key := range keys {
+		if tried[key] < 2 {
+			t.Errorf("%s was attempted %d times", key, tried[key])
+		}
+	}
+	first := batch(resources.Keys("cache", 200), nil)
+	for i, key := range resources.Keys("cache", 200) {
+		if first[key] != (i < batchSize) {
+			t.Errorf("the first batch contains object %d: %t", i, first[key])
+		}
+	}
+}
+
+// countingReader counts the objects that are looked up.
+type countingReader struct {
+	client.Reader
+	count int
+}
+
+// Get implements client.Reader.
+func (r *countingReader) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	r.count++
+	return r.Reader.Get(ctx, key, o, options...)
+}
+
+// 41 shards are 85 objects.
+func TestLargeMemcachedIsWrittenInBatches(t *testing.T) {
+	env := newEnv(t)
+	reads := &countingReader{Reader: env.reconciler.APIReader}
+	env.reconciler.APIReader = reads
+	env.create("cache", "size: 41")
+	var sizes []int32
+	for i := range 3 {
+		before := env.writes.Load()
+		reads.count = 0
+		result, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: env.namespace, Name: "cache"}})
+		env.must(err)
+		if n := env.writes.Load() - before; n > batchSize+1 { // and the status
+			t.Errorf("reconcile %d made %d writes", i, n)
+		}
+		if reads.count > batchSize+1 { // and the Memcached
+			t.Errorf("reconcile %d made %d reads", i, reads.count)
+		}
+		m := env.get("cache")
+		var sets appsv1.ReplicaSetList
+		env.must(admin.List(env.ctx, &sets, client.InNamespace(env.namespace)))
+		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing)
+		if int(m.Status.Size) != len(sets.Items) || m.Status.Size < 41 && (c.Reason != v1alpha1.ReasonScalingOut || result.RequeueAfter != staleRequeue) {
+			t.Errorf("reconcile %d: size %d of %d ReplicaSets, %s: %s, again after %s", i, m.Status.Size, len(sets.Items), c.Reason, c.Message, result.RequeueAfter)
+		}
+		sizes = append(sizes, m.Status.Size)
+	}
+	if want := []int32{23, 41, 41}; !slices.Equal(sizes, want) {
+		t.Errorf("sizes %d, want %d", sizes, want)
+	}
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
+	if m := env.reconcile("cache"); m.Status.Size == 0 {
+		t.Error("82 objects were deleted at once")
+	}
+	env.converge("cache")
+	if m := env.converge("cache"); m.Status.Size != 0 {
+		t.Errorf("%d shards are left", m.Status.Size)
+	}
+}
+
+// The operator looks up each of these names again from time to time.
+func TestForeignNamesDelayNoShard(t *testing.T) {
+	env := newEnv(t)
+	large := map[string]string{"example.com/large": strings.Repeat("x", 1000)}
+	for i := range batchSize + 10 {
+		env.must(admin.Create(env.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: fmt.Sprintf("cache-%d", i), Annotations: large},
+			Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}))
+	}
+	env.create("cache", fmt.Sprintf("size: %d", batchSize+20))
+	m := env.converge("cache")
+	if m.Status.Size != batchSize+20 || len(m.Status.Servers) != 10 {
+		t.Errorf("%d shards and %d servers", m.Status.Size, len(m.Status.Servers))
+	}
+	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDegraded)
+	if c.Reason != v1alpha1.ReasonNameConflict || !strings.Contains(c.Message, "cache-0") {
+		t.Errorf("Degraded is %s: %s", c.Reason, c.Message)
+	}
+	for _, o := range env.observe("cache").objects {
+		if o.owner == foreign && len(o.GetAnnotations()) > 0 {
+			t.Error("the content of a foreign object is kept")
+		}
+	}
+	env.must(admin.Delete(env.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-55"}}))
+	for range 3 {
+		m = env.reconcile("cache")
+	}
+	if len(m.Status.Servers) != 11 {
+		t.Errorf("%d servers after a name became free", len(m.Status.Servers))
+	}
+}
+
+func TestLargePodConfigurationIsRejected(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 1")
+	env.converge("cache")
+	env.change("cache", func(m *v1alpha1.Memcached) {
+		for len(resources.NewPodRevision(&m.Spec, resources.Image{Reference: "memcached:1"}).String()) < resources.MaxRevision {
+			m.Spec.Scheduling.Tolerations = append(m.Spec.Scheduling.Tolerations, corev1.Toleration{Key: "k", Operator: corev1.TolerationOpExists})
+		}
+	})
+	before := env.writes.Load()
+	m := env.converge("cache")
+	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDegraded)
+	if c.Reason != v1alpha1.ReasonPodConfigurationTooLarge || !strings.Contains(c.Message, "shorten") {
+		t.Errorf("Degraded is %s: %s", c.Reason, c.Message)
+	}
+	if n := env.writes.Load() - before; n != 1 {
+		t.Errorf("%d writes, want that of the status", n)
+	}
+}
+
+// The cache omits what the operator doesn't read. Only its status and its finalizer are written.
+func TestWritesKeepWhatTheCacheOmits(t *testing.T) {
+	env := newEnv(t)
+	eventually := env.manage()
+	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache", Finalizers: []string{"example.com/keep"},
+		Labels: map[string]string{"team": "shop"}, Annotations: map[string]string{"example.com/large": strings.Repeat("x", 100<<10), v1alpha1.AnnotationRetry: strings.Repeat("x", 2*1024)}}}
+	m.Spec.DeletionPolicy = v1alpha1.DeletionBackup
+	m.Spec.FinalBackup = &v1alpha1.FinalBackup{Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}}
+	env.must(admin.Create(env.ctx, m))
+	eventually("the finalizer and the status are written", func() bool {
+		got := env.get("cache")
+		return slices.Contains(got.Finalizers, v1alpha1.FinalizerFinalBackup) && got.Status.Size == 1
+	})
+	got := env.get("cache")
+	if !slices.Contains(got.Finalizers, "example.com/keep") || got.Labels["team"] != "shop" || len(got.Annotations["example.com/large"]) != 100<<10 ||
+		len(got.Annotations[v1alpha1.AnnotationRetry]) != 2*1024 || got.Generation != m.Generation {
+		t.Errorf("finalizers %q, labels %q, %d annotations, generation %d", got.Finalizers, got.Labels, len(got.Annotations), got.Generation)
+	}
+	service := &corev1.Service{}
+	env.read("cache-0", service)
+	service.Annotations = map[string]string{"example.com/theirs": "x"}
+	env.must(admin.Update(env.ctx, service))
+	service.Spec.Selector[v1alpha1.LabelInstance] = "other"
+	env.must(admin.Update(env.ctx, service))
+	eventually("the Service is corrected", func() bool {
+		env.read("cache-0", service)
+		return service.Spec.Selector[v1alpha1.LabelInstance] == "cache"
+	})
+	if service.Annotations["example.com/theirs"] != "x" {
+		t.Errorf("annotations %q", service.Annotations)
+	}
+	got.Finalizers = nil
+	env.must(admin.Update(env.ctx, got)) // nothing waits for a backup
+}
