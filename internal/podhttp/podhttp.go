@@ -19,8 +19,13 @@ const (
 )
 
 // client opens a connection for each request, since an open one to a Service stays with
-// the pod that accepted it. It uses no proxy, since pods are in the cluster.
-var client = &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true}}
+// the pod that accepted it. It uses no proxy, since pods are in the cluster. It follows no
+// redirect: a pod must not choose where the operator sends requests to.
+var client = &http.Client{
+	Timeout:       timeout,
+	Transport:     &http.Transport{DisableKeepAlives: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
 
 // Get returns the answer to GET path of the program at a host:port address.
 func Get[T any](ctx context.Context, address, path string) (answer T, err error) {

@@ -6,7 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -49,5 +51,22 @@ func TestGetStopsWithItsContext(t *testing.T) {
 	server.Close()
 	if _, err := Get[int](t.Context(), address, "/"); err == nil {
 		t.Error("a closed server answers")
+	}
+}
+
+// Another program in the pod could have the operator send requests for it.
+func TestGetFollowsNoRedirect(t *testing.T) {
+	var requests atomic.Int64
+	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
+	defer target.Close()
+	for _, code := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect} {
+		pod := httptest.NewServer(http.RedirectHandler(target.URL, code))
+		if _, err := Get[int](t.Context(), pod.Listener.Addr().String(), "/status"); err == nil || !strings.Contains(err.Error(), strconv.Itoa(code)) {
+			t.Errorf("%d: error %v", code, err)
+		}
+		pod.Close()
+	}
+	if n := requests.Load(); n != 0 {
+		t.Errorf("the redirect's target received %d requests", n)
 	}
 }
