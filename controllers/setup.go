@@ -62,7 +62,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	if err := index.Setup(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	recorder := mgr.GetEventRecorder("memcached-operator")
+	recorder := boundedRecorder{mgr.GetEventRecorder("memcached-operator")}
 	proxy, removed := transfer.ProxyEnvironment()
 	if removed {
 		mgr.GetLogger().Info("Jobs get the operator's proxy without its user and password, which everybody who may read their pods would see. " +
