@@ -73,9 +73,10 @@ func run() error {
 	}
 	namespace := os.Getenv("POD_NAMESPACE")
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                        scheme,
-		Cache:                         controllers.CacheOptions(os.Getenv("WATCH_NAMESPACE")),
-		Metrics:                       metricsserver.Options{BindAddress: *metrics, SecureServing: true, FilterProvider: metricsauth.FilterProvider},
+		Scheme: scheme,
+		Cache:  controllers.CacheOptions(os.Getenv("WATCH_NAMESPACE")),
+		Metrics: metricsserver.Options{BindAddress: *metrics, SecureServing: true, FilterProvider: metricsauth.FilterProvider,
+			CertDir: os.Getenv("METRICS_CERT_DIR")},
 		HealthProbeBindAddress:        *probes,
 		LeaderElection:                *elect,
 		LeaderElectionID:              "memcached-operator.cache.memcached-operator.io",

@@ -16,14 +16,16 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 const (
 	// maxInFlight bounds the requests under review, so that clients without a valid token
-	// cannot make the operator flood the API server.
-	maxInFlight = 8
+	// cannot make the operator flood the API server. As many places are reserved for readers
+	// that have passed before.
+	maxInFlight = 4
 	// reviewTimeout bounds the two reviews of a request.
 	reviewTimeout = 10 * time.Second
 )
@@ -43,19 +45,24 @@ func FilterProvider(config *rest.Config, httpClient *http.Client) (metricsserver
 		return nil, err
 	}
 	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
-		return &guard{api: api, log: log, next: next, slots: make(chan struct{}, maxInFlight)}, nil
+		return &guard{
+			api: api, log: log, next: next, passed: passed{clock: clock.RealClock{}},
+			known: make(chan struct{}, maxInFlight), unknown: make(chan struct{}, maxInFlight),
+		}, nil
 	}, nil
 }
 
 type guard struct {
-	api   client.Client
-	log   logr.Logger
-	next  http.Handler
-	slots chan struct{}
+	api    client.Client
+	log    logr.Logger
+	next   http.Handler
+	passed passed
+	// known and unknown are the places of readers that have passed before, and of others.
+	known, unknown chan struct{}
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	status := g.review(r)
+	status := g.check(r)
 	if status != http.StatusOK {
 		http.Error(w, http.StatusText(status), status)
 		return
@@ -63,18 +70,39 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// review returns 200 for a request that may pass, otherwise the status to answer.
-func (g *guard) review(r *http.Request) int {
+// check returns 200 for a request that may pass, otherwise the status to answer.
+func (g *guard) check(r *http.Request) int {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return http.StatusUnauthorized
 	}
+	reader := readerOf(token, r)
+	isKnown, recently := g.passed.has(reader)
+	if recently {
+		return http.StatusOK
+	}
+	places := g.unknown
+	if isKnown {
+		places = g.known
+	}
 	select {
-	case g.slots <- struct{}{}:
-		defer func() { <-g.slots }()
+	case places <- struct{}{}:
+		defer func() { <-places }()
 	default:
 		return http.StatusTooManyRequests
 	}
+	status := g.review(r, token)
+	switch status {
+	case http.StatusOK:
+		g.passed.add(reader)
+	case http.StatusUnauthorized, http.StatusForbidden:
+		g.passed.remove(reader)
+	}
+	return status
+}
+
+// review lets the API server review a request.
+func (g *guard) review(r *http.Request, token string) int {
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
 

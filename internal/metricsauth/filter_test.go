@@ -7,14 +7,18 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -37,6 +41,10 @@ func role(t *testing.T, file string) *rbacv1.ClusterRole {
 	must(t, yaml.UnmarshalStrict(raw, &r))
 	return &r
 }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestTheAPIServerDecidesWhoReadsTheMetrics asks a real API server, with the
 // rights that the operator and a reader of metrics are installed with.
@@ -69,6 +77,13 @@ func TestTheAPIServerDecidesWhoReadsTheMetrics(t *testing.T) {
 
 	asOperator := rest.CopyConfig(config)
 	asOperator.Impersonate.UserName = "operator"
+	var sent atomic.Int64
+	asOperator.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			sent.Add(1)
+			return next.RoundTrip(r)
+		})
+	})
 	httpClient, err := rest.HTTPClientFor(asOperator)
 	must(t, err)
 	filter, err := FilterProvider(asOperator, httpClient)
@@ -105,17 +120,87 @@ func TestTheAPIServerDecidesWhoReadsTheMetrics(t *testing.T) {
 		})
 	}
 
-	t.Run("too many requests are rejected", func(t *testing.T) {
-		g := handler.(*guard)
-		for range maxInFlight {
-			g.slots <- struct{}{}
-		}
+	g := handler.(*guard)
+	fakeClock := testclock.NewFakePassiveClock(time.Now())
+	g.passed.clock = fakeClock
+	get := func(token string) (status int, requests int64) {
+		before := sent.Load()
 		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
-		r.Header.Set("Authorization", "Bearer "+reader)
+		r.Header.Set("Authorization", "Bearer "+token)
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
-		if w.Code != http.StatusTooManyRequests {
-			t.Errorf("answer %d, want %d", w.Code, http.StatusTooManyRequests)
+		return w.Code, sent.Load() - before
+	}
+	t.Run("a permission is reviewed once a minute", func(t *testing.T) {
+		g.passed.at = nil
+		for _, c := range []struct {
+			after time.Duration
+			sends int64
+		}{{0, 2}, {59 * time.Second, 0}, {time.Second, 2}, {time.Second, 0}} {
+			fakeClock.SetTime(fakeClock.Now().Add(c.after))
+			if status, requests := get(reader); status != http.StatusOK || requests != c.sends {
+				t.Errorf("after %s: answer %d and %d requests, want %d", c.after, status, requests, c.sends)
+			}
 		}
 	})
+	t.Run("a rejection is not remembered", func(t *testing.T) {
+		for range 2 {
+			if status, requests := get(stranger); status != http.StatusForbidden || requests != 2 {
+				t.Errorf("answer %d and %d requests", status, requests)
+			}
+		}
+	})
+	t.Run("unknown tokens leave a place for known ones", func(t *testing.T) {
+		for range maxInFlight {
+			g.unknown <- struct{}{}
+		}
+		if status, _ := get(stranger); status != http.StatusTooManyRequests {
+			t.Errorf("an unknown token: answer %d", status)
+		}
+		fakeClock.SetTime(fakeClock.Now().Add(30 * time.Minute))
+		if status, requests := get(reader); status != http.StatusOK || requests != 2 {
+			t.Errorf("a known token: answer %d and %d requests", status, requests)
+		}
+		fakeClock.SetTime(fakeClock.Now().Add(knownFor))
+		if status, _ := get(reader); status != http.StatusTooManyRequests {
+			t.Errorf("a token that hasn't been used for an hour: answer %d", status)
+		}
+		for range maxInFlight {
+			<-g.unknown
+		}
+	})
+	t.Run("a revoked permission has an effect after a minute", func(t *testing.T) {
+		if status, _ := get(reader); status != http.StatusOK {
+			t.Fatalf("answer %d before", status)
+		}
+		must(t, admin.Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role(t, "metrics_reader_role.yaml").Name}}))
+		// The API server's own cache of bindings follows within milliseconds.
+		if err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+			fakeClock.SetTime(fakeClock.Now().Add(passesFor))
+			status, _ := get(reader)
+			return status == http.StatusForbidden, nil
+		}); err != nil {
+			t.Error("the reader still passes")
+		}
+		if len(g.passed.at) != 0 {
+			t.Errorf("%d readers are remembered", len(g.passed.at))
+		}
+	})
+}
+
+func TestRememberedReadersAreBounded(t *testing.T) {
+	fakeClock := testclock.NewFakePassiveClock(time.Now())
+	p := passed{clock: fakeClock}
+	for i := range maxPassed + 3 {
+		p.add(reader{byte(i)})
+		fakeClock.SetTime(fakeClock.Now().Add(time.Second))
+	}
+	if len(p.at) != maxPassed {
+		t.Errorf("%d readers are remembered, want %d", len(p.at), maxPassed)
+	}
+	for i, want := range map[int]bool{2: false, 3: true, maxPassed + 2: true} {
+		if isKnown, _ := p.has(reader{byte(i)}); isKnown != want {
+			t.Errorf("reader %d is known: %t", i, isKnown)
+		}
+	}
 }
