@@ -1,7 +1,7 @@
 // Package upgradeable reports to the Operator Lifecycle Manager whether it may replace
-// the operator now: not while a Memcached is being changed, or a backup or restore runs.
-// A Memcached that requires manual intervention blocks nothing, as a newer operator may
-// be the fix.
+// the operator now: not while a Memcached is being changed. A Memcached that requires
+// manual intervention blocks nothing, as a newer operator may be the fix, and neither does
+// a backup or a restore, whose Job continues without an operator. Nothing blocks forever.
 package upgradeable
 
 import (
@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,21 +46,25 @@ const (
 	// debounce is how long changes are collected: a thousand Memcacheds that change at
 	// once are one reconcile, not a thousand that each list a thousand.
 	debounce = time.Second
+	// maxBlock is how long changes block an upgrade, those of one Memcached and those of all.
+	maxBlock = 30 * time.Minute
 )
 
 // Reasons of the condition Upgradeable.
 const (
 	ReasonMemcachedsChanging = "MemcachedsChanging"
 	ReasonMemcachedsUpToDate = "MemcachedsUpToDate"
-	ReasonTransfersRunning   = "BackupsOrRestoresRunning"
+	ReasonChangesTakeTooLong = "ChangesTakeTooLong"
 )
 
 // Reconciler writes the condition Upgradeable of the OperatorCondition.
 type Reconciler struct {
-	// Client reads Memcacheds, backups and restores.
+	// Client reads Memcacheds.
 	Client client.Reader
 	// Condition is Upgradeable of the operator's own OperatorCondition.
 	Condition operatorconditions.Condition
+	// Clock is the time source.
+	Clock clock.PassiveClock
 
 	// current is the condition as it was last read or written; nil before that.
 	current *metav1.Condition
@@ -86,7 +90,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	r := &Reconciler{Client: mgr.GetClient(), Condition: condition}
+	r := &Reconciler{Client: mgr.GetClient(), Condition: condition, Clock: clock.RealClock{}}
 	if err := mgr.AddReadyzCheck("upgradeable", r.Ready); err != nil {
 		return err
 	}
@@ -98,8 +102,6 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		// In an upgrade the new operator is ready before the old one releases the lease.
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
 		Watches(&v1alpha1.Memcached{}, debounced, builder.WithPredicates(relevantChange())).
-		Watches(&v1alpha1.MemcachedBackup{}, debounced, builder.WithPredicates(relevantChange())).
-		Watches(&v1alpha1.MemcachedRestore{}, debounced, builder.WithPredicates(relevantChange())).
 		// There may be no Memcached at first.
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(reconcile.Request{})
@@ -109,10 +111,14 @@ func SetupWithManager(mgr ctrl.Manager) error {
 }
 
 func relevantChange() predicate.Predicate {
+	isChanging := func(o client.Object) bool {
+		m, ok := o.(*v1alpha1.Memcached)
+		return ok && isChanging(m)
+	}
 	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return isBusy(e.Object) },
-		DeleteFunc: func(e event.DeleteEvent) bool { return isBusy(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool { return isBusy(e.ObjectOld) != isBusy(e.ObjectNew) },
+		CreateFunc: func(e event.CreateEvent) bool { return isChanging(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return isChanging(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return isChanging(e.ObjectOld) != isChanging(e.ObjectNew) },
 	}
 }
 
@@ -126,24 +132,21 @@ func (r *Reconciler) Ready(probe *http.Request) error {
 	return nil
 }
 
-// Reconcile writes the condition if it differs from what the objects amount to.
+// Reconcile writes the condition if it differs from what the Memcacheds amount to.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	var busy [3][]string
-	for i, list := range []client.ObjectList{&v1alpha1.MemcachedList{}, &v1alpha1.MemcachedBackupList{}, &v1alpha1.MemcachedRestoreList{}} {
-		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return ctrl.Result{}, fmt.Errorf("listing %T: %w", list, err)
-		}
-		busy[i] = busyNames(list)
+	var memcacheds v1alpha1.MemcachedList
+	if err := r.Client.List(ctx, &memcacheds, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing Memcacheds: %w", err)
 	}
-	want := upgradeable(busy[0], append(busy[1], busy[2]...))
 	if r.current == nil {
 		if current, err := r.Condition.Get(ctx); err == nil {
 			r.current = current
 		}
 	}
+	want, recheck := upgradeable(memcacheds.Items, r.current, r.Clock.Now())
 	if c := r.current; c != nil && c.Status == want.Status && c.Reason == want.Reason && c.Message == want.Message {
 		r.ready.Store(true)
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: recheck}, nil
 	}
 	err := r.Condition.Set(ctx, want.Status, operatorconditions.WithReason(want.Reason), operatorconditions.WithMessage(want.Message))
 	switch {
@@ -158,29 +161,42 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	log.FromContext(ctx).Info("Updated the OperatorCondition", "upgradeable", want.Status, "reason", want.Reason, "message", want.Message)
 	r.current = &want
 	r.ready.Store(true)
-	return ctrl.Result{}, nil
+	return ctrl.Result{RequeueAfter: recheck}, nil
 }
 
-func busyNames(list client.ObjectList) (names []string) {
-	_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no error
-		if o := item.(client.Object); isBusy(o) {
-			names = append(names, reflect.TypeOf(o).Elem().Name()+" "+o.GetNamespace()+"/"+o.GetName())
+// upgradeable returns the condition that follows the current one, which may be nil, and when
+// it changes without an event; 0 is never.
+func upgradeable(memcacheds []v1alpha1.Memcached, current *metav1.Condition, now time.Time) (metav1.Condition, time.Duration) {
+	var (
+		changing []string
+		recheck  time.Duration
+	)
+	for i := range memcacheds {
+		m := &memcacheds[i]
+		left := maxBlock - now.Sub(changingSince(m))
+		if !isChanging(m) || left <= 0 {
+			continue
 		}
-		return nil
-	})
-	slices.Sort(names)
-	return names
-}
-
-// upgradeable returns the condition while these are being changed or running.
-func upgradeable(changing, running []string) metav1.Condition {
-	switch {
-	case len(changing) > 0:
-		return metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonMemcachedsChanging, Message: "being changed: " + summarize(changing)}
-	case len(running) > 0:
-		return metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonTransfersRunning, Message: "running: " + summarize(running)}
+		changing = append(changing, m.Namespace+"/"+m.Name)
+		if recheck == 0 || left < recheck {
+			recheck = left
+		}
 	}
-	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonMemcachedsUpToDate, Message: "no Memcached is being changed, and no backup or restore is running"}
+	c := metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonMemcachedsUpToDate, Message: "no Memcached is being changed", LastTransitionTime: metav1.NewTime(now)}
+	if len(changing) == 0 {
+		return c, 0
+	}
+	if current != nil && current.Status == metav1.ConditionFalse {
+		c.LastTransitionTime = current.LastTransitionTime
+		recheck = min(recheck, maxBlock-now.Sub(c.LastTransitionTime.Time))
+	}
+	if recheck <= 0 || current != nil && current.Reason == ReasonChangesTakeTooLong {
+		c.Reason, c.Message = ReasonChangesTakeTooLong, fmt.Sprintf("Memcacheds have been changing for %s, and no longer block an upgrade", maxBlock)
+		return c, 0
+	}
+	slices.Sort(changing)
+	c.Status, c.Reason, c.Message = metav1.ConditionFalse, ReasonMemcachedsChanging, "being changed: Memcached "+summarize(changing)
+	return c, recheck
 }
 
 func summarize(names []string) string {
@@ -190,27 +206,24 @@ func summarize(names []string) string {
 	return names[0]
 }
 
-func isBusy(o client.Object) bool {
-	switch o := o.(type) {
-	case *v1alpha1.Memcached:
-		return isChanging(o)
-	case *v1alpha1.MemcachedBackup:
-		return o.DeletionTimestamp == nil && o.Status.Phase == v1alpha1.TransferRunning
-	case *v1alpha1.MemcachedRestore:
-		return o.DeletionTimestamp == nil && o.Status.Phase == v1alpha1.TransferRunning
-	}
-	return false
-}
-
+// isChanging reports whether the operator is changing a Memcached. Between a change of the
+// spec and the first status after it, nothing has been done that two releases could share.
 func isChanging(m *v1alpha1.Memcached) bool {
 	switch {
 	case m.DeletionTimestamp != nil: // that is up to the garbage collector
 		return false
 	case m.Spec.Paused:
 		return false
-	case m.Status.ObservedGeneration != m.Generation:
-		return true
 	}
 	return meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionProgressing) &&
 		!meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDegraded)
+}
+
+// changingSince returns when a Memcached that is changing began to.
+func changingSince(m *v1alpha1.Memcached) time.Time {
+	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing)
+	if c == nil {
+		return time.Time{}
+	}
+	return c.LastTransitionTime.Time
 }

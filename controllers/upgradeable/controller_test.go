@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -20,6 +21,8 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 // memcached returns one whose status says so.
 func memcached(name string, edit ...func(*v1alpha1.Memcached)) v1alpha1.Memcached {
@@ -33,22 +36,11 @@ func memcached(name string, edit ...func(*v1alpha1.Memcached)) v1alpha1.Memcache
 
 func is(condition string) func(*v1alpha1.Memcached) {
 	return func(m *v1alpha1.Memcached) {
-		m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue})
+		m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon)})
 	}
 }
 
-const upToDate = "no Memcached is being changed, and no backup or restore is running"
-
-// conditionOf returns the condition of a cluster with these objects.
-func conditionOf(t *testing.T, memcacheds []v1alpha1.Memcached, backups []v1alpha1.MemcachedBackup, restores []v1alpha1.MemcachedRestore) metav1.Condition {
-	t.Helper()
-	condition := &fakeCondition{}
-	if _, _, err := reconciled(t, condition, &v1alpha1.MemcachedList{Items: memcacheds}, &v1alpha1.MemcachedBackupList{Items: backups},
-		&v1alpha1.MemcachedRestoreList{Items: restores}); err != nil {
-		t.Fatal(err)
-	}
-	return *condition.current
-}
+const upToDate = "no Memcached is being changed"
 
 func TestUpgradeIsBlockedWhileMemcachedIsBeingChanged(t *testing.T) {
 	progressing, degraded := is(v1alpha1.ConditionProgressing), is(v1alpha1.ConditionDegraded)
@@ -56,7 +48,6 @@ func TestUpgradeIsBlockedWhileMemcachedIsBeingChanged(t *testing.T) {
 		m.DeletionTimestamp, m.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.com/x"}
 	}
 	paused := func(m *v1alpha1.Memcached) { m.Spec.Paused = true }
-	unseen := func(m *v1alpha1.Memcached) { m.Generation++ }
 	for name, test := range map[string]struct {
 		memcacheds []v1alpha1.Memcached
 		status     metav1.ConditionStatus
@@ -66,13 +57,12 @@ func TestUpgradeIsBlockedWhileMemcachedIsBeingChanged(t *testing.T) {
 		"all are up to date":               {[]v1alpha1.Memcached{memcached("a"), memcached("b")}, metav1.ConditionTrue, upToDate},
 		"one progresses":                   {[]v1alpha1.Memcached{memcached("a"), memcached("b", progressing)}, metav1.ConditionFalse, "being changed: Memcached team/b"},
 		"three progress":                   {[]v1alpha1.Memcached{memcached("c", progressing), memcached("b", progressing), memcached("a", progressing)}, metav1.ConditionFalse, "being changed: Memcached team/a and 2 more"},
-		"a change is not observed yet":     {[]v1alpha1.Memcached{memcached("a", unseen)}, metav1.ConditionFalse, "being changed: Memcached team/a"},
 		"one requires manual intervention": {[]v1alpha1.Memcached{memcached("a", progressing, degraded)}, metav1.ConditionTrue, upToDate},
 		"one is being deleted":             {[]v1alpha1.Memcached{memcached("a", progressing, deleted)}, metav1.ConditionTrue, upToDate},
-		"a paused one has a change":        {[]v1alpha1.Memcached{memcached("a", paused, unseen)}, metav1.ConditionTrue, upToDate},
+		"a paused one progresses":          {[]v1alpha1.Memcached{memcached("a", paused, progressing)}, metav1.ConditionTrue, upToDate},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := conditionOf(t, test.memcacheds, nil, nil)
+			got, _ := upgradeable(test.memcacheds, nil, noon)
 			if got.Status != test.status || got.Message != test.message || got.Reason == "" {
 				t.Errorf("it is %s (%s): %s", got.Status, got.Reason, got.Message)
 			}
@@ -80,39 +70,64 @@ func TestUpgradeIsBlockedWhileMemcachedIsBeingChanged(t *testing.T) {
 	}
 }
 
-func TestUpgradeIsBlockedWhileBackupOrRestoreRuns(t *testing.T) {
-	backup := func(name string, phase v1alpha1.TransferPhase, deleted bool) v1alpha1.MemcachedBackup {
-		b := v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
-		b.Status.Phase = phase
-		if deleted {
-			b.DeletionTimestamp, b.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.com/x"}
+// An update may wait for something that never happens.
+func TestMemcachedBlocksUpgradeForHalfAnHour(t *testing.T) {
+	progressing := is(v1alpha1.ConditionProgressing)
+	started := func(ago time.Duration) func(*v1alpha1.Memcached) {
+		return func(m *v1alpha1.Memcached) {
+			m.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-ago))
 		}
-		return b
 	}
-	restore := v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "again"}}
-	restore.Status.Phase = v1alpha1.TransferRunning
 	for name, test := range map[string]struct {
 		memcacheds []v1alpha1.Memcached
-		backups    []v1alpha1.MemcachedBackup
-		restores   []v1alpha1.MemcachedRestore
-		reason     string
 		message    string
+		recheck    time.Duration
 	}{
-		"a backup runs":        {nil, []v1alpha1.MemcachedBackup{backup("nightly", v1alpha1.TransferRunning, false)}, nil, ReasonTransfersRunning, "running: MemcachedBackup team/nightly"},
-		"a restore runs":       {nil, nil, []v1alpha1.MemcachedRestore{restore}, ReasonTransfersRunning, "running: MemcachedRestore team/again"},
-		"both run":             {nil, []v1alpha1.MemcachedBackup{backup("nightly", v1alpha1.TransferRunning, false)}, []v1alpha1.MemcachedRestore{restore}, ReasonTransfersRunning, "running: MemcachedBackup team/nightly and 1 more"},
-		"all have finished":    {nil, []v1alpha1.MemcachedBackup{backup("a", v1alpha1.TransferComplete, false), backup("b", v1alpha1.TransferFailed, false)}, nil, ReasonMemcachedsUpToDate, upToDate},
-		"one is pending":       {nil, []v1alpha1.MemcachedBackup{backup("a", v1alpha1.TransferPending, false)}, nil, ReasonMemcachedsUpToDate, upToDate},
-		"one is being deleted": {nil, []v1alpha1.MemcachedBackup{backup("a", v1alpha1.TransferRunning, true)}, nil, ReasonMemcachedsUpToDate, upToDate},
-		"a Memcached changes too": {[]v1alpha1.Memcached{memcached("a", is(v1alpha1.ConditionProgressing))}, []v1alpha1.MemcachedBackup{backup("nightly", v1alpha1.TransferRunning, false)}, nil,
-			ReasonMemcachedsChanging, "being changed: Memcached team/a"},
+		"it has just started":        {[]v1alpha1.Memcached{memcached("a", progressing, started(0))}, "being changed: Memcached team/a", maxBlock},
+		"it takes long":              {[]v1alpha1.Memcached{memcached("a", progressing, started(29*time.Minute))}, "being changed: Memcached team/a", time.Minute},
+		"it takes too long":          {[]v1alpha1.Memcached{memcached("a", progressing, started(maxBlock))}, upToDate, 0},
+		"another one takes too long": {[]v1alpha1.Memcached{memcached("a", progressing, started(time.Hour)), memcached("b", progressing, started(10*time.Minute))}, "being changed: Memcached team/b", 20 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := conditionOf(t, test.memcacheds, test.backups, test.restores)
-			if got.Reason != test.reason || got.Message != test.message || (got.Status == metav1.ConditionTrue) != (test.reason == ReasonMemcachedsUpToDate) {
-				t.Errorf("it is %s (%s): %s", got.Status, got.Reason, got.Message)
+			if got, recheck := upgradeable(test.memcacheds, nil, noon); got.Message != test.message || recheck != test.recheck {
+				t.Errorf("it is %s (%s): %s, for %s", got.Status, got.Reason, got.Message, recheck)
 			}
 		})
+	}
+}
+
+// Users may start a change before the previous one is complete, again and again.
+func TestChangesOneAfterAnotherBlockUpgradeForHalfAnHour(t *testing.T) {
+	var current *metav1.Condition
+	changing := true
+	after := func(d time.Duration) metav1.Condition {
+		now := noon.Add(d)
+		var all []v1alpha1.Memcached
+		if changing {
+			all = append(all, memcached("a", is(v1alpha1.ConditionProgressing), func(m *v1alpha1.Memcached) {
+				m.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-time.Minute))
+			}))
+		}
+		c, _ := upgradeable(all, current, now)
+		current = &c
+		return c
+	}
+	for minute := range 120 {
+		want := ReasonMemcachedsChanging
+		if minute >= 30 {
+			want = ReasonChangesTakeTooLong
+		}
+		if c := after(time.Duration(minute) * time.Minute); c.Reason != want || (c.Status == metav1.ConditionTrue) != (minute >= 30) {
+			t.Fatalf("after %d minutes it is %s (%s): %s", minute, c.Status, c.Reason, c.Message)
+		}
+	}
+	changing = false
+	if c := after(2 * time.Hour); c.Reason != ReasonMemcachedsUpToDate {
+		t.Errorf("without a change it is %s (%s): %s", c.Status, c.Reason, c.Message)
+	}
+	changing = true
+	if c := after(3 * time.Hour); c.Status != metav1.ConditionFalse {
+		t.Errorf("a later change doesn't block: %s (%s): %s", c.Status, c.Reason, c.Message)
 	}
 }
 
@@ -152,7 +167,7 @@ func reconciled(t *testing.T, condition *fakeCondition, lists ...client.ObjectLi
 		t.Fatal(err)
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithLists(lists...).Build()
-	r := &Reconciler{Client: client.Reader(reader), Condition: condition}
+	r := &Reconciler{Client: client.Reader(reader), Condition: condition, Clock: testclock.NewFakePassiveClock(noon)}
 	result, err := r.Reconcile(t.Context(), ctrl.Request{})
 	return r, result, err
 }
@@ -235,12 +250,6 @@ func TestOnlyRelevantChangesTriggerReconcile(t *testing.T) {
 		return &m
 	}
 	idle, busy := memcached("a"), memcached("a", is(v1alpha1.ConditionProgressing))
-	running := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
-	running.Status.Phase = v1alpha1.TransferRunning
-	further := running.DeepCopy()
-	further.ResourceVersion, further.Status.Progress = "2", &v1alpha1.TransferProgress{Percent: 1}
-	finished := running.DeepCopy()
-	finished.ResourceVersion, finished.Status.Phase = "3", v1alpha1.TransferComplete
 	for name, test := range map[string]struct {
 		was, is client.Object
 		want    bool
@@ -250,8 +259,6 @@ func TestOnlyRelevantChangesTriggerReconcile(t *testing.T) {
 		"one continues":                {at("1", busy), at("2", busy), false},
 		"one stays up to date":         {at("1", idle), at("2", idle), false},
 		"the cache resyncs":            {at("1", idle), at("1", idle), false},
-		"a backup reports progress":    {running, further, false},
-		"a backup finishes":            {further, finished, true},
 		"a changing one appears":       {nil, at("1", busy), true},
 		"an up-to-date one appears":    {nil, at("1", idle), false},
 		"a changing one is deleted":    {at("1", busy), nil, true},
