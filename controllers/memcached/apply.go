@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -162,22 +163,33 @@ func isUIDMismatch(err error) bool {
 	return ok && cause.Field == "metadata.uid"
 }
 
+// absentVersion is the version that no object has: etcd counts from 1, which is the empty
+// store's.
+const absentVersion = "1"
+
 // withPreconditions makes the API server reject a write unless the object is still the one
-// that was observed. Without a UID, the name was free.
+// that was observed or, without a UID, still absent.
 func withPreconditions(a apply) runtime.ApplyConfiguration {
-	if a.uid == "" {
-		return a.Apply
-	}
+	var object *metav1ac.ObjectMetaApplyConfiguration
 	switch o := a.Apply.(type) {
 	case *appsv1ac.ReplicaSetApplyConfiguration:
-		return o.WithUID(a.uid).WithResourceVersion(a.version)
+		object = o.ObjectMetaApplyConfiguration
 	case *corev1ac.ServiceApplyConfiguration:
-		return o.WithUID(a.uid)
+		object = o.ObjectMetaApplyConfiguration
 	case *policyv1ac.PodDisruptionBudgetApplyConfiguration:
-		return o.WithUID(a.uid)
+		object = o.ObjectMetaApplyConfiguration
 	case *networkingv1ac.NetworkPolicyApplyConfiguration:
-		return o.WithUID(a.uid)
-	default:
-		return o
+		object = o.ObjectMetaApplyConfiguration
+	default: // a preflight pod, which can't be changed
+		return a.Apply
 	}
+	if a.uid == "" {
+		object.WithResourceVersion(absentVersion)
+		return a.Apply
+	}
+	object.WithUID(a.uid)
+	if a.version != "" {
+		object.WithResourceVersion(a.version)
+	}
+	return a.Apply
 }

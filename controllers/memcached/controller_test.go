@@ -842,6 +842,40 @@ func TestRejectionByTheAPIServerIsReported(t *testing.T) {
 		m := env.reconcile("cache")
 		env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, "the API server rejected ReplicaSet cache-0: ", what)
 		if !env.exists("cache-0", &corev1.Service{}) {
+// Between the observation and the write, milliseconds pass.
+func TestFirstApplySparesAnObjectThatTookTheFreeName(t *testing.T) {
+	env := newEnv(t)
+	m := env.create("cache", "size: 1")
+	foreign := map[string]client.Object{}
+	for _, o := range []client.Object{
+		// An apply with force could change all but the ReplicaSet.
+		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "cache"}},
+		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(1))}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "cache-0"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
+	} {
+		o.SetNamespace(env.namespace)
+		foreign[fmt.Sprintf("%T", o)] = o
+	}
+	obs := env.observe("cache")
+	p := makePlan(obs, env.reconciler.Options)
+	for _, o := range foreign {
+		env.must(admin.Create(env.ctx, o))
+	}
+	if res := env.apply(m, p.actions); !res.conflict {
+		t.Errorf("no conflict: %+v", res)
+	}
+	for kind, o := range foreign {
+		after := o.DeepCopyObject().(client.Object)
+		if env.read(o.GetName(), after); after.GetResourceVersion() != o.GetResourceVersion() {
+			t.Errorf("%s was written", kind)
+		}
+	}
+	if !env.exists("cache-0", &appsv1.ReplicaSet{}) || !env.exists("cache", &corev1.Service{}) {
+		t.Error("an object whose name was free wasn't created")
+	}
+	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameConflict)
+}
+
 			t.Error("the other objects must be created")
 		}
 	}

@@ -35,7 +35,7 @@ type Actions struct {
 }
 
 // apply is an object to apply. The API server rejects the write when another object has
-// taken the name since (UID) or, with a version, when the object has changed since.
+// taken the name since it was observed and, with a version, when the object has changed.
 type apply struct {
 	resources.Object
 	uid     types.UID

@@ -274,6 +274,7 @@ func (t *tracker) Apply(gvr schema.GroupVersionResource, o runtime.Object, ns st
 		if err != nil {
 			return err
 		}
+		t.meant.SetResourceVersion("") // it matches no object
 		made, err := apply(blank)
 		if err != nil {
 			return err
