@@ -455,3 +455,32 @@ func TestBackupIsCheckedAgainAfterOperatorRestart(t *testing.T) {
 		w.wantEnd(w.backup("nightly").Status.TransferStatus, v1alpha1.TransferFailed, v1alpha1.ReasonDeadlineExceeded, "status.servers")
 	})
 }
+
+// A status that the API server rejects would never be written, and the backup would run forever.
+func TestBackupFinishesWhateverItsPodReports(t *testing.T) {
+	t.Parallel()
+	succeeded := func(s snapshotwire.Snapshot) snapshotwire.Outcome {
+		return snapshotwire.Outcome{Reason: v1alpha1.ReasonSucceeded, Items: -1, Bytes: -1 << 63, Snapshot: &s}
+	}
+	for name, c := range map[string]struct {
+		outcome snapshotwire.Outcome
+		exit    int32
+		phase   v1alpha1.TransferPhase
+		reason  string
+	}{
+		"a year of five digits in UTC": {succeeded(snapshotwire.Snapshot{TakenAt: time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -10*3600))}), 0,
+			v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded},
+		"no time":               {succeeded(snapshotwire.Snapshot{}), 0, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded},
+		"numbers out of range":  {succeeded(snapshotwire.Snapshot{TakenAt: time.Now(), Shards: 1 << 40, FormatVersion: -1, Items: -1}), 0, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded},
+		"a reason that is none": {snapshotwire.Outcome{Reason: "not a reason!", Message: strings.Repeat("€", 900)}, snapshotwire.ExitFinal, v1alpha1.TransferFailed, v1alpha1.ReasonJobFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.jobs.ends = map[snapshotwire.Action][]end{snapshotwire.ActionSave: {{exit: c.exit, outcome: &c.outcome}}}
+			w.memcached("cache", 1)
+			w.create("MemcachedBackup", "nightly", toGo)
+			w.converge()
+			w.wantEnd(w.backup("nightly").Status.TransferStatus, c.phase, c.reason, "")
+		})
+	}
+}

@@ -770,6 +770,8 @@ const (
 	MaxShardMessages = 100
 	// MaxContainerID is the size of the part of a container's ID that a status contains.
 	MaxContainerID = 12
+	// MaxVersion is the maximum size of a version that memcached or an agent reports, in bytes.
+	MaxVersion = 64
 	// MaxRestart is the maximum size of a restart annotation's value in a status. A longer value
 	// is hashed.
 	MaxRestart = 20

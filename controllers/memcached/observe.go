@@ -368,7 +368,7 @@ func (r observer) queryAgents(ctx context.Context, obs *observation) {
 			case err != nil:
 				obs.unreachable[pod.Name] = true
 			case shard.IsLatestStart(status, pod): // otherwise the operator queries it again
-				obs.agents[pod.Name] = status
+				obs.agents[pod.Name] = shard.Bounded(status)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -141,7 +142,7 @@ func shardStatus(obs *observation, p plan, res result, name string) v1alpha1.Sha
 		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), shard.ContainerID(pod), shard.RestartToken(agent.Restart)
 		s.AgentVersion = text.Truncate(agent.AgentVersion, v1alpha1.MaxAgentVersion)
 		s.Revision = pod.Annotations[annotations.Revision]
-		s.StartedAt = &metav1.Time{Time: agent.Start.At.Truncate(time.Second)}
+		s.StartedAt = ptr.To(v1alpha1.Time(agent.Start.At))
 		s.Items, s.ItemsBefore = agent.Start.Items, agent.Start.ItemsBefore
 	}
 	problem := shard.PodProblem(pod)

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,9 @@ import (
 
 // maxMessage bounds a message, in bytes: an event takes 1 KiB.
 const maxMessage = 1000
+
+// reasonForm matches the reasons that a condition can have.
+var reasonForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,127}$`)
 
 // IsFinished reports whether a transfer is Complete or Failed, which is final.
 func IsFinished(s v1alpha1.TransferStatus) bool {
@@ -98,6 +102,9 @@ func percent(items, total int64) int32 {
 // withPhase returns a status with a phase and its two conditions, which always exist.
 func withPhase(s v1alpha1.TransferStatus, obs Observation, phase v1alpha1.TransferPhase, reason, message string) v1alpha1.TransferStatus {
 	generation := obs.Object.GetGeneration()
+	if !reasonForm.MatchString(reason) { // a Job's pod may report anything
+		reason = v1alpha1.ReasonJobFailed
+	}
 	s.ObservedGeneration, s.Phase, s.Reason, s.Message = generation, phase, reason, text.Truncate(message, maxMessage)
 	s.Conditions = slices.Clone(s.Conditions)
 	for kind, holds := range map[string]bool{
@@ -131,7 +138,7 @@ func SnapshotOf(s *snapshotwire.Snapshot, path string) *v1alpha1.SnapshotStatus 
 	}
 	return &v1alpha1.SnapshotStatus{
 		Path:          path,
-		TakenAt:       metav1.NewTime(s.TakenAt.Truncate(time.Second)),
+		TakenAt:       v1alpha1.Time(s.TakenAt),
 		Shards:        int32(s.Shards), //nolint:gosec // at most 1000
 		Items:         s.Items,
 		Bytes:         s.Bytes,

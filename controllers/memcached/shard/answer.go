@@ -1,0 +1,19 @@
+package shard
+
+import (
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/text"
+)
+
+// Bounded returns an agent's answer with values that a status and a record can contain. The
+// agent may be newer than the operator, and any program may answer in a pod.
+func Bounded(agent agentwire.Status) agentwire.Status {
+	if agent.Start.Result != agentwire.StartWarm && agent.Start.Result != agentwire.StartCold {
+		agent.Start.Result = ""
+	}
+	agent.Version = text.Truncate(agent.Version, v1alpha1.MaxVersion)
+	agent.Start.Reason = text.Truncate(agent.Start.Reason, v1alpha1.MaxMessage)
+	agent.ArgumentsError = text.Truncate(agent.ArgumentsError, v1alpha1.MaxMessage)
+	return agent
+}
