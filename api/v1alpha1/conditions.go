@@ -224,6 +224,13 @@ const (
 	// ReasonUpdateStrategyInvalid: spec.updateStrategy names a time zone that doesn't exist.
 	// No shard is changed until it is fixed.
 	//
+	// ReasonAgentUnreachable: the agent in a shard's pod hasn't answered the operator for 5
+	// minutes. The operator doesn't know how the shard started, and an update doesn't continue.
+	// The operator retries, and the condition clears when the agent answers.
+	//
+	// Do: let the operator's pods connect to TCP port 11212 of the shards' pods: add a rule to
+	// the NetworkPolicies that deny it, or exclude the port from the service mesh.
+	ReasonAgentUnreachable = "AgentUnreachable"
 	// Do: use a name of the IANA database, such as Europe/Berlin.
 	ReasonUpdateStrategyInvalid = "UpdateStrategyInvalid"
 	// ReasonUpdatePathNotAllowed: the new version is of another release series, such as 1.7

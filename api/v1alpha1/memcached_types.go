@@ -849,6 +849,13 @@ type ShardStatus struct {
 	// +optional
 	ItemsBefore int64 `json:"itemsBefore,omitempty"`
 
+	// AgentUnreachableSince is when the agent in the shard's pod stopped answering the operator's
+	// queries on port 11212. It is absent while the agent answers or isn't queried: the operator
+	// queries it after a start and during an update.
+	//
+	// +optional
+	AgentUnreachableSince *metav1.Time `json:"agentUnreachableSince,omitempty"`
+
 	// Message says why the shard isn't ready or doesn't match the spec, in at most 128 bytes. At
 	// most 100 shards have one; the conditions count all of them.
 	//

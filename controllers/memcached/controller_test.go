@@ -581,20 +581,31 @@ func TestAgentThatDoesNotAnswerIsQueriedAgain(t *testing.T) {
 	if err != nil || result.RequeueAfter != agentRetryMin {
 		t.Fatalf("result %+v, error %v; want a requeue after %s", result, err, agentRetryMin)
 	}
-	for age, wait := range map[time.Duration]time.Duration{20 * time.Second: 5 * time.Second, time.Hour: agentRetryMax} {
-		env.reconciler.Clock = testclock.NewFakePassiveClock(pod.CreationTimestamp.Add(age))
+	m := env.get("cache")
+	since := m.Status.Shards[0].AgentUnreachableSince
+	if since == nil {
+		t.Fatalf("the status doesn't record it: %+v", m.Status.Shards[0])
+	}
+	for _, c := range []struct{ age, wait time.Duration }{{20 * time.Second, 5 * time.Second}, {4 * time.Minute, 30 * time.Second}, {5 * time.Minute, 30 * time.Second}} {
+		env.reconciler.Clock = testclock.NewFakePassiveClock(since.Add(c.age))
 		result, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: env.namespace, Name: "cache"}})
-		if err != nil || result.RequeueAfter != wait {
-			t.Errorf("silent for %s: result %+v, error %v; want a requeue after %s", age, result, err, wait)
+		if err != nil || result.RequeueAfter != c.wait {
+			t.Errorf("unreachable for %s: result %+v, error %v; want a requeue after %s", c.age, result, err, c.wait)
+		}
+		m = env.get("cache")
+		if degraded := meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDegraded); degraded != (c.age == 5*time.Minute) {
+			t.Errorf("unreachable for %s: Degraded is %t", c.age, degraded)
 		}
 	}
-	m := env.converge("cache")
+	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonAgentUnreachable, "shard cache-0", "pod "+pod.Name, "TCP port 11212", "NetworkPolicies")
 	env.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+	env.wantEvent(env.recorded(), v1alpha1.ReasonAgentUnreachable)
 	env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
 	env.agents["10.0.0.1"] = func(s agentwire.Status) agentwire.Status { s.PodUID = "another pod's"; return s }(env.agents["10.0.0.1"])
 	if m = env.converge("cache"); m.Status.Shards[0].Start != "" {
 		t.Errorf("the answer of another pod at that address was used: %+v", m.Status.Shards[0])
 	}
+	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 }
 
 func TestFixedSpecRecreatesOnlyPodsThatCannotRun(t *testing.T) {
@@ -831,17 +842,6 @@ func TestApplySparesAnObjectThatTookTheNameSince(t *testing.T) {
 	}
 }
 
-func TestRejectionByTheAPIServerIsReported(t *testing.T) {
-	for what, spec := range map[string]string{
-		"not a label!": `{size: 1, scheduling: {nodeSelector: {"not a label!": x}}}`,
-		"duplicate entries for key": `{size: 1, scheduling: {topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 1},
-			{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 2}]}}`,
-	} {
-		env := newEnv(t)
-		env.create("cache", spec)
-		m := env.reconcile("cache")
-		env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, "the API server rejected ReplicaSet cache-0: ", what)
-		if !env.exists("cache-0", &corev1.Service{}) {
 // Between the observation and the write, milliseconds pass.
 func TestFirstApplySparesAnObjectThatTookTheFreeName(t *testing.T) {
 	env := newEnv(t)
@@ -876,6 +876,17 @@ func TestFirstApplySparesAnObjectThatTookTheFreeName(t *testing.T) {
 	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameConflict)
 }
 
+func TestRejectionByTheAPIServerIsReported(t *testing.T) {
+	for what, spec := range map[string]string{
+		"not a label!": `{size: 1, scheduling: {nodeSelector: {"not a label!": x}}}`,
+		"duplicate entries for key": `{size: 1, scheduling: {topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 1},
+			{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 2}]}}`,
+	} {
+		env := newEnv(t)
+		env.create("cache", spec)
+		m := env.reconcile("cache")
+		env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, "the API server rejected ReplicaSet cache-0: ", what)
+		if !env.exists("cache-0", &corev1.Service{}) {
 			t.Error("the other objects must be created")
 		}
 	}

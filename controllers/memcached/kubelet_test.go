@@ -51,6 +51,8 @@ type fakeCluster struct {
 	becameReady []string
 	// unpullable is an image that no node can pull.
 	unpullable string
+	// silent is whether no agent answers.
+	silent bool
 }
 
 // fakePod is what runs in one pod.
@@ -319,6 +321,10 @@ func (cluster *fakeCluster) setAgentStatus(pod *corev1.Pod, p *fakePod) {
 	announced := p.announced
 	if announced == p.used {
 		announced = ""
+	}
+	if cluster.silent {
+		delete(cluster.agents, podIP(pod))
+		return
 	}
 	cluster.agents[podIP(pod)] = agentwire.Status{
 		Phase: agentwire.PhaseServing, PodUID: string(pod.UID), Version: p.image[strings.LastIndex(p.image, ":")+1:],

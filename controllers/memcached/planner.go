@@ -16,10 +16,9 @@ import (
 )
 
 const (
-	// agentRetryMin and agentRetryMax bound the time after which an agent that did not
-	// answer is queried again. The longer a shard has been silent, the later.
+	// agentRetryMin is the least time after which an agent that did not report its start is
+	// queried again.
 	agentRetryMin = time.Second
-	agentRetryMax = 30 * time.Second
 	// conflictRecheck is when to look up a name again that another owner uses: the cache
 	// doesn't contain foreign objects, so no watch announces that the name is free.
 	conflictRecheck = 30 * time.Second
@@ -91,21 +90,18 @@ func planPreflightCleanup(obs *observation, done bool) Actions {
 	return a
 }
 
-// planAgentRetry queries agents again that did not answer.
+// planAgentRetry queries agents again that did not answer, or did not report the start yet.
 func planAgentRetry(obs *observation, bootstrap *v1alpha1.BootstrapStatus) Actions {
 	var a Actions
 	for _, s := range obs.shards {
-		if s.StartRecorded || !s.IsReady && !(s.IsRunning && isBootstrapping(bootstrap)) {
+		if s.Active == nil {
 			continue
 		}
-		if _, answered := obs.agents[s.Active.Name]; answered {
-			continue
+		_, answered := obs.agents[s.Active.Name]
+		starting := !s.StartRecorded && (s.IsReady || s.IsRunning && isBootstrapping(bootstrap))
+		if obs.unreachable[s.Active.Name] || starting && !answered {
+			a.RequeueAfter = soonest(a.RequeueAfter, max(s.AgentRetry(obs.now), agentRetryMin))
 		}
-		wait := agentRetryMin
-		if obs.unreachable[s.Active.Name] {
-			wait = min(max(obs.now.Sub(shard.LastTransition(s.Set, s.Pods))/4, agentRetryMin), agentRetryMax)
-		}
-		a.RequeueAfter = soonest(a.RequeueAfter, wait)
 	}
 	return a
 }

@@ -29,6 +29,9 @@ func firstProblem(obs *observation, p plan, res result, s v1alpha1.MemcachedStat
 			}
 		}
 	}
+	if problem := shard.AgentProblem(s.Shards, obs.now); problem != nil {
+		return problem
+	}
 	if p.decision.NeedsIntervention {
 		return blockedProblem(obs.memcached, p)
 	}

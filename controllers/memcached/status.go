@@ -137,6 +137,9 @@ func shardStatus(obs *observation, p plan, res result, name string) v1alpha1.Sha
 		s.Current = state.Rollout.Pod.Revision == update && state.Rollout.Template == update
 	}
 	s.PodName, s.NodeName, s.Ready = pod.Name, pod.Spec.NodeName, shard.IsReady(pod) && hasService(obs, res, name)
+	if obs.unreachable[pod.Name] {
+		s.AgentUnreachableSince = shard.AgentUnreachableSince(last, pod.Name, obs.now)
+	}
 	agent, answered := obs.agents[pod.Name]
 	if answered && (state == nil || state.ReportsLatestStart()) && !refillPending(p.refill.refills, name, res) {
 		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), shard.ContainerID(pod), shard.RestartToken(agent.Restart)

@@ -177,7 +177,7 @@ func continueInPlaceUpdate(in Input, s Shard) Decision {
 	case s.Pod.State != Serving:
 		return requeueAfter(toTarget(s, StepAwait), progressPoll)
 	case s.Pod.Outcome == Pending:
-		return requeueAfter(toTarget(s, StepAwait), agentPoll)
+		return requeueAfter(toTarget(s, StepAwait), max(agentPoll, s.AgentRetry))
 	default:
 		return toTarget(s, StepPromoteTemplate)
 	}
@@ -197,7 +197,7 @@ func inPlaceSequence(s Shard, back bool) Decision {
 		d := towards(s, StepAwait)
 		return requeueAfter(withMessage(d, d.Message+": "+change.ResizeReason), progressPoll)
 	case change.Method >= Recreate && s.Pod.State == Serving && !change.StopAcknowledged:
-		return requeueAfter(towards(s, StepAnnounceStop), agentPoll)
+		return requeueAfter(towards(s, StepAnnounceStop), max(agentPoll, s.AgentRetry))
 	default:
 		return towards(s, StepUpdateInPlace)
 	}

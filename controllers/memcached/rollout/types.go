@@ -119,6 +119,9 @@ type Shard struct {
 	ToTarget, Rollback Change
 	// StopAnnounced is whether a stop is announced to the agent and hasn't happened.
 	StopAnnounced bool
+	// AgentRetry is the least time after which the pod's agent, which doesn't answer, is queried
+	// again.
+	AgentRetry time.Duration
 	// ResourcesDrifted is whether the pod was resized for a spec that has changed since.
 	ResourcesDrifted bool
 }

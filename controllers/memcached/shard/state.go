@@ -91,6 +91,9 @@ func Evaluate(o Observation, in Inputs) State {
 		r.ToTarget = changeBetween(o.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize)
 	}
 	r.Rollback = s.change(o.Template, in)
+	if s.Agent == nil {
+		r.AgentRetry = o.AgentRetry(in.Now)
+	}
 	if o.Next != nil {
 		next := podState(o.Next, r.Template, true)
 		r.Next = &next

@@ -736,6 +736,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ShardStatus
   map:
     fields:
+    - name: agentUnreachableSince
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: agentVersion
       type:
         scalar: string

@@ -44,6 +44,10 @@ type ShardStatusApplyConfiguration struct {
 	Items *int64 `json:"items,omitempty"`
 	// ItemsBefore is how many items memcached contained when it was last saved.
 	ItemsBefore *int64 `json:"itemsBefore,omitempty"`
+	// AgentUnreachableSince is when the agent in the shard's pod stopped answering the operator's
+	// queries on port 11212. It is absent while the agent answers or isn't queried: the operator
+	// queries it after a start and during an update.
+	AgentUnreachableSince *v1.Time `json:"agentUnreachableSince,omitempty"`
 	// Message says why the shard isn't ready or doesn't match the spec, in at most 128 bytes. At
 	// most 100 shards have one; the conditions count all of them.
 	Message *string `json:"message,omitempty"`
@@ -164,6 +168,14 @@ func (b *ShardStatusApplyConfiguration) WithItems(value int64) *ShardStatusApply
 // If called multiple times, the ItemsBefore field is set to the value of the last call.
 func (b *ShardStatusApplyConfiguration) WithItemsBefore(value int64) *ShardStatusApplyConfiguration {
 	b.ItemsBefore = &value
+	return b
+}
+
+// WithAgentUnreachableSince sets the AgentUnreachableSince field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the AgentUnreachableSince field is set to the value of the last call.
+func (b *ShardStatusApplyConfiguration) WithAgentUnreachableSince(value v1.Time) *ShardStatusApplyConfiguration {
+	b.AgentUnreachableSince = &value
 	return b
 }
 
