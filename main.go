@@ -71,6 +71,10 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
+	updates, err := parseDefaultImageUpdates(os.Getenv("DEFAULT_IMAGE_UPDATES"))
+	if err != nil {
+		return err
+	}
 	namespace := os.Getenv("POD_NAMESPACE")
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
@@ -95,10 +99,22 @@ func run() error {
 		Namespace:    namespace,
 		Version:      version,
 		Restrictions: restrictions,
+
+		DefaultImageUpdates: updates,
 	}); err != nil {
 		return err
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())
+}
+
+// parseDefaultImageUpdates returns how many Memcacheds follow another default image at a time:
+// one, unless text has another number.
+func parseDefaultImageUpdates(text string) (int, error) {
+	n, err := strconv.ParseUint(cmp.Or(text, "1"), 10, 16)
+	if err != nil {
+		return 0, fmt.Errorf("DEFAULT_IMAGE_UPDATES is %q: set it to a number from 0 to 65535, or unset it", text)
+	}
+	return int(n), nil
 }
 
 // clusterConfig returns how to connect to the API server.

@@ -36,6 +36,9 @@ type Options struct {
 	Image string
 	// DefaultImage of memcached with its tag, the default version.
 	DefaultImage string
+	// DefaultImageUpdates is how many Memcacheds follow another DefaultImage at a time; 0 is
+	// none.
+	DefaultImageUpdates int
 	// Namespace of the operator; empty when it runs outside the cluster.
 	Namespace string
 	// Version is the operator's release.
@@ -77,6 +80,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, AgentQueries: &podquery.Queries[agentwire.Status]{}, Recorder: recorder, Clock: clock.RealClock{},
 			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift,
 				Restrictions: o.Restrictions},
+			DefaultImageUpdates: o.DefaultImageUpdates,
 		}).SetupWithManager(mgr),
 		(&backup.Reconciler{Engine: engine}).SetupWithManager(mgr),
 		(&restore.Reconciler{Engine: engine}).SetupWithManager(mgr),

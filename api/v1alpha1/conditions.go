@@ -39,6 +39,14 @@ const (
 	//
 	// Do: nothing.
 	ReasonUpToDate = "UpToDate"
+	// ReasonKeepingImage: all shards match the spec, which leaves the image or the version to the
+	// operator, and the operator has another default image now. It updates a few Memcacheds at
+	// a time, and none after the update of one is Degraded. This one keeps its image until then.
+	//
+	// Do: wait. To update now, or to keep the version, set spec.version. If another update is
+	// Degraded, the operator's administrator has to look for it, in all namespaces: Memcacheds
+	// that are Degraded and have a status.update.
+	ReasonKeepingImage = "KeepingImage"
 	// ReasonScalingOut: the operator is adding shards.
 	//
 	// Do: wait. If it lasts, read the reason of Degraded: a quota, an admission policy or a
@@ -216,6 +224,13 @@ const (
 	// Do: fix the node, or delete its Node object to recreate the pods immediately.
 	// spec.refill restores items from a backup.
 	ReasonNodeLost = "NodeLost"
+	// ReasonAgentUnreachable: the agent in a shard's pod hasn't answered the operator for 5
+	// minutes. The operator doesn't know how the shard started, and an update doesn't continue.
+	// The operator retries, and the condition clears when the agent answers.
+	//
+	// Do: let the operator's pods connect to TCP port 11212 of the shards' pods: add a rule to
+	// the NetworkPolicies that deny it, or exclude the port from the service mesh.
+	ReasonAgentUnreachable = "AgentUnreachable"
 	// ReasonVersionMismatch: the image contains another memcached version than its tag says.
 	//
 	// Do: use an image whose tag matches its version, or omit spec.version and name the
@@ -224,13 +239,6 @@ const (
 	// ReasonUpdateStrategyInvalid: spec.updateStrategy names a time zone that doesn't exist.
 	// No shard is changed until it is fixed.
 	//
-	// ReasonAgentUnreachable: the agent in a shard's pod hasn't answered the operator for 5
-	// minutes. The operator doesn't know how the shard started, and an update doesn't continue.
-	// The operator retries, and the condition clears when the agent answers.
-	//
-	// Do: let the operator's pods connect to TCP port 11212 of the shards' pods: add a rule to
-	// the NetworkPolicies that deny it, or exclude the port from the service mesh.
-	ReasonAgentUnreachable = "AgentUnreachable"
 	// Do: use a name of the IANA database, such as Europe/Berlin.
 	ReasonUpdateStrategyInvalid = "UpdateStrategyInvalid"
 	// ReasonUpdatePathNotAllowed: the new version is of another release series, such as 1.7

@@ -72,6 +72,8 @@ func progressingCondition(obs *observation, p plan, res result, s v1alpha1.Memca
 		return progressing(metav1.ConditionTrue, v1alpha1.ReasonUpdatingObjects, fmt.Sprintf("writing %d more objects", len(p.actions.Postponed)))
 	case len(unready) > 0:
 		return progressing(metav1.ConditionTrue, v1alpha1.ReasonShardsStarting, "waiting for "+strings.Join(unready, ", "))
+	case obs.follow.message != "":
+		return progressing(metav1.ConditionFalse, v1alpha1.ReasonKeepingImage, obs.follow.message)
 	default:
 		return progressing(metav1.ConditionFalse, v1alpha1.ReasonUpToDate, "all shards are up to date")
 	}

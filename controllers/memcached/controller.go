@@ -137,5 +137,6 @@ func logPlan(ctx context.Context, m *v1alpha1.Memcached, p plan) {
 }
 
 func (r *Reconciler) observer() observer {
-	return observer{cache: r.Client, api: r.APIReader, agents: r.AgentClient, queries: r.AgentQueries, clock: r.Clock, defaultImage: r.Options.DefaultImage}
+	return observer{cache: r.Client, api: r.APIReader, agents: r.AgentClient, queries: r.AgentQueries, clock: r.Clock,
+		defaultImage: r.Options.DefaultImage, defaultImageUpdates: r.DefaultImageUpdates}
 }

@@ -85,7 +85,7 @@ func newCluster(t *testing.T, memcached, spec string) *fakeCluster {
 	})
 	direct, err := client.New(config, client.Options{Scheme: scheme})
 	env.must(err)
-	env.reconciler.Client, env.reconciler.APIReader, env.reconciler.Clock = cachedClient{unindexed{direct}}, direct, cluster.clock
+	env.reconciler.Client, env.reconciler.APIReader, env.reconciler.Clock = cachedClient{unindexed{direct, env.namespace}}, direct, cluster.clock
 	env.reconciler.Options.CanResize = true
 	env.create(memcached, spec)
 	return cluster

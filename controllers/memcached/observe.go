@@ -45,6 +45,8 @@ type observer struct {
 	defaultImage string
 	// failed are the attempts of earlier reconciles that failed.
 	failed applycache.Attempts
+	// defaultImageUpdates is how many Memcacheds follow another default image at a time.
+	defaultImageUpdates int
 }
 
 // observation is everything that a reconcile has read.
@@ -52,9 +54,11 @@ type observation struct {
 	memcached *v1alpha1.Memcached
 	// now is when it was read.
 	now time.Time
-	// image that the spec selects, or imageError if it is invalid.
+	// image that the spec selects, or imageError if it is invalid; while follow has a message,
+	// the image in the status.
 	image      resources.Image
 	imageError error
+	follow     follow
 	// updateRevision is the pod configuration that the spec results in.
 	updateRevision resources.PodRevision
 	// objects with a name that a Memcached of this size uses, and the shards beyond it. A
@@ -162,7 +166,11 @@ func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*observat
 	if err := r.observePods(ctx, obs); err != nil {
 		return nil, err
 	}
-	obs.readShards(r.defaultImage)
+	obs.image, obs.imageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, r.defaultImage)
+	if err := r.observeFollow(ctx, obs); err != nil {
+		return nil, err
+	}
+	obs.readShards()
 	r.queryAgents(ctx, obs)
 	for _, read := range []func(context.Context, *observation) error{r.observeRestores, r.observeBackups, r.observeFinalBackup} {
 		if err := read(ctx, obs); err != nil {
@@ -335,9 +343,8 @@ func (r observer) observePods(ctx context.Context, obs *observation) error {
 }
 
 // readShards determines the update revision, and the shards' revisions and pods.
-func (obs *observation) readShards(defaultImage string) {
+func (obs *observation) readShards() {
 	m := obs.memcached
-	obs.image, obs.imageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, defaultImage)
 	obs.updateRevision = resources.NewPodRevision(&m.Spec, obs.image)
 	shards := shard.Observer{Status: &m.Status, Update: obs.updateRevision}
 	size := int(*m.Spec.Size)

@@ -100,7 +100,8 @@ func addObject(obs *observation, key resources.Key, state string) {
 
 // planFor returns the plan for an observation.
 func planFor(obs *observation) plan {
-	obs.readShards(testOptions.DefaultImage)
+	obs.image, obs.imageError = resources.ResolveImage(obs.memcached.Spec.Image, obs.memcached.Spec.Version, testOptions.DefaultImage)
+	obs.readShards()
 	return makePlan(obs, testOptions)
 }
 
@@ -278,7 +279,8 @@ func TestPreflightPodsAreDeletedWhenTheRolloutIsDone(t *testing.T) {
 	} {
 		obs := newObservation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"ready", "none"})
 		obs.now = time.Unix(10_000, 0)
-		obs.readShards(testOptions.DefaultImage)
+		obs.image, obs.imageError = resources.ResolveImage(obs.memcached.Spec.Image, obs.memcached.Spec.Version, testOptions.DefaultImage)
+		obs.readShards()
 		obs.preflightPods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(obs.now.Add(-c.age)),
 			Annotations: map[string]string{annotations.Revision: obs.updateRevision.Hash()}}, Status: corev1.PodStatus{Phase: c.phase}}}
 		if a := planPreflightCleanup(obs, c.done); len(a.Delete) != c.deletes || a.RequeueAfter != c.requeueIn {

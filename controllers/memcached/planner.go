@@ -39,7 +39,7 @@ func makePlan(obs *observation, options resources.Options) plan {
 	p.finalBackup = planFinalBackup(obs)
 	p.bootstrap = planBootstrap(obs, p.shards, p.rejected == nil)
 	p.refill = planRefill(obs, p.shards)
-	all := []Actions{p.finalBackup.actions, p.bootstrap.actions, p.refill.actions}
+	all := []Actions{p.finalBackup.actions, p.bootstrap.actions, p.refill.actions, {RequeueAfter: obs.follow.recheck}}
 
 	if p.rejected == nil && m.DeletionTimestamp == nil {
 		build, attempt := resources.NewBuilder(m, options), shard.RetryToken(m)

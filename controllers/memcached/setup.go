@@ -59,6 +59,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Options of the objects that the operator creates.
 	Options resources.Options
+	// DefaultImageUpdates is how many Memcacheds follow another default image at a time.
+	DefaultImageUpdates int
 	// Clock is the time source.
 	Clock clock.PassiveClock
 

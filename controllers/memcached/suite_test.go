@@ -104,11 +104,11 @@ func newEnv(t testing.TB) *testEnv {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return countWrites{next, env.writes} })
 	direct, err := client.New(config, client.Options{Scheme: scheme})
 	env.must(err)
-	env.reconciler = &Reconciler{Client: unindexed{direct}, APIReader: direct, AgentClient: env.agents, Recorder: env.events, Clock: clock.RealClock{}, Options: resources.Options{
+	env.reconciler = &Reconciler{Client: unindexed{direct, env.namespace}, APIReader: direct, AgentClient: env.agents, Recorder: env.events, Clock: clock.RealClock{}, Options: resources.Options{
 		AgentImage:        "ghcr.io/memcached-operator/memcached-operator:v1.0.0",
 		DefaultImage:      "docker.io/library/memcached:1.6.45",
 		OperatorNamespace: "memcached-operator-system",
-	}}
+	}, DefaultImageUpdates: 1}
 	return env
 }
 
@@ -243,13 +243,16 @@ func (env *testEnv) apply(m *v1alpha1.Memcached, a Actions) result {
 	return res
 }
 
-// unindexed is a client without a cache. The API server has none of the cache's indexes,
-// and the labels of a list select the same objects.
-type unindexed struct{ client.Client }
+// unindexed is a client without a cache, of an operator that watches one namespace. The API
+// server has none of the cache's indexes, and the labels of a list select the same objects.
+type unindexed struct {
+	client.Client
+	namespace string
+}
 
 // List implements client.Reader.
 func (c unindexed) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	o := (&client.ListOptions{}).ApplyOptions(options)
-	o.FieldSelector = nil
+	o.FieldSelector, o.Namespace = nil, c.namespace
 	return c.Client.List(ctx, list, o)
 }

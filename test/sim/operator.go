@@ -53,6 +53,7 @@ func (w *World) start() {
 			AgentImage: operatorImage, DefaultImage: w.defaultImage,
 			OperatorNamespace: "memcached-operator-system", CanResize: true,
 		},
+		DefaultImageUpdates: 1,
 	}
 	for _, name := range slices.Sorted(maps.Keys(op.cache.held[memcachedKind])) {
 		op.queue.add(name, w.clock.Now())

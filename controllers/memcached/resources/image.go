@@ -50,6 +50,19 @@ func ResolveImage(image, version, fallback string) (Image, error) {
 	}
 }
 
+// DependsOnDefault reports whether a spec with these fields, which may be empty, could have
+// selected an image with another default image.
+func DependsOnDefault(image, version, selected string) bool {
+	switch {
+	case image == "" && version == "":
+		return true
+	case image == "":
+		return strings.HasSuffix(selected, ":"+version)
+	default:
+		return version == "" && strings.HasPrefix(selected, image+":")
+	}
+}
+
 // versionOf returns the version in an image's tag; empty if there is none.
 func versionOf(image string) string {
 	_, tag, _, err := splitReference(image)

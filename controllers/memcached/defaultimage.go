@@ -1,0 +1,123 @@
+package memcached
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+)
+
+// A release of the operator may have another default image, and so another one for each
+// Memcached that doesn't name its image or version. Such a Memcached keeps the image in its
+// status until it may follow: a few at a time, ordered by namespace and name, and none after
+// the update of one has failed. The status is the only record, so an operator that restarts
+// continues.
+
+const (
+	// followPoll is when to check again whether the next Memcached may follow, for each one
+	// that is before it.
+	followPoll = 5 * time.Second
+	// maxFollowPoll bounds that.
+	maxFollowPoll = 5 * time.Minute
+)
+
+// follow is whether a Memcached keeps its image while the operator has another default image.
+type follow struct {
+	// message says what it waits for; empty when it doesn't wait.
+	message string
+	// recheck is when to check again; 0 is never.
+	recheck time.Duration
+}
+
+// observeFollow lists the other Memcacheds if this one has another image than its spec
+// selects, because of the default image, and sets the image back if it has to wait.
+func (r observer) observeFollow(ctx context.Context, obs *observation) error {
+	m := obs.memcached
+	if obs.imageError != nil || m.Status.Image == "" || !isBehind(m, obs.image.Reference) {
+		return nil
+	}
+	var all v1alpha1.MemcachedList
+	if err := r.cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the Memcacheds that follow the default image: %w", err)
+	}
+	obs.follow = followOf(m, all.Items, r.defaultImage, r.defaultImageUpdates, obs.now)
+	if obs.follow.message != "" {
+		obs.image, obs.imageError = resources.ResolveImage(m.Status.Image, "", r.defaultImage)
+	}
+	return nil
+}
+
+// isBehind reports whether a Memcached has an image that its spec selected with another
+// default image.
+func isBehind(m *v1alpha1.Memcached, image string) bool {
+	return m.Status.Image != image && resources.DependsOnDefault(m.Spec.Image, m.Spec.Version, m.Status.Image)
+}
+
+// followOf returns whether a Memcached that is behind the default image waits. atOnce is how
+// many are updated at a time.
+func followOf(m *v1alpha1.Memcached, all []v1alpha1.Memcached, defaultImage string, atOnce int, now time.Time) follow {
+	var before, updating, failed int
+	for i := range all {
+		other := &all[i]
+		image, err := resources.ResolveImage(other.Spec.Image, other.Spec.Version, defaultImage)
+		if err != nil || other.Status.Image == "" || other.DeletionTimestamp != nil ||
+			!resources.DependsOnDefault(other.Spec.Image, other.Spec.Version, other.Status.Image) {
+			continue
+		}
+		degraded := meta.IsStatusConditionTrue(other.Status.Conditions, v1alpha1.ConditionDegraded)
+		switch {
+		case isBehind(other, image.Reference):
+			if wait, ok := mayFollowIn(other, now); ok && wait == 0 && compareNames(other, m) < 0 {
+				before++
+			}
+		case other.Status.Update == nil && other.Status.UpdatedSize >= other.Status.Size:
+		case degraded:
+			failed++
+		case other.Spec.Paused || isGatedBy(other, rollout.GateOutsideMaintenanceWindow):
+		default:
+			updating++
+		}
+	}
+	wait, ok := mayFollowIn(m, now)
+	f := follow{recheck: min(followPoll*time.Duration(max(before+updating-atOnce+1, 1)), maxFollowPoll)}
+	why := "it follows in the order of namespaces and names"
+	switch {
+	case !ok:
+		f.recheck, why = 0, "it follows when it is neither paused nor Degraded"
+	case atOnce == 0:
+		f.recheck, why = 0, "the operator is set to update none"
+	case failed > 0:
+		f.recheck, why = maxFollowPoll, "the update of another Memcached to it is Degraded"
+	case wait > 0:
+		f.recheck, why = wait, "it follows in a maintenance window"
+	case before+updating < atOnce:
+		return follow{}
+	}
+	f.message = fmt.Sprintf("keeps image %s; the operator's default image is %s, and %s; to update now or to keep the version, set spec.version",
+		m.Status.Image, defaultImage, why)
+	return f
+}
+
+// mayFollowIn returns when a Memcached may follow the default image as far as it is
+// concerned; false is not before its spec or status changes.
+func mayFollowIn(m *v1alpha1.Memcached, now time.Time) (time.Duration, bool) {
+	windows := ptr.Deref(m.Spec.UpdateStrategy, v1alpha1.UpdateStrategy{}).MaintenanceWindows
+	wait, err := windowOpensIn(windows, now)
+	return wait, err == nil && !m.Spec.Paused && !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDegraded)
+}
+
+func isGatedBy(m *v1alpha1.Memcached, gate rollout.Gate) bool {
+	return m.Status.Update != nil && string(m.Status.Update.Gate) == string(gate)
+}
+
+func compareNames(a, b *v1alpha1.Memcached) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
