@@ -256,7 +256,7 @@ test-not-raced: $(CLUSTER)
 test-tools: $(CLUSTER) ## Test the local cluster's program and the other tools.
 	@# -count=1: Go's cache ignores changes of files outside of the module.
 	$(call tier,tools,for module in hack/cluster hack/catalog; do go -C $$module test -count=1 ./... || exit 1; done; \
-	$(call with,api) go -C test test -count=1 ./internal/... ./scorecard/... ./bench/... ./benchbackup/... ./benchscale/...)
+	$(call with,api) go -C test test -count=1 ./internal/... ./scorecard/... ./bench/... ./benchbackup/... ./benchmemory/... ./benchscale/...)
 
 .PHONY: test-e2e
 test-e2e: $(if $(KUBECONFIG),test-pod,test-host) ## Test on a cluster.
@@ -447,6 +447,10 @@ bench-upgrade: not-by-olm deploy-as-generated ## Measure the effect of an upgrad
 .PHONY: bench-backup
 bench-backup: not-by-olm deploy-as-generated ## Measure the cost of a backup and a restore, and write docs/bench-backup.md; takes 4 min.
 	@$(ON_CLUSTER) go -C test run ./benchbackup $(ARGS)
+
+.PHONY: bench-memory
+bench-memory: $(CLUSTER) ## Measure how many items fit into a shard and what it uses, and write docs/bench-memory.md; needs root and no cluster.
+	@$(call with,process) go -C test run ./benchmemory $(ARGS)
 
 .PHONY: bench-scale
 bench-scale: $(CLUSTER) ## Measure the operator with many Memcacheds, and write docs/bench-scale.*; needs no cluster.
