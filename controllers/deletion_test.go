@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -242,4 +244,110 @@ func TestRejectedDeletionJobIsReportedAndAbandoned(t *testing.T) {
 		t.Errorf("deleted: %t, the store contains %v", w.isDeleted(b), w.jobs.snapshots)
 	}
 	w.wantEvent(w.recorded(), v1alpha1.EventSnapshotRetained, "exceeded quota")
+}
+
+func (w *world) suspend(job *batchv1.Job) {
+	w.Helper()
+	w.must(admin.Patch(w.ctx, job, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true}}`))))
+}
+
+// A queue may hold back a Job forever, and Kubernetes doesn't count that time.
+func TestDeletionIsAbandonedIfItsJobIsSuspended(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.toBeDeleted()
+	w.delete(b)
+	w.reconcile(w.backups, "nightly")
+	w.suspend(w.job(transfer.Delete, b))
+	w.clock.Step(transfer.DeleteDeadlineSeconds * time.Second)
+	w.reconcile(w.backups, "nightly")
+	if w.isDeleted(b) {
+		t.Fatal("it is deleted before its Job could have finished")
+	}
+	w.clock.Step(2 * time.Minute)
+	w.reconcile(w.backups, "nightly")
+	if !w.isDeleted(b) {
+		t.Errorf("it is not deleted: %+v", w.backup("nightly").Status)
+	}
+	w.wantEvent(w.recorded(), v1alpha1.EventSnapshotRetained, "is suspended")
+}
+
+func TestDeletionIsAbandonedIfJobDoesNotStop(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.jobs.hang = map[snapshotwire.Action]bool{snapshotwire.ActionSave: true}
+	b := w.toBeDeleted()
+	w.delete(b)
+	for range 3 { // its pod is on a node that does not respond
+		w.clock.Step(deletionStep)
+		w.reconcile(w.backups, "nightly")
+	}
+	if w.isDeleted(b) {
+		t.Fatal("it is deleted while the pod may still write")
+	}
+	w.clock.Step(transfer.DeleteDeadlineSeconds * time.Second)
+	w.reconcile(w.backups, "nightly")
+	if !w.isDeleted(b) {
+		t.Error("it is not deleted")
+	}
+	w.wantEvent(w.recorded(), v1alpha1.EventSnapshotRetained, "has not stopped")
+}
+
+const deletionStep = 10 * time.Second
+
+func TestSuspendedBackupFailsAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.memcached("cache", 1)
+	w.create("MemcachedBackup", "nightly", toGo)
+	w.reconcile(w.backups, "nightly")
+	w.suspend(w.job(transfer.Backup, w.backup("nightly")))
+	w.reconcile(w.backups, "nightly")
+	w.wantEnd(w.backup("nightly").Status.TransferStatus, v1alpha1.TransferRunning, v1alpha1.ReasonJobCannotStart, "spec.suspend")
+	w.clock.Step(6 * time.Hour)
+	w.reconcile(w.backups, "nightly")
+	w.converge()
+	w.wantEnd(w.backup("nightly").Status.TransferStatus, v1alpha1.TransferFailed, v1alpha1.ReasonJobCannotStart, "spec.suspend")
+}
+
+// Without its Secret, no container ran, so that there is nothing to delete.
+func TestBackupThatNeverRanIsDeletedAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, given := range map[string]func(*world){
+		"while it waits": func(*world) {},
+		"after it failed": func(w *world) {
+			w.clock.Step(transfer.StuckTimeout)
+			w.converge()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.jobs.stuck = &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: `secret "minio" not found`}
+			b := w.toBeDeleted()
+			given(w)
+			w.delete(b)
+			w.converge()
+			if !w.isDeleted(b) || w.jobs.created["delete"] != 0 {
+				t.Errorf("deleted: %t, pods %v", w.isDeleted(b), w.jobs.created)
+			}
+		})
+	}
+}
+
+func TestDeletionJobHasPullSecretsOfDeletedMemcached(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.memcached("cache", 1, func(m *v1alpha1.Memcached) {
+		m.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+	})
+	w.create("MemcachedBackup", "nightly", toGo)
+	w.converge()
+	w.must(admin.Delete(w.ctx, m))
+	b := w.backup("nightly")
+	w.delete(b)
+	w.reconcile(w.backups, "nightly")
+	if got := w.job(transfer.Delete, b).Spec.Template.Spec.ImagePullSecrets; len(got) != 1 || got[0].Name != "registry" {
+		t.Errorf("the pull secrets are %v", got)
+	}
 }

@@ -335,3 +335,141 @@ func TestBackupWithoutSnapshotIsNotRestored(t *testing.T) {
 	w.converge()
 	w.wantEnd(w.restore("again").Status.TransferStatus, v1alpha1.TransferFailed, v1alpha1.ReasonBackupNotComplete, "spec.snapshot")
 }
+
+// replacing returns a status of an update that replaces a shard.
+func (w *world) replacing(m *v1alpha1.Memcached, gate v1alpha1.Gate) {
+	w.Helper()
+	m.Status.Update = &v1alpha1.UpdateStatus{Revision: "r", Shard: "fresh-1", Method: v1alpha1.UpdateReplace, Gate: gate, Since: metav1.Now()}
+	w.must(admin.Status().Update(w.ctx, m))
+}
+
+func TestRestoreWaitsWhileShardIsReplaced(t *testing.T) {
+	t.Parallel()
+	for gate, waits := range map[v1alpha1.Gate]bool{
+		"": true, v1alpha1.GateShardInTransition: true, v1alpha1.GateRestoreRunning: true, v1alpha1.GateEmptyStartNotAnnounced: true,
+		v1alpha1.GateOutsideMaintenanceWindow: false, v1alpha1.GatePaused: false, v1alpha1.GateUpdateFailed: false,
+	} {
+		t.Run("gate "+string(gate), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			m := w.memcached("fresh", 2)
+			w.replacing(m, gate)
+			w.create("MemcachedRestore", "fill", fromClaim)
+			w.converge()
+			if waits {
+				w.wantEnd(w.restore("fill").Status.TransferStatus, v1alpha1.TransferPending, v1alpha1.ReasonShardReplaced, "shard fresh-1")
+				m.Status.Update = nil
+				w.must(admin.Status().Update(w.ctx, m))
+				w.converge()
+			}
+			w.wantEnd(w.restore("fill").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+		})
+	}
+}
+
+// An update that is announced goes first: it waits for restores that are Running, and this
+// one isn't any more.
+func TestRunningRestoreWithoutJobWithdrawsForReplacement(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.memcached("fresh", 2)
+	w.create("MemcachedRestore", "fill", fromClaim)
+	w.killAfter(1)
+	w.reconcile(w.restores, "fill") // Running, and no Job yet
+	if r := w.restore("fill"); !r.IsActive(w.clock.Now()) {
+		t.Fatalf("the restore is %+v", r.Status)
+	}
+	w.replacing(m, v1alpha1.GateRestoreRunning)
+	w.converge()
+	r := w.restore("fill")
+	w.wantEnd(r.Status.TransferStatus, v1alpha1.TransferPending, v1alpha1.ReasonShardReplaced, "")
+	if r.IsActive(w.clock.Now()) || r.Status.JobName != "" || r.Status.StartTime != nil || w.job(transfer.Restore, r) != nil {
+		t.Errorf("the restore is %+v", r.Status)
+	}
+	m.Status.Update = nil
+	w.must(admin.Status().Update(w.ctx, m))
+	w.converge()
+	w.wantEnd(w.restore("fill").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+	if w.jobs.created["load"] != 1 {
+		t.Errorf("pods %v", w.jobs.created)
+	}
+}
+
+func TestRestoresIntoCommonShardsRunOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.memcached("fresh", 3)
+	w.jobs.hang = map[snapshotwire.Action]bool{snapshotwire.ActionLoad: true}
+	for name, shards := range map[string]string{"first": "0, 1", "disjoint": "2"} {
+		w.create("MemcachedRestore", name, strings.Replace(fromClaim, "{", "{shards: ["+shards+"], ", 1))
+	}
+	w.converge()
+	w.create("MemcachedRestore", "second", strings.Replace(fromClaim, "{", "{shards: [1], ", 1))
+	w.create("MemcachedRestore", "third", fromClaim)
+	w.converge()
+	for name, reason := range map[string]string{"first": v1alpha1.ReasonCopying, "disjoint": v1alpha1.ReasonCopying,
+		"second": v1alpha1.ReasonRestoreRunning, "third": v1alpha1.ReasonRestoreRunning} {
+		if s := w.restore(name).Status; s.Reason != reason {
+			t.Errorf("%s is %s (%s): %s", name, s.Phase, s.Reason, s.Message)
+		}
+	}
+	w.jobs.hang = nil
+	w.converge()
+	for _, name := range []string{"first", "disjoint", "second", "third"} {
+		w.wantEnd(w.restore(name).Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+	}
+}
+
+// Two restores that say Running at once, as by caches that lag, both withdraw, and the older goes first.
+func TestRestoresThatStartAtOnceDoNotRunAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.memcached("fresh", 1)
+	names := []string{"a", "b"}
+	for _, name := range names {
+		w.create("MemcachedRestore", name, fromClaim)
+		r := w.restore(name)
+		now := metav1.NewTime(w.clock.Now())
+		r.Status.Phase, r.Status.Reason, r.Status.StartTime, r.Status.JobName = v1alpha1.TransferRunning, v1alpha1.ReasonStarting, &now, transfer.Name(transfer.Restore, r.UID)
+		r.Status.Conditions = []metav1.Condition{}
+		w.must(admin.Status().Update(w.ctx, r))
+	}
+	w.jobs.hang = map[snapshotwire.Action]bool{snapshotwire.ActionLoad: true}
+	w.converge()
+	running := 0
+	for _, name := range names {
+		if w.job(transfer.Restore, w.restore(name)) != nil {
+			running++
+		}
+	}
+	if running != 1 {
+		t.Errorf("%d of two run at once", running)
+	}
+	w.jobs.hang = nil
+	w.converge()
+	for _, name := range names {
+		w.wantEnd(w.restore(name).Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+	}
+}
+
+func TestServiceOfAnotherOwnerIsNotUsed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.memcached("fresh", 1, bootstrapping("fill", v1alpha1.TransferRunning))
+	w.create("MemcachedRestore", "fill", fromClaim)
+	name := transfer.Name(transfer.Restore, w.restore("fill").UID) + "-0"
+	w.must(admin.Create(w.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "elsewhere.example"}}))
+	for range 3 {
+		w.reconcile(w.restores, "fill")
+	}
+	r := w.restore("fill")
+	w.wantEnd(r.Status.TransferStatus, v1alpha1.TransferRunning, v1alpha1.ReasonJobCannotStart, "belongs to another object")
+	if w.job(transfer.Restore, r) != nil {
+		t.Error("there is a Job")
+	}
+	w.must(admin.Delete(w.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}))
+	w.clock.Step(transfer.RejectionRecheck)
+	w.converge()
+	w.wantEnd(w.restore("fill").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+}

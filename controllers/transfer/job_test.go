@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -47,6 +49,12 @@ var jobs = map[string]struct {
 		Task:            snapshotwire.Task{Path: "team/cache/nightly-11111111", Servers: []string{"cache-0.team.svc:11211"}}}},
 	"load-from-claim-on-openshift": {Options{OmitRunAsUser: true}, JobSpec{Prefix: Restore, Owner: restoreOwner, Store: claim, Action: snapshotwire.ActionLoad,
 		Task: snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc:11211"}, Load: &snapshotwire.Load{MaxAge: time.Hour}}}},
+	"save-to-new-claim": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Action: snapshotwire.ActionSave,
+		Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "new", FSGroup: ptr.To[int64](2000)}},
+		Cache: CacheSize{Shards: 100, Memory: 16 << 30}, Task: snapshotwire.Task{Path: "p"}}},
+	"load-with-service-account": {Options{}, JobSpec{Prefix: Restore, Owner: restoreOwner, Action: snapshotwire.ActionLoad,
+		Store:     v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{Bucket: "b00", ServiceAccountName: "snapshots"}},
+		Resources: v1alpha1.JobResources{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}, Task: snapshotwire.Task{Path: "p"}}},
 	"delete-from-s3": {Options{}, JobSpec{Prefix: Delete, Owner: owner, Store: v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{Bucket: "b00", CredentialsSecretName: "aws"}},
 		Action: snapshotwire.ActionDelete, DeadlineSeconds: ptr.To[int32](DeleteDeadlineSeconds), Task: snapshotwire.Task{Path: "p"}}},
 }
@@ -80,6 +88,55 @@ func TestJobsMatchGoldenFiles(t *testing.T) {
 			}
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
 				t.Errorf("%s (-want +got); review it and run go test with -update:\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+func TestJobDoesNotChangeVolumeThatItReads(t *testing.T) {
+	store := v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "new", FSGroup: ptr.To[int64](2000)}}
+	job, err := Options{}.Job(JobSpec{Prefix: Restore, Owner: restoreOwner, Store: store, Action: snapshotwire.ActionLoad})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := job.Spec.Template.Spec
+	if pod.SecurityContext.FSGroup != nil || !pod.Volumes[0].PersistentVolumeClaim.ReadOnly || !pod.Containers[0].VolumeMounts[0].ReadOnly {
+		t.Errorf("the group is %v, the volume %+v", pod.SecurityContext.FSGroup, pod.Volumes[0])
+	}
+}
+
+func TestJobResourcesGrowWithCacheAndCanBeSet(t *testing.T) {
+	list := func(cpu, memory, disk string) corev1.ResourceList {
+		l := corev1.ResourceList{}
+		for name, value := range map[corev1.ResourceName]string{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory, corev1.ResourceEphemeralStorage: disk} {
+			if value != "" {
+				l[name] = resource.MustParse(value)
+			}
+		}
+		return l
+	}
+	for name, test := range map[string]struct {
+		spec             JobSpec
+		limits, requests corev1.ResourceList
+		goMemory         string
+	}{
+		"a small cache":           {JobSpec{Action: snapshotwire.ActionSave, Cache: CacheSize{1, 64 << 20}}, list("", "128Mi", "256Mi"), list("100m", "64Mi", "64Mi"), "96MiB"},
+		"the size is unknown":     {JobSpec{Action: snapshotwire.ActionSave}, list("", "128Mi", "256Mi"), list("100m", "64Mi", "64Mi"), "96MiB"},
+		"two large shards":        {JobSpec{Action: snapshotwire.ActionSave, Cache: CacheSize{2, 8 << 30}}, list("", "129Mi", "16Gi"), list("100m", "64Mi", "512Mi"), "96MiB"},
+		"many large shards":       {JobSpec{Action: snapshotwire.ActionSave, Cache: CacheSize{100, 16 << 30}}, list("", "228Mi", "64Gi"), list("100m", "64Mi", "2Gi"), "171MiB"},
+		"a restore spools no key": {JobSpec{Action: snapshotwire.ActionLoad, Cache: CacheSize{2, 8 << 30}}, list("", "129Mi", ""), list("100m", "64Mi", ""), "96MiB"},
+		"limits are set": {JobSpec{Action: snapshotwire.ActionSave, Cache: CacheSize{2, 8 << 30}, Resources: v1alpha1.JobResources{Limits: list("50m", "32Mi", "10Mi")}},
+			list("50m", "32Mi", "10Mi"), list("50m", "32Mi", "10Mi"), "24MiB"},
+		"requests are set": {JobSpec{Action: snapshotwire.ActionLoad, Resources: v1alpha1.JobResources{Requests: list("2", "", "")}},
+			list("", "128Mi", ""), list("2", "64Mi", ""), "96MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := jobResources(test.spec)
+			if !equality.Semantic.DeepEqual(got.Limits, test.limits) || !equality.Semantic.DeepEqual(got.Requests, test.requests) {
+				t.Errorf("limits %v, requests %v", got.Limits, got.Requests)
+			}
+			if limit := goMemoryLimit(got); limit != test.goMemory {
+				t.Errorf("GOMEMLIMIT is %s", limit)
 			}
 		})
 	}

@@ -1,11 +1,19 @@
 package copy
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"os"
+	"strings"
 	"testing"
+
+	"gocloud.dev/blob/memblob"
+
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
 func TestAgeGroups(t *testing.T) {
@@ -71,5 +79,79 @@ func TestKeySpoolReturnsYoungestKeysFirst(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+func TestKeySpoolsShareTheirSpace(t *testing.T) {
+	space := &spoolSpace{limit: 1 << 20}
+	first, err := newKeySpool(t.TempDir(), space)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := newKeySpool(t.TempDir(), space)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := make([]byte, 200)
+	for range 5000 { // about 1 MB
+		if err := first.add(key, 1, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for err = nil; err == nil; {
+		err = second.add(key, 1, 0, 0)
+	}
+	if f := wire.AsFailure(err); f == nil || f.Reason != wire.ReasonSpoolFull || !f.Final || second.keys > 300 {
+		t.Errorf("after %d keys: %v", second.keys, err)
+	}
+	if err := first.remove(); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.add(key, 1, 0, 0); err != nil {
+		t.Errorf("after the other one was removed: %v", err)
+	}
+	if err := second.remove(); err != nil || space.used.Load() != 0 {
+		t.Errorf("%d bytes are still used, %v", space.used.Load(), err)
+	}
+}
+
+// What a tenant's image calls memcached may list keys forever.
+func TestDumpOfFarMoreKeysThanItemsIsStopped(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				for lines := bufio.NewScanner(c); lines.Scan(); {
+					switch {
+					case lines.Text() == "version":
+						_, err = io.WriteString(c, "VERSION 1.6.45\r\n")
+					case lines.Text() == "stats":
+						_, err = io.WriteString(c, "STAT curr_items 3\r\nEND\r\n")
+					default:
+						keys := strings.Repeat("key=k exp=-1 la=1795000000 cas=1 fetch=no cls=1 size=50\n", 1000)
+						for err == nil {
+							_, err = io.WriteString(c, keys)
+						}
+					}
+				}
+			}()
+		}
+	}()
+	_, err = Save(t.Context(), memblob.OpenBucket(nil), wire.Task{ID: "1", Path: "s", Servers: []string{listener.Addr().String()}},
+		Options{SpoolDir: t.TempDir(), Progress: &Progress{}, Log: slog.New(slog.DiscardHandler)})
+	if f := wire.AsFailure(err); f == nil || f.Reason != wire.ReasonSpoolFull || !f.Final {
+		t.Fatal(err)
+	}
+	if text := err.Error(); !strings.Contains(text, "more than 1000006 keys") {
+		t.Error(text)
 	}
 }
