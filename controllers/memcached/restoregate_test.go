@@ -3,6 +3,7 @@ package memcached
 import (
 	"context"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,9 +81,10 @@ func TestRestoreThatTheCacheLacksIsNotMissed(t *testing.T) {
 	cluster.startRestore("fill")
 	cluster.reconciler.Client = withoutRestores{cluster.reconciler.Client}
 	cluster.changeMemory()
-	for range 5 {
+	for range 20 {
 		cluster.reconcile("cache")
 		cluster.tick()
+		cluster.clock.Step(time.Second)
 	}
 	if m := cluster.get("cache"); len(cluster.list()) != 2 || m.Status.Update == nil {
 		t.Errorf("%d pods, the update is %+v", len(cluster.list()), m.Status.Update)

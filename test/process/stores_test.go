@@ -387,6 +387,78 @@ func TestStoreIsReachedThroughProxy(t *testing.T) {
 	}
 }
 
+// The proxy of a Secret has precedence, and its password reaches only the proxy.
+func TestStoreIsReachedThroughProxyOfItsSecret(t *testing.T) {
+	t.Parallel()
+	server := serveS3(t, t.TempDir(), "127.0.0.1:0", nil)
+	var authorized atomic.Int32
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		if r.In.Header.Get("Proxy-Authorization") == "Basic dXNlcjpzZWNyZXQ=" {
+			authorized.Add(1)
+		}
+		r.Out.Host, r.Out.URL.Host = r.In.Host, server.Address()
+	}})
+	t.Cleanup(proxy.Close)
+	place := bucket(server, "")
+	place.S3.Endpoint = "http://s3.invalid:9000"
+	j := newJob(t, place)
+	j.environment = []string{"HTTP_PROXY=http://127.0.0.1:1", snapshotwire.ProxyVariable + "=" + strings.Replace(proxy.URL, "//", "//user:secret@", 1)}
+	j.must(snapshotwire.ActionDelete)
+	if authorized.Load() == 0 {
+		t.Error("the proxy got no request with its password")
+	}
+}
+
+// securityTokenService answers as that of Amazon does to a token of a ServiceAccount.
+func securityTokenService(t *testing.T, role, token string) string {
+	t.Helper()
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err != nil || r.Form.Get("Action") != "AssumeRoleWithWebIdentity" || r.Form.Get("RoleArn") != role || r.Form.Get("WebIdentityToken") != token {
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type><Code>AccessDenied</Code>`+
+				`<Message>Not authorized to perform sts:AssumeRoleWithWebIdentity</Message></Error></ErrorResponse>`)
+			return
+		}
+		fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials>`+
+			`<AccessKeyId>%s</AccessKeyId><SecretAccessKey>%s</SecretAccessKey><SessionToken>session</SessionToken><Expiration>%s</Expiration>`+
+			`</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`,
+			s3.AccessKey, s3.SecretKey, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	}))
+	t.Cleanup(service.Close)
+	return service.URL
+}
+
+func TestStoreIsOpenedByWebIdentity(t *testing.T) {
+	t.Parallel()
+	const role = "arn:aws:iam::111122223333:role/snapshots"
+	server := serveS3(t, t.TempDir(), "127.0.0.1:0", nil)
+	service := securityTokenService(t, role, "token-of-the-service-account")
+	for name, c := range map[string]struct {
+		environment []string
+		token       string
+		words       []string // of the failure
+	}{
+		"the role may be assumed": {[]string{"AWS_ROLE_ARN=" + role}, "token-of-the-service-account", nil},
+		"another token":           {[]string{"AWS_ROLE_ARN=" + role}, "token", []string{"AccessDenied", "ServiceAccount"}},
+		"nothing was injected":    {nil, "token-of-the-service-account", []string{"serviceAccountName", "AWS_ROLE_ARN"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, bucket(server, ""))
+			j.access, j.secret = "", ""
+			file := filepath.Join(j.dir, "token")
+			writeFile(t, file, c.token)
+			j.environment = append(c.environment, "AWS_ENDPOINT_URL_STS="+service, "AWS_WEB_IDENTITY_TOKEN_FILE="+file)
+			if c.words == nil {
+				j.must(snapshotwire.ActionDelete)
+				return
+			}
+			o, code := j.run(snapshotwire.ActionDelete)
+			j.fails(o, code, snapshotwire.ReasonStoreAccessDenied, true, c.words...)
+		})
+	}
+}
+
 // fullListener returns an address at which a connection is neither accepted nor refused.
 func fullListener(t *testing.T) string {
 	t.Helper()
