@@ -162,7 +162,7 @@ func (o Options) podSpec(r JobSpec, resources corev1.ResourceRequirements, task 
 		security.RunAsUser, security.RunAsGroup = ptr.To[int64](user), ptr.To[int64](user)
 	}
 	// A restore doesn't change the files that it reads.
-	if claim := r.Store.PersistentVolumeClaim; claim != nil && claim.FSGroup != nil && r.Action != snapshotwire.ActionLoad {
+	if claim := r.Store.PersistentVolumeClaim; !o.OmitRunAsUser && claim != nil && claim.FSGroup != nil && r.Action != snapshotwire.ActionLoad {
 		security.FSGroup = claim.FSGroup
 		// a volume full of snapshots takes long to walk
 		security.FSGroupChangePolicy = ptr.To(corev1.FSGroupChangeOnRootMismatch)

@@ -16,7 +16,8 @@ type PersistentVolumeClaimStoreApplyConfiguration struct {
 	// mounts it, with write permission. Set it for a new volume that belongs to root, and only
 	// for a volume that contains nothing but snapshots: another program that uses the volume may
 	// no longer start. Default: the volume stays as it is, and must be writable for user or
-	// group 65532, or for the user that OpenShift assigns.
+	// group 65532. On OpenShift, the platform chooses user and group, and this field has no
+	// effect.
 	FSGroup *int64 `json:"fsGroup,omitempty"`
 }
 
