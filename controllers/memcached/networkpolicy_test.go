@@ -89,6 +89,23 @@ func TestDisabledNetworkPolicyLeavesAnotherOwnersAlone(t *testing.T) {
 	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameConflict, "NetworkPolicy cache")
 }
 
+func TestShardsAreNotCreatedWithoutTheirNetworkPolicy(t *testing.T) {
+	env := newEnv(t)
+	for name, client := range map[string]string{
+		"cidr":     "{ipBlock: {cidr: 10.0.0.0/33}}",
+		"except":   "{ipBlock: {cidr: 10.0.0.0/8, except: [ten]}}",
+		"selector": "{namespaceSelector: {matchExpressions: [{key: team, operator: Is, values: [shop]}]}}",
+		"label":    "{podSelector: {matchLabels: {team: not a value}}}",
+	} {
+		env.create(name, "{size: 1, networkPolicy: {allowedClients: [{podSelector: {}}, "+client+"]}}")
+		m := env.converge(name)
+		env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, "spec.networkPolicy.allowedClients[1]")
+		if len(m.Status.Shards) > 0 {
+			t.Errorf("%s: there are shards: %+v", name, m.Status.Shards)
+		}
+	}
+}
+
 // In a namespace that operators share, other pods must not reach the agents.
 func TestAgentsAreOpenToTheOperatorsPodsOnly(t *testing.T) {
 	env := newEnv(t)

@@ -1,6 +1,9 @@
 package resources
 
 import (
+	"fmt"
+	"net"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +15,24 @@ import (
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
+
+// validatePeer checks what the API server would reject in a policy. Shards without their policy
+// would be open to everyone.
+func validatePeer(peer *networkingv1.NetworkPolicyPeer) error {
+	if block := peer.IPBlock; block != nil {
+		for _, cidr := range append([]string{block.CIDR}, block.Except...) {
+			if _, _, err := net.ParseCIDR(cidr); err != nil {
+				return err
+			}
+		}
+	}
+	for _, selector := range []*metav1.LabelSelector{peer.PodSelector, peer.NamespaceSelector} {
+		if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // networkPolicy returns the policy that opens memcached's port to the clients of the spec, and the
 // agent's port to the operator and to the shards. It closes all other ports of the shards, and those
@@ -36,6 +57,9 @@ func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfigurati
 		clients = append(clients, pods(nil))
 	default:
 		for i := range spec.AllowedClients {
+			if err := validatePeer(&spec.AllowedClients[i]); err != nil {
+				return nil, fmt.Errorf("spec.networkPolicy.allowedClients[%d]: %w; correct it, nothing changes until then", i, err)
+			}
 			peer, err := convert[networkingv1ac.NetworkPolicyPeerApplyConfiguration](spec.AllowedClients[i])
 			if err != nil {
 				return nil, err
