@@ -168,6 +168,9 @@ func (d *demo) create(ctx context.Context) error {
 	}
 	d.chapter(fmt.Sprintf("Create a Memcached with %d shards", shards))
 	d.command("kubectl apply -f %s", sample)
+	if err := d.AdmitClients(ctx, namespace); err != nil {
+		return err
+	}
 	began := time.Now()
 	m, err := d.applySample(ctx, o)
 	if err != nil {

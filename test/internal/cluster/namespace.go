@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,7 +24,24 @@ func (c *Cluster) CreateNamespace(ctx context.Context, prefix string) (string, e
 	if err := c.Create(ctx, namespace); err != nil {
 		return "", fmt.Errorf("creating a namespace: %w", err)
 	}
-	return namespace.Name, nil
+	return namespace.Name, c.AdmitClients(ctx, namespace.Name)
+}
+
+// AdmitClients creates a NetworkPolicy that admits the pods of the operator's namespace to all pods of Memcacheds in a
+// namespace: the clients of tests run there. It adds to the operator's policies.
+func (c *Cluster) AdmitClients(ctx context.Context, namespace string) error {
+	policy := &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "clients-of-tests"},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: OperatorNamespace}}}}}},
+		},
+	}
+	if err := c.Create(ctx, policy); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("admitting the clients of tests: %w", err)
+	}
+	return nil
 }
 
 // DeleteNamespace deletes a namespace and waits until it no longer exists. It deletes the Memcacheds first: a shard

@@ -39,7 +39,7 @@ type Program struct {
 
 // Run runs a program and deletes its pod. It returns an error unless the program exits with 0.
 //
-// The pod is in the operator's namespace, since a NetworkPolicy admits only that one to the agents.
+// The pod is in the operator's namespace, whose pods AdmitClients admits to shards and agents.
 func Run(ctx context.Context, c *cluster.Cluster, p Program) (err error) {
 	objects := []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.OperatorNamespace, Name: account}},

@@ -78,6 +78,7 @@ func NewKept(t *testing.T) *Space {
 	}}
 	s.Must(K.Create(s.Ctx, namespace))
 	s.Namespace = namespace.Name
+	s.Must(K.AdmitClients(s.Ctx, s.Namespace))
 	return s
 }
 
