@@ -192,7 +192,7 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 // verbs are those of kubectl, with whether they name objects.
 var verbs = map[string]bool{
 	"annotate": true, "apply": false, "create": false, "delete": true, "describe": true, "events": false, "explain": false, "get": true,
-	"label": true, "patch": true, "rollout": false, "run": false, "scale": true, "wait": true,
+	"label": true, "patch": true, "rollout": false, "run": false, "scale": true, "set": false, "wait": true,
 }
 
 // withValue are the flags whose value is the next word.
@@ -243,7 +243,7 @@ func checkKubectl(t *testing.T, c call, prose string) (problems []string) {
 			check(name)
 		}
 	}
-	if positional[0] == "rollout" && len(positional) > 2 {
+	if (positional[0] == "rollout" || positional[0] == "set") && len(positional) > 2 {
 		check(positional[2])
 	}
 	if positional[0] == "explain" && len(positional) > 1 {
