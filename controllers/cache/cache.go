@@ -2,7 +2,9 @@
 package cache
 
 import (
+	"reflect"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +12,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
 	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,6 +32,15 @@ func Options(namespaces string) crcache.Options {
 		// Reading a kind that isn't watched would cache all of its objects in the cluster,
 		// such as Secrets.
 		ReaderFailOnMissingInformer: true,
+	}
+	options.NewInformer = func(from toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		trim := options.DefaultTransform
+		for of, by := range options.ByObject {
+			if reflect.TypeOf(of) == reflect.TypeOf(kind) {
+				trim = by.Transform
+			}
+		}
+		return newInformer(from, kind, resync, indexers, trim)
 	}
 	for _, kind := range resources.OwnedKinds() {
 		options.ByObject[kind] = ManagedOnly(trimOwned)
