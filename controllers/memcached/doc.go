@@ -20,6 +20,10 @@
 //	plan_step       the step as writes, and as desired states of the shards
 //	plan_resources  the objects that are missing or not up to date; scaling in
 //
+// A reconcile of a large Memcached looks up and writes a part of its objects (batch), and the
+// next one follows behind those of other Memcacheds. Stopping after any write is what a kill
+// does, too.
+//
 // Package shard determines a shard's state from what was observed of it, and package
 // resources builds the desired objects. Backups and restores are the work of other
 // controllers; this one creates their objects and waits.
