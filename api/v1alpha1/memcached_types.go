@@ -628,7 +628,8 @@ type MemcachedStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Image that the spec selects for the shards.
+	// Image that the spec selects for the shards. After the operator got another default image,
+	// this is the previous one until the operator updates this Memcached.
 	//
 	// +optional
 	Image string `json:"image,omitempty"`

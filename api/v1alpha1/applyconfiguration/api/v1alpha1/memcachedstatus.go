@@ -28,7 +28,8 @@ type MemcachedStatusApplyConfiguration struct {
 	// Version of memcached that the shards run, such as 1.6.45, or 1.6.38 → 1.6.45 while an
 	// update rolls out. shards[].version has the version of each.
 	Version *string `json:"version,omitempty"`
-	// Image that the spec selects for the shards.
+	// Image that the spec selects for the shards. After the operator got another default image,
+	// this is the previous one until the operator updates this Memcached.
 	Image *string `json:"image,omitempty"`
 	// Selector is the label selector of the shards' pods, for the scale subresource.
 	Selector *string `json:"selector,omitempty"`
