@@ -32,7 +32,11 @@ func TestNamespacedInstallHasNoRightsInOtherNamespaces(t *testing.T) {
 		switch o.GetKind() {
 		case "ClusterRoleBinding":
 			binding := decoded[rbacv1.ClusterRoleBinding](t, o)
-			for _, rule := range clusterRoles[binding.RoleRef.Name].Rules {
+			role := clusterRoles[binding.RoleRef.Name]
+			if role == nil {
+				t.Fatalf("there is no ClusterRole for the binding %+v", binding)
+			}
+			for _, rule := range role.Rules {
 				granted = append(granted, rule.Resources...)
 			}
 		case "RoleBinding":
