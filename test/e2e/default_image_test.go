@@ -18,8 +18,10 @@ func TestMemcachedWithoutVersionFollowsTheDefaultImage(t *testing.T) {
 	const image = "docker.io/library/memcached:"
 	other := versions[len(versions)/2]
 	s.Apply("follows", suite.Small(2))
+	s.Apply("next", suite.Small(1))
 	s.Apply("pinned", suite.Small(1).WithVersion(defaultVersion))
 	s.Available("follows")
+	s.Available("next")
 	s.Available("pinned")
 	kept := []*items.Set{s.Written("follows", 0, size), s.Written("follows", 1, size)}
 	before, pinned := s.Lives("follows"), s.Lives("pinned")
@@ -31,12 +33,13 @@ func TestMemcachedWithoutVersionFollowsTheDefaultImage(t *testing.T) {
 	for i, version := range []string{other, defaultVersion} {
 		h := s.Follow("follows")
 		s.Must(k.UseMemcached(s.Ctx, image+version))
-		s.Await("follows", "memcached "+version, func(m *v1alpha1.Memcached) error {
+		hasVersion := func(m *v1alpha1.Memcached) error {
 			if m.Status.Version != version || m.Status.Image != image+version {
 				return fmt.Errorf("the status has version %s, image %s", m.Status.Version, m.Status.Image)
 			}
 			return nil
-		})
+		}
+		s.Await("follows", "memcached "+version, hasVersion)
 		m := s.Updated("follows")
 		restarts := map[string]int32{}
 		for ordinal := range kept {
@@ -48,6 +51,8 @@ func TestMemcachedWithoutVersionFollowsTheDefaultImage(t *testing.T) {
 		for _, set := range kept {
 			s.Holds(set)
 		}
+		s.Await("next", "memcached "+version, hasVersion) // after the first one
+		s.Updated("next")
 		s.Untouched("pinned", pinned)
 	}
 }
