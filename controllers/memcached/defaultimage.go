@@ -78,7 +78,7 @@ func followOf(m *v1alpha1.Memcached, all []v1alpha1.Memcached, defaultImage stri
 			if wait, ok := mayFollowIn(other, now); ok && wait == 0 && compareNames(other, m) < 0 {
 				before++
 			}
-		case other.Status.Update == nil && other.Status.UpdatedSize >= other.Status.Size:
+		case other.Status.Update == nil:
 		case degraded:
 			failed++
 		case other.Spec.Paused || isGatedBy(other, rollout.GateOutsideMaintenanceWindow):

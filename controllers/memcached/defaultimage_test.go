@@ -36,7 +36,7 @@ func TestFewMemcachedsFollowTheDefaultImageAtATime(t *testing.T) {
 		return with(name, oldDefault, edits...)
 	}
 	updating := func(m *v1alpha1.Memcached) { m.Status.Update = &v1alpha1.UpdateStatus{} }
-	between := func(m *v1alpha1.Memcached) { m.Status.UpdatedSize = 1 }
+	scalesOut := func(m *v1alpha1.Memcached) { m.Status.UpdatedSize = 1 }
 	waitsForWindow := func(m *v1alpha1.Memcached) {
 		m.Status.Update = &v1alpha1.UpdateStatus{Gate: v1alpha1.GateOutsideMaintenanceWindow}
 	}
@@ -65,7 +65,7 @@ func TestFewMemcachedsFollowTheDefaultImageAtATime(t *testing.T) {
 		"three are before it":                 {behind("d"), []v1alpha1.Memcached{behind("a"), behind("b"), behind("c")}, 1, inOrder, 3 * followPoll},
 		"two follow at a time":                {behind("b"), []v1alpha1.Memcached{behind("a")}, 2, "", 0},
 		"one after it is being updated":       {behind("b"), []v1alpha1.Memcached{with("c", newDefault, updating)}, 1, inOrder, followPoll},
-		"one has reached two of three shards": {behind("b"), []v1alpha1.Memcached{with("c", newDefault, between)}, 1, inOrder, followPoll},
+		"one after it scales out":             {behind("b"), []v1alpha1.Memcached{with("c", newDefault, scalesOut, degraded)}, 1, "", 0},
 		"one is up to date":                   {behind("b"), []v1alpha1.Memcached{with("a", newDefault)}, 1, "", 0},
 		"an updated one waits for its window": {behind("b"), []v1alpha1.Memcached{with("a", newDefault, waitsForWindow)}, 1, "", 0},
 		"an updated one was paused":           {behind("b"), []v1alpha1.Memcached{with("a", newDefault, updating, paused)}, 1, "", 0},
