@@ -72,6 +72,9 @@ func (d document) table() report.Table {
 	}
 	add := func(label string, cell func(rounds []figures) string) { report.Add(&table, label, all, cell) }
 	addSpread := func(label string, value func(figures) float64, format func(float64) string) {
+		add(label, func(rounds []figures) string { return spreadOf(rounds, value).text(format) })
+	}
+	addCompared := func(label string, value func(figures) float64, format func(float64) string) {
 		add(label, func(rounds []figures) string {
 			s := spreadOf(rounds, value)
 			return s.text(format) + factor(s.median, spreadOf(all[0], value).median)
@@ -83,9 +86,9 @@ func (d document) table() report.Table {
 	percent := func(n float64) string { return report.Percent(n, 1) }
 	inMilliseconds := func(t time.Duration) float64 { return float64(t) / float64(time.Millisecond) }
 
-	addSpread("hits lost, in seconds of full traffic", func(f figures) float64 { return f.loss.Seconds }, seconds)
+	addCompared("hits lost, in seconds of full traffic", func(f figures) float64 { return f.loss.Seconds }, seconds)
 	addSpread("hits lost, in additional reads of the database", func(f figures) float64 { return f.loss.Hits }, number)
-	addSpread("operations that failed after a retry", func(f figures) float64 { return float64(f.errors) }, number)
+	addCompared("operations that failed after a retry", func(f figures) float64 { return float64(f.errors) }, number)
 	addSpread("longest time without an answer of a shard", func(f figures) float64 { return f.silence.Seconds() }, seconds)
 	addSpread("items kept, of those that no client read", func(f figures) float64 { return float64(f.kept) / float64(f.unread) }, percent)
 	addSpread("lowest hit ratio of half a second", func(f figures) float64 { return f.lowest }, percent)
@@ -106,8 +109,8 @@ func (d document) table() report.Table {
 	addSpread("duration of the upgrade", func(f figures) float64 { return f.took.Seconds() }, seconds)
 	addSpread("p99 latency before the change", func(f figures) float64 { return inMilliseconds(f.p99Before) }, milliseconds)
 	addSpread("p99 latency after the change", func(f figures) float64 { return inMilliseconds(f.p99After) }, milliseconds)
-	addSpread("steady state: operations per second at most", func(f figures) float64 { return f.most }, number)
-	addSpread("steady state: p99 latency of these", func(f figures) float64 { return inMilliseconds(f.mostP99) }, milliseconds)
+	addCompared("steady state: operations per second at most", func(f figures) float64 { return f.most }, number)
+	addCompared("steady state: p99 latency of these", func(f figures) float64 { return inMilliseconds(f.mostP99) }, milliseconds)
 	addSpread("for comparison: hits lost in "+report.Seconds(all[0][0].noiseFor, 0)+" without a change", func(f figures) float64 { return f.noise.Seconds }, func(n float64) string {
 		if n > -0.005 && n < 0 {
 			n = 0 // not -0.00
@@ -151,7 +154,7 @@ func medianOf(rounds []result) result {
 func factor(value, first float64) string {
 	ratio := value / first
 	switch {
-	case min(value, first) < 0.1 || value == first:
+	case min(value, first) < 0.1 || value == first || ratio < 0.1:
 		return ""
 	case ratio < 10:
 		return fmt.Sprintf(" (%.1f ×)", ratio)
