@@ -23,6 +23,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/metricsauth"
+	"github.com/memcached-operator/memcached-operator/internal/serverclock"
 )
 
 // defaultImage is for Memcacheds that name neither image nor version.
@@ -75,6 +76,8 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	clock := &serverclock.Clock{}
+	config.Wrap(clock.Observe)
 	namespace := os.Getenv("POD_NAMESPACE")
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
@@ -99,6 +102,7 @@ func run() error {
 		Namespace:    namespace,
 		Version:      version,
 		Restrictions: restrictions,
+		Clock:        clock,
 
 		DefaultImageUpdates: updates,
 	}); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -23,7 +24,7 @@ func TestManagerRunsAllControllers(t *testing.T) {
 	w := newWorld(t)
 	mgr, err := ctrl.NewManager(rest.CopyConfig(asSelf), ctrl.Options{Scheme: scheme, Cache: CacheOptions(w.namespace), Metrics: metricsserver.Options{BindAddress: "0"}})
 	w.must(err)
-	w.must(SetupWithManager(mgr, Options{Image: "operator:1", DefaultImage: "docker.io/library/memcached:1.6.45"}))
+	w.must(SetupWithManager(mgr, Options{Image: "operator:1", DefaultImage: "docker.io/library/memcached:1.6.45", Clock: clock.RealClock{}}))
 	ctx, stop := context.WithCancel(w.ctx)
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()
@@ -52,6 +53,13 @@ func TestManagerRunsAllControllers(t *testing.T) {
 	w.jobs.hang = nil
 	eventually("the backup is Complete", func() bool { return w.backup("nightly").Status.Phase == v1alpha1.TransferComplete })
 	eventually("the restore is Complete", func() bool { return w.restore("again").Status.Phase == v1alpha1.TransferComplete })
+	w.jobs.hang = map[snapshotwire.Action]bool{snapshotwire.ActionLoad: true}
+	w.create("MemcachedRestore", "first", fromBackup)
+	eventually("the first restore runs", func() bool { return w.restore("first").Status.Reason == v1alpha1.ReasonCopying })
+	w.create("MemcachedRestore", "second", fromBackup)
+	eventually("the second restore waits for it", func() bool { return w.restore("second").Status.Reason == v1alpha1.ReasonRestoreRunning })
+	w.jobs.hang = nil
+	eventually("the second restore is Complete", func() bool { return w.restore("second").Status.Phase == v1alpha1.TransferComplete })
 	b := w.backup("nightly")
 	eventually("the Job expires", func() bool {
 		job := w.job(transfer.Backup, b)

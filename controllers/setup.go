@@ -45,6 +45,8 @@ type Options struct {
 	Version string
 	// Restrictions of what the specs of Memcacheds may contain.
 	Restrictions resources.Restrictions
+	// Clock of all controllers.
+	Clock clock.PassiveClock
 }
 
 // CacheOptions returns the options of the manager's cache: of the kinds that the operator
@@ -72,19 +74,19 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 			"If the proxy requires them, add the key HTTPS_PROXY to the Secrets of the stores.")
 	}
 	engine := transfer.Engine{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Progress: transfer.HTTPProgress{}, Queries: &podquery.Queries[snapshotwire.Progress]{}, Recorder: recorder, Clock: clock.RealClock{},
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Progress: transfer.HTTPProgress{}, Queries: &podquery.Queries[snapshotwire.Progress]{}, Recorder: recorder, Clock: o.Clock,
 		Options: transfer.Options{Image: o.Image, OmitRunAsUser: openShift, Proxy: proxy, OperatorNamespace: o.Namespace},
 	}
 	err = errors.Join(
 		(&memcached.Reconciler{
-			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, AgentQueries: &podquery.Queries[agentwire.Status]{}, Recorder: recorder, Clock: clock.RealClock{},
+			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, AgentQueries: &podquery.Queries[agentwire.Status]{}, Recorder: recorder, Clock: o.Clock,
 			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift,
 				Restrictions: o.Restrictions},
 			DefaultImageUpdates: o.DefaultImageUpdates,
 		}).SetupWithManager(mgr),
 		(&backup.Reconciler{Engine: engine}).SetupWithManager(mgr),
 		(&restore.Reconciler{Engine: engine}).SetupWithManager(mgr),
-		(&schedule.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: recorder, Clock: clock.RealClock{}}).SetupWithManager(mgr),
+		(&schedule.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: recorder, Clock: o.Clock}).SetupWithManager(mgr),
 		upgradeable.SetupWithManager(mgr),
 	)
 	if err != nil {
