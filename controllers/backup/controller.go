@@ -34,7 +34,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			}
 			return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
 		})).
-		Complete(transfer.Fair(r))
+		Complete(r)
 }
 
 // Reconcile brings one backup closer to its end.

@@ -198,7 +198,7 @@ func TestCacheContainsTheOperatorsPods(t *testing.T) {
 	}
 }
 
-// The operator compares what it applied, whoever chose it.
+// The operator compares what it applied, with the values that the user chose.
 func TestCacheContainsWhatTheOperatorApplied(t *testing.T) {
 	set := &appsv1.ReplicaSet{}
 	set.OwnerReferences = controlledBy(v1alpha1.GroupVersion.String(), "Memcached")

@@ -2,60 +2,100 @@
 package fair
 
 import (
-	"context"
+	"slices"
 	"sync"
-	"time"
 
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// retry is when a request for which there was no worker is tried again. A reconcile takes tens
-// of milliseconds.
-const retry = 50 * time.Millisecond
-
-// Reconciler returns a reconciler of which one namespace uses at most half of the workers. The
-// last quarter of them is for namespaces that have none: however many reconciles the others
-// cause, and however long these take, such a namespace has a worker at once.
-func Reconciler(of reconcile.Reconciler, workers int) reconcile.Reconciler {
-	return &fair{of: of, workers: workers, busy: map[string]int{}}
+// Options returns the options of a controller of whose workers one namespace uses at most
+// half. The last quarter of them is for namespaces that have none: however many requests the
+// others cause, and however long these take, such a namespace has a worker at once.
+func Options(workers int) controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: workers,
+		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			return newQueue(workers, priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter }))
+		},
+	}
 }
 
-type fair struct {
-	of      reconcile.Reconciler
+// queue hands out a request when its namespace has a share of the workers left.
+type queue struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
 	workers int
 
 	lock sync.Mutex
 	// busy are the workers of each namespace that has any, and total is their sum.
 	busy  map[string]int
 	total int
+	// waiting are requests whose namespace has its share, in their order.
+	waiting []waiting
 }
 
-// Reconcile implements reconcile.Reconciler.
-func (f *fair) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if !f.begin(request.Namespace) {
-		return reconcile.Result{RequeueAfter: retry}, nil
+type waiting struct {
+	request  reconcile.Request
+	priority int
+}
+
+func newQueue(workers int, of priorityqueue.PriorityQueue[reconcile.Request]) *queue {
+	return &queue{PriorityQueue: of, workers: workers, busy: map[string]int{}}
+}
+
+// Get implements workqueue.TypedInterface.
+func (q *queue) Get() (request reconcile.Request, shutdown bool) {
+	request, _, shutdown = q.GetWithPriority()
+	return request, shutdown
+}
+
+// GetWithPriority implements priorityqueue.PriorityQueue.
+func (q *queue) GetWithPriority() (request reconcile.Request, priority int, shutdown bool) {
+	for {
+		request, priority, shutdown = q.PriorityQueue.GetWithPriority()
+		if shutdown || q.begin(waiting{request, priority}) {
+			return request, priority, shutdown
+		}
 	}
-	defer f.end(request.Namespace)
-	return f.of.Reconcile(ctx, request)
 }
 
-// begin takes a worker for a namespace, unless it has its share.
-func (f *fair) begin(namespace string) bool {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	if n := f.busy[namespace]; n > 0 && (n >= f.workers/2 || f.total >= f.workers-f.workers/4) {
+// begin takes a worker for a request, or lets it wait.
+func (q *queue) begin(w waiting) bool {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	if !q.hasShare(w.request.Namespace) {
+		q.waiting = append(q.waiting, w)
 		return false
 	}
-	f.busy[namespace]++
-	f.total++
+	q.busy[w.request.Namespace]++
+	q.total++
 	return true
 }
 
-func (f *fair) end(namespace string) {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	f.total--
-	if f.busy[namespace]--; f.busy[namespace] == 0 {
-		delete(f.busy, namespace)
+// hasShare reports whether a namespace has a share of the workers left.
+func (q *queue) hasShare(namespace string) bool {
+	n := q.busy[namespace]
+	return n == 0 || n < q.workers/2 && q.total < q.workers-q.workers/4
+}
+
+// Done implements workqueue.TypedInterface. The first request that waits for the worker returns
+// to the queue.
+func (q *queue) Done(request reconcile.Request) {
+	q.PriorityQueue.Done(request)
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	q.total--
+	if q.busy[request.Namespace]--; q.busy[request.Namespace] == 0 {
+		delete(q.busy, request.Namespace)
 	}
+	i := slices.IndexFunc(q.waiting, func(w waiting) bool { return q.hasShare(w.request.Namespace) })
+	if i < 0 {
+		return
+	}
+	next := q.waiting[i]
+	q.waiting = slices.Delete(q.waiting, i, i+1)
+	q.PriorityQueue.Done(next.request)
+	q.AddWithOpts(priorityqueue.AddOpts{Priority: &next.priority}, next.request)
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -102,7 +101,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	})
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("memcached").
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		WithOptions(fair.Options(concurrency)).
 		Watches(&v1alpha1.Memcached{}, &handler.InstrumentedEnqueueRequestForObject[client.Object]{}).
 		Watches(&corev1.Pod{}, enqueue.Prioritized(byLabel, podEventPriority)).
 		Watches(&v1alpha1.MemcachedRestore{}, byMemcached).
@@ -110,7 +109,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	for _, kind := range resources.OwnedKinds() {
 		b = b.Watches(kind, enqueue.Delayed(byLabel, ownedEventDelay))
 	}
-	return b.Complete(fair.Reconciler(r, concurrency))
+	return b.Complete(r)
 }
 
 // transferTarget returns the name of the Memcached of a restore or a backup.

@@ -32,7 +32,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.MemcachedRestore{}, r.EnqueueWaiting(list, index.Memcached, func(o client.Object) string {
 			return o.(*v1alpha1.MemcachedRestore).Spec.MemcachedRef.Name
 		})).
-		Complete(transfer.Fair(r))
+		Complete(r)
 }
 
 // Reconcile brings one restore closer to its end.

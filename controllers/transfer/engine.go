@@ -18,7 +18,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -34,9 +33,6 @@ import (
 // concurrency is how many transfers of a kind are reconciled at once. A reconcile waits
 // for the API server.
 const concurrency = 16
-
-// Fair returns a reconciler whose workers the namespaces share.
-func Fair(r reconcile.Reconciler) reconcile.Reconciler { return fair.Reconciler(r, concurrency) }
 
 // Engine reconciles one kind of transfer.
 type Engine struct {
@@ -67,7 +63,7 @@ func (e *Engine) NewController(mgr ctrl.Manager, object client.Object, list clie
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(string(t.prefix)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		WithOptions(fair.Options(concurrency)).
 		Watches(object, &handler.InstrumentedEnqueueRequestForObject[client.Object]{},
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&batchv1.Job{}, byAnnotation).
