@@ -17,6 +17,8 @@ import (
 type agents struct {
 	lock    sync.RWMutex
 	answers map[string]agentwire.Status
+	// silent are the addresses at which no agent answers.
+	silent map[string]bool
 }
 
 func startAgents(ctx context.Context) (*agents, error) {
@@ -24,7 +26,7 @@ func startAgents(ctx context.Context) (*agents, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening on the port of agents: %w", err)
 	}
-	a := &agents{answers: map[string]agentwire.Status{}}
+	a := &agents{answers: map[string]agentwire.Status{}, silent: map[string]bool{}}
 	server := &http.Server{Handler: a, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() { _ = server.Serve(listener) }() // stops with ctx
@@ -41,6 +43,14 @@ func (a *agents) forget(ip string) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	delete(a.answers, ip)
+	delete(a.silent, ip)
+}
+
+// silence lets no agent answer at an address, as a network policy does that drops packets.
+func (a *agents) silence(ip string) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	a.silent[ip] = true
 }
 
 func (a *agents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +61,12 @@ func (a *agents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a.lock.RLock()
 	status, ok := a.answers[reached.IP.String()]
+	silent := a.silent[reached.IP.String()]
 	a.lock.RUnlock()
+	if silent {
+		<-r.Context().Done()
+		return
+	}
 	if !ok {
 		http.NotFound(w, r)
 		return

@@ -30,8 +30,10 @@ const (
 	startDelay = time.Second
 	// annotationDelay is how long it takes until an agent reads a new annotation of its pod.
 	annotationDelay = 500 * time.Millisecond
-	podsPerNode     = 100
-	kubeletWorkers  = 16
+	// silentAgent is an annotation of pods whose agent doesn't answer.
+	silentAgent    = "bench/silent"
+	podsPerNode    = 100
+	kubeletWorkers = 16
 )
 
 // kubelet replaces scheduler, kubelets and agents without running anything: it binds a pod to a node, reports it as
@@ -158,7 +160,9 @@ func (k *kubelet) runPreflight(ctx context.Context, pod *corev1.Pod, p *runningP
 func (k *kubelet) runShard(ctx context.Context, pod *corev1.Pod, p *runningPod) (time.Duration, error) {
 	now := time.Now()
 	again := p.advance(pod, now)
-	k.agents.set(p.ip, p.status(now))
+	if k.agents.set(p.ip, p.status(now)); pod.Annotations[silentAgent] != "" {
+		k.agents.silence(p.ip)
+	}
 	if p.isReported(pod, now) {
 		return again, nil
 	}

@@ -44,7 +44,9 @@ type bench struct {
 	options options
 	// dir is for temporary files.
 	dir, program string
-	say          func(format string, args ...any)
+	// withoutControllers starts none of Kubernetes' own controllers: a test has a simple one, and needs no program for them.
+	withoutControllers bool
+	say                func(format string, args ...any)
 }
 
 func main() { report.Main(start) }

@@ -224,8 +224,10 @@ func (o *observer) until(ctx context.Context, what string, every time.Duration, 
 		if err := o.operator.process.runs(); err != nil {
 			return err
 		}
-		if err := o.controllers.runs(); err != nil {
-			return err
+		if o.controllers != nil {
+			if err := o.controllers.runs(); err != nil {
+				return err
+			}
 		}
 		if time.Since(said) >= sayInterval {
 			requests, err := o.sayProgress(what, n, time.Since(said))

@@ -22,12 +22,13 @@ type plane struct {
 	servers *envtest.Environment
 	// etcd and apiServer are the processes of these.
 	etcd, apiServer int
-	controllers     *child
-	admin           *rest.Config
-	log             *audit.Log
+	// controllers are Kubernetes' own; nil without them.
+	controllers *child
+	admin       *rest.Config
+	log         *audit.Log
 }
 
-// auditPolicy logs the operator's requests, and the changes of Memcacheds that cause them.
+// auditPolicy logs the operator's requests, and the changes of Memcacheds and the deletions that cause them.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -38,6 +39,10 @@ rules:
 - level: Metadata
   verbs: [create, patch]
   resources: [{group: cache.memcached-operator.io, resources: [memcacheds]}]
+- level: Metadata
+  users: [` + adminUser + `]
+  verbs: [delete]
+  resources: [{group: apps, resources: [replicasets]}]
 - level: None
 `
 
@@ -50,7 +55,8 @@ const (
 	startTimeout = 2 * time.Minute
 )
 
-func startPlane(dir string) (p *plane, err error) {
+// startPlane starts the servers, and Kubernetes' controllers if the run uses them.
+func startPlane(dir string, controllers bool) (p *plane, err error) {
 	p = &plane{dir: dir, servers: &envtest.Environment{ControlPlaneStartTimeout: startTimeout, ControlPlaneStopTimeout: exitTimeout}}
 	defer func() {
 		if err != nil {
@@ -83,6 +89,9 @@ func startPlane(dir string) (p *plane, err error) {
 	}
 	if p.apiServer, err = usage.Child("kube-apiserver"); err != nil {
 		return nil, err
+	}
+	if !controllers {
+		return p, nil
 	}
 	return p, p.startControllers()
 }

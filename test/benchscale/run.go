@@ -30,7 +30,7 @@ func (b *bench) withScene(ctx context.Context, size int, use func(context.Contex
 	if err != nil {
 		return err
 	}
-	p, err := startPlane(dir)
+	p, err := startPlane(dir, !b.withoutControllers)
 	if err != nil {
 		return err
 	}

@@ -81,8 +81,10 @@ func (m *meter) read() reading {
 	if err == nil && err2 == nil {
 		r.Server = server + etcd
 	}
-	if cpu, err := usage.CPU(m.plane.controllers.process.Pid); err == nil {
-		r.Controllers = cpu
+	if m.plane.controllers != nil {
+		if cpu, err := usage.CPU(m.plane.controllers.process.Pid); err == nil {
+			r.Controllers = cpu
+		}
 	}
 	if cpu, err := usage.CPU(os.Getpid()); err == nil {
 		r.Bench = cpu
