@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync"
 	"testing"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -49,33 +48,4 @@ func TestIdleConnectionsToTheAgentAreBounded(t *testing.T) {
 	if len(open) > bound+others {
 		t.Errorf("the agent has %d open files", len(open))
 	}
-}
-
-// The status is always complete except for statistics, which at most a few requests wait for.
-func TestProbesSucceedWhileManyClientsReadTheStatus(t *testing.T) {
-	t.Parallel()
-	s := newShard(t)
-	s.run()
-	stop := make(chan struct{})
-	var clients sync.WaitGroup
-	for range 64 {
-		clients.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if status, err := s.fetchStatus(); err != nil || status.Phase != agentwire.PhaseServing || status.PodUID != s.podUID {
-					t.Errorf("/status: %+v, %v", status, err)
-					return
-				}
-			}
-		})
-	}
-	for range 20 {
-		wantProbes(t, s)
-	}
-	close(stop)
-	clients.Wait()
 }
