@@ -13,12 +13,13 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/memcached-operator/memcached-operator/controllers/backup"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/metrics"
 	"github.com/memcached-operator/memcached-operator/controllers/podquery"
 	"github.com/memcached-operator/memcached-operator/controllers/restore"
 	"github.com/memcached-operator/memcached-operator/controllers/schedule"
@@ -93,8 +94,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("setting up the controllers: %w", err)
 	}
 	err = errors.Join(
-		metrics.Registry.Register(&backup.Collector{Cache: mgr.GetClient(), Elected: mgr.Elected()}),
-		metrics.Registry.Register(&memcached.Collector{Cache: mgr.GetClient(), Elected: mgr.Elected(), Version: o.Version}),
+		ctrlmetrics.Registry.Register(&backup.Collector{Cache: mgr.GetClient(), Elected: mgr.Elected()}),
+		ctrlmetrics.Registry.Register(&metrics.Agents{Cache: mgr.GetClient(), Elected: mgr.Elected(), Version: o.Version}),
 	)
 	if err != nil {
 		return fmt.Errorf("registering the metrics: %w", err)

@@ -1,4 +1,4 @@
-package memcached
+package metrics
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func TestMetricCountsShardsWithAnotherAgent(t *testing.T) {
 		builder.WithObjects(m)
 	}
 	elected := make(chan struct{})
-	collector := &Collector{Cache: builder.Build(), Elected: elected, Version: "1.1.0"}
+	collector := &Agents{Cache: builder.Build(), Elected: elected, Version: "1.1.0"}
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(collector)
 	scrape := func() map[string]float64 {

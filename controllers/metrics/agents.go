@@ -1,4 +1,5 @@
-package memcached
+// Package metrics exports what the statuses of Memcacheds contain.
+package metrics
 
 import (
 	"context"
@@ -18,9 +19,9 @@ const scrapeTimeout = 5 * time.Second
 var agents = prometheus.NewDesc("memcached_operator_shard_agents",
 	"Number of shards whose agent is that of this release of the operator (current is true) or of another one (false).", []string{"current"}, nil)
 
-// Collector exports how many shards run another release's agent. The versions are in the
+// Agents is a collector that exports how many shards run another release's agent. The versions are in the
 // statuses: in a metric, anyone who can run a pod could add series.
-type Collector struct {
+type Agents struct {
 	// Cache contains the Memcacheds.
 	Cache client.Reader
 	// Elected is closed once this operator is the leader. Another one exports nothing.
@@ -29,11 +30,11 @@ type Collector struct {
 	Version string
 }
 
-// Describe implements prometheus.Collector.
-func (c *Collector) Describe(descs chan<- *prometheus.Desc) { descs <- agents }
+// Describe implements prometheus.Agents.
+func (c *Agents) Describe(descs chan<- *prometheus.Desc) { descs <- agents }
 
-// Collect implements prometheus.Collector.
-func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
+// Collect implements prometheus.Agents.
+func (c *Agents) Collect(metrics chan<- prometheus.Metric) {
 	select {
 	case <-c.Elected:
 	default:
