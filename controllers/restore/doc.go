@@ -12,10 +12,11 @@
 // # Updates and other restores
 //
 // A restore and the replacement of a shard exclude each other, as do two restores into a
-// common shard. Whoever begins says so in its status and then reads the other's from the API
-// server: an update names the shard that it replaces next, a restore is Running. An update
-// waits for a restore that is Running. A restore that has no Job yet withdraws: it becomes
-// Pending again, so no one waits in a circle, and the update that is announced goes first.
+// common shard. Each announces its start in its status and then reads the other's from the
+// API server: an update names the shard that it replaces next, a restore is Running. An
+// update waits for a restore that is Running. A restore that has no Job yet withdraws: it
+// becomes Pending again. So an announced update is first, and the two never wait for each
+// other.
 //
 // # Bootstrap
 //

@@ -115,8 +115,8 @@ func evaluate(obs JobObservation, store v1alpha1.SnapshotStore) State {
 	return s
 }
 
-// suspendedState returns the state of a suspended Job. Kubernetes doesn't count the time of a
-// Job that a queue holds back, so it is Stuck in time to be deleted at its deadline.
+// suspendedState returns the state of a suspended Job. Kubernetes doesn't count the time in
+// which a queue suspends it, so it is Stuck in time to be deleted at its deadline.
 func suspendedState(job *batchv1.Job, s State) State {
 	if deadline := job.Spec.ActiveDeadlineSeconds; deadline != nil {
 		s.Stage, s.Reason = Stuck, v1alpha1.ReasonJobCannotStart

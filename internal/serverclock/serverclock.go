@@ -20,12 +20,12 @@ type observed struct{ server, node time.Time }
 
 // Now returns the node's time, or that of the API server if they differ by more than five
 // minutes.
-func (c *Clock) Now() time.Time { return c.judge(time.Now()) }
+func (c *Clock) Now() time.Time { return c.correct(time.Now()) }
 
 // Since returns the time since t.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-func (c *Clock) judge(node time.Time) time.Time {
+func (c *Clock) correct(node time.Time) time.Time {
 	o := c.last.Load()
 	if o == nil {
 		return node

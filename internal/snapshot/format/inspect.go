@@ -78,8 +78,8 @@ func Inspect(ctx context.Context, bucket *blob.Bucket, at string, w io.Writer, o
 	return nil
 }
 
-// printable returns a text that whoever may write to the store can choose as it is, or quoted
-// if a terminal would obey parts of it.
+// printable returns a text from the store, quoted if it contains control characters, which a
+// terminal would execute.
 func printable(text string) string {
 	if quoted := strconv.Quote(text); quoted != `"`+text+`"` {
 		return quoted

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
-	"golang.org/x/net/http/httpproxy"
 
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -138,9 +136,10 @@ func newHTTPClient(caFile string) (*http.Client, error) {
 			return nil, wire.FailFinally(wire.ReasonStoreCertificateInvalid, "the key ca.crt of the Secret in caSecretName contains no PEM certificate; add the CA bundle")
 		}
 	}
+	useOwnProxy()
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	transport := &http.Transport{
-		Proxy:           proxyFunc(),
+		Proxy:           http.ProxyFromEnvironment,
 		TLSClientConfig: trust,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, address)
@@ -162,16 +161,13 @@ func newHTTPClient(caFile string) (*http.Client, error) {
 	}, nil
 }
 
-// proxyFunc returns the proxy of the environment, or the one of the store's Secret.
-func proxyFunc() func(*http.Request) (*url.URL, error) {
-	own := strings.TrimSpace(os.Getenv(wire.ProxyVariable))
-	if own == "" {
-		return http.ProxyFromEnvironment
+// useOwnProxy makes http.ProxyFromEnvironment, which reads the environment once, return the
+// proxy of the store's Secret.
+func useOwnProxy() {
+	if own := strings.TrimSpace(os.Getenv(wire.ProxyVariable)); own != "" {
+		_ = os.Setenv("HTTP_PROXY", own) // the name is valid
+		_ = os.Setenv("HTTPS_PROXY", own)
 	}
-	config := httpproxy.FromEnvironment()
-	config.HTTPProxy, config.HTTPSProxy = own, own
-	choose := config.ProxyFunc()
-	return func(r *http.Request) (*url.URL, error) { return choose(r.URL) }
 }
 
 // idleConn fails after idleTimeout without a byte. A write also extends the deadline of
