@@ -359,7 +359,7 @@ func startTenants(ctx context.Context, t *testing.T, c client.Client) {
 // is only printed.
 func TestLostShardsAreReplacedBesideHostileTenants(t *testing.T) {
 	// Each of the workers may send some requests until the operator has seen the loss: not all those of a large Memcached.
-	const tenants, rounds, maxBefore = 45, 2, 100
+	const tenants, rounds, maxBefore = 45, 2, 60
 	withOperator(t, 20000, func(ctx context.Context, s *scene) {
 		fleet, err := newFleet(ctx, s.client, s.admin, tenants, tenants)
 		must(t, err)
