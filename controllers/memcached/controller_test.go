@@ -89,7 +89,7 @@ updateStrategy:
 hashing: {algorithm: Ketama, serverNameTemplate: "{shard}:11211"}
 bootstrap: {backupRef: {name: nightly}, deadlineSeconds: 300, maxAgeSeconds: 86400, maxTTLSeconds: 900}
 finalBackup:
-  store: {persistentVolumeClaim: {claimName: store, subPath: cache}}
+  store: {persistentVolumeClaim: {claimName: store, subPath: cache, fsGroup: 2000}}
   rateLimit: {itemsPerSecond: 7, mebibytesPerSecond: 3}
   deadlineSeconds: 300
 deletionPolicy: Backup
