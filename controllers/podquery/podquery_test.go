@@ -137,6 +137,7 @@ func TestQueriesOfANamespaceAreBounded(t *testing.T) {
 		if !answered {
 			t.Error("a pod isn't queried beside 200 silent ones")
 		}
+		time.Sleep(silent.after) // the last queries end
 	})
 }
 
