@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,20 +21,30 @@ func pod(name, version string) *corev1.Pod {
 
 // program answers after a delay, or fails with an error.
 type program struct {
+	lock   sync.Mutex // of the next three
 	answer string
 	after  time.Duration
 	err    error
 	// queries is how often it was queried, and busy how many queries are in progress.
-	queries, busy int
+	queries, busy atomic.Int64
 }
 
 func (p *program) get(context.Context, string) (string, error) {
-	p.queries++
-	p.busy++
-	answer, err := p.answer, p.err
-	time.Sleep(p.after)
-	p.busy--
+	p.queries.Add(1)
+	p.busy.Add(1)
+	p.lock.Lock()
+	answer, after, err := p.answer, p.after, p.err
+	p.lock.Unlock()
+	time.Sleep(after)
+	p.busy.Add(-1)
 	return answer, err
+}
+
+// set changes the next answers.
+func (p *program) set(answer string, after time.Duration) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.answer, p.after, p.err = answer, after, nil
 }
 
 func TestAnswerThatComesAtOnceIsReturned(t *testing.T) {
@@ -44,8 +56,8 @@ func TestAnswerThatComesAtOnceIsReturned(t *testing.T) {
 					t.Errorf("%q, %v", got, err)
 				}
 			}
-			if p.queries != 3 {
-				t.Errorf("%d queries", p.queries)
+			if p.queries.Load() != 3 {
+				t.Errorf("%d queries", p.queries.Load())
 			}
 		})
 	}
@@ -58,19 +70,19 @@ func TestSlowAnswerIsReturnedLaterUnlessThePodHasChanged(t *testing.T) {
 		if _, err := q.Get(t.Context(), pod("cache-0", "1"), p.get); !errors.Is(err, ErrPending) || time.Since(began) != wait {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
-		if _, err := q.Get(t.Context(), pod("cache-0", "1"), p.get); !errors.Is(err, ErrPending) || time.Since(began) != wait || p.queries != 1 {
-			t.Errorf("after %s and %d queries: %v", time.Since(began), p.queries, err)
+		if _, err := q.Get(t.Context(), pod("cache-0", "1"), p.get); !errors.Is(err, ErrPending) || time.Since(began) != wait || p.queries.Load() != 1 {
+			t.Errorf("after %s and %d queries: %v", time.Since(began), p.queries.Load(), err)
 		}
 		time.Sleep(time.Second)
-		p.answer = "b"
-		if got, err := q.Get(t.Context(), pod("cache-0", "1"), p.get); got != "a" || err != nil || p.queries != 1 {
-			t.Errorf("%q, %v after %d queries", got, err, p.queries)
+		p.set("b", time.Second)
+		if got, err := q.Get(t.Context(), pod("cache-0", "1"), p.get); got != "a" || err != nil || p.queries.Load() != 1 {
+			t.Errorf("%q, %v after %d queries", got, err, p.queries.Load())
 		}
 		_, _ = q.Get(t.Context(), pod("cache-0", "1"), p.get)
 		time.Sleep(time.Second)
-		p.after = 0
-		if got, err := q.Get(t.Context(), pod("cache-0", "2"), p.get); got != "b" || err != nil || p.queries != 3 {
-			t.Errorf("the pod has changed: %q, %v after %d queries", got, err, p.queries)
+		p.set("b", 0)
+		if got, err := q.Get(t.Context(), pod("cache-0", "2"), p.get); got != "b" || err != nil || p.queries.Load() != 3 {
+			t.Errorf("the pod has changed: %q, %v after %d queries", got, err, p.queries.Load())
 		}
 	})
 }
@@ -93,10 +105,10 @@ func TestUnreachablePodDelaysOneCall(t *testing.T) {
 		if waited != wait {
 			t.Errorf("the calls took %s", waited)
 		}
-		if p.queries < 5 || p.queries > 50 {
-			t.Errorf("%d queries in five minutes", p.queries)
+		if p.queries.Load() < 5 || p.queries.Load() > 50 {
+			t.Errorf("%d queries in five minutes", p.queries.Load())
 		}
-		p.err, p.answer, p.after = nil, "a", 0
+		p.set("a", 0)
 		for range 150 {
 			if got, err := q.Get(t.Context(), pod("cache-0", "1"), p.get); err == nil {
 				if got != "a" {
@@ -120,8 +132,8 @@ func TestQueriesOfANamespaceAreBounded(t *testing.T) {
 				go func() { _, _ = q.Get(t.Context(), pod(fmt.Sprintf("silent-%d", i), "1"), silent.get) }()
 			}
 			synctest.Wait()
-			if silent.busy > perNamespace {
-				t.Fatalf("%d queries at once", silent.busy)
+			if silent.busy.Load() > perNamespace {
+				t.Errorf("%d queries at once", silent.busy.Load())
 			}
 			if round > 30 { // all are known to be silent, and leave room
 				got, err := q.Get(t.Context(), pod("cache-0", fmt.Sprint(round)), answering.get)
