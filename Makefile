@@ -454,7 +454,7 @@ bench-memory: $(CLUSTER) ## Measure how many items fit into a shard and what it 
 
 .PHONY: bench-scale
 bench-scale: $(CLUSTER) ## Measure the operator with many Memcacheds, and write docs/bench-scale.*; needs no cluster.
-	@$(call with,api) go -C test run ./benchscale $(ARGS)
+	@$(call with,cluster) go -C test run ./benchscale $(ARGS)
 
 # Go knows whether it is up to date.
 $(CLUSTER): FORCE

@@ -251,7 +251,7 @@ func (w *world) suspend(job *batchv1.Job) {
 	w.must(admin.Patch(w.ctx, job, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true}}`))))
 }
 
-// A queue may hold back a Job forever, and Kubernetes doesn't count that time.
+// A queue may delay a Job forever, and Kubernetes doesn't count that time.
 func TestDeletionIsAbandonedIfItsJobIsSuspended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

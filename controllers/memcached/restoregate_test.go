@@ -45,7 +45,7 @@ func TestReplacementWaitsForRestore(t *testing.T) {
 	}
 }
 
-// A Job that a queue holds back, or one on a lost node, doesn't block updates forever.
+// A Job that a queue delays, or one on a lost node, doesn't block updates forever.
 func TestReplacementDoesNotWaitForRestoreLongPastItsDeadline(t *testing.T) {
 	cluster := newReadyCluster(t, "cache", "size: 2")
 	cluster.startRestore("fill")
