@@ -634,6 +634,12 @@ type MemcachedStatus struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
+	// DefaultImage is the operator's default image with which the spec selected image. It is
+	// absent if spec.image or spec.version determine the image completely.
+	//
+	// +optional
+	DefaultImage string `json:"defaultImage,omitempty"`
+
 	// Selector is the label selector of the shards' pods, for the scale subresource.
 	//
 	// +optional

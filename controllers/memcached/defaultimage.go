@@ -41,7 +41,10 @@ type follow struct {
 // selects, because of the default image, and sets the image back if it has to wait.
 func (r observer) observeFollow(ctx context.Context, obs *observation) error {
 	m := obs.memcached
-	if obs.imageError != nil || m.Status.Image == "" || !isBehind(m, obs.image.Reference) {
+	if resources.DependsOnDefault(m.Spec.Image, m.Spec.Version) {
+		obs.defaultImage = r.defaultImage
+	}
+	if !isBehind(m, r.defaultImage) {
 		return nil
 	}
 	var all v1alpha1.MemcachedList
@@ -50,15 +53,23 @@ func (r observer) observeFollow(ctx context.Context, obs *observation) error {
 	}
 	obs.follow = followOf(m, all.Items, r.defaultImage, r.defaultImageUpdates, obs.now)
 	if obs.follow.message != "" {
-		obs.image, obs.imageError = resources.ResolveImage(m.Status.Image, "", r.defaultImage)
+		obs.defaultImage = m.Status.DefaultImage
+		obs.image, obs.imageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, m.Status.DefaultImage)
 	}
 	return nil
 }
 
-// isBehind reports whether a Memcached has an image that its spec selected with another
-// default image.
-func isBehind(m *v1alpha1.Memcached, image string) bool {
-	return m.Status.Image != image && resources.DependsOnDefault(m.Spec.Image, m.Spec.Version, m.Status.Image)
+// isBehind reports whether a Memcached has the image that its spec selected with a previous
+// default image, and that the default image changes. After a change of the spec that selects
+// another image, it isn't behind: such a change waits for nothing.
+func isBehind(m *v1alpha1.Memcached, defaultImage string) bool {
+	s := &m.Status
+	if s.DefaultImage == "" || s.DefaultImage == defaultImage {
+		return false
+	}
+	previous, previousErr := resources.ResolveImage(m.Spec.Image, m.Spec.Version, s.DefaultImage)
+	current, err := resources.ResolveImage(m.Spec.Image, m.Spec.Version, defaultImage)
+	return previousErr == nil && err == nil && previous.Reference == s.Image && current.Reference != s.Image
 }
 
 // followOf returns whether a Memcached that is behind the default image waits. atOnce is how
@@ -67,14 +78,12 @@ func followOf(m *v1alpha1.Memcached, all []v1alpha1.Memcached, defaultImage stri
 	var before, updating, failed int
 	for i := range all {
 		other := &all[i]
-		image, err := resources.ResolveImage(other.Spec.Image, other.Spec.Version, defaultImage)
-		if err != nil || other.Status.Image == "" || other.DeletionTimestamp != nil ||
-			!resources.DependsOnDefault(other.Spec.Image, other.Spec.Version, other.Status.Image) {
+		if other.Status.Image == "" || other.DeletionTimestamp != nil || !resources.DependsOnDefault(other.Spec.Image, other.Spec.Version) {
 			continue
 		}
 		degraded := meta.IsStatusConditionTrue(other.Status.Conditions, v1alpha1.ConditionDegraded)
 		switch {
-		case isBehind(other, image.Reference):
+		case isBehind(other, defaultImage):
 			if wait, ok := mayFollowIn(other, now); ok && wait == 0 && compareNames(other, m) < 0 {
 				before++
 			}

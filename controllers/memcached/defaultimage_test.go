@@ -26,7 +26,7 @@ func TestFewMemcachedsFollowTheDefaultImageAtATime(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) // a Sunday
 	with := func(name, image string, edits ...func(*v1alpha1.Memcached)) v1alpha1.Memcached {
 		m := v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
-		m.Status.Image, m.Status.Size, m.Status.UpdatedSize = image, 3, 3
+		m.Status.Image, m.Status.DefaultImage, m.Status.Size, m.Status.UpdatedSize = image, image, 3, 3
 		for _, edit := range edits {
 			edit(&m)
 		}
@@ -192,6 +192,28 @@ func TestMemcachedsFollowTheDefaultImageOneAfterTheOther(t *testing.T) {
 	f.lists = 0
 	if f.step(); f.lists != 0 {
 		t.Errorf("all are up to date, and the operator listed all Memcacheds %d times", f.lists)
+	}
+}
+
+func TestRevertToTheDefaultImageWaitsForNothing(t *testing.T) {
+	f := newFleet(t, "a", "b")
+	f.reconciler.Options.DefaultImage = oldDefault
+	for failing, edit := range map[string]func(*v1alpha1.MemcachedSpec){
+		"example.com/other:1.6.44":           func(spec *v1alpha1.MemcachedSpec) { spec.Image = "example.com/other:1.6.44" },
+		"example.com/other:1.6.38":           func(spec *v1alpha1.MemcachedSpec) { spec.Image = "example.com/other" },
+		"docker.io/library/memcached:1.6.44": func(spec *v1alpha1.MemcachedSpec) { spec.Version = "1.6.44" },
+	} {
+		f.clusters[1].unpullable = failing
+		f.change("b", func(m *v1alpha1.Memcached) { edit(&m.Spec) })
+		for range 10 {
+			f.step()
+		}
+		f.wantCondition(f.get("b"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonImageCannotBePulled, failing)
+		f.change("b", func(m *v1alpha1.Memcached) { m.Spec.Image, m.Spec.Version = "", "" })
+		if m := f.clusters[1].converge(); m.Status.Image != oldDefault {
+			t.Errorf("after the revert of %s the image is %s", failing, m.Status.Image)
+		}
+		f.wantCondition(f.get("b"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 	}
 }
 

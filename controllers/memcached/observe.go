@@ -59,6 +59,8 @@ type observation struct {
 	image      resources.Image
 	imageError error
 	follow     follow
+	// defaultImage that image depends on; empty if it depends on none.
+	defaultImage string
 	// updateRevision is the pod configuration that the spec results in.
 	updateRevision resources.PodRevision
 	// objects with a name that a Memcached of this size uses, and the shards beyond it. A

@@ -28,12 +28,13 @@ func makeStatus(obs *observation, p plan, res result, now time.Time) v1alpha1.Me
 	s := v1alpha1.MemcachedStatus{
 		ObservedGeneration: m.Generation,
 		Image:              obs.image.Reference,
+		DefaultImage:       obs.defaultImage,
 		Selector:           labels.SelectorFromSet(resources.Labels(m.Name)).String(),
 		Conditions:         slices.Clone(m.Status.Conditions),
 		Bootstrap:          p.bootstrap.status,
 	}
 	if p.rejected != nil { // new pods get the previous image
-		s.Image = m.Status.Image
+		s.Image, s.DefaultImage = m.Status.Image, m.Status.DefaultImage
 	}
 	messages := 0
 	for _, ordinal := range shardOrdinals(obs, res) {

@@ -50,17 +50,14 @@ func ResolveImage(image, version, fallback string) (Image, error) {
 	}
 }
 
-// DependsOnDefault reports whether a spec with these fields, which may be empty, could have
-// selected an image with another default image.
-func DependsOnDefault(image, version, selected string) bool {
-	switch {
-	case image == "" && version == "":
+// DependsOnDefault reports whether the operator's default image decides the repository or the
+// version of a spec with these fields, which may be empty.
+func DependsOnDefault(image, version string) bool {
+	if image == "" {
 		return true
-	case image == "":
-		return strings.HasSuffix(selected, ":"+version)
-	default:
-		return version == "" && strings.HasPrefix(selected, image+":")
 	}
+	_, tag, digest, err := splitReference(image)
+	return version == "" && tag == "" && digest == "" && err == nil
 }
 
 // versionOf returns the version in an image's tag; empty if there is none.

@@ -560,6 +560,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: defaultImage
+      type:
+        scalar: string
     - name: image
       type:
         scalar: string

@@ -31,6 +31,9 @@ type MemcachedStatusApplyConfiguration struct {
 	// Image that the spec selects for the shards. After the operator got another default image,
 	// this is the previous one until the operator updates this Memcached.
 	Image *string `json:"image,omitempty"`
+	// DefaultImage is the operator's default image with which the spec selected image. It is
+	// absent if spec.image or spec.version determine the image completely.
+	DefaultImage *string `json:"defaultImage,omitempty"`
 	// Selector is the label selector of the shards' pods, for the scale subresource.
 	Selector *string `json:"selector,omitempty"`
 	// Nodes are the names of the pods that host the shards, by ordinal.
@@ -117,6 +120,14 @@ func (b *MemcachedStatusApplyConfiguration) WithVersion(value string) *Memcached
 // If called multiple times, the Image field is set to the value of the last call.
 func (b *MemcachedStatusApplyConfiguration) WithImage(value string) *MemcachedStatusApplyConfiguration {
 	b.Image = &value
+	return b
+}
+
+// WithDefaultImage sets the DefaultImage field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DefaultImage field is set to the value of the last call.
+func (b *MemcachedStatusApplyConfiguration) WithDefaultImage(value string) *MemcachedStatusApplyConfiguration {
+	b.DefaultImage = &value
 	return b
 }
 
