@@ -91,7 +91,8 @@ func TestMemoryChangeReplacesShardsOneByOneAfterAnnouncingEmptyStarts(t *testing
 		if shard.Start != v1alpha1.StartCold || shard.Items != 0 || shard.PodName == before[name].Name {
 			t.Errorf("the shard's status is %+v", shard)
 		}
-		if words := strings.Join(s.agents("cache")[name].Arguments, " "); !strings.Contains(words, "-m 80 ") {
+		// 80Mi for items, and a page for each of 39 slab classes
+		if words := strings.Join(s.agents("cache")[name].Arguments, " "); !strings.Contains(words, "-m 119 ") {
 			t.Errorf("memcached of %s runs with %s", name, words)
 		}
 		s.Holds(s.Written("cache", ordinal, 1000))
