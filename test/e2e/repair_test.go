@@ -15,8 +15,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
+
+func TestDisabledNetworkPolicyIsDeletedWithoutARestart(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.Apply("cache", suite.Small(1))
+	s.Available("cache")
+	before := s.Lives("cache")
+	s.Apply("cache", suite.Small(1).WithNetworkPolicy(memcachedac.NetworkPolicy().WithMode(v1alpha1.NetworkPolicyDisabled)))
+	s.Gone(&networkingv1.NetworkPolicy{}, "cache")
+	s.Untouched("cache", before)
+}
 
 func TestDriftIsRepaired(t *testing.T) {
 	t.Parallel()
