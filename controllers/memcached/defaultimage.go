@@ -43,6 +43,11 @@ func (r observer) observeFollow(ctx context.Context, obs *observation) error {
 	m := obs.memcached
 	if resources.DependsOnDefault(m.Spec.Image, m.Spec.Version) {
 		obs.defaultImage = r.defaultImage
+		if previous := m.Status.DefaultImage; previous != "" { // one that selects the same image needs no write
+			if image, err := resources.ResolveImage(m.Spec.Image, m.Spec.Version, previous); err == nil && image.Reference == obs.image.Reference {
+				obs.defaultImage = previous
+			}
+		}
 	}
 	if !isBehind(m, r.defaultImage) {
 		return nil
