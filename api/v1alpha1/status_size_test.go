@@ -23,7 +23,7 @@ func largestStatus(n names) v1alpha1.MemcachedStatus {
 	now := metav1.NewTime(time.Date(2026, 11, 22, 10, 20, 30, 0, time.UTC))
 	s := v1alpha1.MemcachedStatus{
 		ObservedGeneration: 1000, Phase: v1alpha1.PhaseProgressing, Size: 1000, ReadySize: 1000, UpdatedSize: 1000, Ready: "1000/1000",
-		Version: "1.6.38 → 1.6.45", Image: text(512), Selector: v1alpha1.LabelInstance + "=" + text(n.memcached),
+		Version: "1.6.38 → 1.6.45", Image: text(512), DefaultImage: text(512), Selector: v1alpha1.LabelInstance + "=" + text(n.memcached),
 		Bootstrap: &v1alpha1.BootstrapStatus{RestoreName: text(n.memcached), Phase: v1alpha1.TransferComplete, Deadline: now, Message: text(v1alpha1.MaxMessage)},
 		Update: &v1alpha1.UpdateStatus{
 			Revision: text(16), Updated: 1000, Shard: text(n.memcached + len("-999")), Method: v1alpha1.UpdateRecreate, RollingBack: true,
