@@ -93,9 +93,10 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("setting up the controllers: %w", err)
 	}
+	source := metrics.Source{Cache: mgr.GetClient(), Elected: mgr.Elected()}
 	err = errors.Join(
-		ctrlmetrics.Registry.Register(&backup.Collector{Cache: mgr.GetClient(), Elected: mgr.Elected()}),
-		ctrlmetrics.Registry.Register(&metrics.Agents{Cache: mgr.GetClient(), Elected: mgr.Elected(), Version: o.Version}),
+		ctrlmetrics.Registry.Register(&backup.Collector{Source: source}),
+		ctrlmetrics.Registry.Register(&metrics.Agents{Source: source, Version: o.Version}),
 	)
 	if err != nil {
 		return fmt.Errorf("registering the metrics: %w", err)

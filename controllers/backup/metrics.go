@@ -1,21 +1,15 @@
 package backup
 
 import (
-	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/metrics"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 )
-
-// scrapeTimeout bounds a read of the cache, which blocks until the manager has started.
-const scrapeTimeout = 5 * time.Second
 
 var memcachedLabels = []string{"namespace", "memcached"}
 
@@ -39,14 +33,8 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("memcached_operator_backup_"+name, help, append(slices.Clone(memcachedLabels), labels...), nil)
 }
 
-// Collector exports metrics about the latest backups of each Memcached. It reads the
-// cache at each scrape, so that no metric outlives its backups.
-type Collector struct {
-	// Cache contains the backups.
-	Cache client.Reader
-	// Elected is closed once this operator is the leader. Another one exports nothing.
-	Elected <-chan struct{}
-}
+// Collector exports metrics about the latest backups of each Memcached.
+type Collector struct{ metrics.Source }
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
@@ -56,21 +44,13 @@ func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector.
-func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
-	select {
-	case <-c.Elected:
-	default:
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
-	defer cancel()
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	var backups v1alpha1.MemcachedBackupList
-	if err := c.Cache.List(ctx, &backups, client.UnsafeDisableDeepCopy); err != nil {
-		log.Log.WithName("metrics").Error(err, "Listing backups for the metrics")
+	if !c.List(&backups) {
 		return
 	}
 	for key, latest := range latestOf(backups.Items) {
-		latest.collect(metrics, key)
+		latest.collect(to, key)
 	}
 }
 
@@ -117,9 +97,9 @@ func isLater(b, other *v1alpha1.MemcachedBackup) bool {
 	return d > 0 || d == 0 && strings.Compare(b.Name, other.Name) > 0
 }
 
-func (n *latestBackups) collect(metrics chan<- prometheus.Metric, key memcachedKey) {
+func (n *latestBackups) collect(to chan<- prometheus.Metric, key memcachedKey) {
 	gauge := func(d *prometheus.Desc, value float64, more ...string) {
-		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{key.namespace, key.name}, more...)...)
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{key.namespace, key.name}, more...)...)
 	}
 	gauge(running, float64(n.running))
 	if n.finished != nil {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/metrics"
 )
 
 // finished returns a backup of cache that finished at a second since 1970.
@@ -38,7 +39,7 @@ func TestMetricsDescribeLatestBackup(t *testing.T) {
 		finished("b", v1alpha1.TransferComplete, 2000, 100), finished("a", v1alpha1.TransferComplete, 1000, 50), finished("c", v1alpha1.TransferFailed, 3000, 0), finished("d", v1alpha1.TransferRunning, 4000, 0),
 	).Build()
 	elected := make(chan struct{})
-	collector := &Collector{Cache: cache, Elected: elected}
+	collector := &Collector{metrics.Source{Cache: cache, Elected: elected}}
 	if got := scrape(t, collector); len(got) != 0 {
 		t.Errorf("an operator that is not the leader exports %v", got)
 	}

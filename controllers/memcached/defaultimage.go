@@ -43,10 +43,8 @@ func (r observer) observeFollow(ctx context.Context, obs *observation) error {
 	m := obs.memcached
 	if resources.DependsOnDefault(m.Spec.Image, m.Spec.Version) {
 		obs.defaultImage = r.defaultImage
-		if previous := m.Status.DefaultImage; previous != "" { // one that selects the same image needs no write
-			if image, err := resources.ResolveImage(m.Spec.Image, m.Spec.Version, previous); err == nil && image.Reference == obs.image.Reference {
-				obs.defaultImage = previous
-			}
+		if selectsByStatus(m, obs.image.Reference) { // that needs no write
+			obs.defaultImage = m.Status.DefaultImage
 		}
 	}
 	if !isBehind(m, r.defaultImage) {
@@ -68,13 +66,20 @@ func (r observer) observeFollow(ctx context.Context, obs *observation) error {
 // default image, and that the default image changes. After a change of the spec that selects
 // another image, it isn't behind: such a change waits for nothing.
 func isBehind(m *v1alpha1.Memcached, defaultImage string) bool {
-	s := &m.Status
-	if s.DefaultImage == "" || s.DefaultImage == defaultImage {
+	if m.Status.DefaultImage == defaultImage || !selectsByStatus(m, m.Status.Image) {
 		return false
 	}
-	previous, previousErr := resources.ResolveImage(m.Spec.Image, m.Spec.Version, s.DefaultImage)
 	current, err := resources.ResolveImage(m.Spec.Image, m.Spec.Version, defaultImage)
-	return previousErr == nil && err == nil && previous.Reference == s.Image && current.Reference != s.Image
+	return err == nil && current.Reference != m.Status.Image
+}
+
+// selectsByStatus reports whether the spec selects an image with the default image of the status.
+func selectsByStatus(m *v1alpha1.Memcached, reference string) bool {
+	if m.Status.DefaultImage == "" {
+		return false
+	}
+	image, err := resources.ResolveImage(m.Spec.Image, m.Spec.Version, m.Status.DefaultImage)
+	return err == nil && image.Reference == reference
 }
 
 // followOf returns whether a Memcached that is behind the default image waits. atOnce is how

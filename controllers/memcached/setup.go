@@ -30,8 +30,8 @@ import (
 )
 
 // concurrency is how many Memcacheds are reconciled at once. A reconcile computes for less
-// than a millisecond and waits tens of milliseconds for the API server. With 16, a thousand Memcacheds wait for the API server and not
-// for the operator (docs/bench-scale.md).
+// than a millisecond and waits tens of milliseconds for the API server. With 16, a thousand
+// Memcacheds wait for the API server and not for the operator (docs/bench-scale.md).
 const concurrency = 16
 
 // ownedEventDelay is how long events of owned objects are batched. Nearly all are caused by

@@ -27,7 +27,7 @@ func TestMetricCountsShardsWithAnotherAgent(t *testing.T) {
 		builder.WithObjects(m)
 	}
 	elected := make(chan struct{})
-	collector := &Agents{Cache: builder.Build(), Elected: elected, Version: "1.1.0"}
+	collector := &Agents{Source: Source{Cache: builder.Build(), Elected: elected}, Version: "1.1.0"}
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(collector)
 	scrape := func() map[string]float64 {

@@ -127,19 +127,7 @@ type manifestDecoder struct {
 }
 
 func (d *manifestDecoder) envelope() error {
-	err := d.object(func(name string) error {
-		switch name {
-		case "format":
-			return d.json.Decode(&d.format)
-		case "version":
-			return d.json.Decode(&d.version)
-		case "checksum":
-			return d.json.Decode(&d.checksum)
-		case "snapshot":
-			return d.snapshot()
-		}
-		return d.skip()
-	})
+	err := d.object(map[string]any{"format": &d.format, "version": &d.version, "checksum": &d.checksum, "snapshot": d.snapshot})
 	if err != nil {
 		return err
 	}
@@ -178,26 +166,15 @@ func (d *manifestDecoder) snapshot() error {
 	}
 	m := &Manifest{}
 	d.manifest = m
-	err := d.fields(d.input.begin, func(name string) error {
-		switch name {
-		case "taskID":
-			return d.json.Decode(&m.TaskID)
-		case "takenAt":
-			return d.json.Decode(&m.TakenAt)
-		case "createdAt":
-			return d.json.Decode(&m.CreatedAt)
-		case "memcached":
-			return d.json.Decode(&m.Memcached)
-		case "folder":
-			return d.json.Decode(&m.Folder)
-		case "shards":
+	err := d.fields(d.input.begin, map[string]any{
+		"taskID": &m.TaskID, "takenAt": &m.TakenAt, "createdAt": &m.CreatedAt, "memcached": &m.Memcached, "folder": &m.Folder,
+		"shards": func() error {
 			return d.array(func() error {
 				shard, err := d.shard()
 				m.Shards = append(m.Shards, shard)
 				return err
 			})
-		}
-		return d.skip()
+		},
 	})
 	if err != nil {
 		return err
@@ -210,12 +187,9 @@ func (d *manifestDecoder) snapshot() error {
 
 func (d *manifestDecoder) shard() (Shard, error) {
 	shard := Shard{Chunks: []Chunk{}}
-	counts := map[string]*int64{"items": &shard.Items, "bytes": &shard.Bytes, "gone": &shard.Gone, "stale": &shard.Stale, "unnamed": &shard.Unnamed}
-	err := d.object(func(name string) error {
-		switch count := counts[name]; {
-		case name == "ordinal":
-			return d.json.Decode(&shard.Ordinal)
-		case name == "chunks":
+	err := d.object(map[string]any{
+		"ordinal": &shard.Ordinal, "items": &shard.Items, "bytes": &shard.Bytes, "gone": &shard.Gone, "stale": &shard.Stale, "unnamed": &shard.Unnamed,
+		"chunks": func() error {
 			return d.array(func() error {
 				var chunk Chunk
 				err := d.json.Decode(&chunk)
@@ -223,28 +197,33 @@ func (d *manifestDecoder) shard() (Shard, error) {
 				d.input.release(d.json)
 				return err
 			})
-		case count != nil:
-			return d.json.Decode(count)
-		}
-		return d.skip()
+		},
 	})
 	return shard, err
 }
 
-// object calls a function with the name of each field of an object, whose value it decodes.
-func (d *manifestDecoder) object(field func(name string) error) error {
-	return d.fields(func(*json.Decoder) {}, field)
+// object decodes the fields of an object, by their names, into a variable or by a function. It
+// skips others.
+func (d *manifestDecoder) object(fields map[string]any) error {
+	return d.fields(func(*json.Decoder) {}, fields)
 }
 
 // fields is object, and also calls a function at its beginning.
-func (d *manifestDecoder) fields(begin func(*json.Decoder), field func(name string) error) error {
+func (d *manifestDecoder) fields(begin func(*json.Decoder), fields map[string]any) error {
 	return d.between('{', '}', begin, func() error {
 		token, err := d.json.Token()
 		if err != nil {
 			return err
 		}
 		name, _ := token.(string) // JSON has no other names
-		return field(name)
+		switch field := fields[name].(type) {
+		case nil:
+			return d.skip()
+		case func() error:
+			return field()
+		default:
+			return d.json.Decode(field)
+		}
 	})
 }
 
