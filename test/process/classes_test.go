@@ -19,10 +19,11 @@ func TestMemcachedStartsWithOnePageForEachSlabClass(t *testing.T) {
 			for _, options := range []string{
 				"", "-I 2m", "-I 512k", "-f 1.05", "-f 1.08", "-f 1.5", "-f 2", "-f 16", "-n 8", "-n 100", "-n 1000", "-f 1.1 -n 24", "-C",
 				"-o slab_sizes=100-200-400-1000", "-o no_modern", "-o no_chunked_items", "-o no_slab_reassign", "-o slab_chunk_max=16",
-				"-o no_chunked_items -I 2m", "-f 1.05 -o no_modern",
+				"-o no_chunked_items -I 2m", "-f 1.05 -o no_modern", "-o slab_sizes=512", "-f 1.25 -o slab_sizes=99-203-405", "-f 1.33 -n 17 -I 8m",
+				"-f 1.07 -o slab_chunk_max=128", "-f 3.7 -n 1", "-f 1.001 -m 100",
 			} {
 				if version == oldest { // in KiB since 1.6.24, in bytes before
-					options = strings.Replace(options, "slab_chunk_max=16", "slab_chunk_max=16384", 1)
+					options = strings.NewReplacer("slab_chunk_max=128", "slab_chunk_max=131072", "slab_chunk_max=16", "slab_chunk_max=16384").Replace(options)
 				}
 				t.Run(options, func(t *testing.T) {
 					t.Parallel()
@@ -39,8 +40,14 @@ func TestMemcachedStartsWithOnePageForEachSlabClass(t *testing.T) {
 						t.Fatal(err)
 					}
 					want, err := strconv.Atoi(stats["active_slabs"])
-					if got := slab.Of(words, version).Classes(); err != nil || got != want {
-						t.Errorf("%d classes, and memcached has %d (%v)", got, want, err)
+					sizes := slab.Of(words, version).ChunkSizes()
+					if err != nil || len(sizes) != want {
+						t.Errorf("%d classes, and memcached has %d (%v)", len(sizes), want, err)
+					}
+					for i, size := range sizes {
+						if got := stats[fmt.Sprintf("%d:chunk_size", i+1)]; got != strconv.FormatInt(size, 10) {
+							t.Errorf("class %d has chunks of %d bytes, and memcached has %s", i+1, size, got)
+						}
 					}
 				})
 			}

@@ -3,6 +3,8 @@ package slab
 import (
 	"strconv"
 	"strings"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/args"
 )
 
 const (
@@ -15,23 +17,31 @@ const (
 )
 
 // Classes returns the number of slab classes. To each of them, memcached with a memory
-// file (-e) assigns a page when it starts empty. Source: slabs_init in slabs.c.
-//
-// A single slab size (-o slab_sizes=512) is counted as a growth factor, which gives the
-// same number or one more.
-func (g Geometry) Classes() int {
-	if strings.Contains(g.SlabConfig, "-") {
-		// One more for the largest chunk.
-		return min(strings.Count(g.SlabConfig, "-")+2, maxClasses)
+// file (-e) assigns a page when it starts empty.
+func (g Geometry) Classes() int { return len(g.ChunkSizes()) }
+
+// ChunkSizes returns the sizes of the chunks of all slab classes in bytes, of class 1
+// first. Source: slabs_init in slabs.c.
+func (g Geometry) ChunkSizes() []int64 {
+	var sizes []int64
+	if g.hasSizes {
+		for _, word := range strings.Split(g.SlabConfig, "-") {
+			if word != "" && len(sizes) < maxClasses-1 {
+				sizes = append(sizes, align(args.Number(word)))
+			}
+		}
+		return append(sizes, g.SlabChunkMax)
 	}
 	factor, err := strconv.ParseFloat(g.SlabConfig, 64)
-	if err != nil || factor <= 1 {
-		return maxClasses
+	if err != nil {
+		factor = 1 // which memcached rejects
 	}
-	classes := 1
-	for size := itemHeader + g.ChunkSize; classes < maxClasses && float64(size) < float64(g.SlabChunkMax)/factor; classes++ {
-		size = (size + chunkAlign - 1) / chunkAlign * chunkAlign
+	for size := itemHeader + g.ChunkSize; len(sizes) < maxClasses-1 && float64(size) < float64(g.SlabChunkMax)/factor; {
+		size = align(size)
+		sizes = append(sizes, size)
 		size = int64(float64(size) * factor)
 	}
-	return classes
+	return append(sizes, g.SlabChunkMax)
 }
+
+func align(size int64) int64 { return (size + chunkAlign - 1) / chunkAlign * chunkAlign }

@@ -16,7 +16,9 @@ type Geometry struct {
 	SlabChunkMax int64
 	SlabPage     int64
 	// SlabConfig is compared as text: "1.25" differs from "1.250".
-	SlabConfig   string
+	SlabConfig string
+	// hasSizes is whether SlabConfig contains sizes instead of a factor. memcached doesn't compare it.
+	hasSizes     bool
 	CAS          bool
 	SlabReassign bool
 	// Extstore is not in the metadata file: with it memcached always starts empty.
@@ -76,7 +78,7 @@ func Of(arguments []string, version string) Geometry {
 		}
 	}
 	if slabSizes != "" {
-		g.SlabConfig = slabSizes
+		g.SlabConfig, g.hasSizes = slabSizes, true
 	}
 	if g.ItemSizeMax > 1<<20 && !chunkMaxGiven {
 		g.SlabChunkMax = g.SlabPage / 2

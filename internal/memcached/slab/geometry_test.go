@@ -58,7 +58,7 @@ func FuzzOf(f *testing.F) {
 // test/process compares the number with memcached's own.
 func TestClassesAreCounted(t *testing.T) {
 	for options, want := range map[string]int{
-		"": 39, "-I 2m": 39, "-f 1.05": 63, "-f 1": 63, "-f x": 63, "-o slab_sizes=100-200-400-1000": 5, "-o slab_sizes=512": 2,
+		"": 39, "-I 2m": 39, "-f 1.05": 63, "-f 1": 63, "-f x": 63, "-o slab_sizes=100-200-400-1000": 5, "-o slab_sizes=512": 2, "-o slab_sizes=1024-2048": 3,
 	} {
 		if got := Of(strings.Fields(options), "").Classes(); got != want {
 			t.Errorf("%q: %d classes, want %d", options, got, want)
