@@ -35,6 +35,8 @@ type Listed struct {
 	Accessed int64
 	// Size in bytes of key, value and memcached's overhead; 0 means unknown.
 	Size int64
+	// CAS is 0 for a memcached with -C.
+	CAS uint64
 }
 
 // DumpReader reads the answer to DumpRequest.
@@ -105,6 +107,11 @@ func (d *DumpReader) parse(line []byte) (Listed, error) {
 			into = &listed.Accessed
 		case "size":
 			into = &listed.Size
+		case "cas":
+			if listed.CAS, ok = parseUint(value); !ok {
+				return Listed{}, fmt.Errorf("%w: key=%.80q", ErrMalformed, line)
+			}
+			continue
 		default:
 			continue
 		}

@@ -1,0 +1,135 @@
+package memfile
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+)
+
+const (
+	// sampleSize is the number of items that Verify compares. A dump of the hash table is in a
+	// random order, so its first items are a sample of all.
+	sampleSize = 4000
+	// tolerated is the share of them, 1 in so many, that may differ.
+	tolerated = 1000
+	// busyPause is the time between two attempts to start a dump.
+	busyPause = 100 * time.Millisecond
+)
+
+// Verify compares the file with what the memcached at a TCP address says about its chunks
+// and about a sample of its items. ErrLayout means that the file can't be read. Other
+// clients may change items during the comparison.
+func (f *File) Verify(ctx context.Context, address string) error {
+	if err := f.verifySettings(ctx, address); err != nil {
+		return err
+	}
+	sample, err := dumpSample(ctx, address)
+	if err != nil {
+		return err
+	}
+	size := len(sample)
+	s := scan{file: f, headersOnly: true}
+	err = s.walk(func(int64, []byte) error {
+		if cas, ok := sample[string(s.item.Key)]; ok && cas == s.item.CAS {
+			delete(sample, string(s.item.Key))
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	wrong, err := countUnchanged(ctx, address, sample)
+	if err != nil {
+		return err
+	}
+	if wrong*tolerated > size {
+		return fmt.Errorf("%w: it lacks %d of %d items", ErrLayout, wrong, size)
+	}
+	return nil
+}
+
+func (f *File) verifySettings(ctx context.Context, address string) error {
+	stats, err := ask(ctx, address, "stats settings\r\n", "stats slabs\r\n")
+	if err != nil {
+		return err
+	}
+	if size := stats[0]["client_flags_size"]; size != "" && size != "4" {
+		return fmt.Errorf("%w: client flags have %s bytes", ErrLayout, size)
+	}
+	for name, value := range stats[1] {
+		class, field, _ := strings.Cut(name, ":")
+		if field != "chunk_size" {
+			continue
+		}
+		n, err := strconv.Atoi(class)
+		if err != nil || n < 1 || n >= len(f.layout.chunks) || strconv.Itoa(f.layout.chunks[n]) != value {
+			return fmt.Errorf("%w: slab class %s has chunks of %s bytes", ErrLayout, class, value)
+		}
+	}
+	return nil
+}
+
+// dumpSample returns the CAS of the first items of a dump.
+func dumpSample(ctx context.Context, address string) (sample map[string]uint64, err error) {
+	for {
+		err = withConn(ctx, address, func(conn net.Conn, r *bufio.Reader) error {
+			sample = map[string]uint64{}
+			if _, err := conn.Write([]byte(protocol.DumpRequest)); err != nil {
+				return err
+			}
+			dump := protocol.NewDumpReader(r)
+			for len(sample) < sampleSize {
+				item, err := dump.Next()
+				if errors.Is(err, io.EOF) {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				sample[string(item.Key)] = item.CAS
+			}
+			return nil
+		})
+		if !errors.Is(err, protocol.ErrBusy) {
+			return sample, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(busyPause):
+		}
+	}
+}
+
+// countUnchanged returns how many of these items memcached still has with the same CAS.
+func countUnchanged(ctx context.Context, address string, items map[string]uint64) (n int, err error) {
+	err = withConn(ctx, address, func(conn net.Conn, r *bufio.Reader) error {
+		var request []byte
+		for key, cas := range items {
+			var ok bool
+			if request, ok = protocol.AppendMetaGet(request[:0], []byte(key), " c u"); !ok {
+				continue
+			}
+			if _, err := conn.Write(request); err != nil {
+				return err
+			}
+			head, err := protocol.ReadHead(r)
+			if err != nil {
+				return err
+			}
+			if head.Code == protocol.MetaHit && head.CAS == cas {
+				n++
+			}
+		}
+		return nil
+	})
+	return n, err
+}
