@@ -181,6 +181,7 @@ func (f *File) ScanColdFirst(clock Clock, visit func(*Item) error) (Report, erro
 	first := scan{file: f, clock: clock, headersOnly: true}
 	err = first.walk(func(offset int64, chunk []byte) error {
 		if first.skip {
+			first.report.Skipped++
 			return nil
 		}
 		page, size := offset/pageSize, int64(len(chunk))
