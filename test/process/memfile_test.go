@@ -68,7 +68,9 @@ func TestMemoryFileHasTheItemsThatMemcachedReturns(t *testing.T) {
 				w.reconnect(server)
 				w.run(200)
 				w.do("flush_all")
-				w.run(500)
+				w.run(300)
+				nextSecond(time.Now().Unix() + 1) // without CAS, 1.6.18 removes all items of the second
+				w.run(300)
 				server.stop(syscall.SIGUSR1)
 				nextSecond(max(stopSecond(t, server.meta()), time.Now().Unix()+2))
 				clock = clockOfMeta(t, server)
@@ -81,6 +83,41 @@ func TestMemoryFileHasTheItemsThatMemcachedReturns(t *testing.T) {
 				t.Logf("%d items", len(want))
 			})
 		}
+	}
+}
+
+// A page that moves to another slab class leaves chunks behind, and moves the chunks of large items.
+func TestMemoryFileAfterPagesHaveMoved(t *testing.T) {
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			arguments := layoutArguments(version, "-I 4m -o slab_chunk_max=16 -o slab_automove=0 -f 2")
+			server := startRaw(t, version, sharedDir(t), arguments...)
+			file := server.memoryFile(arguments)
+			w := newWorkload(t, server)
+			for range 20 {
+				w.run(200)
+				for class := range 8 {
+					w.do(fmt.Sprintf("slabs reassign %d %d", class+1, (class+1)%8+1))
+				}
+			}
+			nextSecond(time.Now().Unix() + 3) // the short-lived items expire, and the last pages have moved
+			stats := map[string]string{}
+			for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+				if stats = w.stats(); stats["slab_reassign_running"] == "0" {
+					break
+				}
+			}
+			if stats["slab_reassign_running"] != "0" || stats["slabs_moved"] == "0" || stats["slab_reassign_chunk_rescues"] == "0" {
+				t.Fatalf("%s pages have moved, %s chunks of large items", stats["slabs_moved"], stats["slab_reassign_chunk_rescues"])
+			}
+			t.Logf("%s pages, %s items, %s chunks", stats["slabs_moved"], stats["slab_reassign_rescues"], stats["slab_reassign_chunk_rescues"])
+			clock, err := memfile.ClockOfRunning(t.Context(), server.address())
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantInFile(t, "after moves", file, clock, w.answers(server))
+		})
 	}
 }
 
@@ -208,6 +245,9 @@ func TestMemoryFileOfOtherArgumentsIsRejected(t *testing.T) {
 				t.Errorf("another growth factor: %v", err)
 			}
 			other := startRaw(t, version, sharedDir(t))
+			if err := other.memoryFile([]string{"-n", "40"}).Verify(t.Context(), other.address()); !errors.Is(err, memfile.ErrLayout) {
+				t.Errorf("another smallest item, without items: %v", err)
+			}
 			fill(t, other.address(), 2000)
 			if err := server.memoryFile(nil).Verify(t.Context(), other.address()); !errors.Is(err, memfile.ErrLayout) {
 				t.Errorf("another memcached: %v", err)
@@ -444,6 +484,18 @@ func (w *workload) do(request string) {
 	if _, err := w.r.ReadString('\n'); err != nil {
 		w.t.Error(err)
 	}
+}
+
+func (w *workload) stats() protocol.Stats {
+	w.t.Helper()
+	if _, err := w.conn.Write([]byte("stats\r\n")); err != nil {
+		w.t.Fatal(err)
+	}
+	stats, err := protocol.ReadStats(w.r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return stats
 }
 
 // answers asks memcached for all keys. It returns none that are stale.

@@ -15,8 +15,8 @@ import (
 // Clock is what memcached knows about time, in seconds of its own clock.
 type Clock struct {
 	Now uint32
-	// OldestLive and OldestCAS are of the last flush_all, 0 without one: items that are not newer
-	// are gone. OldestLive may be in the future.
+	// OldestLive and OldestCAS are of the last flush_all, which removed the items that are not
+	// newer; 0 without one. OldestLive may be in the future.
 	OldestLive uint32
 	OldestCAS  uint64
 }
@@ -109,7 +109,7 @@ func withConn(ctx context.Context, address string, use func(net.Conn, *bufio.Rea
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // nothing is lost
+	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	if err := use(conn, bufio.NewReaderSize(conn, protocol.MaxLine)); err != nil {
 		if ctx.Err() != nil {

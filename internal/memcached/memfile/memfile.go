@@ -245,7 +245,7 @@ type scan struct {
 
 	item  Item
 	class int
-	// skip is whether the item is to be omitted.
+	// skip is whether the item must be omitted.
 	skip  bool
 	value []byte
 }
@@ -301,7 +301,7 @@ func (s *scan) walk(found func(offset int64, chunk []byte) error) error {
 // classOf returns the slab class of the page that starts with head.
 func (l Layout) classOf(head []byte, offset int64) (class int, ok bool) {
 	class = int(head[atClass] & classBits)
-	if flags := word(head, atFlags); flags&flagChunked != 0 && flags&flagSlabbed == 0 {
+	if flags := flagsOf(head); flags&flagChunked != 0 && flags&flagSlabbed == 0 {
 		first, ok := l.firstChunk(head, offset)
 		if !ok {
 			return 0, false
@@ -340,21 +340,21 @@ func (l Layout) firstChunk(chunk []byte, offset int64) (firstChunk, bool) {
 // dataOf returns where the data of an item starts.
 func dataOf(chunk []byte) int {
 	at := headerSize + int(chunk[atKeyLen]) + 1
-	if word(chunk, atFlags)&flagCAS != 0 {
+	if flagsOf(chunk)&flagCAS != 0 {
 		at += 8
 	}
-	if word(chunk, atFlags)&flagClient != 0 {
+	if flagsOf(chunk)&flagClient != 0 {
 		at += 4
 	}
 	return at
 }
 
-func word(chunk []byte, at int) uint16   { return binary.NativeEndian.Uint16(chunk[at:]) }
+func flagsOf(chunk []byte) uint16        { return binary.NativeEndian.Uint16(chunk[atFlags:]) }
 func number(chunk []byte, at int) uint32 { return binary.NativeEndian.Uint32(chunk[at:]) }
 
 // read reads the item in a chunk and returns whether there is one.
 func (s *scan) read(chunk []byte, offset int64, class int) bool {
-	flags := word(chunk, atFlags)
+	flags := flagsOf(chunk)
 	if flags&flagLinked == 0 {
 		return false
 	}
@@ -424,13 +424,12 @@ func (s *scan) parseChunked(chunk []byte, offset int64, class, length int) bool 
 	// A chunk without data is possible, a cycle is not.
 	for left := length/(l.chunks[1]-atData) + 16; len(s.value) < length && left > 0; left-- {
 		at := int64(next - first.base)
-		if next == 0 || at < 0 || at > l.size-headerSize || s.file.readAt(head, at) != nil {
+		if s.file.readAt(head, at) != nil {
 			return false
 		}
-		inClass, used := int(head[atClass]&classBits), int(int32(number(head, atUsed)))
-		if binary.NativeEndian.Uint64(head[atHead:]) != first.base+uint64(offset) || word(head, atFlags) != flagChunk ||
-			inClass == 0 || inClass >= len(l.chunks) || used < 0 || used > length-len(s.value) ||
-			at%pageSize+int64(l.chunks[inClass]) > pageSize || used > l.chunks[inClass]-atData {
+		used := int(int32(number(head, atUsed)))
+		if binary.NativeEndian.Uint64(head[atHead:]) != first.base+uint64(offset) || flagsOf(head) != flagChunk ||
+			used < 0 || used > length-len(s.value) {
 			return false
 		}
 		from := len(s.value)

@@ -126,27 +126,26 @@ func TestScanOfATornFile(t *testing.T) {
 		// page is whether all items of the page are unreadable.
 		page bool
 	}{
-		"no key":                   {tear: put(plain+atKeyLen, 0), without: "plain"},
-		"a key of 251 bytes":       {tear: put(plain+atKeyLen, 251), without: "plain"},
-		"a negative length":        {tear: put(plain+atLength, 0xff, 0xff, 0xff, 0xff), without: "plain"},
-		"a length of 1":            {tear: put(plain+atLength, 1), without: "plain"},
-		"a length beyond the end":  {tear: put(plain+atLength, 0, 8), without: "plain"},
-		"another length":           {tear: put(plain+atLength, 6), without: "plain"},
-		"another class":            {tear: put(at["counter"]+atClass, 2), without: "counter"},
-		"free and linked":          {tear: put(plain+atFlags, flagLinked|flagCAS|flagSlabbed), without: "plain"},
-		"unknown flags":            {tear: put(plain+atFlags+1, 0x80), without: "plain"},
-		"another head":             {tear: set(first+atHead, base+uint64(plain)), without: "large"},
-		"another origin":           {tear: put(first+atOrigin, 2), without: "large"},
-		"no chunks":                {tear: set(first+atNext, 0), without: "large"},
-		"a chunk before the file":  {tear: set(first+atNext, base-8), without: "large"},
-		"a chunk after the file":   {tear: set(first+atNext, base+8<<20), without: "large"},
-		"a chunk at the end":       {tear: set(first+atNext, base+8<<20-headerSize), without: "large"},
-		"a chunk that ends late":   {tear: put(second+atUsed, 0xff, 0xff, 8), without: "large"},
-		"a chunk of minus a byte":  {tear: put(second+atUsed, 0xff, 0xff, 0xff, 0xff), without: "large"},
-		"a chunk of another item":  {tear: set(second+atHead, base+uint64(plain)), without: "large"},
-		"a chunk of another class": {tear: put(second+atClass, 60), without: "large"},
-		"a free chunk":             {tear: put(second+atFlags, flagSlabbed), without: "large"},
-		"a cycle of chunks":        {tear: set(third+atNext, base+uint64(second)), without: "large"},
+		"no key":                  {tear: put(plain+atKeyLen, 0), without: "plain"},
+		"a key of 251 bytes":      {tear: put(plain+atKeyLen, 251), without: "plain"},
+		"a negative length":       {tear: put(plain+atLength, 0xff, 0xff, 0xff, 0xff), without: "plain"},
+		"a length of 1":           {tear: put(plain+atLength, 1), without: "plain"},
+		"a length beyond the end": {tear: put(plain+atLength, 0, 8), without: "plain"},
+		"another length":          {tear: put(plain+atLength, 6), without: "plain"},
+		"another class":           {tear: put(at["counter"]+atClass, 2), without: "counter"},
+		"free and linked":         {tear: put(plain+atFlags, flagLinked|flagCAS|flagSlabbed), without: "plain"},
+		"unknown flags":           {tear: put(plain+atFlags+1, 0x80), without: "plain"},
+		"another head":            {tear: set(first+atHead, base+uint64(plain)), without: "large"},
+		"another origin":          {tear: put(first+atOrigin, 2), without: "large"},
+		"no chunks":               {tear: set(first+atNext, 0), without: "large"},
+		"a chunk before the file": {tear: set(first+atNext, base-8), without: "large"},
+		"a chunk after the file":  {tear: set(first+atNext, base+8<<20), without: "large"},
+		"a chunk at the end":      {tear: set(first+atNext, base+8<<20-headerSize), without: "large"},
+		"a chunk that ends late":  {tear: put(second+atUsed, 0xff, 0xff, 8), without: "large"},
+		"a chunk of minus a byte": {tear: put(second+atUsed, 0xff, 0xff, 0xff, 0xff), without: "large"},
+		"a chunk of another item": {tear: set(second+atHead, base+uint64(plain)), without: "large"},
+		"a free chunk":            {tear: put(second+atFlags, flagSlabbed), without: "large"},
+		"a cycle of chunks":       {tear: set(third+atNext, base+uint64(second)), without: "large"},
 		"a cycle without data": {tear: func(data []byte) {
 			put(second+atUsed, 0, 0, 0, 0)(data)
 			set(second+atNext, base+uint64(second))(data)
@@ -240,7 +239,7 @@ func TestItemsThatAreGone(t *testing.T) {
 		item  Item
 		want  bool
 	}{
-		"for ever":                           {Clock{Now: 100}, Item{LastAccess: 1}, false},
+		"forever":                            {Clock{Now: 100}, Item{LastAccess: 1}, false},
 		"expires now":                        {Clock{Now: 100}, Item{Expires: 100}, true},
 		"expires in a second":                {Clock{Now: 100}, Item{Expires: 101}, false},
 		"flushed":                            {Clock{Now: 100, OldestLive: 90}, Item{LastAccess: 90}, true},
