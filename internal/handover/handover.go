@@ -6,11 +6,43 @@
 // was stopped with a save, the file can't change any more, and the last pass makes the target equal to
 // it. Items are compared by their content and not by memcached's CAS, so nothing depends on how a
 // version of memcached numbers changes.
+//
+// # Messages
+//
+// Both sides derive the same key pair from the key of the Memcached, and accept only that one
+// (identity.go). The target drives, the source answers (frame.go):
+//
+//	target            source
+//	hello         →              versions, pod, shard
+//	              ←   hello      version, pod, deadline, items, whether there are live passes
+//	pass          →              as often as the target requests it
+//	              ←   item …     contents that were not sent yet
+//	              ←   gone …     key hashes of items that no longer exist
+//	              ←   done
+//	finish        →              the source stops its memcached
+//	              ←   item …, gone …, done
+//	acknowledge   →              the target has applied everything
+//	              ←   confirm    from here on the target may serve, and the source may not
+//
+// Both sides send a beat every second. A side that receives nothing for silence closes the
+// connection, and so does one whose peer doesn't continue within stepTimeout.
+//
+// # Failures
+//
+// Until the source has sent the confirmation, its items remain its own: when the session fails
+// after the stop, memcached is started again with them. A target whose Receive failed has an
+// unknown part of the items, and must start its memcached without items before it serves or
+// tries again. If the confirmation is lost, both sides are without items: the other order could
+// have two sides that serve.
+//
+// The source serves one target at a time. Another pod gets ErrBusy while the first one is connected
+// and alive; a new connection of the same pod replaces its earlier one.
 package handover
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
@@ -18,32 +50,89 @@ import (
 
 // Origin is the memcached whose items a source hands over.
 type Origin interface {
-	// Scan visits the items of the memory file, in any order; after Stop returned nil these are the last ones.
-	Scan(ctx context.Context, visit func(*memfile.Item) error) (memfile.Report, error)
-	// Stop makes memcached save its items and exit. After it there are no answers until the target serves.
+	// Scan visits the items of the memory file, optionally the least recently used ones first. After
+	// Stop returned nil they can't change any more.
+	Scan(ctx context.Context, coldFirst bool, visit func(*memfile.Item) error) (memfile.Report, error)
+	// Reserve reports whether the container has room for so many bytes more, until release is
+	// called. They are outside of Go's heap, so its limit needn't change for them.
+	Reserve(bytes int64) (release func(), ok bool)
+	// Stop makes memcached save its items and exit. After it there are no answers until the target
+	// serves. After an error neither Resume nor Complete follows. The context doesn't depend on the
+	// target's connection.
 	Stop(ctx context.Context) error
 	// Resume starts memcached again with its items, since the target doesn't take over after all.
 	Resume()
-	// Complete says that the target has all items and serves.
+	// Complete reports that the target has all items and serves.
 	Complete(Result)
+}
+
+// Offer describes what a source hands over.
+type Offer struct {
+	Origin Origin
+	// Pod is the UID of the source's pod, Shard the name that only pods of the same shard have.
+	Pod, Shard string
+	// Version of memcached, such as 1.6.45.
+	Version string
+	// Items is the current number of items, as in the stat curr_items.
+	Items int64
+	// Deadline is when the end has to begin: live passes stop then.
+	Deadline time.Time
+	// Limit is when everything has to be sent: after it the target gets no further contents, and
+	// loses the items whose content it doesn't have. The zero time is no limit.
+	Limit time.Time
+}
+
+// Target describes the pod that receives the items.
+type Target struct {
+	// Source is the address of the source, a host and a port.
+	Source string
+	// Key of the Memcached, as in its Secret.
+	Key []byte
+	// Pod is the UID of the target's pod, Shard the name that only pods of the same shard have.
+	Pod, Shard string
+	// Memcached is the TCP address of the target's own memcached, which is empty and has no other
+	// client.
+	Memcached string
+	// Scan visits the items of the target's own memory file.
+	Scan func(ctx context.Context, visit func(*memfile.Item) error) (memfile.Report, error)
+	// Progress, if any, is called a few times a second.
+	Progress func(Progress)
+	Log      *slog.Logger
 }
 
 // Result describes a handover, on both sides.
 type Result struct {
+	// Source and Target are the UIDs of the pods.
+	Source, Target string
 	// ItemsBefore is the number of items of the source when its memcached had stopped, Items how many of them the target has.
 	ItemsBefore, Items int64
-	Bytes              int64
-	Passes             int
+	// Refused is how many items the target's memcached did not accept, as for their size.
+	Refused int64
+	// Bytes of keys and values that were sent, over all passes.
+	Bytes int64
+	// Passes is the number of live passes.
+	Passes int
 	// Took is from the connection to the end, Gap from the stop of the source's memcached to the end.
 	Took, Gap time.Duration
 }
 
 // Progress is published while a handover runs.
 type Progress struct {
-	Pass         int
-	Items, Bytes int64 // received so far
-	Total        int64 // items of the source, as far as known
+	// Pass is the number of the live pass, from 1; 0 during the end.
+	Pass int
+	// Items and Bytes were received so far, over all passes.
+	Items, Bytes int64
+	// Total is the number of items of the source, as far as known.
+	Total int64
 }
 
-// ErrNotTerminating is the source's answer while its pod is not being deleted.
-var ErrNotTerminating = errors.New("the other pod of the shard is not being deleted")
+var (
+	// ErrNotTerminating is the source's answer while its pod is not being deleted. The target
+	// has received nothing, and may try again.
+	ErrNotTerminating = errors.New("the other pod of the shard is not being deleted")
+	// ErrBusy is the source's answer while another pod is connected. The target has received
+	// nothing, and may try again.
+	ErrBusy = errors.New("another pod receives the items of the shard")
+	// ErrImpossible is the source's answer when its items can't be handed over, now or later.
+	ErrImpossible = errors.New("the items can't be handed over")
+)
