@@ -30,6 +30,13 @@ func appendKey(dst []byte, command string, key []byte) (out []byte, encoded, ok 
 	if !bytes.ContainsAny(key, " \x00\t\n\v\f\r") {
 		return append(append(dst, command...), key...), false, true
 	}
+	return appendEncodedKey(dst, command, key)
+}
+
+func appendEncodedKey(dst []byte, command string, key []byte) (out []byte, encoded, ok bool) {
+	if len(key) == 0 {
+		return dst, false, false
+	}
 	// memcached applies the limit of keys to the encoded form.
 	if base64.StdEncoding.EncodedLen(len(key)) > MaxKey {
 		return dst, false, false
@@ -59,6 +66,16 @@ func AppendInvalidate(dst, key []byte, cas uint64) ([]byte, bool) {
 	return appendEnd(dst, encoded), true
 }
 
+// AppendDelete appends a request that deletes an item. It reports whether a request can
+// express the key.
+func AppendDelete(dst, key []byte) ([]byte, bool) {
+	dst, encoded, ok := appendKey(dst, "md ", key)
+	if !ok {
+		return dst, false
+	}
+	return appendEnd(dst, encoded), true
+}
+
 // AppendMetaSet appends the first line of a set, after which the caller sends size bytes
 // and CRLF. exptime is memcached's: 0 means never, up to 30 days are seconds from now,
 // beyond that it is a Unix time. With add an existing item is kept, and the answer is
@@ -68,6 +85,20 @@ func AppendMetaSet(dst, key []byte, size int, flags uint64, exptime int64, add b
 	if !ok {
 		return dst, false
 	}
+	return appendSet(dst, size, flags, exptime, add, encoded), true
+}
+
+// AppendMetaSetEncoded is AppendMetaSet with a key in base64, which memcached remembers and
+// returns in the same form.
+func AppendMetaSetEncoded(dst, key []byte, size int, flags uint64, exptime int64) ([]byte, bool) {
+	dst, encoded, ok := appendEncodedKey(dst, "ms ", key)
+	if !ok {
+		return dst, false
+	}
+	return appendSet(dst, size, flags, exptime, false, encoded), true
+}
+
+func appendSet(dst []byte, size int, flags uint64, exptime int64, add, encoded bool) []byte {
 	dst = append(dst, ' ')
 	dst = strconv.AppendInt(dst, int64(size), 10)
 	if exptime != 0 {
@@ -81,7 +112,7 @@ func AppendMetaSet(dst, key []byte, size int, flags uint64, exptime int64, add b
 	if add {
 		dst = append(dst, " ME"...)
 	}
-	return appendEnd(dst, encoded), true
+	return appendEnd(dst, encoded)
 }
 
 func appendEnd(dst []byte, encoded bool) []byte {

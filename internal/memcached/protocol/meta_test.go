@@ -39,6 +39,7 @@ func TestRequestsEncodeKeys(t *testing.T) {
 			}
 			for want, request := range map[string]func([]byte) ([]byte, bool){
 				"mg " + c.name + " v t" + end:           func(dst []byte) ([]byte, bool) { return AppendMetaGet(dst, []byte(c.key), " v t") },
+				"md " + c.name + end:                    func(dst []byte) ([]byte, bool) { return AppendDelete(dst, []byte(c.key)) },
 				"md " + c.name + " I C7" + end:          func(dst []byte) ([]byte, bool) { return AppendInvalidate(dst, []byte(c.key), 7) },
 				"ms " + c.name + " 3 T60 F5 ME" + end:   func(dst []byte) ([]byte, bool) { return AppendMetaSet(dst, []byte(c.key), 3, 5, 60, true) },
 				"ms " + c.name + " 1073741824" + end:    func(dst []byte) ([]byte, bool) { return AppendMetaSet(dst, []byte(c.key), MaxValue, 0, 0, false) },
@@ -53,6 +54,18 @@ func TestRequestsEncodeKeys(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestSetKeepsEncodingOfKey(t *testing.T) {
+	got, ok := AppendMetaSetEncoded(nil, []byte("foo"), 3, 5, 60)
+	if string(got) != "ms Zm9v 3 T60 F5 b\r\n" || !ok {
+		t.Errorf("%q, %t", got, ok)
+	}
+	for _, key := range []string{"", strings.Repeat("k", 188)} {
+		if got, ok := AppendMetaSetEncoded(nil, []byte(key), 3, 0, 0); len(got) > 0 || ok {
+			t.Errorf("%q: %q, %t", key, got, ok)
+		}
 	}
 }
 
