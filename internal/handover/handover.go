@@ -75,7 +75,7 @@ type Offer struct {
 	Version string
 	// Items is the current number of items, as in the stat curr_items.
 	Items int64
-	// Deadline is when the end has to begin: live passes stop then.
+	// Deadline is when the end has to begin: live passes stop then, and have no limit of their rate shortly before.
 	Deadline time.Time
 	// Limit is when everything has to be sent: after it the target gets no further contents, and
 	// loses the items whose content it doesn't have. The zero time is no limit.
@@ -90,6 +90,8 @@ type Target struct {
 	Key []byte
 	// Pod is the UID of the target's pod, Shard the name that only pods of the same shard have.
 	Pod, Shard string
+	// Version of the target's memcached, such as 1.6.45.
+	Version string
 	// Memcached is the TCP address of the target's own memcached, which is empty and has no other
 	// client.
 	Memcached string

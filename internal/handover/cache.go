@@ -1,0 +1,228 @@
+package handover
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+)
+
+const (
+	// maxBuffered is the largest value that is read into memory, in bytes.
+	maxBuffered = 256 << 10
+	// maxTTL is the longest time that memcached takes for a duration, in seconds; a longer one must be a Unix time.
+	maxTTL = 30 * 24 * 60 * 60
+	// cacheTimeout is how long the own memcached may not respond.
+	cacheTimeout = 10 * time.Second
+)
+
+// cache writes to the memcached of the target. It sends one batch while the answers to
+// the one before are outstanding.
+type cache struct {
+	conn *boundedConn
+	r    *bufio.Reader
+
+	batch   []byte
+	count   int // requests in batch
+	pending int // requests without an answer
+	// deleting is whether requests are deletions, which must not be refused.
+	deleting bool
+	refused  int64
+	automove string
+}
+
+// openCache connects to an empty memcached. Until it is restored, memcached moves no pages: an item
+// that moves could be missed by a scan.
+func openCache(ctx context.Context, address string) (*cache, error) {
+	conn, err := (&net.Dialer{Timeout: cacheTimeout}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	bounded := &boundedConn{Conn: conn, read: cacheTimeout, write: cacheTimeout}
+	c := &cache{conn: bounded, r: bufio.NewReaderSize(bounded, protocol.MaxLine)}
+	if err := c.prepare(); err != nil {
+		_ = c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *cache) close() error { return c.conn.Close() }
+
+func (c *cache) prepare() error {
+	n, err := c.items()
+	if err != nil {
+		return err
+	}
+	if n != 0 {
+		return fmt.Errorf("it has %d items, and only an empty one can receive others", n)
+	}
+	settings, err := c.stats("stats settings\r\n")
+	if err != nil {
+		return err
+	}
+	if level := settings["slab_automove"]; level != "" && level != "0" {
+		if err := c.setAutomove("0"); err != nil {
+			return err
+		}
+		c.automove = level
+	}
+	return nil
+}
+
+// restore lets memcached move pages again.
+func (c *cache) restore() error {
+	if c.automove == "" {
+		return nil
+	}
+	return c.setAutomove(c.automove)
+}
+
+func (c *cache) setAutomove(level string) error {
+	if _, err := io.WriteString(c.conn, "slabs automove "+level+"\r\n"); err != nil {
+		return err
+	}
+	line, err := c.r.ReadSlice('\n')
+	if err != nil {
+		return err
+	}
+	if string(line) != "OK\r\n" {
+		return fmt.Errorf("slabs automove: %q", line)
+	}
+	return nil
+}
+
+func (c *cache) stats(request string) (protocol.Stats, error) {
+	if _, err := io.WriteString(c.conn, request); err != nil {
+		return nil, err
+	}
+	return protocol.ReadStats(c.r)
+}
+
+// items returns the number of items.
+func (c *cache) items() (int64, error) {
+	stats, err := c.stats("stats\r\n")
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(stats["curr_items"], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("curr_items: %w", err)
+	}
+	return n, nil
+}
+
+// expiry returns memcached's exptime for a time to live in seconds, 0 for none.
+func expiry(ttl int64, now time.Time) int64 {
+	if ttl <= maxTTL {
+		return ttl
+	}
+	return min(now.Unix()+ttl, math.MaxInt32)
+}
+
+// set stores an item, whose value it reads from r.
+func (c *cache) set(item received, r *bufio.Reader) error {
+	exptime := expiry(item.ttl, time.Now())
+	var ok bool
+	if item.binary {
+		c.batch, ok = protocol.AppendMetaSetEncoded(c.batch, item.key, item.size, uint64(item.flags), exptime)
+	} else {
+		c.batch, ok = protocol.AppendMetaSet(c.batch, item.key, item.size, uint64(item.flags), exptime, false)
+	}
+	if !ok {
+		c.refused++
+		_, err := r.Discard(item.size)
+		return inFrame(err)
+	}
+	c.count++
+	if item.size > maxBuffered {
+		return c.stream(item.size, r)
+	}
+	from := len(c.batch)
+	c.batch = slices.Grow(c.batch, item.size+2)[:from+item.size]
+	if _, err := io.ReadFull(r, c.batch[from:]); err != nil {
+		return inFrame(err)
+	}
+	c.batch = append(c.batch, "\r\n"...)
+	return c.sendFull()
+}
+
+// stream sends what is in the batch, and then a value from r.
+func (c *cache) stream(size int, r io.Reader) error {
+	if err := c.send(); err != nil {
+		return err
+	}
+	if _, err := io.CopyN(c.conn, r, int64(size)); err != nil {
+		return inFrame(err)
+	}
+	_, err := io.WriteString(c.conn, "\r\n")
+	return err
+}
+
+// delete deletes an item. A barrier must be between it and a set.
+func (c *cache) delete(key []byte) error {
+	var ok bool
+	if c.batch, ok = protocol.AppendDelete(c.batch, key); !ok {
+		return fmt.Errorf("no request can delete the key %q", key)
+	}
+	c.count++
+	return c.sendFull()
+}
+
+func (c *cache) sendFull() error {
+	if c.count < batchItems && len(c.batch) < batchBytes-maxBuffered {
+		return nil
+	}
+	return c.send()
+}
+
+func (c *cache) send() error {
+	if len(c.batch) > 0 {
+		if _, err := c.conn.Write(c.batch); err != nil {
+			return err
+		}
+	}
+	sent := c.count
+	c.batch, c.count = c.batch[:0], 0
+	if err := c.answers(); err != nil {
+		return err
+	}
+	c.pending = sent
+	return nil
+}
+
+// answers reads the outstanding answers.
+func (c *cache) answers() error {
+	for ; c.pending > 0; c.pending-- {
+		head, err := protocol.ReadHead(c.r)
+		_, refused := errors.AsType[*protocol.ServerError](err)
+		switch {
+		case refused && !c.deleting:
+			// Too large or out of memory: memcached has deleted the item's earlier content.
+			c.refused++
+		case err != nil:
+			return err
+		case head.Code == protocol.MetaHit:
+		case head.Code == protocol.MetaNotFound && c.deleting:
+		default:
+			return fmt.Errorf("%w: %s", protocol.ErrMalformed, head.Code)
+		}
+	}
+	return nil
+}
+
+// barrier returns once memcached has answered all requests.
+func (c *cache) barrier() error {
+	if err := c.send(); err != nil {
+		return err
+	}
+	return c.answers()
+}

@@ -1,0 +1,240 @@
+package handover
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+)
+
+// protocolVersion is the version of the frames.
+const protocolVersion = 1
+
+// A frame is one byte of its kind, four bytes of the length of its content (big endian), and the content.
+type kind byte
+
+const (
+	kindHello       kind = 'h' // target: hello
+	kindOffer       kind = 'o' // source: offer
+	kindPass        kind = 'p' // target: empty
+	kindFinish      kind = 'f' // target: empty
+	kindItem        kind = 'i' // source: itemHead, key, value
+	kindGone        kind = 'g' // source: key hashes of 8 bytes
+	kindDone        kind = 'd' // source: done
+	kindAcknowledge kind = 'a' // target: acknowledgement
+	kindConfirm     kind = 'c' // source: confirmation
+	kindBeat        kind = 'b' // both: empty
+	kindError       kind = 'e' // source: failure
+)
+
+const (
+	// maxMessage is the largest message in JSON, in bytes.
+	maxMessage = 4 << 10
+	// maxGone is the largest frame of key hashes, in bytes.
+	maxGone = 8 << 10
+	// itemHeadSize: one byte of the key's length, one of bits, four of flags, four of the TTL.
+	itemHeadSize = 1 + 1 + 4 + 4
+	frameHead    = 1 + 4
+)
+
+// limit returns the largest content of a frame in bytes, and false for an unknown kind.
+func (k kind) limit() (uint32, bool) {
+	switch k {
+	case kindPass, kindFinish, kindBeat:
+		return 0, true
+	case kindHello, kindOffer, kindDone, kindAcknowledge, kindConfirm, kindError:
+		return maxMessage, true
+	case kindGone:
+		return maxGone, true
+	case kindItem:
+		return itemHeadSize + protocol.MaxKey + protocol.MaxValue, true
+	}
+	return 0, false
+}
+
+// errFrame is what no version of this package sends.
+var errFrame = errors.New("invalid frame")
+
+func readFrameHead(r *bufio.Reader) (kind, int, error) {
+	var head [frameHead]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, 0, err
+	}
+	k, size := kind(head[0]), binary.BigEndian.Uint32(head[1:])
+	limit, known := k.limit()
+	if !known {
+		return 0, 0, fmt.Errorf("%w: unknown kind %q", errFrame, head[0])
+	}
+	if size > limit {
+		return 0, 0, fmt.Errorf("%w: %d bytes in a frame of kind %q", errFrame, size, head[0])
+	}
+	return k, int(size), nil
+}
+
+func appendFrameHead(dst []byte, k kind, size int) []byte {
+	return binary.BigEndian.AppendUint32(append(dst, byte(k)), uint32(size))
+}
+
+type hello struct {
+	// Versions of the frames that the target knows.
+	Versions   []int
+	Pod, Shard string
+	Memcached  string // its version
+}
+
+type offer struct {
+	Version   int
+	Pod       string
+	Memcached string // its version
+	Items     int64
+	// Milliseconds until the end has to begin. Clocks of nodes differ.
+	Milliseconds int64
+	// Live reports whether the source has room for live passes.
+	Live bool
+	// Seed of the key hashes.
+	Seed uint64
+}
+
+type done struct {
+	// Items of the source, and how many of them were sent in this pass.
+	Items, Sent int64
+	// Gone is the number of key hashes that were sent.
+	Gone int64
+	// Complete is unset if the pass stopped early, since the end has to begin.
+	Complete bool
+}
+
+type acknowledgement struct {
+	Items, Refused int64
+}
+
+type confirmation struct {
+	Milliseconds int64 // since the source's memcached stopped
+}
+
+// failure names an error, so that the peer can recognize it.
+type failure struct {
+	Code, Message string
+}
+
+const (
+	codeNotTerminating = "NotTerminating"
+	codeBusy           = "Busy"
+	codeImpossible     = "Impossible"
+	codeFailed         = "Failed"
+
+	maxFailure = 1 << 10
+)
+
+func failureOf(err error) failure {
+	f := failure{Code: codeFailed, Message: err.Error()}
+	switch {
+	case errors.Is(err, ErrNotTerminating):
+		f.Code = codeNotTerminating
+	case errors.Is(err, ErrBusy):
+		f.Code = codeBusy
+	case errors.Is(err, ErrImpossible), errors.Is(err, memfile.ErrLayout):
+		f.Code = codeImpossible
+	}
+	f.Message = f.Message[:min(len(f.Message), maxFailure)]
+	return f
+}
+
+func (f failure) err() error {
+	switch f.Code {
+	case codeNotTerminating:
+		return ErrNotTerminating
+	case codeBusy:
+		return ErrBusy
+	case codeImpossible:
+		return fmt.Errorf("%w: %q", ErrImpossible, f.Message)
+	}
+	return fmt.Errorf("the source failed: %q", f.Message)
+}
+
+func readMessage[T any](r *bufio.Reader, size int) (message T, err error) {
+	text := make([]byte, size)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return message, inFrame(err)
+	}
+	if err := json.Unmarshal(text, &message); err != nil {
+		return message, fmt.Errorf("%w: %w", errFrame, err)
+	}
+	return message, nil
+}
+
+// inFrame returns the error for an end within a frame.
+func inFrame(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// received is an item whose value follows in the stream.
+type received struct {
+	key    []byte // valid until the next item
+	binary bool
+	flags  uint32
+	ttl    int64 // in seconds, 0 for none
+	size   int   // of the value
+}
+
+// bitBinary marks a key that was stored in base64.
+const bitBinary = 1
+
+// appendItem appends the head of an item's frame, up to its value. ttl is in seconds.
+func appendItem(dst []byte, item *memfile.Item, ttl int64) []byte {
+	dst = appendFrameHead(dst, kindItem, itemHeadSize+len(item.Key)+len(item.Value))
+	var bits byte
+	if item.Binary {
+		bits |= bitBinary
+	}
+	dst = append(dst, byte(len(item.Key)), bits)
+	dst = binary.BigEndian.AppendUint32(dst, item.Flags)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(ttl))
+	return append(dst, item.Key...)
+}
+
+// readItem reads the head of an item's frame of size bytes. key is its memory.
+func readItem(r *bufio.Reader, size int, key *[protocol.MaxKey]byte) (item received, err error) {
+	var head [itemHeadSize]byte
+	if size < itemHeadSize {
+		return item, fmt.Errorf("%w: an item of %d bytes", errFrame, size)
+	}
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return item, inFrame(err)
+	}
+	length := int(head[0])
+	item = received{
+		key: key[:min(length, len(key))], binary: head[1]&bitBinary != 0, flags: binary.BigEndian.Uint32(head[2:]),
+		ttl: int64(binary.BigEndian.Uint32(head[6:])), size: size - itemHeadSize - length,
+	}
+	if length == 0 || length > len(key) || item.size < 0 || item.size > protocol.MaxValue {
+		return item, fmt.Errorf("%w: a key of %d bytes in an item of %d", errFrame, length, size)
+	}
+	if _, err := io.ReadFull(r, item.key); err != nil {
+		return item, inFrame(err)
+	}
+	return item, nil
+}
+
+// readGone appends the key hashes of a frame of size bytes to dst.
+func readGone(r *bufio.Reader, size int, dst []uint64) ([]uint64, error) {
+	if size%8 != 0 {
+		return dst, fmt.Errorf("%w: %d bytes of key hashes", errFrame, size)
+	}
+	for ; size > 0; size -= 8 {
+		var hash [8]byte
+		if _, err := io.ReadFull(r, hash[:]); err != nil {
+			return dst, inFrame(err)
+		}
+		dst = append(dst, binary.BigEndian.Uint64(hash[:]))
+	}
+	return dst, nil
+}

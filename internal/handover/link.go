@@ -1,0 +1,180 @@
+package handover
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+)
+
+// timing contains the bounds of all waits.
+type timing struct {
+	// open bounds the connection and its handshake.
+	open time.Duration
+	// beat is the interval of beats. A peer that sends nothing for silence is dead.
+	beat, silence time.Duration
+	// step bounds the time in which a peer that sends beats must continue: it may have to stop
+	// memcached or scan its memory.
+	step time.Duration
+}
+
+var defaultTiming = timing{open: 5 * time.Second, beat: time.Second, silence: 10 * time.Second, step: 2 * time.Minute}
+
+// piece is the number of bytes that are written under one deadline.
+const piece = 64 << 10
+
+// boundedConn is a connection whose reads and writes each have a deadline.
+type boundedConn struct {
+	net.Conn
+	read, write time.Duration
+}
+
+func (c *boundedConn) Read(p []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(c.read)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(p)
+}
+
+func (c *boundedConn) Write(p []byte) (n int, err error) {
+	for {
+		if err := c.SetWriteDeadline(time.Now().Add(c.write)); err != nil {
+			return n, err
+		}
+		m, err := c.Conn.Write(p[n:min(len(p), n+piece)])
+		n += m
+		if err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}
+
+// link sends and receives frames. One goroutine reads; any number write.
+type link struct {
+	conn *boundedConn
+	r    *bufio.Reader
+	step time.Duration
+
+	mu   sync.Mutex
+	w    *bufio.Writer
+	head []byte
+}
+
+func newLink(conn net.Conn, t timing) *link {
+	bounded := &boundedConn{Conn: conn, read: t.silence, write: t.step}
+	return &link{conn: bounded, r: bufio.NewReaderSize(bounded, piece), w: bufio.NewWriterSize(bounded, piece), step: t.step}
+}
+
+func (l *link) close() { _ = l.conn.Close() }
+
+// send sends a frame and everything before it. A nil message is an empty frame.
+func (l *link) send(k kind, message any) error {
+	var content []byte
+	if message != nil {
+		var err error
+		if content, err = json.Marshal(message); err != nil {
+			return err
+		}
+		if len(content) > maxMessage {
+			return fmt.Errorf("%w: a message of %d bytes", errFrame, len(content))
+		}
+	}
+	return l.sendContent(k, content)
+}
+
+func (l *link) sendContent(k kind, content []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// Together: a confirmation is either in the connection or not.
+	l.head = append(appendFrameHead(l.head[:0], k, len(content)), content...)
+	if _, err := l.w.Write(l.head); err != nil {
+		return err
+	}
+	return l.w.Flush()
+}
+
+// sendItem buffers an item.
+func (l *link) sendItem(item *memfile.Item, ttl int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.head = appendItem(l.head[:0], item, ttl)
+	if _, err := l.w.Write(l.head); err != nil {
+		return err
+	}
+	_, err := l.w.Write(item.Value)
+	return err
+}
+
+func (l *link) flush() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Flush()
+}
+
+// beat sends beats until the context is done. It cancels the session if the connection fails.
+func (l *link) beat(ctx context.Context, interval time.Duration, cancel context.CancelCauseFunc) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := l.send(kindBeat, nil); err != nil {
+			cancel(fmt.Errorf("sending a beat: %w", err))
+			return
+		}
+	}
+}
+
+// next returns kind and size of the next frame that is not a beat.
+func (l *link) next() (kind, int, error) {
+	for started := time.Now(); ; {
+		k, size, err := readFrameHead(l.r)
+		if err != nil || k != kindBeat {
+			return k, size, err
+		}
+		if time.Since(started) > l.step {
+			return 0, 0, fmt.Errorf("the peer has not continued for %s", l.step)
+		}
+	}
+}
+
+// expect reads a message of a kind, or the peer's failure.
+func expect[T any](l *link, want kind) (message T, err error) {
+	k, size, err := l.next()
+	if err != nil {
+		return message, err
+	}
+	if k != want {
+		return message, l.unexpected(k, size)
+	}
+	return readMessage[T](l.r, size)
+}
+
+// unexpected returns the error for a frame: that which the peer reports, if any.
+func (l *link) unexpected(k kind, size int) error {
+	if k != kindError {
+		return fmt.Errorf("%w: unexpected kind %q", errFrame, k)
+	}
+	f, err := readMessage[failure](l.r, size)
+	if err != nil {
+		return err
+	}
+	return f.err()
+}
+
+// abort fails all current and later reads and writes, without waiting for any.
+func (l *link) abort() {
+	if c, ok := l.conn.Conn.(interface{ NetConn() net.Conn }); ok {
+		_ = c.NetConn().Close()
+		return
+	}
+	_ = l.conn.Close()
+}

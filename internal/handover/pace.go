@@ -1,0 +1,77 @@
+package handover
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// Rates of live passes, which clients of the source share the network and the processor with.
+	itemsPerSecond = 50_000
+	bytesPerSecond = 100 << 20
+	// A batch is sent at once.
+	batchItems = 200
+	batchBytes = 1 << 20
+	// hurry is how many times the expected time of a pass must remain, or it has no limit.
+	hurry = 2
+)
+
+// pace limits the rate of a live pass.
+type pace struct {
+	total    int64     // items, as far as known
+	deadline time.Time // zero: no limit at all
+
+	began, due          time.Time
+	visited             int64
+	batch, batchedBytes int64
+}
+
+// add counts an item that is sent, and returns how long to wait before the next one.
+func (p *pace) add(bytes int64, now time.Time) time.Duration {
+	if p.deadline.IsZero() {
+		return 0
+	}
+	if p.began.IsZero() {
+		p.began, p.due = now, now
+	}
+	p.batch++
+	p.batchedBytes += bytes
+	if p.batch < batchItems && p.batchedBytes < batchBytes {
+		return 0
+	}
+	took := max(time.Duration(p.batch)*time.Second/itemsPerSecond, time.Duration(p.batchedBytes)*time.Second/bytesPerSecond)
+	p.batch, p.batchedBytes = 0, 0
+	// Time that was lost is not recovered with a burst.
+	p.due = later(p.due.Add(took), now)
+	if p.hurries(now) {
+		p.due = now
+	}
+	return p.due.Sub(now)
+}
+
+// hurries reports whether the pass would take too long at its current rate.
+func (p *pace) hurries(now time.Time) bool {
+	expected := float64(now.Sub(p.began)) * float64(p.total-p.visited) / float64(max(p.visited, 1))
+	return float64(p.deadline.Sub(now)) < hurry*expected
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}

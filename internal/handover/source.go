@@ -1,0 +1,481 @@
+package handover
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+)
+
+// maxConnections is how many connections are open at a time, whoever opened them.
+const maxConnections = 16
+
+// Serve hands over the items of the pod to the first target that has the same key, until
+// the context is done or Complete was called. It closes the listener. Offer is called once for each
+// session; its error is sent to the target: ErrNotTerminating, ErrImpossible, memfile.ErrLayout, or any
+// other, after which the target may try again.
+func Serve(ctx context.Context, listener net.Listener, key []byte, offer func(context.Context) (Offer, error), log *slog.Logger) error {
+	return serve(ctx, listener, key, offer, log, defaultTiming)
+}
+
+func serve(ctx context.Context, listener net.Listener, key []byte, offer func(context.Context) (Offer, error), log *slog.Logger, t timing) error {
+	defer listener.Close()
+	identity, err := identity(key)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &source{offer: offer, log: log, timing: t, completed: cancel}
+	defer s.sessions.Wait()
+	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
+	open := make(chan struct{}, maxConnections)
+	for {
+		select {
+		case open <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		conn, err := listener.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+				<-open
+				continue
+			}
+			return fmt.Errorf("accepting connections: %w", err)
+		}
+		s.sessions.Go(func() {
+			defer func() { <-open }()
+			s.handle(ctx, tls.Server(conn, identity))
+		})
+	}
+}
+
+// source is the state of all connections to a source.
+type source struct {
+	offer     func(context.Context) (Offer, error)
+	log       *slog.Logger
+	timing    timing
+	completed func()
+	sessions  sync.WaitGroup
+
+	mu      sync.Mutex
+	current *session
+	done    bool // the items belong to the target
+}
+
+// session is one connection of a target.
+type session struct {
+	source *source
+	pod    string
+	link   *link
+	cancel context.CancelCauseFunc
+	over   chan struct{}
+	// commands are the frames of the target.
+	commands chan command
+
+	offer  Offer
+	table  *table // nil: no live passes
+	hasher *hasher
+	seed   uint64
+	began  time.Time
+	result Result
+	// covered is set once a live pass has visited all items.
+	covered bool
+}
+
+type command struct {
+	kind           kind
+	acknowledgment acknowledgement
+}
+
+var errReplaced = errors.New("the target has connected again")
+
+// handle runs a connection until it is over.
+func (s *source) handle(ctx context.Context, conn *tls.Conn) {
+	log := s.log.With("peer", conn.RemoteAddr().String())
+	defer conn.Close()
+	l := newLink(conn, s.timing)
+	opening, stop := context.WithTimeout(ctx, s.timing.open)
+	defer stop()
+	defer context.AfterFunc(ctx, func() { _ = conn.NetConn().Close() })()
+	if err := conn.HandshakeContext(opening); err != nil {
+		log.Info("Rejected a connection to the handover port", "reason", err)
+		return
+	}
+	request, err := expect[hello](l, kindHello)
+	if err != nil {
+		log.Info("Rejected a handover session", "reason", err)
+		return
+	}
+	log = log.With("target", request.Pod)
+	session := &session{source: s, pod: request.Pod, link: l, over: make(chan struct{}), commands: make(chan command, 4), began: time.Now()}
+	run, cancel := context.WithCancelCause(ctx)
+	session.cancel = cancel
+	defer cancel(nil)
+	err = s.claim(run, session)
+	if err == nil {
+		err = session.run(ctx, run, request, log)
+		s.release(session)
+	}
+	if err != nil {
+		log.Info("A handover session failed", "reason", err)
+		_ = l.send(kindError, failureOf(err))
+	}
+}
+
+// claim makes a session the only one. An earlier session of the same pod stops first.
+func (s *source) claim(ctx context.Context, own *session) error {
+	for {
+		s.mu.Lock()
+		current := s.current
+		switch {
+		case s.done:
+			s.mu.Unlock()
+			return fmt.Errorf("%w: another pod has them", ErrImpossible)
+		case current == nil:
+			s.current = own
+			s.mu.Unlock()
+			return nil
+		}
+		s.mu.Unlock()
+		if current.pod != own.pod {
+			return ErrBusy
+		}
+		current.cancel(errReplaced)
+		select {
+		case <-current.over:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (s *source) release(own *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current = nil
+	close(own.over)
+}
+
+// run runs a session. The context stop, which is the server's, doesn't depend on the connection.
+func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger) error {
+	if !slices.Contains(request.Versions, protocolVersion) {
+		return fmt.Errorf("%w: the target knows the versions %v of the handover, and the source %d", ErrImpossible, request.Versions, protocolVersion)
+	}
+	// A dead target must not block a write.
+	defer context.AfterFunc(ctx, s.link.abort)()
+	go s.receive()
+	go s.link.beat(ctx, s.source.timing.beat, s.cancel)
+	offered, err := s.source.offer(ctx)
+	if err != nil {
+		return err
+	}
+	s.offer = offered
+	if request.Shard != offered.Shard {
+		return fmt.Errorf("%w: this pod is of the shard %q, and the target of %q", ErrImpossible, offered.Shard, request.Shard)
+	}
+	if request.Pod == offered.Pod {
+		return fmt.Errorf("%w: pod %s can't replace itself", ErrImpossible, offered.Pod)
+	}
+	s.result = Result{Source: offered.Pod, Target: request.Pod}
+	s.hasher, s.seed = newHasher(), rand.Uint64()
+	defer s.reserve(log)()
+
+	err = s.link.send(kindOffer, offer{
+		Version: protocolVersion, Pod: offered.Pod, Items: offered.Items, Memcached: offered.Version,
+		Milliseconds: max(0, time.Until(offered.Deadline).Milliseconds()), Live: s.table != nil, Seed: s.seed,
+	})
+	if err != nil {
+		return s.cause(ctx, err)
+	}
+	log.Info("A handover session started", "items", offered.Items, "live", s.table != nil, "deadline", offered.Deadline, "targetVersion", request.Memcached)
+	for {
+		c, err := s.next(ctx)
+		switch {
+		case err != nil:
+			return err
+		case c.kind == kindPass && s.table != nil:
+			err = s.livePass(ctx, log)
+		case c.kind == kindFinish:
+			return s.finish(stop, ctx, log)
+		default:
+			err = fmt.Errorf("%w: unexpected kind %q", errFrame, c.kind)
+		}
+		if err != nil {
+			return s.cause(ctx, err)
+		}
+	}
+}
+
+// cause returns why the context is done, which is the reason of err, or else err.
+func (s *session) cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// reserve allocates the table, if there is room.
+func (s *session) reserve(log *slog.Logger) (release func()) {
+	size := tableSize(s.offer.Items)
+	freeRoom, ok := s.offer.Origin.Reserve(size + s.offer.Items*memfile.ColdFirstBytes)
+	if !ok {
+		log.Info("There is no memory for live passes", "bytes", size)
+		return func() {}
+	}
+	table, err := newTable(size)
+	if err != nil {
+		freeRoom()
+		log.Info("There is no memory for live passes", "reason", err)
+		return func() {}
+	}
+	s.table = table
+	return func() {
+		if err := table.close(); err != nil {
+			log.Error("Could not free the memory of live passes", "error", err)
+		}
+		freeRoom()
+	}
+}
+
+// receive reads the frames of the target. The session is over if it sends no beats.
+func (s *session) receive() {
+	for {
+		c, err := s.link.readCommand()
+		if err != nil {
+			s.cancel(fmt.Errorf("reading from the target: %w", err))
+			return
+		}
+		select {
+		case s.commands <- c:
+		default:
+			s.cancel(fmt.Errorf("%w: too many commands", errFrame))
+			return
+		}
+	}
+}
+
+func (l *link) readCommand() (c command, err error) {
+	for {
+		k, size, err := readFrameHead(l.r)
+		if err != nil {
+			return c, err
+		}
+		c.kind = k
+		switch k {
+		case kindBeat:
+		case kindPass, kindFinish:
+			return c, nil
+		case kindAcknowledge:
+			c.acknowledgment, err = readMessage[acknowledgement](l.r, size)
+			return c, err
+		default:
+			return c, fmt.Errorf("%w: unexpected kind %q", errFrame, k)
+		}
+	}
+}
+
+// next waits for the next command.
+func (s *session) next(ctx context.Context) (command, error) {
+	timer := time.NewTimer(s.link.step)
+	defer timer.Stop()
+	select {
+	case c := <-s.commands:
+		return c, nil
+	case <-ctx.Done():
+		return command{}, context.Cause(ctx)
+	case <-timer.C:
+		return command{}, fmt.Errorf("the target has not continued for %s", s.link.step)
+	}
+}
+
+// errDeadline stops a live pass.
+var errDeadline = errors.New("the end has to begin")
+
+func (s *session) livePass(ctx context.Context, log *slog.Logger) error {
+	s.result.Passes++
+	p := pass{session: s, ctx: ctx, live: true, pace: pace{total: s.offer.Items, deadline: s.offer.Deadline}}
+	d, err := p.run(!s.covered)
+	if err != nil {
+		return err
+	}
+	s.covered = s.covered || d.Complete
+	log.Info("Sent what changed", "pass", s.result.Passes, "items", d.Items, "sent", d.Sent, "gone", d.Gone, "complete", d.Complete, "seconds", time.Since(p.began).Seconds())
+	return s.link.send(kindDone, d)
+}
+
+// finish stops memcached and makes the target equal to what it has saved. Unless the target
+// has everything, memcached starts again.
+func (s *session) finish(stop, ctx context.Context, log *slog.Logger) error {
+	stopped := time.Now()
+	if err := s.offer.Origin.Stop(stop); err != nil {
+		return fmt.Errorf("stopping memcached: %w", err)
+	}
+	saved := time.Now()
+	p := pass{session: s, ctx: ctx}
+	d, a, err := s.sendAll(ctx, &p)
+	if err == nil {
+		scanned := time.Since(saved)
+		s.result.ItemsBefore, s.result.Items, s.result.Refused = d.Items, a.Items, a.Refused
+		s.result.Gap = time.Since(stopped)
+		log.Info("The target has everything", "sent", d.Sent, "gone", d.Gone, "stopSeconds", saved.Sub(stopped).Seconds(), "sendSeconds", scanned.Seconds())
+		err = s.confirm()
+	}
+	if err != nil {
+		s.offer.Origin.Resume()
+		return s.cause(ctx, err)
+	}
+	s.result.Took = time.Since(s.began)
+	// Until the target has closed the connection, the confirmation may be on its way.
+	_ = sleep(ctx, s.source.timing.silence)
+	s.offer.Origin.Complete(s.result)
+	s.source.completed()
+	return nil
+}
+
+// sendAll runs the last pass until the target acknowledges it.
+func (s *session) sendAll(ctx context.Context, p *pass) (d done, a acknowledgement, err error) {
+	if d, err = p.run(!s.covered); err != nil {
+		return d, a, err
+	}
+	if err = s.link.send(kindDone, d); err != nil {
+		return d, a, err
+	}
+	c, err := s.next(ctx)
+	if err == nil && c.kind != kindAcknowledge {
+		err = fmt.Errorf("%w: unexpected kind %q", errFrame, c.kind)
+	}
+	return d, c.acknowledgment, err
+}
+
+// confirm hands the items over: from here on they are the target's. An error means that
+// the target can't have received the confirmation, since it is one write.
+func (s *session) confirm() error {
+	s.source.mu.Lock()
+	defer s.source.mu.Unlock()
+	if err := s.link.send(kindConfirm, confirmation{Milliseconds: s.result.Gap.Milliseconds()}); err != nil {
+		return err
+	}
+	s.source.done = true
+	return nil
+}
+
+// pass is one scan, of which the target gets what it doesn't have.
+type pass struct {
+	session *session
+	ctx     context.Context
+	live    bool
+	pace    pace
+	began   time.Time
+	done    done
+	gone    []byte
+}
+
+func (p *pass) run(coldFirst bool) (done, error) {
+	s := p.session
+	p.began = time.Now()
+	report, err := s.offer.Origin.Scan(p.ctx, coldFirst, p.visit)
+	p.done.Complete = err == nil
+	if p.live && errors.Is(err, errDeadline) {
+		// What was not visited is not gone.
+		return p.done, s.table.sweep(nil)
+	}
+	if err != nil {
+		return p.done, fmt.Errorf("scanning the items: %w", err)
+	}
+	p.done.Items = report.Items
+	if s.table != nil {
+		if err := s.table.sweep(p.addGone); err != nil {
+			return p.done, err
+		}
+	}
+	return p.done, p.sendGone()
+}
+
+// visit sends an item if the target doesn't have its content.
+func (p *pass) visit(item *memfile.Item) error {
+	s := p.session
+	p.pace.visited++
+	now := p.began
+	if p.pace.visited%64 == 0 {
+		if p.ctx.Err() != nil {
+			return context.Cause(p.ctx)
+		}
+		now = time.Now()
+		if p.live && now.After(s.offer.Deadline) {
+			return errDeadline
+		}
+	}
+	var hash, content uint64
+	var at slot
+	var found bool
+	if s.table != nil {
+		hash, content = keyHash(s.seed, item.Key), s.hasher.content(item)
+		if at, found = s.table.find(hash); found && s.table.unchanged(at, content) {
+			return nil
+		}
+	}
+	return p.send(item, hash, content, at, found)
+}
+
+func (p *pass) send(item *memfile.Item, hash, content uint64, at slot, found bool) error {
+	s := p.session
+	now := time.Now()
+	if !p.live && !s.offer.Limit.IsZero() && now.After(s.offer.Limit) {
+		return nil // if the target has another content, the key is gone
+	}
+	ttl := item.TTL
+	if ttl > 0 {
+		// The scan's clock is that of its start.
+		if ttl -= int64(now.Sub(p.began) / time.Second); ttl <= 0 {
+			return nil
+		}
+	}
+	if s.table != nil && !s.table.put(at, found, hash, content) && p.live {
+		return nil // sent in the end
+	}
+	if err := s.link.sendItem(item, ttl); err != nil {
+		return err
+	}
+	size := int64(len(item.Key) + len(item.Value))
+	p.done.Sent++
+	s.result.Bytes += size
+	if wait := p.pace.add(size, now); wait > 0 {
+		if err := s.link.flush(); err != nil {
+			return err
+		}
+		return sleep(p.ctx, wait)
+	}
+	return nil
+}
+
+func (p *pass) addGone(hash uint64) error {
+	p.gone = binary.BigEndian.AppendUint64(p.gone, hash)
+	p.done.Gone++
+	if len(p.gone) < maxGone {
+		return nil
+	}
+	return p.sendGone()
+}
+
+func (p *pass) sendGone() error {
+	if len(p.gone) == 0 {
+		return nil
+	}
+	err := p.session.link.sendContent(kindGone, p.gone)
+	p.gone = p.gone[:0]
+	return err
+}
