@@ -20,8 +20,6 @@ const (
 	maxBuffered = 256 << 10
 	// maxTTL is the longest time that memcached takes for a duration, in seconds; a longer one must be a Unix time.
 	maxTTL = 30 * 24 * 60 * 60
-	// cacheTimeout is how long the own memcached may not respond.
-	cacheTimeout = 10 * time.Second
 )
 
 // cache writes to the memcached of the target. It sends one batch while the answers to
@@ -39,14 +37,14 @@ type cache struct {
 	automove string
 }
 
-// openCache connects to an empty memcached. Until it is restored, memcached moves no pages: an item
+// openCache connects to an empty memcached, each of whose answers may take timeout. Until it is restored, memcached moves no pages: an item
 // that moves could be missed by a scan.
-func openCache(ctx context.Context, address string) (*cache, error) {
-	conn, err := (&net.Dialer{Timeout: cacheTimeout}).DialContext(ctx, "tcp", address)
+func openCache(ctx context.Context, address string, timeout time.Duration) (*cache, error) {
+	conn, err := (&net.Dialer{Timeout: timeout}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	bounded := &boundedConn{Conn: conn, read: cacheTimeout, write: cacheTimeout}
+	bounded := &boundedConn{Conn: conn, read: timeout, write: timeout}
 	c := &cache{conn: bounded, r: bufio.NewReaderSize(bounded, protocol.MaxLine)}
 	if err := c.prepare(); err != nil {
 		_ = c.close()

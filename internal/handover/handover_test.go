@@ -31,7 +31,7 @@ func TestHandoverCopiesAllItems(t *testing.T) {
 	got["expires"] = e
 	mustEqual(t, got, want)
 	n := int64(len(want))
-	if result.Items != n || result.ItemsBefore != n || result.Passes != 2 || result.Refused != 0 || result.Source != "source" || result.Target != "target" {
+	if result.Items != n || result.ItemsBefore != n || result.Passes != 2 || result.Refused != 0 || result.Bytes != origin.result.Bytes || result.Source != "source" || result.Target != "target" {
 		t.Errorf("the target reports %+v", result)
 	}
 	if r := origin.result; r.Items != n || r.ItemsBefore != n || r.Passes != 2 || r.Target != "target" || r.Bytes < 900<<10 {

@@ -116,8 +116,9 @@ func (l *link) flush() error {
 	return l.w.Flush()
 }
 
-// beat sends beats until the context is done. It cancels the session if the connection fails.
-func (l *link) beat(ctx context.Context, interval time.Duration, cancel context.CancelCauseFunc) {
+// beat sends beats until the context is done or the connection fails, which the reader notices too:
+// before that, it may read why.
+func (l *link) beat(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -126,8 +127,7 @@ func (l *link) beat(ctx context.Context, interval time.Duration, cancel context.
 			return
 		case <-ticker.C:
 		}
-		if err := l.send(kindBeat, nil); err != nil {
-			cancel(fmt.Errorf("sending a beat: %w", err))
+		if l.send(kindBeat, nil) != nil {
 			return
 		}
 	}

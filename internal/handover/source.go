@@ -178,7 +178,7 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 	// A dead target must not block a write.
 	defer context.AfterFunc(ctx, s.link.abort)()
 	go s.receive()
-	go s.link.beat(ctx, s.source.timing.beat, s.cancel)
+	go s.link.beat(ctx, s.source.timing.beat)
 	offered, err := s.source.offer(ctx)
 	if err != nil {
 		return err

@@ -33,9 +33,9 @@ func Receive(ctx context.Context, target Target) (Result, error) {
 }
 
 func receive(ctx context.Context, target Target, t timing) (Result, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	r := &receiver{Target: target, timing: t, began: time.Now(), cancel: cancel}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := &receiver{Target: target, timing: t, began: time.Now()}
 	err := r.run(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -47,7 +47,6 @@ type receiver struct {
 	Target
 	timing timing
 	began  time.Time
-	cancel context.CancelCauseFunc
 	link   *link
 	cache  *cache
 	offer  offer
@@ -69,7 +68,7 @@ func (r *receiver) run(ctx context.Context) error {
 	if err := r.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: r.Pod, Shard: r.Shard, Memcached: r.Version}); err != nil {
 		return fmt.Errorf("sending to the source: %w", err)
 	}
-	go r.link.beat(ctx, r.timing.beat, r.cancel)
+	go r.link.beat(ctx, r.timing.beat)
 	if r.offer, err = expect[offer](r.link, kindOffer); err != nil {
 		return fmt.Errorf("reading the source's offer: %w", err)
 	}
@@ -79,7 +78,7 @@ func (r *receiver) run(ctx context.Context) error {
 	r.result.Source, r.result.Target = r.offer.Pod, r.Pod
 	r.Log.Info("The handover started", "source", r.offer.Pod, "items", r.offer.Items, "live", r.offer.Live,
 		"sourceVersion", r.offer.Memcached, "seconds", float64(r.offer.Milliseconds)/1000)
-	if r.cache, err = openCache(ctx, r.Memcached); err != nil {
+	if r.cache, err = openCache(ctx, r.Memcached, r.timing.silence); err != nil {
 		return fmt.Errorf("connecting to the own memcached: %w", err)
 	}
 	defer r.cache.close()
@@ -135,6 +134,7 @@ func (r *receiver) copy(ctx context.Context) error {
 		return fmt.Errorf("reading from the own memcached: %w", err)
 	}
 	r.result.ItemsBefore, r.result.Items, r.result.Refused = d.Items, min(n, d.Items), r.cache.refused
+	r.result.Bytes = r.progress.Bytes
 	if err := r.link.send(kindAcknowledge, acknowledgement{Items: r.result.Items, Refused: r.result.Refused}); err != nil {
 		return fmt.Errorf("sending to the source: %w", err)
 	}

@@ -1,0 +1,572 @@
+package handover
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+)
+
+// dialAs connects to a source with a key and returns after the handshake.
+func dialAs(t *testing.T, address string, key []byte) (*link, error) {
+	t.Helper()
+	config, err := identity(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := tls.Dial("tcp", address, config)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return newLink(conn, quick), nil
+}
+
+// script is a target that follows the protocol for a number of steps.
+type script struct {
+	t    *testing.T
+	link *link
+	stop context.CancelFunc // of the beats
+}
+
+func newScript(t *testing.T, address, pod string) *script {
+	t.Helper()
+	l, err := dialAs(t, address, testKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	go l.beat(ctx, quick.beat)
+	t.Cleanup(stop)
+	return &script{t: t, link: l, stop: stop}
+}
+
+// targetSteps are what a target does, in this order.
+var targetSteps = []string{"hello", "offer", "pass", "done", "finish", "end", "acknowledge"}
+
+func (s *script) follow(pod string, steps int) {
+	s.t.Helper()
+	for _, step := range targetSteps[:steps] {
+		if err := s.step(step, pod); err != nil {
+			s.t.Fatalf("%s: %v", step, err)
+		}
+	}
+}
+
+func (s *script) step(step, pod string) (err error) {
+	switch step {
+	case "hello":
+		return s.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: pod, Shard: "cache-0"})
+	case "offer":
+		_, err = expect[offer](s.link, kindOffer)
+	case "pass":
+		return s.link.send(kindPass, nil)
+	case "finish":
+		return s.link.send(kindFinish, nil)
+	case "acknowledge":
+		return s.link.send(kindAcknowledge, acknowledgement{})
+	case "done", "end":
+		return s.skip(kindDone)
+	case "confirm":
+		return s.skip(kindConfirm)
+	}
+	return err
+}
+
+// skip discards all frames up to one of a kind.
+func (s *script) skip(until kind) error {
+	for {
+		k, size, err := s.link.next()
+		if err != nil {
+			return err
+		}
+		if k == kindError {
+			return s.link.unexpected(k, size)
+		}
+		if _, err := s.link.r.Discard(size); err != nil || k == until {
+			return err
+		}
+	}
+}
+
+// A target that dies or hangs leaves the source as it was, whatever step it reached. The next one gets all items.
+func TestSourceSurvivesTargetThatFails(t *testing.T) {
+	t.Parallel()
+	failures := map[string]func(*script){
+		"dies": func(s *script) { s.link.abort() },
+		// Frozen, or its node is gone.
+		"is silent": func(s *script) { s.stop() },
+		// Its main goroutine hangs.
+		"only sends beats":   func(*script) {},
+		"sends garbage":      func(s *script) { _, _ = s.link.conn.Write(bytes.Repeat([]byte("GET / HTTP/1.1\r\n"), 10)) },
+		"sends a long frame": func(s *script) { _, _ = s.link.conn.Write([]byte("a\xff\xff\xff\xff")) },
+		"sends items":        func(s *script) { _ = s.link.sendContent(kindGone, make([]byte, 8)) },
+	}
+	for name, fail := range failures {
+		for steps := range targetSteps {
+			t.Run(fmt.Sprintf("%s before %s", name, targetSteps[steps]), func(t *testing.T) {
+				t.Parallel()
+				origin, cache := newOrigin(500), newCache(t)
+				source := start(t, offerOf(origin, 500), quick)
+				first := newScript(t, source.address, "first")
+				first.follow("first", steps)
+				if steps == 5 {
+					await(t, "the source stops", func() bool { return origin.outcome() != "" })
+				}
+				fail(first)
+				for err := ErrBusy; errors.Is(err, ErrBusy); {
+					if _, err = receive(t.Context(), targetOf(t, source.address, cache), quick); err != nil && !errors.Is(err, ErrBusy) {
+						t.Fatal(err)
+					}
+				}
+				source.wait()
+				mustEqual(t, cache.snapshot(), origin.snapshot())
+				want := "stop, complete"
+				if steps >= 5 {
+					want = "stop, resume, stop, complete"
+				}
+				if outcome := origin.outcome(); outcome != want {
+					t.Errorf("the source did %s, want %s", outcome, want)
+				}
+				if origin.reserved != 0 {
+					t.Errorf("%d bytes remain reserved", origin.reserved)
+				}
+			})
+		}
+	}
+}
+
+// After the acknowledgement the source confirms, even if the target can't receive it.
+func TestSourceThatConfirmedDoesNotResume(t *testing.T) {
+	t.Parallel()
+	origin := newOrigin(10)
+	source := start(t, offerOf(origin, 10), quick)
+	target := newScript(t, source.address, "target")
+	target.follow("target", len(targetSteps))
+	if err := target.step("confirm", ""); err != nil {
+		t.Fatal(err)
+	}
+	target.link.abort()
+	source.wait()
+	if outcome := origin.outcome(); outcome != "stop, complete" {
+		t.Error(outcome)
+	}
+}
+
+// sourceSteps are what a source does, in this order.
+var sourceSteps = []string{"accept", "handshake", "hello", "offer", "pass", "items", "done", "finish", "items", "done", "acknowledge", "confirm"}
+
+// fakeSource follows the protocol for a number of steps, and then fails.
+func fakeSource(t *testing.T, steps int, fail func(conn net.Conn, l *link)) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	config, err := identity(testKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if steps == 0 {
+		_ = listener.Close()
+		return listener.Addr().String()
+	}
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		secured := tls.Server(conn, config)
+		l := newLink(secured, quick)
+		for _, step := range sourceSteps[1:steps] {
+			switch step {
+			case "handshake":
+				err = secured.HandshakeContext(t.Context())
+				go l.beat(t.Context(), quick.beat)
+			case "hello":
+				_, err = expect[hello](l, kindHello)
+			case "offer":
+				err = l.send(kindOffer, offer{Version: protocolVersion, Pod: "source", Items: 2, Live: true})
+			case "pass", "finish":
+				_, _, err = l.next()
+			case "items":
+				err = l.sendItem(&memfile.Item{Key: []byte("k"), Value: []byte("v")}, 0)
+			case "done":
+				err = l.send(kindDone, done{Items: 1, Complete: true})
+			case "acknowledge":
+				_, err = expect[acknowledgement](l, kindAcknowledge)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", step, err)
+				return
+			}
+		}
+		if fail(conn, l); t.Context().Err() == nil {
+			<-t.Context().Done()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// A target whose source dies or hangs returns an error, whatever step was reached: without the
+// confirmation it must not serve.
+func TestTargetFailsWithItsSource(t *testing.T) {
+	t.Parallel()
+	failures := map[string]func(net.Conn, *link){
+		"dies":             func(conn net.Conn, _ *link) { _ = conn.Close() },
+		"only sends beats": func(net.Conn, *link) {},
+		"is silent":        func(_ net.Conn, l *link) { l.mu.Lock() },
+		"sends garbage":    func(_ net.Conn, l *link) { _, _ = l.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) },
+		"fails":            func(_ net.Conn, l *link) { _ = l.send(kindError, failureOf(errTest)) },
+		"sends a command":  func(_ net.Conn, l *link) { _ = l.send(kindPass, nil) },
+	}
+	for name, fail := range failures {
+		for steps := range sourceSteps {
+			if steps < 3 && name != "dies" && name != "only sends beats" {
+				continue // there is no connection yet
+			}
+			t.Run(fmt.Sprintf("%s before %d %s", name, steps, sourceSteps[steps]), func(t *testing.T) {
+				t.Parallel()
+				cache := newCache(t)
+				address := fakeSource(t, steps, fail)
+				within(t, "the target", func() {
+					result, err := receive(t.Context(), targetOf(t, address, cache), quick)
+					if err == nil {
+						t.Errorf("it received %+v", result)
+					}
+					for _, known := range []error{ErrBusy, ErrNotTerminating, ErrImpossible} {
+						if errors.Is(err, known) {
+							t.Error(err)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// A peer that completes the protocol in this fixture is accepted: the failures above are what fails.
+func TestTargetAcceptsFakeSource(t *testing.T) {
+	t.Parallel()
+	cache := newCache(t)
+	address := fakeSource(t, len(sourceSteps), func(_ net.Conn, l *link) { _ = l.send(kindConfirm, confirmation{Milliseconds: 7}) })
+	result, err := receive(t.Context(), targetOf(t, address, cache), quick)
+	if err != nil || result.Gap != 7*time.Millisecond {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+func TestConnectionsWithoutTheKeyAreRejected(t *testing.T) {
+	t.Parallel()
+	origin, cache := newOrigin(100), newCache(t)
+	var offers atomic.Int64
+	source := start(t, func(ctx context.Context) (Offer, error) {
+		offers.Add(1)
+		return offerOf(origin, 100)(ctx)
+	}, quick)
+
+	other := bytes.Repeat([]byte("o"), keySize)
+	target := targetOf(t, source.address, cache)
+	target.Key = other
+	if _, err := receive(t.Context(), target, quick); !errors.Is(err, errOtherKey) {
+		t.Errorf("a target with another key: %v", err)
+	}
+	// A peer that accepts any source, with a key of its own or with none.
+	for name, key := range map[string][]byte{"another key": other, "no certificate": nil} {
+		config := &tls.Config{InsecureSkipVerify: true}
+		if key != nil {
+			config, _ = identity(key)
+			config.VerifyConnection = nil
+		}
+		conn, err := tls.Dial("tcp", source.address, config)
+		if err == nil {
+			l := newLink(conn, quick)
+			_ = l.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: "p", Shard: "cache-0"})
+			if _, err = expect[offer](l, kindOffer); err == nil {
+				t.Errorf("%s: got an offer", name)
+			}
+			_ = conn.Close()
+		}
+	}
+	// Scanners: more of them than connections are served at a time, none of which says anything.
+	for i := range maxConnections + 4 {
+		conn, err := net.Dial("tcp", source.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if i%2 == 0 {
+			_, _ = io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n")
+		}
+	}
+	if n := offers.Load(); n != 0 {
+		t.Errorf("%d offers", n)
+	}
+	var err error
+	await(t, "the right key is accepted", func() bool {
+		_, err = receive(t.Context(), targetOf(t, source.address, cache), quick)
+		return err == nil
+	})
+	mustEqual(t, cache.snapshot(), origin.snapshot())
+}
+
+func TestShortKeyIsAnError(t *testing.T) {
+	t.Parallel()
+	if _, err := identity(testKey[:keySize-1]); err == nil {
+		t.Error("a short key is accepted")
+	}
+}
+
+// What the source answers before anything was sent has a name.
+func TestRefusalsHaveNames(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		offer  error
+		change func(*Target)
+		want   error
+	}{
+		"not terminating":  {offer: fmt.Errorf("pod: %w", ErrNotTerminating), want: ErrNotTerminating},
+		"impossible":       {offer: fmt.Errorf("%w: extstore", ErrImpossible), want: ErrImpossible},
+		"unknown layout":   {offer: memfile.ErrLayout, want: ErrImpossible},
+		"another shard":    {change: func(target *Target) { target.Shard = "cache-1" }, want: ErrImpossible},
+		"the pod itself":   {change: func(target *Target) { target.Pod = "source" }, want: ErrImpossible},
+		"some other error": {offer: errTest},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			origin, cache := newOrigin(10), newCache(t)
+			source := start(t, func(ctx context.Context) (Offer, error) {
+				offer, _ := offerOf(origin, 10)(ctx)
+				return offer, c.offer
+			}, quick)
+			target := targetOf(t, source.address, cache)
+			if c.change != nil {
+				c.change(&target)
+			}
+			_, err := receive(t.Context(), target, quick)
+			if err == nil || c.want != nil && !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+			if c.want == nil && (errors.Is(err, ErrImpossible) || !strings.Contains(err.Error(), errTest.Error())) {
+				t.Error(err)
+			}
+			if len(cache.moves) != 0 || cache.writes != 0 || len(origin.history()) != 0 {
+				t.Errorf("moves %v, %d writes, the source did %v", cache.moves, cache.writes, origin.history())
+			}
+		})
+	}
+}
+
+func TestOtherProtocolVersionIsImpossible(t *testing.T) {
+	t.Parallel()
+	source := start(t, offerOf(newOrigin(0), 0), quick)
+	s := newScript(t, source.address, "target")
+	_ = s.link.send(kindHello, hello{Versions: []int{protocolVersion + 1}, Pod: "target", Shard: "cache-0"})
+	if _, err := expect[offer](s.link, kindOffer); !errors.Is(err, ErrImpossible) {
+		t.Error(err)
+	}
+}
+
+func TestFirstTargetKeepsItsSession(t *testing.T) {
+	t.Parallel()
+	origin, cache := newOrigin(100), newCache(t)
+	source := start(t, offerOf(origin, 100), quick)
+	first := newScript(t, source.address, "first")
+	first.follow("first", 4)
+	if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); !errors.Is(err, ErrBusy) {
+		t.Errorf("the second target: %v", err)
+	}
+	if cache.writes != 0 {
+		t.Errorf("the second target has %d items", cache.writes)
+	}
+	for _, step := range []string{"finish", "end", "acknowledge", "confirm"} {
+		if err := first.step(step, ""); err != nil {
+			t.Fatalf("%s: %v", step, err)
+		}
+	}
+	_ = first.link.conn.Close()
+	source.wait()
+}
+
+func TestPodReplacesItsEarlierSession(t *testing.T) {
+	t.Parallel()
+	for steps := 2; steps < len(targetSteps); steps++ {
+		t.Run("before "+targetSteps[steps], func(t *testing.T) {
+			t.Parallel()
+			origin, cache := newOrigin(100), newCache(t)
+			endless := quick
+			endless.step, endless.silence = time.Hour, time.Hour
+			source := start(t, offerOf(origin, 100), endless)
+			first := newScript(t, source.address, "target")
+			first.follow("target", steps)
+			if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); err != nil {
+				t.Fatal(err)
+			}
+			source.wait()
+			mustEqual(t, cache.snapshot(), origin.snapshot())
+		})
+	}
+}
+
+func TestFailedStopIsNotResumed(t *testing.T) {
+	t.Parallel()
+	origin, cache := newOrigin(10), newCache(t)
+	origin.onStop = func(context.Context) error { return errTest }
+	source := start(t, offerOf(origin, 10), quick)
+	if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); err == nil || !strings.Contains(err.Error(), errTest.Error()) {
+		t.Error(err)
+	}
+	source.stop()
+	source.wait()
+	if outcome := origin.outcome(); outcome != "stop" {
+		t.Error(outcome)
+	}
+}
+
+// A target that is lost during the stop doesn't cancel it: memcached would be in an unknown state.
+func TestStopContinuesWithoutTarget(t *testing.T) {
+	t.Parallel()
+	origin := newOrigin(10)
+	stopping := make(chan struct{})
+	origin.onStop = func(ctx context.Context) error {
+		close(stopping)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(4 * quick.silence):
+			return nil
+		}
+	}
+	source := start(t, offerOf(origin, 10), quick)
+	target := newScript(t, source.address, "target")
+	target.follow("target", 5)
+	<-stopping
+	target.link.abort()
+	await(t, "memcached serves again", func() bool { return origin.outcome() == "stop, resume" })
+}
+
+func TestFailedScanFailsTheSession(t *testing.T) {
+	t.Parallel()
+	for scan, want := range map[int]string{1: "", 3: "stop, resume"} {
+		t.Run(fmt.Sprint(scan), func(t *testing.T) {
+			t.Parallel()
+			origin, cache := newOrigin(10), newCache(t)
+			origin.onScan = func(_ context.Context, n int) error {
+				if n == scan {
+					return memfile.ErrLayout
+				}
+				return nil
+			}
+			source := start(t, offerOf(origin, 10), quick)
+			if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); !errors.Is(err, ErrImpossible) {
+				t.Error(err)
+			}
+			source.stop()
+			source.wait()
+			if outcome := origin.outcome(); outcome != want {
+				t.Error(outcome)
+			}
+		})
+	}
+}
+
+// A memcached that hangs or has a scan with unreadable items fails the target.
+func TestTargetFailsWithItsMemcached(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(*fakeCache, func()){
+		"hangs at once":         func(c *fakeCache, hang func()) { c.before = func(string) { hang() } },
+		"hangs at a set":        func(c *fakeCache, hang func()) { c.before = hangAt("ms", hang) },
+		"hangs at a deletion":   func(c *fakeCache, hang func()) { c.before = hangAt("md", hang) },
+		"hangs at the settings": func(c *fakeCache, hang func()) { c.before = hangAt("slabs", hang) },
+		"can't be scanned": func(c *fakeCache, _ func()) {
+			c.scanned = func(report *memfile.Report) { report.Unreadable = 1 }
+		},
+	}
+	for name, prepare := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			origin, cache := newOrigin(2000), newCache(t)
+			prepare(cache, func() { <-t.Context().Done() })
+			origin.during = func(scan int) {
+				if scan == 2 {
+					origin.remove("key-7")
+				}
+			}
+			source := start(t, offerOf(origin, 2000), quick)
+			within(t, "the target", func() {
+				if result, err := receive(t.Context(), targetOf(t, source.address, cache), quick); err == nil {
+					t.Errorf("it received %+v", result)
+				}
+			})
+			source.stop()
+			source.wait()
+			if outcome := origin.outcome(); strings.Contains(outcome, "complete") {
+				t.Error(outcome)
+			}
+		})
+	}
+}
+
+func hangAt(command string, hang func()) func(string) {
+	return func(got string) {
+		if got == command {
+			hang()
+		}
+	}
+}
+
+// A scan that couldn't read everything is repeated.
+func TestUnreadableItemsAreScannedAgain(t *testing.T) {
+	t.Parallel()
+	origin, cache := newOrigin(100), newCache(t)
+	scans := 0
+	cache.scanned = func(report *memfile.Report) {
+		if scans++; scans == 1 {
+			report.Unreadable = 1
+		}
+	}
+	origin.during = func(scan int) {
+		if scan == 2 {
+			origin.remove("key-7")
+		}
+	}
+	source := start(t, offerOf(origin, 100), quick)
+	if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); err != nil {
+		t.Fatal(err)
+	}
+	if scans != 2 {
+		t.Errorf("%d scans", scans)
+	}
+	mustEqual(t, cache.snapshot(), origin.snapshot())
+}
+
+func TestCanceledContextStopsBothSides(t *testing.T) {
+	t.Parallel()
+	origin, cache := newOrigin(100), newCache(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	origin.onScan = func(scan context.Context, _ int) error {
+		cancel(errTest)
+		<-scan.Done()
+		return scan.Err()
+	}
+	source := start(t, offerOf(origin, 100), defaultTiming)
+	within(t, "the target", func() {
+		if _, err := receive(ctx, targetOf(t, source.address, cache), defaultTiming); !errors.Is(err, errTest) {
+			t.Error(err)
+		}
+	})
+	source.stop()
+	source.wait()
+}

@@ -1,0 +1,83 @@
+package handover
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+)
+
+// Any input is either frames within their limits or a documented error.
+func FuzzFrames(f *testing.F) {
+	item := memfile.Item{Key: []byte("key"), Value: []byte("value"), Flags: 7, Binary: true}
+	f.Add(append(appendItem(nil, &item, 60), item.Value...))
+	f.Add(append(appendFrameHead(nil, kindGone, 16), make([]byte, 16)...))
+	f.Add(append(appendFrameHead(nil, kindOffer, 27), `{"Version":1,"Pod":"a-pod"}`...))
+	f.Add(append(appendFrameHead(appendFrameHead(nil, kindBeat, 0), kindDone, 2), `{}`...))
+	f.Add(append(appendFrameHead(nil, kindError, 15), `{"Code":"Busy"}`...))
+	f.Add(appendFrameHead(nil, kindItem, 1<<30))
+	f.Fuzz(func(t *testing.T, input []byte) {
+		r := bufio.NewReader(bytes.NewReader(input))
+		for {
+			if err := readFrame(t, r); err != nil {
+				if !errors.Is(err, errFrame) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+					t.Errorf("unexpected error: %v", err)
+				}
+				return
+			}
+		}
+	})
+}
+
+func readFrame(t *testing.T, r *bufio.Reader) error {
+	k, size, err := readFrameHead(r)
+	if err != nil {
+		return err
+	}
+	if limit, ok := k.limit(); !ok || size < 0 || size > int(limit) {
+		t.Fatalf("%d bytes of kind %q", size, k)
+	}
+	switch k {
+	case kindItem:
+		var key [protocol.MaxKey]byte
+		got, err := readItem(r, size, &key)
+		if err != nil {
+			return err
+		}
+		value := make([]byte, min(got.size, r.Buffered()))
+		if n, _ := io.ReadFull(r, value); n < got.size {
+			return io.ErrUnexpectedEOF
+		}
+		again := append(appendItem(nil, &memfile.Item{Key: got.key, Value: value, Flags: got.flags, Binary: got.binary}, got.ttl), value...)
+		second, err := readItem(bufio.NewReader(bytes.NewReader(again[frameHead:])), len(again)-frameHead, new([protocol.MaxKey]byte))
+		if err != nil || !bytes.Equal(second.key, got.key) || second.flags != got.flags || second.ttl != got.ttl || second.size != got.size || second.binary != got.binary {
+			t.Errorf("%+v is read as %+v, %v", got, second, err)
+		}
+	case kindGone:
+		hashes, err := readGone(r, size, nil)
+		if err == nil && len(hashes) != size/8 {
+			t.Errorf("%d hashes in %d bytes", len(hashes), size)
+		}
+		return err
+	case kindHello:
+		_, err = readMessage[hello](r, size)
+	case kindOffer:
+		_, err = readMessage[offer](r, size)
+	case kindDone:
+		_, err = readMessage[done](r, size)
+	case kindAcknowledge:
+		_, err = readMessage[acknowledgement](r, size)
+	case kindConfirm:
+		_, err = readMessage[confirmation](r, size)
+	case kindError:
+		var message failure
+		if message, err = readMessage[failure](r, size); err == nil && message.err() == nil {
+			t.Errorf("%+v is no error", message)
+		}
+	}
+	return err
+}

@@ -1,0 +1,309 @@
+package handover
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+)
+
+func TestWithoutRoomEverythingIsSentInTheEnd(t *testing.T) {
+	t.Parallel()
+	origin, cache := newOrigin(100), newCache(t)
+	origin.noRoom = true
+	source := start(t, offerOf(origin, 100), quick)
+	result, err := receive(t.Context(), targetOf(t, source.address, cache), quick)
+	if err != nil || result.Passes != 0 || result.Items != 100 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	source.wait()
+	if events := strings.Join(origin.history(), ", "); events != "stop, scan, cold first, complete" {
+		t.Error(events)
+	}
+	mustEqual(t, cache.snapshot(), origin.snapshot())
+}
+
+func TestPassesStopAfterThree(t *testing.T) {
+	t.Parallel()
+	origin, cache := newOrigin(100), newCache(t)
+	origin.during = func(scan int) {
+		if scan < 4 {
+			origin.set("key-1", entry{value: fmt.Sprint(scan)})
+		}
+	}
+	source := start(t, offerOf(origin, 100), quick)
+	result, err := receive(t.Context(), targetOf(t, source.address, cache), quick)
+	if err != nil || result.Passes != maxPasses {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+// At the deadline the passes stop wherever they are, and the end sends what is missing.
+func TestDeadlineStopsLivePasses(t *testing.T) {
+	t.Parallel()
+	origin, cache := newOrigin(5000), newCache(t)
+	began := time.Now()
+	deadline := began.Add(300 * time.Millisecond)
+	origin.during = func(scan int) {
+		if scan == 2 { // some items changed since the first pass
+			for i := range 5000 {
+				origin.set(fmt.Sprintf("key-%d", i), entry{value: "changed"})
+			}
+			time.Sleep(time.Until(deadline) + time.Millisecond)
+		}
+	}
+	source := start(t, func(ctx context.Context) (Offer, error) {
+		offer, err := offerOf(origin, 5000)(ctx)
+		offer.Deadline = deadline
+		return offer, err
+	}, quick)
+	result, err := receive(t.Context(), targetOf(t, source.address, cache), quick)
+	if err != nil || result.Items != 5000 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	if result.Passes >= maxPasses {
+		t.Errorf("%d passes", result.Passes)
+	}
+	mustEqual(t, cache.snapshot(), origin.snapshot())
+}
+
+// After the limit the target loses what it doesn't have, and keeps nothing that is wrong.
+func TestAfterLimitNoContentsAreSent(t *testing.T) {
+	t.Parallel()
+	origin, cache := newOrigin(1000), newCache(t)
+	origin.onStop = func(context.Context) error {
+		origin.set("key-1", entry{value: "changed"})
+		origin.remove("key-2")
+		origin.set("new", entry{value: "new"})
+		return nil
+	}
+	source := start(t, func(ctx context.Context) (Offer, error) {
+		offer, err := offerOf(origin, 1000)(ctx)
+		offer.Limit = time.Now().Add(-time.Second)
+		return offer, err
+	}, quick)
+	result, err := receive(t.Context(), targetOf(t, source.address, cache), quick)
+	if err != nil || result.ItemsBefore != 1000 || result.Items != 998 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	want := origin.snapshot()
+	delete(want, "key-1")
+	delete(want, "new")
+	mustEqual(t, cache.snapshot(), want)
+}
+
+// The clock of a scan is that of its start, but a pass takes time.
+func TestTimeToLiveIsThatAtTheTimeOfSending(t *testing.T) {
+	t.Parallel()
+	for ttl, want := range map[int64]int64{0: 0, 1: -1, 2: -1, 3: 1, 1000: 998} {
+		p := pass{session: &session{link: newLink(nil, quick)}, ctx: t.Context(), began: time.Now().Add(-2500 * time.Millisecond)}
+		if err := p.send(&memfile.Item{Key: []byte("k"), TTL: ttl}, 0, 0, 0, false); err != nil {
+			t.Fatal(err)
+		}
+		sent := p.done.Sent == 1
+		if sent != (want >= 0) {
+			t.Errorf("a TTL of %d is sent: %t", ttl, sent)
+		}
+		if sent && p.session.link.head[frameHead+itemHeadSize-1] != byte(want) {
+			t.Errorf("a TTL of %d is sent as %x", ttl, p.session.link.head)
+		}
+	}
+}
+
+func TestExpiryIsADurationOrATime(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	for ttl, want := range map[int64]int64{
+		0: 0, 1: 1, maxTTL: maxTTL, maxTTL + 1: 1_800_000_000 + maxTTL + 1, math.MaxUint32: math.MaxInt32,
+	} {
+		if got := expiry(ttl, now); got != want {
+			t.Errorf("a TTL of %d is %d, want %d", ttl, got, want)
+		}
+	}
+}
+
+func TestProgressIsReported(t *testing.T) {
+	t.Parallel()
+	origin, cache := newOrigin(100), newCache(t)
+	source := start(t, offerOf(origin, 90), quick)
+	var all []Progress
+	target := targetOf(t, source.address, cache)
+	target.Progress = func(p Progress) { all = append(all, p) }
+	if _, err := receive(t.Context(), target, quick); err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 3 || all[0].Pass != 1 || all[0].Total != 90 {
+		t.Fatalf("%+v", all)
+	}
+	if last := all[len(all)-1]; last.Pass != 0 || last.Items != 100 || last.Total != 100 || last.Bytes == 0 {
+		t.Errorf("%+v", last)
+	}
+}
+
+func TestPageMoverRunsAgainAfterHandover(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[string]string{"1": "[0 1]", "2": "[0 2]", "0": "[]"} {
+		origin, cache := newOrigin(10), newCache(t)
+		cache.automove = level
+		source := start(t, offerOf(origin, 10), quick)
+		if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(cache.moves); got != want {
+			t.Errorf("level %s: %s, want %s", level, got, want)
+		}
+	}
+}
+
+func TestPaceKeepsTheRate(t *testing.T) {
+	began := time.Now()
+	run := func(items int, bytes int64, lost time.Duration) time.Duration {
+		p := pace{total: int64(items), deadline: began.Add(time.Hour)}
+		now := began
+		for range items {
+			p.visited++
+			wait := p.add(bytes, now)
+			if wait > 2*batchItems*time.Second/itemsPerSecond && bytes < 1000 {
+				t.Errorf("waits %s at once", wait)
+			}
+			now = now.Add(wait + lost)
+		}
+		return now.Sub(began)
+	}
+	for name, c := range map[string]struct {
+		items int
+		bytes int64
+		lost  time.Duration
+		want  time.Duration
+	}{
+		"by items": {100_000, 100, 0, 2 * time.Second},
+		"by bytes": {1000, 1 << 20, 0, 10 * time.Second},
+		"slower":   {100_000, 100, 100 * time.Microsecond, 10 * time.Second},
+	} {
+		if took := run(c.items, c.bytes, c.lost); took < c.want*9/10 || took > c.want*11/10 {
+			t.Errorf("%s: %s, want %s", name, took, c.want)
+		}
+	}
+}
+
+func TestNoRateLimitShortlyBeforeDeadline(t *testing.T) {
+	began := time.Now()
+	p := pace{total: 1_000_000, deadline: began.Add(time.Second)}
+	now := began
+	for range 10_000 {
+		p.visited++
+		now = now.Add(p.add(100, now) + time.Microsecond)
+	}
+	if took := now.Sub(began); took > 50*time.Millisecond {
+		t.Errorf("10000 items took %s", took)
+	}
+}
+
+// A pass visits keys; the others are gone.
+func TestTableAgreesWithMap(t *testing.T) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		table, err := newTable(tableSize(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[uint64]uint64{}
+		for range 30 {
+			visited := map[uint64]bool{}
+			for range random.IntN(600) {
+				hash, content := uint64(random.IntN(1500)+1)*0x9e3779b97f4a7c15, random.Uint64N(4)*4
+				at, found := table.find(hash)
+				known, has := want[hash]
+				if !has && found && table.unchanged(at, content) || has && table.unchanged(at, content) != (known == content) {
+					t.Fatalf("key %x: %t, want %d, %t", hash, found, known, has)
+				}
+				if !table.put(at, found, hash, content) {
+					if found {
+						t.Fatal("a key of the table has no room")
+					}
+					continue
+				}
+				want[hash], visited[hash] = content, true
+			}
+			if random.IntN(3) == 0 {
+				_ = table.sweep(nil)
+				continue
+			}
+			gone := map[uint64]bool{}
+			_ = table.sweep(func(hash uint64) error {
+				gone[hash] = true
+				return nil
+			})
+			for hash := range want {
+				if gone[hash] == visited[hash] {
+					t.Fatalf("key %x is gone: %t", hash, gone[hash])
+				}
+				delete(gone, hash)
+				if !visited[hash] {
+					delete(want, hash)
+				}
+			}
+			if len(gone) > 0 {
+				t.Fatalf("%d keys are gone that weren't there", len(gone))
+			}
+		}
+		if err := table.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestFullTableHasFreeSlots(t *testing.T) {
+	const items = 10_000
+	size := tableSize(items)
+	if perItem := float64(size) / items; perItem > 32 {
+		t.Errorf("%.1f bytes an item", perItem)
+	}
+	table, err := newTable(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.close()
+	put := 0
+	for n := uint64(1); ; n++ {
+		hash := keyHash(1, fmt.Append(nil, n))
+		at, found := table.find(hash)
+		if found || !table.put(at, found, hash, n) {
+			break
+		}
+		put++
+	}
+	if put < items*6/5 {
+		t.Errorf("it has room for %d items", put)
+	}
+}
+
+// Each part of an item makes another content.
+func TestContentHashCoversWholeItem(t *testing.T) {
+	h := newHasher()
+	item := memfile.Item{Key: []byte("key"), Value: []byte("value"), Flags: 1, Expires: 2, TTL: 3, LastAccess: 4, CAS: 5}
+	content := h.content(&item)
+	same := item
+	same.TTL, same.LastAccess, same.CAS = 6, 7, 8
+	if h.content(&same) != content {
+		t.Error("what every access changes is a part of the content")
+	}
+	for name, change := range map[string]func(*memfile.Item){
+		"key":             func(i *memfile.Item) { i.Key = []byte("kez") },
+		"value":           func(i *memfile.Item) { i.Value = []byte("valuf") },
+		"border":          func(i *memfile.Item) { i.Key, i.Value = []byte("keyv"), []byte("alue") },
+		"flags":           func(i *memfile.Item) { i.Flags++ },
+		"expiry":          func(i *memfile.Item) { i.Expires++ },
+		"form of the key": func(i *memfile.Item) { i.Binary = true },
+	} {
+		other := item
+		change(&other)
+		if h.content(&other) == content {
+			t.Errorf("another %s has the same content", name)
+		}
+	}
+}
