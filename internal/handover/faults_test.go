@@ -103,7 +103,7 @@ func TestSourceSurvivesTargetThatFails(t *testing.T) {
 	t.Parallel()
 	failures := map[string]func(*script){
 		"dies": func(s *script) { s.link.abort() },
-		// Frozen, or its node is gone.
+		// Frozen, or its node is lost.
 		"is silent": func(s *script) { s.stop() },
 		// Its main goroutine hangs.
 		"only sends beats":   func(*script) {},
@@ -525,6 +525,28 @@ func hangAt(command string, hang func()) func(string) {
 			hang()
 		}
 	}
+}
+
+// A peer may be busy for longer than it may be silent.
+func TestBusyPeersAreAlive(t *testing.T) {
+	t.Parallel()
+	origin, cache := newOrigin(100), newCache(t)
+	busy := (quick.silence + quick.step) / 2
+	origin.onStop = func(context.Context) error {
+		origin.remove("key-7")
+		time.Sleep(busy)
+		return nil
+	}
+	cache.scanned = func(*memfile.Report) { time.Sleep(busy) }
+	source := start(t, func(ctx context.Context) (Offer, error) {
+		time.Sleep(busy)
+		return offerOf(origin, 100)(ctx)
+	}, quick)
+	if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); err != nil {
+		t.Fatal(err)
+	}
+	source.wait()
+	mustEqual(t, cache.snapshot(), origin.snapshot())
 }
 
 // A scan that couldn't read everything is repeated.

@@ -203,7 +203,7 @@ func TestNoRateLimitShortlyBeforeDeadline(t *testing.T) {
 	}
 }
 
-// A pass visits keys; the others are gone.
+// A sweep removes the keys that a pass has not visited.
 func TestTableAgreesWithMap(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -240,7 +240,7 @@ func TestTableAgreesWithMap(t *testing.T) {
 			})
 			for hash := range want {
 				if gone[hash] == visited[hash] {
-					t.Fatalf("key %x is gone: %t", hash, gone[hash])
+					t.Fatalf("key %x is removed: %t", hash, gone[hash])
 				}
 				delete(gone, hash)
 				if !visited[hash] {
@@ -248,7 +248,7 @@ func TestTableAgreesWithMap(t *testing.T) {
 				}
 			}
 			if len(gone) > 0 {
-				t.Fatalf("%d keys are gone that weren't there", len(gone))
+				t.Fatalf("%d keys are removed that weren't there", len(gone))
 			}
 		}
 		if err := table.close(); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 )
 
-// maxConnections is how many connections are open at a time, whoever opened them.
+// maxConnections is how many connections are open at a time, with the key or without.
 const maxConnections = 16
 
 // Serve hands over the items of the pod to the first target that has the same key, until
@@ -339,7 +339,7 @@ func (s *session) finish(stop, ctx context.Context, log *slog.Logger) error {
 		return s.cause(ctx, err)
 	}
 	s.result.Took = time.Since(s.began)
-	// Until the target has closed the connection, the confirmation may be on its way.
+	// Until the target has closed the connection, the confirmation may not have arrived.
 	_ = sleep(ctx, s.source.timing.silence)
 	s.offer.Origin.Complete(s.result)
 	s.source.completed()
@@ -409,13 +409,11 @@ func (p *pass) run(coldFirst bool) (done, error) {
 func (p *pass) visit(item *memfile.Item) error {
 	s := p.session
 	p.pace.visited++
-	now := p.began
 	if p.pace.visited%64 == 0 {
 		if p.ctx.Err() != nil {
 			return context.Cause(p.ctx)
 		}
-		now = time.Now()
-		if p.live && now.After(s.offer.Deadline) {
+		if p.live && time.Now().After(s.offer.Deadline) {
 			return errDeadline
 		}
 	}
@@ -435,7 +433,7 @@ func (p *pass) send(item *memfile.Item, hash, content uint64, at slot, found boo
 	s := p.session
 	now := time.Now()
 	if !p.live && !s.offer.Limit.IsZero() && now.After(s.offer.Limit) {
-		return nil // if the target has another content, the key is gone
+		return nil // and if the target has another content, it deletes the key
 	}
 	ttl := item.TTL
 	if ttl > 0 {

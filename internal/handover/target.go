@@ -81,7 +81,7 @@ func (r *receiver) run(ctx context.Context) error {
 	if r.cache, err = openCache(ctx, r.Memcached, r.timing.silence); err != nil {
 		return fmt.Errorf("connecting to the own memcached: %w", err)
 	}
-	defer r.cache.close()
+	defer func() { _ = r.cache.close() }()
 	defer context.AfterFunc(ctx, func() { _ = r.cache.close() })()
 	return r.copy(ctx)
 }
@@ -210,8 +210,8 @@ func (r *receiver) report(now bool) {
 	r.Progress(r.progress)
 }
 
-// deleteGone returns once memcached has everything that was received, and none of the keys that
-// are gone. Their names are in its own memory file.
+// deleteGone returns once memcached has everything that was received, and none of the keys in
+// r.gone. Their names are in its own memory file.
 func (r *receiver) deleteGone(ctx context.Context) error {
 	if err := r.cache.barrier(); err != nil {
 		return fmt.Errorf("storing items: %w", err)
