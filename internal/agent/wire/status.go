@@ -14,6 +14,10 @@ const Port = 11212
 // StatusPath is the path of the status.
 const StatusPath = "/status"
 
+// HandoverPort is the TCP port on which the agent of a pod that is being deleted hands
+// its items over.
+const HandoverPort = 11213
+
 // MemcachedPort is the TCP port on which memcached serves.
 const MemcachedPort = 11211
 
@@ -21,9 +25,11 @@ const MemcachedPort = 11211
 type Phase string
 
 // The phases in the order in which a shard passes through them; Restarting leads
-// back to Serving.
+// back to Serving or Draining. A pod is in Receiving from when it has found the other
+// pod of its shard until it has that pod's items, or has given up.
 const (
 	PhaseStarting   Phase = "Starting"
+	PhaseReceiving  Phase = "Receiving"
 	PhaseServing    Phase = "Serving"
 	PhaseRestarting Phase = "Restarting"
 	PhaseDraining   Phase = "Draining"
@@ -37,6 +43,8 @@ type StartResult string
 const (
 	StartWarm StartResult = "Warm"
 	StartCold StartResult = "Cold"
+	// StartHandedOver is a start with the items of the shard's previous pod.
+	StartHandedOver StartResult = "HandedOver"
 )
 
 // Start describes the last start of memcached.
@@ -46,10 +54,26 @@ type Start struct {
 	Reason string `json:"reason,omitempty"`
 	// Items is the number of items right after the start.
 	Items int64 `json:"items"`
-	// ItemsBefore is the number of items that were saved; 0 if none were.
+	// ItemsBefore is the number of items that were saved, or that the previous pod had
+	// when its memcached stopped; 0 if none were.
 	ItemsBefore int64 `json:"itemsBefore"`
 	// At is when memcached was ready.
 	At time.Time `json:"at"`
+	// HandoverSeconds is how long a handover took. For GapSeconds of it, neither pod
+	// served.
+	HandoverSeconds float64 `json:"handoverSeconds,omitempty"`
+	GapSeconds      float64 `json:"gapSeconds,omitempty"`
+}
+
+// Progress is how far a handover is.
+type Progress struct {
+	// Pass counts the scans of the other pod's items, from 1. It is 0 while the other
+	// pod is not being deleted yet.
+	Pass int `json:"pass"`
+	// Items is the number of items received so far, Total the number of items of the
+	// other pod.
+	Items int64 `json:"items"`
+	Total int64 `json:"total"`
 }
 
 // Status is the response to GET /status.
@@ -57,6 +81,13 @@ type Status struct {
 	Phase        Phase  `json:"phase"`
 	PodUID       string `json:"podUID"`
 	AgentVersion string `json:"agentVersion"`
+
+	// PodIP and HandoverPort are where this agent hands over its items. HandoverPort is
+	// 0 if it cannot.
+	PodIP        string `json:"podIP,omitempty"`
+	HandoverPort int    `json:"handoverPort,omitempty"`
+	// Handover is not nil while this pod receives items.
+	Handover *Progress `json:"handover,omitempty"`
 
 	// Version is memcached's own response to "version".
 	Version string `json:"version,omitempty"`
