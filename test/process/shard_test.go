@@ -41,6 +41,9 @@ type shard struct {
 	dir            string
 	data, podInfo  string
 	port, httpPort int
+	// handoverKey is the path of the key; empty if the next agent does not hand over items.
+	handoverKey  string
+	handoverPort int
 	// podUID, service and drainTimeout are flags of the next start.
 	podUID, service string
 	drainTimeout    time.Duration
@@ -60,7 +63,7 @@ type shard struct {
 func newShard(t *testing.T) *shard {
 	t.Helper()
 	s := &shard{
-		t: t, dir: sharedDir(t), port: freePort(t), httpPort: freePort(t),
+		t: t, dir: sharedDir(t), port: freePort(t), httpPort: freePort(t), handoverPort: freePort(t),
 		podUID: "pod-of-" + t.Name(), drainTimeout: time.Minute, memcached: memcachedPath(newest),
 		attributes: &syscall.SysProcAttr{
 			Setpgid:     true,
@@ -183,8 +186,11 @@ func (s *shard) launch() {
 	if s.memcached != "" {
 		args = append(args, "-memcached", s.memcached)
 	}
+	if s.handoverKey != "" {
+		args = append(args, "-handover-key", s.handoverKey, "-handover-listen", fmt.Sprintf("127.0.0.1:%d", s.handoverPort))
+	}
 	command := exec.Command(args[0], args[1:]...)
-	command.Env = append(os.Environ(), "POD_UID="+s.podUID)
+	command.Env = append(os.Environ(), "POD_UID="+s.podUID, "POD_IP=127.0.0.1")
 	command.SysProcAttr = s.attributes
 	out := &log{}
 	command.Stdout, command.Stderr = out, out
