@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -48,16 +47,17 @@ func usageError(err error) error {
 func run(version string, args []string) error {
 	// The agent does little, and shares the container's memory with the items.
 	runtime.GOMAXPROCS(1)
-	debug.SetGCPercent(25)
-	debug.SetMemoryLimit(8 << 20)
+	setMemoryLimit(0)
 
-	c := config{version: version, podUID: os.Getenv("POD_UID")}
+	c := config{version: version, podUID: os.Getenv("POD_UID"), podIP: os.Getenv("POD_IP")}
 	flags := flag.NewFlagSet("agent run", flag.ContinueOnError)
 	flags.StringVar(&c.dataDir, "data", "/var/lib/memcached", "`directory` of the memory volume that stores the items")
 	flags.StringVar(&c.podInfoDir, "podinfo", "/etc/podinfo", "`directory` of the downward-API volume")
 	flags.StringVar(&c.listen, "listen", fmt.Sprintf(":%d", wire.Port), "`address` of /status, /healthz and /readyz")
 	flags.StringVar(&c.service, "service", "", "`host:port` of the agent behind this shard's Service; empty: do not drain")
 	flags.DurationVar(&c.drainTimeout, "drain-timeout", time.Minute, "maximum wait for another pod behind the Service")
+	flags.StringVar(&c.handoverKey, "handover-key", "", "`file` with the key that the shard's pods share; empty: no handover of items between pods")
+	flags.StringVar(&c.handoverListen, "handover-listen", fmt.Sprintf(":%d", wire.HandoverPort), "`address` at which another pod receives this pod's items")
 	flags.StringVar(&c.memcached, "memcached", "", "`path` of memcached; empty: search the image")
 	flags.StringVar(&c.terminationLog, "termination-log", defaultTerminationLog, "`file` for the error")
 	if err := flags.Parse(args); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -103,6 +104,9 @@ func readSavedData(dir string) (savedData, error) {
 	}
 	if err != nil {
 		return s, fmt.Errorf("reading the saved items: %w", err)
+	}
+	if strings.HasPrefix(string(text), casSeed) { // memcached has not read it
+		return s, os.Remove(metaPath(dir))
 	}
 	file, err := parseMetaFile(string(text))
 	if err == nil && !s.ran {

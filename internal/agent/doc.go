@@ -24,12 +24,25 @@
 // While a stop is announced, for a minute, the agent begins no other change. A new version and
 // new arguments arrive together, and the next container applies both in one start.
 //
+// With a key (-handover-key), a pod that is being deleted hands its items over to the pod
+// that replaces it (package handover). The new pod, the target, looks for the other one
+// behind the Service at its first start, and becomes ready when it has the items of a
+// memcached that has stopped. So no client gets a value that it has changed on the other
+// pod, which is why the target starts without items after every incomplete handover. The
+// other pod, the source, accepts targets while it drains. If the target does not take
+// over, it starts memcached again with the saved items. The CAS counter of a memcached
+// that starts without items begins at a random number: a client's CAS token of the source
+// must not match an item of the target.
+//
 // A readiness hold lets the operator fill a shard before clients use it: memcached
 // runs, and only /readyz reports that the shard is not ready.
 //
 // # States
 //
-//	Starting    → Serving      memcached responded
+//	Starting    → Serving      memcached responded, and there is no other pod to receive items from
+//	Starting    → Receiving    memcached responded, and another pod is behind the Service
+//	Receiving   → Serving      memcached has the other pod's items, or starts without them
+//	Receiving   → Stopping     SIGTERM: the items received so far are deleted
 //	Serving     → Restarting   new arguments, or a requested restart
 //	Restarting  → Serving      memcached responded
 //	Serving     → Draining     SIGTERM: the pod is being deleted
@@ -37,6 +50,9 @@
 //	Serving     → Stopping     SIGTERM during a readiness hold: no client is connected
 //	Serving     → Stopping     SIGTERM, and memcached does not respond
 //	Draining    → Stopping     another pod serves behind the Service, SIGTERM, or a timeout
+//	Draining    → Stopping     another pod has received the items but for the last changes
+//	Stopping    → Restarting   that pod does not take over
+//	Restarting  → Draining     memcached responded, and the pod is being deleted
 //	any         → exit != 0    memcached exited unexpectedly, or cannot start
 //
 // The agent writes to the data volume and the termination log only, so it runs

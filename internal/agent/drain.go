@@ -21,6 +21,14 @@ const (
 	missingNames = 2
 )
 
+// drainRun is one wait for another pod. A handover interrupts it.
+type drainRun struct{ cancel context.CancelFunc }
+
+type drainEnd struct {
+	run    *drainRun
+	reason string
+}
+
 // drain waits until the Service no longer needs this pod, and returns the reason.
 func drain(ctx context.Context, service, podUID string, timeout time.Duration) string {
 	if service == "" {

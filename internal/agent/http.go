@@ -17,6 +17,10 @@ const (
 	// that a probe that is slightly early need not wait for the next period. The
 	// kubelet's own default timeout is 1 s.
 	readyTimeout = 800 * time.Millisecond
+	// receivedTimeout is the same for a handover, during which no pod of the shard serves
+	// at the end. It is longer than the period of the kubelet's probes, 1 s, so that the
+	// next probe follows at once, and shorter than their timeout, 2 s.
+	receivedTimeout = 1800 * time.Millisecond
 	// statsTimeout bounds the wait for memcached's statistics in /status.
 	statsTimeout = 700 * time.Millisecond
 	// healthTimeout is long because a restart by the kubelet is worse than a pause.
@@ -116,29 +120,41 @@ func checkHealth(ctx context.Context, current *state) error {
 // checkReadiness returns nil while memcached serves without a hold, also during a
 // drain.
 func checkReadiness(ctx context.Context, states *atomic.Pointer[state]) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
+	began := time.Now()
 	for {
 		current := states.Load()
 		if current.serving() {
-			if err := current.client.ping(ctx); err != nil {
-				return fmt.Errorf("memcached does not respond: %w", err)
-			}
-			if until := current.status.HoldUntil; !until.IsZero() {
-				return fmt.Errorf("the shard is being filled until %s", until.UTC().Format(time.RFC3339))
-			}
-			return nil
+			return checkServing(ctx, current)
 		}
-		starting := current.status.Phase == wire.PhaseStarting || current.status.Phase == wire.PhaseRestarting
-		if !starting {
+		var timeout time.Duration
+		switch current.status.Phase {
+		case wire.PhaseStarting, wire.PhaseRestarting:
+			timeout = readyTimeout
+		case wire.PhaseReceiving:
+			timeout = receivedTimeout
+		default:
 			return fmt.Errorf("memcached is not serving: phase %s", current.status.Phase)
 		}
 		select {
 		case <-current.superseded:
-		case <-ctx.Done():
+		case <-time.After(timeout - time.Since(began)):
 			return fmt.Errorf("memcached is not serving yet: phase %s", current.status.Phase)
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
+}
+
+func checkServing(ctx context.Context, current *state) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	if err := current.client.ping(ctx); err != nil {
+		return fmt.Errorf("memcached does not respond: %w", err)
+	}
+	if until := current.status.HoldUntil; !until.IsZero() {
+		return fmt.Errorf("the shard is being filled until %s", until.UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 // state is what the supervisor publishes. It is immutable.

@@ -20,6 +20,9 @@ func (s *supervisor) launch() {
 		return
 	}
 	wait, err := s.saved.prepare(s.dataDir, s.now())
+	if err == nil && s.saved.file == nil && s.handoverKey != "" {
+		err = seedCAS(s.dataDir)
+	}
 	if err != nil {
 		s.fail(err)
 		return
@@ -70,9 +73,30 @@ func (s *supervisor) handleFirstResponse(r firstResponse) {
 	s.start = assessStart(s.saved, r.process.stderr.restartRejection(), r.stats, s.now().UTC())
 	s.fallback = nil
 	s.completedRestart = s.handledRestart
-	s.phase = wire.PhaseServing
+	switch {
+	case s.reception == nil:
+		s.serve()
+	case s.reception.final:
+		s.serveWithoutHandover()
+	default:
+		s.receive()
+	}
+}
+
+// serve lets clients use memcached, until another pod does if this one is being deleted.
+func (s *supervisor) serve() {
+	if s.reception != nil {
+		s.reception.stop()
+		s.reception = nil
+		setMemoryLimit(0)
+	}
+	if s.drainUntil.IsZero() {
+		s.phase = wire.PhaseServing
+	} else {
+		s.startDrain()
+	}
 	s.publish()
-	go r.process.client.sampleLookups(r.process.done)
+	go s.process.client.sampleLookups(s.process.done)
 	s.log.Info("memcached is serving", "version", s.binary.version, "start", s.start.Result, "items", s.start.Items,
 		"itemsBefore", s.start.ItemsBefore, "reason", s.start.Reason)
 }

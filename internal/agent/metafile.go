@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -96,6 +97,21 @@ func (f metaFile) adjust(now time.Time, items int64) (text string, wait time.Dur
 		return replaceLine(text, "stop_time", now.Unix()-1), 0
 	}
 	return text, max(wait, 0)
+}
+
+// casSeed begins a memory.meta that has nothing but a CAS counter. memcached rejects it as
+// saved items, and has taken over the counter by then.
+const casSeed = "Tmain\nKcurrent_cas "
+
+// seedCAS lets the CAS counter of a memcached that starts without items begin far from that
+// of any other pod, so that a client's CAS token of the shard's previous pod matches no
+// item of this one.
+func seedCAS(dir string) error {
+	base := uint64(1<<40) * (1 + rand.Uint64N(1<<20))
+	if err := replaceFile(metaPath(dir), fmt.Appendf(nil, "%s%d\n", casSeed, base)); err != nil {
+		return fmt.Errorf("preparing the start without items: %w", err)
+	}
+	return nil
 }
 
 // hashPowerFor returns the size of a hash table that does not grow with that many

@@ -32,11 +32,12 @@ func (s *supervisor) handleTermination() {
 	case s.phase == wire.PhaseServing && s.stopToken() == "" && !held:
 		s.log.Info("The pod is being deleted; memcached keeps serving until another pod does", "service", s.service)
 		s.cancelTimer()
-		s.phase = wire.PhaseDraining
+		s.drainUntil = s.now().Add(s.drainTimeout)
+		s.startDrain()
 		s.publish()
-		ctx, cancel := context.WithCancel(context.Background())
-		s.cancelDrain = cancel
-		go func() { s.drained <- drain(ctx, s.service, s.podUID, s.drainTimeout) }()
+	case s.phase == wire.PhaseReceiving:
+		s.log.Info("Stopping the container; the items it received so far are discarded")
+		s.discard(wire.PhaseStopping, s.finish)
 	case s.phase == wire.PhaseServing && !held:
 		// memcached loads its items only in a later second than that of its stop. It serves
 		// until late in this one, and the next container need not wait.
@@ -55,9 +56,19 @@ func (s *supervisor) responds() bool {
 	return s.process.client.ping(ctx) == nil
 }
 
-func (s *supervisor) handleDrained(reason string) {
-	if s.phase == wire.PhaseDraining {
-		s.log.Info("Drained", "reason", reason)
+// startDrain keeps memcached serving until another pod does.
+func (s *supervisor) startDrain() {
+	s.phase = wire.PhaseDraining
+	ctx, cancel := context.WithCancel(context.Background())
+	run := &drainRun{cancel: cancel}
+	s.drain = run
+	timeout := s.drainUntil.Sub(s.now())
+	go func() { s.drained <- drainEnd{run: run, reason: drain(ctx, s.service, s.podUID, timeout)} }()
+}
+
+func (s *supervisor) handleDrained(end drainEnd) {
+	if end.run == s.drain {
+		s.log.Info("Drained", "reason", end.reason)
 		s.stop(wire.PhaseStopping, "", saveTimeout, s.finish)
 	}
 }
@@ -66,10 +77,11 @@ func (s *supervisor) handleDrained(reason string) {
 // next. token is the announcement of the stop, empty if there was none. A stop in
 // progress continues with another next.
 func (s *supervisor) stop(phase wire.Phase, token string, timeout time.Duration, next func()) {
-	if s.cancelDrain != nil {
-		s.cancelDrain()
-		s.cancelDrain = nil
+	if s.drain != nil {
+		s.drain.cancel()
+		s.drain = nil
 	}
+	s.reception.stop()
 	s.recordStop(token)
 	s.phase = phase
 	s.publish()

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -15,12 +14,15 @@ import (
 )
 
 type config struct {
-	version                   string // of the operator
-	podUID                    string
-	dataDir, podInfoDir       string
-	listen, service           string
-	drainTimeout              time.Duration
-	memcached, terminationLog string
+	version             string // of the operator
+	podUID              string
+	dataDir, podInfoDir string
+	listen, service     string
+	// handoverKey is the path of the key; empty if the pods of the shard do not hand over
+	// their items.
+	handoverKey, handoverListen, podIP string
+	drainTimeout                       time.Duration
+	memcached, terminationLog          string
 }
 
 // supervisor runs memcached. Only the goroutine of run may use its fields.
@@ -35,7 +37,11 @@ type supervisor struct {
 	// Reports of helpers.
 	exits     chan *process
 	responses chan firstResponse
-	drained   chan string
+	drained   chan drainEnd
+	// Reports of the handover, as its source and as its target.
+	handoverPorts chan int
+	origins       chan originRequest
+	receptions    chan receptionReport
 
 	phase wire.Phase
 	// process is nil while memcached does not run.
@@ -68,8 +74,16 @@ type supervisor struct {
 	// timer runs onTimer. It is stopped while nothing is scheduled.
 	timer   *time.Timer
 	onTimer func()
-	// cancelDrain is nil while there is no drain.
-	cancelDrain context.CancelFunc
+	// drain is nil while there is no drain. drainUntil is when it ends at the latest, zero
+	// before the pod is being deleted.
+	drain      *drainRun
+	drainUntil time.Time
+
+	// handoverPort is 0 until targets are accepted. origin belongs to the latest one.
+	handoverPort int
+	origin       *origin
+	// reception is nil unless the other pod's items are to be received.
+	reception *reception
 
 	finished bool
 	err      error
@@ -99,6 +113,9 @@ func supervise(c config, log *slog.Logger) error {
 		return err
 	}
 	go serveHTTP(listener, s.states)
+	if c.handoverKey != "" {
+		go serveHandover(c, s.origins, s.handoverPorts, log)
+	}
 	s.launch()
 	s.run(terminations, orphans)
 	return s.err
@@ -126,7 +143,8 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 	}
 	s := &supervisor{
 		config: c, binary: memcached, log: log, now: time.Now, timer: time.NewTimer(time.Hour), states: &atomic.Pointer[state]{},
-		exits: make(chan *process, 1), responses: make(chan firstResponse, 1), drained: make(chan string, 1),
+		exits: make(chan *process, 1), responses: make(chan firstResponse, 1), drained: make(chan drainEnd, 1),
+		handoverPorts: make(chan int, 1), origins: make(chan originRequest), receptions: make(chan receptionReport),
 		phase: wire.PhaseStarting, info: info, saved: saved,
 		handledRestart: info.restart, completedRestart: info.restart, consumedToken: saved.last.Announced,
 		arguments: selected.arguments, fallback: selected.fallback,
@@ -135,6 +153,10 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 	s.timer.Stop()
 	s.stopRead = s.now()
 	s.hold.update(info.holdUntil, s.now())
+	// During a hold the operator fills the shard.
+	if c.handoverKey != "" && c.service != "" && !saved.ran && s.hold.until.IsZero() {
+		s.reception = &reception{}
+	}
 	s.publish()
 	log.Info("Starting agent", "version", c.version, "pod", c.podUID,
 		"memcached", memcached.path, "memcachedVersion", memcached.version)
@@ -154,8 +176,14 @@ func (s *supervisor) run(terminations, orphans <-chan os.Signal) {
 			s.handleExit(p)
 		case r := <-s.responses:
 			s.handleFirstResponse(r)
-		case reason := <-s.drained:
-			s.handleDrained(reason)
+		case end := <-s.drained:
+			s.handleDrained(end)
+		case s.handoverPort = <-s.handoverPorts:
+			s.publish()
+		case r := <-s.origins:
+			s.handleOrigin(r)
+		case r := <-s.receptions:
+			s.handleReception(r)
 		case <-s.timer.C:
 			onTimer := s.onTimer
 			s.onTimer = nil
@@ -210,6 +238,13 @@ func (s *supervisor) status() wire.Status {
 	}
 	if s.process != nil {
 		status.PID = s.process.pid
+	}
+	if s.handoverPort != 0 {
+		status.PodIP, status.HandoverPort = s.podIP, s.handoverPort
+	}
+	if s.phase == wire.PhaseReceiving {
+		progress := s.reception.progress
+		status.Handover = &progress
 	}
 	return status
 }

@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+const (
+	// memoryLimit is for everything but a handover.
+	memoryLimit = 8 << 20
+	// freeMemory of the container is not for the table of a handover: memcached allocates
+	// buffers for its clients.
+	freeMemory = 16 << 20
+	// cgroupDir is what a container sees of its control group.
+	cgroupDir = "/sys/fs/cgroup"
+)
+
+// setMemoryLimit limits the agent's own memory to that for everything but a handover, and
+// that much more for a handover. The table of a handover has no pointers, so that the
+// garbage collector reads none of it.
+func setMemoryLimit(more int64) {
+	percent := 25
+	if more > 0 {
+		percent = 100
+	}
+	debug.SetGCPercent(percent)
+	debug.SetMemoryLimit(memoryLimit + more)
+	if more == 0 {
+		debug.FreeOSMemory()
+	}
+}
+
+// freeInCgroup returns how much memory the container may still use, and false if it is
+// not limited.
+func freeInCgroup(dir string) (free int64, limited bool) {
+	maximum, err := readCgroup(dir, "memory.max")
+	if err != nil {
+		return 0, false
+	}
+	current, err := readCgroup(dir, "memory.current")
+	if err != nil {
+		return 0, false
+	}
+	return maximum - current, true
+}
+
+// readCgroup returns an error for the text "max" too.
+func readCgroup(dir, name string) (int64, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+}

@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/handover"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+)
+
+// origin lets the goroutine of a handover read memcached's items, and stop and start
+// memcached by requests to the supervisor.
+type origin struct {
+	requests chan<- originRequest
+	dataDir  string
+
+	// The supervisor sets these when the handover begins.
+	drainUntil time.Time
+	client     *client
+	arguments  []string
+	version    string
+
+	// stopped is whether memcached has saved its items and exited.
+	stopped bool
+}
+
+// offer returns an error if the memory file can't be read as memcached does.
+func (o *origin) offer(ctx context.Context, podUID, shard string) (handover.Offer, error) {
+	file, err := openMemory(o.dataDir, o.arguments, o.version)
+	if err != nil {
+		return handover.Offer{}, err
+	}
+	defer file.Close()
+	if err := file.Verify(ctx, o.client.address); err != nil {
+		return handover.Offer{}, fmt.Errorf("comparing the memory file with memcached: %w", err)
+	}
+	stats, err := o.client.generalStats(ctx)
+	if err != nil {
+		return handover.Offer{}, fmt.Errorf("counting the items: %w", err)
+	}
+	return handover.Offer{
+		Origin: o, Pod: podUID, Shard: shard, Version: o.version, Items: stats.Items,
+		Deadline: o.drainUntil.Add(-endOfHandover), Limit: o.drainUntil.Add(contentTimeout),
+	}, nil
+}
+
+// ask returns the supervisor's answer.
+func (o *origin) ask(event originEvent, result handover.Result) error {
+	request := originRequest{origin: o, event: event, result: result, reply: make(chan error, 1)}
+	o.requests <- request
+	return <-request.reply
+}
+
+// Scan visits all items.
+func (o *origin) Scan(ctx context.Context, coldFirst bool, visit func(*memfile.Item) error) (memfile.Report, error) {
+	file, err := openMemory(o.dataDir, o.arguments, o.version)
+	if err != nil {
+		return memfile.Report{}, err
+	}
+	defer file.Close()
+	var clock memfile.Clock
+	if o.stopped {
+		clock, err = savedClock(o.dataDir)
+	} else {
+		clock, err = memfile.ClockOfRunning(ctx, o.client.address)
+	}
+	if err != nil {
+		return memfile.Report{}, fmt.Errorf("reading memcached's clock: %w", err)
+	}
+	if coldFirst {
+		return file.ScanColdFirst(clock, visit)
+	}
+	return file.Scan(clock, visit)
+}
+
+// Stop stops memcached. The supervisor limits the time of a stop and does not interrupt
+// it, so it ignores the context.
+func (o *origin) Stop(context.Context) error {
+	if err := o.ask(originStops, handover.Result{}); err != nil {
+		return fmt.Errorf("stopping memcached: %w", err)
+	}
+	o.stopped = true
+	return nil
+}
+
+// Resume lets memcached serve again with its items.
+func (o *origin) Resume() { _ = o.ask(originResumes, handover.Result{}) }
+
+// Complete ends this agent.
+func (o *origin) Complete(result handover.Result) { _ = o.ask(originCompletes, result) }
+
+// Reserve lets a handover use that much memory until it calls release, and returns false
+// if the container has no room for it.
+func (o *origin) Reserve(bytes int64) (release func(), ok bool) {
+	if free, limited := freeInCgroup(cgroupDir); limited && free-freeMemory < bytes {
+		return func() {}, false
+	}
+	setMemoryLimit(bytes)
+	return func() { setMemoryLimit(0) }, true
+}
+
+func openMemory(dataDir string, arguments []string, version string) (*memfile.File, error) {
+	layout, err := memfile.LayoutOf(arguments, version)
+	if err != nil {
+		return nil, err
+	}
+	return memfile.Open(memoryPath(dataDir), layout)
+}
+
+func savedClock(dataDir string) (memfile.Clock, error) {
+	text, err := os.ReadFile(metaPath(dataDir))
+	if err != nil {
+		return memfile.Clock{}, err
+	}
+	return memfile.ClockOfMeta(string(text), time.Now())
+}

@@ -1,0 +1,270 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/clusterdns"
+	"github.com/memcached-operator/memcached-operator/internal/handover"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/podhttp"
+)
+
+const (
+	// findTimeout bounds the search for the other pod, which delays every first start.
+	// It takes milliseconds if no pod is behind the Service, since connections are
+	// refused then.
+	findTimeout = 2 * time.Second
+	// A pod that is not being deleted keeps its items. During an update the operator
+	// deletes it when it sees that this pod waits, and may itself be restarting.
+	refusalTimeout  = 5 * time.Minute
+	refusalInterval = 500 * time.Millisecond
+	// maxFailures is how many failed handovers this pod follows by another one.
+	maxFailures     = 3
+	failureInterval = time.Second
+	// receiverMemory is what the buffers of a reception may use, which begins with an
+	// empty memcached.
+	receiverMemory = 32 << 20
+)
+
+// reception is the supervisor's part of receiving the other pod's items: it lasts from
+// the first start of a pod until memcached serves.
+type reception struct {
+	// other is nil until the other pod is found.
+	other    *wire.Status
+	progress wire.Progress
+	failures int
+	// failure is why memcached starts without the other pod's items, final whether this
+	// pod does not try again.
+	failure string
+	final   bool
+	// cancel stops the receiver; nil while there is none.
+	cancel context.CancelFunc
+}
+
+func (r *reception) stop() {
+	if r != nil && r.cancel != nil {
+		r.cancel()
+		r.cancel = nil
+	}
+}
+
+// receiver finds the other pod and receives its items into one process of memcached. It
+// runs on a goroutine of its own.
+type receiver struct {
+	config
+	process *process
+	// Of memcached.
+	arguments        []string
+	memcachedVersion string
+	log              *slog.Logger
+	reports          chan<- receptionReport
+}
+
+// receptionReport has one of its last four fields, or none if there is nothing to
+// receive.
+type receptionReport struct {
+	process *process
+	// found says that this pod waits for the items of the other one.
+	found    *wire.Status
+	progress *handover.Progress
+	// result says that memcached has the items.
+	result *handover.Result
+	// err says why it has not. The items are incomplete then. final is whether another
+	// handover would fail too.
+	err   error
+	final bool
+	// reason is why there is nothing to receive from the other pod; empty if there is no
+	// other pod.
+	reason string
+}
+
+// report returns false if the supervisor has canceled the reception.
+func (r *receiver) report(ctx context.Context, report receptionReport) bool {
+	report.process = r.process
+	select {
+	case r.reports <- report:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// run receives the items of the other pod, which it first searches if it is nil. Its
+// last report ends the reception.
+func (r *receiver) run(ctx context.Context, other *wire.Status) {
+	key, err := readHandoverKey(r.handoverKey)
+	if err != nil {
+		r.report(ctx, receptionReport{reason: err.Error()})
+		return
+	}
+	if other == nil {
+		found, reason := findOther(ctx, r.service, r.podUID)
+		if found == nil {
+			r.report(ctx, receptionReport{reason: reason})
+			return
+		}
+		if !r.report(ctx, receptionReport{found: found}) {
+			return
+		}
+		other = found
+	} else if !sleep(ctx, failureInterval) {
+		return
+	}
+	r.report(ctx, r.receive(ctx, other, key))
+}
+
+// receive returns the last report. It waits while the other pod is not being deleted.
+func (r *receiver) receive(ctx context.Context, other *wire.Status, key []byte) receptionReport {
+	target := handover.Target{
+		Source: net.JoinHostPort(other.PodIP, strconv.Itoa(other.HandoverPort)), Key: key, Pod: r.podUID, Shard: r.service,
+		Memcached: r.process.client.address, Scan: r.scan,
+		Progress: func(p handover.Progress) { r.report(ctx, receptionReport{progress: &p}) },
+		Log:      r.log,
+	}
+	for refusedUntil := time.Now().Add(refusalTimeout); ; {
+		result, err := handover.Receive(ctx, target)
+		refused := errors.Is(err, handover.ErrNotTerminating) || errors.Is(err, handover.ErrBusy)
+		switch {
+		case err == nil:
+			return receptionReport{result: &result}
+		case refused && time.Now().After(refusedUntil):
+			return receptionReport{reason: fmt.Sprintf("pod %s refused to hand over its items for %s: %s", other.PodUID, refusalTimeout, err)}
+		case !refused:
+			return receptionReport{err: err, final: isFinal(err)}
+		}
+		if !sleep(ctx, refusalInterval) {
+			return receptionReport{err: ctx.Err()}
+		}
+	}
+}
+
+// isFinal returns whether another handover would fail too: the other pod does not exist
+// any more, or can't hand over its items.
+func isFinal(err error) bool {
+	dial, ok := errors.AsType[*net.OpError](err)
+	return errors.Is(err, handover.ErrImpossible) || ok && dial.Op == "dial"
+}
+
+// scan visits the items that memcached has received.
+func (r *receiver) scan(ctx context.Context, visit func(*memfile.Item) error) (memfile.Report, error) {
+	file, err := openMemory(r.dataDir, r.arguments, r.memcachedVersion)
+	if err != nil {
+		return memfile.Report{}, err
+	}
+	defer file.Close()
+	clock, err := memfile.ClockOfRunning(ctx, r.process.client.address)
+	if err != nil {
+		return memfile.Report{}, fmt.Errorf("reading memcached's clock: %w", err)
+	}
+	return file.Scan(clock, visit)
+}
+
+// findOther returns the status of the other pod behind the Service. If there is none that
+// hands over its items, it returns nil and the reason, which is empty if there is no
+// other pod.
+func findOther(ctx context.Context, service, podUID string) (other *wire.Status, reason string) {
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	defer cancel()
+	status, err := podhttp.Get[wire.Status](ctx, clusterdns.Absolute(service), wire.StatusPath)
+	switch {
+	case err != nil || status.PodUID == "" || status.PodUID == podUID:
+		return nil, ""
+	case status.PodIP == "" || status.HandoverPort == 0:
+		return nil, fmt.Sprintf("pod %s does not hand over its items", status.PodUID)
+	}
+	return &status, ""
+}
+
+func readHandoverKey(path string) ([]byte, error) {
+	key, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the key of the handover: %w", err)
+	}
+	if len(key) == 0 {
+		return nil, fmt.Errorf("the key of the handover in %s is empty", path)
+	}
+	return key, nil
+}
+
+// receive starts the reception when memcached has responded.
+func (s *supervisor) receive() {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.reception.cancel = cancel
+	r := &receiver{config: s.config, process: s.process, arguments: s.arguments, memcachedVersion: s.binary.version, log: s.log, reports: s.receptions}
+	go r.run(ctx, s.reception.other)
+}
+
+func (s *supervisor) handleReception(r receptionReport) {
+	if r.process != s.process || s.reception == nil || s.reception.cancel == nil {
+		return
+	}
+	switch {
+	case r.found != nil:
+		s.reception.other = r.found
+		s.log.Info("Receiving the items of the other pod", "pod", r.found.PodUID, "phase", r.found.Phase)
+		s.phase = wire.PhaseReceiving
+		setMemoryLimit(receiverMemory)
+		s.publish()
+	case r.progress != nil:
+		s.reception.progress = wire.Progress{Pass: r.progress.Pass, Items: r.progress.Items, Total: r.progress.Total}
+		s.publish()
+	case r.result != nil:
+		s.start = startAfterHandover(s.reception.other.PodUID, *r.result, s.now().UTC())
+		s.serve()
+	case r.err != nil:
+		s.reception.failures++
+		s.reception.failure = fmt.Sprintf("the handover from pod %s failed: %s", s.reception.other.PodUID, r.err)
+		s.log.Warn("The handover failed", "pod", s.reception.other.PodUID, "failures", s.reception.failures, "error", r.err)
+		s.reception.final = r.final || s.reception.failures == maxFailures
+		s.discard(wire.PhaseReceiving, s.relaunch)
+	default:
+		s.reception.failure = r.reason
+		s.serveWithoutHandover()
+	}
+}
+
+// serveWithoutHandover serves the empty memcached of a pod's first start.
+func (s *supervisor) serveWithoutHandover() {
+	if s.reception.failure != "" {
+		s.start.Reason += ", and " + s.reception.failure
+	}
+	s.serve()
+}
+
+// discard kills memcached, deletes its items, which are incomplete, and runs next.
+func (s *supervisor) discard(phase wire.Phase, next func()) {
+	s.reception.stop()
+	s.phase = phase
+	s.publish()
+	s.cancelTimer()
+	deleteItems := func() {
+		if err := os.Remove(memoryPath(s.dataDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			s.fail(fmt.Errorf("deleting the items of an incomplete handover: %w", err))
+			return
+		}
+		next()
+	}
+	if s.process == nil {
+		deleteItems()
+		return
+	}
+	s.afterExit = deleteItems
+	_ = s.process.signal(os.Kill)
+}
+
+func startAfterHandover(from string, result handover.Result, at time.Time) wire.Start {
+	return wire.Start{
+		Result: wire.StartHandedOver, Items: result.Items, ItemsBefore: result.ItemsBefore, At: at,
+		HandoverSeconds: result.Took.Seconds(), GapSeconds: result.Gap.Seconds(),
+		Reason: fmt.Sprintf("received %d of %d items from pod %s in %.1f s; unavailable for %.2f s",
+			result.Items, result.ItemsBefore, from, result.Took.Seconds(), result.Gap.Seconds()),
+	}
+}
