@@ -14,7 +14,7 @@ import (
 const (
 	// The target must begin the end of a handover this long before the drain ends by its
 	// timeout.
-	endOfHandover = 2 * time.Second
+	endOfHandover = 5 * time.Second
 	// contentTimeout is how long after the drain's timeout the target still gets items,
 	// acknowledgeTimeout how long this agent waits for it. The kubelet kills the agent 30 s
 	// after the drain's timeout.

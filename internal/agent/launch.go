@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -102,7 +103,7 @@ func (s *supervisor) serve() {
 }
 
 // handleExit continues a planned stop, falls back from arguments with which
-// memcached does not start, or ends the agent.
+// memcached does not start, repeats a handover, or ends the agent.
 func (s *supervisor) handleExit(p *process) {
 	if p != s.process {
 		return
@@ -123,6 +124,8 @@ func (s *supervisor) handleExit(p *process) {
 		s.fallback = nil
 		s.rejection = notApplied + "memcached does not start with them: " + message
 		s.relaunch()
+	case s.phase == wire.PhaseReceiving && !s.reception.final:
+		s.handleFailedHandover(errors.New(message), false)
 	default:
 		s.fail(&exitError{code: code, message: message})
 	}

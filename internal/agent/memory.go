@@ -11,6 +11,9 @@ import (
 const (
 	// memoryLimit is for everything but a handover.
 	memoryLimit = 8 << 20
+	// handoverMemory is for the buffers of a handover, on both sides. It is reserved for
+	// memcached's clients, of which the target has none, and the source soon has none.
+	handoverMemory = 16 << 20
 	// freeMemory of the container is not for the table of a handover: memcached allocates
 	// buffers for its clients.
 	freeMemory = 16 << 20

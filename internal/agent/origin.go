@@ -94,11 +94,12 @@ func (o *origin) Complete(result handover.Result) { _ = o.ask(originCompletes, r
 // Reserve lets a handover use that much memory until it calls release, and returns false
 // if the container has no room for it.
 func (o *origin) Reserve(bytes int64) (release func(), ok bool) {
-	if free, limited := freeInCgroup(cgroupDir); limited && free-freeMemory < bytes {
-		return func() {}, false
+	free, limited := freeInCgroup(cgroupDir)
+	if ok = !limited || bytes <= free-freeMemory; !ok {
+		bytes = 0
 	}
-	setMemoryLimit(bytes)
-	return func() { setMemoryLimit(0) }, true
+	setMemoryLimit(handoverMemory + bytes)
+	return func() { setMemoryLimit(0) }, ok
 }
 
 func openMemory(dataDir string, arguments []string, version string) (*memfile.File, error) {

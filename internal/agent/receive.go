@@ -29,9 +29,6 @@ const (
 	// maxFailures is how many failed handovers this pod follows by another one.
 	maxFailures     = 3
 	failureInterval = time.Second
-	// receiverMemory is what the buffers of a reception may use, which begins with an
-	// empty memcached.
-	receiverMemory = 32 << 20
 )
 
 // reception is the supervisor's part of receiving the other pod's items: it lasts from
@@ -211,7 +208,7 @@ func (s *supervisor) handleReception(r receptionReport) {
 		s.reception.other = r.found
 		s.log.Info("Receiving the items of the other pod", "pod", r.found.PodUID, "phase", r.found.Phase)
 		s.phase = wire.PhaseReceiving
-		setMemoryLimit(receiverMemory)
+		setMemoryLimit(handoverMemory)
 		s.publish()
 	case r.progress != nil:
 		s.reception.progress = wire.Progress{Pass: r.progress.Pass, Items: r.progress.Items, Total: r.progress.Total}
@@ -220,15 +217,19 @@ func (s *supervisor) handleReception(r receptionReport) {
 		s.start = startAfterHandover(s.reception.other.PodUID, *r.result, s.now().UTC())
 		s.serve()
 	case r.err != nil:
-		s.reception.failures++
-		s.reception.failure = fmt.Sprintf("the handover from pod %s failed: %s", s.reception.other.PodUID, r.err)
-		s.log.Warn("The handover failed", "pod", s.reception.other.PodUID, "failures", s.reception.failures, "error", r.err)
-		s.reception.final = r.final || s.reception.failures == maxFailures
-		s.discard(wire.PhaseReceiving, s.relaunch)
+		s.handleFailedHandover(r.err, r.final)
 	default:
 		s.reception.failure = r.reason
 		s.serveWithoutHandover()
 	}
+}
+
+func (s *supervisor) handleFailedHandover(err error, final bool) {
+	s.reception.failures++
+	s.reception.failure = fmt.Sprintf("the handover from pod %s failed: %s", s.reception.other.PodUID, err)
+	s.log.Warn("The handover failed", "pod", s.reception.other.PodUID, "failures", s.reception.failures, "error", err)
+	s.reception.final = final || s.reception.failures == maxFailures
+	s.discard(wire.PhaseReceiving, s.relaunch)
 }
 
 // serveWithoutHandover serves the empty memcached of a pod's first start.
@@ -246,8 +247,8 @@ func (s *supervisor) discard(phase wire.Phase, next func()) {
 	s.publish()
 	s.cancelTimer()
 	deleteItems := func() {
-		if err := os.Remove(memoryPath(s.dataDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			s.fail(fmt.Errorf("deleting the items of an incomplete handover: %w", err))
+		if err := deleteItems(s.dataDir); err != nil {
+			s.fail(err)
 			return
 		}
 		next()
@@ -258,6 +259,14 @@ func (s *supervisor) discard(phase wire.Phase, next func()) {
 	}
 	s.afterExit = deleteItems
 	_ = s.process.signal(os.Kill)
+}
+
+// deleteItems lets the next start be the first one of this pod.
+func deleteItems(dir string) error {
+	if err := os.Remove(memoryPath(dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("deleting the items of an incomplete handover: %w", err)
+	}
+	return nil
 }
 
 func startAfterHandover(from string, result handover.Result, at time.Time) wire.Start {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -206,6 +207,9 @@ func (s *supervisor) finish() {
 // fail ends the agent when memcached exited unexpectedly or cannot start.
 func (s *supervisor) fail(err error) {
 	s.finished, s.err = true, err
+	if s.reception != nil { // the next container receives the items
+		s.err = errors.Join(err, deleteItems(s.dataDir))
+	}
 }
 
 // schedule runs a function after d, in place of the one that was scheduled before.

@@ -2,10 +2,12 @@ package process
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -201,7 +203,7 @@ func TestPodStartsWithoutItemsIfThereIsNoHandover(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			old, next, route := newPair(t)
+			old, next, _ := newPair(t)
 			c.prepare(t, old, next)
 			old.run()
 			fill(t, old.address(), 1000)
@@ -222,7 +224,6 @@ func TestPodStartsWithoutItemsIfThereIsNoHandover(t *testing.T) {
 			if !exists(old.meta()) {
 				t.Error("the old pod did not save its items")
 			}
-			_ = route
 		})
 	}
 }
@@ -310,9 +311,8 @@ func TestPodStartsWithoutItemsIfTheOldOneDies(t *testing.T) {
 	})
 	t.Run("during the end", func(t *testing.T) {
 		t.Parallel()
-		old, next := slowEnd(t)
+		old, next, _ := slowEnd(t)
 		old.kill()
-		next.resume()
 		next.wantCold("the handover from pod old failed")
 	})
 }
@@ -326,45 +326,91 @@ func (s *shard) kill() {
 	<-s.exited
 }
 
-func (s *shard) pause()  { s.signal(syscall.SIGSTOP) }
-func (s *shard) resume() { s.signal(syscall.SIGCONT) }
-
-// slowEnd returns two pods of which the first has stopped its memcached and the second does not
-// acknowledge that it has the items. There is no time for a live pass.
-func slowEnd(t *testing.T) (old, next *shard) {
+// slowEnd returns two pods of which the first has stopped its memcached, and waits for the
+// second one's acknowledgement, which takes seconds to arrive.
+func slowEnd(t *testing.T) (old, next *shard, link *slowLink) {
 	t.Helper()
 	old, next, _ = newPair(t, "-m", "256")
-	old.drainTimeout = 8 * time.Second
+	link = newSlowLink(t, old)
 	old.run()
 	pour(t, old.address(), manyItems)
 	old.signal(syscall.SIGTERM)
-	time.Sleep(5 * time.Second)
 	next.launch()
-	for deadline := time.Now().Add(patience); ; {
-		if status, err := old.fetchStatus(); err == nil && status.Phase == agentwire.PhaseStopping {
-			break
-		}
-		if time.Now().After(deadline) || old.hasExited() {
-			t.Fatal("the end has not begun")
-		}
+	next.waitFor("the first items", func(status agentwire.Status) bool {
+		return status.Phase == agentwire.PhaseReceiving && status.Handover.Items > 0
+	})
+	link.slow.Store(true)
+	old.waitForPhase(agentwire.PhaseStopping)
+	return old, next, link
+}
+
+// slowLink forwards connections to the handover port of a pod.
+type slowLink struct{ slow atomic.Bool }
+
+var slowLinks atomic.Int32
+
+func newSlowLink(t *testing.T, source *shard) *slowLink {
+	t.Helper()
+	l := &slowLink{}
+	source.podIP = fmt.Sprintf("127.77.8.%d", slowLinks.Add(1))
+	port := strconv.Itoa(source.handoverPort)
+	listener, err := net.Listen("tcp", net.JoinHostPort(source.podIP, port))
+	if err != nil {
+		t.Fatal(err)
 	}
-	next.pause()
-	return old, next
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			target, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			source, err := net.Dial("tcp", "127.0.0.1:"+port)
+			if err != nil {
+				_ = target.Close()
+				continue
+			}
+			go func() {
+				_, _ = io.Copy(target, source)
+				_ = target.Close()
+			}()
+			go func() {
+				l.forward(target, source)
+				_ = source.Close()
+			}()
+		}
+	}()
+	return l
+}
+
+// forward loses what is on its way when the target closes the connection.
+func (l *slowLink) forward(target io.Reader, source io.Writer) {
+	for data := make([]byte, 64<<10); ; {
+		n, err := target.Read(data)
+		if err != nil {
+			return
+		}
+		text := string(data[:n])
+		if !l.slow.Load() {
+			_, _ = io.WriteString(source, text)
+			continue
+		}
+		time.AfterFunc(4*time.Second, func() { _, _ = io.WriteString(source, text) })
+	}
 }
 
 func TestOldPodServesOnIfTheNewOneDies(t *testing.T) {
 	t.Parallel()
-	third := func(t *testing.T, old, next *shard, size int) {
+	launchThird := func(t *testing.T, next *shard) *shard {
 		t.Helper()
-		next.kill()
-		status := old.waitForPhase(agentwire.PhaseDraining)
-		if n := count(t, old.address(), size); n != size {
-			t.Errorf("the old pod serves %d of %d items: %+v", n, size, status)
-		}
 		third := newShard(t)
 		third.podUID, third.handoverKey, third.service = "third", next.handoverKey, next.service
 		third.annotate(agentwire.ArgumentsFile, third.arguments("-m", "256"))
 		third.launch()
+		return third
+	}
+	wantTakenOver := func(t *testing.T, old, third *shard, size int) {
+		t.Helper()
 		wantHandedOver(t, third.waitForPhase(agentwire.PhaseServing).Start, int64(size))
 		if n := count(t, third.address(), size); n != size {
 			t.Errorf("the third pod serves %d of %d items", n, size)
@@ -376,27 +422,65 @@ func TestOldPodServesOnIfTheNewOneDies(t *testing.T) {
 	t.Run("before the end", func(t *testing.T) {
 		t.Parallel()
 		old, next := slowPair(t, manyItems)
-		third(t, old, next, manyItems)
+		third := launchThird(t, next)
+		third.waitForPhase(agentwire.PhaseReceiving)
+		next.kill()
+		if status := old.status(); status.Phase != agentwire.PhaseDraining || status.Items != manyItems {
+			t.Errorf("the old pod: %+v", status)
+		}
+		wantTakenOver(t, old, third, manyItems)
 	})
 	t.Run("during the end", func(t *testing.T) {
 		t.Parallel()
-		old, next := slowEnd(t)
-		third(t, old, next, manyItems)
+		old, next, link := slowEnd(t)
+		next.kill()
+		link.slow.Store(false)
+		status := old.waitForPhase(agentwire.PhaseDraining)
+		if n := count(t, old.address(), manyItems); n != manyItems {
+			t.Errorf("the old pod serves %d of %d items: %+v", n, manyItems, status)
+		}
+		wantTakenOver(t, old, launchThird(t, next), manyItems)
 	})
 }
 
-// It has only a part of the items, which it must not serve later.
-func TestTerminatedReceiverKeepsNoItems(t *testing.T) {
+// It has only a part of the items, which the next memcached must not serve.
+func TestRestartedReceiverReceivesAllItems(t *testing.T) {
 	t.Parallel()
-	old, next := slowPair(t, manyItems)
-	next.signal(syscall.SIGTERM)
-	if code := next.exit(); code != 0 || exists(next.meta()) {
-		t.Errorf("code %d, saved %t", code, exists(next.meta()))
+	for name, stop := range map[string]func(*testing.T, *shard){
+		"after a SIGTERM": func(t *testing.T, next *shard) {
+			next.signal(syscall.SIGTERM)
+			if code := next.exit(); code != 0 || exists(next.meta()) {
+				t.Errorf("code %d, saved %t", code, exists(next.meta()))
+			}
+		},
+		"after an announced stop": func(t *testing.T, next *shard) {
+			next.announce("upgrade")
+			next.signal(syscall.SIGTERM)
+			if code := next.exit(); code != 0 || exists(next.meta()) {
+				t.Errorf("code %d, saved %t", code, exists(next.meta()))
+			}
+		},
+		"after memcached died": func(t *testing.T, next *shard) {
+			if err := syscall.Kill(next.status().PID, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old, next := slowPair(t, manyItems)
+			stop(t, next)
+			old.waitForPhase(agentwire.PhaseDraining)
+			if next.hasExited() {
+				next.launch()
+			}
+			wantHandedOver(t, next.waitForPhase(agentwire.PhaseServing).Start, manyItems)
+			if n := count(t, next.address(), manyItems); n != manyItems {
+				t.Errorf("%d of %d items were handed over", n, manyItems)
+			}
+			old.exitWithoutDrain()
+		})
 	}
-	old.waitForPhase(agentwire.PhaseDraining)
-	// Only the container restarts.
-	wantHandedOver(t, next.run().Start, manyItems)
-	old.exitWithoutDrain()
 }
 
 func TestPodWithAKeyDrainsWithoutAReplacement(t *testing.T) {

@@ -44,6 +44,8 @@ type shard struct {
 	// handoverKey is the path of the key; empty if the next agent does not hand over items.
 	handoverKey  string
 	handoverPort int
+	// podIP is the address that the next agent reports.
+	podIP string
 	// podUID, service and drainTimeout are flags of the next start.
 	podUID, service string
 	drainTimeout    time.Duration
@@ -64,7 +66,7 @@ func newShard(t *testing.T) *shard {
 	t.Helper()
 	s := &shard{
 		t: t, dir: sharedDir(t), port: freePort(t), httpPort: freePort(t), handoverPort: freePort(t),
-		podUID: "pod-of-" + t.Name(), drainTimeout: time.Minute, memcached: memcachedPath(newest),
+		podUID: "pod-of-" + t.Name(), podIP: "127.0.0.1", drainTimeout: time.Minute, memcached: memcachedPath(newest),
 		attributes: &syscall.SysProcAttr{
 			Setpgid:     true,
 			Credential:  &syscall.Credential{Uid: uid, Gid: uid},
@@ -190,7 +192,7 @@ func (s *shard) launch() {
 		args = append(args, "-handover-key", s.handoverKey, "-handover-listen", fmt.Sprintf("127.0.0.1:%d", s.handoverPort))
 	}
 	command := exec.Command(args[0], args[1:]...)
-	command.Env = append(os.Environ(), "POD_UID="+s.podUID, "POD_IP=127.0.0.1")
+	command.Env = append(os.Environ(), "POD_UID="+s.podUID, "POD_IP="+s.podIP)
 	command.SysProcAttr = s.attributes
 	out := &log{}
 	command.Stdout, command.Stderr = out, out

@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/handover"
+)
+
+func testSupervisor(phase wire.Phase) *supervisor {
+	s := &supervisor{
+		phase: phase, states: &atomic.Pointer[state]{}, now: time.Now, log: slog.New(slog.DiscardHandler), timer: time.NewTimer(time.Hour),
+		process: &process{client: newClient("127.0.0.1:1")},
+	}
+	s.publish()
+	return s
+}
+
+func (s *supervisor) request(o *origin, event originEvent) error {
+	r := originRequest{origin: o, event: event, reply: make(chan error, 1)}
+	s.handleOrigin(r)
+	return <-r.reply
+}
+
+func TestItemsAreHandedOverOnlyDuringADrain(t *testing.T) {
+	for _, phase := range []wire.Phase{
+		wire.PhaseStarting, wire.PhaseReceiving, wire.PhaseServing, wire.PhaseRestarting, wire.PhaseDraining, wire.PhaseStopping,
+	} {
+		s := testSupervisor(wire.PhaseServing)
+		s.phase = phase
+		err := s.request(&origin{}, originBegins)
+		if drains := phase == wire.PhaseDraining; drains != (err == nil) || !drains && !errors.Is(err, handover.ErrNotTerminating) {
+			t.Errorf("%s: %v", phase, err)
+		}
+	}
+}
+
+func TestOnlyTheLatestTargetEndsAHandover(t *testing.T) {
+	s := testSupervisor(wire.PhaseDraining)
+	first, second := &origin{}, &origin{}
+	for _, o := range []*origin{first, second} {
+		if err := s.request(o, originBegins); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, event := range []originEvent{originStops, originResumes, originCompletes} {
+		if err := s.request(first, event); !errors.Is(err, errSuperseded) || s.phase != wire.PhaseDraining || s.finished {
+			t.Errorf("event %d: %v, phase %s, finished %t", event, err, s.phase, s.finished)
+		}
+	}
+}
+
+func TestOldPodExitsWhenTheTargetDoesNotTakeOverInTime(t *testing.T) {
+	s := testSupervisor(wire.PhaseStopping)
+	s.process, s.origin, s.drainUntil = nil, &origin{}, time.Now()
+	if err := s.request(s.origin, originResumes); err != nil || !s.finished || s.err != nil {
+		t.Errorf("%v, finished %t, %v", err, s.finished, s.err)
+	}
+}
+
+// A handover interrupts the drain, which continues when memcached starts again.
+func TestEndOfAnEarlierDrainIsIgnored(t *testing.T) {
+	s := testSupervisor(wire.PhaseDraining)
+	s.drain = &drainRun{cancel: func() {}}
+	s.handleDrained(drainEnd{run: &drainRun{}, reason: "canceled"})
+	if s.phase != wire.PhaseDraining {
+		t.Errorf("phase %s", s.phase)
+	}
+}
+
+func TestTableOfAHandoverNeedsRoomInTheContainer(t *testing.T) {
+	for name, c := range map[string]struct {
+		files   map[string]string
+		free    int64
+		limited bool
+	}{
+		"limited":         {map[string]string{"memory.max": "1000\n", "memory.current": "400\n"}, 600, true},
+		"not limited":     {map[string]string{"memory.max": "max\n", "memory.current": "400\n"}, 0, false},
+		"other versions":  {nil, 0, false},
+		"over its limits": {map[string]string{"memory.max": "1000\n", "memory.current": "1400\n"}, -400, true},
+	} {
+		dir := t.TempDir()
+		for file, text := range c.files {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if free, limited := freeInCgroup(dir); free != c.free || limited != c.limited {
+			t.Errorf("%s: %d free, limited %t", name, free, limited)
+		}
+	}
+}
