@@ -19,15 +19,15 @@ import (
 
 const (
 	// findTimeout bounds the search for the other pod, which delays every first start.
-	// It takes milliseconds if no pod is behind the Service, since connections are
-	// refused then.
+	// It takes milliseconds if there is none, since connections are refused then.
 	findTimeout = 2 * time.Second
 	// A pod that is not being deleted keeps its items. During an update the operator
 	// deletes it when it sees that this pod waits, and may itself be restarting.
 	refusalTimeout  = 5 * time.Minute
 	refusalInterval = 500 * time.Millisecond
-	// maxFailures is how many failed handovers this pod follows by another one.
-	maxFailures     = 3
+	// After maxFailures handovers that failed this pod starts without items, although the
+	// other pod still exists. That one serves in the meantime.
+	maxFailures     = 5
 	failureInterval = time.Second
 )
 
@@ -135,7 +135,7 @@ func (r *receiver) receive(ctx context.Context, other *wire.Status, key []byte) 
 		case refused && time.Now().After(refusedUntil):
 			return receptionReport{reason: fmt.Sprintf("pod %s refused to hand over its items for %s: %s", other.PodUID, refusalTimeout, err)}
 		case !refused:
-			return receptionReport{err: err, final: isFinal(err)}
+			return receptionReport{err: err, final: errors.Is(err, handover.ErrImpossible) || !accepts(ctx, target.Source)}
 		}
 		if !sleep(ctx, refusalInterval) {
 			return receptionReport{err: ctx.Err()}
@@ -143,11 +143,17 @@ func (r *receiver) receive(ctx context.Context, other *wire.Status, key []byte) 
 	}
 }
 
-// isFinal returns whether another handover would fail too: the other pod does not exist
-// any more, or can't hand over its items.
-func isFinal(err error) bool {
-	dial, ok := errors.AsType[*net.OpError](err)
-	return errors.Is(err, handover.ErrImpossible) || ok && dial.Op == "dial"
+// accepts returns whether the other pod still accepts connections. If it does not, it is
+// gone with its items, and no pod of the shard serves.
+func accepts(ctx context.Context, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
 }
 
 // scan visits the items that memcached has received.

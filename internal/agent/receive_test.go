@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/internal/handover"
 )
 
 func TestTargetFindsOnlyAnotherPodThatHandsOver(t *testing.T) {
@@ -41,27 +40,27 @@ func TestTargetFindsOnlyAnotherPodThatHandsOver(t *testing.T) {
 			}
 		})
 	}
-	t.Run("nobody", func(t *testing.T) {
+	t.Run("no pod", func(t *testing.T) {
 		if found, reason := findOther(t.Context(), "127.0.0.1:1", "own"); found != nil || reason != "" {
 			t.Errorf("found %+v, reason %q", found, reason)
 		}
 	})
 }
 
-func TestTargetTriesAgainUnlessThatFailsToo(t *testing.T) {
-	refused := fmt.Errorf("connecting: %w", &net.OpError{Op: "dial", Err: errors.New("connection refused")})
-	for _, c := range []struct {
-		err  error
-		want bool
-	}{
-		{refused, true},
-		{fmt.Errorf("the source: %w", handover.ErrImpossible), true},
-		{&net.OpError{Op: "read", Err: errors.New("connection reset by peer")}, false},
-		{errors.New("no beat for 10s"), false},
-	} {
-		if got := isFinal(c.err); got != c.want {
-			t.Errorf("%v: %t, want %t", c.err, got, c.want)
-		}
+// No pod of the shard serves any more.
+func TestTargetDoesNotTryAgainWhenTheOtherPodIsGone(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !accepts(t.Context(), listener.Addr().String()) {
+		t.Error("the other pod accepts connections")
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if accepts(t.Context(), listener.Addr().String()) {
+		t.Error("the other pod is gone")
 	}
 }
 

@@ -83,7 +83,7 @@ type supervisor struct {
 	// handoverPort is 0 until targets are accepted. origin belongs to the latest one.
 	handoverPort int
 	origin       *origin
-	// reception is nil unless the other pod's items are to be received.
+	// reception is nil unless this start of the pod receives the other pod's items.
 	reception *reception
 
 	finished bool

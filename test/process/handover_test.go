@@ -383,7 +383,7 @@ func newSlowLink(t *testing.T, source *shard) *slowLink {
 	return l
 }
 
-// forward loses what is on its way when the target closes the connection.
+// forward loses what it delays when the target closes the connection.
 func (l *slowLink) forward(target io.Reader, source io.Writer) {
 	for data := make([]byte, 64<<10); ; {
 		n, err := target.Read(data)
