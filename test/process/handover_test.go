@@ -3,8 +3,10 @@ package process
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -129,6 +131,9 @@ func TestCASTokenOfTheOldPodMatchesNoItemOfTheNewOne(t *testing.T) {
 			next.launch()
 			wantHandedOver(t, next.waitForPhase(agentwire.PhaseServing).Start, 100)
 			for key, old := range tokens {
+				if now := token(t, next, key); slices.Contains(slices.Collect(maps.Values(tokens)), now) {
+					t.Fatalf("%s has the token %s of an item of the old pod", key, now)
+				}
 				if answer := talk(t, next.address(), fmt.Sprintf("cas %s 0 0 1 %s\r\nx\r\n", key, old)); answer != "EXISTS\r\n" {
 					t.Fatalf("cas with the token of the old pod: %q", answer)
 				}
