@@ -153,6 +153,12 @@ type MemcachedSpec struct {
 	// +optional
 	NetworkPolicy NetworkPolicy `json:"networkPolicy,omitzero"`
 
+	// Handover configures what happens to the items of a shard whose pod is replaced: because its
+	// node is drained, the pod is evicted or deleted, or a change of the spec requires another pod.
+	//
+	// +optional
+	Handover Handover `json:"handover,omitzero"`
+
 	// UpdateStrategy configures how a change of the spec rolls out: one shard at a time,
 	// with its items wherever memcached can keep them. Changing it applies from the next
 	// shard on and restarts nothing.
@@ -320,6 +326,33 @@ const (
 	NetworkPolicyRestricted NetworkPolicyMode = "Restricted"
 	NetworkPolicyOpen       NetworkPolicyMode = "Open"
 	NetworkPolicyDisabled   NetworkPolicyMode = "Disabled"
+)
+
+// Handover configures what happens to the items of a shard whose pod is replaced.
+type Handover struct {
+	// Mode is what the replacement of a pod starts with. Strict copies the items of the pod that is
+	// being deleted, which serves in the meantime, and then moves the clients: no client reads an
+	// older value than the one stored last, and the shard is unavailable for about a second. A pod
+	// needs the time in docs/sizing.md to be deleted. The replacement starts empty if the pod fails
+	// instead of being deleted, if it isn't given that time, or if memory or extraArgs don't allow
+	// it; the shard's event has the reason. With "Off", which YAML requires in quotes, the replacement
+	// always starts empty. Default Strict. Changing it restarts nothing, and applies to pods that are created later: a pod hands
+	// over its items only if both it and its replacement were created with Strict.
+	//
+	// +optional
+	// +kubebuilder:default=Strict
+	Mode HandoverMode `json:"mode,omitempty"`
+}
+
+// HandoverMode is what the replacement of a pod starts with.
+//
+// +kubebuilder:validation:Enum=Strict;Off
+type HandoverMode string
+
+// The modes of the handover.
+const (
+	HandoverStrict HandoverMode = "Strict"
+	HandoverOff    HandoverMode = "Off"
 )
 
 // UpdateStrategy configures how a change of the spec rolls out.
@@ -716,7 +749,8 @@ const (
 	UpdateRestart UpdateMethod = "Restart"
 	// UpdateRecreate recreates the container in its pod; memcached keeps its items.
 	UpdateRecreate UpdateMethod = "Recreate"
-	// UpdateReplace replaces the pod by one that starts empty.
+	// UpdateReplace replaces the pod by another one, which receives the items of the first one
+	// unless spec.handover.mode is Off.
 	UpdateReplace UpdateMethod = "Replace"
 )
 

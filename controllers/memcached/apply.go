@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strings"
 
@@ -35,6 +36,9 @@ type writer struct {
 func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a Actions) result {
 	r := &result{applied: map[resources.Key]bool{}, failedCreates: map[string]bool{}}
 	if w.changeFinalizer(ctx, m, a.Finalizer, r); r.gone {
+		return *r
+	}
+	if !w.createKey(ctx, a.Secret, r) {
 		return *r
 	}
 	for _, o := range a.Apply {
@@ -95,6 +99,28 @@ func (w writer) changeFinalizer(ctx context.Context, m *v1alpha1.Memcached, c fi
 			r.events = append(r.events, *c.event)
 		}
 	}
+}
+
+// createKey creates the Secret with a random key, unless it exists: the operator can't read it. It
+// reports whether to continue. Shards don't depend on a Secret that the API server rejects; they
+// start without their former pod's items then.
+func (w writer) createKey(ctx context.Context, secret *corev1.Secret, r *result) bool {
+	if secret == nil {
+		return true
+	}
+	key := make([]byte, resources.HandoverKeySize)
+	_, _ = rand.Read(key) // it never fails
+	secret.Data = map[string][]byte{resources.HandoverKey: key}
+	err := w.client.Create(ctx, secret, client.FieldOwner(v1alpha1.ManagedByValue))
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return true
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		r.gone = true
+	default:
+		r.add(keyOf(secret), err)
+	}
+	return err == nil || !r.gone && (apierrors.IsForbidden(err) || isRejection(err))
 }
 
 // patch writes one change of a pod.

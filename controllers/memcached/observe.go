@@ -295,6 +295,8 @@ func keyOf(o client.Object) resources.Key {
 		kind = resources.KindNetworkPolicy
 	case *corev1.Pod:
 		kind = resources.KindPod
+	case *corev1.Secret:
+		kind = resources.KindSecret
 	case *v1alpha1.MemcachedRestore:
 		kind = kindRestore
 	case *v1alpha1.MemcachedBackup:

@@ -1,10 +1,12 @@
 package memcached
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +22,8 @@ import (
 type Actions struct {
 	// Finalizer is added or removed first.
 	Finalizer finalizerChange
+	// Secret with the key of handovers is created, if it doesn't exist, before the pods that need it.
+	Secret *corev1.Secret
 	// Apply are objects to apply.
 	Apply []apply
 	// Patch are changes of pods.
@@ -49,6 +53,7 @@ func merge(all ...Actions) Actions {
 		if a.Finalizer != (finalizerChange{}) {
 			m.Finalizer = a.Finalizer
 		}
+		m.Secret = cmp.Or(m.Secret, a.Secret)
 		m.Apply = append(m.Apply, a.Apply...)
 		m.Patch = append(m.Patch, a.Patch...)
 		m.Create = append(m.Create, a.Create...)

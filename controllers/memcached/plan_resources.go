@@ -65,6 +65,9 @@ func planResources(obs *observation, build *resources.Builder, shards []resource
 			p.actions.Apply = append(p.actions.Apply, update)
 		}
 	}
+	if resources.HandsOver(obs.memcached) && slices.ContainsFunc(p.actions.Apply, func(a apply) bool { return a.Key.Kind == resources.KindReplicaSet }) {
+		p.actions.Secret = build.HandoverSecret()
+	}
 	return p
 }
 

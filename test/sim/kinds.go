@@ -26,11 +26,12 @@ const (
 	budgetKind        kind = "PodDisruptionBudget"
 	networkPolicyKind kind = "NetworkPolicy"
 	podKind           kind = "Pod"
+	secretKind        kind = "Secret"
 	jobKind           kind = "Job"
 )
 
 // kinds in the order in which the world goes through them.
-var kinds = []kind{memcachedKind, backupKind, restoreKind, replicaSetKind, serviceKind, budgetKind, networkPolicyKind, podKind, jobKind}
+var kinds = []kind{memcachedKind, backupKind, restoreKind, replicaSetKind, serviceKind, budgetKind, networkPolicyKind, secretKind, podKind, jobKind}
 
 // goTypes of the objects of the kinds.
 var goTypes = map[kind]reflect.Type{
@@ -41,6 +42,7 @@ var goTypes = map[kind]reflect.Type{
 	serviceKind:       reflect.TypeFor[corev1.Service](),
 	budgetKind:        reflect.TypeFor[policyv1.PodDisruptionBudget](),
 	networkPolicyKind: reflect.TypeFor[networkingv1.NetworkPolicy](),
+	secretKind:        reflect.TypeFor[corev1.Secret](),
 	podKind:           reflect.TypeFor[corev1.Pod](),
 	jobKind:           reflect.TypeFor[batchv1.Job](),
 }

@@ -26,6 +26,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BootstrapStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FinalBackup"):
 		return &apiv1alpha1.FinalBackupApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Handover"):
+		return &apiv1alpha1.HandoverApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Hashing"):
 		return &apiv1alpha1.HashingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HitRatioGate"):

@@ -35,8 +35,9 @@ func validatePeer(peer *networkingv1.NetworkPolicyPeer) error {
 }
 
 // networkPolicy returns the policy that opens memcached's port to the clients of the spec, and the
-// agent's port to the operator and to the shards. It closes all other ports of the shards, and those
-// of preflight pods, which listen on neither of the two.
+// agent's port to the operator and to the shards. Only the shards can connect to the port of the
+// handover. It closes all other ports of the shards, and those of preflight pods, which listen on
+// none of them.
 func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfiguration, error) {
 	rule := func(port int32, from ...*networkingv1ac.NetworkPolicyPeerApplyConfiguration) *networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration {
 		return networkingv1ac.NetworkPolicyIngressRule().WithFrom(from...).
@@ -73,11 +74,15 @@ func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfigurati
 		WithMatchLabels(map[string]string{v1alpha1.LabelInstance: b.name, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}).
 		WithMatchExpressions(metav1ac.LabelSelectorRequirement().
 			WithKey(v1alpha1.LabelName).WithOperator(metav1.LabelSelectorOpIn).WithValues(v1alpha1.NameValue, annotations.PreflightName))
+	rules := []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration{rule(agentwire.MemcachedPort, clients...), rule(agentwire.Port, agentPeers...)}
+	if HandsOver(b.memcached) {
+		rules = append(rules, rule(agentwire.HandoverPort, pods(b.labels)))
+	}
 	return networkingv1ac.NetworkPolicy(b.name, b.namespace).
 		WithLabels(b.labels).
 		WithOwnerReferences(b.owner).
 		WithSpec(networkingv1ac.NetworkPolicySpec().
 			WithPodSelector(selected).
 			WithPolicyTypes(networkingv1.PolicyTypeIngress).
-			WithIngress(rule(agentwire.MemcachedPort, clients...), rule(agentwire.Port, agentPeers...))), nil
+			WithIngress(rules...)), nil
 }

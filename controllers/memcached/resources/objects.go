@@ -31,6 +31,7 @@ const (
 	KindPod                 Kind = "Pod"
 	KindPodDisruptionBudget Kind = "PodDisruptionBudget"
 	KindReplicaSet          Kind = "ReplicaSet"
+	KindSecret              Kind = "Secret"
 	KindService             Kind = "Service"
 )
 

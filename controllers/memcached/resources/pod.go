@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -22,12 +23,8 @@ const (
 	initContainer = "agent"
 	portMemcached = "memcached"
 	portAgent     = "agent"
+	portHandover  = "handover"
 
-	// gracePeriod, in seconds, bounds the termination of a pod.
-	gracePeriod = 90
-	// drainTimeout is how long a terminating pod keeps serving while it waits for its
-	// replacement. The rest of the grace period is for saving the items.
-	drainTimeout = "60s"
 	// memcachedUser is the user ID of the official image. That image has a user name, which the
 	// kubelet can't verify to be another user than root.
 	memcachedUser = 11211
@@ -35,6 +32,7 @@ const (
 	agentPath   = "/opt/agent"
 	dataPath    = "/var/lib/memcached"
 	podInfoPath = "/etc/podinfo"
+	keyPath     = "/etc/handover"
 )
 
 // template is what the pod templates of all shards of a revision have in common.
@@ -65,11 +63,14 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 			WithSubdomain(b.name).
 			WithAutomountServiceAccountToken(false).
 			WithEnableServiceLinks(false).
-			WithTerminationGracePeriodSeconds(gracePeriod).
+			WithTerminationGracePeriodSeconds(int64((drainTimeout(b.memcached) + saveTimeout) / time.Second)).
 			WithSecurityContext(podSecurity(b.options)).
 			WithVolumes(volumes(&revision.Spec)...).
 			WithInitContainers(agentInstaller(b.options)).
-			WithContainers(memcachedContainer(b.namespace, name, revision, common.resources)))
+			WithContainers(memcachedContainer(b.namespace, name, revision, common.resources, drainTimeout(b.memcached))))
+	if HandsOver(b.memcached) {
+		b.addHandover(&spec)
+	}
 	if shard.HoldUntil != "" {
 		pod.WithAnnotations(map[string]string{annotations.HoldUntil: shard.HoldUntil})
 	}
@@ -186,10 +187,7 @@ func agentInstaller(options Options) *corev1ac.ContainerApplyConfiguration {
 }
 
 // memcachedContainer returns the container in which the agent runs memcached.
-func memcachedContainer(namespace, shard string, revision PodRevision, resources *corev1ac.ResourceRequirementsApplyConfiguration) *corev1ac.ContainerApplyConfiguration {
-	port := func(name string, number int32) *corev1ac.ContainerPortApplyConfiguration {
-		return corev1ac.ContainerPort().WithName(name).WithContainerPort(number).WithProtocol(corev1.ProtocolTCP)
-	}
+func memcachedContainer(namespace, shard string, revision PodRevision, resources *corev1ac.ResourceRequirementsApplyConfiguration, drainTimeout time.Duration) *corev1ac.ContainerApplyConfiguration {
 	get := func(path string) *corev1ac.ProbeApplyConfiguration {
 		return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(portAgent)))
 	}
@@ -203,10 +201,9 @@ func memcachedContainer(namespace, shard string, revision PodRevision, resources
 			// with the namespace: the bare name is also the pod's host name and would resolve to
 			// the pod itself
 			"-service", fmt.Sprintf("%s.%s.svc:%d", shard, namespace, agentwire.Port),
-			"-drain-timeout", drainTimeout,
+			"-drain-timeout", fmt.Sprintf("%ds", drainTimeout/time.Second),
 		).
-		WithEnv(corev1ac.EnvVar().WithName("POD_UID").WithValueFrom(corev1ac.EnvVarSource().WithFieldRef(
-			corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.uid")))).
+		WithEnv(podField("POD_UID", "metadata.uid")).
 		WithPorts(port(portMemcached, agentwire.MemcachedPort), port(portAgent, agentwire.Port)).
 		WithResources(resources).
 		WithSecurityContext(containerSecurity()).
@@ -222,6 +219,16 @@ func memcachedContainer(namespace, shard string, revision PodRevision, resources
 		container.WithImagePullPolicy(revision.Spec.ImagePullPolicy)
 	}
 	return container
+}
+
+func port(name string, number int32) *corev1ac.ContainerPortApplyConfiguration {
+	return corev1ac.ContainerPort().WithName(name).WithContainerPort(number).WithProtocol(corev1.ProtocolTCP)
+}
+
+// podField returns an environment variable with a field of the pod.
+func podField(name, path string) *corev1ac.EnvVarApplyConfiguration {
+	return corev1ac.EnvVar().WithName(name).WithValueFrom(corev1ac.EnvVarSource().WithFieldRef(
+		corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath(path)))
 }
 
 // convert converts a value of an API type into the apply configuration with the same JSON.

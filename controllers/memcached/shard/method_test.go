@@ -68,6 +68,7 @@ var changes = []struct {
 	{field: "size", name: "increased", to: func(s *v1alpha1.MemcachedSpec) { s.Size = ptr.To[int32](5) }, method: rollout.None},
 	{field: "paused", name: "paused", to: func(s *v1alpha1.MemcachedSpec) { s.Paused = true }, method: rollout.None},
 	{field: "networkPolicy", name: "opened", to: func(s *v1alpha1.MemcachedSpec) { s.NetworkPolicy.Mode = v1alpha1.NetworkPolicyOpen }, method: rollout.None},
+	{field: "handover", name: "off", to: func(s *v1alpha1.MemcachedSpec) { s.Handover.Mode = v1alpha1.HandoverOff }, method: rollout.None},
 	{field: "updateStrategy", name: "changed", to: func(s *v1alpha1.MemcachedSpec) { s.UpdateStrategy = &v1alpha1.UpdateStrategy{} }, method: rollout.None},
 	{field: "hashing", name: "algorithm is set", to: func(s *v1alpha1.MemcachedSpec) { s.Hashing = &v1alpha1.Hashing{Algorithm: v1alpha1.HashJump} }, method: rollout.None},
 	{field: "bootstrap", name: "set later", to: func(s *v1alpha1.MemcachedSpec) { s.Bootstrap = &v1alpha1.Bootstrap{} }, method: rollout.None},

@@ -100,6 +100,15 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.SnapshotStore
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Gate
   scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Handover
+  map:
+    fields:
+    - name: mode
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.HandoverMode
+      default: Strict
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.HandoverMode
+  scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.HashAlgorithm
   scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Hashing
@@ -485,6 +494,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: finalBackup
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.FinalBackup
+    - name: handover
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Handover
     - name: hashing
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Hashing

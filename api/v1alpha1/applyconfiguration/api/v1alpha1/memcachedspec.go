@@ -81,6 +81,9 @@ type MemcachedSpecApplyConfiguration struct {
 	// enforces NetworkPolicies. Default: the pods of this namespace. Changing it restarts nothing;
 	// it can close connections of clients that it no longer admits.
 	NetworkPolicy *NetworkPolicyApplyConfiguration `json:"networkPolicy,omitempty"`
+	// Handover configures what happens to the items of a shard whose pod is replaced: because its
+	// node is drained, the pod is evicted or deleted, or a change of the spec requires another pod.
+	Handover *HandoverApplyConfiguration `json:"handover,omitempty"`
 	// UpdateStrategy configures how a change of the spec rolls out: one shard at a time,
 	// with its items wherever memcached can keep them. Changing it applies from the next
 	// shard on and restarts nothing.
@@ -231,6 +234,14 @@ func (b *MemcachedSpecApplyConfiguration) WithPodMetadata(value *PodMetadataAppl
 // If called multiple times, the NetworkPolicy field is set to the value of the last call.
 func (b *MemcachedSpecApplyConfiguration) WithNetworkPolicy(value *NetworkPolicyApplyConfiguration) *MemcachedSpecApplyConfiguration {
 	b.NetworkPolicy = value
+	return b
+}
+
+// WithHandover sets the Handover field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Handover field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithHandover(value *HandoverApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.Handover = value
 	return b
 }
 

@@ -1,0 +1,127 @@
+package memcached
+
+import (
+	"context"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+)
+
+// secretless is a client that must not read or change a Secret, and whose creations of one fail.
+type secretless struct {
+	client.Client
+	err     error
+	creates int
+}
+
+func (c *secretless) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
+	if _, ok := o.(*corev1.Secret); !ok {
+		return c.Client.Create(ctx, o, options...)
+	}
+	c.creates++
+	if c.err != nil {
+		return c.err
+	}
+	return c.Client.Create(ctx, o, options...)
+}
+
+func handoverSecret(env *testEnv) *corev1.Secret {
+	env.Helper()
+	secret := &corev1.Secret{}
+	env.read("cache-handover", secret)
+	return secret
+}
+
+func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
+	env := newEnv(t)
+	m := env.create("cache", "size: 2")
+	env.converge("cache")
+	secret, set := handoverSecret(env), &appsv1.ReplicaSet{}
+	env.read("cache-0", set)
+	if len(secret.Data[resources.HandoverKey]) != resources.HandoverKeySize || !metav1.IsControlledBy(secret, m) {
+		t.Errorf("the Secret is %+v", secret)
+	}
+	if len(set.ResourceVersion) == len(secret.ResourceVersion) && set.ResourceVersion < secret.ResourceVersion {
+		t.Error("the ReplicaSet is older than the Secret: its first pod can start without the key")
+	}
+	zero := true
+	for _, b := range secret.Data[resources.HandoverKey] {
+		zero = zero && b == 0
+	}
+	other := newEnv(t)
+	other.create("cache", "size: 1")
+	other.converge("cache")
+	if zero || string(handoverSecret(other).Data[resources.HandoverKey]) == string(secret.Data[resources.HandoverKey]) {
+		t.Error("the key isn't random")
+	}
+
+	// An idle Memcached costs no writes, and the next template recreates the Secret.
+	counter := &secretless{Client: env.reconciler.Client}
+	env.reconciler.Client = counter
+	env.must(admin.Delete(env.ctx, secret))
+	before := env.writes.Load()
+	env.converge("cache")
+	if counter.creates != 0 || env.writes.Load() != before {
+		t.Errorf("an idle Memcached made %d writes, %d of them of a Secret", env.writes.Load()-before, counter.creates)
+	}
+	env.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 3 })
+	env.converge("cache")
+	if handoverSecret(env).UID == secret.UID {
+		t.Error("the Secret wasn't recreated")
+	}
+}
+
+func TestExistingHandoverSecretIsKept(t *testing.T) {
+	env := newEnv(t)
+	others := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-handover"}, Data: map[string][]byte{"key": []byte("theirs")}}
+	env.must(admin.Create(env.ctx, others))
+	env.create("cache", "size: 1")
+	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	if secret := handoverSecret(env); secret.ResourceVersion != others.ResourceVersion {
+		t.Errorf("the Secret was changed: %+v", secret)
+	}
+}
+
+func TestModeOffCreatesNoHandoverSecret(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", `{size: 1, handover: {mode: "Off"}}`)
+	env.converge("cache")
+	if env.exists("cache-handover", &corev1.Secret{}) {
+		t.Error("there is a Secret")
+	}
+}
+
+// A pod whose Secret is missing would not receive items although nothing forbids it.
+func TestShardsWaitForTheHandoverSecretUnlessItIsRejected(t *testing.T) {
+	for name, c := range map[string]struct {
+		err    error
+		shards int
+	}{
+		"the API server doesn't respond": {apierrors.NewServiceUnavailable("try later"), 0},
+		"a quota":                        {apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "cache-handover", nil), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := newEnv(t)
+			failing := &secretless{Client: env.reconciler.Client, err: c.err}
+			env.reconciler.Client = failing
+			env.create("cache", "size: 1")
+			if _, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: env.namespace, Name: "cache"}}); err == nil {
+				t.Error("the write isn't repeated")
+			}
+			var sets appsv1.ReplicaSetList
+			env.must(admin.List(env.ctx, &sets, client.InNamespace(env.namespace)))
+			if len(sets.Items) != c.shards {
+				t.Errorf("%d shards, want %d", len(sets.Items), c.shards)
+			}
+		})
+	}
+}

@@ -1,0 +1,81 @@
+package resources
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+const (
+	// HandoverKey is the entry of a handover Secret, and HandoverKeySize its size in bytes.
+	HandoverKey     = "key"
+	HandoverKeySize = 32
+
+	// placement is how long the replacement of a pod may take to be scheduled, to pull its image
+	// and to start. Without a handover, a terminating pod serves that long.
+	placement = time.Minute
+	// saveTimeout is the part of the grace period in which memcached saves its items.
+	saveTimeout = 30 * time.Second
+	// copyRate, in bytes per second, is the least rate at which a handover copies items under load.
+	copyRate = 50_000_000
+	// maxDrainTimeout keeps the grace period within an hour.
+	maxDrainTimeout = time.Hour - saveTimeout
+)
+
+// HandsOver reports whether new pods of a Memcached hand over their items.
+func HandsOver(m *v1alpha1.Memcached) bool { return m.Spec.Handover.Mode != v1alpha1.HandoverOff }
+
+// CanHandOver reports whether a pod was created with what a handover requires.
+func CanHandOver(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == portHandover && v.Secret != nil })
+}
+
+// drainTimeout returns how long a terminating pod keeps serving while its replacement starts and
+// receives its items, in whole seconds: one and a half times what a full memory takes at copyRate,
+// as writes of clients are copied too. docs/sizing.md has the formula.
+func drainTimeout(m *v1alpha1.Memcached) time.Duration {
+	if !HandsOver(m) {
+		return placement
+	}
+	seconds := (m.Spec.Memory.Value()*3/2 + copyRate - 1) / copyRate
+	return min(placement+time.Duration(seconds)*time.Second, maxDrainTimeout)
+}
+
+// handoverSecretName returns the name of the Secret with the key of a Memcached's handovers.
+func handoverSecretName(memcached string) string { return memcached + "-handover" }
+
+// HandoverSecret returns the Secret with which the shards' pods authenticate each other and encrypt
+// the items, without the key. The kubelet needn't watch an immutable one.
+func (b *Builder) HandoverSecret() *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: handoverSecretName(b.name), Namespace: b.namespace, Labels: b.labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b.memcached, v1alpha1.GroupVersion.WithKind("Memcached"))},
+		},
+		Type: corev1.SecretTypeOpaque, Immutable: new(true),
+	}
+}
+
+// addHandover adds to the pod of a shard what it needs for a handover. The pod starts without the
+// Secret, too, and then neither hands over items nor receives any.
+func (b *Builder) addHandover(spec *corev1ac.PodSpecApplyConfiguration) {
+	// Root owns the file, and without an fsGroup only a mode for all users lets memcached's read it.
+	// An fsGroup would make the kubelet change the owner of the items' volume, too, and OpenShift
+	// chooses it. No other container mounts the volume.
+	spec.WithVolumes(corev1ac.Volume().WithName(portHandover).WithSecret(corev1ac.SecretVolumeSource().
+		WithSecretName(handoverSecretName(b.name)).WithOptional(true).WithDefaultMode(0o444).
+		WithItems(corev1ac.KeyToPath().WithKey(HandoverKey).WithPath(HandoverKey))))
+	container := &spec.Containers[0]
+	container.
+		WithArgs("-handover-key", keyPath+"/"+HandoverKey, "-handover-listen", fmt.Sprintf(":%d", agentwire.HandoverPort)).
+		WithEnv(podField("POD_IP", "status.podIP")).
+		WithPorts(port(portHandover, agentwire.HandoverPort)).
+		WithVolumeMounts(corev1ac.VolumeMount().WithName(portHandover).WithMountPath(keyPath).WithReadOnly(true))
+}

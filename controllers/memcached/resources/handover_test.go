@@ -1,0 +1,75 @@
+package resources
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+// docs/sizing.md has these rows.
+func TestGracePeriodFollowsTheDocumentedFormula(t *testing.T) {
+	for _, c := range []struct {
+		memory string
+		mode   v1alpha1.HandoverMode
+		// drain is how long the pod serves and grace until when it is killed, in seconds.
+		drain, grace int64
+	}{
+		{"64Mi", v1alpha1.HandoverStrict, 60 + 3, 60 + 3 + 30},
+		{"1Gi", v1alpha1.HandoverStrict, 60 + 33, 60 + 33 + 30},
+		{"4Gi", v1alpha1.HandoverStrict, 60 + 129, 60 + 129 + 30},
+		{"16Gi", v1alpha1.HandoverStrict, 60 + 516, 60 + 516 + 30},
+		{"64Gi", v1alpha1.HandoverStrict, 60 + 2062, 60 + 2062 + 30},
+		{"110Gi", v1alpha1.HandoverStrict, 3570, 3600},
+		{"1Ti", v1alpha1.HandoverStrict, 3570, 3600},
+		{"1Gi", "", 60 + 33, 60 + 33 + 30}, // a Memcached that was stored before there was a handover
+		{"1Ti", v1alpha1.HandoverOff, 60, 90},
+	} {
+		m := memcached(1, func(s *v1alpha1.MemcachedSpec) {
+			s.Memory, s.Handover.Mode = ptr.To(resource.MustParse(c.memory)), c.mode
+		})
+		pod := podOf(t, m)
+		args := pod.Containers[0].Args
+		drain := args[slices.Index(args, "-drain-timeout")+1]
+		if drain != fmt.Sprintf("%ds", c.drain) || *pod.TerminationGracePeriodSeconds != c.grace {
+			t.Errorf("%s %s: drains for %s and is killed after %d s, want %d s and %d s",
+				c.memory, c.mode, drain, *pod.TerminationGracePeriodSeconds, c.drain, c.grace)
+		}
+	}
+}
+
+// A change of the mode must not disturb pods: their revision is the same.
+func TestModeOfTheHandoverChangesTheTemplateOnly(t *testing.T) {
+	off := memcached(1, func(s *v1alpha1.MemcachedSpec) { s.Handover.Mode = v1alpha1.HandoverOff })
+	a, b := mustMarshal(podOf(t, memcached(1, nil))), mustMarshal(podOf(t, off))
+	if a == b {
+		t.Error("the mode doesn't change the template")
+	}
+	image := Image{Reference: fallback, Version: "1.6.45"}
+	if hashOf(memcached(1, nil), image) != hashOf(off, image) {
+		t.Error("the mode changes the revision")
+	}
+}
+
+// The builder is pure: the key is added by what creates the Secret.
+func TestSecretOfTheHandoverHasNoKeyYet(t *testing.T) {
+	m := memcached(1, nil)
+	secret := NewBuilder(m, options).HandoverSecret()
+	if secret.Name != "cache-handover" || len(secret.Data) != 0 || secret.OwnerReferences[0].UID != m.UID {
+		t.Errorf("the Secret is %+v", secret)
+	}
+}
+
+func podOf(t *testing.T, m *v1alpha1.Memcached) *corev1ac.PodSpecApplyConfiguration {
+	t.Helper()
+	pod, err := NewBuilder(m, options).podTemplate("cache-0", nil, &Shard{Revision: NewPodRevision(&m.Spec, Image{Reference: fallback, Version: "1.6.45"})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod.Spec
+}
