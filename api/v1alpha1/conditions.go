@@ -155,13 +155,13 @@ const (
 	//
 	// Do: wait, or change updateStrategy.hitRatioGate.
 	GateHitRatioNotRecovered Gate = "HitRatioNotRecovered"
-	// GateRestoreRunning: the next shard will start empty, and a MemcachedRestore writes items
+	// GateRestoreRunning: the next shard will be replaced, and a MemcachedRestore writes items
 	// into this Memcached. Restores that haven't started wait until the shard is replaced.
 	//
 	// Do: wait, or delete the MemcachedRestore that the message names.
 	GateRestoreRunning Gate = "RestoreRunning"
-	// GateEmptyStartNotAnnounced: the next shard will start empty, and the status hasn't
-	// announced that yet.
+	// GateEmptyStartNotAnnounced: the next shard will be replaced, and the status hasn't announced
+	// yet that it starts empty, or would if the handover failed.
 	//
 	// Do: nothing: the operator announces it and continues.
 	GateEmptyStartNotAnnounced Gate = "EmptyStartNotAnnounced"
@@ -277,17 +277,24 @@ const (
 	// Do: nothing during an update. Otherwise read the message and the state of the shard's
 	// pod.
 	EventShardNotReady = "ShardNotReady"
-	// EventShardStartedEmpty: a shard restarted without its items.
+	// EventShardStartedEmpty: a shard restarted without its items; the message has the reason.
 	//
 	// Do: expect more reads of your database until the shard is warm. Without a planned
-	// change, look for the cause in the pod's events: an eviction, a lost node or a crash.
-	// spec.refill restores items from a backup.
+	// change, look for the cause in the pod's events: a lost node or a crash. After the deletion
+	// of a pod, the reason is why its items were not handed over. spec.refill restores items from a
+	// backup.
 	EventShardStartedEmpty = "ShardStartedEmpty"
 	// EventShardKeptItems: a shard restarted with its items; the message has the number
 	// before and after.
 	//
 	// Do: nothing.
 	EventShardKeptItems = "ShardKeptItems"
+	// EventShardHandedOver: a shard moved to another pod with its items; the message has the number
+	// before and after, and how long the shard was unavailable.
+	//
+	// Do: nothing. If items are missing, they were stored last in a larger memory, or the pod was
+	// given less time than its terminationGracePeriodSeconds.
+	EventShardHandedOver = "ShardHandedOver"
 	// EventScaled: the number of shards changed, and with it the shard of some keys.
 	//
 	// Do: give your clients the new list in status.servers.
@@ -301,7 +308,8 @@ const (
 	//
 	// Do: nothing.
 	EventUpdateFinished = "UpdateFinished"
-	// EventEmptyStartAnnounced: the operator will replace a shard, which will start empty.
+	// EventEmptyStartAnnounced: the operator will replace a shard, which will start empty: a pod
+	// hands over its items only if spec.handover.mode was Strict when it was created.
 	//
 	// Do: to prevent it, revert the spec or set spec.paused to true before the replacement.
 	EventEmptyStartAnnounced = "EmptyStartAnnounced"
@@ -350,12 +358,12 @@ const (
 )
 
 // StartResult is whether memcached started with its items.
-//
-// +kubebuilder:validation:Enum=Warm;Cold
 type StartResult string
 
 // The results of a start.
 const (
 	StartWarm StartResult = "Warm"
 	StartCold StartResult = "Cold"
+	// StartHandedOver: memcached received the items of the shard's previous pod before it served.
+	StartHandedOver StartResult = "HandedOver"
 )

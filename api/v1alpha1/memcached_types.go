@@ -35,8 +35,8 @@ type MemcachedSpec struct {
 	// Version of memcached, such as 1.6.45. Default: the operator's default version, which
 	// can change when the operator is upgraded; set it to pin the version. Changing it
 	// recreates each shard's container in its pod and keeps the items within a release
-	// series such as 1.6.x. An update to another release series replaces the pods, which start empty,
-	// and requires updateStrategy.crossSeriesUpgrade.
+	// series such as 1.6.x. An update to another release series replaces the pods, as handover
+	// describes, and requires updateStrategy.crossSeriesUpgrade.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
@@ -73,8 +73,9 @@ type MemcachedSpec struct {
 	// Memory is how much memory each shard has for items, such as 4Gi: it stores as many as a
 	// memcached whose -m is the same. It is rounded down to whole mebibytes. The operator adds to
 	// it what memcached needs for its chunk sizes, and the container's limit is higher: see
-	// resources. Default and minimum 64Mi. Changing it replaces each shard's pod by one that starts
-	// empty: memcached can't reload its items into a memory of another size.
+	// resources. Default and minimum 64Mi. Changing it replaces each shard's pod by one that receives
+	// its items, the most recently used ones if they don't all fit, or that starts empty if
+	// handover.mode is Off.
 	//
 	// +optional
 	// +kubebuilder:default="64Mi"
@@ -83,7 +84,7 @@ type MemcachedSpec struct {
 	// MaxConnections is how many connections a shard accepts at once (memcached's -c);
 	// memcached uses some of them itself. Default 1024. Changing it restarts memcached and
 	// keeps the items. It changes the default of resources too: where Kubernetes can't resize
-	// a running pod, the pod is replaced by one that starts empty.
+	// a running pod, the pod is replaced, as handover describes.
 	//
 	// +optional
 	// +kubebuilder:default=1024
@@ -102,7 +103,8 @@ type MemcachedSpec struct {
 
 	// MaxItemSize is the size of the largest item that memcached stores (memcached's -I), in
 	// bytes: a multiple of 512Ki, such as 2Mi. Default 1Mi. Changing it replaces each shard's
-	// pod by one that starts empty: memcached can't reload its items with another size.
+	// pod by one that receives its items, except for those that are too large for it, or that starts
+	// empty if handover.mode is Off.
 	//
 	// +optional
 	// +kubebuilder:default="1Mi"
@@ -113,7 +115,7 @@ type MemcachedSpec struct {
 	// (memory, connections, threads, item size, addresses, the restartable cache) are
 	// rejected. Default: none. Changing them restarts memcached and keeps the items, except for
 	// -f, -n, -C and the slab sizes of -o: memcached can't reload its items with those, and each
-	// shard's pod is replaced by one that starts empty.
+	// shard's pod is replaced, as handover describes. With -C, shards can't hand over their items.
 	//
 	// +optional
 	// +listType=atomic
@@ -129,13 +131,13 @@ type MemcachedSpec struct {
 	// 1.10 + 80Mi + 8Ki * maxConnections, a CPU request of 100m, and no CPU limit, which would
 	// throttle a shard under load. Changing CPU and memory resizes the running pods and nothing
 	// restarts. Kubernetes before 1.33 can't resize pods, and no version can remove an amount
-	// or change another resource: the pods are then replaced by ones that start empty.
+	// or change another resource: the pods are then replaced, as handover describes.
 	//
 	// +optional
 	Resources *ResourceRequirements `json:"resources,omitempty"`
 
-	// Scheduling selects nodes for the shards' pods. Changing it replaces each shard's pod by
-	// one that starts empty, since a pod can't move to another node.
+	// Scheduling selects nodes for the shards' pods. Changing it replaces each shard's pod, as
+	// handover describes, since a pod can't move to another node.
 	//
 	// +optional
 	Scheduling Scheduling `json:"scheduling,omitzero"`
@@ -782,7 +784,7 @@ type UpdateStatus struct {
 	// +optional
 	Gate Gate `json:"gate,omitempty"`
 
-	// Items that the shards which were updated in place contain after the update.
+	// Items that the shards which kept items contain after the update.
 	//
 	// +optional
 	Items int64 `json:"items,omitempty"`
@@ -858,8 +860,9 @@ type ShardStatus struct {
 	// Current is whether the pod matches the spec.
 	Current bool `json:"current"`
 
-	// Start is Warm when memcached last started with its items, Cold when it started empty,
-	// and empty until that is known. While a new pod starts, it describes the previous one.
+	// Start is Warm when memcached last started with its items, HandedOver when it received those of
+	// the shard's previous pod, Cold when it started empty, and empty until that is known. Other
+	// values can follow. While a new pod starts, it describes the previous one.
 	//
 	// +optional
 	Start StartResult `json:"start,omitempty"`
@@ -885,10 +888,17 @@ type ShardStatus struct {
 	// +optional
 	Items int64 `json:"items,omitempty"`
 
-	// ItemsBefore is how many items memcached contained when it was last saved.
+	// ItemsBefore is how many items memcached contained when it was last saved, in the previous pod
+	// if start is HandedOver.
 	//
 	// +optional
 	ItemsBefore int64 `json:"itemsBefore,omitempty"`
+
+	// GapMilliseconds is for how long no memcached of the shard responded during the handover, if
+	// start is HandedOver. It doesn't include the time in which clients connect to the new pod.
+	//
+	// +optional
+	GapMilliseconds int64 `json:"gapMilliseconds,omitempty"`
 
 	// AgentUnreachableSince is when the agent in the shard's pod stopped answering the operator's
 	// queries on port 11212. It is absent while the agent answers or isn't queried: the operator

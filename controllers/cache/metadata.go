@@ -51,7 +51,7 @@ func annotationsRead(o client.Object) []string {
 		return []string{annotations.TransferOf}
 	case *corev1.Pod:
 		return []string{
-			annotations.Arguments, annotations.Stop, annotations.HoldUntil, annotations.Revision, annotations.Spec, annotations.Update,
+			annotations.Arguments, annotations.Stop, annotations.HoldUntil, annotations.Handover, annotations.Revision, annotations.Spec, annotations.Update,
 			annotations.TransferOf, v1alpha1.AnnotationRestart, corev1.PodDeletionCost,
 		}
 	case *appsv1.ReplicaSet:

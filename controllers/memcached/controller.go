@@ -107,7 +107,7 @@ func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Memcached, obs *obs
 	case conflict:
 		return agentRetryMin, nil // a watch triggers earlier, mostly
 	case previous != nil:
-		r.record(m, slices.Concat(memcachedEvents(*previous, status), shardEvents(*previous, status), refillEvents(p.refill.refills, res)))
+		r.record(m, slices.Concat(memcachedEvents(*previous, status, p.decision.Change.HandsOver), shardEvents(*previous, status, obs.agents), refillEvents(p.refill.refills, res)))
 	}
 	return 0, nil
 }

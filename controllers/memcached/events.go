@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
@@ -26,7 +28,7 @@ func warning(reason, format string, args ...any) event {
 }
 
 // memcachedEvents returns the events of a change from one status to the next.
-func memcachedEvents(was, next v1alpha1.MemcachedStatus) []event {
+func memcachedEvents(was, next v1alpha1.MemcachedStatus, handsOver bool) []event {
 	var events []event
 	if was.ObservedGeneration != 0 && was.Size != next.Size {
 		hazard := ""
@@ -36,7 +38,7 @@ func memcachedEvents(was, next v1alpha1.MemcachedStatus) []event {
 		events = append(events, normal(v1alpha1.EventScaled, "from %d to %d shards%s", was.Size, next.Size, hazard))
 	}
 	events = append(events, bootstrapEvents(was.Bootstrap, next.Bootstrap)...)
-	events = append(events, updateEvents(was.Update, next)...)
+	events = append(events, updateEvents(was.Update, next, handsOver)...)
 	before := meta.FindStatusCondition(was.Conditions, v1alpha1.ConditionDegraded)
 	after := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionDegraded)
 	switch {
@@ -48,7 +50,8 @@ func memcachedEvents(was, next v1alpha1.MemcachedStatus) []event {
 	return events
 }
 
-func shardEvents(was, next v1alpha1.MemcachedStatus) []event {
+// shardEvents returns those of the shards. agents are the answers by pod name.
+func shardEvents(was, next v1alpha1.MemcachedStatus, agents map[string]agentwire.Status) []event {
 	var events []event
 	for _, s := range next.Shards {
 		last, known := shard.StatusOf(&was, s.Name)
@@ -65,7 +68,14 @@ func shardEvents(was, next v1alpha1.MemcachedStatus) []event {
 		restarted := known && last.Start != "" && (s.ContainerID != last.ContainerID || s.Restart != last.Restart)
 		switch {
 		case restarted && s.Start == v1alpha1.StartCold:
-			add(warning(v1alpha1.EventShardStartedEmpty, "shard %s started empty in pod %s", s.Name, s.PodName))
+			message := fmt.Sprintf("shard %s started empty in pod %s", s.Name, s.PodName)
+			if reason := agents[s.PodName].Start.Reason; reason != "" {
+				message += ": " + reason
+			}
+			add(warning(v1alpha1.EventShardStartedEmpty, "%s", message))
+		case restarted && s.Start == v1alpha1.StartHandedOver:
+			add(normal(v1alpha1.EventShardHandedOver, "shard %s moved to pod %s with %d of %d items; no pod responded for %s",
+				s.Name, s.PodName, s.Items, s.ItemsBefore, time.Duration(s.GapMilliseconds)*time.Millisecond))
 		case restarted && s.Start == v1alpha1.StartWarm:
 			add(normal(v1alpha1.EventShardKeptItems, "shard %s restarted in pod %s with %d of %d items", s.Name, s.PodName, s.Items, s.ItemsBefore))
 		}
@@ -73,7 +83,8 @@ func shardEvents(was, next v1alpha1.MemcachedStatus) []event {
 	return events
 }
 
-func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus) []event {
+// updateEvents returns those of an update. handsOver is whether a replacement receives the items.
+func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus, handsOver bool) []event {
 	var events []event
 	now := next.Update
 	if now == nil {
@@ -90,7 +101,7 @@ func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus) []e
 		events = append(events, normal(v1alpha1.EventUpdateStarted, "%s", now.Message))
 	}
 	isFirst := was == nil || was.Revision != now.Revision || was.Shard != now.Shard
-	if now.Method == v1alpha1.UpdateReplace && (isFirst || was.Method != now.Method) {
+	if now.Method == v1alpha1.UpdateReplace && !handsOver && (isFirst || was.Method != now.Method) {
 		events = append(events, warning(v1alpha1.EventEmptyStartAnnounced, "replacing shard %s; it will start empty: %s", now.Shard, now.Message))
 	}
 	if isRolledBack(now) && (isFirst || !isRolledBack(was)) {

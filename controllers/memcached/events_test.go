@@ -30,13 +30,15 @@ func TestUpdateEventsAreRecordedOnce(t *testing.T) {
 			[]string{v1alpha1.EventUpdateStarted, v1alpha1.EventShardRolledBack, v1alpha1.EventShardRolledBack}},
 		{"replaced", []*v1alpha1.UpdateStatus{on("c-0", v1alpha1.UpdateReplace, v1alpha1.GateEmptyStartNotAnnounced), on("c-0", v1alpha1.UpdateReplace, ""), on("c-1", v1alpha1.UpdateReplace, v1alpha1.GateShardInTransition), on("c-1", v1alpha1.UpdateReplace, ""), nil},
 			[]string{v1alpha1.EventUpdateStarted, v1alpha1.EventEmptyStartAnnounced, v1alpha1.EventEmptyStartAnnounced, v1alpha1.EventUpdateFinished}},
+		{"handed over", []*v1alpha1.UpdateStatus{on("c-0", v1alpha1.UpdateReplace, v1alpha1.GateEmptyStartNotAnnounced), on("c-0", v1alpha1.UpdateReplace, ""), nil},
+			[]string{v1alpha1.EventUpdateStarted, v1alpha1.EventUpdateFinished}},
 	} {
 		var (
 			was *v1alpha1.UpdateStatus
 			got []string
 		)
 		for _, now := range sequence.statuses {
-			for _, e := range updateEvents(was, v1alpha1.MemcachedStatus{Update: now}) {
+			for _, e := range updateEvents(was, v1alpha1.MemcachedStatus{Update: now}, sequence.name == "handed over") {
 				got = append(got, e.reason)
 			}
 			was = now

@@ -2,18 +2,24 @@ package memcached
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 // secretless is a client that must not read or change a Secret, and whose creations of one fail.
@@ -124,4 +130,142 @@ func TestShardsWaitForTheHandoverSecretUnlessItIsRejected(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A change of the memory moves each shard to another pod with its items: none is lost, and no refill follows.
+func TestReplacementReceivesTheItems(t *testing.T) {
+	cluster := newCluster(t, "cache", "{size: 2, refill: {}}")
+	cluster.handsOver = true
+	cluster.converge()
+	cluster.createBackup("nightly", "cache", time.Minute)
+	cluster.recorded()
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Memory = ptr.To(resource.MustParse("80Mi")) })
+	var messages, shardMessages []string
+	for range 40 {
+		m := cluster.stepAll()
+		if m.Status.Update != nil {
+			messages = append(messages, m.Status.Update.Message)
+		}
+		for _, s := range m.Status.Shards {
+			shardMessages = append(shardMessages, s.Message)
+		}
+		if m.Status.ReadySize < 1 {
+			t.Fatalf("%d shards are ready", m.Status.ReadySize)
+		}
+	}
+	m := cluster.get("cache")
+	cluster.wantCondition(m, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+	for _, s := range m.Status.Shards {
+		if s.Start != v1alpha1.StartHandedOver || s.Items != itemsPerShard-1 || s.ItemsBefore != itemsPerShard || s.GapMilliseconds != 250 || !s.Current {
+			t.Errorf("shard %+v", s)
+		}
+	}
+	for _, want := range []string{"shard 1 of 2: memory 64Mi → 80Mi, which moves it to a new pod with its items", "received 25.0% of 1,000 items", "kept 99.9% of 1,000 items"} {
+		if !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(m, want) }) {
+			t.Errorf("no message of the update contains %q: %q", want, messages)
+		}
+	}
+	if !slices.ContainsFunc(shardMessages, func(m string) bool { return strings.Contains(m, "received 25.0% of 1,000 items") }) {
+		t.Errorf("no message of a shard has the progress: %q", shardMessages)
+	}
+	events := cluster.recorded()
+	cluster.wantEvent(events, v1alpha1.EventShardHandedOver)
+	for _, e := range events {
+		for _, unwanted := range []string{v1alpha1.EventShardStartedEmpty, v1alpha1.EventEmptyStartAnnounced, v1alpha1.EventRefillStarted, v1alpha1.EventRefillSkipped, "Degraded"} {
+			if strings.Contains(e, unwanted) {
+				t.Errorf("event %s", e)
+			}
+		}
+	}
+	if restores := cluster.listRestores(); len(restores) > 0 {
+		t.Errorf("a refill: %+v", restores)
+	}
+}
+
+// A second pod may receive items for minutes. Nothing counts that as a failure, and only its shard isn't ready.
+func TestReceivingPodIsNoProblem(t *testing.T) {
+	cluster := newCluster(t, "cache", "size: 2")
+	cluster.handsOver = true
+	cluster.converge()
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Memory = ptr.To(resource.MustParse("80Mi")) })
+	for range 10 {
+		cluster.stepAll()
+		if agent := cluster.receiver(); agent != nil && agent.Handover != nil {
+			break
+		}
+	}
+	if cluster.receiver() == nil {
+		t.Fatal("no pod receives items")
+	}
+	for range 5 { // the source doesn't finish
+		m := cluster.reconcile("cache")
+		cluster.clock.Step(5 * time.Minute)
+		cluster.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+		cluster.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonUpdatingShard, "items")
+		for _, s := range m.Status.Shards {
+			if s.AgentUnreachableSince != nil {
+				t.Errorf("shard %+v", s)
+			}
+		}
+	}
+}
+
+// An update doesn't delete a pod for a second one that doesn't start, or whose agent doesn't hand over.
+func TestPodsWithoutAKeyAreReplacedAsBefore(t *testing.T) {
+	cluster := newCluster(t, "cache", `{size: 1, handover: {mode: "Off"}}`)
+	cluster.handsOver = true
+	cluster.converge()
+	before := cluster.list()[0].UID
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Handover.Mode = v1alpha1.HandoverStrict })
+	if m := cluster.converge(); cluster.list()[0].UID != before || m.Status.Update != nil {
+		t.Error("the mode replaced a pod")
+	}
+	cluster.recorded()
+	cluster.change("cache", func(m *v1alpha1.Memcached) {
+		m.Spec.Handover.Mode, m.Spec.Memory = v1alpha1.HandoverOff, ptr.To(resource.MustParse("80Mi"))
+	})
+	m := cluster.converge()
+	if s := m.Status.Shards[0]; s.Start != v1alpha1.StartCold || !s.Current {
+		t.Errorf("shard %+v", s)
+	}
+	events := cluster.recorded()
+	cluster.wantEvent(events, v1alpha1.EventEmptyStartAnnounced)
+	cluster.wantEvent(events, v1alpha1.EventShardStartedEmpty)
+}
+
+// Also outside of an update, such as when a node is drained.
+func TestDeletedPodHandsOverItsItems(t *testing.T) {
+	cluster := newCluster(t, "cache", "{size: 1, refill: {}}")
+	cluster.handsOver = true
+	cluster.converge()
+	cluster.createBackup("nightly", "cache", time.Minute)
+	cluster.recorded()
+	cluster.must(admin.Delete(cluster.ctx, cluster.list()[0]))
+	m := cluster.converge()
+	if s := m.Status.Shards[0]; s.Start != v1alpha1.StartHandedOver || s.Items != itemsPerShard-1 {
+		t.Errorf("shard %+v", s)
+	}
+	cluster.wantEvent(cluster.recorded(), v1alpha1.EventShardHandedOver)
+	if restores := cluster.listRestores(); len(restores) > 0 {
+		t.Errorf("a refill: %+v", restores)
+	}
+}
+
+// stepAll makes one reconcile and one tick.
+func (cluster *fakeCluster) stepAll() *v1alpha1.Memcached {
+	cluster.Helper()
+	m := cluster.reconcile(cluster.memcached)
+	cluster.tick()
+	cluster.clock.Step(time.Second)
+	return m
+}
+
+// receiver returns the answer of the agent in a pod that receives items, or nil.
+func (cluster *fakeCluster) receiver() *agentwire.Status {
+	for _, agent := range cluster.agents {
+		if agent.Phase == agentwire.PhaseReceiving {
+			return &agent
+		}
+	}
+	return nil
 }

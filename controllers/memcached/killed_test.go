@@ -28,11 +28,15 @@ var updates = map[string]struct {
 	containers, starts int
 	pods               int
 	progressing        string
+	handsOver          bool
 }{
 	"an argument": {change: func(s *v1alpha1.MemcachedSpec) { s.Threads = ptr.To[int32](2) }, containers: 1, starts: 2, pods: 2, progressing: v1alpha1.ReasonUpToDate},
 	"a version and an argument": {change: func(s *v1alpha1.MemcachedSpec) { s.Version, s.Threads = "1.6.45", ptr.To[int32](2) },
 		containers: 2, starts: 2, pods: 2, progressing: v1alpha1.ReasonUpToDate},
 	"a memory": {change: func(s *v1alpha1.MemcachedSpec) { s.Memory = ptr.To(resource.MustParse("80Mi")) }, containers: 1, starts: 1, pods: 4, progressing: v1alpha1.ReasonUpToDate},
+	// The ReplicaSet creates a third pod of each shard for a moment.
+	"a memory, with a handover": {change: func(s *v1alpha1.MemcachedSpec) { s.Memory = ptr.To(resource.MustParse("80Mi")) }, containers: 1, starts: 1, pods: 6,
+		progressing: v1alpha1.ReasonUpToDate, handsOver: true},
 	"an argument that memcached rejects": {change: func(s *v1alpha1.MemcachedSpec) { s.ExtraArgs = []string{"-R", "0"} }, rejectedArgument: `"-R"`,
 		containers: 1, starts: 1, pods: 2, progressing: v1alpha1.ReasonUpdateFailed},
 }
@@ -45,6 +49,7 @@ func TestUpdateHasTheSameResultWhenTheOperatorIsKilledAfterAnyWrite(t *testing.T
 			t.Parallel()
 			run := func(t *testing.T, writesLeft int64) (summary string, writes int64, killed bool) {
 				cluster := newReadyCluster(t, "cache", "{size: 2, version: 1.6.38}")
+				cluster.handsOver = update.handsOver
 				if cluster.rejectedArgument = update.rejectedArgument; cluster.rejectedArgument != "" {
 					cluster.idleRounds = 8 // the rejection is certain after some seconds
 				}

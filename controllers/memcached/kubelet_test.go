@@ -1,6 +1,7 @@
 package memcached
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,6 +54,8 @@ type fakeCluster struct {
 	unpullable string
 	// silent is whether no agent answers.
 	silent bool
+	// handsOver is whether pods with a key hand over their items.
+	handsOver bool
 }
 
 // fakePod is what runs in one pod.
@@ -66,6 +69,8 @@ type fakePod struct {
 	start              agentwire.Start
 	argumentsError     string
 	ready              bool
+	// receiving is whether memcached waits for the items of another pod, or receives them.
+	receiving bool
 	// unannounced is how many stops of the container the agent took for the termination of
 	// the pod.
 	unannounced int
@@ -218,7 +223,7 @@ func (cluster *fakeCluster) syncReplicaSet(set *appsv1.ReplicaSet) {
 			}
 			return 2
 		}
-		return rank(a) - rank(b)
+		return cmp.Or(rank(a)-rank(b), strings.Compare(b.Name, a.Name)) // the newer one first
 	})
 	for ; len(live) > int(*set.Spec.Replicas); live = live[1:] {
 		cluster.must(admin.Delete(cluster.ctx, live[0]))
@@ -254,6 +259,10 @@ func (cluster *fakeCluster) syncPod(pod *corev1.Pod) {
 	cluster.Helper()
 	p := cluster.pods[pod.UID]
 	if pod.DeletionTimestamp != nil {
+		if cluster.handsOver && p.ready && cluster.successor(pod) != nil {
+			cluster.handOver(pod, cluster.successor(pod))
+			return
+		}
 		cluster.removePod(pod)
 		delete(cluster.pods, pod.UID)
 		return
@@ -263,6 +272,11 @@ func (cluster *fakeCluster) syncPod(pod *corev1.Pod) {
 	case p.containers == 0:
 		p.containers, p.starts, p.image, p.arguments = 1, 1, image, arguments
 		p.start = agentwire.Start{Result: agentwire.StartCold, At: cluster.clock.Now()}
+		p.receiving = cluster.handsOver && resources.CanHandOver(pod) && cluster.serves(p.shard)
+	case p.receiving && cluster.serves(p.shard):
+	case p.receiving:
+		p.receiving = false
+		p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "no other pod responded", At: cluster.clock.Now()}
 	case p.image != image:
 		if p.announced == "" || p.announced == p.used {
 			p.unannounced++
@@ -282,7 +296,7 @@ func (cluster *fakeCluster) syncPod(pod *corev1.Pod) {
 	}
 	until, err := time.Parse(time.RFC3339, pod.Annotations[annotations.HoldUntil])
 	wasReady := p.ready
-	p.announced, p.ready = announcement, p.ready || err != nil || !cluster.clock.Now().Before(until)
+	p.announced, p.ready = announcement, !p.receiving && (p.ready || err != nil || !cluster.clock.Now().Before(until))
 	if p.ready && !wasReady {
 		line := p.shard
 		for _, restore := range cluster.listRestores() {
@@ -291,6 +305,45 @@ func (cluster *fakeCluster) syncPod(pod *corev1.Pod) {
 		cluster.becameReady = append(cluster.becameReady, line)
 	}
 	cluster.setPodStatus(pod, p)
+}
+
+// serves reports whether a pod of a shard is ready.
+func (cluster *fakeCluster) serves(shard string) bool {
+	for _, p := range cluster.pods {
+		if p.shard == shard && p.ready {
+			return true
+		}
+	}
+	return false
+}
+
+// successor returns the pod that runs and isn't ready, or is yet to be run, after another one of its
+// shard, or nil.
+func (cluster *fakeCluster) successor(of *corev1.Pod) *corev1.Pod {
+	cluster.Helper()
+	for _, pod := range cluster.list() {
+		if p := cluster.pods[pod.UID]; p.shard == cluster.pods[of.UID].shard && pod.DeletionTimestamp == nil && !p.ready {
+			return pod
+		}
+	}
+	return nil
+}
+
+// handOver makes two steps of a handover: the second pod reports its progress, and then has the items.
+func (cluster *fakeCluster) handOver(from, to *corev1.Pod) {
+	cluster.Helper()
+	p := cluster.pods[to.UID]
+	agent := cluster.agents[podIP(to)]
+	switch {
+	case !p.receiving:
+	case agent.Handover == nil:
+		agent.Handover = &agentwire.Progress{Pass: 1, Items: itemsPerShard / 4, Total: itemsPerShard}
+		cluster.agents[podIP(to)] = agent
+	default:
+		p.receiving, cluster.pods[from.UID].ready = false, false
+		p.start = agentwire.Start{Result: agentwire.StartHandedOver, Items: itemsPerShard - 1, ItemsBefore: itemsPerShard, GapSeconds: 0.25, At: cluster.clock.Now()}
+		cluster.setPodStatus(from, cluster.pods[from.UID])
+	}
 }
 
 // setPodStatus writes a pod's status if it has changed.
@@ -326,8 +379,14 @@ func (cluster *fakeCluster) setAgentStatus(pod *corev1.Pod, p *fakePod) {
 		delete(cluster.agents, podIP(pod))
 		return
 	}
+	phase, handover := agentwire.PhaseServing, cluster.agents[podIP(pod)].Handover
+	if p.receiving {
+		phase = agentwire.PhaseReceiving
+	} else {
+		handover = nil
+	}
 	cluster.agents[podIP(pod)] = agentwire.Status{
-		Phase: agentwire.PhaseServing, PodUID: string(pod.UID), Version: p.image[strings.LastIndex(p.image, ":")+1:],
+		Phase: phase, Handover: handover, PodUID: string(pod.UID), Version: p.image[strings.LastIndex(p.image, ":")+1:],
 		Arguments: words, ArgumentsError: p.argumentsError, AnnouncedStop: announced, Start: p.start, Items: itemsPerShard,
 	}
 }

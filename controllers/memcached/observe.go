@@ -89,6 +89,8 @@ type observation struct {
 	// answer, has no entry; it is in unreachable if the query failed.
 	agents      map[string]agentwire.Status
 	unreachable map[string]bool
+	// receiving are the answers of the agents in pods that receive the items of another one.
+	receiving map[string]agentwire.Status
 	// restores into this Memcached, by name.
 	restores map[string]object
 	// finalBackup of a Memcached that is being deleted; nil while there is none.
@@ -156,6 +158,7 @@ func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*observat
 		unownedPods: map[string]bool{},
 		agents:      map[string]agentwire.Status{},
 		unreachable: map[string]bool{},
+		receiving:   map[string]agentwire.Status{},
 		restores:    map[string]object{},
 		unread:      map[resources.Key]bool{},
 		failed:      r.failed.Recent(r.clock.Now()),
@@ -377,7 +380,9 @@ func (r observer) queryAgents(ctx context.Context, obs *observation) {
 			switch {
 			case errors.Is(err, podquery.ErrPending): // a later reconcile has the answer
 			case err != nil:
-				obs.unreachable[pod.Name] = true
+				obs.unreachable[pod.Name] = shard.IsReady(pod) || isBootstrapping(obs.memcached.Status.Bootstrap)
+			case status.Phase == agentwire.PhaseReceiving && status.PodUID == string(pod.UID):
+				obs.receiving[pod.Name] = status
 			case shard.IsLatestStart(status, pod): // otherwise the operator queries it again
 				obs.agents[pod.Name] = shard.Bounded(status)
 			}
@@ -388,8 +393,8 @@ func (r observer) queryAgents(ctx context.Context, obs *observation) {
 
 // agentsToQuery returns the pods whose agents know something that the status doesn't: how
 // memcached started, how an update proceeds, and how the next shard to be updated performs.
-// The agent of a shard in steady state is not queried; that of a shard that isn't ready only
-// while a restore fills all shards.
+// The agent of a shard in steady state is not queried; that of a pod that isn't ready only
+// while a restore fills all shards, or another pod of the shard hands over its items.
 func agentsToQuery(obs *observation) []*corev1.Pod {
 	m, update := obs.memcached, obs.updateRevision.Hash()
 	if obs.imageError != nil { // the shards keep their revision
@@ -402,6 +407,9 @@ func agentsToQuery(obs *observation) []*corev1.Pod {
 	)
 	for _, s := range obs.shards {
 		pod := s.Active
+		if receiver := s.Receiver(); receiver != nil {
+			query = append(query, receiver)
+		}
 		if pod == nil || pod.Status.PodIP == "" || !s.IsReady && !(s.IsRunning && isBootstrapping(m.Status.Bootstrap)) {
 			continue
 		}

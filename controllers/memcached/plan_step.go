@@ -47,6 +47,8 @@ func planStep(obs *observation, shards []shard.State, d rollout.Decision, checks
 		if !s.Draining {
 			a.Patch = append(a.Patch, annotate(s.Active, corev1.PodDeletionCost, shard.DrainedPodDeletionCost))
 		}
+	case rollout.StepHandOver:
+		a.Delete = append(a.Delete, s.Active)
 	case rollout.StepRecreate:
 		if s.Rollout.Template == to.Hash() && s.Active != nil {
 			a.Delete = append(a.Delete, s.Active)

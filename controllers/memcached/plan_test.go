@@ -232,7 +232,7 @@ func checkStatus(t *testing.T, name string, obs *observation, p plan) {
 	if again := makeStatus(obs, p, result{}, now.Add(time.Hour)); !equality.Semantic.DeepEqual(s, again) {
 		t.Errorf("%s: the next status differs:\n%s", name, cmp.Diff(s, again))
 	}
-	if events := memcachedEvents(m.Status, s); len(events)+len(shardEvents(m.Status, s)) > 0 {
+	if events := memcachedEvents(m.Status, s, false); len(events)+len(shardEvents(m.Status, s, obs.agents)) > 0 {
 		t.Errorf("%s: events without a change: %v", name, events)
 	}
 }

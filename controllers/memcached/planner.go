@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -19,6 +20,8 @@ const (
 	// agentRetryMin is the least time after which an agent that did not report its start is
 	// queried again.
 	agentRetryMin = time.Second
+	// handoverRecheck is when to read the progress of a handover again.
+	handoverRecheck = 5 * time.Second
 	// conflictRecheck is when to look up a name again that another owner uses: the cache
 	// doesn't contain foreign objects, so no watch announces that the name is free.
 	conflictRecheck = 30 * time.Second
@@ -31,7 +34,7 @@ func makePlan(obs *observation, options resources.Options) plan {
 	m := obs.memcached
 	p := plan{
 		shards: shard.EvaluateAll(obs.shards, shard.Inputs{
-			Memcached: m, Update: obs.updateRevision, Agents: obs.agents, Now: obs.now, CanResize: options.CanResize,
+			Memcached: m, Update: obs.updateRevision, Agents: obs.agents, Receiving: obs.receiving, Now: obs.now, CanResize: options.CanResize,
 		}),
 		rejected:  specProblem(obs, options.Restrictions),
 		resources: resourcesPlan{cached: obs.cached},
@@ -97,6 +100,9 @@ func planAgentRetry(obs *observation, bootstrap *v1alpha1.BootstrapStatus) Actio
 		if s.Active == nil {
 			continue
 		}
+		if pod := s.Receiver(); pod != nil {
+			a.RequeueAfter = soonest(a.RequeueAfter, handoverPoll(obs, pod))
+		}
 		_, answered := obs.agents[s.Active.Name]
 		starting := !s.StartRecorded && (s.IsReady || s.IsRunning && isBootstrapping(bootstrap))
 		if obs.unreachable[s.Active.Name] || starting && !answered {
@@ -104,6 +110,15 @@ func planAgentRetry(obs *observation, bootstrap *v1alpha1.BootstrapStatus) Actio
 		}
 	}
 	return a
+}
+
+// handoverPoll returns when to query a pod again that receives the items of another one: soon until
+// it is ready for them, as the operator deletes the other one then.
+func handoverPoll(obs *observation, pod *corev1.Pod) time.Duration {
+	if p := obs.receiving[pod.Name].Handover; p != nil && p.Pass > 0 {
+		return handoverRecheck
+	}
+	return agentRetryMin
 }
 
 // beginsReplacement reports whether a plan creates the pod that replaces a shard's.
@@ -115,7 +130,7 @@ func beginsReplacement(p plan) bool {
 // isDisruptive reports whether a plan restarts or deletes something that serves.
 func isDisruptive(p plan) bool {
 	switch p.decision.Step {
-	case rollout.StepUpdateInPlace, rollout.StepSurge, rollout.StepDrain, rollout.StepRecreate:
+	case rollout.StepUpdateInPlace, rollout.StepSurge, rollout.StepDrain, rollout.StepHandOver, rollout.StepRecreate:
 		return true
 	}
 	return slices.ContainsFunc(p.actions.Delete, func(o client.Object) bool {

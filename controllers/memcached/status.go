@@ -123,7 +123,7 @@ func shardStatus(obs *observation, p plan, res result, name string) v1alpha1.Sha
 	last, _ := shard.StatusOf(&obs.memcached.Status, name)
 	s := v1alpha1.ShardStatus{
 		Name: name, Version: last.Version, AgentVersion: last.AgentVersion, Revision: last.Revision, Start: last.Start, ContainerID: last.ContainerID,
-		Restart: last.Restart, StartedAt: last.StartedAt, Items: last.Items, ItemsBefore: last.ItemsBefore,
+		Restart: last.Restart, StartedAt: last.StartedAt, Items: last.Items, ItemsBefore: last.ItemsBefore, GapMilliseconds: last.GapMilliseconds,
 	}
 	pods := obs.pods[name]
 	if len(pods) == 0 {
@@ -148,11 +148,14 @@ func shardStatus(obs *observation, p plan, res result, name string) v1alpha1.Sha
 		s.Revision = pod.Annotations[annotations.Revision]
 		s.StartedAt = ptr.To(v1alpha1.Time(agent.Start.At))
 		s.Items, s.ItemsBefore = agent.Start.Items, agent.Start.ItemsBefore
+		s.GapMilliseconds = int64(agent.Start.GapSeconds * 1000)
 	}
 	problem := shard.PodProblem(pod)
 	switch {
 	case problem != nil:
 		s.Message = text.Truncate(problem.Message, v1alpha1.MaxShardMessage)
+	case handoverProgress(obs, name) != "":
+		s.Message = text.Truncate(handoverProgress(obs, name), v1alpha1.MaxShardMessage)
 	case s.Ready:
 	case shard.IsReady(pod):
 		s.Message = "running, but no Service selects it"

@@ -35,6 +35,9 @@ func updateStatus(obs *observation, p plan, s v1alpha1.MemcachedStatus, now time
 	}
 	u.Items, u.ItemsBefore = retainedItems(p.shards, &s, u.Revision)
 	message := updateMessage(d, len(s.Shards), position, obs.now)
+	if progress := handoverProgress(obs, d.Shard); progress != "" {
+		message += "; " + progress
+	}
 	if u.ItemsBefore > 0 {
 		message += "; " + keptItems(u)
 	}
@@ -64,14 +67,31 @@ func updateMessage(d rollout.Decision, shards, position int, now time.Time) stri
 	return message
 }
 
-// retainedItems returns how many items the shards that were updated in place to the revision
+// handoverProgress describes how far a handover from one pod of a shard to another is; empty when
+// there is none.
+func handoverProgress(obs *observation, name string) string {
+	for _, pod := range obs.pods[name] {
+		agent, ok := obs.receiving[pod.Name]
+		switch {
+		case !ok:
+		case agent.Handover == nil || agent.Handover.Total <= 0:
+			return "pod " + pod.Name + " waits for the items"
+		default:
+			return fmt.Sprintf("pod %s received %s of %s items", pod.Name,
+				text.Percent(min(agent.Handover.Items, agent.Handover.Total), agent.Handover.Total), text.Thousands(agent.Handover.Total))
+		}
+	}
+	return ""
+}
+
+// retainedItems returns how many items the shards that were updated to the revision with their items
 // contained before and after it.
 func retainedItems(shards []shard.State, status *v1alpha1.MemcachedStatus, revision string) (items, before int64) {
 	for _, s := range shards {
 		last, ok := shard.StatusOf(status, s.Name)
 		if ok && s.Record != nil && s.Record.Revision == revision && s.Rollout.Pod.Revision == revision && last.Revision == revision &&
-			last.Start == v1alpha1.StartWarm && last.ContainerID == shard.ContainerID(s.Active) &&
-			(s.Record.Method == rollout.Restart || s.Record.Method == rollout.Recreate) {
+			(last.Start == v1alpha1.StartWarm || last.Start == v1alpha1.StartHandedOver) && last.ContainerID == shard.ContainerID(s.Active) &&
+			s.Record.Method > rollout.Live {
 			items, before = items+min(last.Items, last.ItemsBefore), before+cmp.Or(last.ItemsBefore, last.Items)
 		}
 	}

@@ -12,6 +12,8 @@ const (
 	// HoldUntil delays the shard's readiness, while a restore fills it, until this time (RFC
 	// 3339) or until the annotation is removed.
 	HoldUntil = "cache.memcached-operator.io/hold-until"
+	// Handover is the mode of the handover with which the pod was created.
+	Handover = "cache.memcached-operator.io/handover"
 	// Revision is the hash of the pod configuration that was applied last. It doesn't cover
 	// what the operator itself adds, so that a new operator doesn't make shards outdated.
 	Revision = "cache.memcached-operator.io/revision"

@@ -2,7 +2,6 @@ package resources
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 const (
@@ -34,7 +34,7 @@ func HandsOver(m *v1alpha1.Memcached) bool { return m.Spec.Handover.Mode != v1al
 
 // CanHandOver reports whether a pod was created with what a handover requires.
 func CanHandOver(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == portHandover && v.Secret != nil })
+	return pod.Annotations[annotations.Handover] != ""
 }
 
 // drainTimeout returns how long a terminating pod keeps serving while its replacement starts and

@@ -70,6 +70,7 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 			WithContainers(memcachedContainer(b.namespace, name, revision, common.resources, drainTimeout(b.memcached))))
 	if HandsOver(b.memcached) {
 		b.addHandover(&spec)
+		pod.WithAnnotations(map[string]string{annotations.Handover: string(v1alpha1.HandoverStrict)})
 	}
 	if shard.HoldUntil != "" {
 		pod.WithAnnotations(map[string]string{annotations.HoldUntil: shard.HoldUntil})

@@ -29,10 +29,11 @@
 //	Live      labels, annotations               nothing restarts
 //	Restart   memcached's arguments             memcached restarts with its items
 //	Recreate  the image                         its container restarts with its items
-//	Replace   what items can't be kept across   a new pod starts empty
+//	Replace   what items can't be kept across   a new pod starts, empty or with a handover
 //
-// A transfer of items from the first pod to the second belongs between the moment at which the
-// second pod serves and the deletion of the first (StepDrain).
+// A second pod that can receive the items of the first one runs and doesn't serve. That proves that
+// it starts, so the first one is deleted (StepHandOver): it keeps serving until it has handed over
+// its items. Another second pod serves first (StepDrain).
 //
 // Rules:
 //   - The operator makes at most one shard unavailable at a time. It changes no shard while

@@ -49,7 +49,7 @@ func everyPod(revision string) []Pod {
 // everyShard returns all states of a shard.
 func everyShard() []Shard {
 	all := []Shard{{Template: updated}, {Template: former}} // without a pod
-	everyNext := []*Pod{nil, {State: Starting}, {State: Starting, Reason: "no node has room"}, {State: Serving}, {State: Broken, Reason: "it crashes"}}
+	everyNext := []*Pod{nil, {State: Starting}, {State: Starting, Reason: "no node has room"}, {State: Serving}, {State: Receiving}, {State: Broken, Reason: "it crashes"}}
 	for _, at := range []struct{ template, pod string }{
 		{updated, updated}, {former, former}, {former, updated}, {updated, former}, {former, superseded}, {superseded, former},
 	} {

@@ -36,7 +36,7 @@ var gates = []gate{
 	outsideMaintenanceWindow, // no maintenance window is open
 	hitRatioNotRecovered,     // clients of the previous shard still miss too much
 	restoreRunning,           // a restore writes items that a new pod would not have
-	emptyStartUnannounced,    // the status doesn't say yet that the shard will start empty
+	emptyStartUnannounced,    // the status doesn't say yet that the shard will be replaced
 }
 
 func updateFailed(in Input) (Decision, bool) {
@@ -140,7 +140,7 @@ func restoreRunning(in Input, s Shard) (Decision, bool) {
 }
 
 func emptyStartUnannounced(_ Input, s Shard) (Decision, bool) {
-	d := blockedBy(s, GateEmptyStartNotAnnounced, "the shard will start empty")
+	d := blockedBy(s, GateEmptyStartNotAnnounced, "the shard will be replaced")
 	return d, s.ToTarget.Method == Replace && !s.ToTarget.EmptyStartAnnounced
 }
 

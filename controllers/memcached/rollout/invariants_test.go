@@ -95,7 +95,7 @@ func gateViolation(in Input, d Decision) string {
 func stepViolation(s Shard, d Decision, restoreRunning bool) string {
 	starts := s.Pod.Revision == s.Template
 	switch d.Step {
-	case StepResize, StepAnnounceStop, StepUpdateInPlace, StepRecreate, StepDrain:
+	case StepResize, StepAnnounceStop, StepUpdateInPlace, StepRecreate, StepDrain, StepHandOver:
 		if s.Pod.Terminating {
 			return "a terminating pod is changed"
 		}
@@ -134,6 +134,10 @@ func stepViolation(s Shard, d Decision, restoreRunning bool) string {
 	case StepDrain:
 		if s.Next == nil || s.Next.State != Serving {
 			return "the first pod is drained before the second serves"
+		}
+	case StepHandOver:
+		if s.Next == nil || s.Next.State != Receiving || s.Failed != "" {
+			return "the first pod is deleted before the second can receive its items"
 		}
 	case StepRecreate:
 		switch {

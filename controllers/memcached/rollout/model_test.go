@@ -25,6 +25,8 @@ type world struct {
 	windowOpensAt    time.Duration
 	hitRatioGate     *modelHitRatioGate
 	restoreRunning   string
+	// handsOver is whether a terminating pod hands over its items to the second one.
+	handsOver bool
 	// faults of images, arguments, sizes and nodes. One of a single shard has the key
 	// "cache-1/1.6.45".
 	faults map[string]string

@@ -140,6 +140,8 @@ func continueReplacement(s Shard) Decision {
 		return withMessage(toTarget(s, StepRecordFailure), s.Next.Reason)
 	case s.Next.State == Serving && !s.Pod.Terminating:
 		return toTarget(s, StepDrain)
+	case s.Next.State == Receiving && !s.Pod.Terminating:
+		return toTarget(s, StepHandOver)
 	case s.Next.Reason != "": // it may still start, such as on a new node, and the first pod serves
 		return needIntervention(withMessage(toTarget(s, StepAwait), s.Next.Reason))
 	default:

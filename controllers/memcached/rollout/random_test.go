@@ -57,7 +57,7 @@ type sequence struct {
 func playSeed(seed uint64, withFaults bool, story io.Writer) error {
 	s := &sequence{Rand: rand.New(rand.NewPCG(seed, 1)), withFaults: withFaults, logs: story != nil} //nolint:gosec // sequences are reproducible
 	s.world = newWorld(1+s.IntN(3), parseRevision("1.6.38"))
-	s.target = s.revision()
+	s.target, s.handsOver = s.revision(), seed%2 == 1
 	err := s.playAll()
 	if story != nil {
 		_, _ = io.WriteString(story, renderRows(s.rows))

@@ -136,6 +136,7 @@ var commands = []struct {
 		s.paused = args[0] == ""
 		s.userDoes(args[0] + "pauses")
 	}},
+	{regexp.MustCompile(`^pods hand over their items$`), func(s *storyPlayer, _ []string) { s.handsOver = true }},
 	{regexp.MustCompile(`^retry$`), func(s *storyPlayer, _ []string) {
 		s.retries++
 		s.userDoes("retries")

@@ -88,6 +88,15 @@ func (w *world) podTransitions(s *modelShard, p *modelPod) []transition {
 	add := func(who, what string, takes time.Duration, do func()) {
 		all = append(all, transition{who, what, takes, do})
 	}
+	successor := slices.IndexFunc(s.pods, func(o *modelPod) bool { return o != p && !o.terminating && o.state != Broken })
+	if p.terminating && w.handsOver && p.state == Serving && p.items && successor >= 0 && s.pods[successor].state != Serving {
+		if next := s.pods[successor]; next.state == Receiving {
+			add("agent", fmt.Sprintf("%s hands over its items to %s", s.name, next.revision), 10*time.Second, func() {
+				p.state, next.state, next.items, next.cold, next.startReported, s.disrupted = Starting, Serving, true, false, true, false
+			})
+		}
+		return all // it serves in the meantime
+	}
 	if p.terminating {
 		add("kubelet", fmt.Sprintf("removes the pod %s of %s", p.revision, s.name), time.Second, func() {
 			s.pods = slices.DeleteFunc(s.pods, func(o *modelPod) bool { return o == p })
@@ -109,6 +118,8 @@ func (w *world) podTransitions(s *modelShard, p *modelPod) []transition {
 		} else {
 			add("agent", "restarts memcached of "+s.name, time.Second, func() { w.restart(s, p) })
 		}
+	case p.state == Receiving && w.sourceOf(s, p) == nil:
+		add("agent", s.name+" finds no pod that has its items", time.Second, func() { p.state, p.cold, p.startReported = Serving, true, false })
 	case p.state == Starting:
 		add("kubelet", "starts "+p.running.String()+" for "+s.name, 2*time.Second, func() { w.start(s, p) })
 	case p.state == Broken && (p.crashed || w.startFailure(s, p) == ""):
@@ -150,8 +161,21 @@ func (w *world) start(s *modelShard, p *modelPod) {
 	if w.faultOf(s, p.running.image) == "loses the items" {
 		p.items = false
 	}
+	if w.handsOver && !p.items && w.sourceOf(s, p) != nil {
+		p.state, p.startReported = Receiving, false
+		return
+	}
 	p.state, p.cold, p.startReported = Serving, !p.items, false
 	s.disrupted = false
+}
+
+// sourceOf returns the pod that can hand over its items to another one; nil when there is none.
+func (w *world) sourceOf(s *modelShard, to *modelPod) *modelPod {
+	i := slices.IndexFunc(s.pods, func(o *modelPod) bool { return o != to && o.state == Serving && o.items })
+	if i < 0 {
+		return nil
+	}
+	return s.pods[i]
 }
 
 // startFailure returns why a pod doesn't start; empty when it does.
@@ -179,6 +203,7 @@ func (w *world) terminate(s *modelShard, p *modelPod, by string) {
 	})
 	switch {
 	case by == byDrain || !p.items || p.draining:
+	case by == byOperator && slices.ContainsFunc(s.pods, func(o *modelPod) bool { return o.state == Receiving }):
 	case p.state == Broken && !s.inPlace(p): // not broken by an update
 	case p.state != Serving && isSpare, by == byReplicaSet && isSpare:
 	default:

@@ -21,16 +21,19 @@ func (m Method) String() string {
 // State is whether a pod serves.
 type State int
 
-// The states. A Broken pod doesn't run memcached and will not serve by itself.
+// The states. A Broken pod doesn't run memcached and will not serve by itself. A Receiving one runs
+// it without clients, and will serve when it has the items of the pod before it, which it receives
+// as soon as that one is being deleted.
 const (
 	Absent State = iota
 	Starting
 	Serving
 	Broken
+	Receiving
 )
 
 func (s State) String() string {
-	return [...]string{"absent", "starting", "serving", "broken"}[s]
+	return [...]string{"absent", "starting", "serving", "broken", "receiving"}[s]
 }
 
 // Outcome is the result of a pod's last update.
@@ -98,7 +101,9 @@ type Change struct {
 	// StopAcknowledged is whether the agent knows that the next stop terminates the container
 	// and not the pod.
 	StopAcknowledged bool
-	// EmptyStartAnnounced is whether the status says that the shard will start empty.
+	// HandsOver is whether a replacement receives the items of the pod, unless that fails.
+	HandsOver bool
+	// EmptyStartAnnounced is whether the status says that the shard will be replaced.
 	EmptyStartAnnounced bool
 }
 
@@ -193,6 +198,9 @@ const (
 	StepSurge Step = "Surge"
 	// StepDrain makes the ReplicaSet delete the first of two pods.
 	StepDrain Step = "Drain"
+	// StepHandOver deletes the first of two pods, which then hands over its items to the second. The
+	// ReplicaSet would delete the one that isn't ready.
+	StepHandOver Step = "HandOver"
 	// StepRecreate sets the template to the target and deletes the broken pod.
 	StepRecreate Step = "Recreate"
 )

@@ -93,6 +93,8 @@ func (w *world) podWrites(d Decision, s observedShard) []write {
 		return patch("revert stop", func() { p.stop = modelToken{} })
 	case StepDrain:
 		return patch("drain", func() { p.draining = true })
+	case StepHandOver:
+		return patch("delete", func() { w.terminate(s.of, p, byOperator) })
 	case StepUpdateInPlace:
 		return patch("update", func() {
 			p.update = &modelUpdate{to, p.revision, w.now, d.Change.Method, p.container}

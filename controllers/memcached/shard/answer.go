@@ -9,7 +9,9 @@ import (
 // Bounded returns an agent's answer with values that a status and a record can contain. The
 // agent may be newer than the operator, and any program may answer in a pod.
 func Bounded(agent agentwire.Status) agentwire.Status {
-	if agent.Start.Result != agentwire.StartWarm && agent.Start.Result != agentwire.StartCold {
+	switch agent.Start.Result {
+	case agentwire.StartWarm, agentwire.StartCold, agentwire.StartHandedOver:
+	default:
 		agent.Start.Result = ""
 	}
 	agent.Version = text.Truncate(agent.Version, v1alpha1.MaxVersion)

@@ -35,10 +35,10 @@ var Fields = []Field{
 	{"image", rollout.Recreate, rollout.Replace, "as version"},
 	{"imagePullPolicy", rollout.Live, rollout.None, "applies to pods that are created later; running pods keep theirs"},
 	{"imagePullSecrets", rollout.Live, rollout.None, "applies to pods that are created later; to change a password, change the Secret"},
-	{"memory", rollout.Replace, rollout.None, "memcached can't reload its items"},
+	{"memory", rollout.Replace, rollout.None, "memcached can't reload its items, and receives them from the other pod"},
 	{"maxConnections", rollout.Restart, rollout.Replace, "memcached restarts; replaced where Kubernetes can't resize the pod for it"},
 	{"threads", rollout.Restart, rollout.None, "memcached restarts"},
-	{"maxItemSize", rollout.Replace, rollout.None, "memcached can't reload its items"},
+	{"maxItemSize", rollout.Replace, rollout.None, "as memory"},
 	{"extraArgs", rollout.Restart, rollout.Replace, "memcached restarts; replaced for -f, -n, -C and the -o options that set slab sizes, with which it can't reload its items"},
 	{"resources", rollout.Live, rollout.Replace, "the pod is resized; replaced where Kubernetes can't"},
 	{"scheduling", rollout.Replace, rollout.None, "a pod stays on its node"},
@@ -60,8 +60,9 @@ var argumentFields = []string{"memory", "maxConnections", "threads", "maxItemSiz
 
 // changeBetween returns what it takes to change a pod from one revision to another: its
 // method and a description. version is what memcached in the pod reports, empty while it
-// is unknown; canResize is whether Kubernetes resizes pods in place.
-func changeBetween(from, to resources.PodRevision, version string, crossSeries, canResize bool) rollout.Change {
+// is unknown; canResize is whether Kubernetes resizes pods in place, and handsOver whether the pod
+// and its replacement have what a handover requires.
+func changeBetween(from, to resources.PodRevision, version string, crossSeries, canResize, handsOver bool) rollout.Change {
 	c := rollout.Change{}
 	if from.String() == to.String() {
 		return c
@@ -104,16 +105,25 @@ func changeBetween(from, to resources.PodRevision, version string, crossSeries, 
 	if !slices.Equal(from.Arguments, to.Arguments) {
 		need(rollout.Restart)
 	}
-	if slab.Of(from.Arguments, fromVersion).Difference(slab.Of(to.Arguments, cmp.Or(toVersion, fromVersion))) != "" {
+	was, is := slab.Of(from.Arguments, fromVersion), slab.Of(to.Arguments, cmp.Or(toVersion, fromVersion))
+	if was.Difference(is) != "" {
 		need(rollout.Replace)
 	}
 
 	c.Description = strings.Join(what, ", ")
 	if c.Method == rollout.Replace {
-		c.Description += ", which starts it empty"
-		c.Resize = rollout.NotNeeded
+		c.Resize, c.HandsOver = rollout.NotNeeded, handsOver && was.CAS && is.CAS
+		c.Description += ", " + replacementOf(c)
 	}
 	return c
+}
+
+// replacementOf describes what a replacement of the pod does to the items.
+func replacementOf(c rollout.Change) string {
+	if c.HandsOver {
+		return "which moves it to a new pod with its items"
+	}
+	return "which starts it empty"
 }
 
 // releaseSeries returns the first two parts of a version. Within a release series, memcached reads

@@ -160,7 +160,7 @@ func TestChangeHasTheMethodOfItsField(t *testing.T) {
 	for _, c := range changes {
 		t.Run(c.field+" "+c.name, func(t *testing.T) {
 			from, to := podRevision(t, c.from), podRevision(t, c.to)
-			got := changeBetween(from, to, "", true, !c.cannotResize)
+			got := changeBetween(from, to, "", true, !c.cannotResize, false)
 			if got.Method != c.method || got.Resize != c.resize {
 				t.Errorf("method %s with resize %s, want %s and %s", got.Method, got.Resize, c.method, c.resize)
 			}
@@ -170,7 +170,7 @@ func TestChangeHasTheMethodOfItsField(t *testing.T) {
 			if from.Hash() == to.Hash() && got != (rollout.Change{}) {
 				t.Errorf("same revision, but the change is %+v", got)
 			}
-			if same := changeBetween(to, to, "", false, false); same != (rollout.Change{}) {
+			if same := changeBetween(to, to, "", false, false, true); same != (rollout.Change{}) {
 				t.Errorf("the change from a revision to itself is %+v", same)
 			}
 		})
@@ -209,7 +209,7 @@ func TestChangeOfSeveralFieldsHasTheMostDisruptiveMethod(t *testing.T) {
 			"1.6.38 → 1.6.45, memory 64Mi → 1Gi, maxConnections 1024 → 2048, podMetadata, which starts it empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := changeBetween(from, podRevision(t, c.to), "", false, true)
+			got := changeBetween(from, podRevision(t, c.to), "", false, true, false)
 			if got.Method != c.method || got.Description != c.description {
 				t.Errorf("%s: %q, want %s: %q", got.Method, got.Description, c.method, c.description)
 			}
@@ -238,7 +238,7 @@ func TestCrossSeriesUpgradeIsForbiddenUnlessAllowed(t *testing.T) {
 		{"1.10 is not 1.1", "memcached:1.10.1", "", "memcached:1.1.1", false, rollout.Replace, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := changeBetween(podRevision(t, image(c.from)), podRevision(t, image(c.to)), c.running, c.crossSeries, true)
+			got := changeBetween(podRevision(t, image(c.from)), podRevision(t, image(c.to)), c.running, c.crossSeries, true, false)
 			if got.Method != c.method || (got.Forbidden != "") != c.forbidden {
 				t.Errorf("method %s, forbidden: %q", got.Method, got.Forbidden)
 			}

@@ -41,6 +41,21 @@ type Observation struct {
 	IsRunning, IsReady bool
 }
 
+// Receiver returns the pod that will receive the items of the shard's other pod, or receives them;
+// nil when there is none.
+func (o *Observation) Receiver() *corev1.Pod {
+	if len(o.Pods) < 2 {
+		return nil
+	}
+	i := slices.IndexFunc(o.Pods, func(p *corev1.Pod) bool {
+		return p.DeletionTimestamp == nil && p.Status.PodIP != "" && IsRunning(p) && !IsReady(p) && resources.CanHandOver(p)
+	})
+	if i < 0 {
+		return nil
+	}
+	return o.Pods[i]
+}
+
 // Observer reads shards. Most of them have the same revision, which it parses once.
 type Observer struct {
 	Status *v1alpha1.MemcachedStatus

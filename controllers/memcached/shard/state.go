@@ -34,9 +34,10 @@ type Inputs struct {
 	Memcached *v1alpha1.Memcached
 	// Update is the revision that the spec results in.
 	Update resources.PodRevision
-	// Agents are the agents' answers by pod name.
-	Agents map[string]agentwire.Status
-	Now    time.Time
+	// Agents are the agents' answers by pod name, and Receiving those of pods that receive the items
+	// of another one.
+	Agents, Receiving map[string]agentwire.Status
+	Now               time.Time
 	// CanResize is whether Kubernetes resizes pods in place.
 	CanResize bool
 }
@@ -45,6 +46,11 @@ type Inputs struct {
 func (in Inputs) allowsCrossSeries() bool {
 	s := in.Memcached.Spec.UpdateStrategy
 	return s != nil && s.CrossSeriesUpgrade == v1alpha1.CrossSeriesAllow
+}
+
+// handsOver reports whether a replacement of the pod receives its items.
+func (in Inputs) handsOver(pod *corev1.Pod) bool {
+	return pod != nil && resources.HandsOver(in.Memcached) && resources.CanHandOver(pod)
 }
 
 // State is an evaluated shard.
@@ -74,7 +80,7 @@ func Evaluate(o Observation, in Inputs) State {
 	if o.Active == nil {
 		if creationFailure != "" {
 			r.Pod = rollout.Pod{Revision: r.Template, State: rollout.Broken, Reason: creationFailure}
-			r.ToTarget = changeBetween(o.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize)
+			r.ToTarget = changeBetween(o.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize, false)
 		}
 		return s
 	}
@@ -88,7 +94,7 @@ func Evaluate(o Observation, in Inputs) State {
 	s.evaluatePod(in)
 	r.ToTarget = s.change(in.Update, in)
 	if r.Pod.Revision == update { // only the result is pending
-		r.ToTarget = changeBetween(o.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize)
+		r.ToTarget = changeBetween(o.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize, in.handsOver(o.Active))
 	}
 	r.Rollback = s.change(o.Template, in)
 	if s.Agent == nil {
@@ -96,6 +102,9 @@ func Evaluate(o Observation, in Inputs) State {
 	}
 	if o.Next != nil {
 		next := podState(o.Next, r.Template, true)
+		if _, ok := in.Receiving[o.Next.Name]; ok && next.State == rollout.Starting {
+			next.State = rollout.Receiving
+		}
 		r.Next = &next
 	} else if creationFailure != "" && s.needsSurge(update) {
 		r.Next = &rollout.Pod{Revision: r.Template, State: rollout.Broken, Reason: creationFailure}
@@ -200,12 +209,13 @@ func (s *State) change(to resources.PodRevision, in Inputs) rollout.Change {
 	if s.Agent != nil {
 		version = s.Agent.Version
 	}
-	c := changeBetween(s.PodRevision, to, version, in.allowsCrossSeries(), in.CanResize)
+	c := changeBetween(s.PodRevision, to, version, in.allowsCrossSeries(), in.CanResize, in.handsOver(s.Active))
 	if c.Resize != rollout.NotNeeded {
 		c.Resize, c.ResizeReason = resizeProgress(s.Active, to.Resources)
 		if c.Resize == rollout.Refused {
 			c.Method, c.Resize = rollout.Replace, rollout.NotNeeded
-			c.Description += ", which starts it empty, as its node doesn't have the resources: " + c.ResizeReason
+			c.HandsOver = in.handsOver(s.Active)
+			c.Description += ", " + replacementOf(c) + ", as its node doesn't have the resources: " + c.ResizeReason
 		}
 	}
 	// Both: an announcement that was withdrawn may still be the last one that the agent read.

@@ -763,6 +763,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: current
       type:
         scalar: boolean
+    - name: gapMilliseconds
+      type:
+        scalar: numeric
     - name: items
       type:
         scalar: numeric

@@ -8,7 +8,7 @@ run
    0.0s  user        requests 1.6.38 cpu=2                   cache-0 [1.6.38]                                   cache-1 [1.6.38]
    0.0s  operator    Resize cache-0                          cache-0 [1.6.38 resizing]                          cache-1 [1.6.38]                                   cpu=1 → cpu=2
    0.0s  operator    Resize cache-1                          cache-0 [1.6.38 resizing]                          cache-1 [1.6.38 resizing]                          cpu=1 → cpu=2
-   0.0s  operator    blocks cache-0: EmptyStartNotAnnounced  cache-0 [1.6.38 resizing]                          cache-1 [1.6.38 resizing]                          the shard will start empty
+   0.0s  operator    blocks cache-0: EmptyStartNotAnnounced  cache-0 [1.6.38 resizing]                          cache-1 [1.6.38 resizing]                          the shard will be replaced
    0.0s  operator    Surge cache-0                           cache-0 [1.6.38 resizing, next 1.6.38 cpu=2]       cache-1 [1.6.38 resizing]                          cpu=1 → cpu=2; no node has room
    0.0s  ReplicaSet  creates a pod for cache-0               cache-0 [1.6.38 resizing + 1.6.38 cpu=2 starting]  cache-1 [1.6.38 resizing]
    0.0s  operator    Await cache-0                           cache-0 [1.6.38 resizing + 1.6.38 cpu=2 starting]  cache-1 [1.6.38 resizing]                          cpu=1 → cpu=2; no node has room

@@ -7,7 +7,7 @@ spec 1.6.38 -x 128Mi
 run
 ----
    0.0s  user        requests 1.6.38 -x 128Mi                    cache-0 [1.6.38]                                   cache-1 [1.6.38]
-   0.0s  operator    blocks cache-0: EmptyStartNotAnnounced      cache-0 [1.6.38]                                   cache-1 [1.6.38]  the shard will start empty
+   0.0s  operator    blocks cache-0: EmptyStartNotAnnounced      cache-0 [1.6.38]                                   cache-1 [1.6.38]  the shard will be replaced
    0.0s  operator    Surge cache-0                               cache-0 [1.6.38, next 1.6.38 -x 128Mi]             cache-1 [1.6.38]  no arguments → -x, 64Mi → 128Mi
    0.0s  ReplicaSet  creates a pod for cache-0                   cache-0 [1.6.38 + 1.6.38 -x 128Mi starting]        cache-1 [1.6.38]
    0.0s  operator    Await cache-0                               cache-0 [1.6.38 + 1.6.38 -x 128Mi starting]        cache-1 [1.6.38]  no arguments → -x, 64Mi → 128Mi

@@ -25,8 +25,8 @@ type MemcachedSpecApplyConfiguration struct {
 	// Version of memcached, such as 1.6.45. Default: the operator's default version, which
 	// can change when the operator is upgraded; set it to pin the version. Changing it
 	// recreates each shard's container in its pod and keeps the items within a release
-	// series such as 1.6.x. An update to another release series replaces the pods, which start empty,
-	// and requires updateStrategy.crossSeriesUpgrade.
+	// series such as 1.6.x. An update to another release series replaces the pods, as handover
+	// describes, and requires updateStrategy.crossSeriesUpgrade.
 	Version *string `json:"version,omitempty"`
 	// Image of memcached, such as registry.example.com/memcached:1.6.45-alpine. Without a
 	// tag or digest, version is the tag. Any image that contains a memcached executable
@@ -43,36 +43,38 @@ type MemcachedSpecApplyConfiguration struct {
 	// Memory is how much memory each shard has for items, such as 4Gi: it stores as many as a
 	// memcached whose -m is the same. It is rounded down to whole mebibytes. The operator adds to
 	// it what memcached needs for its chunk sizes, and the container's limit is higher: see
-	// resources. Default and minimum 64Mi. Changing it replaces each shard's pod by one that starts
-	// empty: memcached can't reload its items into a memory of another size.
+	// resources. Default and minimum 64Mi. Changing it replaces each shard's pod by one that receives
+	// its items, the most recently used ones if they don't all fit, or that starts empty if
+	// handover.mode is Off.
 	Memory *resource.Quantity `json:"memory,omitempty"`
 	// MaxConnections is how many connections a shard accepts at once (memcached's -c);
 	// memcached uses some of them itself. Default 1024. Changing it restarts memcached and
 	// keeps the items. It changes the default of resources too: where Kubernetes can't resize
-	// a running pod, the pod is replaced by one that starts empty.
+	// a running pod, the pod is replaced, as handover describes.
 	MaxConnections *int32 `json:"maxConnections,omitempty"`
 	// Threads is how many threads of each shard serve requests (memcached's -t). Default 4.
 	// Changing it restarts memcached and keeps the items.
 	Threads *int32 `json:"threads,omitempty"`
 	// MaxItemSize is the size of the largest item that memcached stores (memcached's -I), in
 	// bytes: a multiple of 512Ki, such as 2Mi. Default 1Mi. Changing it replaces each shard's
-	// pod by one that starts empty: memcached can't reload its items with another size.
+	// pod by one that receives its items, except for those that are too large for it, or that starts
+	// empty if handover.mode is Off.
 	MaxItemSize *resource.Quantity `json:"maxItemSize,omitempty"`
 	// ExtraArgs are additional arguments for memcached, one word per list item, such as
 	// "-v", or "-o" followed by "hash_algorithm=murmur3". Options that the operator sets
 	// (memory, connections, threads, item size, addresses, the restartable cache) are
 	// rejected. Default: none. Changing them restarts memcached and keeps the items, except for
 	// -f, -n, -C and the slab sizes of -o: memcached can't reload its items with those, and each
-	// shard's pod is replaced by one that starts empty.
+	// shard's pod is replaced, as handover describes. With -C, shards can't hand over their items.
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 	// Resources of the memcached container. Default: a memory limit and request of memory *
 	// 1.10 + 80Mi + 8Ki * maxConnections, a CPU request of 100m, and no CPU limit, which would
 	// throttle a shard under load. Changing CPU and memory resizes the running pods and nothing
 	// restarts. Kubernetes before 1.33 can't resize pods, and no version can remove an amount
-	// or change another resource: the pods are then replaced by ones that start empty.
+	// or change another resource: the pods are then replaced, as handover describes.
 	Resources *ResourceRequirementsApplyConfiguration `json:"resources,omitempty"`
-	// Scheduling selects nodes for the shards' pods. Changing it replaces each shard's pod by
-	// one that starts empty, since a pod can't move to another node.
+	// Scheduling selects nodes for the shards' pods. Changing it replaces each shard's pod, as
+	// handover describes, since a pod can't move to another node.
 	Scheduling *SchedulingApplyConfiguration `json:"scheduling,omitempty"`
 	// PodMetadata adds labels and annotations to the shards' pods. Default: none. Changing it
 	// updates the running pods; nothing restarts.

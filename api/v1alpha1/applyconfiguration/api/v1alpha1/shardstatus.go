@@ -30,8 +30,9 @@ type ShardStatusApplyConfiguration struct {
 	Revision *string `json:"revision,omitempty"`
 	// Current is whether the pod matches the spec.
 	Current *bool `json:"current,omitempty"`
-	// Start is Warm when memcached last started with its items, Cold when it started empty,
-	// and empty until that is known. While a new pod starts, it describes the previous one.
+	// Start is Warm when memcached last started with its items, HandedOver when it received those of
+	// the shard's previous pod, Cold when it started empty, and empty until that is known. Other
+	// values can follow. While a new pod starts, it describes the previous one.
 	Start *apiv1alpha1.StartResult `json:"start,omitempty"`
 	// ContainerID is the first 12 characters of the ID of the container whose start version,
 	// start and the fields below describe.
@@ -42,8 +43,12 @@ type ShardStatusApplyConfiguration struct {
 	StartedAt *v1.Time `json:"startedAt,omitempty"`
 	// Items that memcached contained right after its last start.
 	Items *int64 `json:"items,omitempty"`
-	// ItemsBefore is how many items memcached contained when it was last saved.
+	// ItemsBefore is how many items memcached contained when it was last saved, in the previous pod
+	// if start is HandedOver.
 	ItemsBefore *int64 `json:"itemsBefore,omitempty"`
+	// GapMilliseconds is for how long no memcached of the shard responded during the handover, if
+	// start is HandedOver. It doesn't include the time in which clients connect to the new pod.
+	GapMilliseconds *int64 `json:"gapMilliseconds,omitempty"`
 	// AgentUnreachableSince is when the agent in the shard's pod stopped answering the operator's
 	// queries on port 11212. It is absent while the agent answers or isn't queried: the operator
 	// queries it after a start and during an update.
@@ -168,6 +173,14 @@ func (b *ShardStatusApplyConfiguration) WithItems(value int64) *ShardStatusApply
 // If called multiple times, the ItemsBefore field is set to the value of the last call.
 func (b *ShardStatusApplyConfiguration) WithItemsBefore(value int64) *ShardStatusApplyConfiguration {
 	b.ItemsBefore = &value
+	return b
+}
+
+// WithGapMilliseconds sets the GapMilliseconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the GapMilliseconds field is set to the value of the last call.
+func (b *ShardStatusApplyConfiguration) WithGapMilliseconds(value int64) *ShardStatusApplyConfiguration {
+	b.GapMilliseconds = &value
 	return b
 }
 

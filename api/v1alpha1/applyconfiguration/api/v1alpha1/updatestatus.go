@@ -24,7 +24,7 @@ type UpdateStatusApplyConfiguration struct {
 	RollingBack *bool `json:"rollingBack,omitempty"`
 	// Gate that blocks the update of the shard; empty while the shard is being updated.
 	Gate *apiv1alpha1.Gate `json:"gate,omitempty"`
-	// Items that the shards which were updated in place contain after the update.
+	// Items that the shards which kept items contain after the update.
 	Items *int64 `json:"items,omitempty"`
 	// ItemsBefore is how many items those shards contained before the update.
 	ItemsBefore *int64 `json:"itemsBefore,omitempty"`
