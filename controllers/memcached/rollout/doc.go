@@ -31,9 +31,9 @@
 //	Recreate  the image                         its container restarts with its items
 //	Replace   what items can't be kept across   a new pod starts, empty or with a handover
 //
-// A second pod that can receive the items of the first one runs and doesn't serve. It starts with its
-// configuration, then, so the first one is deleted (StepHandOver): it keeps serving until it has handed over
-// its items. Another second pod serves first (StepDrain).
+// A second pod that can receive the items of the first one runs and doesn't serve. The first one is
+// deleted then (StepHandOver), and keeps serving until it has handed over its items. Another second
+// pod serves first (StepDrain).
 //
 // Rules:
 //   - The operator makes at most one shard unavailable at a time. It changes no shard while

@@ -41,6 +41,11 @@ func violation(in Input, d Decision) string {
 	if message := stepViolation(*s, d, in.RestoreRunning != ""); message != "" {
 		return message
 	}
+	for _, other := range in.Shards {
+		if d.Step == StepHandOver && other.Pod.State != Serving {
+			return fmt.Sprintf("%s of %s while %s is unavailable", d.Step, s.Name, other.Name)
+		}
+	}
 	if starts := s.Pod.Revision == s.Template; !starts || d.RollingBack || d.Change.Method <= Live || s.Pod.State == Broken {
 		return ""
 	}

@@ -75,7 +75,7 @@ func decide(in Input, s Shard) Decision {
 	case s.Pod.InPlace:
 		return continueInPlaceUpdate(in, s)
 	case s.Template == in.Target:
-		return continueReplacement(s)
+		return continueReplacement(in, s)
 	default:
 		return abandonReplacement(in, s)
 	}
@@ -124,7 +124,7 @@ func ungated(in Input) (Decision, bool) {
 }
 
 // continueReplacement moves a shard to its second pod.
-func continueReplacement(s Shard) Decision {
+func continueReplacement(in Input, s Shard) Decision {
 	switch {
 	case s.Failed != "":
 		return rollBack(s, StepPromoteTemplate) // the ReplicaSet deletes the second pod
@@ -141,6 +141,9 @@ func continueReplacement(s Shard) Decision {
 	case s.Next.State == Serving && !s.Pod.Terminating:
 		return toTarget(s, StepDrain)
 	case s.Next.State == Receiving && !s.Pod.Terminating:
+		if d, blocked := shardUnavailable(in, s); blocked {
+			return d // no pod of this shard serves at the end of a handover
+		}
 		return toTarget(s, StepHandOver)
 	case s.Next.Reason != "": // it may still start, such as on a new node, and the first pod serves
 		return needIntervention(withMessage(toTarget(s, StepAwait), s.Next.Reason))
