@@ -56,6 +56,8 @@ type proc struct {
 	saved savedItems
 	// serves: memcached answers and its pod should be ready.
 	serves bool
+	// receives: memcached runs for no client yet, since another pod of the shard has its items.
+	receives bool
 	// held until then, zero for never.
 	held time.Time
 	// resources in effect.
@@ -165,6 +167,13 @@ func (w *World) run(pod *corev1.Pod) []action {
 		could = append(could, act("restarts memcached with other arguments", func() { p.rearm() })...)
 	case p.brought[annotations.Arguments] == p.arguments && p.problem != "":
 		could = append(could, act("has its arguments again", func() { p.problem = "" })...)
+	case p.receives:
+		switch from := w.source(p); {
+		case from == nil:
+			could = append(could, act("has no one to receive its items from", func() { p.receives = false })...)
+		case w.podOf(from).DeletionTimestamp != nil:
+			could = append(could, act("receives the items of pod "+from.pod, func() { w.handOver(from, p) })...)
+		}
 	case !p.serves && !w.clock.Now().Before(p.held):
 		could = append(could, act("serves", func() { p.serves = true })...)
 	case p.serves && p.items < perShard:
@@ -192,6 +201,27 @@ func (w *World) servedByOther(p *proc) bool {
 		}
 	}
 	return false
+}
+
+// source returns what runs of another pod of the shard that serves and can hand over its items, nil when
+// none does.
+func (w *World) source(p *proc) *proc {
+	for _, pod := range all[*corev1.Pod](w.server) {
+		from := w.procs[pod.UID]
+		if from != nil && from != p && from.shard == p.shard && from.runs && from.serves && resources.CanHandOver(pod) && !w.nodeOf(from).down {
+			return from
+		}
+	}
+	return nil
+}
+
+// handOver moves the items to another pod, which then serves.
+func (w *World) handOver(from, to *proc) {
+	to.start = agentwire.Start{Result: agentwire.StartHandedOver, Items: from.items, ItemsBefore: from.items, At: w.clock.Now()}
+	to.items, to.receives, to.serves = from.items, false, true
+	from.items, from.serves = 0, false
+	w.writeStatus(to)
+	w.writeStatus(from)
 }
 
 // announced is the token by which a stop of the container only is announced.
@@ -247,6 +277,7 @@ func (p *proc) begin(pod *corev1.Pod) {
 	p.restart = p.brought[v1alpha1.AnnotationRestart]
 	p.resources = container(pod).Resources
 	p.load()
+	p.receives = p.containers == 1 && resources.CanHandOver(pod) && w.source(p) != nil
 	if until, err := time.Parse(time.RFC3339, p.brought[annotations.HoldUntil]); err == nil && w.clock.Now().Before(until) {
 		p.held = until
 	}
@@ -338,7 +369,9 @@ func (p *proc) status() agentwire.Status {
 	var words []string
 	_ = json.Unmarshal([]byte(p.arguments), &words)
 	phase := agentwire.PhaseServing
-	if !p.serves && p.held.IsZero() { // one whose readiness is delayed runs, and only clients do not see it
+	if p.receives {
+		phase = agentwire.PhaseReceiving
+	} else if !p.serves && p.held.IsZero() { // one whose readiness is delayed runs, and only clients do not see it
 		phase = agentwire.PhaseRestarting
 	}
 	return agentwire.Status{
