@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// HandoverKey is the entry of a handover Secret, and HandoverKeySize its size in bytes.
-	HandoverKey     = "key"
+	// HandoverKey is the entry of a handover Secret.
+	HandoverKey = "key"
+	// HandoverKeySize is the size of that entry, in bytes.
 	HandoverKeySize = 32
 
 	// placement is how long the replacement of a pod may take to be scheduled, to pull its image
