@@ -29,6 +29,9 @@ const (
 	oldReadEvery = 8
 )
 
+// maxLostKeys is the number of lost keys in the text of a report.
+const maxLostKeys = 20
+
 // Finding is a wrong answer.
 type Finding struct {
 	Kind Kind
@@ -47,7 +50,11 @@ type Report struct {
 	// Unanswered writes and deletions may or may not have happened. Failed operations have not.
 	Unanswered, Failed int
 	// Lost counts keys that were empty but should not be.
-	Lost     int
+	Lost int
+	// LostKeys has a line for each of them, and Longest is the longest time without an answer, if the check used all
+	// commands.
+	LostKeys []string
+	Longest  time.Duration
 	Findings []Finding
 	// Err is the error of a key that could not be read at the end.
 	Err error
@@ -60,6 +67,12 @@ func (r Report) String() string {
 		r.Reads, r.Writes, r.Deletes, r.Unanswered, r.Failed, r.Lost, len(r.Findings))
 	for _, f := range r.Findings {
 		b.WriteString("\n  " + f.String())
+	}
+	for i, key := range r.LostKeys {
+		if i == maxLostKeys {
+			break
+		}
+		b.WriteString("\n  lost " + key)
 	}
 	if r.Err != nil {
 		fmt.Fprintf(&b, "\n  %v", r.Err)
@@ -74,6 +87,7 @@ func (r *Report) add(other Report) {
 	r.Unanswered += other.Unanswered
 	r.Failed += other.Failed
 	r.Lost += other.Lost
+	r.LostKeys = append(r.LostKeys, other.LostKeys...)
 	r.Findings = append(r.Findings, other.Findings...)
 	if r.Err == nil {
 		r.Err = other.Err

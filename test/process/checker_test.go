@@ -1,0 +1,210 @@
+package process
+
+import (
+	"bufio"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/checker"
+)
+
+// copier is a simple copy of all items, with optional mistakes.
+type copier struct {
+	noFlags, noTTL, noMarks, noPlaceholders bool
+	// omit leaves out one item in so many.
+	omit int
+}
+
+// run copies the items of one memcached to another. Both must be idle for a right copy.
+func (o copier) run(t *testing.T, from, to string) {
+	t.Helper()
+	source, target := textTo(t, from), textTo(t, to)
+	var names []string
+	source.send("lru_crawler metadump all\r\n")
+	for line := source.line(); line != "END"; line = source.line() {
+		name, _, found := strings.Cut(strings.TrimPrefix(line, "key="), " ")
+		if !found {
+			t.Fatalf("metadump: %q", line)
+		}
+		name, err := url.PathUnescape(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, base64.StdEncoding.EncodeToString([]byte(name)))
+	}
+	for i, name := range names {
+		source.send("mg " + name + " b v f t\r\n")
+		words := strings.Fields(source.line())
+		if words[0] == "EN" {
+			continue
+		}
+		var size int
+		var flags, ttl string
+		if _, err := fmt.Sscan(words[1], &size); err != nil {
+			t.Fatalf("%v: %v", words, err)
+		}
+		stale, placeholder := false, false
+		for _, word := range words[2:] {
+			switch word[0] {
+			case 'f':
+				flags = "F" + word[1:]
+			case 't':
+				ttl = "T" + word[1:]
+			case 'X':
+				stale = true
+			case 'Z':
+				placeholder = size == 0
+			}
+		}
+		data := make([]byte, size+2)
+		if _, err := io.ReadFull(source.reader, data); err != nil {
+			t.Fatal(err)
+		}
+		if stale && !o.noMarks || placeholder && !o.noPlaceholders || o.omit > 0 && i%o.omit == 0 {
+			continue
+		}
+		if o.noFlags {
+			flags = ""
+		}
+		if o.noTTL || ttl == "T-1" {
+			ttl = ""
+		}
+		if seconds, _ := time.ParseDuration(strings.TrimPrefix(ttl, "T") + "s"); seconds > 30*24*time.Hour {
+			ttl = fmt.Sprintf("T%d", time.Now().Add(seconds).Unix())
+		}
+		target.send(fmt.Sprintf("ms %s %d b %s %s\r\n%s", name, size, flags, ttl, data))
+		if line := target.line(); line != "HD" {
+			t.Fatalf("ms: %q", line)
+		}
+	}
+}
+
+// textConn is a connection to a memcached.
+type textConn struct {
+	t      *testing.T
+	conn   net.Conn
+	reader *bufio.Reader
+}
+
+func textTo(t *testing.T, address string) *textConn {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", address, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	return &textConn{t, conn, bufio.NewReader(conn)}
+}
+
+func (c *textConn) send(text string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.conn, text); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// line returns the next line. It skips the OK before a metadump, which only newer versions send.
+func (c *textConn) line() string {
+	c.t.Helper()
+	for {
+		line, err := c.reader.ReadString('\n')
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if line = strings.TrimRight(line, "\r\n"); line != "OK" {
+			return line
+		}
+	}
+}
+
+// The checker that the tests of the handover use finds each mistake that a copy can have, and none in a right one.
+func TestCheckerWithAllCommandsFindsMistakesOfACopy(t *testing.T) {
+	for name, c := range map[string]struct {
+		copier
+		// early copies once before the last writes, and not after them.
+		early bool
+		finds []checker.Kind
+		// may are findings that occur too.
+		may   []checker.Kind
+		loses bool
+	}{
+		"right copy":                    {},
+		"copy before the last writes":   {early: true, finds: []checker.Kind{checker.Back, checker.Stale}, may: []checker.Kind{checker.Wrong, checker.Expiry}, loses: true},
+		"without flags":                 {copier: copier{noFlags: true}, finds: []checker.Kind{checker.Wrong}},
+		"without times to live":         {copier: copier{noTTL: true}, finds: []checker.Kind{checker.Expiry}},
+		"with invalidated items":        {copier: copier{noMarks: true}, finds: []checker.Kind{checker.Stale}},
+		"with placeholders of a reader": {copier: copier{noPlaceholders: true}, finds: []checker.Kind{checker.Stale}},
+		"without some items":            {copier: copier{omit: 10}, loses: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for i, version := range versions {
+				args := []string{"-m", "128", "-I", "8m"}
+				source, target := startCache(t, version, args...), startCache(t, versions[(i+1)%len(versions)], args...)
+				var current atomic.Pointer[string]
+				current.Store(ref(source.address()))
+				check := checker.StartCommands(checker.Options{
+					Seed: uint64(i), Workers: 4, Keys: 100, Pause: 200 * time.Microsecond, LargeBytes: 3 << 20,
+				}, func() string { return *current.Load() })
+				time.Sleep(600 * time.Millisecond)
+				if c.early {
+					check.Between(func() { c.run(t, source.address(), target.address()) })
+					time.Sleep(300 * time.Millisecond)
+				}
+				check.Between(func() {
+					if !c.early {
+						c.run(t, source.address(), target.address())
+					}
+					source.kill()
+					current.Store(ref(target.address()))
+				})
+				time.Sleep(200 * time.Millisecond)
+				// Both servers number their changes from 1.
+				wantFindings(t, check.Stop(), c.finds, append(c.may, checker.Token), c.loses)
+			}
+		})
+	}
+}
+
+func wantFindings(t *testing.T, r checker.Report, finds, may []checker.Kind, loses bool) {
+	t.Helper()
+	var found []checker.Kind
+	for _, f := range r.Findings {
+		if !slices.Contains(may, f.Kind) {
+			found = append(found, f.Kind)
+		}
+	}
+	slices.Sort(found)
+	if found = slices.Compact(found); !slices.Equal(found, finds) || loses != (r.Lost > 0) || r.Err != nil {
+		t.Errorf("found %v, want %v, want lost items: %t; %.3000s", found, finds, loses, r)
+	}
+	if r.Reads < 500 || r.Writes < 500 || r.Deletes < 100 {
+		t.Errorf("too few operations: %.200s", r)
+	}
+}
+
+// A flush_all deletes items that are older than a second, and the checker expects that.
+func TestCheckerWithAllCommandsKnowsFlushAll(t *testing.T) {
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			cache := startCache(t, version, "-m", "64")
+			check := checker.StartCommands(checker.Options{Workers: 4, Keys: 500, Pause: time.Millisecond}, cache.address)
+			time.Sleep(4 * time.Second)
+			if err := check.FlushAll(); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Second)
+			wantFindings(t, check.Stop(), nil, nil, false)
+		})
+	}
+}
