@@ -286,13 +286,14 @@ func (w *commander) newValue(k *item) string {
 func (w *commander) wrote(k *item, next stored, err error, answered *int) {
 	came := outcomeOf(err)
 	k.write(next, came)
-	k.serial++
 	switch came {
 	case done:
+		k.serial++
 		*answered++
 	case undone:
 		w.report.Failed++
 	case unknown:
+		k.serial++
 		w.report.Unanswered++
 	}
 }
@@ -473,8 +474,9 @@ func (w *commander) touch(k *item) {
 			next.text, next.flags = k.now.text, k.now.flags
 		}
 	}
+	serial := k.serial
 	w.wrote(k, next, err, &w.report.Writes)
-	k.serial--
+	k.serial = serial // a token stays valid
 }
 
 // invalidate marks an item as stale.

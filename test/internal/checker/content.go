@@ -9,6 +9,9 @@ import (
 const (
 	// slack covers the seconds in which memcached counts, and a restart, which shortens the time to live.
 	slack = 4 * time.Second
+	// A longer time to live than relative is an absolute time, which memcached converts by its own start, and that is
+	// seconds off on a busy machine.
+	relative, absoluteSlack = 30 * 24 * time.Hour, 15 * time.Second
 	// sameSecond is the time before a flush_all whose writes may survive it.
 	sameSecond = 3 * time.Second
 	// unknownTTL is that of a value whose expiry was not read.
@@ -190,7 +193,12 @@ func (v stored) expected(found stored, at time.Time) Kind {
 		}
 		return fine
 	}
-	if off := v.expires.Sub(at) - time.Duration(found.ttl)*time.Second; found.ttl < 0 || off.Abs() > slack {
+	left := v.expires.Sub(at)
+	allowed := slack
+	if left > relative {
+		allowed = absoluteSlack
+	}
+	if off := left - time.Duration(found.ttl)*time.Second; found.ttl < 0 || off.Abs() > allowed {
 		return Expiry
 	}
 	return fine

@@ -1,0 +1,385 @@
+package process
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/checker"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
+)
+
+// runs is the number of checked handovers. The default is one for each pair of versions and each trigger.
+var runs = flag.Int("runs", 18, "checked handovers")
+
+// handoverTotals are the figures of all runs.
+type handoverTotals struct {
+	mu                                sync.Mutex
+	runs, handedOver                  int
+	reads, writes, deletes            int
+	lost, wrong, unanswered, failed   int
+	others, othersKept                int
+	longest, longestGap, longestPause float64
+}
+
+func (h *handoverTotals) String() string {
+	return fmt.Sprintf("%d runs, %d of them handed over: %d acknowledged writes lost and %d wrong or stale values in %d reads, %d writes and %d deletions; "+
+		"%d of %d other items kept; %d operations without an answer, %d with no pod ready; the longest gap %.2f s, handover %.2f s, time without any answer %.2f s",
+		h.runs, h.handedOver, h.lost, h.wrong, h.reads, h.writes, h.deletes, h.othersKept, h.others, h.unanswered, h.failed, h.longestGap, h.longest, h.longestPause)
+}
+
+func (h *handoverTotals) add(r checker.Report, start agentwire.Start, others, kept int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.runs++
+	h.reads += r.Reads
+	h.writes += r.Writes
+	h.deletes += r.Deletes
+	h.wrong += len(r.Findings)
+	h.unanswered += r.Unanswered
+	h.failed += r.Failed
+	if start.Result == agentwire.StartHandedOver {
+		h.handedOver++
+		h.lost += r.Lost
+		h.others += others
+		h.othersKept += kept
+	}
+	h.longest = max(h.longest, start.HandoverSeconds)
+	h.longestGap = max(h.longestGap, start.GapSeconds)
+	h.longestPause = max(h.longestPause, r.Longest.Seconds())
+}
+
+const (
+	otherItems = 20_000
+	// firstToken is above every number that an old pod's memcached uses.
+	firstToken = 1 << 40
+)
+
+// checkedPair is a handover between two pods while clients use all commands.
+type checkedPair struct {
+	t         *testing.T
+	random    *mathrand.Rand
+	old, next *shard
+	router    *router
+	check     *checker.Commands
+	wire      *wire
+}
+
+// newCheckedPair starts the old pod with items, and the clients.
+func newCheckedPair(t *testing.T, seed uint64, from, to string) *checkedPair {
+	t.Helper()
+	p := &checkedPair{t: t, random: mathrand.New(mathrand.NewPCG(seed, 1))}
+	p.old, p.next, p.router = newPair(t, "-m", "128", "-I", "8m")
+	p.old.memcached, p.next.memcached = memcachedPath(from), memcachedPath(to)
+	return p
+}
+
+// begin starts the old pod, with items, and the clients.
+func (p *checkedPair) begin(seed uint64) {
+	p.t.Helper()
+	p.old.run()
+	others := items.New("other", otherItems, p.old.address())
+	defer others.Close()
+	if err := others.Fill(); err != nil {
+		p.t.Fatal(err)
+	}
+	for p.router.address() == "" {
+		time.Sleep(time.Millisecond)
+	}
+	p.check = checker.StartCommands(checker.Options{
+		Seed: seed, Workers: 4, Keys: 200, Pause: 300 * time.Microsecond, LargeBytes: 3 << 20,
+	}, p.router.address)
+	p.t.Cleanup(func() { p.check.Stop() })
+	p.sleep(400, 800)
+}
+
+// sleep waits for a random time of so many milliseconds.
+func (p *checkedPair) sleep(from, to int) {
+	time.Sleep(time.Duration(from+p.random.IntN(to-from)) * time.Millisecond)
+}
+
+// trigger deletes the old pod, either before its replacement is created, as a drain does, or after it, as the operator does.
+func (p *checkedPair) trigger(surge bool) {
+	p.t.Helper()
+	if !surge {
+		p.old.signal(syscall.SIGTERM)
+		p.next.launch()
+		return
+	}
+	p.next.launch()
+	p.next.waitFor("the new pod to find the old one", func(s agentwire.Status) bool { return s.Phase == agentwire.PhaseReceiving })
+	p.sleep(0, 300)
+	if isReady(p.t.Context(), p.next) {
+		p.t.Error("the new pod is ready before the handover")
+	}
+	p.old.signal(syscall.SIGTERM)
+}
+
+// moved waits until the new pod is ready, and returns the last status of its start.
+func (p *checkedPair) moved() agentwire.Start {
+	p.t.Helper()
+	waitReady(p.t, p.next)
+	start := p.next.status().Start
+	for !p.old.hasExited() {
+		if start.Result == agentwire.StartHandedOver && greet(p.old.address()) == nil {
+			p.t.Error("the old memcached answers while the new pod is ready")
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	p.old.exit()
+	return start
+}
+
+// end stops the clients and checks the result. Only a handover must keep the items.
+func (p *checkedPair) end(totals *handoverTotals, start agentwire.Start, flushed bool) {
+	p.t.Helper()
+	p.sleep(200, 400)
+	r := p.check.Stop()
+	handedOver := start.Result == agentwire.StartHandedOver
+	if len(r.Findings) > 0 || handedOver && r.Lost > 0 || r.Err != nil || r.Reads < 300 || r.Writes < 100 {
+		p.t.Errorf("start %+v: %.4000s", start, r)
+	}
+	others := items.New("other", otherItems, p.next.address())
+	defer others.Close()
+	kept, err := others.Count()
+	if err != nil {
+		p.t.Error(err)
+	}
+	want := otherItems
+	switch {
+	case !handedOver:
+		kept, want = 0, 0
+	case flushed: // these are older than a second
+		want = 0
+		fallthrough
+	default:
+		wantNewTokens(p.t, p.next.address())
+		if kept != want {
+			p.t.Errorf("%d other items are there, want %d; start %+v", kept, want, start)
+		}
+	}
+	if evictions := statOf(p.t, p.next.address(), "evictions"); evictions != 0 {
+		p.t.Errorf("%d evictions", evictions)
+	}
+	totals.add(r, start, want, kept)
+	p.t.Logf("%s: %s; %d reads, %d writes, %d deletions, longest time without an answer %s", start.Result, start.Reason, r.Reads, r.Writes, r.Deletes, r.Longest.Round(time.Millisecond))
+}
+
+// Two pods of a shard hand over while clients use all commands. "-runs 200" repeats it.
+func TestHandoverLosesNoWriteAndReturnsNoStaleValue(t *testing.T) {
+	totals := &handoverTotals{}
+	t.Run("runs", func(t *testing.T) {
+		for n := range *runs {
+			from, to, surge := versions[n%3], versions[n/3%3], n/9%2 == 1
+			flush := n%5 == 4
+			t.Run(fmt.Sprintf("%d from %s to %s surge=%t flush=%t", n, from, to, surge, flush), func(t *testing.T) {
+				t.Parallel()
+				p := newCheckedPair(t, uint64(n), from, to)
+				p.begin(uint64(n))
+				flushed := make(chan error, 1)
+				if flush {
+					delay := time.Duration(p.random.IntN(1500)) * time.Millisecond
+					go func() {
+						time.Sleep(delay)
+						flushed <- p.flushAll()
+					}()
+				}
+				p.trigger(surge)
+				start := p.moved()
+				if code := p.old.exit(); code != 0 {
+					t.Errorf("the old agent exited with code %d", code)
+				}
+				if flush {
+					if err := <-flushed; err != nil {
+						t.Errorf("flush_all: %v", err)
+					}
+				}
+				if start.Result != agentwire.StartHandedOver {
+					t.Errorf("start %+v, want %s", start, agentwire.StartHandedOver)
+				}
+				p.end(totals, start, flush)
+			})
+		}
+	})
+	t.Log(totals)
+}
+
+// flushAll repeats flush_all until a server confirms it.
+func (p *checkedPair) flushAll() error {
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if err = p.check.FlushAll(); err == nil {
+			break
+		}
+	}
+	return err
+}
+
+// interruption is what happens to a handover.
+type interruption struct {
+	name string
+	// do interrupts it, and returns whether the new pod must get the items nevertheless.
+	do func(*checkedPair) bool
+}
+
+var interruptions = []interruption{
+	{"the old pod is killed", func(p *checkedPair) bool {
+		_ = syscall.Kill(-p.old.command.Process.Pid, syscall.SIGKILL)
+		return false
+	}},
+	{"the container of the new pod restarts", func(p *checkedPair) bool {
+		if isReady(p.t.Context(), p.next) {
+			return true
+		}
+		_ = syscall.Kill(-p.next.command.Process.Pid, syscall.SIGKILL)
+		<-p.next.exited
+		p.next.launch()
+		return !p.old.hasExited()
+	}},
+	{"the connection is cut", func(p *checkedPair) bool {
+		p.wire.cut()
+		return true
+	}},
+}
+
+// What interrupts a handover may cost the items and nothing else. A wrong or old value is never returned, and a pod that
+// reports a handover has all items.
+func TestInterruptedHandoverReturnsNoStaleValue(t *testing.T) {
+	totals := &handoverTotals{}
+	t.Run("runs", func(t *testing.T) {
+		for n := range *runs {
+			fault, atEnd := interruptions[n%3], n/3%2 == 1
+			from, to, surge := versions[n/2%3], versions[n%3], n%4 > 1
+			t.Run(fmt.Sprintf("%d %s from %s to %s surge=%t end=%t", n, fault.name, from, to, surge, atEnd), func(t *testing.T) {
+				t.Parallel()
+				p := newCheckedPair(t, uint64(n), from, to)
+				p.relay(n)
+				p.begin(uint64(n))
+				p.trigger(surge)
+				if atEnd {
+					// The old memcached has stopped, and the new pod does not have everything yet.
+					for greet(p.old.address()) == nil && !p.old.hasExited() {
+						time.Sleep(time.Millisecond)
+					}
+					p.sleep(0, 50)
+				} else {
+					p.sleep(0, 700)
+				}
+				hands := fault.do(p)
+				start := p.moved()
+				// At the end, the new pod may have everything before the old one learns of it, and then there is no second try.
+				if hands && !atEnd && start.Result != agentwire.StartHandedOver {
+					t.Errorf("start %+v, want %s", start, agentwire.StartHandedOver)
+				}
+				p.end(totals, start, false)
+			})
+		}
+	})
+	t.Log(totals)
+}
+
+// wire passes connections on, until it cuts all of them.
+type wire struct {
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+// relay has the old pod report an address at which its connections for handovers can be cut.
+func (p *checkedPair) relay(n int) {
+	p.t.Helper()
+	address := fmt.Sprintf("127.78.%d.%d", n/250, 1+n%250)
+	port := strconv.Itoa(p.old.handoverPort)
+	p.old.wrap = []string{"env", "POD_IP=" + address}
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, port))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.wire = &wire{}
+	var running sync.WaitGroup
+	p.t.Cleanup(func() {
+		_ = listener.Close()
+		p.wire.cut()
+		running.Wait()
+	})
+	running.Go(func() {
+		for {
+			target, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			source, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", port))
+			if err != nil {
+				_ = target.Close()
+				continue
+			}
+			p.wire.mu.Lock()
+			p.wire.conns = append(p.wire.conns, target, source)
+			p.wire.mu.Unlock()
+			pass := func(to, from net.Conn) {
+				_, _ = io.Copy(to, from)
+				_ = to.Close()
+				_ = from.Close()
+			}
+			running.Go(func() { pass(source, target) })
+			running.Go(func() { pass(target, source) })
+		}
+	})
+}
+
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, conn := range w.conns {
+		_ = conn.Close()
+	}
+	w.conns = nil
+}
+
+func statOf(t *testing.T, address, name string) int {
+	t.Helper()
+	c := textTo(t, address)
+	c.send("stats\r\n")
+	for line := c.line(); line != "END"; line = c.line() {
+		if text, found := strings.CutPrefix(line, "STAT "+name+" "); found {
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return 0
+}
+
+// wantNewTokens checks that no token of the old memcached can match: the new one numbers its changes from elsewhere.
+func wantNewTokens(t *testing.T, address string) {
+	t.Helper()
+	fill(t, address, 1)
+	c := textTo(t, address)
+	c.send("gets other-0 item-0\r\n")
+	found := false
+	for line := c.line(); line != "END"; line = c.line() {
+		words := strings.Fields(line)
+		if words[0] != "VALUE" {
+			continue
+		}
+		found = true
+		if token, err := strconv.ParseUint(words[len(words)-1], 10, 64); err != nil || token < firstToken {
+			t.Errorf("the token of %s is %v, want at least %d", words[1], words, uint64(firstToken))
+		}
+	}
+	if !found {
+		t.Error("no item is there")
+	}
+}
