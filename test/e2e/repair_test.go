@@ -71,7 +71,7 @@ func TestDriftIsRepaired(t *testing.T) {
 func TestDeletedReplicaSetIsRecreatedAndItsShardIsReportedEmpty(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(2))
+	s.Apply("cache", withoutHandover(suite.Small(2)))
 	s.Available("cache")
 	other := s.Lives("cache")
 	delete(other, "cache-0")

@@ -23,7 +23,7 @@ import (
 func TestPodDeletionFailsNoConnectionAndItsShardIsReportedEmpty(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(2))
+	s.Apply("cache", withoutHandover(suite.Small(2)))
 	s.Available("cache")
 	s.Written("cache", 0, 1000)
 	kept := s.Written("cache", 1, 1000)
@@ -47,20 +47,20 @@ func TestPodDeletionFailsNoConnectionAndItsShardIsReportedEmpty(t *testing.T) {
 	s.Holds(s.Written("cache", 0, 1000))
 }
 
-// A change after which memcached can't reload its items is announced first, and
+// Without a handover, a change after which memcached can't reload its items is announced first, and
 // then costs the items and no connection.
 func TestMemoryChangeReplacesShardsOneByOneAfterAnnouncingEmptyStarts(t *testing.T) {
 	t.Parallel()
 	const shards = 2
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(shards))
+	s.Apply("cache", withoutHandover(suite.Small(shards)))
 	s.Available("cache")
 	for ordinal := range shards {
 		s.Written("cache", ordinal, 1000)
 	}
 	before := s.Pods("cache")
 	h, stop := s.Follow("cache"), s.Probes("cache", shards)
-	s.Apply("cache", suite.Small(shards).WithMemory(resource.MustParse("80Mi")))
+	s.Apply("cache", withoutHandover(suite.Small(shards)).WithMemory(resource.MustParse("80Mi")))
 	m := s.Updated("cache")
 	for _, pod := range before {
 		s.Gone(&pod, pod.Name)

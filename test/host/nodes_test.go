@@ -12,6 +12,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
@@ -25,7 +26,7 @@ const (
 func TestNodeDrainFailsNoConnection(t *testing.T) {
 	s := newSpace(t)
 	s.addNode()
-	s.Apply("cache", suite.Small(3))
+	s.Apply("cache", suite.Small(3).WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverOff)))
 	m := s.Available("cache")
 	if on := nodesOf(m); len(on) != 2 {
 		t.Errorf("three shards on two nodes are not spread: all are on %v", on)
@@ -53,6 +54,65 @@ func TestNodeDrainFailsNoConnection(t *testing.T) {
 	}
 	stop()
 	h.NeverTwo(h.End())
+}
+
+// Both nodes are drained at once, so no replacement can start at first. The shards serve until they hand over.
+func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
+	const size = 10_000
+	s := newSpace(t)
+	s.addNode()
+	s.Apply("cache", suite.Small(2))
+	m := s.Available("cache")
+	if on := nodesOf(m); len(on) != 2 {
+		t.Fatalf("two shards on two nodes are not spread: all are on %v", on)
+	}
+	sets := []*items.Set{s.Written("cache", 0, size), s.Written("cache", 1, size)}
+	check := func(what string, shards []string) {
+		t.Helper()
+		m = s.Available("cache")
+		for ordinal, set := range sets {
+			shard := s.Shard(m, ordinal)
+			if slices.Contains(shards, shard.Name) && (shard.Start != v1alpha1.StartHandedOver || float64(shard.Items) < 0.999*size) {
+				t.Errorf("%s: the shard's status is %+v", what, shard)
+			}
+			s.Address("cache", ordinal)
+			kept, err := set.Keep(0.999)
+			s.Must(err)
+			t.Logf("%s: %s kept %d of %d items", what, shard.Name, kept, size)
+		}
+	}
+	nodes := []string{firstNode, secondNode}
+	for _, node := range nodes {
+		t.Cleanup(func() {
+			if err := k.Cordon(context.Background(), node, false); err != nil {
+				t.Error(err)
+			}
+		})
+		s.Must(k.Cordon(s.Ctx, node, true))
+	}
+	before := s.Pods("cache")
+	for _, pod := range before {
+		s.Must(k.Delete(s.Ctx, &pod))
+	}
+	time.Sleep(5 * time.Second) // the replacements are pending
+	for _, set := range sets {
+		s.Holds(set)
+	}
+	for _, node := range nodes {
+		s.Must(k.Cordon(s.Ctx, node, false))
+	}
+	for _, pod := range before {
+		s.Gone(&pod, pod.Name)
+	}
+	check("both nodes drained at once", []string{"cache-0", "cache-1"})
+
+	node := s.Shard(m, 0).NodeName
+	moving := shardsOn(m, node)
+	s.Must(k.Drain(s.Ctx, node, s.Key("cache"), drainWithin))
+	check("one node drained", moving)
+	if left := shardsOn(m, node); len(left) > 0 {
+		t.Errorf("shards %v are still on %s", left, node)
+	}
 }
 
 func TestLostNodeIsReportedAndItsShardsMove(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -103,6 +104,11 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	s.Available("cache")
 	kept := s.Written("cache", 1, 1000)
 	before := s.Lives("cache")
+	moved := newSpace(t) // its pod is deleted while there is no operator
+	moved.Apply("moved", suite.Small(1))
+	moved.Available("moved")
+	handed := moved.Written("moved", 0, 1000)
+	pod := moved.Pods("moved")["moved-0"]
 	since := time.Now()
 	stop := s.Probes("cache", 2)
 	image, err := k.OperatorImage(s.Ctx)
@@ -122,6 +128,9 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	s.Must(k.Gone(s.Ctx, namespace, suite.Soon))
 	time.Sleep(2 * time.Second) // without an operator
 	s.Holds(kept)
+	s.Must(k.Delete(s.Ctx, &pod))
+	moved.Gone(&pod, pod.Name)
+	moved.Holds(handed)
 
 	s.Must(k.Install(s.Ctx, image))
 	s.Must(k.UseNewest(s.Ctx))
@@ -130,6 +139,9 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	stop()
 	s.Untouched("cache", before)
 	s.Holds(kept)
+	if shard := moved.Shard(moved.Available("moved"), 0); shard.Start != v1alpha1.StartHandedOver || shard.PodName == pod.Name {
+		t.Errorf("the status of the shard that moved without an operator is %+v", shard)
+	}
 	writes, err := cluster.OperatorWrites(s.Ctx, s.Namespace, since)
 	s.Must(err)
 	if len(writes) == 0 {

@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/checker"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
+)
+
+// handedShare is the share of the items that a shard keeps in another pod.
+const handedShare = 0.999
+
+// withoutHandover returns the spec with empty replacements.
+func withoutHandover(spec *memcachedac.MemcachedSpecApplyConfiguration) *memcachedac.MemcachedSpecApplyConfiguration {
+	return spec.WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverOff))
+}
+
+func TestEvictedAndDeletedPodsHandOverTheirItems(t *testing.T) {
+	t.Parallel()
+	const (
+		shards = 2
+		size   = 10_000
+	)
+	s := newSpace(t)
+	s.Apply("cache", suite.Small(shards))
+	s.Available("cache")
+	sets := []*items.Set{s.Written("cache", 0, size), s.Written("cache", 1, size)}
+	check := s.handoverChecked("cache", shards)
+	for _, step := range []struct {
+		what     string
+		ordinals []int
+		remove   func(pod corev1.Pod) error
+	}{
+		{"eviction", []int{0}, func(pod corev1.Pod) error {
+			return k.Set.PolicyV1().Evictions(pod.Namespace).Evict(s.Ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+		}},
+		{"deletion of both pods at once", []int{0, 1}, func(pod corev1.Pod) error { return k.Delete(s.Ctx, &pod) }},
+	} {
+		before := s.Pods("cache")
+		for _, ordinal := range step.ordinals {
+			s.Must(step.remove(before[cluster.ShardName("cache", ordinal)]))
+		}
+		for _, ordinal := range step.ordinals {
+			name := cluster.ShardName("cache", ordinal)
+			pod := before[name]
+			m := s.replaced("cache", ordinal, pod)
+			s.handedOver(step.what, m, ordinal, sets[ordinal], size)
+			s.Event("cache", v1alpha1.EventShardHandedOver, name, s.Shard(m, ordinal).PodName)
+			s.Gone(&pod, pod.Name)
+		}
+	}
+	check()
+}
+
+func TestChangesThatReplaceShardsHandOverTheirItems(t *testing.T) {
+	t.Parallel()
+	const size = 10_000
+	s := newSpace(t)
+	s.Apply("cache", suite.Small(1))
+	s.Available("cache")
+	set := s.Written("cache", 0, size)
+	check := s.handoverChecked("cache", 1)
+	for _, change := range []struct {
+		what string
+		spec *memcachedac.MemcachedSpecApplyConfiguration
+	}{
+		{"memory 64Mi to 256Mi", suite.Small(1).WithMemory(resource.MustParse("256Mi"))},
+		{"memory 256Mi to 96Mi", suite.Small(1).WithMemory(resource.MustParse("96Mi"))},
+		{"maxItemSize 1Mi to 4Mi", suite.Small(1).WithMemory(resource.MustParse("96Mi")).WithMaxItemSize(resource.MustParse("4Mi"))},
+	} {
+		before := s.Pods("cache")["cache-0"]
+		h := s.Follow("cache")
+		s.Apply("cache", change.spec)
+		m := s.Updated("cache")
+		s.Gone(&before, before.Name)
+		h.NeverTwo(h.End())
+		if s.Shard(m, 0).PodName == before.Name {
+			t.Errorf("%s: the pod is the same", change.what)
+		}
+		s.handedOver(change.what, m, 0, set, size)
+	}
+	check()
+	s.NoPreflightPods()
+}
+
+func TestModeOffReplacesShardsWithEmptyOnesAndMountsNoKey(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.Apply("cache", withoutHandover(suite.Small(1)))
+	s.Available("cache")
+	s.Written("cache", 0, 1000)
+	pod := s.Pods("cache")["cache-0"]
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Secret != nil {
+			t.Errorf("the pod has the secret %s", volume.Secret.SecretName)
+		}
+	}
+	if port := s.agents("cache")["cache-0"].HandoverPort; port != 0 {
+		t.Errorf("the agent hands over at port %d", port)
+	}
+	s.Must(k.Delete(s.Ctx, &pod))
+	m := s.replaced("cache", 0, pod)
+	if shard := s.Shard(m, 0); shard.Start != v1alpha1.StartCold || shard.Items != 0 {
+		t.Errorf("the status of the shard in its new pod is %+v", shard)
+	}
+}
+
+// handedOver checks that a shard in another pod has its items.
+func (s *space) handedOver(what string, m *v1alpha1.Memcached, ordinal int, set *items.Set, size int) {
+	s.Helper()
+	shard := s.Shard(m, ordinal)
+	if shard.Start != v1alpha1.StartHandedOver || float64(shard.Items) < handedShare*float64(size) {
+		s.Errorf("%s: the status of shard %d is %+v", what, ordinal, shard)
+	}
+	s.Address(m.Name, ordinal)
+	kept, err := set.Keep(handedShare)
+	s.Must(err)
+	s.Logf("%s: shard %d kept %d of %d items", what, ordinal, kept, size)
+}
+
+// handoverChecked is checked for handovers: no answer may be wrong, and a handover keeps all that was written.
+func (s *space) handoverChecked(name string, shards int) (stop func()) {
+	s.Helper()
+	addresses := make([]string, shards)
+	for ordinal := range shards {
+		addresses[ordinal] = s.Address(name, ordinal)
+	}
+	c := checker.Start(1, addresses...)
+	s.Cleanup(func() { c.Stop() })
+	return func() {
+		s.Helper()
+		r := c.Stop()
+		s.Logf("checker: %s", r)
+		var err error
+		switch {
+		case len(r.Findings) > 0:
+			err = fmt.Errorf("%d answers were wrong", len(r.Findings))
+		case r.Lost > 0:
+			err = fmt.Errorf("%d items were lost", r.Lost)
+		case r.Reads < 1000 || r.Writes < 500 || r.Deletes < 100:
+			err = errors.New("the checker saw too little of it")
+		}
+		s.Must(errors.Join(err, r.Err))
+	}
+}
