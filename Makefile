@@ -444,6 +444,10 @@ demo: $(if $(KUBECONFIG),deploy-as-generated,image olm) demo-image ## Show what 
 bench-upgrade: not-by-olm deploy-as-generated ## Measure the effect of an upgrade of memcached on a client, and write docs/bench-upgrade.*; takes 45 min.
 	@$(ON_CLUSTER) go -C test run ./bench $(ARGS)
 
+.PHONY: bench-handover
+bench-handover: not-by-olm deploy-as-generated ## Measure the effect of the eviction of all pods on a client, and write docs/bench-handover.*.
+	@$(ON_CLUSTER) go -C test run ./bench -drain $(ARGS)
+
 .PHONY: bench-backup
 bench-backup: not-by-olm deploy-as-generated ## Measure the cost of a backup and a restore, and write docs/bench-backup.md; takes 4 min.
 	@$(ON_CLUSTER) go -C test run ./benchbackup $(ARGS)

@@ -42,7 +42,7 @@ func sample(v variant, cold float64) result {
 }
 
 func TestFiguresSummarizeTheTimeAfterTheChange(t *testing.T) {
-	f := sample(variants[0], 6).figures()
+	f := sample(upgradeVariants[0], 6).figures()
 	for _, c := range []struct {
 		what      string
 		got, want float64
@@ -65,18 +65,18 @@ func TestFiguresSummarizeTheTimeAfterTheChange(t *testing.T) {
 }
 
 func TestRatioThatDoesNotRecoverIsReported(t *testing.T) {
-	f := sample(variants[1], 60).figures()
+	f := sample(upgradeVariants[1], 60).figures()
 	if f.recovered || math.Abs(f.last-5./6) > 1e-9 {
 		t.Errorf("recovered %t, last ratio %v", f.recovered, f.last)
 	}
-	table := document{results: [][]result{{sample(variants[1], 60)}}}.table().Terminal()
+	table := document{options: options{kind: upgrade}, results: [][]result{{sample(upgradeVariants[1], 60)}}}.table().Terminal()
 	if want := "not within 40 s in 1 of 1 rounds: 83.3%"; !strings.Contains(table, want) {
 		t.Errorf("the table does not say %q:\n%s", want, table)
 	}
 }
 
 func TestTableComparesWithTheFirstVariant(t *testing.T) {
-	d := document{results: [][]result{{sample(variants[0], 0)}, {sample(variants[1], 6)}}}
+	d := document{options: options{kind: upgrade}, results: [][]result{{sample(upgradeVariants[0], 0)}, {sample(upgradeVariants[1], 6)}}}
 	d.results[1][0].kept = 0
 	for _, want := range []string{
 		"|  | this operator | StatefulSet |\n|---|---:|---:|\n",
@@ -100,7 +100,7 @@ func TestTableComparesWithTheFirstVariant(t *testing.T) {
 }
 
 func TestRoundsAreSummarizedByMedianAndRange(t *testing.T) {
-	d := document{results: [][]result{{sample(variants[0], 12), sample(variants[0], 0), sample(variants[0], 6)}}}
+	d := document{options: options{kind: upgrade}, results: [][]result{{sample(upgradeVariants[0], 12), sample(upgradeVariants[0], 0), sample(upgradeVariants[0], 6)}}}
 	for _, want := range []string{"| 1.7 s [0.7 s to 2.7 s] |", "| after 10 s [4 s to 16 s] |", "| 480 |"} {
 		if got := d.table().Markdown(); !strings.Contains(got, want) {
 			t.Errorf("the table does not say %q:\n%s", want, got)
@@ -115,7 +115,7 @@ func TestRoundsAreSummarizedByMedianAndRange(t *testing.T) {
 }
 
 func TestErrorsBeforeTheChangeAreCounted(t *testing.T) {
-	d := document{results: [][]result{{sample(variants[0], 0)}, {sample(variants[1], 0)}}}
+	d := document{options: options{kind: upgrade}, results: [][]result{{sample(upgradeVariants[0], 0)}, {sample(upgradeVariants[1], 0)}}}
 	if n := d.errorsBefore(); n != 0 {
 		t.Errorf("%d errors after the change are counted", n)
 	}
@@ -145,7 +145,7 @@ func TestDocumentDescribesTheRun(t *testing.T) {
 	}
 	d := document{
 		options: o, machine: "A machine.", date: noon, args: []string{"-from", "1.6.18", "-keys", "20000"},
-		results: [][]result{{sample(variants[0], 0)}, {sample(variants[1], 6)}, {sample(variants[2], 6)}},
+		results: [][]result{{sample(upgradeVariants[0], 0)}, {sample(upgradeVariants[1], 6)}, {sample(upgradeVariants[2], 6)}},
 	}
 	text, err := d.text()
 	if err != nil {
@@ -154,10 +154,56 @@ func TestDocumentDescribesTheRun(t *testing.T) {
 	for _, want := range []string{
 		"from 1.6.18 to 1.6.45", "A machine.", "2026-01-01", "`make bench-upgrade ARGS='-from 1.6.18 -keys 20000'`",
 		"60,000 ÷ 3,000 = 20 s", "times out after 250ms", "(bench-upgrade.svg)", "3,000 operations per second on 3 shards",
-		variants[0].change, variants[1].change, variants[2].change,
+		upgradeVariants[0].change, upgradeVariants[1].change, upgradeVariants[2].change,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the document does not say %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestDrainDocumentDescribesTheRun(t *testing.T) {
+	args := []string{"-drain", "-items", "3000", "-to", "1.6.45"}
+	o, err := parse(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := document{options: o, machine: "A machine.", date: noon, args: args, results: [][]result{
+		{sample(drainVariants[0], 0)}, {sample(drainVariants[1], 6)}, {sample(drainVariants[2], 6)}, {sample(drainVariants[3], 6)},
+	}}
+	text, err := d.text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"# Eviction of all pods under load", "(bench-handover.svg)", "`make bench-handover ARGS='-items 3000 -to 1.6.45'`", "contain 3,000 items with values of 500 bytes",
+		"memcached 1.6.45 with the same arguments, 64 MiB", "| this operator | mode Off | StatefulSet | Deployments |",
+		"duration of the eviction | 4.0 s |", "p99 latency from the change until it is done", drainVariants[1].change, drainVariants[3].change,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the document does not say %q:\n%s", want, text)
+		}
+	}
+	if svg := string(d.chart().SVG()); !strings.Contains(svg, `class="s3"`) {
+		t.Error("the chart has no fourth line")
+	}
+}
+
+func TestShardsOfTheDrainHaveMemoryForAllItems(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want int
+	}{
+		{nil, 64},                 // as the operator's default
+		{[]string{"-drain"}, 302}, // 333,333 items of 600 bytes, a quarter more, and 64 for the load
+		{[]string{"-drain", "-items", "3000"}, 64}, // less than 1 MiB more
+	} {
+		o, err := parse(append(c.args, "-to", "1.6.45"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.mebibytes(); got != c.want {
+			t.Errorf("%v: %d MiB, want %d", c.args, got, c.want)
 		}
 	}
 }
@@ -174,7 +220,7 @@ func TestParseRejectsOptionsThatCannotBeMeasured(t *testing.T) {
 }
 
 func TestPointsAreTheBucketsOverTheSecondsSinceTheChange(t *testing.T) {
-	ratio, errors := sample(variants[0], 0).points()
+	ratio, errors := sample(upgradeVariants[0], 0).points()
 	if first, last := ratio[0], ratio[len(ratio)-1]; first.X != -9.75 || last.X != 39.25 {
 		t.Errorf("the line goes from %v to %v s, want the middles of the buckets from -10 s to the end of what is compared", first.X, last.X)
 	}
@@ -190,7 +236,7 @@ func TestPointsAreTheBucketsOverTheSecondsSinceTheChange(t *testing.T) {
 }
 
 func TestChartHasAPanelForRatioAndErrors(t *testing.T) {
-	c := document{results: [][]result{{sample(variants[0], 6)}, {sample(variants[1], 60)}}}.chart()
+	c := document{options: options{kind: upgrade}, results: [][]result{{sample(upgradeVariants[0], 6)}, {sample(upgradeVariants[1], 60)}}}.chart()
 	if len(c.Panels) != 2 || len(c.Panels[0].Series) != 2 || len(c.Panels[1].Series) != 2 {
 		t.Fatalf("chart %+v", c)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,8 +10,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/load"
 	"github.com/memcached-operator/memcached-operator/test/internal/report"
 )
-
-const chartFile = "bench-upgrade.svg"
 
 // shownBefore is how much of the time before the change the chart shows.
 const shownBefore = 10 * time.Second
@@ -27,16 +24,13 @@ type document struct {
 	results [][]result
 }
 
-//go:embed document.md
-var template string
-
 // write writes the document and its chart to a folder.
 func (d document) write(folder string) error {
 	text, err := d.text()
 	if err != nil {
 		return err
 	}
-	return report.Write(folder, map[string][]byte{"bench-upgrade.md": text, chartFile: d.chart().SVG()})
+	return report.Write(folder, map[string][]byte{d.options.kind.target + ".md": text, d.chartFile(): d.chart().SVG()})
 }
 
 func (d document) text() ([]byte, error) {
@@ -44,20 +38,29 @@ func (d document) text() ([]byte, error) {
 	for _, rounds := range d.results {
 		changes = append(changes, fmt.Sprintf("- **%s**: %s.", rounds[0].variant.name, rounds[0].variant.change))
 	}
-	return report.Document(template, map[string]any{
-		"Table": d.table().Markdown(), "Chart": chartFile, "Title": d.title(), "Machine": d.machine,
-		"Date": d.date.UTC().Format(time.DateOnly), "Command": report.Command("bench-upgrade", d.args), "Changes": strings.Join(changes, "\n"),
+	return report.Document(d.options.kind.template, map[string]any{
+		"Table": d.table().Markdown(), "Chart": d.chartFile(), "Title": d.title(), "Machine": d.machine,
+		"Date": d.date.UTC().Format(time.DateOnly), "Command": report.Command(d.options.kind.target, d.arguments()), "Changes": strings.Join(changes, "\n"),
 		"Rounds": d.options.rounds, "Saturated": saturated, "Settle": settle,
 		"Shards": shards, "Rate": report.Number(d.options.rate), "Keys": report.Number(d.options.keysPerShard),
 		"AllKeys":  report.Number(shards * d.options.keysPerShard),
 		"ColdLoss": fmt.Sprintf("%.3g", float64(shards*d.options.keysPerShard)/float64(d.options.rate)),
-		"Unread":   report.Number(shards * unreadPerShard), "ValueSize": load.ValueSize, "Window": recoveryWindow,
+		"Unread":   report.Number(shards * d.options.unreadPerShard()), "Bytes": d.options.bytes, "Version": d.options.to,
+		"Mebibytes": d.options.mebibytes(), "ValueSize": load.ValueSize, "Window": recoveryWindow,
 		"DatabaseTime": load.DatabaseTime, "Timeout": load.Timeout, "Patience": load.Patience,
 	})
 }
 
-func (d document) title() string {
-	return fmt.Sprintf("An upgrade of memcached from %s to %s under load", d.options.from, d.options.to)
+func (d document) title() string { return d.options.kind.title(d.options) }
+
+func (d document) chartFile() string { return d.options.kind.target + ".svg" }
+
+// arguments returns those of the command line without the one that selects the kind.
+func (d document) arguments() []string {
+	if d.options.kind.target == drain.target {
+		return d.args[1:]
+	}
+	return d.args
 }
 
 // table has a column for each variant, with the median and the range of all rounds. The others are compared with the first.
@@ -106,8 +109,11 @@ func (d document) table() report.Table {
 		s := spreadOf(rounds, recovery)
 		return "after " + s.text(func(n float64) string { return fmt.Sprintf("%.0f s", n) }) + factor(s.median, spreadOf(all[0], recovery).median)
 	})
-	addSpread("duration of the upgrade", func(f figures) float64 { return f.took.Seconds() }, seconds)
+	addSpread("duration of the "+d.options.kind.noun, func(f figures) float64 { return f.took.Seconds() }, seconds)
 	addSpread("p99 latency before the change", func(f figures) float64 { return inMilliseconds(f.p99Before) }, milliseconds)
+	if d.options.kind.target == drain.target {
+		addSpread("p99 latency from the change until it is done", func(f figures) float64 { return inMilliseconds(f.p99During) }, milliseconds)
+	}
 	addSpread("p99 latency after the change", func(f figures) float64 { return inMilliseconds(f.p99After) }, milliseconds)
 	addCompared("steady state: operations per second at most", func(f figures) float64 { return f.most }, number)
 	addCompared("steady state: p99 latency of these", func(f figures) float64 { return inMilliseconds(f.mostP99) }, milliseconds)

@@ -30,6 +30,8 @@ type figures struct {
 	// kept of the unread items, which the load does not read.
 	unread, kept        int
 	p99Before, p99After time.Duration
+	// p99During is from the change until it was done.
+	p99During time.Duration
 	// most operations per second without a change, and the p99 of their latencies.
 	most    float64
 	mostP99 time.Duration
@@ -60,6 +62,7 @@ func (r result) figures() figures {
 		kept:         r.kept,
 		p99Before:    r.report.Latency(before, 0.99),
 		p99After:     r.report.Latency(after, 0.99),
+		p99During:    r.report.Latency(load.Span{From: r.change, Until: r.change.Add(r.took)}, 0.99),
 		most:         r.most,
 		mostP99:      r.mostP99,
 	}

@@ -1,6 +1,6 @@
-// Bench measures what an upgrade of memcached costs a client, on the cluster that KUBECONFIG names: the same load during
-// the same change of version, on a Memcached of this operator and on what users run without it. It prints a table and
-// writes it, with a chart, to docs/.
+// Bench measures what an upgrade of memcached, or with -drain the eviction of its pods, costs a client, on the cluster
+// that KUBECONFIG names: the same load during the same change, on a Memcached of this operator and on what users run
+// without it. It prints a table and writes it, with a chart, to docs/.
 package main
 
 import (
@@ -16,7 +16,10 @@ import (
 )
 
 type options struct {
+	kind     kind
 	from, to string
+	// items that the load does not read, in all shards, and bytes of their values; 0 is a small record.
+	items, bytes int
 	// rate of the load on all shards, in operations per second.
 	rate         int
 	keysPerShard int
@@ -51,7 +54,12 @@ func run(ctx context.Context, args []string) error {
 	}
 	b := &bench{Cluster: c, options: o, say: func(format string, args ...any) { fmt.Printf(format+"\n", args...) }}
 	began := time.Now()
-	b.say("memcached %s → %s on %d shards with %d keys each, %d operations per second", o.from, o.to, shards, o.keysPerShard, o.rate)
+	if o.from == "" {
+		o.from = o.to
+	}
+	b.options = o
+	b.say("%s on %d shards with %d keys each, %d operations per second", o.kind.title(o), shards, o.keysPerShard, o.rate)
+	variants := o.kind.variants
 	results := make([][]result, len(variants))
 	for round := range o.rounds {
 		for i := range variants {
@@ -77,13 +85,21 @@ func run(ctx context.Context, args []string) error {
 }
 
 func parse(args []string) (options, error) {
-	o := options{}
-	flags := flag.NewFlagSet("bench-upgrade", flag.ExitOnError)
-	flags.StringVar(&o.from, "from", "1.6.38", "`version` of memcached before the change")
+	o := options{kind: upgrade}
+	// The Makefile's target selects the kind, so it isn't one of the arguments that the document shows.
+	if len(args) > 0 && args[0] == "-drain" {
+		o.kind, args = drain, args[1:]
+	}
+	flags := flag.NewFlagSet(o.kind.target, flag.ExitOnError)
+	if o.kind.from != "" {
+		flags.StringVar(&o.from, "from", o.kind.from, "`version` of memcached before the change")
+	}
 	flags.StringVar(&o.to, "to", os.Getenv("MEMCACHED_NEWEST"), "`version` after the change; empty means the operator's default")
+	flags.IntVar(&o.items, "items", o.kind.items, "items in all shards that the load does not read")
+	flags.IntVar(&o.bytes, "bytes", o.kind.bytes, "`size` of the value of such an item; 0 means a small record")
 	flags.IntVar(&o.rate, "rate", 3000, "operations per second on all shards")
 	flags.IntVar(&o.keysPerShard, "keys", 10_000, "keys per shard")
-	flags.IntVar(&o.rounds, "rounds", 5, "how often each variant is measured")
+	flags.IntVar(&o.rounds, "rounds", o.kind.rounds, "how often each variant is measured")
 	flags.DurationVar(&o.before, "before", 15*time.Second, "how long the load runs before the change")
 	flags.DurationVar(&o.after, "after", 45*time.Second, "how long the load runs after the change at least")
 	flags.DurationVar(&o.bound, "bound", 3*time.Minute, "how long to wait for the hit ratio to recover at most")
@@ -92,8 +108,11 @@ func parse(args []string) (options, error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	if o.from == o.to {
+	if o.kind.from != "" && o.from == o.to {
 		return o, fmt.Errorf("-from and -to are both %s", o.to)
+	}
+	if o.items < shards {
+		return o, fmt.Errorf("-items is %d: use %d or more", o.items, shards)
 	}
 	if o.rounds < 1 {
 		return o, fmt.Errorf("-rounds is %d: use 1 or more", o.rounds)

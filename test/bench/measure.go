@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,9 +35,6 @@ const (
 	// settle is how long nothing happens between the creation of the shards and the load, and saturated how long the load runs
 	// without a rate.
 	settle, saturated = 10 * time.Second, 10 * time.Second
-	// unreadPerShard is the mean number of items that the load never reads, so that only the upgrade decides how many are
-	// left.
-	unreadPerShard = 10_000
 )
 
 // bench measures variants one after the other.
@@ -51,11 +49,11 @@ type result struct {
 	variant variant
 	report  load.Report
 	change  time.Time
-	// took is the duration of the upgrade.
+	// took is the duration of the change.
 	took time.Duration
 	// until is the end of the compared time.
 	until time.Time
-	// kept of the unread items, which the load does not read.
+	// kept of the unread items, which the load does not read, so that only the change decides how many are left.
 	unread, kept int
 	// most operations per second before the change, and the p99 of their latencies.
 	most    float64
@@ -65,30 +63,38 @@ type result struct {
 // measure runs a variant in a namespace of its own.
 func (b *bench) measure(ctx context.Context, v variant) (r result, err error) {
 	b.say("\n%s: %s", v.name, v.change)
-	namespace, err := b.CreateNamespace(ctx, "bench-upgrade-")
+	namespace, err := b.CreateNamespace(ctx, b.options.kind.target+"-")
 	if err != nil {
 		return result{}, err
 	}
 	defer func() {
 		err = errors.Join(err, b.DeleteNamespace(context.WithoutCancel(ctx), namespace)) // also after an interrupt
 	}()
-	in := space{Cluster: b.Cluster, namespace: namespace}
+	in := space{Cluster: b.Cluster, namespace: namespace, mebibytes: b.options.mebibytes()}
 	addresses, err := b.start(ctx, v, in)
 	if err != nil {
 		return result{}, err
 	}
-	set := items.New("unread", shards*unreadPerShard, addresses...)
-	defer set.Close()
-	if err := set.Write(); err != nil {
-		return result{}, err
+	var sets []*items.Set
+	for ordinal, address := range addresses {
+		set := items.Sized(fmt.Sprintf("unread-%d", ordinal), b.options.unreadPerShard(), b.options.bytes, address)
+		defer set.Close()
+		if err := set.Fill(); err != nil {
+			return result{}, err
+		}
+		sets = append(sets, set)
 	}
 	r, err = b.upgrade(ctx, v, in, addresses)
 	if err != nil {
 		return result{}, err
 	}
-	r.unread = shards * unreadPerShard
-	if r.kept, err = set.Count(); err != nil {
-		return result{}, err
+	for _, set := range sets {
+		kept, err := set.Count()
+		if err != nil {
+			return result{}, err
+		}
+		r.unread += b.options.unreadPerShard()
+		r.kept += kept
 	}
 	if n := r.report.Sum(load.Span{From: r.report.Began, Until: r.until}).Wrong; n > 0 {
 		return result{}, fmt.Errorf("%d gets returned the value of another key", n)
@@ -98,7 +104,7 @@ func (b *bench) measure(ctx context.Context, v variant) (r result, err error) {
 
 // start creates the shards of a variant and returns their addresses once they answer.
 func (b *bench) start(ctx context.Context, v variant, in space) ([]string, error) {
-	for _, version := range []string{b.options.from, b.options.to} {
+	for _, version := range slices.Compact([]string{b.options.from, b.options.to}) {
 		if err := in.pull(ctx, version); err != nil {
 			return nil, err
 		}
@@ -113,7 +119,7 @@ func (b *bench) start(ctx context.Context, v variant, in space) ([]string, error
 	return in.AnsweringAddresses(ctx, client.ObjectKey{Namespace: in.namespace, Name: name}, shards, stepTimeout)
 }
 
-// upgrade changes the version while the load runs.
+// upgrade makes the change while the load runs.
 func (b *bench) upgrade(ctx context.Context, v variant, in space, addresses []string) (result, error) {
 	l, err := load.New(load.Config{Addresses: addresses, Keys: shards * b.options.keysPerShard, Rate: b.options.rate, Seed: b.options.seed})
 	if err != nil {
@@ -143,7 +149,7 @@ func (b *bench) upgrade(ctx context.Context, v variant, in space, addresses []st
 		}
 	}
 	time.Sleep(time.Until(change))
-	b.say("  %s  changing the version", p.clock())
+	b.say("  %s  the change begins", p.clock())
 	if err := v.upgrade(ctx, in, b.options.to); err != nil {
 		return result{}, err
 	}
@@ -154,9 +160,9 @@ func (b *bench) upgrade(ctx context.Context, v variant, in space, addresses []st
 		switch {
 		case err == nil:
 			r.took = time.Since(change)
-			b.say("  %s  upgraded", p.clock())
+			b.say("  %s  done", p.clock())
 		case time.Since(change) > b.options.bound:
-			return result{}, fmt.Errorf("the upgrade has not finished after %s: %w", b.options.bound, err)
+			return result{}, fmt.Errorf("the change has not finished after %s: %w", b.options.bound, err)
 		default:
 			if err := p.wait(ctx, err.Error()); err != nil {
 				return result{}, err
@@ -226,7 +232,7 @@ func (s space) pull(ctx context.Context, version string) error {
 		if node.Spec.Unschedulable {
 			continue
 		}
-		spec := podTemplate(nil, version).Spec
+		spec := s.podTemplate(nil, version).Spec
 		spec.NodeName = node.Name
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, GenerateName: "pull-"}, Spec: spec}
 		if err := s.create(ctx, pod); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -13,14 +12,23 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-const owner = client.FieldOwner("bench-upgrade")
+const owner = client.FieldOwner("bench")
 
 // applyMemcached creates a Memcached or changes its version. The other variants copy what the operator defaults here.
 func applyMemcached(ctx context.Context, in space, version string) error {
+	return applyWith(ctx, in, version, v1alpha1.HandoverStrict)
+}
+
+func applyWithoutHandover(ctx context.Context, in space, version string) error {
+	return applyWith(ctx, in, version, v1alpha1.HandoverOff)
+}
+
+func applyWith(ctx context.Context, in space, version string, mode v1alpha1.HandoverMode) error {
 	m := memcachedac.Memcached(name, in.namespace).WithSpec(memcachedac.MemcachedSpec().
 		WithSize(shards).
 		WithVersion(version).
-		WithMemory(resource.MustParse(memory)))
+		WithMemory(in.memory()).
+		WithHandover(memcachedac.Handover().WithMode(mode)))
 	if err := in.Apply(ctx, m, owner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("applying Memcached %s: %w", name, err)
 	}

@@ -15,7 +15,7 @@ const (
 // variant is a way to run three shards, each with a stable address.
 type variant struct {
 	name string
-	// change describes how a user upgrades.
+	// change describes what a user does.
 	change string
 	create func(ctx context.Context, in space, version string) error
 	// upgrade starts the change.
@@ -28,10 +28,12 @@ type variant struct {
 type space struct {
 	*cluster.Cluster
 	namespace string
+	// mebibytes for the items of a shard.
+	mebibytes int
 }
 
-// variants are measured in this order and compared with the first.
-var variants = []variant{
+// upgradeVariants are measured in this order and compared with the first.
+var upgradeVariants = []variant{
 	{
 		name: "this operator", change: "`spec.version` of a Memcached with 3 shards is changed",
 		create: applyMemcached, upgrade: applyMemcached, upToDate: memcachedUpToDate,

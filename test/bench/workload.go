@@ -19,25 +19,28 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-const (
-	// memory for items is the operator's default.
-	memory   = "64Mi"
-	appLabel = "app"
-)
+const appLabel = "app"
+
+// memory for the items of a shard.
+func (s space) memory() resource.Quantity {
+	return *resource.NewQuantity(int64(s.mebibytes)<<20, resource.BinarySI)
+}
 
 // arguments of memcached are those of the operator's defaults.
-var arguments = []string{"-p", "11211", "-U", "0", "-m", "64", "-c", "1024", "-t", "4", "-I", "1048576"}
+func (s space) arguments() []string {
+	return []string{"-p", "11211", "-U", "0", "-m", strconv.Itoa(s.mebibytes), "-c", "1024", "-t", "4", "-I", "1048576"}
+}
 
 // limit is the container's memory limit, as the operator derives it.
-func limit() resource.Quantity {
-	return resources.MemoryLimit(&v1alpha1.MemcachedSpec{Memory: new(resource.MustParse(memory)), MaxConnections: new(int32(1024))})
+func (s space) limit() resource.Quantity {
+	return resources.MemoryLimit(&v1alpha1.MemcachedSpec{Memory: new(s.memory()), MaxConnections: new(int32(1024))})
 }
 
 func image(version string) string { return "docker.io/library/memcached:" + version }
 
 // podTemplate returns a pod that runs the official image as charts do, with a TCP probe. The probe starts at once and
 // repeats each second, where charts wait 5 s: the benchmark does not compare initial delays.
-func podTemplate(labels map[string]string, version string) corev1.PodTemplateSpec {
+func (s space) podTemplate(labels map[string]string, version string) corev1.PodTemplateSpec {
 	port := intstr.FromString("memcached")
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels},
@@ -47,7 +50,7 @@ func podTemplate(labels map[string]string, version string) corev1.PodTemplateSpe
 			Containers: []corev1.Container{{
 				Name:  "memcached",
 				Image: image(version),
-				Args:  arguments,
+				Args:  s.arguments(),
 				Ports: []corev1.ContainerPort{{Name: "memcached", ContainerPort: agentwire.MemcachedPort}},
 				ReadinessProbe: &corev1.Probe{
 					ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}},
@@ -55,8 +58,8 @@ func podTemplate(labels map[string]string, version string) corev1.PodTemplateSpe
 				},
 				LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}}},
 				Resources: corev1.ResourceRequirements{
-					Limits:   corev1.ResourceList{corev1.ResourceMemory: limit()},
-					Requests: corev1.ResourceList{corev1.ResourceMemory: limit(), corev1.ResourceCPU: resource.MustParse("100m")},
+					Limits:   corev1.ResourceList{corev1.ResourceMemory: s.limit()},
+					Requests: corev1.ResourceList{corev1.ResourceMemory: s.limit(), corev1.ResourceCPU: resource.MustParse("100m")},
 				},
 				SecurityContext: &corev1.SecurityContext{
 					AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
@@ -106,7 +109,7 @@ func createStatefulSet(ctx context.Context, in space, version string) error {
 				Replicas:    new(int32(shards)),
 				ServiceName: name,
 				Selector:    &metav1.LabelSelector{MatchLabels: labels},
-				Template:    podTemplate(labels, version),
+				Template:    in.podTemplate(labels, version),
 			},
 		},
 	}
@@ -141,7 +144,7 @@ func createDeployments(ctx context.Context, in space, version string) error {
 			Spec: appsv1.DeploymentSpec{
 				Replicas: new(int32(1)),
 				Selector: &metav1.LabelSelector{MatchLabels: labels},
-				Template: podTemplate(labels, version),
+				Template: in.podTemplate(labels, version),
 			},
 		})
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // style is part of the picture, as a picture does not inherit the style of its page. Color-blind readers
-// can distinguish the three colors.
+// can distinguish the colors.
 const style = `
 text { font: 12px -apple-system, "Segoe UI", "Noto Sans", Helvetica, Arial, sans-serif; fill: #59636e; }
 .ground { fill: #ffffff; stroke: #d1d9e0; }
@@ -23,6 +23,7 @@ path { fill: none; stroke-width: 2; stroke-linejoin: round; }
 .s0 path { stroke: #0969da; } .s0 .name, .s0 circle { fill: #0969da; }
 .s1 path { stroke: #bc4c00; } .s1 .name, .s1 circle { fill: #bc4c00; }
 .s2 path { stroke: #8250df; } .s2 .name, .s2 circle { fill: #8250df; }
+.s3 path { stroke: #59636e; } .s3 .name, .s3 circle { fill: #59636e; }
 @media (prefers-color-scheme: dark) {
 text { fill: #9198a1; }
 .ground { fill: #0d1117; stroke: #3d444d; }
@@ -32,6 +33,7 @@ text { fill: #9198a1; }
 .s0 path { stroke: #58a6ff; } .s0 .name, .s0 circle { fill: #58a6ff; }
 .s1 path { stroke: #f0883e; } .s1 .name, .s1 circle { fill: #f0883e; }
 .s2 path { stroke: #bc8cff; } .s2 .name, .s2 circle { fill: #bc8cff; }
+.s3 path { stroke: #9198a1; } .s3 .name, .s3 circle { fill: #9198a1; }
 }
 `
 
@@ -44,7 +46,7 @@ type Chart struct {
 	Panels          []Panel
 }
 
-// Panel is a pair of axes with at most three lines. Y begins at 0, or at the multiple of 20 below the lowest value if
+// Panel is a pair of axes with at most four lines. Y begins at 0, or at the multiple of 20 below the lowest value if
 // YTo is given. A line at X = 0 marks the beginning of what follows if values of X are negative.
 type Panel struct {
 	Title, XLabel string
