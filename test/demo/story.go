@@ -374,17 +374,14 @@ func (d *demo) deletePod(ctx context.Context) error {
 		return err
 	}
 	report := connections.Stop()
-	if len(report.Failures) > 0 || report.Connections == 0 {
-		return fmt.Errorf("connections failed while the pod was replaced: %s", report)
+	if now.Start != v1alpha1.StartHandedOver || now.Items == 0 || now.Items < now.ItemsBefore*999/1000 {
+		return fmt.Errorf("the status reports that the new pod started %q with %d of %d items", now.Start, now.Items, now.ItemsBefore)
 	}
-	d.good("%d of %d connections failed", len(report.Failures), report.Connections)
-	if now.Start != v1alpha1.StartCold || now.Items != 0 {
-		return fmt.Errorf("the status reports that a new pod started %q with %d items", now.Start, now.Items)
-	}
-	if err := d.HasEvent(ctx, d.key, v1alpha1.EventShardStartedEmpty, shard); err != nil {
+	if err := d.HasEvent(ctx, d.key, v1alpha1.EventShardHandedOver, shard); err != nil {
 		return err
 	}
-	d.result("a shard in a new pod is empty, which the operator reports with event %s and status.shards[%d].start %s", v1alpha1.EventShardStartedEmpty, ordinal, now.Start)
+	d.good("the new pod received %d of %d items from the old one", now.Items, now.ItemsBefore)
+	d.result("no pod responded for %.1f s, in which %d of %d connections failed", float64(now.GapMilliseconds)/1000, len(report.Failures), report.Connections)
 	return nil
 }
 
