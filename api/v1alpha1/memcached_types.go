@@ -75,7 +75,7 @@ type MemcachedSpec struct {
 	// it what memcached needs for its chunk sizes, and the container's limit is higher: see
 	// resources. Default and minimum 64Mi. Changing it replaces each shard's pod by one that receives
 	// its items, the most recently used ones if they don't all fit, or that starts empty if
-	// handover.mode is Off.
+	// handover.mode is Disabled.
 	//
 	// +optional
 	// +kubebuilder:default="64Mi"
@@ -104,7 +104,7 @@ type MemcachedSpec struct {
 	// MaxItemSize is the size of the largest item that memcached stores (memcached's -I), in
 	// bytes: a multiple of 512Ki, such as 2Mi. Default 1Mi. Changing it replaces each shard's
 	// pod by one that receives its items, except for those that are too large for it, or that starts
-	// empty if handover.mode is Off.
+	// empty if handover.mode is Disabled.
 	//
 	// +optional
 	// +kubebuilder:default="1Mi"
@@ -337,9 +337,9 @@ type Handover struct {
 	// older value than the one stored last, and the shard is unavailable for about a second. A pod
 	// needs the time in docs/sizing.md to be deleted. The replacement starts empty if the pod fails
 	// instead of being deleted, if it isn't given that time, or if memory or extraArgs don't allow
-	// it; the shard's event has the reason. With "Off", which YAML requires in quotes, the replacement
-	// always starts empty. Default Strict. Changing it restarts nothing, and applies to pods that are created later: a pod hands
-	// over its items only if both it and its replacement were created with Strict.
+	// it; the shard's event has the reason. With Disabled, the replacement always starts empty.
+	// Default Strict. Changing it restarts nothing, and applies to pods that are created later: a
+	// pod hands over its items only if both it and its replacement were created with Strict.
 	//
 	// +optional
 	// +kubebuilder:default=Strict
@@ -348,13 +348,13 @@ type Handover struct {
 
 // HandoverMode is what the replacement of a pod starts with.
 //
-// +kubebuilder:validation:Enum=Strict;Off
+// +kubebuilder:validation:Enum=Strict;Disabled
 type HandoverMode string
 
 // The modes of the handover.
 const (
-	HandoverStrict HandoverMode = "Strict"
-	HandoverOff    HandoverMode = "Off"
+	HandoverStrict   HandoverMode = "Strict"
+	HandoverDisabled HandoverMode = "Disabled"
 )
 
 // UpdateStrategy configures how a change of the spec rolls out.
@@ -752,7 +752,7 @@ const (
 	// UpdateRecreate recreates the container in its pod; memcached keeps its items.
 	UpdateRecreate UpdateMethod = "Recreate"
 	// UpdateReplace replaces the pod by another one, which receives the items of the first one
-	// unless spec.handover.mode is Off.
+	// unless spec.handover.mode is Disabled.
 	UpdateReplace UpdateMethod = "Replace"
 )
 

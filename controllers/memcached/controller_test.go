@@ -93,7 +93,7 @@ finalBackup:
   rateLimit: {itemsPerSecond: 7, mebibytesPerSecond: 3}
   deadlineSeconds: 300
 deletionPolicy: Backup
-handover: {mode: "Off"}
+handover: {mode: Disabled}
 refill: {maxAgeSeconds: 86400, maxTTLSeconds: 900}
 paused: false
 `

@@ -99,7 +99,7 @@ func TestExistingHandoverSecretIsKept(t *testing.T) {
 
 func TestModeOffCreatesNoHandoverSecret(t *testing.T) {
 	env := newEnv(t)
-	env.create("cache", `{size: 1, handover: {mode: "Off"}}`)
+	env.create("cache", `{size: 1, handover: {mode: Disabled}}`)
 	env.converge("cache")
 	if env.exists("cache-handover", &corev1.Secret{}) {
 		t.Error("there is a Secret")
@@ -212,7 +212,7 @@ func TestReceivingPodIsNoProblem(t *testing.T) {
 
 // An update doesn't delete a pod for a second one that doesn't start, or whose agent doesn't hand over.
 func TestPodsWithoutAKeyAreReplacedAsBefore(t *testing.T) {
-	cluster := newCluster(t, "cache", `{size: 1, handover: {mode: "Off"}}`)
+	cluster := newCluster(t, "cache", `{size: 1, handover: {mode: Disabled}}`)
 	cluster.handsOver = true
 	cluster.converge()
 	before := cluster.list()[0].UID
@@ -222,7 +222,7 @@ func TestPodsWithoutAKeyAreReplacedAsBefore(t *testing.T) {
 	}
 	cluster.recorded()
 	cluster.change("cache", func(m *v1alpha1.Memcached) {
-		m.Spec.Handover.Mode, m.Spec.Memory = v1alpha1.HandoverOff, ptr.To(resource.MustParse("80Mi"))
+		m.Spec.Handover.Mode, m.Spec.Memory = v1alpha1.HandoverDisabled, ptr.To(resource.MustParse("80Mi"))
 	})
 	m := cluster.converge()
 	if s := m.Status.Shards[0]; s.Start != v1alpha1.StartCold || !s.Current {

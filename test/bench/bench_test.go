@@ -177,7 +177,7 @@ func TestDrainDocumentDescribesTheRun(t *testing.T) {
 	}
 	for _, want := range []string{
 		"# Eviction of all pods under load", "(bench-handover.svg)", "`make bench-handover ARGS='-items 3000 -to 1.6.45'`", "contain 3,000 items with values of 500 bytes",
-		"memcached 1.6.45 with the same arguments, 64 MiB", "| this operator | mode Off | StatefulSet | Deployments |",
+		"memcached 1.6.45 with the same arguments, 64 MiB", "| this operator | mode Disabled | StatefulSet | Deployments |",
 		"duration of the eviction | 4.0 s |", "p99 latency from the change until it is done", drainVariants[1].change, drainVariants[3].change,
 	} {
 		if !strings.Contains(string(text), want) {

@@ -78,7 +78,7 @@ var drainVariants = []variant{
 		create: applyMemcached, upgrade: evict, upToDate: memcachedUpToDate,
 	},
 	{
-		name: "mode Off", change: "the same with `spec.handover.mode: Off`",
+		name: "mode Disabled", change: "the same with `spec.handover.mode: Disabled`",
 		create: applyWithoutHandover, upgrade: evict, upToDate: memcachedUpToDate,
 	},
 	{

@@ -20,7 +20,7 @@ func applyMemcached(ctx context.Context, in space, version string) error {
 }
 
 func applyWithoutHandover(ctx context.Context, in space, version string) error {
-	return applyWith(ctx, in, version, v1alpha1.HandoverOff)
+	return applyWith(ctx, in, version, v1alpha1.HandoverDisabled)
 }
 
 func applyWith(ctx context.Context, in space, version string, mode v1alpha1.HandoverMode) error {

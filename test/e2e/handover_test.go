@@ -24,7 +24,7 @@ const handedShare = 0.999
 
 // withoutHandover returns the spec with empty replacements.
 func withoutHandover(spec *memcachedac.MemcachedSpecApplyConfiguration) *memcachedac.MemcachedSpecApplyConfiguration {
-	return spec.WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverOff))
+	return spec.WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverDisabled))
 }
 
 func TestEvictedAndDeletedPodsHandOverTheirItems(t *testing.T) {

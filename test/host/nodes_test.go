@@ -26,7 +26,7 @@ const (
 func TestNodeDrainFailsNoConnection(t *testing.T) {
 	s := newSpace(t)
 	s.addNode()
-	s.Apply("cache", suite.Small(3).WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverOff)))
+	s.Apply("cache", suite.Small(3).WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverDisabled)))
 	m := s.Available("cache")
 	if on := nodesOf(m); len(on) != 2 {
 		t.Errorf("three shards on two nodes are not spread: all are on %v", on)

@@ -21,7 +21,7 @@ func (w *World) End() string {
 		for _, name := range w.server.names(k) {
 			switch k {
 			case podKind, replicaSetKind, memcachedKind, restoreKind, backupKind:
-			case secretKind: // stays when there are no shards any more, or the mode is Off
+			case secretKind: // stays when there are no shards any more, or the mode is Disabled
 			default:
 				lines = append(lines, fmt.Sprintf("%s %s %v", k, name, w.server.now[k][name].GetLabels()))
 			}

@@ -31,7 +31,7 @@ const (
 )
 
 // HandsOver reports whether new pods of a Memcached hand over their items.
-func HandsOver(m *v1alpha1.Memcached) bool { return m.Spec.Handover.Mode != v1alpha1.HandoverOff }
+func HandsOver(m *v1alpha1.Memcached) bool { return m.Spec.Handover.Mode != v1alpha1.HandoverDisabled }
 
 // CanHandOver reports whether a pod was created with what a handover requires.
 func CanHandOver(pod *corev1.Pod) bool {

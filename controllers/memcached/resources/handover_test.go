@@ -28,7 +28,7 @@ func TestGracePeriodFollowsTheDocumentedFormula(t *testing.T) {
 		{"110Gi", v1alpha1.HandoverStrict, 3570, 3600},
 		{"1Ti", v1alpha1.HandoverStrict, 3570, 3600},
 		{"1Gi", "", 60 + 33, 60 + 33 + 30}, // a Memcached that was stored before there was a handover
-		{"1Ti", v1alpha1.HandoverOff, 60, 90},
+		{"1Ti", v1alpha1.HandoverDisabled, 60, 90},
 	} {
 		m := memcached(1, func(s *v1alpha1.MemcachedSpec) {
 			s.Memory, s.Handover.Mode = ptr.To(resource.MustParse(c.memory)), c.mode
@@ -45,7 +45,7 @@ func TestGracePeriodFollowsTheDocumentedFormula(t *testing.T) {
 
 // A change of the mode must not disturb pods: their revision is the same.
 func TestModeOfTheHandoverChangesTheTemplateOnly(t *testing.T) {
-	off := memcached(1, func(s *v1alpha1.MemcachedSpec) { s.Handover.Mode = v1alpha1.HandoverOff })
+	off := memcached(1, func(s *v1alpha1.MemcachedSpec) { s.Handover.Mode = v1alpha1.HandoverDisabled })
 	a, b := mustMarshal(podOf(t, memcached(1, nil))), mustMarshal(podOf(t, off))
 	if a == b {
 		t.Error("the mode doesn't change the template")

@@ -16,9 +16,9 @@ type HandoverApplyConfiguration struct {
 	// older value than the one stored last, and the shard is unavailable for about a second. A pod
 	// needs the time in docs/sizing.md to be deleted. The replacement starts empty if the pod fails
 	// instead of being deleted, if it isn't given that time, or if memory or extraArgs don't allow
-	// it; the shard's event has the reason. With "Off", which YAML requires in quotes, the replacement
-	// always starts empty. Default Strict. Changing it restarts nothing, and applies to pods that are created later: a pod hands
-	// over its items only if both it and its replacement were created with Strict.
+	// it; the shard's event has the reason. With Disabled, the replacement always starts empty.
+	// Default Strict. Changing it restarts nothing, and applies to pods that are created later: a
+	// pod hands over its items only if both it and its replacement were created with Strict.
 	Mode *apiv1alpha1.HandoverMode `json:"mode,omitempty"`
 }
 

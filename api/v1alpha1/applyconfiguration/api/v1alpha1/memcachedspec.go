@@ -45,7 +45,7 @@ type MemcachedSpecApplyConfiguration struct {
 	// it what memcached needs for its chunk sizes, and the container's limit is higher: see
 	// resources. Default and minimum 64Mi. Changing it replaces each shard's pod by one that receives
 	// its items, the most recently used ones if they don't all fit, or that starts empty if
-	// handover.mode is Off.
+	// handover.mode is Disabled.
 	Memory *resource.Quantity `json:"memory,omitempty"`
 	// MaxConnections is how many connections a shard accepts at once (memcached's -c);
 	// memcached uses some of them itself. Default 1024. Changing it restarts memcached and
@@ -58,7 +58,7 @@ type MemcachedSpecApplyConfiguration struct {
 	// MaxItemSize is the size of the largest item that memcached stores (memcached's -I), in
 	// bytes: a multiple of 512Ki, such as 2Mi. Default 1Mi. Changing it replaces each shard's
 	// pod by one that receives its items, except for those that are too large for it, or that starts
-	// empty if handover.mode is Off.
+	// empty if handover.mode is Disabled.
 	MaxItemSize *resource.Quantity `json:"maxItemSize,omitempty"`
 	// ExtraArgs are additional arguments for memcached, one word per list item, such as
 	// "-v", or "-o" followed by "hash_algorithm=murmur3". Options that the operator sets
