@@ -28,11 +28,12 @@
 // that replaces it (package handover). The new pod, the target, looks for the other one
 // behind the Service at its first start, and becomes ready when it has the items of a
 // memcached that has stopped. So no client gets a value that it has changed on the other
-// pod, which is why the target starts without items after every incomplete handover. The
-// other pod, the source, accepts targets while it drains. If the target does not take
-// over, it starts memcached again with the saved items. The CAS counter of a memcached
-// that starts without items begins at a random number: a client's CAS token of the source
-// must not match an item of the target.
+// pod, which is why the target starts memcached without items after every incomplete
+// handover. It tries five times while the other pod accepts connections, and then serves
+// without items. The other pod, the source, accepts targets while it drains. If the target
+// does not take over, it starts memcached again with the saved items. The CAS counter of a
+// memcached that starts without items begins at a random number: a client's CAS token of
+// the source must not match an item of the target.
 //
 // A readiness hold lets the operator fill a shard before clients use it: memcached
 // runs, and only /readyz reports that the shard is not ready.

@@ -143,8 +143,8 @@ func (r *receiver) receive(ctx context.Context, other *wire.Status, key []byte) 
 	}
 }
 
-// accepts returns whether the other pod still accepts connections. If it does not, it is
-// gone with its items, and no pod of the shard serves.
+// accepts returns whether the other pod still accepts connections. If it does not, its
+// items are lost, and no pod of the shard serves.
 func accepts(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()

@@ -48,7 +48,7 @@ func TestTargetFindsOnlyAnotherPodThatHandsOver(t *testing.T) {
 }
 
 // No pod of the shard serves any more.
-func TestTargetDoesNotTryAgainWhenTheOtherPodIsGone(t *testing.T) {
+func TestTargetDoesNotTryAgainWhenTheOtherPodNoLongerExists(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestTargetDoesNotTryAgainWhenTheOtherPodIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if accepts(t.Context(), listener.Addr().String()) {
-		t.Error("the other pod is gone")
+		t.Error("the other pod no longer exists")
 	}
 }
 
