@@ -55,7 +55,7 @@ func (d document) title() string { return d.options.kind.title(d.options) }
 
 func (d document) chartFile() string { return d.options.kind.target + ".svg" }
 
-// arguments returns those of the command line without the one that selects the kind.
+// arguments returns those of the command line without the one that selects the change.
 func (d document) arguments() []string {
 	if d.options.kind.target == drain.target {
 		return d.args[1:]

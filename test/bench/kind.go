@@ -94,7 +94,7 @@ var drainVariants = []variant{
 // evictInterval is how long evict waits after a disruption budget rejected an eviction. kubectl waits 5 s.
 const evictInterval = 500 * time.Millisecond
 
-// evict evicts all pods as the drain of a node with all of them does, and waits until they are gone.
+// evict evicts all pods as the drain of a node with all of them does, and waits until they no longer exist.
 func evict(ctx context.Context, in space, _ string) error {
 	var pods corev1.PodList
 	if err := in.List(ctx, &pods, client.InNamespace(in.namespace)); err != nil {

@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string) error {
 
 func parse(args []string) (options, error) {
 	o := options{kind: upgrade}
-	// The Makefile's target selects the kind, so it isn't one of the arguments that the document shows.
+	// The Makefile's target selects the change, so it isn't one of the arguments that the document shows.
 	if len(args) > 0 && args[0] == "-drain" {
 		o.kind, args = drain, args[1:]
 	}

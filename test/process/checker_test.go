@@ -19,7 +19,7 @@ import (
 // copier is a simple copy of all items, with optional mistakes.
 type copier struct {
 	noFlags, noTTL, noMarks, noPlaceholders bool
-	// omit leaves out one item in so many.
+	// omit skips one item in so many.
 	omit int
 }
 

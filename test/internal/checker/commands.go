@@ -344,7 +344,7 @@ func (w *commander) delete(k *item) {
 	case err != nil:
 	case r.empty():
 		if certain && there {
-			w.judge(k, stored{})
+			w.compare(k, stored{})
 		}
 	case r.line != "DELETED" && r.line != "HD":
 		w.unexpected(k, r)
@@ -372,7 +372,7 @@ func (w *commander) addOrVivify(k *item) {
 	}
 	r, err := w.do("mg " + k.name + " v f t N300")
 	if err == nil && !strings.Contains(r.line, " W") {
-		w.judge(k, r.value())
+		w.compare(k, r.value())
 		return
 	}
 	w.wrote(k, stored{there: true, placeholder: true, expires: time.Now().Add(300 * time.Second)}, err, &w.report.Writes)
@@ -429,7 +429,7 @@ func (w *commander) modify(k *item) {
 	switch {
 	case err != nil:
 	case r.empty():
-		w.judge(k, stored{})
+		w.compare(k, stored{})
 		return
 	case k.kind == counter:
 		got := r.line
@@ -466,11 +466,11 @@ func (w *commander) touch(k *item) {
 	r, err := w.do(request)
 	if err == nil {
 		if r.empty() {
-			w.judge(k, stored{})
+			w.compare(k, stored{})
 			return
 		}
 		if r.line != "TOUCHED" {
-			w.judge(k, r.value())
+			w.compare(k, r.value())
 			next.text, next.flags = k.now.text, k.now.flags
 		}
 	}
@@ -486,7 +486,7 @@ func (w *commander) invalidate(k *item) {
 	name, flag := k.meta()
 	r, err := w.do("md " + name + flag + " I")
 	if err == nil && r.empty() {
-		w.judge(k, stored{})
+		w.compare(k, stored{})
 		return
 	}
 	w.wrote(k, next, err, &w.report.Deletes)
@@ -506,7 +506,7 @@ func (w *commander) swap(k *item) {
 	case err == nil && r.line == "EXISTS":
 		return
 	case err == nil && r.empty():
-		w.judge(k, stored{})
+		w.compare(k, stored{})
 		return
 	case err == nil && r.line != "STORED":
 		w.unexpected(k, r)
@@ -528,7 +528,7 @@ func (w *commander) readClassic(k *item) {
 		return
 	}
 	w.report.Reads++
-	w.judge(k, r.value())
+	w.compare(k, r.value())
 	if r.token != "" {
 		k.token, k.tokenSerial = r.token, k.serial
 	}
@@ -547,12 +547,12 @@ func (w *commander) tryReadMeta(k *item) error {
 		return err
 	}
 	w.report.Reads++
-	w.judge(k, r.value())
+	w.compare(k, r.value())
 	return nil
 }
 
-// judge compares what was found with what should be there.
-func (w *commander) judge(k *item, found stored) {
+// compare compares what was found with what should be there.
+func (w *commander) compare(k *item, found stored) {
 	if k.kind == counter {
 		found.text = strings.TrimRight(found.text, " ") // decr leaves blanks
 	}
