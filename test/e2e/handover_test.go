@@ -95,7 +95,7 @@ func TestChangesThatReplaceShardsHandOverTheirItems(t *testing.T) {
 	s.NoPreflightPods()
 }
 
-func TestModeOffReplacesShardsWithEmptyOnesAndMountsNoKey(t *testing.T) {
+func TestModeDisabledReplacesShardsWithEmptyOnesAndMountsNoKey(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.Apply("cache", withoutHandover(suite.Small(1)))
