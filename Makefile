@@ -1,7 +1,7 @@
 # The unreleased version. Images and bundle/ are named after it.
 VERSION ?= 1.0.0
 # The bundle's createdAt, and @ with the digest of the operator's image if it is known. "make release" sets them.
-RELEASED ?= 2026-11-22T15:23:22Z
+RELEASED ?= 2026-11-22T17:49:20Z
 DIGEST ?=
 
 IMAGE_TAG_BASE ?= ghcr.io/memcached-operator/memcached-operator
