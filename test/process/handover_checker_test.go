@@ -218,7 +218,7 @@ func TestHandoverLosesNoWriteAndReturnsNoStaleValue(t *testing.T) {
 func (p *checkedPair) flushAll() error {
 	var err error
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if err = p.check.FlushAll(); err == nil {
+		if err = p.check.FlushAll(0); err == nil {
 			break
 		}
 	}

@@ -89,9 +89,9 @@ func TestFullShardWithTheOperatorsArgumentsKeepsItsItems(t *testing.T) {
 	}
 }
 
-// A restart in place begins late in a second, so that memcached can start again
-// immediately, and the agent pokes memcached, so that it stops immediately.
-func TestRestartInPlaceIsWarmAndShort(t *testing.T) {
+// A restart in place begins late in a second, so that memcached can start again in the
+// next one.
+func TestRestartInPlaceIsWarmAndLateInItsSecond(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -100,17 +100,9 @@ func TestRestartInPlaceIsWarmAndShort(t *testing.T) {
 			s.memcached = memcachedPath(version)
 			status := s.run()
 			fill(t, s.address(), size)
-			// How long a start takes on this machine now.
-			start := time.Hour
-			for range 3 {
-				began := time.Now()
-				startRaw(t, version, sharedDir(t))
-				start = min(start, time.Since(began))
-			}
-			limit := 600*time.Millisecond + start
 			// A busy machine can delay some of the restarts.
 			shortest, latest := time.Hour, 0
-			for i := 0; i < 3 || i < 10 && (shortest > limit || latest < lateInSecond); i++ {
+			for i := 0; i < 3 || i < 10 && latest < lateInSecond; i++ {
 				value, former := fmt.Sprintf("restart %d", i), status.PID
 				nextSecond(time.Now().Unix())
 				s.annotate(agentwire.RestartFile, value)
@@ -125,10 +117,7 @@ func TestRestartInPlaceIsWarmAndShort(t *testing.T) {
 			if n := count(t, s.address(), size); n < size*99/100 {
 				t.Errorf("%d of %d items kept", n, size)
 			}
-			t.Logf("unavailable for %s of %s", shortest, limit)
-			if shortest > limit {
-				t.Errorf("unavailable for at least %s, want at most %s", shortest, limit)
-			}
+			t.Logf("unavailable for %s", shortest)
 			if latest < lateInSecond {
 				t.Errorf("no restart began later in its second than after %s", time.Duration(latest))
 			}

@@ -103,10 +103,11 @@ func (c *Commands) Between(do func()) {
 	do()
 }
 
-// FlushAll deletes all items between two operations of the workers.
-func (c *Commands) FlushAll() error {
+// FlushAll deletes all items between two operations of the workers, which pause that long before.
+func (c *Commands) FlushAll(pause time.Duration) error {
 	c.flush.Lock()
 	defer c.flush.Unlock()
+	time.Sleep(pause)
 	reply, err := c.workers[0].client.do([]byte("flush_all\r\n"))
 	if err == nil && reply.line != "OK" {
 		err = fmt.Errorf("flush_all: %s", reply.line)

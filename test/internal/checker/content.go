@@ -12,7 +12,8 @@ const (
 	// A longer time to live than relative is an absolute time, which memcached converts by its own start, and that is
 	// seconds off on a busy machine.
 	relative, absoluteSlack = 30 * 24 * time.Hour, 15 * time.Second
-	// sameSecond is the time before a flush_all whose writes may survive it.
+	// sameSecond is the time before a flush_all in which an operation lets an item survive it: reads change its time of
+	// access, by which memcached decides.
 	sameSecond = 3 * time.Second
 	// unknownTTL is that of a value whose expiry was not read.
 	unknownTTL = -2
@@ -58,8 +59,8 @@ type content struct {
 	gone bool
 	// late: it may still do so.
 	late bool
-	// written is the time of the last change.
-	written time.Time
+	// used is the time of the last change or read.
+	used time.Time
 	// before are hashes of what it contained earlier.
 	before map[uint64]struct{}
 }
@@ -103,7 +104,7 @@ func (c *content) write(next stored, came outcome) {
 			c.before[hash(next.text)] = struct{}{}
 		}
 	}
-	c.written = time.Now()
+	c.used = time.Now()
 }
 
 // flushed records a flush_all.
@@ -111,7 +112,7 @@ func (c *content) flushed(at time.Time, answered bool) {
 	if !c.now.there && c.maybe == nil {
 		return
 	}
-	if answered && c.maybe == nil && at.Sub(c.written) > sameSecond {
+	if answered && c.maybe == nil && at.Sub(c.used) > sameSecond {
 		c.now = stored{}
 		return
 	}
@@ -120,6 +121,7 @@ func (c *content) flushed(at time.Time, answered bool) {
 
 // saw records what was found at a time, which is what the key contains from now on.
 func (c *content) saw(found stored, at time.Time) Kind {
+	c.used = at
 	if c.maybe != nil && found.like(*c.maybe) == fine && c.now.expected(found, at) != fine && c.maybe.expected(found, at) == fine {
 		c.now, c.maybe = *c.maybe, nil
 		return fine
