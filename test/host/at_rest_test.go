@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -118,6 +119,14 @@ func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
 	writes = slices.DeleteFunc(writes, func(r audit.Request) bool {
 		return r.Resource == "events" && r.Received.Before(rest.idleSince.Add(eventsWithin))
 	})
+	// The operator can't read Secrets. Before it writes a template it tries to create the key, which changes nothing.
+	before = writes
+	writes = slices.DeleteFunc(slices.Clone(writes), func(r audit.Request) bool {
+		return r.Resource == "secrets" && r.Code == http.StatusConflict
+	})
+	if tried := len(before) - len(writes); tried > restCount*rest.releases {
+		t.Errorf("the operator tried %d times to create a Secret, more often than once a shard for each of %d exchanges", tried, rest.releases)
+	}
 	others := slices.DeleteFunc(slices.Clone(writes), func(r audit.Request) bool { return r.Resource == "replicasets" })
 	templates := len(writes) - len(others)
 	t.Logf("%d writes while %d Memcacheds became available; in the %s after, %d for %d exchanges of the operator by another release, and %d others",
