@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"math/big"
 	"time"
@@ -19,7 +18,7 @@ const keySize = 32
 // purpose separates the derived key from other uses of the same secret.
 const purpose = "memcached-operator handover 1 ed25519"
 
-var errOtherKey = errors.New("the peer has another handover key")
+var errOtherKey = fmt.Errorf("%w: the peer has another handover key", ErrImpossible)
 
 // identity returns the TLS configuration of both sides: each presents a certificate of
 // the key pair that is derived from key, and accepts that one only. There is no authority, no name and

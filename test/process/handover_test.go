@@ -198,7 +198,7 @@ func TestPodStartsWithoutItemsIfThereIsNoHandover(t *testing.T) {
 		}, "reading the key of the handover"},
 		"because the new pod has another key": {func(t *testing.T, _, next *shard) {
 			writeFile(t, next.handoverKey, strings.Repeat("another key", 3)[:32])
-		}, "the handover from pod old failed"},
+		}, "the items can't be handed over: the peer has another handover key"},
 		"because that is off": {func(_ *testing.T, _, next *shard) {
 			next.handoverKey = ""
 		}, "first start of this pod"},
