@@ -25,8 +25,10 @@ const (
 // cache writes to the memcached of the target. It sends one batch while the answers to
 // the one before are outstanding.
 type cache struct {
-	conn *boundedConn
-	r    *bufio.Reader
+	conn    *boundedConn
+	r       *bufio.Reader
+	address string
+	timeout time.Duration
 
 	batch   []byte
 	count   int // requests in batch
@@ -45,8 +47,8 @@ func openCache(ctx context.Context, address string, timeout time.Duration) (*cac
 		return nil, err
 	}
 	bounded := &boundedConn{Conn: conn, read: timeout, write: timeout}
-	c := &cache{conn: bounded, r: bufio.NewReaderSize(bounded, protocol.MaxLine)}
-	if err := c.prepare(); err != nil {
+	c := &cache{conn: bounded, r: bufio.NewReaderSize(bounded, protocol.MaxLine), address: address, timeout: timeout}
+	if err := c.prepare(ctx); err != nil {
 		_ = c.close()
 		return nil, err
 	}
@@ -55,15 +57,15 @@ func openCache(ctx context.Context, address string, timeout time.Duration) (*cac
 
 func (c *cache) close() error { return c.conn.Close() }
 
-func (c *cache) prepare() error {
-	n, err := c.items()
+func (c *cache) prepare(ctx context.Context) error {
+	n, err := c.items(ctx)
 	if err != nil {
 		return err
 	}
 	if n != 0 {
 		return fmt.Errorf("it has %d items, and only an empty one can receive others", n)
 	}
-	settings, err := c.stats("stats settings\r\n")
+	settings, err := c.stats(ctx, "stats settings")
 	if err != nil {
 		return err
 	}
@@ -98,16 +100,20 @@ func (c *cache) setAutomove(level string) error {
 	return nil
 }
 
-func (c *cache) stats(request string) (protocol.Stats, error) {
-	if _, err := io.WriteString(c.conn, request); err != nil {
+// stats asks over a connection of its own, since memcached closes idle ones with idle_timeout.
+func (c *cache) stats(ctx context.Context, request string) (protocol.Stats, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	answers, err := protocol.QueryStats(ctx, c.address, request)
+	if err != nil {
 		return nil, err
 	}
-	return protocol.ReadStats(c.r)
+	return answers[0], nil
 }
 
 // items returns the number of items.
-func (c *cache) items() (int64, error) {
-	stats, err := c.stats("stats\r\n")
+func (c *cache) items(ctx context.Context) (int64, error) {
+	stats, err := c.stats(ctx, "stats")
 	if err != nil {
 		return 0, err
 	}

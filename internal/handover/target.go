@@ -129,7 +129,7 @@ func (r *receiver) copy(ctx context.Context) error {
 	if err := r.cache.restore(); err != nil {
 		return fmt.Errorf("writing to the own memcached: %w", err)
 	}
-	n, err := r.cache.items()
+	n, err := r.cache.items(ctx)
 	if err != nil {
 		return fmt.Errorf("reading from the own memcached: %w", err)
 	}

@@ -1,10 +1,8 @@
 package memfile
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -67,7 +65,7 @@ const startOfClock = 60
 // OldestCAS, without which items are not recognized as flushed that were stored in the
 // second of flush_all.
 func ClockOfRunning(ctx context.Context, address string) (Clock, error) {
-	stats, err := ask(ctx, address, "stats\r\n", "stats settings\r\n")
+	stats, err := protocol.QueryStats(ctx, address, "stats", "stats settings")
 	if err != nil {
 		return Clock{}, err
 	}
@@ -84,38 +82,4 @@ func clockOf(general, settings protocol.Stats) (Clock, error) {
 		return Clock{}, fmt.Errorf("memcached has the invalid setting oldest %.80q", settings["oldest"])
 	}
 	return Clock{Now: uint32(uptime) + startOfClock, OldestLive: uint32(oldest)}, nil
-}
-
-// ask returns the answers to requests for stats.
-func ask(ctx context.Context, address string, requests ...string) (answers []protocol.Stats, err error) {
-	err = withConn(ctx, address, func(conn net.Conn, r *bufio.Reader) error {
-		for _, request := range requests {
-			if _, err := conn.Write([]byte(request)); err != nil {
-				return err
-			}
-			answer, err := protocol.ReadStats(r)
-			if err != nil {
-				return err
-			}
-			answers = append(answers, answer)
-		}
-		return nil
-	})
-	return answers, err
-}
-
-func withConn(ctx context.Context, address string, use func(net.Conn, *bufio.Reader) error) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	if err := use(conn, bufio.NewReaderSize(conn, protocol.MaxLine)); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return err
-	}
-	return nil
 }

@@ -61,7 +61,7 @@ func (f *File) Verify(ctx context.Context, address string) error {
 }
 
 func (f *File) verifySettings(ctx context.Context, address string) error {
-	stats, err := ask(ctx, address, "stats settings\r\n", "stats slabs\r\n")
+	stats, err := protocol.QueryStats(ctx, address, "stats settings", "stats slabs")
 	if err != nil {
 		return err
 	}
@@ -136,4 +136,20 @@ func countUnchanged(ctx context.Context, address string, items map[string]uint64
 		return nil
 	})
 	return n, err
+}
+
+func withConn(ctx context.Context, address string, use func(net.Conn, *bufio.Reader) error) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	if err := use(conn, bufio.NewReaderSize(conn, protocol.MaxLine)); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return err
+	}
+	return nil
 }

@@ -36,14 +36,36 @@ func (c *Conn) Version(ctx context.Context) (version string, err error) {
 	return version, err
 }
 
-// General returns the general stats.
-func (c *Conn) General(ctx context.Context) (general General, err error) {
-	err = c.do(ctx, "stats\r\n", func() error {
-		stats, err := ReadStats(c.r)
-		general = ParseGeneral(stats)
+// Stats returns the answer to "stats", or to one with a group, as "stats settings".
+func (c *Conn) Stats(ctx context.Context, request string) (stats Stats, err error) {
+	err = c.do(ctx, request+"\r\n", func() (err error) {
+		stats, err = ReadStats(c.r)
 		return err
 	})
-	return general, err
+	return stats, err
+}
+
+// General returns the general stats.
+func (c *Conn) General(ctx context.Context) (General, error) {
+	stats, err := c.Stats(ctx, "stats")
+	return ParseGeneral(stats), err
+}
+
+// QueryStats returns the answers of the server at a TCP address to such requests.
+func QueryStats(ctx context.Context, address string, requests ...string) (answers []Stats, err error) {
+	conn, err := Dial(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	for _, request := range requests {
+		answer, err := conn.Stats(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, answer)
+	}
+	return answers, nil
 }
 
 func (c *Conn) do(ctx context.Context, request string, read func() error) error {
