@@ -41,7 +41,7 @@ func (o *origin) offer(ctx context.Context, podUID, shard string) (handover.Offe
 		return handover.Offer{}, fmt.Errorf("counting the items: %w", err)
 	}
 	return handover.Offer{
-		Origin: o, Pod: podUID, Shard: shard, Version: o.version, Items: stats.Items,
+		Origin: o, Pod: podUID, Shard: shard, Version: o.version, Items: stats.Items, Bytes: stats.Bytes,
 		Deadline: o.drainUntil.Add(-endOfHandover), Limit: o.drainUntil.Add(contentTimeout),
 	}, nil
 }
@@ -54,7 +54,7 @@ func (o *origin) ask(event originEvent, result handover.Result) error {
 }
 
 // Scan visits all items.
-func (o *origin) Scan(ctx context.Context, coldFirst bool, visit func(*memfile.Item) error) (memfile.Report, error) {
+func (o *origin) Scan(ctx context.Context, order handover.Order, visit func(*memfile.Item) error) (memfile.Report, error) {
 	file, err := openMemory(o.dataDir, o.arguments, o.version)
 	if err != nil {
 		return memfile.Report{}, err
@@ -69,10 +69,14 @@ func (o *origin) Scan(ctx context.Context, coldFirst bool, visit func(*memfile.I
 	if err != nil {
 		return memfile.Report{}, fmt.Errorf("reading memcached's clock: %w", err)
 	}
-	if coldFirst {
-		return file.ScanColdFirst(clock, visit)
+	scan := file.Scan
+	switch order {
+	case handover.ColdFirst:
+		scan = file.ScanColdFirst
+	case handover.HotFirst:
+		scan = file.ScanHotFirst
 	}
-	return file.Scan(clock, visit)
+	return scan(clock, visit)
 }
 
 // Stop stops memcached. The supervisor limits the time of a stop and does not interrupt

@@ -92,15 +92,15 @@ func (o *fakeOrigin) history() []string {
 	return slices.Clone(o.events)
 }
 
-func (o *fakeOrigin) Scan(ctx context.Context, coldFirst bool, visit func(*memfile.Item) error) (memfile.Report, error) {
+func (o *fakeOrigin) Scan(ctx context.Context, order Order, visit func(*memfile.Item) error) (memfile.Report, error) {
 	o.mu.Lock()
 	o.scans++
 	scan := o.scans
 	keys := slices.Sorted(maps.Keys(o.items))
 	o.mu.Unlock()
 	o.record("scan")
-	if coldFirst {
-		o.record("cold first")
+	if order != AnyOrder {
+		o.record(string(order))
 	}
 	if o.during != nil {
 		o.during(scan)
@@ -160,7 +160,9 @@ func (o *fakeOrigin) Complete(result Result) {
 
 // outcome returns what happened to memcached, without the scans.
 func (o *fakeOrigin) outcome() string {
-	return strings.Join(slices.DeleteFunc(o.history(), func(event string) bool { return event == "scan" || event == "cold first" }), ", ")
+	return strings.Join(slices.DeleteFunc(o.history(), func(event string) bool {
+		return event == "scan" || event == string(ColdFirst) || event == string(HotFirst)
+	}), ", ")
 }
 
 // fakeCache is a memcached that understands what a target sends.

@@ -50,9 +50,8 @@ import (
 
 // Origin is the memcached whose items a source hands over.
 type Origin interface {
-	// Scan visits the items of the memory file, optionally the least recently used ones first. After
-	// Stop returned nil they can't change any more.
-	Scan(ctx context.Context, coldFirst bool, visit func(*memfile.Item) error) (memfile.Report, error)
+	// Scan visits the items of the memory file. After Stop returned nil they can't change any more.
+	Scan(ctx context.Context, order Order, visit func(*memfile.Item) error) (memfile.Report, error)
 	// Reserve reports whether the container has room for so many bytes more, until release is
 	// called. They are outside of Go's heap, so its limit needn't change for them.
 	Reserve(bytes int64) (release func(), ok bool)
@@ -66,6 +65,18 @@ type Origin interface {
 	Complete(Result)
 }
 
+// Order is the order of a scan.
+type Order string
+
+const (
+	// AnyOrder is the fastest one.
+	AnyOrder Order = "any"
+	// ColdFirst lets the target evict the least recently used items first.
+	ColdFirst Order = "cold first"
+	// HotFirst copies the most recently used items, if there is no time for all.
+	HotFirst Order = "hot first"
+)
+
 // Offer describes what a source hands over.
 type Offer struct {
 	Origin Origin
@@ -73,8 +84,8 @@ type Offer struct {
 	Pod, Shard string
 	// Version of memcached, such as 1.6.45.
 	Version string
-	// Items is the current number of items, as in the stat curr_items.
-	Items int64
+	// Items is the current number of items, as in the stat curr_items, Bytes their size, as in bytes.
+	Items, Bytes int64
 	// Deadline is when the end has to begin: live passes stop then, and have no limit of their rate shortly before.
 	Deadline time.Time
 	// Limit is when everything has to be sent: after it the target gets no further contents, and

@@ -39,7 +39,7 @@ func (p *pace) add(bytes int64, now time.Time) time.Duration {
 	if p.batch < batchItems && p.batchedBytes < batchBytes {
 		return 0
 	}
-	took := max(time.Duration(p.batch)*time.Second/itemsPerSecond, time.Duration(p.batchedBytes)*time.Second/bytesPerSecond)
+	took := copyTime(p.batch, p.batchedBytes)
 	p.batch, p.batchedBytes = 0, 0
 	// Time that was lost is not recovered with a burst.
 	p.due = later(p.due.Add(took), now)
@@ -47,6 +47,11 @@ func (p *pace) add(bytes int64, now time.Time) time.Duration {
 		p.due = now
 	}
 	return p.due.Sub(now)
+}
+
+// copyTime returns how long a copy takes at the limited rate.
+func copyTime(items, bytes int64) time.Duration {
+	return time.Duration(max(float64(items)/itemsPerSecond, float64(bytes)/bytesPerSecond) * float64(time.Second))
 }
 
 // hurries reports whether the pass would take too long at its current rate.

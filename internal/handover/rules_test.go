@@ -97,6 +97,48 @@ func TestAfterLimitNoContentsAreSent(t *testing.T) {
 	mustEqual(t, cache.snapshot(), want)
 }
 
+// The target evicts in the order of the copy, so the coldest items are first while there is time for all.
+func TestHottestItemsAreFirstWhenTimeIsShort(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		items, bytes    int64
+		deadline, limit time.Duration // 0: none
+		want            string
+	}{
+		"time for all":                {1000, 1000, time.Hour, time.Hour, "scan, cold first, scan, stop, scan, complete"},
+		"no limit":                    {1000, 1000, time.Hour, 0, "scan, cold first, scan, stop, scan, complete"},
+		"many items":                  {itemsPerSecond * 20, 1000, 10 * time.Second, 0, "scan, hot first, scan, stop, scan, complete"},
+		"many bytes":                  {1000, bytesPerSecond * 20, 10 * time.Second, 0, "scan, hot first, scan, stop, scan, complete"},
+		"a pass that was interrupted": {1000, 1000, -time.Second, time.Hour, "scan, hot first, stop, scan, hot first, complete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			origin, cache := newOrigin(1000), newCache(t)
+			origin.onScan = func(_ context.Context, scan int) error {
+				if scan == 1 {
+					origin.set("changed", entry{})
+				}
+				return nil
+			}
+			source := start(t, func(ctx context.Context) (Offer, error) {
+				offer, err := offerOf(origin, 1000)(ctx)
+				offer.Items, offer.Bytes, offer.Deadline = c.items, c.bytes, time.Now().Add(c.deadline)
+				if c.limit != 0 {
+					offer.Limit = time.Now().Add(c.limit)
+				}
+				return offer, err
+			}, quick)
+			if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); err != nil {
+				t.Fatal(err)
+			}
+			source.wait()
+			if events := strings.Join(origin.history(), ", "); events != c.want {
+				t.Error(events)
+			}
+		})
+	}
+}
+
 // The clock of a scan is that of its start, but a pass takes time.
 func TestTimeToLiveIsThatAtTheTimeOfSending(t *testing.T) {
 	t.Parallel()

@@ -92,8 +92,8 @@ type session struct {
 	seed   uint64
 	began  time.Time
 	result Result
-	// covered is set once a live pass has visited all items.
-	covered bool
+	// covered is set once a live pass has visited all items, late once one had no time to.
+	covered, late bool
 }
 
 type command struct {
@@ -231,7 +231,7 @@ func (s *session) cause(ctx context.Context, err error) error {
 // reserve allocates the table, if there is room.
 func (s *session) reserve(log *slog.Logger) (release func()) {
 	size := tableSize(s.offer.Items)
-	freeRoom, ok := s.offer.Origin.Reserve(size + s.offer.Items*memfile.ColdFirstBytes)
+	freeRoom, ok := s.offer.Origin.Reserve(size + s.offer.Items*memfile.OrderBytes)
 	if !ok {
 		log.Info("There is no memory for live passes", "bytes", size)
 		return func() {}
@@ -308,13 +308,24 @@ var errDeadline = errors.New("the end has to begin")
 func (s *session) livePass(ctx context.Context, log *slog.Logger) error {
 	s.result.Passes++
 	p := pass{session: s, ctx: ctx, live: true, pace: pace{total: s.offer.Items, deadline: s.offer.Deadline}}
-	d, err := p.run(!s.covered)
+	d, err := p.run(s.order(s.offer.Deadline))
 	if err != nil {
 		return err
 	}
-	s.covered = s.covered || d.Complete
+	s.covered, s.late = s.covered || d.Complete, !d.Complete
 	log.Info("Sent what changed", "pass", s.result.Passes, "items", d.Items, "sent", d.Sent, "gone", d.Gone, "complete", d.Complete, "seconds", time.Since(p.began).Seconds())
 	return s.link.send(kindDone, d)
+}
+
+// order returns the order of a pass that has to be over at a time; zero is no limit.
+func (s *session) order(limit time.Time) Order {
+	switch {
+	case s.covered:
+		return AnyOrder
+	case s.late, !limit.IsZero() && time.Until(limit) < copyTime(s.offer.Items, s.offer.Bytes):
+		return HotFirst
+	}
+	return ColdFirst
 }
 
 // finish stops memcached and makes the target equal to what it has saved. Unless the target
@@ -348,7 +359,7 @@ func (s *session) finish(stop, ctx context.Context, log *slog.Logger) error {
 
 // sendAll runs the last pass until the target acknowledges it.
 func (s *session) sendAll(ctx context.Context, p *pass) (d done, a acknowledgement, err error) {
-	if d, err = p.run(!s.covered); err != nil {
+	if d, err = p.run(s.order(s.offer.Limit)); err != nil {
 		return d, a, err
 	}
 	if err = s.link.send(kindDone, d); err != nil {
@@ -384,10 +395,10 @@ type pass struct {
 	gone    []byte
 }
 
-func (p *pass) run(coldFirst bool) (done, error) {
+func (p *pass) run(order Order) (done, error) {
 	s := p.session
 	p.began = time.Now()
-	report, err := s.offer.Origin.Scan(p.ctx, coldFirst, p.visit)
+	report, err := s.offer.Origin.Scan(p.ctx, order, p.visit)
 	p.done.Complete = err == nil
 	if p.live && errors.Is(err, errDeadline) {
 		// What was not visited is not gone.

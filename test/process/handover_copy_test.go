@@ -37,13 +37,13 @@ type fileOrigin struct {
 	reserved int64
 }
 
-func (o *fileOrigin) Scan(ctx context.Context, coldFirst bool, visit func(*memfile.Item) error) (memfile.Report, error) {
+func (o *fileOrigin) Scan(ctx context.Context, order handover.Order, visit func(*memfile.Item) error) (memfile.Report, error) {
 	o.scans++
 	if o.before != nil {
 		o.before(o.scans)
 	}
 	scan := o.file.Scan
-	if coldFirst {
+	if order == handover.ColdFirst {
 		scan = o.file.ScanColdFirst
 	}
 	clock, err := o.clock(ctx)

@@ -350,7 +350,11 @@ func slowEnd(t *testing.T) (old, next *shard, link *slowLink) {
 }
 
 // slowLink forwards connections to the handover port of a pod.
-type slowLink struct{ slow atomic.Bool }
+type slowLink struct {
+	slow atomic.Bool
+	// rate bounds what the source sends, in bytes a second; 0 is no bound.
+	rate int64
+}
 
 var slowLinks atomic.Int32
 
@@ -376,7 +380,7 @@ func newSlowLink(t *testing.T, source *shard) *slowLink {
 				continue
 			}
 			go func() {
-				_, _ = io.Copy(target, source)
+				l.answer(source.(*net.TCPConn), target)
 				_ = target.Close()
 			}()
 			go func() {
@@ -386,6 +390,21 @@ func newSlowLink(t *testing.T, source *shard) *slowLink {
 		}
 	}()
 	return l
+}
+
+func (l *slowLink) answer(source *net.TCPConn, target io.Writer) {
+	const interval = 10 * time.Millisecond
+	if l.rate == 0 {
+		_, _ = io.Copy(target, source)
+		return
+	}
+	_ = source.SetReadBuffer(64 << 10)
+	for {
+		if _, err := io.CopyN(target, source, l.rate*int64(interval)/int64(time.Second)); err != nil {
+			return
+		}
+		time.Sleep(interval)
+	}
 }
 
 // forward loses what it delays when the target closes the connection.
@@ -519,6 +538,38 @@ func TestHandoverEndsInTime(t *testing.T) {
 	if code := old.exit(); code != 0 {
 		t.Errorf("the old agent exited with code %d", code)
 	}
+}
+
+func TestRecentlyUsedItemsAreHandedOverWhenTimeIsShort(t *testing.T) {
+	t.Parallel()
+	old, next, _ := newPair(t, "-m", "256")
+	newSlowLink(t, old).rate = 3 << 20
+	old.drainTimeout = 3 * time.Second
+	old.run()
+	const cold, hot = 2400, 100
+	store := func(name string, size int) map[string]entry {
+		entries := map[string]entry{}
+		for i := range size {
+			entries[fmt.Sprintf("%s-%d", name, i)] = entry{strings.Repeat("x", 64<<10), 1, -1}
+		}
+		old.asCache().put(entries)
+		return entries
+	}
+	store("cold", cold)
+	time.Sleep(2100 * time.Millisecond) // memcached's clock has seconds
+	recent := store("hot", hot)
+	next.launch()
+	next.waitForPhase(agentwire.PhaseReceiving)
+	old.signal(syscall.SIGTERM)
+	start := next.waitForPhase(agentwire.PhaseServing).Start
+	t.Log(start.Reason)
+	if start.Result != agentwire.StartHandedOver || start.ItemsBefore != cold+hot || start.Items >= cold {
+		t.Errorf("start %+v, want a part of the %d items", start, cold+hot)
+	}
+	if got := next.asCache().get(names(recent)); len(got) != hot {
+		t.Errorf("%d of the %d items that were used last were handed over", len(got), hot)
+	}
+	old.exitWithoutDrain()
 }
 
 // The pod is ready for the probe that waits, and does not wait for the next one.

@@ -328,12 +328,19 @@ func wantInFile(t *testing.T, when string, file *memfile.File, clock memfile.Clo
 	t.Helper()
 	wantEqual(t, when, collect(t, file.Scan, clock), want)
 	wantEqual(t, when+", coldest first", collect(t, file.ScanColdFirst, clock), want)
-	var last uint32
-	_, err := file.ScanColdFirst(clock, func(item *memfile.Item) error {
-		if item.LastAccess < last {
-			t.Errorf("%s: an item of %d after one of %d", when, item.LastAccess, last)
+	wantEqual(t, when+", hottest first", collect(t, file.ScanHotFirst, clock), want)
+	wantOrder(t, when, file.ScanColdFirst, clock, func(last, next uint32) bool { return last <= next })
+	wantOrder(t, when, file.ScanHotFirst, clock, func(last, next uint32) bool { return last >= next })
+}
+
+func wantOrder(t *testing.T, when string, scan scanFunc, clock memfile.Clock, inOrder func(last, next uint32) bool) {
+	t.Helper()
+	var times []uint32
+	_, err := scan(clock, func(item *memfile.Item) error {
+		if n := len(times); n > 0 && !inOrder(times[n-1], item.LastAccess) {
+			t.Errorf("%s: an item of %d after one of %d", when, item.LastAccess, times[n-1])
 		}
-		last = item.LastAccess
+		times = append(times, item.LastAccess)
 		return nil
 	})
 	if err != nil {

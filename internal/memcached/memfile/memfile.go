@@ -159,11 +159,21 @@ func (f *File) Scan(clock Clock, visit func(*Item) error) (Report, error) {
 	return s.report, err
 }
 
-// ColdFirstBytes is the memory that ScanColdFirst takes for each item.
-const ColdFirstBytes = 8
+// OrderBytes is the memory that ScanColdFirst and ScanHotFirst take for each item.
+const OrderBytes = 8
 
 // ScanColdFirst visits all items, those that were not accessed for the longest time first.
 func (f *File) ScanColdFirst(clock Clock, visit func(*Item) error) (Report, error) {
+	return f.scanByAccess(clock, func([]uint64) {}, visit)
+}
+
+// ScanHotFirst visits all items, those that were accessed last first.
+func (f *File) ScanHotFirst(clock Clock, visit func(*Item) error) (Report, error) {
+	return f.scanByAccess(clock, slices.Reverse[[]uint64], visit)
+}
+
+// scanByAccess visits all items in the order that arrange makes of the cold first.
+func (f *File) scanByAccess(clock Clock, arrange func([]uint64), visit func(*Item) error) (Report, error) {
 	const (
 		// Of an entry: seconds of memcached's clock, page, chunk in it.
 		timeBits, pageBits, chunkBits = 29, 20, 15
@@ -194,6 +204,7 @@ func (f *File) ScanColdFirst(clock Clock, visit func(*Item) error) (Report, erro
 		return first.report, err
 	}
 	slices.Sort(entries)
+	arrange(entries)
 	s := scan{file: f, clock: clock, report: Report{Skipped: first.report.Skipped, Unreadable: first.report.Unreadable}}
 	chunk := make([]byte, pageSize)
 	for _, entry := range entries {

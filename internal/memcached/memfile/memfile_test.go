@@ -75,7 +75,7 @@ func offsets(t testing.TB, f *File) map[string]int {
 func TestScanOfARecordedFile(t *testing.T) {
 	data, clock := memory(t)
 	f := &File{reader: bytes.NewReader(data), layout: layout(t, recorded...)}
-	for name, scan := range map[string]func(Clock, func(*Item) error) (Report, error){"in memory order": f.Scan, "coldest first": f.ScanColdFirst} {
+	for name, scan := range map[string]func(Clock, func(*Item) error) (Report, error){"in memory order": f.Scan, "coldest first": f.ScanColdFirst, "hottest first": f.ScanHotFirst} {
 		t.Run(name, func(t *testing.T) {
 			found := map[string]int{}
 			report, err := scan(clock, func(item *Item) error {
@@ -156,7 +156,7 @@ func TestScanOfATornFile(t *testing.T) {
 			torn := bytes.Clone(data)
 			c.tear(torn)
 			f := &File{reader: bytes.NewReader(torn), layout: f.layout}
-			for _, scan := range []func(Clock, func(*Item) error) (Report, error){f.Scan, f.ScanColdFirst} {
+			for _, scan := range []func(Clock, func(*Item) error) (Report, error){f.Scan, f.ScanColdFirst, f.ScanHotFirst} {
 				found := map[string]int{}
 				report, err := scan(clock, func(item *Item) error {
 					found[string(item.Key)] = len(item.Value)
@@ -210,7 +210,7 @@ func TestOpenFile(t *testing.T) {
 	if err := os.Truncate(path, 1<<20); err != nil {
 		t.Fatal(err)
 	}
-	for _, scan := range []func(Clock, func(*Item) error) (Report, error){f.Scan, f.ScanColdFirst} {
+	for _, scan := range []func(Clock, func(*Item) error) (Report, error){f.Scan, f.ScanColdFirst, f.ScanHotFirst} {
 		if _, err := scan(clock, func(*Item) error { return nil }); !errors.Is(err, ErrLayout) {
 			t.Errorf("a file that has become shorter: %v", err)
 		}
@@ -328,7 +328,7 @@ func FuzzScan(f *testing.F) {
 			p.patches[at] = changes[3]
 		}
 		file := &File{reader: p, layout: l}
-		for _, scan := range []func(Clock, func(*Item) error) (Report, error){file.Scan, file.ScanColdFirst} {
+		for _, scan := range []func(Clock, func(*Item) error) (Report, error){file.Scan, file.ScanColdFirst, file.ScanHotFirst} {
 			_, err := scan(clock, func(item *Item) error {
 				if len(item.Key) == 0 || len(item.Key) > 250 || len(item.Value) > 4<<20 || item.TTL < 0 || (item.Expires == 0) != (item.TTL == 0) {
 					t.Errorf("%d bytes of key, %d of value, TTL %d", len(item.Key), len(item.Value), item.TTL)
