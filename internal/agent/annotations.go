@@ -11,15 +11,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
-// restartLead is how long before the next full second a restart in place begins.
-// memcached loads its items only in a later second than that of its stop, and keeps
-// serving until then. A stop takes about 20 ms.
-const restartLead = 150 * time.Millisecond
-
-// containerLead is the same for a stop of the container. It takes longer until the next
-// memcached starts, and a stop that ends in the next second costs up to a second.
-const containerLead = 400 * time.Millisecond
-
 // pollAnnotations reads the pod's annotations and applies them. They are levels,
 // not events: a later poll does what is not possible now.
 func (s *supervisor) pollAnnotations() {
@@ -43,10 +34,9 @@ func (s *supervisor) pollAnnotations() {
 		s.log.Info("The announced stop changed", "token", token)
 		s.publish()
 	}
-	// A scheduled restart is not reconsidered. While a stop is announced, changes
-	// wait for the next container, so that one start applies a new version and new
-	// arguments together.
-	if s.phase == wire.PhaseServing && s.onTimer == nil && s.stopToken() == "" {
+	// While a stop is announced, changes wait for the next container, so that one start
+	// applies a new version and new arguments together.
+	if s.phase == wire.PhaseServing && s.stopToken() == "" {
 		s.applyAnnotations()
 	}
 }
@@ -73,7 +63,6 @@ func (s *supervisor) applyAnnotations() {
 	if s.info.arguments == s.handledArguments && !restart {
 		return
 	}
-	formerArguments, formerRestart := s.handledArguments, s.handledRestart
 	s.handledArguments, s.handledRestart, s.rejection = s.info.arguments, s.info.restart, ""
 	desired, err := validateArguments(s.binary, s.info.arguments, s.arguments)
 	if err != nil {
@@ -83,37 +72,20 @@ func (s *supervisor) applyAnnotations() {
 	}
 	s.publish()
 	if changed := !slices.Equal(desired, s.arguments); changed || restart {
-		s.scheduleRestart(desired, changed, func() {
-			s.handledArguments, s.handledRestart = formerArguments, formerRestart
-		})
+		s.restart(desired, changed)
 	}
 }
 
-// scheduleRestart restarts memcached late in the current second. If a stop is
-// announced until then, it calls postpone instead.
-func (s *supervisor) scheduleRestart(arguments []string, changed bool, postpone func()) {
+func (s *supervisor) restart(arguments []string, changed bool) {
 	s.log.Info("Restarting memcached in place", "arguments", arguments, "changed", changed, "restart", s.handledRestart)
-	s.schedule(untilLateInSecond(s.now(), restartLead), func() {
-		if s.stopToken() != "" {
-			postpone()
-			return
+	s.stop(wire.PhaseRestarting, "", saveTimeout, func() {
+		if changed {
+			former := s.arguments
+			s.fallback = &former
+			s.arguments = arguments
 		}
-		s.stop(wire.PhaseRestarting, "", saveTimeout, func() {
-			if changed {
-				former := s.arguments
-				s.fallback = &former
-				s.arguments = arguments
-			}
-			s.relaunch()
-		})
+		s.relaunch()
 	})
-}
-
-// untilLateInSecond returns the time until the last part of a second of the wall
-// clock; 0 within it.
-func untilLateInSecond(now time.Time, part time.Duration) time.Duration {
-	late := now.Truncate(time.Second).Add(time.Second - part)
-	return max(late.Sub(now), 0)
 }
 
 // pollInterval is how often the pod's annotations are read. Reading four small

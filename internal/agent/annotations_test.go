@@ -5,14 +5,6 @@ import (
 	"time"
 )
 
-func TestRestartBeginsLateInASecond(t *testing.T) {
-	for ms, want := range map[int]time.Duration{0: 850, 849: 1, 850: 0, 851: 0, 999: 0} {
-		if got := untilLateInSecond(time.Unix(1_800_000_000, int64(ms)*1e6), restartLead); got != want*time.Millisecond {
-			t.Errorf("at %d ms: %s, want %d ms", ms, got, want)
-		}
-	}
-}
-
 func TestReadinessHoldEndsOnce(t *testing.T) {
 	begin := time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)
 	const at1504, at1510 = "2026-11-21T15:04:00Z", "2026-11-21T16:10:00+01:00"

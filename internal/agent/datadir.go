@@ -136,20 +136,19 @@ func (s savedData) itemsBefore() int64 {
 	return s.last.Items
 }
 
-// prepare adjusts memory.meta so that memcached accepts it, and returns how long the
-// start must wait.
-func (s savedData) prepare(dir string, now time.Time) (time.Duration, error) {
+// prepare adjusts memory.meta so that memcached accepts it.
+func (s savedData) prepare(dir string, now time.Time) error {
 	if s.file == nil {
-		return 0, nil
+		return nil
 	}
-	text, wait := s.file.adjust(now, s.itemsBefore())
+	text := s.file.adjust(now, s.itemsBefore())
 	if text == s.file.text {
-		return wait, nil
+		return nil
 	}
 	if err := replaceFile(metaPath(dir), []byte(text)); err != nil {
-		return 0, fmt.Errorf("preparing the saved items: %w", err)
+		return fmt.Errorf("preparing the saved items: %w", err)
 	}
-	return wait, nil
+	return nil
 }
 
 // assessStart compares the number of items right after a start with what was saved

@@ -14,13 +14,13 @@ import (
 // memory first, which takes 0.15 to 0.7 s for a million items.
 const startTimeout = 10 * time.Minute
 
-// launch starts memcached as soon as it will accept the saved items.
+// launch starts memcached with the saved items.
 func (s *supervisor) launch() {
 	if err := checkVolumeSize(s.dataDir, slab.Of(s.arguments, s.binary.version).MaxBytes); err != nil {
 		s.fail(err)
 		return
 	}
-	wait, err := s.saved.prepare(s.dataDir, s.now())
+	err := s.saved.prepare(s.dataDir, s.now())
 	if err == nil && s.saved.file == nil && s.handoverKey != "" {
 		err = seedCAS(s.dataDir)
 	}
@@ -28,8 +28,7 @@ func (s *supervisor) launch() {
 		s.fail(err)
 		return
 	}
-	s.publish()
-	s.schedule(wait, s.startMemcached)
+	s.startMemcached()
 }
 
 func (s *supervisor) relaunch() {

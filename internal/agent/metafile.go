@@ -73,17 +73,14 @@ func parseMetaFile(text string) (metaFile, error) {
 	return f, nil
 }
 
-// maxClockSkew is how far in the future the stop may be for the agent to wait. Beyond
-// it, the wall clock was set back.
-const maxClockSkew = 2 * time.Second
-
 // adjust returns the text that memcached accepts, with that many items, when it
-// starts after wait.
+// starts now.
 //
 // memcached rejects a file whose stop is not in an earlier second of the wall clock.
-// It counts the time since the stop against the items' TTL, so after the clock was
-// set back, the text has the shortest possible time, one second.
-func (f metaFile) adjust(now time.Time, items int64) (text string, wait time.Duration) {
+// It counts the time since the stop against the items' TTL. So for a start in the second
+// of the stop, or after the clock was set back, the text has the shortest possible time,
+// one second: the items expire up to that much earlier, and never later.
+func (f metaFile) adjust(now time.Time, items int64) (text string) {
 	text = f.text
 	if !f.hasOldestCAS {
 		// Newer versions do not write this line, and ignore it with a message on stderr.
@@ -92,11 +89,10 @@ func (f metaFile) adjust(now time.Time, items int64) (text string, wait time.Dur
 	if needed := hashPowerFor(items); needed > f.hashPower {
 		text = replaceLine(text, "hashpower", needed)
 	}
-	wait = time.Unix(f.stopped+1, 0).Sub(now)
-	if wait > maxClockSkew {
-		return replaceLine(text, "stop_time", now.Unix()-1), 0
+	if now.Unix() <= f.stopped {
+		text = replaceLine(text, "stop_time", now.Unix()-1)
 	}
-	return text, max(wait, 0)
+	return text
 }
 
 // casSeed begins a memory.meta that has nothing but a CAS counter. memcached rejects it as

@@ -38,12 +38,6 @@ func (s *supervisor) handleTermination() {
 	case s.phase == wire.PhaseReceiving:
 		s.log.Info("Stopping the container; the items it received so far are discarded")
 		s.discard(wire.PhaseStopping, s.finish)
-	case s.phase == wire.PhaseServing && !held:
-		// memcached loads its items only in a later second than that of its stop. It serves
-		// until late in this one, and the next container need not wait.
-		token := s.stopToken()
-		s.log.Info("Stopping the container late in this second", "announced", token)
-		s.schedule(untilLateInSecond(s.now(), containerLead), func() { s.stop(wire.PhaseStopping, token, saveTimeout, s.finish) })
 	case s.phase != wire.PhaseStopping:
 		s.log.Info("Stopping the container", "announced", s.stopToken())
 		s.stop(wire.PhaseStopping, s.stopToken(), saveTimeout, s.finish)

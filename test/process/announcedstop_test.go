@@ -156,36 +156,6 @@ func TestChangesWaitWhileAStopIsAnnounced(t *testing.T) {
 		status := s.waitFor("the rejection", func(status agentwire.Status) bool { return status.ArgumentsError != "" })
 		wantContains(t, "the rejection", status.ArgumentsError, "require a new pod")
 	})
-	t.Run("including a scheduled restart", func(t *testing.T) {
-		t.Parallel()
-		s := newShard(t)
-		first := s.run()
-		fill(t, s.address(), 1000)
-		for i := range 10 {
-			value := fmt.Sprintf("restart %d", i)
-			earlyInSecond()
-			second := time.Now().Unix()
-			s.annotate(agentwire.RestartFile, value)
-			for deadline := time.Now().Add(patience); strings.Count(s.log.String(), "Restarting memcached in place") <= i; time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("no restart is scheduled")
-				}
-			}
-			s.announce("upgrade")
-			if now := time.Now(); now.Unix() != second || now.Nanosecond() > int(800*time.Millisecond) {
-				// Too late.
-				s.announce("")
-				first = s.waitFor("the restart", func(status agentwire.Status) bool { return status.Restart == value })
-				continue
-			}
-			time.Sleep(severalPolls)
-			s.wantUnchanged(first)
-			s.annotate(agentwire.StopFile, "")
-			wantWarm(t, s.waitFor("the restart", func(status agentwire.Status) bool { return status.Restart == value }), 1000)
-			return
-		}
-		t.Fatal("no announcement was in time")
-	})
 }
 
 // The kubelet may start a container before it updates the annotations.
@@ -224,24 +194,5 @@ func TestContainerWaitsForAnnouncedArguments(t *testing.T) {
 				t.Errorf("memcached was started %d times", n)
 			}
 		})
-	}
-}
-
-// memcached serves until late in a second, so that the next container need not wait for the
-// next one.
-func TestAnnouncedStopBeginsLateInASecond(t *testing.T) {
-	t.Parallel()
-	s := newShard(t)
-	s.run()
-	late := false // a busy machine can be late for the end of a second
-	for range 4 {
-		earlyInSecond()
-		s.stopContainer()
-		late = late || s.lastStop().Nanosecond() >= int(600*time.Millisecond)
-		t.Logf("memcached was stopped at %s", s.lastStop().Format("05.000"))
-		s.run()
-	}
-	if !late {
-		t.Error("no stop waited until late in a second")
 	}
 }

@@ -162,7 +162,6 @@ func TestSIGTERMDuringAStartKeepsTheItems(t *testing.T) {
 	fill(t, s.address(), 1000)
 	s.stopContainer()
 	for delay := time.Duration(0); delay < 60*time.Millisecond; delay += 7 * time.Millisecond {
-		nextSecond(stopSecond(t, s.meta()))
 		s.launch()
 		time.Sleep(delay)
 		s.signal(syscall.SIGTERM)

@@ -40,7 +40,7 @@ func TestStartInTheSecondOfTheStop(t *testing.T) {
 			}
 			t.Fatal("no start fell into the second of the stop")
 		})
-		t.Run("the agent waits and is warm: "+version, func(t *testing.T) {
+		t.Run("the agent is warm: "+version, func(t *testing.T) {
 			t.Parallel()
 			s := newShard(t)
 			s.memcached = memcachedPath(version)
@@ -53,13 +53,9 @@ func TestStartInTheSecondOfTheStop(t *testing.T) {
 				s.signal(syscall.SIGTERM)
 				s.exit()
 				stopped := stopSecond(t, s.meta())
-				started := time.Now()
 				status := s.run()
 				wantWarm(t, status, 1000)
-				if status.Start.At.Unix() <= stopped {
-					t.Errorf("stopped in second %d, started at %s", stopped, status.Start.At)
-				}
-				if started.Unix() == stopped {
+				if status.Start.At.Unix() == stopped {
 					return
 				}
 			}

@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -89,42 +90,60 @@ func TestFullShardWithTheOperatorsArgumentsKeepsItsItems(t *testing.T) {
 	}
 }
 
-// A restart in place begins late in a second, so that memcached can start again in the
-// next one.
-func TestRestartInPlaceIsWarmAndLateInItsSecond(t *testing.T) {
+// A restart takes up to a second of the items' time to live, and adds none.
+func TestRestartInPlaceKeepsAllItemsAtAnyTimeOfASecond(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			const size, lateInSecond = 20_000, int(800 * time.Millisecond)
+			const size, restarts = 20_000, 8
 			s := newShard(t)
 			s.memcached = memcachedPath(version)
 			status := s.run()
-			fill(t, s.address(), size)
-			// A busy machine can delay some of the restarts.
-			shortest, latest := time.Hour, 0
-			for i := 0; i < 3 || i < 10 && latest < lateInSecond; i++ {
+			fill(t, s.address(), size-1)
+			talk(t, s.address(), "set expires 0 100000 1\r\nx\r\n")
+			var took []time.Duration
+			inItsSecond := false
+			for i := 0; i < restarts || i < 10*restarts && !inItsSecond; i++ {
 				value, former := fmt.Sprintf("restart %d", i), status.PID
-				nextSecond(time.Now().Unix())
+				began, before := time.Now(), timeToLive(t, s)
 				s.annotate(agentwire.RestartFile, value)
 				status = s.waitFor("the restart", func(status agentwire.Status) bool { return status.Restart == value })
 				if status.Phase != agentwire.PhaseServing || status.PID == former {
 					t.Errorf("restart %q is reported while the former process %d is %s", value, former, status.Phase)
 				}
-				wantWarm(t, status, size)
-				shortest = min(shortest, status.Start.At.Sub(s.lastStop()))
-				latest = max(latest, s.lastStop().Nanosecond())
+				if status.Start.Result != agentwire.StartWarm || status.Start.Items != size || status.Start.ItemsBefore != size {
+					t.Errorf("start %+v, want %d items", status.Start, size)
+				}
+				elapsed := int(time.Since(began)/time.Second) + 1
+				if after := timeToLive(t, s); after >= before || after < before-elapsed-2 {
+					t.Errorf("an item expires in %d s, %d s after it was to expire in %d s", after, elapsed, before)
+				}
+				took = append(took, status.Start.At.Sub(s.lastStop()))
+				inItsSecond = inItsSecond || status.Start.At.Unix() == s.lastStop().Unix()
 			}
-			if n := count(t, s.address(), size); n < size*99/100 {
-				t.Errorf("%d of %d items kept", n, size)
+			if n := count(t, s.address(), size-1); n != size-1 {
+				t.Errorf("%d of %d items kept", n, size-1)
 			}
-			t.Logf("unavailable for %s", shortest)
-			if latest < lateInSecond {
-				t.Errorf("no restart began later in its second than after %s", time.Duration(latest))
+			if !inItsSecond {
+				t.Error("no restart was complete in the second in which it began")
 			}
+			slices.Sort(took)
+			t.Logf("unavailable for %s, at most %s", took[len(took)/2], took[len(took)-1])
 			time.Sleep(600 * time.Millisecond)
 			if again := s.status(); again.PID != status.PID {
 				t.Error("it was restarted a second time for the same annotation")
 			}
 		})
 	}
+}
+
+// timeToLive returns the seconds until the item "expires" does.
+func timeToLive(t *testing.T, s *shard) int {
+	t.Helper()
+	var seconds int
+	answer := talk(t, s.address(), "mg expires t\r\n")
+	if _, err := fmt.Sscanf(answer, "HD t%d", &seconds); err != nil {
+		t.Fatalf("the answer is %q: %v", answer, err)
+	}
+	return seconds
 }
