@@ -91,10 +91,59 @@ type savedData struct {
 func metaPath(dir string) string   { return filepath.Join(dir, "memory.meta") }
 func memoryPath(dir string) string { return filepath.Join(dir, "memory") }
 
-// readSavedData reads a data directory, and removes a memory.meta at which memcached
-// would abort.
+// receptionPath is a file that exists while a handover has not completed the items. It
+// contains the phase: a pod in Receiving has served no client, and may receive again.
+func receptionPath(dir string) string { return filepath.Join(dir, "reception") }
+
+func markReception(dir string, phase wire.Phase) error {
+	if err := replaceFile(receptionPath(dir), []byte(phase)); err != nil {
+		return fmt.Errorf("marking the reception of items: %w", err)
+	}
+	return nil
+}
+
+func unmarkReception(dir string) error {
+	if err := removeIfExists(receptionPath(dir)); err != nil {
+		return fmt.Errorf("marking the end of the reception: %w", err)
+	}
+	return nil
+}
+
+// removeIncomplete removes the items of a handover that was interrupted, and returns its
+// phase; empty if there was none.
+func removeIncomplete(dir string) (wire.Phase, error) {
+	phase, err := os.ReadFile(receptionPath(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err == nil {
+		err = errors.Join(removeIfExists(memoryPath(dir)), removeIfExists(metaPath(dir)))
+	}
+	if err != nil {
+		return "", fmt.Errorf("removing incomplete items: %w", err)
+	}
+	return wire.Phase(phase), nil
+}
+
+func removeIfExists(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// readSavedData reads a data directory. It removes incomplete items, and a memory.meta at
+// which memcached would abort.
 func readSavedData(dir string) (savedData, error) {
 	s := savedData{last: readLastStop(dir)}
+	incomplete, err := removeIncomplete(dir)
+	if err != nil {
+		return s, err
+	}
+	if incomplete != "" && incomplete != wire.PhaseReceiving {
+		s.ran, s.damage = true, "the handover was interrupted when clients of both pods had changed items"
+		return s, nil
+	}
 	if _, err := os.Stat(memoryPath(dir)); err == nil {
 		s.ran = true
 	}

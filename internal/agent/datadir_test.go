@@ -65,6 +65,40 @@ func TestReadSavedDataRemovesUnusableMetadata(t *testing.T) {
 	}
 }
 
+func TestItemsOfAnInterruptedHandoverAreRemoved(t *testing.T) {
+	for phase, c := range map[wire.Phase]struct{ ran, damaged bool }{
+		wire.PhaseReceiving: {false, false},
+		wire.PhaseServing:   {true, true}, // clients have used the pod, so that it must not receive older items
+	} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{"memory": "items", "memory.meta": meta(t, "1.6.45")} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := markReception(dir, phase); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second container may be interrupted too
+			got, err := readSavedData(dir)
+			if err != nil || got.file != nil || got.ran != c.ran || (got.damage != "") != c.damaged {
+				t.Errorf("%s: %+v, %v", phase, got, err)
+			}
+			for _, path := range []string{memoryPath(dir), metaPath(dir)} {
+				if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("%s: %s still exists: %v", phase, path, err)
+				}
+			}
+		}
+		if err := errors.Join(unmarkReception(dir), unmarkReception(dir)); err != nil {
+			t.Error(err)
+		}
+		if got, err := readSavedData(dir); err != nil || got.ran || got.damage != "" {
+			t.Errorf("%s, and complete: %+v, %v", phase, got, err)
+		}
+	}
+}
+
 func TestLastStopSurvivesWriteAndRead(t *testing.T) {
 	dir := t.TempDir()
 	want := lastStop{At: time.Unix(1_800_000_000, 0).UTC(), Items: 5, Version: "1.6.45", Arguments: []string{"-m", "64"}, Announced: "token"}

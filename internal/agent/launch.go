@@ -85,6 +85,10 @@ func (s *supervisor) handleFirstResponse(r firstResponse) {
 
 // serve lets clients use memcached, until another pod does if this one is being deleted.
 func (s *supervisor) serve() {
+	if err := unmarkReception(s.dataDir); err != nil {
+		s.fail(err)
+		return
+	}
 	if s.reception != nil {
 		s.reception.stop()
 		s.reception = nil

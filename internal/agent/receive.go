@@ -246,33 +246,19 @@ func (s *supervisor) serveWithoutHandover() {
 	s.serve()
 }
 
-// discard kills memcached, deletes its items, which are incomplete, and runs next.
+// discard kills memcached, whose items are incomplete, and runs next. The next start removes
+// them.
 func (s *supervisor) discard(phase wire.Phase, next func()) {
 	s.reception.stop()
 	s.phase = phase
 	s.publish()
 	s.cancelTimer()
-	deleteItems := func() {
-		if err := deleteItems(s.dataDir); err != nil {
-			s.fail(err)
-			return
-		}
-		next()
-	}
 	if s.process == nil {
-		deleteItems()
+		next()
 		return
 	}
-	s.afterExit = deleteItems
+	s.afterExit = next
 	_ = s.process.signal(os.Kill)
-}
-
-// deleteItems lets the next start be the first one of this pod.
-func deleteItems(dir string) error {
-	if err := os.Remove(memoryPath(dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("deleting the items of an incomplete handover: %w", err)
-	}
-	return nil
 }
 
 func startAfterHandover(from string, result handover.Result, at time.Time) wire.Start {

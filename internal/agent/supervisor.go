@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -156,6 +155,9 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 	s.hold.update(info.holdUntil, s.now())
 	// During a hold the operator fills the shard.
 	if c.handoverKey != "" && c.service != "" && !saved.ran && s.hold.until.IsZero() {
+		if err := markReception(c.dataDir, wire.PhaseReceiving); err != nil {
+			return nil, err
+		}
 		s.reception = &reception{}
 	}
 	s.publish()
@@ -207,9 +209,6 @@ func (s *supervisor) finish() {
 // fail ends the agent when memcached exited unexpectedly or cannot start.
 func (s *supervisor) fail(err error) {
 	s.finished, s.err = true, err
-	if s.reception != nil { // the next container receives the items
-		s.err = errors.Join(err, deleteItems(s.dataDir))
-	}
 }
 
 // schedule runs a function after d, in place of the one that was scheduled before.

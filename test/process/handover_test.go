@@ -484,6 +484,7 @@ func TestRestartedReceiverReceivesAllItems(t *testing.T) {
 				t.Errorf("code %d, saved %t", code, exists(next.meta()))
 			}
 		},
+		"after a kill of its container": func(_ *testing.T, next *shard) { next.kill() },
 		"after memcached died": func(t *testing.T, next *shard) {
 			if err := syscall.Kill(next.status().PID, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
