@@ -94,19 +94,43 @@ func (r *Report) add(other Report) {
 	}
 }
 
-// Checker checks a cache until Stop.
-type Checker struct {
+// run is a check with workers of a kind.
+type run[W interface {
+	sweep()
+	total() Report
+}] struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
-	workers []*worker
+	workers []W
 	once    sync.Once
 }
+
+// Stop stops the workers, reads each key once more, and returns the report. You can call it again.
+func (r *run[W]) Stop() Report {
+	r.stop()
+	r.running.Wait()
+	r.once.Do(func() {
+		for _, w := range r.workers {
+			r.running.Go(w.sweep)
+		}
+		r.running.Wait()
+	})
+	var report Report
+	for _, w := range r.workers {
+		report.add(w.total())
+	}
+	return report
+}
+
+// Checker checks a cache until Stop.
+type Checker struct{ run[*worker] }
 
 // Start starts to check the cache whose shards have these addresses, and which must not contain keys of a checker. The
 // seed selects operations and keys.
 func Start(seed uint64, addresses ...string) *Checker {
 	ctx, stop := context.WithCancel(context.Background())
-	c := &Checker{stop: stop}
+	c := &Checker{}
+	c.stop = stop
 	for i := range workers {
 		w := newWorker(fmt.Sprintf("checked-%d", i), keysEach, rand.New(rand.NewPCG(seed, uint64(i))), dial(addresses))
 		c.workers = append(c.workers, w)
@@ -118,23 +142,6 @@ func Start(seed uint64, addresses ...string) *Checker {
 		})
 	}
 	return c
-}
-
-// Stop stops the checker, reads every key once more and returns the report. You can call it again.
-func (c *Checker) Stop() Report {
-	c.stop()
-	c.running.Wait()
-	c.once.Do(func() {
-		for _, w := range c.workers {
-			c.running.Go(w.sweep)
-		}
-		c.running.Wait()
-	})
-	var r Report
-	for _, w := range c.workers {
-		r.add(w.report)
-	}
-	return r
 }
 
 // worker does one operation at a time on keys of its own.
@@ -237,6 +244,8 @@ func (s state) String() string {
 	}
 	return text
 }
+
+func (w *worker) total() Report { return w.report }
 
 func (w *worker) sweep() {
 	deadline := time.Now().Add(sweepTimeout)

@@ -32,10 +32,7 @@ type Options struct {
 
 // Commands checks one server with all kinds of commands until Stop.
 type Commands struct {
-	stop    context.CancelFunc
-	running sync.WaitGroup
-	once    sync.Once
-	workers []*commander
+	run[*commander]
 	// flush is locked while all items are deleted, and read-locked during any other operation.
 	flush sync.RWMutex
 	clock clock
@@ -61,7 +58,8 @@ func (c *clock) answered() {
 // StartCommands starts to check a server. Its address can change; an empty one means that no server can be reached.
 func StartCommands(o Options, address func() string) *Commands {
 	ctx, stop := context.WithCancel(context.Background())
-	c := &Commands{stop: stop}
+	c := &Commands{}
+	c.stop = stop
 	for i := range o.Workers {
 		w := &commander{
 			name: fmt.Sprintf("commands-%d", i), random: rand.New(rand.NewPCG(o.Seed, uint64(i))),
@@ -123,23 +121,12 @@ func (c *Commands) FlushAll(pause time.Duration) error {
 	return err
 }
 
-// Stop stops the workers, reads each key once more, and returns the report.
+// Stop adds the longest time without an answer to the report.
 func (c *Commands) Stop() Report {
-	c.stop()
-	c.running.Wait()
-	c.once.Do(func() {
-		for _, w := range c.workers {
-			c.running.Go(w.sweep)
-		}
-		c.running.Wait()
-	})
-	var r Report
-	for _, w := range c.workers {
-		r.add(w.report)
-	}
+	r := c.run.Stop()
 	c.clock.mu.Lock()
+	defer c.clock.mu.Unlock()
 	r.Longest = c.clock.longest
-	c.clock.mu.Unlock()
 	return r
 }
 
@@ -569,6 +556,8 @@ func (w *commander) compare(k *item, found stored) {
 }
 
 func (w *commander) find(f Finding) { w.report.Findings = append(w.report.Findings, f) }
+
+func (w *commander) total() Report { return w.report }
 
 func (w *commander) sweep() {
 	deadline := time.Now().Add(sweepTimeout)
