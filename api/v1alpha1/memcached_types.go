@@ -81,9 +81,9 @@ type MemcachedSpec struct {
 	// +kubebuilder:default="64Mi"
 	Memory *resource.Quantity `json:"memory,omitempty"`
 
-	// MaxConnections is how many connections a shard accepts at once (memcached's -c);
-	// memcached uses some of them itself. Default 1024. Changing it restarts memcached and
-	// keeps the items. It changes the default of resources too: where Kubernetes can't resize
+	// MaxConnections is how many connections clients can have to a shard at once. memcached's
+	// -c is higher, by what memcached uses itself. Default 1024. Changing it restarts memcached
+	// and keeps the items. It changes the default of resources too: where Kubernetes can't resize
 	// a running pod, the pod is replaced, as handover describes.
 	//
 	// +optional

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -84,4 +85,30 @@ func FuzzAddress(f *testing.F) {
 			t.Errorf("%q: %s", []string{a, b, c}, got)
 		}
 	})
+}
+
+func TestClientsCanUseAllConnections(t *testing.T) {
+	const unlimited = math.MaxUint64
+	for name, c := range map[string]struct {
+		words     []string
+		mostFiles uint64
+		want      string
+	}{
+		"default threads":              {[]string{"-c", "1024"}, unlimited, "1060"},
+		"many threads":                 {[]string{"-c", "256", "-t", "64"}, unlimited, "592"},
+		"the last option counts":       {[]string{"-t", "2", "-c1", "--conn-limit=300", "-t1"}, unlimited, "321"},
+		"the node allows no more":      {[]string{"-c", "1024"}, 1030, "1030"},
+		"the node allows less":         {[]string{"-c", "1024"}, 1000, "1024"},
+		"memcached's default":          {[]string{"-t", "64"}, unlimited, ""},
+		"a limit that is not accepted": {[]string{"-c", "0"}, unlimited, ""},
+	} {
+		got := forClients(c.words, c.mostFiles)
+		want := c.words
+		if c.want != "" {
+			want = slices.Concat(c.words, []string{"-c", c.want})
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
 }

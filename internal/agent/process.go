@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"syscall"
@@ -24,7 +25,7 @@ type process struct {
 
 func startProcess(path string, words []string) (*process, error) {
 	p := &process{
-		command: exec.Command(path, words...),
+		command: exec.Command(path, forClients(words, mostFiles())...),
 		client:  newClient(address(words)),
 		stderr:  &stderrTail{out: os.Stderr},
 		done:    make(chan struct{}),
@@ -43,6 +44,15 @@ func startProcess(path string, words []string) (*process, error) {
 		p.client.close()
 	}()
 	return p, nil
+}
+
+// mostFiles returns how many files a child can open at most.
+func mostFiles() uint64 {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return math.MaxUint64
+	}
+	return limit.Max
 }
 
 func (p *process) signal(s os.Signal) error { return p.command.Process.Signal(s) }

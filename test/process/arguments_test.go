@@ -138,7 +138,7 @@ func TestAgentRejectsInvalidArguments(t *testing.T) {
 		"an unknown option":      {`["-q"]`, "memcached does not start with them"},
 		"an unknown suboption":   {`["-o","nonsense"]`, "memcached does not start with them"},
 		"a number out of bounds": {`["-t","0"]`, "Number of threads must be greater than 0"},
-		"too few connections":    {`["-c","5"]`, "memcached does not start with them"},
+		"no connections":         {`["-c","0"]`, "memcached does not start with them"},
 		"a missing certificate":  {`["-Z"]`, "memcached does not start with them"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,11 +1,16 @@
 package process
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
@@ -47,5 +52,34 @@ func TestIdleConnectionsToTheAgentAreBounded(t *testing.T) {
 	}
 	if len(open) > bound+others {
 		t.Errorf("the agent has %d open files", len(open))
+	}
+}
+
+// memcached counts its own files among the connections: with 64 threads it does not start with 256 of them.
+func TestClientsCanUseAllConnections(t *testing.T) {
+	const connections = 256
+	for _, version := range versions {
+		for _, threads := range []string{"1", "64"} {
+			t.Run(version+" with "+threads+" threads", func(t *testing.T) {
+				t.Parallel()
+				s := newShard(t)
+				s.memcached = memcachedPath(version)
+				s.annotate(agentwire.ArgumentsFile, s.arguments("-c", strconv.Itoa(connections), "-t", threads))
+				s.run()
+				for i := range connections {
+					conn, err := net.Dial("tcp", s.address())
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer conn.Close()
+					_ = conn.SetDeadline(time.Now().Add(patience))
+					_, _ = io.WriteString(conn, "version\r\n")
+					if answer, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.HasPrefix(answer, "VERSION ") {
+						t.Fatalf("connection %d: %q, %v", i+1, answer, err)
+					}
+				}
+				wantProbes(t, s)
+			})
+		}
 	}
 }
