@@ -545,7 +545,7 @@ func TestRecentlyUsedItemsAreHandedOverWhenTimeIsShort(t *testing.T) {
 	t.Parallel()
 	old, next, _ := newPair(t, "-m", "256")
 	newSlowLink(t, old).rate = 3 << 20
-	old.drainTimeout = 3 * time.Second
+	old.drainTimeout = 8 * time.Second
 	old.run()
 	const cold, hot = 2400, 100
 	store := func(name string, size int) map[string]entry {
