@@ -2,6 +2,7 @@ package handover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -70,6 +71,15 @@ func TestDeadlineStopsLivePasses(t *testing.T) {
 		t.Errorf("%d passes", result.Passes)
 	}
 	mustEqual(t, cache.snapshot(), origin.snapshot())
+}
+
+// A large item can take seconds on a slow network.
+func TestDeadlineStopsLivePassesBeforeEachItem(t *testing.T) {
+	t.Parallel()
+	p := pass{session: &session{link: newLink(nil, quick), offer: Offer{Deadline: time.Now().Add(-time.Millisecond)}}, ctx: t.Context(), live: true}
+	if err := p.visit(&memfile.Item{Key: []byte("k")}); !errors.Is(err, errDeadline) || p.done.Sent != 0 {
+		t.Errorf("%v, %d items are sent", err, p.done.Sent)
+	}
 }
 
 // After the limit the target loses what it doesn't have, and keeps nothing that is wrong.

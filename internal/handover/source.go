@@ -446,6 +446,9 @@ func (p *pass) send(item *memfile.Item, hash, content uint64, at slot, found boo
 	if !p.live && !s.offer.Limit.IsZero() && now.After(s.offer.Limit) {
 		return nil // and if the target has another content, it deletes the key
 	}
+	if p.live && now.After(s.offer.Deadline) {
+		return errDeadline
+	}
 	ttl := item.TTL
 	if ttl > 0 {
 		// The scan's clock is that of its start.
