@@ -57,11 +57,15 @@ func run(version string, args []string) error {
 	flags.StringVar(&c.service, "service", "", "`host:port` of the agent behind this shard's Service; empty: do not drain")
 	flags.DurationVar(&c.drainTimeout, "drain-timeout", time.Minute, "maximum wait for another pod behind the Service")
 	flags.StringVar(&c.handoverKey, "handover-key", "", "`file` with the key that the shard's pods share; empty: no handover of items between pods")
+	flags.StringVar((*string)(&c.handoverMode), "handover-mode", string(wire.ModeStrict), "`mode` in which this pod receives items: Strict or Available")
 	flags.StringVar(&c.handoverListen, "handover-listen", fmt.Sprintf(":%d", wire.HandoverPort), "`address` at which another pod receives this pod's items")
 	flags.StringVar(&c.memcached, "memcached", "", "`path` of memcached; empty: search the image")
 	flags.StringVar(&c.terminationLog, "termination-log", defaultTerminationLog, "`file` for the error")
 	if err := flags.Parse(args); err != nil {
 		return usageError(err)
+	}
+	if c.handoverMode != wire.ModeStrict && c.handoverMode != wire.ModeAvailable {
+		return usageError(fmt.Errorf("-handover-mode %q is neither %s nor %s", c.handoverMode, wire.ModeStrict, wire.ModeAvailable))
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 

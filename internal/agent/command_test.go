@@ -18,3 +18,10 @@ func TestExitCodeIsNeverZero(t *testing.T) {
 		t.Error("an error has exit code 0")
 	}
 }
+
+func TestUnknownHandoverModeIsAUsageError(t *testing.T) {
+	t.Parallel()
+	if err := run("1", []string{"-handover-mode", "Both"}); ExitCode(err) != 2 {
+		t.Errorf("exit code %d: %v", ExitCode(err), err)
+	}
+}

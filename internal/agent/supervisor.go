@@ -21,8 +21,10 @@ type config struct {
 	// handoverKey is the path of the key; empty if the pods of the shard do not hand over
 	// their items.
 	handoverKey, handoverListen, podIP string
-	drainTimeout                       time.Duration
-	memcached, terminationLog          string
+	// handoverMode is that in which this pod receives items.
+	handoverMode              wire.Mode
+	drainTimeout              time.Duration
+	memcached, terminationLog string
 }
 
 // supervisor runs memcached. Only the goroutine of run may use its fields.

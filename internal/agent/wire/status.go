@@ -26,14 +26,29 @@ type Phase string
 
 // The phases in the order in which a shard passes through them; Restarting leads
 // back to Serving or Draining. A pod is in Receiving from when it has found the other
-// pod of its shard until it has that pod's items, or has given up.
+// pod of its shard until it has that pod's items, or has given up. With ModeAvailable it
+// is in Following, and ready, while the other pod serves its remaining connections.
 const (
 	PhaseStarting   Phase = "Starting"
 	PhaseReceiving  Phase = "Receiving"
+	PhaseFollowing  Phase = "Following"
 	PhaseServing    Phase = "Serving"
 	PhaseRestarting Phase = "Restarting"
 	PhaseDraining   Phase = "Draining"
 	PhaseStopping   Phase = "Stopping"
+)
+
+// Mode is how a handover ends.
+type Mode string
+
+// The modes of a handover.
+const (
+	// ModeStrict: the new pod serves once the other one has stopped and the new one has
+	// all its items. No client reads an older value.
+	ModeStrict Mode = "Strict"
+	// ModeAvailable: both pods serve for some seconds. Clients can read older values in
+	// that time, and not later.
+	ModeAvailable Mode = "Available"
 )
 
 // StartResult is whether memcached started with its items.
@@ -63,6 +78,12 @@ type Start struct {
 	// served.
 	HandoverSeconds float64 `json:"handoverSeconds,omitempty"`
 	GapSeconds      float64 `json:"gapSeconds,omitempty"`
+	// Mode is that of the handover. It can be ModeStrict although ModeAvailable is set,
+	// if the other pod can do no other; Reason says so.
+	Mode Mode `json:"mode,omitempty"`
+	// StaleSeconds is the longest time for which clients could read a value although a
+	// newer one was stored in the other pod; 0 with ModeStrict.
+	StaleSeconds float64 `json:"staleSeconds,omitempty"`
 }
 
 // Progress is how far a handover is.
