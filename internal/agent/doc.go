@@ -43,7 +43,10 @@
 //	Starting    → Serving      memcached responded, and there is no other pod to receive items from
 //	Starting    → Receiving    memcached responded, and another pod is behind the Service
 //	Receiving   → Serving      memcached has the other pod's items, or starts without them
-//	Receiving   → Stopping     SIGTERM: the items received so far are deleted
+//	Receiving   → Following    the other pod still serves, with -handover-mode Available
+//	Following   → Serving      the other pod has stopped, and memcached has the last changes
+//	Following   → Receiving    one of the two is lost: memcached starts again, without items
+//	Receiving, Following → Stopping  SIGTERM: the items received so far are deleted
 //	Serving     → Restarting   new arguments, or a requested restart
 //	Restarting  → Serving      memcached responded
 //	Serving     → Draining     SIGTERM: the pod is being deleted

@@ -36,6 +36,7 @@ const (
 	originBegins originEvent = iota
 	originStops
 	originResumes
+	originAbandons
 	originCompletes
 )
 
@@ -104,6 +105,12 @@ func (s *supervisor) handleOrigin(r originRequest) {
 		s.relaunch()
 	case r.event == originResumes && stopped:
 		s.log.Warn("The target did not take over, and there is no time left to serve")
+		s.finish()
+	case r.event == originAbandons && s.phase == wire.PhaseDraining:
+		s.log.Warn("The target is lost after it may have served; memcached stops, since its items can be out of date")
+		s.stop(wire.PhaseStopping, "", saveTimeout, s.finish)
+	case r.event == originAbandons && stopped:
+		s.log.Warn("The target is lost after it may have served; memcached does not start again, since its items can be out of date")
 		s.finish()
 	case r.event == originCompletes && stopped:
 		s.log.Info("Handed over", "items", r.result.Items, "itemsBefore", r.result.ItemsBefore, "passes", r.result.Passes,

@@ -129,6 +129,8 @@ func (s *supervisor) handleExit(p *process) {
 		s.relaunch()
 	case s.phase == wire.PhaseReceiving && !s.reception.final:
 		s.handleFailedHandover(errors.New(message), false)
+	case s.phase == wire.PhaseFollowing:
+		s.handleFailedHandover(errors.New(message), true)
 	default:
 		s.fail(&exitError{code: code, message: message})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 // origin lets the goroutine of a handover read memcached's items, and stop and start
@@ -40,8 +41,16 @@ func (o *origin) offer(ctx context.Context, podUID, shard string) (handover.Offe
 	if err != nil {
 		return handover.Offer{}, fmt.Errorf("counting the items: %w", err)
 	}
+	answers, err := protocol.QueryStats(ctx, o.client.address, "stats settings")
+	if err != nil {
+		return handover.Offer{}, fmt.Errorf("reading memcached's settings: %w", err)
+	}
+	settings, err := protocol.ParseSettings(answers[0])
+	if err != nil {
+		return handover.Offer{}, err
+	}
 	return handover.Offer{
-		Origin: o, Pod: podUID, Shard: shard, Version: o.version, Items: stats.Items, Bytes: stats.Bytes,
+		Origin: o, CAS: settings.CAS, Pod: podUID, Shard: shard, Version: o.version, Items: stats.Items, Bytes: stats.Bytes,
 		Deadline: o.drainUntil.Add(-endOfHandover), Limit: o.drainUntil.Add(contentTimeout),
 	}, nil
 }
@@ -91,6 +100,9 @@ func (o *origin) Stop(context.Context) error {
 
 // Resume lets memcached serve again with its items.
 func (o *origin) Resume() { _ = o.ask(originResumes, handover.Result{}) }
+
+// Abandon stops memcached and ends this agent: another pod may have served since.
+func (o *origin) Abandon() { _ = o.ask(originAbandons, handover.Result{}) }
 
 // Complete ends this agent.
 func (o *origin) Complete(result handover.Result) { _ = o.ask(originCompletes, result) }

@@ -65,13 +65,15 @@ type receiver struct {
 	reports          chan<- receptionReport
 }
 
-// receptionReport has one of its last four fields, or none if there is nothing to
+// receptionReport has one of its other fields, or none if there is nothing to
 // receive.
 type receptionReport struct {
 	process *process
 	// found says that this pod waits for the items of the other one.
 	found    *wire.Status
 	progress *handover.Progress
+	// ready says that memcached may serve while the other pod still does.
+	ready bool
 	// result says that memcached has the items.
 	result *handover.Result
 	// err says why it has not. The items are incomplete then. final is whether another
@@ -126,6 +128,9 @@ func (r *receiver) receive(ctx context.Context, other *wire.Status, key []byte) 
 		Progress: func(p handover.Progress) { r.report(ctx, receptionReport{progress: &p}) },
 		Log:      r.log,
 	}
+	if r.handoverMode == wire.ModeAvailable {
+		target.Ready = func() { r.report(ctx, receptionReport{ready: true}) }
+	}
 	for refusedUntil := time.Now().Add(refusalTimeout); ; {
 		result, err := handover.Receive(ctx, target)
 		refused := errors.Is(err, handover.ErrNotTerminating) || errors.Is(err, handover.ErrBusy)
@@ -135,7 +140,7 @@ func (r *receiver) receive(ctx context.Context, other *wire.Status, key []byte) 
 		case refused && time.Now().After(refusedUntil):
 			return receptionReport{reason: fmt.Sprintf("pod %s refused to hand over its items for %s: %s", other.PodUID, refusalTimeout, err)}
 		case !refused:
-			return receptionReport{err: err, final: errors.Is(err, handover.ErrImpossible) || !accepts(ctx, target.Source)}
+			return receptionReport{err: err, final: errors.Is(err, handover.ErrImpossible) || errors.Is(err, handover.ErrDiverged) || !accepts(ctx, target.Source)}
 		}
 		if !sleep(ctx, refusalInterval) {
 			return receptionReport{err: ctx.Err()}
@@ -219,6 +224,8 @@ func (s *supervisor) handleReception(r receptionReport) {
 	case r.progress != nil:
 		s.reception.progress = wire.Progress{Pass: r.progress.Pass, Items: r.progress.Items, Total: r.progress.Total}
 		s.publish()
+	case r.ready:
+		s.follow()
 	case r.result != nil:
 		s.start = startAfterHandover(s.reception.other.PodUID, *r.result, s.now().UTC())
 		s.serve()
@@ -228,6 +235,17 @@ func (s *supervisor) handleReception(r receptionReport) {
 		s.reception.failure = r.reason
 		s.serveWithoutHandover()
 	}
+}
+
+// follow lets clients use memcached while the handover continues.
+func (s *supervisor) follow() {
+	if err := markReception(s.dataDir, wire.PhaseFollowing); err != nil {
+		s.fail(err)
+		return
+	}
+	s.log.Info("memcached is serving while the other pod still does", "pod", s.reception.other.PodUID)
+	s.phase = wire.PhaseFollowing
+	s.publish()
 }
 
 func (s *supervisor) handleFailedHandover(err error, final bool) {
@@ -262,10 +280,20 @@ func (s *supervisor) discard(phase wire.Phase, next func()) {
 }
 
 func startAfterHandover(from string, result handover.Result, at time.Time) wire.Start {
-	return wire.Start{
+	start := wire.Start{
 		Result: wire.StartHandedOver, Items: result.Items, ItemsBefore: result.ItemsBefore, At: at,
 		HandoverSeconds: result.Took.Seconds(), GapSeconds: result.Gap.Seconds(),
-		Reason: fmt.Sprintf("received %d of %d items from pod %s in %.1f s; unavailable for %.2f s",
-			result.Items, result.ItemsBefore, from, result.Took.Seconds(), result.Gap.Seconds()),
+		Mode: wire.ModeStrict, StaleSeconds: result.Both.Seconds(),
+		Reason: fmt.Sprintf("received %d of %d items from pod %s in %.1f s; ", result.Items, result.ItemsBefore, from, result.Took.Seconds()),
 	}
+	if result.Both > 0 {
+		start.Mode = wire.ModeAvailable
+		start.Reason += fmt.Sprintf("both pods served for %.1f s", start.StaleSeconds)
+		return start
+	}
+	start.Reason += fmt.Sprintf("unavailable for %.2f s", start.GapSeconds)
+	if result.Strict != "" {
+		start.Reason += fmt.Sprintf(" (mode %s: %s)", wire.ModeStrict, result.Strict)
+	}
+	return start
 }

@@ -35,7 +35,7 @@ func (s *supervisor) handleTermination() {
 		s.drainUntil = s.now().Add(s.drainTimeout)
 		s.startDrain()
 		s.publish()
-	case s.phase == wire.PhaseReceiving:
+	case s.phase == wire.PhaseReceiving, s.phase == wire.PhaseFollowing:
 		s.log.Info("Stopping the container; the items it received so far are discarded")
 		s.discard(wire.PhaseStopping, s.finish)
 	case s.phase != wire.PhaseStopping:

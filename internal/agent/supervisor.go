@@ -227,7 +227,8 @@ func (s *supervisor) cancelTimer() {
 // publish shows the current state to the HTTP handlers.
 func (s *supervisor) publish() {
 	next := &state{status: s.status(), superseded: make(chan struct{})}
-	if s.phase == wire.PhaseServing || s.phase == wire.PhaseDraining {
+	switch s.phase {
+	case wire.PhaseServing, wire.PhaseDraining, wire.PhaseFollowing:
 		next.client = s.process.client
 	}
 	if former := s.states.Swap(next); former != nil {
@@ -247,7 +248,7 @@ func (s *supervisor) status() wire.Status {
 	if s.handoverPort != 0 {
 		status.PodIP, status.HandoverPort = s.podIP, s.handoverPort
 	}
-	if s.phase == wire.PhaseReceiving {
+	if s.phase == wire.PhaseReceiving || s.phase == wire.PhaseFollowing {
 		progress := s.reception.progress
 		status.Handover = &progress
 	}

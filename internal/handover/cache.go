@@ -3,6 +3,7 @@ package handover
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -37,6 +38,7 @@ type cache struct {
 	deleting bool
 	refused  int64
 	automove string
+	cas      bool // no -C
 }
 
 // openCache connects to an empty memcached, each of whose answers may take timeout. Until it is restored, memcached moves no pages: an item
@@ -69,6 +71,7 @@ func (c *cache) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.cas = settings["cas_enabled"] == "yes"
 	if level := settings["slab_automove"]; level != "" && level != "0" {
 		if err := c.setAutomove("0"); err != nil {
 			return err
@@ -86,8 +89,14 @@ func (c *cache) restore() error {
 	return c.setAutomove(c.automove)
 }
 
-func (c *cache) setAutomove(level string) error {
-	if _, err := io.WriteString(c.conn, "slabs automove "+level+"\r\n"); err != nil {
+func (c *cache) setAutomove(level string) error { return c.command("slabs automove " + level) }
+
+// flushAll deletes all items. A barrier must be before it.
+func (c *cache) flushAll() error { return c.command("flush_all") }
+
+// command sends a command whose answer is OK.
+func (c *cache) command(text string) error {
+	if _, err := io.WriteString(c.conn, text+"\r\n"); err != nil {
 		return err
 	}
 	line, err := c.r.ReadSlice('\n')
@@ -95,9 +104,70 @@ func (c *cache) setAutomove(level string) error {
 		return err
 	}
 	if string(line) != "OK\r\n" {
-		return fmt.Errorf("slabs automove: %q", line)
+		return fmt.Errorf("%s: %q", text, line)
 	}
 	return nil
+}
+
+// lastCAS returns a CAS that is higher than that of all earlier changes. A barrier must be before it.
+func (c *cache) lastCAS() (uint64, error) {
+	key := "memcached-operator-handover-" + rand.Text()
+	if _, err := fmt.Fprintf(c.conn, "ms %s 0 c T1\r\n\r\nmd %s\r\n", key, key); err != nil {
+		return 0, err
+	}
+	stored, err := protocol.ReadHead(c.r)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := protocol.ReadHead(c.r); err != nil {
+		return 0, err
+	}
+	if stored.Code != protocol.MetaHit || stored.CAS == 0 {
+		return 0, fmt.Errorf("%w: %+v in place of a CAS", protocol.ErrMalformed, stored)
+	}
+	return stored.CAS, nil
+}
+
+// busyPause is between two attempts of a dump.
+const busyPause = 20 * time.Millisecond
+
+// dump visits the keys of all items and their CAS, at least once each.
+func (c *cache) dump(ctx context.Context, visit func(protocol.Listed) error) error {
+	for {
+		err := c.dumpOnce(ctx, visit)
+		if !errors.Is(err, protocol.ErrBusy) {
+			return err
+		}
+		if err := sleep(ctx, busyPause); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *cache) dumpOnce(ctx context.Context, visit func(protocol.Listed) error) error {
+	conn, err := (&net.Dialer{Timeout: c.timeout}).DialContext(ctx, "tcp", c.address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	bounded := &boundedConn{Conn: conn, read: c.timeout, write: c.timeout}
+	if _, err := io.WriteString(bounded, protocol.DumpRequest); err != nil {
+		return err
+	}
+	dump := protocol.NewDumpReader(bufio.NewReaderSize(bounded, protocol.MaxLine))
+	for {
+		item, err := dump.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = visit(item)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // stats asks over a connection of its own, since memcached closes idle ones with idle_timeout.

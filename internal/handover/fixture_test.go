@@ -25,7 +25,7 @@ import (
 const patience = time.Minute
 
 // quick lets tests of hangs finish early.
-var quick = timing{open: 2 * time.Second, beat: 20 * time.Millisecond, silence: 500 * time.Millisecond, step: time.Second}
+var quick = timing{open: 2 * time.Second, beat: 20 * time.Millisecond, silence: 500 * time.Millisecond, step: time.Second, follow: 200 * time.Millisecond}
 
 var testKey = bytes.Repeat([]byte("k"), keySize)
 
@@ -150,6 +150,8 @@ func (o *fakeOrigin) Stop(ctx context.Context) error {
 }
 
 func (o *fakeOrigin) Resume() { o.record("resume") }
+
+func (o *fakeOrigin) Abandon() { o.record("abandon") }
 
 func (o *fakeOrigin) Complete(result Result) {
 	o.record("complete")

@@ -22,8 +22,11 @@ const (
 	kindHello       kind = 'h' // target: hello
 	kindOffer       kind = 'o' // source: offer
 	kindPass        kind = 'p' // target: empty
+	kindFollow      kind = 'w' // target: empty
 	kindFinish      kind = 'f' // target: empty
+	kindAsk         kind = 'q' // target: key hashes of 8 bytes
 	kindItem        kind = 'i' // source: itemHead, key, value
+	kindName        kind = 'n' // source: key
 	kindGone        kind = 'g' // source: key hashes of 8 bytes
 	kindDone        kind = 'd' // source: done
 	kindAcknowledge kind = 'a' // target: acknowledgement
@@ -45,12 +48,14 @@ const (
 // limit returns the largest content of a frame in bytes, and false for an unknown kind.
 func (k kind) limit() (uint32, bool) {
 	switch k {
-	case kindPass, kindFinish, kindBeat:
+	case kindPass, kindFollow, kindFinish, kindBeat:
 		return 0, true
 	case kindHello, kindOffer, kindDone, kindAcknowledge, kindConfirm, kindError:
 		return maxMessage, true
-	case kindGone:
+	case kindGone, kindAsk:
 		return maxGone, true
+	case kindName:
+		return protocol.MaxKey, true
 	case kindItem:
 		return itemHeadSize + protocol.MaxKey + protocol.MaxValue, true
 	}
@@ -85,6 +90,8 @@ type hello struct {
 	Versions   []int
 	Pod, Shard string
 	Memcached  string // its version
+	// Follow is whether the target wants to serve before the end.
+	Follow bool
 }
 
 type offer struct {
@@ -96,6 +103,8 @@ type offer struct {
 	Milliseconds int64
 	// Live reports whether the source has room for live passes.
 	Live bool
+	// Follow is whether the target may do so.
+	Follow bool
 	// Seed of the key hashes.
 	Seed uint64
 }
@@ -107,6 +116,8 @@ type done struct {
 	Gone int64
 	// Complete is unset if the pass stopped early, since the end has to begin.
 	Complete bool
+	// Flushed is whether there was a flush_all since the pass before.
+	Flushed bool
 }
 
 type acknowledgement struct {
@@ -222,6 +233,17 @@ func readItem(r *bufio.Reader, size int, key *[protocol.MaxKey]byte) (item recei
 		return item, inFrame(err)
 	}
 	return item, nil
+}
+
+// readName reads a frame of size bytes. key is its memory.
+func readName(r *bufio.Reader, size int, key *[protocol.MaxKey]byte) ([]byte, error) {
+	if size == 0 || size > len(key) {
+		return nil, fmt.Errorf("%w: a key of %d bytes", errFrame, size)
+	}
+	if _, err := io.ReadFull(r, key[:size]); err != nil {
+		return nil, inFrame(err)
+	}
+	return key[:size], nil
 }
 
 // readGone appends the key hashes of a frame of size bytes to dst.

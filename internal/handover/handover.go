@@ -24,6 +24,25 @@
 //	acknowledge   →              the target has applied everything
 //	              ←   confirm    from here on the target may serve, and the source may not
 //
+// With Target.Ready, both memcacheds serve for some seconds before the end:
+//
+//	follow        →              as often as the target requests it
+//	              ←   name …     keys whose item changed in the source
+//	              ←   gone …, done
+//	                             after the first of them, the target calls Ready and serves
+//	finish        →              the source stops its memcached
+//	              ←   name …, gone …, done
+//	ask …         →              key hashes of what the clients of the target have stored
+//	              ←   gone …     those of them that the source doesn't have
+//	acknowledge   →
+//	              ←   confirm
+//
+// The target deletes all these keys and gets no values: it could not know whether its own value is
+// newer, or was deleted. So a key that clients change in both is a miss. A change is another content,
+// expiry or CAS. What only the target has is deleted at the end, since the source's clients may
+// have deleted it, and the deletion of what the source doesn't have leaves no trace. A flush_all of the source
+// is repeated in the target.
+//
 // Both sides send a beat every second. A side that receives nothing for silence closes the
 // connection, and so does one whose peer doesn't continue within stepTimeout.
 //
@@ -33,7 +52,9 @@
 // after the stop, memcached is started again with them. A target whose Receive failed has an
 // unknown part of the items, and must start its memcached without items before it serves or
 // tries again. If the confirmation is lost, both sides are without items: the other order could
-// have two sides that serve.
+// have two sides that serve. From the first follow on, each side can have what the other one
+// doesn't know: if the session fails then, the source abandons its items, and Receive
+// returns ErrDiverged.
 //
 // The source serves one target at a time. Another pod gets ErrBusy while the first one is connected
 // and alive; a new connection of the same pod replaces its earlier one.
@@ -61,6 +82,8 @@ type Origin interface {
 	Stop(ctx context.Context) error
 	// Resume starts memcached again with its items, since the target doesn't take over after all.
 	Resume()
+	// Abandon stops memcached, if it runs, for good: a target that was lost may have served, and had newer items.
+	Abandon()
 	// Complete reports that the target has all items and serves.
 	Complete(Result)
 }
@@ -88,6 +111,9 @@ type Offer struct {
 	Items, Bytes int64
 	// Deadline is when the end has to begin: live passes stop then, and have no limit of their rate shortly before.
 	Deadline time.Time
+	// CAS is whether memcached numbers changes (no -C), which a target that serves during the handover
+	// requires.
+	CAS bool
 	// Limit is when everything has to be sent: after it the target gets no further contents, and
 	// loses the items whose content it doesn't have. The zero time is no limit.
 	Limit time.Time
@@ -110,7 +136,10 @@ type Target struct {
 	Scan func(ctx context.Context, visit func(*memfile.Item) error) (memfile.Report, error)
 	// Progress, if any, is called a few times a second.
 	Progress func(Progress)
-	Log      *slog.Logger
+	// Ready, if any, is called when the target may serve although the source still does. It isn't called
+	// if one of them can't do this; Result.Strict is the reason then.
+	Ready func()
+	Log   *slog.Logger
 }
 
 // Result describes a handover, on both sides.
@@ -125,8 +154,12 @@ type Result struct {
 	Bytes int64
 	// Passes is the number of live passes.
 	Passes int
-	// Took is from the connection to the end, Gap from the stop of the source's memcached to the end.
+	// Took is from the connection to the end, Gap from the stop of the source's memcached to the end. Gap is 0
+	// if the target served before.
 	Took, Gap time.Duration
+	// Both is how long both served. Strict is why they didn't, although Ready was set.
+	Both   time.Duration
+	Strict string
 }
 
 // Progress is published while a handover runs.
@@ -146,6 +179,9 @@ var (
 	// ErrBusy is the source's answer while another pod is connected. The target has received
 	// nothing, and may try again.
 	ErrBusy = errors.New("another pod receives the items of the shard")
+	// ErrDiverged means that the source was lost when both served. The target's memcached has items that
+	// are older than those of the source had been.
+	ErrDiverged = errors.New("the source was lost while both pods served")
 	// ErrImpossible is the source's answer when its items can't be handed over, now or later.
 	ErrImpossible = errors.New("the items can't be handed over")
 )

@@ -21,9 +21,11 @@ type timing struct {
 	// step bounds the time in which a peer that sends beats must continue: it may have to stop
 	// memcached or scan its memory.
 	step time.Duration
+	// follow is how long both sides serve in a handover that lets them.
+	follow time.Duration
 }
 
-var defaultTiming = timing{open: 5 * time.Second, beat: time.Second, silence: 10 * time.Second, step: 2 * time.Minute}
+var defaultTiming = timing{follow: followFor, open: 5 * time.Second, beat: time.Second, silence: 10 * time.Second, step: 2 * time.Minute}
 
 // piece is the number of bytes that are written under one deadline.
 const piece = 64 << 10
@@ -107,6 +109,15 @@ func (l *link) sendItem(item *memfile.Item, ttl int64) error {
 		return err
 	}
 	_, err := l.w.Write(item.Value)
+	return err
+}
+
+// sendName buffers a key.
+func (l *link) sendName(key []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.head = append(appendFrameHead(l.head[:0], kindName, len(key)), key...)
+	_, err := l.w.Write(l.head)
 	return err
 }
 

@@ -92,6 +92,9 @@ type session struct {
 	seed   uint64
 	began  time.Time
 	result Result
+	// follow is whether the target may serve before the end, following whether it does.
+	follow, following bool
+	oldestLive        uint32 // of the pass before
 	// covered is set once a live pass has visited all items, late once one had no time to.
 	covered, late bool
 }
@@ -99,6 +102,7 @@ type session struct {
 type command struct {
 	kind           kind
 	acknowledgment acknowledgement
+	asked          []uint64
 }
 
 var errReplaced = errors.New("the target has connected again")
@@ -193,31 +197,57 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 	s.result = Result{Source: offered.Pod, Target: request.Pod}
 	s.hasher, s.seed = newHasher(), rand.Uint64()
 	defer s.reserve(log)()
+	s.follow = request.Follow && offered.CAS && s.table != nil
+	s.hasher.cas = s.follow
 
 	err = s.link.send(kindOffer, offer{
 		Version: protocolVersion, Pod: offered.Pod, Items: offered.Items, Memcached: offered.Version,
-		Milliseconds: max(0, time.Until(offered.Deadline).Milliseconds()), Live: s.table != nil, Seed: s.seed,
+		Milliseconds: max(0, time.Until(offered.Deadline).Milliseconds()), Live: s.table != nil, Follow: s.follow, Seed: s.seed,
 	})
 	if err != nil {
 		return s.cause(ctx, err)
 	}
 	log.Info("A handover session started", "items", offered.Items, "live", s.table != nil, "deadline", offered.Deadline, "targetVersion", request.Memcached)
+	return s.answer(stop, ctx, log)
+}
+
+// answer runs the commands of the target.
+func (s *session) answer(stop, ctx context.Context, log *slog.Logger) error {
 	for {
 		c, err := s.next(ctx)
 		switch {
 		case err != nil:
-			return err
-		case c.kind == kindPass && s.table != nil:
+			return s.failed(err)
+		case c.kind == kindPass && s.table != nil && !s.following:
 			err = s.livePass(ctx, log)
+		case c.kind == kindFollow && s.follow && s.result.Passes > 0:
+			s.commit()
+			err = s.followingPass(ctx)
 		case c.kind == kindFinish:
 			return s.finish(stop, ctx, log)
 		default:
 			err = fmt.Errorf("%w: unexpected kind %q", errFrame, c.kind)
 		}
 		if err != nil {
-			return s.cause(ctx, err)
+			return s.failed(s.cause(ctx, err))
 		}
 	}
+}
+
+// commit lets no other target have the items: this one is about to serve.
+func (s *session) commit() {
+	s.source.mu.Lock()
+	defer s.source.mu.Unlock()
+	s.following, s.source.done = true, true
+}
+
+// failed abandons the items if the target may have served, and returns err.
+func (s *session) failed(err error) error {
+	if s.following {
+		s.offer.Origin.Abandon()
+		s.source.completed()
+	}
+	return err
 }
 
 // cause returns why the context is done, which is the reason of err, or else err.
@@ -277,8 +307,11 @@ func (l *link) readCommand() (c command, err error) {
 		c.kind = k
 		switch k {
 		case kindBeat:
-		case kindPass, kindFinish:
+		case kindPass, kindFollow, kindFinish:
 			return c, nil
+		case kindAsk:
+			c.asked, err = readGone(l.r, size, nil)
+			return c, err
 		case kindAcknowledge:
 			c.acknowledgment, err = readMessage[acknowledgement](l.r, size)
 			return c, err
@@ -317,6 +350,16 @@ func (s *session) livePass(ctx context.Context, log *slog.Logger) error {
 	return s.link.send(kindDone, d)
 }
 
+// followingPass sends the names of what changed.
+func (s *session) followingPass(ctx context.Context) error {
+	p := pass{session: s, ctx: ctx, names: true}
+	d, err := p.run(AnyOrder)
+	if err != nil {
+		return err
+	}
+	return s.link.send(kindDone, d)
+}
+
 // order returns the order of a pass that has to be over at a time; zero is no limit.
 func (s *session) order(limit time.Time) Order {
 	switch {
@@ -333,10 +376,13 @@ func (s *session) order(limit time.Time) Order {
 func (s *session) finish(stop, ctx context.Context, log *slog.Logger) error {
 	stopped := time.Now()
 	if err := s.offer.Origin.Stop(stop); err != nil {
+		if s.following {
+			s.source.completed()
+		}
 		return fmt.Errorf("stopping memcached: %w", err)
 	}
 	saved := time.Now()
-	p := pass{session: s, ctx: ctx}
+	p := pass{session: s, ctx: ctx, names: s.following}
 	d, a, err := s.sendAll(ctx, &p)
 	if err == nil {
 		scanned := time.Since(saved)
@@ -345,9 +391,11 @@ func (s *session) finish(stop, ctx context.Context, log *slog.Logger) error {
 		log.Info("The target has everything", "sent", d.Sent, "gone", d.Gone, "stopSeconds", saved.Sub(stopped).Seconds(), "sendSeconds", scanned.Seconds())
 		err = s.confirm()
 	}
-	if err != nil {
+	if err != nil && !s.following {
 		s.offer.Origin.Resume()
-		return s.cause(ctx, err)
+	}
+	if err != nil {
+		return s.failed(s.cause(ctx, err))
 	}
 	s.result.Took = time.Since(s.began)
 	// Until the target has closed the connection, the confirmation may not have arrived.
@@ -366,10 +414,25 @@ func (s *session) sendAll(ctx context.Context, p *pass) (d done, a acknowledgeme
 		return d, a, err
 	}
 	c, err := s.next(ctx)
+	for ; err == nil && c.kind == kindAsk && s.following; c, err = s.next(ctx) {
+		if err = s.link.sendContent(kindGone, s.unknown(c.asked)); err != nil {
+			break
+		}
+	}
 	if err == nil && c.kind != kindAcknowledge {
 		err = fmt.Errorf("%w: unexpected kind %q", errFrame, c.kind)
 	}
 	return d, c.acknowledgment, err
+}
+
+// unknown returns a frame of those key hashes that the source doesn't have.
+func (s *session) unknown(hashes []uint64) (frame []byte) {
+	for _, hash := range hashes {
+		if at, found := s.table.find(hash); !found || s.table.content(at) == absent {
+			frame = binary.BigEndian.AppendUint64(frame, hash)
+		}
+	}
+	return frame
 }
 
 // confirm hands the items over: from here on they are the target's. An error means that
@@ -389,10 +452,12 @@ type pass struct {
 	session *session
 	ctx     context.Context
 	live    bool
-	pace    pace
-	began   time.Time
-	done    done
-	gone    []byte
+	// names is whether the target gets the names of changed items only, which it deletes.
+	names bool
+	pace  pace
+	began time.Time
+	done  done
+	gone  []byte
 }
 
 func (p *pass) run(order Order) (done, error) {
@@ -408,6 +473,7 @@ func (p *pass) run(order Order) (done, error) {
 		return p.done, fmt.Errorf("scanning the items: %w", err)
 	}
 	p.done.Items = report.Items
+	p.done.Flushed, s.oldestLive = report.OldestLive != s.oldestLive, report.OldestLive
 	if s.table != nil {
 		if err := s.table.sweep(p.addGone); err != nil {
 			return p.done, err
@@ -436,6 +502,11 @@ func (p *pass) visit(item *memfile.Item) error {
 		if at, found = s.table.find(hash); found && s.table.unchanged(at, content) {
 			return nil
 		}
+	}
+	if p.names {
+		s.table.put(at, found, hash, content)
+		p.done.Sent++
+		return s.link.sendName(item.Key)
 	}
 	return p.send(item, hash, content, at, found)
 }

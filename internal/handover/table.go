@@ -22,7 +22,11 @@ func keyHash(seed uint64, key []byte) uint64 {
 
 // hasher computes hashes of contents. They have a random key, so that no client can
 // construct two contents with the same hash. They never leave the process.
-type hasher struct{ h maphash.Hash }
+type hasher struct {
+	h maphash.Hash
+	// cas lets a write of an equal value be a change.
+	cas bool
+}
 
 func newHasher() *hasher {
 	h := &hasher{}
@@ -42,6 +46,9 @@ func (h *hasher) content(item *memfile.Item) uint64 {
 	_, _ = h.h.Write(head[:])
 	_, _ = h.h.Write(item.Key)
 	_, _ = h.h.Write(item.Value)
+	if h.cas {
+		_, _ = h.h.Write(binary.NativeEndian.AppendUint64(nil, item.CAS))
+	}
 	return h.h.Sum64()
 }
 

@@ -1,8 +1,10 @@
 package handover
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"slices"
@@ -15,6 +17,9 @@ import (
 const (
 	// maxPasses is how many live passes there are at most.
 	maxPasses = 3
+	// followFor is how long both sides serve, with a pause between two passes.
+	followFor   = 5 * time.Second
+	followPause = 50 * time.Millisecond
 	// fewChanges is the fraction of items that may differ when the end begins.
 	fewChanges = 0.005
 	// goneAtOnce is how many key hashes one scan searches for.
@@ -27,7 +32,7 @@ const (
 // Receive copies the items of a source into the target's own memcached. It returns nil once
 // the source has confirmed that it no longer serves. After an error other than
 // ErrNotTerminating and ErrBusy, the target's memcached has some of the items, and must be restarted
-// without them. After ErrImpossible another attempt would fail too.
+// without them. After ErrImpossible and ErrDiverged another attempt would fail too.
 func Receive(ctx context.Context, target Target) (Result, error) {
 	return receive(ctx, target, defaultTiming)
 }
@@ -39,6 +44,9 @@ func receive(ctx context.Context, target Target, t timing) (Result, error) {
 	err := r.run(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
+	}
+	if err != nil && r.following {
+		err = fmt.Errorf("%w: %w", ErrDiverged, err)
 	}
 	return r.result, err
 }
@@ -52,10 +60,12 @@ type receiver struct {
 	offer  offer
 	result Result
 
-	key      [protocol.MaxKey]byte
-	gone     []uint64 // sorted while a scan runs
-	progress Progress
-	reported time.Time
+	// following is whether both sides serve.
+	following bool
+	key       [protocol.MaxKey]byte
+	gone      []uint64 // sorted while a scan runs
+	progress  Progress
+	reported  time.Time
 }
 
 func (r *receiver) run(ctx context.Context) error {
@@ -65,7 +75,7 @@ func (r *receiver) run(ctx context.Context) error {
 	defer r.link.close()
 	defer context.AfterFunc(ctx, r.link.abort)()
 	var err error
-	if err := r.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: r.Pod, Shard: r.Shard, Memcached: r.Version}); err != nil {
+	if err := r.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: r.Pod, Shard: r.Shard, Memcached: r.Version, Follow: r.Ready != nil}); err != nil {
 		return fmt.Errorf("sending to the source: %w", err)
 	}
 	go r.link.beat(ctx, r.timing.beat)
@@ -109,6 +119,7 @@ func (r *receiver) connect(ctx context.Context) error {
 // copy requests live passes, and then the end.
 func (r *receiver) copy(ctx context.Context) error {
 	r.progress.Total = r.offer.Items
+	complete := false
 	for live := r.offer.Live; live; {
 		r.result.Passes++
 		r.progress.Pass = r.result.Passes
@@ -119,13 +130,143 @@ func (r *receiver) copy(ctx context.Context) error {
 		if d.Complete {
 			r.progress.Total = d.Items
 		}
-		live = d.Complete && r.result.Passes < maxPasses && float64(d.Sent+d.Gone) > fewChanges*float64(d.Items)
+		complete = d.Complete
+		live = complete && r.result.Passes < maxPasses && float64(d.Sent+d.Gone) > fewChanges*float64(d.Items)
+	}
+	if r.Ready == nil {
+		return r.finish(ctx)
+	}
+	if r.result.Strict = r.strict(complete); r.result.Strict != "" {
+		r.Log.Info("The source stops before this pod serves", "reason", r.result.Strict)
+		return r.finish(ctx)
+	}
+	return r.follow(ctx)
+}
+
+// strict returns why the target can't serve before the end; empty if it can.
+func (r *receiver) strict(complete bool) string {
+	end := r.began.Add(time.Duration(r.offer.Milliseconds) * time.Millisecond)
+	switch {
+	case !r.offer.Follow:
+		return "the other pod's agent or its memcached (-C) can't hand over in this mode, or it lacks memory"
+	case !r.cache.cas:
+		return "memcached has no CAS (-C)"
+	case !complete || time.Until(end) < r.timing.follow:
+		return "there was no time for it"
+	}
+	return ""
+}
+
+// follow serves together with the source for some seconds.
+func (r *receiver) follow(ctx context.Context) error {
+	received, err := r.cache.lastCAS()
+	if err != nil {
+		return fmt.Errorf("reading from the own memcached: %w", err)
+	}
+	r.following = true
+	// It also deletes what the last pass read while memcached changed it.
+	if _, err := r.pass(ctx, kindFollow); err != nil {
+		return err
+	}
+	served := time.Now()
+	r.Ready()
+	for time.Since(served) < r.timing.follow {
+		r.progress.Pass++
+		if err := sleep(ctx, followPause); err != nil {
+			return err
+		}
+		if _, err := r.pass(ctx, kindFollow); err != nil {
+			return err
+		}
 	}
 	r.progress.Pass = 0
 	d, err := r.pass(ctx, kindFinish)
 	if err != nil {
 		return err
 	}
+	// From here on no client changes anything in the source.
+	stopped, err := r.cache.lastCAS()
+	if err != nil {
+		return fmt.Errorf("reading from the own memcached: %w", err)
+	}
+	if err := r.deleteOwn(ctx, received, stopped); err != nil {
+		return fmt.Errorf("deleting items that the source does not have: %w", err)
+	}
+	r.result.Both = time.Since(served)
+	return r.acknowledge(ctx, d)
+}
+
+// deleteOwn deletes what clients have stored while both sides served, and the source does not have, and the
+// keys in r.gone. Names are from a dump, since a scan misses what a client stores at the same time.
+func (r *receiver) deleteOwn(ctx context.Context, after, until uint64) error {
+	slices.Sort(r.gone)
+	r.cache.deleting = true
+	var names [][]byte
+	var hashes []byte
+	ask := func() error {
+		if len(names) == 0 {
+			return nil
+		}
+		if err := r.link.sendContent(kindAsk, hashes); err != nil {
+			return err
+		}
+		k, size, err := r.link.next()
+		if err != nil {
+			return err
+		}
+		if k != kindGone {
+			return r.link.unexpected(k, size)
+		}
+		unknown, err := readGone(r.link.r, size, nil)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if len(unknown) > 0 && unknown[0] == keyHash(r.offer.Seed, name) { // in the order of the question
+				unknown = unknown[1:]
+				if err := r.cache.delete(name); err != nil {
+					return err
+				}
+			}
+		}
+		names, hashes = names[:0], hashes[:0]
+		return r.cache.barrier()
+	}
+	err := r.cache.dump(ctx, func(item protocol.Listed) error {
+		hash := keyHash(r.offer.Seed, item.Key)
+		if _, gone := slices.BinarySearch(r.gone, hash); gone {
+			return r.cache.delete(item.Key)
+		}
+		if item.CAS <= after || item.CAS > until {
+			return nil
+		}
+		names, hashes = append(names, bytes.Clone(item.Key)), binary.BigEndian.AppendUint64(hashes, hash)
+		if len(hashes) < maxGone {
+			return nil
+		}
+		return ask()
+	})
+	if err == nil {
+		err = ask()
+	}
+	if err == nil {
+		err = r.cache.barrier()
+	}
+	return err
+}
+
+// finish stops the source, and makes the target equal to it.
+func (r *receiver) finish(ctx context.Context) error {
+	r.progress.Pass = 0
+	d, err := r.pass(ctx, kindFinish)
+	if err != nil {
+		return err
+	}
+	return r.acknowledge(ctx, d)
+}
+
+// acknowledge waits for the confirmation after the last pass.
+func (r *receiver) acknowledge(ctx context.Context, d done) error {
 	if err := r.cache.restore(); err != nil {
 		return fmt.Errorf("writing to the own memcached: %w", err)
 	}
@@ -142,7 +283,10 @@ func (r *receiver) copy(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("waiting for the source's confirmation: %w", err)
 	}
-	r.result.Gap, r.result.Took = time.Duration(c.Milliseconds)*time.Millisecond, time.Since(r.began)
+	r.result.Took = time.Since(r.began)
+	if !r.following {
+		r.result.Gap = time.Duration(c.Milliseconds) * time.Millisecond
+	}
 	return nil
 }
 
@@ -159,13 +303,15 @@ func (r *receiver) pass(ctx context.Context, command kind) (d done, err error) {
 		switch k {
 		case kindItem:
 			err = r.item(size)
+		case kindName:
+			err = r.name(size)
 		case kindGone:
 			if r.gone, err = readGone(r.link.r, size, r.gone); err == nil && len(r.gone) >= goneAtOnce {
 				err = r.deleteGone(ctx)
 			}
 		case kindDone:
 			if d, err = readMessage[done](r.link.r, size); err == nil {
-				err = r.deleteGone(ctx)
+				err = r.endPass(ctx, command, d)
 			}
 			r.report(true)
 			return d, err
@@ -176,6 +322,35 @@ func (r *receiver) pass(ctx context.Context, command kind) (d done, err error) {
 			return d, err
 		}
 	}
+}
+
+// endPass applies what is outstanding at the end of a pass.
+func (r *receiver) endPass(ctx context.Context, command kind, d done) error {
+	if r.following && d.Flushed {
+		if err := r.cache.barrier(); err != nil {
+			return fmt.Errorf("deleting items: %w", err)
+		}
+		if err := r.cache.flushAll(); err != nil {
+			return fmt.Errorf("deleting all items: %w", err)
+		}
+	}
+	if r.following && command == kindFinish {
+		return r.cache.barrier() // deleteOwn deletes what is gone
+	}
+	return r.deleteGone(ctx)
+}
+
+// name deletes a key that clients of the source have changed.
+func (r *receiver) name(size int) error {
+	key, err := readName(r.link.r, size, &r.key)
+	if err != nil {
+		return fmt.Errorf("reading from the source: %w", err)
+	}
+	r.cache.deleting = true
+	if err := r.cache.delete(key); err != nil {
+		return fmt.Errorf("deleting an item: %w", err)
+	}
+	return nil
 }
 
 // sourceError returns the failure that the source has sent before it closed the connection, if any.
@@ -234,7 +409,8 @@ func (r *receiver) deleteGone(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("deleting items: %w", err)
 		}
-		if report.Unreadable == 0 {
+		// What a client has just stored is found by the dump at the end.
+		if report.Unreadable == 0 || r.following {
 			break
 		}
 		if attempt == scanAttempts {

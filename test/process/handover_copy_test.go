@@ -76,6 +76,7 @@ func (o *fileOrigin) Stop(context.Context) error {
 }
 
 func (o *fileOrigin) Resume()                  {}
+func (o *fileOrigin) Abandon() { panic("the target is not lost") }
 func (o *fileOrigin) Complete(handover.Result) {}
 
 // serveHandover runs a source until the test is over, and returns its address.

@@ -43,6 +43,7 @@ type shard struct {
 	port, httpPort int
 	// handoverKey is the path of the key; empty if the next agent does not hand over items.
 	handoverKey  string
+	handoverMode agentwire.Mode // empty: the default
 	handoverPort int
 	// podIP is the address that the next agent reports.
 	podIP string
@@ -187,6 +188,9 @@ func (s *shard) launch() {
 		"-service", s.service, "-drain-timeout", s.drainTimeout.String(), "-termination-log", s.terminationLog())
 	if s.memcached != "" {
 		args = append(args, "-memcached", s.memcached)
+	}
+	if s.handoverMode != "" {
+		args = append(args, "-handover-mode", string(s.handoverMode))
 	}
 	if s.handoverKey != "" {
 		args = append(args, "-handover-key", s.handoverKey, "-handover-listen", fmt.Sprintf("127.0.0.1:%d", s.handoverPort))

@@ -58,6 +58,8 @@ type Report struct {
 	// Unreadable is the number of items and pages that don't have the expected layout, as while
 	// memcached changes them.
 	Unreadable int64
+	// OldestLive is that of the clock: it changes with each flush_all.
+	OldestLive uint32
 }
 
 // ErrLayout is a file that this package can't read.
@@ -276,6 +278,7 @@ const headLength = 512
 
 // walk calls found for each item, after it has read it.
 func (s *scan) walk(found func(offset int64, chunk []byte) error) error {
+	s.report.OldestLive = s.clock.OldestLive
 	page := make([]byte, pageSize)
 	for offset := int64(0); offset < s.file.layout.size; offset += pageSize {
 		// Only the head of an unused page is certain to be allocated.
