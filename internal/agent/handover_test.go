@@ -30,7 +30,7 @@ func (s *supervisor) request(o *origin, event originEvent) error {
 
 func TestItemsAreHandedOverOnlyDuringADrain(t *testing.T) {
 	for _, phase := range []wire.Phase{
-		wire.PhaseStarting, wire.PhaseReceiving, wire.PhaseServing, wire.PhaseRestarting, wire.PhaseDraining, wire.PhaseStopping,
+		wire.PhaseStarting, wire.PhaseReceiving, wire.PhaseFollowing, wire.PhaseServing, wire.PhaseRestarting, wire.PhaseDraining, wire.PhaseStopping,
 	} {
 		s := testSupervisor(wire.PhaseServing)
 		s.phase = phase
@@ -49,7 +49,7 @@ func TestOnlyTheLatestTargetEndsAHandover(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, event := range []originEvent{originStops, originResumes, originCompletes} {
+	for _, event := range []originEvent{originStops, originResumes, originAbandons, originCompletes} {
 		if err := s.request(first, event); !errors.Is(err, errSuperseded) || s.phase != wire.PhaseDraining || s.finished {
 			t.Errorf("event %d: %v, phase %s, finished %t", event, err, s.phase, s.finished)
 		}
@@ -60,6 +60,14 @@ func TestOldPodExitsWhenTheTargetDoesNotTakeOverInTime(t *testing.T) {
 	s := testSupervisor(wire.PhaseStopping)
 	s.process, s.origin, s.drainUntil = nil, &origin{}, time.Now()
 	if err := s.request(s.origin, originResumes); err != nil || !s.finished || s.err != nil {
+		t.Errorf("%v, finished %t, %v", err, s.finished, s.err)
+	}
+}
+
+func TestOldPodExitsWhenTheTargetMayHaveServedAndIsLost(t *testing.T) {
+	s := testSupervisor(wire.PhaseStopping)
+	s.process, s.origin, s.drainUntil = nil, &origin{}, time.Now().Add(time.Hour)
+	if err := s.request(s.origin, originAbandons); err != nil || !s.finished || s.err != nil {
 		t.Errorf("%v, finished %t, %v", err, s.finished, s.err)
 	}
 }

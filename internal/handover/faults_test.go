@@ -36,6 +36,8 @@ type script struct {
 	t    *testing.T
 	link *link
 	stop context.CancelFunc // of the beats
+	// available is whether it wants to serve before the end.
+	available bool
 }
 
 func newScript(t *testing.T, address, pod string) *script {
@@ -55,7 +57,11 @@ var targetSteps = []string{"hello", "offer", "pass", "done", "finish", "end", "a
 
 func (s *script) follow(pod string, steps int) {
 	s.t.Helper()
-	for _, step := range targetSteps[:steps] {
+	all := targetSteps
+	if s.available {
+		all = availableSteps
+	}
+	for _, step := range all[:steps] {
 		if err := s.step(step, pod); err != nil {
 			s.t.Fatalf("%s: %v", step, err)
 		}
@@ -65,16 +71,22 @@ func (s *script) follow(pod string, steps int) {
 func (s *script) step(step, pod string) (err error) {
 	switch step {
 	case "hello":
-		return s.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: pod, Shard: "cache-0"})
+		return s.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: pod, Shard: "cache-0", Follow: s.available})
 	case "offer":
 		_, err = expect[offer](s.link, kindOffer)
 	case "pass":
 		return s.link.send(kindPass, nil)
+	case "follow":
+		return s.link.send(kindFollow, nil)
+	case "ask":
+		return s.link.sendContent(kindAsk, make([]byte, 8))
+	case "answer":
+		return s.skip(kindGone)
 	case "finish":
 		return s.link.send(kindFinish, nil)
 	case "acknowledge":
 		return s.link.send(kindAcknowledge, acknowledgement{})
-	case "done", "end":
+	case "done", "end", "followed":
 		return s.skip(kindDone)
 	case "confirm":
 		return s.skip(kindConfirm)
@@ -166,7 +178,7 @@ func TestSourceThatConfirmedDoesNotResume(t *testing.T) {
 var sourceSteps = []string{"accept", "handshake", "hello", "offer", "pass", "items", "done", "finish", "items", "done", "acknowledge", "confirm"}
 
 // fakeSource follows the protocol for a number of steps, and then fails.
-func fakeSource(t *testing.T, steps int, fail func(conn net.Conn, l *link)) (address string) {
+func fakeSource(t *testing.T, steps []string, fail func(conn net.Conn, l *link)) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -177,7 +189,7 @@ func fakeSource(t *testing.T, steps int, fail func(conn net.Conn, l *link)) (add
 	if err != nil {
 		t.Fatal(err)
 	}
-	if steps == 0 {
+	if len(steps) == 0 {
 		_ = listener.Close()
 		return listener.Addr().String()
 	}
@@ -189,7 +201,7 @@ func fakeSource(t *testing.T, steps int, fail func(conn net.Conn, l *link)) (add
 		defer conn.Close()
 		secured := tls.Server(conn, config)
 		l := newLink(secured, quick)
-		for _, step := range sourceSteps[1:steps] {
+		for _, step := range steps[1:] {
 			switch step {
 			case "handshake":
 				err = secured.HandshakeContext(t.Context())
@@ -197,9 +209,14 @@ func fakeSource(t *testing.T, steps int, fail func(conn net.Conn, l *link)) (add
 			case "hello":
 				_, err = expect[hello](l, kindHello)
 			case "offer":
-				err = l.send(kindOffer, offer{Version: protocolVersion, Pod: "source", Items: 2, Live: true})
-			case "pass", "finish":
-				_, _, err = l.next()
+				err = l.send(kindOffer, offer{Version: protocolVersion, Pod: "source", Items: 2, Live: true, Follow: true, Milliseconds: time.Hour.Milliseconds()})
+			case "pass", "finish", "follow", "ask":
+				var size int
+				if _, size, err = l.next(); err == nil {
+					_, err = l.r.Discard(size)
+				}
+			case "answer":
+				err = l.sendContent(kindGone, nil)
 			case "items":
 				err = l.sendItem(&memfile.Item{Key: []byte("k"), Value: []byte("v")}, 0)
 			case "done":
@@ -239,7 +256,7 @@ func TestTargetFailsWithItsSource(t *testing.T) {
 			t.Run(fmt.Sprintf("%s before %d %s", name, steps, sourceSteps[steps]), func(t *testing.T) {
 				t.Parallel()
 				cache := newCache(t)
-				address := fakeSource(t, steps, fail)
+				address := fakeSource(t, sourceSteps[:steps], fail)
 				within(t, "the target", func() {
 					result, err := receive(t.Context(), targetOf(t, address, cache), quick)
 					if err == nil {
@@ -260,7 +277,7 @@ func TestTargetFailsWithItsSource(t *testing.T) {
 func TestTargetAcceptsFakeSource(t *testing.T) {
 	t.Parallel()
 	cache := newCache(t)
-	address := fakeSource(t, len(sourceSteps), func(_ net.Conn, l *link) { _ = l.send(kindConfirm, confirmation{Milliseconds: 7}) })
+	address := fakeSource(t, sourceSteps, func(_ net.Conn, l *link) { _ = l.send(kindConfirm, confirmation{Milliseconds: 7}) })
 	result, err := receive(t.Context(), targetOf(t, address, cache), quick)
 	if err != nil || result.Gap != 7*time.Millisecond {
 		t.Errorf("%+v, %v", result, err)

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,9 @@ type entry struct {
 type fakeOrigin struct {
 	mu       sync.Mutex
 	items    map[string]entry
+	cas      map[string]uint64
+	changes  uint64
+	flushes  uint32
 	scans    int
 	events   []string
 	result   Result
@@ -55,7 +59,7 @@ type fakeOrigin struct {
 }
 
 func newOrigin(n int) *fakeOrigin {
-	o := &fakeOrigin{items: map[string]entry{}}
+	o := &fakeOrigin{items: map[string]entry{}, cas: map[string]uint64{}}
 	for i := range n {
 		o.items[fmt.Sprintf("key-%d", i)] = entry{value: fmt.Sprintf("value-%d", i), flags: uint32(i)}
 	}
@@ -66,6 +70,15 @@ func (o *fakeOrigin) set(key string, e entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.items[key] = e
+	o.changes++
+	o.cas[key] = o.changes
+}
+
+// flush stands for a flush_all after which clients have stored all items again.
+func (o *fakeOrigin) flush() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.flushes++
 }
 
 func (o *fakeOrigin) remove(key string) {
@@ -97,6 +110,7 @@ func (o *fakeOrigin) Scan(ctx context.Context, order Order, visit func(*memfile.
 	o.scans++
 	scan := o.scans
 	keys := slices.Sorted(maps.Keys(o.items))
+	report := memfile.Report{OldestLive: o.flushes}
 	o.mu.Unlock()
 	o.record("scan")
 	if order != AnyOrder {
@@ -110,16 +124,16 @@ func (o *fakeOrigin) Scan(ctx context.Context, order Order, visit func(*memfile.
 			return memfile.Report{}, err
 		}
 	}
-	var report memfile.Report
 	for _, key := range keys {
 		o.mu.Lock()
 		e, ok := o.items[key]
+		cas := o.cas[key]
 		o.mu.Unlock()
 		if !ok {
 			continue
 		}
 		report.Items++
-		item := &memfile.Item{Key: []byte(key), Value: []byte(e.value), Flags: e.flags, TTL: e.ttl, Expires: uint32(e.ttl), Binary: e.binary}
+		item := &memfile.Item{Key: []byte(key), Value: []byte(e.value), Flags: e.flags, TTL: e.ttl, Expires: uint32(e.ttl), Binary: e.binary, CAS: cas}
 		if err := visit(item); err != nil {
 			return report, err
 		}
@@ -173,12 +187,17 @@ type fakeCache struct {
 	listener net.Listener
 	mu       sync.Mutex
 	items    map[string]entry
+	cas      map[string]uint64
+	changes  uint64
+	noCAS    bool
 	automove string
 	moves    []string // levels that were set
 	maxValue int
 	writes   int
 	// before, if set, is called before each request, which it may block.
 	before func(command string)
+	// hidden is a key that scans miss, as when a client stores it at the same time.
+	hidden string
 	// scanned may change the report of a scan.
 	scanned func(*memfile.Report)
 }
@@ -189,7 +208,7 @@ func newCache(t testing.TB) *fakeCache {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &fakeCache{t: t, listener: listener, items: map[string]entry{}, automove: "1", maxValue: 1 << 20}
+	c := &fakeCache{t: t, listener: listener, items: map[string]entry{}, cas: map[string]uint64{}, changes: 1 << 40, automove: "1", maxValue: 1 << 20}
 	var conns sync.WaitGroup
 	conns.Go(func() {
 		for {
@@ -246,7 +265,16 @@ func (c *fakeCache) answer(words []string, r io.Reader) (string, error) {
 	defer c.mu.Unlock()
 	switch {
 	case strings.Join(words, " ") == "stats settings":
-		return "STAT slab_automove " + c.automove + "\r\nEND\r\n", nil
+		return "STAT slab_automove " + c.automove + "\r\nSTAT cas_enabled " + map[bool]string{true: "no", false: "yes"}[c.noCAS] + "\r\nEND\r\n", nil
+	case words[0] == "lru_crawler":
+		var dump strings.Builder
+		for key := range c.items {
+			fmt.Fprintf(&dump, "key=%s exp=-1 la=1 cas=%d fetch=no cls=1 size=100\n", url.PathEscape(key), c.cas[key])
+		}
+		return dump.String() + "END\r\n", nil
+	case words[0] == "flush_all":
+		clear(c.items)
+		return "OK\r\n", nil
 	case words[0] == "stats":
 		return fmt.Sprintf("STAT curr_items %d\r\nEND\r\n", len(c.items)), nil
 	case words[0] == "slabs":
@@ -306,13 +334,32 @@ func (c *fakeCache) store(words []string, r io.Reader) (string, error) {
 			e.flags = uint32(n)
 		}
 	}
-	c.items[key] = e
+	c.put(key, e)
+	if slices.Contains(words[3:], "c") {
+		return fmt.Sprintf("HD c%d\r\n", c.changes), nil
+	}
 	return "HD\r\n", nil
+}
+
+func (c *fakeCache) put(key string, e entry) {
+	c.items[key] = e
+	c.changes++
+	c.cas[key] = c.changes
+}
+
+// set is a write of a client.
+func (c *fakeCache) set(key string, e entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.put(key, e)
 }
 
 func (c *fakeCache) scan(_ context.Context, visit func(*memfile.Item) error) (memfile.Report, error) {
 	var report memfile.Report
 	for key := range c.snapshot() {
+		if key == c.hidden {
+			continue
+		}
 		report.Items++
 		if err := visit(&memfile.Item{Key: []byte(key)}); err != nil {
 			return report, err
@@ -335,7 +382,7 @@ type running struct {
 
 func offerOf(o Origin, items int) func(context.Context) (Offer, error) {
 	return func(context.Context) (Offer, error) {
-		return Offer{Origin: o, Pod: "source", Shard: "cache-0", Version: "1.6.45", Items: int64(items), Deadline: time.Now().Add(time.Hour)}, nil
+		return Offer{Origin: o, Pod: "source", Shard: "cache-0", Version: "1.6.45", Items: int64(items), CAS: true, Deadline: time.Now().Add(time.Hour)}, nil
 	}
 }
 

@@ -344,6 +344,11 @@ func TestContentHashCoversWholeItem(t *testing.T) {
 	if h.content(&same) != content {
 		t.Error("what every access changes is a part of the content")
 	}
+	h.cas = true
+	if content := h.content(&item); content == h.content(&same) {
+		t.Error("a write of the same value is no change")
+	}
+	h.cas = false
 	for name, change := range map[string]func(*memfile.Item){
 		"key":             func(i *memfile.Item) { i.Key = []byte("kez") },
 		"value":           func(i *memfile.Item) { i.Value = []byte("valuf") },

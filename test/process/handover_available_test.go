@@ -499,7 +499,7 @@ func TestAvailableHandoverThatIsInterruptedLeavesNoOldValue(t *testing.T) {
 				p.sleep(0, 4000)
 				fault.do(t, p)
 				start := p.served()
-				if start.Result != agentwire.StartCold {
+				if start.Result != agentwire.StartCold || !strings.Contains(start.Reason, "both pods") {
 					t.Errorf("start %+v, want Cold", start)
 				}
 				totals := p.finish(start)
