@@ -101,6 +101,7 @@ func (s *supervisor) handleOrigin(r originRequest) {
 		return
 	case r.event == originResumes && stopped && s.now().Before(s.drainUntil):
 		s.log.Warn("The target did not take over; memcached starts again with its items")
+		s.history.handoverFailed(false)
 		s.phase = wire.PhaseRestarting
 		s.relaunch()
 	case r.event == originResumes && stopped:

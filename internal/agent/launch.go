@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -99,8 +100,10 @@ func (s *supervisor) serve() {
 	} else {
 		s.startDrain()
 	}
+	s.history.started(s.start)
 	s.publish()
 	go s.process.client.sampleLookups(s.process.done)
+	go s.process.client.probe(s.process.done, s.history)
 	s.log.Info("memcached is serving", "version", s.binary.version, "start", s.start.Result, "items", s.start.Items,
 		"itemsBefore", s.start.ItemsBefore, "reason", s.start.Reason)
 }
@@ -118,6 +121,8 @@ func (s *supervisor) handleExit(p *process) {
 	switch {
 	case s.afterExit != nil:
 		s.log.Info("memcached stopped", "state", p.command.ProcessState.String())
+		_, err := os.Stat(metaPath(s.dataDir))
+		s.history.saveEnds(err == nil)
 		next := s.afterExit
 		s.afterExit = nil
 		next()

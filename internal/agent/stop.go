@@ -53,6 +53,7 @@ func (s *supervisor) responds() bool {
 // startDrain keeps memcached serving until another pod does.
 func (s *supervisor) startDrain() {
 	s.phase = wire.PhaseDraining
+	s.history.drains()
 	ctx, cancel := context.WithCancel(context.Background())
 	run := &drainRun{cancel: cancel}
 	s.drain = run
@@ -94,6 +95,7 @@ func (s *supervisor) stop(phase wire.Phase, token string, timeout time.Duration,
 	if err := s.process.signal(syscall.SIGUSR1); err != nil {
 		s.log.Warn("Cannot signal memcached", "error", err)
 	}
+	s.history.saveBegins(s.lastStop.Items)
 	go s.process.wakeUntilExit()
 	s.schedule(timeout, func() {
 		s.log.Error("memcached did not exit after the save signal; killing it, its items are lost", "timeout", timeout)

@@ -18,6 +18,8 @@ type config struct {
 	podUID              string
 	dataDir, podInfoDir string
 	listen, service     string
+	// metricsListen is the address of /metrics; empty if there are none.
+	metricsListen string
 	// handoverKey is the path of the key; empty if the pods of the shard do not hand over
 	// their items.
 	handoverKey, handoverListen, podIP string
@@ -30,8 +32,9 @@ type config struct {
 // supervisor runs memcached. Only the goroutine of run may use its fields.
 type supervisor struct {
 	config
-	binary binary
-	log    *slog.Logger
+	binary  binary
+	log     *slog.Logger
+	history *history
 	// states contains the latest state, for readers on any goroutine.
 	states *atomic.Pointer[state]
 	now    func() time.Time
@@ -115,6 +118,9 @@ func supervise(c config, log *slog.Logger) error {
 		return err
 	}
 	go serveHTTP(listener, s.states)
+	if c.metricsListen != "" {
+		go serveMetrics(c.metricsListen, s.states, s.history, log)
+	}
 	if c.handoverKey != "" {
 		go serveHandover(c, s.origins, s.handoverPorts, log)
 	}
@@ -144,7 +150,8 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 		return nil, err
 	}
 	s := &supervisor{
-		config: c, binary: memcached, log: log, now: time.Now, timer: time.NewTimer(time.Hour), states: &atomic.Pointer[state]{},
+		config: c, binary: memcached, log: log, now: time.Now, history: readHistory(c.dataDir, time.Now, log),
+		timer: time.NewTimer(time.Hour), states: &atomic.Pointer[state]{},
 		exits: make(chan *process, 1), responses: make(chan firstResponse, 1), drained: make(chan drainEnd, 1),
 		handoverPorts: make(chan int, 1), origins: make(chan originRequest), receptions: make(chan receptionReport),
 		phase: wire.PhaseStarting, info: info, saved: saved,
@@ -211,6 +218,7 @@ func (s *supervisor) finish() {
 // fail ends the agent when memcached exited unexpectedly or cannot start.
 func (s *supervisor) fail(err error) {
 	s.finished, s.err = true, err
+	s.history.answers(false)
 }
 
 // schedule runs a function after d, in place of the one that was scheduled before.
@@ -231,8 +239,12 @@ func (s *supervisor) publish() {
 	case wire.PhaseServing, wire.PhaseDraining, wire.PhaseFollowing:
 		next.client = s.process.client
 	}
-	if former := s.states.Swap(next); former != nil {
+	former := s.states.Swap(next)
+	if former != nil {
 		close(former.superseded)
+	}
+	if former == nil || former.serving() != next.serving() {
+		s.history.answers(next.serving())
 	}
 }
 

@@ -18,6 +18,9 @@ const StatusPath = "/status"
 // its items over.
 const HandoverPort = 11213
 
+// MetricsPort is the TCP port of the agent's /metrics, that of every memcached exporter.
+const MetricsPort = 9150
+
 // MemcachedPort is the TCP port on which memcached serves.
 const MemcachedPort = 11211
 
@@ -37,6 +40,9 @@ const (
 	PhaseDraining   Phase = "Draining"
 	PhaseStopping   Phase = "Stopping"
 )
+
+// Phases are all phases.
+var Phases = []Phase{PhaseStarting, PhaseReceiving, PhaseFollowing, PhaseServing, PhaseRestarting, PhaseDraining, PhaseStopping}
 
 // Mode is how a handover ends.
 type Mode string
@@ -61,6 +67,9 @@ const (
 	// StartHandedOver is a start with the items of the shard's previous pod.
 	StartHandedOver StartResult = "HandedOver"
 )
+
+// StartResults are all results of a start.
+var StartResults = []StartResult{StartWarm, StartCold, StartHandedOver}
 
 // Start describes the last start of memcached.
 type Start struct {

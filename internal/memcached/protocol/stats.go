@@ -13,23 +13,33 @@ type Stats map[string]string
 // ReadStats reads a stats answer up to its END.
 func ReadStats(r *bufio.Reader) (Stats, error) {
 	stats := Stats{}
+	err := eachStat(r, func(name, value []byte) { stats[string(name)] = string(value) })
+	if err != nil {
+		return nil, err
+	}
+	return stats, nil
+}
+
+// eachStat reads a stats answer up to its END. The arguments of visit are valid until it
+// returns.
+func eachStat(r *bufio.Reader, visit func(name, value []byte)) error {
 	for range MaxStats {
 		line, err := readLine(r)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if string(line) == "END" {
-			return stats, nil
+			return nil
 		}
 		rest, ok := bytes.CutPrefix(line, []byte("STAT "))
 		// A value may be empty and may contain spaces, a name neither.
 		name, value, _ := bytes.Cut(rest, []byte(" "))
 		if !ok || len(name) == 0 {
-			return nil, answerError(line)
+			return answerError(line)
 		}
-		stats[string(name)] = string(value)
+		visit(name, value)
 	}
-	return nil, fmt.Errorf("more than %d stats: %w", MaxStats, ErrTooLong)
+	return fmt.Errorf("more than %d stats: %w", MaxStats, ErrTooLong)
 }
 
 // int returns a stat as a number, and 0 if it is missing or not a number, since

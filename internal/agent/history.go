@@ -1,0 +1,175 @@
+package agent
+
+import (
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/metrics"
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+// history keeps what the metrics report about earlier starts of the pod in the data
+// volume. Any number of goroutines may use it.
+type history struct {
+	path string
+	log  *slog.Logger
+	now  func() time.Time
+
+	mu     sync.Mutex
+	record metrics.History
+	probes metrics.Probes
+	// hung is whether the probe has found that memcached does not answer.
+	hung bool
+	// saveBegan is zero unless memcached is saving its items.
+	saveBegan time.Time
+	saveItems int64
+}
+
+// readHistory reads a data directory. After the last agent was killed, memcached has not
+// answered since its last answer, which is at most probeInterval too early.
+func readHistory(dir string, now func() time.Time, log *slog.Logger) *history {
+	h := &history{path: filepath.Join(dir, "history.json"), now: now, log: log}
+	if text, err := os.ReadFile(h.path); err == nil && json.Unmarshal(text, &h.record) != nil {
+		h.record = metrics.History{}
+	}
+	if h.record.Starts == nil {
+		h.record.Starts = map[wire.StartResult]int64{}
+	}
+	if h.record.UnavailableSince.IsZero() {
+		h.record.UnavailableSince = h.record.AnsweredAt
+	}
+	return h
+}
+
+// change modifies the record and writes it.
+func (h *history) change(modify func(*metrics.History)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	modify(&h.record)
+	text, err := json.Marshal(h.record)
+	if err == nil {
+		err = replaceFile(h.path, text)
+	}
+	if err != nil {
+		h.log.Warn("Cannot write the history of this pod", "error", err)
+	}
+}
+
+// answers records that memcached answers clients from now on, or does not.
+func (h *history) answers(yes bool) {
+	now := h.now()
+	h.change(func(r *metrics.History) {
+		h.hung = false
+		switch {
+		case yes:
+			r.AnsweredAt = now
+			if !r.UnavailableSince.IsZero() {
+				r.LastOutage = max(now.Sub(r.UnavailableSince).Seconds(), 0)
+				r.UnavailableSeconds += r.LastOutage
+				r.UnavailableSince = time.Time{}
+			}
+		case r.UnavailableSince.IsZero() && !r.AnsweredAt.IsZero():
+			r.UnavailableSince = now
+		}
+	})
+}
+
+// started records a start that is complete.
+func (h *history) started(start wire.Start) {
+	h.change(func(r *metrics.History) {
+		r.Starts[start.Result]++
+		if start.Result == wire.StartHandedOver {
+			r.Received++
+			r.Handover = &start
+			r.LastOutage = start.GapSeconds
+			r.UnavailableSeconds += start.GapSeconds
+		}
+	})
+}
+
+func (h *history) saveBegins(items int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.saveBegan, h.saveItems = h.now(), items
+}
+
+// saveEnds does nothing if no save has begun.
+func (h *history) saveEnds(saved bool) {
+	h.mu.Lock()
+	began, items := h.saveBegan, h.saveItems
+	h.saveBegan = time.Time{}
+	h.mu.Unlock()
+	if began.IsZero() {
+		return
+	}
+	h.change(func(r *metrics.History) {
+		if !saved {
+			r.FailedSaves++
+			return
+		}
+		r.Saves++
+		r.SavedAt, r.SaveSeconds, r.SavedItems = h.now(), h.now().Sub(began).Seconds(), items
+	})
+}
+
+// handoverFailed records a handover that failed, to this pod or from it.
+func (h *history) handoverFailed(received bool) {
+	h.change(func(r *metrics.History) {
+		if received {
+			r.FailedReceived++
+		} else {
+			r.FailedSent++
+		}
+	})
+}
+
+func (h *history) drains() {
+	h.change(func(r *metrics.History) {
+		r.Drains++
+		r.DrainedAt = h.now()
+	})
+}
+
+// snapshot returns a copy in which the time without answers includes the present one.
+func (h *history) snapshot() (metrics.History, metrics.Probes) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.record
+	r.Starts = maps.Clone(r.Starts)
+	if !r.UnavailableSince.IsZero() {
+		r.UnavailableSeconds += max(h.now().Sub(r.UnavailableSince).Seconds(), 0)
+	}
+	return r, h.probes
+}
+
+// probed records a round trip to a memcached that should answer, and returns whether it
+// did. The supervisor may know by now that memcached has stopped.
+func (h *history) probed(began time.Time, took time.Duration, answered bool) bool {
+	h.mu.Lock()
+	stopped := !h.record.UnavailableSince.IsZero() && !h.hung
+	recovered := answered && h.hung
+	if answered {
+		h.probes.Add(took)
+	}
+	h.mu.Unlock()
+	switch {
+	case stopped:
+	case recovered:
+		h.answers(true)
+	case answered:
+		h.change(func(r *metrics.History) { r.AnsweredAt = began })
+	default:
+		h.change(func(r *metrics.History) {
+			if r.UnavailableSince.IsZero() {
+				r.UnavailableSince = began
+			}
+			h.hung = true
+		})
+	}
+	return answered
+}

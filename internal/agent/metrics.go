@@ -1,0 +1,205 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/metrics"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+)
+
+const (
+	// metricsAge is how long an answer is given again. Every pod of the cluster may be able
+	// to connect, and memcached must not work for a flood of requests.
+	metricsAge = time.Second
+	// metricsTimeout bounds the wait for memcached.
+	metricsTimeout = 700 * time.Millisecond
+	// metricsRate is how many connections the agent accepts per second, metricsConnections
+	// how many it keeps. A flood waits in the kernel, at no cost for memcached.
+	metricsRate        = 50
+	metricsConnections = 16
+	// probeInterval is the time between two measured round trips, hungInterval that after
+	// one without an answer.
+	probeInterval = 10 * time.Second
+	hungInterval  = 500 * time.Millisecond
+)
+
+// collector answers with the metrics. It asks memcached once for all requests within
+// metricsAge.
+type collector struct {
+	states  *atomic.Pointer[state]
+	history *history
+
+	// turn contains one token; its owner may use what follows.
+	turn    chan struct{}
+	reading metrics.Reading
+	// answers are the last ones, without and with slab classes. They are never modified.
+	answers [2]struct {
+		text []byte
+		at   time.Time
+	}
+}
+
+// serveMetrics returns when it can't listen, which the agent survives: a shard is worth
+// more than its metrics.
+func serveMetrics(address string, states *atomic.Pointer[state], h *history, log *slog.Logger) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		log.Error("This pod has no metrics", "error", err)
+		return
+	}
+	server := &http.Server{
+		Handler:           newCollector(states, h).handler(),
+		ReadHeaderTimeout: 2 * time.Second,
+		ReadTimeout:       2 * time.Second,
+		WriteTimeout:      5 * time.Second,
+		MaxHeaderBytes:    8 << 10,
+	}
+	// A kept connection would send any number of requests past the listener's rate.
+	server.SetKeepAlivesEnabled(false)
+	_ = server.Serve(&pacedListener{Listener: &boundedListener{Listener: listener, limit: metricsConnections}})
+}
+
+func newCollector(states *atomic.Pointer[state], h *history) *collector {
+	c := &collector{states: states, history: h, turn: make(chan struct{}, 1)}
+	c.turn <- struct{}{}
+	return c
+}
+
+func (c *collector) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		value, ok := r.URL.Query()["slabs"]
+		classes := ok && value[0] != "false" && value[0] != "0"
+		text, err := c.answer(r.Context(), classes)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", metrics.ContentType)
+		_, _ = w.Write(text)
+	})
+	return mux
+}
+
+// answer returns the metrics, which are at most metricsAge old.
+func (c *collector) answer(ctx context.Context, classes bool) ([]byte, error) {
+	select {
+	case <-c.turn:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { c.turn <- struct{}{} }()
+	last := &c.answers[0]
+	if classes {
+		last = &c.answers[1]
+	}
+	if time.Since(last.at) < metricsAge {
+		return last.text, nil
+	}
+	in := c.collect()
+	last.text = metrics.Append(make([]byte, 0, len(last.text)+len(last.text)/8+1<<10), &in, classes)
+	last.at = time.Now()
+	return last.text, nil
+}
+
+func (c *collector) collect() metrics.Input {
+	current := c.states.Load()
+	in := metrics.Input{Status: current.status, Serving: current.serving(), EvictionAge: math.NaN()}
+	in.History, in.Probes = c.history.snapshot()
+	in.WorkingSet, in.MemoryLimit = memoryOfCgroup(cgroupDir)
+	in.Process = metrics.ReadProcess("/proc", current.status.PID)
+	if !in.Serving {
+		return in
+	}
+	// Not the request's context: the next request gets the same answer.
+	ctx, cancel := context.WithTimeout(context.Background(), metricsTimeout)
+	defer cancel()
+	err := current.client.do(ctx, func(conn *protocol.Conn) error { return c.reading.Read(ctx, conn) })
+	if err == nil {
+		in.Reading = &c.reading
+		in.EvictionAge = c.reading.EvictionAge(time.Now())
+	}
+	return in
+}
+
+// memoryOfCgroup returns NaN for what is unknown, or not limited.
+func memoryOfCgroup(dir string) (workingSet, limit float64) {
+	workingSet, limit = math.NaN(), math.NaN()
+	if bytes, err := readCgroup(dir, "memory.max"); err == nil {
+		limit = float64(bytes)
+	}
+	current, err := readCgroup(dir, "memory.current")
+	if err != nil {
+		return workingSet, limit
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "memory.stat"))
+	if err != nil {
+		return workingSet, limit
+	}
+	_, rest, _ := strings.Cut("\n"+string(text), "\ninactive_file ")
+	line, _, _ := strings.Cut(rest, "\n")
+	inactive, err := strconv.ParseInt(line, 10, 64)
+	if err != nil {
+		return workingSet, limit
+	}
+	return float64(max(current-inactive, 0)), limit
+}
+
+// probe measures round trips to one memcached until it has exited.
+func (c *client) probe(done <-chan struct{}, h *history) {
+	for pause := time.Duration(0); ; {
+		select {
+		case <-done:
+			return
+		case <-time.After(pause):
+		}
+		began, took, err := c.roundTrip()
+		select {
+		case <-done:
+			return
+		default:
+		}
+		pause = probeInterval
+		if !h.probed(began, took, err == nil || protocol.IsAnswer(err)) {
+			pause = hungInterval
+		}
+	}
+}
+
+// roundTrip measures one request, without the wait for others of this agent.
+func (c *client) roundTrip() (began time.Time, took time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
+	defer cancel()
+	began = time.Now()
+	err = c.do(ctx, func(conn *protocol.Conn) error {
+		sent := time.Now()
+		_, err := conn.Version(ctx)
+		took = time.Since(sent)
+		return err
+	})
+	return began, took, err
+}
+
+// pacedListener accepts at most metricsRate connections per second.
+type pacedListener struct {
+	net.Listener
+	next time.Time
+}
+
+// Accept is called by one goroutine.
+func (l *pacedListener) Accept() (net.Conn, error) {
+	time.Sleep(time.Until(l.next))
+	conn, err := l.Listener.Accept()
+	l.next = time.Now().Add(time.Second / metricsRate)
+	return conn, err
+}

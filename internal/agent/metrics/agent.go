@@ -1,0 +1,212 @@
+package metrics
+
+import (
+	"math"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+// Input is what an answer reports.
+type Input struct {
+	// Reading is nil if memcached did not answer.
+	Reading *Reading
+	Process Process
+	Status  wire.Status
+	Serving bool
+	History History
+	// Probes are the round trips to memcached since the agent's start.
+	Probes Probes
+	// WorkingSet and MemoryLimit are those of the container in bytes, NaN if unknown.
+	WorkingSet, MemoryLimit float64
+	// EvictionAge is the least idle time of the items that are being evicted, in seconds;
+	// NaN while none are.
+	EvictionAge float64
+}
+
+// History counts what happened in the life of a pod, in the data volume.
+type History struct {
+	Starts map[wire.StartResult]int64 `json:"starts,omitempty"`
+	// UnavailableSeconds is the time in which memcached did not answer, LastOutage its last
+	// part that is over.
+	UnavailableSeconds float64 `json:"unavailableSeconds,omitempty"`
+	LastOutage         float64 `json:"lastOutage,omitempty"`
+	// UnavailableSince is zero while memcached answers, and before its first start.
+	UnavailableSince time.Time `json:"unavailableSince,omitzero"`
+	// AnsweredAt is when memcached last answered.
+	AnsweredAt time.Time `json:"answeredAt,omitzero"`
+
+	Saves       int64     `json:"saves,omitempty"`
+	FailedSaves int64     `json:"failedSaves,omitempty"`
+	SavedAt     time.Time `json:"savedAt,omitzero"`
+	SaveSeconds float64   `json:"saveSeconds,omitempty"`
+	SavedItems  int64     `json:"savedItems,omitempty"`
+
+	Drains    int64     `json:"drains,omitempty"`
+	DrainedAt time.Time `json:"drainedAt,omitzero"`
+
+	// Handovers of this pod as the target, and those as the source that failed: a source
+	// that has handed over its items exits.
+	Received       int64 `json:"received,omitempty"`
+	FailedReceived int64 `json:"failedReceived,omitempty"`
+	FailedSent     int64 `json:"failedSent,omitempty"`
+	// Handover is the last start with the items of another pod.
+	Handover *wire.Start `json:"handover,omitempty"`
+}
+
+// probeBounds are the upper bounds of the histogram's buckets, in seconds.
+var probeBounds = [...]float64{0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.1}
+
+// Probes is a histogram of durations.
+type Probes struct {
+	buckets [len(probeBounds) + 1]uint64
+	seconds float64
+}
+
+// Add counts one duration.
+func (p *Probes) Add(d time.Duration) {
+	seconds := d.Seconds()
+	i := 0
+	for i < len(probeBounds) && seconds > probeBounds[i] {
+		i++
+	}
+	p.buckets[i]++
+	p.seconds += seconds
+}
+
+func (p *Probes) write(w *writer, name string) {
+	w.head(name)
+	var count uint64
+	for i, n := range p.buckets {
+		count += n
+		bound := "+Inf"
+		if i < len(probeBounds) {
+			bound = strconv.FormatFloat(probeBounds[i], 'g', -1, 64)
+		}
+		w.line(name+"_bucket", label("le", bound), float64(count))
+	}
+	w.line(name+"_sum", "", p.seconds)
+	w.line(name+"_count", "", float64(count))
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// unix returns a time as Unix time in seconds, and 0 for the zero time.
+func unix(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
+}
+
+// ownFDs are the files of memcached besides reserved_fds and connections: measured with
+// 1.6.18, 1.6.38 and 1.6.45.
+const ownFDs = 10
+
+var (
+	maxConnections = slot("settings:maxconns")
+	reservedFDs    = slot("stats:reserved_fds")
+	totalMalloced  = slot("slabs:total_malloced")
+	usedChunks     = slot("slabs:used_chunks")
+	chunkSize      = slot("slabs:chunk_size")
+	requestedBytes = slot("items:mem_requested")
+	evicted        = slot("items:evicted")
+	evictedTime    = slot("items:evicted_time")
+)
+
+// slabBytes returns the memory of the slab pages by what it is used for.
+func slabBytes(r *Reading) (requested, overhead, free float64) {
+	malloced := r.class[0].values[totalMalloced]
+	var used float64
+	for _, n := range r.numbers {
+		c := r.class[n]
+		chunks := c.values[usedChunks] * c.values[chunkSize]
+		if !math.IsNaN(chunks) {
+			used += chunks
+		}
+		if bytes := c.values[requestedBytes]; !math.IsNaN(bytes) {
+			requested += bytes
+		}
+	}
+	// The two answers are of different moments.
+	return requested, max(used-requested, 0), max(malloced-used, 0)
+}
+
+// agent writes the metrics that are not in memcached's answers as such.
+func (w *writer) agent(in *Input) {
+	r := in.Reading
+	w.sample("memcached_up", "", boolean(r != nil))
+	if r != nil {
+		w.sample("memcached_version", label("version", r.version), 1)
+	}
+	p := &in.Process
+	w.sample("memcached_process_cpu_seconds_total", "", p.CPUSeconds)
+	w.sample("memcached_process_resident_memory_bytes", "", p.ResidentBytes)
+	w.sample("memcached_process_virtual_memory_bytes", "", p.VirtualBytes)
+	w.sample("memcached_process_virtual_memory_max_bytes", "", p.MaxVirtualBytes)
+	w.sample("memcached_process_open_fds", "", p.OpenFDs)
+	w.sample("memcached_process_max_fds", "", p.MaxFDs)
+	w.sample("memcached_process_start_time_seconds", "", p.StartTime)
+	w.sample("memcached_process_network_receive_bytes_total", "", p.ReceivedBytes)
+	w.sample("memcached_process_network_transmit_bytes_total", "", p.SentBytes)
+
+	status, history := &in.Status, &in.History
+	w.sample("memcached_agent_build_info", label("version", status.AgentVersion)+","+label("goversion", runtime.Version()), 1)
+	for _, phase := range wire.Phases {
+		w.sample("memcached_agent_phase", label("phase", string(phase)), boolean(status.Phase == phase))
+	}
+	w.sample("memcached_agent_ready", "", boolean(in.Serving && r != nil && status.HoldUntil.IsZero()))
+	w.sample("memcached_agent_held_until_timestamp_seconds", "", unix(status.HoldUntil))
+	w.sample("memcached_agent_arguments_refused", "", boolean(status.ArgumentsError != ""))
+	w.sample("memcached_agent_start_timestamp_seconds", "", unix(status.Start.At))
+	if result := status.Start.Result; result != "" {
+		w.sample("memcached_agent_start_info", label("result", string(result)), 1)
+	}
+	w.sample("memcached_agent_start_items", "", float64(status.Start.Items))
+	w.sample("memcached_agent_start_items_before", "", float64(status.Start.ItemsBefore))
+	for _, result := range wire.StartResults {
+		w.sample("memcached_agent_starts_total", label("result", string(result)), float64(history.Starts[result]))
+	}
+	w.sample("memcached_agent_unavailable_seconds_total", "", history.UnavailableSeconds)
+	w.sample("memcached_agent_last_outage_seconds", "", history.LastOutage)
+	w.sample("memcached_agent_saves_total", label("result", "saved"), float64(history.Saves))
+	w.sample("memcached_agent_saves_total", label("result", "failed"), float64(history.FailedSaves))
+	w.sample("memcached_agent_save_timestamp_seconds", "", unix(history.SavedAt))
+	w.sample("memcached_agent_save_duration_seconds", "", history.SaveSeconds)
+	w.sample("memcached_agent_save_items", "", float64(history.SavedItems))
+	w.sample("memcached_agent_drains_total", "", float64(history.Drains))
+	w.sample("memcached_agent_drain_started_timestamp_seconds", "", unix(history.DrainedAt))
+	w.handovers(history)
+	in.Probes.write(w, "memcached_agent_probe_duration_seconds")
+	w.sample("memcached_agent_memory_working_set_bytes", "", in.WorkingSet)
+	w.sample("memcached_agent_memory_limit_bytes", "", in.MemoryLimit)
+	if r != nil {
+		w.sample("memcached_agent_usable_connections", "", r.class[0].values[maxConnections]-r.class[0].values[reservedFDs]-ownFDs)
+		requested, overhead, free := slabBytes(r)
+		w.sample("memcached_agent_slab_bytes", label("kind", "requested"), requested)
+		w.sample("memcached_agent_slab_bytes", label("kind", "overhead"), overhead)
+		w.sample("memcached_agent_slab_bytes", label("kind", "free"), free)
+	}
+	w.sample("memcached_agent_eviction_age_seconds", "", in.EvictionAge)
+}
+
+func (w *writer) handovers(h *History) {
+	w.sample("memcached_agent_handovers_total", label("role", "target")+","+label("result", "completed"), float64(h.Received))
+	w.sample("memcached_agent_handovers_total", label("role", "target")+","+label("result", "failed"), float64(h.FailedReceived))
+	w.sample("memcached_agent_handovers_total", label("role", "source")+","+label("result", "failed"), float64(h.FailedSent))
+	last := h.Handover
+	if last == nil {
+		return
+	}
+	w.sample("memcached_agent_handover_items", "", float64(last.Items))
+	w.sample("memcached_agent_handover_items_before", "", float64(last.ItemsBefore))
+	w.sample("memcached_agent_handover_duration_seconds", "", last.HandoverSeconds)
+	w.sample("memcached_agent_handover_gap_seconds", "", last.GapSeconds)
+}
