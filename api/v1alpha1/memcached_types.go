@@ -155,6 +155,12 @@ type MemcachedSpec struct {
 	// +optional
 	NetworkPolicy NetworkPolicy `json:"networkPolicy,omitzero"`
 
+	// Monitoring configures what Prometheus reads of the shards, where the cluster has the CRDs of
+	// prometheus-operator. Changing it restarts nothing.
+	//
+	// +optional
+	Monitoring Monitoring `json:"monitoring,omitzero"`
+
 	// Handover configures what happens to the items of a shard whose pod is replaced: because its
 	// node is drained, the pod is evicted or deleted, or a change of the spec requires another pod.
 	//
@@ -329,6 +335,37 @@ const (
 	NetworkPolicyOpen       NetworkPolicyMode = "Open"
 	NetworkPolicyDisabled   NetworkPolicyMode = "Disabled"
 )
+
+// Monitoring configures what Prometheus reads of the shards.
+type Monitoring struct {
+	// Enabled is whether the shards are targets of the PodMonitor that the operator creates in this
+	// namespace, together with a PrometheusRule. The operator deletes both if it is false for all
+	// Memcacheds of the namespace. The shards serve their metrics in either case. Default true.
+	// Changing it restarts nothing.
+	//
+	// +optional
+	// +kubebuilder:default=true
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// Slabs is whether Prometheus also reads the metrics of each slab class: about 40 more series
+	// for each class that a shard uses. Default false. Changing it applies from the next scrape on
+	// and restarts nothing.
+	//
+	// +optional
+	Slabs bool `json:"slabs,omitempty"`
+
+	// From are the peers that can connect to the port of the metrics, 9150, as in the field from of a
+	// NetworkPolicy, where the network plugin enforces NetworkPolicies. It has no effect if
+	// networkPolicy.mode is Disabled. Default: everyone, since the metrics contain no keys and no
+	// values. Changing them restarts nothing.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(c, has(c.ipBlock) != (has(c.podSelector) || has(c.namespaceSelector)))",message="each of monitoring.from must be either an ipBlock, or a podSelector, a namespaceSelector or both"
+	From []networkingv1.NetworkPolicyPeer `json:"from,omitempty"`
+}
 
 // Handover configures what happens to the items of a shard whose pod is replaced.
 type Handover struct {

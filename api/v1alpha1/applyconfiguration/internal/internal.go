@@ -526,6 +526,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
       default: 64Mi
+    - name: monitoring
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Monitoring
     - name: networkPolicy
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.NetworkPolicy
@@ -625,6 +628,22 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: version
       type:
         scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Monitoring
+  map:
+    fields:
+    - name: enabled
+      type:
+        scalar: boolean
+      default: true
+    - name: from
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.networking.v1.NetworkPolicyPeer
+          elementRelationship: atomic
+    - name: slabs
+      type:
+        scalar: boolean
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.NetworkPolicy
   map:
     fields:

@@ -83,6 +83,9 @@ type MemcachedSpecApplyConfiguration struct {
 	// enforces NetworkPolicies. Default: the pods of this namespace. Changing it restarts nothing;
 	// it can close connections of clients that it no longer admits.
 	NetworkPolicy *NetworkPolicyApplyConfiguration `json:"networkPolicy,omitempty"`
+	// Monitoring configures what Prometheus reads of the shards, where the cluster has the CRDs of
+	// prometheus-operator. Changing it restarts nothing.
+	Monitoring *MonitoringApplyConfiguration `json:"monitoring,omitempty"`
 	// Handover configures what happens to the items of a shard whose pod is replaced: because its
 	// node is drained, the pod is evicted or deleted, or a change of the spec requires another pod.
 	Handover *HandoverApplyConfiguration `json:"handover,omitempty"`
@@ -236,6 +239,14 @@ func (b *MemcachedSpecApplyConfiguration) WithPodMetadata(value *PodMetadataAppl
 // If called multiple times, the NetworkPolicy field is set to the value of the last call.
 func (b *MemcachedSpecApplyConfiguration) WithNetworkPolicy(value *NetworkPolicyApplyConfiguration) *MemcachedSpecApplyConfiguration {
 	b.NetworkPolicy = value
+	return b
+}
+
+// WithMonitoring sets the Monitoring field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Monitoring field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithMonitoring(value *MonitoringApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.Monitoring = value
 	return b
 }
 
