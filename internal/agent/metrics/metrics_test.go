@@ -5,6 +5,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"math"
 	"os"
 	"runtime"
@@ -83,7 +86,7 @@ func read(t testing.TB, s server) *Reading {
 // fullInput has every metric.
 func fullInput(t testing.TB) *Input {
 	at := time.Unix(1_800_000_000, 250_000_000)
-	start := wire.Start{Result: wire.StartHandedOver, Items: 90, ItemsBefore: 100, At: at, HandoverSeconds: 12.5, GapSeconds: 0.25}
+	start := wire.Start{Result: wire.StartHandedOver, Items: 90, ItemsBefore: 100, At: at, HandoverSeconds: 12.5, GapSeconds: 0.25, Mode: wire.ModeAvailable, StaleSeconds: 0.5}
 	in := &Input{
 		Reading: read(t, fullServer()), Serving: true, EvictionAge: 33, WorkingSet: 1 << 20, MemoryLimit: 2 << 20,
 		Process: Process{1.25, 2, 3, math.MaxUint64, 5, 6, 7.5, 8, 9},
@@ -358,5 +361,38 @@ func BenchmarkAppend(b *testing.B) {
 			b.ReportMetric(float64(len(text)), "bytes")
 			b.ReportMetric(float64(strings.Count(string(text), "\n")-strings.Count(string(text), "\n#")), "series")
 		})
+	}
+}
+
+// An agent reports every phase and every result that its status can have.
+func TestAllPhasesAndResultsHaveSeries(t *testing.T) {
+	files, err := parser.ParseDir(token.NewFileSet(), "../wire", nil, 0) //nolint:staticcheck // the constants, without their types
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, file := range files["wire"].Files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok {
+				return true
+			}
+			if kind, ok := spec.Type.(*ast.Ident); ok && (kind.Name == "Phase" || kind.Name == "StartResult") && len(spec.Values) == 1 {
+				found = append(found, strings.Trim(spec.Values[0].(*ast.BasicLit).Value, `"`))
+			}
+			return true
+		})
+	}
+	var listed []string
+	for _, phase := range wire.Phases {
+		listed = append(listed, string(phase))
+	}
+	for _, result := range wire.StartResults {
+		listed = append(listed, string(result))
+	}
+	slices.Sort(found)
+	slices.Sort(listed)
+	if !slices.Equal(found, listed) || len(found) < 10 {
+		t.Errorf("the lists have %q, the constants are %q", listed, found)
 	}
 }
