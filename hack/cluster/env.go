@@ -14,7 +14,7 @@ import (
 // Sets of what tests need.
 const (
 	forAPI     = "api"     // an API server and etcd
-	forProcess = "process" // memcached, clients of it and an S3 server
+	forProcess = "process" // memcached, clients of it, an S3 server and Prometheus
 	forCluster = "cluster" // the cluster
 )
 
@@ -33,7 +33,7 @@ func (d dirs) printEnv(sets []string) error {
 		return err
 	}
 	variables := map[string]string{"MEMCACHED_OPERATOR_CLUSTER": program}
-	var kubernetes, memcached, clients, s3 string
+	var kubernetes, memcached, clients, s3, prometheus string
 	for _, set := range sets {
 		switch set {
 		case forAPI:
@@ -48,6 +48,10 @@ func (d dirs) printEnv(sets []string) error {
 			if err == nil {
 				s3, err = d.buildS3(source)
 				variables["MEMCACHED_CLIENTS"], variables["S3_SERVER"] = clients, filepath.Join(s3, "s3")
+			}
+			if err == nil {
+				prometheus, err = d.prometheus()
+				variables["PROMETHEUS"], variables["PROMTOOL"] = filepath.Join(prometheus, "prometheus"), filepath.Join(prometheus, "promtool")
 			}
 		case forCluster:
 			var b builds
