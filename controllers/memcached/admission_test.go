@@ -57,6 +57,7 @@ func TestAdmission(t *testing.T) {
 		"memory in a combined option":                     {"cache", `extraArgs: ["-vm64"]`, operatorOption},
 		"a port":                                          {"cache", `extraArgs: ["-p", "1"]`, operatorOption},
 		"a port by its long option":                       {"cache", `extraArgs: ["--port=11212"]`, operatorOption},
+		"the port of the metrics":                         {"cache", `extraArgs: ["-p9150"]`, operatorOption},
 		"the restartable cache":                           {"cache", `extraArgs: ["-e", "/tmp/x"]`, operatorOption},
 		"a shutdown command":                              {"cache", `extraArgs: ["-A"]`, operatorOption},
 		"the protocol":                                    {"cache", `extraArgs: ["-B", "binary"]`, operatorOption},

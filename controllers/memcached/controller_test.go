@@ -70,6 +70,7 @@ scheduling:
       whenUnsatisfiable: DoNotSchedule
       labelSelector: {matchLabels: {app.kubernetes.io/instance: sessions}}
   priorityClassName: system-cluster-critical
+monitoring: {enabled: false, slabs: true, from: [{namespaceSelector: {}}]}
 podMetadata:
   labels: {team: shop}
   annotations: {example.com/note: hello}
@@ -365,7 +366,7 @@ func TestDriftIsCorrected(t *testing.T) {
 			func(o client.Object) {
 				o.(*networkingv1.NetworkPolicy).Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{}}
 			},
-			func(o client.Object) bool { return len(o.(*networkingv1.NetworkPolicy).Spec.Ingress) == 3 }},
+			func(o client.Object) bool { return len(o.(*networkingv1.NetworkPolicy).Spec.Ingress) == 4 }},
 		"a loosened budget": {&policyv1.PodDisruptionBudget{}, "cache",
 			func(o client.Object) {
 				o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable = ptr.To(intstr.FromInt32(3))

@@ -72,6 +72,32 @@ func TestNetworkPolicyFollowsItsMode(t *testing.T) {
 	}
 }
 
+// The metrics have no more than memcached's own statistics, which every client can read.
+func TestMetricsAreOpenUnlessTheSpecHasPeers(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 1")
+	m := env.converge("cache")
+	monitoring := []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "monitoring"}}}}
+	for _, want := range [][]networkingv1.NetworkPolicyPeer{nil, monitoring, nil} {
+		env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Monitoring.From = want })
+		m = env.converge("cache")
+		policy := &networkingv1.NetworkPolicy{}
+		env.read("cache", policy)
+		rule := policy.Spec.Ingress[2]
+		if diff := cmp.Diff(want, rule.From); diff != "" || rule.Ports[0].Port.IntVal != 9150 {
+			t.Errorf("rule %+v (-want +got):\n%s", rule, diff)
+		}
+		if m.Status.Update != nil {
+			t.Errorf("shards are updated: %+v", m.Status.Update)
+		}
+	}
+	env.change("cache", func(m *v1alpha1.Memcached) {
+		m.Spec.Monitoring.From = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/33"}}}
+	})
+	m = env.converge("cache")
+	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, "spec.monitoring.from[0]")
+}
+
 func TestDisabledNetworkPolicyLeavesAnotherOwnersAlone(t *testing.T) {
 	env := newEnv(t)
 	others := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache", Labels: resources.Labels("sessions")}}

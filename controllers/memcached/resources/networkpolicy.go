@@ -34,8 +34,25 @@ func validatePeer(peer *networkingv1.NetworkPolicyPeer) error {
 	return nil
 }
 
-// networkPolicy returns the policy that opens memcached's port to the clients of the spec, and the
-// agent's port to the operator and to the shards. Only the shards can connect to the port of the
+// convertPeers validates the peers of a field of the spec, and converts them.
+func convertPeers(field string, peers []networkingv1.NetworkPolicyPeer) ([]*networkingv1ac.NetworkPolicyPeerApplyConfiguration, error) {
+	var converted []*networkingv1ac.NetworkPolicyPeerApplyConfiguration
+	for i := range peers {
+		if err := validatePeer(&peers[i]); err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w; correct it, nothing changes until then", field, i, err)
+		}
+		peer, err := convert[networkingv1ac.NetworkPolicyPeerApplyConfiguration](peers[i])
+		if err != nil {
+			return nil, err
+		}
+		converted = append(converted, peer)
+	}
+	return converted, nil
+}
+
+// networkPolicy returns the policy that opens memcached's port to the clients of the spec, the
+// agent's port to the operator and to the shards, and the port of the metrics to everyone or to the
+// peers of the spec: they contain no more than a client can read from memcached. Only the shards can connect to the port of the
 // handover. It closes all other ports of the shards, and those of preflight pods, which listen on
 // none of them.
 func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfiguration, error) {
@@ -57,24 +74,23 @@ func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfigurati
 	case len(spec.AllowedClients) == 0:
 		clients = append(clients, pods(nil))
 	default:
-		for i := range spec.AllowedClients {
-			if err := validatePeer(&spec.AllowedClients[i]); err != nil {
-				return nil, fmt.Errorf("spec.networkPolicy.allowedClients[%d]: %w; correct it, nothing changes until then", i, err)
-			}
-			peer, err := convert[networkingv1ac.NetworkPolicyPeerApplyConfiguration](spec.AllowedClients[i])
-			if err != nil {
-				return nil, err
-			}
-			clients = append(clients, peer)
+		peers, err := convertPeers("spec.networkPolicy.allowedClients", spec.AllowedClients)
+		if err != nil {
+			return nil, err
 		}
-		clients = append(clients, pods(map[string]string{
+		clients = append(peers, pods(map[string]string{
 			v1alpha1.LabelName: annotations.SnapshotName, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}))
 	}
 	selected := metav1ac.LabelSelector().
 		WithMatchLabels(map[string]string{v1alpha1.LabelInstance: b.name, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}).
 		WithMatchExpressions(metav1ac.LabelSelectorRequirement().
 			WithKey(v1alpha1.LabelName).WithOperator(metav1.LabelSelectorOpIn).WithValues(v1alpha1.NameValue, annotations.PreflightName))
-	rules := []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration{rule(agentwire.MemcachedPort, clients...), rule(agentwire.Port, agentPeers...)}
+	scrapers, err := convertPeers("spec.monitoring.from", b.memcached.Spec.Monitoring.From)
+	if err != nil {
+		return nil, err
+	}
+	rules := []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration{
+		rule(agentwire.MemcachedPort, clients...), rule(agentwire.Port, agentPeers...), rule(agentwire.MetricsPort, scrapers...)}
 	if HandsOver(b.memcached) {
 		rules = append(rules, rule(agentwire.HandoverPort, pods(b.labels)))
 	}

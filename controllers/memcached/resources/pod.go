@@ -24,6 +24,7 @@ const (
 	portMemcached = "memcached"
 	portAgent     = "agent"
 	portHandover  = "handover"
+	portMetrics   = "metrics"
 
 	// memcachedUser is the user ID of the official image. That image has a user name, which the
 	// kubelet can't verify to be another user than root.
@@ -203,9 +204,10 @@ func memcachedContainer(namespace, shard string, revision PodRevision, resources
 			// the pod itself
 			"-service", fmt.Sprintf("%s.%s.svc:%d", shard, namespace, agentwire.Port),
 			"-drain-timeout", fmt.Sprintf("%ds", drainTimeout/time.Second),
+			"-metrics-listen", fmt.Sprintf(":%d", agentwire.MetricsPort),
 		).
 		WithEnv(podField("POD_UID", "metadata.uid")).
-		WithPorts(port(portMemcached, agentwire.MemcachedPort), port(portAgent, agentwire.Port)).
+		WithPorts(port(portMemcached, agentwire.MemcachedPort), port(portAgent, agentwire.Port), port(portMetrics, agentwire.MetricsPort)).
 		WithResources(resources).
 		WithSecurityContext(containerSecurity()).
 		WithReadinessProbe(get("/readyz").WithPeriodSeconds(1).WithTimeoutSeconds(2).WithFailureThreshold(2)).
