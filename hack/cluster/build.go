@@ -48,6 +48,12 @@ func (d dirs) buildS3(source string) (string, error) {
 	return d.buildGo("s3", filepath.Join(source, "s3"), "building rclone, a server of S3 (once)", "-s -w")
 }
 
+// buildExporter returns the folder of memcached_exporter, with whose metrics those of the agent are compared.
+func (d dirs) buildExporter(source string) (string, error) {
+	return d.buildTools("exporter", filepath.Join(source, "exporter"), "building memcached_exporter (once)", append(leanFlags, "-ldflags=-s -w"),
+		func(string) error { return nil })
+}
+
 // findSource finds hack/cluster of the checkout above the working directory or this program.
 func findSource() (string, error) {
 	var starts []string

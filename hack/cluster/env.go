@@ -14,7 +14,7 @@ import (
 // Sets of what tests need.
 const (
 	forAPI     = "api"     // an API server and etcd
-	forProcess = "process" // memcached, clients of it, an S3 server and Prometheus
+	forProcess = "process" // memcached, clients of it, an S3 server, Prometheus and memcached_exporter
 	forCluster = "cluster" // the cluster
 )
 
@@ -33,7 +33,7 @@ func (d dirs) printEnv(sets []string) error {
 		return err
 	}
 	variables := map[string]string{"MEMCACHED_OPERATOR_CLUSTER": program}
-	var kubernetes, memcached, clients, s3, prometheus string
+	var kubernetes, memcached, clients, s3, prometheus, exporter string
 	for _, set := range sets {
 		switch set {
 		case forAPI:
@@ -52,6 +52,10 @@ func (d dirs) printEnv(sets []string) error {
 			if err == nil {
 				prometheus, err = d.prometheus()
 				variables["PROMETHEUS"], variables["PROMTOOL"] = filepath.Join(prometheus, "prometheus"), filepath.Join(prometheus, "promtool")
+			}
+			if err == nil {
+				exporter, err = d.buildExporter(source)
+				variables["MEMCACHED_EXPORTER"] = filepath.Join(exporter, "bin", "memcached_exporter")
 			}
 		case forCluster:
 			var b builds
