@@ -15,6 +15,7 @@ import (
 	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/backup"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
@@ -93,13 +94,33 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("setting up the controllers: %w", err)
 	}
-	source := metrics.Source{Cache: mgr.GetClient(), Elected: mgr.Elected()}
-	err = errors.Join(
-		ctrlmetrics.Registry.Register(&backup.Collector{Source: source}),
-		ctrlmetrics.Registry.Register(&metrics.Agents{Source: source, Version: o.Version}),
-	)
-	if err != nil {
+	if err := registerMetrics(mgr, o); err != nil {
 		return fmt.Errorf("registering the metrics: %w", err)
+	}
+	return nil
+}
+
+// registerMetrics adds what the operator exports about its objects.
+func registerMetrics(mgr ctrl.Manager, o Options) error {
+	memcacheds, err := mgr.GetCache().GetInformer(context.Background(), &v1alpha1.Memcached{}, crcache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	changes := metrics.NewChanges(o.Clock, mgr.Elected())
+	if _, err := memcacheds.AddEventHandler(changes); err != nil {
+		return err
+	}
+	source := metrics.Source{Cache: mgr.GetClient(), Elected: mgr.Elected()}
+	for _, collector := range append(metrics.Operator(o.Version, mgr.Elected()),
+		changes,
+		&metrics.Memcacheds{Source: source, Changes: changes},
+		&metrics.Schedules{Source: source},
+		&metrics.Agents{Source: source, Version: o.Version},
+		&backup.Collector{Source: source},
+	) {
+		if err := ctrlmetrics.Registry.Register(collector); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,0 +1,249 @@
+package metrics
+
+import (
+	"cmp"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+// Outcomes of an update.
+const (
+	updateFinished   = "Finished"
+	updateRolledBack = "RolledBack"
+	updateSuperseded = "Superseded"
+)
+
+// unplanned is the method of a shard that became unavailable without an update.
+const unplanned = "None"
+
+// Changes counts what the statuses of Memcacheds report one after another, without a series for
+// each Memcached. It is the handler of an informer, so that what it counts is what users see.
+type Changes struct {
+	clock   clock.PassiveClock
+	elected <-chan struct{}
+
+	updates        *prometheus.CounterVec
+	updateDuration prometheus.Histogram
+	notReady       *prometheus.HistogramVec
+	items          *prometheus.CounterVec
+
+	lock       sync.Mutex
+	memcacheds map[types.UID]*history
+}
+
+// history is what Changes knows of one Memcached besides its status.
+type history struct {
+	losses int
+	// updateSince is when the update of this revision began, if this operator saw it.
+	revision    string
+	updateSince time.Time
+	// methods are those of the updates of shards that haven't reported their start yet. The status
+	// may already name the next shard.
+	methods map[string]string
+	// unavailable is since when a shard isn't ready.
+	unavailable map[string]time.Time
+}
+
+// NewChanges returns a handler that has seen nothing. All of its series exist from the start, since
+// a counter that appears with the value 1 has no increase. Only the leader, which closes elected,
+// exports them.
+func NewChanges(clock clock.PassiveClock, elected <-chan struct{}) *Changes {
+	c := &Changes{
+		clock:      clock,
+		elected:    elected,
+		memcacheds: map[types.UID]*history{},
+		updates: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "memcached_operator_updates_total",
+			Help: "Number of updates of Memcacheds by their outcome. A superseded update was replaced by another change before it finished."}, []string{"outcome"}),
+		updateDuration: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "memcached_operator_update_duration_seconds",
+			Help:    "Duration of the updates of Memcacheds that finished, with the time in which a gate blocked them.",
+			Buckets: []float64{10, 30, 60, 300, 900, 3600, 14400, 86400}}),
+		notReady: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "memcached_operator_shard_unavailable_seconds",
+			Help: "Seconds in which a shard that had been ready wasn't, by the method of its update, or None without an update. After a handover, the seconds in which " +
+				"no pod of it responded. Restarts that are shorter than the readiness probe notices aren't counted.",
+			Buckets: []float64{.1, .5, 1, 2, 5, 10, 30, 60, 300, 900}}, []string{"method"}),
+		items: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "memcached_operator_items_total",
+			Help: "Number of items that shards kept or lost when they started again, as far as it is known how many they contained."}, []string{"fate"}),
+	}
+	for _, outcome := range []string{updateFinished, updateRolledBack, updateSuperseded} {
+		c.updates.WithLabelValues(outcome)
+	}
+	for _, method := range []v1alpha1.UpdateMethod{v1alpha1.UpdateLive, v1alpha1.UpdateRestart, v1alpha1.UpdateRecreate, v1alpha1.UpdateReplace, unplanned} {
+		c.notReady.WithLabelValues(string(method))
+	}
+	for _, fate := range []string{"kept", "lost"} {
+		c.items.WithLabelValues(fate)
+	}
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (c *Changes) Describe(descs chan<- *prometheus.Desc) {
+	for _, of := range c.collectors() {
+		of.Describe(descs)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Changes) Collect(to chan<- prometheus.Metric) {
+	if !isClosed(c.elected) {
+		return
+	}
+	for _, of := range c.collectors() {
+		of.Collect(to)
+	}
+}
+
+func (c *Changes) collectors() []prometheus.Collector {
+	return []prometheus.Collector{c.updates, c.updateDuration, c.notReady, c.items}
+}
+
+// OnAdd implements cache.ResourceEventHandler.
+func (c *Changes) OnAdd(any, bool) {}
+
+// OnDelete implements cache.ResourceEventHandler.
+func (c *Changes) OnDelete(o any) {
+	if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = tombstone.Obj
+	}
+	if m, ok := o.(*v1alpha1.Memcached); ok {
+		c.lock.Lock()
+		defer c.lock.Unlock()
+		delete(c.memcacheds, m.UID)
+	}
+}
+
+// OnUpdate implements cache.ResourceEventHandler.
+func (c *Changes) OnUpdate(was, is any) {
+	before, ok := was.(*v1alpha1.Memcached)
+	after, alsoOK := is.(*v1alpha1.Memcached)
+	if !ok || !alsoOK || before.UID != after.UID || before.ResourceVersion == after.ResourceVersion {
+		return
+	}
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	h := c.memcacheds[after.UID]
+	if h == nil {
+		h = &history{methods: map[string]string{}, unavailable: map[string]time.Time{}}
+		c.memcacheds[after.UID] = h
+	}
+	for _, u := range []*v1alpha1.UpdateStatus{before.Status.Update, after.Status.Update} {
+		if u != nil && u.Gate == "" && u.Shard != "" {
+			h.methods[u.Shard] = string(u.Method)
+		}
+	}
+	c.update(h, before.Status.Update, after)
+	c.shards(h, &before.Status, after)
+	if s := after.Status; s.Update == nil && s.ReadySize == s.Size && s.UpdatedSize == s.Size {
+		clear(h.methods)
+	}
+	if h.unused() {
+		delete(c.memcacheds, after.UID)
+	}
+}
+
+// unused reports whether a history says no more than none does.
+func (h *history) unused() bool {
+	return h.losses == 0 && h.revision == "" && len(h.methods) == 0 && len(h.unavailable) == 0
+}
+
+// losses returns how often a shard of a Memcached was lost.
+func (c *Changes) losses(m *v1alpha1.Memcached) int {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if h := c.memcacheds[m.UID]; h != nil {
+		return h.losses
+	}
+	return 0
+}
+
+// update counts the end of an update, and notes the beginning of one.
+func (c *Changes) update(h *history, was *v1alpha1.UpdateStatus, m *v1alpha1.Memcached) {
+	is := m.Status.Update
+	if was != nil && (is == nil || is.Revision != was.Revision) {
+		outcome := updateSuperseded
+		if is == nil && m.Status.UpdatedSize == m.Status.Size {
+			outcome = updateFinished
+			if h.revision == was.Revision {
+				c.updateDuration.Observe(c.clock.Since(h.updateSince).Seconds())
+			}
+		}
+		// A rollback counted when it began.
+		if !isRolledBack(was) {
+			c.updates.WithLabelValues(outcome).Inc()
+		}
+	}
+	switch {
+	case is == nil:
+		h.revision = ""
+	case was == nil || was.Revision != is.Revision:
+		h.revision, h.updateSince = is.Revision, c.clock.Now()
+	}
+	if is != nil && isRolledBack(is) && (was == nil || was.Revision != is.Revision || !isRolledBack(was)) {
+		c.updates.WithLabelValues(updateRolledBack).Inc()
+	}
+}
+
+func isRolledBack(u *v1alpha1.UpdateStatus) bool {
+	return u.RollingBack || u.Gate == v1alpha1.GateUpdateFailed
+}
+
+// shards counts the starts and the outages of shards.
+func (c *Changes) shards(h *history, was *v1alpha1.MemcachedStatus, m *v1alpha1.Memcached) {
+	before := make(map[string]*v1alpha1.ShardStatus, len(was.Shards))
+	for i := range was.Shards {
+		before[was.Shards[i].Name] = &was.Shards[i]
+	}
+	for i := range m.Status.Shards {
+		s := &m.Status.Shards[i]
+		last := before[s.Name]
+		delete(before, s.Name)
+		if last == nil {
+			continue
+		}
+		method := cmp.Or(h.methods[s.Name], unplanned)
+		if last.Ready && !s.Ready {
+			h.unavailable[s.Name] = c.clock.Now()
+		}
+		if since, ok := h.unavailable[s.Name]; ok && s.Ready {
+			delete(h.unavailable, s.Name)
+			if s.Start != v1alpha1.StartHandedOver {
+				c.notReady.WithLabelValues(method).Observe(c.clock.Since(since).Seconds())
+			}
+		}
+		if last.Start != "" && s.Start != "" && (s.ContainerID != last.ContainerID || s.Restart != last.Restart) {
+			c.start(h, last, s, method)
+			delete(h.methods, s.Name)
+		}
+	}
+	for name := range before { // scaled in
+		delete(h.unavailable, name)
+	}
+}
+
+// start counts what a shard kept when it started again.
+func (c *Changes) start(h *history, last, s *v1alpha1.ShardStatus, method string) {
+	before := s.ItemsBefore
+	if s.Start == v1alpha1.StartCold {
+		if before == 0 {
+			before = last.Items
+		}
+		if method != string(v1alpha1.UpdateReplace) {
+			h.losses++
+		}
+		c.items.WithLabelValues("lost").Add(float64(before))
+		return
+	}
+	kept := min(s.Items, before)
+	c.items.WithLabelValues("kept").Add(float64(kept))
+	c.items.WithLabelValues("lost").Add(float64(before - kept))
+	if s.Start == v1alpha1.StartHandedOver {
+		c.notReady.WithLabelValues(method).Observe(float64(s.GapMilliseconds) / 1000)
+	}
+}

@@ -1,0 +1,83 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+// The metrics of each Memcached, at most ten series: an operator may have thousands of them.
+var (
+	info          = memcachedDesc("info", "1 for the version of memcached that the shards run.", "version")
+	condition     = memcachedDesc("condition", "1 if the condition of the Memcached is True, 0 otherwise.", "condition", "reason")
+	shardsDesired = memcachedDesc("shards_desired", "Number of shards in the spec of the Memcached.")
+	shardsReady   = memcachedDesc("shards_ready", "Number of shards of the Memcached that are ready.")
+	shardsCurrent = memcachedDesc("shards_current", "Number of shards of the Memcached that match its spec.")
+	shardLosses   = memcachedDesc("shard_losses_total",
+		"Number of times that a shard started without its items and no update had announced it, since this operator started.")
+	updateStep = memcachedDesc("update_step_timestamp_seconds",
+		"Time at which the update of the Memcached reached its method and its gate, in seconds since 1970. It is absent without an update.", "step", "gate")
+)
+
+// exportedConditions are those of which each has a series. Ready follows from them.
+var exportedConditions = map[string]bool{v1alpha1.ConditionAvailable: true, v1alpha1.ConditionProgressing: true, v1alpha1.ConditionDegraded: true}
+
+func memcachedDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("memcached_operator_"+name, help, append([]string{"namespace", "memcached"}, labels...), nil)
+}
+
+// Memcacheds is a collector that exports the state of each Memcached.
+type Memcacheds struct {
+	Source
+	// Changes counts the losses of shards.
+	Changes *Changes
+}
+
+// Describe implements prometheus.Collector.
+func (c *Memcacheds) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{info, condition, shardsDesired, shardsReady, shardsCurrent, shardLosses, updateStep} {
+		descs <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Memcacheds) Collect(to chan<- prometheus.Metric) {
+	var all v1alpha1.MemcachedList
+	if !c.List(&all) {
+		return
+	}
+	for i := range all.Items {
+		collect(to, &all.Items[i], c.Changes.losses(&all.Items[i]))
+	}
+}
+
+func collect(to chan<- prometheus.Metric, m *v1alpha1.Memcached, losses int) {
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, kind, value, append([]string{m.Namespace, m.Name}, labels...)...)
+	}
+	desired := int32(1)
+	if m.Spec.Size != nil {
+		desired = *m.Spec.Size
+	}
+	send(info, prometheus.GaugeValue, 1, m.Status.Version)
+	send(shardsDesired, prometheus.GaugeValue, float64(desired))
+	send(shardsReady, prometheus.GaugeValue, float64(m.Status.ReadySize))
+	send(shardsCurrent, prometheus.GaugeValue, float64(m.Status.UpdatedSize))
+	send(shardLosses, prometheus.CounterValue, float64(losses))
+	for i := range m.Status.Conditions {
+		if c := &m.Status.Conditions[i]; exportedConditions[c.Type] {
+			send(condition, prometheus.GaugeValue, number(c.Status == metav1.ConditionTrue), c.Type, c.Reason)
+		}
+	}
+	if u := m.Status.Update; u != nil {
+		send(updateStep, prometheus.GaugeValue, float64(u.Since.Unix()), string(u.Method), string(u.Gate))
+	}
+}
+
+func number(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

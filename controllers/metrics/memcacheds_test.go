@@ -1,0 +1,301 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+// objects is a cache with these objects.
+type objects struct {
+	client.Reader
+	memcacheds []v1alpha1.Memcached
+	schedules  []v1alpha1.MemcachedScheduledBackup
+}
+
+func (o *objects) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	switch list := list.(type) {
+	case *v1alpha1.MemcachedList:
+		list.Items = o.memcacheds
+	case *v1alpha1.MemcachedScheduledBackupList:
+		list.Items = o.schedules
+	}
+	return nil
+}
+
+func closed() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// scrape returns the lines of a collector in the text format, without comments and buckets.
+func scrape(t testing.TB, collectors ...prometheus.Collector) []string {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(collectors...)
+	recorder := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
+	var lines []string
+	for line := range strings.Lines(recorder.Body.String()) {
+		if !strings.HasPrefix(line, "#") && !strings.Contains(line, "_bucket{") {
+			lines = append(lines, strings.TrimPrefix(strings.TrimSpace(line), "memcached_operator_"))
+		}
+	}
+	return lines
+}
+
+func exampleMemcached(name string) *v1alpha1.Memcached {
+	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), ResourceVersion: "1"}}
+	m.Spec.Size = new(int32(3))
+	m.Status = v1alpha1.MemcachedStatus{Size: 3, ReadySize: 3, UpdatedSize: 3, Version: "1.6.45"}
+	for i := range 3 {
+		m.Status.Shards = append(m.Status.Shards, v1alpha1.ShardStatus{Name: fmt.Sprintf("%s-%d", name, i), Ready: true, Current: true,
+			Start: v1alpha1.StartCold, ContainerID: "one", Items: 100})
+	}
+	for _, c := range []struct{ name, reason string }{{"Ready", "AllShardsReady"}, {"Available", "AllShardsReady"}, {"Progressing", "UpToDate"}, {"Degraded", "AsExpected"}} {
+		status := metav1.ConditionFalse
+		if c.name == "Ready" || c.name == "Available" {
+			status = metav1.ConditionTrue
+		}
+		m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: c.name, Status: status, Reason: c.reason})
+	}
+	return m
+}
+
+func TestMetricsOfMemcachedFollowItsStatus(t *testing.T) {
+	m := exampleMemcached("cache")
+	m.Status.ReadySize, m.Status.UpdatedSize = 2, 1
+	m.Status.Update = &v1alpha1.UpdateStatus{Method: v1alpha1.UpdateRestart, Gate: v1alpha1.GateShardUnavailable, Since: metav1.Unix(1700000000, 0)}
+	cache := &objects{memcacheds: []v1alpha1.Memcached{*m}}
+	collector := &Memcacheds{Source: Source{Cache: cache, Elected: closed()}, Changes: NewChanges(testclock.NewFakeClock(time.Now()), closed())}
+	want := []string{
+		`condition{condition="Available",memcached="cache",namespace="team",reason="AllShardsReady"} 1`,
+		`condition{condition="Degraded",memcached="cache",namespace="team",reason="AsExpected"} 0`,
+		`condition{condition="Progressing",memcached="cache",namespace="team",reason="UpToDate"} 0`,
+		`info{memcached="cache",namespace="team",version="1.6.45"} 1`,
+		`shard_losses_total{memcached="cache",namespace="team"} 0`,
+		`shards_current{memcached="cache",namespace="team"} 1`,
+		`shards_desired{memcached="cache",namespace="team"} 3`,
+		`shards_ready{memcached="cache",namespace="team"} 2`,
+		`update_step_timestamp_seconds{gate="ShardUnavailable",memcached="cache",namespace="team",step="Restart"} 1.7e+09`,
+	}
+	got := scrape(t, collector)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the metrics (-want +got):\n%s", diff)
+	}
+	if len(got) > 10 {
+		t.Errorf("%d series for a Memcached, more than 10", len(got))
+	}
+	cache.memcacheds = nil
+	if got := scrape(t, collector); len(got) != 0 {
+		t.Errorf("after the deletion of the Memcached: %v", got)
+	}
+	collector.Elected = make(chan struct{})
+	cache.memcacheds = []v1alpha1.Memcached{*m}
+	if got := scrape(t, collector); len(got) != 0 {
+		t.Errorf("an operator that waits for the lease exports %v", got)
+	}
+}
+
+func TestMetricsOfScheduleFollowItsStatus(t *testing.T) {
+	s := v1alpha1.MemcachedScheduledBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly", CreationTimestamp: metav1.Unix(1000, 0)}}
+	s.Spec.BackupTemplate.Spec.MemcachedRef.Name = "cache"
+	cache := &objects{schedules: []v1alpha1.MemcachedScheduledBackup{s}}
+	collector := &Schedules{Source{Cache: cache, Elected: closed()}}
+	labels := `{memcached="cache",namespace="team",schedule="nightly"} `
+	if diff := cmp.Diff([]string{"schedule_last_success_timestamp_seconds" + labels + "1000"}, scrape(t, collector)); diff != "" {
+		t.Errorf("a suspended schedule (-want +got):\n%s", diff)
+	}
+	at := func(seconds int64) *metav1.Time { return new(metav1.Unix(seconds, 0)) }
+	cache.schedules[0].Status = v1alpha1.MemcachedScheduledBackupStatus{LastScheduleTime: at(5000), NextScheduleTime: at(8600), LastSuccessfulTime: at(5100)}
+	want := []string{"schedule_last_success_timestamp_seconds" + labels + "5100", "schedule_next_timestamp_seconds" + labels + "8600", "schedule_period_seconds" + labels + "3600"}
+	if diff := cmp.Diff(want, scrape(t, collector)); diff != "" {
+		t.Errorf("the metrics (-want +got):\n%s", diff)
+	}
+}
+
+// story is a sequence of statuses of one Memcached.
+type story struct {
+	changes *Changes
+	clock   *testclock.FakeClock
+	last    *v1alpha1.Memcached
+}
+
+func newStory() *story {
+	clock := testclock.NewFakeClock(time.Unix(0, 0))
+	return &story{changes: NewChanges(clock, closed()), clock: clock, last: exampleMemcached("cache")}
+}
+
+// then changes the status after so many seconds.
+func (s *story) then(seconds int, edit func(*v1alpha1.MemcachedStatus)) {
+	s.clock.Step(time.Duration(seconds) * time.Second)
+	next := s.last.DeepCopy()
+	next.ResourceVersion += "1"
+	edit(&next.Status)
+	s.changes.OnUpdate(s.last, next)
+	s.last = next
+}
+
+// counts are the counters and sums that are not 0.
+func (s *story) counts(t *testing.T) []string {
+	lines := scrape(t, s.changes, &Memcacheds{Source: Source{Cache: &objects{memcacheds: []v1alpha1.Memcached{*s.last}}, Elected: closed()}, Changes: s.changes})
+	return slices.DeleteFunc(lines, func(line string) bool {
+		name, _, _ := strings.Cut(line, "{")
+		return strings.HasSuffix(line, " 0") || !strings.HasSuffix(name, "_total") && !strings.Contains(line, "_seconds_")
+	})
+}
+
+func restart(s *v1alpha1.ShardStatus, start v1alpha1.StartResult, items, before int64) {
+	s.ContainerID += "x"
+	s.Start, s.Items, s.ItemsBefore, s.Ready = start, items, before, true
+}
+
+func TestMetricsCountUpdatesAndTheirCost(t *testing.T) {
+	replaced := func(shard string, gate v1alpha1.Gate) func(*v1alpha1.MemcachedStatus) {
+		return func(s *v1alpha1.MemcachedStatus) {
+			s.Update = &v1alpha1.UpdateStatus{Revision: "r", Shard: shard, Method: v1alpha1.UpdateReplace, Gate: gate}
+			s.UpdatedSize = 0
+		}
+	}
+	for _, test := range []struct {
+		name string
+		run  func(*story)
+		want []string
+	}{
+		{"a replacement that was announced is no loss, also when the status already names the next shard", func(s *story) {
+			s.then(0, replaced("cache-0", ""))
+			s.then(2, func(m *v1alpha1.MemcachedStatus) { m.Shards[0].Ready = false })
+			s.then(0, replaced("cache-1", v1alpha1.GateShardInTransition))
+			s.then(8, func(m *v1alpha1.MemcachedStatus) { restart(&m.Shards[0], v1alpha1.StartCold, 0, 0) })
+			s.then(0, func(m *v1alpha1.MemcachedStatus) { m.Update, m.UpdatedSize = nil, 3 })
+		}, []string{`items_total{fate="lost"} 100`, `shard_unavailable_seconds_sum{method="Replace"} 8`, `shard_unavailable_seconds_count{method="Replace"} 1`,
+			`update_duration_seconds_sum 10`, `update_duration_seconds_count 1`, `updates_total{outcome="Finished"} 1`}},
+		{"a handover has the gap that the pods measured", func(s *story) {
+			s.then(0, replaced("cache-0", ""))
+			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Shards[0].Ready = false })
+			s.then(5, func(m *v1alpha1.MemcachedStatus) {
+				restart(&m.Shards[0], v1alpha1.StartHandedOver, 90, 100)
+				m.Shards[0].GapMilliseconds = 500
+			})
+		}, []string{`items_total{fate="kept"} 90`, `items_total{fate="lost"} 10`, `shard_unavailable_seconds_sum{method="Replace"} 0.5`, `shard_unavailable_seconds_count{method="Replace"} 1`}},
+		{"a shard that is lost counts, once", func(s *story) {
+			s.then(0, func(m *v1alpha1.MemcachedStatus) { m.Shards[2].Ready = false })
+			s.then(40, func(m *v1alpha1.MemcachedStatus) { restart(&m.Shards[2], v1alpha1.StartCold, 0, 0) })
+			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Shards[2].Items = 5 })
+		}, []string{`items_total{fate="lost"} 100`, `shard_losses_total{memcached="cache",namespace="team"} 1`, `shard_unavailable_seconds_sum{method="None"} 40`, `shard_unavailable_seconds_count{method="None"} 1`}},
+		{"a rollback counts when it begins, and not when it finishes", func(s *story) {
+			s.then(0, replaced("cache-0", ""))
+			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Update.RollingBack = true })
+			s.then(1, func(m *v1alpha1.MemcachedStatus) {
+				m.Update.RollingBack, m.Update.Gate = false, v1alpha1.GateUpdateFailed
+			})
+			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Update = nil })
+		}, []string{`updates_total{outcome="RolledBack"} 1`}},
+		{"a change during an update supersedes it", func(s *story) {
+			s.then(0, replaced("cache-0", ""))
+			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Update.Revision = "other" })
+		}, []string{`updates_total{outcome="Superseded"} 1`}},
+		{"scaling in and out is neither", func(s *story) {
+			last := s.last.Status.Shards[2]
+			s.then(0, func(m *v1alpha1.MemcachedStatus) { m.Shards[2].Ready = false })
+			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Shards = m.Shards[:2] })
+			last.ContainerID = "two"
+			s.then(9, func(m *v1alpha1.MemcachedStatus) { m.Shards = append(m.Shards, last) })
+		}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newStory()
+			test.run(s)
+			got := s.counts(t)
+			slices.Sort(got)
+			slices.Sort(test.want)
+			if diff := cmp.Diff(test.want, append([]string(nil), got...)); diff != "" {
+				t.Errorf("the counters (-want +got):\n%s", diff)
+			}
+			s.changes.OnDelete(s.last)
+			if n := len(s.changes.memcacheds); n != 0 {
+				t.Errorf("after the deletion, %d Memcacheds are remembered", n)
+			}
+		})
+	}
+}
+
+func TestOperatorExportsWhetherItLeads(t *testing.T) {
+	elected := make(chan struct{})
+	leads := func() string { return scrape(t, Operator("1.1.0", elected)...)[1] }
+	if got := leads(); got != "leader 0" {
+		t.Errorf("before the election: %s", got)
+	}
+	close(elected)
+	if got := leads(); got != "leader 1" {
+		t.Errorf("after the election: %s", got)
+	}
+}
+
+// BenchmarkScrapeOfFiveThousand prints what a scrape costs an operator with 5,000 Memcacheds of
+// three shards, each in an update and with a schedule.
+func BenchmarkScrapeOfFiveThousand(b *testing.B) {
+	cache := &objects{}
+	for i := range 5000 {
+		m := exampleMemcached(fmt.Sprintf("cache-%d", i))
+		m.Status.Update = &v1alpha1.UpdateStatus{Method: v1alpha1.UpdateRestart, Gate: v1alpha1.GateShardUnavailable}
+		cache.memcacheds = append(cache.memcacheds, *m)
+	}
+	source := Source{Cache: cache, Elected: closed()}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&Memcacheds{Source: source, Changes: NewChanges(testclock.NewFakeClock(time.Now()), closed())})
+	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true})
+	var size countingWriter
+	before := cpuTime(b)
+	var memory runtime.MemStats
+	for b.Loop() {
+		size = 0
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(response{recorder, &size}, httptest.NewRequest("GET", "/metrics", nil))
+	}
+	runtime.ReadMemStats(&memory)
+	b.ReportMetric(float64(size), "bytes/scrape")
+	b.ReportMetric((cpuTime(b)-before).Seconds()/float64(b.N), "cpu-s/scrape")
+	b.ReportMetric(float64(memory.Sys)/(1<<20), "MiB-of-process")
+}
+
+type countingWriter int
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	*w += countingWriter(len(p))
+	return len(p), nil
+}
+
+type response struct {
+	*httptest.ResponseRecorder
+	to io.Writer
+}
+
+func (r response) Write(p []byte) (int, error) { return r.to.Write(p) }
+
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
