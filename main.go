@@ -22,6 +22,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/monitoring"
 	"github.com/memcached-operator/memcached-operator/internal/metricsauth"
 	"github.com/memcached-operator/memcached-operator/internal/serverclock"
 )
@@ -78,10 +79,14 @@ func run() error {
 	}
 	clock := &serverclock.Clock{}
 	config.Wrap(clock.Observe)
-	namespace := os.Getenv("POD_NAMESPACE")
+	namespace, watched := os.Getenv("POD_NAMESPACE"), os.Getenv("WATCH_NAMESPACE")
+	objects, err := monitoring.ParseOptions(os.Getenv, namespace)
+	if err != nil {
+		return err
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
-		Cache:  controllers.CacheOptions(os.Getenv("WATCH_NAMESPACE")),
+		Cache:  controllers.CacheOptions(watched),
 		Metrics: metricsserver.Options{BindAddress: *metrics, SecureServing: true, FilterProvider: metricsauth.FilterProvider,
 			CertDir: os.Getenv("METRICS_CERT_DIR")},
 		HealthProbeBindAddress:        *probes,
@@ -104,6 +109,8 @@ func run() error {
 		Restrictions: restrictions,
 		Clock:        clock,
 
+		Monitoring:          objects,
+		WatchNamespace:      watched,
 		DefaultImageUpdates: updates,
 	}); err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/metrics"
+	"github.com/memcached-operator/memcached-operator/controllers/monitoring"
 	"github.com/memcached-operator/memcached-operator/controllers/podquery"
 	"github.com/memcached-operator/memcached-operator/controllers/restore"
 	"github.com/memcached-operator/memcached-operator/controllers/schedule"
@@ -47,6 +48,10 @@ type Options struct {
 	Version string
 	// Restrictions of what the specs of Memcacheds may contain.
 	Restrictions resources.Restrictions
+	// Monitoring are the settings of the objects for Prometheus and Grafana.
+	Monitoring monitoring.Options
+	// WatchNamespace is the comma-separated list of the namespaces to work in; empty is all.
+	WatchNamespace string
 	// Clock of all controllers.
 	Clock clock.PassiveClock
 }
@@ -90,6 +95,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		(&restore.Reconciler{Engine: engine}).SetupWithManager(mgr),
 		(&schedule.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: recorder, Clock: o.Clock}).SetupWithManager(mgr),
 		upgradeable.SetupWithManager(mgr),
+		monitoring.SetupWithManager(mgr, o.Monitoring, cache.Namespaces(o.WatchNamespace)),
 	)
 	if err != nil {
 		return fmt.Errorf("setting up the controllers: %w", err)

@@ -45,16 +45,24 @@ func Options(namespaces string) crcache.Options {
 	for _, kind := range resources.OwnedKinds() {
 		options.ByObject[kind] = ManagedOnly(trimOwned)
 	}
-	for name := range strings.SplitSeq(namespaces, ",") {
-		if name = strings.TrimSpace(name); name == "" {
-			continue
-		}
+	for _, name := range Namespaces(namespaces) {
 		if options.DefaultNamespaces == nil {
 			options.DefaultNamespaces = map[string]crcache.Config{}
 		}
 		options.DefaultNamespaces[name] = crcache.Config{}
 	}
 	return options
+}
+
+// Namespaces returns the namespaces of a comma-separated list.
+func Namespaces(list string) []string {
+	var names []string
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // ManagedOnly makes the cache contain only the objects of a kind that the operator created,

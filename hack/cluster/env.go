@@ -13,7 +13,7 @@ import (
 
 // Sets of what tests need.
 const (
-	forAPI     = "api"     // an API server and etcd
+	forAPI     = "api"     // an API server, etcd and the CRDs of prometheus-operator
 	forProcess = "process" // memcached, clients of it, an S3 server, Prometheus and memcached_exporter
 	forCluster = "cluster" // the cluster
 )
@@ -39,6 +39,9 @@ func (d dirs) printEnv(sets []string) error {
 		case forAPI:
 			if kubernetes == "" {
 				kubernetes, err = d.buildKubernetes(source, apiServer, "4 minutes", apiServerPrograms)
+			}
+			if err == nil {
+				variables["PROMETHEUS_CRDS"], err = prometheusCRDs(source)
 			}
 		case forProcess:
 			memcached, err = d.memcached()

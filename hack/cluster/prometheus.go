@@ -57,3 +57,12 @@ func (m machine) fetchPrometheus(dir, final string) error {
 	}
 	return nil
 }
+
+// prometheusOperatorModule has the CRDs of prometheus-operator.
+const prometheusOperatorModule = "github.com/prometheus-operator/prometheus-operator"
+
+// prometheusCRDs returns the folder with the CRDs of prometheus-operator.
+func prometheusCRDs(source string) (string, error) {
+	module, err := moduleDir(filepath.Join(source, "prometheusoperator"), prometheusOperatorModule)
+	return filepath.Join(module, "example", "prometheus-operator-crd"), err
+}

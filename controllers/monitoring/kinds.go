@@ -1,0 +1,146 @@
+package monitoring
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+// kinds knows which of the kinds exist, and watches the objects in the namespaces of Memcacheds.
+type kinds struct {
+	api        discovery.DiscoveryInterface
+	watches    metadata.Interface
+	namespaces []string
+	every      time.Duration
+	// used returns the namespaces that have a Memcached.
+	used func(context.Context) (sets.Set[string], error)
+	// changes are what the controller reconciles: a namespace, or the operator's objects.
+	changes chan event.GenericEvent
+
+	lock  sync.Mutex
+	found map[kind]context.CancelFunc
+}
+
+func newKinds(api discovery.DiscoveryInterface, watches metadata.Interface, namespaces []string, every time.Duration, used func(context.Context) (sets.Set[string], error)) *kinds {
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	return &kinds{api: api, watches: watches, namespaces: namespaces, every: every, used: used, changes: make(chan event.GenericEvent), found: map[kind]context.CancelFunc{}}
+}
+
+func (k *kinds) has(of kind) bool {
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	return of == configMap && len(k.found) > 0 || k.found[of] != nil
+}
+
+// notify has a namespace reconciled; none are the operator's objects.
+func (k *kinds) notify(ctx context.Context, namespace string) {
+	select {
+	case k.changes <- event.GenericEvent{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}}:
+	case <-ctx.Done():
+	}
+}
+
+// run asks which kinds exist, at once and from time to time, until the context is done. The objects
+// of the operator have no watch: they are compared each time.
+func (k *kinds) run(ctx context.Context) error {
+	ticker := time.NewTicker(k.every)
+	defer ticker.Stop()
+	for {
+		if err := k.check(ctx); err != nil {
+			log.FromContext(ctx).Error(err, "Asking the API server for the CRDs of prometheus-operator. The operator retries", "after", k.every.String())
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// check has all objects of the operator reconciled, and those of all namespaces if there is a new kind.
+func (k *kinds) check(ctx context.Context) error {
+	found, err := k.discover(ctx)
+	if err != nil {
+		return err
+	}
+	k.notify(ctx, "")
+	if !found {
+		return nil
+	}
+	namespaces, err := k.used(ctx)
+	for namespace := range namespaces {
+		k.notify(ctx, namespace)
+	}
+	return err
+}
+
+// discover starts watches of kinds that are new and stops those of kinds that are gone. It reports
+// whether there is a new one.
+func (k *kinds) discover(ctx context.Context) (found bool, _ error) {
+	resources, err := k.api.ServerResourcesForGroupVersion(prometheusGroup.String())
+	if apierrors.IsNotFound(err) {
+		resources, err = &metav1.APIResourceList{}, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	for _, of := range []kind{podMonitor, prometheusRule, serviceMonitor} {
+		exists := slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == of.resource.Resource })
+		stop := k.found[of]
+		switch {
+		case exists && stop == nil:
+			log.FromContext(ctx).Info("The cluster has a CRD of prometheus-operator", "kind", of.name)
+			watching, stop := context.WithCancel(ctx)
+			k.found[of], found = stop, true
+			if slices.Contains(shardKinds, of) {
+				k.watch(watching, of)
+			}
+		case !exists && stop != nil:
+			log.FromContext(ctx).Info("The cluster has no longer a CRD of prometheus-operator", "kind", of.name)
+			stop()
+			delete(k.found, of)
+		}
+	}
+	return found, nil
+}
+
+// watch has the namespaces of our objects of a kind reconciled when these change, until the context
+// is done. The first list contains the objects of namespaces without a Memcached, too.
+func (k *kinds) watch(ctx context.Context, of kind) {
+	for _, namespace := range k.namespaces {
+		informer := metadatainformer.NewFilteredMetadataInformer(k.watches, of.resource, namespace, 0, toolscache.Indexers{}, func(o *metav1.ListOptions) {
+			o.LabelSelector = v1alpha1.LabelManagedBy + "=" + v1alpha1.ManagedByValue
+		}).Informer()
+		changed := func(o any) {
+			if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = tombstone.Obj
+			}
+			if object, ok := o.(metav1.Object); ok {
+				k.notify(ctx, object.GetNamespace())
+			}
+		}
+		_, _ = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    changed,
+			UpdateFunc: func(_, o any) { changed(o) },
+			DeleteFunc: changed,
+		})
+		go informer.RunWithContext(ctx)
+	}
+}

@@ -1,0 +1,248 @@
+package monitoring
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// Names of the objects.
+const (
+	// shardsName is that of the PodMonitor and the PrometheusRule in the namespace of a Memcached.
+	shardsName = "memcached-shards"
+	// operatorName is that of the ServiceMonitor and the PrometheusRule in the operator's namespace.
+	operatorName = "memcached-operator"
+	// dashboardPrefix begins the names of the ConfigMaps with dashboards.
+	dashboardPrefix = "memcached-operator-dashboard-"
+	// dashboardLabel is the label by which Grafana's sidecar finds dashboards.
+	dashboardLabel = "grafana_dashboard"
+)
+
+// prometheusGroup is the API of prometheus-operator.
+var prometheusGroup = schema.GroupVersion{Group: "monitoring.coreos.com", Version: "v1"}
+
+// kind is a kind of object that the controller applies.
+type kind struct {
+	name     string
+	resource schema.GroupVersionResource
+}
+
+var (
+	podMonitor     = kind{"PodMonitor", prometheusGroup.WithResource("podmonitors")}
+	prometheusRule = kind{"PrometheusRule", prometheusGroup.WithResource("prometheusrules")}
+	serviceMonitor = kind{"ServiceMonitor", prometheusGroup.WithResource("servicemonitors")}
+	configMap      = kind{"ConfigMap", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}}
+)
+
+// shardKinds are those of the objects in the namespace of a Memcached.
+var shardKinds = []kind{podMonitor, prometheusRule}
+
+// Options are the settings of the operator's administrator.
+type Options struct {
+	// Disabled is whether the operator creates none of the objects, and deletes its own.
+	Disabled bool
+	// Labels are added to the objects, so that a Prometheus selects them.
+	Labels map[string]string
+	// Interval between two scrapes, such as 30s; empty is Prometheus' own.
+	Interval string
+	// OperatorNamespace is where the operator runs; empty outside of the cluster, where it creates
+	// no objects for itself.
+	OperatorNamespace string
+	// DashboardNamespace is where the ConfigMaps of the dashboards are.
+	DashboardNamespace string
+}
+
+var (
+	durationPattern = regexp.MustCompile(`^([1-9][0-9]*)(ms|s|m|h)$`)
+	labelPattern    = regexp.MustCompile(`^([a-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?=([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`)
+)
+
+// ParseOptions reads the settings from the environment.
+func ParseOptions(getenv func(string) string, operatorNamespace string) (Options, error) {
+	o := Options{OperatorNamespace: operatorNamespace, DashboardNamespace: getenv("MONITORING_DASHBOARD_NAMESPACE"), Interval: getenv("MONITORING_INTERVAL")}
+	switch mode := getenv("MONITORING"); mode {
+	case "", "auto":
+	case "off":
+		o.Disabled = true
+	default:
+		return o, fmt.Errorf("MONITORING is %q: set it to auto or off, or unset it", mode)
+	}
+	if o.Interval != "" && !durationPattern.MatchString(o.Interval) {
+		return o, fmt.Errorf("MONITORING_INTERVAL is %q: set it to a duration such as 30s, or unset it", o.Interval)
+	}
+	for label := range strings.SplitSeq(getenv("MONITORING_LABELS"), ",") {
+		if label = strings.TrimSpace(label); label == "" {
+			continue
+		}
+		if !labelPattern.MatchString(label) {
+			return o, fmt.Errorf("MONITORING_LABELS contains %q: set it to labels such as release=prometheus,team=cache, or unset it", label)
+		}
+		name, value, _ := strings.Cut(label, "=")
+		if o.Labels == nil {
+			o.Labels = map[string]string{}
+		}
+		o.Labels[name] = value
+	}
+	if o.DashboardNamespace == "" {
+		o.DashboardNamespace = operatorNamespace
+	}
+	return o, nil
+}
+
+// object returns an object of this package with its labels.
+func (o Options) object(k kind, namespace, name string, content map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(k.resource.GroupVersion().WithKind(k.name))
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	labels := map[string]string{}
+	maps.Copy(labels, o.Labels)
+	labels[v1alpha1.LabelManagedBy] = v1alpha1.ManagedByValue
+	labels[v1alpha1.LabelName] = v1alpha1.NameValue
+	u.SetLabels(labels)
+	return u
+}
+
+// target is an object that should exist, or that should not if it is nil.
+type target struct {
+	kind            kind
+	namespace, name string
+	object          *unstructured.Unstructured
+}
+
+// shardTargets returns the objects of a namespace with these Memcacheds.
+func (o Options) shardTargets(namespace string, memcacheds []v1alpha1.Memcached) []target {
+	targets := []target{{podMonitor, namespace, shardsName, nil}, {prometheusRule, namespace, shardsName, nil}}
+	var disabled, slabs []string
+	for i := range memcacheds {
+		m := &memcacheds[i]
+		switch {
+		case m.Spec.Monitoring.Enabled != nil && !*m.Spec.Monitoring.Enabled:
+			disabled = append(disabled, regexp.QuoteMeta(m.Name))
+		case m.Spec.Monitoring.Slabs:
+			slabs = append(slabs, regexp.QuoteMeta(m.Name))
+		}
+	}
+	if o.Disabled || len(disabled) == len(memcacheds) {
+		return targets
+	}
+	slices.Sort(disabled)
+	slices.Sort(slabs)
+	targets[0].object = o.object(podMonitor, namespace, shardsName, map[string]any{"spec": o.podMonitorSpec(disabled, slabs)})
+	targets[1].object = o.object(prometheusRule, namespace, shardsName, map[string]any{"spec": ShardRules()})
+	return targets
+}
+
+// meta labels of a pod in the service discovery of Prometheus.
+const (
+	instanceMeta = "__meta_kubernetes_pod_label_app_kubernetes_io_instance"
+	shardMeta    = "__meta_kubernetes_pod_label_cache_memcached_operator_io_shard"
+)
+
+// podMonitorSpec selects the pods of all shards. The relabelings are those of all pods of the
+// namespace: which Memcacheds are excluded changes no pod.
+func (o Options) podMonitorSpec(disabled, slabs []string) map[string]any {
+	var relabelings []any
+	if len(disabled) > 0 {
+		relabelings = append(relabelings, map[string]any{"sourceLabels": []any{instanceMeta}, "regex": strings.Join(disabled, "|"), "action": "drop"})
+	}
+	relabelings = append(relabelings,
+		map[string]any{"sourceLabels": []any{instanceMeta}, "targetLabel": "memcached", "action": "replace"},
+		map[string]any{"sourceLabels": []any{shardMeta}, "targetLabel": "shard", "action": "replace"},
+	)
+	if len(slabs) > 0 {
+		relabelings = append(relabelings, map[string]any{"sourceLabels": []any{instanceMeta}, "regex": strings.Join(slabs, "|"),
+			"targetLabel": "__param_slabs", "replacement": "true", "action": "replace"})
+	}
+	endpoint := map[string]any{"port": "metrics", "path": "/metrics", "scheme": "http", "relabelings": relabelings}
+	if o.Interval != "" {
+		endpoint["interval"] = o.Interval
+	}
+	return map[string]any{
+		"selector":            map[string]any{"matchLabels": map[string]any{v1alpha1.LabelName: v1alpha1.NameValue, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}},
+		"podMetricsEndpoints": []any{endpoint},
+	}
+}
+
+// operatorTargets returns the objects for the operator itself, and the dashboards.
+func (o Options) operatorTargets() []target {
+	if o.OperatorNamespace == "" {
+		return nil
+	}
+	targets := []target{{serviceMonitor, o.OperatorNamespace, operatorName, nil}, {prometheusRule, o.OperatorNamespace, operatorName, nil}}
+	if !o.Disabled {
+		endpoint := map[string]any{
+			// Any Prometheus that may read /metrics presents its own token.
+			"port": "https", "path": "/metrics", "scheme": "https", "honorLabels": true,
+			"bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+			"tlsConfig":       map[string]any{"insecureSkipVerify": true},
+			"relabelings":     []any{map[string]any{"targetLabel": "job", "replacement": operatorJob, "action": "replace"}},
+		}
+		if o.Interval != "" {
+			endpoint["interval"] = o.Interval
+		}
+		targets[0].object = o.object(serviceMonitor, o.OperatorNamespace, operatorName, map[string]any{"spec": map[string]any{
+			"selector":  map[string]any{"matchLabels": annotationsToAny(annotations.OperatorPodLabels())},
+			"endpoints": []any{endpoint},
+		}})
+		targets[1].object = o.object(prometheusRule, o.OperatorNamespace, operatorName, map[string]any{"spec": OperatorRules()})
+	}
+	for name, content := range Dashboards() {
+		t := target{configMap, o.DashboardNamespace, dashboardPrefix + name, nil}
+		if !o.Disabled {
+			t.object = o.object(configMap, t.namespace, t.name, map[string]any{"data": map[string]any{"memcached-" + name + ".json": string(content)}})
+			labels := t.object.GetLabels()
+			labels[dashboardLabel] = "1"
+			t.object.SetLabels(labels)
+		}
+		targets = append(targets, t)
+	}
+	return targets
+}
+
+func annotationsToAny(labels map[string]string) map[string]any {
+	all := map[string]any{}
+	for name, value := range labels {
+		all[name] = value
+	}
+	return all
+}
+
+// contains reports whether an object has all that would be applied. Fields that others or the API
+// server set don't count.
+func contains(live, desired any) bool {
+	switch desired := desired.(type) {
+	case map[string]any:
+		of, ok := live.(map[string]any)
+		if !ok {
+			return false
+		}
+		for name, value := range desired {
+			if !contains(of[name], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		of, ok := live.([]any)
+		if !ok || len(of) != len(desired) {
+			return false
+		}
+		for i := range desired {
+			if !contains(of[i], desired[i]) {
+				return false
+			}
+		}
+		return true
+	default:
+		return live == desired
+	}
+}

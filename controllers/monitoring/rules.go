@@ -1,0 +1,133 @@
+package monitoring
+
+import "strings"
+
+// Severities of alerts.
+const (
+	critical = "critical"
+	warning  = "warning"
+)
+
+// operatorJob is the job of the operator's own series.
+const operatorJob = "memcached-operator"
+
+// runbookURL is where the runbook of an alert is.
+const runbookURL = "https://github.com/memcached-operator/memcached-operator/blob/main/docs/runbooks/"
+
+// rule is an alert, or a recorded series if it has no severity.
+type rule struct {
+	name, expr string
+	// wait is for how long the expression has to be true.
+	wait, severity       string
+	summary, description string
+}
+
+// Alerts about shards use the metrics of the agents alone, and are in the namespace of the
+// Memcached: a Prometheus that enforces the namespace label sees no others there.
+var shardRules = []rule{
+	{name: "memcached_shard:hit_ratio:rate5m", expr: `
+sum by (namespace, memcached, shard) (rate(memcached_commands_total{command=~"get|touch",status="hit"}[5m]))
+/ sum by (namespace, memcached, shard) (rate(memcached_commands_total{command=~"get|touch"}[5m]))`},
+	{name: "memcached:hit_ratio:rate5m", expr: `
+sum by (namespace, memcached) (rate(memcached_commands_total{command=~"get|touch",status="hit"}[5m]))
+/ sum by (namespace, memcached) (rate(memcached_commands_total{command=~"get|touch"}[5m]))`},
+	{name: "MemcachedShardNotAnswering", wait: "5m", severity: critical, expr: `
+max by (namespace, memcached, shard) (memcached_up) == 0`,
+		summary:     "A shard's memcached does not answer.",
+		description: "The agent of shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} responds, and its memcached does not. Its keys have no server."},
+	{name: "MemcachedConnectionsRefused", wait: "5m", severity: critical, expr: `
+sum by (namespace, memcached, shard) (rate(memcached_connections_rejected_total[5m]))
+/ (sum by (namespace, memcached, shard) (rate(memcached_connections_rejected_total[5m]))
+   + sum by (namespace, memcached, shard) (rate(memcached_connections_total[5m]))) > 0.05`,
+		summary:     "A shard rejects connections.",
+		description: "Shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} rejects {{ $value | humanizePercentage }} of the new connections, since it has reached its limit."},
+	{name: "MemcachedConnectionsNearLimit", wait: "15m", severity: warning, expr: `
+max by (namespace, memcached, shard) (memcached_current_connections / memcached_agent_usable_connections) > 0.9`,
+		summary:     "A shard is near its limit of connections.",
+		description: "Clients use {{ $value | humanizePercentage }} of the connections that shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} can accept."},
+	{name: "MemcachedWritesRefused", wait: "10m", severity: warning, expr: `
+sum by (namespace, memcached, shard) (rate(memcached_item_no_memory_total[5m]))
+/ sum by (namespace, memcached, shard) (rate(memcached_commands_total{command="set"}[5m])) > 0.01`,
+		summary:     "A shard rejects items because it has no memory for them.",
+		description: "Shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} has no memory for {{ $value | humanizePercentage }} of the items that clients store."},
+	{name: "MemcachedHitRatioDropped", wait: "15m", severity: warning, expr: `
+memcached:hit_ratio:rate5m < 0.7 * avg_over_time(memcached:hit_ratio:rate5m[1d] offset 1h)
+and sum by (namespace, memcached) (rate(memcached_commands_total{command=~"get|touch"}[5m])) > 10`,
+		summary:     "Clients find fewer of their keys than over the last day.",
+		description: "The hit ratio of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is {{ $value | humanizePercentage }}, less than 70% of its average over the last day."},
+	{name: "MemcachedMemoryNearLimit", wait: "10m", severity: warning, expr: `
+max by (namespace, memcached, shard) (memcached_agent_memory_working_set_bytes / memcached_agent_memory_limit_bytes) > 0.97`,
+		summary:     "The kernel may kill a shard, which loses its items.",
+		description: "The container of shard {{ $labels.memcached }}-{{ $labels.shard }} in namespace {{ $labels.namespace }} uses {{ $value | humanizePercentage }} of its memory limit."},
+}
+
+// Alerts about what the operator knows are in its own namespace.
+var operatorRules = []rule{
+	{name: "MemcachedDown", wait: "5m", severity: critical, expr: `
+memcached_operator_shards_ready <= 0.5 * memcached_operator_shards_desired
+and memcached_operator_shards_desired > 0`,
+		summary:     "Half or more of the keys have no server.",
+		description: "Only {{ $value }} shards of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} are ready."},
+	{name: "MemcachedShardsNotReady", wait: "10m", severity: warning, expr: `
+memcached_operator_shards_ready < memcached_operator_shards_desired
+and memcached_operator_shards_ready > 0.5 * memcached_operator_shards_desired`,
+		summary:     "Some keys have no server.",
+		description: "Only {{ $value }} shards of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} are ready, fewer than its size."},
+	{name: "MemcachedDegraded", wait: "10m", severity: warning, expr: `
+memcached_operator_condition{condition="Degraded"} == 1`,
+		summary:     "A Memcached requires manual intervention.",
+		description: "Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is Degraded: {{ $labels.reason }}."},
+	{name: "MemcachedShardLostItems", severity: warning, expr: `
+increase(memcached_operator_shard_losses_total[15m]) > 0`,
+		summary:     "A shard started without its items.",
+		description: "A shard of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} started empty, and no update had announced it. Expect more load on what the cache protects."},
+	{name: "MemcachedUpdateStuck", wait: "5m", severity: warning, expr: `
+time() - memcached_operator_update_step_timestamp_seconds{gate!~"Paused|OutsideMaintenanceWindow|MinIntervalNotElapsed"} > 3600`,
+		summary:     "The update of a Memcached does not continue.",
+		description: "The update of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} has not continued for {{ $value | humanizeDuration }}. Its method is {{ $labels.step }}, its gate {{ $labels.gate }}."},
+	{name: "MemcachedBackupFailed", wait: "5m", severity: warning, expr: `
+memcached_operator_backup_last_result{result="Failed"} == 1`,
+		summary:     "The last backup failed.",
+		description: "The last MemcachedBackup of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is Failed."},
+	{name: "MemcachedBackupTooOld", wait: "10m", severity: warning, expr: `
+time() - memcached_operator_schedule_last_success_timestamp_seconds
+> 2 * max_over_time(memcached_operator_schedule_period_seconds[7d]) + 3600
+and memcached_operator_schedule_period_seconds`,
+		summary:     "Two runs of a schedule created no complete backup.",
+		description: "The last complete backup of schedule {{ $labels.schedule }} of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is {{ $value | humanizeDuration }} old."},
+	{name: "MemcachedOperatorDown", wait: "10m", severity: warning, expr: `
+absent(memcached_operator_leader == 1)`,
+		summary:     "No operator acts.",
+		description: "No Memcached operator holds the lease. Shards keep serving; nothing is repaired, updated or backed up, and the other alerts of the operator can't fire."},
+	{name: "MemcachedOperatorFailing", wait: "30m", severity: warning, expr: `
+sum by (controller) (rate(controller_runtime_reconcile_errors_total{job="` + operatorJob + `"}[15m]))
+/ sum by (controller) (rate(controller_runtime_reconcile_total{job="` + operatorJob + `"}[15m])) > 0.5`,
+		summary:     "Most reconciles of the operator fail.",
+		description: "{{ $value | humanizePercentage }} of the reconciles of the operator's controller {{ $labels.controller }} fail."},
+}
+
+// ShardRules returns the spec of the PrometheusRule for shards, which is a file of rules too.
+func ShardRules() map[string]any { return groups("memcached-shards", shardRules) }
+
+// OperatorRules returns the spec of the PrometheusRule for what the operator exports.
+func OperatorRules() map[string]any { return groups("memcached-operator", operatorRules) }
+
+func groups(name string, rules []rule) map[string]any {
+	var all []any
+	for _, r := range rules {
+		expr := strings.TrimSpace(r.expr)
+		if r.severity == "" {
+			all = append(all, map[string]any{"record": r.name, "expr": expr})
+			continue
+		}
+		alert := map[string]any{
+			"alert": r.name, "expr": expr, "labels": map[string]any{"severity": r.severity},
+			"annotations": map[string]any{"summary": r.summary, "description": r.description, "runbook_url": runbookURL + r.name + ".md"},
+		}
+		if r.wait != "" {
+			alert["for"] = r.wait
+		}
+		all = append(all, alert)
+	}
+	return map[string]any{"groups": []any{map[string]any{"name": name, "rules": all}}}
+}
