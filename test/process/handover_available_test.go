@@ -514,3 +514,67 @@ func TestAvailableHandoverThatIsInterruptedLeavesNoOldValue(t *testing.T) {
 	})
 	t.Log(all)
 }
+
+func TestHandoverIsStrictIfTheOldPodCanNotServeWithTheNewOne(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ before, next []string }{
+		"the old memcached has no CAS": {[]string{"-C"}, nil},
+		"the new memcached has no CAS": {nil, []string{"-C"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old, next, _ := newPair(t)
+			old.annotate(agentwire.ArgumentsFile, old.arguments(c.before...))
+			next.annotate(agentwire.ArgumentsFile, next.arguments(c.next...))
+			next.handoverMode = agentwire.ModeAvailable
+			old.run()
+			fill(t, old.address(), 1000)
+			old.signal(syscall.SIGTERM)
+			next.launch()
+			start := next.waitForPhase(agentwire.PhaseServing).Start
+			wantHandedOver(t, start, 1000)
+			if start.Mode != agentwire.ModeStrict || start.StaleSeconds != 0 || !strings.Contains(start.Reason, "(mode Strict: ") || !strings.Contains(start.Reason, "-C") {
+				t.Errorf("start %+v", start)
+			}
+			old.exitWithoutDrain()
+		})
+	}
+}
+
+// A client that stays connected to the old pod, and one that is new, while both serve.
+func TestNewConnectionsLeadToTheNewPodWhileOldOnesStay(t *testing.T) {
+	t.Parallel()
+	old, next, r := newPair(t)
+	next.handoverMode = agentwire.ModeAvailable
+	old.run()
+	fill(t, old.address(), 1000)
+	for r.address() == "" {
+		time.Sleep(time.Millisecond)
+	}
+	stays := textTo(t, r.address())
+	old.signal(syscall.SIGTERM)
+	next.launch()
+	status := next.waitForPhase(agentwire.PhaseFollowing)
+	if !isReady(t.Context(), next) || !isReady(t.Context(), old) || status.Handover == nil {
+		t.Errorf("one of the pods is not ready: %+v", status)
+	}
+	for r.address() != next.address() {
+		time.Sleep(time.Millisecond)
+	}
+	stays.send("set item-1 0 0 3\r\nnew\r\n")
+	if line := stays.line(); line != "STORED" {
+		t.Errorf("the connection to the old pod: %q", line)
+	}
+	if n := count(t, r.address(), 1000); n < 999 {
+		t.Errorf("%d of 1000 items are there for new connections", n)
+	}
+	start := next.waitForPhase(agentwire.PhaseServing).Start
+	t.Log(start.Reason)
+	if start.Result != agentwire.StartHandedOver || start.Mode != agentwire.ModeAvailable || start.Items != 999 || start.ItemsBefore != 1000 {
+		t.Errorf("start %+v", start)
+	}
+	if answer := talk(t, next.address(), "get item-1\r\n"); answer != "END\r\n" {
+		t.Errorf("what was changed in the old pod is %q", answer)
+	}
+	old.exitWithoutDrain()
+}

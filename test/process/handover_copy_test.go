@@ -76,7 +76,7 @@ func (o *fileOrigin) Stop(context.Context) error {
 }
 
 func (o *fileOrigin) Resume()                  {}
-func (o *fileOrigin) Abandon() { panic("the target is not lost") }
+func (o *fileOrigin) Abandon()                 { panic("the target is not lost") }
 func (o *fileOrigin) Complete(handover.Result) {}
 
 // serveHandover runs a source until the test is over, and returns its address.
@@ -87,7 +87,7 @@ func serveHandover(t testing.TB, o handover.Origin, items int64, log *slog.Logge
 		t.Fatal(err)
 	}
 	offer := func(context.Context) (handover.Offer, error) {
-		return handover.Offer{Origin: o, Pod: "source", Shard: "cache-0", Items: items, Deadline: time.Now().Add(time.Hour)}, nil
+		return handover.Offer{Origin: o, Pod: "source", Shard: "cache-0", Items: items, CAS: true, Deadline: time.Now().Add(time.Hour)}, nil
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	over := make(chan error, 1)
@@ -307,6 +307,11 @@ func TestTargetWithItemsReceivesNone(t *testing.T) {
 // BenchmarkHandover prints the rate of live passes, the time of the end, and the memory per item, for
 // $ITEMS items of 500 bytes, of which $CHANGES are changed after the last pass.
 func BenchmarkHandover(b *testing.B) {
+	b.Run("Strict", func(b *testing.B) { benchmarkHandover(b, false) })
+	b.Run("Available", func(b *testing.B) { benchmarkHandover(b, true) })
+}
+
+func benchmarkHandover(b *testing.B, available bool) {
 	size, changes := number("ITEMS", 1_000_000), number("CHANGES", 3000)
 	arguments := []string{"-m", "1200"}
 	start := func() (*cache, *memfile.File, string) {
@@ -353,15 +358,25 @@ func BenchmarkHandover(b *testing.B) {
 		if testing.Verbose() {
 			log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 		}
-		result, err := handover.Receive(b.Context(), handover.Target{
+		request := handover.Target{
 			Source: serveHandover(b, o, int64(size), log), Key: handoverKey, Pod: "target", Shard: "cache-0", Memcached: target.address(),
 			Scan: scanRunning(targetFile, target.address()), Log: log,
-		})
+		}
+		if available {
+			request.Ready = func() {}
+		}
+		result, err := handover.Receive(b.Context(), request)
 		if err != nil {
 			b.Fatal(err)
 		}
 		end := time.Since(saved)
-		if result.Items != result.ItemsBefore || result.Items != int64(size-(changes+9)/10) {
+		want := result.ItemsBefore
+		if available {
+			want = int64(size - changes)
+			b.ReportMetric(float64(len(passes)-3)/result.Both.Seconds(), "passes/s-while-both-serve")
+			b.ReportMetric(result.Both.Seconds(), "s-both")
+		}
+		if result.Items != want || result.ItemsBefore != int64(size-(changes+9)/10) || available != (result.Gap == 0) {
 			b.Errorf("%+v", result)
 		}
 		b.ReportMetric(float64(size)/passes[1].Sub(passes[0]).Seconds(), "items/s-first-pass")
