@@ -31,7 +31,10 @@
 // pod, which is why the target starts memcached without items after every incomplete
 // handover. It tries five times while the other pod accepts connections, and then serves
 // without items. The other pod, the source, accepts targets while it drains. If the target
-// does not take over, it starts memcached again with the saved items. The CAS counter of a
+// does not take over, it starts memcached again with the saved items. With -handover-mode
+// Available, the target is ready before the other memcached stops: no connection fails, and
+// for some seconds clients can read older values. If either pod is lost then, the
+// source stops for good, and the target starts memcached without items. The CAS counter of a
 // memcached that starts without items begins at a random number: a client's CAS token of
 // the source must not match an item of the target.
 //
