@@ -282,6 +282,15 @@ func TestSourceAbandonsItsItemsWhenTheTargetMayHaveServed(t *testing.T) {
 // A target that did not ask for it, or without a copy, can't follow.
 func TestSourceFollowsOnlyAfterACopy(t *testing.T) {
 	t.Parallel()
+	values := newScript(t, start(t, offerOf(newOrigin(10), 10), quick).address, "target")
+	values.available = true
+	values.follow("target", 6)
+	if err := values.step("pass", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := values.step("done", ""); err == nil {
+		t.Error("the source sends values while both serve")
+	}
 	for name, target := range map[string]script{"without a copy": {available: true}, "in mode Strict": {}} {
 		origin := newOrigin(10)
 		source := start(t, offerOf(origin, 10), quick)

@@ -102,7 +102,7 @@ type session struct {
 type command struct {
 	kind           kind
 	acknowledgment acknowledgement
-	asked          []uint64
+	hashes         []uint64
 }
 
 var errReplaced = errors.New("the target has connected again")
@@ -310,7 +310,7 @@ func (l *link) readCommand() (c command, err error) {
 		case kindPass, kindFollow, kindFinish:
 			return c, nil
 		case kindAsk:
-			c.asked, err = readGone(l.r, size, nil)
+			c.hashes, err = readGone(l.r, size, nil)
 			return c, err
 		case kindAcknowledge:
 			c.acknowledgment, err = readMessage[acknowledgement](l.r, size)
@@ -415,7 +415,7 @@ func (s *session) sendAll(ctx context.Context, p *pass) (d done, a acknowledgeme
 	}
 	c, err := s.next(ctx)
 	for ; err == nil && c.kind == kindAsk && s.following; c, err = s.next(ctx) {
-		if err = s.link.sendContent(kindGone, s.unknown(c.asked)); err != nil {
+		if err = s.link.sendContent(kindGone, s.unknown(c.hashes)); err != nil {
 			break
 		}
 	}

@@ -119,7 +119,6 @@ func (r *receiver) connect(ctx context.Context) error {
 // copy requests live passes, and then the end.
 func (r *receiver) copy(ctx context.Context) error {
 	r.progress.Total = r.offer.Items
-	complete := false
 	for live := r.offer.Live; live; {
 		r.result.Passes++
 		r.progress.Pass = r.result.Passes
@@ -130,13 +129,12 @@ func (r *receiver) copy(ctx context.Context) error {
 		if d.Complete {
 			r.progress.Total = d.Items
 		}
-		complete = d.Complete
-		live = complete && r.result.Passes < maxPasses && float64(d.Sent+d.Gone) > fewChanges*float64(d.Items)
+		live = d.Complete && r.result.Passes < maxPasses && float64(d.Sent+d.Gone) > fewChanges*float64(d.Items)
 	}
 	if r.Ready == nil {
 		return r.finish(ctx)
 	}
-	if r.result.Strict = r.strict(complete); r.result.Strict != "" {
+	if r.result.Strict = r.strict(); r.result.Strict != "" {
 		r.Log.Info("The source stops before this pod serves", "reason", r.result.Strict)
 		return r.finish(ctx)
 	}
@@ -144,14 +142,14 @@ func (r *receiver) copy(ctx context.Context) error {
 }
 
 // strict returns why the target can't serve before the end; empty if it can.
-func (r *receiver) strict(complete bool) string {
+func (r *receiver) strict() string {
 	end := r.began.Add(time.Duration(r.offer.Milliseconds) * time.Millisecond)
 	switch {
 	case !r.offer.Follow:
 		return "the other pod's agent or its memcached (-C) can't hand over in this mode, or it lacks memory"
 	case !r.cache.cas:
 		return "memcached has no CAS (-C)"
-	case !complete || time.Until(end) < r.timing.follow:
+	case time.Until(end) < r.timing.follow:
 		return "there was no time for it"
 	}
 	return ""
