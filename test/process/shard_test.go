@@ -45,6 +45,7 @@ type shard struct {
 	handoverKey  string
 	handoverMode agentwire.Mode // empty: the default
 	handoverPort int
+	metricsPort  int
 	// podIP is the address that the next agent reports.
 	podIP string
 	// podUID, service and drainTimeout are flags of the next start.
@@ -66,7 +67,7 @@ type shard struct {
 func newShard(t *testing.T) *shard {
 	t.Helper()
 	s := &shard{
-		t: t, dir: sharedDir(t), port: freePort(t), httpPort: freePort(t), handoverPort: freePort(t),
+		t: t, dir: sharedDir(t), port: freePort(t), httpPort: freePort(t), handoverPort: freePort(t), metricsPort: freePort(t),
 		podUID: "pod-of-" + t.Name(), podIP: "127.0.0.1", drainTimeout: time.Minute, memcached: memcachedPath(newest),
 		attributes: &syscall.SysProcAttr{
 			Setpgid:     true,
@@ -147,6 +148,8 @@ func (s *shard) meta() string           { return filepath.Join(s.data, "memory.m
 func (s *shard) address() string        { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 func (s *shard) agentAddress() string   { return fmt.Sprintf("127.0.0.1:%d", s.httpPort) }
 
+func (s *shard) metricsAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.metricsPort) }
+
 // annotate changes one file of the pod-info volume as the kubelet does: it writes all
 // files to a new directory, and replaces the symbolic link to the former one.
 func (s *shard) annotate(name, value string) {
@@ -186,6 +189,7 @@ func (s *shard) launch() {
 	s.t.Helper()
 	args := append(append([]string{}, s.wrap...), agentPath, "run", "-data", s.data, "-podinfo", s.podInfo, "-listen", s.agentAddress(),
 		"-service", s.service, "-drain-timeout", s.drainTimeout.String(), "-termination-log", s.terminationLog())
+	args = append(args, "-metrics-listen", s.metricsAddress())
 	if s.memcached != "" {
 		args = append(args, "-memcached", s.memcached)
 	}
