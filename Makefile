@@ -146,7 +146,7 @@ manifests: ## Generate the CRDs from api/ and the operator's role from controlle
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:dir=config/rbac
 
 .PHONY: docs
-docs: ## Generate docs/api.md and docs/troubleshooting.md from api/ and config/crd.
+docs: ## Generate docs/api.md, docs/troubleshooting.md and docs/monitoring-metrics.md.
 	go run ./hack/docs
 
 .PHONY: docs-site

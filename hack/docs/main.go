@@ -1,5 +1,6 @@
-// Docs writes the generated pages of docs/: the API reference from the CRDs, and the
-// troubleshooting page from the comments of the reasons in api/v1alpha1.
+// Docs writes the generated pages of docs/: the API reference from the CRDs, the
+// troubleshooting page from the comments of the reasons in api/v1alpha1, and the reference of
+// the metrics from the agent's table.
 package main
 
 import (
@@ -43,5 +44,5 @@ func generate(root string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]string{"docs/api.md": reference, "docs/troubleshooting.md": troubleshooting}, nil
+	return map[string]string{"docs/api.md": reference, "docs/troubleshooting.md": troubleshooting, "docs/monitoring-metrics.md": metricsPage()}, nil
 }

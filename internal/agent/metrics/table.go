@@ -148,3 +148,6 @@ func (f *Family) Sources() []string {
 	}
 	return sources
 }
+
+// Counter is the type of a metric that only grows.
+const Counter = "counter"
