@@ -1,0 +1,81 @@
+package process
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// What dashboards and alerts for memcached_exporter ask has an answer.
+func TestQueriesOfExporterDashboardsHaveData(t *testing.T) {
+	t.Parallel()
+	program := os.Getenv("PROMETHEUS")
+	if program == "" {
+		t.Fatal("PROMETHEUS is not set: run make test, or eval $(make -s env)")
+	}
+	s := newShard(t)
+	s.run()
+	traffic(t, s.address())
+	config, address, out := filepath.Join(s.dir, "prometheus.yml"), fmt.Sprintf("127.0.0.1:%d", freePort(t)), &log{}
+	writeFile(t, config, fmt.Sprintf(`{scrape_configs: [{job_name: memcached, scrape_interval: 1s, scrape_timeout: 1s, params: {slabs: ["true"]}, static_configs: [{targets: [%q]}]}]}`, s.metricsAddress()))
+	command := exec.Command(program, "--config.file", config, "--storage.tsdb.path", filepath.Join(s.dir, "tsdb"), "--web.listen-address", address)
+	command.Stdout, command.Stderr = out, out
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		if t.Failed() {
+			t.Logf("output of Prometheus:\n%s", out)
+		}
+	})
+	for _, query := range []string{
+		`memcached_up{job="memcached"} == 1`,
+		`max_over_time(memcached_current_connections[1m]) / on (instance) memcached_max_connections`,
+		`sum by (job, instance, slab) (increase(memcached_slab_items_outofmemory_total[1m]))`,
+		`sum by (instance) (rate(memcached_commands_total{command="get", status="hit"}[1m])) / sum by (instance) (memcached_commands_total{command="get"})`,
+		`sum by (command, status) (rate(memcached_commands_total[1m]))`,
+		`memcached_current_bytes / memcached_limit_bytes`,
+		`rate(memcached_items_evicted_total[1m])`,
+		`rate(memcached_read_bytes_total[1m]) + rate(memcached_written_bytes_total[1m])`,
+		`rate(memcached_connections_total[1m])`,
+		`count by (version) (memcached_version)`,
+		`min by (instance) (memcached_uptime_seconds)`,
+		`sum(memcached_current_items)`,
+		`sum by (slab) (memcached_slab_chunks_used * memcached_slab_chunk_size_bytes - memcached_slab_mem_requested_bytes)`,
+		`histogram_quantile(0.99, sum by (le) (memcached_agent_probe_duration_seconds_bucket))`,
+	} {
+		waitForData(t, "http://"+address+"/api/v1/query?query="+url.QueryEscape(query), query)
+	}
+}
+
+// waitForData waits until a query has a result.
+func waitForData(t *testing.T, address, query string) {
+	t.Helper()
+	var last string
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		response, err := http.Get(address)
+		if err != nil { // Prometheus is starting
+			last = err.Error()
+			continue
+		}
+		var answer struct {
+			Error string
+			Data  struct{ Result []json.RawMessage }
+		}
+		err = json.NewDecoder(response.Body).Decode(&answer)
+		_ = response.Body.Close()
+		if err == nil && len(answer.Data.Result) > 0 {
+			return
+		}
+		last = answer.Error
+	}
+	t.Errorf("%s has no data: %s", query, last)
+}
