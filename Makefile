@@ -141,9 +141,10 @@ generate: ## Generate deep copies and apply configurations from api/.
 	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
 
 .PHONY: manifests
-manifests: ## Generate the CRDs from api/ and the operator's role from controllers/.
+manifests: ## Generate the CRDs from api/, and the operator's role, rules and dashboards from controllers/.
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:dir=config/rbac
+	go run ./hack/monitoring
 
 .PHONY: docs
 docs: ## Generate docs/api.md, docs/troubleshooting.md and docs/monitoring-metrics.md.

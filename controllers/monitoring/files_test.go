@@ -1,0 +1,83 @@
+package monitoring
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestCommittedMonitoringFilesAreUpToDate(t *testing.T) {
+	files, err := Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join("..", "..", "config", "monitoring")
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if files[entry.Name()] == nil {
+			t.Errorf("%s is not generated", entry.Name())
+		}
+	}
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not up to date (%v): run make manifests", name, err)
+		}
+	}
+}
+
+func TestEveryAlertHasItsAnnotationsAndRunbook(t *testing.T) {
+	name := regexp.MustCompile(`^Memcached([A-Z][a-z]+)+$`)
+	criticals := 0
+	runbooks := map[string]bool{"README.md": true}
+	for _, r := range append(append([]rule(nil), shardRules...), operatorRules...) {
+		if r.severity == "" {
+			continue
+		}
+		if !name.MatchString(r.name) || r.summary == "" || !strings.Contains(r.description, "{{ $") && r.name != "MemcachedOperatorDown" {
+			t.Errorf("%s lacks a name in CamelCase, a summary, or a description with its labels", r.name)
+		}
+		switch {
+		case r.severity == critical:
+			criticals++
+			if r.wait != "5m" {
+				t.Errorf("%s is critical and waits %s", r.name, r.wait)
+			}
+		case r.severity != warning:
+			t.Errorf("%s has the severity %s", r.name, r.severity)
+		}
+		file := r.name + ".md"
+		runbooks[file] = true
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", "runbooks", file))
+		if err != nil {
+			t.Errorf("%s has no runbook: %v", r.name, err)
+			continue
+		}
+		last := 0
+		for _, heading := range []string{"# " + r.name + "\n", "\n## Meaning\n", "\n## Impact\n", "\n## Diagnosis\n", "\n## Mitigation\n"} {
+			at := strings.Index(string(text), heading)
+			if at < last {
+				t.Errorf("%s lacks %q, or has it in another order", file, strings.TrimSpace(heading))
+			}
+			last = max(at, last)
+		}
+	}
+	if criticals != 3 {
+		t.Errorf("%d alerts are critical, not 3", criticals)
+	}
+	entries, err := os.ReadDir(filepath.Join("..", "..", "docs", "runbooks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if !runbooks[entry.Name()] {
+			t.Errorf("%s belongs to no alert", entry.Name())
+		}
+	}
+}

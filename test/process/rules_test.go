@@ -1,0 +1,151 @@
+package process
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// monitoringDir contains the rules and dashboards that the operator creates.
+const monitoringDir = "../../config/monitoring"
+
+func promtool(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	program := os.Getenv("PROMTOOL")
+	if program == "" {
+		t.Fatal(`PROMTOOL is not set: run make test, or eval "$(make -s env)" first`)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+type ruleGroups struct {
+	Groups []struct {
+		Name  string           `json:"name"`
+		Rules []map[string]any `json:"rules"`
+	} `json:"groups"`
+}
+
+// TestAlertsFireAndStaySilent evaluates the rules with series of failures, and of a rolling update, scaling, a surge
+// and closed windows. Each alert is among those that fire.
+func TestAlertsFireAndStaySilent(t *testing.T) {
+	dir := t.TempDir()
+	tests, err := os.ReadFile("testdata/rules.test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"shards.rules.yaml", "operator.rules.yaml"} {
+		raw, err := os.ReadFile(filepath.Join(monitoringDir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		promtool(t, dir, "check", "rules", name)
+		var groups ruleGroups
+		if err := yaml.UnmarshalStrict(raw, &groups); err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range groups.Groups {
+			for _, rule := range group.Rules {
+				delete(rule, "annotations")
+				if alert, ok := rule["alert"].(string); ok && !strings.Contains(string(tests), "alertname: "+alert+"\n    exp_alerts: [{") {
+					t.Errorf("no test has %s fire", alert)
+				}
+			}
+		}
+		stripped, err := yaml.Marshal(groups)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), stripped, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "rules.test.yaml"), tests, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, dir, "test", "rules", "rules.test.yaml")
+}
+
+// dashboard is what the tests read of a dashboard.
+type dashboard struct {
+	UID    string  `json:"uid"`
+	Panels []panel `json:"panels"`
+}
+
+type panel struct {
+	Title   string  `json:"title"`
+	Type    string  `json:"type"`
+	Panels  []panel `json:"panels"`
+	Targets []struct {
+		Expr string `json:"expr"`
+	} `json:"targets"`
+}
+
+// queries returns those of all panels, as Grafana sends them.
+func (d dashboard) queries(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	var add func(panels []panel)
+	add = func(panels []panel) {
+		for _, p := range panels {
+			if p.Type != "row" && len(p.Targets) == 0 {
+				t.Errorf("%s: panel %s has no query", d.UID, p.Title)
+			}
+			for _, target := range p.Targets {
+				all = append(all, strings.NewReplacer("$__rate_interval", "5m", "$namespace", ".*", "$memcached", ".*", "$shard", ".*").Replace(target.Expr))
+			}
+			add(p.Panels)
+		}
+	}
+	add(d.Panels)
+	return all
+}
+
+func TestQueriesOfDashboardsAreValid(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(monitoringDir, "*.json"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("the dashboards are %v (%v)", files, err)
+	}
+	dir := t.TempDir()
+	for i, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d dashboard
+		if err := json.Unmarshal(raw, &d); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		var rules []any
+		for n, expr := range d.queries(t) {
+			if strings.Contains(expr, "$") {
+				t.Errorf("%s: a variable is unknown in %s", file, expr)
+			}
+			rules = append(rules, map[string]any{"record": fmt.Sprintf("query:%d", n), "expr": expr})
+		}
+		if len(rules) < 15 {
+			t.Errorf("%s has only %d queries", file, len(rules))
+		}
+		name := fmt.Sprintf("%d.yaml", i)
+		content, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "queries", "rules": rules}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		promtool(t, dir, "check", "rules", name)
+	}
+}
