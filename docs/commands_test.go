@@ -320,7 +320,7 @@ var conditions = []string{
 	v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionScheduled,
 }
 
-var ownKeys = []string{v1alpha1.LabelShard, v1alpha1.LabelSchedule, v1alpha1.AnnotationRestart, v1alpha1.AnnotationRetry}
+var ownKeys = []string{v1alpha1.LabelShard, v1alpha1.LabelSchedule, v1alpha1.AnnotationRestart, v1alpha1.AnnotationMove, v1alpha1.AnnotationRetry}
 
 // namedInConfig reports whether an object in config/ has a name, without the prefix of
 // config/default.

@@ -290,7 +290,8 @@ const (
 	// Do: nothing.
 	EventShardKeptItems = "ShardKeptItems"
 	// EventShardHandedOver: a shard moved to another pod with its items; the message has the number
-	// before and after, and how long the shard was unavailable.
+	// before and after, how long the shard was unavailable, and in mode Available for how long
+	// clients could read an older value than the one stored last.
 	//
 	// Do: nothing. If items are missing, they were stored last in a larger memory, or the pod was
 	// given less time than its terminationGracePeriodSeconds.

@@ -23,6 +23,9 @@ const (
 	// AnnotationRestart of a shard's pod restarts memcached in place, with its items,
 	// whenever its value changes.
 	AnnotationRestart = "cache.memcached-operator.io/restart"
+	// AnnotationMove of a shard's pod moves the shard to another node, with its items, when it
+	// isn't empty. The shard's next pod doesn't have it.
+	AnnotationMove = "cache.memcached-operator.io/move"
 	// AnnotationRetry of a Memcached retries a failed update whenever its value changes.
 	AnnotationRetry = "cache.memcached-operator.io/retry"
 )

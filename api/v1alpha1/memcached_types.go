@@ -19,6 +19,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).asApproximateFloat() * 2.0 <= quantity(string(self.memory)).asApproximateFloat()",message="maxItemSize must be at most half of memory: memcached does not start otherwise"
 // +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits) || quantity(string(self.resources.limits['memory'])).asApproximateFloat() >= quantity(string(self.memory)).asApproximateFloat() * 1.1 + 83886080.0 + 8192.0 * double(self.maxConnections)",message="resources.limits.memory is too small for the cache: it must be at least memory * 1.10 + 80Mi + 8Ki * maxConnections, or the kernel kills memcached when the cache fills"
 // +kubebuilder:validation:XValidation:rule="self.deletionPolicy != 'Backup' || has(self.finalBackup)",message="deletionPolicy Backup requires finalBackup: set finalBackup.store to where the backup goes"
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || self.updateStrategy.type != 'Handover' || !has(self.handover) || self.handover.mode != 'Disabled'",message="updateStrategy.type Handover requires a handover: set handover.mode to Strict or Available, or updateStrategy.type to InPlace"
 type MemcachedSpec struct {
 	// Size is the number of shards. Each shard is one memcached server with its own
 	// stable address. 0 deletes all shards and keeps the Memcached. Default 1.
@@ -369,14 +370,18 @@ type Monitoring struct {
 
 // Handover configures what happens to the items of a shard whose pod is replaced.
 type Handover struct {
-	// Mode is what the replacement of a pod starts with. Strict copies the items of the pod that is
-	// being deleted, which serves in the meantime, and then moves the clients: no client reads an
-	// older value than the one stored last, and the shard is unavailable for about a second. A pod
-	// needs the time in docs/sizing.md to be deleted. The replacement starts empty if the pod fails
-	// instead of being deleted, if it isn't given that time, or if memory or extraArgs don't allow
-	// it; the shard's event has the reason. With Disabled, the replacement always starts empty.
-	// Default Strict. Changing it restarts nothing, and applies to pods that are created later: a
-	// pod hands over its items only if both it and its replacement were created with Strict.
+	// Mode is how the replacement of a pod receives the items of the pod that is being deleted, which
+	// serves in the meantime. With Strict, the replacement serves once the first pod has stopped: no
+	// client reads an older value than the one stored last, and the shard is unavailable for about a
+	// second. With Available, the replacement serves new connections while the first pod still serves
+	// those that are open, for at most 5 seconds: the shard is available throughout, and in these
+	// seconds a client can read an older value than the one stored last through another connection.
+	// Items that change in these seconds are lost. With Disabled, the replacement starts empty.
+	// A pod needs the time in docs/sizing.md to be deleted. The replacement starts empty as well if the
+	// pod fails instead of being deleted, if it isn't given that time, or if memory or extraArgs don't
+	// allow it; the shard's event has the reason. Default Strict. Changing it restarts nothing, and
+	// applies to pods that are created later: the mode of a handover is that of the replacement, and
+	// a pod that was created with Disabled neither hands over items nor receives any.
 	//
 	// +optional
 	// +kubebuilder:default=Strict
@@ -385,17 +390,28 @@ type Handover struct {
 
 // HandoverMode is what the replacement of a pod starts with.
 //
-// +kubebuilder:validation:Enum=Strict;Disabled
+// +kubebuilder:validation:Enum=Strict;Available;Disabled
 type HandoverMode string
 
 // The modes of the handover.
 const (
-	HandoverStrict   HandoverMode = "Strict"
-	HandoverDisabled HandoverMode = "Disabled"
+	HandoverStrict    HandoverMode = "Strict"
+	HandoverAvailable HandoverMode = "Available"
+	HandoverDisabled  HandoverMode = "Disabled"
 )
 
 // UpdateStrategy configures how a change of the spec rolls out.
 type UpdateStrategy struct {
+	// Type is how a change is applied that would restart memcached, such as another version. InPlace
+	// restarts memcached in its pod: it keeps its items, and doesn't answer while it starts. Handover
+	// replaces the pod by one that receives its items, as handover.mode describes: each shard needs
+	// room for a second pod during its update. A shard whose pod can't hand over its items, such as
+	// with -C, is updated in place. Default InPlace. Changing it restarts nothing.
+	//
+	// +optional
+	// +kubebuilder:default=InPlace
+	Type UpdateType `json:"type,omitempty"`
+
 	// MinIntervalSeconds is the minimum time between the updates of two shards, in seconds.
 	// Default 0.
 	//
@@ -436,6 +452,17 @@ type UpdateStrategy struct {
 	// +optional
 	HitRatioGate *HitRatioGate `json:"hitRatioGate,omitempty"`
 }
+
+// UpdateType is how a change is applied that would restart memcached.
+//
+// +kubebuilder:validation:Enum=InPlace;Handover
+type UpdateType string
+
+// The types of an update.
+const (
+	UpdateInPlace  UpdateType = "InPlace"
+	UpdateHandover UpdateType = "Handover"
+)
 
 // ItemLossAction is what happens when a shard loses its items in an update.
 //

@@ -52,7 +52,7 @@ func annotationsRead(o client.Object) []string {
 	case *corev1.Pod:
 		return []string{
 			annotations.Arguments, annotations.Stop, annotations.HoldUntil, annotations.Handover, annotations.Revision, annotations.Spec, annotations.Update,
-			annotations.TransferOf, v1alpha1.AnnotationRestart, corev1.PodDeletionCost,
+			annotations.TransferOf, v1alpha1.AnnotationRestart, v1alpha1.AnnotationMove, corev1.PodDeletionCost,
 		}
 	case *appsv1.ReplicaSet:
 		return []string{annotations.Update, annotations.Failed}

@@ -74,13 +74,26 @@ func shardEvents(was, next v1alpha1.MemcachedStatus, agents map[string]agentwire
 			}
 			add(warning(v1alpha1.EventShardStartedEmpty, "%s", message))
 		case restarted && s.Start == v1alpha1.StartHandedOver:
-			add(normal(v1alpha1.EventShardHandedOver, "shard %s moved to pod %s with %d of %d items; no pod responded for %s",
-				s.Name, s.PodName, s.Items, s.ItemsBefore, time.Duration(s.GapMilliseconds)*time.Millisecond))
+			add(normal(v1alpha1.EventShardHandedOver, "shard %s moved to pod %s with %d of %d items; %s",
+				s.Name, s.PodName, s.Items, s.ItemsBefore, handoverEffect(s.GapMilliseconds, agents[s.PodName].Start)))
 		case restarted && s.Start == v1alpha1.StartWarm:
 			add(normal(v1alpha1.EventShardKeptItems, "shard %s restarted in pod %s with %d of %d items", s.Name, s.PodName, s.Items, s.ItemsBefore))
 		}
 	}
 	return events
+}
+
+// handoverEffect describes what clients could notice of a handover.
+func handoverEffect(gapMilliseconds int64, start agentwire.Start) string {
+	effect := fmt.Sprintf("no pod responded for %s", time.Duration(gapMilliseconds)*time.Millisecond)
+	if start.Mode == agentwire.ModeAvailable {
+		stale := time.Duration(start.StaleSeconds * float64(time.Second)).Round(time.Millisecond)
+		effect += fmt.Sprintf(", and clients could read values that were up to %s old (mode %s)", stale, start.Mode)
+	}
+	if start.Reason != "" {
+		effect += "; " + start.Reason
+	}
+	return effect
 }
 
 // updateEvents returns those of an update. handsOver is whether a replacement receives the items.

@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -268,4 +270,162 @@ func (cluster *fakeCluster) receiver() *agentwire.Status {
 		}
 	}
 	return nil
+}
+
+// Both pods are ready for some seconds. The shard counts once, and no other shard is updated yet.
+func TestShardIsOneWhileBothItsPodsServe(t *testing.T) {
+	cluster := newCluster(t, "cache", "{size: 2, handover: {mode: Available}}")
+	cluster.handsOver, cluster.follows = true, true
+	cluster.converge()
+	cluster.recorded()
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Memory = ptr.To(resource.MustParse("80Mi")) })
+	both := false
+	for range 60 {
+		m := cluster.stepAll()
+		if m.Status.ReadySize > 2 || m.Status.ReadySize < 2 || len(m.Status.Nodes) != 2 || len(m.Status.Shards) != 2 {
+			t.Fatalf("status %+v", m.Status)
+		}
+		for _, s := range m.Status.Shards {
+			both = both || strings.Contains(s.Message, "serves new connections")
+		}
+		ready := 0
+		for _, p := range cluster.list() {
+			if cluster.pods[p.UID] != nil && cluster.pods[p.UID].ready {
+				ready++
+			}
+		}
+		if ready > 3 {
+			t.Fatal("two shards hand over their items at once")
+		}
+	}
+	m := cluster.get("cache")
+	cluster.wantCondition(m, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+	for _, s := range m.Status.Shards {
+		if s.Start != v1alpha1.StartHandedOver || s.GapMilliseconds != 0 || !s.Current {
+			t.Errorf("shard %+v", s)
+		}
+	}
+	if !both {
+		t.Error("no message says that both pods serve")
+	}
+	cluster.wantEvent(cluster.recorded(), "no pod responded for 0s, and clients could read values that were up to 4.25s old (mode Available)")
+}
+
+// An update of the type Handover replaces the pod although memcached could restart in it, and checks no image
+// on the nodes: the first pod serves until the second one runs.
+func TestUpdateByHandoverReplacesThePod(t *testing.T) {
+	cluster := newCluster(t, "cache", "{size: 1, version: 1.6.38, refill: {}, updateStrategy: {type: Handover}}")
+	cluster.handsOver = true
+	cluster.converge()
+	before := cluster.list()[0]
+	cluster.recorded()
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Version = "1.6.45" })
+	for range 20 {
+		if m := cluster.stepAll(); m.Status.Update != nil && m.Status.Update.Method != v1alpha1.UpdateReplace {
+			t.Fatalf("update %+v", m.Status.Update)
+		}
+	}
+	m, after := cluster.converge(), cluster.list()[0]
+	if s := m.Status.Shards[0]; s.Start != v1alpha1.StartHandedOver || s.Version != "1.6.45" || !s.Current || after.UID == before.UID {
+		t.Errorf("shard %+v", s)
+	}
+	cluster.wantEvent(cluster.recorded(), v1alpha1.EventShardHandedOver)
+	for _, p := range cluster.pods {
+		if p.unannounced > 0 || p.containers > 1 {
+			t.Errorf("pod %+v", p)
+		}
+	}
+}
+
+// A pod that can't hand over its items is updated in place rather than emptied.
+func TestUpdateByHandoverNeedsAPodThatCanHandOver(t *testing.T) {
+	cluster := newCluster(t, "cache", `{size: 1, version: 1.6.38, handover: {mode: Disabled}}`)
+	cluster.converge()
+	before := cluster.list()[0]
+	cluster.change("cache", func(m *v1alpha1.Memcached) {
+		m.Spec.Handover.Mode, m.Spec.Version = v1alpha1.HandoverStrict, "1.6.45"
+		m.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{Type: v1alpha1.UpdateHandover}
+	})
+	m := cluster.converge()
+	if s := m.Status.Shards[0]; s.Start != v1alpha1.StartWarm || !s.Current || cluster.list()[0].UID != before.UID {
+		t.Errorf("shard %+v", s)
+	}
+}
+
+func TestMoveAnnotationMovesAShardToAnotherNode(t *testing.T) {
+	cluster := newCluster(t, "cache", "{size: 2, refill: {}}")
+	cluster.handsOver = true
+	cluster.converge()
+	before := cluster.get("cache").Status.Shards
+	cluster.annotateMove(before[1].PodName)
+	cluster.recorded()
+	avoided := false
+	for range 20 {
+		m := cluster.stepAll()
+		if m.Status.Shards[0].PodName != before[0].PodName || m.Status.ReadySize < 1 {
+			t.Fatalf("status %+v", m.Status)
+		}
+		avoided = avoided || strings.Contains(cluster.templateOf("cache-1"), `"values":["node1"]`)
+	}
+	m := cluster.converge()
+	cluster.wantCondition(m, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+	if s := m.Status.Shards[1]; s.Start != v1alpha1.StartHandedOver || s.PodName == before[1].PodName || !s.Current || !avoided {
+		t.Errorf("shard %+v, its pod avoided the node: %t", s, avoided)
+	}
+	if strings.Contains(cluster.templateOf("cache-1"), "node1") {
+		t.Error("the template still avoids the node")
+	}
+	cluster.wantEvent(cluster.recorded(), v1alpha1.EventShardHandedOver)
+	cluster.annotateMove(m.Status.Shards[1].PodName) // the new pod can be moved, too
+	if again := cluster.converge(); again.Status.Shards[1].PodName == m.Status.Shards[1].PodName {
+		t.Error("the shard isn't moved a second time")
+	}
+}
+
+// A user who removes the annotation before the pod is deleted keeps the pod.
+func TestMoveEndsWithItsAnnotation(t *testing.T) {
+	cluster := newCluster(t, "cache", "size: 1")
+	cluster.handsOver = true
+	cluster.converge()
+	pod := cluster.list()[0]
+	cluster.annotateMove(pod.Name)
+	for range 3 {
+		cluster.reconcile("cache")
+	}
+	if !strings.Contains(cluster.templateOf("cache-0"), "node1") {
+		t.Fatal("the move hasn't begun")
+	}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationMove+`":null}}}`))
+	cluster.must(admin.Patch(cluster.ctx, pod, patch))
+	m := cluster.converge()
+	if len(cluster.list()) != 1 || cluster.list()[0].UID != pod.UID || m.Status.Update != nil || strings.Contains(cluster.templateOf("cache-0"), "node1") {
+		t.Errorf("status %+v", m.Status)
+	}
+}
+
+func TestMoveOfAPodThatCannotHandOverIsRejected(t *testing.T) {
+	cluster := newCluster(t, "cache", "{size: 1, handover: {mode: Disabled}}")
+	cluster.converge()
+	pod := cluster.list()[0]
+	cluster.annotateMove(pod.Name)
+	m := cluster.converge()
+	cluster.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, string(v1alpha1.GateUpdatePathNotAllowed), "remove the annotation")
+	if cluster.list()[0].UID != pod.UID {
+		t.Error("the pod was replaced")
+	}
+}
+
+func (cluster *fakeCluster) annotateMove(pod string) {
+	cluster.Helper()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationMove+`":"now"}}}`))
+	cluster.must(admin.Patch(cluster.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.namespace, Name: pod}}, patch))
+}
+
+func (cluster *fakeCluster) templateOf(shard string) string {
+	cluster.Helper()
+	set := &appsv1.ReplicaSet{}
+	cluster.read(shard, set)
+	raw, err := json.Marshal(set.Spec.Template.Spec)
+	cluster.must(err)
+	return string(raw)
 }

@@ -56,6 +56,8 @@ type fakeCluster struct {
 	silent bool
 	// handsOver is whether pods with a key hand over their items.
 	handsOver bool
+	// follows is whether both pods serve for a step before a handover is over, as in mode Available.
+	follows bool
 }
 
 // fakePod is what runs in one pod.
@@ -71,6 +73,8 @@ type fakePod struct {
 	ready              bool
 	// receiving is whether memcached waits for the items of another pod, or receives them.
 	receiving bool
+	// following is whether it serves beside the pod that hands over its items.
+	following bool
 	// unannounced is how many stops of the container the agent took for the termination of
 	// the pod.
 	unannounced int
@@ -317,12 +321,12 @@ func (cluster *fakeCluster) serves(shard string) bool {
 	return false
 }
 
-// successor returns the pod that runs and isn't ready, or is yet to be run, after another one of its
-// shard, or nil.
+// successor returns the pod that runs and isn't ready, follows, or is yet to be run, after another one of
+// its shard, or nil.
 func (cluster *fakeCluster) successor(of *corev1.Pod) *corev1.Pod {
 	cluster.Helper()
 	for _, pod := range cluster.list() {
-		if p := cluster.pods[pod.UID]; p.shard == cluster.pods[of.UID].shard && pod.DeletionTimestamp == nil && !p.ready {
+		if p := cluster.pods[pod.UID]; p.shard == cluster.pods[of.UID].shard && pod.DeletionTimestamp == nil && (!p.ready || p.following) {
 			return pod
 		}
 	}
@@ -335,10 +339,17 @@ func (cluster *fakeCluster) handOver(from, to *corev1.Pod) {
 	p := cluster.pods[to.UID]
 	agent := cluster.agents[podIP(to)]
 	switch {
+	case p.following:
+		p.following, cluster.pods[from.UID].ready = false, false
+		p.start = agentwire.Start{Result: agentwire.StartHandedOver, Items: itemsPerShard - 1, ItemsBefore: itemsPerShard,
+			Mode: agentwire.ModeAvailable, StaleSeconds: 4.25, At: cluster.clock.Now()}
+		cluster.setPodStatus(from, cluster.pods[from.UID])
 	case !p.receiving:
 	case agent.Handover == nil:
 		agent.Handover = &agentwire.Progress{Pass: 1, Items: itemsPerShard / 4, Total: itemsPerShard}
 		cluster.agents[podIP(to)] = agent
+	case cluster.follows:
+		p.receiving, p.following = false, true
 	default:
 		p.receiving, cluster.pods[from.UID].ready = false, false
 		p.start = agentwire.Start{Result: agentwire.StartHandedOver, Items: itemsPerShard - 1, ItemsBefore: itemsPerShard, GapSeconds: 0.25, At: cluster.clock.Now()}
@@ -382,6 +393,8 @@ func (cluster *fakeCluster) setAgentStatus(pod *corev1.Pod, p *fakePod) {
 	phase, handover := agentwire.PhaseServing, cluster.agents[podIP(pod)].Handover
 	if p.receiving {
 		phase = agentwire.PhaseReceiving
+	} else if p.following {
+		phase = agentwire.PhaseFollowing
 	} else {
 		handover = nil
 	}

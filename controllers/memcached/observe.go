@@ -381,7 +381,7 @@ func (r observer) queryAgents(ctx context.Context, obs *observation) {
 			case errors.Is(err, podquery.ErrPending): // a later reconcile has the answer
 			case err != nil:
 				obs.unreachable[pod.Name] = shard.IsReady(pod) || isBootstrapping(obs.memcached.Status.Bootstrap)
-			case status.Phase == agentwire.PhaseReceiving && status.PodUID == string(pod.UID):
+			case (status.Phase == agentwire.PhaseReceiving || status.Phase == agentwire.PhaseFollowing) && status.PodUID == string(pod.UID):
 				obs.receiving[pod.Name] = status
 			case shard.IsLatestStart(status, pod): // otherwise the operator queries it again
 				obs.agents[pod.Name] = shard.Bounded(status)

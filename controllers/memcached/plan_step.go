@@ -90,15 +90,25 @@ func desiredShard(obs *observation, s *shard.State, d rollout.Decision, attempt 
 	switch {
 	case d.Step == rollout.StepPromoteTemplate:
 		want.Revision, want.Surge = s.PodRevision, false
+		if s.Moving { // the pod stays
+			delete(want.Annotations, annotations.Update)
+		}
 	case d.Step == rollout.StepRecordFailure:
 		want.Annotations[annotations.Failed] = shard.EncodeRecord(shard.FailureRecord{Revision: update, Attempt: attempt, Message: d.Message})
 	case d.Step == rollout.StepSurge, d.Step == rollout.StepRecreate && !d.RollingBack:
 		// The next pod is created from the update revision. When that is wanted first, it is
 		// recorded: the record of an update in place is obsolete then.
 		want.Revision, want.Surge = obs.updateRevision, want.Surge || d.Step == rollout.StepSurge
-		if s.Active != nil && (s.Rollout.Template != update || !s.ReplacementStarted(update)) {
-			want.Annotations[annotations.Update] = shard.EncodeRecord(s.NewUpdateRecord(obs.updateRevision, rollout.Replace, obs.now))
+		if s.Active != nil && (s.Rollout.Template != update || !s.ReplacementStarted(update) || s.Rollout.Moves && !s.Moving) {
+			record := s.NewUpdateRecord(obs.updateRevision, rollout.Replace, obs.now)
+			if s.Moves {
+				record.Moves = s.Active.Name
+			}
+			want.Annotations[annotations.Update] = shard.EncodeRecord(record)
 		}
+	}
+	if s.Moves && (want.Surge || s.Moving && d.Step != rollout.StepPromoteTemplate) {
+		want.AvoidNode = s.Active.Spec.NodeName
 	}
 	return want
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
@@ -74,6 +75,8 @@ func handoverProgress(obs *observation, name string) string {
 		agent, ok := obs.receiving[pod.Name]
 		switch {
 		case !ok:
+		case agent.Phase == agentwire.PhaseFollowing:
+			return "pod " + pod.Name + " serves new connections, and the previous pod those that are open"
 		case agent.Handover == nil || agent.Handover.Total <= 0:
 			return "pod " + pod.Name + " waits for the items"
 		default:

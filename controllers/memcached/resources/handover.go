@@ -74,6 +74,9 @@ func (b *Builder) addHandover(spec *corev1ac.PodSpecApplyConfiguration) {
 		WithSecretName(handoverSecretName(b.name)).WithOptional(true).WithDefaultMode(0o444).
 		WithItems(corev1ac.KeyToPath().WithKey(HandoverKey).WithPath(HandoverKey))))
 	container := &spec.Containers[0]
+	if mode := b.memcached.Spec.Handover.Mode; mode == v1alpha1.HandoverAvailable {
+		container.WithArgs("-handover-mode", string(mode))
+	}
 	container.
 		WithArgs("-handover-key", keyPath+"/"+HandoverKey, "-handover-listen", fmt.Sprintf(":%d", agentwire.HandoverPort)).
 		WithEnv(podField("POD_IP", "status.podIP")).

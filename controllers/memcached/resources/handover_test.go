@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/ptr"
@@ -72,4 +73,57 @@ func podOf(t *testing.T, m *v1alpha1.Memcached) *corev1ac.PodSpecApplyConfigurat
 		t.Fatal(err)
 	}
 	return pod.Spec
+}
+
+// Pods of a Memcached whose mode isn't changed must not differ from those of the previous release.
+func TestModeAvailableIsAFlagOfTheAgent(t *testing.T) {
+	for mode, want := range map[v1alpha1.HandoverMode]bool{
+		v1alpha1.HandoverAvailable: true, v1alpha1.HandoverStrict: false, "": false, v1alpha1.HandoverDisabled: false,
+	} {
+		args := podOf(t, memcached(1, func(s *v1alpha1.MemcachedSpec) { s.Handover.Mode = mode })).Containers[0].Args
+		i := slices.Index(args, "-handover-mode")
+		if (i >= 0) != want || want && args[i+1] != "Available" {
+			t.Errorf("mode %q: %q", mode, args)
+		}
+	}
+}
+
+// The terms of a required node affinity are alternatives, so each of them excludes the node.
+func TestPodOfAMoveAvoidsTheNode(t *testing.T) {
+	zone := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpExists}}}
+	for name, c := range map[string]struct {
+		affinity *corev1.Affinity
+		terms    int
+	}{
+		"default": {nil, 1},
+		"two zones": {&corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{zone, zone}}}}, 2},
+	} {
+		m := memcached(1, func(s *v1alpha1.MemcachedSpec) { s.Scheduling.Affinity = c.affinity })
+		build, shard := NewBuilder(m, options), Shard{Revision: NewPodRevision(&m.Spec, Image{Reference: fallback, Version: "1.6.45"})}
+		before, err := build.podTemplate("cache-0", nil, &shard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := mustMarshal(before)
+		shard.AvoidNode = "node-7"
+		moved, err := build.podTemplate("cache-0", nil, &shard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms := moved.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		for _, term := range terms {
+			if len(term.MatchFields) != 1 || *term.MatchFields[0].Key != "metadata.name" || *term.MatchFields[0].Operator != corev1.NodeSelectorOpNotIn ||
+				!slices.Equal(term.MatchFields[0].Values, []string{"node-7"}) || len(term.MatchExpressions) != len(terms)-1 && len(term.MatchExpressions) != 1 {
+				t.Errorf("%s: %s", name, mustMarshal(term))
+			}
+		}
+		if moved.Spec.Affinity.PodAntiAffinity == nil || len(terms) != c.terms {
+			t.Errorf("%s: %s", name, mustMarshal(moved.Spec.Affinity))
+		}
+		shard.AvoidNode = ""
+		if after, _ := build.podTemplate("cache-0", nil, &shard); mustMarshal(after) != was {
+			t.Errorf("%s: the move changed the templates of other shards", name)
+		}
+	}
 }

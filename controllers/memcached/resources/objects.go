@@ -126,6 +126,8 @@ type Shard struct {
 	Revision PodRevision
 	// Surge creates a second pod.
 	Surge bool
+	// AvoidNode is a node on which its next pod isn't placed; empty for none.
+	AvoidNode string
 	// HoldUntil delays the readiness of its next pod until then, as RFC 3339; empty for no delay.
 	HoldUntil string
 	// Annotations of its ReplicaSet.

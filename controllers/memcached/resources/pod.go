@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -71,7 +72,14 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 			WithContainers(memcachedContainer(b.namespace, name, revision, common.resources, drainTimeout(b.memcached))))
 	if HandsOver(b.memcached) {
 		b.addHandover(&spec)
-		pod.WithAnnotations(map[string]string{annotations.Handover: string(v1alpha1.HandoverStrict)})
+		pod.WithAnnotations(map[string]string{annotations.Handover: string(cmp.Or(b.memcached.Spec.Handover.Mode, v1alpha1.HandoverStrict))})
+	}
+	if shard.AvoidNode != "" {
+		affinity, err := avoidNode(spec.Affinity, shard.AvoidNode)
+		if err != nil {
+			return nil, err
+		}
+		spec.WithAffinity(affinity)
 	}
 	if shard.HoldUntil != "" {
 		pod.WithAnnotations(map[string]string{annotations.HoldUntil: shard.HoldUntil})
@@ -116,6 +124,28 @@ func (b *Builder) schedulingSpec(spec *v1alpha1.MemcachedSpec) (*corev1ac.PodSpe
 		v1alpha1.Scheduling
 		ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 	}{scheduling, spec.ImagePullSecrets})
+}
+
+// avoidNode returns an affinity that also excludes a node.
+func avoidNode(from *corev1ac.AffinityApplyConfiguration, node string) (*corev1ac.AffinityApplyConfiguration, error) {
+	affinity, err := convert[corev1.Affinity](from)
+	if err != nil {
+		return nil, err
+	}
+	if affinity.NodeAffinity == nil {
+		affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	required := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if required == nil {
+		required = &corev1.NodeSelector{NodeSelectorTerms: make([]corev1.NodeSelectorTerm, 1)}
+		affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = required
+	}
+	for i := range required.NodeSelectorTerms { // of which one is enough
+		term := &required.NodeSelectorTerms[i]
+		term.MatchFields = append(term.MatchFields, corev1.NodeSelectorRequirement{
+			Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{node}})
+	}
+	return convert[corev1ac.AffinityApplyConfiguration](affinity)
 }
 
 // spreadShards prefers different zones and different nodes for the shards. Topology spread

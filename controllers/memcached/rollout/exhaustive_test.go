@@ -13,6 +13,10 @@ const (
 	updated    = "updated"
 	former     = "former"
 	superseded = "superseded"
+	// toMove and moving are of a pod that is up to date and will move to another node, and whose move
+	// has begun.
+	toMove = "to move"
+	moving = "moving"
 )
 
 // everyChange returns the changes that distinguish states: each method with its preparations.
@@ -52,9 +56,15 @@ func everyShard() []Shard {
 	everyNext := []*Pod{nil, {State: Starting}, {State: Starting, Reason: "no node has room"}, {State: Serving}, {State: Receiving}, {State: Broken, Reason: "it crashes"}}
 	for _, at := range []struct{ template, pod string }{
 		{updated, updated}, {former, former}, {former, updated}, {updated, former}, {former, superseded}, {superseded, former},
+		{updated, toMove}, {updated, moving},
 	} {
-		changes, nexts := everyChange(), everyNext
+		changes, nexts, moves := everyChange(), everyNext, at.pod == toMove || at.pod == moving
+		if at.pod == toMove {
+			at.pod = updated
+		}
 		switch {
+		case moves:
+			changes = []Change{{Method: Replace, HandsOver: true}, {Method: Replace, HandsOver: true, EmptyStartAnnounced: true}, {Method: Replace, Forbidden: "not allowed"}}
 		case at.pod == updated:
 			changes = []Change{{}} // the pod is up to date
 		case at.pod != at.template: // the first step is already taken
@@ -67,7 +77,7 @@ func everyShard() []Shard {
 			for _, change := range changes {
 				for _, next := range nexts {
 					for _, flags := range everyFlags {
-						s := Shard{Template: at.template, Pod: pod, Next: next, ToTarget: change, StopAnnounced: flags.stopAnnounced, ResourcesDrifted: flags.drifted}
+						s := Shard{Template: at.template, Pod: pod, Next: next, ToTarget: change, Moves: moves, StopAnnounced: flags.stopAnnounced, ResourcesDrifted: flags.drifted}
 						if s.Pod.InPlace = flags.inPlace; s.Pod.InPlace && at.pod == at.template || s.ResourcesDrifted && at.pod != at.template {
 							continue
 						}
@@ -105,7 +115,7 @@ func distinctForOthers(all []Shard) []Shard {
 	var few []Shard
 	seen := map[string]bool{}
 	for _, s := range all {
-		key := fmt.Sprint(s.Template, s.Pod.Revision, s.Pod.State, s.Pod.Terminating, s.Pod.Outcome == Pending, s.Failed, s.StopAnnounced, s.ResourcesDrifted)
+		key := fmt.Sprint(s.Template, s.Pod.Revision, s.Pod.State, s.Pod.Terminating, s.Pod.Outcome == Pending, s.Failed, s.StopAnnounced, s.ResourcesDrifted, s.Moves)
 		if s.Pod.Revision == s.Template {
 			key += fmt.Sprint(s.ToTarget.Method <= Live)
 		}

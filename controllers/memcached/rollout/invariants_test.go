@@ -62,7 +62,7 @@ func violation(in Input, d Decision) string {
 
 func doneViolation(in Input) string {
 	for _, s := range in.Shards {
-		if s.Template != in.Target || s.Pod.State != Absent && s.Pod.Revision != in.Target {
+		if s.Template != in.Target || s.Moves || s.Pod.State != Absent && s.Pod.Revision != in.Target {
 			return "done with " + s.Name + " outdated"
 		}
 		if s.StopAnnounced && !in.Paused {
@@ -158,6 +158,9 @@ func stepViolation(s Shard, d Decision, restoreRunning bool) string {
 			return "nothing to promote"
 		}
 	case StepRecordFailure:
+		if s.Moves {
+			return "a move fails an update"
+		}
 		if s.Failed != "" || d.Message == "" {
 			return "a failure is recorded twice or without a message"
 		}

@@ -27,6 +27,8 @@ type world struct {
 	restoreRunning   string
 	// handsOver is whether a terminating pod hands over its items to the second one.
 	handsOver bool
+	// byHandover is whether updates hand over items instead of restarting memcached.
+	byHandover bool
 	// faults of images, arguments, sizes and nodes. One of a single shard has the key
 	// "cache-1/1.6.45".
 	faults map[string]string
@@ -63,8 +65,10 @@ type modelPod struct {
 	state                 State
 	reason                string
 	terminating, draining bool
-	container             int
-	update                *modelUpdate
+	// moves is whether the user wants the pod replaced on another node.
+	moves     bool
+	container int
+	update    *modelUpdate
 	// stop is the announcement on the pod, acknowledged the one that its agent read.
 	stop, acknowledged modelToken
 	// startReported is whether the agent reported the start of the running memcached.
@@ -83,6 +87,8 @@ type modelUpdate struct {
 	at        time.Duration
 	method    Method
 	container int
+	// moves is the number of the pod that is replaced on another node; 0 for none.
+	moves int
 }
 
 type modelFailure struct {

@@ -13,6 +13,8 @@ type observedShard struct {
 	of     *modelShard
 	pod    *modelPod
 	podWas modelPod
+	// moving is whether the pod's move has begun.
+	moving bool
 }
 
 func (w *world) observe(s *modelShard) observedShard {
@@ -26,9 +28,14 @@ func (w *world) observe(s *modelShard) observedShard {
 	}
 	observed.pod, observed.podWas = pod, *pod
 	record := cmp.Or(pod.update, s.update)
+	observed.moving = s.moving(pod)
+	observed.Moves = pod.moves && (observed.moving || !pod.terminating) && s.template == w.target && pod.revision == w.target
 	observed.Pod = Pod{Revision: pod.revision.String(), State: pod.state, Terminating: pod.terminating, Reason: pod.reason}
 	observed.Pod.Outcome, observed.Pod.Reason = w.outcome(s, pod, record)
-	observed.Pod.InPlace = s.inPlace(pod)
+	observed.Pod.InPlace = s.inPlace(pod) && !observed.moving
+	if observed.moving {
+		observed.Pod.Revision += "-moves"
+	}
 	if pod.state == Broken && stopPending(pod, record) && w.now-record.at < containerRestartGrace {
 		observed.Pod.State = Starting
 	}
@@ -36,8 +43,13 @@ func (w *world) observe(s *modelShard) observedShard {
 		observed.PredecessorTerminating = observed.PredecessorTerminating || p != pod && (p.terminating || p != next)
 	}
 	observed.ToTarget = w.podChange(pod, w.target, false)
-	if pod.revision == w.target {
+	switch {
+	case observed.Moves:
+		observed.ToTarget = Change{Method: Replace, HandsOver: true, Description: "moves to another node"}
+	case pod.revision == w.target && !observed.moving:
 		observed.ToTarget = w.changeBetween(s.template, w.target)
+	case w.byHandover && pod.state != Broken:
+		observed.ToTarget = observed.ToTarget.ByHandover()
 	}
 	observed.ToTarget.EmptyStartAnnounced = w.announced == modelAnnouncement{w.target, s.name, true}
 	if observed.ToTarget.Method == Recreate {
@@ -82,19 +94,24 @@ func (s *modelShard) activeAndNext() (pod, next *modelPod) {
 	}
 	pod = pods[0]
 	for _, p := range pods {
-		follows := p.revision == s.template
+		follows := p.revision == s.template && !s.moving(p)
 		switch {
 		case p.terminating:
 		case follows && next == nil:
 			next = p
-		case !follows && (pod.revision == s.template || pod.terminating):
+		case !follows && (pod.revision == s.template && !s.moving(pod) || pod.terminating):
 			pod = p
 		}
 	}
-	if next == pod || pod.revision == s.template {
+	if next == pod || pod.revision == s.template && !s.moving(pod) {
 		next = nil
 	}
 	return pod, next
+}
+
+// moving reports whether the move of a pod to another node has begun.
+func (s *modelShard) moving(p *modelPod) bool {
+	return p.moves && s.update != nil && s.update.moves == p.number
 }
 
 // needsSurge reports whether a shard needs two pods, as the controller does.
@@ -145,7 +162,7 @@ func (w *world) outcome(s *modelShard, p *modelPod, record *modelUpdate) (Outcom
 
 // changeBetween compares two revisions as the controller does.
 func (w *world) changeBetween(from, to revision) Change {
-	c := Change{}
+	c := Change{HandsOver: w.handsOver}
 	var what []string
 	differs := func(a, b, unset string, method Method) bool {
 		if a != b {

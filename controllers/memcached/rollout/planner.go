@@ -43,9 +43,9 @@ func revertStale(in Input, d Decision) Decision {
 }
 
 // selectShard returns the shard to act on: one whose update has started before one whose update
-// hasn't, then the lower ordinal; nil when all are up to date.
+// hasn't, then one that will move, then the lower ordinal; nil when all are up to date.
 func selectShard(in Input) *Shard {
-	var waiting, absent *Shard
+	var waiting, moves, absent *Shard
 	for i := range in.Shards {
 		s := &in.Shards[i]
 		switch {
@@ -57,9 +57,11 @@ func selectShard(in Input) *Shard {
 			return s
 		case s.Template != in.Target && waiting == nil:
 			waiting = s
+		case s.Template == in.Target && s.Moves && moves == nil:
+			moves = s
 		}
 	}
-	return cmp.Or(waiting, absent)
+	return cmp.Or(waiting, absent, moves)
 }
 
 func decide(in Input, s Shard) Decision {
@@ -136,7 +138,7 @@ func continueReplacement(in Input, s Shard) Decision {
 		return toTarget(s, StepPromoteTemplate) // the pod recovered: its items must not be lost unannounced
 	case s.Next == nil:
 		return toTarget(s, StepSurge)
-	case s.Next.State == Broken:
+	case s.Next.State == Broken && !s.Moves: // a move has no revision that could have failed, and the first pod serves
 		return withMessage(toTarget(s, StepRecordFailure), s.Next.Reason)
 	case s.Next.State == Serving && !s.Pod.Terminating:
 		return toTarget(s, StepDrain)

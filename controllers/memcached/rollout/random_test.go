@@ -57,7 +57,7 @@ type sequence struct {
 func playSeed(seed uint64, withFaults bool, story io.Writer) error {
 	s := &sequence{Rand: rand.New(rand.NewPCG(seed, 1)), withFaults: withFaults, logs: story != nil} //nolint:gosec // sequences are reproducible
 	s.world = newWorld(1+s.IntN(3), parseRevision("1.6.38"))
-	s.target, s.handsOver = s.revision(), seed%2 == 1
+	s.target, s.handsOver, s.byHandover = s.revision(), seed%2 == 1, seed%4 == 1
 	err := s.playAll()
 	if story != nil {
 		_, _ = io.WriteString(story, renderRows(s.rows))
@@ -94,6 +94,12 @@ func (s *sequence) playEvent() {
 	switch n := s.IntN(100); {
 	case n < 45:
 		s.operate()
+	case n < 47 && s.handsOver:
+		shard := s.shards[s.IntN(len(s.shards))]
+		if p, _ := shard.activeAndNext(); p != nil {
+			p.moves = !p.moves
+			s.log("user", fmt.Sprintf("wants %s on another node: %t", shard.name, p.moves), "")
+		}
 	case n < 85 || !s.withFaults:
 		s.playTransition()
 	default:
@@ -265,7 +271,7 @@ func (s *sequence) checkShard(shard observedShard, d Decision) error {
 		return fmt.Errorf("%s says that its pod is %s, but it was created from %s", shard.Name, p.revision, p.created)
 	case p.state == Serving && (p.running.image != p.revision.image || p.running.arguments != p.revision.arguments) && !p.argumentsRejected:
 		return fmt.Errorf("%s runs %s, not %s", shard.Name, p.running, p.revision)
-	case d.Done() && (p.revision != s.target || shard.of.template != s.target):
+	case d.Done() && (p.revision != s.target || shard.of.template != s.target || p.moves):
 		return fmt.Errorf("the operator is done with %s", s.renderShard(shard.of))
 	case p.stop.container == p.container && !s.paused && s.invalid == "":
 		return fmt.Errorf("the stop of %s is still announced", shard.Name)

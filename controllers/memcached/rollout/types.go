@@ -107,6 +107,19 @@ type Change struct {
 	EmptyStartAnnounced bool
 }
 
+// ByHandover returns the change as a replacement, if that keeps the items. One that restarts nothing
+// remains as it is.
+func (c Change) ByHandover() Change {
+	if c.HandsOver && (c.Method == Restart || c.Method == Recreate) {
+		c.Method, c.Resize = Replace, NotNeeded
+		c.Description += ", " + MovesWithItems
+	}
+	return c
+}
+
+// MovesWithItems describes a replacement with a handover.
+const MovesWithItems = "which moves it to a new pod with its items"
+
 // Shard is the observed state of one shard.
 type Shard struct {
 	Name string
@@ -120,6 +133,9 @@ type Shard struct {
 	PredecessorTerminating bool
 	// Failed is why the update failed on this shard; empty when it didn't.
 	Failed string
+	// Moves is whether the user wants the pod replaced on another node, also if it has the target.
+	// Once that has begun, its revision differs from all others.
+	Moves bool
 	// ToTarget is what it takes to bring the pod to the target, Rollback to the template.
 	ToTarget, Rollback Change
 	// StopAnnounced is whether a stop is announced to the agent and hasn't happened.

@@ -51,11 +51,17 @@ func (w *world) replicaSetWrite(d Decision, s observedShard) func() {
 		switch d.Step {
 		case StepPromoteTemplate:
 			template, surge = s.podWas.revision, false
+			if s.moving {
+				record = nil
+			}
 		case StepRecordFailure:
 			failed = &modelFailure{target, attempt, d.Message}
 		case StepSurge, StepRecreate:
-			if !d.RollingBack && template != target {
-				record = &modelUpdate{target, s.podWas.revision, w.now, Replace, s.podWas.container}
+			if !d.RollingBack && (template != target || s.Moves && !s.moving) {
+				record = &modelUpdate{revision: target, from: s.podWas.revision, at: w.now, method: Replace, container: s.podWas.container}
+				if s.podWas.moves {
+					record.moves = s.podWas.number
+				}
 				template = target
 			}
 			surge = surge || d.Step == StepSurge
@@ -97,7 +103,7 @@ func (w *world) podWrites(d Decision, s observedShard) []write {
 		return patch("delete", func() { w.terminate(s.of, p, byOperator) })
 	case StepUpdateInPlace:
 		return patch("update", func() {
-			p.update = &modelUpdate{to, p.revision, w.now, d.Change.Method, p.container}
+			p.update = &modelUpdate{revision: to, from: p.revision, at: w.now, method: d.Change.Method, container: p.container}
 			p.revision = to
 			p.argumentsRejected = p.argumentsRejected && to.arguments != p.running.arguments
 		})

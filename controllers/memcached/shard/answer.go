@@ -14,6 +14,11 @@ func Bounded(agent agentwire.Status) agentwire.Status {
 	default:
 		agent.Start.Result = ""
 	}
+	switch agent.Start.Mode {
+	case agentwire.ModeStrict, agentwire.ModeAvailable:
+	default: // agents of release 1.0.0 don't report it
+		agent.Start.Mode = agentwire.ModeStrict
+	}
 	agent.Version = text.Truncate(agent.Version, v1alpha1.MaxVersion)
 	agent.Start.Reason = text.Truncate(agent.Start.Reason, v1alpha1.MaxMessage)
 	agent.ArgumentsError = text.Truncate(agent.ArgumentsError, v1alpha1.MaxMessage)

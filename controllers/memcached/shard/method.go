@@ -111,8 +111,9 @@ func changeBetween(from, to resources.PodRevision, version string, crossSeries, 
 	}
 
 	c.Description = strings.Join(what, ", ")
+	c.HandsOver = handsOver && was.CAS && is.CAS
 	if c.Method == rollout.Replace {
-		c.Resize, c.HandsOver = rollout.NotNeeded, handsOver && was.CAS && is.CAS
+		c.Resize = rollout.NotNeeded
 		c.Description += ", " + replacementOf(c)
 	}
 	return c
@@ -121,7 +122,7 @@ func changeBetween(from, to resources.PodRevision, version string, crossSeries, 
 // replacementOf describes what a replacement of the pod does to the items.
 func replacementOf(c rollout.Change) string {
 	if c.HandsOver {
-		return "which moves it to a new pod with its items"
+		return rollout.MovesWithItems
 	}
 	return "which starts it empty"
 }

@@ -26,6 +26,9 @@ type Observation struct {
 	// Active is the pod that hosts the shard, and Next the one that will take over; nil
 	// while there is none.
 	Active, Next *corev1.Pod
+	// Moves is whether the user wants the active pod replaced on another node, and Moving whether
+	// that has begun.
+	Moves, Moving bool
 	// Template is what the ReplicaSet creates its next pod from. PodRevision was applied to
 	// the active pod last.
 	Template, PodRevision resources.PodRevision
@@ -77,11 +80,17 @@ func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.P
 		revisions[i] = r.parse(pod.Annotations[annotations.Spec])
 	}
 	o.Last, _ = StatusOf(r.Status, set.Name)
-	active, next := activeAndNext(pods, revisions, o.Template.Hash())
+	follows := make([]bool, len(pods))
+	for i, pod := range pods {
+		follows[i] = revisions[i].Hash() == o.Template.Hash() && !o.moves(pod)
+	}
+	active, next := activeAndNext(pods, follows)
 	if active >= 0 {
 		o.Active, o.PodRevision = pods[active], revisions[active]
 		o.OnPod = DecodeRecord[UpdateRecord](o.Active.Annotations, annotations.Update)
 		o.Record = cmp.Or(o.OnPod, o.OnSet)
+		o.Moving = o.moves(o.Active)
+		o.Moves = o.Active.Annotations[v1alpha1.AnnotationMove] != "" && (o.Moving || o.Active.DeletionTimestamp == nil)
 		o.ContainerID, o.IsRunning, o.IsReady = ContainerID(o.Active), IsRunning(o.Active), IsReady(o.Active)
 		o.StartRecorded = o.Last.Start != "" && o.Last.ContainerID == o.ContainerID &&
 			o.Last.Restart == RestartToken(o.Active.Annotations[v1alpha1.AnnotationRestart]) &&
@@ -91,6 +100,12 @@ func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.P
 		o.Next = pods[next]
 	}
 	return o
+}
+
+// moves reports whether the replacement of a pod by one on another node has begun, and the user still
+// wants it.
+func (o *Observation) moves(pod *corev1.Pod) bool {
+	return pod.Annotations[v1alpha1.AnnotationMove] != "" && o.OnSet != nil && o.OnSet.Moves == pod.Name
 }
 
 func (r *Observer) parse(text string) resources.PodRevision {
@@ -109,23 +124,22 @@ func (r *Observer) parse(text string) resources.PodRevision {
 }
 
 // activeAndNext returns the indexes of the pod that hosts a shard and, while there are two,
-// of the one that will take over from it; -1 is none.
-func activeAndNext(pods []*corev1.Pod, revisions []resources.PodRevision, template string) (active, next int) {
+// of the one that will take over from it; -1 is none. follows is which of them the template describes.
+func activeAndNext(pods []*corev1.Pod, follows []bool) (active, next int) {
 	active, next = -1, -1
 	for i, pod := range pods {
-		matches := revisions[i].Hash() == template
 		if active < 0 {
 			active = i
 		}
 		switch {
 		case pod.DeletionTimestamp != nil:
-		case matches && next < 0:
+		case follows[i] && next < 0:
 			next = i
-		case !matches && (revisions[active].Hash() == template || pods[active].DeletionTimestamp != nil):
+		case !follows[i] && (follows[active] || pods[active].DeletionTimestamp != nil):
 			active = i
 		}
 	}
-	if next == active || active >= 0 && revisions[active].Hash() == template {
+	if next == active || active >= 0 && follows[active] {
 		next = -1
 	}
 	return active, next

@@ -22,6 +22,8 @@ type UpdateRecord struct {
 	Method   rollout.Method `json:"method"`
 	// Container that ran before.
 	Container string `json:"container,omitempty"`
+	// Moves is the pod that another one on another node replaces; empty if it may be on the same one.
+	Moves string `json:"moves,omitempty"`
 	// Gets and Hits of the minute before.
 	Gets int64 `json:"gets,omitempty"`
 	Hits int64 `json:"hits,omitempty"`

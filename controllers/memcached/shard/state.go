@@ -2,6 +2,7 @@ package shard
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
 const (
@@ -46,6 +48,12 @@ type Inputs struct {
 func (in Inputs) allowsCrossSeries() bool {
 	s := in.Memcached.Spec.UpdateStrategy
 	return s != nil && s.CrossSeriesUpgrade == v1alpha1.CrossSeriesAllow
+}
+
+// updatesByHandover reports whether an update hands over the items instead of restarting memcached.
+func (in Inputs) updatesByHandover() bool {
+	s := in.Memcached.Spec.UpdateStrategy
+	return s != nil && s.Type == v1alpha1.UpdateHandover
 }
 
 // handsOver reports whether a replacement of the pod receives its items.
@@ -92,10 +100,8 @@ func Evaluate(o Observation, in Inputs) State {
 	})
 	s.Draining = o.Active.Annotations[corev1.PodDeletionCost] == DrainedPodDeletionCost
 	s.evaluatePod(in)
-	r.ToTarget = s.change(in.Update, in)
-	if r.Pod.Revision == update { // only the result is pending
-		r.ToTarget = changeBetween(o.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize, in.handsOver(o.Active))
-	}
+	r.Moves = o.Moves && r.Template == update && s.PodRevision.Hash() == update
+	r.ToTarget = s.toTarget(in)
 	r.Rollback = s.change(o.Template, in)
 	if s.Agent == nil {
 		r.AgentRetry = o.AgentRetry(in.Now)
@@ -143,6 +149,9 @@ func Named(shards []State, name string) *State {
 // evaluatePod sets the state of the active pod and the result of its last update.
 func (s *State) evaluatePod(in Inputs) {
 	pod := podState(s.Active, s.PodRevision.Hash(), false)
+	if s.Moving {
+		pod.Revision += movingRevision
+	}
 	pod.InPlace = s.OnPod != nil && s.OnPod.Revision == pod.Revision && s.OnPod.From == s.Rollout.Template &&
 		(s.OnSet == nil || s.OnSet.At.Before(s.OnPod.At))
 	if pod.State == rollout.Broken && s.stopPending() && in.Now.Sub(s.Record.At) < containerRestartGrace {
@@ -201,6 +210,37 @@ func (s *State) runsWithArguments() bool {
 	var words []string
 	err := json.Unmarshal([]byte(s.Active.Annotations[annotations.Arguments]), &words)
 	return err != nil || slices.Equal(s.Agent.Arguments, words)
+}
+
+// movingRevision is added to the revision of a pod whose move has begun.
+const movingRevision = "-moves"
+
+// toTarget returns what it takes to bring the shard to the update revision.
+func (s *State) toTarget(in Inputs) rollout.Change {
+	switch update := in.Update.Hash(); {
+	case s.Rollout.Moves:
+		return s.move(in)
+	case s.Rollout.Pod.Revision == update: // only the result is pending
+		return changeBetween(s.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize, in.handsOver(s.Active))
+	case in.updatesByHandover() && s.Rollout.Pod.State != rollout.Broken:
+		return s.change(in.Update, in).ByHandover()
+	default:
+		return s.change(in.Update, in)
+	}
+}
+
+// move returns what it takes to bring the shard to another node.
+func (s *State) move(in Inputs) rollout.Change {
+	c := rollout.Change{
+		Method:      rollout.Replace,
+		Description: "moves from node " + s.Active.Spec.NodeName + " to another one with its items",
+		HandsOver:   in.handsOver(s.Active) && slab.Of(in.Update.Arguments, in.Update.Image.Version).CAS,
+	}
+	if !c.HandsOver && !s.Moving {
+		c.Forbidden = fmt.Sprintf("pod %s can't hand over its items, so it isn't moved; remove the annotation %s, or delete the pod to move the shard without its items",
+			s.Active.Name, v1alpha1.AnnotationMove)
+	}
+	return c
 }
 
 // change returns what it takes to change the active pod to a revision.

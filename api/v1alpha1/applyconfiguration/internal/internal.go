@@ -948,6 +948,12 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.ItemLossAction
       default: Rollback
+    - name: type
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateType
+      default: InPlace
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateType
+  scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Weekday
   scalar: string
 - name: io.k8s.api.core.v1.Affinity

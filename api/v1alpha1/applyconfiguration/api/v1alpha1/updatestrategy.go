@@ -11,6 +11,12 @@ import (
 //
 // UpdateStrategy configures how a change of the spec rolls out.
 type UpdateStrategyApplyConfiguration struct {
+	// Type is how a change is applied that would restart memcached, such as another version. InPlace
+	// restarts memcached in its pod: it keeps its items, and doesn't answer while it starts. Handover
+	// replaces the pod by one that receives its items, as handover.mode describes: each shard needs
+	// room for a second pod during its update. A shard whose pod can't hand over its items, such as
+	// with -C, is updated in place. Default InPlace. Changing it restarts nothing.
+	Type *apiv1alpha1.UpdateType `json:"type,omitempty"`
 	// MinIntervalSeconds is the minimum time between the updates of two shards, in seconds.
 	// Default 0.
 	MinIntervalSeconds *int32 `json:"minIntervalSeconds,omitempty"`
@@ -35,6 +41,14 @@ type UpdateStrategyApplyConfiguration struct {
 // apply.
 func UpdateStrategy() *UpdateStrategyApplyConfiguration {
 	return &UpdateStrategyApplyConfiguration{}
+}
+
+// WithType sets the Type field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Type field is set to the value of the last call.
+func (b *UpdateStrategyApplyConfiguration) WithType(value apiv1alpha1.UpdateType) *UpdateStrategyApplyConfiguration {
+	b.Type = &value
+	return b
 }
 
 // WithMinIntervalSeconds sets the MinIntervalSeconds field in the declarative configuration to the given value
