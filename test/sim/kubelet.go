@@ -58,6 +58,8 @@ type proc struct {
 	serves bool
 	// receives: memcached runs for no client yet, since another pod of the shard has its items.
 	receives bool
+	// follows is the pod beside which it serves at the end of a handover in mode Available; nil for none.
+	follows *proc
 	// held until then, zero for never.
 	held time.Time
 	// resources in effect.
@@ -143,7 +145,7 @@ func (w *World) run(pod *corev1.Pod) []action {
 		return act("begins", func() { w.procs[pod.UID] = p })
 	}
 	if pod.DeletionTimestamp != nil {
-		if p.runs && p.serves && !w.servedByOther(p) && w.clock.Now().Sub(pod.DeletionTimestamp.Time) < drains {
+		if p.runs && p.serves && (!w.servedByOther(p) || w.isFollowed(p)) && w.clock.Now().Sub(pod.DeletionTimestamp.Time) < drains {
 			return nil // it waits for who takes over
 		}
 		return act("ends", func() {
@@ -171,9 +173,20 @@ func (w *World) run(pod *corev1.Pod) []action {
 		switch from := w.source(p); {
 		case from == nil:
 			could = append(could, act("has no one to receive its items from", func() { p.receives = false })...)
+		case w.podOf(from).DeletionTimestamp != nil && pod.Annotations[annotations.Handover] == string(v1alpha1.HandoverAvailable):
+			could = append(could, act("has the items of pod "+from.pod+", and both serve", func() {
+				p.items, p.receives, p.serves, p.follows = from.items, false, true, from
+			})...)
 		case w.podOf(from).DeletionTimestamp != nil:
 			could = append(could, act("receives the items of pod "+from.pod, func() { w.handOver(from, p) })...)
 		}
+	case p.follows != nil && w.source(p) == p.follows:
+		could = append(could, act("serves without pod "+p.follows.pod, func() { w.handOver(p.follows, p) })...)
+	case p.follows != nil:
+		could = append(could, act("has lost pod "+p.follows.pod+" while both served", func() {
+			p.items, p.follows = 0, nil
+			p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "the source was lost while both pods served", At: w.clock.Now()}
+		})...)
 	case !p.serves && !w.clock.Now().Before(p.held):
 		could = append(could, act("serves", func() { p.serves = true })...)
 	case p.serves && p.items < perShard:
@@ -215,10 +228,20 @@ func (w *World) source(p *proc) *proc {
 	return nil
 }
 
+// isFollowed reports whether another pod of the shard serves beside a pod that hands over its items.
+func (w *World) isFollowed(from *proc) bool {
+	for _, p := range w.procs {
+		if p.follows == from && p.runs {
+			return true
+		}
+	}
+	return false
+}
+
 // handOver moves the items to another pod, which then serves.
 func (w *World) handOver(from, to *proc) {
 	to.start = agentwire.Start{Result: agentwire.StartHandedOver, Items: from.items, ItemsBefore: from.items, At: w.clock.Now()}
-	to.items, to.receives, to.serves = from.items, false, true
+	to.items, to.receives, to.serves, to.follows = from.items, false, true, nil
 	from.items, from.serves = 0, false
 	w.writeStatus(to)
 	w.writeStatus(from)
@@ -247,7 +270,7 @@ func (p *proc) stop() {
 	}
 	p.saved = savedItems{p.items, p.image, p.arguments}
 	p.used = p.announced()
-	p.runs, p.serves = false, false
+	p.runs, p.serves, p.follows = false, false, nil // the next container starts empty
 }
 
 // begin starts the container.
@@ -371,6 +394,8 @@ func (p *proc) status() agentwire.Status {
 	phase := agentwire.PhaseServing
 	if p.receives {
 		phase = agentwire.PhaseReceiving
+	} else if p.follows != nil {
+		phase = agentwire.PhaseFollowing
 	} else if !p.serves && p.held.IsZero() { // one whose readiness is delayed runs, and only clients do not see it
 		phase = agentwire.PhaseRestarting
 	}

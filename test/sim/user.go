@@ -67,6 +67,8 @@ func (p randomUser) act(w *World) {
 		w.evict()
 	case roll == 16:
 		w.retry("cache")
+	case roll == 17:
+		w.move()
 	default:
 		w.interfere()
 	}
@@ -76,7 +78,8 @@ func (p randomUser) act(w *World) {
 func (p randomUser) edit(w *World, name string) {
 	have := get[*v1alpha1.Memcached](w.server, name)
 	if have == nil {
-		w.Make(name, map[string]any{"size": int64(1 + w.rng.IntN(3))})
+		mode := []v1alpha1.HandoverMode{v1alpha1.HandoverStrict, v1alpha1.HandoverAvailable}[w.rng.IntN(2)]
+		w.Make(name, map[string]any{"size": int64(1 + w.rng.IntN(3)), "handover": map[string]any{"mode": string(mode)}})
 		return
 	}
 	if have.DeletionTimestamp != nil {
@@ -171,14 +174,36 @@ func (w *World) retry(name string) {
 	w.log("user", "retries %s", name)
 }
 
-// evict deletes a pod that runs, as a drain would.
-func (w *World) evict() {
+// move wants the shard of a pod on another node, or no longer.
+func (w *World) move() {
+	pods := w.livePods()
+	if len(pods) == 0 {
+		return
+	}
+	pod := pods[w.rng.IntN(len(pods))].DeepCopy()
+	value := w.suffix()
+	if pod.Annotations[v1alpha1.AnnotationMove] != "" {
+		value = ""
+	}
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1alpha1.AnnotationMove, value)
+	w.server.update(pod)
+	w.log("user", "wants pod %s on another node: %q", pod.Name, value)
+}
+
+// livePods returns the pods that aren't being deleted.
+func (w *World) livePods() []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, pod := range all[*corev1.Pod](w.server) {
 		if pod.DeletionTimestamp == nil {
 			pods = append(pods, pod)
 		}
 	}
+	return pods
+}
+
+// evict deletes a pod that runs, as a drain would.
+func (w *World) evict() {
+	pods := w.livePods()
 	if len(pods) == 0 {
 		return
 	}
