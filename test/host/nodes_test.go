@@ -2,12 +2,14 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
@@ -54,6 +56,33 @@ func TestNodeDrainFailsNoConnection(t *testing.T) {
 	}
 	stop()
 	h.NeverTwo(h.End())
+}
+
+// While there is no other node, the pod stays and the status says what is missing.
+func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
+	const size = 10_000
+	s := newSpace(t)
+	s.Apply("cache", suite.Small(1).WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverAvailable)))
+	m := s.Available("cache")
+	set, stop := s.Written("cache", 0, size), s.Probes("cache", 1)
+	pod := s.Shard(m, 0).PodName
+	s.Must(k.Annotate(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: pod}, v1alpha1.AnnotationMove, "now"))
+	s.Await("cache", "no other node", func(m *v1alpha1.Memcached) error {
+		if u := m.Status.Update; u == nil || !strings.Contains(u.Message, "moves from node "+firstNode) || !strings.Contains(u.Message, "node") || m.Status.Shards[0].PodName != pod {
+			return fmt.Errorf("%+v", u)
+		}
+		return nil
+	})
+	s.addNode()
+	m = s.Updated("cache")
+	if shard := s.Shard(m, 0); shard.NodeName != secondNode || shard.Start != v1alpha1.StartHandedOver {
+		t.Errorf("the shard's status is %+v", shard)
+	}
+	s.Address("cache", 0)
+	kept, err := set.Keep(0.999)
+	s.Must(err)
+	t.Logf("kept %d of %d items", kept, size)
+	stop()
 }
 
 // Both nodes are drained at once, so no replacement can start at first. The shards serve until they hand over.
