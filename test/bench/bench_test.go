@@ -65,18 +65,18 @@ func TestFiguresSummarizeTheTimeAfterTheChange(t *testing.T) {
 }
 
 func TestRatioThatDoesNotRecoverIsReported(t *testing.T) {
-	f := sample(upgradeVariants[1], 60).figures()
+	f := sample(upgradeVariants[2], 60).figures()
 	if f.recovered || math.Abs(f.last-5./6) > 1e-9 {
 		t.Errorf("recovered %t, last ratio %v", f.recovered, f.last)
 	}
-	table := document{options: options{kind: upgrade}, results: [][]result{{sample(upgradeVariants[1], 60)}}}.table().Terminal()
+	table := document{options: options{kind: upgrade}, results: [][]result{{sample(upgradeVariants[2], 60)}}}.table().Terminal()
 	if want := "not within 40 s in 1 of 1 rounds: 83.3%"; !strings.Contains(table, want) {
 		t.Errorf("the table does not say %q:\n%s", want, table)
 	}
 }
 
 func TestTableComparesWithTheFirstVariant(t *testing.T) {
-	d := document{options: options{kind: upgrade}, results: [][]result{{sample(upgradeVariants[0], 0)}, {sample(upgradeVariants[1], 6)}}}
+	d := document{options: options{kind: upgrade}, results: [][]result{{sample(upgradeVariants[0], 0)}, {sample(upgradeVariants[2], 6)}}}
 	d.results[1][0].kept = 0
 	for _, want := range []string{
 		"|  | this operator | StatefulSet |\n|---|---:|---:|\n",
@@ -115,7 +115,7 @@ func TestRoundsAreSummarizedByMedianAndRange(t *testing.T) {
 }
 
 func TestErrorsBeforeTheChangeAreCounted(t *testing.T) {
-	d := document{options: options{kind: upgrade}, results: [][]result{{sample(upgradeVariants[0], 0)}, {sample(upgradeVariants[1], 0)}}}
+	d := document{options: options{kind: upgrade}, results: [][]result{{sample(upgradeVariants[0], 0)}, {sample(upgradeVariants[2], 0)}}}
 	if n := d.errorsBefore(); n != 0 {
 		t.Errorf("%d errors after the change are counted", n)
 	}
@@ -145,7 +145,7 @@ func TestDocumentDescribesTheRun(t *testing.T) {
 	}
 	d := document{
 		options: o, machine: "A machine.", date: noon, args: []string{"-from", "1.6.18", "-keys", "20000"},
-		results: [][]result{{sample(upgradeVariants[0], 0)}, {sample(upgradeVariants[1], 6)}, {sample(upgradeVariants[2], 6)}},
+		results: [][]result{{sample(upgradeVariants[0], 0)}, {sample(upgradeVariants[2], 6)}, {sample(upgradeVariants[3], 6)}},
 	}
 	text, err := d.text()
 	if err != nil {
@@ -154,7 +154,7 @@ func TestDocumentDescribesTheRun(t *testing.T) {
 	for _, want := range []string{
 		"from 1.6.18 to 1.6.45", "A machine.", "2026-01-01", "`make bench-upgrade ARGS='-from 1.6.18 -keys 20000'`",
 		"60,000 ÷ 3,000 = 20 s", "times out after 250ms", "(bench-upgrade.svg)", "3,000 operations per second on 3 shards",
-		upgradeVariants[0].change, upgradeVariants[1].change, upgradeVariants[2].change,
+		upgradeVariants[0].change, upgradeVariants[2].change, upgradeVariants[3].change,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the document does not say %q:\n%s", want, text)
@@ -169,7 +169,7 @@ func TestDrainDocumentDescribesTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := document{options: o, machine: "A machine.", date: noon, args: args, results: [][]result{
-		{sample(drainVariants[0], 0)}, {sample(drainVariants[1], 6)}, {sample(drainVariants[2], 6)}, {sample(drainVariants[3], 6)},
+		{sample(drainVariants[0], 0)}, {sample(drainVariants[1], 6)}, {sample(drainVariants[2], 6)}, {sample(drainVariants[3], 6)}, {sample(drainVariants[4], 6)},
 	}}
 	text, err := d.text()
 	if err != nil {
@@ -177,15 +177,15 @@ func TestDrainDocumentDescribesTheRun(t *testing.T) {
 	}
 	for _, want := range []string{
 		"# Eviction of all pods under load", "(bench-handover.svg)", "`make bench-handover ARGS='-items 3000 -to 1.6.45'`", "contain 3,000 items with values of 500 bytes",
-		"memcached 1.6.45 with the same arguments, 64 MiB", "| this operator | mode Disabled | StatefulSet | Deployments |",
-		"duration of the eviction | 4.0 s |", "p99 latency from the change until it is done", drainVariants[1].change, drainVariants[3].change,
+		"memcached 1.6.45 with the same arguments, 64 MiB", "| this operator | mode Available | mode Disabled | StatefulSet | Deployments |",
+		"duration of the eviction | 4.0 s |", "p99 latency from the change until it is done", drainVariants[1].change, drainVariants[4].change,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the document does not say %q:\n%s", want, text)
 		}
 	}
-	if svg := string(d.chart().SVG()); !strings.Contains(svg, `class="s3"`) {
-		t.Error("the chart has no fourth line")
+	if svg := string(d.chart().SVG()); !strings.Contains(svg, `class="s4"`) {
+		t.Error("the chart has no fifth line")
 	}
 }
 
@@ -236,7 +236,7 @@ func TestPointsAreTheBucketsOverTheSecondsSinceTheChange(t *testing.T) {
 }
 
 func TestChartHasAPanelForRatioAndErrors(t *testing.T) {
-	c := document{options: options{kind: upgrade}, results: [][]result{{sample(upgradeVariants[0], 6)}, {sample(upgradeVariants[1], 60)}}}.chart()
+	c := document{options: options{kind: upgrade}, results: [][]result{{sample(upgradeVariants[0], 6)}, {sample(upgradeVariants[2], 60)}}}.chart()
 	if len(c.Panels) != 2 || len(c.Panels[0].Series) != 2 || len(c.Panels[1].Series) != 2 {
 		t.Fatalf("chart %+v", c)
 	}

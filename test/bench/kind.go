@@ -78,6 +78,10 @@ var drainVariants = []variant{
 		create: applyMemcached, upgrade: evict, upToDate: memcachedUpToDate,
 	},
 	{
+		name: "mode Available", change: "the same with `spec.handover.mode: Available`",
+		create: applyAvailable, upgrade: evict, upToDate: memcachedUpToDate,
+	},
+	{
 		name: "mode Disabled", change: "the same with `spec.handover.mode: Disabled`",
 		create: applyWithoutHandover, upgrade: evict, upToDate: memcachedUpToDate,
 	},

@@ -16,19 +16,24 @@ const owner = client.FieldOwner("bench")
 
 // applyMemcached creates a Memcached or changes its version. The other variants copy what the operator defaults here.
 func applyMemcached(ctx context.Context, in space, version string) error {
-	return applyWith(ctx, in, version, v1alpha1.HandoverStrict)
+	return applyWith(ctx, in, version, v1alpha1.HandoverStrict, v1alpha1.UpdateInPlace)
+}
+
+func applyAvailable(ctx context.Context, in space, version string) error {
+	return applyWith(ctx, in, version, v1alpha1.HandoverAvailable, v1alpha1.UpdateHandover)
 }
 
 func applyWithoutHandover(ctx context.Context, in space, version string) error {
-	return applyWith(ctx, in, version, v1alpha1.HandoverDisabled)
+	return applyWith(ctx, in, version, v1alpha1.HandoverDisabled, v1alpha1.UpdateInPlace)
 }
 
-func applyWith(ctx context.Context, in space, version string, mode v1alpha1.HandoverMode) error {
+func applyWith(ctx context.Context, in space, version string, mode v1alpha1.HandoverMode, updates v1alpha1.UpdateType) error {
 	m := memcachedac.Memcached(name, in.namespace).WithSpec(memcachedac.MemcachedSpec().
 		WithSize(shards).
 		WithVersion(version).
 		WithMemory(in.memory()).
-		WithHandover(memcachedac.Handover().WithMode(mode)))
+		WithHandover(memcachedac.Handover().WithMode(mode)).
+		WithUpdateStrategy(memcachedac.UpdateStrategy().WithType(updates)))
 	if err := in.Apply(ctx, m, owner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("applying Memcached %s: %w", name, err)
 	}

@@ -39,6 +39,10 @@ var upgradeVariants = []variant{
 		create: applyMemcached, upgrade: applyMemcached, upToDate: memcachedUpToDate,
 	},
 	{
+		name: "by handover", change: "the same with `spec.updateStrategy.type: Handover` and `spec.handover.mode: Available`",
+		create: applyAvailable, upgrade: applyAvailable, upToDate: memcachedUpToDate,
+	},
+	{
 		name: "StatefulSet", change: "the image of a StatefulSet with 3 replicas is changed (RollingUpdate)",
 		create: createStatefulSet, upgrade: upgradeStatefulSet, upToDate: podsUpToDate,
 	},

@@ -24,6 +24,7 @@ path { fill: none; stroke-width: 2; stroke-linejoin: round; }
 .s1 path { stroke: #bc4c00; } .s1 .name, .s1 circle { fill: #bc4c00; }
 .s2 path { stroke: #8250df; } .s2 .name, .s2 circle { fill: #8250df; }
 .s3 path { stroke: #59636e; } .s3 .name, .s3 circle { fill: #59636e; }
+.s4 path { stroke: #1a7f37; } .s4 .name, .s4 circle { fill: #1a7f37; }
 @media (prefers-color-scheme: dark) {
 text { fill: #9198a1; }
 .ground { fill: #0d1117; stroke: #3d444d; }
@@ -34,6 +35,7 @@ text { fill: #9198a1; }
 .s1 path { stroke: #f0883e; } .s1 .name, .s1 circle { fill: #f0883e; }
 .s2 path { stroke: #bc8cff; } .s2 .name, .s2 circle { fill: #bc8cff; }
 .s3 path { stroke: #9198a1; } .s3 .name, .s3 circle { fill: #9198a1; }
+.s4 path { stroke: #3fb950; } .s4 .name, .s4 circle { fill: #3fb950; }
 }
 `
 
