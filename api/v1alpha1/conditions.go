@@ -122,10 +122,11 @@ const (
 	// cache.memcached-operator.io/retry.
 	GateUpdateFailed Gate = "UpdateFailed"
 	// GateUpdatePathNotAllowed: the new version belongs to another release series, and
-	// updateStrategy.crossSeriesUpgrade is Forbid.
+	// updateStrategy.crossSeriesUpgrade is Forbid. Or a pod that can't hand over its items has
+	// the annotation cache.memcached-operator.io/move.
 	//
 	// Do: choose a version of the same release series, or set crossSeriesUpgrade to Allow,
-	// which loses the items.
+	// which can lose the items. Remove the annotation, or delete the pod, which loses the items.
 	GateUpdatePathNotAllowed Gate = "UpdatePathNotAllowed"
 	// GateImageNotVerified: the preflight check of the new image hasn't passed yet on every
 	// node that hosts a shard.
@@ -242,10 +243,11 @@ const (
 	// Do: use a name of the IANA database, such as Europe/Berlin.
 	ReasonUpdateStrategyInvalid = "UpdateStrategyInvalid"
 	// ReasonUpdatePathNotAllowed: the new version is of another release series, such as 1.7
-	// after 1.6, and memcached may not be able to reload the items. No shard was changed.
+	// after 1.6, and memcached may not be able to reload the items. No shard was changed. Or a
+	// pod that can't hand over its items has the annotation cache.memcached-operator.io/move.
 	//
 	// Do: choose a version of the same release series, or lose the items with
-	// updateStrategy.crossSeriesUpgrade: Allow.
+	// updateStrategy.crossSeriesUpgrade: Allow. Remove the annotation from the pod.
 	ReasonUpdatePathNotAllowed = "UpdatePathNotAllowed"
 	// ReasonImageUnusable: the preflight check failed: the image contains no memcached, or
 	// one that doesn't start with these arguments. No shard was changed.
@@ -310,7 +312,7 @@ const (
 	// Do: nothing.
 	EventUpdateFinished = "UpdateFinished"
 	// EventEmptyStartAnnounced: the operator will replace a shard, which will start empty: a pod
-	// hands over its items only if spec.handover.mode was Strict when it was created.
+	// hands over its items only if spec.handover.mode wasn't Disabled when it was created.
 	//
 	// Do: to prevent it, revert the spec or set spec.paused to true before the replacement.
 	EventEmptyStartAnnounced = "EmptyStartAnnounced"
