@@ -76,11 +76,11 @@ func TestNetworkPolicyFollowsItsMode(t *testing.T) {
 func TestMetricsAreOpenUnlessTheSpecHasPeers(t *testing.T) {
 	env := newEnv(t)
 	env.create("cache", "size: 1")
-	m := env.converge("cache")
+	env.converge("cache")
 	monitoring := []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "monitoring"}}}}
 	for _, want := range [][]networkingv1.NetworkPolicyPeer{nil, monitoring, nil} {
 		env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Monitoring.From = want })
-		m = env.converge("cache")
+		m := env.converge("cache")
 		policy := &networkingv1.NetworkPolicy{}
 		env.read("cache", policy)
 		rule := policy.Spec.Ingress[2]
@@ -94,7 +94,7 @@ func TestMetricsAreOpenUnlessTheSpecHasPeers(t *testing.T) {
 	env.change("cache", func(m *v1alpha1.Memcached) {
 		m.Spec.Monitoring.From = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/33"}}}
 	})
-	m = env.converge("cache")
+	m := env.converge("cache")
 	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, "spec.monitoring.from[0]")
 }
 

@@ -135,7 +135,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// ensure makes an object what it should be, with no more writes than necessary. An object of others
+// ensure applies an object with no more writes than necessary. An object of others
 // stays as it is.
 func (r *Reconciler) ensure(ctx context.Context, t target) error {
 	objects := r.Objects.Resource(t.kind.resource).Namespace(t.namespace)

@@ -213,7 +213,7 @@ func TestMonitoringObjectsFollowMemcachedsAndCRDs(t *testing.T) {
 		return labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
 	})
 	if w.get(podMonitor, "team", shardsName).GetLabels()["theirs"] != "stays" {
-		t.Error("the label of another manager is gone")
+		t.Error("the label of another manager was deleted")
 	}
 	w.must(w.admin.Delete(t.Context(), w.get(prometheusRule, "team", shardsName)))
 	w.eventually("a deleted PrometheusRule exists again", func() bool { return w.exist("team") })
@@ -233,7 +233,7 @@ func TestMonitoringObjectsFollowMemcachedsAndCRDs(t *testing.T) {
 
 	// The CRDs are lost and found without a restart.
 	w.must(envtest.UninstallCRDs(w.server.Admin, w.crds()))
-	w.eventually("the CRDs are gone", func() bool {
+	w.eventually("the CRDs no longer exist", func() bool {
 		var crds apiextensionsv1.CustomResourceDefinitionList
 		w.must(w.admin.List(t.Context(), &crds))
 		for _, crd := range crds.Items {

@@ -89,7 +89,7 @@ func (k *kinds) check(ctx context.Context) error {
 	return err
 }
 
-// discover starts watches of kinds that are new and stops those of kinds that are gone. It reports
+// discover starts watches of kinds that are new and stops those of deleted kinds. It reports
 // whether there is a new one.
 func (k *kinds) discover(ctx context.Context) (found bool, _ error) {
 	resources, err := k.api.ServerResourcesForGroupVersion(prometheusGroup.String())

@@ -34,7 +34,7 @@ func metricsPage() string {
 		title, words string
 		has          func(metrics.Family) bool
 	}{
-		{"memcached", "Every answer contains these metrics.", func(f metrics.Family) bool { return f.Exporter && !f.Classes }},
+		{"Every answer", "Every answer contains these metrics.", func(f metrics.Family) bool { return f.Exporter && !f.Classes }},
 		{"Slab classes", "An answer contains these metrics only with `?slabs`. The label `slab` is the number of the slab class.", func(f metrics.Family) bool { return f.Classes }},
 		{"Agent", "Counters with the source *pod* continue over restarts of the container. They begin at 0 in each new pod.", func(f metrics.Family) bool { return !f.Exporter }},
 	} {

@@ -135,7 +135,7 @@ func (h *history) drains() {
 	})
 }
 
-// snapshot returns a copy in which the time without answers includes the present one.
+// snapshot returns a copy in which the unavailable time includes the present outage.
 func (h *history) snapshot() (metrics.History, metrics.Probes) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

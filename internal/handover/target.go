@@ -333,7 +333,7 @@ func (r *receiver) endPass(ctx context.Context, command kind, d done) error {
 		}
 	}
 	if r.following && command == kindFinish {
-		return r.cache.barrier() // deleteOwn deletes what is gone
+		return r.cache.barrier() // deleteOwn deletes the others
 	}
 	return r.deleteGone(ctx)
 }

@@ -25,7 +25,7 @@ import (
 // at any time.
 type bothServe struct {
 	address func() string
-	// over is set when the handover has ended: from then on no read may return an older value.
+	// over is set when the handover is finished: from then on no read may return an older value.
 	over    atomic.Bool
 	stop    chan struct{}
 	running sync.WaitGroup

@@ -14,7 +14,7 @@ import (
 // the metric, "classes" if an answer contains it with the slab classes only, "crawler" if
 // it needs the LRU crawler. One line for each series follows, or for each one of a slab
 // class: the labels besides slab, or -, and stats with their signs, as GROUP:STAT. A
-// series without one of its stats is left out. The agent's code writes the metrics
+// series without one of its stats is omitted. The agent's code writes the metrics
 // without such a line.
 //
 // A table in Go would make the agent 100 KB larger.
@@ -27,7 +27,7 @@ type Family struct {
 	Name, Type, Help string
 	// Labels are their names.
 	Labels []string
-	// Classes is whether the metric has one series per slab class, which an answer
+	// Classes is whether the metric has a series per slab class, which an answer
 	// contains on request only.
 	Classes bool
 	// Exporter is whether memcached_exporter has the metric, too.
@@ -37,7 +37,7 @@ type Family struct {
 	rows    []row
 }
 
-// row is one series, or one per slab class. Its value is the sum of the stats plus less
+// row is a series, or a series per slab class. Its value is the sum of the stats plus less
 // those of minus.
 type row struct {
 	labels      string

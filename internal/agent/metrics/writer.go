@@ -74,7 +74,7 @@ func (w *writer) head(name string) {
 }
 
 // sample appends one series of a metric; labels is what stands in braces. One that is NaN
-// is unknown, and left out.
+// is unknown, and omitted.
 func (w *writer) sample(name, labels string, value float64) {
 	if !math.IsNaN(value) {
 		w.head(name)
