@@ -47,7 +47,7 @@ func TestModeAvailableFailsNoNewConnection(t *testing.T) {
 	s.Must(k.Delete(s.Ctx, &pod))
 	s.replaced("cache", 0, pod)
 	s.Gone(&pod, pod.Name)
-	m := s.serveAlone("cache")
+	m := s.Updated("cache")
 	t.Logf("the Service: %s", seen())
 	s.handedOver("deletion", m, 0, sets[0], size)
 	s.Event("cache", v1alpha1.EventShardHandedOver, "cache-0", "no pod responded for 0s", "(mode Available)")
@@ -63,8 +63,7 @@ func TestModeAvailableFailsNoNewConnection(t *testing.T) {
 	} {
 		before := s.Pods("cache")
 		s.Apply("cache", change.spec)
-		s.Updated("cache")
-		m := s.serveAlone("cache")
+		m := s.Updated("cache")
 		for ordinal, set := range sets {
 			name := cluster.ShardName("cache", ordinal)
 			old := before[name]
@@ -95,19 +94,6 @@ func TestUpdateByHandoverToAnImageThatCannotBePulledKeepsThePod(t *testing.T) {
 	s.Untouched("cache", before)
 	s.Holds(set)
 	stop()
-}
-
-// serveAlone waits until no two pods of a shard serve.
-func (s *space) serveAlone(name string) *v1alpha1.Memcached {
-	s.Helper()
-	return s.Await(name, "served by one pod each", func(m *v1alpha1.Memcached) error {
-		for _, shard := range m.Status.Shards {
-			if shard.Message != "" {
-				return fmt.Errorf("shard %s: %s", shard.Name, shard.Message)
-			}
-		}
-		return cluster.Available(m)
-	})
 }
 
 // watchMove opens connections to a shard's Service, and returns which pod answered them while the shard moved.

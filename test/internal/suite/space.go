@@ -256,6 +256,9 @@ func (s *Space) Updated(name string) *v1alpha1.Memcached {
 			if !shard.Current {
 				return fmt.Errorf("shard %s doesn't match the spec", shard.Name)
 			}
+			if shard.Message != "" { // such as that two pods still serve
+				return fmt.Errorf("shard %s: %s", shard.Name, shard.Message)
+			}
 		}
 		return cluster.Available(m)
 	})
