@@ -82,6 +82,7 @@ networkPolicy:
       namespaceSelector: {}
     - ipBlock: {cidr: 10.0.0.0/8, except: [10.1.0.0/16]}
 updateStrategy:
+  type: InPlace
   minIntervalSeconds: 60
   onItemLoss: Continue
   crossSeriesUpgrade: Allow
