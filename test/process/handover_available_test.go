@@ -112,11 +112,9 @@ func (c *bothConn) do(request string) (line, value string, err error) {
 	}
 	line = strings.TrimSpace(line)
 	if words := strings.Fields(line); words[0] == "VA" || words[0] == "VALUE" {
-		size := words[len(words)-1]
+		size := words[1]
 		if words[0] == "VALUE" {
 			size = words[3]
-		} else {
-			size = words[1]
 		}
 		n, err := strconv.Atoi(size)
 		if err != nil {
@@ -254,10 +252,10 @@ func (w *bothWorker) write(k *bothKey, conn *bothConn, next string) error {
 	case line == "DELETED", command == "md":
 		k.now("")
 	case command == "gat":
-		w.judge(k, value, false)
+		w.evaluate(k, value, false)
 	case command == "append", command == "prepend", command == "decr", command == "incr", command == "ma":
 		// The result depends on what this server had, and is in it.
-		if line, value, err = conn.do("mg " + k.name + " v\r\n"); err != nil {
+		if _, value, err = conn.do("mg " + k.name + " v\r\n"); err != nil {
 			k.closed = true
 			return err
 		}
@@ -305,11 +303,11 @@ func (w *bothWorker) read(k *bothKey, conn *bothConn) error {
 		}
 		return nil
 	}
-	w.judge(k, value, over)
+	w.evaluate(k, value, over)
 	return nil
 }
 
-func (w *bothWorker) judge(k *bothKey, value string, over bool) {
+func (w *bothWorker) evaluate(k *bothKey, value string, over bool) {
 	switch value {
 	case "":
 		w.totals.misses++

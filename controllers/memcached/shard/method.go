@@ -44,6 +44,7 @@ var Fields = []Field{
 	{"scheduling", rollout.Replace, rollout.None, "a pod stays on its node"},
 	{"podMetadata", rollout.Live, rollout.None, "the pod's labels and annotations change"},
 	{"networkPolicy", rollout.None, rollout.None, "applies to new connections"},
+	{"monitoring", rollout.None, rollout.None, "applies to the next scrape"},
 	{"handover", rollout.None, rollout.None, "applies to pods that are created later"},
 	{"updateStrategy", rollout.None, rollout.None, "applies from the next step"},
 	{"hashing", rollout.None, rollout.None, "applies from the next restore"},

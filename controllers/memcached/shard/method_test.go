@@ -68,6 +68,7 @@ var changes = []struct {
 	{field: "size", name: "increased", to: func(s *v1alpha1.MemcachedSpec) { s.Size = ptr.To[int32](5) }, method: rollout.None},
 	{field: "paused", name: "paused", to: func(s *v1alpha1.MemcachedSpec) { s.Paused = true }, method: rollout.None},
 	{field: "networkPolicy", name: "opened", to: func(s *v1alpha1.MemcachedSpec) { s.NetworkPolicy.Mode = v1alpha1.NetworkPolicyOpen }, method: rollout.None},
+	{field: "monitoring", name: "with slab classes", to: func(s *v1alpha1.MemcachedSpec) { s.Monitoring.Slabs = true }, method: rollout.None},
 	{field: "handover", name: "disabled", to: func(s *v1alpha1.MemcachedSpec) { s.Handover.Mode = v1alpha1.HandoverDisabled }, method: rollout.None},
 	{field: "updateStrategy", name: "changed", to: func(s *v1alpha1.MemcachedSpec) { s.UpdateStrategy = &v1alpha1.UpdateStrategy{} }, method: rollout.None},
 	{field: "hashing", name: "algorithm is set", to: func(s *v1alpha1.MemcachedSpec) { s.Hashing = &v1alpha1.Hashing{Algorithm: v1alpha1.HashJump} }, method: rollout.None},
