@@ -119,20 +119,29 @@ func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
 	writes = slices.DeleteFunc(writes, func(r audit.Request) bool {
 		return r.Resource == "events" && r.Received.Before(rest.idleSince.Add(eventsWithin))
 	})
-	// The operator can't read Secrets. Before it writes a template it tries to create the key, which changes nothing.
-	before = writes
-	writes = slices.DeleteFunc(slices.Clone(writes), func(r audit.Request) bool {
-		return r.Resource == "secrets" && r.Code == http.StatusConflict
-	})
-	if tried := len(before) - len(writes); tried > restCount*rest.releases {
-		t.Errorf("the operator tried %d times to create a Secret, more often than once a shard for each of %d exchanges", tried, rest.releases)
+	count := func(resource string, conflict bool) (n int) {
+		for _, w := range writes {
+			if w.Resource == resource && (w.Code == http.StatusConflict) == conflict {
+				n++
+			}
+		}
+		return n
 	}
-	others := slices.DeleteFunc(slices.Clone(writes), func(r audit.Request) bool { return r.Resource == "replicasets" })
-	templates := len(writes) - len(others)
-	t.Logf("%d writes while %d Memcacheds became available; in the %s after, %d for %d exchanges of the operator by another release, and %d others",
-		made, restCount, time.Since(rest.idleSince).Round(time.Second), templates, rest.releases, len(others))
-	if templates != restCount*rest.releases {
+	// The operator can't read Secrets. Before it writes a template it tries to create the key, which changes nothing.
+	templates, policies, attempts, exchanged := count("replicasets", false), count("networkpolicies", false), count("replicasets", true), restCount*rest.releases
+	if tried := count("secrets", true); tried > templates+attempts {
+		t.Errorf("the operator tried %d times to create a Secret, more often than it wrote %d templates or tried to, %d times", tried, templates, attempts)
+	}
+	others := slices.DeleteFunc(slices.Clone(writes), func(r audit.Request) bool {
+		return r.Resource == "replicasets" || r.Resource == "networkpolicies" || r.Code == http.StatusConflict
+	})
+	t.Logf("%d writes while %d Memcacheds became available; in the %s after, %d templates and %d policies for %d exchanges of the operator by another release, and %d others",
+		made, restCount, time.Since(rest.idleSince).Round(time.Second), templates, policies, rest.releases, len(others))
+	if templates != exchanged {
 		t.Errorf("%d templates were written, not one a shard for each of %d exchanges", templates, rest.releases)
+	}
+	if policies != 0 && policies != exchanged { // another release may open another port
+		t.Errorf("%d policies were written, neither none nor one a Memcached for each of %d exchanges", policies, rest.releases)
 	}
 	for _, w := range others {
 		t.Errorf("written while idle: %s", w)

@@ -130,7 +130,10 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	s.Holds(kept)
 	s.Must(k.Delete(s.Ctx, &pod))
 	moved.Gone(&pod, pod.Name)
-	moved.Holds(handed)
+	moved.Eventually("the new pod is behind the Service", func(context.Context) error {
+		_, err := handed.Keep(1)
+		return err
+	})
 
 	s.Must(k.Install(s.Ctx, image))
 	s.Must(k.UseNewest(s.Ctx))
