@@ -19,7 +19,6 @@ import (
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.maxItemSize)).asApproximateFloat() * 2.0 <= quantity(string(self.memory)).asApproximateFloat()",message="maxItemSize must be at most half of memory: memcached does not start otherwise"
 // +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits) || quantity(string(self.resources.limits['memory'])).asApproximateFloat() >= quantity(string(self.memory)).asApproximateFloat() * 1.1 + 83886080.0 + 8192.0 * double(self.maxConnections)",message="resources.limits.memory is too small for the cache: it must be at least memory * 1.10 + 80Mi + 8Ki * maxConnections, or the kernel kills memcached when the cache fills"
 // +kubebuilder:validation:XValidation:rule="self.deletionPolicy != 'Backup' || has(self.finalBackup)",message="deletionPolicy Backup requires finalBackup: set finalBackup.store to where the backup goes"
-// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || self.updateStrategy.type != 'Handover' || !has(self.handover) || self.handover.mode != 'Disabled'",message="updateStrategy.type Handover requires a handover: set handover.mode to Strict or Available, or updateStrategy.type to InPlace"
 type MemcachedSpec struct {
 	// Size is the number of shards. Each shard is one memcached server with its own
 	// stable address. 0 deletes all shards and keeps the Memcached. Default 1.
@@ -82,9 +81,9 @@ type MemcachedSpec struct {
 	// +kubebuilder:default="64Mi"
 	Memory *resource.Quantity `json:"memory,omitempty"`
 
-	// MaxConnections is how many connections clients can have to a shard at once. memcached's
-	// -c is higher, by what memcached uses itself. Default 1024. Changing it restarts memcached
-	// and keeps the items. It changes the default of resources too: where Kubernetes can't resize
+	// MaxConnections is how many connections a shard accepts at once (memcached's -c);
+	// memcached uses some of them itself. Default 1024. Changing it restarts memcached and
+	// keeps the items. It changes the default of resources too: where Kubernetes can't resize
 	// a running pod, the pod is replaced, as handover describes.
 	//
 	// +optional
@@ -370,18 +369,14 @@ type Monitoring struct {
 
 // Handover configures what happens to the items of a shard whose pod is replaced.
 type Handover struct {
-	// Mode is how the replacement of a pod receives the items of the pod that is being deleted, which
-	// serves in the meantime. With Strict, the replacement serves once the first pod has stopped: no
-	// client reads an older value than the one stored last, and the shard is unavailable for about a
-	// second. With Available, the replacement serves new connections while the first pod still serves
-	// those that are open, for at most 5 seconds: the shard is available throughout, and in these
-	// seconds a client can read an older value than the one stored last through another connection.
-	// Items that change in these seconds are lost. With Disabled, the replacement starts empty.
-	// A pod needs the time in docs/sizing.md to be deleted. The replacement starts empty as well if the
-	// pod fails instead of being deleted, if it isn't given that time, or if memory or extraArgs don't
-	// allow it; the shard's event has the reason. Default Strict. Changing it restarts nothing, and
-	// applies to pods that are created later: the mode of a handover is that of the replacement, and
-	// a pod that was created with Disabled neither hands over items nor receives any.
+	// Mode is what the replacement of a pod starts with. Strict copies the items of the pod that is
+	// being deleted, which serves in the meantime, and then moves the clients: no client reads an
+	// older value than the one stored last, and the shard is unavailable for about a second. A pod
+	// needs the time in docs/sizing.md to be deleted. The replacement starts empty if the pod fails
+	// instead of being deleted, if it isn't given that time, or if memory or extraArgs don't allow
+	// it; the shard's event has the reason. With Disabled, the replacement always starts empty.
+	// Default Strict. Changing it restarts nothing, and applies to pods that are created later: a
+	// pod hands over its items only if both it and its replacement were created with Strict.
 	//
 	// +optional
 	// +kubebuilder:default=Strict
@@ -393,9 +388,14 @@ type Handover struct {
 // +kubebuilder:validation:Enum=Strict;Available;Disabled
 type HandoverMode string
 
-// The modes of the handover.
+// The modes of the handover. The CRD describes Strict and Disabled only: OLM v1 rejects an upgrade to a
+// CRD with another description of a field.
 const (
-	HandoverStrict    HandoverMode = "Strict"
+	HandoverStrict HandoverMode = "Strict"
+	// HandoverAvailable: the replacement serves new connections while the first pod still serves those
+	// that are open, for about 5 seconds. The shard is available throughout, and in this time a client
+	// can read an older value than the one stored last through another connection. Items that change in
+	// this time are lost.
 	HandoverAvailable HandoverMode = "Available"
 	HandoverDisabled  HandoverMode = "Disabled"
 )
@@ -406,7 +406,8 @@ type UpdateStrategy struct {
 	// restarts memcached in its pod: it keeps its items, and doesn't answer while it starts. Handover
 	// replaces the pod by one that receives its items, as handover.mode describes: each shard needs
 	// room for a second pod during its update. A shard whose pod can't hand over its items, such as
-	// with -C, is updated in place. Default InPlace. Changing it restarts nothing.
+	// with -C, is updated in place. No shard is updated while handover.mode is Disabled. Default
+	// InPlace. Changing it restarts nothing.
 	//
 	// +optional
 	// +kubebuilder:default=InPlace

@@ -80,7 +80,6 @@ func TestAdmission(t *testing.T) {
 		"deletion without a backup":                       {"cache", "{deletionPolicy: Delete, finalBackup: {store: {persistentVolumeClaim: {claimName: store}}}}", ""},
 		"updates by a handover":                           {"cache", "updateStrategy: {type: Handover}", ""},
 		"updates by a handover in mode Available":         {"cache", "{updateStrategy: {type: Handover}, handover: {mode: Available}}", ""},
-		"updates by a handover without one":               {"cache", "{updateStrategy: {type: Handover}, handover: {mode: Disabled}}", "set handover.mode to Strict or Available, or updateStrategy.type to InPlace"},
 		"updates in place without a handover":             {"cache", "{updateStrategy: {minIntervalSeconds: 5}, handover: {mode: Disabled}}", ""},
 		"an unknown option":                               {"cache", `extraArgs: ["-Q"]`, operatorOption},
 		"an unknown long option":                          {"cache", `extraArgs: ["--make-it-fast"]`, operatorOption},

@@ -725,6 +725,22 @@ func TestUnknownTimeZoneBlocksUpdate(t *testing.T) {
 	}
 }
 
+func TestUpdateByHandoverRequiresAHandover(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", `{size: 1, handover: {mode: Disabled}, updateStrategy: {type: Handover}}`)
+	env.converge("cache")
+	env.runPod("cache-0", "a", "10.0.0.1")
+	env.converge("cache")
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Threads = ptr.To[int32](2) })
+	m := env.converge("cache")
+	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonUpdateStrategyInvalid, "set handover.mode to Strict or Available")
+	if u := m.Status.Update; u == nil || u.Gate != v1alpha1.GateUpdateStrategyInvalid {
+		t.Errorf("update %+v", u)
+	}
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.UpdateStrategy.Type = v1alpha1.UpdateInPlace })
+	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+}
+
 func TestForeignObjectIsNeitherAdoptedNorDeleted(t *testing.T) {
 	env := newEnv(t)
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-0"},

@@ -39,6 +39,8 @@ func rolloutInput(obs *observation, shards []shard.State) rollout.Input {
 	var err error
 	if in.WindowOpensIn, err = windowOpensIn(strategy.MaintenanceWindows, obs.now); err != nil {
 		in.Invalid = err.Error()
+	} else if strategy.Type == v1alpha1.UpdateHandover && m.Spec.Handover.Mode == v1alpha1.HandoverDisabled {
+		in.Invalid = "updateStrategy.type Handover requires a handover: set handover.mode to Strict or Available, or updateStrategy.type to InPlace"
 	}
 	return in
 }

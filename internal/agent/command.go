@@ -59,6 +59,7 @@ func run(version string, args []string) error {
 	flags.DurationVar(&c.drainTimeout, "drain-timeout", time.Minute, "maximum wait for another pod behind the Service")
 	flags.StringVar(&c.handoverKey, "handover-key", "", "`file` with the key that the shard's pods share; empty: no handover of items between pods")
 	flags.StringVar((*string)(&c.handoverMode), "handover-mode", string(wire.ModeStrict), "`mode` in which this pod receives items: Strict or Available")
+	flags.StringVar(&c.handoverOwner, "handover-owner", "", "`UID` of this shard's Memcached: pods of another one with its name hand over nothing")
 	flags.StringVar(&c.handoverListen, "handover-listen", fmt.Sprintf(":%d", wire.HandoverPort), "`address` at which another pod receives this pod's items")
 	flags.StringVar(&c.memcached, "memcached", "", "`path` of memcached; empty: search the image")
 	flags.StringVar(&c.terminationLog, "termination-log", defaultTerminationLog, "`file` for the error")

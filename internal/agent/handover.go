@@ -69,7 +69,7 @@ func serveHandover(c config, requests chan<- originRequest, ports chan<- int, lo
 		if err := o.ask(originBegins, handover.Result{}); err != nil {
 			return handover.Offer{}, err
 		}
-		return o.offer(ctx, c.podUID, c.service)
+		return o.offer(ctx, c.podUID, c.service, c.handoverOwner)
 	}
 	if err := handover.Serve(context.Background(), listener, key, offer, log); err != nil {
 		log.Error("This pod no longer hands over its items", "error", err)

@@ -28,7 +28,7 @@ type origin struct {
 }
 
 // offer returns an error if the memory file can't be read as memcached does.
-func (o *origin) offer(ctx context.Context, podUID, shard string) (handover.Offer, error) {
+func (o *origin) offer(ctx context.Context, podUID, shard, owner string) (handover.Offer, error) {
 	file, err := openMemory(o.dataDir, o.arguments, o.version)
 	if err != nil {
 		return handover.Offer{}, err
@@ -50,7 +50,7 @@ func (o *origin) offer(ctx context.Context, podUID, shard string) (handover.Offe
 		return handover.Offer{}, err
 	}
 	return handover.Offer{
-		Origin: o, CAS: settings.CAS, Pod: podUID, Shard: shard, Version: o.version, Items: stats.Items, Bytes: stats.Bytes,
+		Origin: o, CAS: settings.CAS, Pod: podUID, Shard: shard, Owner: owner, Version: o.version, Items: stats.Items, Bytes: stats.Bytes,
 		Deadline: o.drainUntil.Add(-endOfHandover), Limit: o.drainUntil.Add(contentTimeout),
 	}, nil
 }

@@ -123,7 +123,7 @@ func (r *receiver) run(ctx context.Context, other *wire.Status) {
 // receive returns the last report. It waits while the other pod is not being deleted.
 func (r *receiver) receive(ctx context.Context, other *wire.Status, key []byte) receptionReport {
 	target := handover.Target{
-		Source: net.JoinHostPort(other.PodIP, strconv.Itoa(other.HandoverPort)), Key: key, Pod: r.podUID, Shard: r.service,
+		Source: net.JoinHostPort(other.PodIP, strconv.Itoa(other.HandoverPort)), Key: key, Pod: r.podUID, Shard: r.service, Owner: r.handoverOwner,
 		Memcached: r.process.client.address, Scan: r.scan,
 		Progress: func(p handover.Progress) { r.report(ctx, receptionReport{progress: &p}) },
 		Log:      r.log,

@@ -23,6 +23,8 @@ type config struct {
 	// handoverKey is the path of the key; empty if the pods of the shard do not hand over
 	// their items.
 	handoverKey, handoverListen, podIP string
+	// handoverOwner distinguishes the shard from an earlier one of its name.
+	handoverOwner string
 	// handoverMode is that in which this pod receives items.
 	handoverMode              wire.Mode
 	drainTimeout              time.Duration

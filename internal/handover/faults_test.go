@@ -357,6 +357,7 @@ func TestRefusalsHaveNames(t *testing.T) {
 		"impossible":       {offer: fmt.Errorf("%w: extstore", ErrImpossible), want: ErrImpossible},
 		"unknown layout":   {offer: memfile.ErrLayout, want: ErrImpossible},
 		"another shard":    {change: func(target *Target) { target.Shard = "cache-1" }, want: ErrImpossible},
+		"another owner":    {change: func(target *Target) { target.Owner = "another" }, want: ErrImpossible},
 		"the pod itself":   {change: func(target *Target) { target.Pod = "source" }, want: ErrImpossible},
 		"some other error": {offer: errTest},
 	}

@@ -382,7 +382,7 @@ type running struct {
 
 func offerOf(o Origin, items int) func(context.Context) (Offer, error) {
 	return func(context.Context) (Offer, error) {
-		return Offer{Origin: o, Pod: "source", Shard: "cache-0", Version: "1.6.45", Items: int64(items), CAS: true, Deadline: time.Now().Add(time.Hour)}, nil
+		return Offer{Origin: o, Pod: "source", Shard: "cache-0", Owner: "owner", Version: "1.6.45", Items: int64(items), CAS: true, Deadline: time.Now().Add(time.Hour)}, nil
 	}
 }
 
@@ -421,7 +421,7 @@ func (r *running) wait() {
 
 func targetOf(t testing.TB, source string, c *fakeCache) Target {
 	return Target{
-		Source: source, Key: testKey, Pod: "target", Shard: "cache-0", Version: "1.6.45", Memcached: c.address(), Scan: c.scan,
+		Source: source, Key: testKey, Pod: "target", Shard: "cache-0", Owner: "owner", Version: "1.6.45", Memcached: c.address(), Scan: c.scan,
 		Log: logOf(t, "target"),
 	}
 }

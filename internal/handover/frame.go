@@ -89,6 +89,7 @@ type hello struct {
 	// Versions of the frames that the target knows.
 	Versions   []int
 	Pod, Shard string
+	Owner      string `json:",omitempty"`
 	Memcached  string // its version
 	// Follow is whether the target wants to serve before the end.
 	Follow bool

@@ -103,8 +103,9 @@ const (
 // Offer describes what a source hands over.
 type Offer struct {
 	Origin Origin
-	// Pod is the UID of the source's pod, Shard the name that only pods of the same shard have.
-	Pod, Shard string
+	// Pod is the UID of the source's pod, Shard the name that only pods of the same shard have, and
+	// Owner what distinguishes it from an earlier shard of that name. Agents before 1.1.0 have no owner.
+	Pod, Shard, Owner string
 	// Version of memcached, such as 1.6.45.
 	Version string
 	// Items is the current number of items, as in the stat curr_items, Bytes their size, as in bytes.
@@ -125,8 +126,8 @@ type Target struct {
 	Source string
 	// Key of the Memcached, as in its Secret.
 	Key []byte
-	// Pod is the UID of the target's pod, Shard the name that only pods of the same shard have.
-	Pod, Shard string
+	// Pod is the UID of the target's pod. Shard and Owner must be those of the source.
+	Pod, Shard, Owner string
 	// Version of the target's memcached, such as 1.6.45.
 	Version string
 	// Memcached is the TCP address of the target's own memcached, which is empty and has no other

@@ -75,7 +75,7 @@ func (r *receiver) run(ctx context.Context) error {
 	defer r.link.close()
 	defer context.AfterFunc(ctx, r.link.abort)()
 	var err error
-	if err := r.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: r.Pod, Shard: r.Shard, Memcached: r.Version, Follow: r.Ready != nil}); err != nil {
+	if err := r.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: r.Pod, Shard: r.Shard, Owner: r.Owner, Memcached: r.Version, Follow: r.Ready != nil}); err != nil {
 		return fmt.Errorf("sending to the source: %w", err)
 	}
 	go r.link.beat(ctx, r.timing.beat)

@@ -78,7 +78,8 @@ func (b *Builder) addHandover(spec *corev1ac.PodSpecApplyConfiguration) {
 		container.WithArgs("-handover-mode", string(mode))
 	}
 	container.
-		WithArgs("-handover-key", keyPath+"/"+HandoverKey, "-handover-listen", fmt.Sprintf(":%d", agentwire.HandoverPort)).
+		WithArgs("-handover-key", keyPath+"/"+HandoverKey, "-handover-listen", fmt.Sprintf(":%d", agentwire.HandoverPort),
+			"-handover-owner", string(b.memcached.UID)).
 		WithEnv(podField("POD_IP", "status.podIP")).
 		WithPorts(port(portHandover, agentwire.HandoverPort)).
 		WithVolumeMounts(corev1ac.VolumeMount().WithName(portHandover).WithMountPath(keyPath).WithReadOnly(true))

@@ -11,18 +11,14 @@ import (
 //
 // Handover configures what happens to the items of a shard whose pod is replaced.
 type HandoverApplyConfiguration struct {
-	// Mode is how the replacement of a pod receives the items of the pod that is being deleted, which
-	// serves in the meantime. With Strict, the replacement serves once the first pod has stopped: no
-	// client reads an older value than the one stored last, and the shard is unavailable for about a
-	// second. With Available, the replacement serves new connections while the first pod still serves
-	// those that are open, for at most 5 seconds: the shard is available throughout, and in these
-	// seconds a client can read an older value than the one stored last through another connection.
-	// Items that change in these seconds are lost. With Disabled, the replacement starts empty.
-	// A pod needs the time in docs/sizing.md to be deleted. The replacement starts empty as well if the
-	// pod fails instead of being deleted, if it isn't given that time, or if memory or extraArgs don't
-	// allow it; the shard's event has the reason. Default Strict. Changing it restarts nothing, and
-	// applies to pods that are created later: the mode of a handover is that of the replacement, and
-	// a pod that was created with Disabled neither hands over items nor receives any.
+	// Mode is what the replacement of a pod starts with. Strict copies the items of the pod that is
+	// being deleted, which serves in the meantime, and then moves the clients: no client reads an
+	// older value than the one stored last, and the shard is unavailable for about a second. A pod
+	// needs the time in docs/sizing.md to be deleted. The replacement starts empty if the pod fails
+	// instead of being deleted, if it isn't given that time, or if memory or extraArgs don't allow
+	// it; the shard's event has the reason. With Disabled, the replacement always starts empty.
+	// Default Strict. Changing it restarts nothing, and applies to pods that are created later: a
+	// pod hands over its items only if both it and its replacement were created with Strict.
 	Mode *apiv1alpha1.HandoverMode `json:"mode,omitempty"`
 }
 

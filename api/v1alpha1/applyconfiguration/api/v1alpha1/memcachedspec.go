@@ -47,9 +47,9 @@ type MemcachedSpecApplyConfiguration struct {
 	// its items, the most recently used ones if they don't all fit, or that starts empty if
 	// handover.mode is Disabled.
 	Memory *resource.Quantity `json:"memory,omitempty"`
-	// MaxConnections is how many connections clients can have to a shard at once. memcached's
-	// -c is higher, by what memcached uses itself. Default 1024. Changing it restarts memcached
-	// and keeps the items. It changes the default of resources too: where Kubernetes can't resize
+	// MaxConnections is how many connections a shard accepts at once (memcached's -c);
+	// memcached uses some of them itself. Default 1024. Changing it restarts memcached and
+	// keeps the items. It changes the default of resources too: where Kubernetes can't resize
 	// a running pod, the pod is replaced, as handover describes.
 	MaxConnections *int32 `json:"maxConnections,omitempty"`
 	// Threads is how many threads of each shard serve requests (memcached's -t). Default 4.

@@ -15,7 +15,8 @@ type UpdateStrategyApplyConfiguration struct {
 	// restarts memcached in its pod: it keeps its items, and doesn't answer while it starts. Handover
 	// replaces the pod by one that receives its items, as handover.mode describes: each shard needs
 	// room for a second pod during its update. A shard whose pod can't hand over its items, such as
-	// with -C, is updated in place. Default InPlace. Changing it restarts nothing.
+	// with -C, is updated in place. No shard is updated while handover.mode is Disabled. Default
+	// InPlace. Changing it restarts nothing.
 	Type *apiv1alpha1.UpdateType `json:"type,omitempty"`
 	// MinIntervalSeconds is the minimum time between the updates of two shards, in seconds.
 	// Default 0.
