@@ -78,7 +78,10 @@ func TestOperatorUsesAllItsPermissions(t *testing.T) {
 			used[right("list", r.Group, r.Resource)] = true
 		}
 	}
-	unused := slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return used[r] || slices.Contains(unseen, r) })
+	unused := slices.DeleteFunc(slices.Clone(rights), func(r string) bool {
+		// The cluster doesn't have the CRDs of prometheus-operator. The tests of controllers/monitoring have them, and the operator's roles.
+		return used[r] || slices.Contains(unseen, r) || strings.Contains(r, " monitoring.coreos.com/")
+	})
 	if len(unused) > 0 {
 		t.Errorf("remove the permissions that the operator does not use: %s", strings.Join(unused, ", "))
 	}
