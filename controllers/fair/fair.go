@@ -96,6 +96,9 @@ func (q *queue) Done(request reconcile.Request) {
 	}
 	next := q.waiting[i]
 	q.waiting = slices.Delete(q.waiting, i, i+1)
-	q.PriorityQueue.Done(next.request)
+	// Added first and really, not only into the buffer that Len empties: an event may have added
+	// the request too, and it would be handed out for that one before it is added here.
 	q.AddWithOpts(priorityqueue.AddOpts{Priority: &next.priority}, next.request)
+	q.Len()
+	q.PriorityQueue.Done(next.request)
 }
