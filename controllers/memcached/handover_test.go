@@ -192,7 +192,7 @@ func TestReceivingPodIsNoProblem(t *testing.T) {
 	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Memory = ptr.To(resource.MustParse("80Mi")) })
 	for range 10 {
 		cluster.stepAll()
-		if agent := cluster.receiver(); agent != nil && agent.Handover != nil {
+		if cluster.receiver() != nil {
 			break
 		}
 	}
@@ -262,10 +262,11 @@ func (cluster *fakeCluster) stepAll() *v1alpha1.Memcached {
 	return m
 }
 
-// receiver returns the answer of the agent in a pod that receives items, or nil.
+// receiver returns the answer of the agent in a pod that has received items, or nil. Beside it there is one that waits: the
+// ReplicaSet replaces the pod that is being deleted until the operator takes the surge back.
 func (cluster *fakeCluster) receiver() *agentwire.Status {
 	for _, agent := range cluster.agents {
-		if agent.Phase == agentwire.PhaseReceiving {
+		if agent.Phase == agentwire.PhaseReceiving && agent.Handover != nil {
 			return &agent
 		}
 	}
@@ -314,26 +315,32 @@ func TestShardIsOneWhileBothItsPodsServe(t *testing.T) {
 // An update of the type Handover replaces the pod although memcached could restart in it, and checks no image
 // on the nodes: the first pod serves until the second one runs.
 func TestUpdateByHandoverReplacesThePod(t *testing.T) {
-	cluster := newCluster(t, "cache", "{size: 1, version: 1.6.38, refill: {}, updateStrategy: {type: Handover}}")
-	cluster.handsOver = true
-	cluster.converge()
-	before := cluster.list()[0]
-	cluster.recorded()
-	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Version = "1.6.45" })
-	for range 20 {
-		if m := cluster.stepAll(); m.Status.Update != nil && m.Status.Update.Method != v1alpha1.UpdateReplace {
-			t.Fatalf("update %+v", m.Status.Update)
-		}
-	}
-	m, after := cluster.converge(), cluster.list()[0]
-	if s := m.Status.Shards[0]; s.Start != v1alpha1.StartHandedOver || s.Version != "1.6.45" || !s.Current || after.UID == before.UID {
-		t.Errorf("shard %+v", s)
-	}
-	cluster.wantEvent(cluster.recorded(), v1alpha1.EventShardHandedOver)
-	for _, p := range cluster.pods {
-		if p.unannounced > 0 || p.containers > 1 {
-			t.Errorf("pod %+v", p)
-		}
+	for _, mode := range []v1alpha1.HandoverMode{v1alpha1.HandoverStrict, v1alpha1.HandoverAvailable} {
+		t.Run(string(mode), func(t *testing.T) {
+			cluster := newCluster(t, "cache", "{size: 1, version: 1.6.38, refill: {}, updateStrategy: {type: Handover}, handover: {mode: "+string(mode)+"}}")
+			cluster.handsOver, cluster.follows = true, mode == v1alpha1.HandoverAvailable
+			cluster.converge()
+			before := cluster.list()[0]
+			cluster.recorded()
+			cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Version = "1.6.45" })
+			for range 20 {
+				m := cluster.stepAll()
+				if m.Status.Update != nil && m.Status.Update.Method != v1alpha1.UpdateReplace {
+					t.Fatalf("update %+v", m.Status.Update)
+				}
+				cluster.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+			}
+			m, after := cluster.converge(), cluster.list()[0]
+			if s := m.Status.Shards[0]; s.Start != v1alpha1.StartHandedOver || s.Version != "1.6.45" || !s.Current || after.UID == before.UID {
+				t.Errorf("shard %+v", s)
+			}
+			cluster.wantEvent(cluster.recorded(), v1alpha1.EventShardHandedOver)
+			for _, p := range cluster.pods {
+				if p.unannounced > 0 || p.containers > 1 {
+					t.Errorf("pod %+v", p)
+				}
+			}
+		})
 	}
 }
 

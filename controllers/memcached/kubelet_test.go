@@ -239,10 +239,17 @@ func (cluster *fakeCluster) losePod(shard string) {
 	cluster.Helper()
 	for _, pod := range cluster.list() {
 		if p := cluster.pods[pod.UID]; p.shard == shard {
-			cluster.removePod(pod)
-			delete(cluster.pods, pod.UID)
+			cluster.remove(pod)
 		}
 	}
+}
+
+// remove deletes a pod immediately, with its agent.
+func (cluster *fakeCluster) remove(pod *corev1.Pod) {
+	cluster.Helper()
+	cluster.removePod(pod)
+	delete(cluster.pods, pod.UID)
+	delete(cluster.agents, podIP(pod))
 }
 
 // restartMemcached starts memcached in another container of a shard's pod, as after a crash.
@@ -267,8 +274,7 @@ func (cluster *fakeCluster) syncPod(pod *corev1.Pod) {
 			cluster.handOver(pod, cluster.successor(pod))
 			return
 		}
-		cluster.removePod(pod)
-		delete(cluster.pods, pod.UID)
+		cluster.remove(pod)
 		return
 	}
 	image, arguments, announcement := pod.Spec.Containers[0].Image, pod.Annotations[annotations.Arguments], pod.Annotations[annotations.Stop]

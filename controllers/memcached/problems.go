@@ -36,7 +36,8 @@ func firstProblem(obs *observation, p plan, res result, s v1alpha1.MemcachedStat
 		return blockedProblem(obs.memcached, p)
 	}
 	for _, status := range s.Shards {
-		if status.Ready && status.Current && status.Version != "" && obs.image.Version != "" && status.Version != obs.image.Version {
+		isRecorded := status.Revision == obs.updateRevision.Hash() // before, the version is that of the former pod
+		if status.Ready && status.Current && isRecorded && status.Version != "" && obs.image.Version != "" && status.Version != obs.image.Version {
 			return &shard.Problem{Reason: v1alpha1.ReasonVersionMismatch, Message: fmt.Sprintf(
 				"shard %s: image %s contains memcached %s, but its tag says %s; use an image whose tag matches its version",
 				status.Name, obs.image.Reference, status.Version, obs.image.Version)}
