@@ -24,7 +24,7 @@ func TestUpdateThatRequiresInterventionIsDegraded(t *testing.T) {
 		"the update continues":      {rollout.Decision{Shard: "cache-0", Step: rollout.StepAwait}, "", ""},
 		"a gate blocks for a while": {rollout.Decision{Shard: "cache-0", Gate: rollout.GateOutsideMaintenanceWindow}, "", ""},
 		"the hit ratio may recover": {rollout.Decision{Shard: "cache-0", Gate: rollout.GateHitRatioNotRecovered}, "", ""},
-		"the update failed": {rollout.Decision{Shard: "cache-0", Gate: rollout.GateUpdateFailed, Message: "memcached crashed", NeedsIntervention: true},
+		"the update failed": {rollout.Decision{Shard: "cache-0", Gate: rollout.GateUpdateFailed, Message: "memcached crashed", NeedsIntervention: true, Change: rollout.Change{Method: rollout.Restart}},
 			v1alpha1.ReasonUpdateFailed, "update failed on shard cache-0, which was rolled back; no other shard was changed: memcached crashed; " +
 				"revert the spec, or retry: kubectl annotate memcached cache cache.memcached-operator.io/retry=1 --overwrite"},
 		"the update path is not allowed": {rollout.Decision{Shard: "cache-0", Gate: rollout.GateUpdatePathNotAllowed, Message: "use Allow", NeedsIntervention: true},

@@ -124,9 +124,9 @@ func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus, han
 }
 
 // isRolledBack reports whether the shard is being rolled back or already is: the status in
-// between may not have been written.
+// between may not have been written. A shard that failed with its new pod has no method left.
 func isRolledBack(u *v1alpha1.UpdateStatus) bool {
-	return u.RollingBack || u.Gate == v1alpha1.GateUpdateFailed
+	return u.RollingBack || u.Gate == v1alpha1.GateUpdateFailed && u.Method != ""
 }
 
 func bootstrapEvents(was, now *v1alpha1.BootstrapStatus) []event {

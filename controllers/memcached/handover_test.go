@@ -287,7 +287,11 @@ func TestShardIsOneWhileBothItsPodsServe(t *testing.T) {
 			t.Fatalf("status %+v", m.Status)
 		}
 		for _, s := range m.Status.Shards {
-			both = both || strings.Contains(s.Message, "serves new connections")
+			if strings.Contains(s.Message, "serves new connections") {
+				if both = true; m.Status.Update == nil || m.Status.Update.Shard != s.Name {
+					t.Errorf("the update is %+v while both pods of %s serve", m.Status.Update, s.Name)
+				}
+			}
 		}
 		ready := 0
 		for _, p := range cluster.list() {
@@ -340,6 +344,61 @@ func TestUpdateByHandoverReplacesThePod(t *testing.T) {
 					t.Errorf("pod %+v", p)
 				}
 			}
+		})
+	}
+}
+
+// The other shards keep their pods, as after an update in place that loses the items.
+func TestUpdateByHandoverThatLosesTheItemsStops(t *testing.T) {
+	for name, c := range map[string]struct {
+		strategy, memory string
+		stops            bool
+	}{
+		"another version":    {"{type: Handover}", "", true},
+		"another memory":     {"{type: Handover}", "80Mi", true},
+		"onItemLoss":         {"{type: Handover, onItemLoss: Continue}", "", false},
+		"memory and InPlace": {"{}", "80Mi", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := newCluster(t, "cache", "{size: 2, version: 1.6.38, updateStrategy: "+c.strategy+"}")
+			cluster.handsOver, cluster.loses = true, true
+			cluster.converge()
+			before := cluster.get("cache").Status.Shards
+			cluster.recorded()
+			cluster.change("cache", func(m *v1alpha1.Memcached) {
+				if m.Spec.Version = "1.6.45"; c.memory != "" {
+					m.Spec.Version, m.Spec.Memory = "1.6.38", ptr.To(resource.MustParse(c.memory))
+				}
+			})
+			m := cluster.converge()
+			if s := m.Status.Shards[0]; s.Start != v1alpha1.StartCold || !s.Current || s.PodName == before[0].PodName {
+				t.Errorf("shard %+v", s)
+			}
+			if !c.stops {
+				cluster.wantCondition(m, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+				return
+			}
+			cluster.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonUpdateFailed, "cache-0, which lost its items", "the other pod was lost", "retry")
+			if u := m.Status.Update; m.Status.Shards[1].PodName != before[1].PodName || u == nil || u.Gate != v1alpha1.GateUpdateFailed || u.Updated != 1 {
+				t.Errorf("the update is %+v, shard %+v", u, m.Status.Shards[1])
+			}
+			for _, e := range cluster.recorded() {
+				if strings.Contains(e, v1alpha1.EventShardRolledBack) {
+					t.Errorf("event %s", e)
+				}
+			}
+			cluster.loses = false
+			cluster.change("cache", func(m *v1alpha1.Memcached) {
+				metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationRetry, "1")
+			})
+			m = cluster.converge()
+			cluster.wantCondition(m, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+			if s := m.Status.Shards[1]; s.Start != v1alpha1.StartHandedOver || !s.Current {
+				t.Errorf("shard %+v", s)
+			}
+			// A later loss has nothing to do with the update.
+			cluster.restartMemcached("cache-0", agentwire.StartCold)
+			cluster.wantCondition(cluster.converge(), v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
 		})
 	}
 }

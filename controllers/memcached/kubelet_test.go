@@ -58,6 +58,8 @@ type fakeCluster struct {
 	handsOver bool
 	// follows is whether both pods serve for a step before a handover is over, as in mode Available.
 	follows bool
+	// loses is whether handovers fail at their end.
+	loses bool
 }
 
 // fakePod is what runs in one pod.
@@ -354,6 +356,10 @@ func (cluster *fakeCluster) handOver(from, to *corev1.Pod) {
 	case agent.Handover == nil:
 		agent.Handover = &agentwire.Progress{Pass: 1, Items: itemsPerShard / 4, Total: itemsPerShard}
 		cluster.agents[podIP(to)] = agent
+	case cluster.loses:
+		p.receiving, cluster.pods[from.UID].ready = false, false
+		p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "the other pod was lost", At: cluster.clock.Now()}
+		cluster.setPodStatus(from, cluster.pods[from.UID])
 	case cluster.follows:
 		p.receiving, p.following = false, true
 	default:

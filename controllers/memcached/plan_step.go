@@ -101,6 +101,7 @@ func desiredShard(obs *observation, s *shard.State, d rollout.Decision, attempt 
 		want.Revision, want.Surge = obs.updateRevision, want.Surge || d.Step == rollout.StepSurge
 		if s.Active != nil && (s.Rollout.Template != update || !s.ReplacementStarted(update) || s.Rollout.Moves && !s.Moving) {
 			record := s.NewUpdateRecord(obs.updateRevision, rollout.Replace, obs.now)
+			record.KeepsItems = d.Step == rollout.StepSurge && d.Change.KeepsItems
 			if s.Moves {
 				record.Moves = s.Active.Name
 			}

@@ -65,8 +65,12 @@ func blockedProblem(m *v1alpha1.Memcached, p plan) *shard.Problem {
 	case rollout.GateHitRatioNotRecovered:
 		return &shard.Problem{Reason: v1alpha1.ReasonHitRatioNotRecovered, Message: d.Message + "; the other shards wait until it does, or until you change spec.updateStrategy.hitRatioGate"}
 	default:
+		effect := "was rolled back"
+		if d.Change.Method == rollout.None { // its new pod serves
+			effect = "lost its items"
+		}
 		return &shard.Problem{Reason: v1alpha1.ReasonUpdateFailed, Message: fmt.Sprintf(
-			"update failed on shard %s, which was rolled back; no other shard was changed: %s; revert the spec, or retry: kubectl annotate memcached %s %s=1 --overwrite",
-			d.Shard, d.Message, m.Name, v1alpha1.AnnotationRetry)}
+			"update failed on shard %s, which %s; no other shard was changed: %s; revert the spec, or retry: kubectl annotate memcached %s %s=1 --overwrite",
+			d.Shard, effect, d.Message, m.Name, v1alpha1.AnnotationRetry)}
 	}
 }

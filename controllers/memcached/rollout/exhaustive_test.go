@@ -67,6 +67,9 @@ func everyShard() []Shard {
 			changes = []Change{{Method: Replace, HandsOver: true}, {Method: Replace, HandsOver: true, EmptyStartAnnounced: true}, {Method: Replace, Forbidden: "not allowed"}}
 		case at.pod == updated:
 			changes = []Change{{}} // the pod is up to date
+			if at.template == updated {
+				changes = append(changes, Change{Method: Replace, EmptyStartAnnounced: true})
+			}
 		case at.pod != at.template: // the first step is already taken
 			changes = []Change{{Method: Recreate}, {Method: Replace}, {Method: Replace, EmptyStartAnnounced: true}}
 		}
@@ -117,7 +120,7 @@ func distinctForOthers(all []Shard) []Shard {
 	for _, s := range all {
 		key := fmt.Sprint(s.Template, s.Pod.Revision, s.Pod.State, s.Pod.Terminating, s.Pod.Outcome == Pending, s.Failed, s.StopAnnounced, s.ResourcesDrifted, s.Moves)
 		if s.Pod.Revision == s.Template {
-			key += fmt.Sprint(s.ToTarget.Method <= Live)
+			key += fmt.Sprint(s.ToTarget.Method <= Live, s.Pod.Outcome == Cold)
 		}
 		if !seen[key] {
 			seen[key] = true

@@ -46,7 +46,7 @@ func violation(in Input, d Decision) string {
 			return fmt.Sprintf("%s of %s while %s is unavailable", d.Step, s.Name, other.Name)
 		}
 	}
-	if starts := s.Pod.Revision == s.Template; !starts || d.RollingBack || d.Change.Method <= Live || s.Pod.State == Broken {
+	if starts := s.Pod.Revision == s.Template; !starts || d.Step == StepRecordFailure || d.RollingBack || d.Change.Method <= Live || s.Pod.State == Broken {
 		return ""
 	}
 	for _, other := range in.Shards {

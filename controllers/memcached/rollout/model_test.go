@@ -87,6 +87,8 @@ type modelUpdate struct {
 	at        time.Duration
 	method    Method
 	container int
+	// keepsItems is whether a pod that starts without items fails the update.
+	keepsItems bool
 	// moves is the number of the pod that is replaced on another node; 0 for none.
 	moves int
 }

@@ -46,12 +46,14 @@ func (w *world) observe(s *modelShard) observedShard {
 	switch {
 	case observed.Moves:
 		observed.ToTarget = Change{Method: Replace, HandsOver: true, Description: "moves to another node"}
+	case pod.revision == w.target && !observed.moving && s.template == w.target && observed.Failed == "" && w.replacementAnnounced(s):
+		observed.ToTarget = Change{Method: Replace, HandsOver: w.handsOver, Description: "the new pod takes over"}
 	case pod.revision == w.target && !observed.moving:
 		observed.ToTarget = w.changeBetween(s.template, w.target)
 	case w.byHandover && pod.state != Broken:
 		observed.ToTarget = observed.ToTarget.ByHandover()
 	}
-	observed.ToTarget.EmptyStartAnnounced = w.announced == modelAnnouncement{w.target, s.name, true}
+	observed.ToTarget.EmptyStartAnnounced = w.replacementAnnounced(s)
 	if observed.ToTarget.Method == Recreate {
 		observed.ToTarget.Preflight = cmp.Or(w.preflights[w.preflightKey()], Needed)
 		observed.ToTarget.PreflightReason = "checking image " + w.target.image
@@ -71,6 +73,10 @@ func (w *world) observe(s *modelShard) observedShard {
 	observed.ResourcesDrifted = pod.revision == s.template && pod.cpu != pod.revision.cpu && pod.cpu != w.target.cpu
 	observed.StopAnnounced = pod.stop.container == pod.container && !stopPending(pod, record)
 	return observed
+}
+
+func (w *world) replacementAnnounced(s *modelShard) bool {
+	return w.announced == modelAnnouncement{w.target, s.name, true}
 }
 
 // activeAndNext selects the pods as the controller does.
@@ -139,7 +145,10 @@ func (w *world) outcome(s *modelShard, p *modelPod, record *modelUpdate) (Outcom
 	case p.state != Serving:
 	case stopPending(p, record), p.startReported && record != nil && record.revision == p.revision && p.revision.arguments != p.running.arguments && !p.argumentsRejected:
 	case record == nil || record.revision != p.revision || p.revision == s.template || record.method <= Live:
-		if p.startReported {
+		switch {
+		case p.startReported && p.cold && record != nil && record.keepsItems && record.revision == p.revision && w.replacementAnnounced(s):
+			return Cold, "it started empty"
+		case p.startReported:
 			return Verified, ""
 		}
 	case !p.startReported:

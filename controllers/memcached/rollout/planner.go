@@ -45,7 +45,7 @@ func revertStale(in Input, d Decision) Decision {
 // selectShard returns the shard to act on: one whose update has started before one whose update
 // hasn't, then one that will move, then the lower ordinal; nil when all are up to date.
 func selectShard(in Input) *Shard {
-	var waiting, moves, absent *Shard
+	var replaced, waiting, moves, absent *Shard
 	for i := range in.Shards {
 		s := &in.Shards[i]
 		switch {
@@ -55,13 +55,22 @@ func selectShard(in Input) *Shard {
 			}
 		case s.Pod.Revision != s.Template:
 			return s
+		case isReplaced(in, *s):
+			replaced = cmp.Or(replaced, s)
 		case s.Template != in.Target && waiting == nil:
 			waiting = s
 		case s.Template == in.Target && s.Moves && moves == nil:
 			moves = s
 		}
 	}
-	return cmp.Or(waiting, absent, moves)
+	return cmp.Or(replaced, waiting, absent, moves)
+}
+
+// isReplaced reports whether a shard has its new pod, and the replacement isn't over: the former pod
+// may still serve, or the new one has started without the items that it should have kept.
+func isReplaced(in Input, s Shard) bool {
+	return s.ToTarget.EmptyStartAnnounced && s.Failed == "" && !s.Moves && s.Template == in.Target && s.Pod.Revision == in.Target &&
+		(s.Pod.State == Starting || s.Pod.State == Receiving || s.Pod.State == Serving && (s.Pod.Outcome == Pending || s.Pod.Outcome == Cold && !in.AllowItemLoss))
 }
 
 func decide(in Input, s Shard) Decision {
@@ -90,6 +99,12 @@ func begin(in Input, s Shard) Decision {
 	}
 	if d, ok := ungated(in); ok {
 		return d
+	}
+	if isReplaced(in, s) {
+		if s.Pod.Outcome == Cold {
+			return withMessage(toTarget(s, StepRecordFailure), s.Pod.Reason)
+		}
+		return toTarget(s, StepAwait)
 	}
 	for _, g := range gates {
 		if d, blocked := g(in, s); blocked {

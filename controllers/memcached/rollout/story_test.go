@@ -137,6 +137,7 @@ var commands = []struct {
 		s.userDoes(args[0] + "pauses")
 	}},
 	{regexp.MustCompile(`^pods hand over their items$`), func(s *storyPlayer, _ []string) { s.handsOver = true }},
+	{regexp.MustCompile(`^updates are by handover$`), func(s *storyPlayer, _ []string) { s.byHandover = true }},
 	{regexp.MustCompile(`^retry$`), func(s *storyPlayer, _ []string) {
 		s.retries++
 		s.userDoes("retries")

@@ -103,17 +103,20 @@ type Change struct {
 	StopAcknowledged bool
 	// HandsOver is whether a replacement receives the items of the pod, unless that fails.
 	HandsOver bool
-	// EmptyStartAnnounced is whether the status says that the shard will be replaced.
+	// KeepsItems is whether the update fails if the replacement starts without the items of the pod.
+	KeepsItems bool
+	// EmptyStartAnnounced is whether the status says that the shard will be replaced, or is.
 	EmptyStartAnnounced bool
 }
 
-// ByHandover returns the change as a replacement, if that keeps the items. One that restarts nothing
+// ByHandover returns the change as a replacement that keeps the items, if it can. One that restarts nothing
 // remains as it is.
 func (c Change) ByHandover() Change {
 	if c.HandsOver && (c.Method == Restart || c.Method == Recreate) {
 		c.Method, c.Resize = Replace, NotNeeded
 		c.Description += ", " + MovesWithItems
 	}
+	c.KeepsItems = c.HandsOver && c.Method == Replace
 	return c
 }
 

@@ -59,6 +59,7 @@ func (w *world) replicaSetWrite(d Decision, s observedShard) func() {
 		case StepSurge, StepRecreate:
 			if !d.RollingBack && (template != target || s.Moves && !s.moving) {
 				record = &modelUpdate{revision: target, from: s.podWas.revision, at: w.now, method: Replace, container: s.podWas.container}
+				record.keepsItems = d.Step == StepSurge && d.Change.KeepsItems
 				if s.podWas.moves {
 					record.moves = s.podWas.number
 				}

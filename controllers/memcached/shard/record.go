@@ -22,6 +22,8 @@ type UpdateRecord struct {
 	Method   rollout.Method `json:"method"`
 	// Container that ran before.
 	Container string `json:"container,omitempty"`
+	// KeepsItems is whether the update fails if the shard starts without its items in another pod.
+	KeepsItems bool `json:"keepsItems,omitempty"`
 	// Moves is the pod that another one on another node replaces; empty if it may be on the same one.
 	Moves string `json:"moves,omitempty"`
 	// Gets and Hits of the minute before.

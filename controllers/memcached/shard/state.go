@@ -115,9 +115,7 @@ func Evaluate(o Observation, in Inputs) State {
 	} else if creationFailure != "" && s.needsSurge(update) {
 		r.Next = &rollout.Pod{Revision: r.Template, State: rollout.Broken, Reason: creationFailure}
 	}
-	announced := in.Memcached.Status.Update
-	r.ToTarget.EmptyStartAnnounced = announced != nil && announced.Revision == update && announced.Shard == s.Name &&
-		announced.Method == v1alpha1.UpdateReplace
+	r.ToTarget.EmptyStartAnnounced = s.replacementAnnounced(in)
 	r.ResourcesDrifted = in.CanResize && r.Pod.Revision == r.Template && hasStaleResize(o.Active, o.PodRevision.Resources) &&
 		len(missingResources(containerResources(o.Active), in.Update.Resources)) > 0
 	r.StopAnnounced = strings.HasPrefix(o.Active.Annotations[annotations.Stop], s.tokenPrefix()) && !s.stopPending()
@@ -158,23 +156,47 @@ func (s *State) evaluatePod(in Inputs) {
 		pod.State = rollout.Starting // the container that is broken is the previous one
 	}
 	s.Rollout.Pod = pod
-	s.evaluateOutcome(in.Now)
+	s.evaluateOutcome(in)
+}
+
+// replacementAnnounced reports whether the status says that the shard is being replaced.
+func (s *State) replacementAnnounced(in Inputs) bool {
+	u := in.Memcached.Status.Update
+	return u != nil && u.Revision == in.Update.Hash() && u.Shard == s.Name && u.Method == v1alpha1.UpdateReplace
 }
 
 // evaluateOutcome sets the result of the active pod's last update.
-func (s *State) evaluateOutcome(now time.Time) {
+func (s *State) evaluateOutcome(in Inputs) {
 	pod, record := &s.Rollout.Pod, s.Record
 	switch {
 	case pod.State != rollout.Serving:
 	case s.stopPending(), s.restartPending(): // also after a rollback: what failed is still serving
 	case record == nil || record.Revision != pod.Revision || pod.Revision == s.Rollout.Template || record.Method <= rollout.Live:
-		if s.Agent != nil || s.StartRecorded {
+		switch {
+		case s.Agent == nil && !s.StartRecorded:
+		case s.replacementLostItems(in):
+			pod.Outcome, pod.Reason = rollout.Cold, "memcached started empty in its new pod"
+			if s.Agent != nil {
+				pod.Reason += ": " + s.Agent.Start.Reason
+			}
+		default:
 			pod.Outcome = rollout.Verified
 		}
 	case s.Agent == nil:
 	default:
-		s.evaluateRestart(now)
+		s.evaluateRestart(in.Now)
 	}
+}
+
+// replacementLostItems reports whether the pod is a replacement that should have received the items of
+// the former one, and started without them. A later start has nothing to do with the update.
+func (s *State) replacementLostItems(in Inputs) bool {
+	start := s.Last.Start
+	if s.Agent != nil {
+		start = v1alpha1.StartResult(s.Agent.Start.Result)
+	}
+	return start == v1alpha1.StartCold && s.Record != nil && s.Record.KeepsItems && s.Record.Revision == s.Rollout.Pod.Revision &&
+		s.replacementAnnounced(in)
 }
 
 // evaluateRestart sets the result of a restart by what the agent reports.
@@ -220,6 +242,8 @@ func (s *State) toTarget(in Inputs) rollout.Change {
 	switch update := in.Update.Hash(); {
 	case s.Rollout.Moves:
 		return s.move(in)
+	case s.Rollout.Pod.Revision == update && s.Rollout.Template == update && s.Rollout.Failed == "" && s.replacementAnnounced(in):
+		return rollout.Change{Method: rollout.Replace, Description: "the new pod takes over", HandsOver: in.handsOver(s.Active)}
 	case s.Rollout.Pod.Revision == update: // only the result is pending
 		return changeBetween(s.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize, in.handsOver(s.Active))
 	case in.updatesByHandover() && s.Rollout.Pod.State != rollout.Broken:
