@@ -38,7 +38,7 @@ func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a Actions) res
 	if w.changeFinalizer(ctx, m, a.Finalizer, r); r.gone {
 		return *r
 	}
-	if !w.createKey(ctx, a.Secret, r) {
+	if !w.createKey(ctx, a.Secret, a.SecretIsFirst, r) {
 		return *r
 	}
 	for _, o := range a.Apply {
@@ -102,9 +102,9 @@ func (w writer) changeFinalizer(ctx context.Context, m *v1alpha1.Memcached, c fi
 }
 
 // createKey creates the Secret with a random key, unless it exists: the operator can't read it. It
-// reports whether to continue. Shards don't depend on a Secret that the API server rejects; they
+// reports whether to continue. A first one that exists may be collected soon. Shards don't depend on a Secret that the API server rejects; they
 // start without their former pod's items then.
-func (w writer) createKey(ctx context.Context, secret *corev1.Secret, r *result) bool {
+func (w writer) createKey(ctx context.Context, secret *corev1.Secret, isFirst bool, r *result) bool {
 	if secret == nil {
 		return true
 	}
@@ -114,12 +114,14 @@ func (w writer) createKey(ctx context.Context, secret *corev1.Secret, r *result)
 	err := w.client.Create(ctx, secret, client.FieldOwner(v1alpha1.ManagedByValue))
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return true
+		r.conflict = isFirst
+		return !isFirst
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		r.gone = true
 	default:
 		r.add(keyOf(secret), err)
 	}
+	r.applied[keyOf(secret)] = err == nil
 	return err == nil || !r.gone && (apierrors.IsForbidden(err) || isRejection(err))
 }
 

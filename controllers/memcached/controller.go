@@ -48,6 +48,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if secret := p.actions.Secret; secret != nil && res.applied[keyOf(secret)] {
+		p.resources.cached[keyOf(secret)] = applycache.Object{} // it can't be read
+	}
 	entry.Applied, entry.Failed = p.resources.cached, obs.failed
 	for _, key := range res.failed {
 		entry.Failed[key] = applycache.Attempt{At: obs.now}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -88,12 +89,42 @@ func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
 	}
 }
 
+// The Secret of a deleted Memcached may be collected after another one of that name was created. The pods
+// of that one would have no key.
+func TestShardsWaitForTheCollectionOfAFormerHandoverSecret(t *testing.T) {
+	env := newEnv(t)
+	former := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-handover"}, Data: map[string][]byte{"key": []byte("former")}}
+	env.must(admin.Create(env.ctx, former))
+	m := env.create("cache", "size: 1")
+	env.reconciler.Clock = testclock.NewFakePassiveClock(m.CreationTimestamp.Add(formerSecret / 2))
+	for range 3 {
+		env.reconcile("cache")
+	}
+	if env.exists("cache-0", &appsv1.ReplicaSet{}) {
+		t.Error("the shard doesn't wait")
+	}
+	env.must(admin.Delete(env.ctx, former))
+	env.converge("cache")
+	if !env.exists("cache-0", &appsv1.ReplicaSet{}) || !metav1.IsControlledBy(handoverSecret(env), m) {
+		t.Errorf("the Secret is %+v", handoverSecret(env))
+	}
+	env.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 2 }) // its own one exists
+	env.converge("cache")
+	if !env.exists("cache-1", &appsv1.ReplicaSet{}) {
+		t.Error("the second shard waits")
+	}
+}
+
 func TestExistingHandoverSecretIsKept(t *testing.T) {
 	env := newEnv(t)
 	others := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-handover"}, Data: map[string][]byte{"key": []byte("theirs")}}
 	env.must(admin.Create(env.ctx, others))
 	env.create("cache", "size: 1")
+	env.skipAnHour()
 	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	if !env.exists("cache-0", &appsv1.ReplicaSet{}) {
+		t.Error("there is no shard")
+	}
 	if secret := handoverSecret(env); secret.ResourceVersion != others.ResourceVersion {
 		t.Errorf("the Secret was changed: %+v", secret)
 	}

@@ -24,6 +24,8 @@ type Actions struct {
 	Finalizer finalizerChange
 	// Secret with the key of handovers is created, if it doesn't exist, before the pods that need it.
 	Secret *corev1.Secret
+	// SecretIsFirst is whether one that exists can be that of a deleted Memcached with the same name.
+	SecretIsFirst bool
 	// Apply are objects to apply.
 	Apply []apply
 	// Patch are changes of pods.
@@ -54,6 +56,7 @@ func merge(all ...Actions) Actions {
 			m.Finalizer = a.Finalizer
 		}
 		m.Secret = cmp.Or(m.Secret, a.Secret)
+		m.SecretIsFirst = m.SecretIsFirst || a.SecretIsFirst
 		m.Apply = append(m.Apply, a.Apply...)
 		m.Patch = append(m.Patch, a.Patch...)
 		m.Create = append(m.Create, a.Create...)

@@ -3,6 +3,7 @@ package memcached
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,9 +23,19 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
+// formerSecret is how long after its creation a Memcached without shards waits for the garbage
+// collection of a Secret with the name of its own. Its pods would have the former key, or none, until a
+// later write of a template creates the Secret.
+const formerSecret = 10 * time.Second
+
 // planResources returns the objects that are missing or not up to date.
 func planResources(obs *observation, build *resources.Builder, shards []resources.Shard, delaysShards bool) resourcesPlan {
 	p := resourcesPlan{cached: applycache.Objects{}}
+	secret := keyOf(build.HandoverSecret())
+	created, isCreated := obs.cached[secret]
+	if isCreated {
+		p.cached[secret] = created
+	}
 	for _, want := range build.Desired(shards) {
 		have, exists := obs.objects[want.Key]
 		switch {
@@ -67,6 +78,7 @@ func planResources(obs *observation, build *resources.Builder, shards []resource
 	}
 	if resources.HandsOver(obs.memcached) && slices.ContainsFunc(p.actions.Apply, func(a apply) bool { return a.Key.Kind == resources.KindReplicaSet }) {
 		p.actions.Secret = build.HandoverSecret()
+		p.actions.SecretIsFirst = !isCreated && len(obs.shards) == 0 && obs.now.Sub(obs.memcached.CreationTimestamp.Time).Abs() < formerSecret
 	}
 	return p
 }
