@@ -2,8 +2,13 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"net"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -85,17 +90,22 @@ func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 	stop()
 }
 
-// Both nodes are drained at once, so no replacement can start at first. The shards serve until they hand over.
+// Both nodes are drained at once, so no replacement can start at first. The shards serve until they hand over, those of
+// mode Available without a failed connection.
 func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 	const size = 10_000
 	s := newSpace(t)
 	s.addNode()
 	s.Apply("cache", suite.Small(2))
-	m := s.Available("cache")
-	if on := nodesOf(m); len(on) != 2 {
-		t.Fatalf("two shards on two nodes are not spread: all are on %v", on)
+	s.Apply("both", suite.Small(2).WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverAvailable)))
+	both, m := s.Available("both"), s.Available("cache")
+	for _, m := range []*v1alpha1.Memcached{both, m} {
+		if on := nodesOf(m); len(on) != 2 {
+			t.Fatalf("two shards on two nodes are not spread: all are on %v", on)
+		}
 	}
 	sets := []*items.Set{s.Written("cache", 0, size), s.Written("cache", 1, size)}
+	bothSets, stop := []*items.Set{s.Written("both", 0, size), s.Written("both", 1, size)}, s.Probes("both", 2)
 	check := func(what string, shards []string) {
 		t.Helper()
 		m = s.Available("cache")
@@ -120,11 +130,12 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 		s.Must(k.Cordon(s.Ctx, node, true))
 	}
 	before := s.Pods("cache")
+	maps.Copy(before, s.Pods("both"))
 	for _, pod := range before {
 		s.Must(k.Delete(s.Ctx, &pod))
 	}
 	time.Sleep(5 * time.Second) // the replacements are pending
-	for _, set := range sets {
+	for _, set := range slices.Concat(sets, bothSets) {
 		s.Holds(set)
 	}
 	for _, node := range nodes {
@@ -134,6 +145,16 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 		s.Gone(&pod, pod.Name)
 	}
 	check("both nodes drained at once", []string{"cache-0", "cache-1"})
+	stop()
+	both = s.Available("both")
+	for ordinal, set := range bothSets {
+		if shard := s.Shard(both, ordinal); shard.Start != v1alpha1.StartHandedOver || shard.GapMilliseconds != 0 {
+			t.Errorf("the shard's status is %+v", shard)
+		}
+		_, err := set.Keep(0.999)
+		s.Must(err)
+	}
+	s.Must(k.Delete(s.Ctx, both))
 
 	node := s.Shard(m, 0).NodeName
 	moving := shardsOn(m, node)
@@ -142,6 +163,52 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 	if left := shardsOn(m, node); len(left) > 0 {
 		t.Errorf("shards %v are still on %s", left, node)
 	}
+}
+
+// The two pods lose their connection while both serve: each can have what the other one doesn't know, so the shard starts
+// without items. At most a few handovers are over before the cut.
+func TestCutConnectionWhileBothPodsServeLeavesNoOldItem(t *testing.T) {
+	const attempts = 5
+	s := newSpace(t)
+	s.Apply("cache", suite.Small(1).WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverAvailable)))
+	s.Available("cache")
+	for range attempts {
+		set := s.Written("cache", 0, 1000)
+		stays, err := net.Dial("tcp", s.Address("cache", 0))
+		s.Must(err)
+		pod := s.Pods("cache")["cache-0"]
+		agent := s.process(pod, "/opt/agent/")
+		began := time.Now().Truncate(time.Second)
+		s.Must(k.Delete(s.Ctx, &pod))
+		var next corev1.Pod
+		s.Eventually("both pods serve", func(ctx context.Context) error {
+			pods, err := k.Pods(ctx, s.Key("cache"))
+			if next = pods["cache-0"]; err == nil && (next.UID == pod.UID || !suite.IsReady(next)) {
+				err = errors.New("the new pod is not ready")
+			}
+			return err
+		})
+		output, err := exec.CommandContext(s.Ctx, "nsenter", "-n", "-t", strconv.Itoa(agent), "ip", "route", "add", "blackhole", next.Status.PodIP).CombinedOutput()
+		t.Logf("cut: %v %s", err, output) // the first pod may have exited
+		s.Gone(&pod, pod.Name)
+		_ = stays.Close()
+		m := s.Await("cache", "the start", func(m *v1alpha1.Memcached) error {
+			if shard := m.Status.Shards[0]; shard.PodName != next.Name || !shard.Ready || shard.StartedAt == nil || shard.StartedAt.Time.Before(began) {
+				return fmt.Errorf("%+v", shard)
+			}
+			return nil
+		})
+		if s.Shard(m, 0).Start == v1alpha1.StartHandedOver {
+			continue
+		}
+		s.Event("cache", v1alpha1.EventShardStartedEmpty, "cache-0", "both pods")
+		s.Address("cache", 0)
+		if kept, err := set.Count(); kept > 0 || err != nil {
+			t.Errorf("%d items are there (%v)", kept, err)
+		}
+		return
+	}
+	t.Errorf("none of %d handovers was cut", attempts)
 }
 
 func TestLostNodeIsReportedAndItsShardsMove(t *testing.T) {

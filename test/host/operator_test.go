@@ -16,7 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
@@ -83,19 +85,25 @@ func (s *space) deletePod(pod corev1.Pod) {
 // control group is named after the pod.
 func (s *space) killOperator(pod corev1.Pod) {
 	s.Helper()
+	s.Must(syscall.Kill(s.process(pod, "/manager\x00"), syscall.SIGKILL))
+}
+
+// process returns the identifier of the pod's process whose command begins with a text.
+func (s *space) process(pod corev1.Pod, begins string) int {
+	s.Helper()
 	processes, err := filepath.Glob("/proc/[0-9]*")
 	s.Must(err)
 	for _, process := range processes {
 		groups, _ := os.ReadFile(filepath.Join(process, "cgroup")) // a process may have exited
 		command, _ := os.ReadFile(filepath.Join(process, "cmdline"))
-		if strings.Contains(string(groups), string(pod.UID)) && strings.HasPrefix(string(command), "/manager\x00") {
+		if strings.Contains(string(groups), string(pod.UID)) && strings.HasPrefix(string(command), begins) {
 			pid, err := strconv.Atoi(filepath.Base(process))
 			s.Must(err)
-			s.Must(syscall.Kill(pid, syscall.SIGKILL))
-			return
+			return pid
 		}
 	}
 	s.Fatalf("no process of pod %s is on this machine: this test is for the local cluster, run as root", pod.Name)
+	return 0
 }
 
 func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
@@ -104,11 +112,14 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	s.Available("cache")
 	kept := s.Written("cache", 1, 1000)
 	before := s.Lives("cache")
-	moved := newSpace(t) // its pod is deleted while there is no operator
-	moved.Apply("moved", suite.Small(1))
-	moved.Available("moved")
-	handed := moved.Written("moved", 0, 1000)
-	pod := moved.Pods("moved")["moved-0"]
+	moved := newSpace(t) // their pods are deleted while there is no operator
+	moved.Apply("strict", suite.Small(1))
+	moved.Apply("available", suite.Small(1).WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverAvailable)))
+	handed, pods := map[string]*items.Set{}, map[string]corev1.Pod{}
+	for _, name := range []string{"strict", "available"} {
+		moved.Available(name)
+		handed[name], pods[name] = moved.Written(name, 0, 1000), moved.Pods(name)[cluster.ShardName(name, 0)]
+	}
 	since := time.Now()
 	stop := s.Probes("cache", 2)
 	image, err := k.OperatorImage(s.Ctx)
@@ -128,12 +139,18 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	s.Must(k.Gone(s.Ctx, namespace, suite.Soon))
 	time.Sleep(2 * time.Second) // without an operator
 	s.Holds(kept)
-	s.Must(k.Delete(s.Ctx, &pod))
-	moved.Gone(&pod, pod.Name)
-	moved.Eventually("the new pod is behind the Service", func(context.Context) error {
-		_, err := handed.Keep(1)
-		return err
-	})
+	served := moved.Probes("available", 1)
+	for _, pod := range pods {
+		s.Must(k.Delete(s.Ctx, &pod))
+	}
+	for name, pod := range pods {
+		moved.Gone(&pod, pod.Name)
+		moved.Eventually("the new pod is behind the Service", func(context.Context) error {
+			_, err := handed[name].Keep(1)
+			return err
+		})
+	}
+	served()
 
 	s.Must(k.Install(s.Ctx, image))
 	s.Must(k.UseNewest(s.Ctx))
@@ -142,8 +159,10 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	stop()
 	s.Untouched("cache", before)
 	s.Holds(kept)
-	if shard := moved.Shard(moved.Available("moved"), 0); shard.Start != v1alpha1.StartHandedOver || shard.PodName == pod.Name {
-		t.Errorf("the status of the shard that moved without an operator is %+v", shard)
+	for name, pod := range pods {
+		if shard := moved.Shard(moved.Available(name), 0); shard.Start != v1alpha1.StartHandedOver || shard.PodName == pod.Name {
+			t.Errorf("%s: the status of the shard that moved without an operator is %+v", name, shard)
+		}
 	}
 	writes, err := cluster.OperatorWrites(s.Ctx, s.Namespace, since)
 	s.Must(err)
