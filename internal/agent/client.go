@@ -3,8 +3,10 @@ package agent
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/metrics"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
@@ -14,6 +16,8 @@ import (
 type client struct {
 	address string
 	recent  *recentLookups
+	// idle is the last sample of the memory file, nil before it.
+	idle atomic.Pointer[metrics.Idle]
 	// lock contains one token; its owner may use conn and closed. A channel, since the
 	// wait for it ends with a context.
 	lock   chan struct{}

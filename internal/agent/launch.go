@@ -104,6 +104,9 @@ func (s *supervisor) serve() {
 	s.publish()
 	go s.process.client.sampleLookups(s.process.done)
 	go s.process.client.probe(s.process.done, s.history)
+	if s.metricsListen != "" {
+		go s.process.client.sampleIdle(s.process.done, s.memoryFile())
+	}
 	s.log.Info("memcached is serving", "version", s.binary.version, "start", s.start.Result, "items", s.start.Items,
 		"itemsBefore", s.start.ItemsBefore, "reason", s.start.Reason)
 }

@@ -128,6 +128,7 @@ func (c *collector) collect() metrics.Input {
 	if err == nil {
 		in.Reading = &c.reading
 		in.EvictionAge = c.reading.EvictionAge(time.Now())
+		in.Idle = current.client.idle.Load()
 	}
 	return in
 }

@@ -25,6 +25,44 @@ type Input struct {
 	// EvictionAge is the least idle time of the items that are being evicted, in seconds;
 	// NaN while none are.
 	EvictionAge float64
+	// Idle is nil before the first sample, and if the memory file can't be read.
+	Idle *Idle
+}
+
+// IdleTimes are the times of Idle in seconds, with their labels.
+var (
+	IdleTimes  = [...]uint32{300, 3600, 86400}
+	idleLabels = [len(IdleTimes)]string{"5m", "1h", "1d"}
+)
+
+// Idle is the estimated memory of the items that have not been used for each of IdleTimes: that
+// of items which no client has read since they were stored, and of the others.
+type Idle struct {
+	Never, Before [len(IdleTimes)]int64
+	// Items is the size of the sample.
+	Items int64
+}
+
+// Add counts an item that has been idle for some seconds.
+func (i *Idle) Add(seconds uint32, fetched bool, bytes int64) {
+	i.Items++
+	to := &i.Never
+	if fetched {
+		to = &i.Before
+	}
+	for at, least := range IdleTimes {
+		if seconds >= least {
+			to[at] += bytes
+		}
+	}
+}
+
+func (i *Idle) write(w *writer) {
+	for at, idle := range idleLabels {
+		w.sample("memcached_agent_idle_bytes", label("idle", idle)+","+label("read", "never"), float64(i.Never[at]))
+		w.sample("memcached_agent_idle_bytes", label("idle", idle)+","+label("read", "before"), float64(i.Before[at]))
+	}
+	w.sample("memcached_agent_idle_sample_items", "", float64(i.Items))
 }
 
 // History counts what happened in the life of a pod, in the data volume.
@@ -196,6 +234,9 @@ func (w *writer) agent(in *Input) {
 		w.sample("memcached_agent_slab_bytes", label("kind", "free"), free)
 	}
 	w.sample("memcached_agent_eviction_age_seconds", "", in.EvictionAge)
+	if in.Idle != nil {
+		in.Idle.write(w)
+	}
 }
 
 func (w *writer) handovers(h *History) {

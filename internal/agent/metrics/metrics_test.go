@@ -74,6 +74,15 @@ func fullServer() server {
 	return s
 }
 
+func idle() *Idle {
+	i := &Idle{}
+	i.Add(299, true, 1)
+	i.Add(300, true, 20)
+	i.Add(3600, false, 300)
+	i.Add(86400, true, 4000)
+	return i
+}
+
 func read(t testing.TB, s server) *Reading {
 	t.Helper()
 	r := &Reading{}
@@ -88,7 +97,7 @@ func fullInput(t testing.TB) *Input {
 	at := time.Unix(1_800_000_000, 250_000_000)
 	start := wire.Start{Result: wire.StartHandedOver, Items: 90, ItemsBefore: 100, At: at, HandoverSeconds: 12.5, GapSeconds: 0.25, Mode: wire.ModeAvailable, StaleSeconds: 0.5}
 	in := &Input{
-		Reading: read(t, fullServer()), Serving: true, EvictionAge: 33, WorkingSet: 1 << 20, MemoryLimit: 2 << 20,
+		Reading: read(t, fullServer()), Serving: true, EvictionAge: 33, Idle: idle(), WorkingSet: 1 << 20, MemoryLimit: 2 << 20,
 		Process: Process{1.25, 2, 3, math.MaxUint64, 5, 6, 7.5, 8, 9},
 		Status:  wire.Status{Phase: wire.PhaseServing, AgentVersion: "1.1.0", HoldUntil: at, Start: start, ArgumentsError: "refused"},
 		History: History{Starts: map[wire.StartResult]int64{wire.StartWarm: 3}, UnavailableSeconds: 1.5, LastOutage: 0.5, Saves: 4, FailedSaves: 1,

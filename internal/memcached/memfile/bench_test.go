@@ -52,6 +52,13 @@ func BenchmarkScan(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer f.Close()
+	b.Run("sample", func(b *testing.B) {
+		for b.Loop() {
+			if report, err := f.Sample(Clock{Now: 2_000_000}, 0, 4096, func(Sampled) {}); err != nil || report.Items < 3500 {
+				b.Fatal(report, err)
+			}
+		}
+	})
 	for _, c := range []struct {
 		name string
 		scan func(Clock, func(*Item) error) (Report, error)

@@ -89,6 +89,7 @@ const (
 	flagLinked    = 1
 	flagCAS       = 2
 	flagSlabbed   = 4 // a free chunk
+	flagFetched   = 8
 	flagChunked   = 32
 	flagChunk     = 64
 	flagExtstore  = 128
