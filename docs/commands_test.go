@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/agent"
 )
 
 // kinds are the types of the objects in examples and commands, by the names that kubectl takes.
@@ -36,6 +37,7 @@ func init() {
 		"subscriptions.operators.coreos.com":                           nil,
 		"clusterserviceversions.operators.coreos.com packagemanifests": nil,
 		"storageclass":                                                 nil,
+		"rs":                                                           appsv1.ReplicaSet{},
 	} {
 		for name := range strings.FieldsSeq(names) {
 			kinds[name] = nil
@@ -191,7 +193,7 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 
 // verbs are those of kubectl, with whether they name objects.
 var verbs = map[string]bool{
-	"annotate": true, "apply": false, "create": false, "delete": true, "describe": true, "events": false, "explain": false, "get": true,
+	"annotate": true, "apply": false, "create": false, "delete": true, "describe": true, "events": false, "exec": true, "explain": false, "get": true,
 	"label": true, "patch": true, "rollout": false, "run": false, "scale": true, "set": false, "wait": true,
 }
 
@@ -241,6 +243,11 @@ func checkKubectl(t *testing.T, c call, prose string) (problems []string) {
 	for _, name := range flags["--for"] {
 		if positional[0] == "events" {
 			check(name)
+		}
+	}
+	if positional[0] == "exec" {
+		if err := checkExec(t, c.words[slices.Index(c.words, "--")+1:]); err != nil {
+			problem("%v", err)
 		}
 	}
 	if (positional[0] == "rollout" || positional[0] == "set") && len(positional) > 2 {
@@ -313,6 +320,20 @@ func checkKubectl(t *testing.T, c call, prose string) (problems []string) {
 		}
 	}
 	return problems
+}
+
+// checkExec returns an error unless a command in a shard's container is one of the agent's, at
+// the path at which the pods have it.
+func checkExec(t *testing.T, words []string) error {
+	t.Helper()
+	if !strings.Contains(read(t, "controllers/memcached/resources/testdata/defaults.golden.yaml"), "\n        - "+words[0]+"\n        - run\n") {
+		return fmt.Errorf("the shards' pods have no agent at %s", words[0])
+	}
+	var out bytes.Buffer
+	if len(words) < 2 || !strings.Contains(agent.Command("", nil, &out).Error(), "\n  agent "+words[1]+" ") {
+		return fmt.Errorf("the agent has no such command")
+	}
+	return nil
 }
 
 var conditions = []string{

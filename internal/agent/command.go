@@ -18,10 +18,15 @@ const usage = `usage:
   agent install DIR       copy this program to DIR/agent
   agent run [flags]       run memcached and preserve its items over planned stops
   agent preflight [flags] check that this image's memcached starts with given arguments
+  agent hotkeys [-for 5s] print the keys that clients of this container's memcached read most
+  agent connections       print which clients of this container's memcached have how many connections
   agent version           print the version
 `
 
-const defaultTerminationLog = "/dev/termination-log"
+const (
+	defaultTerminationLog = "/dev/termination-log"
+	defaultDataDir        = "/var/lib/memcached"
+)
 
 // Command runs the agent with command-line arguments. Its error is a message for
 // the user; ExitCode returns the exit code that belongs to it.
@@ -33,6 +38,8 @@ func Command(version string, args []string, out io.Writer) error {
 		return run(version, args[1:])
 	case len(args) >= 1 && args[0] == "preflight":
 		return preflight(args[1:], out)
+	case len(args) >= 1 && (args[0] == "hotkeys" || args[0] == "connections"):
+		return insights(args[0], args[1:], out)
 	case len(args) == 1 && args[0] == "version":
 		_, err := fmt.Fprintln(out, version)
 		return err
@@ -51,7 +58,7 @@ func run(version string, args []string) error {
 
 	c := config{version: version, podUID: os.Getenv("POD_UID"), podIP: os.Getenv("POD_IP")}
 	flags := flag.NewFlagSet("agent run", flag.ContinueOnError)
-	flags.StringVar(&c.dataDir, "data", "/var/lib/memcached", "`directory` of the memory volume that stores the items")
+	flags.StringVar(&c.dataDir, "data", defaultDataDir, "`directory` of the memory volume that stores the items")
 	flags.StringVar(&c.podInfoDir, "podinfo", "/etc/podinfo", "`directory` of the downward-API volume")
 	flags.StringVar(&c.listen, "listen", fmt.Sprintf(":%d", wire.Port), "`address` of /status, /healthz and /readyz")
 	flags.StringVar(&c.metricsListen, "metrics-listen", "", "`address` of /metrics; empty: no metrics")

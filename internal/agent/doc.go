@@ -41,6 +41,13 @@
 // A readiness hold lets the operator fill a shard before clients use it: memcached
 // runs, and only /readyz reports that the shard is not ready.
 //
+// # Insights
+//
+// The keys that clients read most, and the addresses of clients, are data of users. They are in
+// no metric, log or status, but served at a Unix socket in the data volume, on demand: whom
+// the API server lets run commands in the pod can print them with "agent hotkeys" and "agent
+// connections". What memory is unused, the agent estimates from samples of the memory file.
+//
 // # States
 //
 //	Starting    → Serving      memcached responded, and there is no other pod to receive items from

@@ -123,6 +123,7 @@ func supervise(c config, log *slog.Logger) error {
 	if c.metricsListen != "" {
 		go serveMetrics(c.metricsListen, s.states, s.history, log)
 	}
+	go serveInsights(c.dataDir, s.states, log)
 	if c.handoverKey != "" {
 		go serveHandover(c, s.origins, s.handoverPorts, log)
 	}

@@ -48,7 +48,7 @@ func (c *Conn) Stats(ctx context.Context, request string) (stats Stats, err erro
 // EachStat calls visit for each stat of the answer to such a request, also for those
 // before an error. The arguments of visit are valid until it returns.
 func (c *Conn) EachStat(ctx context.Context, request string, visit func(name, value []byte)) error {
-	return c.do(ctx, request+"\r\n", func() error { return eachStat(c.r, visit) })
+	return c.do(ctx, request+"\r\n", func() error { return eachStat(c.r, MaxStats, visit) })
 }
 
 // General returns the general stats.

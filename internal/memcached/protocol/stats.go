@@ -13,17 +13,17 @@ type Stats map[string]string
 // ReadStats reads a stats answer up to its END.
 func ReadStats(r *bufio.Reader) (Stats, error) {
 	stats := Stats{}
-	err := eachStat(r, func(name, value []byte) { stats[string(name)] = string(value) })
+	err := eachStat(r, MaxStats, func(name, value []byte) { stats[string(name)] = string(value) })
 	if err != nil {
 		return nil, err
 	}
 	return stats, nil
 }
 
-// eachStat reads a stats answer up to its END. The arguments of visit are valid until it
-// returns.
-func eachStat(r *bufio.Reader, visit func(name, value []byte)) error {
-	for range MaxStats {
+// eachStat reads a stats answer of at most so many lines up to its END. The arguments of
+// visit are valid until it returns.
+func eachStat(r *bufio.Reader, lines int, visit func(name, value []byte)) error {
+	for range lines {
 		line, err := readLine(r)
 		if err != nil {
 			return err
@@ -39,7 +39,7 @@ func eachStat(r *bufio.Reader, visit func(name, value []byte)) error {
 		}
 		visit(name, value)
 	}
-	return fmt.Errorf("more than %d stats: %w", MaxStats, ErrTooLong)
+	return fmt.Errorf("more than %d stats: %w", lines, ErrTooLong)
 }
 
 // int returns a stat as a number, and 0 if it is missing or not a number, since

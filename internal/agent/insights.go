@@ -1,0 +1,280 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+)
+
+// The insights are what users may see of each other: the most-read keys, and the addresses of
+// clients. The agent serves them at a Unix socket in the data volume, for "agent hotkeys" and
+// "agent connections" in the same container. So the API server decides who sees them, by the
+// permission to run commands in the pod.
+const (
+	// watchTime is how long the agent watches reads by default, maxWatchTime at most.
+	watchTime    = 5 * time.Second
+	maxWatchTime = 30 * time.Second
+	// maxReads ends a watch before. They are enough for a key with 1% of the reads, and a
+	// shard that is busy must not work for the watch any longer.
+	maxReads = 100_000
+	// maxKeys are counted at once. A key with more than one in so many reads is always found.
+	maxKeys = 1000
+	// topKeys and topClients are in an answer.
+	topKeys, topClients = 20, 50
+	// maxListed bounds the connections that memcached lists, with about 400 bytes for each.
+	maxListed = 20_000
+	// connsTimeout bounds the list of connections.
+	connsTimeout = 5 * time.Second
+)
+
+func insightsPath(dir string) string { return filepath.Join(dir, "insights.sock") }
+
+// serveInsights returns when it can't listen, which the agent survives.
+func serveInsights(dir string, states *atomic.Pointer[state], log *slog.Logger) {
+	path := insightsPath(dir)
+	err := removeIfExists(path) // of an earlier agent
+	var listener net.Listener
+	if err == nil {
+		listener, err = net.Listen("unix", path)
+	}
+	if err == nil {
+		err = os.Chmod(path, 0o600)
+	}
+	if err != nil {
+		log.Warn("This pod has no insights", "error", err)
+		return
+	}
+	server := &http.Server{Handler: insightsHandler(states), ReadTimeout: 2 * time.Second, WriteTimeout: 2 * maxWatchTime, MaxHeaderBytes: 8 << 10}
+	_ = server.Serve(&boundedListener{Listener: listener, limit: metricsConnections})
+}
+
+func insightsHandler(states *atomic.Pointer[state]) http.Handler {
+	mux := http.NewServeMux()
+	turn := make(chan struct{}, 1)
+	handle := func(path string, answer func(ctx context.Context, c *client, r *http.Request) ([]byte, error)) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case turn <- struct{}{}:
+				defer func() { <-turn }()
+			default:
+				http.Error(w, "another request is running: try again", http.StatusTooManyRequests)
+				return
+			}
+			current := states.Load()
+			if !current.serving() {
+				http.Error(w, "memcached is not serving: phase "+string(current.status.Phase), http.StatusServiceUnavailable)
+				return
+			}
+			text, err := answer(r.Context(), current.client, r)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadGateway)
+				return
+			}
+			_, _ = w.Write(text)
+		})
+	}
+	handle("/hotkeys", func(ctx context.Context, c *client, r *http.Request) ([]byte, error) {
+		duration, err := time.ParseDuration(r.URL.Query().Get("for"))
+		if err != nil || duration <= 0 || duration > maxWatchTime {
+			return nil, fmt.Errorf("-for must be at most %s", maxWatchTime)
+		}
+		return c.hotKeys(ctx, duration)
+	})
+	handle("/connections", func(ctx context.Context, c *client, _ *http.Request) ([]byte, error) { return c.connections(ctx) })
+	return mux
+}
+
+// hotKeys watches reads over a connection of its own.
+func (c *client) hotKeys(ctx context.Context, duration time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, duration)
+	defer cancel()
+	conn, err := protocol.Dial(ctx, "tcp", c.address)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	counts := keyCounts{keys: map[string]*keyCount{}}
+	skipped, err := conn.WatchFetches(ctx, func(f protocol.Fetch) bool {
+		counts.add(f)
+		return counts.reads < maxReads
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching the reads of memcached: %w", err)
+	}
+	return counts.text(time.Since(began), skipped), nil
+}
+
+// keyCount counts the reads of a key, less those that keyCounts took from it.
+type keyCount struct {
+	count int
+	// hits of the seen reads
+	seen, hits int
+}
+
+// keyCounts counts with the algorithm of Misra and Gries: a count is too low by at most taken.
+type keyCounts struct {
+	keys               map[string]*keyCount
+	reads, hits, taken int
+}
+
+func (c *keyCounts) add(f protocol.Fetch) {
+	hit := 0
+	if f.Hit {
+		hit = 1
+	}
+	c.reads++
+	c.hits += hit
+	k := c.keys[string(f.Key)]
+	if k == nil {
+		if len(c.keys) == maxKeys {
+			c.taken++
+			for key, k := range c.keys {
+				if k.count--; k.count == 0 {
+					delete(c.keys, key)
+				}
+			}
+			return
+		}
+		k = &keyCount{}
+		c.keys[string(f.Key)] = k
+	}
+	k.count++
+	k.seen++
+	k.hits += hit
+}
+
+func (c *keyCounts) text(took time.Duration, skipped int64) []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%d reads in %.1fs", c.reads, took.Seconds())
+	if c.reads == 0 {
+		out.WriteString("\n")
+		return out.Bytes()
+	}
+	fmt.Fprintf(&out, ", %.1f%% hits", percent(c.hits, c.reads))
+	if skipped > 0 {
+		fmt.Fprintf(&out, "; memcached did not report %d more", skipped)
+	}
+	fmt.Fprintf(&out, "\n%8s %7s %6s  %s\n", "READS", "SHARE", "HITS", "KEY")
+	names := make([]string, 0, len(c.keys))
+	for key := range c.keys {
+		names = append(names, key)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if n := c.keys[b].count - c.keys[a].count; n != 0 {
+			return n
+		}
+		return strings.Compare(a, b)
+	})
+	for _, key := range names[:min(len(names), topKeys)] {
+		k := c.keys[key]
+		fmt.Fprintf(&out, "%8d %6.1f%% %5.0f%%  %s\n", k.count+c.taken, percent(k.count+c.taken, c.reads), percent(k.hits, k.seen), key)
+	}
+	if c.taken > 0 {
+		fmt.Fprintf(&out, "Each number of reads can be too high by %d.\n", c.taken)
+	}
+	return out.Bytes()
+}
+
+func percent(part, of int) float64 { return 100 * float64(part) / float64(of) }
+
+// holder is a client by its address.
+type holder struct {
+	host              string
+	connections, idle int
+	longest           int64
+}
+
+// connections lists the clients over the kept connection, so that it works when no other is
+// free.
+func (c *client) connections(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, connsTimeout)
+	defer cancel()
+	var holders map[string]*holder
+	total := 0
+	err := c.do(ctx, func(conn *protocol.Conn) error {
+		holders, total = map[string]*holder{}, 0
+		return conn.Conns(ctx, maxListed, func(one protocol.ClientConn) {
+			h := holders[one.Host]
+			if h == nil {
+				h = &holder{host: one.Host}
+				holders[one.Host] = h
+			}
+			total++
+			h.connections++
+			if one.Idle >= 60 {
+				h.idle++
+			}
+			h.longest = max(h.longest, one.Idle)
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the connections of memcached: %w", err)
+	}
+	all := make([]*holder, 0, len(holders))
+	for _, h := range holders {
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b *holder) int {
+		if a.connections != b.connections {
+			return b.connections - a.connections
+		}
+		return strings.Compare(a.host, b.host)
+	})
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%d connections of %d addresses\n%11s %8s %12s  %s\n", total, len(all), "CONNECTIONS", "IDLE>1m", "LONGEST IDLE", "ADDRESS")
+	for _, h := range all[:min(len(all), topClients)] {
+		fmt.Fprintf(&out, "%11d %8d %12s  %s\n", h.connections, h.idle, time.Duration(h.longest)*time.Second, h.host)
+	}
+	return out.Bytes(), nil
+}
+
+// insights prints an answer of the agent that runs in the same container.
+func insights(command string, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("agent "+command, flag.ContinueOnError)
+	dir := flags.String("data", defaultDataDir, "`directory` of the memory volume that stores the items")
+	query := ""
+	if command == "hotkeys" {
+		flags.DurationVar(new(time.Duration), "for", watchTime, fmt.Sprintf("how long to watch, at most %s", maxWatchTime))
+	}
+	if err := flags.Parse(args); err != nil {
+		return usageError(err)
+	}
+	if f := flags.Lookup("for"); f != nil {
+		query = "?for=" + f.Value.String()
+	}
+	conn, err := net.Dial("unix", insightsPath(*dir))
+	if err != nil {
+		return fmt.Errorf("connecting to the agent: %w", err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(2 * maxWatchTime))
+	if _, err := fmt.Fprintf(conn, "GET /%s%s HTTP/1.0\r\n\r\n", command, query); err != nil {
+		return err
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return fmt.Errorf("reading the answer of the agent: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 8<<10))
+		return errors.New(strings.TrimSpace(string(text)))
+	}
+	_, err = io.Copy(out, response.Body)
+	return err
+}

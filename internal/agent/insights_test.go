@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+)
+
+// However many keys there are, the counts are bounded and as wrong as the answer says.
+func TestCountsOfKeysAreBounded(t *testing.T) {
+	counts, exact := keyCounts{keys: map[string]*keyCount{}}, map[string]int{}
+	for i := range maxReads {
+		key := fmt.Sprintf("key%d", rand.IntN(50_000))
+		switch {
+		case i%50 == 0:
+			key = "hot"
+		case i%80 == 0:
+			key = "missed"
+		}
+		exact[key]++
+		counts.add(protocol.Fetch{Key: []byte(key), Hit: key != "missed"})
+		if len(counts.keys) > maxKeys {
+			t.Fatalf("%d keys", len(counts.keys))
+		}
+	}
+	if counts.taken == 0 || counts.taken > maxReads/maxKeys {
+		t.Errorf("counts are too low by %d", counts.taken)
+	}
+	for key, k := range counts.keys {
+		if k.count > exact[key] || k.count+counts.taken < exact[key] {
+			t.Errorf("%s: %d to %d reads, exactly %d", key, k.count, k.count+counts.taken, exact[key])
+		}
+	}
+	lines := strings.Split(string(counts.text(2*time.Second, 5)), "\n")
+	if len(lines) != topKeys+4 || !strings.HasSuffix(lines[2], "  100%  hot") || !strings.HasSuffix(lines[3], "    0%  missed") ||
+		!strings.HasSuffix(lines[0], "; memcached did not report 5 more") {
+		t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
+	}
+	if text := string((&keyCounts{}).text(time.Second, 0)); text != "0 reads in 1.0s\n" {
+		t.Errorf("without reads: %q", text)
+	}
+}
+
+func TestInsightsOfAShardThatDoesNotServe(t *testing.T) {
+	states := &atomic.Pointer[state]{}
+	states.Store(&state{status: wire.Status{Phase: wire.PhaseRestarting}})
+	w := httptest.NewRecorder()
+	insightsHandler(states).ServeHTTP(w, httptest.NewRequest("GET", "/connections", nil))
+	if w.Code != 503 || !strings.Contains(w.Body.String(), "phase Restarting") {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+}
+
+func TestWatchesAreBounded(t *testing.T) {
+	states := &atomic.Pointer[state]{}
+	states.Store(&state{client: newClient("127.0.0.1:1")})
+	for _, query := range []string{"", "?for=0s", "?for=-1s", "?for=31s", "?for=long"} {
+		w := httptest.NewRecorder()
+		insightsHandler(states).ServeHTTP(w, httptest.NewRequest("GET", "/hotkeys"+query, nil))
+		if w.Code != 502 || !strings.Contains(w.Body.String(), "at most 30s") {
+			t.Errorf("%s: %d: %s", query, w.Code, w.Body)
+		}
+	}
+}
