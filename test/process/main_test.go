@@ -64,7 +64,7 @@ func testMain(m *testing.M) (int, error) {
 	}
 	agentPath = filepath.Join(dir, "agent")
 	// As the Makefile builds it.
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=1.2.3-test", "-o", agentPath, "./cmd/agent")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "nethttpomithttp2", "-ldflags", "-s -w -X main.version=1.2.3-test", "-o", agentPath, "./cmd/agent")
 	build.Dir = filepath.Join("..", "..")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
