@@ -42,6 +42,7 @@ type collector struct {
 	// turn contains one token; its owner may use what follows.
 	turn    chan struct{}
 	reading metrics.Reading
+	process metrics.ProcessReader
 	// answers are the last ones, without and with slab classes. They are never modified.
 	answers [2]struct {
 		text []byte
@@ -70,7 +71,7 @@ func serveMetrics(address string, states *atomic.Pointer[state], h *history, log
 }
 
 func newCollector(states *atomic.Pointer[state], h *history) *collector {
-	c := &collector{states: states, history: h, turn: make(chan struct{}, 1)}
+	c := &collector{states: states, history: h, turn: make(chan struct{}, 1), process: metrics.ProcessReader{Proc: "/proc"}}
 	c.turn <- struct{}{}
 	return c
 }
@@ -117,7 +118,7 @@ func (c *collector) collect() metrics.Input {
 	in := metrics.Input{Status: current.status, Serving: current.serving(), EvictionAge: math.NaN()}
 	in.History, in.Probes = c.history.snapshot()
 	in.WorkingSet, in.MemoryLimit = memoryOfCgroup(cgroupDir)
-	in.Process = metrics.ReadProcess("/proc", current.status.PID)
+	in.Process = c.process.Read(current.status.PID)
 	if !in.Serving {
 		return in
 	}

@@ -98,7 +98,7 @@ func TestAgentRunsInAContainerAsAnyUser(t *testing.T) {
 }
 
 // childrenOf returns the children of a process in a state of proc_pid_stat(5), by default in any.
-func childrenOf(t *testing.T, parent int, state string) []int {
+func childrenOf(t testing.TB, parent int, state string) []int {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {

@@ -147,7 +147,7 @@ func listenSilently(port string) error {
 	return nil
 }
 
-func script(t *testing.T, path, text string) {
+func script(t testing.TB, path, text string) {
 	t.Helper()
 	writeFile(t, path, "#!/bin/sh\n"+text+"\n")
 	if err := os.Chmod(path, 0o755); err != nil {

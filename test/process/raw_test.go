@@ -19,7 +19,7 @@ import (
 
 // raw is a memcached without an agent.
 type raw struct {
-	t       *testing.T
+	t       testing.TB
 	command *exec.Cmd
 	port    int
 	dir     string
@@ -28,7 +28,7 @@ type raw struct {
 }
 
 // startRaw starts a memcached with a data directory and waits until it responds or exits.
-func startRaw(t *testing.T, version, dir string, args ...string) *raw {
+func startRaw(t testing.TB, version, dir string, args ...string) *raw {
 	t.Helper()
 	r := &raw{t: t, port: freePort(t), dir: dir, exited: make(chan struct{}), log: &log{}}
 	words := append([]string{"-p", strconv.Itoa(r.port), "-U", "0", "-m", "64"}, args...)

@@ -37,7 +37,7 @@ const (
 // shard stands for a pod: a data volume, a pod-info volume, two ports. Its agent can
 // be stopped and started again.
 type shard struct {
-	t              *testing.T
+	t              testing.TB
 	dir            string
 	data, podInfo  string
 	port, httpPort int
@@ -64,7 +64,7 @@ type shard struct {
 	updates int
 }
 
-func newShard(t *testing.T) *shard {
+func newShard(t testing.TB) *shard {
 	t.Helper()
 	s := &shard{
 		t: t, dir: sharedDir(t), port: freePort(t), httpPort: freePort(t), handoverPort: freePort(t), metricsPort: freePort(t),
@@ -90,7 +90,7 @@ func newShard(t *testing.T) *shard {
 }
 
 // sharedDir returns a directory in memory that is writable for any user.
-func sharedDir(t *testing.T) string {
+func sharedDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "process-") //nolint:usetesting // t.TempDir is on a disk, and root's alone
 	if err != nil {
@@ -101,7 +101,7 @@ func sharedDir(t *testing.T) string {
 	return dir
 }
 
-func makeDir(t *testing.T, dir string) {
+func makeDir(t testing.TB, dir string) {
 	t.Helper()
 	err := os.MkdirAll(dir, 0o777)
 	if err == nil {
@@ -353,7 +353,7 @@ func (s *shard) reason() string {
 }
 
 // fill writes items to a memcached.
-func fill(t *testing.T, address string, size int) {
+func fill(t testing.TB, address string, size int) {
 	t.Helper()
 	set := items.New("item", size, address)
 	defer set.Close()
@@ -384,7 +384,7 @@ func wantWarm(t *testing.T, status agentwire.Status, itemsBefore int64) {
 	}
 }
 
-func wantContains(t *testing.T, what, text, part string) {
+func wantContains(t testing.TB, what, text, part string) {
 	t.Helper()
 	if !strings.Contains(text, part) {
 		t.Errorf("%s is %q, want %q in it", what, text, part)
@@ -409,7 +409,7 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-func writeFile(t *testing.T, path, text string) {
+func writeFile(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

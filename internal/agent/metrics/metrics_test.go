@@ -185,7 +185,7 @@ func seriesOf(t *testing.T, line string) (name string, labels []string) {
 
 func TestWithoutMemcachedTheAgentAnswers(t *testing.T) {
 	in := fullInput(t)
-	in.Reading, in.Process = nil, ReadProcess(t.TempDir(), 1)
+	in.Reading, in.Process = nil, (&ProcessReader{Proc: t.TempDir()}).Read(1)
 	got := string(Append(nil, in, true))
 	if !strings.Contains(got, "\nmemcached_up 0\n") || !strings.Contains(got, "\nmemcached_agent_ready 0\n") {
 		t.Error("no answer of the agent")
@@ -338,10 +338,17 @@ func FuzzReading(f *testing.F) {
 }
 
 func TestProcessOfThisTest(t *testing.T) {
-	p := ReadProcess("/proc", os.Getpid())
+	r := ProcessReader{Proc: "/proc"}
+	if p := r.Read(0); !math.IsNaN(p.StartTime) {
+		t.Errorf("without a process: %+v", p)
+	}
+	p := r.Read(os.Getpid())
 	if p.ResidentBytes < 1<<20 || p.VirtualBytes < p.ResidentBytes || p.OpenFDs < 3 || p.MaxFDs < p.OpenFDs || p.MaxVirtualBytes < p.VirtualBytes ||
 		p.CPUSeconds < 0 || math.Abs(p.StartTime-float64(time.Now().Unix())) > 600 || !(p.ReceivedBytes >= 0 && p.SentBytes >= 0) {
 		t.Errorf("%+v", p)
+	}
+	if again := r.Read(os.Getpid()); again.StartTime != p.StartTime || again.CPUSeconds < p.CPUSeconds {
+		t.Errorf("%+v, then %+v", p, again)
 	}
 }
 
