@@ -111,7 +111,7 @@ func TestCommittedBundleIsValid(t *testing.T) {
 
 func TestValidateFinds(t *testing.T) {
 	for name, test := range map[string]struct{ old, new, want string }{
-		"a capability that does not exist": {"capabilities: Full Lifecycle", "capabilities: Everything", "capabilities"},
+		"a capability that does not exist": {"capabilities: Deep Insights", "capabilities: Everything", "capabilities"},
 		"a category that does not exist":   {"categories: Database", "categories: Caches", "categories"},
 		"no icon":                          {"mediatype: image/svg+xml", "mediatype: text/plain", "mediatype"},
 		"an example of no kind":            {`"kind": "Memcached"`, `"kind": "Other"`, "example"},
@@ -342,7 +342,7 @@ func TestBundleHasTheFieldsThatConsolesShow(t *testing.T) {
 		}
 	}
 	// docs/maintainers/capability-levels.md names the tests for it.
-	if got := csv.Annotations["capabilities"]; got != "Full Lifecycle" {
+	if got := csv.Annotations["capabilities"]; got != "Deep Insights" {
 		t.Errorf("capabilities are %q", got)
 	}
 	if got, want := csv.Annotations["operatorframework.io/suggested-namespace"], "memcached-operator-system"; got != want {
