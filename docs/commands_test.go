@@ -194,7 +194,7 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 // verbs are those of kubectl, with whether they name objects.
 var verbs = map[string]bool{
 	"annotate": true, "apply": false, "create": false, "delete": true, "describe": true, "events": false, "exec": true, "explain": false, "get": true,
-	"label": true, "patch": true, "rollout": false, "run": false, "scale": true, "set": false, "wait": true,
+	"label": true, "logs": false, "patch": true, "rollout": false, "run": false, "scale": true, "set": false, "wait": true,
 }
 
 // withValue are the flags whose value is the next word.
@@ -249,6 +249,12 @@ func checkKubectl(t *testing.T, c call, prose string) (problems []string) {
 		if err := checkExec(t, c.words[slices.Index(c.words, "--")+1:]); err != nil {
 			problem("%v", err)
 		}
+	}
+	if positional[0] == "logs" && len(positional) > 1 && strings.Contains(positional[1], "/") {
+		check(positional[1])
+	}
+	if positional[0] == "logs" && len(positional) == 1 && len(flags["-l"]) == 0 {
+		problem("it names no pod")
 	}
 	if (positional[0] == "rollout" || positional[0] == "set") && len(positional) > 2 {
 		check(positional[2])
