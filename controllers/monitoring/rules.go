@@ -25,12 +25,13 @@ type rule struct {
 // Alerts about shards use the metrics of the agents alone, and are in the namespace of the
 // Memcached: a Prometheus that enforces the namespace label sees no others there.
 var shardRules = []rule{
+	// Without lookups there is no ratio. A value that is not a number would remain in each average over that time.
 	{name: "memcached_shard:hit_ratio:rate5m", expr: `
 sum by (namespace, memcached, shard) (rate(memcached_commands_total{command=~"get|touch",status="hit"}[5m]))
-/ sum by (namespace, memcached, shard) (rate(memcached_commands_total{command=~"get|touch"}[5m]))`},
+/ (sum by (namespace, memcached, shard) (rate(memcached_commands_total{command=~"get|touch"}[5m])) > 0)`},
 	{name: "memcached:hit_ratio:rate5m", expr: `
 sum by (namespace, memcached) (rate(memcached_commands_total{command=~"get|touch",status="hit"}[5m]))
-/ sum by (namespace, memcached) (rate(memcached_commands_total{command=~"get|touch"}[5m]))`},
+/ (sum by (namespace, memcached) (rate(memcached_commands_total{command=~"get|touch"}[5m])) > 0)`},
 	{name: "MemcachedShardNotAnswering", wait: "5m", severity: critical, expr: `
 max by (namespace, memcached, shard) (memcached_up) == 0`,
 		summary:     "A shard's memcached does not answer.",
