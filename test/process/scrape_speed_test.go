@@ -42,7 +42,7 @@ func cpu(b *testing.B, pid int) time.Duration {
 // after the other. Both are without what agent and memcached use in the same time without
 // requests:
 //
-//	go -C test test ./process -run xxx -bench Scrape -benchtime 1x
+//	go -C test test ./process -run xxx -bench 'Scrape$' -benchtime 1x
 func BenchmarkScrape(b *testing.B) {
 	s := newShard(b)
 	memcached := s.run().PID
