@@ -266,7 +266,7 @@ test-e2e: $(if $(KUBECONFIG),test-pod,test-host) ## Test on a cluster.
 
 .PHONY: test-host
 test-host: olm not-by-olm deploy-as-generated e2e-image
-	$(call tier,cluster,$(TOOLS) IMG=$(USED_IMG) TEST_IMAGE=$(E2E_IMG) MEMCACHED_VERSIONS="$$(ls "$$MEMCACHED_DIR" | xargs)" go -C test test -count=1 -timeout 60m -v ./host $(ARGS))
+	$(call tier,cluster,$(call with,cluster api process) IMG=$(USED_IMG) TEST_IMAGE=$(E2E_IMG) MEMCACHED_VERSIONS="$$(ls "$$MEMCACHED_DIR" | xargs)" go -C test test -count=1 -timeout 60m -v ./host $(ARGS))
 
 .PHONY: test-pod
 test-pod: deploy-as-generated e2e-image ## Test in a pod of the cluster; ARGS are flags such as -test.run=Backup.
@@ -458,6 +458,14 @@ bench-backup: not-by-olm deploy-as-generated ## Measure the cost of a backup and
 .PHONY: bench-memory
 bench-memory: $(CLUSTER) ## Measure how many items fit into a shard and what it uses, and write docs/bench-memory.md; needs root and no cluster.
 	@$(call with,process) go -C test run ./benchmemory $(ARGS)
+
+.PHONY: bench-scrapes
+bench-scrapes: $(CLUSTER) ## Compare the p99 of a client with and without scrapes of the shards' metrics; needs root and no cluster.
+	@$(call with,process) unshare -n sh -c 'ip link set lo up && exec "$$@"' sh go -C test test ./process -run xxx -bench Scrapes -benchtime 1x -timeout 30m $(ARGS)
+
+.PHONY: dashboards
+dashboards: ## Draw docs/dashboard-*.svg from what the test of the alerts records on the local cluster.
+	@DASHBOARD_PICTURES="$(CURDIR)/docs" $(MAKE) --no-print-directory test-host ARGS=-run=DashboardsHaveData
 
 .PHONY: bench-scale
 bench-scale: $(CLUSTER) ## Measure the operator with many Memcacheds, and write docs/bench-scale.*; needs no cluster.

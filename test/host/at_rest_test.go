@@ -34,6 +34,8 @@ var rest struct {
 	namespace string
 	made      time.Time
 	idleSince time.Time
+	// monitored is how often a test created the CRDs of prometheus-operator since.
+	monitored int
 	// releases is how often another release of the operator took them over since.
 	releases int
 }
@@ -133,8 +135,13 @@ func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
 		t.Errorf("the operator tried %d times to create a Secret, more often than it wrote %d templates or tried to, %d times", tried, templates, attempts)
 	}
 	others := slices.DeleteFunc(slices.Clone(writes), func(r audit.Request) bool {
-		return r.Resource == "replicasets" || r.Resource == "networkpolicies" || r.Code == http.StatusConflict
+		return r.Resource == "replicasets" || r.Resource == "networkpolicies" || r.Resource == "podmonitors" || r.Resource == "prometheusrules" || r.Code == http.StatusConflict
 	})
+	for _, resource := range []string{"podmonitors", "prometheusrules"} {
+		if n := count(resource, false); n != rest.monitored {
+			t.Errorf("%s were written %d times, not once for each of %d creations of the CRD", resource, n, rest.monitored)
+		}
+	}
 	t.Logf("%d writes while %d Memcacheds became available; in the %s after, %d templates and %d policies for %d exchanges of the operator by another release, and %d others",
 		made, restCount, time.Since(rest.idleSince).Round(time.Second), templates, policies, rest.releases, len(others))
 	if templates != exchanged {

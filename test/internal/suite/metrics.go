@@ -26,14 +26,7 @@ func (s *Space) Metrics() map[string]float64 {
 	s.Helper()
 	const reader = "metrics-reader"
 	token := s.Token(reader)
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "memcached-operator-metrics-reader"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.Namespace, Name: reader}},
-	}
-	s.Must(K.Create(s.Ctx, binding))
-	s.Cleanup(func() { _ = K.Delete(context.Background(), binding) })
-
+	s.MayReadMetrics(reader)
 	var text string
 	s.Eventually("metrics", func(context.Context) error { // the role takes effect a moment later
 		var code int
@@ -54,6 +47,18 @@ func (s *Space) Metrics() map[string]float64 {
 		}
 	}
 	return metrics
+}
+
+// MayReadMetrics gives a ServiceAccount the role of a metrics reader until the test ends.
+func (s *Space) MayReadMetrics(account string) {
+	s.Helper()
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "memcached-operator-metrics-reader"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.Namespace, Name: account}},
+	}
+	s.Must(K.Create(s.Ctx, binding))
+	s.Cleanup(func() { _ = K.Delete(context.Background(), binding) })
 }
 
 // Token returns a token of a ServiceAccount that it creates.

@@ -1,0 +1,524 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/dashboard"
+	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
+	"github.com/memcached-operator/memcached-operator/test/internal/prometheus"
+	"github.com/memcached-operator/memcached-operator/test/internal/suite"
+)
+
+const (
+	// shorter divides the windows and the waits of the rules.
+	shorter = 60
+	// lessShort divides the waits of the rules that must stay silent: what a busy machine delays is no failure.
+	lessShort = 5
+	// longerWaits is the label of those.
+	longerWaits = `waits="longer"`
+	// picturesVariable names the folder to which the test writes pictures of the dashboards.
+	picturesVariable = "DASHBOARD_PICTURES"
+)
+
+// monitored is a namespace with Memcacheds that a Prometheus scrapes as the objects of the operator say.
+type monitored struct {
+	*space
+	server *prometheus.Server
+	began  time.Time
+}
+
+// A real Prometheus scrapes as the PodMonitor and the ServiceMonitor say, and evaluates the PrometheusRules with windows and
+// waits that are shorter by one factor. Each alert about what a test can do to a cluster fires and resolves. An update and
+// scaling in the same time fire none. Each query of the dashboards has data.
+func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
+	s := monitored{space: newSpace(t), began: time.Now()}
+	s.createCRDs()
+	s.deletePod(s.operatorPod()) // an operator looks for the CRDs when it starts
+
+	storage := cluster.Claim(metav1.ObjectMeta{Namespace: s.Namespace, Name: "backups"}, "1Gi")
+	s.Must(k.Create(s.Ctx, storage))
+	slabs := func(spec *memcachedac.MemcachedSpecApplyConfiguration) *memcachedac.MemcachedSpecApplyConfiguration {
+		return spec.WithMonitoring(memcachedac.Monitoring().WithSlabs(true))
+	}
+	before := versions[len(versions)/2]
+	s.Apply("updated", slabs(suite.Small(3).WithVersion(before)))
+	s.Apply("searched", slabs(suite.Small(1)))
+	s.Apply("crowded", suite.Small(1).WithMaxConnections(256).WithThreads(1))
+	s.Apply("refusing", suite.Small(1).WithExtraArgs("-M", "-X"))
+	s.Apply("frozen", suite.Small(1))
+	s.Apply("limping", suite.Small(3))
+	s.Apply("lost", suite.Small(1))
+	s.Apply("stuck", suite.Small(1).WithVersion(before))
+	for _, name := range []string{"searched", "updated", "crowded", "refusing", "frozen", "limping", "lost", "stuck"} {
+		s.Available(name)
+	}
+	s.start()
+
+	found := s.load("searched", func(c *memcacheclient.Client, i int) error {
+		if i < 100 { // more than its memory
+			return c.Set(s.Ctx, fmt.Sprintf("large-%d", i), make([]byte, 900_000), 0, 0)
+		}
+		if i == 100 {
+			return c.Set(s.Ctx, "key", []byte("value"), 0, 0)
+		}
+		_, err := c.Get(s.Ctx, "key", "")
+		return err
+	})
+	quiet := s.load("updated", func(c *memcacheclient.Client, i int) error {
+		if i%5 == 0 {
+			return c.Set(s.Ctx, fmt.Sprintf("key-%d", i%50), make([]byte, 100+i%50*100), 0, 0)
+		}
+		_, err := c.Get(s.Ctx, fmt.Sprintf("key-%d", i%50), "")
+		return err
+	})
+	full := s.load("refusing", func(c *memcacheclient.Client, i int) error {
+		// memcached does not count an item of several chunks
+		return c.Set(s.Ctx, fmt.Sprintf("key-%d", i), make([]byte, 400_000), 0, 0)
+	})
+	crowd := s.crowd("crowded")
+	s.Apply("stuck", suite.Small(1).WithVersion("1.6.999"))
+	s.signal("lost", 0, syscall.SIGKILL)
+	s.signal("frozen", 0, syscall.SIGSTOP)
+	s.signal("limping", 1, syscall.SIGSTOP)
+	store := v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "backups"}}
+	backup := func(memcached string) *v1alpha1.MemcachedBackup {
+		spec := v1alpha1.MemcachedBackupSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: memcached}, Store: store}
+		b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: memcached}, Spec: spec}
+		s.Must(k.Create(s.Ctx, b))
+		return b
+	}
+	failed := backup("refusing")
+	_ = backup("searched")
+	schedule := &v1alpha1.MemcachedScheduledBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "yearly"}}
+	schedule.Spec.Schedule, schedule.Spec.BackupTemplate.Spec = "0 0 1 1 *", failed.Spec
+	s.Must(k.Create(s.Ctx, schedule))
+
+	s.Apply("updated", slabs(suite.Small(3).WithVersion(defaultVersion)))
+	s.fires("MemcachedShardNotAnswering", "frozen")
+	s.fires("MemcachedDown", "frozen")
+	s.fires("MemcachedShardsNotReady", "limping")
+	s.signal("frozen", 0, syscall.SIGCONT)
+	s.signal("limping", 1, syscall.SIGCONT)
+	s.Updated("updated")
+	s.Apply("updated", slabs(suite.Small(4).WithVersion(defaultVersion)))
+	s.fires("MemcachedShardLostItems", "lost")
+	s.fires("MemcachedConnectionsRefused", "crowded")
+	s.fires("MemcachedConnectionsNearLimit", "crowded")
+	crowd()
+	s.fires("MemcachedWritesRefused", "refusing")
+	full()
+	s.fires("MemcachedBackupFailed", "refusing")
+	s.Must(k.Delete(s.Ctx, failed))
+	s.Available("updated")
+	s.Apply("updated", slabs(suite.Small(3).WithVersion(defaultVersion)))
+	s.fires("MemcachedDegraded", "stuck")
+	// Its average begins an hour ago.
+	time.Sleep(time.Until(s.began.Add(time.Hour / shorter)))
+	found()
+	found = s.load("searched", func(c *memcacheclient.Client, i int) error {
+		_, err := c.Get(s.Ctx, fmt.Sprintf("absent-%d", i), "")
+		return err
+	})
+	s.fires("MemcachedHitRatioDropped", "searched")
+	found()
+	s.fires("MemcachedUpdateStuck", "stuck")
+	s.Apply("stuck", suite.Small(1).WithVersion(before))
+	s.Available("updated")
+	quiet()
+
+	for alert, memcached := range map[string]string{
+		"MemcachedShardNotAnswering": "frozen", "MemcachedDown": "frozen", "MemcachedShardsNotReady": "limping", "MemcachedShardLostItems": "lost",
+		"MemcachedConnectionsRefused": "crowded", "MemcachedConnectionsNearLimit": "crowded", "MemcachedWritesRefused": "refusing",
+		"MemcachedBackupFailed": "refusing", "MemcachedDegraded": "stuck", "MemcachedUpdateStuck": "stuck", "MemcachedHitRatioDropped": "searched",
+	} {
+		s.resolves(alert, memcached)
+	}
+	s.operators(0)
+	s.fires("MemcachedOperatorDown", "")
+	s.operators(1)
+	s.resolves("MemcachedOperatorDown", "")
+
+	// The same rules with longer waits are loaded, and none fired for what was planned.
+	if len(s.history(`ALERTS{alertstate="firing",memcached="lost",`+longerWaits+`}`)) == 0 {
+		t.Error("no alert with a longer wait fired")
+	}
+	for _, alert := range s.history(`ALERTS{alertstate="firing",memcached="updated",` + longerWaits + `}`) {
+		t.Errorf("during the update and scaling, an alert fired: %v", alert.Labels)
+	}
+	s.dashboards()
+}
+
+// createCRDs creates the CRDs of prometheus-operator that the operator knows.
+func (s monitored) createCRDs() {
+	s.Helper()
+	folder := os.Getenv("PROMETHEUS_CRDS")
+	for _, name := range []string{"podmonitors", "prometheusrules", "servicemonitors"} {
+		content, err := os.ReadFile(filepath.Join(folder, "monitoring.coreos.com_"+name+".yaml"))
+		s.Must(err)
+		crd := &unstructured.Unstructured{}
+		s.Must(yaml.Unmarshal(content, crd))
+		s.Must(k.Create(s.Ctx, crd))
+		s.Cleanup(func() {
+			if err := client.IgnoreNotFound(k.Delete(context.Background(), crd)); err != nil {
+				s.Error(err)
+			}
+		})
+		s.Eventually("the CRD "+crd.GetName(), func(ctx context.Context) error {
+			if err := k.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
+				return err
+			}
+			conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+			for _, c := range conditions {
+				if condition, ok := c.(map[string]any); ok && condition["type"] == "Established" && condition["status"] == "True" {
+					return nil
+				}
+			}
+			return errors.New("it is not established")
+		})
+	}
+	if rest.namespace != "" {
+		rest.monitored++
+	}
+}
+
+// object waits for an object of the operator.
+func (s monitored) object(kind, namespace, name string) *unstructured.Unstructured {
+	s.Helper()
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: kind})
+	s.Eventually(kind+" "+name, func(ctx context.Context) error {
+		return k.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o)
+	})
+	return o
+}
+
+// start starts Prometheus with what the operator made for it.
+func (s *monitored) start() {
+	s.Helper()
+	dir := s.TempDir()
+	token := s.Token("prometheus")
+	s.MayReadMetrics("prometheus")
+	var scrapes []prometheus.Scrape
+	var groups []any
+	for _, of := range []struct{ namespace, name, monitor string }{
+		{s.Namespace, "memcached-shards", "PodMonitor"},
+		{cluster.OperatorNamespace, "memcached-operator", "ServiceMonitor"},
+	} {
+		scrape, err := prometheus.ScrapeOf(s.object(of.monitor, of.namespace, of.name), filepath.Join(dir, of.monitor+".json"), token)
+		s.Must(err)
+		scrapes = append(scrapes, scrape)
+		rules, _, err := unstructured.NestedSlice(s.object("PrometheusRule", of.namespace, of.name).Object, "spec", "groups")
+		s.Must(err)
+		short, err := prometheus.Shortened(rules, shorter, shorter, nil, true)
+		s.Must(err)
+		longer, err := prometheus.Shortened(rules, shorter, lessShort, map[string]any{"waits": "longer"}, false)
+		s.Must(err)
+		groups = append(groups, append(short, longer...)...)
+	}
+	s.Must(s.discover(s.Ctx, dir))
+	ctx, stop := context.WithCancel(s.Ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for cluster.Sleep(ctx, time.Second) == nil {
+			if err := s.discover(ctx, dir); err != nil && ctx.Err() == nil {
+				s.Logf("service discovery: %v", err) // and again in a second
+			}
+		}
+	})
+	var err error
+	s.server, err = prometheus.Start(dir, scrapes, groups)
+	s.Must(err)
+	s.began = time.Now()
+	s.Cleanup(func() {
+		stop()
+		running.Wait()
+		if output := s.server.Stop(); s.Failed() {
+			s.Logf("output of Prometheus:\n%s", output)
+		}
+	})
+	s.Eventually("both jobs are scraped", func(ctx context.Context) error {
+		all, err := s.server.Now(ctx, `memcached_up == 1 or memcached_operator_leader == 1`)
+		if err == nil && len(all) < 2 {
+			err = fmt.Errorf("there are only %v", all)
+		}
+		return err
+	})
+}
+
+// discover writes what service discovery finds: a target for each port of a container in the namespace, and one for each
+// address behind a Service of the operator's.
+func (s monitored) discover(ctx context.Context, dir string) error {
+	var shards, operators []prometheus.Target
+	var pods corev1.PodList
+	if err := k.List(ctx, &pods, client.InNamespace(s.Namespace)); err != nil {
+		return err
+	}
+	for _, pod := range pods.Items {
+		for _, c := range pod.Spec.Containers {
+			for _, port := range c.Ports {
+				if pod.Status.PodIP != "" {
+					shards = append(shards, prometheus.NewTarget(net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port.ContainerPort))), pod.Namespace, pod.Name,
+						"pod", pod.Labels, map[string]string{"pod_container_port_name": port.Name}))
+				}
+			}
+		}
+	}
+	var slices discoveryv1.EndpointSliceList
+	if err := k.List(ctx, &slices, client.InNamespace(cluster.OperatorNamespace)); err != nil {
+		return err
+	}
+	for _, slice := range slices.Items {
+		for _, endpoint := range slice.Endpoints {
+			for _, port := range slice.Ports {
+				if endpoint.TargetRef != nil && port.Port != nil && port.Name != nil {
+					// A slice has the labels of its Service.
+					operators = append(operators, prometheus.NewTarget(net.JoinHostPort(endpoint.Addresses[0], strconv.Itoa(int(*port.Port))), slice.Namespace, endpoint.TargetRef.Name,
+						"service", slice.Labels, map[string]string{"endpoint_port_name": *port.Name}))
+				}
+			}
+		}
+	}
+	for name, targets := range map[string][]prometheus.Target{"PodMonitor": shards, "ServiceMonitor": operators} {
+		content, err := json.Marshal(append([]prometheus.Target{}, targets...))
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(dir, name+".json")
+		if err := errors.Join(os.WriteFile(path+".new", content, 0o600), os.Rename(path+".new", path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load does operations on the shards of a Memcached, 50 a second, until it is stopped. After an error it
+// continues with another connection.
+func (s monitored) load(name string, do func(*memcacheclient.Client, int) error) (stop func()) {
+	s.Helper()
+	var addresses []string
+	for ordinal := range s.Pods(name) {
+		n, err := strconv.Atoi(strings.TrimPrefix(ordinal, name+"-"))
+		s.Must(err)
+		addresses = append(addresses, s.Address(name, n))
+	}
+	slices.Sort(addresses)
+	ctx, cancel := context.WithCancel(s.Ctx)
+	var running sync.WaitGroup
+	for _, address := range addresses {
+		running.Go(func() {
+			var c *memcacheclient.Client
+			for i := 0; cluster.Sleep(ctx, 20*time.Millisecond) == nil; i++ {
+				if c == nil {
+					var err error
+					if c, err = memcacheclient.Dial(ctx, address); err != nil {
+						c = nil
+						continue
+					}
+				}
+				if err := do(c, i); err != nil && !protocol.IsAnswer(err) {
+					_ = c.Close()
+					c = nil
+				}
+			}
+		})
+	}
+	stop = func() { cancel(); running.Wait() }
+	s.Cleanup(stop)
+	return stop
+}
+
+// crowd keeps more connections open than a shard accepts, until it is stopped.
+func (s monitored) crowd(name string) (stop func()) {
+	s.Helper()
+	address := s.Address(name, 0)
+	ctx, cancel := context.WithCancel(s.Ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		var all []net.Conn
+		for cluster.Sleep(ctx, 10*time.Millisecond) == nil {
+			if c, err := new(net.Dialer).DialContext(ctx, "tcp", address); err == nil {
+				all = append(all, c)
+			}
+		}
+		for _, c := range all {
+			_ = c.Close()
+		}
+	})
+	stop = func() { cancel(); running.Wait() }
+	s.Cleanup(stop)
+	return stop
+}
+
+// signal sends a signal to the memcached of a shard.
+func (s monitored) signal(name string, ordinal int, signal syscall.Signal) {
+	s.Helper()
+	pod := s.Pods(name)[cluster.ShardName(name, ordinal)]
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	s.Must(err)
+	for _, process := range processes {
+		groups, _ := os.ReadFile(filepath.Join(process, "cgroup")) // a process may have exited
+		command, _ := os.ReadFile(filepath.Join(process, "comm"))
+		if strings.Contains(string(groups), string(pod.UID)) && strings.TrimSpace(string(command)) == "memcached" {
+			pid, err := strconv.Atoi(filepath.Base(process))
+			s.Must(err)
+			s.Must(syscall.Kill(pid, signal))
+			return
+		}
+	}
+	s.Fatalf("no memcached of pod %s is on this machine: this test is for the local cluster, run as root", pod.Name)
+}
+
+// operators scales the operator.
+func (s monitored) operators(replicas int) {
+	s.Helper()
+	set := func(ctx context.Context, replicas int) error {
+		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.OperatorNamespace, Name: cluster.OperatorDeployment}}
+		return k.Patch(ctx, d, client.RawPatch("application/merge-patch+json", patch))
+	}
+	s.Cleanup(func() {
+		if err := set(context.Background(), 1); err != nil {
+			s.Error(err)
+		}
+	})
+	s.Must(set(s.Ctx, replicas))
+}
+
+// alert selects an alert of the namespace, or one about the operator if the name of a Memcached is empty.
+func (s monitored) alert(name, memcached string) string {
+	labels := fmt.Sprintf(`alertname=%q,waits=""`, name)
+	if memcached != "" {
+		labels += fmt.Sprintf(`,namespace=%q,memcached=%q`, s.Namespace, memcached)
+	}
+	return labels
+}
+
+// fires waits until an alert has fired.
+func (s monitored) fires(name, memcached string) {
+	s.Helper()
+	s.Eventually(name+" fires for "+memcached, func(context.Context) error {
+		if len(s.history(`ALERTS{alertstate="firing",`+s.alert(name, memcached)+`}`)) == 0 {
+			return fmt.Errorf("the alerts are %v", s.now(`ALERTS{waits=""}`))
+		}
+		return nil
+	})
+	s.Logf("%s: %s fired for %s", time.Since(s.began).Round(time.Second), name, memcached)
+	s.runbook(name, memcached)
+}
+
+// runbook runs the commands of the runbook of an alert.
+func (s monitored) runbook(name, memcached string) {
+	s.Helper()
+	text, err := os.ReadFile(filepath.Join("../../docs/runbooks", name+".md"))
+	s.Must(err)
+	ran := 0
+	for i, part := range strings.Split(string(text), "```") {
+		script, isShell := strings.CutPrefix(part, "shell\n")
+		if i%2 == 0 || !isShell {
+			continue
+		}
+		ran++
+		// The backup of a Memcached has its name here, and the shard is the first one.
+		script = strings.NewReplacer("<namespace>", s.Namespace, "<memcached>", memcached, "<backup>", memcached, "<shard>", "0").Replace(script)
+		out, err := exec.CommandContext(s.Ctx, "bash", "-euo", "pipefail", "-c", script).CombinedOutput()
+		if err != nil || len(out) == 0 {
+			s.Errorf("the commands of the runbook of %s: %v: %s\n%s", name, err, out, script)
+		}
+	}
+	if ran == 0 {
+		s.Errorf("the runbook of %s has no commands", name)
+	}
+}
+
+// resolves waits until an alert does no longer fire, and is not about to.
+func (s monitored) resolves(name, memcached string) {
+	s.Helper()
+	s.Eventually(name+" resolves for "+memcached, func(context.Context) error {
+		if all := s.now(`ALERTS{` + s.alert(name, memcached) + `}`); len(all) > 0 {
+			return fmt.Errorf("it is %v", all)
+		}
+		return nil
+	})
+}
+
+// history returns the series of a query since Prometheus started.
+func (s monitored) history(query string) []prometheus.Series {
+	s.Helper()
+	all, err := s.server.Range(s.Ctx, query, s.began, time.Now(), prometheus.Interval)
+	s.Must(err)
+	return all
+}
+
+func (s monitored) now(query string) []map[string]string {
+	s.Helper()
+	all, err := s.server.Now(s.Ctx, query)
+	s.Must(err)
+	var labels []map[string]string
+	for _, series := range all {
+		labels = append(labels, series.Labels)
+	}
+	return labels
+}
+
+// dashboards fails the test for each query of the dashboards that has no data. It writes pictures of them if that is
+// what the test runs for.
+func (s monitored) dashboards() {
+	s.Helper()
+	// Without version 2 of control groups, no file has the memory limit of a container.
+	_, unlimited := os.Stat("/sys/fs/cgroup/cgroup.controllers")
+	for _, name := range []string{"memcached", "fleet"} {
+		var content corev1.ConfigMap
+		s.Must(k.Get(s.Ctx, client.ObjectKey{Namespace: cluster.OperatorNamespace, Name: "memcached-operator-dashboard-" + name}, &content))
+		d, err := dashboard.Parse([]byte(content.Data["memcached-"+name+".json"]))
+		s.Must(err)
+		query := func(expr, memcached string) []prometheus.Series {
+			return s.history(strings.NewReplacer("$__rate_interval", "10s", "$namespace", s.Namespace, "$memcached", memcached, "$shard", ".*").Replace(expr))
+		}
+		checked := 0
+		for _, p := range d.AllPanels() {
+			for _, target := range p.Targets {
+				if unlimited != nil && strings.Contains(target.Expr, "memcached_agent_memory_limit_bytes") {
+					continue
+				}
+				checked++
+				if len(query(target.Expr, ".*")) == 0 {
+					s.Errorf("the panel %q of the dashboard %s has no data: %s", p.Title, name, target.Expr)
+				}
+			}
+		}
+		if checked < 15 {
+			s.Errorf("only %d queries of the dashboard %s were checked", checked, name)
+		}
+		if folder := os.Getenv(picturesVariable); folder != "" {
+			picture := d.SVG(s.began, time.Now(), func(expr string) []prometheus.Series { return query(expr, "updated") })
+			s.Must(os.WriteFile(filepath.Join(folder, "dashboard-"+name+".svg"), picture, 0o644)) //nolint:gosec // a document
+		}
+	}
+}
