@@ -16,7 +16,7 @@ import (
 
 // BenchmarkScrapes reports the p99 of a client's latencies while all shards are scraped each second, and in a flood of scrapes
 // from one connection after the other, each divided by that without scrapes. The three take turns under one load. Set ROUNDS and
-// SECONDS, the length of a turn.
+// SECONDS, the time of each.
 func BenchmarkScrapes(b *testing.B) {
 	rounds, turn := number("ROUNDS", 6), time.Duration(number("SECONDS", 5))*time.Second
 	var addresses, urls []string

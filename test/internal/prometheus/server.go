@@ -56,7 +56,7 @@ func Start(dir string, scrapes []Scrape, groups []any) (*Server, error) {
 	}
 	s := &Server{address: listener.Addr().String()}
 	_ = listener.Close()
-	s.command = exec.Command(program, "--config.file", path, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", s.address) //nolint:noctx // Stop ends it
+	s.command = exec.Command(program, "--config.file", path, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", s.address) //nolint:noctx // Stop stops it
 	s.command.Stdout, s.command.Stderr = &s.output, &s.output
 	return s, s.command.Start()
 }
