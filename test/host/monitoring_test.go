@@ -91,9 +91,9 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 		_, err := c.Get(s.Ctx, "key", "")
 		return err
 	})
-	quiet := s.load("updated", func(c *memcacheclient.Client, i int) error {
+	s.load("updated", func(c *memcacheclient.Client, i int) error {
 		if i%5 == 0 {
-			return c.Set(s.Ctx, fmt.Sprintf("key-%d", i%50), make([]byte, 100+i%50*100), 0, 0)
+			return c.Set(s.Ctx, fmt.Sprintf("key-%d", i/5%50), make([]byte, 100+i/5%50*100), 0, 0)
 		}
 		_, err := c.Get(s.Ctx, fmt.Sprintf("key-%d", i%50), "")
 		return err
@@ -151,7 +151,6 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	s.fires("MemcachedUpdateStuck", "stuck")
 	s.Apply("stuck", suite.Small(1).WithVersion(before))
 	s.Available("updated")
-	quiet()
 
 	for alert, memcached := range map[string]string{
 		"MemcachedShardNotAnswering": "frozen", "MemcachedDown": "frozen", "MemcachedShardsNotReady": "limping", "MemcachedShardLostItems": "lost",
