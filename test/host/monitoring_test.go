@@ -115,7 +115,6 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 		return b
 	}
 	failed := backup("refusing")
-	_ = backup("searched")
 	schedule := &v1alpha1.MemcachedScheduledBackup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "yearly"}}
 	schedule.Spec.Schedule, schedule.Spec.BackupTemplate.Spec = "0 0 1 1 *", failed.Spec
 	s.Must(k.Create(s.Ctx, schedule))
@@ -127,6 +126,7 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	s.signal("frozen", 0, syscall.SIGCONT)
 	s.signal("limping", 1, syscall.SIGCONT)
 	s.Updated("updated")
+	s.Must(k.Complete(s.Ctx, backup("updated"), suite.Soon, nil))
 	s.Apply("updated", slabs(suite.Small(4).WithVersion(defaultVersion)))
 	s.fires("MemcachedShardLostItems", "lost")
 	s.fires("MemcachedConnectionsRefused", "crowded")
