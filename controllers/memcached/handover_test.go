@@ -294,7 +294,7 @@ func (cluster *fakeCluster) stepAll() *v1alpha1.Memcached {
 }
 
 // receiver returns the answer of the agent in a pod that has received items, or nil. Beside it there is one that waits: the
-// ReplicaSet replaces the pod that is being deleted until the operator takes the surge back.
+// ReplicaSet replaces the pod that is being deleted until the operator wants one pod again.
 func (cluster *fakeCluster) receiver() *agentwire.Status {
 	for _, agent := range cluster.agents {
 		if agent.Phase == agentwire.PhaseReceiving && agent.Handover != nil {
