@@ -1,7 +1,9 @@
 package shard
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,5 +60,28 @@ func TestRevisionThatCannotBeParsedIsTheUpdateRevision(t *testing.T) {
 	delete(f.pods[0].Annotations, annotations.Spec)
 	if s := f.evaluate(); s.PodRevision.Hash() != update.Hash() || s.Template.Hash() != old.Hash() {
 		t.Errorf("without the annotation: template %s, pod %s", s.Template.Hash(), s.PodRevision.Hash())
+	}
+}
+
+// The ReplicaSet replaces the pod that is being deleted: a third one waits until the operator wants one pod again.
+func TestOldestPodThatCanReceiveItemsReceivesThem(t *testing.T) {
+	revision := podRevision(t)
+	pod := func(name string, age time.Duration) *corev1.Pod {
+		p := shardtest.Pod(name, revision)
+		p.CreationTimestamp = metav1.NewTime(time.Now().Add(-age))
+		p.Status.PodIP = "10.0.0.1"
+		p.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+		shardtest.Annotate(p, annotations.Handover, "key")
+		return p
+	}
+	old, receiver, waits := pod("cache-0-z", time.Hour), pod("cache-0-b", time.Minute), pod("cache-0-a", time.Second)
+	old.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	shardtest.Starting(receiver)
+	shardtest.Starting(waits)
+	pods := []*corev1.Pod{waits, receiver, old}
+	slices.SortFunc(pods, ComparePods)
+	observation := (&Observer{Status: &v1alpha1.MemcachedStatus{}, Update: revision}).Observe(0, shardtest.ReplicaSet("cache-0", revision), pods)
+	if got := observation.Receiver(); got != receiver {
+		t.Errorf("pod %s receives the items", got.Name)
 	}
 }

@@ -84,8 +84,11 @@ func later(a, b time.Time) time.Time {
 }
 
 // ComparePods orders the pods of a shard: the one that serves first, then the one that
-// will. While a replacement starts, the terminating pod keeps serving.
+// will. While a replacement starts, the terminating pod keeps serving. Of two that start, the
+// newer one only waits: the ReplicaSet creates it when the terminating pod is deleted, until the
+// operator wants one pod again.
 func ComparePods(a, b *corev1.Pod) int {
+	const starting = 2
 	rank := func(p *corev1.Pod) int {
 		terminating := p.DeletionTimestamp != nil
 		switch {
@@ -94,14 +97,16 @@ func ComparePods(a, b *corev1.Pod) int {
 		case IsReady(p):
 			return 1
 		case !terminating && !IsFinished(p):
-			return 2
+			return starting
 		default:
 			return 3
 		}
 	}
-	return cmp.Or(rank(a)-rank(b),
-		b.CreationTimestamp.Compare(a.CreationTimestamp.Time), // the newer one first
-		strings.Compare(a.Name, b.Name))
+	age := a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	if rank(a) != starting {
+		age = -age // the newer one first
+	}
+	return cmp.Or(rank(a)-rank(b), age, strings.Compare(a.Name, b.Name))
 }
 
 // podState returns the state of a pod without its outcome. A second pod that no node

@@ -24,9 +24,9 @@ func TestPodsAreOrderedByWhoServesAndWhoWill(t *testing.T) {
 		newPod("ready, newer", 20, true, false, corev1.PodRunning),
 		newPod("ready", 10, true, false, corev1.PodRunning),
 		newPod("ready and terminating", 30, true, true, corev1.PodRunning),
-		newPod("starting", 40, false, false, corev1.PodPending),
 		newPod("starting for longer, a", 5, false, false, corev1.PodPending),
 		newPod("starting for longer, b", 5, false, false, corev1.PodPending),
+		newPod("starting", 40, false, false, corev1.PodPending),
 		newPod("finished", 60, false, false, corev1.PodFailed),
 		newPod("terminating", 50, false, true, corev1.PodRunning),
 	}
