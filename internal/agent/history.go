@@ -79,6 +79,21 @@ func (h *history) answers(yes bool) {
 	})
 }
 
+// unavailable returns for how many seconds no memcached answered clients before a start that is
+// complete now.
+func (h *history) unavailable(start wire.Start) float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch since := h.record.UnavailableSince; {
+	case start.Result == wire.StartHandedOver:
+		return start.GapSeconds
+	case since.IsZero():
+		return 0
+	default:
+		return max(h.now().Sub(since).Seconds(), 0)
+	}
+}
+
 // started records a start that is complete.
 func (h *history) started(start wire.Start) {
 	h.change(func(r *metrics.History) {

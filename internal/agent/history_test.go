@@ -41,6 +41,9 @@ func TestHistoryCountsOutagesOverRestartsOfTheContainer(t *testing.T) {
 	h.answers(false) // a restart in place
 	clock.pass(0.25)
 	want(h, 0.25, 0)
+	if warm, handedOver := h.unavailable(wire.Start{Result: wire.StartWarm}), h.unavailable(wire.Start{Result: wire.StartHandedOver, GapSeconds: 0.5}); warm != 0.25 || handedOver != 0.5 {
+		t.Errorf("unavailable for %v s before a restart, and for %v s in a handover", warm, handedOver)
+	}
 	h.answers(true)
 	clock.pass(100)
 	want(h, 0.25, 0.25)

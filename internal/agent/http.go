@@ -93,6 +93,7 @@ func statusWithStats(ctx context.Context, current *state) wire.Status {
 	status.MaxBytes = stats.MaxBytes
 	status.CurrConnections = stats.Connections
 	status.UptimeSeconds = stats.Uptime
+	status.Gets, status.Hits = stats.Lookups, stats.Hits
 	status.RecentGets, status.RecentHits = current.client.recent.count(time.Now(), stats)
 	return status
 }

@@ -100,6 +100,7 @@ func (s *supervisor) serve() {
 	} else {
 		s.startDrain()
 	}
+	s.start.UnavailableSeconds = s.history.unavailable(s.start)
 	s.history.started(s.start)
 	s.publish()
 	go s.process.client.sampleLookups(s.process.done)

@@ -43,7 +43,7 @@ func wantHandedOver(t *testing.T, start agentwire.Start, size int64) {
 	t.Helper()
 	t.Log(start.Reason)
 	if start.Result != agentwire.StartHandedOver || start.Items != size || start.ItemsBefore != size || start.At.IsZero() ||
-		start.HandoverSeconds <= 0 || start.GapSeconds <= 0 || start.GapSeconds > start.HandoverSeconds {
+		start.HandoverSeconds <= 0 || start.GapSeconds <= 0 || start.GapSeconds > start.HandoverSeconds || start.UnavailableSeconds != start.GapSeconds {
 		t.Errorf("start %+v, want HandedOver with %d items", start, size)
 	}
 }

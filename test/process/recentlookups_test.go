@@ -9,11 +9,11 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
 )
 
-// wantRecent checks the recent gets and hits of a status.
+// wantRecent checks the gets and hits of a status, all of which are recent.
 func wantRecent(t *testing.T, when string, status agentwire.Status, gets, hits int64) {
 	t.Helper()
-	if status.RecentGets != gets || status.RecentHits != hits {
-		t.Errorf("%s: %d gets and %d hits, want %d and %d", when, status.RecentGets, status.RecentHits, gets, hits)
+	if status.RecentGets != gets || status.RecentHits != hits || status.Gets != gets || status.Hits != hits {
+		t.Errorf("%s: %d gets and %d hits, and %d and %d since the start; want %d and %d", when, status.RecentGets, status.RecentHits, status.Gets, status.Hits, gets, hits)
 	}
 }
 

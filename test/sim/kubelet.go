@@ -402,7 +402,7 @@ func (p *proc) status() agentwire.Status {
 	return agentwire.Status{
 		Phase: phase, PodUID: string(p.uid), Version: versionIn(p.image), Arguments: words, ArgumentsError: p.problem,
 		AnnouncedStop: p.announced(), Restart: p.restart, HoldUntil: p.held, Start: p.start, Items: p.items,
-		RecentGets: 5000, RecentHits: 4000,
+		RecentGets: 5000, RecentHits: 4000, Gets: 5000, Hits: 4000,
 	}
 }
 

@@ -90,6 +90,9 @@ type Start struct {
 	// Mode is that of the handover. It can be ModeStrict although ModeAvailable is set,
 	// if the other pod can do no other; Reason says so.
 	Mode Mode `json:"mode,omitempty"`
+	// UnavailableSeconds is for how long no memcached answered clients before this start: since
+	// the pod's previous one stopped, or GapSeconds. In a new pod without a handover it is 0.
+	UnavailableSeconds float64 `json:"unavailableSeconds,omitempty"`
 	// StaleSeconds is the longest time for which clients could read a value although a
 	// newer one was stored in the other pod; 0 with ModeStrict.
 	StaleSeconds float64 `json:"staleSeconds,omitempty"`
@@ -149,6 +152,10 @@ type Status struct {
 	// Both count from the start of this memcached, if that is less than a minute ago.
 	RecentGets int64 `json:"recentGets"`
 	RecentHits int64 `json:"recentHits"`
+	// Gets and Hits are the same since the start of this memcached, or since a client reset its
+	// statistics.
+	Gets int64 `json:"gets,omitempty"`
+	Hits int64 `json:"hits,omitempty"`
 }
 
 // Preflight is the result of a successful "agent preflight", written as JSON to the
