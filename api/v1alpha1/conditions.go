@@ -310,10 +310,16 @@ const (
 	// Do: nothing.
 	EventUpdateStarted = "UpdateStarted"
 	// EventUpdateFinished: all shards match the spec; the message has the share of kept
-	// items.
+	// items, and for how long shards were unavailable.
 	//
 	// Do: nothing.
 	EventUpdateFinished = "UpdateFinished"
+	// EventHitRatioMeasured: the hit ratio is back after an update, or wasn't within 30 minutes; the
+	// message has the number of misses that the update caused. status.lastUpdate keeps it.
+	//
+	// Do: nothing if it is back. Otherwise compare the items before and after in status.lastUpdate;
+	// spec.updateStrategy.hitRatioGate stops the next update until a shard has its hit ratio back.
+	EventHitRatioMeasured = "HitRatioMeasured"
 	// EventEmptyStartAnnounced: the operator will replace a shard, which will start empty: a pod
 	// hands over its items only if spec.handover.mode wasn't Disabled when it was created.
 	//

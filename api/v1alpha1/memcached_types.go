@@ -764,6 +764,11 @@ type MemcachedStatus struct {
 	// +optional
 	Update *UpdateStatus `json:"update,omitempty"`
 
+	// LastUpdate is what the last update that restarted or replaced shards cost, also while it goes on.
+	//
+	// +optional
+	LastUpdate *UpdateCost `json:"lastUpdate,omitempty"`
+
 	// Shards is the state of each shard, by ordinal.
 	//
 	// +optional
@@ -866,6 +871,52 @@ type UpdateStatus struct {
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
+}
+
+// UpdateCost is what an update cost clients.
+type UpdateCost struct {
+	// Revision is a hash of the pod configuration that the update leads to.
+	Revision string `json:"revision"`
+
+	// StartedAt is when the first shard was changed.
+	StartedAt metav1.Time `json:"startedAt"`
+
+	// FinishedAt is when all shards matched the spec. It is absent while the update goes on, and
+	// after another change took its place.
+	//
+	// +optional
+	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+
+	// Shards is the number of shards that started again, in the same pod or in another one.
+	Shards int32 `json:"shards"`
+
+	// Items that these shards contained right after their start.
+	Items int64 `json:"items"`
+
+	// ItemsBefore is how many items they contained before it.
+	ItemsBefore int64 `json:"itemsBefore"`
+
+	// UnavailableMilliseconds is for how long no memcached responded, as the sum of these shards.
+	// A pod that is replaced without a handover adds nothing, since it serves until the other one
+	// is ready.
+	UnavailableMilliseconds int64 `json:"unavailableMilliseconds"`
+
+	// MaxUnavailableMilliseconds is the same for the shard that was unavailable the longest.
+	MaxUnavailableMilliseconds int64 `json:"maxUnavailableMilliseconds"`
+
+	// ExtraMisses is how many more keys clients didn't find since the start of their shard than
+	// with its hit ratio of the minute before. The operator measures it until the hit ratio of each
+	// shard is back, for at most 30 minutes after the update. It is absent until then, for
+	// shards with fewer than 1,000 lookups in that minute, and for more than 32 shards.
+	//
+	// +optional
+	ExtraMisses *int64 `json:"extraMisses,omitempty"`
+
+	// HitRatioRecoveredAt is when each shard had at least 90% of that hit ratio again, over the
+	// last minute and at least 1,000 lookups.
+	//
+	// +optional
+	HitRatioRecoveredAt *metav1.Time `json:"hitRatioRecoveredAt,omitempty"`
 }
 
 // Bounds of a status with 1,000 shards: etcd stores at most 1.5 MiB.

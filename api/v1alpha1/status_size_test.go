@@ -30,6 +30,11 @@ func largestStatus(n names) v1alpha1.MemcachedStatus {
 			Gate: v1alpha1.GateOutsideMaintenanceWindow, Items: 1e11, ItemsBefore: 1e11, Since: now, Message: text(v1alpha1.MaxMessage),
 		},
 	}
+	misses := int64(1e11)
+	s.LastUpdate = &v1alpha1.UpdateCost{
+		Revision: text(16), StartedAt: now, FinishedAt: &now, Shards: 1000, Items: 1e11, ItemsBefore: 1e11,
+		UnavailableMilliseconds: 1e7, MaxUnavailableMilliseconds: 1e4, ExtraMisses: &misses, HitRatioRecoveredAt: &now,
+	}
 	for _, condition := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
 		s.Conditions = append(s.Conditions, metav1.Condition{
 			Type: condition, Status: metav1.ConditionFalse, Reason: string(v1alpha1.GateOutsideMaintenanceWindow), Message: text(v1alpha1.MaxMessage),
@@ -77,7 +82,7 @@ func TestStatusOfAThousandShardsFits(t *testing.T) {
 
 func TestLargestStatusSetsEveryField(t *testing.T) {
 	s := largestStatus(names{memcached: 20, namespace: 20, node: 30})
-	for _, value := range []any{s, *s.Update, *s.Bootstrap, s.Shards[0]} {
+	for _, value := range []any{s, *s.Update, *s.LastUpdate, *s.Bootstrap, s.Shards[0]} {
 		v := reflect.ValueOf(value)
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() && v.Field(i).Kind() != reflect.Bool {

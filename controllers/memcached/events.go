@@ -39,6 +39,7 @@ func memcachedEvents(was, next v1alpha1.MemcachedStatus, handsOver bool) []event
 	}
 	events = append(events, bootstrapEvents(was.Bootstrap, next.Bootstrap)...)
 	events = append(events, updateEvents(was.Update, next, handsOver)...)
+	events = append(events, costEvents(was.LastUpdate, next.LastUpdate)...)
 	before := meta.FindStatusCondition(was.Conditions, v1alpha1.ConditionDegraded)
 	after := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionDegraded)
 	switch {
@@ -105,6 +106,9 @@ func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus, han
 			message := fmt.Sprintf("updated %d shards to image %s", len(next.Shards), next.Image)
 			if was.ItemsBefore > 0 {
 				message += "; " + keptItems(was)
+			}
+			if cost := next.LastUpdate; cost != nil && cost.Revision == was.Revision {
+				message += "; " + costMessage(cost)
 			}
 			events = append(events, normal(v1alpha1.EventUpdateFinished, "%s", message))
 		}

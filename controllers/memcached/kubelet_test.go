@@ -54,6 +54,10 @@ type fakeCluster struct {
 	unpullable string
 	// silent is whether no agent answers.
 	silent bool
+	// before are the lookups of shards with the arguments or the image at first, and after those of
+	// shards with others.
+	before, after lookups
+	first         string
 	// handsOver is whether pods with a key hand over their items.
 	handsOver bool
 	// follows is whether both pods serve for a step before a handover is over, as in mode Available.
@@ -81,6 +85,9 @@ type fakePod struct {
 	// the pod.
 	unannounced int
 }
+
+// lookups are those of the last minute, and those since memcached started.
+type lookups struct{ recentGets, recentHits, gets, hits int64 }
 
 // itemsPerShard is how many items each shard has when it is ready.
 const itemsPerShard = 1000
@@ -295,7 +302,7 @@ func (cluster *fakeCluster) syncPod(pod *corev1.Pod) {
 		}
 		p.used = p.announced
 		p.containers, p.starts, p.image, p.arguments, p.ready = p.containers+1, p.starts+1, image, arguments, false
-		p.start = agentwire.Start{Result: agentwire.StartWarm, Items: itemsPerShard, ItemsBefore: itemsPerShard, At: cluster.clock.Now()}
+		p.start = agentwire.Start{Result: agentwire.StartWarm, Items: itemsPerShard - 1, ItemsBefore: itemsPerShard, UnavailableSeconds: 0.4, At: cluster.clock.Now()}
 		cluster.setPodStatus(pod, p) // not ready for a tick
 		return
 	case p.arguments != arguments && cluster.rejectedArgument != "" && strings.Contains(arguments, cluster.rejectedArgument):
@@ -410,10 +417,18 @@ func (cluster *fakeCluster) setAgentStatus(pod *corev1.Pod, p *fakePod) {
 	} else {
 		handover = nil
 	}
-	cluster.agents[podIP(pod)] = agentwire.Status{
+	of := cluster.before
+	if cluster.first == "" {
+		cluster.first = p.image + p.arguments
+	} else if cluster.first != p.image+p.arguments {
+		of = cluster.after
+	}
+	agent := agentwire.Status{
 		Phase: phase, Handover: handover, PodUID: string(pod.UID), Version: p.image[strings.LastIndex(p.image, ":")+1:],
 		Arguments: words, ArgumentsError: p.argumentsError, AnnouncedStop: announced, Start: p.start, Items: itemsPerShard,
 	}
+	agent.RecentGets, agent.RecentHits, agent.Gets, agent.Hits = of.recentGets, of.recentHits, of.gets, of.hits
+	cluster.agents[podIP(pod)] = agent
 }
 
 // podIP returns an address of the pod that no other pod has.

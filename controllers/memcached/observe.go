@@ -392,7 +392,8 @@ func (r observer) queryAgents(ctx context.Context, obs *observation) {
 }
 
 // agentsToQuery returns the pods whose agents know something that the status doesn't: how
-// memcached started, how an update proceeds, and how the next shard to be updated performs.
+// memcached started, how an update proceeds, how the next shard to be updated performs, and how many
+// misses the last update caused.
 // The agent of a shard in steady state is not queried; that of a pod that isn't ready only
 // while a restore fills all shards, or another pod of the shard hands over its items.
 func agentsToQuery(obs *observation) []*corev1.Pod {
@@ -430,6 +431,7 @@ func agentsToQuery(obs *observation) []*corev1.Pod {
 			query = append(query, last)
 		}
 	}
+	query = append(query, hitRatioPods(obs)...)
 	slices.SortFunc(query, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return slices.Compact(query)
 }

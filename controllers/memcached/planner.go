@@ -60,7 +60,7 @@ func makePlan(obs *observation, options resources.Options) plan {
 			all = append(all, p.resources.actions, step, planDeletions(obs), planPreflightCleanup(obs, p.decision.Done()))
 		}
 	}
-	p.actions = merge(append(all, planAgentRetry(obs, p.bootstrap.status))...).batch(obs.failed)
+	p.actions = merge(append(all, planAgentRetry(obs, p.bootstrap.status), planHitRatio(obs))...).batch(obs.failed)
 	return p
 }
 

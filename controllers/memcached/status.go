@@ -66,6 +66,7 @@ func makeStatus(obs *observation, p plan, res result, now time.Time) v1alpha1.Me
 	s.Ready = fmt.Sprintf("%d/%d", s.ReadySize, size)
 	s.Version = runningVersion(s.Shards, obs.image.Version, m.Status.Version, p.rejected != nil)
 	s.Update = updateStatus(obs, p, s, now)
+	s.LastUpdate = updateCost(obs, p, &s, now)
 	available, progressing, degraded := conditions(obs, p, res, s, firstProblem(obs, p, res, s))
 	for _, c := range []metav1.Condition{readyCondition(available, progressing, degraded, s.Update), available, progressing, degraded} {
 		c.ObservedGeneration = m.Generation

@@ -96,7 +96,18 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 		s.Event("cache", v1alpha1.EventUpdateStarted, from+" → "+to)
 		s.Event("cache", v1alpha1.EventUpdateFinished, "memcached:"+to, "kept", "items")
 		s.NoPreflightPods()
+		cost := m.Status.LastUpdate
+		if cost == nil || cost.FinishedAt == nil || cost.Shards != 2 || cost.ItemsBefore != held[0]+held[1] || cost.Items < cost.ItemsBefore ||
+			cost.MaxUnavailableMilliseconds <= 0 || cost.MaxUnavailableMilliseconds > hung.Milliseconds() || cost.UnavailableMilliseconds <= cost.MaxUnavailableMilliseconds {
+			t.Errorf("the update cost %+v", cost)
+		}
 	}
+	s.Await("cache", "with its hit ratio back", func(m *v1alpha1.Memcached) error {
+		if cost := m.Status.LastUpdate; cost == nil || cost.HitRatioRecoveredAt == nil || cost.ExtraMisses == nil || *cost.ExtraMisses != 0 {
+			return fmt.Errorf("the last update cost %+v", cost)
+		}
+		return nil
+	})
 	s.Holds(others)
 	s.Holds(large)
 	slices.Sort(silences)

@@ -94,6 +94,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.TransferProgressApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TransferStatus"):
 		return &apiv1alpha1.TransferStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("UpdateCost"):
+		return &apiv1alpha1.UpdateCostApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("UpdateStatus"):
 		return &apiv1alpha1.UpdateStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("UpdateStrategy"):

@@ -26,9 +26,10 @@ type UpdateRecord struct {
 	KeepsItems bool `json:"keepsItems,omitempty"`
 	// Moves is the pod that another one on another node replaces; empty if it may be on the same one.
 	Moves string `json:"moves,omitempty"`
-	// Gets and Hits of the minute before.
-	Gets int64 `json:"gets,omitempty"`
-	Hits int64 `json:"hits,omitempty"`
+	// Items that the shard contained, and Gets and Hits of the minute before.
+	Items int64 `json:"items,omitempty"`
+	Gets  int64 `json:"gets,omitempty"`
+	Hits  int64 `json:"hits,omitempty"`
 }
 
 // FailureRecord is what the operator records on a shard whose update failed.
@@ -87,7 +88,7 @@ func (s *State) StopToken(to resources.PodRevision, now time.Time) string {
 func (s *State) NewUpdateRecord(to resources.PodRevision, method rollout.Method, now time.Time) UpdateRecord {
 	r := UpdateRecord{Revision: to.Hash(), From: s.PodRevision.Hash(), At: now.UTC(), Method: method, Container: s.ContainerID}
 	if s.Agent != nil {
-		r.Gets, r.Hits = s.Agent.RecentGets, s.Agent.RecentHits
+		r.Items, r.Gets, r.Hits = s.Agent.Items, s.Agent.RecentGets, s.Agent.RecentHits
 	}
 	return r
 }

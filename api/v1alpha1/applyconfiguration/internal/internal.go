@@ -581,6 +581,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: image
       type:
         scalar: string
+    - name: lastUpdate
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateCost
     - name: nodes
       type:
         list:
@@ -887,6 +890,39 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
     - name: totalItems
+      type:
+        scalar: numeric
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateCost
+  map:
+    fields:
+    - name: extraMisses
+      type:
+        scalar: numeric
+    - name: finishedAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: hitRatioRecoveredAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: items
+      type:
+        scalar: numeric
+    - name: itemsBefore
+      type:
+        scalar: numeric
+    - name: maxUnavailableMilliseconds
+      type:
+        scalar: numeric
+    - name: revision
+      type:
+        scalar: string
+    - name: shards
+      type:
+        scalar: numeric
+    - name: startedAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: unavailableMilliseconds
       type:
         scalar: numeric
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateMethod

@@ -44,6 +44,8 @@ type MemcachedStatusApplyConfiguration struct {
 	// Update is the progress of a change of the spec. It is absent when all shards match the
 	// spec.
 	Update *UpdateStatusApplyConfiguration `json:"update,omitempty"`
+	// LastUpdate is what the last update that restarted or replaced shards cost, also while it goes on.
+	LastUpdate *UpdateCostApplyConfiguration `json:"lastUpdate,omitempty"`
 	// Shards is the state of each shard, by ordinal.
 	Shards []ShardStatusApplyConfiguration `json:"shards,omitempty"`
 	// Bootstrap is the state of filling the shards of a new Memcached. It is absent when
@@ -164,6 +166,14 @@ func (b *MemcachedStatusApplyConfiguration) WithServers(values ...string) *Memca
 // If called multiple times, the Update field is set to the value of the last call.
 func (b *MemcachedStatusApplyConfiguration) WithUpdate(value *UpdateStatusApplyConfiguration) *MemcachedStatusApplyConfiguration {
 	b.Update = value
+	return b
+}
+
+// WithLastUpdate sets the LastUpdate field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastUpdate field is set to the value of the last call.
+func (b *MemcachedStatusApplyConfiguration) WithLastUpdate(value *UpdateCostApplyConfiguration) *MemcachedStatusApplyConfiguration {
+	b.LastUpdate = value
 	return b
 }
 

@@ -1,0 +1,166 @@
+package memcached
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/text"
+)
+
+// The misses of an update are counted by the memcached of each shard, so after the update the agents of
+// all its shards are queried: every hitRatioPoll, for at most hitRatioTimeout and that many shards.
+const (
+	hitRatioPoll      = 10 * time.Second
+	hitRatioTimeout   = 30 * time.Minute
+	hitRatioMaxShards = 32
+)
+
+// updateCost returns what the last update cost. A shard adds its part in the status that
+// reports its start with the update revision first.
+func updateCost(obs *observation, p plan, next *v1alpha1.MemcachedStatus, now time.Time) *v1alpha1.UpdateCost {
+	was, update := &obs.memcached.Status, obs.updateRevision.Hash()
+	cost := was.LastUpdate.DeepCopy()
+	for i := range p.shards {
+		s := &p.shards[i]
+		if s.Agent == nil || !isUpdatedTo(s, update) {
+			continue
+		}
+		last, _ := shard.StatusOf(was, s.Name)
+		started, _ := shard.StatusOf(next, s.Name)
+		if last.Start == "" || last.Revision == update || started.Revision != update {
+			continue
+		}
+		if cost == nil || cost.Revision != update || cost.FinishedAt != nil {
+			cost = &v1alpha1.UpdateCost{Revision: update, StartedAt: v1alpha1.Time(s.Record.At)}
+		}
+		addStart(cost, s.Agent.Start, s.Record.Items)
+	}
+	if cost == nil || cost.Revision != update {
+		return cost
+	}
+	if cost.FinishedAt == nil && isFinished(next, update, len(obs.names)) {
+		cost.FinishedAt = ptr.To(metav1.NewTime(now.Truncate(time.Second)))
+	}
+	if measuresHitRatio(cost, obs.now) {
+		measureHitRatio(cost, p.shards, now)
+	}
+	return cost
+}
+
+// isUpdatedTo reports whether an update to the revision restarted or replaced the shard.
+func isUpdatedTo(s *shard.State, revision string) bool {
+	return s.Record != nil && s.Record.Revision == revision && s.Record.Method > rollout.Live && s.Rollout.Pod.Revision == revision
+}
+
+// addStart adds a shard's start. Without a handover, a new pod doesn't know how many items the
+// former one contained.
+func addStart(cost *v1alpha1.UpdateCost, start agentwire.Start, recorded int64) {
+	before := cmp.Or(start.ItemsBefore, recorded, start.Items)
+	unavailable := int64(start.UnavailableSeconds * 1000)
+	cost.Shards++
+	cost.ItemsBefore += before
+	cost.Items += min(start.Items, before)
+	cost.UnavailableMilliseconds += unavailable
+	cost.MaxUnavailableMilliseconds = max(cost.MaxUnavailableMilliseconds, unavailable)
+}
+
+// isFinished reports whether all shards match the spec and their starts are known.
+func isFinished(s *v1alpha1.MemcachedStatus, revision string, size int) bool {
+	for i := range s.Shards {
+		if !s.Shards[i].Current || s.Shards[i].Revision != revision {
+			return false
+		}
+	}
+	return s.Update == nil && len(s.Shards) == size
+}
+
+// measuresHitRatio reports whether the misses of the last update are yet to be measured.
+func measuresHitRatio(cost *v1alpha1.UpdateCost, now time.Time) bool {
+	return cost != nil && cost.FinishedAt != nil && cost.ExtraMisses == nil && cost.Shards <= hitRatioMaxShards &&
+		now.Sub(cost.FinishedAt.Time).Abs() < hitRatioTimeout
+}
+
+// hitRatioPods returns the pods whose misses are yet to be measured.
+func hitRatioPods(obs *observation) []*corev1.Pod {
+	cost := obs.memcached.Status.LastUpdate
+	if !measuresHitRatio(cost, obs.now) || cost.Revision != obs.updateRevision.Hash() {
+		return nil
+	}
+	var pods []*corev1.Pod
+	for i := range obs.shards {
+		if s := &obs.shards[i]; hadHitRatio(s, cost.Revision) {
+			pods = append(pods, s.Active)
+		}
+	}
+	return pods
+}
+
+// hadHitRatio reports whether a shard had enough lookups before its update to the revision.
+func hadHitRatio(s *shard.Observation, revision string) bool {
+	return s.Active != nil && s.IsReady && s.Record != nil && s.Record.Revision == revision && s.Record.Method > rollout.Live &&
+		s.Record.Gets >= v1alpha1.DefaultHitRatioMinRequests
+}
+
+// measureHitRatio sets the misses when the hit ratio of each shard is back, or will not be in time.
+func measureHitRatio(cost *v1alpha1.UpdateCost, shards []shard.State, now time.Time) {
+	var misses float64
+	measured, recovered := 0, true
+	for i := range shards {
+		s := &shards[i]
+		if !hadHitRatio(&s.Observation, cost.Revision) {
+			continue
+		}
+		if s.Agent == nil {
+			return // a later reconcile has its answer
+		}
+		measured++
+		before := float64(s.Record.Hits) / float64(s.Record.Gets)
+		misses += max(before*float64(s.Agent.Gets)-float64(s.Agent.Hits), 0)
+		recovered = recovered && s.Agent.RecentGets >= v1alpha1.DefaultHitRatioMinRequests &&
+			float64(s.Agent.RecentHits) >= before*float64(s.Agent.RecentGets)*v1alpha1.DefaultHitRatioPercent/100
+	}
+	isLast := now.Sub(cost.FinishedAt.Time) >= hitRatioTimeout-2*hitRatioPoll
+	if measured == 0 || !recovered && !isLast {
+		return
+	}
+	cost.ExtraMisses = ptr.To(int64(misses))
+	if recovered {
+		cost.HitRatioRecoveredAt = ptr.To(metav1.NewTime(now.Truncate(time.Second)))
+	}
+}
+
+// planHitRatio queries the agents again until the misses of the last update are measured.
+func planHitRatio(obs *observation) Actions {
+	if len(hitRatioPods(obs)) == 0 {
+		return Actions{}
+	}
+	return Actions{RequeueAfter: hitRatioPoll}
+}
+
+// costEvents returns the event of an update whose misses were measured.
+func costEvents(was, now *v1alpha1.UpdateCost) []event {
+	if now == nil || now.ExtraMisses == nil || was != nil && was.ExtraMisses != nil && was.Revision == now.Revision {
+		return nil
+	}
+	caused := fmt.Sprintf("the update caused %s more misses than before it", text.Thousands(*now.ExtraMisses))
+	if now.HitRatioRecoveredAt == nil {
+		return []event{normal(v1alpha1.EventHitRatioMeasured, "%s; the hit ratio isn't back %s after its end", caused, hitRatioTimeout)}
+	}
+	return []event{normal(v1alpha1.EventHitRatioMeasured, "%s; the hit ratio is back %s after its start", caused, now.HitRatioRecoveredAt.Sub(now.StartedAt.Time))}
+}
+
+// costMessage describes for how long shards were unavailable.
+func costMessage(cost *v1alpha1.UpdateCost) string {
+	return fmt.Sprintf("unavailable for %s in total, for %s at most", milliseconds(cost.UnavailableMilliseconds), milliseconds(cost.MaxUnavailableMilliseconds))
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
