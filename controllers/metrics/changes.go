@@ -33,6 +33,9 @@ type Changes struct {
 	updateDuration prometheus.Histogram
 	notReady       *prometheus.HistogramVec
 	items          *prometheus.CounterVec
+	unavailable    prometheus.Counter
+	misses         prometheus.Counter
+	recovery       prometheus.Histogram
 
 	lock       sync.Mutex
 	memcacheds map[types.UID]*history
@@ -70,6 +73,13 @@ func NewChanges(clock clock.PassiveClock, elected <-chan struct{}) *Changes {
 			Buckets: []float64{.1, .5, 1, 2, 5, 10, 30, 60, 300, 900}}, []string{"method"}),
 		items: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "memcached_operator_items_total",
 			Help: "Number of items that shards kept or lost when they started again, as far as it is known how many they contained."}, []string{"fate"}),
+		unavailable: prometheus.NewCounter(prometheus.CounterOpts{Name: "memcached_operator_update_unavailable_seconds_total",
+			Help: "Seconds in which no memcached of a shard responded because of an update, as its agent measured them."}),
+		misses: prometheus.NewCounter(prometheus.CounterOpts{Name: "memcached_operator_update_extra_misses_total",
+			Help: "Number of misses that updates caused, compared with the hit ratio of each shard in the minute before. status.lastUpdate has those of one update."}),
+		recovery: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "memcached_operator_update_hit_ratio_recovery_seconds",
+			Help:    "Seconds from the start of an update until the hit ratio of each shard was back. Updates after which it wasn't within 30 minutes aren't counted.",
+			Buckets: []float64{30, 60, 120, 300, 600, 1200, 1800, 3600, 14400}}),
 	}
 	for _, outcome := range []string{updateFinished, updateRolledBack, updateSuperseded} {
 		c.updates.WithLabelValues(outcome)
@@ -101,7 +111,7 @@ func (c *Changes) Collect(to chan<- prometheus.Metric) {
 }
 
 func (c *Changes) collectors() []prometheus.Collector {
-	return []prometheus.Collector{c.updates, c.updateDuration, c.notReady, c.items}
+	return []prometheus.Collector{c.updates, c.updateDuration, c.notReady, c.items, c.unavailable, c.misses, c.recovery}
 }
 
 // OnAdd implements cache.ResourceEventHandler.
@@ -139,6 +149,7 @@ func (c *Changes) OnUpdate(was, is any) {
 		}
 	}
 	c.update(h, before.Status.Update, after)
+	c.cost(before.Status.LastUpdate, after.Status.LastUpdate)
 	c.shards(h, &before.Status, after)
 	if s := after.Status; s.Update == nil && s.ReadySize == s.Size && s.UpdatedSize == s.Size {
 		clear(h.methods)
@@ -187,6 +198,23 @@ func (c *Changes) update(h *history, was *v1alpha1.UpdateStatus, m *v1alpha1.Mem
 	}
 	if is != nil && isRolledBack(is) && (was == nil || was.Revision != is.Revision || !isRolledBack(was)) {
 		c.updates.WithLabelValues(updateRolledBack).Inc()
+	}
+}
+
+// cost counts what was added to the cost of an update.
+func (c *Changes) cost(was, is *v1alpha1.UpdateCost) {
+	if is == nil {
+		return
+	}
+	if was == nil || was.Revision != is.Revision || !was.StartedAt.Equal(&is.StartedAt) {
+		was = &v1alpha1.UpdateCost{}
+	}
+	c.unavailable.Add(float64(max(is.UnavailableMilliseconds-was.UnavailableMilliseconds, 0)) / 1000)
+	if was.ExtraMisses == nil && is.ExtraMisses != nil {
+		c.misses.Add(float64(max(*is.ExtraMisses, 0)))
+		if is.HitRatioRecoveredAt != nil {
+			c.recovery.Observe(is.HitRatioRecoveredAt.Sub(is.StartedAt.Time).Seconds())
+		}
 	}
 }
 

@@ -158,7 +158,7 @@ func (s *story) then(seconds int, edit func(*v1alpha1.MemcachedStatus)) {
 func (s *story) counts(t *testing.T) []string {
 	lines := scrape(t, s.changes, &Memcacheds{Source: Source{Cache: &objects{memcacheds: []v1alpha1.Memcached{*s.last}}, Elected: closed()}, Changes: s.changes})
 	return slices.DeleteFunc(lines, func(line string) bool {
-		name, _, _ := strings.Cut(line, "{")
+		name := line[:strings.IndexAny(line, "{ ")]
 		return strings.HasSuffix(line, " 0") || !strings.HasSuffix(name, "_total") && !strings.Contains(line, "_seconds_")
 	})
 }
@@ -213,6 +213,17 @@ func TestMetricsCountUpdatesAndTheirCost(t *testing.T) {
 			s.then(0, replaced("cache-0", ""))
 			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Update.Revision = "other" })
 		}, []string{`updates_total{outcome="Superseded"} 1`}},
+		{"the cost of an update counts what was added", func(s *story) {
+			cost := v1alpha1.UpdateCost{Revision: "r", UnavailableMilliseconds: 400}
+			s.then(0, func(m *v1alpha1.MemcachedStatus) { m.LastUpdate = cost.DeepCopy() })
+			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.LastUpdate.UnavailableMilliseconds = 900 })
+			s.then(60, func(m *v1alpha1.MemcachedStatus) {
+				m.LastUpdate.ExtraMisses, m.LastUpdate.HitRatioRecoveredAt = new(int64(70)), new(metav1.NewTime(cost.StartedAt.Add(45*time.Second)))
+			})
+			s.then(600, func(m *v1alpha1.MemcachedStatus) {
+				m.LastUpdate = &v1alpha1.UpdateCost{Revision: "next", UnavailableMilliseconds: 100}
+			})
+		}, []string{`update_extra_misses_total 70`, `update_hit_ratio_recovery_seconds_sum 45`, `update_hit_ratio_recovery_seconds_count 1`, `update_unavailable_seconds_total 1`}},
 		{"scaling in and out is neither", func(s *story) {
 			last := s.last.Status.Shards[2]
 			s.then(0, func(m *v1alpha1.MemcachedStatus) { m.Shards[2].Ready = false })

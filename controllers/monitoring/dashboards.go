@@ -97,6 +97,7 @@ var fleetRows = []row{
 		series("Updates by outcome", "short", query{`sum by (outcome) (increase(memcached_operator_updates_total[$__rate_interval]))`, "{{outcome}}"}),
 		series("Unavailable seconds of a shard, 99th percentile", "s", query{`histogram_quantile(0.99, sum by (le, method) (rate(memcached_operator_shard_unavailable_seconds_bucket[$__rate_interval])))`, "{{method}}"}),
 		series("Items kept and lost", "short", query{`sum by (fate) (increase(memcached_operator_items_total[$__rate_interval]))`, "{{fate}}"}),
+		series("Misses that updates caused", "short", query{`sum(increase(memcached_operator_update_extra_misses_total[$__rate_interval]))`, "misses"}),
 		series("Losses of shards", "short", query{`sum(increase(memcached_operator_shard_losses_total[$__rate_interval]))`, "losses"}),
 	}},
 	{title: "Operator", panels: []panel{
