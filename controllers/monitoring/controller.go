@@ -2,6 +2,7 @@ package monitoring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -169,5 +170,14 @@ func (r *Reconciler) ensure(ctx context.Context, t target) error {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsNotFound(err) && !isNamespace(status) {
+		r.kinds.discoverSoon() // the CRD was deleted
+		return nil
+	}
 	return err
+}
+
+// isNamespace reports whether an error is about a namespace.
+func isNamespace(s apierrors.APIStatus) bool {
+	return s.Status().Details != nil && s.Status().Details.Kind == "namespaces"
 }

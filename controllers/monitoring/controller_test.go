@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -43,12 +44,14 @@ type world struct {
 	admin  client.Client
 	server *apiservertest.Server
 	writes atomic.Int64
+	// every is how often the controller asks for the CRDs.
+	every time.Duration
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	w := &world{T: t, server: apiservertest.StartForTest(t)}
+	w := &world{T: t, server: apiservertest.StartForTest(t), every: 200 * time.Millisecond}
 	scheme := runtime.NewScheme()
 	w.must(errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)))
 	var err error
@@ -88,7 +91,7 @@ func (w *world) start(o Options) (stop func()) {
 	mgr, err := ctrl.NewManager(asSelf, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 		Cache: cache.Options{ReaderFailOnMissingInformer: true}})
 	w.must(err)
-	w.must(setUp(mgr, o, nil, 200*time.Millisecond))
+	w.must(setUp(mgr, o, nil, w.every))
 	ctx, cancel := context.WithCancel(w.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()
@@ -176,7 +179,7 @@ func (w *world) idle() {
 
 func TestMonitoringObjectsFollowMemcachedsAndCRDs(t *testing.T) {
 	w := newWorld(t)
-	defer w.start(Options{Labels: map[string]string{"release": "prometheus"}, Interval: "15s"})()
+	stop := w.start(Options{Labels: map[string]string{"release": "prometheus"}, Interval: "15s"})
 	cacheA := w.memcached("team", "a", v1alpha1.Monitoring{})
 	time.Sleep(2 * debounce)
 	if n := w.writes.Load(); n != 0 {
@@ -232,23 +235,43 @@ func TestMonitoringObjectsFollowMemcachedsAndCRDs(t *testing.T) {
 	w.eventually("the objects exist again", func() bool { return w.exist("team") })
 
 	// The CRDs are lost and found without a restart.
-	w.must(envtest.UninstallCRDs(w.server.Admin, w.crds()))
-	w.eventually("the CRDs no longer exist", func() bool {
-		var crds apiextensionsv1.CustomResourceDefinitionList
-		w.must(w.admin.List(t.Context(), &crds))
-		for _, crd := range crds.Items {
-			if crd.Spec.Group == prometheusGroup.Group {
-				return false
-			}
-		}
-		return true
-	})
+	w.uninstall()
 	time.Sleep(time.Second)
 	w.install()
 	w.eventually("the objects exist again", func() bool { return w.exist("team") && w.get(serviceMonitor, operatorNamespace, operatorName) != nil })
 	w.idle()
 	w.must(w.admin.Delete(t.Context(), cacheC))
 	w.eventually("they are deleted with the last Memcached", func() bool { return w.absent("team") })
+
+	// A write that fails since its CRD was deleted isn't retried, although the controller asks seldom.
+	stop()
+	w.every = time.Hour
+	defer w.start(Options{})()
+	w.memcached("team", "d", v1alpha1.Monitoring{})
+	w.eventually("the objects of the namespace exist", func() bool { return w.exist("team") })
+	w.uninstall()
+	w.memcached("other", "e", v1alpha1.Monitoring{})
+	time.Sleep(2 * debounce)
+	w.idle()
+	before := w.writes.Load()
+	w.memcached("other", "f", v1alpha1.Monitoring{Slabs: true})
+	time.Sleep(2 * debounce)
+	if n := w.writes.Load() - before; n != 0 {
+		t.Errorf("%d writes of objects whose CRDs were deleted", n)
+	}
+}
+
+// uninstall deletes the CRDs.
+func (w *world) uninstall() {
+	w.Helper()
+	w.must(envtest.UninstallCRDs(w.server.Admin, w.crds()))
+	w.eventually("the CRDs no longer exist", func() bool {
+		var crds apiextensionsv1.CustomResourceDefinitionList
+		w.must(w.admin.List(w.Context(), &crds))
+		return !slices.ContainsFunc(crds.Items, func(crd apiextensionsv1.CustomResourceDefinition) bool {
+			return crd.Spec.Group == prometheusGroup.Group
+		})
+	})
 }
 
 func TestMonitoringLeavesObjectsOfOthers(t *testing.T) {

@@ -29,6 +29,8 @@ type kinds struct {
 	used func(context.Context) (sets.Set[string], error)
 	// changes are what the controller reconciles: a namespace, or the operator's objects.
 	changes chan event.GenericEvent
+	// missing receives when the API server didn't know a kind that was found.
+	missing chan struct{}
 
 	lock  sync.Mutex
 	found map[kind]context.CancelFunc
@@ -38,7 +40,7 @@ func newKinds(api discovery.DiscoveryInterface, watches metadata.Interface, name
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	return &kinds{api: api, watches: watches, namespaces: namespaces, every: every, used: used, changes: make(chan event.GenericEvent), found: map[kind]context.CancelFunc{}}
+	return &kinds{api: api, watches: watches, namespaces: namespaces, every: every, used: used, changes: make(chan event.GenericEvent), missing: make(chan struct{}, 1), found: map[kind]context.CancelFunc{}}
 }
 
 func (k *kinds) has(of kind) bool {
@@ -55,30 +57,45 @@ func (k *kinds) notify(ctx context.Context, namespace string) {
 	}
 }
 
-// run asks which kinds exist, at once and from time to time, until the context is done. The objects
-// of the operator have no watch: they are compared each time.
+// discoverSoon asks again which kinds exist.
+func (k *kinds) discoverSoon() {
+	select {
+	case k.missing <- struct{}{}:
+	default:
+	}
+}
+
+// run asks which kinds exist, at once, from time to time, and when one is missing, until the context is
+// done. The objects of the operator have no watch: they are compared from time to time.
 func (k *kinds) run(ctx context.Context) error {
 	ticker := time.NewTicker(k.every)
 	defer ticker.Stop()
+	compare := true
 	for {
-		if err := k.check(ctx); err != nil {
+		if err := k.check(ctx, compare); err != nil {
 			log.FromContext(ctx).Error(err, "Asking the API server for the CRDs of prometheus-operator. The operator retries", "after", k.every.String())
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
+			compare = true
+		case <-k.missing:
+			compare = false
 		}
 	}
 }
 
-// check has all objects of the operator reconciled, and those of all namespaces if there is a new kind.
-func (k *kinds) check(ctx context.Context) error {
+// check has the objects of all namespaces reconciled if there is a new kind, and those of the operator
+// then or if compare is set.
+func (k *kinds) check(ctx context.Context, compare bool) error {
 	found, err := k.discover(ctx)
 	if err != nil {
 		return err
 	}
-	k.notify(ctx, "")
+	if found || compare {
+		k.notify(ctx, "")
+	}
 	if !found {
 		return nil
 	}
