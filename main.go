@@ -40,6 +40,15 @@ func main() {
 	}
 }
 
+// agentLogFormat returns the log format of the agents for the operator's flags: that of its own log.
+func agentLogFormat(flags *flag.FlagSet) string {
+	encoder, development := flags.Lookup("zap-encoder").Value.String(), flags.Lookup("zap-devel").Value.String()
+	if encoder == "console" || encoder == "" && development == "true" {
+		return "text"
+	}
+	return "json"
+}
+
 func run() error {
 	var (
 		elect   = flag.Bool("leader-elect", false, "wait for the lease, so that one of several operators acts")
@@ -106,6 +115,7 @@ func run() error {
 		DefaultImage: cmp.Or(os.Getenv("RELATED_IMAGE_MEMCACHED"), defaultImage),
 		Namespace:    namespace,
 		Version:      version,
+		LogFormat:    agentLogFormat(flag.CommandLine),
 		Restrictions: restrictions,
 		Clock:        clock,
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
 func TestRequestsNameTheOperatorAndItsVersion(t *testing.T) {
@@ -33,6 +35,20 @@ func TestRequestsNameTheOperatorAndItsVersion(t *testing.T) {
 	_, _ = client.ServerVersion() // the server has none
 	if want := "memcached-operator/" + version; agent != want {
 		t.Errorf("the API server sees the user agent %q, want %q", agent, want)
+	}
+}
+
+func TestAgentsLogInTheFormatOfTheOperator(t *testing.T) {
+	for arguments, want := range map[string]string{"": "json", "-zap-encoder=json": "json", "-zap-encoder=console": "text", "-zap-devel": "text", "-zap-devel -zap-encoder=json": "json"} {
+		flags := flag.NewFlagSet("operator", flag.ContinueOnError)
+		var logging zap.Options
+		logging.BindFlags(flags)
+		if err := flags.Parse(strings.Fields(arguments)); err != nil {
+			t.Fatal(err)
+		}
+		if got := agentLogFormat(flags); got != want {
+			t.Errorf("with %q: %s, want %s", arguments, got, want)
+		}
 	}
 }
 

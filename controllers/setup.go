@@ -46,6 +46,8 @@ type Options struct {
 	Namespace string
 	// Version is the operator's release.
 	Version string
+	// LogFormat of the agents: json or text.
+	LogFormat string
 	// Restrictions of what the specs of Memcacheds may contain.
 	Restrictions resources.Restrictions
 	// Monitoring are the settings of the objects for Prometheus and Grafana.
@@ -87,7 +89,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	err = errors.Join(
 		(&memcached.Reconciler{
 			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, AgentQueries: &podquery.Queries[agentwire.Status]{}, Recorder: recorder, Clock: o.Clock,
-			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift,
+			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, LogFormat: o.LogFormat, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift,
 				Restrictions: o.Restrictions},
 			DefaultImageUpdates: o.DefaultImageUpdates,
 		}).SetupWithManager(mgr),

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -69,6 +68,7 @@ func run(version string, args []string) error {
 	flags.StringVar(&c.handoverOwner, "handover-owner", "", "`UID` of this shard's Memcached: pods of another one with its name hand over nothing")
 	flags.StringVar(&c.handoverListen, "handover-listen", fmt.Sprintf(":%d", wire.HandoverPort), "`address` at which another pod receives this pod's items")
 	flags.StringVar(&c.memcached, "memcached", "", "`path` of memcached; empty: search the image")
+	format := flags.String("log-format", logText, "`format` of the log: text or json")
 	flags.StringVar(&c.terminationLog, "termination-log", defaultTerminationLog, "`file` for the error")
 	if err := flags.Parse(args); err != nil {
 		return usageError(err)
@@ -76,9 +76,12 @@ func run(version string, args []string) error {
 	if c.handoverMode != wire.ModeStrict && c.handoverMode != wire.ModeAvailable {
 		return usageError(fmt.Errorf("-handover-mode %q is neither %s nor %s", c.handoverMode, wire.ModeStrict, wire.ModeAvailable))
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	log, err := newLog(os.Stderr, *format)
+	if err != nil {
+		return usageError(err)
+	}
 
-	err := supervise(c, log)
+	err = supervise(c, log)
 	if err != nil {
 		log.Error("Agent failed", "error", err)
 		writeTerminationLog(c.terminationLog, err.Error())

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"strconv"
@@ -43,7 +44,8 @@ func dryRunOnce(path string, arguments []string, timeout time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("finding a port for a dry run: %w", err)
 	}
-	p, err := startProcess(path, append(slices.Clone(arguments), "-p", strconv.Itoa(port), "-U", "0"))
+	silent := slog.New(slog.DiscardHandler) // the error has the last line
+	p, err := startProcess(path, append(slices.Clone(arguments), "-p", strconv.Itoa(port), "-U", "0"), silent)
 	if err != nil {
 		return err
 	}

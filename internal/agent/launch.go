@@ -43,7 +43,7 @@ func (s *supervisor) relaunch() {
 }
 
 func (s *supervisor) startMemcached() {
-	p, err := startProcess(s.binary.path, append(slices.Clone(s.arguments), "-e", memoryPath(s.dataDir)))
+	p, err := startProcess(s.binary.path, append(slices.Clone(s.arguments), "-e", memoryPath(s.dataDir)), s.log)
 	if err != nil {
 		s.fail(err)
 		return

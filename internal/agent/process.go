@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"os/exec"
@@ -23,15 +24,14 @@ type process struct {
 	err  error
 }
 
-func startProcess(path string, words []string) (*process, error) {
+func startProcess(path string, words []string, log *slog.Logger) (*process, error) {
 	p := &process{
 		command: exec.Command(path, forClients(words, mostFiles())...),
 		client:  newClient(address(words)),
-		stderr:  &stderrTail{out: os.Stderr},
+		stderr:  &stderrTail{log: log},
 		done:    make(chan struct{}),
 	}
-	p.command.Stdout = os.Stdout
-	p.command.Stderr = p.stderr
+	p.command.Stdout, p.command.Stderr = p.stderr, p.stderr
 	// A process that inherited the pipe must not hide the exit of memcached.
 	p.command.WaitDelay = time.Second
 	if err := p.command.Start(); err != nil {

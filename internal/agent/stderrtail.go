@@ -1,15 +1,15 @@
 package agent
 
 import (
-	"io"
+	"log/slog"
 	"strings"
 	"sync"
 )
 
-// stderrTail forwards memcached's stderr and keeps what may explain a failure: the
+// stderrTail logs what memcached writes to stderr, a line each, and keeps what may explain a failure: the
 // last line, and the messages about the restartable cache.
 type stderrTail struct {
-	out io.Writer
+	log *slog.Logger
 
 	mu      sync.Mutex
 	partial []byte
@@ -33,7 +33,7 @@ func (s *stderrTail) Write(p []byte) (int, error) {
 		}
 	}
 	s.mu.Unlock()
-	return s.out.Write(p)
+	return len(p), nil
 }
 
 func (s *stderrTail) endLine() {
@@ -43,6 +43,7 @@ func (s *stderrTail) endLine() {
 		return
 	}
 	s.last = line
+	s.log.Info(line, "source", "memcached")
 	if strings.HasPrefix(line, "[restart]") && len(s.restart) < maxRestartLines {
 		s.restart = append(s.restart, line)
 	}

@@ -64,7 +64,7 @@ func TestAgentSamplesLookupsPeriodically(t *testing.T) {
 	s := newShard(t)
 	s.annotate(agentwire.ArgumentsFile, s.arguments("-vv"))
 	s.run()
-	queries := func() int { return strings.Count(s.log.String(), " stats\n") }
+	queries := func() int { return strings.Count(s.log.String(), ` stats" source=memcached`) }
 	next := func(seen int) time.Time {
 		for deadline := time.Now().Add(patience); queries() <= seen; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {

@@ -118,6 +118,8 @@ type Options struct {
 	OmitRunAsUser bool
 	// CanResize is whether Kubernetes can resize pods in place.
 	CanResize bool
+	// LogFormat of the agents: json, or text, which is the default.
+	LogFormat string
 }
 
 // Shard is the desired state of one shard.

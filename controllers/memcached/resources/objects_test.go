@@ -32,6 +32,7 @@ var options = Options{
 	AgentImage:        "ghcr.io/memcached-operator/memcached-operator:v1.0.0",
 	DefaultImage:      fallback,
 	OperatorNamespace: "memcached-operator-system",
+	LogFormat:         "json",
 }
 
 // TestBuildMatchesGoldenFiles builds the objects of testdata/NAME.in.yaml and compares them with

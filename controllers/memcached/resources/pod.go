@@ -69,7 +69,7 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 			WithSecurityContext(podSecurity(b.options)).
 			WithVolumes(volumes(&revision.Spec)...).
 			WithInitContainers(agentInstaller(b.options)).
-			WithContainers(memcachedContainer(b.namespace, name, revision, common.resources, drainTimeout(b.memcached))))
+			WithContainers(memcachedContainer(b.namespace, name, revision, common.resources, drainTimeout(b.memcached), b.options.LogFormat)))
 	if HandsOver(b.memcached) {
 		b.addHandover(&spec)
 		pod.WithAnnotations(map[string]string{annotations.Handover: string(cmp.Or(b.memcached.Spec.Handover.Mode, v1alpha1.HandoverStrict))})
@@ -219,7 +219,7 @@ func agentInstaller(options Options) *corev1ac.ContainerApplyConfiguration {
 }
 
 // memcachedContainer returns the container in which the agent runs memcached.
-func memcachedContainer(namespace, shard string, revision PodRevision, resources *corev1ac.ResourceRequirementsApplyConfiguration, drainTimeout time.Duration) *corev1ac.ContainerApplyConfiguration {
+func memcachedContainer(namespace, shard string, revision PodRevision, resources *corev1ac.ResourceRequirementsApplyConfiguration, drainTimeout time.Duration, logFormat string) *corev1ac.ContainerApplyConfiguration {
 	get := func(path string) *corev1ac.ProbeApplyConfiguration {
 		return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(portAgent)))
 	}
@@ -235,6 +235,7 @@ func memcachedContainer(namespace, shard string, revision PodRevision, resources
 			"-service", fmt.Sprintf("%s.%s.svc:%d", shard, namespace, agentwire.Port),
 			"-drain-timeout", fmt.Sprintf("%ds", drainTimeout/time.Second),
 			"-metrics-listen", fmt.Sprintf(":%d", agentwire.MetricsPort),
+			"-log-format", cmp.Or(logFormat, "text"),
 		).
 		WithEnv(podField("POD_UID", "metadata.uid")).
 		WithPorts(port(portMemcached, agentwire.MemcachedPort), port(portAgent, agentwire.Port), port(portMetrics, agentwire.MetricsPort)).
