@@ -137,7 +137,7 @@ func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
 	others := slices.DeleteFunc(slices.Clone(writes), func(r audit.Request) bool {
 		return r.Resource == "replicasets" || r.Resource == "networkpolicies" || r.Resource == "podmonitors" || r.Resource == "prometheusrules" || r.Code == http.StatusConflict
 	})
-	// The CRDs were created and deleted in between. The API server refuses writes in the second of the deletion.
+	// The CRDs were created and deleted in between. The API server rejects writes in the second of the deletion.
 	for _, resource := range []string{"podmonitors", "prometheusrules"} {
 		written, refused := 0, 0
 		for _, w := range writes {
