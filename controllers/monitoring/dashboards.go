@@ -68,6 +68,7 @@ var memcachedRows = []row{
 		series("Working set of the limit", "percentunit", query{`max by (shard) (memcached_agent_memory_working_set_bytes{` + ofShards + `} / memcached_agent_memory_limit_bytes{` + ofShards + `})`, "{{shard}}"}),
 		series("Evictions", "ops", query{`sum by (shard) (rate(memcached_items_evicted_total{` + ofShards + `}[$__rate_interval]))`, "{{shard}}"}),
 		series("Age of evicted items", "s", query{`min by (shard) (memcached_agent_eviction_age_seconds{` + ofShards + `})`, "{{shard}}"}),
+		series("Idle items, by time without use", "bytes", query{`sum by (idle) (memcached_agent_idle_bytes{` + ofShards + `})`, "{{idle}}"}),
 		series("Items", "short", query{`sum by (shard) (memcached_current_items{` + ofShards + `})`, "{{shard}}"}),
 	}},
 	{title: "Balance", panels: []panel{
