@@ -122,6 +122,9 @@ func measureHitRatio(cost *v1alpha1.UpdateCost, shards []shard.State, now time.T
 		if s.Agent == nil {
 			return // a later reconcile has its answer
 		}
+		if s.Agent.Gets < s.Agent.RecentGets { // an agent of release 1.0.0, or a client reset the statistics
+			continue
+		}
 		measured++
 		before := float64(s.Record.Hits) / float64(s.Record.Gets)
 		misses += max(before*float64(s.Agent.Gets)-float64(s.Agent.Hits), 0)

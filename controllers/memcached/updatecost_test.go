@@ -98,6 +98,18 @@ func TestMissesAreNotMeasuredWithoutEnoughLookups(t *testing.T) {
 	if cost := cluster.run(2).LastUpdate; cost.FinishedAt == nil || cost.ExtraMisses != nil {
 		t.Errorf("cost %+v", cost)
 	}
+	// Agents of release 1.0.0 don't count since the start.
+	cluster.after = lookups{recentGets: 10_000, recentHits: 9999}
+	cluster.before = cluster.after
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Version = "1.6.39" })
+	cluster.converge()
+	if cost := cluster.run(2).LastUpdate; cost.FinishedAt == nil || cost.ExtraMisses != nil {
+		t.Errorf("without the lookups since the start: cost %+v", cost)
+	}
+	cluster.before, cluster.after = lookups{}, lookups{}
+	cluster.run(1)
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Version = "1.6.40" })
+	cluster.converge()
 	if pods := hitRatioPods(cluster.observe("cache")); len(pods) != 0 {
 		t.Errorf("%d pods are queried", len(pods))
 	}
