@@ -436,6 +436,21 @@ func agentsToQuery(obs *observation) []*corev1.Pod {
 	return slices.Compact(query)
 }
 
+// hitRatioPods returns the pods whose misses since the last update are yet to be measured.
+func hitRatioPods(obs *observation) []*corev1.Pod {
+	cost := obs.memcached.Status.LastUpdate
+	if !shard.MeasuresHitRatio(cost, obs.now) || cost.Revision != obs.updateRevision.Hash() {
+		return nil
+	}
+	var pods []*corev1.Pod
+	for i := range obs.shards {
+		if s := &obs.shards[i]; s.HadHitRatio(cost.Revision) {
+			pods = append(pods, s.Active)
+		}
+	}
+	return pods
+}
+
 // observeRestores reads the restores into this Memcached.
 func (r observer) observeRestores(ctx context.Context, obs *observation) error {
 	m := obs.memcached

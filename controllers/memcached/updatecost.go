@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -16,13 +15,8 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
-// The misses of an update are counted by the memcached of each shard, so after the update the agents of
-// all its shards are queried: every hitRatioPoll, for at most hitRatioTimeout and that many shards.
-const (
-	hitRatioPoll      = 10 * time.Second
-	hitRatioTimeout   = 30 * time.Minute
-	hitRatioMaxShards = 32
-)
+// hitRatioPoll is how often the agents are queried until the misses of an update are measured.
+const hitRatioPoll = 10 * time.Second
 
 // updateCost returns what the last update cost. A shard adds its part in the status that
 // reports its start with the update revision first.
@@ -50,7 +44,7 @@ func updateCost(obs *observation, p plan, next *v1alpha1.MemcachedStatus, now ti
 	if cost.FinishedAt == nil && isFinished(next, update, len(obs.names)) {
 		cost.FinishedAt = ptr.To(metav1.NewTime(now.Truncate(time.Second)))
 	}
-	if measuresHitRatio(cost, obs.now) {
+	if shard.MeasuresHitRatio(cost, obs.now) {
 		measureHitRatio(cost, p.shards, now)
 	}
 	return cost
@@ -83,60 +77,30 @@ func isFinished(s *v1alpha1.MemcachedStatus, revision string, size int) bool {
 	return s.Update == nil && len(s.Shards) == size
 }
 
-// measuresHitRatio reports whether the misses of the last update are yet to be measured.
-func measuresHitRatio(cost *v1alpha1.UpdateCost, now time.Time) bool {
-	return cost != nil && cost.FinishedAt != nil && cost.ExtraMisses == nil && cost.Shards <= hitRatioMaxShards &&
-		now.Sub(cost.FinishedAt.Time).Abs() < hitRatioTimeout
-}
-
-// hitRatioPods returns the pods whose misses are yet to be measured.
-func hitRatioPods(obs *observation) []*corev1.Pod {
-	cost := obs.memcached.Status.LastUpdate
-	if !measuresHitRatio(cost, obs.now) || cost.Revision != obs.updateRevision.Hash() {
-		return nil
-	}
-	var pods []*corev1.Pod
-	for i := range obs.shards {
-		if s := &obs.shards[i]; hadHitRatio(s, cost.Revision) {
-			pods = append(pods, s.Active)
-		}
-	}
-	return pods
-}
-
-// hadHitRatio reports whether a shard had enough lookups before its update to the revision.
-func hadHitRatio(s *shard.Observation, revision string) bool {
-	return s.Active != nil && s.IsReady && s.Record != nil && s.Record.Revision == revision && s.Record.Method > rollout.Live &&
-		s.Record.Gets >= v1alpha1.DefaultHitRatioMinRequests
-}
-
 // measureHitRatio sets the misses when the hit ratio of each shard is back, or will not be in time.
 func measureHitRatio(cost *v1alpha1.UpdateCost, shards []shard.State, now time.Time) {
-	var misses float64
-	measured, recovered := 0, true
+	var sum float64
+	measured, allRecovered := 0, true
 	for i := range shards {
 		s := &shards[i]
-		if !hadHitRatio(&s.Observation, cost.Revision) {
+		if !s.HadHitRatio(cost.Revision) {
 			continue
 		}
 		if s.Agent == nil {
 			return // a later reconcile has its answer
 		}
-		if s.Agent.Gets < s.Agent.RecentGets { // an agent of release 1.0.0, or a client reset the statistics
-			continue
+		if misses, recovered, known := s.ExtraMisses(); known {
+			measured++
+			sum += misses
+			allRecovered = allRecovered && recovered
 		}
-		measured++
-		before := float64(s.Record.Hits) / float64(s.Record.Gets)
-		misses += max(before*float64(s.Agent.Gets)-float64(s.Agent.Hits), 0)
-		recovered = recovered && s.Agent.RecentGets >= v1alpha1.DefaultHitRatioMinRequests &&
-			float64(s.Agent.RecentHits) >= before*float64(s.Agent.RecentGets)*v1alpha1.DefaultHitRatioPercent/100
 	}
-	isLast := now.Sub(cost.FinishedAt.Time) >= hitRatioTimeout-2*hitRatioPoll
-	if measured == 0 || !recovered && !isLast {
+	isLast := now.Sub(cost.FinishedAt.Time) >= shard.HitRatioTimeout-2*hitRatioPoll
+	if measured == 0 || !allRecovered && !isLast {
 		return
 	}
-	cost.ExtraMisses = ptr.To(int64(misses))
-	if recovered {
+	cost.ExtraMisses = ptr.To(int64(sum))
+	if allRecovered {
 		cost.HitRatioRecoveredAt = ptr.To(metav1.NewTime(now.Truncate(time.Second)))
 	}
 }
@@ -156,7 +120,7 @@ func costEvents(was, now *v1alpha1.UpdateCost) []event {
 	}
 	caused := fmt.Sprintf("the update caused %s more misses than before it", text.Thousands(*now.ExtraMisses))
 	if now.HitRatioRecoveredAt == nil {
-		return []event{normal(v1alpha1.EventHitRatioMeasured, "%s; the hit ratio isn't back %s after its end", caused, hitRatioTimeout)}
+		return []event{normal(v1alpha1.EventHitRatioMeasured, "%s; the hit ratio isn't back %s after its end", caused, shard.HitRatioTimeout)}
 	}
 	return []event{normal(v1alpha1.EventHitRatioMeasured, "%s; the hit ratio is back %s after its start", caused, now.HitRatioRecoveredAt.Sub(now.StartedAt.Time))}
 }
