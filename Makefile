@@ -101,8 +101,9 @@ define tier
 @echo '==> $(1)'; began=$$(date +%s); { $(2); } && mkdir -p dist && printf '%-16s %5d s\n' '$(1)' $$(($$(date +%s) - began)) >>$(TIMES)
 endef
 define run
-@mkdir -p dist && rm -f $(TIMES); began=$$(date +%s); \
-for tier in $(1); do $(MAKE) --no-print-directory test-$$tier || exit; done && printf '%-16s %5d s\n' all $$(($$(date +%s) - began)) >>$(TIMES) && \
+@mkdir -p dist && rm -f $(TIMES); began=$$(date +%s); failed=; \
+for tier in $(1); do $(MAKE) --no-print-directory test-$$tier || failed="$$failed test-$$tier"; done; \
+if [ -n "$$failed" ]; then printf '\nFailed:%s\n' "$$failed"; exit 1; fi; printf '%-16s %5d s\n' all $$(($$(date +%s) - began)) >>$(TIMES) && \
 printf '\nAll tests passed ($(TIMES)):\n\n' && cat $(TIMES)
 endef
 
