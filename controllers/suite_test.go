@@ -170,7 +170,7 @@ func (w *world) tryCreate(kind, name, spec string, edits ...func(*unstructured.U
 		edit(u)
 	}
 	err := admin.Create(w.ctx, u, client.FieldValidation(metav1.FieldValidationStrict))
-	// The API server's clock runs meanwhile, and nothing is created in the operator's future.
+	// The API server's clock runs on in the meantime, and nothing is created in the operator's future.
 	if at := u.GetCreationTimestamp().Time; w.clock.Now().Before(at) {
 		w.clock.SetTime(at)
 	}

@@ -395,8 +395,8 @@ func TestKilledMemcachedStartsCold(t *testing.T) {
 		t.Errorf("status %d, want that of memcached, 137", code)
 	}
 	status = s.run()
-	want := agentwire.Start{Result: agentwire.StartCold, Reason: "memcached did not save its items at its last stop", At: status.Start.At}
-	if status.Start != want {
+	want := agentwire.Start{Result: agentwire.StartCold, Reason: "memcached did not save its items at its last stop", At: status.Start.At, UnavailableSeconds: status.Start.UnavailableSeconds}
+	if status.Start != want || want.UnavailableSeconds == 0 {
 		t.Errorf("start %+v, want %+v", status.Start, want)
 	}
 	if _, err := os.Stat(filepath.Join(s.data, "last-stop.json")); err != nil {
