@@ -182,21 +182,17 @@ func (r *receiver) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// From here on no client changes anything in the source.
-	stopped, err := r.cache.lastCAS()
-	if err != nil {
-		return fmt.Errorf("reading from the own memcached: %w", err)
-	}
-	if err := r.deleteOwn(ctx, received, stopped); err != nil {
+	if err := r.deleteOwn(ctx, received); err != nil {
 		return fmt.Errorf("deleting items that the source does not have: %w", err)
 	}
 	r.result.Both = time.Since(served)
 	return r.acknowledge(ctx, d)
 }
 
-// deleteOwn deletes what clients have stored while both sides served, and the source does not have, and the
-// keys in r.gone. Names are from a dump, since a scan misses what a client stores at the same time.
-func (r *receiver) deleteOwn(ctx context.Context, after, until uint64) error {
+// deleteOwn deletes what clients have stored since a CAS, and the source does not have, and the keys in r.gone.
+// That includes what they have stored since the source stopped: a CAS does not distinguish it from an older value that
+// "md I" or "incr" has changed since. Names are from a dump, as a scan misses what a client stores at the same time.
+func (r *receiver) deleteOwn(ctx context.Context, after uint64) error {
 	slices.Sort(r.gone)
 	r.cache.deleting = true
 	var names [][]byte
@@ -235,7 +231,7 @@ func (r *receiver) deleteOwn(ctx context.Context, after, until uint64) error {
 		if _, gone := slices.BinarySearch(r.gone, hash); gone {
 			return r.cache.delete(item.Key)
 		}
-		if item.CAS <= after || item.CAS > until {
+		if item.CAS <= after {
 			return nil
 		}
 		names, hashes = append(names, bytes.Clone(item.Key)), binary.BigEndian.AppendUint64(hashes, hash)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/test/internal/checker"
 )
 
@@ -28,7 +29,7 @@ func (o copier) run(t *testing.T, from, to string) {
 	t.Helper()
 	source, target := textTo(t, from), textTo(t, to)
 	var names []string
-	source.send("lru_crawler metadump all\r\n")
+	source.send(protocol.DumpRequest) // by LRUs it would miss items that move
 	for line := source.line(); line != "END"; line = source.line() {
 		name, _, found := strings.Cut(strings.TrimPrefix(line, "key="), " ")
 		if !found {
