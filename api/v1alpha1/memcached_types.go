@@ -155,6 +155,18 @@ type MemcachedSpec struct {
 	// +optional
 	NetworkPolicy NetworkPolicy `json:"networkPolicy,omitzero"`
 
+	// Discovery configures an endpoint from which clients with auto discovery read the addresses of
+	// the shards, as from Amazon ElastiCache. Default: no endpoint. Changing it restarts nothing.
+	//
+	// +optional
+	Discovery Discovery `json:"discovery,omitzero"`
+
+	// Service adds labels and annotations to the shards' Services, such as those that a service mesh
+	// or DNS controller reads. Default: none. Changing it updates the Services; nothing restarts.
+	//
+	// +optional
+	Service ServiceMetadata `json:"service,omitzero"`
+
 	// Monitoring configures what Prometheus reads of the shards, where the cluster has the CRDs of
 	// prometheus-operator. Changing it restarts nothing.
 	//
@@ -335,6 +347,37 @@ const (
 	NetworkPolicyOpen       NetworkPolicyMode = "Open"
 	NetworkPolicyDisabled   NetworkPolicyMode = "Disabled"
 )
+
+// Discovery configures an endpoint from which clients read the addresses of the shards.
+type Discovery struct {
+	// Enabled is whether the shards' pods serve the endpoint at port 11211 of the Service that has the
+	// name of the Memcached with -discovery appended. While it is true, each shard stores the addresses
+	// as an item, too, and the operator deletes a shard that scaling in removes 90 seconds after it has
+	// removed its address. Default false. Changing it restarts nothing.
+	//
+	// +optional
+	Enabled bool `json:"enabled,omitempty"`
+}
+
+// ServiceMetadata adds labels and annotations to the shards' Services, the headless one included.
+type ServiceMetadata struct {
+	// Labels to add to the Services, such as team: search. At most 32.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="service.labels must have keys of at most 317 and values of at most 63 characters"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('app.kubernetes.io/') || k.startsWith('cache.memcached-operator.io/'))",message="service.labels must not contain labels of app.kubernetes.io/ or cache.memcached-operator.io/: the operator manages them"
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Annotations to add to the Services, such as example.com/owner: search. At most 32 with 8192
+	// characters in total, since each shard has a copy of them.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.map(k, size(k) + size(self[k])).sum() <= 8192",message="service.annotations must have at most 8192 characters in total: each shard has a copy of them"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('cache.memcached-operator.io/'))",message="service.annotations must not contain annotations of cache.memcached-operator.io/: the operator manages them"
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
 
 // Monitoring configures what Prometheus reads of the shards.
 type Monitoring struct {
@@ -758,6 +801,12 @@ type MemcachedStatus struct {
 	// +listType=atomic
 	Servers []string `json:"servers,omitempty"`
 
+	// Discovery is what clients read from the endpoint of spec.discovery. It is absent while that
+	// is disabled.
+	//
+	// +optional
+	Discovery *DiscoveryStatus `json:"discovery,omitempty"`
+
 	// Update is the progress of a change of the spec. It is absent when all shards match the
 	// spec.
 	//
@@ -803,6 +852,28 @@ type BootstrapStatus struct {
 	Deadline metav1.Time `json:"deadline"`
 
 	// Message describes the state in a sentence.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// DiscoveryStatus is what clients read from the endpoint of spec.discovery.
+type DiscoveryStatus struct {
+	// Endpoint is the address of the endpoint, as host:port.
+	Endpoint string `json:"endpoint"`
+
+	// Version of the list of shards. It grows with each change, also after the Memcached was
+	// deleted and created again.
+	Version int64 `json:"version"`
+
+	// Size is the number of shards in the list: a new shard is added when it is ready, and one that
+	// scaling in removes is removed from the list before it is deleted.
+	Size int32 `json:"size"`
+
+	// ChangedAt is when the list got this version.
+	ChangedAt metav1.Time `json:"changedAt"`
+
+	// Message says why pods of the shards don't serve the endpoint; empty if all do.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`

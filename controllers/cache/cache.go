@@ -3,6 +3,7 @@ package cache
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,6 +137,7 @@ func trimPod(o client.Object) {
 		PriorityClassName: spec.PriorityClassName,
 	}
 	for _, c := range spec.Containers {
-		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image, ImagePullPolicy: c.ImagePullPolicy, Resources: c.Resources})
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image, ImagePullPolicy: c.ImagePullPolicy, Resources: c.Resources,
+			Ports: slices.DeleteFunc(c.Ports, func(p corev1.ContainerPort) bool { return !resources.IsDiscoveryPort(p) })})
 	}
 }

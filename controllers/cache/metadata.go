@@ -32,7 +32,7 @@ const (
 	// stands for a longer one.
 	maxValue = 1 << 10
 	// Equal annotations of these sizes, in bytes, share memory.
-	minShared, maxShared = 256, 32 << 10
+	minShared, maxShared = 256, 64 << 10
 )
 
 // labelsRead are the labels that the operator reads.
@@ -51,7 +51,7 @@ func annotationsRead(o client.Object) []string {
 		return []string{annotations.TransferOf}
 	case *corev1.Pod:
 		return []string{
-			annotations.Arguments, annotations.Stop, annotations.HoldUntil, annotations.Handover, annotations.Revision, annotations.Spec, annotations.Update,
+			annotations.Arguments, annotations.Stop, annotations.HoldUntil, annotations.Discovery, annotations.Handover, annotations.Revision, annotations.Spec, annotations.Update,
 			annotations.TransferOf, v1alpha1.AnnotationRestart, v1alpha1.AnnotationMove, corev1.PodDeletionCost,
 		}
 	case *appsv1.ReplicaSet:

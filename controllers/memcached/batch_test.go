@@ -22,7 +22,7 @@ import (
 )
 
 func TestBatchKeepsTheOrderAndForgetsNoObject(t *testing.T) {
-	keys := resources.Keys("cache", 200)
+	keys := keysOf("cache", 200)
 	failed, now := applycache.Attempts{}, time.Unix(0, 0)
 	tried := map[resources.Key]int{}
 	// The last 130 objects can't be written: each is attempted again, and none delays the others.
@@ -53,8 +53,8 @@ func TestBatchKeepsTheOrderAndForgetsNoObject(t *testing.T) {
 			t.Errorf("%s was attempted %d times", key, tried[key])
 		}
 	}
-	first := batch(resources.Keys("cache", 200), nil)
-	for i, key := range resources.Keys("cache", 200) {
+	first := batch(keysOf("cache", 200), nil)
+	for i, key := range keysOf("cache", 200) {
 		if first[key] != (i < batchSize) {
 			t.Errorf("the first batch contains object %d: %t", i, first[key])
 		}

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -138,7 +137,7 @@ func TestBootstrapWaitsForPodsOfDeletedMemcachedOfTheSameName(t *testing.T) {
 	env.converge("cache")
 	former := env.runPod("cache-0", "former", "10.0.0.9")
 	env.must(admin.Delete(env.ctx, env.get("cache")))
-	for _, key := range resources.Keys("cache", 1) { // as the garbage collector does
+	for _, key := range keysOf("cache", 1) { // as the garbage collector does
 		o := newObject(key.Kind)
 		env.read(key.Name, o)
 		env.must(admin.Delete(env.ctx, o))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -62,6 +63,9 @@ func progressingCondition(obs *observation, p plan, res result, s v1alpha1.Memca
 		return progressing(metav1.ConditionTrue, v1alpha1.ReasonBootstrapping, s.Bootstrap.Message)
 	case s.Size < size && p.rejected == nil:
 		return progressing(metav1.ConditionTrue, v1alpha1.ReasonScalingOut, fmt.Sprintf("from %d to %d shards", s.Size, size))
+	case s.Size > size && p.rejected == nil && p.discovery.delay > 0:
+		return progressing(metav1.ConditionTrue, v1alpha1.ReasonScalingIn, fmt.Sprintf("from %d to %d shards at %s, after clients have read the new list",
+			s.Size, size, s.Discovery.ChangedAt.Add(scaleInDelay).UTC().Format(time.RFC3339)))
 	case s.Size > size && p.rejected == nil:
 		return progressing(metav1.ConditionTrue, v1alpha1.ReasonScalingIn, fmt.Sprintf("from %d to %d shards", s.Size, size))
 	case s.Update != nil && isWaiting(p.decision):

@@ -70,6 +70,8 @@ scheduling:
       whenUnsatisfiable: DoNotSchedule
       labelSelector: {matchLabels: {app.kubernetes.io/instance: sessions}}
   priorityClassName: system-cluster-critical
+discovery: {enabled: true}
+service: {labels: {team: shop}, annotations: {note: one}}
 monitoring: {enabled: false, slabs: true, from: [{namespaceSelector: {}}]}
 podMetadata:
   labels: {team: shop}
@@ -231,7 +233,7 @@ func TestEveryObjectIsCreatedAndOwned(t *testing.T) {
 	env := newEnv(t)
 	env.create("cache", "size: 3")
 	m := env.converge("cache")
-	for _, key := range resources.Keys("cache", 3) {
+	for _, key := range keysOf("cache", 3) {
 		o := newObject(key.Kind)
 		env.read(key.Name, o)
 		if !metav1.IsControlledBy(o, m) {
@@ -295,7 +297,7 @@ func TestCreationWritesEachObjectOnceAndTheStatusTwice(t *testing.T) {
 	}
 	m := env.converge("cache")
 	// the Secret, and the status twice
-	if got, want := env.writes.Load(), int64(len(resources.Keys("cache", 3))+1+2); got != want {
+	if got, want := env.writes.Load(), int64(len(keysOf("cache", 3))+1+2); got != want {
 		t.Errorf("%d writes, want %d", got, want)
 	}
 	env.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
@@ -426,13 +428,13 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 	env := newEnv(t)
 	env.create("cache", "size: 2")
 	env.converge("cache")
-	for _, key := range resources.Keys("cache", 2) {
+	for _, key := range keysOf("cache", 2) {
 		o := newObject(key.Kind)
 		env.read(key.Name, o)
 		env.must(admin.Delete(env.ctx, o))
 	}
 	env.converge("cache")
-	for _, key := range resources.Keys("cache", 2) {
+	for _, key := range keysOf("cache", 2) {
 		env.read(key.Name, newObject(key.Kind))
 	}
 }
@@ -795,7 +797,7 @@ func TestObjectsOfDeletedMemcachedOfTheSameNameAreWaitedFor(t *testing.T) {
 	if !metav1.IsControlledBy(&set, first) {
 		t.Error("it was adopted before the garbage collector deleted it")
 	}
-	for _, key := range resources.Keys("cache", 1) {
+	for _, key := range keysOf("cache", 1) {
 		o := newObject(key.Kind)
 		env.read(key.Name, o)
 		env.must(admin.Delete(env.ctx, o))
@@ -812,7 +814,7 @@ func TestOrphansOfThisNameAreAdopted(t *testing.T) {
 	env.create("cache", "size: 1")
 	first := env.converge("cache")
 	uids := map[resources.Key]types.UID{}
-	for _, key := range resources.Keys("cache", 1) { // kubectl delete --cascade=orphan
+	for _, key := range keysOf("cache", 1) { // kubectl delete --cascade=orphan
 		o := newObject(key.Kind)
 		env.read(key.Name, o)
 		o.SetOwnerReferences(nil)
@@ -1144,12 +1146,12 @@ func TestCacheOfObjectsDoesNotGrow(t *testing.T) {
 	m := env.converge("cache")
 	name := client.ObjectKeyFromObject(m)
 	const key = 1 // the Secret, which is created and never read
-	if n, want := len(env.reconciler.cache.Get(name).Applied), key+len(resources.Keys("cache", 3)); n != want {
+	if n, want := len(env.reconciler.cache.Get(name).Applied), key+len(keysOf("cache", 3)); n != want {
 		t.Fatalf("%d objects, want %d", n, want)
 	}
 	env.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 1 })
 	env.converge("cache")
-	if n, want := len(env.reconciler.cache.Get(name).Applied), key+len(resources.Keys("cache", 1)); n != want {
+	if n, want := len(env.reconciler.cache.Get(name).Applied), key+len(keysOf("cache", 1)); n != want {
 		t.Errorf("%d objects after scaling in, want %d", n, want)
 	}
 	env.must(admin.Delete(env.ctx, m))

@@ -92,7 +92,7 @@ func TestCreationHasTheSameResultWhenTheOperatorIsKilledAfterAnyWrite(t *testing
 		return cluster.summary(m), cluster.writes.Load(), cluster.killed
 	}
 	want, writes, _ := run(t, 0)
-	if want := int64(len(resources.Keys("cache", 2)) + 1 + 2); writes != want { // the Secret, and the status twice
+	if want := int64(len(keysOf("cache", 2)) + 1 + 2); writes != want { // the Secret, and the status twice
 		t.Errorf("%d writes, want %d", writes, want)
 	}
 	if line := "status of cache-1: current true, version 1.6.45, start Cold"; !strings.Contains(want, line) {

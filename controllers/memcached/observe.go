@@ -216,9 +216,9 @@ func (r observer) observeObjects(ctx context.Context, obs *observation) error {
 	for i := range policies.Items {
 		add(resources.KindNetworkPolicy, &policies.Items[i])
 	}
-	missing := slices.DeleteFunc(resources.Keys(m.Name, int(*m.Spec.Size)), func(key resources.Key) bool {
+	missing := slices.DeleteFunc(resources.Keys(m), func(key resources.Key) bool {
 		_, ok := obs.objects[key]
-		return ok || key.Kind == resources.KindNetworkPolicy && !resources.HasNetworkPolicy(m)
+		return ok
 	})
 	now := batch(missing, obs.failed)
 	for _, key := range missing {

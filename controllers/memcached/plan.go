@@ -88,6 +88,7 @@ type plan struct {
 	bootstrap   bootstrapPlan
 	refill      refillPlan
 	finalBackup finalBackupPlan
+	discovery   discoveryPlan
 	resources   resourcesPlan
 	actions     Actions
 }

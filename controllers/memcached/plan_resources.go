@@ -105,10 +105,10 @@ func isApplied(want runtime.ApplyConfiguration, have client.Object) bool {
 	return err == nil && equality.Semantic.DeepEqual(owned, want)
 }
 
-// planDeletions deletes the network policy of a spec that disables it, and the shards beyond
-// the size, highest ordinal first, and the Service before the pod: clients should lose the
-// name before the server.
-func planDeletions(obs *observation) Actions {
+// planDeletions deletes the objects that the spec disables, and the shards beyond the size after a
+// delay, highest ordinal first, and the Service before the pod: clients should lose the name
+// before the server.
+func planDeletions(obs *observation, delay time.Duration) Actions {
 	m := obs.memcached
 	type extra struct {
 		ordinal int
@@ -131,9 +131,14 @@ func planDeletions(obs *observation) Actions {
 		return 1
 	})
 	var a Actions
-	policy, exists := obs.objects[resources.Key{Kind: resources.KindNetworkPolicy, Name: m.Name}]
-	if exists && !resources.HasNetworkPolicy(m) && policy.owner == ours && policy.GetDeletionTimestamp() == nil {
-		a.Delete = append(a.Delete, policy.Object)
+	for _, key := range resources.DisabledKeys(m) {
+		if o, exists := obs.objects[key]; exists && o.owner == ours && o.GetDeletionTimestamp() == nil {
+			a.Delete = append(a.Delete, o.Object)
+		}
+	}
+	if len(extras) > 0 && delay > 0 {
+		a.RequeueAfter = delay
+		return a
 	}
 	for _, e := range extras {
 		a.Delete = append(a.Delete, e.object)

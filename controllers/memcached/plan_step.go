@@ -70,7 +70,7 @@ func desiredShards(obs *observation, p plan, attempt string) []resources.Shard {
 		desired[p.shards[i].Ordinal] = desiredShard(obs, &p.shards[i], p.decision, attempt)
 	}
 	for ordinal := range desired {
-		desired[ordinal].HoldUntil = p.bootstrap.holdUntil
+		desired[ordinal].HoldUntil, desired[ordinal].Discovery = p.bootstrap.holdUntil, p.discovery.list
 	}
 	return desired
 }

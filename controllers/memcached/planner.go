@@ -54,10 +54,12 @@ func makePlan(obs *observation, options resources.Options) plan {
 		}
 		p.decision = rollout.Next(in)
 		if !m.Spec.Paused {
-			step, desired := planStep(obs, p.shards, p.decision, p.preflight), desiredShards(obs, p, attempt)
+			step := planStep(obs, p.shards, p.decision, p.preflight)
+			p.discovery = planDiscovery(obs, p.shards, step.Patch)
+			desired := desiredShards(obs, p, attempt)
 			p.resources = planResources(obs, build, desired, p.bootstrap.delaysShards)
 			p.rejected = cmp.Or(p.resources.rejected, p.rejected)
-			all = append(all, p.resources.actions, step, planDeletions(obs), planPreflightCleanup(obs, p.decision.Done()))
+			all = append(all, p.resources.actions, step, p.discovery.actions, planDeletions(obs, p.discovery.delay), planPreflightCleanup(obs, p.decision.Done()))
 		}
 	}
 	p.actions = merge(append(all, planAgentRetry(obs, p.bootstrap.status), planHitRatio(obs))...).batch(obs.failed)

@@ -65,6 +65,9 @@ func makeStatus(obs *observation, p plan, res result, now time.Time) v1alpha1.Me
 	s.Size = int32(len(s.Shards)) //nolint:gosec // at most 1000 by the CRD, and those that exist
 	s.Ready = fmt.Sprintf("%d/%d", s.ReadySize, size)
 	s.Version = runningVersion(s.Shards, obs.image.Version, m.Status.Version, p.rejected != nil)
+	if s.Discovery = p.discovery.status; s.Discovery == nil && (m.Spec.Paused || p.rejected != nil) {
+		s.Discovery = m.Status.Discovery
+	}
 	s.Update = updateStatus(obs, p, s, now)
 	s.LastUpdate = updateCost(obs, p, &s, now)
 	available, progressing, degraded := conditions(obs, p, res, s, firstProblem(obs, p, res, s))

@@ -224,6 +224,13 @@ func (env *testEnv) skipAnHour() {
 	env.reconciler.Clock = testclock.NewFakePassiveClock(time.Now().Add(time.Hour))
 }
 
+// keysOf returns the keys of a Memcached of this size.
+func keysOf(name string, size int32) []resources.Key {
+	m := &v1alpha1.Memcached{}
+	m.Name, m.Spec.Size = name, &size
+	return resources.Keys(m)
+}
+
 // observe returns what the operator observes of a Memcached.
 func (env *testEnv) observe(name string) *observation {
 	env.Helper()

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// The tests ask these clients of memcached which server has a key. dskit is built here; Python comes from Debian.
+// The tests ask these clients of memcached which server has a key, and which servers there are. Those in Go are built
+// here; Python comes from Debian.
 const (
 	pythonSuite   = "trixie"
 	python        = "python3.13"
@@ -18,28 +19,38 @@ const (
 
 var pythonPackages = []string{python + "-minimal", "python3-pymemcache", "python3-pylibmc"}
 
-// clients returns a folder with two programs:
+// goClients are programs in folders of these names.
+var goClients = []string{"dskit", "thanos"}
+
+// clients returns a folder with these programs:
 //
 //	dskit     prints what github.com/grafana/dskit picks (see the folder dskit)
+//	thanos    prints what github.com/thanos-io/thanos discovers (see the folder thanos)
 //	python3   a Python that has pymemcache, and pylibmc over libmemcached
 func (d dirs) clients(source string) (string, error) {
 	m, ok := machines[runtime.GOARCH]
 	if !ok {
 		return "", fmt.Errorf("the clients' Python from Debian for %s: not known here", runtime.GOARCH)
 	}
-	dskit := filepath.Join(source, "dskit")
-	version, err := goVersion(dskit)
-	if err != nil {
-		return "", err
+	inputs := append([]string{runtime.GOARCH, clientsLayout, pythonSuite}, pythonPackages...)
+	for _, name := range goClients {
+		folder := filepath.Join(source, name)
+		version, err := goVersion(folder)
+		if err != nil {
+			return "", err
+		}
+		k, err := sourceKey(folder, version)
+		if err != nil {
+			return "", err
+		}
+		inputs = append(inputs, k)
 	}
-	inputs := append([]string{version, runtime.GOARCH, clientsLayout, pythonSuite}, pythonPackages...)
-	k, err := sourceKey(dskit, inputs...)
-	if err != nil {
-		return "", err
-	}
-	return d.build("clients", k, "building dskit, and fetching pymemcache and pylibmc from Debian (once)", func(dir, final string) error {
-		if err := goBuild(dskit, filepath.Join(dir, "dskit"), ".", append(leanFlags, "-ldflags=-s -w")...); err != nil {
-			return err
+	what := "building dskit and Thanos' client, and fetching pymemcache and pylibmc from Debian (once)"
+	return d.build("clients", key(inputs...), what, func(dir, final string) error {
+		for _, name := range goClients {
+			if err := goBuild(filepath.Join(source, name), filepath.Join(dir, name), ".", append(leanFlags, "-ldflags=-s -w")...); err != nil {
+				return err
+			}
 		}
 		if err := m.fetchPython(dir, final); err != nil {
 			return fmt.Errorf("python of %s: %w", pythonSuite, err)

@@ -61,6 +61,7 @@ func run(version string, args []string) error {
 	flags.StringVar(&c.podInfoDir, "podinfo", "/etc/podinfo", "`directory` of the downward-API volume")
 	flags.StringVar(&c.listen, "listen", fmt.Sprintf(":%d", wire.Port), "`address` of /status, /healthz and /readyz")
 	flags.StringVar(&c.metricsListen, "metrics-listen", "", "`address` of /metrics; empty: no metrics")
+	flags.StringVar(&c.discoveryListen, "discovery-listen", "", "`address` at which clients request the addresses of all shards; empty: not at all")
 	flags.StringVar(&c.service, "service", "", "`host:port` of the agent behind this shard's Service; empty: do not drain")
 	flags.DurationVar(&c.drainTimeout, "drain-timeout", time.Minute, "maximum wait for another pod behind the Service")
 	flags.StringVar(&c.handoverKey, "handover-key", "", "`file` with the key that the shard's pods share; empty: no handover of items between pods")

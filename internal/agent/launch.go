@@ -108,6 +108,9 @@ func (s *supervisor) serve() {
 	if s.metricsListen != "" {
 		go s.process.client.sampleIdle(s.process.done, s.memoryFile())
 	}
+	if s.discoveryListen != "" {
+		go newDiscovery(s.config, s.states, s.log).storeItem(s.process.done, s.process.client)
+	}
 	s.log.Info("memcached is serving", "version", s.binary.version, "start", s.start.Result, "items", s.start.Items,
 		"itemsBefore", s.start.ItemsBefore, "reason", s.start.Reason)
 }

@@ -20,6 +20,9 @@ type config struct {
 	listen, service     string
 	// metricsListen is the address of /metrics; empty if there are none.
 	metricsListen string
+	// discoveryListen is the address at which clients request the list of the shards; empty if the
+	// pod has none.
+	discoveryListen string
 	// handoverKey is the path of the key; empty if the pods of the shard do not hand over
 	// their items.
 	handoverKey, handoverListen, podIP string
@@ -122,6 +125,9 @@ func supervise(c config, log *slog.Logger) error {
 	go serveHTTP(listener, s.states)
 	if c.metricsListen != "" {
 		go serveMetrics(c.metricsListen, s.states, s.history, log)
+	}
+	if c.discoveryListen != "" {
+		go newDiscovery(c, s.states, log).serve(c.discoveryListen)
 	}
 	go serveInsights(c.dataDir, s.states, log)
 	if c.handoverKey != "" {

@@ -2,8 +2,8 @@
 // and its Jobs use among themselves. They are not part of the API.
 package annotations
 
-// Annotations of a shard's pod. The kubelet projects Arguments, Stop and HoldUntil into the
-// container, where the agent reads them.
+// Annotations of a shard's pod. The kubelet projects Arguments, Stop, HoldUntil and Discovery into
+// the container, where the agent reads them.
 const (
 	// Arguments are memcached's arguments as a JSON array.
 	Arguments = "cache.memcached-operator.io/arguments"
@@ -12,6 +12,9 @@ const (
 	// HoldUntil delays the shard's readiness, while a restore fills it, until this time (RFC
 	// 3339) or until the annotation is removed.
 	HoldUntil = "cache.memcached-operator.io/hold-until"
+	// Discovery is the list of the shards as clients with auto discovery read it: a line with its
+	// version, and one with the shards as host|ip|port.
+	Discovery = "cache.memcached-operator.io/discovery"
 	// Handover is the mode of the handover with which the pod was created.
 	Handover = "cache.memcached-operator.io/handover"
 	// Revision is the hash of the pod configuration that was applied last. It doesn't cover

@@ -46,6 +46,8 @@ type shard struct {
 	handoverMode agentwire.Mode // empty: the default
 	handoverPort int
 	metricsPort  int
+	// discoveryPort is 0 if the next agent serves no discovery endpoint.
+	discoveryPort int
 	// podIP is the address that the next agent reports.
 	podIP string
 	// podUID, service and drainTimeout are flags of the next start.
@@ -148,6 +150,8 @@ func (s *shard) meta() string           { return filepath.Join(s.data, "memory.m
 func (s *shard) address() string        { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 func (s *shard) agentAddress() string   { return fmt.Sprintf("127.0.0.1:%d", s.httpPort) }
 
+func (s *shard) discoveryAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.discoveryPort) }
+
 func (s *shard) metricsAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.metricsPort) }
 
 // annotate changes one file of the pod-info volume as the kubelet does: it writes all
@@ -155,7 +159,7 @@ func (s *shard) metricsAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.m
 func (s *shard) annotate(name, value string) {
 	s.t.Helper()
 	s.updates++
-	content := map[string]string{agentwire.ArgumentsFile: "", agentwire.RestartFile: "", agentwire.StopFile: "", agentwire.HoldFile: ""}
+	content := map[string]string{agentwire.ArgumentsFile: "", agentwire.RestartFile: "", agentwire.StopFile: "", agentwire.HoldFile: "", agentwire.DiscoveryFile: ""}
 	for file := range content {
 		old, err := os.ReadFile(filepath.Join(s.podInfo, file))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -190,6 +194,9 @@ func (s *shard) launch() {
 	args := append(append([]string{}, s.wrap...), agentPath, "run", "-data", s.data, "-podinfo", s.podInfo, "-listen", s.agentAddress(),
 		"-service", s.service, "-drain-timeout", s.drainTimeout.String(), "-termination-log", s.terminationLog())
 	args = append(args, "-metrics-listen", s.metricsAddress())
+	if s.discoveryPort != 0 {
+		args = append(args, "-discovery-listen", s.discoveryAddress())
+	}
 	if s.memcached != "" {
 		args = append(args, "-memcached", s.memcached)
 	}

@@ -40,6 +40,8 @@ func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 		"another generation": {func(s *state) { s.memcached.Generation++ }, false, false},
 		"a second pod":       {func(s *state) { s.shard.Surge = true }, false, true},
 		"delayed readiness":  {func(s *state) { s.shard.HoldUntil = "later" }, false, true},
+		"a node to avoid":    {func(s *state) { s.shard.AvoidNode = "node-1" }, false, true},
+		"a list of shards":   {func(s *state) { s.shard.Discovery = "1\n" }, false, true},
 		"a record":           {func(s *state) { s.shard.Annotations = map[string]string{"update": "1"} }, false, true},
 		"another revision": {func(s *state) {
 			s.shard.Revision = resources.NewPodRevision(&spec, resources.Image{Reference: "memcached:1.6.44"})
@@ -48,7 +50,8 @@ func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			entries := func(change func(*state)) map[resources.Key]Object {
-				s := &state{memcached: &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", UID: "m", Generation: 3}},
+				s := &state{memcached: &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", UID: "m", Generation: 3},
+					Spec: v1alpha1.MemcachedSpec{Size: ptr.To[int32](1)}},
 					shard: resources.Shard{Revision: revision}, uid: "o", version: "7"}
 				change(s)
 				have, all := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: s.uid, ResourceVersion: s.version}}, Objects{}

@@ -91,6 +91,9 @@ func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfigurati
 	}
 	rules := []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration{
 		rule(agentwire.MemcachedPort, clients...), rule(agentwire.Port, agentPeers...), rule(agentwire.MetricsPort, scrapers...)}
+	if b.memcached.Spec.Discovery.Enabled {
+		rules = append(rules, rule(agentwire.DiscoveryPort, clients...))
+	}
 	if HandsOver(b.memcached) {
 		rules = append(rules, rule(agentwire.HandoverPort, pods(b.labels)))
 	}

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,19 +49,38 @@ type Key struct {
 
 func (k Key) String() string { return fmt.Sprintf("%s %s", k.Kind, k.Name) }
 
-// Keys returns the keys of a Memcached's objects in the order of their creation: policies and
-// Services before the shards that need them.
-func Keys(memcached string, size int) []Key {
-	keys := []Key{
-		{KindNetworkPolicy, memcached},
-		{KindService, memcached},
-		{KindPodDisruptionBudget, memcached},
+// DiscoveryName returns the name of the Service with the endpoint of spec.discovery.
+func DiscoveryName(memcached string) string { return memcached + "-discovery" }
+
+// DiscoveryEndpoint returns the address of that endpoint, as host:port.
+func DiscoveryEndpoint(namespace, memcached string) string {
+	return Server(namespace, DiscoveryName(memcached))
+}
+
+// Keys returns the keys of the objects that a Memcached should have, in the order of their creation:
+// policies and Services before the shards that need them.
+func Keys(m *v1alpha1.Memcached) []Key {
+	keys := make([]Key, 0, 4+2**m.Spec.Size)
+	if m.Spec.NetworkPolicy.Mode != v1alpha1.NetworkPolicyDisabled {
+		keys = append(keys, Key{KindNetworkPolicy, m.Name})
 	}
-	for ordinal := range size {
-		shard := ShardName(memcached, ordinal)
+	keys = append(keys, Key{KindService, m.Name})
+	if m.Spec.Discovery.Enabled {
+		keys = append(keys, Key{KindService, DiscoveryName(m.Name)})
+	}
+	keys = append(keys, Key{KindPodDisruptionBudget, m.Name})
+	for ordinal := range int(*m.Spec.Size) {
+		shard := ShardName(m.Name, ordinal)
 		keys = append(keys, Key{KindService, shard}, Key{KindReplicaSet, shard})
 	}
 	return keys
+}
+
+// DisabledKeys returns the keys of the objects that a Memcached's spec disables.
+func DisabledKeys(m *v1alpha1.Memcached) []Key {
+	optional := []Key{{KindNetworkPolicy, m.Name}, {KindService, DiscoveryName(m.Name)}}
+	wanted := Keys(m)
+	return slices.DeleteFunc(optional, func(key Key) bool { return slices.Contains(wanted[:min(len(wanted), 4)], key) })
 }
 
 // ShardName returns the name of a shard, its ReplicaSet and its Service.
@@ -132,6 +152,8 @@ type Shard struct {
 	AvoidNode string
 	// HoldUntil delays the readiness of its next pod until then, as RFC 3339; empty for no delay.
 	HoldUntil string
+	// Discovery is the list of the shards that its next pod serves; empty for none.
+	Discovery string
 	// Annotations of its ReplicaSet.
 	Annotations map[string]string
 }
@@ -172,19 +194,11 @@ func NewBuilder(m *v1alpha1.Memcached, options Options) *Builder {
 	}
 }
 
-// HasNetworkPolicy reports whether a Memcached should have a network policy.
-func HasNetworkPolicy(m *v1alpha1.Memcached) bool {
-	return m.Spec.NetworkPolicy.Mode != v1alpha1.NetworkPolicyDisabled
-}
-
 // Desired returns what a Memcached with these shards should have, in the order of Keys.
 func (b *Builder) Desired(shards []Shard) []Desired {
-	keys := Keys(b.name, len(shards))
+	keys := Keys(b.memcached)
 	all := make([]Desired, 0, len(keys))
 	for _, key := range keys {
-		if key.Kind == KindNetworkPolicy && !HasNetworkPolicy(b.memcached) {
-			continue
-		}
 		d := Desired{Key: key, ordinal: -1}
 		if ordinal, isShard := Ordinal(b.name, key.Name); isShard {
 			d.ordinal = ordinal
@@ -207,8 +221,13 @@ func (b *Builder) Build(d Desired) (Object, error) {
 	case KindPodDisruptionBudget:
 		o.Apply = b.podDisruptionBudget()
 	case KindService:
-		if o.Apply = b.headlessService(); d.ordinal >= 0 {
+		switch {
+		case d.ordinal >= 0:
 			o.Apply = b.shardService(d)
+		case d.Key.Name == b.name:
+			o.Apply = b.headlessService()
+		default:
+			o.Apply = b.discoveryService()
 		}
 	default:
 		o.Apply, err = b.replicaSet(d)
@@ -229,12 +248,21 @@ func (b *Builder) podDisruptionBudget() *policyv1ac.PodDisruptionBudgetApplyConf
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(b.labels)))
 }
 
+// service returns what all Services have in common. The operator's labels come last, so that no
+// label of the spec replaces one.
+func (b *Builder) service(name string, labels map[string]string) *corev1ac.ServiceApplyConfiguration {
+	add := b.memcached.Spec.Service
+	return corev1ac.Service(name, b.namespace).
+		WithLabels(add.Labels).
+		WithLabels(labels).
+		WithAnnotations(add.Annotations).
+		WithOwnerReferences(b.owner)
+}
+
 // headlessService returns the Service whose DNS name resolves to all shards, and that gives each
 // pod a DNS name.
 func (b *Builder) headlessService() *corev1ac.ServiceApplyConfiguration {
-	return corev1ac.Service(b.name, b.namespace).
-		WithLabels(b.labels).
-		WithOwnerReferences(b.owner).
+	return b.service(b.name, b.labels).
 		WithSpec(corev1ac.ServiceSpec().
 			WithClusterIP(corev1.ClusterIPNone).
 			WithSelector(b.labels).
@@ -244,25 +272,34 @@ func (b *Builder) headlessService() *corev1ac.ServiceApplyConfiguration {
 // shardService returns the Service with the address of a shard, which outlives its pods.
 func (b *Builder) shardService(d Desired) *corev1ac.ServiceApplyConfiguration {
 	labels := b.shardLabels(d)
-	return corev1ac.Service(d.Key.Name, b.namespace).
-		WithLabels(labels).
-		WithOwnerReferences(b.owner).
+	return b.service(d.Key.Name, labels).
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(corev1.ServiceTypeClusterIP).
 			WithSelector(labels).
 			WithPorts(servicePorts()...))
 }
 
-// servicePorts returns the ports of every Service. A terminating pod uses the agent's port to find
+// discoveryService returns the Service with the endpoint of spec.discovery, which the pods of all
+// shards serve.
+func (b *Builder) discoveryService() *corev1ac.ServiceApplyConfiguration {
+	return b.service(DiscoveryName(b.name), b.labels).
+		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithSelector(b.labels).
+			WithPorts(servicePort(portMemcached, agentwire.MemcachedPort, portDiscovery).WithAppProtocol("memcache")))
+}
+
+func servicePort(name string, number int32, target string) *corev1ac.ServicePortApplyConfiguration {
+	return corev1ac.ServicePort().WithName(name).WithProtocol(corev1.ProtocolTCP).
+		WithPort(number).WithTargetPort(intstr.FromString(target))
+}
+
+// servicePorts returns the ports of the Services that lead to memcached. A terminating pod uses the agent's port to find
 // out which pod its shard's Service leads to now.
 func servicePorts() []*corev1ac.ServicePortApplyConfiguration {
-	port := func(name string, number int32) *corev1ac.ServicePortApplyConfiguration {
-		return corev1ac.ServicePort().WithName(name).WithProtocol(corev1.ProtocolTCP).
-			WithPort(number).WithTargetPort(intstr.FromString(name))
-	}
 	return []*corev1ac.ServicePortApplyConfiguration{
-		port(portMemcached, agentwire.MemcachedPort).WithAppProtocol("memcache"),
-		port(portAgent, agentwire.Port).WithAppProtocol("http"),
+		servicePort(portMemcached, agentwire.MemcachedPort, portMemcached).WithAppProtocol("memcache"),
+		servicePort(portAgent, agentwire.Port, portAgent).WithAppProtocol("http"),
 	}
 }
 

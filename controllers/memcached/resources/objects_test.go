@@ -162,6 +162,8 @@ func FuzzBuild(f *testing.F) {
 		m := memcached(size, func(s *v1alpha1.MemcachedSpec) {
 			s.Memory = resource.NewQuantity(memory, resource.BinarySI)
 			s.ExtraArgs = []string{arg}
+			s.Discovery.Enabled = size%2 == 1
+			s.Service.Labels = map[string]string{label: value}
 			s.PodMetadata.Labels = map[string]string{label: value}
 			s.PodMetadata.Annotations = map[string]string{label: value}
 			s.Scheduling.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: topology, MaxSkew: 1}}
@@ -179,7 +181,7 @@ func FuzzBuild(f *testing.F) {
 		if diff := cmp.Diff(render(t, objects), render(t, again)); diff != "" {
 			t.Fatalf("the second build differs:\n%s", diff)
 		}
-		keys := Keys(name, int(size))
+		keys := Keys(m)
 		if len(keys) != len(objects) {
 			t.Fatalf("%d objects for %d keys", len(objects), len(keys))
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,7 @@ const (
 	portAgent     = "agent"
 	portHandover  = "handover"
 	portMetrics   = "metrics"
+	portDiscovery = "discovery"
 
 	// memcachedUser is the user ID of the official image. That image has a user name, which the
 	// kubelet can't verify to be another user than root.
@@ -83,6 +85,9 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 	}
 	if shard.HoldUntil != "" {
 		pod.WithAnnotations(map[string]string{annotations.HoldUntil: shard.HoldUntil})
+	}
+	if shard.Discovery != "" {
+		pod.WithAnnotations(map[string]string{annotations.Discovery: shard.Discovery})
 	}
 	return pod, nil
 }
@@ -200,6 +205,7 @@ func volumes(spec *v1alpha1.MemcachedSpec) []*corev1ac.VolumeApplyConfiguration 
 			file(agentwire.RestartFile, v1alpha1.AnnotationRestart),
 			file(agentwire.StopFile, annotations.Stop),
 			file(agentwire.HoldFile, annotations.HoldUntil),
+			file(agentwire.DiscoveryFile, annotations.Discovery),
 		)),
 	}
 }
@@ -235,10 +241,11 @@ func memcachedContainer(namespace, shard string, revision PodRevision, resources
 			"-service", fmt.Sprintf("%s.%s.svc:%d", shard, namespace, agentwire.Port),
 			"-drain-timeout", fmt.Sprintf("%ds", drainTimeout/time.Second),
 			"-metrics-listen", fmt.Sprintf(":%d", agentwire.MetricsPort),
+			"-discovery-listen", fmt.Sprintf(":%d", agentwire.DiscoveryPort),
 			"-log-format", cmp.Or(logFormat, "text"),
 		).
 		WithEnv(podField("POD_UID", "metadata.uid")).
-		WithPorts(port(portMemcached, agentwire.MemcachedPort), port(portAgent, agentwire.Port), port(portMetrics, agentwire.MetricsPort)).
+		WithPorts(port(portMemcached, agentwire.MemcachedPort), port(portAgent, agentwire.Port), port(portMetrics, agentwire.MetricsPort), port(portDiscovery, agentwire.DiscoveryPort)).
 		WithResources(resources).
 		WithSecurityContext(containerSecurity()).
 		WithReadinessProbe(get("/readyz").WithPeriodSeconds(1).WithTimeoutSeconds(2).WithFailureThreshold(2)).
@@ -254,6 +261,14 @@ func memcachedContainer(namespace, shard string, revision PodRevision, resources
 	}
 	return container
 }
+
+// ServesDiscovery reports whether a pod was created with the port of the discovery endpoint.
+func ServesDiscovery(pod *corev1.Pod) bool {
+	return len(pod.Spec.Containers) > 0 && slices.ContainsFunc(pod.Spec.Containers[0].Ports, IsDiscoveryPort)
+}
+
+// IsDiscoveryPort reports whether a container's port is that of the discovery endpoint.
+func IsDiscoveryPort(p corev1.ContainerPort) bool { return p.Name == portDiscovery }
 
 func port(name string, number int32) *corev1ac.ContainerPortApplyConfiguration {
 	return corev1ac.ContainerPort().WithName(name).WithContainerPort(number).WithProtocol(corev1.ProtocolTCP)

@@ -16,7 +16,8 @@ const (
 	// settingImages lists prefixes of spec.image, separated by commas. Each contains a slash, and
 	// ends where a part of an image reference does.
 	settingImages = "ALLOWED_IMAGE_PREFIXES"
-	// settingLabels and settingAnnotations list prefixes of the keys in spec.podMetadata.
+	// settingLabels and settingAnnotations list prefixes of the keys in spec.podMetadata
+	// and spec.service.
 	settingLabels      = "ALLOWED_POD_LABEL_PREFIXES"
 	settingAnnotations = "ALLOWED_POD_ANNOTATION_PREFIXES"
 	// settingPriorityClasses lists values of spec.scheduling.priorityClassName.
@@ -87,6 +88,8 @@ func (r Restrictions) Violation(spec *v1alpha1.MemcachedSpec) string {
 	}{
 		{"podMetadata.labels", settingLabels, r.labels, spec.PodMetadata.Labels},
 		{"podMetadata.annotations", settingAnnotations, r.annotations, spec.PodMetadata.Annotations},
+		{"service.labels", settingLabels, r.labels, spec.Service.Labels},
+		{"service.annotations", settingAnnotations, r.annotations, spec.Service.Annotations},
 	} {
 		for _, key := range slices.Sorted(maps.Keys(keys.of)) {
 			if !allows(keys.allowed, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {

@@ -44,6 +44,8 @@ var Fields = []Field{
 	{"scheduling", rollout.Replace, rollout.None, "a pod stays on its node"},
 	{"podMetadata", rollout.Live, rollout.None, "the pod's labels and annotations change"},
 	{"networkPolicy", rollout.None, rollout.None, "applies to new connections"},
+	{"discovery", rollout.None, rollout.None, "the endpoint is created or deleted"},
+	{"service", rollout.None, rollout.None, "the Services' labels and annotations change"},
 	{"monitoring", rollout.None, rollout.None, "applies to the next scrape"},
 	{"handover", rollout.None, rollout.None, "applies to pods that are created later"},
 	{"updateStrategy", rollout.None, rollout.None, "applies from the next step"},

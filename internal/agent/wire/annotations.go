@@ -22,6 +22,9 @@ const (
 	// ready until then, or until the file is empty, although memcached runs. An invalid
 	// time counts as an empty file.
 	HoldFile = "hold-until"
+	// DiscoveryFile contains what clients with auto discovery read: a line with the version of
+	// the list and one with the shards as host|ip|port, divided by spaces.
+	DiscoveryFile = "discovery"
 )
 
 // AnnounceArguments returns a stop token with a hash of the arguments that the next

@@ -21,6 +21,13 @@ const HandoverPort = 11213
 // MetricsPort is the TCP port of the agent's /metrics, that of every memcached exporter.
 const MetricsPort = 9150
 
+// DiscoveryPort is the TCP port on which clients request the addresses of all shards from the agent.
+const DiscoveryPort = 11214
+
+// DiscoveryItem is the key of the item with the same addresses, which AWS's client for Java
+// requests from the shards themselves.
+const DiscoveryItem = "AmazonElastiCache:cluster"
+
 // MemcachedPort is the TCP port on which memcached serves.
 const MemcachedPort = 11211
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 )
@@ -55,6 +56,22 @@ func (c *Conn) EachStat(ctx context.Context, request string, visit func(name, va
 func (c *Conn) General(ctx context.Context) (General, error) {
 	stats, err := c.Stats(ctx, "stats")
 	return ParseGeneral(stats), err
+}
+
+// Set stores an item. exptime is memcached's, as for AppendMetaSet.
+func (c *Conn) Set(ctx context.Context, key string, value []byte, exptime int64) error {
+	request, ok := AppendMetaSet(nil, []byte(key), len(value), 0, exptime, false)
+	if !ok {
+		return fmt.Errorf("no request can express the key %q", key)
+	}
+	request = append(append(request, value...), "\r\n"...)
+	return c.do(ctx, string(request), func() error {
+		head, err := ReadHead(c.r)
+		if err == nil && head.Code != MetaHit {
+			err = fmt.Errorf("%w: %s to a set", ErrMalformed, head.Code)
+		}
+		return err
+	})
 }
 
 // QueryStats returns the answers of the server at a TCP address to such requests.

@@ -12,6 +12,7 @@ import (
 
 	"gocloud.dev/blob"
 
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/format"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -176,6 +177,9 @@ func (s *shardSaver) dump(ctx context.Context, c *conn) error {
 		}
 		if err != nil {
 			return err
+		}
+		if string(listed.Key) == agentwire.DiscoveryItem {
+			continue // the agent's own, whose addresses would be wrong elsewhere
 		}
 		if s.spool.keys == most {
 			return wire.FailFinally(wire.ReasonSpoolFull, "shard %d at %s lists more than %d keys, which is far more than it has items; check the Memcached's image", s.pipeline.ordinal, s.pipeline.address, most)

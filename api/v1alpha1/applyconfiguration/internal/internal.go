@@ -82,6 +82,30 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.DeletionPolicy
   scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Discovery
+  map:
+    fields:
+    - name: enabled
+      type:
+        scalar: boolean
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.DiscoveryStatus
+  map:
+    fields:
+    - name: changedAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: endpoint
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: size
+      type:
+        scalar: numeric
+    - name: version
+      type:
+        scalar: numeric
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ExistingItems
   scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.FinalBackup
@@ -485,6 +509,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.DeletionPolicy
       default: Delete
+    - name: discovery
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Discovery
     - name: extraArgs
       type:
         list:
@@ -547,6 +574,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: scheduling
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Scheduling
+    - name: service
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.ServiceMetadata
     - name: size
       type:
         scalar: numeric
@@ -578,6 +608,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: defaultImage
       type:
         scalar: string
+    - name: discovery
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.DiscoveryStatus
     - name: image
       type:
         scalar: string
@@ -770,6 +803,19 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: io.k8s.api.core.v1.TopologySpreadConstraint
           elementRelationship: atomic
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ServiceMetadata
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: labels
+      type:
+        map:
+          elementType:
+            scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ShardStatus
   map:
     fields:

@@ -83,6 +83,12 @@ type MemcachedSpecApplyConfiguration struct {
 	// enforces NetworkPolicies. Default: the pods of this namespace. Changing it restarts nothing;
 	// it can close connections of clients that it no longer admits.
 	NetworkPolicy *NetworkPolicyApplyConfiguration `json:"networkPolicy,omitempty"`
+	// Discovery configures an endpoint from which clients with auto discovery read the addresses of
+	// the shards, as from Amazon ElastiCache. Default: no endpoint. Changing it restarts nothing.
+	Discovery *DiscoveryApplyConfiguration `json:"discovery,omitempty"`
+	// Service adds labels and annotations to the shards' Services, such as those that a service mesh
+	// or DNS controller reads. Default: none. Changing it updates the Services; nothing restarts.
+	Service *ServiceMetadataApplyConfiguration `json:"service,omitempty"`
 	// Monitoring configures what Prometheus reads of the shards, where the cluster has the CRDs of
 	// prometheus-operator. Changing it restarts nothing.
 	Monitoring *MonitoringApplyConfiguration `json:"monitoring,omitempty"`
@@ -239,6 +245,22 @@ func (b *MemcachedSpecApplyConfiguration) WithPodMetadata(value *PodMetadataAppl
 // If called multiple times, the NetworkPolicy field is set to the value of the last call.
 func (b *MemcachedSpecApplyConfiguration) WithNetworkPolicy(value *NetworkPolicyApplyConfiguration) *MemcachedSpecApplyConfiguration {
 	b.NetworkPolicy = value
+	return b
+}
+
+// WithDiscovery sets the Discovery field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Discovery field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithDiscovery(value *DiscoveryApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.Discovery = value
+	return b
+}
+
+// WithService sets the Service field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Service field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithService(value *ServiceMetadataApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.Service = value
 	return b
 }
 

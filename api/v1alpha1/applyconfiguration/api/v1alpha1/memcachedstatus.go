@@ -41,6 +41,9 @@ type MemcachedStatusApplyConfiguration struct {
 	// Servers are the addresses of the shards for a client's configuration, as host:port, by
 	// ordinal. A shard keeps its address when its pod is replaced.
 	Servers []string `json:"servers,omitempty"`
+	// Discovery is what clients read from the endpoint of spec.discovery. It is absent while that
+	// is disabled.
+	Discovery *DiscoveryStatusApplyConfiguration `json:"discovery,omitempty"`
 	// Update is the progress of a change of the spec. It is absent when all shards match the
 	// spec.
 	Update *UpdateStatusApplyConfiguration `json:"update,omitempty"`
@@ -158,6 +161,14 @@ func (b *MemcachedStatusApplyConfiguration) WithServers(values ...string) *Memca
 	for i := range values {
 		b.Servers = append(b.Servers, values[i])
 	}
+	return b
+}
+
+// WithDiscovery sets the Discovery field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Discovery field is set to the value of the last call.
+func (b *MemcachedStatusApplyConfiguration) WithDiscovery(value *DiscoveryStatusApplyConfiguration) *MemcachedStatusApplyConfiguration {
+	b.Discovery = value
 	return b
 }
 
