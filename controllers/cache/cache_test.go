@@ -212,7 +212,7 @@ func TestCacheContainsWhatTheOperatorApplied(t *testing.T) {
 	}
 }
 
-// The largest pod configuration makes no object that is stored without its content.
+// The largest pod configuration and the largest list of shards make no object that is stored without its content.
 func TestLargestReplicaSetIsStored(t *testing.T) {
 	spec := v1alpha1.MemcachedSpec{Size: ptr.To[int32](1), Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")), MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4)}
 	spec.PodMetadata.Annotations, spec.PodMetadata.Labels = map[string]string{}, map[string]string{}
@@ -241,6 +241,7 @@ func TestLargestReplicaSetIsStored(t *testing.T) {
 	}
 	// The set of the fields has each of their names, and little else.
 	set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.ManagedByValue, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(raw))}}
+	set.Spec.Template.Annotations[annotations.Discovery] = strings.Repeat("x", resources.MaxDiscoveryList)
 	if size := set.Size(); size > maxSize {
 		t.Errorf("it has %d bytes, of which the cache stores %d", size, maxSize)
 	}

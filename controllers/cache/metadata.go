@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
@@ -25,14 +26,14 @@ import (
 // namespaces share.
 
 const (
-	// maxSize is the size, in bytes, above which an object is stored without its content. It is
-	// twice that of the largest object that the operator creates (resources.MaxRevision).
+	// maxSize is the size, in bytes, above which an object is stored without its content. The
+	// largest that the operator creates is smaller (resources.MaxRevision, resources.MaxDiscoveryList).
 	maxSize = 128 << 10
 	// maxValue is the size, in bytes, of the longest annotation of a custom resource. A hash
 	// stands for a longer one.
 	maxValue = 1 << 10
 	// Equal annotations of these sizes, in bytes, share memory.
-	minShared, maxShared = 256, 64 << 10
+	minShared, maxShared = 256, resources.MaxDiscoveryList
 )
 
 // labelsRead are the labels that the operator reads.

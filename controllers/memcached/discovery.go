@@ -18,10 +18,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-// maxListSize is the size, in bytes, of the largest list. Each pod and ReplicaSet has a copy, and the operator's
-// cache keeps no content of objects above 128 KiB. 1,000 shards with names of usual length have 60 kB.
-const maxListSize = 64 << 10
-
 // scaleInDelay is how long a shard stays after it was removed from the list: clients with auto
 // discovery read the list every minute, and the pods get it within seconds.
 const scaleInDelay = 90 * time.Second
@@ -77,9 +73,9 @@ func planDiscovery(obs *observation, shards []shard.State, patched []podPatch) d
 				list.version = max(list.version, was.Version+1)
 			}
 		}
-		if p.list = list.String(); len(p.list) > maxListSize {
+		if p.list = list.String(); len(p.list) > resources.MaxDiscoveryList {
 			tooLarge = fmt.Sprintf("the list of %d shards has %d bytes, more than %d, so clients keep the last one; use status.servers, or shorter names",
-				len(list.servers), len(p.list), maxListSize)
+				len(list.servers), len(p.list), resources.MaxDiscoveryList)
 			list, p.list = last, last.String()
 		}
 		p.status = &v1alpha1.DiscoveryStatus{Endpoint: resources.DiscoveryEndpoint(m.Namespace, m.Name), Version: list.version,

@@ -247,7 +247,7 @@ func TestListThatIsTooLargeIsNotPublished(t *testing.T) {
 	if len(p.actions.Patch) != 0 || p.status.Version != 1700000000 || p.status.Size != 1 || !strings.Contains(p.status.Message, "the list of 1000 shards has 98901 bytes") {
 		t.Errorf("%d patches, status %+v", len(p.actions.Patch), p.status)
 	}
-	m.Namespace = strings.Repeat("n", 20)
+	m.Namespace = strings.Repeat("n", 10)
 	p = planDiscovery(obs, states, nil)
 	if len(p.actions.Patch) != 1 || p.status.Size != size || strings.Contains(p.status.Message, "bytes") || !strings.Contains(p.list, ".svc|10.100.100.100|11211 ") {
 		t.Errorf("%d patches, status %+v, %d bytes", len(p.actions.Patch), p.status, len(p.list))

@@ -21,6 +21,10 @@ import (
 // copies of it, in the API server and in the operator's memory.
 const MaxRevision = 16 << 10
 
+// MaxDiscoveryList is the size, in bytes, of the largest list of shards that a pod has. With the largest pod
+// configuration, the operator's cache still stores the ReplicaSet.
+const MaxDiscoveryList = 48 << 10
+
 // PodRevision is the configuration of a pod. A shard's template and its pod each carry one, so
 // that it can be compared with the spec and rolled back to.
 type PodRevision struct {
