@@ -86,7 +86,9 @@ func planDiscovery(obs *observation, shards []shard.State, patched []podPatch) d
 		p.delay = max(scaleInDelay-obs.now.Sub(p.status.ChangedAt.Time).Abs(), 0)
 	}
 	var without []string
-	for _, pod := range podsOfShards(obs) {
+	pods := podsOfShards(obs)
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	for _, pod := range pods {
 		if !resources.ServesDiscovery(pod) {
 			without = append(without, pod.Name)
 		}
@@ -131,7 +133,7 @@ func publishedList(obs *observation) (newest shardList) {
 }
 
 // podsOfShards returns the pods of all shards that aren't being deleted, also of those beyond the
-// size, by name.
+// size, in any order.
 func podsOfShards(obs *observation) (all []*corev1.Pod) {
 	for _, pods := range obs.pods {
 		for _, pod := range pods {
@@ -140,7 +142,6 @@ func podsOfShards(obs *observation) (all []*corev1.Pod) {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 

@@ -2,7 +2,6 @@ package resources
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -61,7 +60,7 @@ func DiscoveryEndpoint(namespace, memcached string) string {
 // policies and Services before the shards that need them.
 func Keys(m *v1alpha1.Memcached) []Key {
 	keys := make([]Key, 0, 4+2**m.Spec.Size)
-	if m.Spec.NetworkPolicy.Mode != v1alpha1.NetworkPolicyDisabled {
+	if hasNetworkPolicy(m) {
 		keys = append(keys, Key{KindNetworkPolicy, m.Name})
 	}
 	keys = append(keys, Key{KindService, m.Name})
@@ -77,10 +76,18 @@ func Keys(m *v1alpha1.Memcached) []Key {
 }
 
 // DisabledKeys returns the keys of the objects that a Memcached's spec disables.
-func DisabledKeys(m *v1alpha1.Memcached) []Key {
-	optional := []Key{{KindNetworkPolicy, m.Name}, {KindService, DiscoveryName(m.Name)}}
-	wanted := Keys(m)
-	return slices.DeleteFunc(optional, func(key Key) bool { return slices.Contains(wanted[:min(len(wanted), 4)], key) })
+func DisabledKeys(m *v1alpha1.Memcached) (keys []Key) {
+	if !hasNetworkPolicy(m) {
+		keys = append(keys, Key{KindNetworkPolicy, m.Name})
+	}
+	if !m.Spec.Discovery.Enabled {
+		keys = append(keys, Key{KindService, DiscoveryName(m.Name)})
+	}
+	return keys
+}
+
+func hasNetworkPolicy(m *v1alpha1.Memcached) bool {
+	return m.Spec.NetworkPolicy.Mode != v1alpha1.NetworkPolicyDisabled
 }
 
 // ShardName returns the name of a shard, its ReplicaSet and its Service.
