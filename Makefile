@@ -464,6 +464,10 @@ bench-memory: $(CLUSTER) ## Measure how many items fit into a shard and what it 
 bench-scrapes: $(CLUSTER) ## Compare the p99 of a client with and without scrapes of the shards' metrics; needs root and no cluster.
 	@$(call with,process) unshare -n sh -c 'ip link set lo up && exec "$$@"' sh go -C test test ./process -run xxx -bench Scrapes -benchtime 1x -timeout 30m $(ARGS)
 
+.PHONY: bench-tls
+bench-tls: $(CLUSTER) ## Compare latencies, requests a second and memory of clients with and without TLS; needs root and no cluster.
+	@$(call with,process) unshare -n sh -c 'ip link set lo up && exec "$$@"' sh go -C test test ./process -run xxx -bench TLS -benchtime 1x -timeout 30m -v $(ARGS)
+
 .PHONY: dashboards
 dashboards: ## Draw docs/dashboard-*.svg from what the test of the alerts records on the local cluster.
 	@DASHBOARD_PICTURES="$(CURDIR)/docs" $(MAKE) --no-print-directory test-host ARGS=-run=DashboardsHaveData

@@ -59,22 +59,15 @@ var forbiddenOptions = map[byte]string{
 const (
 	filesOfThread = 5
 	otherFiles    = 16
-	// defaultThreads is memcached's -t.
-	defaultThreads = 4
+	// defaultThreads and defaultConnections are memcached's -t and -c.
+	defaultThreads     = 4
+	defaultConnections = 1024
 )
 
 // forClients adds to the limit of connections, so that clients can use as many. mostFiles
 // is how many files a process can open.
 func forClients(words []string, mostFiles uint64) []string {
-	limit, threads := int64(0), int64(defaultThreads)
-	for _, option := range args.Options(words) {
-		switch option.Letter {
-		case 'c':
-			limit = args.Number(option.Value)
-		case 't':
-			threads = args.Number(option.Value)
-		}
-	}
+	limit, threads := numberOption(words, 'c', 0), numberOption(words, 't', defaultThreads)
 	if limit <= 0 {
 		return words
 	}
@@ -85,15 +78,18 @@ func forClients(words []string, mostFiles uint64) []string {
 	return append(slices.Clone(words), "-c", strconv.FormatInt(total, 10))
 }
 
-func address(words []string) string {
-	port := "11211"
+// numberOption returns the value of an option that is a number.
+func numberOption(words []string, letter byte, number int64) int64 {
 	for _, option := range args.Options(words) {
-		if option.Letter == 'p' {
-			port = option.Value
+		if option.Letter == letter {
+			number = args.Number(option.Value)
 		}
 	}
-	return net.JoinHostPort("127.0.0.1", port)
+	return number
 }
+
+// address returns where memcached without TLS responds to the agent.
+func address(words []string) string { return net.JoinHostPort("127.0.0.1", tlsModeOf(words).port) }
 
 // startArgs are the arguments with which a new agent starts memcached.
 type startArgs struct {
@@ -159,6 +155,9 @@ func selectStartArgs(memcached binary, text string, saved savedData) (startArgs,
 // memcached cannot change to them from the current ones and keep its items.
 func validateArguments(memcached binary, text string, current []string) ([]string, error) {
 	desired, err := parseArguments(text)
+	if problem := memcached.tls.problem(); err == nil && problem != "" && tlsModeOf(desired).on && !tlsModeOf(current).on {
+		err = errors.New("the certificate for TLS can't be used: " + problem)
+	}
 	if err == nil && !slices.Equal(desired, current) {
 		err = checkItemsKept(memcached, desired, slab.Of(current, memcached.version), false)
 	}
@@ -177,7 +176,7 @@ func checkItemsKept(memcached binary, arguments []string, items slab.Geometry, r
 	if ranBefore {
 		return nil
 	}
-	if err := dryRun(memcached.path, arguments, dryRunTimeout); err != nil {
+	if err := dryRun(memcached, arguments, dryRunTimeout); err != nil {
 		return &dryRunError{err}
 	}
 	return nil

@@ -18,7 +18,11 @@ var commonDirs = []string{
 	"/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin", "/bin", "/opt/bitnami/memcached/bin",
 }
 
-type binary struct{ path, version string }
+type binary struct {
+	path, version string
+	// tls has the certificate with which it starts, if its arguments require one.
+	tls *serverTLS
+}
 
 // findBinary returns the memcached at path, or searches the image if path is empty.
 func findBinary(path string) (binary, error) {
@@ -30,7 +34,7 @@ func findBinary(path string) (binary, error) {
 		path = found
 	}
 	version, err := readVersion(path)
-	return binary{path, version}, err
+	return binary{path: path, version: version}, err
 }
 
 // searchBinary returns the path of memcached in this image. searchPath is $PATH.

@@ -62,6 +62,8 @@ func run(version string, args []string) error {
 	flags.StringVar(&c.listen, "listen", fmt.Sprintf(":%d", wire.Port), "`address` of /status, /healthz and /readyz")
 	flags.StringVar(&c.metricsListen, "metrics-listen", "", "`address` of /metrics; empty: no metrics")
 	flags.StringVar(&c.discoveryListen, "discovery-listen", "", "`address` at which clients request the addresses of all shards; empty: not at all")
+	flags.StringVar(&c.tlsVolume, "tls-dir", "", "`directory` of the Secret's volume with the certificate for TLS; empty: none")
+	flags.IntVar(&c.loopbackPort, "loopback-port", wire.LoopbackPort, "`port` of the loopback interface where memcached serves the agent while clients use TLS")
 	flags.StringVar(&c.service, "service", "", "`host:port` of the agent behind this shard's Service; empty: do not drain")
 	flags.DurationVar(&c.drainTimeout, "drain-timeout", time.Minute, "maximum wait for another pod behind the Service")
 	flags.StringVar(&c.handoverKey, "handover-key", "", "`file` with the key that the shard's pods share; empty: no handover of items between pods")

@@ -26,12 +26,12 @@ const (
 // This protects the items: a memcached that exits after it has loaded them and
 // before it listens has destroyed them, since it has changed pointers in them and
 // has deleted memory.meta.
-func dryRun(path string, arguments []string, timeout time.Duration) error {
+func dryRun(memcached binary, arguments []string, timeout time.Duration) error {
 	var err error
 	for range dryRunPorts {
 		// Another process may take the port first. An address that is still in use on
 		// other ports is one of the arguments, with which memcached does not start.
-		err = dryRunOnce(path, arguments, timeout)
+		err = dryRunOnce(memcached, arguments, timeout)
 		if err == nil || !strings.Contains(strings.ToLower(err.Error()), syscall.EADDRINUSE.Error()) {
 			break
 		}
@@ -39,13 +39,17 @@ func dryRun(path string, arguments []string, timeout time.Duration) error {
 	return err
 }
 
-func dryRunOnce(path string, arguments []string, timeout time.Duration) error {
+func dryRunOnce(memcached binary, arguments []string, timeout time.Duration) error {
 	port, err := freePort()
 	if err != nil {
 		return fmt.Errorf("finding a port for a dry run: %w", err)
 	}
 	silent := slog.New(slog.DiscardHandler) // the error has the last line
-	p, err := startProcess(path, append(slices.Clone(arguments), "-p", strconv.Itoa(port), "-U", "0"), silent)
+	line, err := dryRunLine(memcached, arguments, port)
+	if err != nil {
+		return err
+	}
+	p, err := startProcess(memcached.path, line, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), silent)
 	if err != nil {
 		return err
 	}
@@ -65,6 +69,19 @@ func dryRunOnce(path string, arguments []string, timeout time.Duration) error {
 	_ = p.signal(syscall.SIGKILL)
 	<-p.done
 	return err
+}
+
+// dryRunLine returns memcached's words with one port. With TLS it is a loopback address without TLS,
+// and memcached loads its certificate nevertheless.
+func dryRunLine(memcached binary, arguments []string, port int) ([]string, error) {
+	mode := tlsModeOf(arguments)
+	if !mode.on {
+		return append(slices.Clone(arguments), "-p", strconv.Itoa(port), "-U", "0"), nil
+	}
+	if _, err := memcached.tls.prepare(mode, time.Now()); err != nil {
+		return nil, fmt.Errorf("the certificate for TLS can't be used: %w", err)
+	}
+	return append(memcached.tls.withoutListeners(arguments, mode), "-l", "notls:127.0.0.1:"+strconv.Itoa(port), "-U", "0"), nil
 }
 
 func freePort() (int, error) {

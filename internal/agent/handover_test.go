@@ -15,6 +15,7 @@ import (
 
 func testSupervisor(phase wire.Phase) *supervisor {
 	s := &supervisor{
+		tls:     &serverTLS{},
 		history: testHistory(),
 		phase:   phase, states: &atomic.Pointer[state]{}, now: time.Now, log: slog.New(slog.DiscardHandler), timer: time.NewTimer(time.Hour),
 		process: &process{client: newClient("127.0.0.1:1")},

@@ -47,7 +47,7 @@ func handler(states *atomic.Pointer[state]) http.Handler {
 	mux := http.NewServeMux()
 	waiters := make(chan struct{}, maxStatsWaiters)
 	mux.HandleFunc("GET "+wire.StatusPath, func(w http.ResponseWriter, r *http.Request) {
-		status := states.Load().status
+		status := states.Load().statusNow()
 		select {
 		case waiters <- struct{}{}:
 			status = statusWithStats(r.Context(), states.Load())
@@ -77,7 +77,7 @@ func respond(w http.ResponseWriter, err error) {
 // statusWithStats adds memcached's current statistics to the published status. They
 // are zero if memcached does not return them.
 func statusWithStats(ctx context.Context, current *state) wire.Status {
-	status := current.status
+	status := current.statusNow()
 	if !current.serving() {
 		return status
 	}
@@ -163,8 +163,21 @@ type state struct {
 	status wire.Status
 	// client is nil while memcached does not serve.
 	client *client
+	// forwarder is nil unless the agent forwards the connections of clients.
+	forwarder *forwarder
 	// superseded is closed when there is a newer state.
 	superseded chan struct{}
 }
 
 func (s *state) serving() bool { return s.client != nil }
+
+// statusNow returns the status with the present number of plain connections.
+func (s *state) statusNow() wire.Status {
+	status := s.status
+	if s.forwarder != nil && status.Certificate != nil {
+		certificate := *status.Certificate
+		certificate.PlainConnections = s.forwarder.plainConnections.Load()
+		status.Certificate = &certificate
+	}
+	return status
+}

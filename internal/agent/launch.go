@@ -43,11 +43,22 @@ func (s *supervisor) relaunch() {
 }
 
 func (s *supervisor) startMemcached() {
-	p, err := startProcess(s.binary.path, append(slices.Clone(s.arguments), "-e", memoryPath(s.dataDir)), s.log)
+	certificate, err := s.tls.forStart(s.arguments, s.now())
+	if err != nil && s.fallback != nil {
+		s.revert(err.Error())
+		return
+	}
 	if err != nil {
 		s.fail(err)
 		return
 	}
+	line, own := s.tls.commandLine(s.arguments, s.loopbackPort)
+	p, err := startProcess(s.binary.path, append(slices.Clone(line), "-e", memoryPath(s.dataDir)), own, s.log)
+	if err != nil {
+		s.fail(err)
+		return
+	}
+	s.tls.started(certificate)
 	s.process = p
 	s.log.Info("Started memcached", "pid", p.pid, "arguments", s.arguments)
 	s.publish()
@@ -95,6 +106,10 @@ func (s *supervisor) serve() {
 		s.reception = nil
 		setMemoryLimit(0)
 	}
+	if err := s.forward(); err != nil {
+		s.fail(err)
+		return
+	}
 	if s.drainUntil.IsZero() {
 		s.phase = wire.PhaseServing
 	} else {
@@ -122,6 +137,8 @@ func (s *supervisor) handleExit(p *process) {
 		return
 	}
 	s.process = nil
+	s.forwarder.close()
+	s.forwarder = nil
 	s.cancelTimer()
 	message, code := p.exitReason()
 	starting := s.phase == wire.PhaseStarting || s.phase == wire.PhaseRestarting
@@ -134,11 +151,7 @@ func (s *supervisor) handleExit(p *process) {
 		s.afterExit = nil
 		next()
 	case starting && s.fallback != nil:
-		s.log.Warn("memcached does not start with the new arguments; reverting to the previous ones", "reason", message)
-		s.arguments = *s.fallback
-		s.fallback = nil
-		s.rejection = notApplied + "memcached does not start with them: " + message
-		s.relaunch()
+		s.revert(message)
 	case s.phase == wire.PhaseReceiving && !s.reception.final:
 		s.handleFailedHandover(errors.New(message), false)
 	case s.phase == wire.PhaseFollowing:
@@ -146,4 +159,13 @@ func (s *supervisor) handleExit(p *process) {
 	default:
 		s.fail(&exitError{code: code, message: message})
 	}
+}
+
+// revert starts memcached with the previous arguments, since it does not start with the new ones.
+func (s *supervisor) revert(reason string) {
+	s.log.Warn("memcached does not start with the new arguments; reverting to the previous ones", "reason", reason)
+	s.arguments = *s.fallback
+	s.fallback = nil
+	s.rejection = notApplied + "memcached does not start with them: " + reason
+	s.relaunch()
 }

@@ -115,7 +115,7 @@ func (c *collector) answer(ctx context.Context, classes bool) ([]byte, error) {
 
 func (c *collector) collect() metrics.Input {
 	current := c.states.Load()
-	in := metrics.Input{Status: current.status, Serving: current.serving(), EvictionAge: math.NaN()}
+	in := metrics.Input{Status: current.statusNow(), Serving: current.serving(), EvictionAge: math.NaN()}
 	in.History, in.Probes = c.history.snapshot()
 	in.WorkingSet, in.MemoryLimit = memoryOfCgroup(cgroupDir)
 	in.Process = c.process.Read(current.status.PID)

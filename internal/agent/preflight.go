@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -64,10 +65,31 @@ func checkImage(path, text string) (version string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := dryRun(memcached.path, arguments, preflightDryRunTimeout); err != nil {
+	if tlsModeOf(arguments).on {
+		remove, err := memcached.addThrowawayCertificate()
+		if err != nil {
+			return "", err
+		}
+		defer remove()
+	}
+	if err := dryRun(memcached, arguments, preflightDryRunTimeout); err != nil {
 		return "", fmt.Errorf("memcached %s does not start with its arguments: %w", memcached.version, err)
 	}
 	return memcached.version, nil
+}
+
+// addThrowawayCertificate lets memcached start with TLS in a pod without a Secret.
+func (b *binary) addThrowawayCertificate() (remove func(), err error) {
+	dir, err := os.MkdirTemp("/dev/shm", "preflight-") // the root file system is read-only
+	if err != nil {
+		dir, err = os.MkdirTemp("", "preflight-")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for a certificate: %w", err)
+	}
+	c, err := throwawayCertificate()
+	b.tls = &serverTLS{tlsFiles: tlsFiles{dir}}
+	return func() { _ = os.RemoveAll(dir) }, errors.Join(err, b.tls.write(c))
 }
 
 // callWithTimeout returns what f returns, or an error after the timeout, when f

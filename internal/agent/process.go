@@ -24,10 +24,11 @@ type process struct {
 	err  error
 }
 
-func startProcess(path string, words []string, log *slog.Logger) (*process, error) {
+// startProcess starts memcached, which responds to the agent at address.
+func startProcess(path string, words []string, address string, log *slog.Logger) (*process, error) {
 	p := &process{
 		command: exec.Command(path, forClients(words, mostFiles())...),
-		client:  newClient(address(words)),
+		client:  newClient(address),
 		stderr:  &stderrTail{log: log},
 		done:    make(chan struct{}),
 	}

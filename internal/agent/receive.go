@@ -243,6 +243,10 @@ func (s *supervisor) follow() {
 		s.fail(err)
 		return
 	}
+	if err := s.forward(); err != nil {
+		s.fail(err)
+		return
+	}
 	s.log.Info("memcached is serving while the other pod still does", "pod", s.reception.other.PodUID)
 	s.phase = wire.PhaseFollowing
 	s.publish()

@@ -23,6 +23,10 @@ type config struct {
 	// discoveryListen is the address at which clients request the list of the shards; empty if the
 	// pod has none.
 	discoveryListen string
+	// tlsVolume is the path of the Secret's volume with the certificate; empty if the pod has none.
+	tlsVolume string
+	// loopbackPort is where memcached serves the agent while it serves clients with TLS.
+	loopbackPort int
 	// handoverKey is the path of the key; empty if the pods of the shard do not hand over
 	// their items.
 	handoverKey, handoverListen, podIP string
@@ -52,6 +56,7 @@ type supervisor struct {
 	handoverPorts chan int
 	origins       chan originRequest
 	receptions    chan receptionReport
+	reloads       chan reloadEnd
 
 	phase wire.Phase
 	// process is nil while memcached does not run.
@@ -72,6 +77,10 @@ type supervisor struct {
 	// handledArguments is the last text of the arguments annotation that was handled,
 	// rejection the reason why it is not in effect; empty when it is.
 	handledArguments, rejection string
+
+	tls *serverTLS
+	// forwarder is nil unless clients may connect with and without TLS.
+	forwarder *forwarder
 
 	// saved is what the current start found in the data directory, start its result.
 	saved savedData
@@ -154,6 +163,10 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 	if err != nil {
 		return nil, err
 	}
+	memcached.tls = newServerTLS(c)
+	if err := memcached.tls.await(info.arguments, saved, log); err != nil {
+		return nil, err
+	}
 	selected, err := selectStartArgs(memcached, info.arguments, saved)
 	if err != nil {
 		return nil, err
@@ -162,11 +175,11 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 		config: c, binary: memcached, log: log, now: time.Now, history: readHistory(c.dataDir, time.Now, log),
 		timer: time.NewTimer(time.Hour), states: &atomic.Pointer[state]{},
 		exits: make(chan *process, 1), responses: make(chan firstResponse, 1), drained: make(chan drainEnd, 1),
-		handoverPorts: make(chan int, 1), origins: make(chan originRequest), receptions: make(chan receptionReport),
+		handoverPorts: make(chan int, 1), origins: make(chan originRequest), receptions: make(chan receptionReport), reloads: make(chan reloadEnd, 1),
 		phase: wire.PhaseStarting, info: info, saved: saved,
 		handledRestart: info.restart, completedRestart: info.restart, consumedToken: saved.last.Announced,
 		arguments: selected.arguments, fallback: selected.fallback,
-		handledArguments: info.arguments, rejection: selected.rejection,
+		handledArguments: info.arguments, rejection: selected.rejection, tls: memcached.tls,
 	}
 	s.timer.Stop()
 	s.stopRead = s.now()
@@ -193,6 +206,7 @@ func (s *supervisor) run(terminations, orphans <-chan os.Signal) {
 			s.handleTermination()
 		case <-poll.C:
 			s.pollAnnotations()
+			s.pollCertificate()
 		case p := <-s.exits:
 			s.handleExit(p)
 		case r := <-s.responses:
@@ -205,6 +219,8 @@ func (s *supervisor) run(terminations, orphans <-chan os.Signal) {
 			s.handleOrigin(r)
 		case r := <-s.receptions:
 			s.handleReception(r)
+		case end := <-s.reloads:
+			s.handleReload(end)
 		case <-s.timer.C:
 			onTimer := s.onTimer
 			s.onTimer = nil
@@ -243,7 +259,7 @@ func (s *supervisor) cancelTimer() {
 
 // publish shows the current state to the HTTP handlers.
 func (s *supervisor) publish() {
-	next := &state{status: s.status(), superseded: make(chan struct{})}
+	next := &state{status: s.status(), forwarder: s.forwarder, superseded: make(chan struct{})}
 	switch s.phase {
 	case wire.PhaseServing, wire.PhaseDraining, wire.PhaseFollowing:
 		next.client = s.process.client
@@ -262,6 +278,7 @@ func (s *supervisor) status() wire.Status {
 		Phase: s.phase, PodUID: s.podUID, AgentVersion: s.config.version,
 		Version: s.binary.version, Arguments: s.arguments, ArgumentsError: s.rejection,
 		AnnouncedStop: s.stopToken(), Restart: s.completedRestart, HoldUntil: s.hold.until, Start: s.start,
+		Certificate: s.tls.status(),
 	}
 	if s.process != nil {
 		status.PID = s.process.pid

@@ -48,6 +48,10 @@ type shard struct {
 	metricsPort  int
 	// discoveryPort is 0 if the next agent serves no discovery endpoint.
 	discoveryPort int
+	// secret is the volume with the certificate; empty if the next agent has none. loopbackPort is
+	// memcached's port for the agent while clients use TLS.
+	secret       string
+	loopbackPort int
 	// podIP is the address that the next agent reports.
 	podIP string
 	// podUID, service and drainTimeout are flags of the next start.
@@ -168,23 +172,29 @@ func (s *shard) annotate(name, value string) {
 		content[file] = string(old)
 	}
 	content[name] = value
-	version := filepath.Join(s.podInfo, fmt.Sprintf("..%d", s.updates))
-	makeDir(s.t, version)
+	project(s.t, s.podInfo, s.updates, content)
+}
+
+// project replaces the content of a volume as the kubelet does.
+func project(t testing.TB, volume string, generation int, content map[string]string) {
+	t.Helper()
+	version := filepath.Join(volume, fmt.Sprintf("..%d", generation))
+	makeDir(t, version)
 	for file, text := range content {
 		if err := os.WriteFile(filepath.Join(version, file), []byte(text), 0o644); err != nil {
-			s.t.Fatal(err)
+			t.Fatal(err)
 		}
-		link := filepath.Join(s.podInfo, file)
+		link := filepath.Join(volume, file)
 		if err := os.Symlink(filepath.Join("..data", file), link); err != nil && !errors.Is(err, os.ErrExist) {
-			s.t.Fatal(err)
+			t.Fatal(err)
 		}
 	}
-	next := filepath.Join(s.podInfo, "..next")
+	next := filepath.Join(volume, "..next")
 	if err := os.Symlink(filepath.Base(version), next); err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	if err := os.Rename(next, filepath.Join(s.podInfo, "..data")); err != nil {
-		s.t.Fatal(err)
+	if err := os.Rename(next, filepath.Join(volume, "..data")); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -196,6 +206,9 @@ func (s *shard) launch() {
 	args = append(args, "-metrics-listen", s.metricsAddress())
 	if s.discoveryPort != 0 {
 		args = append(args, "-discovery-listen", s.discoveryAddress())
+	}
+	if s.secret != "" {
+		args = append(args, "-tls-dir", s.secret, "-loopback-port", strconv.Itoa(s.loopbackPort))
 	}
 	if s.memcached != "" {
 		args = append(args, "-memcached", s.memcached)

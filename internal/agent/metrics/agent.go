@@ -204,6 +204,12 @@ func (w *writer) agent(in *Input) {
 	w.sample("memcached_agent_ready", "", boolean(in.Serving && r != nil && status.HoldUntil.IsZero()))
 	w.sample("memcached_agent_held_until_timestamp_seconds", "", unix(status.HoldUntil))
 	w.sample("memcached_agent_arguments_refused", "", boolean(status.ArgumentsError != ""))
+	if c := status.Certificate; c != nil && c.SHA256 != "" {
+		w.sample("memcached_agent_certificate_not_before_timestamp_seconds", "", unix(c.NotBefore))
+		w.sample("memcached_agent_certificate_not_after_timestamp_seconds", "", unix(c.NotAfter))
+		w.sample("memcached_agent_certificate_rejected", "", boolean(c.Error != ""))
+		w.sample("memcached_agent_plain_connections", "", float64(c.PlainConnections))
+	}
 	w.sample("memcached_agent_start_timestamp_seconds", "", unix(status.Start.At))
 	if result := status.Start.Result; result != "" {
 		w.sample("memcached_agent_start_info", label("result", string(result)), 1)

@@ -28,6 +28,10 @@ const DiscoveryPort = 11214
 // requests from the shards themselves.
 const DiscoveryItem = "AmazonElastiCache:cluster"
 
+// LoopbackPort is the port of the pod's loopback interface at which memcached accepts connections
+// without TLS while spec.tls is set: those of the agent.
+const LoopbackPort = 11215
+
 // MemcachedPort is the TCP port on which memcached serves.
 const MemcachedPort = 11211
 
@@ -143,6 +147,9 @@ type Status struct {
 	// Restart is the last value of the restart file for which memcached has restarted.
 	// Start describes that start, or a later one.
 	Restart string `json:"restart,omitempty"`
+	// Certificate is what the agent knows of the Secret with the certificate for TLS; nil if none is
+	// mounted.
+	Certificate *Certificate `json:"certificate,omitempty"`
 	// HoldUntil is when a readiness hold ends at the latest; zero if there is none.
 	HoldUntil time.Time `json:"holdUntil,omitzero"`
 
@@ -163,6 +170,27 @@ type Status struct {
 	// statistics.
 	Gets int64 `json:"gets,omitempty"`
 	Hits int64 `json:"hits,omitempty"`
+}
+
+// Certificate is what an agent knows of the Secret with the certificate for TLS.
+type Certificate struct {
+	// Error is a message for the user that says why the content of the Secret can't be used; empty
+	// if it can.
+	Error string `json:"error,omitempty"`
+	// SHA256 is the fingerprint, as hexadecimal digits, of the certificate that memcached serves. It
+	// is empty while memcached serves without TLS, as are NotBefore and NotAfter.
+	SHA256    string    `json:"sha256,omitempty"`
+	NotBefore time.Time `json:"notBefore,omitzero"`
+	NotAfter  time.Time `json:"notAfter,omitzero"`
+	// Offered is the fingerprint of the certificate in the Secret; empty if it can't be used.
+	Offered string `json:"offered,omitempty"`
+	// RestartRequired is a message for the user that says why memcached has to restart before it
+	// serves what the Secret contains; empty if it serves that, or can't use it.
+	RestartRequired string `json:"restartRequired,omitempty"`
+	// PlainConnections is the number of open connections without TLS where both are accepted.
+	PlainConnections int64 `json:"plainConnections,omitempty"`
+	// ReadAt is when the operator read it.
+	ReadAt time.Time `json:"-"`
 }
 
 // Preflight is the result of a successful "agent preflight", written as JSON to the

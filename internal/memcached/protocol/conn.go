@@ -74,6 +74,18 @@ func (c *Conn) Set(ctx context.Context, key string, value []byte, exptime int64)
 	})
 }
 
+// RefreshCertificates lets the server load its certificate again. An answer with which it did not is a
+// ServerError.
+func (c *Conn) RefreshCertificates(ctx context.Context) error {
+	return c.do(ctx, "refresh_certs\r\n", func() error {
+		line, err := readLine(c.r)
+		if err == nil && string(line) != "OK" {
+			err = &ServerError{Message: string(line)}
+		}
+		return err
+	})
+}
+
 // QueryStats returns the answers of the server at a TCP address to such requests.
 func QueryStats(ctx context.Context, address string, requests ...string) (answers []Stats, err error) {
 	conn, err := Dial(ctx, "tcp", address)

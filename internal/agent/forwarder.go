@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// handshake is the first byte of a client with TLS. No request of memcached begins with it.
+	handshake = 0x16
+	// forwarderMemory is what a forwarded connection costs the agent, in bytes.
+	forwarderMemory = 24 << 10
+	// forwardTimeout bounds the connection to memcached, which is in the same pod.
+	forwardTimeout = 5 * time.Second
+)
+
+// forwarder accepts clients with and without TLS at one port, which memcached can't, while clients are
+// migrated.
+type forwarder struct {
+	listener net.Listener
+	// tls and plain are memcached's addresses.
+	tls, plain string
+	// slots bounds the connections: each has one element.
+	slots            chan struct{}
+	plainConnections atomic.Int64
+}
+
+// forward accepts clients if memcached's arguments require a forwarder.
+func (s *supervisor) forward() error {
+	mode := tlsModeOf(s.arguments)
+	if !mode.on || !mode.plain || s.forwarder != nil {
+		return nil
+	}
+	listener, err := net.Listen("tcp", ":"+mode.port)
+	if err != nil {
+		return fmt.Errorf("listening for clients: %w", err)
+	}
+	limit := numberOption(s.arguments, 'c', defaultConnections)
+	setMemoryLimit(limit * forwarderMemory)
+	s.forwarder = &forwarder{listener: listener, tls: net.JoinHostPort(tlsLoopback, strconv.Itoa(s.loopbackPort)),
+		plain: s.process.client.address, slots: make(chan struct{}, limit)}
+	go s.forwarder.serve()
+	return nil
+}
+
+// close ends the listener. The connections end with memcached's.
+func (f *forwarder) close() {
+	if f != nil {
+		_ = f.listener.Close()
+		setMemoryLimit(0)
+	}
+}
+
+func (f *forwarder) serve() {
+	for {
+		f.slots <- struct{}{}
+		conn, err := f.listener.Accept()
+		switch {
+		case err == nil:
+			go func() {
+				defer func() { <-f.slots }()
+				f.forward(conn.(*net.TCPConn))
+			}()
+			continue
+		case errors.Is(err, net.ErrClosed):
+			return
+		}
+		<-f.slots
+		time.Sleep(100 * time.Millisecond) // such as too many open files
+	}
+}
+
+// forward copies in both directions until memcached or the client closes its connection.
+func (f *forwarder) forward(client *net.TCPConn) {
+	defer client.Close()
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(client, first); err != nil {
+		return
+	}
+	address := f.tls
+	if first[0] != handshake {
+		address = f.plain
+		f.plainConnections.Add(1)
+		defer f.plainConnections.Add(-1)
+	}
+	conn, err := net.DialTimeout("tcp", address, forwardTimeout)
+	if err != nil {
+		_ = client.SetLinger(0) // a reset, as from a port without a listener
+		return
+	}
+	server := conn.(*net.TCPConn)
+	defer server.Close()
+	if _, err := server.Write(first); err != nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(client, server)
+		_ = client.Close()
+	}()
+	_, _ = io.Copy(server, client)
+	_ = server.CloseWrite() // memcached answers what it has read, and closes
+	<-done
+}

@@ -1,0 +1,404 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/args"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+)
+
+const (
+	// certificateTimeout is how long a container without a certificate waits for one: less than the
+	// kubelet's liveness probe, which gets no answer in that time.
+	certificateTimeout = 45 * time.Second
+	// reloadRetry is the time between two attempts to let memcached serve the Secret's certificate.
+	reloadRetry = 5 * time.Second
+)
+
+// tlsMode is what memcached's arguments say of TLS.
+type tlsMode struct {
+	// on is whether memcached serves TLS, and plain whether it also serves without it.
+	on, plain       bool
+	verifiesClients bool
+	port            string
+}
+
+func tlsModeOf(words []string) tlsMode {
+	m := tlsMode{port: strconv.Itoa(wire.MemcachedPort)}
+	for _, option := range args.Options(words) {
+		switch option.Letter {
+		case 'Z':
+			m.on = true
+		case 'p':
+			m.port = option.Value
+		case 'l':
+			m.plain = m.plain || strings.HasPrefix(option.Value, "notls:")
+		case 'o':
+			for _, pair := range args.Suboptions(option.Value) {
+				m.verifiesClients = m.verifiesClients || pair[0] == "ssl_verify_mode" && pair[1] != "0"
+			}
+		}
+	}
+	return m
+}
+
+// tlsFiles are the files that memcached reads its certificate from. They stay in the data volume, so that
+// a container starts with the last certificate that could be used.
+type tlsFiles struct{ dir string }
+
+func (f tlsFiles) combined() string { return filepath.Join(f.dir, "tls.pem") }
+func (f tlsFiles) ca() string       { return filepath.Join(f.dir, "ca.pem") }
+
+// write replaces the files.
+func (f tlsFiles) write(c *certificate) error {
+	for path, content := range map[string][]byte{f.combined(): c.combined, f.ca(): c.ca} {
+		next := path + ".next"
+		if err := os.WriteFile(next, content, 0o600); err != nil {
+			return fmt.Errorf("writing the certificate: %w", err)
+		}
+		if err := os.Rename(next, path); err != nil {
+			return fmt.Errorf("writing the certificate: %w", err)
+		}
+	}
+	return nil
+}
+
+// read returns what was written last.
+func (f tlsFiles) read(host string, now time.Time) (*certificate, error) {
+	combined, err := os.ReadFile(f.combined())
+	if err != nil {
+		return nil, err
+	}
+	ca, err := os.ReadFile(f.ca())
+	if err != nil {
+		return nil, err
+	}
+	return parseCertificate(combined, combined, ca, host, now)
+}
+
+// commandLine returns memcached's words for a start, and the address at which the agent connects to it,
+// which is without TLS.
+//
+// No address can have TLS and plain connections. If clients may use both, memcached has a loopback address
+// for each, and the agent forwards the connections of clients to them.
+func (f tlsFiles) commandLine(words []string, loopbackPort int) (line []string, own string) {
+	mode := tlsModeOf(words)
+	if !mode.on {
+		return words, address(words)
+	}
+	own = net.JoinHostPort("127.0.0.1", strconv.Itoa(loopbackPort))
+	return append(f.withoutListeners(words, mode), "-l", mode.serverAddress("*", loopbackPort), "-l", "notls:"+own), own
+}
+
+// serverAddress returns the address at which memcached accepts TLS. host stands for all of the pod's.
+func (m tlsMode) serverAddress(host string, loopbackPort int) string {
+	if m.plain {
+		return net.JoinHostPort(tlsLoopback, strconv.Itoa(loopbackPort))
+	}
+	return host + ":" + m.port
+}
+
+// tlsLoopback is a second loopback address, since one port of an address can't be both.
+const tlsLoopback = "127.0.0.2"
+
+// withoutListeners returns the words with the files, and without addresses.
+func (f tlsFiles) withoutListeners(words []string, mode tlsMode) (line []string) {
+	for i := 0; i < len(words); i++ {
+		if words[i] == "-l" { // the operator writes it as a word of its own
+			i++
+			continue
+		}
+		line = append(line, words[i])
+	}
+	files := "ssl_chain_cert=" + f.combined() + ",ssl_key=" + f.combined()
+	if mode.verifiesClients {
+		files += ",ssl_ca_cert=" + f.ca()
+	}
+	return append(line, "-o", files)
+}
+
+// serverTLS is what the supervisor knows of the certificate.
+type serverTLS struct {
+	tlsFiles
+	// volume of the Secret; empty if none is mounted. host is the name of this shard for clients.
+	volume, host string
+	// generation that was read last, and its content or why memcached can't use it. checkedAt is when.
+	generation string
+	offered    *certificate
+	invalid    error
+	checkedAt  time.Time
+
+	// loaded is what memcached started with or reloaded last, and served what it serves: it can keep
+	// the one before. Both are nil without TLS. keyTypes and cas are all that it has had since its start.
+	loaded, served *certificate
+	keyTypes       []string
+	cas            []*x509.Certificate
+	// reload in progress; nil while there is none. retryAt is when the next one may begin.
+	reload  *reload
+	retryAt time.Time
+	// rejected is why memcached doesn't load the certificate of the Secret, and restart why it has to
+	// restart to serve nothing else; empty if it does.
+	rejected, restart string
+}
+
+func newServerTLS(c config) *serverTLS {
+	host, _, _ := net.SplitHostPort(c.service)
+	return &serverTLS{tlsFiles: tlsFiles{c.dataDir}, volume: c.tlsVolume, host: host, generation: "not read yet"}
+}
+
+// poll reads the Secret if it has changed, and reports whether it has. A certificate with a problem is read
+// again, as it can become valid.
+func (t *serverTLS) poll(now time.Time) (changed bool) {
+	if t.volume == "" {
+		return false
+	}
+	generation, err := generationOf(t.volume)
+	isSame := err == nil && generation == t.generation
+	if isSame && (t.offered == nil || t.offered.problem == nil || now.Sub(t.checkedAt) < reloadRetry) {
+		return false
+	}
+	was := t.problem()
+	t.generation, t.checkedAt = generation, now
+	t.offered, t.invalid = readCertificate(t.volume, t.host, now)
+	return !isSame && err == nil || t.problem() != was
+}
+
+// problem is why the content of the Secret can't be used; empty if it can.
+func (t *serverTLS) problem() string {
+	switch {
+	case t.invalid != nil:
+		return t.invalid.Error()
+	case t.offered != nil && t.offered.problem != nil:
+		return t.offered.problem.Error()
+	}
+	return ""
+}
+
+// prepare writes the certificate with which memcached starts: that of the Secret, the one before it, or, since
+// a shard is worth more than what some clients reject, that of the Secret in spite of its problem.
+func (t *serverTLS) prepare(mode tlsMode, now time.Time) (*certificate, error) {
+	t.poll(now)
+	last, _ := t.read(t.host, now)
+	err := t.invalid
+	if t.volume == "" {
+		err = errors.New("no Secret is mounted")
+	}
+	for _, c := range []*certificate{t.offered, last} {
+		if c == nil || c == t.offered && c.problem != nil && last != nil && last.problem == nil {
+			continue
+		}
+		if err = c.serves(mode); err == nil {
+			return c, t.write(c)
+		}
+	}
+	return nil, err
+}
+
+// forStart returns the certificate with which memcached starts; nil without TLS.
+func (t *serverTLS) forStart(words []string, now time.Time) (*certificate, error) {
+	mode := tlsModeOf(words)
+	if !mode.on {
+		return nil, nil
+	}
+	c, err := t.prepare(mode, now)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate for TLS can't be used: %w", err)
+	}
+	return c, nil
+}
+
+// await waits until the first memcached of a pod can start with TLS: the Secret of a new cache can be created
+// after its pods, and the kubelet needs a minute or two to mount it.
+func (t *serverTLS) await(text string, saved savedData, log *slog.Logger) error {
+	words, err := parseArguments(text)
+	if err != nil || !saved.last.At.IsZero() {
+		return nil
+	}
+	terminations := make(chan os.Signal, 1)
+	signal.Notify(terminations, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(terminations)
+	for deadline, logged := time.Now().Add(certificateTimeout), false; ; logged = true {
+		_, err := t.forStart(words, time.Now())
+		switch {
+		case err == nil:
+			return nil
+		case time.Now().After(deadline):
+			return err
+		case !logged:
+			log.Info("Waiting for the certificate", "error", err)
+		}
+		select {
+		case <-terminations:
+			return err
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// started records what memcached was started with; nil without TLS.
+func (t *serverTLS) started(c *certificate) {
+	t.loaded, t.served, t.reload, t.keyTypes, t.cas, t.rejected, t.restart = c, c, nil, nil, nil, "", ""
+	if c != nil {
+		t.keyTypes, t.cas = []string{c.keyType()}, slices.Clone(c.cas)
+	}
+}
+
+// status returns what the agent reports; nil if no Secret is mounted.
+func (t *serverTLS) status() *wire.Certificate {
+	if t.volume == "" {
+		return nil
+	}
+	s := &wire.Certificate{Error: cmp.Or(t.problem(), t.rejected), RestartRequired: t.restart}
+	if t.served != nil {
+		s.SHA256, s.NotBefore, s.NotAfter = t.served.fingerprint(), t.served.leaf.NotBefore, t.served.leaf.NotAfter
+	}
+	if s.Error == "" && t.offered != nil {
+		s.Offered = t.offered.fingerprint()
+	}
+	return s
+}
+
+// reload is an attempt to let memcached serve another certificate.
+type reload struct {
+	process *process
+	to      *certificate
+	// previous is what memcached served before.
+	previous *certificate
+	mode     tlsMode
+	files    tlsFiles
+	address  string
+}
+
+// reloadEnd is its result. served is the fingerprint of the certificate that memcached serves; empty if
+// that is unknown.
+type reloadEnd struct {
+	reload *reload
+	served string
+	err    error
+}
+
+// run replaces the files, lets memcached read them, and compares what it serves.
+func (r *reload) run() reloadEnd {
+	end := reloadEnd{reload: r}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*queryTimeout)
+	defer cancel()
+	if end.err = r.files.write(r.to); end.err == nil {
+		if end.err = r.refresh(ctx); end.err != nil && protocol.IsAnswer(end.err) {
+			// It can have loaded a part, with which it rejects all connections.
+			if err := r.files.write(r.previous); err == nil {
+				_ = r.refresh(ctx)
+			}
+		}
+	}
+	if end.err == nil {
+		end.served, end.err = servedFingerprint(ctx, r.address)
+	}
+	return end
+}
+
+func (r *reload) refresh(ctx context.Context) error {
+	return r.process.client.do(ctx, func(conn *protocol.Conn) error { return conn.RefreshCertificates(ctx) })
+}
+
+// servedFingerprint returns that of the certificate at an address.
+func servedFingerprint(ctx context.Context, address string) (served string, err error) {
+	dialer := tls.Dialer{Config: &tls.Config{
+		InsecureSkipVerify: true, // this compares it with the one that is expected
+		MinVersion:         tls.VersionTLS12,
+		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
+			served = fingerprint(raw[0])
+			return nil
+		},
+	}}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err == nil {
+		_ = conn.Close()
+	}
+	if served != "" { // a server that requires a client certificate ends the handshake after that
+		return served, nil
+	}
+	return "", fmt.Errorf("reading the certificate that memcached serves: %w", err)
+}
+
+// pollCertificate reads the Secret, and lets memcached load a certificate that it can use.
+func (s *supervisor) pollCertificate() {
+	t, now := s.tls, s.now()
+	if t.poll(now) {
+		if problem := t.problem(); problem != "" {
+			s.log.Warn("Cannot use the certificate in the Secret", "reason", problem)
+		} else {
+			s.log.Info("The Secret has a certificate", "sha256", t.offered.fingerprint(), "notAfter", t.offered.leaf.NotAfter)
+		}
+		t.rejected, t.retryAt = "", time.Time{}
+		if s.rejection != "" {
+			s.handledArguments = "" // the certificate may have been the reason
+		}
+		s.publish()
+	}
+	serving := s.phase == wire.PhaseServing || s.phase == wire.PhaseDraining
+	if t.loaded == nil || !serving || t.reload != nil || t.offered == nil || t.offered == t.loaded || t.problem() != "" || now.Before(t.retryAt) {
+		return
+	}
+	t.retryAt = now.Add(reloadRetry)
+	mode := tlsModeOf(s.arguments)
+	if err := t.offered.serves(mode); err != nil {
+		t.rejected = err.Error()
+		s.publish()
+		return
+	}
+	t.reload = &reload{process: s.process, to: t.offered, previous: t.loaded, mode: mode, files: t.tlsFiles,
+		address: mode.serverAddress("127.0.0.1", s.loopbackPort)}
+	go func(r *reload) { s.reloads <- r.run() }(t.reload)
+}
+
+// handleReload records what memcached serves now.
+func (s *supervisor) handleReload(end reloadEnd) {
+	t := s.tls
+	if end.reload != t.reload { // memcached has started again
+		return
+	}
+	t.reload = nil
+	if end.err != nil {
+		t.rejected = end.err.Error()
+		s.log.Warn("memcached did not load the certificate; it keeps the previous one", "error", end.err)
+		s.publish()
+		return
+	}
+	to := end.reload.to
+	t.rejected, t.restart = "", t.restartReason(to, end)
+	t.loaded, t.keyTypes, t.cas = to, append(t.keyTypes, to.keyType()), append(t.cas, to.cas...)
+	if end.served == to.fingerprint() {
+		t.served = to
+	}
+	s.log.Info("memcached has loaded the certificate", "sha256", end.served, "notAfter", to.leaf.NotAfter, "restartRequired", t.restart)
+	s.publish()
+}
+
+// restartReason returns why memcached has to restart after it has loaded a certificate; empty if not.
+func (t *serverTLS) restartReason(to *certificate, end reloadEnd) string {
+	hasOtherType := slices.ContainsFunc(t.keyTypes, func(keyType string) bool { return keyType != to.keyType() })
+	removed := to.lacks(t.cas)
+	switch {
+	case hasOtherType || end.served != to.fingerprint():
+		return fmt.Sprintf("memcached can still serve the previous certificate beside the new one, whose key is of type %s", to.keyType())
+	case end.reload.mode.verifiesClients && removed != nil:
+		return fmt.Sprintf("memcached still accepts clients of CA %s, which ca.crt no longer contains", removed.Subject)
+	}
+	return ""
+}
