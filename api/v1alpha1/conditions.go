@@ -103,7 +103,7 @@ const (
 
 // Gate names what blocks the update of the next shard.
 //
-// +kubebuilder:validation:Enum=Paused;UpdateStrategyInvalid;UpdateFailed;UpdatePathNotAllowed;ImageNotVerified;ShardInTransition;ShardUnavailable;MinIntervalNotElapsed;OutsideMaintenanceWindow;HitRatioNotRecovered;RestoreRunning;EmptyStartNotAnnounced
+// +kubebuilder:validation:Enum=Paused;UpdateStrategyInvalid;UpdateFailed;UpdatePathNotAllowed;ImageNotVerified;CertificateInvalid;ShardInTransition;ShardUnavailable;MinIntervalNotElapsed;OutsideMaintenanceWindow;HitRatioNotRecovered;RestoreRunning;EmptyStartNotAnnounced
 type Gate string
 
 // The gates, in the order in which the operator checks them.
@@ -134,6 +134,12 @@ const (
 	//
 	// Do: wait. If it lasts, list the preflight pods and read the reason of Degraded.
 	GateImageNotVerified Gate = "ImageNotVerified"
+	// GateCertificateInvalid: the change switches TLS on, or replaces a pod that uses it, and the
+	// shard's agent can't use the certificate in the Secret of spec.tls. The condition Degraded has
+	// its reason.
+	//
+	// Do: create or correct the Secret. The update continues within two minutes.
+	GateCertificateInvalid Gate = "CertificateInvalid"
 	// GateShardInTransition: another shard is starting, is being replaced, or hasn't
 	// reported its start yet.
 	//
@@ -179,6 +185,12 @@ const (
 	//
 	// Do: choose the version that the message names, or a newer one.
 	ReasonVersionUnsupported = "VersionUnsupported"
+	// ReasonTLSNotPossible: another field of the spec doesn't allow spec.tls: extraArgs has options of
+	// TLS, which the operator sets, or resources.limits.memory has no room for the connections. No
+	// shard was changed.
+	//
+	// Do: what the message says.
+	ReasonTLSNotPossible = "TLSNotPossible"
 	// ReasonPodConfigurationTooLarge: the fields of the spec that each pod gets, such as
 	// spec.podMetadata and spec.scheduling, have more than 16 KiB as JSON. No shard was changed.
 	//
@@ -233,6 +245,17 @@ const (
 	// Do: let the operator's pods connect to TCP port 11212 of the shards' pods: add a rule to
 	// the NetworkPolicies that deny it, or exclude the port from the service mesh.
 	ReasonAgentUnreachable = "AgentUnreachable"
+	// ReasonCertificateInvalid: a shard's agent can't use the certificate in the Secret of spec.tls.
+	// Shards with TLS keep serving the previous certificate, and shards without TLS aren't changed.
+	//
+	// Do: correct the Secret as the message says. Nothing restarts for that.
+	ReasonCertificateInvalid = "CertificateInvalid"
+	// ReasonCertificateExpiring: less than a sixth of the lifetime of a certificate that a shard serves
+	// is left, or it has expired. Clients reject it then.
+	//
+	// Do: renew the certificate in the Secret of spec.tls. With cert-manager, look at the events of
+	// the Certificate.
+	ReasonCertificateExpiring = "CertificateExpiring"
 	// ReasonVersionMismatch: the image contains another memcached version than its tag says.
 	//
 	// Do: use an image whose tag matches its version, or omit spec.version and name the

@@ -21,6 +21,14 @@ const (
 	DefaultServerNameTemplate        = "{shard}.{namespace}.svc:11211"
 )
 
+// TLSSecretName returns the name of the Secret with the certificate of a Memcached's shards.
+func TLSSecretName(memcached string, tls *TLS) string {
+	if tls != nil && tls.SecretName != "" {
+		return tls.SecretName
+	}
+	return memcached + "-tls"
+}
+
 // Seconds returns a field of seconds as a duration, or fallback when it is not set.
 func Seconds(n *int32, fallback int32) time.Duration {
 	if n != nil {

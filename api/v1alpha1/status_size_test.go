@@ -30,6 +30,7 @@ func largestStatus(n names) v1alpha1.MemcachedStatus {
 			Gate: v1alpha1.GateOutsideMaintenanceWindow, Items: 1e11, ItemsBefore: 1e11, Since: now, Message: text(v1alpha1.MaxMessage),
 		},
 	}
+	s.TLS = &v1alpha1.TLSStatus{NotAfter: &now, Fingerprint: text(64), PlainConnections: new(int64(1e9))}
 	s.Discovery = &v1alpha1.DiscoveryStatus{Endpoint: text(n.memcached+n.namespace) + "-discovery.svc:11211", Version: 1e10, Size: 1000, ChangedAt: now, Message: text(v1alpha1.MaxMessage)}
 	misses := int64(1e11)
 	s.LastUpdate = &v1alpha1.UpdateCost{

@@ -62,7 +62,7 @@ func (obs *observation) Objects() ([]client.Object, error) {
 	items, bytes := transfer.Limits(b.Spec.RateLimit)
 	return obs.job(transfer.JobSpec{
 		Prefix: transfer.Backup, Action: snapshotwire.ActionSave, DeadlineSeconds: b.Spec.DeadlineSeconds,
-		Resources: b.Spec.Resources, Cache: transfer.CacheSizeOf(m),
+		Resources: b.Spec.Resources, Cache: transfer.CacheSizeOf(m), Memcached: m,
 		Task: snapshotwire.Task{
 			Memcached:      snapshotwire.Memcached{Namespace: m.Namespace, Name: m.Name, UID: string(m.UID), Version: m.Status.Version},
 			Servers:        m.Status.Servers,

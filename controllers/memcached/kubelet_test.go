@@ -62,13 +62,15 @@ type fakeCluster struct {
 	handsOver bool
 	// follows is whether both pods serve for a step before a handover is over, as in mode Available.
 	follows bool
+	// certificate is what the agent of a pod reports of its certificate; nil reports nothing.
+	certificate func(pod *corev1.Pod, p *fakePod) agentwire.Certificate
 	// loses is whether handovers fail at their end.
 	loses bool
 }
 
 // fakePod is what runs in one pod.
 type fakePod struct {
-	shard, image, arguments string
+	shard, image, arguments, restart string
 	// announced is the announcement of a stop that the agent has read, and used the one that
 	// preceded the last stop.
 	announced, used string
@@ -310,6 +312,9 @@ func (cluster *fakeCluster) syncPod(pod *corev1.Pod) {
 	case p.arguments != arguments:
 		p.argumentsError, p.starts, p.arguments = "", p.starts+1, arguments
 		p.start = agentwire.Start{Result: agentwire.StartWarm, Items: itemsPerShard, ItemsBefore: itemsPerShard, At: cluster.clock.Now()}
+	case p.restart != pod.Annotations[v1alpha1.AnnotationRestart]:
+		p.starts, p.restart = p.starts+1, pod.Annotations[v1alpha1.AnnotationRestart]
+		p.start = agentwire.Start{Result: agentwire.StartWarm, Items: itemsPerShard, ItemsBefore: itemsPerShard, At: cluster.clock.Now()}
 	default:
 		p.argumentsError = ""
 	}
@@ -426,6 +431,11 @@ func (cluster *fakeCluster) setAgentStatus(pod *corev1.Pod, p *fakePod) {
 	agent := agentwire.Status{
 		Phase: phase, Handover: handover, PodUID: string(pod.UID), Version: p.image[strings.LastIndex(p.image, ":")+1:],
 		Arguments: words, ArgumentsError: p.argumentsError, AnnouncedStop: announced, Start: p.start, Items: itemsPerShard,
+	}
+	agent.Restart = p.restart
+	if cluster.certificate != nil {
+		c := cluster.certificate(pod, p)
+		agent.Certificate = &c
 	}
 	agent.RecentGets, agent.RecentHits, agent.Gets, agent.Hits = of.recentGets, of.recentHits, of.gets, of.hits
 	cluster.agents[podIP(pod)] = agent

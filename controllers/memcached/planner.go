@@ -34,7 +34,7 @@ func makePlan(obs *observation, options resources.Options) plan {
 	m := obs.memcached
 	p := plan{
 		shards: shard.EvaluateAll(obs.shards, shard.Inputs{
-			Memcached: m, Update: obs.updateRevision, Agents: obs.agents, Receiving: obs.receiving, Now: obs.now, CanResize: options.CanResize,
+			Memcached: m, Update: obs.updateRevision, Agents: obs.agents, Receiving: obs.receiving, Certificates: obs.certificates, Now: obs.now, CanResize: options.CanResize,
 		}),
 		rejected:  specProblem(obs, options.Restrictions),
 		resources: resourcesPlan{cached: obs.cached},
@@ -62,19 +62,21 @@ func makePlan(obs *observation, options resources.Options) plan {
 			all = append(all, p.resources.actions, step, p.discovery.actions, planDeletions(obs, p.discovery.delay), planPreflightCleanup(obs, p.decision.Done()))
 		}
 	}
-	p.actions = merge(append(all, planAgentRetry(obs, p.bootstrap.status), planHitRatio(obs))...).batch(obs.failed)
+	p.actions = merge(append(all, planAgentRetry(obs, p.bootstrap.status), planHitRatio(obs), planCertificates(obs))...).batch(obs.failed)
 	return p
 }
 
 // specProblem returns why the spec can't be applied, or nil.
 func specProblem(obs *observation, restrictions resources.Restrictions) *shard.Problem {
-	unsupported := resources.UnsupportedVersion(obs.image.Version)
-	notAllowed := restrictions.Violation(&obs.memcached.Spec)
+	unsupported := resources.UnsupportedVersion(obs.image.Version, obs.memcached.Spec.TLS)
+	notAllowed, tls := restrictions.Violation(&obs.memcached.Spec), resources.TLSProblem(&obs.memcached.Spec)
 	switch {
 	case obs.imageError != nil:
 		return &shard.Problem{Reason: v1alpha1.ReasonImageInvalid, Message: obs.imageError.Error() + "; correct spec.image, nothing changes until then"}
 	case unsupported != "":
 		return &shard.Problem{Reason: v1alpha1.ReasonVersionUnsupported, Message: unsupported + "; nothing changes until then"}
+	case tls != "":
+		return &shard.Problem{Reason: v1alpha1.ReasonTLSNotPossible, Message: tls + "; nothing changes until then"}
 	case notAllowed != "":
 		return &shard.Problem{Reason: v1alpha1.ReasonNotAllowed, Message: notAllowed + "; nothing changes until then"}
 	case len(obs.updateRevision.String()) > resources.MaxRevision:

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -36,6 +37,9 @@ func updateInPlace(s *shard.State, to resources.PodRevision, record shard.Update
 		labels[name] = value
 	}
 	podAnnotations[annotations.Update] = shard.EncodeRecord(record)
+	if s.RestartToken != "" {
+		podAnnotations[v1alpha1.AnnotationRestart] = s.RestartToken
+	}
 	body := map[string]any{}
 	if to.Image.Reference != s.PodRevision.Image.Reference {
 		body = containerPatch("image", to.Image.Reference)

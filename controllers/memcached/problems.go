@@ -32,6 +32,9 @@ func firstProblem(obs *observation, p plan, res result, s v1alpha1.MemcachedStat
 	if problem := shard.AgentProblem(s.Shards, obs.now); problem != nil {
 		return problem
 	}
+	if problem := tlsProblem(obs); problem != nil {
+		return problem
+	}
 	if p.decision.NeedsIntervention {
 		return blockedProblem(obs.memcached, p)
 	}

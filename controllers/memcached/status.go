@@ -68,6 +68,7 @@ func makeStatus(obs *observation, p plan, res result, now time.Time) v1alpha1.Me
 	if s.Discovery = p.discovery.status; s.Discovery == nil && (m.Spec.Paused || p.rejected != nil) {
 		s.Discovery = m.Status.Discovery
 	}
+	s.TLS = tlsStatus(obs)
 	s.Update = updateStatus(obs, p, s, now)
 	s.LastUpdate = updateCost(obs, p, &s, now)
 	available, progressing, degraded := conditions(obs, p, res, s, firstProblem(obs, p, res, s))

@@ -56,6 +56,12 @@ memcached:hit_ratio:rate5m < 0.7 * avg_over_time(memcached:hit_ratio:rate5m[1d] 
 and sum by (namespace, memcached) (rate(memcached_commands_total{command=~"get|touch"}[5m])) > 10`,
 		summary:     "Clients find fewer of their keys than over the last day.",
 		description: "The hit ratio of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is {{ $value | humanizePercentage }}, less than 70% of its average over the last day."},
+	{name: "MemcachedCertificateExpiring", wait: "15m", severity: warning, expr: `
+min by (namespace, memcached) (
+  (memcached_agent_certificate_not_after_timestamp_seconds - time())
+  / (memcached_agent_certificate_not_after_timestamp_seconds - memcached_agent_certificate_not_before_timestamp_seconds)) < 1 / 6`,
+		summary:     "The certificate of a Memcached expires soon, or has expired.",
+		description: "{{ $value | humanizePercentage }} of the lifetime of the certificate that Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} serves is left. Clients reject it once it has expired."},
 	{name: "MemcachedMemoryNearLimit", wait: "10m", severity: warning, expr: `
 max by (namespace, memcached, shard) (memcached_agent_memory_working_set_bytes / memcached_agent_memory_limit_bytes) > 0.97`,
 		summary:     "The kernel may kill a shard, which loses its items.",

@@ -80,7 +80,7 @@ func (obs *observation) Objects() ([]client.Object, error) {
 	job, err := obs.Options.Job(transfer.JobSpec{
 		Prefix: transfer.Restore, Owner: s,
 		Store: obs.Store(), Action: snapshotwire.ActionLoad, DeadlineSeconds: s.Spec.DeadlineSeconds, PullSecrets: m.Spec.ImagePullSecrets,
-		Resources: s.Spec.Resources, Cache: cacheSize(obs),
+		Resources: s.Spec.Resources, Cache: cacheSize(obs), Memcached: m,
 		Task: snapshotwire.Task{Path: obs.path(), Servers: servers, ItemsPerSecond: items, BytesPerSecond: bytes, Load: load},
 	})
 	return append(objects, job), err

@@ -64,6 +64,8 @@ type JobSpec struct {
 	DeadlineSeconds *int32
 	// PullSecrets of the Memcached, which all images may require.
 	PullSecrets []corev1.LocalObjectReference
+	// Memcached whose shards the Job connects to; nil if it connects to none.
+	Memcached *v1alpha1.Memcached
 	// Resources that the user set, and what the defaults depend on.
 	Resources v1alpha1.JobResources
 	Cache     CacheSize
@@ -85,6 +87,9 @@ func (o Options) Job(r JobSpec) (*batchv1.Job, error) {
 	r.Task.ID, r.Task.Store = string(r.Owner.GetUID()), storeOf(r.Store)
 	if r.Action == snapshotwire.ActionSave {
 		r.Task.SpoolBytes = spoolBytes(resources)
+	}
+	if m := r.Memcached; m != nil && m.Spec.TLS != nil {
+		r.Task.TLS = taskTLS(m, len(r.Task.Servers))
 	}
 	task, err := json.Marshal(r.Task)
 	if err != nil {
@@ -147,6 +152,10 @@ func (o Options) podSpec(r JobSpec, resources corev1.ResourceRequirements, task 
 		volumes = append(volumes, corev1.Volume{Name: spoolVolume, VolumeSource: corev1.VolumeSource{
 			EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: resources.Limits.StorageEphemeral()}}})
 		mounts = append(mounts, corev1.VolumeMount{Name: spoolVolume, MountPath: snapshotwire.SpoolPath})
+	}
+	if r.Task.TLS != nil {
+		volumes = append(volumes, tlsVolume(r.Memcached))
+		mounts = append(mounts, corev1.VolumeMount{Name: tlsVolumeName, MountPath: snapshotwire.TLSPath, ReadOnly: true})
 	}
 	environment := append([]corev1.EnvVar{{Name: "GOMEMLIMIT", Value: goMemoryLimit(resources)}}, storeEnvironment(r.Store)...)
 	account := ""

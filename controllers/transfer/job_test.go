@@ -55,8 +55,17 @@ var jobs = map[string]struct {
 	"load-with-service-account": {Options{}, JobSpec{Prefix: Restore, Owner: restoreOwner, Action: snapshotwire.ActionLoad,
 		Store:     v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{Bucket: "b00", ServiceAccountName: "snapshots"}},
 		Resources: v1alpha1.JobResources{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}, Task: snapshotwire.Task{Path: "p"}}},
+	"save-with-tls": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Store: claim, Action: snapshotwire.ActionSave,
+		Memcached: withTLS(v1alpha1.TLS{Mode: v1alpha1.TLSPermissive}), Task: snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc:11211"}}}},
+	"load-with-client-certificate": {Options{}, JobSpec{Prefix: Restore, Owner: restoreOwner, Store: claim, Action: snapshotwire.ActionLoad,
+		Memcached: withTLS(v1alpha1.TLS{SecretName: "certificate", ClientCertificates: v1alpha1.ClientCertificatesRequired}),
+		Task:      snapshotwire.Task{Path: "p", Servers: []string{"restore-0.team.svc:11211", "restore-1.team.svc:11211"}, Load: &snapshotwire.Load{}}}},
 	"delete-from-s3": {Options{}, JobSpec{Prefix: Delete, Owner: owner, Store: v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{Bucket: "b00", CredentialsSecretName: "aws"}},
 		Action: snapshotwire.ActionDelete, DeadlineSeconds: ptr.To[int32](DeleteDeadlineSeconds), Task: snapshotwire.Task{Path: "p"}}},
+}
+
+func withTLS(tls v1alpha1.TLS) *v1alpha1.Memcached {
+	return &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache"}, Spec: v1alpha1.MemcachedSpec{TLS: &tls}}
 }
 
 // TestJobsMatchGoldenFiles compares the Jobs with testdata/NAME.golden.yaml, which are

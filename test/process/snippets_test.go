@@ -7,47 +7,72 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/memcached-operator/memcached-operator/internal/testcert"
 )
 
-// The snippets of docs/connect.md that the tests have the libraries for store an item in one
-// of three servers, and print it.
+// The snippets that the tests have the libraries for store an item in one of three servers, and print it.
 func TestSnippetsOfTheDocuments(t *testing.T) {
-	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "connect.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	clients := os.Getenv("MEMCACHED_CLIENTS")
 	if clients == "" {
 		t.Fatal("MEMCACHED_CLIENTS is not set: run make test, or eval $(make -s env)")
 	}
-	for heading, command := range map[string][]string{
-		"Go: gomemcache":     {"go", "run", "snippet.go"},
-		"Python: pymemcache": {filepath.Join(clients, "python3"), "snippet.py"},
-		"Python: pylibmc":    {filepath.Join(clients, "python3"), "snippet.py"},
+	golang, python := []string{"go", "run", "snippet.go"}, []string{filepath.Join(clients, "python3"), "snippet.py"}
+	for place, command := range map[string][]string{
+		"connect.md Go: gomemcache":     golang,
+		"connect.md Python: pymemcache": python,
+		"connect.md Python: pylibmc":    python,
+		"tls.md Go: gomemcache":         golang,
+		"tls.md Python: pymemcache":     python,
 	} {
-		t.Run(heading, func(t *testing.T) {
+		t.Run(place, func(t *testing.T) {
 			t.Parallel()
+			name, heading, _ := strings.Cut(place, " ")
+			document, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+			if err != nil {
+				t.Fatal(err)
+			}
 			snippet := regexp.MustCompile("\n### " + heading + "\n\n```[a-z]+\n((?s:.*?))```").FindSubmatch(document)
 			if snippet == nil {
-				t.Fatalf("docs/connect.md has no snippet %q", heading)
+				t.Fatalf("docs/%s has no snippet %q", name, heading)
 			}
 			file := filepath.Join(t.TempDir(), command[len(command)-1])
 			if err := os.WriteFile(file, snippet[1], 0o600); err != nil {
 				t.Fatal(err)
 			}
-			var servers []string
+			var servers, words []string
+			var environment []string
+			if name == "tls.md" {
+				words, environment = serveTLS(t)
+			}
 			for range 3 {
-				servers = append(servers, startRaw(t, newest, sharedDir(t)).address())
+				servers = append(servers, startRaw(t, newest, sharedDir(t), words...).address())
 			}
 			// In this directory, go finds the library in the module of the tests.
 			cmd := exec.Command(command[0], append(command[1:len(command)-1:len(command)-1], file)...)
-			cmd.Env = append(os.Environ(), "MEMCACHED_SERVERS="+strings.Join(servers, ","))
+			cmd.Env = append(append(os.Environ(), environment...), "MEMCACHED_SERVERS="+strings.Join(servers, ","))
 			output, err := cmd.CombinedOutput()
 			if err != nil || string(output) != "hello\n" {
 				t.Errorf("it printed %q, %v", output, err)
 			}
 		})
 	}
+}
+
+// serveTLS returns the arguments of servers with TLS, and the environment of their clients.
+func serveTLS(t *testing.T) (words, environment []string) {
+	t.Helper()
+	ca, dir := testcert.NewCA("shards"), sharedDir(t)
+	crt, key := ca.Issue(testcert.Options{Names: []string{tlsHost, "127.0.0.1"}})
+	files := map[string]string{}
+	for name, content := range map[string][]byte{"crt": crt, "key": key, "ca": ca.PEM()} {
+		files[name] = filepath.Join(dir, name)
+		if err := os.WriteFile(files[name], content, 0o644); err != nil { //nolint:gosec // memcached is another user
+			t.Fatal(err)
+		}
+	}
+	return []string{"-Z", "-o", "ssl_chain_cert=" + files["crt"] + ",ssl_key=" + files["key"]},
+		[]string{"MEMCACHED_CA=" + files["ca"], "MEMCACHED_NAME=" + tlsHost}
 }
 
 // pymemcache asks a server that failed again, and doesn't move its keys to others.

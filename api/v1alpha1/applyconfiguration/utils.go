@@ -96,6 +96,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.SnapshotStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SnapshotStore"):
 		return &apiv1alpha1.SnapshotStoreApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TLS"):
+		return &apiv1alpha1.TLSApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TLSStatus"):
+		return &apiv1alpha1.TLSStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TransferProgress"):
 		return &apiv1alpha1.TransferProgressApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TransferStatus"):

@@ -19,6 +19,11 @@ const (
 	// HandoverKeySize is the size of that entry, in bytes.
 	HandoverKeySize = 32
 
+	// readableByAll is the mode of a Secret's files. Root owns them, and without an fsGroup only a mode for
+	// all users lets memcached's read them. An fsGroup would make the kubelet change the owner of the items'
+	// volume, too, and OpenShift chooses it. No other container mounts these volumes.
+	readableByAll = 0o444
+
 	// placement is how long the replacement of a pod may take to be scheduled, to pull its image
 	// and to start. Without a handover, a terminating pod serves that long.
 	placement = time.Minute
@@ -67,11 +72,8 @@ func (b *Builder) HandoverSecret() *corev1.Secret {
 // addHandover adds to the pod of a shard what it needs for a handover. The pod starts without the
 // Secret, too, and then neither hands over items nor receives any.
 func (b *Builder) addHandover(spec *corev1ac.PodSpecApplyConfiguration) {
-	// Root owns the file, and without an fsGroup only a mode for all users lets memcached's read it.
-	// An fsGroup would make the kubelet change the owner of the items' volume, too, and OpenShift
-	// chooses it. No other container mounts the volume.
 	spec.WithVolumes(corev1ac.Volume().WithName(portHandover).WithSecret(corev1ac.SecretVolumeSource().
-		WithSecretName(handoverSecretName(b.name)).WithOptional(true).WithDefaultMode(0o444).
+		WithSecretName(handoverSecretName(b.name)).WithOptional(true).WithDefaultMode(readableByAll).
 		WithItems(corev1ac.KeyToPath().WithKey(HandoverKey).WithPath(HandoverKey))))
 	container := &spec.Containers[0]
 	if mode := b.memcached.Spec.Handover.Mode; mode == v1alpha1.HandoverAvailable {

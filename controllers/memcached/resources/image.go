@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
 // Image is an image of memcached.
@@ -95,7 +97,7 @@ func splitReference(ref string) (repository, tag, digest string, err error) {
 
 // UnsupportedVersion returns why a version of memcached isn't supported, and what to do; empty if it
 // is. Versions newer than the operator are supported.
-func UnsupportedVersion(version string) string {
+func UnsupportedVersion(version string, tls *v1alpha1.TLS) string {
 	if version == "" {
 		return ""
 	}
@@ -109,6 +111,9 @@ func UnsupportedVersion(version string) string {
 	}
 	if v[0] < 1 || v[0] == 1 && (v[1] < 6 || v[1] == 6 && v[2] < 3) {
 		return fmt.Sprintf("version %s isn't supported: it has remotely triggered crashes that were fixed in 1.6.3 (CVE-2020-10931, CVE-2020-22570). Use 1.6.3 or newer", version)
+	}
+	if tls != nil && v[0] == 1 && v[1] == 6 && v[2] < 39 {
+		return fmt.Sprintf("version %s isn't supported with spec.tls: it can wait for more data although it has received a pipelined request. Use 1.6.39 or newer", version)
 	}
 	return ""
 }

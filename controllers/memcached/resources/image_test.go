@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
 const fallback = "docker.io/library/memcached:1.6.45"
@@ -85,7 +87,15 @@ func TestVersionsWithKnownCrashesAreUnsupported(t *testing.T) {
 		"1.6.18446744073709551617":     true,
 		"9223372036854775807.1.000001": false,
 	} {
-		if why := UnsupportedVersion(version); (why != "") != unsupported {
+		if why := UnsupportedVersion(version, nil); (why != "") != unsupported {
+			t.Errorf("version %q: got %q, want unsupported: %t", version, why, unsupported)
+		}
+	}
+}
+
+func TestVersionsThatHangWithTLSAreUnsupportedWithIt(t *testing.T) {
+	for version, unsupported := range map[string]bool{"": false, "1.6.18": true, "1.6.38": true, "1.6.39": false, "1.6.45": false, "1.7.0": false} {
+		if why := UnsupportedVersion(version, &v1alpha1.TLS{}); (why != "") != unsupported {
 			t.Errorf("version %q: got %q, want unsupported: %t", version, why, unsupported)
 		}
 	}

@@ -53,6 +53,7 @@ func NewPodRevision(spec *v1alpha1.MemcachedSpec, image Image) PodRevision {
 		Threads:          spec.Threads,
 		MaxItemSize:      spec.MaxItemSize,
 		ExtraArgs:        spec.ExtraArgs,
+		TLS:              spec.TLS,
 		Resources:        spec.Resources,
 		Scheduling:       spec.Scheduling,
 		PodMetadata:      spec.PodMetadata,
@@ -106,7 +107,7 @@ func argumentsOf(spec *v1alpha1.MemcachedSpec) []string {
 		"-c", strconv.Itoa(int(*spec.MaxConnections)),
 		"-t", strconv.Itoa(int(*spec.Threads)),
 		"-I", strconv.FormatInt(spec.MaxItemSize.Value(), 10),
-	}, spec.ExtraArgs)
+	}, spec.ExtraArgs, tlsArguments(spec.TLS))
 }
 
 // resourcesOf returns the resources of the memcached container: those of the spec and, by default,
@@ -159,11 +160,11 @@ func slabPages(spec *v1alpha1.MemcachedSpec) int64 {
 
 // MemoryLimit returns the smallest memory limit, in bytes, with which the kernel doesn't kill a full
 // memcached: items and hash table, the pages of all chunk sizes (63Mi at most), threads and agent, and
-// what each connection costs. docs/bench-memory.md has measurements. The items are in a memory volume,
+// what each connection costs. docs/bench-memory.md and, for TLS, docs/tls.md have measurements. The items are in a memory volume,
 // which counts towards the limit. The CRD's rule for resources.limits.memory has the same formula.
 func MemoryLimit(spec *v1alpha1.MemcachedSpec) resource.Quantity {
 	items := megabytes(spec) * mebibyte
-	return *resource.NewQuantity(items/100*110+80*mebibyte+8192*int64(*spec.MaxConnections), resource.BinarySI)
+	return *resource.NewQuantity(items/100*110+80*mebibyte+(8192+tlsConnection(spec.TLS))*int64(*spec.MaxConnections), resource.BinarySI)
 }
 
 // volumeSlack is space in the memory volume for more than the items: memcached's metadata file, the

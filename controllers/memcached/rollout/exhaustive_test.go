@@ -68,7 +68,7 @@ func everyShard() []Shard {
 		case at.pod == updated:
 			changes = []Change{{}} // the pod is up to date
 			if at.template == updated {
-				changes = append(changes, Change{Method: Replace, EmptyStartAnnounced: true})
+				changes = append(changes, Change{Method: Replace, EmptyStartAnnounced: true}, Change{Method: Restart}) // to use another certificate
 			}
 		case at.pod != at.template: // the first step is already taken
 			changes = []Change{{Method: Recreate}, {Method: Replace}, {Method: Replace, EmptyStartAnnounced: true}}
@@ -84,6 +84,7 @@ func everyShard() []Shard {
 						if s.Pod.InPlace = flags.inPlace; s.Pod.InPlace && at.pod == at.template || s.ResourcesDrifted && at.pod != at.template {
 							continue
 						}
+						s.Restarts = at.pod == updated && change.Method == Restart
 						if flags.failed {
 							s.Failed = "it failed"
 						}
@@ -118,7 +119,7 @@ func distinctForOthers(all []Shard) []Shard {
 	var few []Shard
 	seen := map[string]bool{}
 	for _, s := range all {
-		key := fmt.Sprint(s.Template, s.Pod.Revision, s.Pod.State, s.Pod.Terminating, s.Pod.Outcome == Pending, s.Failed, s.StopAnnounced, s.ResourcesDrifted, s.Moves)
+		key := fmt.Sprint(s.Template, s.Pod.Revision, s.Pod.State, s.Pod.Terminating, s.Pod.Outcome == Pending, s.Failed, s.StopAnnounced, s.ResourcesDrifted, s.Moves, s.Restarts)
 		if s.Pod.Revision == s.Template {
 			key += fmt.Sprint(s.ToTarget.Method <= Live, s.Pod.Outcome == Cold)
 		}
@@ -205,7 +206,8 @@ func TestFirstBlockingGateIsReported(t *testing.T) {
 		GateImageNotVerified: func(in *Input) {
 			in.Shards[0].ToTarget.Preflight, in.Shards[0].ToTarget.PreflightReason = Underway, "checking"
 		},
-		GateShardInTransition: func(in *Input) { in.Shards[1].Pod.Terminating = true },
+		GateCertificateInvalid: func(in *Input) { in.Shards[0].ToTarget.CertificateError = "tls.crt expired" },
+		GateShardInTransition:  func(in *Input) { in.Shards[1].Pod.Terminating = true },
 		GateShardUnavailable: func(in *Input) {
 			in.Shards[2].Pod.State, in.Shards[2].Template = Broken, updated
 			in.Shards[2].Pod.Revision = updated

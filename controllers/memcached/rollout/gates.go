@@ -12,6 +12,7 @@ const (
 	GateUpdateFailed             Gate = "UpdateFailed"
 	GateUpdatePathNotAllowed     Gate = "UpdatePathNotAllowed"
 	GateImageNotVerified         Gate = "ImageNotVerified"
+	GateCertificateInvalid       Gate = "CertificateInvalid"
 	GateShardInTransition        Gate = "ShardInTransition"
 	GateShardUnavailable         Gate = "ShardUnavailable"
 	GateMinIntervalNotElapsed    Gate = "MinIntervalNotElapsed"
@@ -30,6 +31,7 @@ type gate func(Input, Shard) (d Decision, blocked bool)
 var gates = []gate{
 	pathForbidden,            // the update isn't allowed by the spec
 	imageUnverified,          // the image hasn't passed its preflight checks
+	certificateInvalid,       // the shard can't use the certificate for TLS
 	shardInTransition,        // a shard is starting, moving, or yet to report its start
 	shardUnavailable,         // a shard is missing or doesn't serve
 	minIntervalNotElapsed,    // the previous shard was updated too recently
@@ -65,6 +67,11 @@ func imageUnverified(_ Input, s Shard) (Decision, bool) {
 	case Underway:
 	}
 	return d, true
+}
+
+func certificateInvalid(_ Input, s Shard) (Decision, bool) {
+	reason := s.ToTarget.CertificateError
+	return requeueAfter(blockedBy(s, GateCertificateInvalid, reason), progressPoll), reason != ""
 }
 
 func shardInTransition(in Input, s Shard) (Decision, bool) {

@@ -4,7 +4,7 @@ import "fmt"
 
 // gatesInOrder are all gates in the order of evaluation.
 var gatesInOrder = []Gate{
-	GatePaused, GateUpdateStrategyInvalid, GateUpdateFailed, GateUpdatePathNotAllowed, GateImageNotVerified, GateShardInTransition, GateShardUnavailable, GateMinIntervalNotElapsed, GateOutsideMaintenanceWindow, GateHitRatioNotRecovered, GateRestoreRunning, GateEmptyStartNotAnnounced,
+	GatePaused, GateUpdateStrategyInvalid, GateUpdateFailed, GateUpdatePathNotAllowed, GateImageNotVerified, GateCertificateInvalid, GateShardInTransition, GateShardUnavailable, GateMinIntervalNotElapsed, GateOutsideMaintenanceWindow, GateHitRatioNotRecovered, GateRestoreRunning, GateEmptyStartNotAnnounced,
 }
 
 // violation returns which invariant a decision violates; empty when none.
@@ -62,7 +62,7 @@ func violation(in Input, d Decision) string {
 
 func doneViolation(in Input) string {
 	for _, s := range in.Shards {
-		if s.Template != in.Target || s.Moves || s.Pod.State != Absent && s.Pod.Revision != in.Target {
+		if s.Template != in.Target || s.Moves || s.Restarts || s.Pod.State != Absent && s.Pod.Revision != in.Target {
 			return "done with " + s.Name + " outdated"
 		}
 		if s.StopAnnounced && !in.Paused {

@@ -43,9 +43,9 @@ func revertStale(in Input, d Decision) Decision {
 }
 
 // selectShard returns the shard to act on: one whose update has started before one whose update
-// hasn't, then one that will move, then the lower ordinal; nil when all are up to date.
+// hasn't, then one that will move or restart, then the lower ordinal; nil when all are up to date.
 func selectShard(in Input) *Shard {
-	var replaced, waiting, moves, absent *Shard
+	var replaced, waiting, disturbed, absent *Shard
 	for i := range in.Shards {
 		s := &in.Shards[i]
 		switch {
@@ -59,11 +59,11 @@ func selectShard(in Input) *Shard {
 			replaced = cmp.Or(replaced, s)
 		case s.Template != in.Target && waiting == nil:
 			waiting = s
-		case s.Template == in.Target && s.Moves && moves == nil:
-			moves = s
+		case s.Template == in.Target && (s.Moves || s.Restarts) && disturbed == nil:
+			disturbed = s
 		}
 	}
-	return cmp.Or(replaced, waiting, absent, moves)
+	return cmp.Or(replaced, waiting, absent, disturbed)
 }
 
 // isReplaced reports whether a shard has its new pod, and the replacement isn't over: the former pod

@@ -105,6 +105,9 @@ type Change struct {
 	HandsOver bool
 	// KeepsItems is whether the update fails if the replacement starts without the items of the pod.
 	KeepsItems bool
+	// CertificateError is why the shard can't use the certificate that the change requires; empty if it can,
+	// or if the change requires none.
+	CertificateError string
 	// EmptyStartAnnounced is whether the status says that the shard will be replaced, or is.
 	EmptyStartAnnounced bool
 }
@@ -139,6 +142,8 @@ type Shard struct {
 	// Moves is whether the user wants the pod replaced on another node, also if it has the target.
 	// Once that has begun, its revision differs from all others.
 	Moves bool
+	// Restarts is whether memcached has to restart in a pod that has the target, to use another certificate.
+	Restarts bool
 	// ToTarget is what it takes to bring the pod to the target, Rollback to the template.
 	ToTarget, Rollback Change
 	// StopAnnounced is whether a stop is announced to the agent and hasn't happened.

@@ -6,6 +6,11 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
+const (
+	maxCertificateMessage = 512
+	maxFingerprint        = 64
+)
+
 // Bounded returns an agent's answer with values that a status and a record can contain. The
 // agent may be newer than the operator, and any program may answer in a pod.
 func Bounded(agent agentwire.Status) agentwire.Status {
@@ -22,5 +27,13 @@ func Bounded(agent agentwire.Status) agentwire.Status {
 	agent.Version = text.Truncate(agent.Version, v1alpha1.MaxVersion)
 	agent.Start.Reason = text.Truncate(agent.Start.Reason, v1alpha1.MaxMessage)
 	agent.ArgumentsError = text.Truncate(agent.ArgumentsError, v1alpha1.MaxMessage)
+	if agent.Certificate != nil {
+		c := *agent.Certificate
+		c.Error = text.Truncate(c.Error, maxCertificateMessage)
+		c.RestartRequired = text.Truncate(c.RestartRequired, maxCertificateMessage)
+		c.SHA256, c.Offered = text.Truncate(c.SHA256, maxFingerprint), text.Truncate(c.Offered, maxFingerprint)
+		c.PlainConnections = max(c.PlainConnections, 0)
+		agent.Certificate = &c
+	}
 	return agent
 }

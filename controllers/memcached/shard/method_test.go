@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -123,6 +124,12 @@ var changes = []struct {
 	{field: "extraArgs", name: "maximum chunk size", to: extraArgs("-o", "slab_chunk_max=256"), method: rollout.Replace},
 	{field: "extraArgs", name: "maximum chunk size is the default", to: extraArgs("-o", "slab_chunk_max=512"), method: rollout.Restart},
 
+	{field: "tls", name: "switched on", to: tls(v1alpha1.TLS{}), method: rollout.Restart, resize: rollout.Needed, description: "tls"},
+	{field: "tls", name: "switched on and Kubernetes can't resize pods", to: tls(v1alpha1.TLS{}), cannotResize: true, method: rollout.Replace, description: "tls, which starts it empty"},
+	{field: "tls", name: "plain connections are rejected", from: all(withResources("| memory 1Gi"), tls(v1alpha1.TLS{Mode: v1alpha1.TLSPermissive})), to: all(withResources("| memory 1Gi"), tls(v1alpha1.TLS{})), method: rollout.Restart},
+	{field: "tls", name: "client certificates", from: tls(v1alpha1.TLS{}), to: tls(v1alpha1.TLS{ClientCertificates: v1alpha1.ClientCertificatesRequired}), method: rollout.Restart},
+	{field: "tls", name: "the default is written out", from: tls(v1alpha1.TLS{}), to: tls(v1alpha1.TLS{Mode: v1alpha1.TLSRequired, MinVersion: v1alpha1.TLS12}), method: rollout.None},
+
 	{field: "version", name: "to the release that changed slab_chunk_max", from: all(version("1.6.23"), extraArgs("-o", "slab_chunk_max=512")),
 		to: all(version("1.6.24"), extraArgs("-o", "slab_chunk_max=512")), method: rollout.Replace, description: "1.6.23 → 1.6.24, which starts it empty"},
 	{field: "version", name: "to a release before slab_chunk_max changed", from: all(version("1.6.18"), extraArgs("-o", "slab_chunk_max=512")),
@@ -158,12 +165,32 @@ var changes = []struct {
 		description: "scheduling, which starts it empty"},
 }
 
+func tls(tls v1alpha1.TLS) shardtest.Edit {
+	return func(s *v1alpha1.MemcachedSpec) { s.TLS = &tls }
+}
+
+func TestPodWithoutTheSecretIsReplaced(t *testing.T) {
+	from, to := podRevision(t, tls(v1alpha1.TLS{})), podRevision(t, tls(v1alpha1.TLS{SecretName: "other"}))
+	if c := changeBetween(from, to, "", false, true, false, true); c.Method != rollout.Replace || !c.HandsOver {
+		t.Errorf("%+v, want a replacement that hands over", c)
+	}
+	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}}
+	in, pod := Inputs{Memcached: m}, &corev1.Pod{}
+	if in.mountsSecret(pod, to) || !in.mountsSecret(pod, podRevision(t, nil)) {
+		t.Error("a pod without a Secret has the certificate of a revision exactly if that requires none")
+	}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "cache-tls"}}}}
+	if !in.mountsSecret(pod, from) || in.mountsSecret(pod, to) {
+		t.Error("the name of the Secret doesn't decide")
+	}
+}
+
 func TestChangeHasTheMethodOfItsField(t *testing.T) {
 	seen := map[string]map[rollout.Method]bool{}
 	for _, c := range changes {
 		t.Run(c.field+" "+c.name, func(t *testing.T) {
 			from, to := podRevision(t, c.from), podRevision(t, c.to)
-			got := changeBetween(from, to, "", true, !c.cannotResize, false)
+			got := changeBetween(from, to, "", true, !c.cannotResize, true, false)
 			if got.Method != c.method || got.Resize != c.resize {
 				t.Errorf("method %s with resize %s, want %s and %s", got.Method, got.Resize, c.method, c.resize)
 			}
@@ -173,7 +200,7 @@ func TestChangeHasTheMethodOfItsField(t *testing.T) {
 			if from.Hash() == to.Hash() && got != (rollout.Change{}) {
 				t.Errorf("same revision, but the change is %+v", got)
 			}
-			if same := changeBetween(to, to, "", false, false, true); same != (rollout.Change{}) {
+			if same := changeBetween(to, to, "", false, false, true, true); same != (rollout.Change{}) {
 				t.Errorf("the change from a revision to itself is %+v", same)
 			}
 		})
@@ -212,7 +239,7 @@ func TestChangeOfSeveralFieldsHasTheMostDisruptiveMethod(t *testing.T) {
 			"1.6.38 → 1.6.45, memory 64Mi → 1Gi, maxConnections 1024 → 2048, podMetadata, which starts it empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := changeBetween(from, podRevision(t, c.to), "", false, true, false)
+			got := changeBetween(from, podRevision(t, c.to), "", false, true, true, false)
 			if got.Method != c.method || got.Description != c.description {
 				t.Errorf("%s: %q, want %s: %q", got.Method, got.Description, c.method, c.description)
 			}
@@ -241,7 +268,7 @@ func TestCrossSeriesUpgradeIsForbiddenUnlessAllowed(t *testing.T) {
 		{"1.10 is not 1.1", "memcached:1.10.1", "", "memcached:1.1.1", false, rollout.Replace, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := changeBetween(podRevision(t, image(c.from)), podRevision(t, image(c.to)), c.running, c.crossSeries, true, false)
+			got := changeBetween(podRevision(t, image(c.from)), podRevision(t, image(c.to)), c.running, c.crossSeries, true, true, false)
 			if got.Method != c.method || (got.Forbidden != "") != c.forbidden {
 				t.Errorf("method %s, forbidden: %q", got.Method, got.Forbidden)
 			}

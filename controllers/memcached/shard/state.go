@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -39,7 +40,9 @@ type Inputs struct {
 	// Agents are the agents' answers by pod name, and Receiving those of pods that receive the items
 	// of another one.
 	Agents, Receiving map[string]agentwire.Status
-	Now               time.Time
+	// Certificates are what agents reported last of their certificates, by the UIDs of their pods.
+	Certificates map[types.UID]agentwire.Certificate
+	Now          time.Time
 	// CanResize is whether Kubernetes resizes pods in place.
 	CanResize bool
 }
@@ -70,6 +73,9 @@ type State struct {
 	Draining bool
 	// Surges is whether the shard runs two pods until it has the update revision.
 	Surges bool
+	// RestartToken is the value of the restart annotation that the active pod gets for its certificate; empty
+	// if it gets none.
+	RestartToken string
 	// Rollout is what the planner decides by.
 	Rollout rollout.Shard
 }
@@ -88,7 +94,7 @@ func Evaluate(o Observation, in Inputs) State {
 	if o.Active == nil {
 		if creationFailure != "" {
 			r.Pod = rollout.Pod{Revision: r.Template, State: rollout.Broken, Reason: creationFailure}
-			r.ToTarget = changeBetween(o.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize, false)
+			r.ToTarget = changeBetween(o.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize, true, false)
 		}
 		return s
 	}
@@ -100,6 +106,7 @@ func Evaluate(o Observation, in Inputs) State {
 	})
 	s.Draining = o.Active.Annotations[corev1.PodDeletionCost] == DrainedPodDeletionCost
 	s.evaluatePod(in)
+	s.restart(in)
 	r.Moves = o.Moves && r.Template == update && s.PodRevision.Hash() == update
 	r.ToTarget = s.toTarget(in)
 	r.Rollback = s.change(o.Template, in)
@@ -242,10 +249,12 @@ func (s *State) toTarget(in Inputs) rollout.Change {
 	switch update := in.Update.Hash(); {
 	case s.Rollout.Moves:
 		return s.move(in)
+	case s.Rollout.Restarts:
+		return rollout.Change{Method: rollout.Restart, Description: "restarts because " + in.Certificates[s.Active.UID].RestartRequired}
 	case s.Rollout.Pod.Revision == update && s.Rollout.Template == update && s.Rollout.Failed == "" && s.replacementAnnounced(in):
 		return rollout.Change{Method: rollout.Replace, Description: "the new pod takes over", HandsOver: in.handsOver(s.Active)}
 	case s.Rollout.Pod.Revision == update: // only the result is pending
-		return changeBetween(s.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize, in.handsOver(s.Active))
+		return changeBetween(s.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize, true, in.handsOver(s.Active))
 	case in.updatesByHandover() && s.Rollout.Pod.State != rollout.Broken:
 		return s.change(in.Update, in).ByHandover()
 	default:
@@ -273,7 +282,10 @@ func (s *State) change(to resources.PodRevision, in Inputs) rollout.Change {
 	if s.Agent != nil {
 		version = s.Agent.Version
 	}
-	c := changeBetween(s.PodRevision, to, version, in.allowsCrossSeries(), in.CanResize, in.handsOver(s.Active))
+	c := changeBetween(s.PodRevision, to, version, in.allowsCrossSeries(), in.CanResize, in.mountsSecret(s.Active, to), in.handsOver(s.Active))
+	if to.Spec.TLS != nil && (s.PodRevision.Spec.TLS == nil || c.Method == rollout.Replace) && in.mountsSecret(s.Active, to) {
+		c.CertificateError = in.certificateError(s.Active)
+	}
 	if c.Resize != rollout.NotNeeded {
 		c.Resize, c.ResizeReason = resizeProgress(s.Active, to.Resources)
 		if c.Resize == rollout.Refused {

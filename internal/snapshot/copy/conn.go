@@ -3,9 +3,14 @@ package copy
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/clusterdns"
@@ -17,14 +22,18 @@ const (
 	// ioTimeout is how long a shard may send nothing, or take for what is written at a
 	// time, before its connection counts as lost.
 	ioTimeout = 30 * time.Second
-	// dialTimeout of one attempt.
+	// dialTimeout of one attempt, and of its handshake.
 	dialTimeout = 5 * time.Second
+	// maxTLSWrite is less than the 16 KiB of a TLS record.
+	maxTLSWrite = 8000
 )
 
 // conn is a connection to a shard. Its reads and writes fail after ioTimeout.
 type conn struct {
 	net.Conn
 	r *bufio.Reader // reads from this conn
+	// maxWrite bounds what writeRequests writes at a time, in bytes; 0 means no limit.
+	maxWrite int
 }
 
 func newConn(c net.Conn, buffer int) *conn {
@@ -47,24 +56,112 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	return c.Conn.Write(p)
 }
 
+// writeRequests writes requests that end at these offsets of the text.
+//
+// With TLS, memcached can wait for more data although it has received a request, if one record contained the first
+// part of the request after others (1.6.45, and often before 1.6.39). So what is written at a time has whole requests,
+// and fits into a record unless it is a single one.
+func (c *conn) writeRequests(text []byte, ends []int) error {
+	if c.maxWrite == 0 {
+		_, err := c.Write(text)
+		return err
+	}
+	for from := 0; from < len(text); {
+		to := from
+		for len(ends) > 0 && (to == from || ends[0]-from <= c.maxWrite) {
+			to, ends = ends[0], ends[1:]
+		}
+		if _, err := c.Write(text[from:to]); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
 // closeAfter closes the connection when ctx is done, until stop is called.
 func (c *conn) closeAfter(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = c.Close() })
 }
 
-func dial(ctx context.Context, address string, ordinal, buffer int) (*conn, error) {
-	raw, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", clusterdns.Absolute(address))
+// target is a shard to connect to.
+type target struct {
+	ordinal int
+	address string
+	// tls is nil for a plain connection; its files are in tlsDir.
+	tls    *wire.TLS
+	tlsDir string
+}
+
+func newTarget(task wire.Task, ordinal int, o Options) target {
+	return target{ordinal: ordinal, address: task.Servers[ordinal], tls: task.TLS, tlsDir: o.TLSDir}
+}
+
+func (t target) dial(ctx context.Context, buffer int) (*conn, error) {
+	raw, maxWrite, err := t.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := greet(raw); err != nil {
 		_ = raw.Close()
 		if _, rejected := errors.AsType[*protocol.ClientError](err); rejected {
-			return nil, wire.FailFinally(wire.ReasonShardUnreachable, "shard %d at %s: %w; only servers without authentication can be copied", ordinal, address, err)
+			return nil, wire.FailFinally(wire.ReasonShardUnreachable, "shard %d at %s: %w; only servers without authentication can be copied", t.ordinal, t.address, err)
 		}
 		return nil, fmt.Errorf("reading its version: %w", err)
 	}
-	return newConn(raw, buffer), nil
+	c := newConn(raw, buffer)
+	c.maxWrite = maxWrite
+	return c, nil
+}
+
+// connect returns a connection, and how many bytes to write to it at a time; 0 means no limit.
+func (t target) connect(ctx context.Context) (raw net.Conn, maxWrite int, err error) {
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	if raw, err = dialer.DialContext(ctx, "tcp", clusterdns.Absolute(t.address)); err != nil || t.tls == nil {
+		return raw, 0, err
+	}
+	secured, err := t.secure(ctx, raw)
+	if err == nil {
+		return secured, maxTLSWrite, nil
+	}
+	_ = raw.Close()
+	if _, isPlain := errors.AsType[tls.RecordHeaderError](err); isPlain {
+		if t.tls.AllowPlain {
+			raw, err = dialer.DialContext(ctx, "tcp", clusterdns.Absolute(t.address))
+			return raw, 0, err
+		}
+		err = errors.New("it serves without TLS; wait until the Memcached is Ready")
+	}
+	return nil, 0, err
+}
+
+// secure returns a connection with TLS. It reads the files each time, since they can be replaced while the
+// task runs.
+func (t target) secure(ctx context.Context, raw net.Conn) (net.Conn, error) {
+	name := t.tls.ServerNames[t.ordinal]
+	config := &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12}
+	switch ca, err := os.ReadFile(filepath.Join(t.tlsDir, "ca.crt")); {
+	case err == nil:
+		config.RootCAs = x509.NewCertPool()
+		config.RootCAs.AppendCertsFromPEM(ca)
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("reading the CA: %w", err)
+	}
+	if t.tls.ClientCertificate {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(t.tlsDir, "tls.crt"), filepath.Join(t.tlsDir, "tls.key"))
+		if err != nil {
+			return nil, fmt.Errorf("reading the client certificate: %w", err)
+		}
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	secured := tls.Client(raw, config)
+	err := secured.HandshakeContext(ctx)
+	if _, rejected := errors.AsType[*tls.CertificateVerificationError](err); rejected {
+		return nil, fmt.Errorf("its certificate isn't accepted for %s: %w; correct the Secret of spec.tls", name, err)
+	}
+	return secured, err
 }
 
 // greet reads the version: a proxy may accept a connection and then close it, and a

@@ -59,12 +59,16 @@ func (b *batch) recycle() {
 	}
 }
 
-// unanswered returns the text of the requests without an answer.
-func (b *batch) unanswered() []byte {
+// unanswered returns the text of the requests without an answer, and where each of them ends.
+func (b *batch) unanswered() (text []byte, ends []int) {
 	if b.answered == 0 {
-		return b.text
+		return b.text, b.ends
 	}
-	return b.text[b.ends[b.answered-1]:]
+	from := b.ends[b.answered-1]
+	for _, end := range b.ends[b.answered:] {
+		ends = append(ends, end-from)
+	}
+	return b.text[from:], ends
 }
 
 // keys are the keys of a batch's requests, in one slice.
@@ -107,8 +111,7 @@ type pipeline struct {
 	// checkServer is called with each new connection, which may lead to another server, and
 	// over another one once all requests are answered.
 	checkServer func(c *conn) error
-	ordinal     int
-	address     string
+	target
 	// timeout is how long the shard may be unavailable.
 	timeout time.Duration
 	log     *slog.Logger
@@ -266,7 +269,7 @@ func (p *pipeline) write(ctx context.Context, c *conn, inflight chan<- *batch, s
 			}
 		}
 		b.prepared = true
-		text := b.unanswered() // not later: the reader counts answers
+		text, ends := b.unanswered() // not later: the reader counts answers
 		select {
 		case inflight <- b:
 			pending = pending[1:]
@@ -277,7 +280,7 @@ func (p *pipeline) write(ctx context.Context, c *conn, inflight chan<- *batch, s
 		if b.stream != nil {
 			err = b.stream(ctx, c)
 		} else {
-			_, err = c.Write(text)
+			err = c.writeRequests(text, ends)
 		}
 		if err != nil {
 			return pending, asRetryable(err)
@@ -305,9 +308,7 @@ func (p *pipeline) read(ctx context.Context, b *batch, sent <-chan struct{}, c *
 	return nil
 }
 
-func (p *pipeline) dial(ctx context.Context) (*conn, error) {
-	return dial(ctx, p.address, p.ordinal, p.buffer)
-}
+func (p *pipeline) dial(ctx context.Context) (*conn, error) { return p.target.dial(ctx, p.buffer) }
 
 // connect dials until the shard answers or the timeout is over.
 func (p *pipeline) connect(ctx context.Context) (*conn, error) {

@@ -85,7 +85,7 @@ func (r *recorder) readAnswer(b *batch, c *conn) error {
 func (r *recorder) complete(*batch) {}
 
 func newTestPipeline(address string, h handler) *pipeline {
-	return &pipeline{handler: h, checkServer: func(*conn) error { return nil }, address: address, timeout: time.Second,
+	return &pipeline{handler: h, checkServer: func(*conn) error { return nil }, target: target{address: address}, timeout: time.Second,
 		log: slog.New(slog.DiscardHandler), buffer: 4096}
 }
 

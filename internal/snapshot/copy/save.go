@@ -1,6 +1,7 @@
 package copy
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -137,6 +138,8 @@ type Options struct {
 	// SpoolDir is a directory for the names of keys; empty means the system's directory
 	// for temporary files.
 	SpoolDir string
+	// TLSDir is a directory with the files of the task's TLS; empty means wire.TLSPath.
+	TLSDir string
 	// Progress counts what is done.
 	Progress *Progress
 	// ShardTimeout is how long a shard may be unavailable; 0 means two minutes.
@@ -148,6 +151,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
+	o.TLSDir = cmp.Or(o.TLSDir, wire.TLSPath)
 	if o.ShardTimeout == 0 {
 		o.ShardTimeout = defaultShardTimeout
 	}

@@ -75,7 +75,7 @@ func (l *loader) newShardLoader(ordinal, concurrent int) *shardLoader {
 	s.limit.batchBytes = min(s.limit.batchBytes, max(4<<10, maxUnanswered/int64(concurrent)/8))
 	s.pipeline = pipeline{
 		handler: s, prepare: s.dropExisting, checkServer: func(c *conn) error { return s.detector.check(c, s.options.Now().Unix()) },
-		ordinal: ordinal, address: l.task.Servers[ordinal], timeout: l.options.ShardTimeout, log: l.options.Log, buffer: answerBuffer,
+		target: newTarget(l.task, ordinal, l.options), timeout: l.options.ShardTimeout, log: l.options.Log, buffer: answerBuffer,
 	}
 	return s
 }

@@ -74,7 +74,7 @@ func saveShard(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Optio
 	}
 	s.pipeline = pipeline{
 		handler: s, checkServer: func(c *conn) error { return s.detector.check(c, o.Now().Unix()) },
-		ordinal: ordinal, address: task.Servers[ordinal], timeout: o.ShardTimeout, log: o.Log, buffer: valueBuffer,
+		target: newTarget(task, ordinal, o), timeout: o.ShardTimeout, log: o.Log, buffer: valueBuffer,
 	}
 	if err := s.list(ctx); err != nil {
 		return format.Shard{}, s.failure(err)

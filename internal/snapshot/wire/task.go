@@ -20,6 +20,9 @@ const (
 	StorePath = "/store"
 	// SpoolPath is a volume for the names of keys, which may exceed memory.
 	SpoolPath = "/spool"
+	// TLSPath is a folder with ca.crt, the CA bundle that verifies the servers' certificates, and,
+	// for a client certificate, tls.crt and tls.key. Without ca.crt, the system's CAs verify them.
+	TLSPath = "/tls"
 	// CAPath is the CA bundle that verifies the endpoint's certificate.
 	CAPath = "/ca/ca.crt"
 )
@@ -58,6 +61,8 @@ type Task struct {
 	Memcached Memcached `json:"memcached,omitzero"`
 	// Servers are the addresses of all shards, as host:port, by ordinal.
 	Servers []string `json:"servers,omitempty"`
+	// TLS of the connections to the servers; nil means that they are plain.
+	TLS *TLS `json:"tls,omitempty"`
 	// Limits of each shard; 0 means none.
 	ItemsPerSecond int   `json:"itemsPerSecond,omitempty"`
 	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`
@@ -65,6 +70,17 @@ type Task struct {
 	SpoolBytes int64 `json:"spoolBytes,omitempty"`
 	// Load is for ActionLoad.
 	Load *Load `json:"load,omitempty"`
+}
+
+// TLS configures the connections to the servers. The files are in the folder TLSPath, named as in a
+// Secret of the type kubernetes.io/tls.
+type TLS struct {
+	// ServerNames are the host names for which the servers' certificates must be valid, by ordinal.
+	ServerNames []string `json:"serverNames"`
+	// ClientCertificate is whether to present the certificate of tls.crt and tls.key.
+	ClientCertificate bool `json:"clientCertificate,omitempty"`
+	// AllowPlain is whether to continue without TLS with a server that doesn't use it.
+	AllowPlain bool `json:"allowPlain,omitempty"`
 }
 
 // Memcached identifies the Memcached whose items are saved.

@@ -2,6 +2,7 @@
 package items
 
 import (
+	"crypto/tls"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -41,6 +42,14 @@ func Sized(name string, size, bytes int, addresses ...string) *Set {
 	s := New(name, size, addresses...)
 	s.bytes = bytes
 	return s
+}
+
+// UseTLS lets the next connections use TLS; nil ends that.
+func (s *Set) UseTLS(config *tls.Config) {
+	s.client.DialContext = nil
+	if config != nil {
+		s.client.DialContext = (&tls.Dialer{Config: config}).DialContext
+	}
 }
 
 func (s *Set) key(i int) string { return fmt.Sprintf("%s-%d", s.name, i) }

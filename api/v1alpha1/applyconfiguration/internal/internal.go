@@ -76,6 +76,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: restoreName
       type:
         scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ClientCertificates
+  scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ConcurrencyPolicy
   scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.CrossSeriesUpgrade
@@ -585,6 +587,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 4
+    - name: tls
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.TLS
     - name: updateStrategy
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateStrategy
@@ -655,6 +660,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: size
       type:
         scalar: numeric
+    - name: tls
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.TLSStatus
     - name: update
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.UpdateStatus
@@ -915,6 +923,40 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.S3Store
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.StartResult
+  scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.TLS
+  map:
+    fields:
+    - name: clientCertificates
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.ClientCertificates
+      default: None
+    - name: minVersion
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.TLSVersion
+      default: "1.2"
+    - name: mode
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.TLSMode
+      default: Required
+    - name: secretName
+      type:
+        scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.TLSMode
+  scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.TLSStatus
+  map:
+    fields:
+    - name: fingerprint
+      type:
+        scalar: string
+    - name: notAfter
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: plainConnections
+      type:
+        scalar: numeric
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.TLSVersion
   scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.TimeoutAction
   scalar: string

@@ -68,7 +68,7 @@ type MemcachedSpecApplyConfiguration struct {
 	// shard's pod is replaced, as handover describes. With -C, shards can't hand over their items.
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 	// Resources of the memcached container. Default: a memory limit and request of memory *
-	// 1.10 + 80Mi + 8Ki * maxConnections, a CPU request of 100m, and no CPU limit, which would
+	// 1.10 + 80Mi + 8Ki * maxConnections (32Ki with tls, 56Ki with tls.mode Permissive), a CPU request of 100m, and no CPU limit, which would
 	// throttle a shard under load. Changing CPU and memory resizes the running pods and nothing
 	// restarts. Kubernetes before 1.33 can't resize pods, and no version can remove an amount
 	// or change another resource: the pods are then replaced, as handover describes.
@@ -83,6 +83,12 @@ type MemcachedSpecApplyConfiguration struct {
 	// enforces NetworkPolicies. Default: the pods of this namespace. Changing it restarts nothing;
 	// it can close connections of clients that it no longer admits.
 	NetworkPolicy *NetworkPolicyApplyConfiguration `json:"networkPolicy,omitempty"`
+	// TLS encrypts the connections of clients with the certificate of a Secret. Default: connections
+	// are not encrypted. Changing it restarts memcached and keeps the items. It changes the default of
+	// resources too: where Kubernetes can't resize a running pod, and for another secretName, the pod
+	// is replaced, as handover describes. A Secret that changes restarts nothing: memcached reloads
+	// its certificate.
+	TLS *TLSApplyConfiguration `json:"tls,omitempty"`
 	// Discovery configures an endpoint from which clients with auto discovery read the addresses of
 	// the shards, as from Amazon ElastiCache. Default: no endpoint. Changing it restarts nothing.
 	Discovery *DiscoveryApplyConfiguration `json:"discovery,omitempty"`
@@ -245,6 +251,14 @@ func (b *MemcachedSpecApplyConfiguration) WithPodMetadata(value *PodMetadataAppl
 // If called multiple times, the NetworkPolicy field is set to the value of the last call.
 func (b *MemcachedSpecApplyConfiguration) WithNetworkPolicy(value *NetworkPolicyApplyConfiguration) *MemcachedSpecApplyConfiguration {
 	b.NetworkPolicy = value
+	return b
+}
+
+// WithTLS sets the TLS field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TLS field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithTLS(value *TLSApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.TLS = value
 	return b
 }
 

@@ -41,6 +41,8 @@ type MemcachedStatusApplyConfiguration struct {
 	// Servers are the addresses of the shards for a client's configuration, as host:port, by
 	// ordinal. A shard keeps its address when its pod is replaced.
 	Servers []string `json:"servers,omitempty"`
+	// TLS is what the agents report of the certificate of spec.tls. It is absent without spec.tls.
+	TLS *TLSStatusApplyConfiguration `json:"tls,omitempty"`
 	// Discovery is what clients read from the endpoint of spec.discovery. It is absent while that
 	// is disabled.
 	Discovery *DiscoveryStatusApplyConfiguration `json:"discovery,omitempty"`
@@ -161,6 +163,14 @@ func (b *MemcachedStatusApplyConfiguration) WithServers(values ...string) *Memca
 	for i := range values {
 		b.Servers = append(b.Servers, values[i])
 	}
+	return b
+}
+
+// WithTLS sets the TLS field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TLS field is set to the value of the last call.
+func (b *MemcachedStatusApplyConfiguration) WithTLS(value *TLSStatusApplyConfiguration) *MemcachedStatusApplyConfiguration {
+	b.TLS = value
 	return b
 }
 

@@ -1,0 +1,72 @@
+package resources
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+func TestArgumentsSayWhatIsDesiredOfTLS(t *testing.T) {
+	for _, c := range []struct {
+		tls  *v1alpha1.TLS
+		want string
+	}{
+		{nil, ""},
+		{&v1alpha1.TLS{}, "-Z"},
+		{&v1alpha1.TLS{Mode: v1alpha1.TLSRequired, ClientCertificates: v1alpha1.ClientCertificatesNone, MinVersion: v1alpha1.TLS12}, "-Z"},
+		{&v1alpha1.TLS{Mode: v1alpha1.TLSPermissive}, "-Z -l *:11211 -l notls:*:11211"},
+		{&v1alpha1.TLS{MinVersion: v1alpha1.TLS13}, "-Z -o ssl_min_version=3"},
+		{&v1alpha1.TLS{ClientCertificates: v1alpha1.ClientCertificatesOptional}, "-Z -o ssl_verify_mode=1,ssl_session_cache"},
+		{&v1alpha1.TLS{ClientCertificates: v1alpha1.ClientCertificatesRequired, MinVersion: v1alpha1.TLS13}, "-Z -o ssl_min_version=3,ssl_verify_mode=2,ssl_session_cache"},
+	} {
+		m := memcached(1, nil)
+		plain := argumentsOf(&m.Spec)
+		m.Spec.TLS = c.tls
+		if got := argumentsOf(&m.Spec)[len(plain):]; !slices.Equal(got, strings.Fields(c.want)) {
+			t.Errorf("%+v: %q, want %q", c.tls, got, c.want)
+		}
+	}
+}
+
+func TestMemoryLimitCountsConnectionsWithTLS(t *testing.T) {
+	m := memcached(1, nil)
+	plain := MemoryLimit(&m.Spec)
+	connections := int64(*m.Spec.MaxConnections)
+	for mode, more := range map[v1alpha1.TLSMode]int64{v1alpha1.TLSRequired: 24 << 10, v1alpha1.TLSPermissive: 48 << 10} {
+		m.Spec.TLS = &v1alpha1.TLS{Mode: mode}
+		limit := MemoryLimit(&m.Spec)
+		if got := limit.Value() - plain.Value(); got != more*connections {
+			t.Errorf("%s: %d bytes more, want %d", mode, got, more*connections)
+		}
+	}
+}
+
+func TestOtherFieldsCanMakeTLSImpossible(t *testing.T) {
+	m := memcached(1, nil)
+	limit := func(bytes int64) *v1alpha1.ResourceRequirements {
+		return &v1alpha1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(bytes, resource.BinarySI)}}
+	}
+	plain := MemoryLimit(&m.Spec)
+	m.Spec.Resources, m.Spec.ExtraArgs = limit(plain.Value()), []string{"-o", "ssl_min_version=3"}
+	if why := TLSProblem(&m.Spec); why != "" {
+		t.Errorf("without TLS: %s", why)
+	}
+	m.Spec.TLS = &v1alpha1.TLS{}
+	if why := TLSProblem(&m.Spec); !strings.Contains(why, "spec.extraArgs contains ssl_min_version=3; remove it") {
+		t.Errorf("with an option of TLS: %q", why)
+	}
+	m.Spec.ExtraArgs = nil
+	if why := TLSProblem(&m.Spec); !strings.Contains(why, "too small for 1024 connections with TLS") {
+		t.Errorf("with a limit of %s: %q", plain.String(), why)
+	}
+	least := MemoryLimit(&m.Spec)
+	m.Spec.Resources = limit(least.Value())
+	if why := TLSProblem(&m.Spec); why != "" {
+		t.Errorf("with a limit of %s: %s", least.String(), why)
+	}
+}

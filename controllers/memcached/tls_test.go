@@ -1,0 +1,195 @@
+package memcached
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+// serveCertificate lets the agents report a certificate that is served by shards with TLS.
+func (cluster *fakeCluster) serveCertificate(c agentwire.Certificate) {
+	now := cluster.clock.Now()
+	cluster.certificate = func(_ *corev1.Pod, p *fakePod) agentwire.Certificate {
+		reported := c
+		if reported.NotAfter.IsZero() {
+			reported.NotBefore, reported.NotAfter = now.Add(-30*24*time.Hour), now.Add(60*24*time.Hour)
+		}
+		if !strings.Contains(p.arguments, "-Z") {
+			reported.SHA256, reported.NotBefore, reported.NotAfter = "", time.Time{}, time.Time{}
+		}
+		return reported
+	}
+}
+
+func (cluster *fakeCluster) wantDegraded(m *v1alpha1.Memcached, reason, message string) {
+	cluster.Helper()
+	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDegraded)
+	if c == nil || c.Reason != reason || !strings.Contains(c.Message, message) || (c.Status == metav1.ConditionTrue) != (reason != v1alpha1.ReasonAsExpected) {
+		cluster.Errorf("the condition is %+v, want %s with %q", c, reason, message)
+	}
+}
+
+// starts returns how often memcached has started in each shard, and whether its pod is the first.
+func (cluster *fakeCluster) starts() (all []string) {
+	for _, p := range cluster.pods {
+		all = append(all, fmt.Sprintf("%s: %d", p.shard, p.starts))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestTLSRestartsEachShardInItsPod(t *testing.T) {
+	cluster := newReadyCluster(t, "cache", "{size: 2, resources: {limits: {memory: 1Gi}}}")
+	cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Offered: "aa", PlainConnections: 3})
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.TLS = &v1alpha1.TLS{Mode: v1alpha1.TLSPermissive} })
+	m := cluster.converge()
+	if got := cluster.starts(); !slices.Equal(got, []string{"cache-0: 2", "cache-1: 2"}) {
+		t.Errorf("the starts are %q", got)
+	}
+	if s := m.Status.TLS; s == nil || s.Fingerprint != "aa" || s.NotAfter == nil || s.PlainConnections == nil || *s.PlainConnections != 6 {
+		t.Errorf("the status is %+v", s)
+	}
+	cluster.wantDegraded(m, v1alpha1.ReasonAsExpected, "")
+
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.TLS.Mode = v1alpha1.TLSRequired })
+	m = cluster.converge()
+	if got := cluster.starts(); !slices.Equal(got, []string{"cache-0: 3", "cache-1: 3"}) || m.Status.TLS.PlainConnections != nil {
+		t.Errorf("the starts are %q, the status %+v", got, m.Status.TLS)
+	}
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.TLS = nil })
+	m = cluster.converge()
+	if got := cluster.starts(); !slices.Equal(got, []string{"cache-0: 4", "cache-1: 4"}) || m.Status.TLS != nil {
+		t.Errorf("the starts are %q, the status %+v", got, m.Status.TLS)
+	}
+}
+
+func TestTLSWaitsForACertificateThatCanBeUsed(t *testing.T) {
+	cluster := newReadyCluster(t, "cache", "{size: 2, resources: {limits: {memory: 1Gi}}}")
+	const missing = "the Secret doesn't exist, or has no tls.crt"
+	cluster.serveCertificate(agentwire.Certificate{Error: missing})
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.TLS = &v1alpha1.TLS{} })
+	m := cluster.converge()
+	if u := m.Status.Update; u == nil || u.Gate != v1alpha1.GateCertificateInvalid || !strings.Contains(u.Message, missing) {
+		t.Errorf("the update is %+v", u)
+	}
+	cluster.wantDegraded(m, v1alpha1.ReasonCertificateInvalid, "shard cache-0: "+missing+"; correct Secret cache-tls")
+	if got := cluster.starts(); !slices.Equal(got, []string{"cache-0: 1", "cache-1: 1"}) {
+		t.Errorf("shards were changed: %q", got)
+	}
+	cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Offered: "aa"})
+	m = cluster.afterMinutes(2)
+	cluster.wantDegraded(m, v1alpha1.ReasonAsExpected, "")
+	if got := cluster.starts(); !slices.Equal(got, []string{"cache-0: 2", "cache-1: 2"}) || m.Status.Update != nil {
+		t.Errorf("the starts are %q, the update %+v", got, m.Status.Update)
+	}
+}
+
+// afterMinutes lets time pass and reconciles.
+func (cluster *fakeCluster) afterMinutes(n time.Duration) *v1alpha1.Memcached {
+	cluster.Helper()
+	cluster.tick()
+	cluster.clock.Step(n * time.Minute)
+	return cluster.converge()
+}
+
+func TestRotatedSecretIsReportedAndRestartsOneShardAfterTheOther(t *testing.T) {
+	cluster := newCluster(t, "cache", "{size: 3, tls: {}}")
+	cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Offered: "aa"})
+	cluster.converge()
+
+	cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Error: "tls.crt isn't valid for cache-0.team.svc"})
+	m := cluster.afterMinutes(2)
+	cluster.wantDegraded(m, v1alpha1.ReasonCertificateInvalid, "correct Secret cache-tls")
+
+	const offered = "0123456789abcdef"
+	restarted := func(pod *corev1.Pod) bool {
+		return pod.Annotations[v1alpha1.AnnotationRestart] == "certificate-01234567"
+	}
+	now := cluster.clock.Now()
+	most := 0
+	cluster.certificate = func(_ *corev1.Pod, p *fakePod) agentwire.Certificate {
+		c := agentwire.Certificate{SHA256: offered, Offered: offered, NotBefore: now, NotAfter: now.Add(90 * 24 * time.Hour)}
+		if p.restart == "" {
+			c.SHA256, c.RestartRequired = "aa", "its key is of another type"
+		}
+		return c
+	}
+	cluster.tick()
+	cluster.clock.Step(2 * time.Minute)
+	for range 30 {
+		pending := 0
+		cluster.reconcile("cache")
+		for _, pod := range cluster.list() {
+			if restarted(pod) && cluster.pods[pod.UID].restart == "" {
+				pending++
+			}
+		}
+		most = max(most, pending)
+		cluster.tick()
+		cluster.clock.Step(time.Second)
+	}
+	m = cluster.converge()
+	if got := cluster.starts(); most != 1 || !slices.Equal(got, []string{"cache-0: 2", "cache-1: 2", "cache-2: 2"}) {
+		t.Errorf("%d shards restarted at once, and the starts are %q", most, got)
+	}
+	cluster.wantDegraded(m, v1alpha1.ReasonAsExpected, "")
+	if m.Status.TLS.Fingerprint != offered || m.Status.Update != nil {
+		t.Errorf("the status is %+v, the update %+v", m.Status.TLS, m.Status.Update)
+	}
+}
+
+func TestExpiringCertificateIsReported(t *testing.T) {
+	cluster := newCluster(t, "cache", "{size: 1, tls: {secretName: own}}")
+	notBefore, notAfter := cluster.clock.Now().Add(-75*24*time.Hour), cluster.clock.Now().Add(15*24*time.Hour+time.Hour)
+	cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Offered: "aa", NotBefore: notBefore, NotAfter: notAfter})
+	cluster.wantDegraded(cluster.converge(), v1alpha1.ReasonAsExpected, "")
+	cluster.wantDegraded(cluster.afterMinutes(61), v1alpha1.ReasonCertificateExpiring, "the certificate expires at "+notAfter.UTC().Format(time.RFC3339)+"; renew it in Secret own")
+	cluster.wantDegraded(cluster.afterMinutes(16*24*60), v1alpha1.ReasonCertificateExpiring, "the certificate expired at ")
+}
+
+func TestAgentsAreQueriedEachMinuteWithTLSAlone(t *testing.T) {
+	for spec, want := range map[string]bool{"size: 2": false, "{size: 2, tls: {}}": true} {
+		cluster := newCluster(t, "cache", spec)
+		cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Offered: "aa"})
+		m := cluster.converge()
+		result := cluster.reconcileAndTick()
+		if queried := result.RequeueAfter > 0 && result.RequeueAfter <= certificateInterval; queried != want {
+			t.Errorf("%s: the next reconcile is in %s", spec, result.RequeueAfter)
+		}
+		if known := len(cluster.observe(m.Name).certificates); (known == 2) != want {
+			t.Errorf("%s: an operator without knowledge reads %d certificates", spec, known)
+		}
+	}
+}
+
+func TestImpossibleTLSChangesNothing(t *testing.T) {
+	cluster := newReadyCluster(t, "cache", "{size: 1, version: 1.6.38}")
+	for _, c := range []struct {
+		edit    func(*v1alpha1.MemcachedSpec)
+		reason  string
+		message string
+	}{
+		{func(*v1alpha1.MemcachedSpec) {}, v1alpha1.ReasonVersionUnsupported, "Use 1.6.39 or newer"},
+		{func(s *v1alpha1.MemcachedSpec) {
+			s.Version, s.ExtraArgs = "1.6.45", []string{"-o", "ssl_min_version=3"}
+		}, v1alpha1.ReasonTLSNotPossible, "remove it"},
+	} {
+		cluster.change("cache", func(m *v1alpha1.Memcached) {
+			m.Spec.TLS = &v1alpha1.TLS{}
+			c.edit(&m.Spec)
+		})
+		cluster.wantDegraded(cluster.converge(), c.reason, c.message)
+		if got := cluster.starts(); !slices.Equal(got, []string{"cache-0: 1"}) {
+			t.Errorf("the starts are %q", got)
+		}
+	}
+}

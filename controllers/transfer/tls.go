@@ -1,0 +1,44 @@
+package transfer
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+const (
+	tlsVolumeName = "tls"
+	// readableByAll lets the Job's user read the files, which root owns.
+	readableByAll = 0o444
+)
+
+// taskTLS returns how a Job connects to the shards of a Memcached with TLS. Shards that wait for a restore are behind
+// other Services, and their certificate is that of the shard.
+func taskTLS(m *v1alpha1.Memcached, shards int) *snapshotwire.TLS {
+	t := &snapshotwire.TLS{ClientCertificate: presentsCertificate(m.Spec.TLS), AllowPlain: m.Spec.TLS.Mode == v1alpha1.TLSPermissive}
+	for ordinal := range shards {
+		t.ServerNames = append(t.ServerNames, fmt.Sprintf("%s.%s.svc", Shard(m.Name, ordinal), m.Namespace))
+	}
+	return t
+}
+
+func presentsCertificate(tls *v1alpha1.TLS) bool {
+	return tls.ClientCertificates == v1alpha1.ClientCertificatesOptional || tls.ClientCertificates == v1alpha1.ClientCertificatesRequired
+}
+
+// tlsVolume returns the volume with the files that the Job needs: the key only for a client certificate.
+func tlsVolume(m *v1alpha1.Memcached) corev1.Volume {
+	keys := []string{corev1.ServiceAccountRootCAKey}
+	if presentsCertificate(m.Spec.TLS) {
+		keys = append(keys, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+	}
+	secret := &corev1.SecretVolumeSource{SecretName: v1alpha1.TLSSecretName(m.Name, m.Spec.TLS), DefaultMode: ptr.To[int32](readableByAll), Optional: new(true)}
+	for _, key := range keys {
+		secret.Items = append(secret.Items, corev1.KeyToPath{Key: key, Path: key})
+	}
+	return corev1.Volume{Name: tlsVolumeName, VolumeSource: corev1.VolumeSource{Secret: secret}}
+}
