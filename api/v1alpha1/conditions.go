@@ -103,7 +103,7 @@ const (
 
 // Gate names what blocks the update of the next shard.
 //
-// +kubebuilder:validation:Enum=Paused;UpdateStrategyInvalid;UpdateFailed;UpdatePathNotAllowed;ImageNotVerified;CertificateInvalid;ShardInTransition;ShardUnavailable;MinIntervalNotElapsed;OutsideMaintenanceWindow;HitRatioNotRecovered;RestoreRunning;EmptyStartNotAnnounced
+// +kubebuilder:validation:Enum=Paused;UpdateStrategyInvalid;UpdateFailed;UpdatePathNotAllowed;ImageNotVerified;SecretInvalid;ShardInTransition;ShardUnavailable;MinIntervalNotElapsed;OutsideMaintenanceWindow;HitRatioNotRecovered;RestoreRunning;EmptyStartNotAnnounced
 type Gate string
 
 // The gates, in the order in which the operator checks them.
@@ -134,12 +134,12 @@ const (
 	//
 	// Do: wait. If it lasts, list the preflight pods and read the reason of Degraded.
 	GateImageNotVerified Gate = "ImageNotVerified"
-	// GateCertificateInvalid: the change switches TLS on, or replaces a pod that uses it, and the
-	// shard's agent can't use the certificate in the Secret of spec.tls. The condition Degraded has
-	// its reason.
+	// GateSecretInvalid: the change switches TLS or authentication on, or replaces a pod that uses
+	// it, and the shard's agent can't use the Secret of spec.tls or spec.auth. The condition Degraded
+	// has its reason.
 	//
 	// Do: create or correct the Secret. The update continues within two minutes.
-	GateCertificateInvalid Gate = "CertificateInvalid"
+	GateSecretInvalid Gate = "SecretInvalid"
 	// GateShardInTransition: another shard is starting, is being replaced, or hasn't
 	// reported its start yet.
 	//
@@ -245,11 +245,12 @@ const (
 	// Do: let the operator's pods connect to TCP port 11212 of the shards' pods: add a rule to
 	// the NetworkPolicies that deny it, or exclude the port from the service mesh.
 	ReasonAgentUnreachable = "AgentUnreachable"
-	// ReasonCertificateInvalid: a shard's agent can't use the certificate in the Secret of spec.tls.
-	// Shards with TLS keep serving the previous certificate, and shards without TLS aren't changed.
+	// ReasonSecretInvalid: a shard's agent can't use the certificate in the Secret of spec.tls, or the
+	// users in that of spec.auth. Shards keep serving with the previous content, and those without TLS or
+	// authentication aren't changed.
 	//
 	// Do: correct the Secret as the message says. Nothing restarts for that.
-	ReasonCertificateInvalid = "CertificateInvalid"
+	ReasonSecretInvalid = "SecretInvalid"
 	// ReasonCertificateExpiring: less than a sixth of the lifetime of a certificate that a shard serves
 	// is left, or it has expired. Clients reject it then.
 	//

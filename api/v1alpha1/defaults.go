@@ -29,6 +29,14 @@ func TLSSecretName(memcached string, tls *TLS) string {
 	return memcached + "-tls"
 }
 
+// AuthSecretName returns the name of the Secret with the users of a Memcached's shards.
+func AuthSecretName(memcached string, auth *Auth) string {
+	if auth != nil && auth.SecretName != "" {
+		return auth.SecretName
+	}
+	return memcached + "-auth"
+}
+
 // Seconds returns a field of seconds as a duration, or fallback when it is not set.
 func Seconds(n *int32, fallback int32) time.Duration {
 	if n != nil {

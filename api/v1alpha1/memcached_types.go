@@ -164,6 +164,14 @@ type MemcachedSpec struct {
 	// +optional
 	TLS *TLS `json:"tls,omitempty"`
 
+	// Auth requires that clients log in with a user and a password of a Secret. Default: every client
+	// that can connect can use the shards. Changing it restarts memcached and keeps the items; for
+	// another secretName, the pod is replaced, as handover describes. A Secret that changes restarts
+	// nothing: memcached reads its users again.
+	//
+	// +optional
+	Auth *Auth `json:"auth,omitempty"`
+
 	// Discovery configures an endpoint from which clients with auto discovery read the addresses of
 	// the shards, as from Amazon ElastiCache. Default: no endpoint. Changing it restarts nothing.
 	//
@@ -394,6 +402,19 @@ type TLS struct {
 	// +optional
 	// +kubebuilder:default="1.2"
 	MinVersion TLSVersion `json:"minVersion,omitempty"`
+}
+
+// Auth requires that clients log in.
+type Auth struct {
+	// SecretName is the name of a Secret in this namespace with the users: each entry is the name of
+	// a user, of the characters a-z, 0-9, '.', '_' and '-', and its value the password, without spaces. At
+	// most 7. Default: the name of the Memcached with -auth appended. Changing it replaces each shard's
+	// pod, as handover describes; changing the Secret itself doesn't.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="auth.secretName must be the name of a Secret, such as cache-auth"
+	SecretName string `json:"secretName,omitempty"`
 }
 
 // TLSMode is which connections a shard accepts.

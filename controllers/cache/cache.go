@@ -135,7 +135,7 @@ func trimPod(o client.Object) {
 		ImagePullSecrets:  spec.ImagePullSecrets,
 		Tolerations:       spec.Tolerations,
 		PriorityClassName: spec.PriorityClassName,
-		Volumes:           slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return !resources.IsTLSVolume(v) }),
+		Volumes:           slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return !resources.IsSecretVolume(v) }),
 	}
 	for _, c := range spec.Containers {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image, ImagePullPolicy: c.ImagePullPolicy, Resources: c.Resources,

@@ -29,7 +29,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: staleRequeue}, nil
 	}
 	observer := r.observer()
-	observer.failed, observer.certificates = entry.Failed, entry.Certificates
+	observer.failed, observer.secrets = entry.Failed, entry.Secrets
 	obs, err := observer.observe(ctx, m)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing: %w", err)
@@ -51,7 +51,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if secret := p.actions.Secret; secret != nil && res.applied[keyOf(secret)] {
 		p.resources.cached[keyOf(secret)] = applycache.Object{} // it can't be read
 	}
-	entry.Applied, entry.Failed, entry.Certificates = p.resources.cached, obs.failed, obs.certificates
+	entry.Applied, entry.Failed, entry.Secrets = p.resources.cached, obs.failed, obs.secrets
 	for _, key := range res.failed {
 		entry.Failed[key] = applycache.Attempt{At: obs.now}
 	}

@@ -71,6 +71,7 @@ scheduling:
       labelSelector: {matchLabels: {app.kubernetes.io/instance: sessions}}
   priorityClassName: system-cluster-critical
 tls: {mode: Permissive, secretName: own, clientCertificates: Optional, minVersion: "1.3"}
+auth: {secretName: users}
 discovery: {enabled: true}
 service: {labels: {team: shop}, annotations: {note: one}}
 monitoring: {enabled: false, slabs: true, from: [{namespaceSelector: {}}]}

@@ -64,6 +64,8 @@ type fakeCluster struct {
 	follows bool
 	// certificate is what the agent of a pod reports of its certificate; nil reports nothing.
 	certificate func(pod *corev1.Pod, p *fakePod) agentwire.Certificate
+	// usersError is what the agents report of the Secret with the users.
+	usersError string
 	// loses is whether handovers fail at their end.
 	loses bool
 }
@@ -434,8 +436,7 @@ func (cluster *fakeCluster) setAgentStatus(pod *corev1.Pod, p *fakePod) {
 	}
 	agent.Restart = p.restart
 	if cluster.certificate != nil {
-		c := cluster.certificate(pod, p)
-		agent.Certificate = &c
+		agent.Secrets = &agentwire.Secrets{Certificate: cluster.certificate(pod, p), Users: agentwire.Users{Error: cluster.usersError}}
 	}
 	agent.RecentGets, agent.RecentHits, agent.Gets, agent.Hits = of.recentGets, of.recentHits, of.gets, of.hits
 	cluster.agents[podIP(pod)] = agent

@@ -46,8 +46,8 @@ type observer struct {
 	defaultImage string
 	// failed are the attempts of earlier reconciles that failed.
 	failed applycache.Attempts
-	// certificates are what earlier reconciles read: see observeCertificates.
-	certificates map[types.UID]agentwire.Certificate
+	// secrets are what earlier reconciles read: see readSecrets.
+	secrets map[types.UID]agentwire.Secrets
 	// defaultImageUpdates is how many Memcacheds follow another default image at a time.
 	defaultImageUpdates int
 }
@@ -94,8 +94,8 @@ type observation struct {
 	unreachable map[string]bool
 	// receiving are the answers of the agents in pods that receive the items of another one.
 	receiving map[string]agentwire.Status
-	// certificates are what agents reported last of their certificates, by the UIDs of their pods.
-	certificates map[types.UID]agentwire.Certificate
+	// secrets are what agents reported last of their Secrets, by the UIDs of their pods.
+	secrets map[types.UID]agentwire.Secrets
 	// restores into this Memcached, by name.
 	restores map[string]object
 	// finalBackup of a Memcached that is being deleted; nil while there is none.
@@ -181,9 +181,9 @@ func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*observat
 		return nil, err
 	}
 	obs.readShards()
-	obs.certificates = r.certificates
+	obs.secrets = r.secrets
 	r.queryAgents(ctx, obs)
-	obs.readCertificates()
+	obs.readSecrets()
 	for _, read := range []func(context.Context, *observation) error{r.observeRestores, r.observeBackups, r.observeFinalBackup} {
 		if err := read(ctx, obs); err != nil {
 			return nil, err
@@ -400,7 +400,7 @@ func (r observer) queryAgents(ctx context.Context, obs *observation) {
 
 // agentsToQuery returns the pods whose agents know something that the status doesn't: how
 // memcached started, how an update proceeds, how the next shard to be updated performs, how many
-// misses the last update caused, and which certificate they use.
+// misses the last update caused, and which Secrets they can use.
 // The agent of a shard in steady state is not queried; that of a pod that isn't ready only
 // while a restore fills all shards, or another pod of the shard hands over its items.
 func agentsToQuery(obs *observation) []*corev1.Pod {
@@ -438,7 +438,7 @@ func agentsToQuery(obs *observation) []*corev1.Pod {
 			query = append(query, last)
 		}
 	}
-	query = append(append(query, hitRatioPods(obs)...), certificatePods(obs)...)
+	query = append(append(query, hitRatioPods(obs)...), secretPods(obs)...)
 	slices.SortFunc(query, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return slices.Compact(query)
 }

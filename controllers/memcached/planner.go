@@ -34,7 +34,7 @@ func makePlan(obs *observation, options resources.Options) plan {
 	m := obs.memcached
 	p := plan{
 		shards: shard.EvaluateAll(obs.shards, shard.Inputs{
-			Memcached: m, Update: obs.updateRevision, Agents: obs.agents, Receiving: obs.receiving, Certificates: obs.certificates, Now: obs.now, CanResize: options.CanResize,
+			Memcached: m, Update: obs.updateRevision, Agents: obs.agents, Receiving: obs.receiving, Secrets: obs.secrets, Now: obs.now, CanResize: options.CanResize,
 		}),
 		rejected:  specProblem(obs, options.Restrictions),
 		resources: resourcesPlan{cached: obs.cached},
@@ -62,13 +62,13 @@ func makePlan(obs *observation, options resources.Options) plan {
 			all = append(all, p.resources.actions, step, p.discovery.actions, planDeletions(obs, p.discovery.delay), planPreflightCleanup(obs, p.decision.Done()))
 		}
 	}
-	p.actions = merge(append(all, planAgentRetry(obs, p.bootstrap.status), planHitRatio(obs), planCertificates(obs))...).batch(obs.failed)
+	p.actions = merge(append(all, planAgentRetry(obs, p.bootstrap.status), planHitRatio(obs), planSecrets(obs))...).batch(obs.failed)
 	return p
 }
 
 // specProblem returns why the spec can't be applied, or nil.
 func specProblem(obs *observation, restrictions resources.Restrictions) *shard.Problem {
-	unsupported := resources.UnsupportedVersion(obs.image.Version, obs.memcached.Spec.TLS)
+	unsupported := resources.UnsupportedVersion(obs.image.Version, obs.memcached.Spec.TLS, obs.memcached.Spec.Auth)
 	notAllowed, tls := restrictions.Violation(&obs.memcached.Spec), resources.TLSProblem(&obs.memcached.Spec)
 	switch {
 	case obs.imageError != nil:

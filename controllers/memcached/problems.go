@@ -32,7 +32,7 @@ func firstProblem(obs *observation, p plan, res result, s v1alpha1.MemcachedStat
 	if problem := shard.AgentProblem(s.Shards, obs.now); problem != nil {
 		return problem
 	}
-	if problem := tlsProblem(obs); problem != nil {
+	if problem := secretProblem(obs); problem != nil {
 		return problem
 	}
 	if p.decision.NeedsIntervention {

@@ -88,8 +88,11 @@ func (o Options) Job(r JobSpec) (*batchv1.Job, error) {
 	if r.Action == snapshotwire.ActionSave {
 		r.Task.SpoolBytes = spoolBytes(resources)
 	}
-	if m := r.Memcached; m != nil && m.Spec.TLS != nil {
-		r.Task.TLS = taskTLS(m, len(r.Task.Servers))
+	if m := r.Memcached; m != nil {
+		r.Task.Login = m.Spec.Auth != nil
+		if m.Spec.TLS != nil {
+			r.Task.TLS = taskTLS(m, len(r.Task.Servers))
+		}
 	}
 	task, err := json.Marshal(r.Task)
 	if err != nil {
@@ -156,6 +159,10 @@ func (o Options) podSpec(r JobSpec, resources corev1.ResourceRequirements, task 
 	if r.Task.TLS != nil {
 		volumes = append(volumes, tlsVolume(r.Memcached))
 		mounts = append(mounts, corev1.VolumeMount{Name: tlsVolumeName, MountPath: snapshotwire.TLSPath, ReadOnly: true})
+	}
+	if r.Task.Login {
+		volumes = append(volumes, usersVolume(r.Memcached))
+		mounts = append(mounts, corev1.VolumeMount{Name: usersVolumeName, MountPath: snapshotwire.UsersPath, ReadOnly: true})
 	}
 	environment := append([]corev1.EnvVar{{Name: "GOMEMLIMIT", Value: goMemoryLimit(resources)}}, storeEnvironment(r.Store)...)
 	account := ""

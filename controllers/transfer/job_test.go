@@ -60,6 +60,9 @@ var jobs = map[string]struct {
 	"load-with-client-certificate": {Options{}, JobSpec{Prefix: Restore, Owner: restoreOwner, Store: claim, Action: snapshotwire.ActionLoad,
 		Memcached: withTLS(v1alpha1.TLS{SecretName: "certificate", ClientCertificates: v1alpha1.ClientCertificatesRequired}),
 		Task:      snapshotwire.Task{Path: "p", Servers: []string{"restore-0.team.svc:11211", "restore-1.team.svc:11211"}, Load: &snapshotwire.Load{}}}},
+	"save-with-login": {Options{}, JobSpec{Prefix: Backup, Owner: owner, Store: claim, Action: snapshotwire.ActionSave,
+		Memcached: &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache"}, Spec: v1alpha1.MemcachedSpec{Auth: &v1alpha1.Auth{}}},
+		Task:      snapshotwire.Task{Path: "p", Servers: []string{"cache-0.team.svc:11211"}}}},
 	"delete-from-s3": {Options{}, JobSpec{Prefix: Delete, Owner: owner, Store: v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{Bucket: "b00", CredentialsSecretName: "aws"}},
 		Action: snapshotwire.ActionDelete, DeadlineSeconds: ptr.To[int32](DeleteDeadlineSeconds), Task: snapshotwire.Task{Path: "p"}}},
 }

@@ -158,6 +158,9 @@ func validateArguments(memcached binary, text string, current []string) ([]strin
 	if problem := memcached.tls.problem(); err == nil && problem != "" && tlsModeOf(desired).on && !tlsModeOf(current).on {
 		err = errors.New("the certificate for TLS can't be used: " + problem)
 	}
+	if problem := memcached.users.problem(); err == nil && problem != "" && requiresLogin(desired) && !requiresLogin(current) {
+		err = errors.New("the users can't be read: " + problem)
+	}
 	if err == nil && !slices.Equal(desired, current) {
 		err = checkItemsKept(memcached, desired, slab.Of(current, memcached.version), false)
 	}

@@ -20,8 +20,9 @@ var commonDirs = []string{
 
 type binary struct {
 	path, version string
-	// tls has the certificate with which it starts, if its arguments require one.
-	tls *serverTLS
+	// tls has the certificate with which it starts, and users those who may log in, if its arguments require them.
+	tls   *serverTLS
+	users *serverUsers
 }
 
 // findBinary returns the memcached at path, or searches the image if path is empty.

@@ -48,28 +48,40 @@ func generationOf(volume string) (string, error) { return os.Readlink(filepath.J
 // readCertificate reads one generation of the Secret in a volume, and checks it for a host name. The
 // error says why memcached can't use it.
 func readCertificate(volume, host string, now time.Time) (*certificate, error) {
-	for attempt := 1; ; attempt++ {
-		generation, err := generationOf(volume)
-		if err != nil {
-			return nil, fmt.Errorf("reading the Secret's volume: %w", err)
-		}
-		var files [3][]byte
+	var files [3][]byte
+	err := readGeneration(volume, func(dir string) error {
 		for i, name := range []string{"tls.crt", "tls.key", "ca.crt"} {
-			content, readErr := os.ReadFile(filepath.Join(volume, generation, name))
-			if readErr != nil && !errors.Is(readErr, fs.ErrNotExist) {
-				err = errors.Join(err, readErr)
+			content, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
 			}
 			files[i] = content
 		}
-		// The kubelet deletes a generation after it has replaced it.
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return parseCertificate(files[0], files[1], files[2], host, now)
+}
+
+// readGeneration reads the folder with the content of a Secret's volume, and again if it was replaced in the meantime:
+// the kubelet deletes it then.
+func readGeneration(volume string, read func(dir string) error) error {
+	for attempt := 1; ; attempt++ {
+		generation, err := generationOf(volume)
+		if err != nil {
+			return fmt.Errorf("reading the Secret's volume: %w", err)
+		}
+		err = read(filepath.Join(volume, generation))
 		latest, latestErr := generationOf(volume)
 		switch {
 		case (latestErr != nil || latest != generation) && attempt < 5:
-			continue
 		case err != nil:
-			return nil, fmt.Errorf("reading the Secret: %w", err)
+			return fmt.Errorf("reading the Secret: %w", err)
+		default:
+			return nil
 		}
-		return parseCertificate(files[0], files[1], files[2], host, now)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 // responses even when clients occupy all others. Any number of goroutines may use
 // it; it runs one query at a time.
 type client struct {
-	address string
-	recent  *recentLookups
+	server protocol.Server
+	recent *recentLookups
 	// idle is the last sample of the memory file, nil before it.
 	idle atomic.Pointer[metrics.Idle]
 	// lock contains one token; its owner may use conn and closed. A channel, since the
@@ -25,8 +25,8 @@ type client struct {
 	closed bool
 }
 
-func newClient(address string) *client {
-	c := &client{address: address, recent: newRecentLookups(time.Now()), lock: make(chan struct{}, 1)}
+func newClient(server protocol.Server) *client {
+	c := &client{server: server, recent: newRecentLookups(time.Now()), lock: make(chan struct{}, 1)}
 	c.lock <- struct{}{}
 	return c
 }
@@ -67,7 +67,7 @@ func (c *client) do(ctx context.Context, query func(*protocol.Conn) error) error
 	for {
 		kept := c.conn != nil
 		if !kept {
-			conn, err := protocol.Dial(ctx, "tcp", c.address)
+			conn, err := c.server.Dial(ctx)
 			if err != nil {
 				return err
 			}
@@ -87,7 +87,7 @@ func (c *client) do(ctx context.Context, query func(*protocol.Conn) error) error
 
 // poke opens a connection and closes it, which wakes memcached's event loop.
 func (c *client) poke() {
-	conn, err := net.DialTimeout("tcp", c.address, time.Second)
+	conn, err := net.DialTimeout("tcp", c.server.Address, time.Second)
 	if err == nil {
 		_ = conn.Close()
 	}

@@ -63,6 +63,7 @@ func run(version string, args []string) error {
 	flags.StringVar(&c.metricsListen, "metrics-listen", "", "`address` of /metrics; empty: no metrics")
 	flags.StringVar(&c.discoveryListen, "discovery-listen", "", "`address` at which clients request the addresses of all shards; empty: not at all")
 	flags.StringVar(&c.tlsVolume, "tls-dir", "", "`directory` of the Secret's volume with the certificate for TLS; empty: none")
+	flags.StringVar(&c.authVolume, "auth-dir", "", "`directory` of the Secret's volume with the users; empty: none")
 	flags.IntVar(&c.loopbackPort, "loopback-port", wire.LoopbackPort, "`port` of the loopback interface where memcached serves the agent while clients use TLS")
 	flags.StringVar(&c.service, "service", "", "`host:port` of the agent behind this shard's Service; empty: do not drain")
 	flags.DurationVar(&c.drainTimeout, "drain-timeout", time.Minute, "maximum wait for another pod behind the Service")

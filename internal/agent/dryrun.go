@@ -46,10 +46,14 @@ func dryRunOnce(memcached binary, arguments []string, timeout time.Duration) err
 	}
 	silent := slog.New(slog.DiscardHandler) // the error has the last line
 	line, err := dryRunLine(memcached, arguments, port)
+	if err == nil {
+		_, err = memcached.users.prepare(arguments)
+	}
 	if err != nil {
 		return err
 	}
-	p, err := startProcess(memcached.path, line, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), silent)
+	line, server := memcached.users.server(line, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	p, err := startProcess(memcached.path, line, server, silent)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (s *supervisor) forward() error {
 	limit := numberOption(s.arguments, 'c', defaultConnections)
 	setMemoryLimit(limit * forwarderMemory)
 	s.forwarder = &forwarder{listener: listener, tls: net.JoinHostPort(tlsLoopback, strconv.Itoa(s.loopbackPort)),
-		plain: s.process.client.address, slots: make(chan struct{}, limit)}
+		plain: s.process.client.server.Address, slots: make(chan struct{}, limit)}
 	go s.forwarder.serve()
 	return nil
 }

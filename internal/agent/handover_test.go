@@ -11,14 +11,15 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 func testSupervisor(phase wire.Phase) *supervisor {
 	s := &supervisor{
-		tls:     &serverTLS{},
+		tls: &serverTLS{}, users: &serverUsers{},
 		history: testHistory(),
 		phase:   phase, states: &atomic.Pointer[state]{}, now: time.Now, log: slog.New(slog.DiscardHandler), timer: time.NewTimer(time.Hour),
-		process: &process{client: newClient("127.0.0.1:1")},
+		process: &process{client: newClient(protocol.At("127.0.0.1:1"))},
 	}
 	s.publish()
 	return s

@@ -174,10 +174,10 @@ func (s *state) serving() bool { return s.client != nil }
 // statusNow returns the status with the present number of plain connections.
 func (s *state) statusNow() wire.Status {
 	status := s.status
-	if s.forwarder != nil && status.Certificate != nil {
-		certificate := *status.Certificate
-		certificate.PlainConnections = s.forwarder.plainConnections.Load()
-		status.Certificate = &certificate
+	if s.forwarder != nil && status.Secrets != nil {
+		secrets := *status.Secrets
+		secrets.Certificate.PlainConnections = s.forwarder.plainConnections.Load()
+		status.Secrets = &secrets
 	}
 	return status
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 // The kubelet would kill the container while memcached loads or saves its items.
@@ -34,7 +35,7 @@ func (w waiting) Done() <-chan struct{} {
 
 // Otherwise the kubelet's probes wait behind all of them.
 func TestFewRequestsForTheStatusWaitForStatistics(t *testing.T) {
-	c := newClient("127.0.0.1:1")
+	c := newClient(protocol.At("127.0.0.1:1"))
 	<-c.lock // a query that takes forever
 	var states atomic.Pointer[state]
 	states.Store(&state{status: wire.Status{Phase: wire.PhaseServing, PodUID: "pod"}, client: c})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/metrics"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 const (
@@ -41,7 +42,7 @@ func (c *client) sampleIdle(done <-chan struct{}, file memoryFile) {
 	defer ticker.Stop()
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
-		sample, err := file.sampleIdle(ctx, c.address)
+		sample, err := file.sampleIdle(ctx, c.server)
 		cancel()
 		if err != nil {
 			sample = nil
@@ -56,13 +57,13 @@ func (c *client) sampleIdle(done <-chan struct{}, file memoryFile) {
 }
 
 // sampleIdle returns nil if too much of the file doesn't have the expected layout.
-func (m memoryFile) sampleIdle(ctx context.Context, address string) (*metrics.Idle, error) {
+func (m memoryFile) sampleIdle(ctx context.Context, server protocol.Server) (*metrics.Idle, error) {
 	file, err := openMemory(m.dataDir, m.arguments, m.version)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	clock, err := memfile.ClockOfRunning(ctx, address)
+	clock, err := memfile.ClockOfRunning(ctx, server)
 	if err != nil {
 		return nil, err
 	}

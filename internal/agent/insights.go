@@ -103,7 +103,7 @@ func insightsHandler(states *atomic.Pointer[state]) http.Handler {
 func (c *client) hotKeys(ctx context.Context, duration time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
-	conn, err := protocol.Dial(ctx, "tcp", c.address)
+	conn, err := c.server.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,8 @@ func (s *supervisor) relaunch() {
 
 func (s *supervisor) startMemcached() {
 	certificate, err := s.tls.forStart(s.arguments, s.now())
+	users, usersErr := s.users.prepare(s.arguments)
+	err = errors.Join(err, usersErr)
 	if err != nil && s.fallback != nil {
 		s.revert(err.Error())
 		return
@@ -53,12 +55,14 @@ func (s *supervisor) startMemcached() {
 		return
 	}
 	line, own := s.tls.commandLine(s.arguments, s.loopbackPort)
-	p, err := startProcess(s.binary.path, append(slices.Clone(line), "-e", memoryPath(s.dataDir)), own, s.log)
+	line, server := s.users.server(line, own)
+	p, err := startProcess(s.binary.path, append(slices.Clone(line), "-e", memoryPath(s.dataDir)), server, s.log)
 	if err != nil {
 		s.fail(err)
 		return
 	}
 	s.tls.started(certificate)
+	s.users.started(users)
 	s.process = p
 	s.log.Info("Started memcached", "pid", p.pid, "arguments", s.arguments)
 	s.publish()
@@ -68,7 +72,7 @@ func (s *supervisor) startMemcached() {
 	}()
 	go awaitFirstResponse(p, s.responses)
 	s.schedule(startTimeout, func() {
-		s.fail(fmt.Errorf("memcached did not respond at %s within %s of its start", p.client.address, startTimeout))
+		s.fail(fmt.Errorf("memcached did not respond at %s within %s of its start", p.client.server, startTimeout))
 	})
 }
 
@@ -78,7 +82,7 @@ func (s *supervisor) handleFirstResponse(r firstResponse) {
 	}
 	if r.hangs {
 		s.fail(fmt.Errorf("memcached accepts connections at %s but did not respond for %s",
-			r.process.client.address, hangTimeout))
+			r.process.client.server, hangTimeout))
 		return
 	}
 	s.cancelTimer()

@@ -34,14 +34,14 @@ func (o *origin) offer(ctx context.Context, podUID, shard, owner string) (handov
 		return handover.Offer{}, err
 	}
 	defer file.Close()
-	if err := file.Verify(ctx, o.client.address); err != nil {
+	if err := file.Verify(ctx, o.client.server); err != nil {
 		return handover.Offer{}, fmt.Errorf("comparing the memory file with memcached: %w", err)
 	}
 	stats, err := o.client.generalStats(ctx)
 	if err != nil {
 		return handover.Offer{}, fmt.Errorf("counting the items: %w", err)
 	}
-	answers, err := protocol.QueryStats(ctx, o.client.address, "stats settings")
+	answers, err := o.client.server.QueryStats(ctx, "stats settings")
 	if err != nil {
 		return handover.Offer{}, fmt.Errorf("reading memcached's settings: %w", err)
 	}
@@ -73,7 +73,7 @@ func (o *origin) Scan(ctx context.Context, order handover.Order, visit func(*mem
 	if o.stopped {
 		clock, err = savedClock(o.dataDir)
 	} else {
-		clock, err = memfile.ClockOfRunning(ctx, o.client.address)
+		clock, err = memfile.ClockOfRunning(ctx, o.client.server)
 	}
 	if err != nil {
 		return memfile.Report{}, fmt.Errorf("reading memcached's clock: %w", err)

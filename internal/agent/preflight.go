@@ -65,21 +65,19 @@ func checkImage(path, text string) (version string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if tlsModeOf(arguments).on {
-		remove, err := memcached.addThrowawayCertificate()
-		if err != nil {
-			return "", err
-		}
-		defer remove()
+	remove, err := memcached.addThrowawaySecrets()
+	if err != nil {
+		return "", err
 	}
+	defer remove()
 	if err := dryRun(memcached, arguments, preflightDryRunTimeout); err != nil {
 		return "", fmt.Errorf("memcached %s does not start with its arguments: %w", memcached.version, err)
 	}
 	return memcached.version, nil
 }
 
-// addThrowawayCertificate lets memcached start with TLS in a pod without a Secret.
-func (b *binary) addThrowawayCertificate() (remove func(), err error) {
+// addThrowawaySecrets lets memcached start with TLS and authentication in a pod without their Secrets.
+func (b *binary) addThrowawaySecrets() (remove func(), err error) {
 	dir, err := os.MkdirTemp("/dev/shm", "preflight-") // the root file system is read-only
 	if err != nil {
 		dir, err = os.MkdirTemp("", "preflight-")
@@ -88,8 +86,11 @@ func (b *binary) addThrowawayCertificate() (remove func(), err error) {
 		return nil, fmt.Errorf("making a folder for a certificate: %w", err)
 	}
 	c, err := throwawayCertificate()
-	b.tls = &serverTLS{tlsFiles: tlsFiles{dir}}
-	return func() { _ = os.RemoveAll(dir) }, errors.Join(err, b.tls.write(c))
+	if err != nil {
+		return nil, err
+	}
+	b.tls, b.users = &serverTLS{tlsFiles: tlsFiles{dir}}, newServerUsers(config{dataDir: dir})
+	return func() { _ = os.RemoveAll(dir) }, errors.Join(b.tls.write(c), b.users.write([]user{{"preflight", b.users.password}}))
 }
 
 // callWithTimeout returns what f returns, or an error after the timeout, when f

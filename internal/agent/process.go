@@ -24,11 +24,11 @@ type process struct {
 	err  error
 }
 
-// startProcess starts memcached, which responds to the agent at address.
-func startProcess(path string, words []string, address string, log *slog.Logger) (*process, error) {
+// startProcess starts memcached, which responds to the agent at server.
+func startProcess(path string, words []string, server protocol.Server, log *slog.Logger) (*process, error) {
 	p := &process{
 		command: exec.Command(path, forClients(words, mostFiles())...),
-		client:  newClient(address),
+		client:  newClient(server),
 		stderr:  &stderrTail{log: log},
 		done:    make(chan struct{}),
 	}

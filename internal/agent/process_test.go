@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 // Clients may occupy all connections before the agent gets one.
@@ -31,7 +33,7 @@ func TestFirstResponseIsRetriedWhileThereAreTooManyConnections(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	p := &process{client: newClient(listener.Addr().String()), pid: os.Getpid(), done: make(chan struct{})}
+	p := &process{client: newClient(protocol.At(listener.Addr().String())), pid: os.Getpid(), done: make(chan struct{})}
 	responses := make(chan firstResponse, 1)
 	awaitFirstResponse(p, responses)
 	if r := <-responses; r.hangs || r.stats == nil || r.stats.Items != 7 {

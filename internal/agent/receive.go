@@ -124,7 +124,7 @@ func (r *receiver) run(ctx context.Context, other *wire.Status) {
 func (r *receiver) receive(ctx context.Context, other *wire.Status, key []byte) receptionReport {
 	target := handover.Target{
 		Source: net.JoinHostPort(other.PodIP, strconv.Itoa(other.HandoverPort)), Key: key, Pod: r.podUID, Shard: r.service, Owner: r.handoverOwner,
-		Memcached: r.process.client.address, Scan: r.scan,
+		Memcached: r.process.client.server, Scan: r.scan,
 		Progress: func(p handover.Progress) { r.report(ctx, receptionReport{progress: &p}) },
 		Log:      r.log,
 	}
@@ -168,7 +168,7 @@ func (r *receiver) scan(ctx context.Context, visit func(*memfile.Item) error) (m
 		return memfile.Report{}, err
 	}
 	defer file.Close()
-	clock, err := memfile.ClockOfRunning(ctx, r.process.client.address)
+	clock, err := memfile.ClockOfRunning(ctx, r.process.client.server)
 	if err != nil {
 		return memfile.Report{}, fmt.Errorf("reading memcached's clock: %w", err)
 	}

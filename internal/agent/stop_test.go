@@ -43,7 +43,7 @@ func TestStopOfAMemcachedThatDoesNotServeIsRecorded(t *testing.T) {
 // The operator may be removed after it has announced a stop.
 func TestAnnouncedStopAges(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	s := supervisor{config: config{podInfoDir: t.TempDir()}, tls: &serverTLS{}, history: testHistory(), states: &atomic.Pointer[state]{}, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler)}
+	s := supervisor{config: config{podInfoDir: t.TempDir()}, tls: &serverTLS{}, users: &serverUsers{}, history: testHistory(), states: &atomic.Pointer[state]{}, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler)}
 	s.publish()
 	poll := func(stop string) string {
 		for name, text := range map[string]string{wire.StopFile: stop, wire.ArgumentsFile: "", wire.RestartFile: "", wire.HoldFile: ""} {

@@ -25,6 +25,8 @@ type config struct {
 	discoveryListen string
 	// tlsVolume is the path of the Secret's volume with the certificate; empty if the pod has none.
 	tlsVolume string
+	// authVolume is the path of the Secret's volume with the users; empty if the pod has none.
+	authVolume string
 	// loopbackPort is where memcached serves the agent while it serves clients with TLS.
 	loopbackPort int
 	// handoverKey is the path of the key; empty if the pods of the shard do not hand over
@@ -57,6 +59,7 @@ type supervisor struct {
 	origins       chan originRequest
 	receptions    chan receptionReport
 	reloads       chan reloadEnd
+	usersReloads  chan usersReloadEnd
 
 	phase wire.Phase
 	// process is nil while memcached does not run.
@@ -78,7 +81,8 @@ type supervisor struct {
 	// rejection the reason why it is not in effect; empty when it is.
 	handledArguments, rejection string
 
-	tls *serverTLS
+	tls   *serverTLS
+	users *serverUsers
 	// forwarder is nil unless clients may connect with and without TLS.
 	forwarder *forwarder
 
@@ -163,8 +167,8 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	memcached.tls = newServerTLS(c)
-	if err := memcached.tls.await(info.arguments, saved, log); err != nil {
+	memcached.tls, memcached.users = newServerTLS(c), newServerUsers(c)
+	if err := awaitSecrets(memcached, info.arguments, saved, log); err != nil {
 		return nil, err
 	}
 	selected, err := selectStartArgs(memcached, info.arguments, saved)
@@ -175,11 +179,11 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 		config: c, binary: memcached, log: log, now: time.Now, history: readHistory(c.dataDir, time.Now, log),
 		timer: time.NewTimer(time.Hour), states: &atomic.Pointer[state]{},
 		exits: make(chan *process, 1), responses: make(chan firstResponse, 1), drained: make(chan drainEnd, 1),
-		handoverPorts: make(chan int, 1), origins: make(chan originRequest), receptions: make(chan receptionReport), reloads: make(chan reloadEnd, 1),
+		handoverPorts: make(chan int, 1), origins: make(chan originRequest), receptions: make(chan receptionReport), reloads: make(chan reloadEnd, 1), usersReloads: make(chan usersReloadEnd, 1),
 		phase: wire.PhaseStarting, info: info, saved: saved,
 		handledRestart: info.restart, completedRestart: info.restart, consumedToken: saved.last.Announced,
 		arguments: selected.arguments, fallback: selected.fallback,
-		handledArguments: info.arguments, rejection: selected.rejection, tls: memcached.tls,
+		handledArguments: info.arguments, rejection: selected.rejection, tls: memcached.tls, users: memcached.users,
 	}
 	s.timer.Stop()
 	s.stopRead = s.now()
@@ -207,6 +211,7 @@ func (s *supervisor) run(terminations, orphans <-chan os.Signal) {
 		case <-poll.C:
 			s.pollAnnotations()
 			s.pollCertificate()
+			s.pollUsers()
 		case p := <-s.exits:
 			s.handleExit(p)
 		case r := <-s.responses:
@@ -221,6 +226,8 @@ func (s *supervisor) run(terminations, orphans <-chan os.Signal) {
 			s.handleReception(r)
 		case end := <-s.reloads:
 			s.handleReload(end)
+		case end := <-s.usersReloads:
+			s.handleUsersReload(end)
 		case <-s.timer.C:
 			onTimer := s.onTimer
 			s.onTimer = nil
@@ -278,7 +285,7 @@ func (s *supervisor) status() wire.Status {
 		Phase: s.phase, PodUID: s.podUID, AgentVersion: s.config.version,
 		Version: s.binary.version, Arguments: s.arguments, ArgumentsError: s.rejection,
 		AnnouncedStop: s.stopToken(), Restart: s.completedRestart, HoldUntil: s.hold.until, Start: s.start,
-		Certificate: s.tls.status(),
+		Secrets: s.secrets(),
 	}
 	if s.process != nil {
 		status.PID = s.process.pid

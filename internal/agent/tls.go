@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// certificateTimeout is how long a container without a certificate waits for one: less than the
+	// secretTimeout is how long a container without its Secrets waits for them: less than the
 	// kubelet's liveness probe, which gets no answer in that time.
-	certificateTimeout = 45 * time.Second
+	secretTimeout = 45 * time.Second
 	// reloadRetry is the time between two attempts to let memcached serve the Secret's certificate.
 	reloadRetry = 5 * time.Second
 )
@@ -223,9 +223,9 @@ func (t *serverTLS) forStart(words []string, now time.Time) (*certificate, error
 	return c, nil
 }
 
-// await waits until the first memcached of a pod can start with TLS: the Secret of a new cache can be created
-// after its pods, and the kubelet needs a minute or two to mount it.
-func (t *serverTLS) await(text string, saved savedData, log *slog.Logger) error {
+// awaitSecrets waits until the first memcached of a pod can start: the Secrets of a new cache can be created
+// after its pods, and the kubelet needs a minute or two to mount them.
+func awaitSecrets(memcached binary, text string, saved savedData, log *slog.Logger) error {
 	words, err := parseArguments(text)
 	if err != nil || !saved.last.At.IsZero() {
 		return nil
@@ -233,15 +233,18 @@ func (t *serverTLS) await(text string, saved savedData, log *slog.Logger) error 
 	terminations := make(chan os.Signal, 1)
 	signal.Notify(terminations, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(terminations)
-	for deadline, logged := time.Now().Add(certificateTimeout), false; ; logged = true {
-		_, err := t.forStart(words, time.Now())
+	for deadline, logged := time.Now().Add(secretTimeout), false; ; logged = true {
+		_, err := memcached.tls.forStart(words, time.Now())
+		if err == nil {
+			_, err = memcached.users.prepare(words)
+		}
 		switch {
 		case err == nil:
 			return nil
 		case time.Now().After(deadline):
 			return err
 		case !logged:
-			log.Info("Waiting for the certificate", "error", err)
+			log.Info("Waiting for a Secret", "error", err)
 		}
 		select {
 		case <-terminations:
@@ -259,12 +262,17 @@ func (t *serverTLS) started(c *certificate) {
 	}
 }
 
-// status returns what the agent reports; nil if no Secret is mounted.
-func (t *serverTLS) status() *wire.Certificate {
-	if t.volume == "" {
+// secrets returns what the agent reports of its Secrets; nil if none is mounted.
+func (s *supervisor) secrets() *wire.Secrets {
+	if s.tls.volume == "" && s.users.volume == "" {
 		return nil
 	}
-	s := &wire.Certificate{Error: cmp.Or(t.problem(), t.rejected), RestartRequired: t.restart}
+	return &wire.Secrets{Certificate: s.tls.status(), Users: wire.Users{Error: cmp.Or(s.users.problem(), s.users.rejected)}}
+}
+
+// status returns what the agent reports of the certificate.
+func (t *serverTLS) status() wire.Certificate {
+	s := wire.Certificate{Error: cmp.Or(t.problem(), t.rejected), RestartRequired: t.restart}
 	if t.served != nil {
 		s.SHA256, s.NotBefore, s.NotAfter = t.served.fingerprint(), t.served.leaf.NotBefore, t.served.leaf.NotAfter
 	}

@@ -28,7 +28,7 @@ const (
 type cache struct {
 	conn    *boundedConn
 	r       *bufio.Reader
-	address string
+	server  protocol.Server
 	timeout time.Duration
 
 	batch   []byte
@@ -43,18 +43,24 @@ type cache struct {
 
 // openCache connects to an empty memcached, each of whose answers may take timeout. Until it is restored, memcached moves no pages: an item
 // that moves could be missed by a scan.
-func openCache(ctx context.Context, address string, timeout time.Duration) (*cache, error) {
-	conn, err := (&net.Dialer{Timeout: timeout}).DialContext(ctx, "tcp", address)
+func openCache(ctx context.Context, server protocol.Server, timeout time.Duration) (*cache, error) {
+	conn, err := connect(ctx, server, timeout)
 	if err != nil {
 		return nil, err
 	}
 	bounded := &boundedConn{Conn: conn, read: timeout, write: timeout}
-	c := &cache{conn: bounded, r: bufio.NewReaderSize(bounded, protocol.MaxLine), address: address, timeout: timeout}
+	c := &cache{conn: bounded, r: bufio.NewReaderSize(bounded, protocol.MaxLine), server: server, timeout: timeout}
 	if err := c.prepare(ctx); err != nil {
 		_ = c.close()
 		return nil, err
 	}
 	return c, nil
+}
+
+func connect(ctx context.Context, server protocol.Server, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return server.Connect(ctx)
 }
 
 func (c *cache) close() error { return c.conn.Close() }
@@ -146,7 +152,7 @@ func (c *cache) dump(ctx context.Context, visit func(protocol.Listed) error) err
 }
 
 func (c *cache) dumpOnce(ctx context.Context, visit func(protocol.Listed) error) error {
-	conn, err := (&net.Dialer{Timeout: c.timeout}).DialContext(ctx, "tcp", c.address)
+	conn, err := connect(ctx, c.server, c.timeout)
 	if err != nil {
 		return err
 	}
@@ -175,7 +181,7 @@ func (c *cache) dumpOnce(ctx context.Context, visit func(protocol.Listed) error)
 func (c *cache) stats(ctx context.Context, request string) (protocol.Stats, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	answers, err := protocol.QueryStats(ctx, c.address, request)
+	answers, err := c.server.QueryStats(ctx, request)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 // patience bounds waits in tests for what happens much sooner.
@@ -421,7 +422,7 @@ func (r *running) wait() {
 
 func targetOf(t testing.TB, source string, c *fakeCache) Target {
 	return Target{
-		Source: source, Key: testKey, Pod: "target", Shard: "cache-0", Owner: "owner", Version: "1.6.45", Memcached: c.address(), Scan: c.scan,
+		Source: source, Key: testKey, Pod: "target", Shard: "cache-0", Owner: "owner", Version: "1.6.45", Memcached: protocol.At(c.address()), Scan: c.scan,
 		Log: logOf(t, "target"),
 	}
 }

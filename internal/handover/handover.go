@@ -67,6 +67,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 // Origin is the memcached whose items a source hands over.
@@ -130,9 +131,8 @@ type Target struct {
 	Pod, Shard, Owner string
 	// Version of the target's memcached, such as 1.6.45.
 	Version string
-	// Memcached is the TCP address of the target's own memcached, which is empty and has no other
-	// client.
-	Memcached string
+	// Memcached is the target's own, which is empty and has no other client.
+	Memcached protocol.Server
 	// Scan visits the items of the target's own memory file.
 	Scan func(ctx context.Context, visit func(*memfile.Item) error) (memfile.Report, error)
 	// Progress, if any, is called a few times a second.

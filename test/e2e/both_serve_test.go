@@ -149,7 +149,7 @@ func (s *space) watchMove(name string, ordinal int, from corev1.Pod) (result fun
 
 // uptimeOf returns for how many seconds the memcached runs that answers a new connection.
 func uptimeOf(ctx context.Context, address string) (int64, error) {
-	connection, err := protocol.Dial(ctx, "tcp", address)
+	connection, err := protocol.At(address).Dial(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -1,9 +1,12 @@
 package e2e
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"net"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,21 +14,49 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
+
+// secureClient connects with TLS and logs in; nil and empty ones do neither.
+type secureClient struct {
+	config         *tls.Config
+	user, password string
+}
+
+func (c secureClient) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	if c.config != nil {
+		conn = tls.Client(conn, c.config)
+	}
+	if c.user != "" {
+		if err := protocol.Login(conn, c.user, c.password); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	return conn, nil
+}
+
+// putSecret creates or replaces a Secret.
+func (s *space) putSecret(name string, data map[string][]byte) {
+	s.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}, Data: data}
+	if err := k.Update(s.Ctx, secret); err != nil {
+		s.Must(k.Create(s.Ctx, secret))
+	}
+}
 
 // putCertificate creates or replaces the Secret with a certificate of a CA, and returns a client's configuration.
 func (s *space) putCertificate(ca *testcert.CA, name string, o testcert.Options) *tls.Config {
 	s.Helper()
 	o.Names = []string{"*." + s.Namespace + ".svc"}
 	crt, key := ca.Issue(o)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}, Type: corev1.SecretTypeTLS,
-		Data: map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": ca.PEM()}}
-	if err := k.Update(s.Ctx, secret); err != nil {
-		s.Must(k.Create(s.Ctx, secret))
-	}
+	s.putSecret(name, map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": ca.PEM()})
 	pair, err := tls.X509KeyPair(ca.Issue(testcert.Options{Names: []string{"client"}, ClientOnly: true}))
 	s.Must(err)
 	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: cluster.ShardName("cache", 0) + "." + s.Namespace + ".svc",
@@ -34,7 +65,7 @@ func (s *space) putCertificate(ca *testcert.CA, name string, o testcert.Options)
 	return config
 }
 
-func TestTLSIsRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
+func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	t.Parallel()
 	const shards, perShard = 2, 50_000
 	s := newSpace(t)
@@ -43,26 +74,23 @@ func TestTLSIsRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	s.Available("cache")
 	sets := s.fill("cache", shards, perShard)
 	lives := s.Lives("cache")
+	var user, password string
 	check := func(what string, config *tls.Config) {
 		t.Helper()
 		for _, set := range sets {
-			set.UseTLS(config)
+			set.DialWith(secureClient{config, user, password}.dial)
 			if n, err := set.Count(); err != nil || n != perShard {
 				t.Fatalf("%s: %d of %d items, %v", what, n, perShard, err)
 			}
 		}
 	}
-	apply := func(c *memcachedac.TLSApplyConfiguration) {
-		t.Helper()
-		s.Apply("cache", suite.Small(shards).WithTLS(c))
-	}
-
-	apply(memcachedac.TLS().WithMode(v1alpha1.TLSPermissive))
-	s.Degraded("cache", v1alpha1.ReasonCertificateInvalid)
+	s.Apply("cache", suite.Small(shards).WithTLS(memcachedac.TLS().WithMode(v1alpha1.TLSPermissive)))
+	s.Degraded("cache", v1alpha1.ReasonSecretInvalid)
 	check("without a Secret", nil)
 	s.Untouched("cache", lives)
 
 	ca := testcert.NewCA("shards")
+	s.putSecret("cache-auth", map[string][]byte{"shop": []byte("one"), "report": []byte("other")})
 	config := s.putCertificate(ca, "cache-tls", testcert.Options{})
 	m := s.Available("cache")
 	check("plain in mode Permissive", nil)
@@ -71,13 +99,18 @@ func TestTLSIsRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 		t.Errorf("the status is %+v", c)
 	}
 
-	apply(memcachedac.TLS().WithClientCertificates(v1alpha1.ClientCertificatesRequired))
+	user, password = "shop", "one"
+	check("a login that isn't required", config)
+	secured := suite.Small(shards).WithTLS(memcachedac.TLS().WithClientCertificates(v1alpha1.ClientCertificatesRequired)).WithAuth(memcachedac.Auth())
+	s.Apply("cache", secured)
 	first := s.Available("cache").Status.TLS.Fingerprint
-	check("TLS", config)
+	check("TLS and a login", config)
 	s.Untouched("cache", lives)
-	sets[0].UseTLS(nil)
-	if n, err := sets[0].Count(); err == nil {
-		t.Errorf("%d items were read without TLS", n)
+	for what, client := range map[string]secureClient{"without TLS": {nil, user, password}, "without a login": {config: config}, "with a wrong password": {config, user, "wrong"}} {
+		sets[0].DialWith(client.dial)
+		if n, err := sets[0].Count(); err == nil {
+			t.Errorf("%d items were read %s", n, what)
+		}
 	}
 
 	if b := s.backedUp("secured", "cache", store); b.Status.Snapshot.Items != shards*perShard {
@@ -87,10 +120,26 @@ func TestTLSIsRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 		t.Errorf("the restore's status is %+v", r.Status)
 	}
 
+	s.putSecret("cache-auth", map[string][]byte{"shop": []byte("two")})
 	config = s.putCertificate(ca, "cache-tls", testcert.Options{})
 	s.Await("cache", "the new certificate", func(m *v1alpha1.Memcached) error {
 		if m.Status.TLS == nil || m.Status.TLS.Fingerprint == first {
 			return fmt.Errorf("the status is %+v", m.Status.TLS)
+		}
+		return nil
+	})
+	user, password = "shop", "two"
+	s.Eventually("the new password", func(ctx context.Context) error {
+		for ordinal := range shards {
+			address, err := k.Address(ctx, s.Namespace, cluster.ShardName("cache", ordinal))
+			if err != nil {
+				return err
+			}
+			conn, err := secureClient{config, user, password}.dial(ctx, "tcp", address)
+			if err != nil {
+				return err
+			}
+			_ = conn.Close()
 		}
 		return nil
 	})
@@ -114,7 +163,15 @@ func TestTLSIsRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	}
 	check("after a handover", config)
 
+	// The container is created again, after a preflight check of the image.
+	s.Apply("cache", secured.WithImage("memcached:"+defaultVersion))
+	if m := s.Available("cache"); s.Shard(m, 0).Start != v1alpha1.StartWarm || s.Shard(m, 0).Items < perShard {
+		t.Errorf("the status of the shard is %+v", s.Shard(m, 0))
+	}
+	check("after another image", config)
+
 	s.Apply("cache", suite.Small(shards))
+	user = ""
 	if m := s.Available("cache"); m.Status.TLS != nil {
 		t.Errorf("the status is %+v", m.Status.TLS)
 	}

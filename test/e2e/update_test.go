@@ -21,7 +21,7 @@ import (
 // count returns how many items memcached says that a shard holds.
 func (s *space) count(name string, ordinal int) int64 {
 	s.Helper()
-	connection, err := protocol.Dial(s.Ctx, "tcp", s.Address(name, ordinal))
+	connection, err := protocol.At(s.Address(name, ordinal)).Dial(s.Ctx)
 	s.Must(err)
 	defer connection.Close()
 	general, err := connection.General(s.Ctx)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 var handoverKey = bytes.Repeat([]byte("k"), 32)
@@ -55,7 +56,7 @@ func (o *fileOrigin) Scan(ctx context.Context, order handover.Order, visit func(
 
 func (o *fileOrigin) clock(ctx context.Context) (memfile.Clock, error) {
 	if !o.stopped {
-		return memfile.ClockOfRunning(ctx, o.address)
+		return memfile.ClockOfRunning(ctx, protocol.At(o.address))
 	}
 	text, err := os.ReadFile(o.meta)
 	if err != nil {
@@ -103,7 +104,7 @@ func serveHandover(t testing.TB, o handover.Origin, items int64, log *slog.Logge
 
 func scanRunning(file *memfile.File, address string) func(context.Context, func(*memfile.Item) error) (memfile.Report, error) {
 	return func(ctx context.Context, visit func(*memfile.Item) error) (memfile.Report, error) {
-		clock, err := memfile.ClockOfRunning(ctx, address)
+		clock, err := memfile.ClockOfRunning(ctx, protocol.At(address))
 		if err != nil {
 			return memfile.Report{}, err
 		}
@@ -113,7 +114,7 @@ func scanRunning(file *memfile.File, address string) func(context.Context, func(
 
 func receiveFrom(t *testing.T, source string, own *raw, arguments []string) (handover.Result, error) {
 	return handover.Receive(t.Context(), handover.Target{
-		Source: source, Key: handoverKey, Pod: "target", Shard: "cache-0", Memcached: own.address(),
+		Source: source, Key: handoverKey, Pod: "target", Shard: "cache-0", Memcached: protocol.At(own.address()),
 		Scan: scanRunning(own.memoryFile(arguments), own.address()), Log: slog.New(slog.NewTextHandler(own.log, nil)),
 	})
 }
@@ -359,7 +360,7 @@ func benchmarkHandover(b *testing.B, available bool) {
 			log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 		}
 		request := handover.Target{
-			Source: serveHandover(b, o, int64(size), log), Key: handoverKey, Pod: "target", Shard: "cache-0", Memcached: target.address(),
+			Source: serveHandover(b, o, int64(size), log), Key: handoverKey, Pod: "target", Shard: "cache-0", Memcached: protocol.At(target.address()),
 			Scan: scanRunning(targetFile, target.address()), Log: log,
 		}
 		if available {

@@ -18,7 +18,7 @@ func TestProtocolWithEachVersion(t *testing.T) {
 			t.Parallel()
 			r := startRaw(t, version, sharedDir(t), "-I", "2m", "-t", "2", "-C")
 			ctx := t.Context()
-			conn, err := protocol.Dial(ctx, "tcp", r.address())
+			conn, err := protocol.At(r.address()).Dial(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}

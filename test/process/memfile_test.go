@@ -54,13 +54,13 @@ func TestMemoryFileHasTheItemsThatMemcachedReturns(t *testing.T) {
 				w.do("flush_all 1000")
 				nextSecond(time.Now().Unix() + 3) // the short-lived items expire
 
-				clock, err := memfile.ClockOfRunning(t.Context(), server.address())
+				clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.address()))
 				if err != nil {
 					t.Fatal(err)
 				}
 				want := w.answers(server)
 				wantInFile(t, "of the running memcached", file, clock, want)
-				if err := file.Verify(t.Context(), server.address()); err != nil {
+				if err := file.Verify(t.Context(), protocol.At(server.address())); err != nil {
 					t.Error(err)
 				}
 
@@ -111,7 +111,7 @@ func TestMemoryFileAfterPagesHaveMoved(t *testing.T) {
 				t.Fatalf("%s pages have moved, %s chunks of large items", stats["slabs_moved"], stats["slab_reassign_chunk_rescues"])
 			}
 			t.Logf("%s pages, %s items, %s chunks", stats["slabs_moved"], stats["slab_reassign_rescues"], stats["slab_reassign_chunk_rescues"])
-			clock, err := memfile.ClockOfRunning(t.Context(), server.address())
+			clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.address()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func TestMemoryFileOmitsItemsThatAreNotValues(t *testing.T) {
 			} {
 				w.do(request)
 			}
-			clock, err := memfile.ClockOfRunning(t.Context(), server.address())
+			clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.address()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +158,7 @@ func TestClockOfAStoppedMemcached(t *testing.T) {
 			w := newWorkload(t, server)
 			w.do("ms short 1 T3\r\nx")
 			w.do("ms long 1 T1000\r\nx")
-			running, err := memfile.ClockOfRunning(t.Context(), server.address())
+			running, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.address()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,7 +197,7 @@ func TestMemoryFileIsReadWhileClientsWrite(t *testing.T) {
 				})
 			}
 			for i := range 30 {
-				clock, err := memfile.ClockOfRunning(t.Context(), server.address())
+				clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.address()))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -220,7 +220,7 @@ func TestMemoryFileIsReadWhileClientsWrite(t *testing.T) {
 					t.Errorf("%d items: %+v", len(found), report)
 				}
 			}
-			if err := file.Verify(t.Context(), server.address()); err != nil {
+			if err := file.Verify(t.Context(), protocol.At(server.address())); err != nil {
 				t.Error(err)
 			}
 			cancel()
@@ -236,19 +236,19 @@ func TestMemoryFileOfOtherArgumentsIsRejected(t *testing.T) {
 			server := startRaw(t, version, sharedDir(t))
 			fill(t, server.address(), 20_000) // more than a sample, so that dumps are cut off
 			for range 3 {
-				if err := server.memoryFile(nil).Verify(t.Context(), server.address()); err != nil {
+				if err := server.memoryFile(nil).Verify(t.Context(), protocol.At(server.address())); err != nil {
 					t.Error(err)
 				}
 			}
-			if err := server.memoryFile([]string{"-f", "1.26"}).Verify(t.Context(), server.address()); !errors.Is(err, memfile.ErrLayout) {
+			if err := server.memoryFile([]string{"-f", "1.26"}).Verify(t.Context(), protocol.At(server.address())); !errors.Is(err, memfile.ErrLayout) {
 				t.Errorf("another growth factor: %v", err)
 			}
 			other := startRaw(t, version, sharedDir(t))
-			if err := other.memoryFile([]string{"-n", "40"}).Verify(t.Context(), other.address()); !errors.Is(err, memfile.ErrLayout) {
+			if err := other.memoryFile([]string{"-n", "40"}).Verify(t.Context(), protocol.At(other.address())); !errors.Is(err, memfile.ErrLayout) {
 				t.Errorf("another smallest item, without items: %v", err)
 			}
 			newWorkload(t, other).run(500)
-			if err := server.memoryFile(nil).Verify(t.Context(), other.address()); !errors.Is(err, memfile.ErrLayout) {
+			if err := server.memoryFile(nil).Verify(t.Context(), protocol.At(other.address())); !errors.Is(err, memfile.ErrLayout) {
 				t.Errorf("another memcached: %v", err)
 			}
 			layout, err := memfile.LayoutOf([]string{"-m", "65"}, version)

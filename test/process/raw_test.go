@@ -105,7 +105,7 @@ func (r *raw) stop(signals ...syscall.Signal) {
 // count returns the number of all items.
 func (r *raw) count() int64 {
 	r.t.Helper()
-	conn, err := protocol.Dial(r.t.Context(), "tcp", r.address())
+	conn, err := protocol.At(r.address()).Dial(r.t.Context())
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -50,7 +50,9 @@ type shard struct {
 	discoveryPort int
 	// secret is the volume with the certificate; empty if the next agent has none. loopbackPort is
 	// memcached's port for the agent while clients use TLS.
-	secret       string
+	secret string
+	// users is the volume with the users; empty if the next agent has none.
+	users        string
 	loopbackPort int
 	// podIP is the address that the next agent reports.
 	podIP string
@@ -209,6 +211,9 @@ func (s *shard) launch() {
 	}
 	if s.secret != "" {
 		args = append(args, "-tls-dir", s.secret, "-loopback-port", strconv.Itoa(s.loopbackPort))
+	}
+	if s.users != "" {
+		args = append(args, "-auth-dir", s.users)
 	}
 	if s.memcached != "" {
 		args = append(args, "-memcached", s.memcached)

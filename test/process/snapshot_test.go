@@ -391,7 +391,7 @@ func TestSnapshotRestoresEveryItem(t *testing.T) {
 // items is how many there are in all.
 func (c *cache) items() int64 {
 	c.t.Helper()
-	conn, err := protocol.Dial(c.t.Context(), "tcp", c.address())
+	conn, err := protocol.At(c.address()).Dial(c.t.Context())
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -24,6 +24,8 @@ func TestSnippetsOfTheDocuments(t *testing.T) {
 		"connect.md Python: pylibmc":    python,
 		"tls.md Go: gomemcache":         golang,
 		"tls.md Python: pymemcache":     python,
+		"auth.md Go: gomemcache":        golang,
+		"auth.md Python: pymemcache":    python,
 	} {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
@@ -42,8 +44,11 @@ func TestSnippetsOfTheDocuments(t *testing.T) {
 			}
 			var servers, words []string
 			var environment []string
-			if name == "tls.md" {
+			switch name {
+			case "tls.md":
 				words, environment = serveTLS(t)
+			case "auth.md":
+				words, environment = serveUser(t)
 			}
 			for range 3 {
 				servers = append(servers, startRaw(t, newest, sharedDir(t), words...).address())
@@ -73,6 +78,16 @@ func serveTLS(t *testing.T) (words, environment []string) {
 	}
 	return []string{"-Z", "-o", "ssl_chain_cert=" + files["crt"] + ",ssl_key=" + files["key"]},
 		[]string{"MEMCACHED_CA=" + files["ca"], "MEMCACHED_NAME=" + tlsHost}
+}
+
+// serveUser returns the arguments of servers that require a login, and the environment of their clients.
+func serveUser(t *testing.T) (words, environment []string) {
+	t.Helper()
+	file := filepath.Join(sharedDir(t), "users")
+	if err := os.WriteFile(file, []byte("shop:s3cr3t\n"), 0o644); err != nil { //nolint:gosec // memcached is another user
+		t.Fatal(err)
+	}
+	return []string{"-Y", file}, []string{"MEMCACHED_USER=shop", "MEMCACHED_PASSWORD=s3cr3t"}
 }
 
 // pymemcache asks a server that failed again, and doesn't move its keys to others.

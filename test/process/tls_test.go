@@ -97,14 +97,13 @@ func (s *tlsShard) apply(more ...string) agentwire.Status {
 // waitForCertificate waits until the agent reports a state of the certificate.
 func (s *tlsShard) waitForCertificate(what string, wanted func(agentwire.Certificate) bool) agentwire.Status {
 	s.t.Helper()
-	return s.waitFor(what, func(status agentwire.Status) bool { return status.Certificate != nil && wanted(*status.Certificate) })
+	return s.waitFor(what, func(status agentwire.Status) bool { return status.Secrets != nil && wanted(status.Secrets.Certificate) })
 }
 
 func (s *tlsShard) waitUntilServed(fingerprint string) agentwire.Status {
 	s.t.Helper()
 	return s.waitFor("certificate "+fingerprint, func(status agentwire.Status) bool {
-		c := status.Certificate
-		return status.Phase == agentwire.PhaseServing && c != nil && c.SHA256 == fingerprint && c.Error == ""
+		return status.Phase == agentwire.PhaseServing && status.Secrets != nil && status.Secrets.Certificate.SHA256 == fingerprint && status.Secrets.Certificate.Error == ""
 	})
 }
 
@@ -306,7 +305,7 @@ func TestRotatedCertificateIsServedWithoutARestart(t *testing.T) {
 			dialers.Wait()
 			s.wantServed(config, last)
 			t.Logf("%d swaps, %d connections", swaps, dials.Load())
-			if failed.Load() > 0 || dials.Load() == 0 || status.PID != first.PID || status.Certificate.RestartRequired != "" {
+			if failed.Load() > 0 || dials.Load() == 0 || status.PID != first.PID || status.Secrets.Certificate.RestartRequired != "" {
 				t.Errorf("%d of %d connections failed; %+v", failed.Load(), dials.Load(), status)
 			}
 			if _, err := io.WriteString(long, "version\r\n"); err != nil {
@@ -359,9 +358,9 @@ func TestSecretThatCannotBeUsedChangesNothing(t *testing.T) {
 			first := s.run()
 			c.put(s)
 			status := s.waitForCertificate("the problem", func(c agentwire.Certificate) bool { return c.Error != "" })
-			wantContains(t, "the error", status.Certificate.Error, c.want)
-			if status.PID != first.PID || status.Certificate.SHA256 != served || status.Certificate.Offered != "" {
-				t.Errorf("status %+v, certificate %+v", status, status.Certificate)
+			wantContains(t, "the error", status.Secrets.Certificate.Error, c.want)
+			if status.PID != first.PID || status.Secrets.Certificate.SHA256 != served || status.Secrets.Certificate.Offered != "" {
+				t.Errorf("status %+v, certificate %+v", status, status.Secrets.Certificate)
 			}
 			s.wantServed(clientConfig(t, ca, nil), served)
 			wantProbes(t, s.shard)
@@ -409,9 +408,9 @@ func TestRestartServesWhatAReloadCannot(t *testing.T) {
 				fill(t, s.loopback(), 100)
 				offered := s.issue(first, c.after)
 				status := s.waitForCertificate("the required restart", func(c agentwire.Certificate) bool { return c.RestartRequired != "" })
-				wantContains(t, "the reason", status.Certificate.RestartRequired, c.want)
-				if status.PID != pid || status.Certificate.Offered != offered || status.Certificate.Error != "" {
-					t.Errorf("status %+v, certificate %+v", status, status.Certificate)
+				wantContains(t, "the reason", status.Secrets.Certificate.RestartRequired, c.want)
+				if status.PID != pid || status.Secrets.Certificate.Offered != offered || status.Secrets.Certificate.Error != "" {
+					t.Errorf("status %+v, certificate %+v", status, status.Secrets.Certificate)
 				}
 				if c.rejected != nil {
 					s.wantServed(clientConfig(t, first, c.rejected), offered)
@@ -419,8 +418,8 @@ func TestRestartServesWhatAReloadCannot(t *testing.T) {
 				s.annotate(agentwire.RestartFile, "certificate")
 				status = s.waitFor("the restart", func(status agentwire.Status) bool { return status.Restart == "certificate" && status.PID != pid })
 				wantWarm(t, status, 100)
-				if status.Certificate.RestartRequired != "" || status.Certificate.SHA256 != offered {
-					t.Errorf("certificate %+v, want %s", status.Certificate, offered)
+				if status.Secrets.Certificate.RestartRequired != "" || status.Secrets.Certificate.SHA256 != offered {
+					t.Errorf("certificate %+v, want %s", status.Secrets.Certificate, offered)
 				}
 				s.wantServed(clientConfig(t, first, first), offered)
 				if c.rejected != nil {
@@ -437,7 +436,7 @@ func TestPodWaitsForItsCertificate(t *testing.T) {
 	s := newTLSShard(t)
 	s.annotate(agentwire.ArgumentsFile, s.arguments(wordsRequired...))
 	s.launch()
-	for !strings.Contains(s.log.String(), "Waiting for the certificate") {
+	for !strings.Contains(s.log.String(), "Waiting for a Secret") {
 		time.Sleep(10 * time.Millisecond)
 	}
 	served := s.issue(ca, testcert.Options{})

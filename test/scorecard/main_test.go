@@ -280,7 +280,7 @@ func TestConditionsMustExplainAnUnsupportedVersion(t *testing.T) {
 	good := []metav1.Condition{
 		{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, ObservedGeneration: 2},
 		{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, ObservedGeneration: 2},
-		{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, ObservedGeneration: 2, Reason: v1alpha1.ReasonVersionUnsupported, Message: resources.UnsupportedVersion(unsupportedVersion, nil)},
+		{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, ObservedGeneration: 2, Reason: v1alpha1.ReasonVersionUnsupported, Message: resources.UnsupportedVersion(unsupportedVersion, nil, nil)},
 	}
 	if err := checkVersionUnsupported(good, 2); err != nil {
 		t.Error(err)

@@ -16,6 +16,8 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=cache.memcached-operator.io, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("Auth"):
+		return &apiv1alpha1.AuthApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupReference"):
 		return &apiv1alpha1.BackupReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupRetention"):

@@ -28,7 +28,7 @@ import (
 // It also contains the version of a Memcached that the operator has replaced by its own last
 // write: a reconcile that reads that version from the cache could only have its status
 // rejected. And it contains the attempts that failed, which a later batch repeats first for
-// those that failed the longest ago, and what the agents have reported of their certificates.
+// those that failed the longest ago, and what the agents have reported of their Secrets.
 type Cache struct {
 	lock    sync.Mutex
 	entries map[types.NamespacedName]Entry
@@ -41,8 +41,8 @@ type Entry struct {
 	WrittenVersion string
 	WrittenAt      time.Time
 	Failed         Attempts
-	// Certificates are what agents reported last of their certificates, by the UIDs of their pods.
-	Certificates map[types.UID]agentwire.Certificate
+	// Secrets are what agents reported last of their Secrets, by the UIDs of their pods.
+	Secrets map[types.UID]agentwire.Secrets
 }
 
 // Attempts are, by object, the last attempts to create or write it that failed.

@@ -72,7 +72,7 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 			WithVolumes(volumes(&revision.Spec)...).
 			WithInitContainers(agentInstaller(b.options)).
 			WithContainers(memcachedContainer(b.namespace, name, revision, common.resources, drainTimeout(b.memcached), b.options.LogFormat)))
-	b.addTLS(&spec, revision.Spec.TLS)
+	b.addSecrets(&spec, &revision.Spec)
 	if HandsOver(b.memcached) {
 		b.addHandover(&spec)
 		pod.WithAnnotations(map[string]string{annotations.Handover: string(cmp.Or(b.memcached.Spec.Handover.Mode, v1alpha1.HandoverStrict))})

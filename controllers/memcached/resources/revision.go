@@ -54,6 +54,7 @@ func NewPodRevision(spec *v1alpha1.MemcachedSpec, image Image) PodRevision {
 		MaxItemSize:      spec.MaxItemSize,
 		ExtraArgs:        spec.ExtraArgs,
 		TLS:              spec.TLS,
+		Auth:             spec.Auth,
 		Resources:        spec.Resources,
 		Scheduling:       spec.Scheduling,
 		PodMetadata:      spec.PodMetadata,
@@ -107,7 +108,7 @@ func argumentsOf(spec *v1alpha1.MemcachedSpec) []string {
 		"-c", strconv.Itoa(int(*spec.MaxConnections)),
 		"-t", strconv.Itoa(int(*spec.Threads)),
 		"-I", strconv.FormatInt(spec.MaxItemSize.Value(), 10),
-	}, spec.ExtraArgs, tlsArguments(spec.TLS))
+	}, spec.ExtraArgs, tlsArguments(spec.TLS), authArguments(spec.Auth))
 }
 
 // resourcesOf returns the resources of the memcached container: those of the spec and, by default,

@@ -70,7 +70,7 @@ func TestIncompletePodRevisionIsNotParsed(t *testing.T) {
 // A field that doesn't concern a pod must not make the shards outdated, and one that does must.
 // A new field of the API belongs to one of the two lists.
 func TestPodRevisionHasTheFieldsThatConcernAPod(t *testing.T) {
-	concerns := []string{"ImagePullPolicy", "ImagePullSecrets", "Memory", "MaxConnections", "Threads", "MaxItemSize", "ExtraArgs", "TLS",
+	concerns := []string{"ImagePullPolicy", "ImagePullSecrets", "Memory", "MaxConnections", "Threads", "MaxItemSize", "ExtraArgs", "TLS", "Auth",
 		"Resources", "Scheduling", "PodMetadata"}
 	others := []string{"Size", "NetworkPolicy", "Discovery", "Service", "Monitoring", "Handover", "UpdateStrategy", "Hashing", "Bootstrap", "FinalBackup", "DeletionPolicy", "Refill", "Paused",
 		"Version", "Image"} // the last two are in the resolved image

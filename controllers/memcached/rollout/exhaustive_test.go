@@ -206,8 +206,8 @@ func TestFirstBlockingGateIsReported(t *testing.T) {
 		GateImageNotVerified: func(in *Input) {
 			in.Shards[0].ToTarget.Preflight, in.Shards[0].ToTarget.PreflightReason = Underway, "checking"
 		},
-		GateCertificateInvalid: func(in *Input) { in.Shards[0].ToTarget.CertificateError = "tls.crt expired" },
-		GateShardInTransition:  func(in *Input) { in.Shards[1].Pod.Terminating = true },
+		GateSecretInvalid:     func(in *Input) { in.Shards[0].ToTarget.SecretError = "tls.crt expired" },
+		GateShardInTransition: func(in *Input) { in.Shards[1].Pod.Terminating = true },
 		GateShardUnavailable: func(in *Input) {
 			in.Shards[2].Pod.State, in.Shards[2].Template = Broken, updated
 			in.Shards[2].Pod.Revision = updated

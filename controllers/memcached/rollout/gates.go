@@ -12,7 +12,7 @@ const (
 	GateUpdateFailed             Gate = "UpdateFailed"
 	GateUpdatePathNotAllowed     Gate = "UpdatePathNotAllowed"
 	GateImageNotVerified         Gate = "ImageNotVerified"
-	GateCertificateInvalid       Gate = "CertificateInvalid"
+	GateSecretInvalid            Gate = "SecretInvalid"
 	GateShardInTransition        Gate = "ShardInTransition"
 	GateShardUnavailable         Gate = "ShardUnavailable"
 	GateMinIntervalNotElapsed    Gate = "MinIntervalNotElapsed"
@@ -31,7 +31,7 @@ type gate func(Input, Shard) (d Decision, blocked bool)
 var gates = []gate{
 	pathForbidden,            // the update isn't allowed by the spec
 	imageUnverified,          // the image hasn't passed its preflight checks
-	certificateInvalid,       // the shard can't use the certificate for TLS
+	secretInvalid,            // the shard can't use a Secret
 	shardInTransition,        // a shard is starting, moving, or yet to report its start
 	shardUnavailable,         // a shard is missing or doesn't serve
 	minIntervalNotElapsed,    // the previous shard was updated too recently
@@ -69,9 +69,9 @@ func imageUnverified(_ Input, s Shard) (Decision, bool) {
 	return d, true
 }
 
-func certificateInvalid(_ Input, s Shard) (Decision, bool) {
-	reason := s.ToTarget.CertificateError
-	return requeueAfter(blockedBy(s, GateCertificateInvalid, reason), progressPoll), reason != ""
+func secretInvalid(_ Input, s Shard) (Decision, bool) {
+	reason := s.ToTarget.SecretError
+	return requeueAfter(blockedBy(s, GateSecretInvalid, reason), progressPoll), reason != ""
 }
 
 func shardInTransition(in Input, s Shard) (Decision, bool) {

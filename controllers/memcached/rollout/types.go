@@ -105,9 +105,9 @@ type Change struct {
 	HandsOver bool
 	// KeepsItems is whether the update fails if the replacement starts without the items of the pod.
 	KeepsItems bool
-	// CertificateError is why the shard can't use the certificate that the change requires; empty if it can,
-	// or if the change requires none.
-	CertificateError string
+	// SecretError is why the shard can't use a Secret that the change requires; empty if it can, or if
+	// the change requires none.
+	SecretError string
 	// EmptyStartAnnounced is whether the status says that the shard will be replaced, or is.
 	EmptyStartAnnounced bool
 }

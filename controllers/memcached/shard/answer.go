@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	maxCertificateMessage = 512
-	maxFingerprint        = 64
+	maxSecretMessage = 512
+	maxFingerprint   = 64
 )
 
 // Bounded returns an agent's answer with values that a status and a record can contain. The
@@ -27,13 +27,15 @@ func Bounded(agent agentwire.Status) agentwire.Status {
 	agent.Version = text.Truncate(agent.Version, v1alpha1.MaxVersion)
 	agent.Start.Reason = text.Truncate(agent.Start.Reason, v1alpha1.MaxMessage)
 	agent.ArgumentsError = text.Truncate(agent.ArgumentsError, v1alpha1.MaxMessage)
-	if agent.Certificate != nil {
-		c := *agent.Certificate
-		c.Error = text.Truncate(c.Error, maxCertificateMessage)
-		c.RestartRequired = text.Truncate(c.RestartRequired, maxCertificateMessage)
+	if agent.Secrets != nil {
+		secrets := *agent.Secrets
+		c := &secrets.Certificate
+		c.Error = text.Truncate(c.Error, maxSecretMessage)
+		c.RestartRequired = text.Truncate(c.RestartRequired, maxSecretMessage)
 		c.SHA256, c.Offered = text.Truncate(c.SHA256, maxFingerprint), text.Truncate(c.Offered, maxFingerprint)
 		c.PlainConnections = max(c.PlainConnections, 0)
-		agent.Certificate = &c
+		secrets.Users.Error = text.Truncate(secrets.Users.Error, maxSecretMessage)
+		agent.Secrets = &secrets
 	}
 	return agent
 }

@@ -41,6 +41,7 @@ var Fields = []Field{
 	{"maxItemSize", rollout.Replace, rollout.None, "as memory"},
 	{"extraArgs", rollout.Restart, rollout.Replace, "memcached restarts; replaced for -f, -n, -C and the -o options that set slab sizes, with which it can't reload its items"},
 	{"tls", rollout.Restart, rollout.Replace, "memcached restarts; replaced for another secretName, in pods of operator 1.0, and where Kubernetes can't resize the pod for it"},
+	{"auth", rollout.Restart, rollout.Replace, "memcached restarts; replaced for another secretName, and in pods of operator 1.0"},
 	{"resources", rollout.Live, rollout.Replace, "the pod is resized; replaced where Kubernetes can't"},
 	{"scheduling", rollout.Replace, rollout.None, "a pod stays on its node"},
 	{"podMetadata", rollout.Live, rollout.None, "the pod's labels and annotations change"},
@@ -60,14 +61,14 @@ var Fields = []Field{
 
 // argumentFields determine memcached's arguments, which are compared themselves: a memory
 // of 1Gi and one of 1024Mi are the same.
-var argumentFields = []string{"memory", "maxConnections", "threads", "maxItemSize", "extraArgs", "tls"}
+var argumentFields = []string{"memory", "maxConnections", "threads", "maxItemSize", "extraArgs", "tls", "auth"}
 
 // changeBetween returns what it takes to change a pod from one revision to another: its
 // method and a description. version is what memcached in the pod reports, empty while it
-// is unknown; canResize is whether Kubernetes resizes pods in place, mountsSecret whether the pod has
-// the certificate that the other revision requires, and handsOver whether the pod and its replacement have
+// is unknown; canResize is whether Kubernetes resizes pods in place, mountsSecrets whether the pod has
+// the Secrets that the other revision requires, and handsOver whether the pod and its replacement have
 // what a handover requires.
-func changeBetween(from, to resources.PodRevision, version string, crossSeries, canResize, mountsSecret, handsOver bool) rollout.Change {
+func changeBetween(from, to resources.PodRevision, version string, crossSeries, canResize, mountsSecrets, handsOver bool) rollout.Change {
 	c := rollout.Change{}
 	if from.String() == to.String() {
 		return c
@@ -110,7 +111,7 @@ func changeBetween(from, to resources.PodRevision, version string, crossSeries, 
 	if !slices.Equal(from.Arguments, to.Arguments) {
 		need(rollout.Restart)
 	}
-	if !mountsSecret {
+	if !mountsSecrets {
 		need(rollout.Replace)
 	}
 	was, is := slab.Of(from.Arguments, fromVersion), slab.Of(to.Arguments, cmp.Or(toVersion, fromVersion))

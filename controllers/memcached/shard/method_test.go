@@ -62,9 +62,11 @@ var changes = []struct {
 	from, to    shardtest.Edit
 	// cannotResize is whether Kubernetes can't resize pods.
 	cannotResize bool
-	method       rollout.Method
-	resize       rollout.Progress
-	description  string
+	// lacksSecret is whether the pod doesn't mount the Secret.
+	lacksSecret bool
+	method      rollout.Method
+	resize      rollout.Progress
+	description string
 }{
 	{field: "size", name: "increased", to: func(s *v1alpha1.MemcachedSpec) { s.Size = ptr.To[int32](5) }, method: rollout.None},
 	{field: "paused", name: "paused", to: func(s *v1alpha1.MemcachedSpec) { s.Paused = true }, method: rollout.None},
@@ -130,6 +132,9 @@ var changes = []struct {
 	{field: "tls", name: "client certificates", from: tls(v1alpha1.TLS{}), to: tls(v1alpha1.TLS{ClientCertificates: v1alpha1.ClientCertificatesRequired}), method: rollout.Restart},
 	{field: "tls", name: "the default is written out", from: tls(v1alpha1.TLS{}), to: tls(v1alpha1.TLS{Mode: v1alpha1.TLSRequired, MinVersion: v1alpha1.TLS12}), method: rollout.None},
 
+	{field: "auth", name: "switched on", to: func(s *v1alpha1.MemcachedSpec) { s.Auth = &v1alpha1.Auth{} }, method: rollout.Restart, description: "auth"},
+	{field: "auth", name: "switched on in a pod of operator 1.0", to: func(s *v1alpha1.MemcachedSpec) { s.Auth = &v1alpha1.Auth{} }, lacksSecret: true, method: rollout.Replace, description: "auth, which starts it empty"},
+
 	{field: "version", name: "to the release that changed slab_chunk_max", from: all(version("1.6.23"), extraArgs("-o", "slab_chunk_max=512")),
 		to: all(version("1.6.24"), extraArgs("-o", "slab_chunk_max=512")), method: rollout.Replace, description: "1.6.23 → 1.6.24, which starts it empty"},
 	{field: "version", name: "to a release before slab_chunk_max changed", from: all(version("1.6.18"), extraArgs("-o", "slab_chunk_max=512")),
@@ -176,11 +181,11 @@ func TestPodWithoutTheSecretIsReplaced(t *testing.T) {
 	}
 	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}}
 	in, pod := Inputs{Memcached: m}, &corev1.Pod{}
-	if in.mountsSecret(pod, to) || !in.mountsSecret(pod, podRevision(t, nil)) {
+	if in.mountsSecrets(pod, to) || !in.mountsSecrets(pod, podRevision(t, nil)) {
 		t.Error("a pod without a Secret has the certificate of a revision exactly if that requires none")
 	}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "cache-tls"}}}}
-	if !in.mountsSecret(pod, from) || in.mountsSecret(pod, to) {
+	if !in.mountsSecrets(pod, from) || in.mountsSecrets(pod, to) {
 		t.Error("the name of the Secret doesn't decide")
 	}
 }
@@ -190,7 +195,7 @@ func TestChangeHasTheMethodOfItsField(t *testing.T) {
 	for _, c := range changes {
 		t.Run(c.field+" "+c.name, func(t *testing.T) {
 			from, to := podRevision(t, c.from), podRevision(t, c.to)
-			got := changeBetween(from, to, "", true, !c.cannotResize, true, false)
+			got := changeBetween(from, to, "", true, !c.cannotResize, !c.lacksSecret, false)
 			if got.Method != c.method || got.Resize != c.resize {
 				t.Errorf("method %s with resize %s, want %s and %s", got.Method, got.Resize, c.method, c.resize)
 			}

@@ -40,9 +40,9 @@ type Inputs struct {
 	// Agents are the agents' answers by pod name, and Receiving those of pods that receive the items
 	// of another one.
 	Agents, Receiving map[string]agentwire.Status
-	// Certificates are what agents reported last of their certificates, by the UIDs of their pods.
-	Certificates map[types.UID]agentwire.Certificate
-	Now          time.Time
+	// Secrets are what agents reported last of their Secrets, by the UIDs of their pods.
+	Secrets map[types.UID]agentwire.Secrets
+	Now     time.Time
 	// CanResize is whether Kubernetes resizes pods in place.
 	CanResize bool
 }
@@ -250,7 +250,7 @@ func (s *State) toTarget(in Inputs) rollout.Change {
 	case s.Rollout.Moves:
 		return s.move(in)
 	case s.Rollout.Restarts:
-		return rollout.Change{Method: rollout.Restart, Description: "restarts because " + in.Certificates[s.Active.UID].RestartRequired}
+		return rollout.Change{Method: rollout.Restart, Description: "restarts because " + in.Secrets[s.Active.UID].Certificate.RestartRequired}
 	case s.Rollout.Pod.Revision == update && s.Rollout.Template == update && s.Rollout.Failed == "" && s.replacementAnnounced(in):
 		return rollout.Change{Method: rollout.Replace, Description: "the new pod takes over", HandsOver: in.handsOver(s.Active)}
 	case s.Rollout.Pod.Revision == update: // only the result is pending
@@ -282,9 +282,9 @@ func (s *State) change(to resources.PodRevision, in Inputs) rollout.Change {
 	if s.Agent != nil {
 		version = s.Agent.Version
 	}
-	c := changeBetween(s.PodRevision, to, version, in.allowsCrossSeries(), in.CanResize, in.mountsSecret(s.Active, to), in.handsOver(s.Active))
-	if to.Spec.TLS != nil && (s.PodRevision.Spec.TLS == nil || c.Method == rollout.Replace) && in.mountsSecret(s.Active, to) {
-		c.CertificateError = in.certificateError(s.Active)
+	c := changeBetween(s.PodRevision, to, version, in.allowsCrossSeries(), in.CanResize, in.mountsSecrets(s.Active, to), in.handsOver(s.Active))
+	if in.mountsSecrets(s.Active, to) {
+		c.SecretError = in.secretError(s.Active, s.PodRevision, to, c.Method)
 	}
 	if c.Resize != rollout.NotNeeded {
 		c.Resize, c.ResizeReason = resizeProgress(s.Active, to.Resources)

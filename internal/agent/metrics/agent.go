@@ -204,7 +204,8 @@ func (w *writer) agent(in *Input) {
 	w.sample("memcached_agent_ready", "", boolean(in.Serving && r != nil && status.HoldUntil.IsZero()))
 	w.sample("memcached_agent_held_until_timestamp_seconds", "", unix(status.HoldUntil))
 	w.sample("memcached_agent_arguments_refused", "", boolean(status.ArgumentsError != ""))
-	if c := status.Certificate; c != nil && c.SHA256 != "" {
+	if status.Secrets != nil && status.Secrets.Certificate.SHA256 != "" {
+		c := &status.Secrets.Certificate
 		w.sample("memcached_agent_certificate_not_before_timestamp_seconds", "", unix(c.NotBefore))
 		w.sample("memcached_agent_certificate_not_after_timestamp_seconds", "", unix(c.NotAfter))
 		w.sample("memcached_agent_certificate_rejected", "", boolean(c.Error != ""))

@@ -147,9 +147,8 @@ type Status struct {
 	// Restart is the last value of the restart file for which memcached has restarted.
 	// Start describes that start, or a later one.
 	Restart string `json:"restart,omitempty"`
-	// Certificate is what the agent knows of the Secret with the certificate for TLS; nil if none is
-	// mounted.
-	Certificate *Certificate `json:"certificate,omitempty"`
+	// Secrets are what the agent knows of the Secrets that its pod mounts; nil if it mounts none.
+	Secrets *Secrets `json:"secrets,omitempty"`
 	// HoldUntil is when a readiness hold ends at the latest; zero if there is none.
 	HoldUntil time.Time `json:"holdUntil,omitzero"`
 
@@ -172,6 +171,21 @@ type Status struct {
 	Hits int64 `json:"hits,omitempty"`
 }
 
+// Secrets are what an agent knows of the Secrets that its pod mounts.
+type Secrets struct {
+	Certificate Certificate `json:"certificate"`
+	Users       Users       `json:"users"`
+	// ReadAt is when the operator read it.
+	ReadAt time.Time `json:"-"`
+}
+
+// Users is what an agent knows of the Secret with the users.
+type Users struct {
+	// Error is a message for the user that says why the content of the Secret can't be used; empty
+	// if it can.
+	Error string `json:"error,omitempty"`
+}
+
 // Certificate is what an agent knows of the Secret with the certificate for TLS.
 type Certificate struct {
 	// Error is a message for the user that says why the content of the Secret can't be used; empty
@@ -189,8 +203,6 @@ type Certificate struct {
 	RestartRequired string `json:"restartRequired,omitempty"`
 	// PlainConnections is the number of open connections without TLS where both are accepted.
 	PlainConnections int64 `json:"plainConnections,omitempty"`
-	// ReadAt is when the operator read it.
-	ReadAt time.Time `json:"-"`
 }
 
 // Preflight is the result of a successful "agent preflight", written as JSON to the

@@ -61,11 +61,11 @@ func ClockOfMeta(meta string, now time.Time) (Clock, error) {
 // (ITEM_UPDATE_INTERVAL).
 const startOfClock = 60
 
-// ClockOfRunning asks the memcached at a TCP address. Versions below 1.6.25 don't show
+// ClockOfRunning asks a memcached. Versions below 1.6.25 don't show
 // OldestCAS, without which items are not recognized as flushed that were stored in the
 // second of flush_all.
-func ClockOfRunning(ctx context.Context, address string) (Clock, error) {
-	stats, err := protocol.QueryStats(ctx, address, "stats", "stats settings")
+func ClockOfRunning(ctx context.Context, server protocol.Server) (Clock, error) {
+	stats, err := server.QueryStats(ctx, "stats", "stats settings")
 	if err != nil {
 		return Clock{}, err
 	}

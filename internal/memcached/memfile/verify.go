@@ -26,14 +26,14 @@ const (
 	busyPause = 100 * time.Millisecond
 )
 
-// Verify compares the file with what the memcached at a TCP address says about its chunks
+// Verify compares the file with what a running memcached says about its chunks
 // and about a sample of its items. ErrLayout means that the file can't be read. Other
 // clients may change items during the comparison.
-func (f *File) Verify(ctx context.Context, address string) error {
-	if err := f.verifySettings(ctx, address); err != nil {
+func (f *File) Verify(ctx context.Context, server protocol.Server) error {
+	if err := f.verifySettings(ctx, server); err != nil {
 		return err
 	}
-	sample, err := dumpSample(ctx, address)
+	sample, err := dumpSample(ctx, server)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (f *File) Verify(ctx context.Context, address string) error {
 		if err != nil {
 			return err
 		}
-		if wrong, err = countUnchanged(ctx, address, sample); err != nil {
+		if wrong, err = countUnchanged(ctx, server, sample); err != nil {
 			return err
 		}
 		if wrong*tolerated <= size {
@@ -60,8 +60,8 @@ func (f *File) Verify(ctx context.Context, address string) error {
 	return fmt.Errorf("%w: it lacks %d of %d items", ErrLayout, wrong, size)
 }
 
-func (f *File) verifySettings(ctx context.Context, address string) error {
-	stats, err := protocol.QueryStats(ctx, address, "stats settings", "stats slabs")
+func (f *File) verifySettings(ctx context.Context, server protocol.Server) error {
+	stats, err := server.QueryStats(ctx, "stats settings", "stats slabs")
 	if err != nil {
 		return err
 	}
@@ -82,9 +82,9 @@ func (f *File) verifySettings(ctx context.Context, address string) error {
 }
 
 // dumpSample returns the CAS of the first items of a dump.
-func dumpSample(ctx context.Context, address string) (sample map[string]uint64, err error) {
+func dumpSample(ctx context.Context, server protocol.Server) (sample map[string]uint64, err error) {
 	for {
-		err = withConn(ctx, address, func(conn net.Conn, r *bufio.Reader) error {
+		err = withConn(ctx, server, func(conn net.Conn, r *bufio.Reader) error {
 			sample = map[string]uint64{}
 			if _, err := conn.Write([]byte(protocol.DumpRequest)); err != nil {
 				return err
@@ -114,8 +114,8 @@ func dumpSample(ctx context.Context, address string) (sample map[string]uint64, 
 }
 
 // countUnchanged returns how many of these items memcached still has with the same CAS.
-func countUnchanged(ctx context.Context, address string, items map[string]uint64) (n int, err error) {
-	err = withConn(ctx, address, func(conn net.Conn, r *bufio.Reader) error {
+func countUnchanged(ctx context.Context, server protocol.Server, items map[string]uint64) (n int, err error) {
+	err = withConn(ctx, server, func(conn net.Conn, r *bufio.Reader) error {
 		var request []byte
 		for key, cas := range items {
 			var ok bool
@@ -138,8 +138,8 @@ func countUnchanged(ctx context.Context, address string, items map[string]uint64
 	return n, err
 }
 
-func withConn(ctx context.Context, address string, use func(net.Conn, *bufio.Reader) error) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+func withConn(ctx context.Context, server protocol.Server, use func(net.Conn, *bufio.Reader) error) error {
+	conn, err := server.Connect(ctx)
 	if err != nil {
 		return err
 	}

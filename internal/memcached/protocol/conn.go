@@ -16,9 +16,56 @@ type Conn struct {
 	r    *bufio.Reader
 }
 
-// Dial connects to a server; network is "tcp" or "unix".
-func Dial(ctx context.Context, network, address string) (*Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+// Server is a memcached at a TCP address.
+type Server struct {
+	Address string
+	// User and Password log in to a server that requires it; empty if it doesn't.
+	User, Password string
+}
+
+// At returns a server that requires no login.
+func At(address string) Server { return Server{Address: address} }
+
+// String returns the address, and no password.
+func (s Server) String() string { return s.Address }
+
+// Connect returns a connection that is logged in.
+func (s Server) Connect(ctx context.Context) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
+	if err != nil || s.User == "" {
+		return conn, err
+	}
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	if err := Login(conn, s.User, s.Password); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, conn.SetDeadline(time.Time{})
+}
+
+// Login logs in with a set, as memcached expects. A server without authentication stores an item that has expired, and
+// that no client can read. A rejected password is a ClientError.
+func Login(conn net.Conn, user, password string) error {
+	value := user + " " + password
+	if _, err := fmt.Fprintf(conn, "set login 0 -1 %d\r\n%s\r\n", len(value), value); err != nil {
+		return err
+	}
+	// The server sends nothing else before the next request.
+	line, err := readLine(bufio.NewReaderSize(conn, MaxLine))
+	switch {
+	case err != nil:
+		return err
+	case string(line) != "STORED":
+		return answerError(line)
+	}
+	return nil
+}
+
+// Dial connects to the server.
+func (s Server) Dial(ctx context.Context) (*Conn, error) {
+	conn, err := s.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +133,9 @@ func (c *Conn) RefreshCertificates(ctx context.Context) error {
 	})
 }
 
-// QueryStats returns the answers of the server at a TCP address to such requests.
-func QueryStats(ctx context.Context, address string, requests ...string) (answers []Stats, err error) {
-	conn, err := Dial(ctx, "tcp", address)
+// QueryStats returns the answers to such requests over a connection of its own.
+func (s Server) QueryStats(ctx context.Context, requests ...string) (answers []Stats, err error) {
+	conn, err := s.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}

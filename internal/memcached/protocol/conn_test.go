@@ -43,7 +43,7 @@ func serve(t *testing.T, answers ...string) string {
 
 func dial(t *testing.T, address string) *Conn {
 	t.Helper()
-	conn, err := Dial(t.Context(), "tcp", address)
+	conn, err := At(address).Dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

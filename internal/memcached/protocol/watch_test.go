@@ -36,7 +36,7 @@ func answering(t *testing.T, answers ...string) *Conn {
 		}
 		_, _ = conn.Read(request) // until the client closes
 	}()
-	conn, err := Dial(t.Context(), "tcp", listener.Addr().String())
+	conn, err := At(listener.Addr().String()).Dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/clusterdns"
@@ -91,10 +92,16 @@ type target struct {
 	// tls is nil for a plain connection; its files are in tlsDir.
 	tls    *wire.TLS
 	tlsDir string
+	// usersDir has the users that may log in; empty if the server requires no login.
+	usersDir string
 }
 
 func newTarget(task wire.Task, ordinal int, o Options) target {
-	return target{ordinal: ordinal, address: task.Servers[ordinal], tls: task.TLS, tlsDir: o.TLSDir}
+	t := target{ordinal: ordinal, address: task.Servers[ordinal], tls: task.TLS, tlsDir: o.TLSDir}
+	if task.Login {
+		t.usersDir = o.UsersDir
+	}
+	return t
 }
 
 func (t target) dial(ctx context.Context, buffer int) (*conn, error) {
@@ -102,16 +109,44 @@ func (t target) dial(ctx context.Context, buffer int) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := t.logIn(raw); err != nil {
+		_ = raw.Close()
+		return nil, fmt.Errorf("logging in: %w", err)
+	}
 	if err := greet(raw); err != nil {
 		_ = raw.Close()
-		if _, rejected := errors.AsType[*protocol.ClientError](err); rejected {
-			return nil, wire.FailFinally(wire.ReasonShardUnreachable, "shard %d at %s: %w; only servers without authentication can be copied", t.ordinal, t.address, err)
-		}
 		return nil, fmt.Errorf("reading its version: %w", err)
 	}
 	c := newConn(raw, buffer)
 	c.maxWrite = maxWrite
 	return c, nil
+}
+
+// logIn logs in as the first user that the server accepts: while passwords rotate, the Secret can have a user that the
+// server doesn't know yet, or not any more.
+func (t target) logIn(raw net.Conn) error {
+	if t.usersDir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(t.usersDir)
+	if err != nil {
+		return err
+	}
+	err = errors.New("the Secret of spec.auth has no users")
+	_ = raw.SetDeadline(time.Now().Add(dialTimeout)) // a request fails too
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), "..") { // of the kubelet
+			continue
+		}
+		password, readErr := os.ReadFile(filepath.Join(t.usersDir, entry.Name()))
+		if readErr != nil {
+			return readErr
+		}
+		if err = protocol.Login(raw, entry.Name(), strings.TrimRight(string(password), "\r\n")); err == nil || !protocol.IsAnswer(err) {
+			break
+		}
+	}
+	return err
 }
 
 // connect returns a connection, and how many bytes to write to it at a time; 0 means no limit.

@@ -138,8 +138,9 @@ type Options struct {
 	// SpoolDir is a directory for the names of keys; empty means the system's directory
 	// for temporary files.
 	SpoolDir string
-	// TLSDir is a directory with the files of the task's TLS; empty means wire.TLSPath.
-	TLSDir string
+	// TLSDir is a directory with the files of the task's TLS, and UsersDir one with the users that may log in;
+	// empty means wire.TLSPath and wire.UsersPath.
+	TLSDir, UsersDir string
 	// Progress counts what is done.
 	Progress *Progress
 	// ShardTimeout is how long a shard may be unavailable; 0 means two minutes.
@@ -151,7 +152,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.TLSDir = cmp.Or(o.TLSDir, wire.TLSPath)
+	o.TLSDir, o.UsersDir = cmp.Or(o.TLSDir, wire.TLSPath), cmp.Or(o.UsersDir, wire.UsersPath)
 	if o.ShardTimeout == 0 {
 		o.ShardTimeout = defaultShardTimeout
 	}

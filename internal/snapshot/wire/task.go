@@ -23,6 +23,8 @@ const (
 	// TLSPath is a folder with ca.crt, the CA bundle that verifies the servers' certificates, and,
 	// for a client certificate, tls.crt and tls.key. Without ca.crt, the system's CAs verify them.
 	TLSPath = "/tls"
+	// UsersPath is a folder with the users of the servers.
+	UsersPath = "/users"
 	// CAPath is the CA bundle that verifies the endpoint's certificate.
 	CAPath = "/ca/ca.crt"
 )
@@ -63,6 +65,9 @@ type Task struct {
 	Servers []string `json:"servers,omitempty"`
 	// TLS of the connections to the servers; nil means that they are plain.
 	TLS *TLS `json:"tls,omitempty"`
+	// Login is whether to log in to the servers as one of the users in the folder UsersPath, which has a file with the
+	// password of each.
+	Login bool `json:"login,omitempty"`
 	// Limits of each shard; 0 means none.
 	ItemsPerSecond int   `json:"itemsPerSecond,omitempty"`
 	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`

@@ -2,8 +2,9 @@
 package items
 
 import (
-	"crypto/tls"
+	"context"
 	"fmt"
+	"net"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -44,12 +45,9 @@ func Sized(name string, size, bytes int, addresses ...string) *Set {
 	return s
 }
 
-// UseTLS lets the next connections use TLS; nil ends that.
-func (s *Set) UseTLS(config *tls.Config) {
-	s.client.DialContext = nil
-	if config != nil {
-		s.client.DialContext = (&tls.Dialer{Config: config}).DialContext
-	}
+// DialWith opens the next connections in another way; nil is the usual one.
+func (s *Set) DialWith(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
+	s.client.DialContext = dial
 }
 
 func (s *Set) key(i int) string { return fmt.Sprintf("%s-%d", s.name, i) }

@@ -23,6 +23,12 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Auth
+  map:
+    fields:
+    - name: secretName
+      type:
+        scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.BackupReference
   map:
     fields:
@@ -504,6 +510,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedSpec
   map:
     fields:
+    - name: auth
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Auth
     - name: bootstrap
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Bootstrap

@@ -89,6 +89,11 @@ type MemcachedSpecApplyConfiguration struct {
 	// is replaced, as handover describes. A Secret that changes restarts nothing: memcached reloads
 	// its certificate.
 	TLS *TLSApplyConfiguration `json:"tls,omitempty"`
+	// Auth requires that clients log in with a user and a password of a Secret. Default: every client
+	// that can connect can use the shards. Changing it restarts memcached and keeps the items; for
+	// another secretName, the pod is replaced, as handover describes. A Secret that changes restarts
+	// nothing: memcached reads its users again.
+	Auth *AuthApplyConfiguration `json:"auth,omitempty"`
 	// Discovery configures an endpoint from which clients with auto discovery read the addresses of
 	// the shards, as from Amazon ElastiCache. Default: no endpoint. Changing it restarts nothing.
 	Discovery *DiscoveryApplyConfiguration `json:"discovery,omitempty"`
@@ -259,6 +264,14 @@ func (b *MemcachedSpecApplyConfiguration) WithNetworkPolicy(value *NetworkPolicy
 // If called multiple times, the TLS field is set to the value of the last call.
 func (b *MemcachedSpecApplyConfiguration) WithTLS(value *TLSApplyConfiguration) *MemcachedSpecApplyConfiguration {
 	b.TLS = value
+	return b
+}
+
+// WithAuth sets the Auth field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Auth field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithAuth(value *AuthApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.Auth = value
 	return b
 }
 

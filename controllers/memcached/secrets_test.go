@@ -78,10 +78,10 @@ func TestTLSWaitsForACertificateThatCanBeUsed(t *testing.T) {
 	cluster.serveCertificate(agentwire.Certificate{Error: missing})
 	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.TLS = &v1alpha1.TLS{} })
 	m := cluster.converge()
-	if u := m.Status.Update; u == nil || u.Gate != v1alpha1.GateCertificateInvalid || !strings.Contains(u.Message, missing) {
+	if u := m.Status.Update; u == nil || u.Gate != v1alpha1.GateSecretInvalid || !strings.Contains(u.Message, missing) {
 		t.Errorf("the update is %+v", u)
 	}
-	cluster.wantDegraded(m, v1alpha1.ReasonCertificateInvalid, "shard cache-0: "+missing+"; correct Secret cache-tls")
+	cluster.wantDegraded(m, v1alpha1.ReasonSecretInvalid, "shard cache-0: "+missing+"; correct Secret cache-tls")
 	if got := cluster.starts(); !slices.Equal(got, []string{"cache-0: 1", "cache-1: 1"}) {
 		t.Errorf("shards were changed: %q", got)
 	}
@@ -108,7 +108,7 @@ func TestRotatedSecretIsReportedAndRestartsOneShardAfterTheOther(t *testing.T) {
 
 	cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Error: "tls.crt isn't valid for cache-0.team.svc"})
 	m := cluster.afterMinutes(2)
-	cluster.wantDegraded(m, v1alpha1.ReasonCertificateInvalid, "correct Secret cache-tls")
+	cluster.wantDegraded(m, v1alpha1.ReasonSecretInvalid, "correct Secret cache-tls")
 
 	const offered = "0123456789abcdef"
 	restarted := func(pod *corev1.Pod) bool {
@@ -162,10 +162,10 @@ func TestAgentsAreQueriedEachMinuteWithTLSAlone(t *testing.T) {
 		cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Offered: "aa"})
 		m := cluster.converge()
 		result := cluster.reconcileAndTick()
-		if queried := result.RequeueAfter > 0 && result.RequeueAfter <= certificateInterval; queried != want {
+		if queried := result.RequeueAfter > 0 && result.RequeueAfter <= secretsInterval; queried != want {
 			t.Errorf("%s: the next reconcile is in %s", spec, result.RequeueAfter)
 		}
-		if known := len(cluster.observe(m.Name).certificates); (known == 2) != want {
+		if known := len(cluster.observe(m.Name).secrets); (known == 2) != want {
 			t.Errorf("%s: an operator without knowledge reads %d certificates", spec, known)
 		}
 	}
@@ -191,5 +191,40 @@ func TestImpossibleTLSChangesNothing(t *testing.T) {
 		if got := cluster.starts(); !slices.Equal(got, []string{"cache-0: 1"}) {
 			t.Errorf("the starts are %q", got)
 		}
+	}
+}
+
+func TestAuthenticationRestartsEachShardOnceItsUsersCanBeRead(t *testing.T) {
+	cluster := newReadyCluster(t, "cache", "size: 2")
+	cluster.serveCertificate(agentwire.Certificate{Error: "the Secret doesn't exist, or has no tls.crt"}) // which doesn't matter
+	cluster.usersError = "the Secret has 8 users; memcached reads at most 7"
+	cluster.tick()
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Auth = &v1alpha1.Auth{} })
+	m := cluster.converge()
+	cluster.wantDegraded(m, v1alpha1.ReasonSecretInvalid, "shard cache-0: the Secret has 8 users; memcached reads at most 7; correct Secret cache-auth")
+	if u := m.Status.Update; u == nil || u.Gate != v1alpha1.GateSecretInvalid {
+		t.Errorf("the update is %+v", u)
+	}
+	cluster.usersError = ""
+	m = cluster.afterMinutes(2)
+	if got := cluster.starts(); !slices.Equal(got, []string{"cache-0: 2", "cache-1: 2"}) || m.Status.Update != nil {
+		t.Errorf("the starts are %q, the update %+v", got, m.Status.Update)
+	}
+	cluster.usersError = "the password of user app is empty"
+	cluster.wantDegraded(cluster.afterMinutes(2), v1alpha1.ReasonSecretInvalid, "the password of user app is empty; correct Secret cache-auth")
+	if got := cluster.starts(); !slices.Equal(got, []string{"cache-0: 2", "cache-1: 2"}) {
+		t.Errorf("a Secret restarted shards: %q", got)
+	}
+}
+
+func TestAnotherSecretReplacesThePods(t *testing.T) {
+	cluster := newReadyCluster(t, "cache", "{size: 1, auth: {}, handover: {mode: Disabled}}")
+	cluster.serveCertificate(agentwire.Certificate{})
+	cluster.tick()
+	was := cluster.list()[0].Name
+	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Auth.SecretName = "others" })
+	cluster.converge()
+	if pods := cluster.list(); len(pods) != 1 || pods[0].Name == was {
+		t.Errorf("the pods are %v, and %s was the first", pods, was)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -25,7 +26,7 @@ func CertificateProblem(c agentwire.Certificate, secret string, now time.Time) *
 	case serves && left <= 0:
 		return expiring("expired")
 	case c.Error != "":
-		return &Problem{v1alpha1.ReasonCertificateInvalid, fmt.Sprintf("%s; correct Secret %s", c.Error, secret)}
+		return &Problem{v1alpha1.ReasonSecretInvalid, fmt.Sprintf("%s; correct Secret %s", c.Error, secret)}
 	case serves && left < c.NotAfter.Sub(c.NotBefore)/expiringShare:
 		return expiring("expires")
 	default:
@@ -33,24 +34,37 @@ func CertificateProblem(c agentwire.Certificate, secret string, now time.Time) *
 	}
 }
 
-// certificateError returns why a pod can't use its certificate; empty if it can.
-func (in Inputs) certificateError(pod *corev1.Pod) string {
-	c, known := in.Certificates[pod.UID]
-	if !known {
-		return "the agent hasn't reported yet whether it can use the certificate"
+// secretError returns why a pod can't change to a revision for lack of a Secret that it mounts; empty if it can. A Secret
+// that the pod already uses matters only if another pod has to start with it.
+func (in Inputs) secretError(pod *corev1.Pod, from, to resources.PodRevision, method rollout.Method) string {
+	needs := func(from, to bool) bool { return to && (!from || method == rollout.Replace) }
+	needsTLS := needs(from.Spec.TLS != nil, to.Spec.TLS != nil)
+	needsUsers := needs(from.Spec.Auth != nil, to.Spec.Auth != nil)
+	secrets, known := in.Secrets[pod.UID]
+	switch {
+	case !needsTLS && !needsUsers:
+		return ""
+	case !known:
+		return "the agent hasn't reported yet whether it can use its Secrets"
+	case needsTLS && secrets.Certificate.Error != "":
+		return secrets.Certificate.Error
+	case needsUsers:
+		return secrets.Users.Error
 	}
-	return c.Error
+	return ""
 }
 
-// mountsSecret reports whether a pod has the certificate that a revision requires.
-func (in Inputs) mountsSecret(pod *corev1.Pod, to resources.PodRevision) bool {
-	return to.Spec.TLS == nil || resources.MountedTLSSecret(pod) == v1alpha1.TLSSecretName(in.Memcached.Name, to.Spec.TLS)
+// mountsSecrets reports whether a pod has the Secrets that a revision requires.
+func (in Inputs) mountsSecrets(pod *corev1.Pod, to resources.PodRevision) bool {
+	name := in.Memcached.Name
+	return (to.Spec.TLS == nil || resources.MountsTLS(pod, v1alpha1.TLSSecretName(name, to.Spec.TLS))) &&
+		(to.Spec.Auth == nil || resources.MountsUsers(pod, v1alpha1.AuthSecretName(name, to.Spec.Auth)))
 }
 
 // restart determines whether memcached restarts in its pod to use another certificate, or still does. It
 // restarts once for each certificate.
 func (s *State) restart(in Inputs) {
-	c := in.Certificates[s.Active.UID]
+	c := in.Secrets[s.Active.UID].Certificate
 	if c.RestartRequired == "" || c.Offered == "" || s.Active.DeletionTimestamp != nil || s.PodRevision.Hash() != in.Update.Hash() || s.Template.Hash() != in.Update.Hash() {
 		return
 	}

@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	tlsVolume = "tls"
-	tlsPath   = "/etc/tls"
+	tlsVolume   = "tls"
+	tlsPath     = "/etc/tls"
+	usersVolume = "users"
+	usersPath   = "/etc/users"
 )
 
 // tlsArguments returns memcached's arguments for TLS. The agent adds the files, and the addresses that the
@@ -42,6 +44,14 @@ func tlsArguments(tls *v1alpha1.TLS) []string {
 		words = append(words, "-o", strings.Join(options, ","))
 	}
 	return words
+}
+
+// authArguments returns memcached's arguments for authentication. The agent writes the file.
+func authArguments(auth *v1alpha1.Auth) []string {
+	if auth == nil {
+		return nil
+	}
+	return []string{"-Y", "users"}
 }
 
 // tlsConnection returns how much more memory a connection costs with TLS, in bytes. In mode Permissive,
@@ -76,29 +86,41 @@ func TLSProblem(spec *v1alpha1.MemcachedSpec) string {
 	return ""
 }
 
-// MountedTLSSecret returns the name of the Secret that a pod mounts for TLS; empty if it mounts none, as pods of
-// release 1.0.0.
-func MountedTLSSecret(pod *corev1.Pod) string {
-	for _, v := range pod.Spec.Volumes {
-		if IsTLSVolume(v) {
-			return v.Secret.SecretName
-		}
-	}
-	return ""
+// MountsTLS reports whether a pod mounts a Secret for TLS. Pods of release 1.0.0 mount none.
+func MountsTLS(pod *corev1.Pod, secret string) bool { return mounts(pod, tlsVolume, secret) }
+
+// MountsUsers reports whether a pod mounts a Secret with users.
+func MountsUsers(pod *corev1.Pod, secret string) bool { return mounts(pod, usersVolume, secret) }
+
+func mounts(pod *corev1.Pod, volume, secret string) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Name == volume && IsSecretVolume(v) && v.Secret.SecretName == secret
+	})
 }
 
-// IsTLSVolume reports whether a pod's volume is that of the certificate.
-func IsTLSVolume(v corev1.Volume) bool { return v.Name == tlsVolume && v.Secret != nil }
+// MountsSecrets reports whether a pod mounts the user's Secrets.
+func MountsSecrets(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, IsSecretVolume)
+}
 
-// addTLS lets a pod use the certificate, also while its memcached has no TLS: switching it on restarts
-// memcached in the pod. Without the Secret, the volume is empty.
-func (b *Builder) addTLS(spec *corev1ac.PodSpecApplyConfiguration, tls *v1alpha1.TLS) {
-	secret := corev1ac.SecretVolumeSource().
-		WithSecretName(v1alpha1.TLSSecretName(b.name, tls)).WithOptional(true).WithDefaultMode(readableByAll)
+// IsSecretVolume reports whether a pod's volume is that of a Secret of the user.
+func IsSecretVolume(v corev1.Volume) bool {
+	return v.Secret != nil && (v.Name == tlsVolume || v.Name == usersVolume)
+}
+
+// addSecrets lets a pod use the certificate and the users, also while its memcached has neither: switching them on
+// restarts memcached in the pod. Without the Secret, a volume is empty.
+func (b *Builder) addSecrets(spec *corev1ac.PodSpecApplyConfiguration, revision *v1alpha1.MemcachedSpec) {
+	certificate := corev1ac.SecretVolumeSource().WithSecretName(v1alpha1.TLSSecretName(b.name, revision.TLS))
 	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, corev1.ServiceAccountRootCAKey} {
-		secret.WithItems(corev1ac.KeyToPath().WithKey(key).WithPath(key))
+		certificate.WithItems(corev1ac.KeyToPath().WithKey(key).WithPath(key))
 	}
-	spec.WithVolumes(corev1ac.Volume().WithName(tlsVolume).WithSecret(secret))
-	spec.Containers[0].WithArgs("-tls-dir", tlsPath).
-		WithVolumeMounts(corev1ac.VolumeMount().WithName(tlsVolume).WithMountPath(tlsPath).WithReadOnly(true))
+	users := corev1ac.SecretVolumeSource().WithSecretName(v1alpha1.AuthSecretName(b.name, revision.Auth))
+	mount := func(volume, flag, path string, secret *corev1ac.SecretVolumeSourceApplyConfiguration) {
+		spec.WithVolumes(corev1ac.Volume().WithName(volume).WithSecret(secret.WithOptional(true).WithDefaultMode(readableByAll)))
+		spec.Containers[0].WithArgs(flag, path).
+			WithVolumeMounts(corev1ac.VolumeMount().WithName(volume).WithMountPath(path).WithReadOnly(true))
+	}
+	mount(tlsVolume, "-tls-dir", tlsPath, certificate)
+	mount(usersVolume, "-auth-dir", usersPath, users)
 }

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	tlsVolumeName = "tls"
+	tlsVolumeName   = "tls"
+	usersVolumeName = "users"
 	// readableByAll lets the Job's user read the files, which root owns.
 	readableByAll = 0o444
 )
@@ -36,9 +37,19 @@ func tlsVolume(m *v1alpha1.Memcached) corev1.Volume {
 	if presentsCertificate(m.Spec.TLS) {
 		keys = append(keys, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
 	}
-	secret := &corev1.SecretVolumeSource{SecretName: v1alpha1.TLSSecretName(m.Name, m.Spec.TLS), DefaultMode: ptr.To[int32](readableByAll), Optional: new(true)}
+	volume := secretVolume(tlsVolumeName, v1alpha1.TLSSecretName(m.Name, m.Spec.TLS))
 	for _, key := range keys {
-		secret.Items = append(secret.Items, corev1.KeyToPath{Key: key, Path: key})
+		volume.Secret.Items = append(volume.Secret.Items, corev1.KeyToPath{Key: key, Path: key})
 	}
-	return corev1.Volume{Name: tlsVolumeName, VolumeSource: corev1.VolumeSource{Secret: secret}}
+	return volume
+}
+
+// usersVolume returns the volume with the users, as one of which the Job logs in.
+func usersVolume(m *v1alpha1.Memcached) corev1.Volume {
+	return secretVolume(usersVolumeName, v1alpha1.AuthSecretName(m.Name, m.Spec.Auth))
+}
+
+func secretVolume(name, secret string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: ptr.To[int32](readableByAll), Optional: new(true)}}}
 }

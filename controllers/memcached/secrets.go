@@ -1,0 +1,137 @@
+package memcached
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+// The operator can't read the Secrets with the certificate and the users, so the agents report what they do with them. No
+// watch announces that, so that the operator queries them again and again while spec.tls or spec.auth is set.
+const (
+	// secretsInterval is the age at which the report of an agent is read again.
+	secretsInterval = time.Minute
+	// secretsQueries is how many agents are queried for it at a time.
+	secretsQueries = 32
+)
+
+func usesSecrets(m *v1alpha1.Memcached) bool { return m.Spec.TLS != nil || m.Spec.Auth != nil }
+
+// age returns how old the report of a shard's agent is.
+func (obs *observation) age(pod *corev1.Pod) time.Duration {
+	return obs.now.Sub(obs.secrets[pod.UID].ReadAt).Abs()
+}
+
+// secretPods returns the pods whose report is due.
+func secretPods(obs *observation) (due []*corev1.Pod) {
+	if !usesSecrets(obs.memcached) {
+		return nil
+	}
+	for i := range obs.shards {
+		s := &obs.shards[i]
+		if !s.IsReady || s.Active.Status.PodIP == "" || !resources.MountsSecrets(s.Active) || obs.age(s.Active) < secretsInterval {
+			continue
+		}
+		if due = append(due, s.Active); len(due) == secretsQueries {
+			break
+		}
+	}
+	return due
+}
+
+// readSecrets takes over the answers of the agents, and forgets the pods that no longer host a shard.
+func (obs *observation) readSecrets() {
+	known := map[types.UID]agentwire.Secrets{}
+	for i := range obs.shards {
+		pod := obs.shards[i].Active
+		if pod == nil || !usesSecrets(obs.memcached) {
+			continue
+		}
+		if last, ok := obs.secrets[pod.UID]; ok {
+			known[pod.UID] = last
+		}
+		if agent, ok := obs.agents[pod.Name]; ok && agent.Secrets != nil {
+			latest := *agent.Secrets
+			latest.ReadAt = obs.now
+			known[pod.UID] = latest
+		}
+	}
+	if !maps.Equal(obs.secrets, known) { // without Secrets, it remains nil
+		obs.secrets = known
+	}
+}
+
+// planSecrets reads the next report when it is due.
+func planSecrets(obs *observation) Actions {
+	if !usesSecrets(obs.memcached) {
+		return Actions{}
+	}
+	after := secretsInterval
+	for i := range obs.shards {
+		s := &obs.shards[i]
+		if s.IsReady && resources.MountsSecrets(s.Active) && !obs.unreachable[s.Active.Name] {
+			after = min(after, max(secretsInterval-obs.age(s.Active), agentRetryMin))
+		}
+	}
+	return Actions{RequeueAfter: after}
+}
+
+// tlsStatus returns what the agents report of the certificate; nil without spec.tls.
+func tlsStatus(obs *observation) *v1alpha1.TLSStatus {
+	tls := obs.memcached.Spec.TLS
+	if tls == nil {
+		return nil
+	}
+	s := &v1alpha1.TLSStatus{}
+	var plain int64
+	for _, secrets := range obs.secrets {
+		c := secrets.Certificate
+		plain += c.PlainConnections
+		if c.SHA256 == "" || s.NotAfter != nil && (c.NotAfter.After(s.NotAfter.Time) || c.NotAfter.Equal(s.NotAfter.Time) && c.SHA256 >= s.Fingerprint) {
+			continue
+		}
+		at := v1alpha1.Time(c.NotAfter)
+		s.NotAfter, s.Fingerprint = &at, c.SHA256
+	}
+	if was := obs.memcached.Status.TLS; s.NotAfter == nil && was != nil { // no agent has answered this operator yet
+		s = was.DeepCopy()
+	}
+	s.PlainConnections = nil
+	if tls.Mode == v1alpha1.TLSPermissive {
+		s.PlainConnections = &plain
+	}
+	return s
+}
+
+// secretProblem returns what requires manual intervention for a shard's Secrets, or nil.
+func secretProblem(obs *observation) *shard.Problem {
+	spec, name := &obs.memcached.Spec, obs.memcached.Name
+	certificate, users := v1alpha1.TLSSecretName(name, spec.TLS), v1alpha1.AuthSecretName(name, spec.Auth)
+	for i := range obs.shards {
+		s := &obs.shards[i]
+		if s.Active == nil {
+			continue
+		}
+		var problem *shard.Problem
+		secrets := obs.secrets[s.Active.UID]
+		if spec.TLS != nil && resources.MountsTLS(s.Active, certificate) {
+			problem = shard.CertificateProblem(secrets.Certificate, certificate, obs.now)
+		}
+		if problem == nil && spec.Auth != nil && resources.MountsUsers(s.Active, users) && secrets.Users.Error != "" {
+			problem = &shard.Problem{Reason: v1alpha1.ReasonSecretInvalid, Message: fmt.Sprintf("%s; correct Secret %s", secrets.Users.Error, users)}
+		}
+		if problem != nil {
+			problem.Message = fmt.Sprintf("shard %s: %s", s.Name, problem.Message)
+			return problem
+		}
+	}
+	return nil
+}
