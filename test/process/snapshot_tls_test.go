@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"log/slog"
 	"net"
 	"os"
@@ -87,38 +88,45 @@ func TestSnapshotIsCopiedOverTLS(t *testing.T) {
 	}
 }
 
-// memcached can wait for more data after pipelined sets, until the connection counts as lost.
+// memcached can wait for more data after pipelined sets, until the connection counts as lost. Several sets of 300 bytes are
+// written at a time, those of 5,000 bytes one by one.
 func TestRestoreOverTLSDoesNotStall(t *testing.T) {
 	for _, version := range versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			f := newTLSFiles(t, testcert.NewCA("shards"), testcert.Options{Names: []string{tlsHost}})
-			source := startCache(t, version)
-			target, to := startTLSCache(t, version, f)
-			items := map[string]entry{}
-			for i := range 50 {
-				items["key-"+strconv.Itoa(i)] = entry{strings.Repeat(string(rune('a'+i%26)), 5000), 0, -1}
-			}
-			source.put(items)
-			bucket := memblob.OpenBucket(nil)
-			save(t, bucket, saveTask(source))
-			const stall = 15 * time.Second // half of the time after which a connection is lost
-			var longest time.Duration
-			for range 100 {
-				target.talk("flush_all\r\n")
-				began := time.Now()
-				task := withTLS(loadTask(target), to)
-				task.Load.Replace = true
-				outcome, err := copy.Load(t.Context(), bucket, task, tlsOptions(t, f))
-				if err != nil || outcome.Restored != int64(len(items)) {
-					t.Fatalf("%+v, %v", outcome, err)
+		for name, size := range map[string]func(i int) int{
+			"300 bytes":   func(int) int { return 300 },
+			"5,000 bytes": func(int) int { return 5000 },
+			"mixed":       func(i int) int { return []int{10, 3000, 7900, 200, 8200, 40, 17000, 900, 1, 5000}[i%10] },
+		} {
+			t.Run(version+" "+name, func(t *testing.T) {
+				t.Parallel()
+				f := newTLSFiles(t, testcert.NewCA("shards"), testcert.Options{Names: []string{tlsHost}})
+				source := startCache(t, version)
+				target, to := startTLSCache(t, version, f)
+				items := map[string]entry{}
+				for i := range 50 {
+					items["key-"+strconv.Itoa(i)] = entry{strings.Repeat(string(rune('a'+i%26)), size(i)), 0, -1}
 				}
-				if longest = max(longest, time.Since(began)); longest > stall {
-					t.Fatalf("a restore took %s", longest)
+				source.put(items)
+				bucket := memblob.OpenBucket(nil)
+				save(t, bucket, saveTask(source))
+				const stall = 15 * time.Second // half of the time after which a connection is lost
+				var longest time.Duration
+				for range 100 {
+					target.talk("flush_all\r\n")
+					began := time.Now()
+					task := withTLS(loadTask(target), to)
+					task.Load.Replace = true
+					outcome, err := copy.Load(t.Context(), bucket, task, tlsOptions(t, f))
+					if err != nil || outcome.Restored != int64(len(items)) {
+						t.Fatalf("%+v, %v", outcome, err)
+					}
+					if longest = max(longest, time.Since(began)); longest > stall {
+						t.Fatalf("a restore took %s", longest)
+					}
 				}
-			}
-			t.Logf("the longest of 100 restores took %s", longest)
-		})
+				t.Logf("the longest of 100 restores took %s", longest)
+			})
+		}
 	}
 }
 
@@ -126,39 +134,47 @@ func TestCopyOverTLSFailsWithTheReason(t *testing.T) {
 	ca := testcert.NewCA("shards")
 	for name, c := range map[string]struct {
 		served testcert.Options
-		// trusts is the CA of the Job; nil is the right one.
-		trusts *testcert.CA
-		edit   func(*snapshotwire.Task, *cache)
-		want   string
+		// presented by the Job.
+		presented testcert.Options
+		// trusts is the CA of the Job, and signs the presented certificate; nil is the right one.
+		trusts, signs *testcert.CA
+		edit          func(*snapshotwire.Task, *cache)
+		want          string
 	}{
-		"another CA":            {trusts: testcert.NewCA("others"), want: "its certificate isn't accepted for localhost: tls: failed to verify certificate: x509: certificate signed by unknown authority"},
-		"another name":          {served: testcert.Options{Names: []string{"example.com"}}, want: "correct the Secret of spec.tls"},
-		"expired":               {served: testcert.Options{NotAfter: time.Now().Add(-time.Minute)}, want: "certificate has expired"},
-		"no client certificate": {edit: func(task *snapshotwire.Task, _ *cache) { task.TLS.ClientCertificate = false }, want: "reading its version: "},
-		"no TLS":                {edit: func(task *snapshotwire.Task, c *cache) { task.Servers = []string{c.address()} }, want: "it serves without TLS; wait until the Memcached is Ready"},
+		"another CA":   {trusts: testcert.NewCA("others"), want: "its certificate isn't accepted for localhost: tls: failed to verify certificate: x509: certificate signed by unknown authority; correct the Secret of spec.tls"},
+		"another name": {served: testcert.Options{Names: []string{"example.com"}}, want: "correct the Secret of spec.tls"},
+		"expired":      {served: testcert.Options{NotAfter: time.Now().Add(-time.Minute)}, want: "certificate has expired"},
+		"no client certificate": {edit: func(task *snapshotwire.Task, _ *cache) { task.TLS.ClientCertificate = false },
+			want: "it requires a client certificate: tls: certificate required; wait until the Memcached is Ready"},
+		"client certificate of another CA": {signs: testcert.NewCA("others"),
+			want: "it rejects the client certificate: tls: unknown certificate authority; correct the Secret of spec.tls"},
+		"client certificate for servers only": {presented: testcert.Options{ServerOnly: true},
+			want: "it rejects the client certificate: tls: unsupported certificate; correct the Secret of spec.tls"},
+		"no TLS": {edit: func(task *snapshotwire.Task, c *cache) { task.Servers = []string{c.address()} }, want: "it serves without TLS; wait until the Memcached is Ready"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if c.served.Names == nil {
-				c.served.Names = []string{tlsHost}
-			}
-			served := newTLSFiles(t, ca, c.served)
-			source, from := startTLSCache(t, newest, served)
-			job := newTLSFiles(t, ca, testcert.Options{Names: []string{tlsHost}})
-			if c.trusts != nil {
-				if err := os.WriteFile(filepath.Join(job.dir, "ca.crt"), c.trusts.PEM(), 0o644); err != nil { //nolint:gosec // as the others
+		c.presented.Names = []string{tlsHost}
+		if c.served.Names == nil {
+			c.served.Names = []string{tlsHost}
+		}
+		for _, version := range versions {
+			t.Run(name+" "+version, func(t *testing.T) {
+				t.Parallel()
+				served := newTLSFiles(t, ca, c.served)
+				source, from := startTLSCache(t, version, served)
+				job := newTLSFiles(t, cmp.Or(c.signs, ca), c.presented)
+				if err := os.WriteFile(filepath.Join(job.dir, "ca.crt"), cmp.Or(c.trusts, ca).PEM(), 0o644); err != nil { //nolint:gosec // as the others
 					t.Fatal(err)
 				}
-			}
-			task := withTLS(saveTask(source), from)
-			if c.edit != nil {
-				c.edit(&task, source)
-			}
-			options := tlsOptions(t, job)
-			options.ShardTimeout = time.Second
-			_, err := copy.Save(t.Context(), memblob.OpenBucket(nil), task, options)
-			wantContains(t, "the error", wantFailure(t, err, snapshotwire.ReasonShardUnreachable, false), c.want)
-		})
+				task := withTLS(saveTask(source), from)
+				if c.edit != nil {
+					c.edit(&task, source)
+				}
+				options := tlsOptions(t, job)
+				options.ShardTimeout = time.Second
+				_, err := copy.Save(t.Context(), memblob.OpenBucket(nil), task, options)
+				wantContains(t, "the error", wantFailure(t, err, snapshotwire.ReasonShardUnreachable, false), c.want)
+			})
+		}
 	}
 }
 

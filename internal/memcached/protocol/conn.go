@@ -49,10 +49,9 @@ func (s Server) Connect(ctx context.Context) (net.Conn, error) {
 // that no client can read. A rejected password is a ClientError.
 func Login(conn net.Conn, user, password string) error {
 	value := user + " " + password
-	if _, err := fmt.Fprintf(conn, "set login 0 -1 %d\r\n%s\r\n", len(value), value); err != nil {
-		return err
-	}
-	// The server sends nothing else before the next request.
+	// If writing fails, reading does too, and may get the TLS alert that explains it. The server sends nothing else before
+	// the next request.
+	_, _ = fmt.Fprintf(conn, "set login 0 -1 %d\r\n%s\r\n", len(value), value)
 	line, err := readLine(bufio.NewReaderSize(conn, MaxLine))
 	switch {
 	case err != nil:

@@ -27,6 +27,8 @@ const (
 	dialTimeout = 5 * time.Second
 	// maxTLSWrite is less than the 16 KiB of a TLS record.
 	maxTLSWrite = 8000
+	// remoteError is the operation of a net.OpError that crypto/tls returns for an alert.
+	remoteError = "remote error"
 )
 
 // conn is a connection to a shard. Its reads and writes fail after ioTimeout.
@@ -109,13 +111,15 @@ func (t target) dial(ctx context.Context, buffer int) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.logIn(raw); err != nil {
-		_ = raw.Close()
-		return nil, fmt.Errorf("logging in: %w", err)
+	if err = t.logIn(raw); err == nil {
+		err = greet(raw)
 	}
-	if err := greet(raw); err != nil {
+	if err != nil {
 		_ = raw.Close()
-		return nil, fmt.Errorf("reading its version: %w", err)
+		if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == remoteError {
+			return nil, t.rejected(alert.Err)
+		}
+		return nil, err
 	}
 	c := newConn(raw, buffer)
 	c.maxWrite = maxWrite
@@ -146,7 +150,10 @@ func (t target) logIn(raw net.Conn) error {
 			break
 		}
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("logging in: %w", err)
+	}
+	return nil
 }
 
 // connect returns a connection, and how many bytes to write to it at a time; 0 means no limit.
@@ -174,18 +181,19 @@ func (t target) connect(ctx context.Context) (raw net.Conn, maxWrite int, err er
 // task runs.
 func (t target) secure(ctx context.Context, raw net.Conn) (net.Conn, error) {
 	name := t.tls.ServerNames[t.ordinal]
-	config := &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12}
+	// Go would otherwise split the first writes into smaller records, see writeRequests.
+	config := &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12, DynamicRecordSizingDisabled: true}
 	switch ca, err := os.ReadFile(filepath.Join(t.tlsDir, "ca.crt")); {
 	case err == nil:
 		config.RootCAs = x509.NewCertPool()
 		config.RootCAs.AppendCertsFromPEM(ca)
 	case !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("reading the CA: %w", err)
+		return nil, fmt.Errorf("reading the CA: %w; correct the Secret of spec.tls", err)
 	}
 	if t.tls.ClientCertificate {
 		pair, err := tls.LoadX509KeyPair(filepath.Join(t.tlsDir, "tls.crt"), filepath.Join(t.tlsDir, "tls.key"))
 		if err != nil {
-			return nil, fmt.Errorf("reading the client certificate: %w", err)
+			return nil, fmt.Errorf("reading the client certificate: %w; correct the Secret of spec.tls", err)
 		}
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
@@ -199,16 +207,23 @@ func (t target) secure(ctx context.Context, raw net.Conn) (net.Conn, error) {
 	return secured, err
 }
 
+// rejected returns the error of a server that rejects a connection by an alert after the handshake: with TLS 1.3, it
+// verifies the client only then.
+func (t target) rejected(alert error) error {
+	if t.tls.ClientCertificate {
+		return fmt.Errorf("it rejects the client certificate: %w; correct the Secret of spec.tls", alert)
+	}
+	return fmt.Errorf("it requires a client certificate: %w; wait until the Memcached is Ready", alert)
+}
+
 // greet reads the version: a proxy may accept a connection and then close it, and a
 // server that requires authentication rejects the request. 1.6.45 closes the
 // connection after mn.
 func greet(raw net.Conn) error {
 	_ = raw.SetDeadline(time.Now().Add(dialTimeout)) // the write fails too
-	if _, err := raw.Write([]byte("version\r\n")); err != nil {
-		return err
-	}
+	_, _ = raw.Write([]byte("version\r\n"))          // reading then fails too, and may get the alert that explains it
 	if _, err := protocol.ReadVersion(bufio.NewReaderSize(raw, protocol.MaxLine)); err != nil {
-		return err
+		return fmt.Errorf("reading its version: %w", err)
 	}
 	return raw.SetDeadline(time.Time{})
 }
