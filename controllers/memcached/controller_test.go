@@ -40,7 +40,7 @@ import (
 // written in every reconcile.
 const everyField = `
 size: 2
-version: 1.6.38
+version: 1.6.45
 image: registry.example.com:5000/cache/memcached
 imagePullPolicy: Always
 imagePullSecrets: [{name: registry}]
@@ -262,7 +262,7 @@ func TestSteadyStateNeedsNoWrites(t *testing.T) {
 			env.converge(name)
 			for ordinal := range 2 {
 				pod := env.runPod(resources.ShardName(name, ordinal), "a", "10.0.0."+strconv.Itoa(ordinal+1))
-				env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.38")
+				env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
 			}
 			env.converge(name)
 			before := env.writes.Load()

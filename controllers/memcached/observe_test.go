@@ -183,7 +183,7 @@ func TestCacheKeepsWhatTheOperatorReads(t *testing.T) {
 			t.Errorf("%T has the annotations %v, want %v", c.object, a, c.annotations)
 		}
 	}
-	if pod.Spec.NodeName != "node1" || len(pod.Spec.Tolerations) < 2 || pod.Spec.PriorityClassName == "" || len(pod.Spec.ImagePullSecrets) != 1 || !resources.MountsTLS(pod, "cache-tls") || !resources.MountsUsers(pod, "cache-auth") || len(pod.Spec.Volumes) != 2 {
+	if pod.Spec.NodeName != "node1" || len(pod.Spec.Tolerations) < 2 || pod.Spec.PriorityClassName == "" || len(pod.Spec.ImagePullSecrets) != 1 || !resources.MountsTLS(pod, "own") || !resources.MountsUsers(pod, "users") || len(pod.Spec.Volumes) != 2 {
 		t.Errorf("pod spec %+v", pod.Spec)
 	}
 }
