@@ -244,8 +244,17 @@ func (s *State) runsWithArguments() bool {
 // movingRevision is added to the revision of a pod whose move has begun.
 const movingRevision = "-moves"
 
-// toTarget returns what it takes to bring the shard to the update revision.
+// toTarget returns what it takes to bring the shard to the update revision. Whether its Secrets matter
+// depends on the method, which is known last.
 func (s *State) toTarget(in Inputs) rollout.Change {
+	c := s.changeToTarget(in)
+	if in.mountsSecrets(s.Active, in.Update) {
+		c.SecretError = in.secretError(s.Active, s.PodRevision, in.Update, c.Method)
+	}
+	return c
+}
+
+func (s *State) changeToTarget(in Inputs) rollout.Change {
 	switch update := in.Update.Hash(); {
 	case s.Rollout.Moves:
 		return s.move(in)
@@ -283,9 +292,6 @@ func (s *State) change(to resources.PodRevision, in Inputs) rollout.Change {
 		version = s.Agent.Version
 	}
 	c := changeBetween(s.PodRevision, to, version, in.allowsCrossSeries(), in.CanResize, in.mountsSecrets(s.Active, to), in.handsOver(s.Active))
-	if in.mountsSecrets(s.Active, to) {
-		c.SecretError = in.secretError(s.Active, s.PodRevision, to, c.Method)
-	}
 	if c.Resize != rollout.NotNeeded {
 		c.Resize, c.ResizeReason = resizeProgress(s.Active, to.Resources)
 		if c.Resize == rollout.Refused {

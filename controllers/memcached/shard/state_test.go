@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -22,6 +23,7 @@ type fixture struct {
 	set       *appsv1.ReplicaSet
 	pods      []*corev1.Pod
 	agents    map[string]agentwire.Status
+	secrets   map[types.UID]agentwire.Secrets
 	now       time.Time
 	update    resources.PodRevision
 }
@@ -51,7 +53,7 @@ func (f *fixture) addPod(name string, revision resources.PodRevision) *corev1.Po
 func (f *fixture) evaluate() State {
 	observer := Observer{Status: &f.memcached.Status, Update: f.update}
 	return Evaluate(observer.Observe(0, f.set, f.pods), Inputs{
-		Memcached: f.memcached, Update: f.update, Agents: f.agents, Now: f.now, CanResize: true,
+		Memcached: f.memcached, Update: f.update, Agents: f.agents, Secrets: f.secrets, Now: f.now, CanResize: true,
 	})
 }
 
