@@ -84,29 +84,36 @@ func planSecrets(obs *observation) Actions {
 	return Actions{RequeueAfter: after}
 }
 
-// tlsStatus returns what the agents report of the certificate; nil without spec.tls.
+// tlsStatus returns what the agents report of the certificate; nil without spec.tls. It keeps what no agent has
+// reported yet to this operator, and the number of plain connections until all have: a user waits until it is 0.
 func tlsStatus(obs *observation) *v1alpha1.TLSStatus {
-	tls := obs.memcached.Spec.TLS
+	tls, was := obs.memcached.Spec.TLS, obs.memcached.Status.TLS.DeepCopy()
 	if tls == nil {
 		return nil
 	}
 	s := &v1alpha1.TLSStatus{}
-	var plain int64
-	for _, secrets := range obs.secrets {
+	plain, isComplete := int64(0), true
+	for i := range obs.shards {
+		pod := obs.shards[i].Active
+		if pod == nil {
+			continue
+		}
+		secrets, known := obs.secrets[pod.UID]
 		c := secrets.Certificate
-		plain += c.PlainConnections
+		plain, isComplete = plain+c.PlainConnections, isComplete && known
 		if c.SHA256 == "" || s.NotAfter != nil && (c.NotAfter.After(s.NotAfter.Time) || c.NotAfter.Equal(s.NotAfter.Time) && c.SHA256 >= s.Fingerprint) {
 			continue
 		}
 		at := v1alpha1.Time(c.NotAfter)
 		s.NotAfter, s.Fingerprint = &at, c.SHA256
 	}
-	if was := obs.memcached.Status.TLS; s.NotAfter == nil && was != nil { // no agent has answered this operator yet
-		s = was.DeepCopy()
+	if s.NotAfter == nil && was != nil {
+		s.NotAfter, s.Fingerprint = was.NotAfter, was.Fingerprint
 	}
-	s.PlainConnections = nil
-	if tls.Mode == v1alpha1.TLSPermissive {
+	if tls.Mode == v1alpha1.TLSPermissive && isComplete {
 		s.PlainConnections = &plain
+	} else if tls.Mode == v1alpha1.TLSPermissive && was != nil {
+		s.PlainConnections = was.PlainConnections
 	}
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -69,6 +70,23 @@ func TestTLSRestartsEachShardInItsPod(t *testing.T) {
 	m = cluster.converge()
 	if got := cluster.starts(); !slices.Equal(got, []string{"cache-0: 4", "cache-1: 4"}) || m.Status.TLS != nil {
 		t.Errorf("the starts are %q, the status %+v", got, m.Status.TLS)
+	}
+}
+
+// Users stop accepting plain connections when the number is 0.
+func TestPlainConnectionsAreCountedWhenAllAgentsHaveReportedThem(t *testing.T) {
+	cluster := newCluster(t, "cache", "{size: 2, tls: {mode: Permissive}}")
+	cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Offered: "aa", PlainConnections: 3})
+	cluster.converge()
+	for _, answering := range []int{1, 0} {
+		cluster.reconciler.cache = applycache.Cache{} // another operator
+		for _, pod := range cluster.list()[answering:] {
+			delete(cluster.agents, podIP(pod))
+		}
+		cluster.reconcile("cache")
+		if s := cluster.get("cache").Status.TLS; s == nil || s.PlainConnections == nil || *s.PlainConnections != 6 {
+			t.Errorf("%d of two agents answer, and the status is %+v", answering, s)
+		}
 	}
 }
 
