@@ -424,10 +424,10 @@ func (cluster *fakeCluster) setAgentStatus(pod *corev1.Pod, p *fakePod) {
 	} else {
 		handover = nil
 	}
-	of := cluster.before
+	of, runs := cluster.before, p.image+p.arguments+p.restart
 	if cluster.first == "" {
-		cluster.first = p.image + p.arguments
-	} else if cluster.first != p.image+p.arguments {
+		cluster.first = runs
+	} else if cluster.first != runs {
 		of = cluster.after
 	}
 	agent := agentwire.Status{

@@ -1,6 +1,7 @@
 package memcached
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -409,9 +410,9 @@ func agentsToQuery(obs *observation) []*corev1.Pod {
 		update = resources.NewPodRevision(&m.Spec, resources.Image{Reference: m.Status.Image}).Hash()
 	}
 	var (
-		query        []*corev1.Pod
-		first, last  *corev1.Pod
-		lastUpdateAt time.Time
+		query                 []*corev1.Pod
+		first, last, restarts *corev1.Pod
+		lastUpdateAt          time.Time
 	)
 	for _, s := range obs.shards {
 		pod := s.Active
@@ -424,6 +425,8 @@ func agentsToQuery(obs *observation) []*corev1.Pod {
 		revision := s.PodRevision.Hash()
 		if revision != update && first == nil {
 			first = pod
+		} else if shard.CertificateRestart(pod, obs.secrets[pod.UID].Certificate) != "" {
+			restarts = cmp.Or(restarts, pod)
 		}
 		if s.Record != nil && s.Record.At.After(lastUpdateAt) {
 			last, lastUpdateAt = pod, s.Record.At
@@ -432,7 +435,7 @@ func agentsToQuery(obs *observation) []*corev1.Pod {
 			query = append(query, pod)
 		}
 	}
-	if first != nil {
+	if first = cmp.Or(first, restarts); first != nil {
 		query = append(query, first)
 		if last != nil && m.Spec.UpdateStrategy != nil && m.Spec.UpdateStrategy.HitRatioGate != nil {
 			query = append(query, last)

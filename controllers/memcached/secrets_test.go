@@ -13,7 +13,9 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // serveCertificate lets the agents report a certificate that is served by shards with TLS.
@@ -119,6 +121,20 @@ func (cluster *fakeCluster) afterMinutes(n time.Duration) *v1alpha1.Memcached {
 	return cluster.converge()
 }
 
+const rotated = "0123456789abcdef"
+
+// rotateKeyType lets the Secret have a certificate that memcached serves after a restart.
+func (cluster *fakeCluster) rotateKeyType() {
+	now := cluster.clock.Now()
+	cluster.certificate = func(_ *corev1.Pod, p *fakePod) agentwire.Certificate {
+		c := agentwire.Certificate{SHA256: rotated, Offered: rotated, NotBefore: now, NotAfter: now.Add(90 * 24 * time.Hour)}
+		if p.restart == "" {
+			c.SHA256, c.RestartRequired = "aa", "its key is of another type"
+		}
+		return c
+	}
+}
+
 func TestRotatedSecretIsReportedAndRestartsOneShardAfterTheOther(t *testing.T) {
 	cluster := newCluster(t, "cache", "{size: 3, tls: {}}")
 	cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Offered: "aa"})
@@ -128,19 +144,11 @@ func TestRotatedSecretIsReportedAndRestartsOneShardAfterTheOther(t *testing.T) {
 	m := cluster.afterMinutes(2)
 	cluster.wantDegraded(m, v1alpha1.ReasonSecretInvalid, "correct Secret cache-tls")
 
-	const offered = "0123456789abcdef"
+	cluster.rotateKeyType()
 	restarted := func(pod *corev1.Pod) bool {
 		return pod.Annotations[v1alpha1.AnnotationRestart] == "certificate-01234567"
 	}
-	now := cluster.clock.Now()
 	most := 0
-	cluster.certificate = func(_ *corev1.Pod, p *fakePod) agentwire.Certificate {
-		c := agentwire.Certificate{SHA256: offered, Offered: offered, NotBefore: now, NotAfter: now.Add(90 * 24 * time.Hour)}
-		if p.restart == "" {
-			c.SHA256, c.RestartRequired = "aa", "its key is of another type"
-		}
-		return c
-	}
 	cluster.tick()
 	cluster.clock.Step(2 * time.Minute)
 	for range 30 {
@@ -160,8 +168,41 @@ func TestRotatedSecretIsReportedAndRestartsOneShardAfterTheOther(t *testing.T) {
 		t.Errorf("%d shards restarted at once, and the starts are %q", most, got)
 	}
 	cluster.wantDegraded(m, v1alpha1.ReasonAsExpected, "")
-	if m.Status.TLS.Fingerprint != offered || m.Status.Update != nil {
+	if m.Status.TLS.Fingerprint != rotated || m.Status.Update != nil {
 		t.Errorf("the status is %+v, the update %+v", m.Status.TLS, m.Status.Update)
+	}
+}
+
+func TestRestartForACertificateWaitsForTheHitRatioOfTheShardBefore(t *testing.T) {
+	cluster := newCluster(t, "cache", "{size: 3, tls: {}, updateStrategy: {hitRatioGate: {percent: 90}}}")
+	before := lookups{recentGets: 10_000, recentHits: 9000}
+	cluster.before, cluster.after = before, lookups{recentGets: 10_000, recentHits: 1000}
+	cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Offered: "aa"})
+	cluster.converge()
+	cluster.rotateKeyType()
+	m := cluster.afterMinutes(2)
+	if u := m.Status.Update; u == nil || u.Gate != v1alpha1.GateHitRatioNotRecovered {
+		t.Errorf("the update is %+v", u)
+	}
+	for _, c := range []struct {
+		after lookups
+		want  []string
+	}{
+		{cluster.after, []string{"cache-0: 2", "cache-1: 1", "cache-2: 1"}},
+		{before, []string{"cache-0: 2", "cache-1: 2", "cache-2: 2"}},
+	} {
+		cluster.after = c.after
+		for range 30 {
+			cluster.reconcileAndTick()
+		}
+		if got := cluster.starts(); !slices.Equal(got, c.want) {
+			t.Errorf("with %d hits, the starts are %q", c.after.recentHits, got)
+		}
+	}
+	for _, pod := range cluster.list() {
+		if r := shard.DecodeRecord[shard.UpdateRecord](pod.Annotations, annotations.Update); r == nil || r.Gets != before.recentGets || r.Hits != before.recentHits {
+			t.Errorf("pod %s has the record %+v", pod.Name, r)
+		}
 	}
 }
 

@@ -61,16 +61,27 @@ func (in Inputs) mountsSecrets(pod *corev1.Pod, to resources.PodRevision) bool {
 		(to.Spec.Auth == nil || resources.MountsUsers(pod, v1alpha1.AuthSecretName(name, to.Spec.Auth)))
 }
 
-// restart determines whether memcached restarts in its pod to use another certificate, or still does. It
-// restarts once for each certificate.
+// CertificateRestart returns the value of the restart annotation that a pod gets to use another certificate; empty
+// if it gets none, or has it. It restarts once for each certificate.
+func CertificateRestart(pod *corev1.Pod, c agentwire.Certificate) string {
+	if c.RestartRequired == "" || c.Offered == "" {
+		return ""
+	}
+	token := "certificate-" + c.Offered[:min(len(c.Offered), 8)]
+	if pod.Annotations[v1alpha1.AnnotationRestart] == token {
+		return ""
+	}
+	return token
+}
+
+// restart determines whether memcached restarts in its pod to use another certificate, or still does.
 func (s *State) restart(in Inputs) {
 	c := in.Secrets[s.Active.UID].Certificate
 	if c.RestartRequired == "" || c.Offered == "" || s.Active.DeletionTimestamp != nil || s.PodRevision.Hash() != in.Update.Hash() || s.Template.Hash() != in.Update.Hash() {
 		return
 	}
-	token := "certificate-" + c.Offered[:min(len(c.Offered), 8)]
 	isPending := s.Agent == nil && !s.StartRecorded
-	if s.Active.Annotations[v1alpha1.AnnotationRestart] != token {
+	if token := CertificateRestart(s.Active, c); token != "" {
 		s.RestartToken, s.Rollout.Restarts = token, true
 	} else if isPending {
 		s.Rollout.Restarts = true
