@@ -71,8 +71,12 @@ func wrongArguments(text string, spec *v1alpha1.MemcachedSpec) string {
 		pages := min(max(given-spec.Memory.Value()>>20, 1), 63)
 		want["-m"] = strconv.FormatInt(spec.Memory.Value()>>20+pages, 10)
 	}
-	if !maps.Equal(have, want) || !slices.Equal(words[own:], spec.ExtraArgs) {
-		return fmt.Sprintf("%s, not %v and %q", text, want, spec.ExtraArgs)
+	others := spec.ExtraArgs
+	if spec.TLS != nil { // the scenarios have its defaults only
+		others = append(slices.Clone(others), "-Z")
+	}
+	if !maps.Equal(have, want) || !slices.Equal(words[own:], others) {
+		return fmt.Sprintf("%s, not %v and %q", text, want, others)
 	}
 	return ""
 }
@@ -90,7 +94,11 @@ func desiredResources(spec *v1alpha1.MemcachedSpec, have corev1.ResourceRequirem
 			list[name] = q
 		}
 	}
-	limit := 1.10*float64(spec.Memory.Value()) + 80<<20 + 8<<10*float64(*spec.MaxConnections)
+	perConnection := 8.0 * 1024
+	if spec.TLS != nil {
+		perConnection = 32 * 1024
+	}
+	limit := 1.10*float64(spec.Memory.Value()) + 80<<20 + perConnection*float64(*spec.MaxConnections)
 	if math.Abs(have.Limits.Memory().AsApproximateFloat64()-limit) < 256 {
 		limit = have.Limits.Memory().AsApproximateFloat64()
 	}

@@ -45,6 +45,8 @@ type proc struct {
 	// arguments in effect, and why newer ones are not.
 	arguments, problem string
 	restart            string
+	// certificate that memcached serves.
+	certificate string
 	// used is the token that announced the stop before this container.
 	used  string
 	start agentwire.Start
@@ -167,6 +169,8 @@ func (w *World) run(pod *corev1.Pod) []action {
 	case !p.runs:
 	case p.brought[annotations.Arguments] != p.arguments && p.announced() == "" && p.problem == "":
 		could = append(could, act("restarts memcached with other arguments", func() { p.rearm() })...)
+	case p.brought[v1alpha1.AnnotationRestart] != p.restart && p.announced() == "" && p.problem == "" && p.serves:
+		could = append(could, act("restarts memcached as its annotation says", func() { p.rearm() })...)
 	case p.brought[annotations.Arguments] == p.arguments && p.problem != "":
 		could = append(could, act("has its arguments again", func() { p.problem = "" })...)
 	case p.receives:
@@ -297,7 +301,6 @@ func (p *proc) begin(pod *corev1.Pod) {
 		return
 	}
 	p.runs, p.serves, p.arguments, p.problem = true, false, arguments, ""
-	p.restart = p.brought[v1alpha1.AnnotationRestart]
 	p.resources = container(pod).Resources
 	p.load()
 	p.receives = p.containers == 1 && resources.CanHandOver(pod) && w.source(p) != nil
@@ -324,6 +327,7 @@ func (p *proc) rearm() {
 // load has memcached start with what the data volume holds.
 func (p *proc) load() {
 	p.starts++
+	p.restart, p.certificate = p.brought[v1alpha1.AnnotationRestart], p.w.certificate
 	before := p.saved.items
 	p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "nothing was saved", ItemsBefore: before, At: p.w.clock.Now()}
 	if p.saved.image != "" && shape(p.saved.arguments) == shape(p.arguments) {
@@ -399,8 +403,16 @@ func (p *proc) status() agentwire.Status {
 	} else if !p.serves && p.held.IsZero() { // one whose readiness is delayed runs, and only clients do not see it
 		phase = agentwire.PhaseRestarting
 	}
+	secrets := &agentwire.Secrets{Certificate: agentwire.Certificate{Offered: p.w.certificate}}
+	if slices.Contains(words, "-Z") {
+		c := &secrets.Certificate
+		c.SHA256, c.NotBefore, c.NotAfter = p.certificate, p.start.At, p.start.At.AddDate(1, 0, 0)
+		if c.SHA256 != c.Offered {
+			c.RestartRequired = "its key is of another type"
+		}
+	}
 	return agentwire.Status{
-		Phase: phase, PodUID: string(p.uid), Version: versionIn(p.image), Arguments: words, ArgumentsError: p.problem,
+		Secrets: secrets, Phase: phase, PodUID: string(p.uid), Version: versionIn(p.image), Arguments: words, ArgumentsError: p.problem,
 		AnnouncedStop: p.announced(), Restart: p.restart, HoldUntil: p.held, Start: p.start, Items: p.items,
 		RecentGets: 5000, RecentHits: 4000, Gets: 5000, Hits: 4000,
 	}

@@ -92,6 +92,10 @@ var scenarios = map[string]scenario{
 	"a refill":                             {begins: spec{"size": int64(2), "refill": spec{"maxAgeSeconds": int64(86400)}}, then: []func(*World){deletesPod("cache-1")}},
 	"a bootstrap":                          {then: []func(*World){makes(spec{"size": int64(2), "hashing": spec{"algorithm": "Ketama"}, "bootstrap": spec{"backupRef": spec{"name": "yesterday"}}})}},
 
+	"TLS":                                {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"tls": spec{}})}, keeps: true, settles: true},
+	"TLS, and back":                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"tls": spec{}}), set(spec{"tls": nil})}, seconds: 2, keeps: true, settles: true},
+	"a certificate that takes a restart": {begins: spec{"size": int64(3), "tls": spec{}}, then: []func(*World){rotates}, keeps: true, settles: true},
+
 	// Bugs that the seeds found.
 	"a set is deleted without its pod while shard 0 is replaced":      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
 	"a Service is deleted and can't be recreated":                     {begins: spec{"size": int64(2)}, then: []func(*World){takes(serviceKind, "cache-1"), frees(serviceKind, "cache-1")}, seconds: 40, keeps: true},
@@ -132,6 +136,25 @@ func until(limit int, step func(*World), shard string, wanted func(*corev1.Conta
 var sameKeyTwice = []any{
 	spec{"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "maxSkew": int64(1)},
 	spec{"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "maxSkew": int64(2)},
+}
+
+// rotates gives the Secret a certificate that memcached serves after a restart only, and plays until each does.
+func rotates(w *World) {
+	w.log("user", "rotates the certificate")
+	w.certificate = "fedcba9876543210"
+	for range 200 {
+		served := 0
+		for _, p := range w.procs {
+			if p.serves && p.certificate == w.certificate {
+				served++
+			}
+		}
+		if served == len(w.procs) {
+			return
+		}
+		w.Round()
+	}
+	w.must(false, "not all shards serve the new certificate")
 }
 
 func deletes(w *World) {

@@ -299,7 +299,8 @@ func (op *operator) seesPod(shard string) bool {
 // serves must find every other shard served, in the operator's eyes.
 func (w *World) watchPod(verb string, pod *corev1.Pod, after client.Object) {
 	is, _ := after.(*corev1.Pod)
-	restarts := is != nil && (container(is).Image != container(pod).Image || is.Annotations[annotations.Arguments] != pod.Annotations[annotations.Arguments])
+	restarts := is != nil && (container(is).Image != container(pod).Image || is.Annotations[annotations.Arguments] != pod.Annotations[annotations.Arguments] ||
+		is.Annotations[v1alpha1.AnnotationRestart] != pod.Annotations[v1alpha1.AnnotationRestart])
 	if verb == "delete" {
 		w.watch.deletes(pod, byOperator)
 	}

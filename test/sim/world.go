@@ -40,7 +40,9 @@ type World struct {
 	models       []model
 	nodes        []*node
 	procs        map[types.UID]*proc
-	faults       faults
+	// certificate that the Secrets have.
+	certificate string
+	faults      faults
 	// chaos: faults happen.
 	chaos bool
 	// writes of the operator, all its processes together, and at which of them it is
@@ -87,7 +89,7 @@ func newWorld(seed uint64, f faults) *World {
 func (w *World) begin(at time.Time, server client.Client, namespace string) {
 	w.defaultImage = image(newest)
 	w.clock, w.began = testclock.NewFakeClock(at), at
-	w.procs = map[types.UID]*proc{}
+	w.procs, w.certificate = map[types.UID]*proc{}, "0123456789abcdef"
 	w.happened = map[string]int{}
 	w.watch, w.drifted = newWatch(), map[string]bool{}
 	for i, disk := range []string{"ssd", "ssd", "hdd"} {
