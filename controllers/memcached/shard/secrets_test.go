@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -49,6 +50,51 @@ func TestReplacementWaitsForASecretWithWhichItsPodCanStart(t *testing.T) {
 			f.secrets = map[types.UID]agentwire.Secrets{pod.UID: {}}
 			if change := f.evaluate().Rollout.ToTarget; change.Method != c.method || change.SecretError != "" {
 				t.Errorf("with a Secret that can be used: method %s, %q", change.Method, change.SecretError)
+			}
+		})
+	}
+}
+
+func TestMemcachedRestartsOnceForACertificate(t *testing.T) {
+	withTLS := podRevision(t, tls(v1alpha1.TLS{}))
+	for _, c := range []struct {
+		name       string
+		annotation string
+		// answers is whether the agent reports the start that belongs to the annotation.
+		answers   bool
+		edit      func(*fixture, *agentwire.Certificate)
+		restarts  bool
+		wantToken string
+	}{
+		{name: "required", answers: true, restarts: true, wantToken: "certificate-01234567"},
+		{name: "required after another one", annotation: "certificate-76543210", answers: true, restarts: true, wantToken: "certificate-01234567"},
+		{name: "required after a restart by the user", annotation: "1", answers: true, restarts: true, wantToken: "certificate-01234567"},
+		{name: "requested, and not done yet", annotation: "certificate-01234567", restarts: true},
+		{name: "done, and the agent still requires it", annotation: "certificate-01234567", answers: true},
+		{name: "not required", answers: true, edit: func(_ *fixture, c *agentwire.Certificate) { c.RestartRequired = "" }},
+		{name: "required, and the Secret can't be used any more", answers: true, edit: func(_ *fixture, c *agentwire.Certificate) { c.Offered = "" }},
+		{name: "required by a pod that terminates", answers: true, edit: func(f *fixture, _ *agentwire.Certificate) { f.pods[0].DeletionTimestamp = new(metav1.Now()) }},
+		{name: "required by a pod that will be updated", answers: true, edit: func(f *fixture, _ *agentwire.Certificate) { f.update = podRevision(t, version("1.6.44")) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(withTLS, withTLS, withTLS)
+			pod, certificate := f.pods[0], agentwire.Certificate{Offered: "0123456789abcdef", RestartRequired: "its key is of another type"}
+			if c.annotation != "" {
+				pod.Annotations[v1alpha1.AnnotationRestart] = c.annotation
+			}
+			if c.answers {
+				f.agents["first"] = agentwire.Status{Restart: c.annotation}
+			}
+			if c.edit != nil {
+				c.edit(f, &certificate)
+			}
+			f.secrets = map[types.UID]agentwire.Secrets{pod.UID: {Certificate: certificate}}
+			s := f.evaluate()
+			if s.Rollout.Restarts != c.restarts || s.RestartToken != c.wantToken {
+				t.Errorf("restarts: %t, with the annotation %q", s.Rollout.Restarts, s.RestartToken)
+			}
+			if isRestart := s.Rollout.ToTarget.Description == "restarts because its key is of another type"; isRestart != c.restarts {
+				t.Errorf("the change is %+v", s.Rollout.ToTarget)
 			}
 		})
 	}
