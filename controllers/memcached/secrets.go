@@ -19,7 +19,7 @@ import (
 const (
 	// secretsInterval is the age at which the report of an agent is read again.
 	secretsInterval = time.Minute
-	// secretsQueries is how many agents are queried for it at a time.
+	// secretsQueries is how many agents are queried for it at a time, in addition to those that are unreachable.
 	secretsQueries = 32
 )
 
@@ -35,13 +35,14 @@ func secretPods(obs *observation) (due []*corev1.Pod) {
 	if !usesSecrets(obs.memcached) {
 		return nil
 	}
-	for i := range obs.shards {
+	left := secretsQueries
+	for i := 0; i < len(obs.shards) && left > 0; i++ {
 		s := &obs.shards[i]
 		if !s.IsReady || s.Active.Status.PodIP == "" || !resources.MountsSecrets(s.Active) || obs.age(s.Active) < secretsInterval {
 			continue
 		}
-		if due = append(due, s.Active); len(due) == secretsQueries {
-			break
+		if due = append(due, s.Active); s.Last.AgentUnreachableSince == nil {
+			left--
 		}
 	}
 	return due

@@ -230,6 +230,24 @@ func TestAgentsAreQueriedEachMinuteWithTLSAlone(t *testing.T) {
 	}
 }
 
+func TestReportsAreReadAlsoBesideManyUnreachableAgents(t *testing.T) {
+	m := &v1alpha1.Memcached{Spec: v1alpha1.MemcachedSpec{TLS: &v1alpha1.TLS{}}}
+	obs := &observation{memcached: m, now: time.Now()}
+	since := metav1.Now()
+	for i := range 2*secretsQueries + 1 {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}, Status: corev1.PodStatus{PodIP: "10.0.0.1"}}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "cache-tls"}}}}
+		s := shard.Observation{Active: pod, IsReady: true}
+		if i < secretsQueries {
+			s.Last.AgentUnreachableSince = &since
+		}
+		obs.shards = append(obs.shards, s)
+	}
+	if due := secretPods(obs); len(due) != 2*secretsQueries || due[len(due)-1].Name != fmt.Sprint(2*secretsQueries-1) {
+		t.Errorf("%d agents are queried", len(due))
+	}
+}
+
 func TestImpossibleTLSChangesNothing(t *testing.T) {
 	cluster := newReadyCluster(t, "cache", "{size: 1, version: 1.6.38}")
 	for _, c := range []struct {
