@@ -68,7 +68,7 @@ type MemcachedSpecApplyConfiguration struct {
 	// shard's pod is replaced, as handover describes. With -C, shards can't hand over their items.
 	ExtraArgs []string `json:"extraArgs,omitempty"`
 	// Resources of the memcached container. Default: a memory limit and request of memory *
-	// 1.10 + 80Mi + 8Ki * maxConnections (32Ki with tls, 56Ki with tls.mode Permissive), a CPU request of 100m, and no CPU limit, which would
+	// 1.10 + 80Mi + 8Ki * maxConnections, a CPU request of 100m, and no CPU limit, which would
 	// throttle a shard under load. Changing CPU and memory resizes the running pods and nothing
 	// restarts. Kubernetes before 1.33 can't resize pods, and no version can remove an amount
 	// or change another resource: the pods are then replaced, as handover describes.
@@ -84,10 +84,10 @@ type MemcachedSpecApplyConfiguration struct {
 	// it can close connections of clients that it no longer admits.
 	NetworkPolicy *NetworkPolicyApplyConfiguration `json:"networkPolicy,omitempty"`
 	// TLS encrypts the connections of clients with the certificate of a Secret. Default: connections
-	// are not encrypted. Changing it restarts memcached and keeps the items. It changes the default of
-	// resources too: where Kubernetes can't resize a running pod, and for another secretName, the pod
-	// is replaced, as handover describes. A Secret that changes restarts nothing: memcached reloads
-	// its certificate.
+	// are not encrypted. Changing it restarts memcached and keeps the items. It raises the default of
+	// resources to 32Ki for each of maxConnections, or 56Ki with mode Permissive: where Kubernetes can't
+	// resize a running pod, and for another secretName, the pod is replaced, as handover describes. A
+	// Secret that changes restarts nothing: memcached reloads its certificate.
 	TLS *TLSApplyConfiguration `json:"tls,omitempty"`
 	// Auth requires that clients log in with a user and a password of a Secret. Default: every client
 	// that can connect can use the shards. Changing it restarts memcached and keeps the items; for
