@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,7 +51,7 @@ func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
 
 	for _, pod := range pods {
 		for _, v := range pod.Spec.Volumes {
-			if v.Projected != nil || v.Secret != nil && v.Secret.SecretName != "cache-handover" {
+			if v.Projected != nil || v.Secret != nil && !slices.Contains([]string{"cache-handover", "cache-tls", "cache-auth"}, v.Secret.SecretName) {
 				t.Errorf("volume %s of pod %s may hold a token", v.Name, pod.Name)
 			}
 		}

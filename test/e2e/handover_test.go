@@ -103,8 +103,8 @@ func TestModeDisabledReplacesShardsWithEmptyOnesAndMountsNoKey(t *testing.T) {
 	s.Written("cache", 0, 1000)
 	pod := s.Pods("cache")["cache-0"]
 	for _, volume := range pod.Spec.Volumes {
-		if volume.Secret != nil {
-			t.Errorf("the pod has the secret %s", volume.Secret.SecretName)
+		if volume.Secret != nil && volume.Secret.SecretName == "cache-handover" {
+			t.Errorf("the pod has the key in %s", volume.Secret.SecretName)
 		}
 	}
 	if port := s.agents("cache")["cache-0"].HandoverPort; port != 0 {
