@@ -103,7 +103,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	check("a login that isn't required", config)
 	secured := suite.Small(shards).WithTLS(memcachedac.TLS().WithClientCertificates(v1alpha1.ClientCertificatesRequired)).WithAuth(memcachedac.Auth())
 	s.Apply("cache", secured)
-	first := s.Available("cache").Status.TLS.Fingerprint
+	s.Available("cache")
 	check("TLS and a login", config)
 	s.Untouched("cache", lives)
 	for what, client := range map[string]secureClient{"without TLS": {nil, user, password}, "without a login": {config: config}, "with a wrong password": {config, user, "wrong"}} {
@@ -120,31 +120,45 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 		t.Errorf("the restore's status is %+v", r.Status)
 	}
 
+	// The container is created again, after a preflight check of the image.
+	secured = secured.WithImage("memcached:" + defaultVersion)
+	s.Apply("cache", secured)
+	if m := s.Available("cache"); s.Shard(m, 0).Start != v1alpha1.StartWarm || s.Shard(m, 0).Items < perShard {
+		t.Errorf("the status of the shard is %+v", s.Shard(m, 0))
+	}
+	check("after another image", config)
+	pod := s.Pods("cache")[cluster.ShardName("cache", 1)]
+	s.Must(k.Delete(s.Ctx, &pod))
+	if shard := s.Shard(s.replaced("cache", 1, pod), 1); shard.Start != v1alpha1.StartHandedOver || shard.Items != perShard {
+		t.Errorf("the status of the shard is %+v", shard)
+	}
+	check("after a handover", config)
+	lives = s.Lives("cache")
+
 	s.putSecret("cache-auth", map[string][]byte{"shop": []byte("two")})
+	first := s.offered()
 	config = s.putCertificate(ca, "cache-tls", testcert.Options{})
+	second := s.offersAnother(first)
+	user, password = "shop", "two"
+	s.Eventually("the new password", func(ctx context.Context) error {
+		for _, set := range sets {
+			set.DialWith(secureClient{config, user, password}.dial)
+			if _, err := set.Sample(perShard); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	s.Await("cache", "the new certificate", func(m *v1alpha1.Memcached) error {
-		if m.Status.TLS == nil || m.Status.TLS.Fingerprint == first {
+		if m.Status.TLS == nil || m.Status.TLS.Fingerprint != second {
 			return fmt.Errorf("the status is %+v", m.Status.TLS)
 		}
 		return nil
 	})
-	user, password = "shop", "two"
-	s.Eventually("the new password", func(ctx context.Context) error {
-		for ordinal := range shards {
-			address, err := k.Address(ctx, s.Namespace, cluster.ShardName("cache", ordinal))
-			if err != nil {
-				return err
-			}
-			conn, err := secureClient{config, user, password}.dial(ctx, "tcp", address)
-			if err != nil {
-				return err
-			}
-			_ = conn.Close()
-		}
-		return nil
-	})
 	check("after a rotation", config)
+
 	s.putCertificate(ca, "cache-tls", testcert.Options{RSA: true})
+	s.offersAnother(second)
 	s.Await("cache", "a restart for a key of another type", func(m *v1alpha1.Memcached) error {
 		for _, shard := range m.Status.Shards {
 			if shard.Restart == "" {
@@ -156,24 +170,35 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	check("after a key of another type", config)
 	s.Untouched("cache", lives)
 
-	pod := s.Pods("cache")[cluster.ShardName("cache", 1)]
-	s.Must(k.Delete(s.Ctx, &pod))
-	if shard := s.Shard(s.replaced("cache", 1, pod), 1); shard.Start != v1alpha1.StartHandedOver || shard.Items != perShard {
-		t.Errorf("the status of the shard is %+v", shard)
-	}
-	check("after a handover", config)
-
-	// The container is created again, after a preflight check of the image.
-	s.Apply("cache", secured.WithImage("memcached:"+defaultVersion))
-	if m := s.Available("cache"); s.Shard(m, 0).Start != v1alpha1.StartWarm || s.Shard(m, 0).Items < perShard {
-		t.Errorf("the status of the shard is %+v", s.Shard(m, 0))
-	}
-	check("after another image", config)
-
-	s.Apply("cache", suite.Small(shards))
+	s.Apply("cache", suite.Small(shards).WithImage("memcached:"+defaultVersion))
 	user = ""
 	if m := s.Available("cache"); m.Status.TLS != nil {
 		t.Errorf("the status is %+v", m.Status.TLS)
 	}
 	check("plain again", nil)
+	s.Untouched("cache", lives)
+}
+
+// offered returns the certificate in the Secret that the agents of all shards can use; empty if they differ.
+func (s *space) offered() (fingerprint string) {
+	s.Helper()
+	for _, agent := range s.agents("cache") {
+		if agent.Secrets == nil || fingerprint != "" && agent.Secrets.Certificate.Offered != fingerprint {
+			return ""
+		}
+		fingerprint = agent.Secrets.Certificate.Offered
+	}
+	return fingerprint
+}
+
+// offersAnother waits until the kubelet has updated the pods, which takes up to 90 seconds, and returns the certificate.
+func (s *space) offersAnother(was string) (fingerprint string) {
+	s.Helper()
+	s.Eventually("another certificate in all pods", func(context.Context) error {
+		if fingerprint = s.offered(); fingerprint == "" || fingerprint == was {
+			return fmt.Errorf("the agents have the certificate %q", fingerprint)
+		}
+		return nil
+	})
+	return fingerprint
 }
