@@ -148,6 +148,12 @@ type MemcachedSpec struct {
 	// +optional
 	PodMetadata PodMetadata `json:"podMetadata,omitzero"`
 
+	// PodSecurity is what the shards' pods run as. With every value, they comply with the restricted
+	// level of Pod Security. Changing it replaces each shard's pod, as handover describes.
+	//
+	// +optional
+	PodSecurity PodSecurity `json:"podSecurity,omitzero"`
+
 	// NetworkPolicy configures which clients can connect to the shards, where the network plugin
 	// enforces NetworkPolicies. Default: the pods of this namespace. Changing it restarts nothing;
 	// it can close connections of clients that it no longer admits.
@@ -323,6 +329,50 @@ type PodMetadata struct {
 	// +kubebuilder:validation:XValidation:rule="self.map(k, size(k) + size(self[k])).sum() <= 8192",message="podMetadata.annotations must have at most 8192 characters in total: each shard has several copies of them"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('cache.memcached-operator.io/'))",message="podMetadata.annotations must not contain annotations of cache.memcached-operator.io/: the operator manages them"
 	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// PodSecurity is what the shards' pods run as.
+type PodSecurity struct {
+	// ServiceAccountName is the service account of the shards' pods, such as one with image pull Secrets or
+	// an identity in a service mesh. The pods get no token of it. Default: default.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// RunAsUser is the user ID that the containers run as. Default 11211; on OpenShift, the platform chooses
+	// it.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
+
+	// RunAsGroup is the group ID that the containers run as. Default 11211; on OpenShift, the platform
+	// chooses it.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
+
+	// SELinuxOptions of the containers, such as level: s0:c1,c2. Default: the container runtime chooses
+	// them.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.user) && !has(self.role) && (!has(self.type) || self.type in ['container_t', 'container_init_t', 'container_kvm_t', 'container_engine_t'])",message="podSecurity.seLinuxOptions can have a level, and a type that Pod Security allows: container_t, container_init_t, container_kvm_t or container_engine_t"
+	SELinuxOptions *corev1.SELinuxOptions `json:"seLinuxOptions,omitempty"`
+
+	// SeccompProfile of the containers. Default: type RuntimeDefault. Unconfined is rejected.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.type == (has(self.localhostProfile) ? 'Localhost' : 'RuntimeDefault')",message="podSecurity.seccompProfile must have type RuntimeDefault, or type Localhost and a localhostProfile"
+	SeccompProfile *corev1.SeccompProfile `json:"seccompProfile,omitempty"`
+
+	// AppArmorProfile of the containers. Default: the container runtime's profile, where nodes support
+	// AppArmor. Unconfined is rejected.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.type == (has(self.localhostProfile) ? 'Localhost' : 'RuntimeDefault')",message="podSecurity.appArmorProfile must have type RuntimeDefault, or type Localhost and a localhostProfile"
+	AppArmorProfile *corev1.AppArmorProfile `json:"appArmorProfile,omitempty"`
 }
 
 // NetworkPolicy configures which clients can connect to the shards.

@@ -70,6 +70,13 @@ scheduling:
       whenUnsatisfiable: DoNotSchedule
       labelSelector: {matchLabels: {app.kubernetes.io/instance: sessions}}
   priorityClassName: system-cluster-critical
+podSecurity:
+  serviceAccountName: cache
+  runAsUser: 1000
+  runAsGroup: 2000
+  seLinuxOptions: {level: "s0:c1,c2", type: container_t}
+  seccompProfile: {type: Localhost, localhostProfile: cache.json}
+  appArmorProfile: {type: Localhost, localhostProfile: cache}
 tls: {mode: Permissive, secretName: own, clientCertificates: Optional, minVersion: "1.3"}
 auth: {secretName: users}
 discovery: {enabled: true}

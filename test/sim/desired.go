@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -148,6 +149,8 @@ func wrongTemplate(set *appsv1.ReplicaSet, spec *v1alpha1.MemcachedSpec) string 
 		"affinity":                     {affinity, want},
 		"topologySpreadConstraints":    {t.Spec.TopologySpreadConstraints, spec.Scheduling.TopologySpreadConstraints},
 		"priorityClassName":            {t.Spec.PriorityClassName, spec.Scheduling.PriorityClassName},
+		"serviceAccountName":           {t.Spec.ServiceAccountName, spec.PodSecurity.ServiceAccountName},
+		"runAsUser":                    {*t.Spec.SecurityContext.RunAsUser, ptr.Deref(spec.PodSecurity.RunAsUser, 11211)},
 		"the labels of the user":       {contains(t.Labels, spec.PodMetadata.Labels), true},
 		"the annotations of the user":  {contains(t.Annotations, spec.PodMetadata.Annotations), true},
 		"the arguments' contradiction": {wrongArguments(t.Annotations[annotations.Arguments], spec), ""},

@@ -78,6 +78,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.PersistentVolumeClaimStoreApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PodMetadata"):
 		return &apiv1alpha1.PodMetadataApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PodSecurity"):
+		return &apiv1alpha1.PodSecurityApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RateLimit"):
 		return &apiv1alpha1.RateLimitApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Refill"):

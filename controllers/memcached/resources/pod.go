@@ -42,6 +42,7 @@ const (
 // template is what the pod templates of all shards of a revision have in common.
 type template struct {
 	scheduling  *corev1ac.PodSpecApplyConfiguration
+	security    *corev1ac.PodSecurityContextApplyConfiguration
 	resources   *corev1ac.ResourceRequirementsApplyConfiguration
 	annotations map[string]string
 }
@@ -68,10 +69,13 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 			WithAutomountServiceAccountToken(false).
 			WithEnableServiceLinks(false).
 			WithTerminationGracePeriodSeconds(int64((drainTimeout(b.memcached) + saveTimeout) / time.Second)).
-			WithSecurityContext(podSecurity(b.options)).
+			WithSecurityContext(common.security).
 			WithVolumes(volumes(&revision.Spec)...).
 			WithInitContainers(agentInstaller(b.options)).
 			WithContainers(memcachedContainer(b.namespace, name, revision, common.resources, drainTimeout(b.memcached), b.options.LogFormat)))
+	if account := revision.Spec.PodSecurity.ServiceAccountName; account != "" {
+		spec.WithServiceAccountName(account)
+	}
 	b.addSecrets(&spec, &revision.Spec)
 	if HandsOver(b.memcached) {
 		b.addHandover(&spec)
@@ -98,8 +102,12 @@ func (b *Builder) newTemplate(revision PodRevision) (*template, error) {
 	if err != nil {
 		return nil, err
 	}
+	security, err := podSecurity(&revision.Spec.PodSecurity, b.options)
+	if err != nil {
+		return nil, err
+	}
 	resources, err := convert[corev1ac.ResourceRequirementsApplyConfiguration](revision.Resources)
-	return &template{scheduling, resources, PodAnnotations(revision)}, err
+	return &template{scheduling, security, resources, PodAnnotations(revision)}, err
 }
 
 // PodAnnotations returns the annotations of a pod of a revision.
@@ -169,15 +177,19 @@ func spreadShards(labels map[string]string) *corev1.PodAntiAffinity {
 	}}
 }
 
-// podSecurity complies with the restricted level of Pod Security.
-func podSecurity(options Options) *corev1ac.PodSecurityContextApplyConfiguration {
-	security := corev1ac.PodSecurityContext().
-		WithRunAsNonRoot(true).
-		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
-	if !options.OmitRunAsUser {
-		security.WithRunAsUser(memcachedUser).WithRunAsGroup(memcachedUser)
+// podSecurity returns the security context of a pod, which complies with the restricted level of Pod Security.
+func podSecurity(own *v1alpha1.PodSecurity, options Options) (*corev1ac.PodSecurityContextApplyConfiguration, error) {
+	security := corev1.PodSecurityContext{
+		RunAsNonRoot: new(true),
+		RunAsUser:    own.RunAsUser, RunAsGroup: own.RunAsGroup,
+		SELinuxOptions: own.SELinuxOptions, AppArmorProfile: own.AppArmorProfile,
+		SeccompProfile: cmp.Or(own.SeccompProfile, &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}),
 	}
-	return security
+	if !options.OmitRunAsUser {
+		security.RunAsUser = cmp.Or(own.RunAsUser, new(int64(memcachedUser)))
+		security.RunAsGroup = cmp.Or(own.RunAsGroup, new(int64(memcachedUser)))
+	}
+	return convert[corev1ac.PodSecurityContextApplyConfiguration](security)
 }
 
 // containerSecurity complies with the restricted level of Pod Security, and has a read-only root

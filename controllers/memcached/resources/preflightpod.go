@@ -26,16 +26,21 @@ func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt 
 	}
 	sum := sha256.Sum256([]byte(mustMarshal([]any{
 		shard.Spec.NodeName, shard.Spec.ImagePullSecrets, running.ImagePullPolicy,
-		revision.Image.Reference, revision.ArgumentsText, b.options.AgentImage, attempt,
+		revision.Image.Reference, revision.ArgumentsText, b.options.AgentImage, attempt, revision.Spec.PodSecurity,
 	})))
 	name := b.name + "-preflight-" + hex.EncodeToString(sum[:5])
 
 	spec, err := convert[corev1ac.PodSpecApplyConfiguration](corev1.PodSpec{
-		NodeName:          shard.Spec.NodeName,
-		ImagePullSecrets:  shard.Spec.ImagePullSecrets,
-		Tolerations:       shard.Spec.Tolerations,
-		PriorityClassName: shard.Spec.PriorityClassName,
+		NodeName:           shard.Spec.NodeName,
+		ServiceAccountName: revision.Spec.PodSecurity.ServiceAccountName,
+		ImagePullSecrets:   shard.Spec.ImagePullSecrets,
+		Tolerations:        shard.Spec.Tolerations,
+		PriorityClassName:  shard.Spec.PriorityClassName,
 	})
+	if err != nil {
+		return Object{}, err
+	}
+	security, err := podSecurity(&revision.Spec.PodSecurity, b.options)
 	if err != nil {
 		return Object{}, err
 	}
@@ -68,7 +73,7 @@ func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt 
 			WithTerminationGracePeriodSeconds(0).
 			WithAutomountServiceAccountToken(false).
 			WithEnableServiceLinks(false).
-			WithSecurityContext(podSecurity(b.options)).
+			WithSecurityContext(security).
 			WithVolumes(
 				corev1ac.Volume().WithName("agent").WithEmptyDir(corev1ac.EmptyDirVolumeSource().
 					WithSizeLimit(resource.MustParse("32Mi"))),

@@ -37,15 +37,16 @@ func TestPreflightPodIsNamedAfterWhatItChecks(t *testing.T) {
 		change func(p *input)
 		same   bool
 	}{
-		"nothing":            {func(*input) {}, true},
-		"the node":           {func(p *input) { p.pod.Spec.NodeName = "node2" }, false},
-		"the image":          {func(p *input) { p.image.Reference = "docker.io/library/memcached:1.6.38" }, false},
-		"the arguments":      {func(p *input) { p.spec.ExtraArgs = []string{"-v"} }, false},
-		"the credentials":    {func(p *input) { p.pod.Spec.ImagePullSecrets[0].Name = "other" }, false},
-		"the pull policy":    {func(p *input) { p.pod.Spec.Containers[0].ImagePullPolicy = corev1.PullNever }, false},
-		"the attempt":        {func(p *input) { p.attempt = "again" }, false},
-		"the operator":       {func(p *input) { p.options.AgentImage = "example.com/operator:v2" }, false},
-		"the pod's own name": {func(p *input) { p.pod.Name = "cache-0-x" }, true},
+		"nothing":             {func(*input) {}, true},
+		"the node":            {func(p *input) { p.pod.Spec.NodeName = "node2" }, false},
+		"the image":           {func(p *input) { p.image.Reference = "docker.io/library/memcached:1.6.38" }, false},
+		"the arguments":       {func(p *input) { p.spec.ExtraArgs = []string{"-v"} }, false},
+		"the service account": {func(p *input) { p.spec.PodSecurity.ServiceAccountName = "other" }, false},
+		"the credentials":     {func(p *input) { p.pod.Spec.ImagePullSecrets[0].Name = "other" }, false},
+		"the pull policy":     {func(p *input) { p.pod.Spec.Containers[0].ImagePullPolicy = corev1.PullNever }, false},
+		"the attempt":         {func(p *input) { p.attempt = "again" }, false},
+		"the operator":        {func(p *input) { p.options.AgentImage = "example.com/operator:v2" }, false},
+		"the pod's own name":  {func(p *input) { p.pod.Name = "cache-0-x" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := first()

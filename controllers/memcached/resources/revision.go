@@ -58,6 +58,7 @@ func NewPodRevision(spec *v1alpha1.MemcachedSpec, image Image) PodRevision {
 		Resources:        spec.Resources,
 		Scheduling:       spec.Scheduling,
 		PodMetadata:      spec.PodMetadata,
+		PodSecurity:      spec.PodSecurity,
 	}}
 	r.text = mustMarshal(r.Spec)
 	r.derive()

@@ -45,6 +45,7 @@ var Fields = []Field{
 	{"resources", rollout.Live, rollout.Replace, "the pod is resized; replaced where Kubernetes can't"},
 	{"scheduling", rollout.Replace, rollout.None, "a pod stays on its node"},
 	{"podMetadata", rollout.Live, rollout.None, "the pod's labels and annotations change"},
+	{"podSecurity", rollout.Replace, rollout.None, "a pod keeps its security context and service account"},
 	{"networkPolicy", rollout.None, rollout.None, "applies to new connections"},
 	{"discovery", rollout.None, rollout.None, "the endpoint is created or deleted"},
 	{"service", rollout.None, rollout.None, "the Services' labels and annotations change"},

@@ -168,6 +168,8 @@ var changes = []struct {
 	}, method: rollout.Replace},
 	{field: "scheduling", name: "priority class", to: func(s *v1alpha1.MemcachedSpec) { s.Scheduling.PriorityClassName = "high" }, method: rollout.Replace,
 		description: "scheduling, which starts it empty"},
+	{field: "podSecurity", name: "service account", to: func(s *v1alpha1.MemcachedSpec) { s.PodSecurity.ServiceAccountName = "cache" }, method: rollout.Replace},
+	{field: "podSecurity", name: "user", to: func(s *v1alpha1.MemcachedSpec) { s.PodSecurity.RunAsUser = new(int64(1000)) }, method: rollout.Replace},
 }
 
 func tls(tls v1alpha1.TLS) shardtest.Edit {

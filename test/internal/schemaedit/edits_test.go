@@ -118,7 +118,7 @@ func TestEditsProvokeEveryError(t *testing.T) {
 		"memory must be at least", "memory must be at most", "maxItemSize must be a multiple", "maxItemSize must be at most half", "too small for the cache",
 		"extraArgs must begin", "extraArgs contains an option that is unknown", "extraArgs must not enable", "without spaces",
 		"podMetadata.labels must not", "podMetadata.annotations must not", "a store requires exactly one", "serverNameTemplate must contain",
-		"deletionPolicy Backup requires finalBackup", "networkPolicy.allowedClients requires mode", "each of networkPolicy.allowedClients must", "spec.finalBackup.deadlineSeconds", "spec.refill.maxAgeSeconds",
+		"deletionPolicy Backup requires finalBackup", "networkPolicy.allowedClients requires mode", "each of networkPolicy.allowedClients must", "podSecurity.seccompProfile must", "spec.finalBackup.deadlineSeconds", "spec.refill.maxAgeSeconds",
 	}
 	edits := seeded(s, 1)
 	for n := 0; n < 20_000 && len(missing) > 0; n++ {

@@ -576,6 +576,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: podMetadata
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.PodMetadata
+    - name: podSecurity
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.PodSecurity
     - name: refill
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Refill
@@ -739,6 +742,27 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.PodSecurity
+  map:
+    fields:
+    - name: appArmorProfile
+      type:
+        namedType: io.k8s.api.core.v1.AppArmorProfile
+    - name: runAsGroup
+      type:
+        scalar: numeric
+    - name: runAsUser
+      type:
+        scalar: numeric
+    - name: seLinuxOptions
+      type:
+        namedType: io.k8s.api.core.v1.SELinuxOptions
+    - name: seccompProfile
+      type:
+        namedType: io.k8s.api.core.v1.SeccompProfile
+    - name: serviceAccountName
+      type:
+        scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.RateLimit
   map:
     fields:
@@ -1101,6 +1125,17 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: podAntiAffinity
       type:
         namedType: io.k8s.api.core.v1.PodAntiAffinity
+- name: io.k8s.api.core.v1.AppArmorProfile
+  map:
+    fields:
+    - name: localhostProfile
+      type:
+        scalar: string
+    - name: type
+      type:
+        namedType: io.k8s.api.core.v1.AppArmorProfileType
+- name: io.k8s.api.core.v1.AppArmorProfileType
+  scalar: string
 - name: io.k8s.api.core.v1.LocalObjectReference
   map:
     fields:
@@ -1241,6 +1276,32 @@ var schemaYAML = typed.YAMLObject(`types:
   map:
     elementType:
       namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+- name: io.k8s.api.core.v1.SELinuxOptions
+  map:
+    fields:
+    - name: level
+      type:
+        scalar: string
+    - name: role
+      type:
+        scalar: string
+    - name: type
+      type:
+        scalar: string
+    - name: user
+      type:
+        scalar: string
+- name: io.k8s.api.core.v1.SeccompProfile
+  map:
+    fields:
+    - name: localhostProfile
+      type:
+        scalar: string
+    - name: type
+      type:
+        namedType: io.k8s.api.core.v1.SeccompProfileType
+- name: io.k8s.api.core.v1.SeccompProfileType
+  scalar: string
 - name: io.k8s.api.core.v1.TaintEffect
   scalar: string
 - name: io.k8s.api.core.v1.Toleration

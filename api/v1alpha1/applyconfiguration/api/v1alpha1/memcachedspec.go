@@ -79,6 +79,9 @@ type MemcachedSpecApplyConfiguration struct {
 	// PodMetadata adds labels and annotations to the shards' pods. Default: none. Changing it
 	// updates the running pods; nothing restarts.
 	PodMetadata *PodMetadataApplyConfiguration `json:"podMetadata,omitempty"`
+	// PodSecurity is what the shards' pods run as. With every value, they comply with the restricted
+	// level of Pod Security. Changing it replaces each shard's pod, as handover describes.
+	PodSecurity *PodSecurityApplyConfiguration `json:"podSecurity,omitempty"`
 	// NetworkPolicy configures which clients can connect to the shards, where the network plugin
 	// enforces NetworkPolicies. Default: the pods of this namespace. Changing it restarts nothing;
 	// it can close connections of clients that it no longer admits.
@@ -248,6 +251,14 @@ func (b *MemcachedSpecApplyConfiguration) WithScheduling(value *SchedulingApplyC
 // If called multiple times, the PodMetadata field is set to the value of the last call.
 func (b *MemcachedSpecApplyConfiguration) WithPodMetadata(value *PodMetadataApplyConfiguration) *MemcachedSpecApplyConfiguration {
 	b.PodMetadata = value
+	return b
+}
+
+// WithPodSecurity sets the PodSecurity field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodSecurity field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithPodSecurity(value *PodSecurityApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.PodSecurity = value
 	return b
 }
 
