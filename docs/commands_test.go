@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -25,19 +26,21 @@ var kinds = map[string]reflect.Type{}
 
 func init() {
 	for names, object := range map[string]any{
-		"memcached memcacheds memc":                                    v1alpha1.Memcached{},
-		"memcachedbackup memcachedbackups mcb":                         v1alpha1.MemcachedBackup{},
-		"memcachedscheduledbackup memcachedscheduledbackups mcsb":      v1alpha1.MemcachedScheduledBackup{},
-		"memcachedrestore memcachedrestores mcr":                       v1alpha1.MemcachedRestore{},
-		"deployment deployments":                                       appsv1.Deployment{},
-		"pod pods":                                                     corev1.Pod{},
-		"secret secrets":                                               corev1.Secret{},
-		"persistentvolumeclaim":                                        corev1.PersistentVolumeClaim{},
+		"memcached memcacheds memc":                               v1alpha1.Memcached{},
+		"memcachedbackup memcachedbackups mcb":                    v1alpha1.MemcachedBackup{},
+		"memcachedscheduledbackup memcachedscheduledbackups mcsb": v1alpha1.MemcachedScheduledBackup{},
+		"memcachedrestore memcachedrestores mcr":                  v1alpha1.MemcachedRestore{},
+		"deployment deployments":                                  appsv1.Deployment{},
+		"pod pods":                                                corev1.Pod{},
+		"secret secrets":                                          corev1.Secret{},
+		"persistentvolumeclaim":                                   corev1.PersistentVolumeClaim{},
+		"role":                                                    rbacv1.Role{},
+		"rolebinding":                                             rbacv1.RoleBinding{},
 		"crd csv clusterrole clusterextension operatorcondition":       nil,
 		"subscriptions.operators.coreos.com":                           nil,
 		"clusterserviceversions.operators.coreos.com packagemanifests": nil,
-		"storageclass":                                                 nil,
-		"rs":                                                           appsv1.ReplicaSet{},
+		"storageclass": nil,
+		"rs":           appsv1.ReplicaSet{},
 	} {
 		for name := range strings.FieldsSeq(names) {
 			kinds[name] = nil

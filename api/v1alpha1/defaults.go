@@ -37,6 +37,16 @@ func AuthSecretName(memcached string, auth *Auth) string {
 	return memcached + "-auth"
 }
 
+const (
+	// BindingUser is the user of a binding's Secret. It is one of those that may log in.
+	BindingUser = "binding"
+	// BindingPasswordKey is the entry with that user's password.
+	BindingPasswordKey = "password"
+)
+
+// BindingSecretName returns the name of the Secret of spec.binding.
+func BindingSecretName(memcached string) string { return memcached + "-binding" }
+
 // Seconds returns a field of seconds as a duration, or fallback when it is not set.
 func Seconds(n *int32, fallback int32) time.Duration {
 	if n != nil {

@@ -184,6 +184,12 @@ type MemcachedSpec struct {
 	// +optional
 	Discovery Discovery `json:"discovery,omitzero"`
 
+	// Binding creates a Secret with what a workload needs to connect, for the Service Binding
+	// Specification. Default: no Secret. Changing it restarts nothing.
+	//
+	// +optional
+	Binding Binding `json:"binding,omitzero"`
+
 	// Service adds labels and annotations to the shards' Services, such as those that a service mesh
 	// or DNS controller reads. Default: none. Changing it updates the Services; nothing restarts.
 	//
@@ -507,6 +513,17 @@ type Discovery struct {
 	// name of the Memcached with -discovery appended. While it is true, each shard stores the addresses
 	// as an item, too, and the operator deletes a shard that scaling in removes 90 seconds after it has
 	// removed its address. Default false. Changing it restarts nothing.
+	//
+	// +optional
+	Enabled bool `json:"enabled,omitempty"`
+}
+
+// Binding creates a Secret with what a workload needs to connect.
+type Binding struct {
+	// Enabled is whether the operator creates a Secret that has the name of the Memcached with -binding
+	// appended: with the addresses of the shards, and a user with a random password that may log in, also to
+	// shards without auth. Setting it to false keeps the Secret, since the operator can't delete Secrets:
+	// delete it to revoke the login. Default false. Changing it restarts nothing.
 	//
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
@@ -965,6 +982,11 @@ type MemcachedStatus struct {
 	// +optional
 	Discovery *DiscoveryStatus `json:"discovery,omitempty"`
 
+	// Binding is the Secret of spec.binding; nil without one.
+	//
+	// +optional
+	Binding *BindingStatus `json:"binding,omitempty"`
+
 	// Update is the progress of a change of the spec. It is absent when all shards match the
 	// spec.
 	//
@@ -1052,6 +1074,24 @@ type DiscoveryStatus struct {
 	ChangedAt metav1.Time `json:"changedAt"`
 
 	// Message says why pods of the shards don't serve the endpoint; empty if all do.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// BindingStatus is the Secret to which workloads are bound.
+type BindingStatus struct {
+	// Name of the Secret; empty until it exists.
+	//
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Size is the number of shards that the Secret lists: new shards are listed when all are ready.
+	//
+	// +optional
+	Size int32 `json:"size,omitempty"`
+
+	// Message says why the Secret doesn't list the shards, and what to do; empty if it does.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -1285,6 +1325,7 @@ type ShardStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.size,selectorpath=.status.selector
 // +kubebuilder:resource:shortName=memc,categories=all
+// +kubebuilder:metadata:labels="servicebinding.io/provisioned-service=true"
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=".status.version",description="Version that the shards run"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.ready",description="Ready shards of the desired number"
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=".status.updatedSize",description="Shards that match the spec"

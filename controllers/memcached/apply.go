@@ -41,6 +41,7 @@ func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a Actions) res
 	if !w.createKey(ctx, a.Secret, a.SecretIsFirst, r) {
 		return *r
 	}
+	w.writeBinding(ctx, a.Binding, r)
 	for _, o := range a.Apply {
 		err := w.client.Apply(ctx, withPreconditions(o), client.FieldOwner(v1alpha1.ManagedByValue), client.ForceOwnership)
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
@@ -123,6 +124,26 @@ func (w writer) createKey(ctx context.Context, secret *corev1.Secret, isFirst bo
 	}
 	r.applied[keyOf(secret)] = err == nil
 	return err == nil || !r.gone && (apierrors.IsForbidden(err) || isRejection(err))
+}
+
+// writeBinding creates or updates the Secret of a binding. That one exists is no error: a later reconcile reads it, if
+// the operator may.
+func (w writer) writeBinding(ctx context.Context, secret *corev1.Secret, r *result) {
+	if secret == nil {
+		return
+	}
+	if password := secret.Data[v1alpha1.BindingPasswordKey]; len(password) == 0 {
+		secret.Data[v1alpha1.BindingPasswordKey] = []byte(rand.Text())
+	}
+	var err error
+	if secret.ResourceVersion != "" {
+		err = w.client.Update(ctx, secret, client.FieldOwner(v1alpha1.ManagedByValue))
+	} else if err = w.client.Create(ctx, secret, client.FieldOwner(v1alpha1.ManagedByValue)); apierrors.IsAlreadyExists(err) {
+		r.failed = append(r.failed, keyOf(secret))
+		return
+	}
+	r.add(keyOf(secret), err)
+	r.applied[keyOf(secret)] = err == nil
 }
 
 // patch writes one change of a pod.

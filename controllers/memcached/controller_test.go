@@ -80,6 +80,7 @@ podSecurity:
 tls: {mode: Permissive, secretName: own, clientCertificates: Optional, minVersion: "1.3"}
 auth: {secretName: users}
 discovery: {enabled: true}
+binding: {enabled: true}
 service: {labels: {team: shop}, annotations: {note: one}}
 monitoring: {enabled: false, slabs: true, from: [{namespaceSelector: {}}]}
 podMetadata:

@@ -101,6 +101,10 @@ type observation struct {
 	restores map[string]object
 	// finalBackup of a Memcached that is being deleted; nil while there is none.
 	finalBackup *v1alpha1.MemcachedBackup
+	// binding is the Secret of spec.binding, read only to change it.
+	binding object
+	// bindingForbidden is whether the operator may not read it.
+	bindingForbidden bool
 	// backups of the Memcached, read only when a shard may have been lost.
 	backups []*v1alpha1.MemcachedBackup
 }
@@ -185,7 +189,7 @@ func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*observat
 	obs.secrets = r.secrets
 	r.queryAgents(ctx, obs)
 	obs.readSecrets()
-	for _, read := range []func(context.Context, *observation) error{r.observeRestores, r.observeBackups, r.observeFinalBackup} {
+	for _, read := range []func(context.Context, *observation) error{r.observeRestores, r.observeBackups, r.observeFinalBackup, r.observeBinding} {
 		if err := read(ctx, obs); err != nil {
 			return nil, err
 		}

@@ -26,6 +26,8 @@ type Actions struct {
 	Secret *corev1.Secret
 	// SecretIsFirst is whether one that exists can be that of a deleted Memcached with the same name.
 	SecretIsFirst bool
+	// Binding is a Secret to create, or to update if it has a version, without a password to get a new one.
+	Binding *corev1.Secret
 	// Apply are objects to apply.
 	Apply []apply
 	// Patch are changes of pods.
@@ -57,6 +59,7 @@ func merge(all ...Actions) Actions {
 		}
 		m.Secret = cmp.Or(m.Secret, a.Secret)
 		m.SecretIsFirst = m.SecretIsFirst || a.SecretIsFirst
+		m.Binding = cmp.Or(m.Binding, a.Binding)
 		m.Apply = append(m.Apply, a.Apply...)
 		m.Patch = append(m.Patch, a.Patch...)
 		m.Create = append(m.Create, a.Create...)
@@ -89,6 +92,7 @@ type plan struct {
 	refill      refillPlan
 	finalBackup finalBackupPlan
 	discovery   discoveryPlan
+	binding     bindingPlan
 	resources   resourcesPlan
 	actions     Actions
 }

@@ -68,6 +68,9 @@ func makeStatus(obs *observation, p plan, res result, now time.Time) v1alpha1.Me
 	if s.Discovery = p.discovery.status; s.Discovery == nil && (m.Spec.Paused || p.rejected != nil) {
 		s.Discovery = m.Status.Discovery
 	}
+	if s.Binding = p.binding.result(res); s.Binding == nil && m.Spec.Binding.Enabled { // nothing is planned
+		s.Binding = m.Status.Binding
+	}
 	s.TLS = tlsStatus(obs)
 	s.Update = updateStatus(obs, p, s, now)
 	s.LastUpdate = updateCost(obs, p, &s, now)

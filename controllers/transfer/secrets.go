@@ -37,19 +37,26 @@ func tlsVolume(m *v1alpha1.Memcached) corev1.Volume {
 	if presentsCertificate(m.Spec.TLS) {
 		keys = append(keys, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
 	}
-	volume := secretVolume(tlsVolumeName, v1alpha1.TLSSecretName(m.Name, m.Spec.TLS))
+	volume := corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.TLSSecretName(m.Name, m.Spec.TLS)}}
 	for _, key := range keys {
-		volume.Secret.Items = append(volume.Secret.Items, corev1.KeyToPath{Key: key, Path: key})
+		volume.Items = append(volume.Items, corev1.KeyToPath{Key: key, Path: key})
 	}
-	return volume
+	return secretVolume(tlsVolumeName, volume)
 }
 
 // usersVolume returns the volume with the users, as one of which the Job logs in.
 func usersVolume(m *v1alpha1.Memcached) corev1.Volume {
-	return secretVolume(usersVolumeName, v1alpha1.AuthSecretName(m.Name, m.Spec.Auth))
+	return secretVolume(usersVolumeName,
+		corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.AuthSecretName(m.Name, m.Spec.Auth)}},
+		corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.BindingSecretName(m.Name)},
+			Items: []corev1.KeyToPath{{Key: v1alpha1.BindingPasswordKey, Path: v1alpha1.BindingUser}}})
 }
 
-func secretVolume(name, secret string) corev1.Volume {
-	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-		Secret: &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: ptr.To[int32](readableByAll), Optional: new(true)}}}
+func secretVolume(name string, secrets ...corev1.SecretProjection) corev1.Volume {
+	projected := &corev1.ProjectedVolumeSource{DefaultMode: ptr.To[int32](readableByAll)}
+	for _, secret := range secrets {
+		secret.Optional = new(true)
+		projected.Sources = append(projected.Sources, corev1.VolumeProjection{Secret: &secret})
+	}
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: projected}}
 }

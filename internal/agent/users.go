@@ -65,7 +65,7 @@ func checkUsers(users []user) error {
 	case len(users) == 0:
 		return errors.New("the Secret doesn't exist, or has no users")
 	case len(users) > maxUsers:
-		return fmt.Errorf("the Secret has %d users; memcached reads at most %d", len(users), maxUsers)
+		return fmt.Errorf("there are %d users, with that of a binding; memcached reads at most %d", len(users), maxUsers)
 	}
 	for _, u := range users {
 		switch {

@@ -186,7 +186,7 @@ func TestUsersThatCannotBeUsedChangeNothing(t *testing.T) {
 		want  string
 	}{
 		{nil, "the Secret doesn't exist, or has no users"},
-		{eight, "the Secret has 8 users; memcached reads at most 7"},
+		{eight, "there are 8 users, with that of a binding; memcached reads at most 7"},
 		{map[string]string{"App": "x"}, `user "App": use 1 to 64 of the characters`},
 		{map[string]string{"app": ""}, "the password of user app is empty"},
 		{map[string]string{"app": "two words"}, "contains a space or a control character"},

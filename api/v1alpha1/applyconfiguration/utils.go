@@ -22,6 +22,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BackupReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BackupRetention"):
 		return &apiv1alpha1.BackupRetentionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Binding"):
+		return &apiv1alpha1.BindingApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BindingStatus"):
+		return &apiv1alpha1.BindingStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Bootstrap"):
 		return &apiv1alpha1.BootstrapApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BootstrapStatus"):

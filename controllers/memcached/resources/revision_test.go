@@ -72,7 +72,7 @@ func TestIncompletePodRevisionIsNotParsed(t *testing.T) {
 func TestPodRevisionHasTheFieldsThatConcernAPod(t *testing.T) {
 	concerns := []string{"ImagePullPolicy", "ImagePullSecrets", "Memory", "MaxConnections", "Threads", "MaxItemSize", "ExtraArgs", "TLS", "Auth",
 		"Resources", "Scheduling", "PodMetadata", "PodSecurity"}
-	others := []string{"Size", "NetworkPolicy", "Discovery", "Service", "Monitoring", "Handover", "UpdateStrategy", "Hashing", "Bootstrap", "FinalBackup", "DeletionPolicy", "Refill", "Paused",
+	others := []string{"Size", "NetworkPolicy", "Discovery", "Binding", "Service", "Monitoring", "Handover", "UpdateStrategy", "Hashing", "Bootstrap", "FinalBackup", "DeletionPolicy", "Refill", "Paused",
 		"Version", "Image"} // the last two are in the resolved image
 	image := Image{Reference: fallback, Version: "1.6.45"}
 	base := hashOf(memcached(3, nil), image)

@@ -94,7 +94,7 @@ func MountsUsers(pod *corev1.Pod, secret string) bool { return mounts(pod, users
 
 func mounts(pod *corev1.Pod, volume, secret string) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.Name == volume && IsSecretVolume(v) && v.Secret.SecretName == secret
+		return v.Name == volume && IsSecretVolume(v) && v.Projected.Sources[0].Secret.Name == secret
 	})
 }
 
@@ -105,22 +105,27 @@ func MountsSecrets(pod *corev1.Pod) bool {
 
 // IsSecretVolume reports whether a pod's volume is that of a Secret of the user.
 func IsSecretVolume(v corev1.Volume) bool {
-	return v.Secret != nil && (v.Name == tlsVolume || v.Name == usersVolume)
+	return (v.Name == tlsVolume || v.Name == usersVolume) && v.Projected != nil && len(v.Projected.Sources) > 0 && v.Projected.Sources[0].Secret != nil
 }
 
 // addSecrets lets a pod use the certificate and the users, also while its memcached has neither: switching them on
-// restarts memcached in the pod. Without the Secret, a volume is empty.
+// restarts memcached in the pod. Without a Secret, its part of a volume is empty.
 func (b *Builder) addSecrets(spec *corev1ac.PodSpecApplyConfiguration, revision *v1alpha1.MemcachedSpec) {
-	certificate := corev1ac.SecretVolumeSource().WithSecretName(v1alpha1.TLSSecretName(b.name, revision.TLS))
-	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, corev1.ServiceAccountRootCAKey} {
-		certificate.WithItems(corev1ac.KeyToPath().WithKey(key).WithPath(key))
-	}
-	users := corev1ac.SecretVolumeSource().WithSecretName(v1alpha1.AuthSecretName(b.name, revision.Auth))
-	mount := func(volume, flag, path string, secret *corev1ac.SecretVolumeSourceApplyConfiguration) {
-		spec.WithVolumes(corev1ac.Volume().WithName(volume).WithSecret(secret.WithOptional(true).WithDefaultMode(readableByAll)))
+	mount := func(volume, flag, path string, secrets ...*corev1ac.SecretProjectionApplyConfiguration) {
+		projected := corev1ac.ProjectedVolumeSource().WithDefaultMode(readableByAll)
+		for _, secret := range secrets {
+			projected.WithSources(corev1ac.VolumeProjection().WithSecret(secret.WithOptional(true)))
+		}
+		spec.WithVolumes(corev1ac.Volume().WithName(volume).WithProjected(projected))
 		spec.Containers[0].WithArgs(flag, path).
 			WithVolumeMounts(corev1ac.VolumeMount().WithName(volume).WithMountPath(path).WithReadOnly(true))
 	}
-	mount(tlsVolume, "-tls-dir", tlsPath, certificate)
-	mount(usersVolume, "-auth-dir", usersPath, users)
+	entry := func(key, path string) *corev1ac.KeyToPathApplyConfiguration {
+		return corev1ac.KeyToPath().WithKey(key).WithPath(path)
+	}
+	mount(tlsVolume, "-tls-dir", tlsPath, corev1ac.SecretProjection().WithName(v1alpha1.TLSSecretName(b.name, revision.TLS)).
+		WithItems(entry(corev1.TLSCertKey, corev1.TLSCertKey), entry(corev1.TLSPrivateKeyKey, corev1.TLSPrivateKeyKey), entry(corev1.ServiceAccountRootCAKey, corev1.ServiceAccountRootCAKey)))
+	mount(usersVolume, "-auth-dir", usersPath,
+		corev1ac.SecretProjection().WithName(v1alpha1.AuthSecretName(b.name, revision.Auth)),
+		corev1ac.SecretProjection().WithName(v1alpha1.BindingSecretName(b.name)).WithItems(entry(v1alpha1.BindingPasswordKey, v1alpha1.BindingUser)))
 }

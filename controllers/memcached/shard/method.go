@@ -48,6 +48,7 @@ var Fields = []Field{
 	{"podSecurity", rollout.Replace, rollout.None, "a pod keeps its security context and service account"},
 	{"networkPolicy", rollout.None, rollout.None, "applies to new connections"},
 	{"discovery", rollout.None, rollout.None, "the endpoint is created or deleted"},
+	{"binding", rollout.None, rollout.None, "the Secret is created"},
 	{"service", rollout.None, rollout.None, "the Services' labels and annotations change"},
 	{"monitoring", rollout.None, rollout.None, "applies to the next scrape"},
 	{"handover", rollout.None, rollout.None, "applies to pods that are created later"},

@@ -48,6 +48,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: successfulBackupsHistoryLimit
       type:
         scalar: numeric
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Binding
+  map:
+    fields:
+    - name: enabled
+      type:
+        scalar: boolean
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.BindingStatus
+  map:
+    fields:
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: size
+      type:
+        scalar: numeric
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Bootstrap
   map:
     fields:
@@ -513,6 +531,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: auth
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Auth
+    - name: binding
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Binding
     - name: bootstrap
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Bootstrap
@@ -611,6 +632,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.MemcachedStatus
   map:
     fields:
+    - name: binding
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.BindingStatus
     - name: bootstrap
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.BootstrapStatus

@@ -100,6 +100,9 @@ type MemcachedSpecApplyConfiguration struct {
 	// Discovery configures an endpoint from which clients with auto discovery read the addresses of
 	// the shards, as from Amazon ElastiCache. Default: no endpoint. Changing it restarts nothing.
 	Discovery *DiscoveryApplyConfiguration `json:"discovery,omitempty"`
+	// Binding creates a Secret with what a workload needs to connect, for the Service Binding
+	// Specification. Default: no Secret. Changing it restarts nothing.
+	Binding *BindingApplyConfiguration `json:"binding,omitempty"`
 	// Service adds labels and annotations to the shards' Services, such as those that a service mesh
 	// or DNS controller reads. Default: none. Changing it updates the Services; nothing restarts.
 	Service *ServiceMetadataApplyConfiguration `json:"service,omitempty"`
@@ -291,6 +294,14 @@ func (b *MemcachedSpecApplyConfiguration) WithAuth(value *AuthApplyConfiguration
 // If called multiple times, the Discovery field is set to the value of the last call.
 func (b *MemcachedSpecApplyConfiguration) WithDiscovery(value *DiscoveryApplyConfiguration) *MemcachedSpecApplyConfiguration {
 	b.Discovery = value
+	return b
+}
+
+// WithBinding sets the Binding field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Binding field is set to the value of the last call.
+func (b *MemcachedSpecApplyConfiguration) WithBinding(value *BindingApplyConfiguration) *MemcachedSpecApplyConfiguration {
+	b.Binding = value
 	return b
 }
 

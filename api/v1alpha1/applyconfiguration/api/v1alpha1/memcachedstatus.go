@@ -46,6 +46,8 @@ type MemcachedStatusApplyConfiguration struct {
 	// Discovery is what clients read from the endpoint of spec.discovery. It is absent while that
 	// is disabled.
 	Discovery *DiscoveryStatusApplyConfiguration `json:"discovery,omitempty"`
+	// Binding is the Secret of spec.binding; nil without one.
+	Binding *BindingStatusApplyConfiguration `json:"binding,omitempty"`
 	// Update is the progress of a change of the spec. It is absent when all shards match the
 	// spec.
 	Update *UpdateStatusApplyConfiguration `json:"update,omitempty"`
@@ -179,6 +181,14 @@ func (b *MemcachedStatusApplyConfiguration) WithTLS(value *TLSStatusApplyConfigu
 // If called multiple times, the Discovery field is set to the value of the last call.
 func (b *MemcachedStatusApplyConfiguration) WithDiscovery(value *DiscoveryStatusApplyConfiguration) *MemcachedStatusApplyConfiguration {
 	b.Discovery = value
+	return b
+}
+
+// WithBinding sets the Binding field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Binding field is set to the value of the last call.
+func (b *MemcachedStatusApplyConfiguration) WithBinding(value *BindingStatusApplyConfiguration) *MemcachedStatusApplyConfiguration {
+	b.Binding = value
 	return b
 }
 

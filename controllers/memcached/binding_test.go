@@ -1,0 +1,142 @@
+package memcached
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/apiservertest"
+)
+
+// wantBinding checks the Secret and the status of a binding to that many shards, and returns the Secret.
+func (env *testEnv) wantBinding(m *v1alpha1.Memcached, size int) *corev1.Secret {
+	env.Helper()
+	secret := &corev1.Secret{}
+	env.read("cache-binding", secret)
+	var servers []string
+	for _, ordinal := range []string{"0", "1", "2"}[:size] {
+		servers = append(servers, "cache-"+ordinal+"."+env.namespace+".svc:11211")
+	}
+	list := strings.Join(servers, ",")
+	for key, want := range map[string]string{
+		"type": "memcached", "provider": "memcached-operator", "host": "cache-0." + env.namespace + ".svc", "port": "11211",
+		"servers": list, "uri": "memcached://" + list, "username": "binding",
+	} {
+		if got := string(secret.Data[key]); got != want {
+			env.Errorf("entry %s of the Secret is %q, want %q", key, got, want)
+		}
+	}
+	if len(secret.Data) != 8 || len(secret.Data["password"]) < 20 || secret.Type != "servicebinding.io/memcached" || !metav1.IsControlledBy(secret, m) {
+		env.Errorf("the Secret is %+v", secret)
+	}
+	if b := m.Status.Binding; b == nil || *b != (v1alpha1.BindingStatus{Name: "cache-binding", Size: int32(size)}) { //nolint:gosec // small
+		env.Errorf("the status is %+v", b)
+	}
+	return secret
+}
+
+// letOperatorUpdate grants the rights that docs/connect.md grants.
+func (env *testEnv) letOperatorUpdate(secret string) {
+	env.Helper()
+	name := metav1.ObjectMeta{Namespace: env.namespace, Name: "memcached-operator-binding"}
+	env.must(admin.Create(env.ctx, &rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get", "update"}}}}))
+	env.must(admin.Create(env.ctx, &rbacv1.RoleBinding{ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: apiservertest.OperatorUser}}}))
+}
+
+func TestBindingNeedsNoRightToReadSecrets(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "size: 2")
+	if m := env.converge("cache"); m.Status.Binding != nil || env.exists("cache-binding", &corev1.Secret{}) {
+		t.Errorf("without spec.binding, the status has %+v", m.Status.Binding)
+	}
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Binding.Enabled = true })
+	secret := env.wantBinding(env.converge("cache"), 2)
+
+	env.reconciler.cache.Forget(types.NamespacedName{Namespace: env.namespace, Name: "cache"}) // as after a restart of the operator
+	writes := env.writes.Load()
+	env.wantBinding(env.converge("cache"), 2)
+	if n := env.writes.Load() - writes; n != 0 {
+		t.Errorf("a binding that is up to date costs %d writes", n)
+	}
+
+	env.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 1 })
+	m := env.converge("cache")
+	if b := m.Status.Binding; b.Name != "cache-binding" || b.Size != 2 || !strings.Contains(b.Message, "the operator may not read or update it") {
+		t.Errorf("the status is %+v", b)
+	}
+	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	env.must(admin.Delete(env.ctx, secret))
+	env.skipAnHour()
+	another := env.wantBinding(env.converge("cache"), 1)
+	if string(another.Data["password"]) == string(secret.Data["password"]) {
+		t.Error("the password isn't random")
+	}
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Binding.Enabled = false })
+	if m := env.converge("cache"); m.Status.Binding != nil || !env.exists("cache-binding", &corev1.Secret{}) {
+		t.Errorf("after spec.binding was disabled, the status has %+v", m.Status.Binding)
+	}
+}
+
+func TestBindingListsOtherShardsWithTheSamePassword(t *testing.T) {
+	cluster := newCluster(t, "cache", "{size: 2, binding: {enabled: true}}")
+	cluster.letOperatorUpdate("cache-binding")
+	password := string(cluster.wantBinding(cluster.converge(), 2).Data["password"])
+
+	cluster.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 3 })
+	for m := cluster.get("cache"); m.Status.ReadySize < 3; m = cluster.get("cache") {
+		cluster.wantBinding(m, 2)
+		cluster.reconcileAndTick()
+	}
+	cluster.wantBinding(cluster.converge(), 3)
+	cluster.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 1 })
+	if got := string(cluster.wantBinding(cluster.converge(), 1).Data["password"]); got != password {
+		t.Error("the password was changed")
+	}
+}
+
+func TestSecretOfAnotherOwnerIsKeptByABinding(t *testing.T) {
+	for name, c := range map[string]struct {
+		granted bool
+		says    string
+	}{
+		"the operator may read it":     {true, "the Secret cache-binding exists and isn't of this Memcached"},
+		"the operator may not read it": {false, "the operator may not read or update it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := newEnv(t)
+			theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-binding"}, Data: map[string][]byte{"key": []byte("theirs")}}
+			env.must(admin.Create(env.ctx, theirs))
+			if c.granted {
+				env.letOperatorUpdate("cache-binding")
+			}
+			env.create("cache", "{size: 1, binding: {enabled: true}}")
+			m := env.converge("cache")
+			if b := m.Status.Binding; b == nil || b.Name != "" || !strings.Contains(b.Message, c.says) {
+				t.Errorf("the status is %+v", b)
+			}
+			version := theirs.ResourceVersion
+			env.read("cache-binding", theirs)
+			if theirs.ResourceVersion != version || !env.exists("cache-0", &corev1.Service{}) {
+				t.Errorf("the Secret is %+v", theirs)
+			}
+			env.must(admin.Delete(env.ctx, theirs))
+			env.skipAnHour()
+			env.wantBinding(env.converge("cache"), 1)
+		})
+	}
+}
+
+func TestPausedMemcachedKeepsTheStatusOfItsBinding(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "{size: 1, binding: {enabled: true}}")
+	env.converge("cache")
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Paused = true })
+	env.wantBinding(env.converge("cache"), 1)
+}

@@ -1,0 +1,45 @@
+package resources
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+// bindingType is the type of a binding's Secret, as the Service Binding Specification names it
+// (https://servicebinding.io/spec/core/1.1.0/).
+const bindingType corev1.SecretType = "servicebinding.io/memcached"
+
+// BindingSecret returns the Secret of spec.binding with the addresses of the first shards, without the password.
+func (b *Builder) BindingSecret(size int) *corev1.Secret {
+	servers := make([]string, size)
+	for ordinal := range servers {
+		servers[ordinal] = Server(b.namespace, ShardName(b.name, ordinal))
+	}
+	first, port, _ := strings.Cut(Server(b.namespace, ShardName(b.name, 0)), ":")
+	list := strings.Join(servers, ",")
+	data := map[string]string{
+		"type":                      "memcached",
+		"provider":                  v1alpha1.ManagedByValue,
+		"host":                      first,
+		"port":                      port,
+		"uri":                       "memcached://" + list,
+		"servers":                   list,
+		"username":                  v1alpha1.BindingUser,
+		v1alpha1.BindingPasswordKey: "",
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: v1alpha1.BindingSecretName(b.name), Namespace: b.namespace, Labels: b.labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b.memcached, v1alpha1.GroupVersion.WithKind("Memcached"))},
+		},
+		Type: bindingType, Data: map[string][]byte{},
+	}
+	for key, value := range data {
+		secret.Data[key] = []byte(value)
+	}
+	return secret
+}
