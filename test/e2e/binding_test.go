@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
@@ -46,9 +48,9 @@ func TestWorkloadConnectsWithTheSecretOfItsBinding(t *testing.T) {
 	s.Apply("cache", bound(1))
 	s.Available("cache")
 	first := binding(1)
-	set := s.Items("cache", 0, 1000)
+	set := items.New("bound", 1000, net.JoinHostPort(first["host"], first["port"]))
 	set.DialWith(secureClient{user: first["username"], password: first["password"]}.dial)
-	s.Must(set.Write())
+	s.Eventually("a login", func(context.Context) error { return set.Write() })
 	store := s.claim("backups")
 	if b := s.backedUp("bound", "cache", store); b.Status.Snapshot.Items != 1000 {
 		t.Errorf("the snapshot has %d items", b.Status.Snapshot.Items)
