@@ -18,21 +18,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-// scaleInDelay is how long a shard stays after it was removed from the list: clients with auto
-// discovery read the list every minute, and the pods get it within seconds.
-const scaleInDelay = 90 * time.Second
-
-// discoveryPlan is what clients with auto discovery read.
-type discoveryPlan struct {
-	// status to report; nil without spec.discovery.
-	status *v1alpha1.DiscoveryStatus
-	// list as pods have it; empty without one.
-	list string
-	// delay is how long shards beyond the size stay.
-	delay   time.Duration
-	actions Actions
-}
-
 // shardList is the list of the shards: of a version, as host|ip|port by ordinal.
 type shardList struct {
 	version int64

@@ -19,6 +19,7 @@
 //	plan_rollout    what package rollout decides by: the next step for one shard, or a gate
 //	plan_step       the step as writes, and as desired states of the shards
 //	discovery       the list of shards that clients with auto discovery read
+//	binding         the Secret that workloads are bound to
 //	plan_resources  the objects that are missing or not up to date; scaling in
 //
 // A reconcile of a large Memcached looks up and writes a part of its objects (batch), and the

@@ -13,19 +13,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/internal/text"
 )
-
-// event is an event to record, with the pod that it is related to, if any.
-type event struct{ kind, reason, message, pod string }
-
-func normal(reason, format string, args ...any) event {
-	return event{kind: corev1.EventTypeNormal, reason: reason, message: fmt.Sprintf(format, args...)}
-}
-
-func warning(reason, format string, args ...any) event {
-	return event{kind: corev1.EventTypeWarning, reason: reason, message: fmt.Sprintf(format, args...)}
-}
 
 // memcachedEvents returns the events of a change from one status to the next.
 func memcachedEvents(was, next v1alpha1.MemcachedStatus, handsOver bool) []event {
@@ -143,9 +131,4 @@ func bootstrapEvents(was, now *v1alpha1.BootstrapStatus) []event {
 		kind = corev1.EventTypeWarning
 	}
 	return []event{{kind: kind, reason: v1alpha1.EventBootstrapFinished, message: cmp.Or(now.Message, string(now.Phase))}}
-}
-
-// keptItems describes how many items the updated shards kept.
-func keptItems(u *v1alpha1.UpdateStatus) string {
-	return fmt.Sprintf("kept %s of %s items", text.Percent(u.Items, u.ItemsBefore), text.Thousands(u.ItemsBefore))
 }

@@ -539,6 +539,30 @@ func (r observer) observeFinalBackup(ctx context.Context, obs *observation) erro
 	return err
 }
 
+// observeBinding reads the Secret when the status says that it exists with another list. The operator needs no right to
+// read Secrets otherwise: a user grants it for this one.
+func (r observer) observeBinding(ctx context.Context, obs *observation) error {
+	m := obs.memcached
+	if !m.Spec.Binding.Enabled || m.Status.Binding == nil || !bindingIsOutdated(m) {
+		return nil
+	}
+	secret := &corev1.Secret{}
+	exists, err := r.lookUp(ctx, m.Namespace, v1alpha1.BindingSecretName(m.Name), secret)
+	if obs.bindingForbidden = apierrors.IsForbidden(err); obs.bindingForbidden {
+		return nil
+	}
+	if exists {
+		obs.binding = object{secret, ownershipOf(m, secret)}
+	}
+	return err
+}
+
+// bindingIsOutdated reports whether the Secret lists other shards than it should. New shards are listed when all are ready.
+func bindingIsOutdated(m *v1alpha1.Memcached) bool {
+	was, size := m.Status.Binding, *m.Spec.Size
+	return was == nil || was.Name == "" || size < was.Size || size > was.Size && m.Status.ReadySize == size
+}
+
 // isBootstrapping reports whether the shards wait for a restore before they become ready.
 func isBootstrapping(b *v1alpha1.BootstrapStatus) bool {
 	return b != nil && b.Phase == v1alpha1.TransferRunning

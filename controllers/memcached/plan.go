@@ -3,6 +3,7 @@ package memcached
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -16,6 +17,22 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+)
+
+const (
+	// agentRetryMin is the least time after which an agent that did not report its start is
+	// queried again.
+	agentRetryMin = time.Second
+	// handoverRecheck is when to read the progress of a handover again.
+	handoverRecheck = 5 * time.Second
+	// conflictRecheck is when to look up a name again that another owner uses: the cache
+	// doesn't contain foreign objects, so no watch announces that the name is free.
+	conflictRecheck = 30 * time.Second
+	// staleRequeue is when to reconcile again after an object has changed since it was read.
+	staleRequeue = 100 * time.Millisecond
+	// scaleInDelay is how long a shard stays after it was removed from the list: clients with auto
+	// discovery read the list every minute, and the pods get it within seconds.
+	scaleInDelay = 90 * time.Second
 )
 
 // Actions are the writes that a planner wants, in this order, and when to reconcile again.
@@ -70,6 +87,34 @@ func merge(all ...Actions) Actions {
 	return m
 }
 
+// batch returns the actions of one reconcile. Patches concern one shard.
+func (a Actions) batch(failed applycache.Attempts) Actions {
+	a.Apply, a.Postponed = batchOf(a.Apply, failed, a.Postponed, func(o apply) resources.Key { return o.Key })
+	a.Create, a.Postponed = batchOf(a.Create, failed, a.Postponed, keyOf)
+	a.Delete, a.Postponed = batchOf(a.Delete, failed, a.Postponed, keyOf)
+	return a
+}
+
+func batchOf[T any](all []T, failed applycache.Attempts, postponed []resources.Key, keyOf func(T) resources.Key) ([]T, []resources.Key) {
+	keys := make([]resources.Key, len(all))
+	for i, o := range all {
+		keys[i] = keyOf(o)
+	}
+	if len(keys) <= batchSize {
+		return all, postponed
+	}
+	chosen := batch(keys, failed)
+	var now []T
+	for i, o := range all {
+		if chosen[keys[i]] {
+			now = append(now, o)
+		} else {
+			postponed = append(postponed, keys[i])
+		}
+	}
+	return now, postponed
+}
+
 // soonest returns the smaller of two times after which to reconcile again; 0 is never.
 func soonest(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
@@ -106,6 +151,24 @@ type bootstrapPlan struct {
 	// holdUntil is until when new pods delay their readiness; empty when they don't.
 	holdUntil string
 	actions   Actions
+}
+
+// discoveryPlan is what clients with auto discovery read.
+type discoveryPlan struct {
+	// status to report; nil without spec.discovery.
+	status *v1alpha1.DiscoveryStatus
+	// list as pods have it; empty without one.
+	list string
+	// delay is how long shards beyond the size stay.
+	delay   time.Duration
+	actions Actions
+}
+
+// bindingPlan is what workloads are bound to.
+type bindingPlan struct {
+	// status to report until the Secret was written; nil without spec.binding.
+	status  *v1alpha1.BindingStatus
+	actions Actions
 }
 
 // refillPlan is how lost shards are filled.
@@ -183,3 +246,14 @@ type result struct {
 
 // retry returns the error that causes a retry, if any.
 func (r result) retry() error { return errors.Join(r.failures...) }
+
+// event is an event to record, with the pod that it is related to, if any.
+type event struct{ kind, reason, message, pod string }
+
+func normal(reason, format string, args ...any) event {
+	return event{kind: corev1.EventTypeNormal, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+func warning(reason, format string, args ...any) event {
+	return event{kind: corev1.EventTypeWarning, reason: reason, message: fmt.Sprintf(format, args...)}
+}

@@ -16,19 +16,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
-const (
-	// agentRetryMin is the least time after which an agent that did not report its start is
-	// queried again.
-	agentRetryMin = time.Second
-	// handoverRecheck is when to read the progress of a handover again.
-	handoverRecheck = 5 * time.Second
-	// conflictRecheck is when to look up a name again that another owner uses: the cache
-	// doesn't contain foreign objects, so no watch announces that the name is free.
-	conflictRecheck = 30 * time.Second
-	// staleRequeue is when to reconcile again after an object has changed since it was read.
-	staleRequeue = 100 * time.Millisecond
-)
-
 // makePlan decides what to do about an observation.
 func makePlan(obs *observation, options resources.Options) plan {
 	m := obs.memcached

@@ -14,6 +14,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -236,7 +237,7 @@ func TestReportsAreReadAlsoBesideManyUnreachableAgents(t *testing.T) {
 	since := metav1.Now()
 	for i := range 2*secretsQueries + 1 {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}, Status: corev1.PodStatus{PodIP: "10.0.0.1"}}
-		pod.Spec.Volumes = []corev1.Volume{{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "cache-tls"}}}}
+		shardtest.MountTLS(pod, "cache-tls")
 		s := shard.Observation{Active: pod, IsReady: true}
 		if i < secretsQueries {
 			s.Last.AgentUnreachableSince = &since

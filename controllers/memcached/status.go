@@ -68,9 +68,7 @@ func makeStatus(obs *observation, p plan, res result, now time.Time) v1alpha1.Me
 	if s.Discovery = p.discovery.status; s.Discovery == nil && (m.Spec.Paused || p.rejected != nil) {
 		s.Discovery = m.Status.Discovery
 	}
-	if s.Binding = p.binding.result(res); s.Binding == nil && m.Spec.Binding.Enabled { // nothing is planned
-		s.Binding = m.Status.Binding
-	}
+	s.Binding = bindingStatus(m, p.binding, res)
 	s.TLS = tlsStatus(obs)
 	s.Update = updateStatus(obs, p, s, now)
 	s.LastUpdate = updateCost(obs, p, &s, now)
@@ -83,6 +81,20 @@ func makeStatus(obs *observation, p plan, res result, now time.Time) v1alpha1.Me
 	}
 	s.Phase = phase(m, available, progressing, degraded)
 	return s
+}
+
+// bindingStatus returns the status of a binding after the writes. Without a plan, it stays what it was.
+func bindingStatus(m *v1alpha1.Memcached, p bindingPlan, res result) *v1alpha1.BindingStatus {
+	switch secret := p.actions.Binding; {
+	case !m.Spec.Binding.Enabled:
+		return nil
+	case p.status == nil:
+		return m.Status.Binding
+	case secret != nil && res.applied[keyOf(secret)]:
+		return &v1alpha1.BindingStatus{Name: secret.Name, Size: *m.Spec.Size}
+	default:
+		return p.status
+	}
 }
 
 // runningVersion returns the version that the shards run, with an arrow to the target while

@@ -100,3 +100,8 @@ func retainedItems(shards []shard.State, status *v1alpha1.MemcachedStatus, revis
 	}
 	return items, before
 }
+
+// keptItems describes how many items the updated shards kept.
+func keptItems(u *v1alpha1.UpdateStatus) string {
+	return fmt.Sprintf("kept %s of %s items", text.Percent(u.Items, u.ItemsBefore), text.Thousands(u.ItemsBefore))
+}

@@ -186,7 +186,7 @@ func TestPodWithoutTheSecretIsReplaced(t *testing.T) {
 	if in.mountsSecrets(pod, to) || !in.mountsSecrets(pod, podRevision(t, nil)) {
 		t.Error("a pod without a Secret has the certificate of a revision exactly if that requires none")
 	}
-	pod.Spec.Volumes = []corev1.Volume{{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "cache-tls"}}}}
+	shardtest.MountTLS(pod, "cache-tls")
 	if !in.mountsSecrets(pod, from) || in.mountsSecrets(pod, to) {
 		t.Error("the name of the Secret doesn't decide")
 	}

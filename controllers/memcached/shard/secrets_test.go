@@ -40,7 +40,7 @@ func TestReplacementWaitsForASecretWithWhichItsPodCanStart(t *testing.T) {
 			f := newFixture(old, old, old)
 			pod := f.pods[0]
 			f.memcached.Name, pod.Annotations[annotations.Handover] = "cache", "Strict"
-			pod.Spec.Volumes = []corev1.Volume{{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "cache-tls"}}}}
+			shardtest.MountTLS(pod, "cache-tls")
 			f.secrets = map[types.UID]agentwire.Secrets{pod.UID: {Certificate: agentwire.Certificate{Error: "tls.crt expired"}}}
 			c.edit(f)
 			change := f.evaluate().Rollout.ToTarget

@@ -120,3 +120,9 @@ func Annotate(o metav1.Object, name, value string) {
 	}
 	o.GetAnnotations()[name] = value
 }
+
+// MountTLS adds the volume with the certificate to a pod.
+func MountTLS(pod *corev1.Pod, secret string) {
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "tls", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: secret}}}}}}})
+}
