@@ -29,6 +29,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/dashboard"
 	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
@@ -74,7 +75,9 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	s.Apply("refusing", suite.Small(1).WithExtraArgs("-M", "-X"))
 	s.Apply("frozen", suite.Small(1))
 	s.Apply("limping", suite.Small(3))
-	s.Apply("lost", suite.Small(1))
+	crt, key := testcert.NewCA("shards").Issue(testcert.Options{Names: []string{"*." + s.Namespace + ".svc"}})
+	s.Must(k.Create(s.Ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "lost-tls"}, Data: map[string][]byte{"tls.crt": crt, "tls.key": key}}))
+	s.Apply("lost", suite.Small(1).WithTLS(memcachedac.TLS()))
 	s.Apply("stuck", suite.Small(1).WithVersion(before))
 	for _, name := range []string{"searched", "updated", "crowded", "refusing", "frozen", "limping", "lost", "stuck"} {
 		s.Available(name)
