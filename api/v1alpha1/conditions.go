@@ -117,7 +117,8 @@ const (
 	// Do: fix the field that the message names.
 	GateUpdateStrategyInvalid Gate = "UpdateStrategyInvalid"
 	// GateUpdateFailed: this change failed on a shard, which was rolled back. Or, with
-	// updateStrategy.type Handover, a shard started without its items in its new pod.
+	// updateStrategy.type Handover, a shard started without its items in its new pod. Or a shard
+	// lost its items when memcached restarted for a certificate.
 	//
 	// Do: revert the spec, or retry the change with the annotation
 	// cache.memcached-operator.io/retry.
@@ -281,8 +282,9 @@ const (
 	// Do: fix spec.image, spec.version or spec.extraArgs.
 	ReasonImageUnusable = "ImageUnusable"
 	// ReasonUpdateFailed: a shard failed during its update and was rolled back. Or, with
-	// updateStrategy.type Handover, its handover failed, and it started without its items. The
-	// next shards were not changed.
+	// updateStrategy.type Handover, its handover failed, and it started without its items. Or
+	// memcached lost its items when it restarted for a certificate. The next shards were not
+	// changed.
 	//
 	// Do: revert the spec, or fix the cause and retry with the annotation
 	// cache.memcached-operator.io/retry.

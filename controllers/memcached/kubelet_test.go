@@ -66,7 +66,7 @@ type fakeCluster struct {
 	certificate func(pod *corev1.Pod, p *fakePod) agentwire.Certificate
 	// usersError is what the agents report of the Secret with the users.
 	usersError string
-	// loses is whether handovers fail at their end.
+	// loses is whether handovers fail at their end, and restarts lose the items.
 	loses bool
 }
 
@@ -317,6 +317,9 @@ func (cluster *fakeCluster) syncPod(pod *corev1.Pod) {
 	case p.restart != pod.Annotations[v1alpha1.AnnotationRestart]:
 		p.starts, p.restart = p.starts+1, pod.Annotations[v1alpha1.AnnotationRestart]
 		p.start = agentwire.Start{Result: agentwire.StartWarm, Items: itemsPerShard, ItemsBefore: itemsPerShard, At: cluster.clock.Now()}
+		if cluster.loses {
+			p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "the memory file is damaged", ItemsBefore: itemsPerShard, At: cluster.clock.Now()}
+		}
 	default:
 		p.argumentsError = ""
 	}

@@ -42,7 +42,11 @@ func planStep(obs *observation, shards []shard.State, d rollout.Decision, checks
 			a.Patch = append(a.Patch, resize(s.Active, s.PodRevision))
 		}
 	case rollout.StepUpdateInPlace:
-		a.Patch = append(a.Patch, updateInPlace(s, to, s.NewUpdateRecord(to, d.Change.Method, obs.now)))
+		record := s.NewUpdateRecord(to, d.Change.Method, obs.now)
+		if s.RestartToken != "" {
+			record.Restart, record.Attempt = s.RestartToken, shard.RetryToken(obs.memcached)
+		}
+		a.Patch = append(a.Patch, updateInPlace(s, to, record))
 	case rollout.StepDrain:
 		if !s.Draining {
 			a.Patch = append(a.Patch, annotate(s.Active, corev1.PodDeletionCost, shard.DrainedPodDeletionCost))
@@ -94,7 +98,7 @@ func desiredShard(obs *observation, s *shard.State, d rollout.Decision, attempt 
 			delete(want.Annotations, annotations.Update)
 		}
 	case d.Step == rollout.StepRecordFailure:
-		want.Annotations[annotations.Failed] = shard.EncodeRecord(shard.FailureRecord{Revision: update, Attempt: attempt, Message: d.Message})
+		want.Annotations[annotations.Failed] = shard.EncodeRecord(shard.FailureRecord{Revision: update, Attempt: attempt, Restart: s.LostByRestart, Message: d.Message})
 	case d.Step == rollout.StepSurge, d.Step == rollout.StepRecreate && !d.RollingBack:
 		// The next pod is created from the update revision. When that is wanted first, it is
 		// recorded: the record of an update in place is obsolete then.

@@ -125,10 +125,10 @@ func (cluster *fakeCluster) afterMinutes(n time.Duration) *v1alpha1.Memcached {
 const rotated = "0123456789abcdef"
 
 // rotateKeyType lets the Secret have a certificate that memcached serves after a restart.
-func (cluster *fakeCluster) rotateKeyType() {
+func (cluster *fakeCluster) rotateKeyType(to string) {
 	now := cluster.clock.Now()
 	cluster.certificate = func(_ *corev1.Pod, p *fakePod) agentwire.Certificate {
-		c := agentwire.Certificate{SHA256: rotated, Offered: rotated, NotBefore: now, NotAfter: now.Add(90 * 24 * time.Hour)}
+		c := agentwire.Certificate{SHA256: to, Offered: to, NotBefore: now, NotAfter: now.Add(90 * 24 * time.Hour)}
 		if p.restart == "" {
 			c.SHA256, c.RestartRequired = "aa", "its key is of another type"
 		}
@@ -145,7 +145,7 @@ func TestRotatedSecretIsReportedAndRestartsOneShardAfterTheOther(t *testing.T) {
 	m := cluster.afterMinutes(2)
 	cluster.wantDegraded(m, v1alpha1.ReasonSecretInvalid, "correct Secret cache-tls")
 
-	cluster.rotateKeyType()
+	cluster.rotateKeyType(rotated)
 	restarted := func(pod *corev1.Pod) bool {
 		return pod.Annotations[v1alpha1.AnnotationRestart] == "certificate-01234567"
 	}
@@ -180,7 +180,7 @@ func TestRestartForACertificateWaitsForTheHitRatioOfTheShardBefore(t *testing.T)
 	cluster.before, cluster.after = before, lookups{recentGets: 10_000, recentHits: 1000}
 	cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Offered: "aa"})
 	cluster.converge()
-	cluster.rotateKeyType()
+	cluster.rotateKeyType(rotated)
 	m := cluster.afterMinutes(2)
 	if u := m.Status.Update; u == nil || u.Gate != v1alpha1.GateHitRatioNotRecovered {
 		t.Errorf("the update is %+v", u)
@@ -204,6 +204,75 @@ func TestRestartForACertificateWaitsForTheHitRatioOfTheShardBefore(t *testing.T)
 		if r := shard.DecodeRecord[shard.UpdateRecord](pod.Annotations, annotations.Update); r == nil || r.Gets != before.recentGets || r.Hits != before.recentHits {
 			t.Errorf("pod %s has the record %+v", pod.Name, r)
 		}
+	}
+}
+
+// The other shards keep their items, as after an update in place that loses them.
+func TestRestartForACertificateThatLosesTheItemsStopsTheOthers(t *testing.T) {
+	setRetry := func(cluster *fakeCluster, value string) {
+		cluster.change("cache", func(m *v1alpha1.Memcached) {
+			metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationRetry, value)
+		})
+	}
+	retry := func(cluster *fakeCluster) { setRetry(cluster, "2") }
+	for name, c := range map[string]struct {
+		strategy string
+		next     func(*fakeCluster)
+		stops    bool
+	}{
+		"until a retry": {"{}", retry, true},
+		"also after its next start": {"{}", func(cluster *fakeCluster) {
+			cluster.restartMemcached("cache-0", agentwire.StartWarm) // in another container
+			if u := cluster.afterMinutes(2).Status.Update; u == nil || u.Gate != v1alpha1.GateUpdateFailed {
+				cluster.Errorf("after another start, the update is %+v", u)
+			}
+			retry(cluster)
+		}, true},
+		"until onItemLoss is Continue": {"{}", func(cluster *fakeCluster) {
+			cluster.change("cache", func(m *v1alpha1.Memcached) {
+				m.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{OnItemLoss: v1alpha1.ItemLossContinue}
+			})
+		}, true},
+		"until there is another certificate": {"{}", func(cluster *fakeCluster) { cluster.rotateKeyType("fedcba9876543210") }, true},
+		"not if onItemLoss is Continue":      {"{onItemLoss: Continue}", func(*fakeCluster) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := newCluster(t, "cache", "{size: 3, tls: {}, updateStrategy: "+c.strategy+"}")
+			cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Offered: "aa"})
+			setRetry(cluster, "1")
+			cluster.converge()
+			cluster.rotateKeyType(rotated)
+			cluster.loses = true
+			m := cluster.afterMinutes(2)
+			if !c.stops {
+				if got := cluster.starts(); !slices.Equal(got, []string{"cache-0: 2", "cache-1: 2", "cache-2: 2"}) || m.Status.Update != nil {
+					t.Errorf("the starts are %q, the update %+v", got, m.Status.Update)
+				}
+				return
+			}
+			stopped := func(when string) {
+				t.Helper()
+				if got, u := cluster.starts(), m.Status.Update; !slices.Equal(got, []string{"cache-0: 2", "cache-1: 1", "cache-2: 1"}) || u == nil || u.Gate != v1alpha1.GateUpdateFailed {
+					t.Errorf("%s, the starts are %q, the update %+v", when, got, u)
+				}
+				cluster.wantDegraded(m, v1alpha1.ReasonUpdateFailed, "cache-0, which lost its items; no other shard was changed: "+
+					"memcached started empty after its restart for a certificate: the memory file is damaged")
+			}
+			stopped("after the restart")
+			m = cluster.afterMinutes(60)
+			stopped("an hour later")
+			cluster.loses = false
+			c.next(cluster)
+			m = cluster.afterMinutes(2)
+			if got := cluster.starts(); !slices.Equal(got[1:], []string{"cache-1: 2", "cache-2: 2"}) || m.Status.Update != nil {
+				t.Errorf("the starts are %q, the update %+v", got, m.Status.Update)
+			}
+			cluster.wantDegraded(m, v1alpha1.ReasonAsExpected, "")
+			// A later loss has nothing to do with the certificate.
+			cluster.restartMemcached("cache-1", agentwire.StartCold)
+			cluster.wantDegraded(cluster.afterMinutes(2), v1alpha1.ReasonAsExpected, "")
+		})
 	}
 }
 

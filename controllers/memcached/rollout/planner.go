@@ -45,7 +45,7 @@ func revertStale(in Input, d Decision) Decision {
 // selectShard returns the shard to act on: one whose update has started before one whose update
 // hasn't, then one that will move or restart, then the lower ordinal; nil when all are up to date.
 func selectShard(in Input) *Shard {
-	var replaced, waiting, disturbed, absent *Shard
+	var unfinished, waiting, disturbed, absent *Shard
 	for i := range in.Shards {
 		s := &in.Shards[i]
 		switch {
@@ -55,22 +55,23 @@ func selectShard(in Input) *Shard {
 			}
 		case s.Pod.Revision != s.Template:
 			return s
-		case isReplaced(in, *s):
-			replaced = cmp.Or(replaced, s)
+		case isUnfinished(in, *s):
+			unfinished = cmp.Or(unfinished, s)
 		case s.Template != in.Target && waiting == nil:
 			waiting = s
 		case s.Template == in.Target && (s.Moves || s.Restarts) && disturbed == nil:
 			disturbed = s
 		}
 	}
-	return cmp.Or(replaced, waiting, absent, disturbed)
+	return cmp.Or(unfinished, waiting, absent, disturbed)
 }
 
-// isReplaced reports whether a shard has its new pod, and the replacement isn't over: the former pod
-// may still serve, or the new one has started without the items that it should have kept.
-func isReplaced(in Input, s Shard) bool {
-	return s.ToTarget.EmptyStartAnnounced && s.Failed == "" && !s.Moves && s.Template == in.Target && s.Pod.Revision == in.Target &&
-		(s.Pod.State == Starting || s.Pod.State == Receiving || s.Pod.State == Serving && (s.Pod.Outcome == Pending || s.Pod.Outcome == Cold && !in.AllowItemLoss))
+// isUnfinished reports whether a shard has the target, and its update isn't over: the former pod may still serve, or
+// memcached has started without the items that it should have kept, in a new pod or with another certificate.
+func isUnfinished(in Input, s Shard) bool {
+	isReplaced := s.ToTarget.EmptyStartAnnounced && (s.Pod.State == Starting || s.Pod.State == Receiving || s.Pod.State == Serving && s.Pod.Outcome == Pending)
+	lostItems := s.Pod.State == Serving && s.Pod.Outcome == Cold && !in.AllowItemLoss
+	return s.Failed == "" && !s.Moves && s.Template == in.Target && s.Pod.Revision == in.Target && (isReplaced || lostItems)
 }
 
 func decide(in Input, s Shard) Decision {
@@ -100,7 +101,7 @@ func begin(in Input, s Shard) Decision {
 	if d, ok := ungated(in); ok {
 		return d
 	}
-	if isReplaced(in, s) {
+	if isUnfinished(in, s) {
 		if s.Pod.Outcome == Cold {
 			return withMessage(toTarget(s, StepRecordFailure), s.Pod.Reason)
 		}

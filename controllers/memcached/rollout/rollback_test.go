@@ -41,3 +41,24 @@ func TestRolloutWaitsUntilAllShardsExist(t *testing.T) {
 		t.Errorf("with all shards: %+v", got)
 	}
 }
+
+func TestShardThatLostItsItemsStopsTheRestartsOfOthers(t *testing.T) {
+	shard := func(name string) Shard {
+		return Shard{Name: name, Template: updated, Pod: Pod{Revision: updated, State: Serving, Outcome: Verified}}
+	}
+	requires, lost := shard("cache-0"), shard("cache-1")
+	requires.Restarts, requires.ToTarget = true, Change{Method: Restart}
+	lost.Pod.Outcome, lost.Pod.Reason = Cold, "it started empty"
+	in := Input{Target: updated, Shards: []Shard{requires, lost}, SinceUpdate: -1}
+	if d := Next(in); d.Step != StepRecordFailure || d.Shard != "cache-1" || d.Message != "it started empty" {
+		t.Errorf("%+v", d)
+	}
+	in.Shards[1].Failed = "it started empty"
+	if d := Next(in); d.Gate != GateUpdateFailed || !d.NeedsIntervention {
+		t.Errorf("%+v", d)
+	}
+	in.Shards[1].Failed, in.AllowItemLoss = "", true
+	if d := Next(in); d.Step != StepUpdateInPlace || d.Shard != "cache-0" {
+		t.Errorf("%+v", d)
+	}
+}

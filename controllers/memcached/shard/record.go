@@ -26,6 +26,10 @@ type UpdateRecord struct {
 	KeepsItems bool `json:"keepsItems,omitempty"`
 	// Moves is the pod that another one on another node replaces; empty if it may be on the same one.
 	Moves string `json:"moves,omitempty"`
+	// Restart is the value of the restart annotation with which memcached restarts for a certificate; empty for
+	// another update. Attempt is the RetryToken of it.
+	Restart string `json:"restart,omitempty"`
+	Attempt string `json:"attempt,omitempty"`
 	// Items that the shard contained, and Gets and Hits of the minute before.
 	Items int64 `json:"items,omitempty"`
 	Gets  int64 `json:"gets,omitempty"`
@@ -37,6 +41,8 @@ type FailureRecord struct {
 	Revision string `json:"revision"`
 	// Attempt is the RetryToken of the failed update. The operator retries under another one.
 	Attempt string `json:"attempt,omitempty"`
+	// Restart is that of the UpdateRecord whose restart lost the items; empty if another update failed.
+	Restart string `json:"restart,omitempty"`
 	Message string `json:"message"`
 }
 

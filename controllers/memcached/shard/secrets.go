@@ -67,11 +67,34 @@ func CertificateRestart(pod *corev1.Pod, c agentwire.Certificate) string {
 	if c.RestartRequired == "" || c.Offered == "" {
 		return ""
 	}
-	token := "certificate-" + c.Offered[:min(len(c.Offered), 8)]
+	token := certificateToken(c)
 	if pod.Annotations[v1alpha1.AnnotationRestart] == token {
 		return ""
 	}
 	return token
+}
+
+func certificateToken(c agentwire.Certificate) string {
+	return "certificate-" + c.Offered[:min(len(c.Offered), 8)]
+}
+
+// stillOffers reports whether the Secret of a pod still has the certificate for which memcached restarted with a token,
+// as far as it is known. An empty token is that of another update.
+func (in Inputs) stillOffers(pod *corev1.Pod, token string) bool {
+	if pod == nil || token == "" {
+		return true
+	}
+	c := in.Secrets[pod.UID].Certificate
+	return c.Offered == "" || certificateToken(c) == token
+}
+
+// restartLostItems reports whether memcached lost its items when it restarted for the certificate that the Secret has. A
+// later start has nothing to do with it, and that of another container is a later one if the status has the first.
+func (s *State) restartLostItems(in Inputs) bool {
+	start, restart := s.latestStart()
+	r := s.Record
+	return start == v1alpha1.StartCold && r != nil && r.Restart != "" && r.Restart == restart && r.Attempt == RetryToken(in.Memcached) &&
+		(r.Container == s.ContainerID || s.Last.Restart != r.Restart) && in.stillOffers(s.Active, r.Restart)
 }
 
 // restart determines whether memcached restarts in its pod to use another certificate, or still does.

@@ -99,3 +99,84 @@ func TestMemcachedRestartsOnceForACertificate(t *testing.T) {
 		})
 	}
 }
+
+func TestRestartForACertificateThatLosesTheItemsFails(t *testing.T) {
+	const token, offered = "certificate-01234567", "0123456789abcdef"
+	withTLS := podRevision(t, tls(v1alpha1.TLS{}))
+	inStatus := func(f *fixture) {
+		f.memcached.Status.Shards = []v1alpha1.ShardStatus{{Name: "cache-0", Start: v1alpha1.StartCold, Restart: token,
+			ContainerID: shardtest.RunningContainer, Revision: withTLS.Hash()}}
+	}
+	for name, c := range map[string]struct {
+		edit  func(*fixture, *UpdateRecord)
+		fails bool
+	}{
+		"the agent reports it":               {func(*fixture, *UpdateRecord) {}, true},
+		"the status has it":                  {func(f *fixture, _ *UpdateRecord) { inStatus(f); f.agents = nil }, true},
+		"in another container":               {func(_ *fixture, r *UpdateRecord) { r.Container = "before" }, true},
+		"this operator knows no certificate": {func(f *fixture, _ *UpdateRecord) { f.secrets = nil }, true},
+		"the retry lost the items":           {func(f *fixture, r *UpdateRecord) { f.retry(); r.Attempt = "1" }, true},
+		"it started with its items":          {func(f *fixture, _ *UpdateRecord) { f.restarted(token, agentwire.StartWarm) }, false},
+		"the container started again since":  {func(f *fixture, r *UpdateRecord) { inStatus(f); r.Container = "before" }, false},
+		"the user retries":                   {func(f *fixture, _ *UpdateRecord) { f.retry() }, false},
+		"the Secret has another certificate": {func(f *fixture, _ *UpdateRecord) { f.offer("fedcba9876543210") }, false},
+		"the user restarted memcached since": {func(f *fixture, _ *UpdateRecord) { f.restarted("1", agentwire.StartCold) }, false},
+		"after an update in place":           {func(_ *fixture, r *UpdateRecord) { r.Restart = "" }, false},
+		"after the user's first restart":     {func(f *fixture, r *UpdateRecord) { r.Restart = ""; f.restarted("", agentwire.StartCold) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(withTLS, withTLS, withTLS)
+			f.restarted(token, agentwire.StartCold)
+			f.offer(offered)
+			r := UpdateRecord{Revision: withTLS.Hash(), From: withTLS.Hash(), Method: rollout.Restart, Container: shardtest.RunningContainer, Restart: token}
+			c.edit(f, &r)
+			record(f.pods[0], r)
+			want, restart := rollout.Verified, ""
+			if c.fails {
+				want, restart = rollout.Cold, token
+			}
+			if s := f.evaluate(); s.Rollout.Pod.Outcome != want || s.LostByRestart != restart {
+				t.Errorf("the outcome is %s (%s) of %q", s.Rollout.Pod.Outcome, s.Rollout.Pod.Reason, s.LostByRestart)
+			}
+		})
+	}
+}
+
+// restarted lets the agent report a restart with an annotation.
+func (f *fixture) restarted(annotation string, start agentwire.StartResult) {
+	f.pods[0].Annotations[v1alpha1.AnnotationRestart] = annotation
+	f.agents["first"] = agentwire.Status{Restart: annotation, Arguments: f.update.Arguments, Start: agentwire.Start{Result: start, Reason: "the memory file is damaged"}}
+}
+
+// offer lets the pod's Secret have a certificate.
+func (f *fixture) offer(fingerprint string) {
+	f.secrets = map[types.UID]agentwire.Secrets{f.pods[0].UID: {Certificate: agentwire.Certificate{Offered: fingerprint}}}
+}
+
+func (f *fixture) retry() {
+	f.memcached.Annotations = map[string]string{v1alpha1.AnnotationRetry: "1"}
+}
+
+func TestFailureOfARestartLastsUntilTheSecretHasAnotherCertificate(t *testing.T) {
+	withTLS := podRevision(t, tls(v1alpha1.TLS{}))
+	f := newFixture(withTLS, withTLS, withTLS)
+	for _, c := range []struct {
+		restart, offered string
+		fails            bool
+	}{
+		{"certificate-01234567", "0123456789abcdef", true},
+		{"certificate-01234567", "", true}, // not known yet, or it can't be used
+		{"", "fedcba9876543210", true},     // an update failed
+		{"certificate-01234567", "fedcba9876543210", false},
+	} {
+		shardtest.Annotate(f.set, annotations.Failed, EncodeRecord(FailureRecord{Revision: withTLS.Hash(), Restart: c.restart, Message: "it lost its items"}))
+		f.offer(c.offered)
+		if failed := f.evaluate().Rollout.Failed == "it lost its items"; failed != c.fails {
+			t.Errorf("with the restart %q and the certificate %q: %t", c.restart, c.offered, failed)
+		}
+	}
+	f.pods = nil
+	if f.evaluate().Rollout.Failed == "" {
+		t.Error("a shard without a pod hasn't failed")
+	}
+}

@@ -76,6 +76,9 @@ type State struct {
 	// RestartToken is the value of the restart annotation that the active pod gets for its certificate; empty
 	// if it gets none.
 	RestartToken string
+	// LostByRestart is the value of the restart annotation with which memcached restarted for a certificate and
+	// lost its items; empty if it didn't.
+	LostByRestart string
 	// Rollout is what the planner decides by.
 	Rollout rollout.Shard
 }
@@ -87,7 +90,7 @@ func Evaluate(o Observation, in Inputs) State {
 	s := State{Observation: o, Rollout: rollout.Shard{Name: o.Name, Template: o.Template.Hash()}}
 	r := &s.Rollout
 	failed := DecodeRecord[FailureRecord](o.Set.Annotations, annotations.Failed)
-	if failed != nil && failed.Revision == update && failed.Attempt == RetryToken(in.Memcached) {
+	if failed != nil && failed.Revision == update && failed.Attempt == RetryToken(in.Memcached) && in.stillOffers(o.Active, failed.Restart) {
 		r.Failed = failed.Message
 	}
 	creationFailure := podCreationFailure(o.Set)
@@ -182,10 +185,10 @@ func (s *State) evaluateOutcome(in Inputs) {
 		switch {
 		case s.Agent == nil && !s.StartRecorded:
 		case s.replacementLostItems(in):
-			pod.Outcome, pod.Reason = rollout.Cold, "memcached started empty in its new pod"
-			if s.Agent != nil {
-				pod.Reason += ": " + s.Agent.Start.Reason
-			}
+			s.lost("memcached started empty in its new pod")
+		case s.restartLostItems(in):
+			s.LostByRestart = s.Record.Restart
+			s.lost("memcached started empty after its restart for a certificate")
 		default:
 			pod.Outcome = rollout.Verified
 		}
@@ -195,13 +198,26 @@ func (s *State) evaluateOutcome(in Inputs) {
 	}
 }
 
+// lost sets the result of an update after which memcached started empty.
+func (s *State) lost(reason string) {
+	if s.Agent != nil {
+		reason += ": " + s.Agent.Start.Reason
+	}
+	s.Rollout.Pod.Outcome, s.Rollout.Pod.Reason = rollout.Cold, reason
+}
+
+// latestStart returns how memcached started last, and with which restart annotation.
+func (s *State) latestStart() (v1alpha1.StartResult, string) {
+	if s.Agent != nil {
+		return v1alpha1.StartResult(s.Agent.Start.Result), RestartToken(s.Agent.Restart)
+	}
+	return s.Last.Start, s.Last.Restart
+}
+
 // replacementLostItems reports whether the pod is a replacement that should have received the items of
 // the former one, and started without them. A later start has nothing to do with the update.
 func (s *State) replacementLostItems(in Inputs) bool {
-	start := s.Last.Start
-	if s.Agent != nil {
-		start = v1alpha1.StartResult(s.Agent.Start.Result)
-	}
+	start, _ := s.latestStart()
 	return start == v1alpha1.StartCold && s.Record != nil && s.Record.KeepsItems && s.Record.Revision == s.Rollout.Pod.Revision &&
 		s.replacementAnnounced(in)
 }
