@@ -190,11 +190,13 @@ type MemcachedSpec struct {
 	// +optional
 	Binding Binding `json:"binding,omitzero"`
 
-	// Service adds labels and annotations to the shards' Services, such as those that a service mesh
-	// or DNS controller reads. Default: none. Changing it updates the Services; nothing restarts.
+	// Service configures the Services of the shards: their labels and annotations, such as those that
+	// a service mesh, DNS or cloud controller reads, and whether clients outside the cluster reach the
+	// shards. Default: no labels and annotations, and clients inside the cluster only. Changing it
+	// changes no address inside the cluster; nothing restarts.
 	//
 	// +optional
-	Service ServiceMetadata `json:"service,omitzero"`
+	Service Service `json:"service,omitzero"`
 
 	// Monitoring configures what Prometheus reads of the shards, where the cluster has the CRDs of
 	// prometheus-operator. Changing it restarts nothing.
@@ -529,8 +531,18 @@ type Binding struct {
 	Enabled bool `json:"enabled,omitempty"`
 }
 
-// ServiceMetadata adds labels and annotations to the shards' Services, the headless one included.
-type ServiceMetadata struct {
+// Service configures the Services of the shards.
+type Service struct {
+	// Type is ClusterIP if clients connect from inside the cluster only. With LoadBalancer, each shard
+	// also has a Service of type LoadBalancer, with memcached's port 11211 only, that has the name of the
+	// shard with -ext appended; status.external has the addresses. Combine it with tls and auth, and
+	// admit the clients with networkPolicy. Default ClusterIP. Changing it creates or deletes these
+	// Services; the shards keep their addresses inside the cluster and their items, and nothing restarts.
+	//
+	// +optional
+	// +kubebuilder:default=ClusterIP
+	Type ServiceType `json:"type,omitempty"`
+
 	// Labels to add to the Services, such as team: search. At most 32.
 	//
 	// +optional
@@ -548,6 +560,17 @@ type ServiceMetadata struct {
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('cache.memcached-operator.io/'))",message="service.annotations must not contain annotations of cache.memcached-operator.io/: the operator manages them"
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
+
+// ServiceType is from where clients reach the shards.
+//
+// +kubebuilder:validation:Enum=ClusterIP;LoadBalancer
+type ServiceType string
+
+// The types of Services.
+const (
+	ServiceClusterIP    ServiceType = "ClusterIP"
+	ServiceLoadBalancer ServiceType = "LoadBalancer"
+)
 
 // Monitoring configures what Prometheus reads of the shards.
 type Monitoring struct {
@@ -971,6 +994,12 @@ type MemcachedStatus struct {
 	// +listType=atomic
 	Servers []string `json:"servers,omitempty"`
 
+	// External is where clients outside the cluster connect. It is absent unless spec.service.type is
+	// LoadBalancer.
+	//
+	// +optional
+	External *ExternalStatus `json:"external,omitempty"`
+
 	// TLS is what the agents report of the certificate of spec.tls. It is absent without spec.tls.
 	//
 	// +optional
@@ -1055,6 +1084,22 @@ type TLSStatus struct {
 	//
 	// +optional
 	PlainConnections *int64 `json:"plainConnections,omitempty"`
+}
+
+// ExternalStatus is where clients outside the cluster connect.
+type ExternalStatus struct {
+	// Servers are the addresses that load balancers have for the shards, as host:port, by ordinal. The
+	// list stops before the first shard without one, so that each address stays at the place of its shard.
+	//
+	// +optional
+	// +listType=atomic
+	Servers []string `json:"servers,omitempty"`
+
+	// Message says which shards have no address, or why clients can't connect, and what to do; empty if
+	// neither is the case.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // DiscoveryStatus is what clients read from the endpoint of spec.discovery.

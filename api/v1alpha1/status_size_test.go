@@ -14,7 +14,7 @@ import (
 )
 
 // names are the sizes of the names that a status contains.
-type names struct{ memcached, namespace, node int }
+type names struct{ memcached, namespace, node, balancer int }
 
 // largestStatus returns the largest status that a Memcached of 1,000 shards can have: all its
 // fields are set, and all bounded ones are at their bounds.
@@ -33,6 +33,7 @@ func largestStatus(n names) v1alpha1.MemcachedStatus {
 	s.TLS = &v1alpha1.TLSStatus{NotAfter: &now, Fingerprint: text(64), PlainConnections: new(int64(1e9))}
 	s.Binding = &v1alpha1.BindingStatus{Name: text(n.memcached) + "-binding", Size: 1000, Message: text(v1alpha1.MaxMessage)}
 	s.Discovery = &v1alpha1.DiscoveryStatus{Endpoint: text(n.memcached+n.namespace) + "-discovery.svc:11211", Version: 1e10, Size: 1000, ChangedAt: now, Message: text(v1alpha1.MaxMessage)}
+	s.External = &v1alpha1.ExternalStatus{Message: text(v1alpha1.MaxMessage)}
 	misses := int64(1e11)
 	s.LastUpdate = &v1alpha1.UpdateCost{
 		Revision: text(16), StartedAt: now, FinishedAt: &now, Shards: 1000, Items: 1e11, ItemsBefore: 1e11,
@@ -57,12 +58,13 @@ func largestStatus(n names) v1alpha1.MemcachedStatus {
 		s.Shards = append(s.Shards, shard)
 		s.Nodes = append(s.Nodes, shard.PodName)
 		s.Servers = append(s.Servers, fmt.Sprintf("%s.%s.svc:11211", shard.Name, text(n.namespace)))
+		s.External.Servers = append(s.External.Servers, text(n.balancer)+":11211")
 	}
 	return s
 }
 
 func TestStatusOfAThousandShardsFits(t *testing.T) {
-	const limit = 583_000 // bytes; every write of the status sends them all
+	const limit = 608_000 // bytes; every write of the status sends them all
 	size := func(n names) int {
 		raw, err := json.Marshal(largestStatus(n))
 		if err != nil {
@@ -70,13 +72,13 @@ func TestStatusOfAThousandShardsFits(t *testing.T) {
 		}
 		return len(raw)
 	}
-	if got := size(names{memcached: 20, namespace: 20, node: 30}); got > limit {
+	if got := size(names{memcached: 20, namespace: 20, node: 30, balancer: 15}); got > limit {
 		t.Errorf("the status has %d bytes, want at most %d", got, limit)
 	} else {
 		t.Logf("with names of usual length the status has %d bytes", got)
 	}
-	// The longest names are 52, 63 and 253 characters: 0.97 MB, below etcd's 1.5 MiB.
-	if got := size(names{memcached: 52, namespace: 63, node: 253}); got > 1<<20+1<<19 {
+	// The longest names are 52, 63, 253 and 253 characters: 1.24 MB, below etcd's 1.5 MiB.
+	if got := size(names{memcached: 52, namespace: 63, node: 253, balancer: 253}); got > 1<<20+1<<19 {
 		t.Errorf("with the longest names the status has %d bytes, more than etcd stores", got)
 	} else {
 		t.Logf("with the longest names the status has %d bytes", got)
@@ -84,8 +86,8 @@ func TestStatusOfAThousandShardsFits(t *testing.T) {
 }
 
 func TestLargestStatusSetsEveryField(t *testing.T) {
-	s := largestStatus(names{memcached: 20, namespace: 20, node: 30})
-	for _, value := range []any{s, *s.Update, *s.LastUpdate, *s.Bootstrap, s.Shards[0]} {
+	s := largestStatus(names{memcached: 20, namespace: 20, node: 30, balancer: 15})
+	for _, value := range []any{s, *s.Update, *s.LastUpdate, *s.Bootstrap, *s.External, s.Shards[0]} {
 		v := reflect.ValueOf(value)
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() && v.Field(i).Kind() != reflect.Bool {

@@ -107,7 +107,7 @@ func keepsEntry(o client.Object, e metav1.ManagedFieldsEntry) bool {
 }
 
 // trimOwned removes an object's status, except for what keeps a ReplicaSet from creating its
-// pod.
+// pod, and the address of a load balancer.
 func trimOwned(o client.Object) {
 	switch o := o.(type) {
 	case *appsv1.ReplicaSet:
@@ -116,7 +116,11 @@ func trimOwned(o client.Object) {
 		o.Spec.Template.Labels = applied.only(o.Spec.Template.Labels)
 		o.Spec.Template.Annotations = applied.only(o.Spec.Template.Annotations)
 	case *corev1.Service:
+		ingress := o.Status.LoadBalancer.Ingress
 		o.Status = corev1.ServiceStatus{}
+		if len(ingress) > 0 {
+			o.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: ingress[0].IP, Hostname: ingress[0].Hostname}}
+		}
 	case *policyv1.PodDisruptionBudget:
 		o.Status = policyv1.PodDisruptionBudgetStatus{}
 	}

@@ -100,6 +100,19 @@ func TestTransformKeepsWhatTheOperatorReads(t *testing.T) {
 	}
 }
 
+func TestCacheContainsTheFirstAddressOfALoadBalancer(t *testing.T) {
+	service := &corev1.Service{}
+	service.OwnerReferences = controlledBy(v1alpha1.GroupVersion.String(), "Memcached")
+	service.Status.Conditions = []metav1.Condition{{Type: "Ready"}}
+	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{
+		{IP: "192.0.2.1", Hostname: "balancer.example.com", IPMode: ptr.To(corev1.LoadBalancerIPModeVIP), Ports: []corev1.PortStatus{{Port: 11211}}}, {IP: "192.0.2.2"},
+	}
+	want := corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1", Hostname: "balancer.example.com"}}}}
+	if got := store(t, trimOwned, service).Status; !reflect.DeepEqual(got, want) {
+		t.Errorf("stored as %+v", got)
+	}
+}
+
 // controlledBy returns the owner references of an object with a controller, and with another owner.
 func controlledBy(version, kind string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "other"}, {APIVersion: version, Kind: kind, Name: "cache", UID: "1", Controller: ptr.To(true)}}

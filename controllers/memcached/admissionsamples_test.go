@@ -68,6 +68,8 @@ func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 		"a node selector":           {"scheduling: {nodeSelector: {a: b}}", "spec.scheduling.affinity and spec.scheduling.nodeSelector are not allowed"},
 		"spread pods":               {"scheduling: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}", ""},
 		"allowed clients":           {"networkPolicy: {allowedClients: [{namespaceSelector: {}}]}", ""},
+		"a load balancer":           {"service: {type: LoadBalancer}", "spec.service.type must be ClusterIP"},
+		"no load balancer":          {"service: {annotations: {example.com/a: b}}", ""},
 		"an open network policy":    {"networkPolicy: {mode: Open}", "spec.networkPolicy.mode must be Restricted"},
 	} {
 		m, err := env.tryCreate("cache", c.spec)

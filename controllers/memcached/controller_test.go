@@ -81,7 +81,7 @@ tls: {mode: Permissive, secretName: own, clientCertificates: Optional, minVersio
 auth: {secretName: users}
 discovery: {enabled: true}
 binding: {enabled: true}
-service: {labels: {team: shop}, annotations: {note: one}}
+service: {type: LoadBalancer, labels: {team: shop}, annotations: {note: one}}
 monitoring: {enabled: false, slabs: true, from: [{namespaceSelector: {}}]}
 podMetadata:
   labels: {team: shop}

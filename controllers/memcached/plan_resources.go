@@ -1,8 +1,10 @@
 package memcached
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -106,42 +108,35 @@ func isApplied(want runtime.ApplyConfiguration, have client.Object) bool {
 }
 
 // planDeletions deletes the objects that the spec disables, and the shards beyond the size after a
-// delay, highest ordinal first, and the Service before the pod: clients should lose the name
+// delay, highest ordinal first, and the Services before the pod: clients should lose the name
 // before the server.
 func planDeletions(obs *observation, delay time.Duration) Actions {
 	m := obs.memcached
-	type extra struct {
-		ordinal int
-		object  client.Object
-	}
-	var extras []extra
+	var disabled, extras []client.Object
 	for key, have := range obs.objects {
-		ordinal, isShard := resources.Ordinal(m.Name, key.Name)
-		if isShard && ordinal >= int(*m.Spec.Size) && have.owner == ours && have.GetDeletionTimestamp() == nil {
-			extras = append(extras, extra{ordinal, have.Object})
+		ordinal, isShard := key.Ordinal(m.Name)
+		switch {
+		case have.owner != ours || have.GetDeletionTimestamp() != nil:
+		case resources.IsDisabled(m, key):
+			disabled = append(disabled, have.Object)
+		case isShard && ordinal >= int(*m.Spec.Size):
+			extras = append(extras, have.Object)
 		}
 	}
-	slices.SortFunc(extras, func(a, b extra) int {
-		if a.ordinal != b.ordinal {
-			return b.ordinal - a.ordinal
-		}
-		if _, isService := a.object.(*corev1.Service); isService {
-			return -1
-		}
-		return 1
-	})
-	var a Actions
-	for _, key := range resources.DisabledKeys(m) {
-		if o, exists := obs.objects[key]; exists && o.owner == ours && o.GetDeletionTimestamp() == nil {
-			a.Delete = append(a.Delete, o.Object)
-		}
+	inOrder := func(a, b client.Object) int {
+		keyA, keyB := keyOf(a), keyOf(b)
+		ordinalA, _ := keyA.Ordinal(m.Name)
+		ordinalB, _ := keyB.Ordinal(m.Name)
+		// Of a shard's, the ReplicaSet has the first kind in the alphabet and is deleted last.
+		return cmp.Or(ordinalB-ordinalA, strings.Compare(string(keyB.Kind), string(keyA.Kind)), strings.Compare(keyB.Name, keyA.Name))
 	}
+	slices.SortFunc(disabled, inOrder)
+	slices.SortFunc(extras, inOrder)
+	a := Actions{Delete: disabled}
 	if len(extras) > 0 && delay > 0 {
 		a.RequeueAfter = delay
 		return a
 	}
-	for _, e := range extras {
-		a.Delete = append(a.Delete, e.object)
-	}
+	a.Delete = append(a.Delete, extras...)
 	return a
 }

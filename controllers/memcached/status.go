@@ -69,7 +69,7 @@ func makeStatus(obs *observation, p plan, res result, now time.Time) v1alpha1.Me
 		s.Discovery = m.Status.Discovery
 	}
 	s.Binding = bindingStatus(m, p.binding, res)
-	s.TLS = tlsStatus(obs)
+	s.External, s.TLS = externalStatus(obs), tlsStatus(obs)
 	s.Update = updateStatus(obs, p, s, now)
 	s.LastUpdate = updateCost(obs, p, &s, now)
 	available, progressing, degraded := conditions(obs, p, res, s, firstProblem(obs, p, res, s))

@@ -213,7 +213,7 @@ func (w *World) watchWrite(verb string, k kind, name string, before, after clien
 		w.watchTemplate(set, after.(*appsv1.ReplicaSet))
 	}
 	if verb == "delete" && (k == replicaSetKind || k == serviceKind) && before != nil {
-		if m := get[*v1alpha1.Memcached](w.server, w.operator.reconciling); m != nil && m.DeletionTimestamp == nil && isDesired(m, name) {
+		if m := get[*v1alpha1.Memcached](w.server, w.operator.reconciling); m != nil && m.DeletionTimestamp == nil && slices.Contains(resources.Keys(m), resources.Key{Kind: resources.Kind(k), Name: name}) {
 			w.breaks("%s %s was deleted, and the spec contains it", k, name)
 		}
 	}

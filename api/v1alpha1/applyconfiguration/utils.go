@@ -34,6 +34,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.DiscoveryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DiscoveryStatus"):
 		return &apiv1alpha1.DiscoveryStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ExternalStatus"):
+		return &apiv1alpha1.ExternalStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FinalBackup"):
 		return &apiv1alpha1.FinalBackupApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Handover"):
@@ -94,8 +96,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.S3StoreApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Scheduling"):
 		return &apiv1alpha1.SchedulingApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("ServiceMetadata"):
-		return &apiv1alpha1.ServiceMetadataApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Service"):
+		return &apiv1alpha1.ServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ShardStatus"):
 		return &apiv1alpha1.ShardStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SnapshotSource"):

@@ -48,6 +48,16 @@ type Key struct {
 
 func (k Key) String() string { return fmt.Sprintf("%s %s", k.Kind, k.Name) }
 
+// Ordinal returns the ordinal of the shard that an object of a Memcached belongs to; false if it belongs to none, or isn't
+// of that Memcached.
+func (k Key) Ordinal(memcached string) (int, bool) {
+	name := k.Name
+	if k.Kind == KindService {
+		name = strings.TrimSuffix(name, externalSuffix)
+	}
+	return Ordinal(memcached, name)
+}
+
 // DiscoveryName returns the name of the Service with the endpoint of spec.discovery.
 func DiscoveryName(memcached string) string { return memcached + "-discovery" }
 
@@ -56,10 +66,21 @@ func DiscoveryEndpoint(namespace, memcached string) string {
 	return Server(namespace, DiscoveryName(memcached))
 }
 
+// externalSuffix of a Service's name. It fits behind the longest name of a shard: 63 characters are valid, and 56 are used.
+const externalSuffix = "-ext"
+
+// ExternalKey returns the key of the Service through which clients outside the cluster reach a shard.
+func ExternalKey(shard string) Key { return Key{KindService, shard + externalSuffix} }
+
+// IsExternal reports whether each shard of a Memcached has such a Service.
+func IsExternal(m *v1alpha1.Memcached) bool {
+	return m.Spec.Service.Type == v1alpha1.ServiceLoadBalancer
+}
+
 // Keys returns the keys of the objects that a Memcached should have, in the order of their creation:
 // policies and Services before the shards that need them.
 func Keys(m *v1alpha1.Memcached) []Key {
-	keys := make([]Key, 0, 4+2**m.Spec.Size)
+	keys := make([]Key, 0, 4+3**m.Spec.Size)
 	if hasNetworkPolicy(m) {
 		keys = append(keys, Key{KindNetworkPolicy, m.Name})
 	}
@@ -70,20 +91,28 @@ func Keys(m *v1alpha1.Memcached) []Key {
 	keys = append(keys, Key{KindPodDisruptionBudget, m.Name})
 	for ordinal := range int(*m.Spec.Size) {
 		shard := ShardName(m.Name, ordinal)
-		keys = append(keys, Key{KindService, shard}, Key{KindReplicaSet, shard})
+		keys = append(keys, Key{KindService, shard})
+		if IsExternal(m) {
+			keys = append(keys, ExternalKey(shard))
+		}
+		keys = append(keys, Key{KindReplicaSet, shard})
 	}
 	return keys
 }
 
-// DisabledKeys returns the keys of the objects that a Memcached's spec disables.
-func DisabledKeys(m *v1alpha1.Memcached) (keys []Key) {
-	if !hasNetworkPolicy(m) {
-		keys = append(keys, Key{KindNetworkPolicy, m.Name})
+// IsDisabled reports whether a Memcached's spec disables an object.
+func IsDisabled(m *v1alpha1.Memcached, key Key) bool {
+	switch {
+	case key.Kind == KindNetworkPolicy:
+		return key.Name == m.Name && !hasNetworkPolicy(m)
+	case key.Kind != KindService:
+		return false
+	case key.Name == DiscoveryName(m.Name):
+		return !m.Spec.Discovery.Enabled
+	default:
+		_, isShards := key.Ordinal(m.Name)
+		return isShards && strings.HasSuffix(key.Name, externalSuffix) && !IsExternal(m)
 	}
-	if !m.Spec.Discovery.Enabled {
-		keys = append(keys, Key{KindService, DiscoveryName(m.Name)})
-	}
-	return keys
 }
 
 func hasNetworkPolicy(m *v1alpha1.Memcached) bool {
@@ -207,7 +236,7 @@ func (b *Builder) Desired(shards []Shard) []Desired {
 	all := make([]Desired, 0, len(keys))
 	for _, key := range keys {
 		d := Desired{Key: key, ordinal: -1}
-		if ordinal, isShard := Ordinal(b.name, key.Name); isShard {
+		if ordinal, isShard := key.Ordinal(b.name); isShard {
 			d.ordinal = ordinal
 			if key.Kind == KindReplicaSet {
 				d.Shard = &shards[ordinal]
@@ -229,8 +258,10 @@ func (b *Builder) Build(d Desired) (Object, error) {
 		o.Apply = b.podDisruptionBudget()
 	case KindService:
 		switch {
-		case d.ordinal >= 0:
+		case d.ordinal >= 0 && d.Key.Name == ShardName(b.name, d.ordinal):
 			o.Apply = b.shardService(d)
+		case d.ordinal >= 0:
+			o.Apply = b.externalService(d)
 		case d.Key.Name == b.name:
 			o.Apply = b.headlessService()
 		default:
@@ -284,6 +315,17 @@ func (b *Builder) shardService(d Desired) *corev1ac.ServiceApplyConfiguration {
 			WithType(corev1.ServiceTypeClusterIP).
 			WithSelector(labels).
 			WithPorts(servicePorts()...))
+}
+
+// externalService returns the Service through which clients outside the cluster reach a shard. It never has the agent's
+// port. It has no protocol of an application, by which some clouds choose another kind of health check.
+func (b *Builder) externalService(d Desired) *corev1ac.ServiceApplyConfiguration {
+	labels := b.shardLabels(d)
+	return b.service(d.Key.Name, labels).
+		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeLoadBalancer).
+			WithSelector(labels).
+			WithPorts(servicePort(portMemcached, agentwire.MemcachedPort, portMemcached)))
 }
 
 // discoveryService returns the Service with the endpoint of spec.discovery, which the pods of all

@@ -6,12 +6,15 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -149,6 +152,62 @@ func TestOrdinal(t *testing.T) {
 	}
 }
 
+func TestOrdinalOfAKey(t *testing.T) {
+	for key, want := range map[Key]int{
+		{KindService, "cache-0"}: 0, {KindReplicaSet, "cache-12"}: 12, ExternalKey("cache-12"): 12,
+		{KindService, "cache"}: -1, {KindService, "cache-ext"}: -1, {KindService, "cache-0-ext-ext"}: -1, {KindService, DiscoveryName("cache")}: -1,
+		{KindReplicaSet, "cache-0-ext"}: -1,
+	} {
+		got, ok := key.Ordinal("cache")
+		if !ok {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("ordinal of %s is %d, want %d (-1: not a shard's)", key, got, want)
+		}
+	}
+	// Another Memcached has such a name.
+	if ordinal, isShards := (Key{KindService, "cache-0-ext"}).Ordinal("cache-0-ext"); isShards {
+		t.Errorf("the headless Service is taken for one of shard %d", ordinal)
+	}
+}
+
+func TestExternalServiceOfTheLongestNameIsValid(t *testing.T) {
+	key := ExternalKey(ShardName(strings.Repeat("x", 52), 999))
+	if problems := validation.IsDNS1035Label(key.Name); len(problems) > 0 {
+		t.Errorf("%s: %v", key, problems)
+	}
+}
+
+// The port of the agent must never be reachable from outside the cluster, and the Services inside it keep their type.
+func TestExternalServicesHaveThePortOfMemcachedOnly(t *testing.T) {
+	m := memcached(2, func(s *v1alpha1.MemcachedSpec) {
+		s.Service.Type, s.Discovery.Enabled = v1alpha1.ServiceLoadBalancer, true
+		s.Service.Annotations = map[string]string{"example.com/internal": "true"}
+	})
+	objects, err := build(m, upToDate(m, Image{Reference: fallback}), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var external []string
+	for _, o := range objects {
+		service, ok := o.Apply.(*corev1ac.ServiceApplyConfiguration)
+		if !ok || service.Spec.Type == nil || *service.Spec.Type == corev1.ServiceTypeClusterIP {
+			continue
+		}
+		external = append(external, *service.Name)
+		if ports := service.Spec.Ports; len(ports) != 1 || *ports[0].Port != 11211 || *ports[0].TargetPort != intstr.FromString("memcached") {
+			t.Errorf("%s has the ports %+v", *service.Name, ports)
+		}
+		if service.Spec.Selector[v1alpha1.LabelShard]+externalSuffix != strings.TrimPrefix(*service.Name, "cache-") || service.Annotations["example.com/internal"] != "true" {
+			t.Errorf("%s selects %v and has the annotations %v", *service.Name, service.Spec.Selector, service.Annotations)
+		}
+	}
+	if !slices.Equal(external, []string{"cache-0-ext", "cache-1-ext"}) {
+		t.Errorf("the external Services are %q", external)
+	}
+}
+
 // FuzzBuild checks for any spec that the objects are those of Keys in that order, the same each time,
 // owned by the Memcached, with valid names and with the operator's labels in spite of the user's.
 func FuzzBuild(f *testing.F) {
@@ -163,6 +222,9 @@ func FuzzBuild(f *testing.F) {
 			s.Memory = resource.NewQuantity(memory, resource.BinarySI)
 			s.ExtraArgs = []string{arg}
 			s.Discovery.Enabled = size%2 == 1
+			if size%3 > 0 {
+				s.Service.Type = v1alpha1.ServiceLoadBalancer
+			}
 			s.Service.Labels = map[string]string{label: value}
 			s.PodMetadata.Labels = map[string]string{label: value}
 			s.PodMetadata.Annotations = map[string]string{label: value}
@@ -198,6 +260,9 @@ func FuzzBuild(f *testing.F) {
 			}
 			if meta.Labels[v1alpha1.LabelInstance] != name || meta.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
 				t.Fatalf("%s has the labels %v", o.Key, meta.Labels)
+			}
+			if ordinal, isShards := o.Key.Ordinal(name); isShards && (ordinal >= int(size) || meta.Labels[v1alpha1.LabelShard] != strconv.Itoa(ordinal)) {
+				t.Fatalf("%s is taken for one of shard %d", o.Key, ordinal)
 			}
 			if set, ok := o.Apply.(*appsv1ac.ReplicaSetApplyConfiguration); ok {
 				for k, v := range set.Spec.Selector.MatchLabels {

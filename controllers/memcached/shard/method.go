@@ -49,7 +49,7 @@ var Fields = []Field{
 	{"networkPolicy", rollout.None, rollout.None, "applies to new connections"},
 	{"discovery", rollout.None, rollout.None, "the endpoint is created or deleted"},
 	{"binding", rollout.None, rollout.None, "the Secret is created"},
-	{"service", rollout.None, rollout.None, "the Services' labels and annotations change"},
+	{"service", rollout.None, rollout.None, "the Services' labels and annotations change, and Services for clients outside the cluster are created or deleted"},
 	{"monitoring", rollout.None, rollout.None, "applies to the next scrape"},
 	{"handover", rollout.None, rollout.None, "applies to pods that are created later"},
 	{"updateStrategy", rollout.None, rollout.None, "applies from the next step"},

@@ -73,6 +73,7 @@ var changes = []struct {
 	{field: "networkPolicy", name: "opened", to: func(s *v1alpha1.MemcachedSpec) { s.NetworkPolicy.Mode = v1alpha1.NetworkPolicyOpen }, method: rollout.None},
 	{field: "discovery", name: "enabled", to: func(s *v1alpha1.MemcachedSpec) { s.Discovery.Enabled = true }, method: rollout.None},
 	{field: "binding", name: "enabled", to: func(s *v1alpha1.MemcachedSpec) { s.Binding.Enabled = true }, method: rollout.None},
+	{field: "service", name: "load balancers", to: func(s *v1alpha1.MemcachedSpec) { s.Service.Type = v1alpha1.ServiceLoadBalancer }, method: rollout.None},
 	{field: "service", name: "an annotation is added", to: func(s *v1alpha1.MemcachedSpec) { s.Service.Annotations = map[string]string{"a": "b"} }, method: rollout.None},
 	{field: "monitoring", name: "with slab classes", to: func(s *v1alpha1.MemcachedSpec) { s.Monitoring.Slabs = true }, method: rollout.None},
 	{field: "handover", name: "disabled", to: func(s *v1alpha1.MemcachedSpec) { s.Handover.Mode = v1alpha1.HandoverDisabled }, method: rollout.None},

@@ -134,6 +134,18 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: numeric
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ExistingItems
   scalar: string
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ExternalStatus
+  map:
+    fields:
+    - name: message
+      type:
+        scalar: string
+    - name: servers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.FinalBackup
   map:
     fields:
@@ -611,7 +623,7 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Scheduling
     - name: service
       type:
-        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.ServiceMetadata
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.Service
     - name: size
       type:
         scalar: numeric
@@ -652,6 +664,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: discovery
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.DiscoveryStatus
+    - name: external
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.ExternalStatus
     - name: image
       type:
         scalar: string
@@ -868,7 +883,7 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: io.k8s.api.core.v1.TopologySpreadConstraint
           elementRelationship: atomic
-- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ServiceMetadata
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.Service
   map:
     fields:
     - name: annotations
@@ -881,6 +896,12 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             scalar: string
+    - name: type
+      type:
+        namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.ServiceType
+      default: ClusterIP
+- name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ServiceType
+  scalar: string
 - name: com.github.memcached-operator.memcached-operator.api.v1alpha1.ShardStatus
   map:
     fields:

@@ -103,9 +103,11 @@ type MemcachedSpecApplyConfiguration struct {
 	// Binding creates a Secret with what a workload needs to connect, for the Service Binding
 	// Specification. Default: no Secret. Changing it restarts nothing.
 	Binding *BindingApplyConfiguration `json:"binding,omitempty"`
-	// Service adds labels and annotations to the shards' Services, such as those that a service mesh
-	// or DNS controller reads. Default: none. Changing it updates the Services; nothing restarts.
-	Service *ServiceMetadataApplyConfiguration `json:"service,omitempty"`
+	// Service configures the Services of the shards: their labels and annotations, such as those that
+	// a service mesh, DNS or cloud controller reads, and whether clients outside the cluster reach the
+	// shards. Default: no labels and annotations, and clients inside the cluster only. Changing it
+	// changes no address inside the cluster; nothing restarts.
+	Service *ServiceApplyConfiguration `json:"service,omitempty"`
 	// Monitoring configures what Prometheus reads of the shards, where the cluster has the CRDs of
 	// prometheus-operator. Changing it restarts nothing.
 	Monitoring *MonitoringApplyConfiguration `json:"monitoring,omitempty"`
@@ -308,7 +310,7 @@ func (b *MemcachedSpecApplyConfiguration) WithBinding(value *BindingApplyConfigu
 // WithService sets the Service field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Service field is set to the value of the last call.
-func (b *MemcachedSpecApplyConfiguration) WithService(value *ServiceMetadataApplyConfiguration) *MemcachedSpecApplyConfiguration {
+func (b *MemcachedSpecApplyConfiguration) WithService(value *ServiceApplyConfiguration) *MemcachedSpecApplyConfiguration {
 	b.Service = value
 	return b
 }

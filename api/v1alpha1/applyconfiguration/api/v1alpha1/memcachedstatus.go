@@ -41,6 +41,9 @@ type MemcachedStatusApplyConfiguration struct {
 	// Servers are the addresses of the shards for a client's configuration, as host:port, by
 	// ordinal. A shard keeps its address when its pod is replaced.
 	Servers []string `json:"servers,omitempty"`
+	// External is where clients outside the cluster connect. It is absent unless spec.service.type is
+	// LoadBalancer.
+	External *ExternalStatusApplyConfiguration `json:"external,omitempty"`
 	// TLS is what the agents report of the certificate of spec.tls. It is absent without spec.tls.
 	TLS *TLSStatusApplyConfiguration `json:"tls,omitempty"`
 	// Discovery is what clients read from the endpoint of spec.discovery. It is absent while that
@@ -165,6 +168,14 @@ func (b *MemcachedStatusApplyConfiguration) WithServers(values ...string) *Memca
 	for i := range values {
 		b.Servers = append(b.Servers, values[i])
 	}
+	return b
+}
+
+// WithExternal sets the External field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the External field is set to the value of the last call.
+func (b *MemcachedStatusApplyConfiguration) WithExternal(value *ExternalStatusApplyConfiguration) *MemcachedStatusApplyConfiguration {
+	b.External = value
 	return b
 }
 
