@@ -44,15 +44,17 @@ func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 	env := newEnv(t)
 	before := env.create("before", "image: evil.example.com/x:1")
 	env.applyAdmissionSamples()
-	// An API server uses a new policy after a moment.
-	for {
-		_, err := env.tryCreate("evil", "image: evil.example.com/x:1")
-		if err != nil {
-			break
+	rejection := func(o client.Object) (err error) {
+		for err == nil { // an API server uses each new policy after a moment
+			time.Sleep(100 * time.Millisecond)
+			env.must(env.ctx.Err())
+			err = admin.Create(env.ctx, o.DeepCopyObject().(client.Object), client.DryRunAll)
 		}
-		env.must(admin.Delete(env.ctx, env.get("evil")))
-		time.Sleep(100 * time.Millisecond)
+		return err
 	}
+	evil := before.DeepCopy()
+	evil.ObjectMeta = metav1.ObjectMeta{Namespace: env.namespace, Name: "evil"}
+	_ = rejection(evil)
 	for name, c := range map[string]struct{ spec, rejected string }{
 		"nothing":                   {"size: 1", ""},
 		"an allowed image":          {"image: registry.example.com/memcached:1.6.45", ""},
@@ -88,8 +90,7 @@ func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 	if err := admin.Update(env.ctx, before); err == nil {
 		t.Error("a spec that isn't allowed was changed")
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "svc"}}
-	if err := admin.Create(env.ctx, namespace); err == nil || !strings.Contains(err.Error(), "the namespace svc is reserved") {
+	if err := rejection(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "svc"}}); !strings.Contains(err.Error(), "the namespace svc is reserved") {
 		t.Errorf("namespace svc: error %v", err)
 	}
 	var policies admissionregistrationv1.ValidatingAdmissionPolicyList

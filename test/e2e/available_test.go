@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,7 +52,15 @@ func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
 
 	for _, pod := range pods {
 		for _, v := range pod.Spec.Volumes {
-			if v.Projected != nil || v.Secret != nil && !slices.Contains([]string{"cache-handover", "cache-tls", "cache-auth"}, v.Secret.SecretName) {
+			var sources []corev1.VolumeProjection
+			if v.Projected != nil {
+				sources = v.Projected.Sources
+			}
+			isKnown := func(secret string) bool {
+				return slices.Contains([]string{"cache-handover", "cache-tls", "cache-auth", "cache-binding"}, secret)
+			}
+			if v.Secret != nil && !isKnown(v.Secret.SecretName) ||
+				slices.ContainsFunc(sources, func(s corev1.VolumeProjection) bool { return s.Secret == nil || !isKnown(s.Secret.Name) }) {
 				t.Errorf("volume %s of pod %s may hold a token", v.Name, pod.Name)
 			}
 		}

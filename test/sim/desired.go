@@ -30,7 +30,7 @@ func (w *World) desired(m *v1alpha1.Memcached) v1alpha1.MemcachedSpec {
 	spec.Image = w.imageOf(&spec)
 	spec.Version, spec.Size, spec.Paused, spec.DeletionPolicy = "", nil, false, ""
 	spec.UpdateStrategy, spec.Hashing, spec.Bootstrap, spec.FinalBackup, spec.Refill = nil, nil, nil, nil, nil
-	spec.NetworkPolicy, spec.Handover = v1alpha1.NetworkPolicy{}, v1alpha1.Handover{}
+	spec.NetworkPolicy, spec.Handover, spec.Service = v1alpha1.NetworkPolicy{}, v1alpha1.Handover{}, v1alpha1.Service{}
 	return spec
 }
 
