@@ -543,6 +543,17 @@ type Service struct {
 	// +kubebuilder:default=ClusterIP
 	Type ServiceType `json:"type,omitempty"`
 
+	// LoadBalancerSourceRanges are the addresses of the clients that the load balancers admit, such as
+	// 192.0.2.0/24, if the controller of your cloud supports it. They have no effect with type ClusterIP.
+	// Default: all addresses. Changing them restarts nothing.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:Pattern=`^[0-9a-fA-F:.]+/[0-9]{1,3}$`
+	// +kubebuilder:validation:items:MaxLength=43
+	LoadBalancerSourceRanges []string `json:"loadBalancerSourceRanges,omitempty"`
+
 	// Labels to add to the Services, such as team: search. At most 32.
 	//
 	// +optional

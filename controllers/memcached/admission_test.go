@@ -74,6 +74,8 @@ func TestAdmission(t *testing.T) {
 		"an empty allowed client":                         {"cache", "networkPolicy: {allowedClients: [{}]}", "must be either an ipBlock, or a podSelector"},
 		"an allowed client with two forms":                {"cache", "networkPolicy: {allowedClients: [{podSelector: {}, ipBlock: {cidr: 10.0.0.0/8}}]}", "must be either an ipBlock, or a podSelector"},
 		"no allowed client":                               {"cache", "networkPolicy: {allowedClients: []}", "should have at least 1 items"},
+		"a source range of a load balancer":               {"cache", "service: {type: LoadBalancer, loadBalancerSourceRanges: [192.0.2.0/24]}", ""},
+		"a source range without its length":               {"cache", "service: {loadBalancerSourceRanges: [192.0.2.1]}", "should match"},
 		"a Service with a node port":                      {"cache", "service: {type: NodePort}", "Unsupported value"},
 		"an unknown mode":                                 {"cache", "networkPolicy: {mode: Closed}", "Unsupported value"},
 		"a final backup without a store":                  {"cache", "deletionPolicy: Backup", "deletionPolicy Backup requires finalBackup: set finalBackup.store to where the backup goes"},

@@ -81,7 +81,7 @@ tls: {mode: Permissive, secretName: own, clientCertificates: Optional, minVersio
 auth: {secretName: users}
 discovery: {enabled: true}
 binding: {enabled: true}
-service: {type: LoadBalancer, labels: {team: shop}, annotations: {note: one}}
+service: {type: LoadBalancer, loadBalancerSourceRanges: [192.0.2.0/24, "2001:db8::/32"], labels: {team: shop}, annotations: {note: one}}
 monitoring: {enabled: false, slabs: true, from: [{namespaceSelector: {}}]}
 podMetadata:
   labels: {team: shop}

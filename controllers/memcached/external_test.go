@@ -188,3 +188,21 @@ func TestOnlyTheMemcachedsOwnLoadBalancersHaveAddresses(t *testing.T) {
 		}
 	}
 }
+
+// Kubernetes has an annotation for the same purpose, which the other Services can't have.
+func TestSourceRangesAreThoseOfTheLoadBalancersOnly(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "{size: 1, service: {type: LoadBalancer, loadBalancerSourceRanges: [192.0.2.0/24]}}")
+	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
+	for name, want := range map[string][]string{"cache-0-ext": {"192.0.2.0/24"}, "cache-0": nil, "cache": nil} {
+		service := &corev1.Service{}
+		env.read(name, service)
+		if got := service.Spec.LoadBalancerSourceRanges; !slices.Equal(got, want) {
+			t.Errorf("Service %s has the source ranges %q, want %q", name, got, want)
+		}
+	}
+	env.change("cache", func(m *v1alpha1.Memcached) {
+		m.Spec.Service.Annotations = map[string]string{corev1.AnnotationLoadBalancerSourceRangesKey: "192.0.2.0/24"}
+	})
+	env.wantCondition(env.reconcile("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, corev1.AnnotationLoadBalancerSourceRangesKey)
+}

@@ -324,6 +324,7 @@ func (b *Builder) externalService(d Desired) *corev1ac.ServiceApplyConfiguration
 	return b.service(d.Key.Name, labels).
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(corev1.ServiceTypeLoadBalancer).
+			WithLoadBalancerSourceRanges(b.memcached.Spec.Service.LoadBalancerSourceRanges...).
 			WithSelector(labels).
 			WithPorts(servicePort(portMemcached, agentwire.MemcachedPort, portMemcached)))
 }

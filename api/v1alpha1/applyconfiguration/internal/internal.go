@@ -896,6 +896,12 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             scalar: string
+    - name: loadBalancerSourceRanges
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
     - name: type
       type:
         namedType: com.github.memcached-operator.memcached-operator.api.v1alpha1.ServiceType

@@ -17,6 +17,10 @@ type ServiceApplyConfiguration struct {
 	// admit the clients with networkPolicy. Default ClusterIP. Changing it creates or deletes these
 	// Services; the shards keep their addresses inside the cluster and their items, and nothing restarts.
 	Type *apiv1alpha1.ServiceType `json:"type,omitempty"`
+	// LoadBalancerSourceRanges are the addresses of the clients that the load balancers admit, such as
+	// 192.0.2.0/24, if the controller of your cloud supports it. They have no effect with type ClusterIP.
+	// Default: all addresses. Changing them restarts nothing.
+	LoadBalancerSourceRanges []string `json:"loadBalancerSourceRanges,omitempty"`
 	// Labels to add to the Services, such as team: search. At most 32.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations to add to the Services, such as example.com/owner: search. At most 32 with 8192
@@ -35,6 +39,16 @@ func Service() *ServiceApplyConfiguration {
 // If called multiple times, the Type field is set to the value of the last call.
 func (b *ServiceApplyConfiguration) WithType(value apiv1alpha1.ServiceType) *ServiceApplyConfiguration {
 	b.Type = &value
+	return b
+}
+
+// WithLoadBalancerSourceRanges adds the given value to the LoadBalancerSourceRanges field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the LoadBalancerSourceRanges field.
+func (b *ServiceApplyConfiguration) WithLoadBalancerSourceRanges(values ...string) *ServiceApplyConfiguration {
+	for i := range values {
+		b.LoadBalancerSourceRanges = append(b.LoadBalancerSourceRanges, values[i])
+	}
 	return b
 }
 
