@@ -62,6 +62,11 @@ func TestOnlyTheObserverReadsAndOnlyTheWritersWrite(t *testing.T) {
 	readers, writers := []string{"observe.go"}, []string{"apply.go", "status.go"}
 	found := map[string]bool{}
 	for file, parsed := range parseProduct(t, ".") {
+		for _, d := range parsed.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && typeName(f.Recv.List[0].Type) == "observer" && !slices.Contains(readers, file) {
+				t.Errorf("%s: %s is a method of observer", file, f.Name.Name)
+			}
+		}
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok || spec.Name.Name == "Reconciler" {

@@ -2,12 +2,17 @@ package memcached
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
+
+// bindingInterval is after how long the operator tries again to create a Secret that exists: it may not read it, and learns
+// from the answer whether it was deleted.
+const bindingInterval = 5 * time.Minute
 
 // planBinding creates the Secret, or updates the one that was read: it keeps its password.
 func planBinding(obs *observation, build *resources.Builder) (p bindingPlan) {
@@ -19,11 +24,15 @@ func planBinding(obs *observation, build *resources.Builder) (p bindingPlan) {
 	if m.Status.Binding != nil {
 		p.status.Name, p.status.Size = m.Status.Binding.Name, m.Status.Binding.Size
 	}
+	secret := build.BindingSecret(int(*m.Spec.Size))
 	if !bindingIsOutdated(m) {
+		left := bindingInterval - obs.now.Sub(obs.failed[keyOf(secret)].At).Abs()
+		if p.actions.RequeueAfter = max(left, 0); left <= 0 && p.status.Size == *m.Spec.Size {
+			p.actions.Binding = secret
+		}
 		return p
 	}
 	p.actions.RequeueAfter = conflictRecheck // no watch announces that the Secret or the operator's rights have changed
-	secret := build.BindingSecret(int(*m.Spec.Size))
 	switch have, _ := obs.binding.Object.(*corev1.Secret); {
 	case obs.bindingForbidden:
 		p.status.Message = fmt.Sprintf("the Secret %s exists, and the operator may not read or update it; grant it these rights, or delete the Secret to have it created with another password", secret.Name)

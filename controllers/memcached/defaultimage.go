@@ -2,13 +2,11 @@ package memcached
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -28,39 +26,6 @@ const (
 	// maxFollowPoll bounds that.
 	maxFollowPoll = 5 * time.Minute
 )
-
-// follow is whether a Memcached keeps its image while the operator has another default image.
-type follow struct {
-	// message says what it waits for; empty when it doesn't wait.
-	message string
-	// recheck is when to check again; 0 is never.
-	recheck time.Duration
-}
-
-// observeFollow lists the other Memcacheds if this one has another image than its spec
-// selects, because of the default image, and sets the image back if it has to wait.
-func (r observer) observeFollow(ctx context.Context, obs *observation) error {
-	m := obs.memcached
-	if resources.DependsOnDefault(m.Spec.Image, m.Spec.Version) {
-		obs.defaultImage = r.defaultImage
-		if selectsByStatus(m, obs.image.Reference) { // that needs no write
-			obs.defaultImage = m.Status.DefaultImage
-		}
-	}
-	if !isBehind(m, r.defaultImage) {
-		return nil
-	}
-	var all v1alpha1.MemcachedList
-	if err := r.cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the Memcacheds that follow the default image: %w", err)
-	}
-	obs.follow = followOf(m, all.Items, r.defaultImage, r.defaultImageUpdates, obs.now)
-	if obs.follow.message != "" {
-		obs.defaultImage = m.Status.DefaultImage
-		obs.image, obs.imageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, m.Status.DefaultImage)
-	}
-	return nil
-}
 
 // isBehind reports whether a Memcached has the image that its spec selected with a previous
 // default image, and that the default image changes. After a change of the spec that selects

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -114,6 +115,32 @@ func batchOf[T any](all []T, failed applycache.Attempts, postponed []resources.K
 	}
 	return now, postponed
 }
+
+// keyOf returns the kind and name of an object that a plan creates or deletes.
+func keyOf(o client.Object) resources.Key {
+	kind := resources.KindReplicaSet
+	switch o.(type) {
+	case *corev1.Service:
+		kind = resources.KindService
+	case *networkingv1.NetworkPolicy:
+		kind = resources.KindNetworkPolicy
+	case *corev1.Pod:
+		kind = resources.KindPod
+	case *corev1.Secret:
+		kind = resources.KindSecret
+	case *v1alpha1.MemcachedRestore:
+		kind = kindRestore
+	case *v1alpha1.MemcachedBackup:
+		kind = kindBackup
+	}
+	return resources.Key{Kind: kind, Name: o.GetName()}
+}
+
+// Kinds of the objects that other controllers work on.
+const (
+	kindRestore resources.Kind = "MemcachedRestore"
+	kindBackup  resources.Kind = "MemcachedBackup"
+)
 
 // soonest returns the smaller of two times after which to reconcile again; 0 is never.
 func soonest(a, b time.Duration) time.Duration {

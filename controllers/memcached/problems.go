@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
@@ -44,6 +45,31 @@ func firstProblem(obs *observation, p plan, res result, s v1alpha1.MemcachedStat
 			return &shard.Problem{Reason: v1alpha1.ReasonVersionMismatch, Message: fmt.Sprintf(
 				"shard %s: image %s contains memcached %s, but its tag says %s; use an image whose tag matches its version",
 				status.Name, obs.image.Reference, status.Version, obs.image.Version)}
+		}
+	}
+	return nil
+}
+
+// secretProblem returns what requires manual intervention for a shard's Secrets, or nil.
+func secretProblem(obs *observation) *shard.Problem {
+	spec, name := &obs.memcached.Spec, obs.memcached.Name
+	certificate, users := v1alpha1.TLSSecretName(name, spec.TLS), v1alpha1.AuthSecretName(name, spec.Auth)
+	for i := range obs.shards {
+		s := &obs.shards[i]
+		if s.Active == nil {
+			continue
+		}
+		var problem *shard.Problem
+		secrets := obs.secrets[s.Active.UID]
+		if spec.TLS != nil && resources.MountsTLS(s.Active, certificate) {
+			problem = shard.CertificateProblem(secrets.Certificate, certificate, obs.now)
+		}
+		if problem == nil && spec.Auth != nil && resources.MountsUsers(s.Active, users) && secrets.Users.Error != "" {
+			problem = &shard.Problem{Reason: v1alpha1.ReasonSecretInvalid, Message: fmt.Sprintf("%s; correct Secret %s", secrets.Users.Error, users)}
+		}
+		if problem != nil {
+			problem.Message = fmt.Sprintf("shard %s: %s", s.Name, problem.Message)
+			return problem
 		}
 	}
 	return nil

@@ -145,8 +145,8 @@ func planRefillCleanup(obs *observation) Actions {
 	var finished []*v1alpha1.MemcachedRestore
 	for name, o := range obs.restores {
 		restore := o.Object.(*v1alpha1.MemcachedRestore)
-		isFinished := restore.Status.Phase == v1alpha1.TransferComplete || restore.Status.Phase == v1alpha1.TransferFailed
-		if strings.HasPrefix(name, refillPrefix(obs.memcached)) && o.owner == ours && isFinished && restore.DeletionTimestamp == nil {
+		isOver := restore.Status.Phase == v1alpha1.TransferComplete || restore.Status.Phase == v1alpha1.TransferFailed
+		if strings.HasPrefix(name, refillPrefix(obs.memcached)) && o.owner == ours && isOver && restore.DeletionTimestamp == nil {
 			finished = append(finished, restore)
 		}
 	}

@@ -1,7 +1,6 @@
 package memcached
 
 import (
-	"fmt"
 	"maps"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -117,29 +115,4 @@ func tlsStatus(obs *observation) *v1alpha1.TLSStatus {
 		s.PlainConnections = was.PlainConnections
 	}
 	return s
-}
-
-// secretProblem returns what requires manual intervention for a shard's Secrets, or nil.
-func secretProblem(obs *observation) *shard.Problem {
-	spec, name := &obs.memcached.Spec, obs.memcached.Name
-	certificate, users := v1alpha1.TLSSecretName(name, spec.TLS), v1alpha1.AuthSecretName(name, spec.Auth)
-	for i := range obs.shards {
-		s := &obs.shards[i]
-		if s.Active == nil {
-			continue
-		}
-		var problem *shard.Problem
-		secrets := obs.secrets[s.Active.UID]
-		if spec.TLS != nil && resources.MountsTLS(s.Active, certificate) {
-			problem = shard.CertificateProblem(secrets.Certificate, certificate, obs.now)
-		}
-		if problem == nil && spec.Auth != nil && resources.MountsUsers(s.Active, users) && secrets.Users.Error != "" {
-			problem = &shard.Problem{Reason: v1alpha1.ReasonSecretInvalid, Message: fmt.Sprintf("%s; correct Secret %s", secrets.Users.Error, users)}
-		}
-		if problem != nil {
-			problem.Message = fmt.Sprintf("shard %s: %s", s.Name, problem.Message)
-			return problem
-		}
-	}
-	return nil
 }

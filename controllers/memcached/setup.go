@@ -66,6 +66,12 @@ type Reconciler struct {
 	cache applycache.Cache
 }
 
+// AgentClient queries the agents of shards.
+type AgentClient interface {
+	// Status returns the status that the agent of the pod with that address reports.
+	Status(ctx context.Context, podIP string) (agentwire.Status, error)
+}
+
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds/status,verbs=patch
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds/finalizers,verbs=update

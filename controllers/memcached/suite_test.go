@@ -221,7 +221,7 @@ func (env *testEnv) wantEvent(events []string, reason string) {
 
 // skipAnHour sets the operator's clock ahead.
 func (env *testEnv) skipAnHour() {
-	env.reconciler.Clock = testclock.NewFakePassiveClock(time.Now().Add(time.Hour))
+	env.reconciler.Clock = testclock.NewFakePassiveClock(env.reconciler.Clock.Now().Add(time.Hour))
 }
 
 // keysOf returns the keys of a Memcached of this size.
