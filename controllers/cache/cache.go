@@ -115,6 +115,7 @@ func trimOwned(o client.Object) {
 		applied := appliedFields(o)
 		o.Spec.Template.Labels = applied.only(o.Spec.Template.Labels)
 		o.Spec.Template.Annotations = applied.only(o.Spec.Template.Annotations)
+		sharePodSpec(&o.Spec.Template.Spec)
 	case *corev1.Service:
 		ingress := o.Status.LoadBalancer.Ingress
 		o.Status = corev1.ServiceStatus{}
@@ -144,5 +145,9 @@ func trimPod(o client.Object) {
 	for _, c := range spec.Containers {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image, ImagePullPolicy: c.ImagePullPolicy, Resources: c.Resources,
 			Ports: slices.DeleteFunc(c.Ports, func(p corev1.ContainerPort) bool { return !resources.IsDiscoveryPort(p) })})
+	}
+	sharePodSpec(&pod.Spec)
+	for i := range pod.Status.ContainerStatuses {
+		share(&pod.Status.ContainerStatuses[i].Resources)
 	}
 }

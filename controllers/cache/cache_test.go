@@ -225,6 +225,30 @@ func TestCacheContainsWhatTheOperatorApplied(t *testing.T) {
 	}
 }
 
+func TestEqualPartsOfPodsShareMemory(t *testing.T) {
+	specOf := func(limit string) *corev1.PodSpec {
+		set := &appsv1.ReplicaSet{}
+		set.OwnerReferences = controlledBy(v1alpha1.GroupVersion.String(), "Memcached")
+		set.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
+		set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.ManagedByValue, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{}`)}}
+		set.Spec.Template.Spec = corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "memcached", LivenessProbe: &corev1.Probe{PeriodSeconds: 10}, Ports: []corev1.ContainerPort{{Name: "memcached"}},
+				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)}}}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: "Memory"}}}},
+		}
+		return &store(t, trimOwned, set).Spec.Template.Spec
+	}
+	first, second, other := specOf("64Mi"), specOf("64Mi"), specOf("128Mi")
+	a, b := first.Containers[0], second.Containers[0]
+	if a.LivenessProbe != b.LivenessProbe || &a.Ports[0] != &b.Ports[0] || first.Volumes[0].EmptyDir != second.Volumes[0].EmptyDir ||
+		reflect.ValueOf(a.Resources.Limits).Pointer() != reflect.ValueOf(b.Resources.Limits).Pointer() {
+		t.Error("equal parts have their own memory")
+	}
+	if got := other.Containers[0].Resources.Limits.Memory().String(); got != "128Mi" || a.Resources.Limits.Memory().String() != "64Mi" {
+		t.Errorf("the limit is %s instead of 128Mi", got)
+	}
+}
+
 // The largest pod configuration and the largest list of shards make no object that is stored without its content.
 func TestLargestReplicaSetIsStored(t *testing.T) {
 	spec := v1alpha1.MemcachedSpec{Size: ptr.To[int32](1), Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")), MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4)}
@@ -270,10 +294,11 @@ func TestInternedValuesAreSharedAndBounded(t *testing.T) {
 		t.Error("a set was replaced by another one")
 	}
 	var values interned[string]
-	for i := range 2 * maxInterned {
-		values.shared(strconv.Itoa(i), strconv.Itoa(i))
+	large := strings.Repeat("x", maxInterned/8)
+	for i := range 20 {
+		values.shared(strconv.Itoa(i)+large, large)
 	}
-	if len(values.all) != maxInterned {
-		t.Errorf("%d values are kept, want %d", len(values.all), maxInterned)
+	if got := len(values.all); got != 20%7 { // seven fit
+		t.Errorf("%d values are kept, want %d", got, 20%7)
 	}
 }

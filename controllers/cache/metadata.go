@@ -3,6 +3,7 @@ package cache
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -159,9 +160,42 @@ func (s fieldSet) only(values map[string]string, names ...string) map[string]str
 	return values
 }
 
+// sharePodSpec has the parts of a pod's spec that are equal in most pods share memory.
+func sharePodSpec(spec *corev1.PodSpec) {
+	share(&spec.InitContainers)
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		share(&c.Command)
+		share(&c.Env)
+		share(&c.Ports)
+		share(&c.Resources)
+		share(&c.VolumeMounts)
+		share(&c.LivenessProbe)
+		share(&c.ReadinessProbe)
+		share(&c.SecurityContext)
+	}
+	share(&spec.Affinity)
+	share(&spec.SecurityContext)
+	for i := range spec.Volumes {
+		share(&spec.Volumes[i].VolumeSource)
+	}
+}
+
+// share replaces a value by the stored one that is equal, if there is one.
+func share[T any](value *T) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return // it takes its own memory
+	}
+	if same, ok := internedParts.shared(string(raw), *value).(T); ok {
+		*value = same
+	}
+}
+
 var (
 	internedFieldSets interned[*metav1.FieldsV1]
 	internedValues    interned[string]
+	internedParts     interned[any]
 )
 
 // interned stores one copy of equal values: the objects of a kind and of one Memcached
@@ -170,11 +204,13 @@ var (
 type interned[T any] struct {
 	lock sync.Mutex
 	all  map[string]T
+	// size of the texts in bytes
+	size int
 }
 
-// maxInterned bounds how many values are kept for comparison. The objects of one Memcached are
-// mostly received one after the other.
-const maxInterned = 64
+// maxInterned bounds the values that are kept for comparison, in bytes of their texts. The objects of
+// one Memcached are mostly received one after the other.
+const maxInterned = 1 << 20
 
 // shared returns the stored copy of a value, which must not be changed.
 func (i *interned[T]) shared(text string, value T) T {
@@ -186,8 +222,9 @@ func (i *interned[T]) shared(text string, value T) T {
 	if i.all == nil {
 		i.all = map[string]T{}
 	}
-	if len(i.all) == maxInterned {
+	if i.size += len(text); i.size > maxInterned {
 		clear(i.all)
+		i.size = len(text)
 	}
 	i.all[text] = value
 	return value

@@ -3,6 +3,7 @@ package applycache
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -80,11 +81,11 @@ func (e Entry) IsStale(m *v1alpha1.Memcached, now time.Time) bool {
 // Objects are the objects of a Memcached that are up to date.
 type Objects map[resources.Key]Object
 
-// Object is one version of an object and the desired state that it has: everything that it is
-// built from, except for the operator's options.
+// Object is one version of an object, of which the status is no part, and the desired state that
+// it has: everything that it is built from, except for the operator's options.
 type Object struct {
 	uid     types.UID
-	version string
+	version [sha256.Size]byte
 	// memcached and generation are those of the spec, and shard is a hash of a ReplicaSet's.
 	memcached  types.UID
 	generation int64
@@ -93,7 +94,7 @@ type Object struct {
 
 // NewObject returns the version of an object that has its desired state.
 func NewObject(m *v1alpha1.Memcached, want resources.Desired, have metav1.Object) Object {
-	o := Object{uid: have.GetUID(), version: have.GetResourceVersion(), memcached: m.UID, generation: m.Generation}
+	o := Object{uid: have.GetUID(), version: versionOf(have), memcached: m.UID, generation: m.Generation}
 	sum, shard := sha256.New(), want.Shard
 	if shard == nil {
 		return o
@@ -104,6 +105,21 @@ func NewObject(m *v1alpha1.Memcached, want resources.Desired, have metav1.Object
 	}
 	sum.Sum(o.shard[:0])
 	return o
+}
+
+// versionOf returns a hash of what differs between two versions of an object: its metadata, and the
+// generation of its spec, or the resource version of a kind without generations. A ReplicaSet's status
+// changes several times during each step of an update.
+func versionOf(o metav1.Object) [sha256.Size]byte {
+	version := any(o.GetGeneration())
+	if o.GetGeneration() == 0 {
+		version = o.GetResourceVersion()
+	}
+	raw, err := json.Marshal([]any{version, o.GetLabels(), o.GetAnnotations(), o.GetOwnerReferences(), o.GetManagedFields()})
+	if err != nil { // its managed fields are no JSON
+		raw = []byte(o.GetResourceVersion())
+	}
+	return sha256.Sum256(raw)
 }
 
 // Get returns the entry of a Memcached.

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,8 +24,7 @@ func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 	type state struct {
 		memcached *v1alpha1.Memcached
 		shard     resources.Shard
-		uid       types.UID
-		version   string
+		have      metav1.ObjectMeta
 	}
 	for name, c := range map[string]struct {
 		change func(s *state)
@@ -34,8 +32,14 @@ func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 		set, service bool
 	}{
 		"no change":          {func(*state) {}, true, true},
-		"another version":    {func(s *state) { s.version = "8" }, false, false},
-		"another object":     {func(s *state) { s.uid = "other" }, false, false},
+		"another status":     {func(s *state) { s.have.ResourceVersion = "8" }, true, true},
+		"another spec":       {func(s *state) { s.have.Generation = 2 }, false, false},
+		"no generation":      {func(s *state) { s.have.Generation = 0 }, false, false},
+		"another label":      {func(s *state) { s.have.Labels = map[string]string{"team": "shop"} }, false, false},
+		"another annotation": {func(s *state) { s.have.Annotations = map[string]string{"team": "shop"} }, false, false},
+		"another owner":      {func(s *state) { s.have.OwnerReferences = []metav1.OwnerReference{{UID: "other"}} }, false, false},
+		"another manager":    {func(s *state) { s.have.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "other"}} }, false, false},
+		"another object":     {func(s *state) { s.have.UID = "other" }, false, false},
 		"another Memcached":  {func(s *state) { s.memcached.UID = "other" }, false, false},
 		"another generation": {func(s *state) { s.memcached.Generation++ }, false, false},
 		"a second pod":       {func(s *state) { s.shard.Surge = true }, false, true},
@@ -52,11 +56,11 @@ func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 			entries := func(change func(*state)) map[resources.Key]Object {
 				s := &state{memcached: &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", UID: "m", Generation: 3},
 					Spec: v1alpha1.MemcachedSpec{Size: ptr.To[int32](1)}},
-					shard: resources.Shard{Revision: revision}, uid: "o", version: "7"}
+					shard: resources.Shard{Revision: revision}, have: metav1.ObjectMeta{UID: "o", ResourceVersion: "7", Generation: 1}}
 				change(s)
-				have, all := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: s.uid, ResourceVersion: s.version}}, Objects{}
+				all := Objects{}
 				for _, want := range resources.NewBuilder(s.memcached, resources.Options{}).Desired([]resources.Shard{s.shard}) {
-					all[want.Key] = NewObject(s.memcached, want, have)
+					all[want.Key] = NewObject(s.memcached, want, &s.have)
 				}
 				return all
 			}
@@ -68,6 +72,13 @@ func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 				t.Errorf("the Service is current: %t", got)
 			}
 		})
+	}
+}
+
+func TestObjectOfAKindWithoutGenerationsIsCurrentForOneResourceVersion(t *testing.T) {
+	m, want := &v1alpha1.Memcached{}, resources.Desired{}
+	if NewObject(m, want, &metav1.ObjectMeta{ResourceVersion: "7"}) == NewObject(m, want, &metav1.ObjectMeta{ResourceVersion: "8"}) {
+		t.Error("another version is current")
 	}
 }
 
