@@ -19,7 +19,7 @@ import (
 
 const (
 	// findTimeout bounds the search for the other pod, which delays every first start.
-	// It takes milliseconds if there is none, since connections are refused then.
+	// It takes milliseconds if there is none and the network refuses connections then.
 	findTimeout = 2 * time.Second
 	// A pod that is not being deleted keeps its items. During an update the operator
 	// deletes it when it sees that this pod waits, and may itself be restarting.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"time"
 )
@@ -14,6 +15,10 @@ const (
 	// timeout bounds a request. A program answers within milliseconds; one that doesn't must
 	// not delay others.
 	timeout = 2 * time.Second
+	// connectTimeout bounds the connection. The kernel of the pod's node accepts it within milliseconds, or a second later
+	// if the first packet was lost. Some networks drop the packets to a Service without a ready pod instead of rejecting
+	// them, for which each new pod of a shard waits.
+	connectTimeout = 1200 * time.Millisecond
 	// maxBytes bounds an answer, which is about 1 KB.
 	maxBytes = 64 << 10
 )
@@ -23,7 +28,7 @@ const (
 // redirect: a pod must not choose where the operator sends requests to.
 var client = &http.Client{
 	Timeout:       timeout,
-	Transport:     &http.Transport{DisableKeepAlives: true},
+	Transport:     &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Timeout: connectTimeout}).DialContext},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 

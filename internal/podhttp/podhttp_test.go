@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestGetRejectsInvalidAnswers(t *testing.T) {
@@ -51,6 +54,33 @@ func TestGetStopsWithItsContext(t *testing.T) {
 	server.Close()
 	if _, err := Get[int](t.Context(), address, "/"); err == nil {
 		t.Error("a closed server answers")
+	}
+}
+
+// A listener whose queue is full drops the packets of further connections, as some networks do those to a Service without pods.
+func TestGetWaitsLessForAConnectionThanForAnAnswer(t *testing.T) {
+	listener, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Close(listener) }()
+	if err := errors.Join(syscall.Bind(listener, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(listener, 0)); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := syscall.Getsockname(listener)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(bound.(*syscall.SockaddrInet4).Port))
+	for isFull := false; !isFull; {
+		conn, err := net.DialTimeout("tcp", address, 200*time.Millisecond)
+		if isFull = err != nil; !isFull {
+			defer conn.Close()
+		}
+	}
+	_, err = Get[int](t.Context(), address, "/status")
+	if err == nil || !strings.Contains(err.Error(), "dial tcp") || strings.Contains(err.Error(), "Client.Timeout") {
+		t.Errorf("error %v, want that of the connection's timeout", err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
 
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/copy"
@@ -194,39 +195,56 @@ func TestMigrationIsCopiedWithAndWithoutTLS(t *testing.T) {
 	}
 }
 
-// BenchmarkSnapshotTLS reports the rates of a save and a load over TLS with client certificates, divided by those without TLS
-// of the same round.
+// BenchmarkSnapshotTLS reports the rates of a save and a load over TLS with client certificates and a login, divided by those
+// without. ITEMS is how many items of 500 bytes, and ROUNDS how often.
 func BenchmarkSnapshotTLS(b *testing.B) {
 	size := number("ITEMS", 200_000)
 	f := newTLSFiles(b, testcert.NewCA("shards"), testcert.Options{Names: []string{tlsHost}})
-	source, from := startTLSCache(b, newest, f, "-m", "1024")
-	target, to := startTLSCache(b, newest, f, "-m", "1024")
+	users, accounts := sharedDir(b), filepath.Join(f.dir, "accounts")
+	for name, content := range map[string]string{filepath.Join(users, "app"): "secret", accounts: "app:secret\n"} {
+		if err := os.WriteFile(name, []byte(content), 0o644); err != nil { //nolint:gosec // memcached is another user
+			b.Fatal(err)
+		}
+	}
+	source, target := startCache(b, newest, "-m", "1024"), startCache(b, newest, "-m", "1024")
+	login := []string{"-m", "1024", "-Y", accounts}
+	securedSource, from := startTLSCache(b, newest, f, login...)
+	securedTarget, to := startTLSCache(b, newest, f, login...)
 	fillCaches(b, size, 500, source)
+	secured := func(task snapshotwire.Task, address string) snapshotwire.Task {
+		task.Login = true
+		return withTLS(task, address)
+	}
+	options := func() copy.Options {
+		return copy.Options{SpoolDir: b.TempDir(), TLSDir: f.dir, UsersDir: users, Progress: &copy.Progress{}, Log: slog.New(slog.DiscardHandler)}
+	}
+	save := func(bucket *blob.Bucket, task snapshotwire.Task) time.Duration {
+		began := time.Now()
+		if outcome, err := copy.Save(b.Context(), bucket, task, options()); err != nil || outcome.Items != int64(size) {
+			b.Fatal(outcome, err)
+		}
+		return time.Since(began)
+	}
+	load := func(bucket *blob.Bucket, task snapshotwire.Task) time.Duration {
+		task.Load.Replace = true // of the former round
+		began := time.Now()
+		if outcome, err := copy.Load(b.Context(), bucket, task, options()); err != nil || outcome.Restored != int64(size) {
+			b.Fatal(outcome, err)
+		}
+		return time.Since(began)
+	}
+	bucket := memblob.OpenBucket(nil)
+	save(bucket, saveTask(source))
+	load(bucket, secured(loadTask(securedSource), from))
 	var saves, loads []float64
 	for b.Loop() {
 		for range number("ROUNDS", 3) {
-			var took [2][2]time.Duration
-			for i, tasks := range [][2]snapshotwire.Task{{saveTask(source), loadTask(target)}, {withTLS(saveTask(source), from), withTLS(loadTask(target), to)}} {
-				bucket := memblob.OpenBucket(nil)
-				options := func() copy.Options {
-					return copy.Options{SpoolDir: b.TempDir(), TLSDir: f.dir, Progress: &copy.Progress{}, Log: slog.New(slog.DiscardHandler)}
-				}
-				began := time.Now()
-				if _, err := copy.Save(b.Context(), bucket, tasks[0], options()); err != nil {
-					b.Fatal(err)
-				}
-				took[i][0] = time.Since(began)
-				talk(b, target.address(), "flush_all\r\n")
-				began = time.Now()
-				outcome, err := copy.Load(b.Context(), bucket, tasks[1], options())
-				if err != nil || outcome.Restored != int64(size) {
-					b.Fatal(outcome, err)
-				}
-				took[i][1] = time.Since(began)
-			}
-			b.Logf("save %s plain, %s TLS; load %s plain, %s TLS", took[0][0], took[1][0], took[0][1], took[1][1])
-			saves = append(saves, took[0][0].Seconds()/took[1][0].Seconds())
-			loads = append(loads, took[0][1].Seconds()/took[1][1].Seconds())
+			plain, tls := memblob.OpenBucket(nil), memblob.OpenBucket(nil)
+			plainSave, tlsSave := save(plain, saveTask(source)), save(tls, secured(saveTask(securedSource), from))
+			plainLoad, tlsLoad := load(plain, loadTask(target)), load(tls, secured(loadTask(securedTarget), to))
+			b.Logf("save %s plain, %s TLS and login; load %s plain, %s TLS and login", plainSave, tlsSave, plainLoad, tlsLoad)
+			saves = append(saves, plainSave.Seconds()/tlsSave.Seconds())
+			loads = append(loads, plainLoad.Seconds()/tlsLoad.Seconds())
 		}
 	}
 	b.ReportMetric(quantile(saves, 0.5), "rate-save")
