@@ -101,3 +101,13 @@ func TestUpdatedSizeCountsDesiredShardsWithTheUpdateRevision(t *testing.T) {
 		t.Errorf("%d of %d shards are updated, want 1 desired one", s.UpdatedSize, s.Size)
 	}
 }
+
+func TestUpdateMessageSaysWhyTheKubeletHasNotResizedThePod(t *testing.T) {
+	d := rollout.Next(rollout.Input{Target: "b", Shards: []rollout.Shard{{
+		Name: "cache-0", Template: "a", Pod: rollout.Pod{State: rollout.Serving, Revision: "a", Outcome: rollout.Verified},
+		ToTarget: rollout.Change{Method: rollout.Restart, Description: "tls", Resize: rollout.Underway, ResizeReason: "node1 has no room for it yet"},
+	}}})
+	if got, want := updateMessage(d, 2, 1, time.Now()), "shard 1 of 2: tls: node1 has no room for it yet"; got != want {
+		t.Errorf("the message is %q, want %q", got, want)
+	}
+}

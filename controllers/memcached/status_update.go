@@ -56,6 +56,8 @@ func updateMessage(d rollout.Decision, shards, position int, now time.Time) stri
 	switch {
 	case d.RollingBack:
 		message += ": rolling back"
+	case d.Step == rollout.StepAwait && d.Change.Resize == rollout.Underway:
+		message += ": " + d.Message
 	case d.Change.Description != "":
 		message += ": " + d.Change.Description
 	}

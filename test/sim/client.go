@@ -62,8 +62,11 @@ func (c operatorClient) Apply(ctx context.Context, o runtime.ApplyConfiguration,
 	return c.w.operatorWrites("apply", kind(*named.GetKind()), *named.GetName(), func() error { return c.w.server.Client.Apply(ctx, o, options...) })
 }
 
-func (c operatorClient) Update(context.Context, client.Object, ...client.UpdateOption) error {
-	return errors.New("the operator updates nothing")
+func (c operatorClient) Update(ctx context.Context, o client.Object, options ...client.UpdateOption) error {
+	if kindOf(o) != secretKind || o.GetResourceVersion() == "" {
+		return fmt.Errorf("the operator updates only Secrets that it has read, and not %s of %T", o.GetName(), o)
+	}
+	return c.w.operatorWrites("update", kindOf(o), o.GetName(), func() error { return c.w.server.Client.Update(ctx, o, options...) })
 }
 
 func (c operatorClient) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error {

@@ -31,6 +31,7 @@ func (w *World) desired(m *v1alpha1.Memcached) v1alpha1.MemcachedSpec {
 	spec.Version, spec.Size, spec.Paused, spec.DeletionPolicy = "", nil, false, ""
 	spec.UpdateStrategy, spec.Hashing, spec.Bootstrap, spec.FinalBackup, spec.Refill = nil, nil, nil, nil, nil
 	spec.NetworkPolicy, spec.Handover, spec.Service = v1alpha1.NetworkPolicy{}, v1alpha1.Handover{}, v1alpha1.Service{}
+	spec.Binding = v1alpha1.Binding{}
 	return spec
 }
 
@@ -72,14 +73,35 @@ func wrongArguments(text string, spec *v1alpha1.MemcachedSpec) string {
 		pages := min(max(given-spec.Memory.Value()>>20, 1), 63)
 		want["-m"] = strconv.FormatInt(spec.Memory.Value()>>20+pages, 10)
 	}
-	others := spec.ExtraArgs
-	if spec.TLS != nil { // the scenarios have its defaults only
-		others = append(slices.Clone(others), "-Z")
-	}
+	others := slices.Concat(spec.ExtraArgs, securityArguments(spec))
 	if !maps.Equal(have, want) || !slices.Equal(words[own:], others) {
 		return fmt.Sprintf("%s, not %v and %q", text, want, others)
 	}
 	return ""
+}
+
+// securityArguments returns memcached's arguments for TLS and logins.
+func securityArguments(spec *v1alpha1.MemcachedSpec) (words []string) {
+	if tls := spec.TLS; tls != nil {
+		words = append(words, "-Z")
+		if tls.Mode == "Permissive" {
+			words = append(words, "-l", "*:11211", "-l", "notls:*:11211")
+		}
+		var options []string
+		if tls.MinVersion == "1.3" {
+			options = append(options, "ssl_min_version=3")
+		}
+		if verify := map[v1alpha1.ClientCertificates]string{"Optional": "1", "Required": "2"}[tls.ClientCertificates]; verify != "" {
+			options = append(options, "ssl_verify_mode="+verify, "ssl_session_cache")
+		}
+		if options != nil {
+			words = append(words, "-o", strings.Join(options, ","))
+		}
+	}
+	if spec.Auth != nil {
+		words = append(words, "-Y", "users")
+	}
+	return words
 }
 
 // desiredResources returns the resources of a spec with its defaults. The memory limit by default
@@ -98,6 +120,9 @@ func desiredResources(spec *v1alpha1.MemcachedSpec, have corev1.ResourceRequirem
 	perConnection := 8.0 * 1024
 	if spec.TLS != nil {
 		perConnection = 32 * 1024
+		if spec.TLS.Mode == "Permissive" { // the agent has connections of its own
+			perConnection = 56 * 1024
+		}
 	}
 	limit := 1.10*float64(spec.Memory.Value()) + 80<<20 + perConnection*float64(*spec.MaxConnections)
 	if math.Abs(have.Limits.Memory().AsApproximateFloat64()-limit) < 256 {

@@ -28,7 +28,8 @@ func (w *World) End() string {
 		}
 	}
 	for _, set := range all[*appsv1.ReplicaSet](w.server) {
-		lines = append(lines, fmt.Sprintf("ReplicaSet %s: %d of %s", set.Name, *set.Spec.Replicas, set.Spec.Template.Annotations[annotations.Spec]))
+		lines = append(lines, fmt.Sprintf("ReplicaSet %s: %d of %s, failed %s", set.Name, *set.Spec.Replicas,
+			set.Spec.Template.Annotations[annotations.Spec], set.Annotations[annotations.Failed]))
 	}
 	for _, pod := range all[*corev1.Pod](w.server) {
 		p := w.procs[pod.UID]
@@ -39,7 +40,7 @@ func (w *World) End() string {
 			lines = append(lines, fmt.Sprintf("pod of %s that runs nothing", pod.Labels[v1alpha1.LabelInstance]))
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("pod of %s: %s %s %s serves %t, labels %v", p.shard, p.image, p.arguments, resourcesText(p.resources), p.serves, pod.Labels))
+		lines = append(lines, fmt.Sprintf("pod of %s: %s %s %s serves %t, labels %v", p.shard, p.image, p.arguments, resourcesText(p.resourcesOf(pod)), p.serves, pod.Labels))
 	}
 	slices.Sort(lines)
 	for _, m := range all[*v1alpha1.Memcached](w.server) {
@@ -55,13 +56,16 @@ func (w *World) End() string {
 }
 
 // Starts describes how often the containers and memcached of the existing shards were
-// started, and how many items they hold.
+// started, how many items they hold, how many pods they took, and what was restored before the first.
 func (w *World) Starts() string {
 	var lines []string
 	for _, pod := range all[*corev1.Pod](w.server) {
 		if p := w.procs[pod.UID]; p != nil && metav1.GetControllerOf(pod) != nil {
 			lines = append(lines, fmt.Sprintf("%s: %d containers, %d starts, %d items", p.shard, p.containers, p.starts, p.items))
 		}
+	}
+	for set, pods := range w.pods {
+		lines = append(lines, fmt.Sprintf("%s: %d pods, served with %s", set, pods, w.servedWith[set]))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")

@@ -192,11 +192,11 @@ func (w *World) run(pod *corev1.Pod) []action {
 			p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "the source was lost while both pods served", At: w.clock.Now()}
 		})...)
 	case !p.serves && !w.clock.Now().Before(p.held):
-		could = append(could, act("serves", func() { p.serves = true })...)
+		could = append(could, act("serves", func() { w.serve(p) })...)
 	case p.serves && p.items < perShard:
 		could = append(could, act("is filled by its clients", func() { p.items = perShard })...)
 	}
-	if p.runs && p.unfit != resourcesText(c.Resources) && !equality.Semantic.DeepEqual(p.resources, c.Resources) {
+	if p.runs && p.unfit != resourcesText(c.Resources) && !p.cannotShrink(c.Resources) && !equality.Semantic.DeepEqual(p.resources, c.Resources) {
 		could = append(could, act("is resized", func() { w.resize(p, c.Resources) })...)
 	}
 	if p.runs && !w.isReported(p, pod) {
@@ -381,6 +381,36 @@ func (w *World) resize(p *proc, want corev1.ResourceRequirements) {
 	p.resources, p.resized = want, true
 }
 
+// serve lets clients in.
+func (w *World) serve(p *proc) {
+	p.serves = true
+	if _, before := w.servedWith[p.shard]; before {
+		return
+	}
+	w.servedWith[p.shard] = "no restore"
+	for _, r := range all[*v1alpha1.MemcachedRestore](w.server) {
+		w.servedWith[p.shard] = fmt.Sprintf("restore %s %s", r.Name, r.Status.Phase)
+	}
+}
+
+// cannotShrink reports whether the kubelet never takes memory away for some resources. It first
+// looks for the usage of all containers of that name, and containerd doesn't know that of one that
+// has exited (Kubernetes 1.37).
+func (p *proc) cannotShrink(to corev1.ResourceRequirements) bool {
+	limit, ok := to.Limits[corev1.ResourceMemory]
+	has, limited := p.resources.Limits[corev1.ResourceMemory]
+	return p.containers > 1 && ok && (!limited || limit.Cmp(has) < 0)
+}
+
+// resourcesOf returns the resources of a pod's container, or those that it has as soon as the
+// kubelet can take memory away.
+func (p *proc) resourcesOf(pod *corev1.Pod) corev1.ResourceRequirements {
+	if want := container(pod).Resources; p.cannotShrink(want) {
+		return want
+	}
+	return p.resources
+}
+
 func resourcesText(r corev1.ResourceRequirements) string {
 	raw, err := json.Marshal(r)
 	if err != nil {
@@ -447,6 +477,9 @@ func (w *World) podStatus(p *proc, pod *corev1.Pod) corev1.PodStatus {
 	}
 	if p.unfit != "" && p.unfit == resourcesText(container(pod).Resources) {
 		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible, Message: "the node has not that much"})
+	}
+	if p.cannotShrink(container(pod).Resources) {
+		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue, Reason: corev1.PodReasonError, Message: "missing container memory usage"})
 	}
 	status.ContainerStatuses = []corev1.ContainerStatus{c}
 	return status

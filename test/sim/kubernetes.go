@@ -122,6 +122,7 @@ func (w *World) makePod(set *appsv1.ReplicaSet) {
 	pod.Name, pod.Namespace = set.Name+"-"+w.suffix(), set.Namespace
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 	w.server.create(pod)
+	w.pods[set.Name]++
 }
 
 // givenUpFirst orders pods by whom the ReplicaSet controller gives up first.
@@ -283,10 +284,13 @@ func transfers[T client.Object](w *World, name string, statusOf func(T) *v1alpha
 		if phase := statusOf(o).Phase; phase == v1alpha1.TransferComplete || phase == v1alpha1.TransferFailed || o.GetDeletionTimestamp() != nil {
 			continue
 		}
+		if began, runs := w.transfers[o.GetUID()]; runs && !w.clock.Now().After(began) {
+			continue // it takes a moment, in which the operator may see it
+		}
 		could = append(could, action{"the " + name + " controller goes on with " + o.GetName(), func() {
 			o := o.DeepCopyObject().(T)
 			if status := statusOf(o); status.Phase == "" {
-				status.Phase = v1alpha1.TransferRunning
+				status.Phase, w.transfers[o.GetUID()] = v1alpha1.TransferRunning, w.clock.Now()
 			} else {
 				status.Phase = v1alpha1.TransferComplete
 				complete(o)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
@@ -25,6 +26,8 @@ type scenario struct {
 	// keeps: no shard may be left with less than all its items. settles: nothing may
 	// require manual intervention at the end. silent: the operator has nothing to write.
 	keeps, settles, silent bool
+	// restored is what both shards have when they serve first.
+	restored string
 }
 
 // must breaks a scenario in which something does not happen that should.
@@ -73,7 +76,7 @@ var scenarios = map[string]scenario{
 	"resources":                            {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"resources": spec{"limits": spec{"memory": "512Mi"}}})}, keeps: true},
 	"labels":                               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"podMetadata": spec{"labels": spec{"team": "shop"}}})}, keeps: true},
 	"memory":                               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"})}},
-	"memory, and back in the middle":       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), set(spec{"memory": "64Mi"})}, seconds: 2},
+	"memory, and back in the middle":       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), untilGiven("cache-0", "228Mi"), set(spec{"memory": "64Mi"})}},
 	"a node selector":                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"scheduling": spec{"nodeSelector": spec{"disk": "ssd"}}})}},
 	"scaling out":                          {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)})}, keeps: true},
 	"scaling in":                           {begins: spec{"size": int64(3)}, then: []func(*World){set(spec{"size": int64(1)})}, keeps: true},
@@ -90,11 +93,13 @@ var scenarios = map[string]scenario{
 	"a pod that is deleted":                {begins: spec{"size": int64(2)}, then: []func(*World){deletesPod("cache-0")}},
 	"a version, and a pod that is deleted": {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"version": newest}), deletesPod("cache-1")}, seconds: 2},
 	"a refill":                             {begins: spec{"size": int64(2), "refill": spec{"maxAgeSeconds": int64(86400)}}, then: []func(*World){deletesPod("cache-1")}},
-	"a bootstrap":                          {then: []func(*World){makes(spec{"size": int64(2), "hashing": spec{"algorithm": "Ketama"}, "bootstrap": spec{"backupRef": spec{"name": "yesterday"}}})}},
+	"a bootstrap":                          {then: []func(*World){makes(spec{"size": int64(2), "hashing": spec{"algorithm": "Ketama"}, "bootstrap": spec{"backupRef": spec{"name": "yesterday"}}})}, restored: "restore cache-bootstrap Complete"},
 
 	"TLS":                                {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"tls": spec{}})}, keeps: true, settles: true},
 	"TLS, and back":                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"tls": spec{}}), set(spec{"tls": nil})}, seconds: 2, keeps: true, settles: true},
 	"a certificate that takes a restart": {begins: spec{"size": int64(3), "tls": spec{}}, then: []func(*World){rotates}, keeps: true, settles: true},
+
+	"less memory than before, after a version": {begins: spec{"size": int64(2), "version": middle, "maxConnections": int64(4096)}, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-1", newest), set(spec{"maxConnections": nil})}, keeps: true, settles: true},
 
 	// Bugs that the seeds found.
 	"a set is deleted without its pod while shard 0 is replaced":      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
@@ -112,9 +117,11 @@ func untilUpdated(shard, version string) func(*World) {
 	return until(100, func(w *World) { w.Round() }, shard, func(c *corev1.Container) bool { return versionIn(c.Image) == version })
 }
 
-// untilGiven plays until the shard's pod is given so much memory.
+// untilGiven plays until the shard's pod, or its second one, is given so much memory or more.
 func untilGiven(shard, memory string) func(*World) {
-	return until(1000, func(w *World) { w.Step(idleUser{}) }, shard, func(c *corev1.Container) bool { return c.Resources.Limits.Memory().String() == memory })
+	return until(1000, func(w *World) { w.Step(idleUser{}) }, shard, func(c *corev1.Container) bool {
+		return c.Resources.Limits.Memory().Cmp(resource.MustParse(memory)) >= 0
+	})
 }
 
 // until has so many steps happen at most, until the pod of a shard is as wanted.
@@ -269,6 +276,9 @@ func TestScenariosConverge(t *testing.T) {
 			w := s.play(newWorld(1, faults{}), nil)
 			if w.broken != "" {
 				t.Fatalf("%s\n%s", w.broken, w.tail(80))
+			}
+			if s.restored != "" && strings.Count(w.Starts(), s.restored) != 2 {
+				t.Errorf("not both shards served with %s:\n%s", s.restored, w.Starts())
 			}
 			if s.settles && !strings.Contains(w.End(), "Degraded=False") {
 				t.Errorf("it requires manual intervention:\n%s\n%s", w.End(), w.tail(60))

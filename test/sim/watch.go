@@ -393,6 +393,12 @@ func (w *World) watchIdle(m *v1alpha1.Memcached) {
 	for ordinal := range int(*m.Spec.Size) {
 		w.watchShard(m, resources.ShardName(m.Name, ordinal), w.desired(m))
 	}
+	if b := m.Status.Binding; m.Spec.Binding.Enabled && !m.Spec.Paused && b.Message == "" {
+		secret := get[*corev1.Secret](w.server, b.Name)
+		if secret == nil || !metav1.IsControlledBy(secret, m) || strings.Count(string(secret.Data["servers"]), ":11211") != int(*m.Spec.Size) {
+			w.breaks("Memcached %s is reported as up to date, and the Secret of its binding is %+v", m.Name, secret)
+		}
+	}
 	for _, set := range all[*appsv1.ReplicaSet](w.server) {
 		if owner := metav1.GetControllerOf(set); owner != nil && owner.UID == m.UID && !isDesired(m, set.Name) {
 			w.breaks("Memcached %s is reported as up to date, and shard %s is one too many", m.Name, set.Name)
@@ -430,11 +436,12 @@ func (w *World) watchShard(m *v1alpha1.Memcached, shard string, desired v1alpha1
 	if problem := wrongArguments(p.arguments, &desired); problem != "" {
 		wrong("runs with %s", problem)
 	}
-	if want := desiredResources(&desired, p.resources); !equality.Semantic.DeepEqual(p.resources.Limits, want.Limits) || !equality.Semantic.DeepEqual(p.resources.Requests, want.Requests) {
-		if p.resized && hasMore(p.resources, want) { // for a spec that was reverted before the rest of it was applied
+	has := p.resourcesOf(pod)
+	if want := desiredResources(&desired, has); !equality.Semantic.DeepEqual(has.Limits, want.Limits) || !equality.Semantic.DeepEqual(has.Requests, want.Requests) {
+		if p.resized && hasMore(has, want) { // for a spec that was reverted before the rest of it was applied
 			w.gaps++
 		} else {
-			wrong("has resources %s, not %s", resourcesText(p.resources), resourcesText(want))
+			wrong("has resources %s, not %s", resourcesText(has), resourcesText(want))
 		}
 	}
 	set := get[*appsv1.ReplicaSet](w.server, shard)

@@ -52,6 +52,11 @@ type World struct {
 	kills                    int
 	step                     int
 	made                     int
+	// transfers that run, and since when.
+	transfers map[types.UID]time.Time
+	// pods that each ReplicaSet has created, and the phases of the restores when a shard's first one served.
+	pods       map[string]int
+	servedWith map[string]string
 	// drifted are the shards whose ReplicaSet the user changed.
 	drifted map[string]bool
 	// binds puts a pod on a node where an update cannot.
@@ -90,7 +95,8 @@ func (w *World) begin(at time.Time, server client.Client, namespace string) {
 	w.defaultImage = image(newest)
 	w.clock, w.began = testclock.NewFakeClock(at), at
 	w.procs, w.certificate = map[types.UID]*proc{}, "0123456789abcdef"
-	w.happened = map[string]int{}
+	w.transfers, w.happened = map[types.UID]time.Time{}, map[string]int{}
+	w.pods, w.servedWith = map[string]int{}, map[string]string{}
 	w.watch, w.drifted = newWatch(), map[string]bool{}
 	for i, disk := range []string{"ssd", "ssd", "hdd"} {
 		w.nodes = append(w.nodes, &node{name: fmt.Sprintf("node%d", i+1), labels: map[string]string{"disk": disk}, memory: 4 << 30})

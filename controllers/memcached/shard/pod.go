@@ -239,25 +239,49 @@ func resizable(from, to corev1.ResourceRequirements) bool {
 }
 
 // resizeProgress returns how far the resize of a pod's memcached container is, with the
-// kubelet's reason when it isn't complete. Refused: the node will never have room for it.
+// kubelet's reason when it isn't complete. Refused: the node will never have room for it. What a
+// container has too much need not be taken away before an update continues: with containerd, the
+// kubelet often can't while the pod has a container that has exited (Kubernetes 1.37).
 func resizeProgress(pod *corev1.Pod, want corev1.ResourceRequirements) (progress rollout.Progress, why string) {
 	if len(missingResources(containerResources(pod), want)) > 0 {
 		return rollout.Needed, ""
+	}
+	differs, lacks := false, false
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == resources.Container && c.Resources != nil {
+			differs, lacks = len(missingResources(*c.Resources, want)) > 0, lacksResources(*c.Resources, want)
+		}
 	}
 	for _, c := range pod.Status.Conditions {
 		switch {
 		case c.Type == corev1.PodResizePending && c.Reason == corev1.PodReasonInfeasible:
 			return rollout.Refused, c.Message
+		case c.Type == corev1.PodResizeInProgress && c.Reason == corev1.PodReasonError && !lacks:
+			return rollout.Done, ""
 		case c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress:
 			return rollout.Underway, cmp.Or(c.Message, string(c.Type))
 		}
 	}
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == resources.Container && c.Resources != nil && len(missingResources(*c.Resources, want)) > 0 {
-			return rollout.Underway, "the kubelet resizes the pod"
-		}
+	if differs {
+		return rollout.Underway, "the kubelet resizes the pod"
 	}
 	return rollout.Done, ""
+}
+
+// lacksResources reports whether a container has less than the wanted resources. Without a limit
+// it has more.
+func lacksResources(have, want corev1.ResourceRequirements) bool {
+	for name, quantity := range want.Requests {
+		if q := have.Requests[name]; q.Cmp(quantity) < 0 {
+			return true
+		}
+	}
+	for name, quantity := range want.Limits {
+		if q, ok := have.Limits[name]; ok && q.Cmp(quantity) < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // containerResources returns the desired resources of a pod's memcached container.

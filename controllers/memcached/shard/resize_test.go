@@ -41,32 +41,36 @@ func TestEveryPodIsBurstable(t *testing.T) {
 
 func TestResizeProgress(t *testing.T) {
 	small, large := corev1.ResourceList{"cpu": resource.MustParse("1")}, corev1.ResourceList{"cpu": resource.MustParse("2")}
-	want := corev1.ResourceRequirements{Requests: large}
 	condition := func(kind corev1.PodConditionType, reason, message string) []corev1.PodCondition {
 		return []corev1.PodCondition{{Type: kind, Reason: reason, Message: message, Status: corev1.ConditionTrue}}
 	}
 	for _, c := range []struct {
 		name         string
 		requested    corev1.ResourceList
+		want         corev1.ResourceList
 		conditions   []corev1.PodCondition
 		inEffect     corev1.ResourceList
 		wantProgress rollout.Progress
 		wantReason   string
 	}{
-		{"not requested", small, nil, small, rollout.Needed, ""},
-		{"requested", large, nil, small, rollout.Underway, "the kubelet resizes the pod"},
-		{"deferred", large, condition(corev1.PodResizePending, corev1.PodReasonDeferred, "Node has no room"), small, rollout.Underway, "Node has no room"},
-		{"started", large, condition(corev1.PodResizeInProgress, "", ""), small, rollout.Underway, "PodResizeInProgress"},
-		{"infeasible", large, condition(corev1.PodResizePending, corev1.PodReasonInfeasible, "Node is too small"), small, rollout.Refused, "Node is too small"},
-		{"in effect", large, nil, large, rollout.Done, ""},
-		{"in effect in another unit", corev1.ResourceList{"cpu": resource.MustParse("2000m")}, nil, large, rollout.Done, ""},
+		{"not requested", small, large, nil, small, rollout.Needed, ""},
+		{"requested", large, large, nil, small, rollout.Underway, "the kubelet resizes the pod"},
+		{"deferred", large, large, condition(corev1.PodResizePending, corev1.PodReasonDeferred, "Node has no room"), small, rollout.Underway, "Node has no room"},
+		{"started", large, large, condition(corev1.PodResizeInProgress, "", ""), small, rollout.Underway, "PodResizeInProgress"},
+		{"infeasible", large, large, condition(corev1.PodResizePending, corev1.PodReasonInfeasible, "Node is too small"), small, rollout.Refused, "Node is too small"},
+		{"in effect", large, large, nil, large, rollout.Done, ""},
+		{"less requested", small, small, nil, large, rollout.Underway, "the kubelet resizes the pod"},
+		{"less in effect, but not complete", small, small, condition(corev1.PodResizeInProgress, "", ""), small, rollout.Underway, "PodResizeInProgress"},
+		{"the kubelet can't give what is requested", large, large, condition(corev1.PodResizeInProgress, corev1.PodReasonError, "no cgroup"), small, rollout.Underway, "no cgroup"},
+		{"the kubelet can't take away what is in effect", small, small, condition(corev1.PodResizeInProgress, corev1.PodReasonError, "missing container usage"), large, rollout.Done, ""},
+		{"in effect in another unit", corev1.ResourceList{"cpu": resource.MustParse("2000m")}, large, nil, large, rollout.Done, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pod := &corev1.Pod{}
 			pod.Spec.Containers = []corev1.Container{{Name: resources.Container, Resources: corev1.ResourceRequirements{Requests: c.requested}}}
 			pod.Status.Conditions = c.conditions
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: resources.Container, Resources: &corev1.ResourceRequirements{Requests: c.inEffect}}}
-			if progress, reason := resizeProgress(pod, want); progress != c.wantProgress || reason != c.wantReason {
+			if progress, reason := resizeProgress(pod, corev1.ResourceRequirements{Requests: c.want}); progress != c.wantProgress || reason != c.wantReason {
 				t.Errorf("progress %s: %q, want %s: %q", progress, reason, c.wantProgress, c.wantReason)
 			}
 		})
