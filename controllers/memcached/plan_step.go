@@ -1,6 +1,9 @@
 package memcached
 
 import (
+	"slices"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
@@ -56,6 +59,19 @@ func planStep(obs *observation, shards []shard.State, d rollout.Decision, checks
 	case rollout.StepRecreate:
 		if s.Rollout.Template == to.Hash() && s.Active != nil {
 			a.Delete = append(a.Delete, s.Active)
+		}
+	}
+	return a
+}
+
+// planRepeats writes updates again that kubelets may have missed, to pods that the plan doesn't change anyway.
+func planRepeats(now time.Time, shards []shard.State, patched []podPatch) (a Actions) {
+	for i := range shards {
+		s := &shards[i]
+		record, retryIn := s.Repeat(now)
+		a.RequeueAfter = soonest(a.RequeueAfter, retryIn)
+		if record != nil && !slices.ContainsFunc(patched, func(other podPatch) bool { return other.pod.UID == s.Active.UID }) {
+			a.Patch = append(a.Patch, annotate(s.Active, annotations.Update, shard.EncodeRecord(record)))
 		}
 	}
 	return a

@@ -1,6 +1,7 @@
 package memcached
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +115,21 @@ func TestBrokenPodIsDeletedOnceItsTemplateIsUpdated(t *testing.T) {
 				t.Errorf("desired template %s, want %s", got, update.Hash())
 			}
 		})
+	}
+}
+
+// A second patch of the same pod would be rejected.
+func TestUpdateIsRepeatedUnlessThePlanChangesThePod(t *testing.T) {
+	old, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
+	f := newShardFixture(old, update, update)
+	f.record(shard.UpdateRecord{Revision: update.Hash(), From: old.Hash(), At: f.now.Add(-6 * time.Second), Method: rollout.Recreate, Container: shardtest.RunningContainer})
+	p := f.plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepAwait})
+	a := planRepeats(f.now, p.shards, nil)
+	if len(a.Patch) != 1 || !strings.Contains(string(a.Patch[0].bytes()), `"repeated\":`) {
+		t.Fatalf("the patches are %+v", a.Patch)
+	}
+	if a := planRepeats(f.now, p.shards, a.Patch); len(a.Patch) != 0 {
+		t.Errorf("beside another patch there is %s", a.Patch[0].bytes())
 	}
 }
 

@@ -42,12 +42,13 @@ func makePlan(obs *observation, options resources.Options) plan {
 		p.decision = rollout.Next(in)
 		if !m.Spec.Paused {
 			step := planStep(obs, p.shards, p.decision, p.preflight)
-			p.discovery = planDiscovery(obs, p.shards, step.Patch)
+			repeats := planRepeats(obs.now, p.shards, step.Patch)
+			p.discovery = planDiscovery(obs, p.shards, append(step.Patch, repeats.Patch...))
 			p.binding = planBinding(obs, build)
 			desired := desiredShards(obs, p, attempt)
 			p.resources = planResources(obs, build, desired, p.bootstrap.delaysShards)
 			p.rejected = cmp.Or(p.resources.rejected, p.rejected)
-			all = append(all, p.resources.actions, step, p.discovery.actions, p.binding.actions, planDeletions(obs, p.discovery.delay), planPreflightCleanup(obs, p.decision.Done()))
+			all = append(all, p.resources.actions, step, repeats, p.discovery.actions, p.binding.actions, planDeletions(obs, p.discovery.delay), planPreflightCleanup(obs, p.decision.Done()))
 		}
 	}
 	p.actions = merge(append(all, planAgentRetry(obs, p.bootstrap.status), planHitRatio(obs), planSecrets(obs))...).batch(obs.failed)

@@ -74,10 +74,5 @@ func TestWorkloadConnectsWithTheSecretOfItsBinding(t *testing.T) {
 	if second := binding(2); second["password"] != first["password"] || second["host"] != first["host"] {
 		t.Errorf("the Secret has the host %s and another password than before: %t", second["host"], second["password"] != first["password"])
 	}
-	s.Eventually("the items", func(context.Context) error {
-		if n, err := set.Count(); err != nil || n != 1000 {
-			return fmt.Errorf("%d items, %w", n, err)
-		}
-		return nil
-	})
+	s.serves("after a change of the size", set, 1000)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
@@ -79,9 +80,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 		t.Helper()
 		for _, set := range sets {
 			set.DialWith(secureClient{config, user, password}.dial)
-			if n, err := set.Count(); err != nil || n != perShard {
-				t.Fatalf("%s: %d of %d items, %v", what, n, perShard, err)
-			}
+			s.serves(what, set, perShard)
 		}
 	}
 	s.Apply("cache", suite.Small(shards).WithTLS(memcachedac.TLS().WithMode(v1alpha1.TLSPermissive)))
@@ -177,6 +176,20 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	}
 	check("plain again", nil)
 	s.Untouched("cache", lives)
+}
+
+// serves waits until a shard answers, for the node's proxy learns of a pod a moment after it is ready, and ends the test
+// unless the whole set is there.
+func (s *space) serves(what string, set *items.Set, size int) {
+	s.Helper()
+	var count int
+	s.Eventually(what, func(context.Context) (err error) {
+		count, err = set.Count()
+		return err
+	})
+	if count != size {
+		s.Fatalf("%s: %d of %d items", what, count, size)
+	}
 }
 
 // offered returns the certificate in the Secret that the agents of all shards can use; empty if they differ.

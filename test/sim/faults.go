@@ -45,8 +45,11 @@ func (w *World) troubleNode() {
 	w.log("fault", "%s is back", n.name)
 }
 
-// heal returns every node that a fault took away.
+// heal returns every node that a fault took away, and has kubelets bring what they missed.
 func (w *World) heal() {
+	for _, p := range w.procs {
+		p.missed = nil
+	}
 	for _, n := range w.nodes {
 		n.down = false
 	}

@@ -42,6 +42,8 @@ type proc struct {
 	waiting, message string
 	// brought are the annotations that the kubelet has brought into the pod.
 	brought map[string]string
+	// missed are annotations that it doesn't bring until they change again; nil for none.
+	missed map[string]string
 	// arguments in effect, and why newer ones are not.
 	arguments, problem string
 	restart            string
@@ -157,7 +159,14 @@ func (w *World) run(pod *corev1.Pod) []action {
 		})
 	}
 	var could []action
-	if !maps.Equal(p.brought, pod.Annotations) {
+	switch {
+	case maps.Equal(p.brought, pod.Annotations):
+	case p.missed == nil && p.brought != nil && (w.forgetful || w.faulty(w.faults.misses)):
+		could = append(could, act("misses a change", func() {
+			w.log("fault", "the kubelet misses a change of pod %s", p.pod)
+			p.missed = maps.Clone(pod.Annotations)
+		})...)
+	case !maps.Equal(p.missed, pod.Annotations):
 		could = append(could, act("is brought its annotations", func() { p.bring(pod) })...)
 	}
 	c := container(pod)
@@ -261,7 +270,7 @@ func (p *proc) announced() string {
 
 // bring brings the pod's annotations into it.
 func (p *proc) bring(pod *corev1.Pod) {
-	p.brought = maps.Clone(pod.Annotations)
+	p.brought, p.missed = maps.Clone(pod.Annotations), nil
 	if !p.held.IsZero() { // nothing holds one later that was not held at its start
 		p.held, _ = time.Parse(time.RFC3339, p.brought[annotations.HoldUntil])
 	}

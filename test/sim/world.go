@@ -23,6 +23,9 @@ type faults struct {
 	kills int
 	// stale: informers lag, and a process that starts may see what is older still.
 	stale bool
+	// misses are changes of pods' annotations that a kubelet brings with the next change only. A real one does so
+	// after at most 90 seconds, too.
+	misses int
 	// crashes of memcached, losses of nodes and pods, in steps.
 	crashes, nodes, evictions int
 }
@@ -43,6 +46,8 @@ type World struct {
 	// certificate that the Secrets have.
 	certificate string
 	faults      faults
+	// forgetful kubelets miss every other change of a pod's annotations.
+	forgetful bool
 	// chaos: faults happen.
 	chaos bool
 	// writes of the operator, all its processes together, and at which of them it is

@@ -34,6 +34,8 @@ type UpdateRecord struct {
 	Items int64 `json:"items,omitempty"`
 	Gets  int64 `json:"gets,omitempty"`
 	Hits  int64 `json:"hits,omitempty"`
+	// Repeated is when the record was written again; see Repeat. nil if it wasn't.
+	Repeated *time.Time `json:"repeated,omitempty"`
 }
 
 // FailureRecord is what the operator records on a shard whose update failed.
@@ -97,6 +99,30 @@ func (s *State) NewUpdateRecord(to resources.PodRevision, method rollout.Method,
 		r.Items, r.Gets, r.Hits = s.Agent.Items, s.Agent.RecentGets, s.Agent.RecentHits
 	}
 	return r
+}
+
+// Repeat returns the record of an update in place to write again, or nil, and the time until the next one is due; 0 if none
+// will be. The kubelet can miss an update until the pod changes again or until it syncs the pod, after at most 90 seconds. A
+// record is repeated 5, 10, 20, 40 and 80 seconds after the update while its result is pending.
+func (s *State) Repeat(now time.Time) (*UpdateRecord, time.Duration) {
+	const last = 80 * time.Second
+	pod := s.Rollout.Pod
+	if s.OnPod == nil || s.Record != s.OnPod || s.OnPod.Method <= rollout.Live || pod.State != rollout.Serving || pod.Outcome != rollout.Pending {
+		return nil, 0
+	}
+	due := AnnounceRetry
+	if s.OnPod.Repeated != nil {
+		due = max(due, 2*s.OnPod.Repeated.Sub(s.OnPod.At))
+	}
+	switch since := now.Sub(s.OnPod.At); {
+	case due > last || since > 2*last:
+		return nil, 0
+	case since < due:
+		return nil, due - since
+	}
+	r, at := *s.OnPod, now.UTC()
+	r.Repeated = &at
+	return &r, 0
 }
 
 // tokenPrefix begins each announcement of a stop of the active pod's current container.

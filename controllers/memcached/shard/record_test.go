@@ -5,10 +5,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
@@ -35,6 +38,50 @@ func TestFailureRecordIsOfOneRevisionAndOneAttempt(t *testing.T) {
 			c.change(f.memcached)
 			if got := f.evaluate().Rollout.Failed; got != c.want {
 				t.Errorf("failed: %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestUpdateIsRepeatedWhileTheKubeletMayHaveMissedIt(t *testing.T) {
+	old, update := podRevision(t), podRevision(t, extraArgs("-v"))
+	warm := agentwire.Start{Result: agentwire.StartWarm}
+	const never = -1
+	for name, c := range map[string]struct {
+		arguments resources.PodRevision
+		method    rollout.Method
+		ago       time.Duration
+		// repeated is after which time, want whether to do so now, and next after which time otherwise.
+		repeated time.Duration
+		want     bool
+		next     time.Duration
+	}{
+		"it has just begun":                       {old, rollout.Restart, time.Second, never, false, 4 * time.Second},
+		"the agent hasn't read it for 5 seconds":  {old, rollout.Restart, 5 * time.Second, never, true, 0},
+		"it was repeated":                         {old, rollout.Restart, 9 * time.Second, 5 * time.Second, false, time.Second},
+		"it was repeated twice as long ago":       {old, rollout.Restart, 80 * time.Second, 40 * time.Second, true, 0},
+		"the kubelet has synced the pod":          {old, rollout.Restart, 100 * time.Second, 80 * time.Second, false, 0},
+		"it is an old one":                        {old, rollout.Restart, time.Hour, never, false, 0},
+		"it is in effect":                         {update, rollout.Restart, 5 * time.Second, never, false, 0},
+		"it changes nothing that the agent reads": {old, rollout.Live, 5 * time.Second, never, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(old, update, update)
+			r := UpdateRecord{Revision: update.Hash(), From: old.Hash(), At: f.now.Add(-c.ago).UTC(), Method: c.method, Container: "before", Gets: 3}
+			if c.repeated >= 0 {
+				r.Repeated = ptr.To(r.At.Add(c.repeated))
+			}
+			record(f.pods[0], r)
+			f.agents["first"] = agentwire.Status{Arguments: c.arguments.Arguments, Start: warm, Version: update.Image.Version}
+			state := f.evaluate()
+			got, next := state.Repeat(f.now)
+			var want *UpdateRecord
+			if c.want {
+				r.Repeated = ptr.To(f.now.UTC())
+				want = &r
+			}
+			if diff := cmp.Diff(want, got); diff != "" || next != c.next {
+				t.Errorf("the next one is due in %s, want %s; (-want +got):\n%s", next, c.next, diff)
 			}
 		})
 	}

@@ -24,12 +24,12 @@ const (
 	// containerRestartGrace is how long a kubelet may take to recreate a container whose
 	// image was changed, or to restart one that exited.
 	containerRestartGrace = 10 * time.Second
-	// argumentsReadGrace is how long an agent may take to read new arguments: the kubelet
-	// projects them within a second, and the agent polls five times a second.
-	argumentsReadGrace = 5 * time.Second
-	// AnnounceRetry is how long an agent may take to read an announcement: the kubelet
-	// projects it within a second, but can miss it until the pod changes again.
+	// AnnounceRetry is how long an agent may take to read an announcement, and the first wait before an update is
+	// repeated: the kubelet projects a change within a second, but can miss it until the pod changes again.
 	AnnounceRetry = 5 * time.Second
+	// argumentsReadGrace is how long an agent may take to read new arguments: the kubelet projects them within a
+	// second, if need be the repeated ones, and the agent polls five times a second.
+	argumentsReadGrace = 2 * AnnounceRetry
 )
 
 // Inputs are what Evaluate compares a shard with.

@@ -376,9 +376,9 @@ func TestRestartOutcomeFollowsTheAgent(t *testing.T) {
 			rollout.Mismatched, "image docker.io/library/memcached:1.6.38 contains memcached 1.6.39"},
 		"arguments not applied yet": {agentwire.Status{Version: "1.6.38", Arguments: oldArguments, Start: warm}, time.Minute, rollout.Pending, ""},
 		"arguments rejected": {agentwire.Status{Version: "1.6.38", Arguments: oldArguments, ArgumentsError: "no -v here", Start: warm},
-			6 * time.Second, rollout.Mismatched, "no -v here"},
+			11 * time.Second, rollout.Mismatched, "no -v here"},
 		"arguments of an earlier update rejected": {agentwire.Status{Version: "1.6.38", Arguments: oldArguments, ArgumentsError: "no -x here", Start: warm},
-			5 * time.Second, rollout.Pending, ""},
+			10 * time.Second, rollout.Pending, ""},
 		"empty with the old arguments": {agentwire.Status{Version: "1.6.38", Arguments: oldArguments, Start: agentwire.Start{Result: agentwire.StartCold}},
 			time.Minute, rollout.Pending, ""},
 	} {

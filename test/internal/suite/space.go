@@ -24,8 +24,8 @@ import (
 )
 
 // Soon bounds what a cluster does within seconds, on a machine that is busy with
-// other tests. A kubelet that loses a change of a pod brings it with its next sync, up to
-// 90 seconds later, and an update waits for one shard after the other.
+// other tests. A kubelet brings a change of a Secret with its next sync, up to 90 seconds later,
+// and an update waits for one shard after the other.
 const Soon = 5 * time.Minute
 
 // Owner of the fields that tests set.
