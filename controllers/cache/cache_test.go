@@ -163,6 +163,16 @@ func TestCacheContainsOnlyTheIdentityOfForeignObjects(t *testing.T) {
 	}
 }
 
+// Otherwise the users of one namespace could displace what the pods of all others share.
+func TestForeignObjectsAreNoPartOfWhatIsShared(t *testing.T) {
+	foreign := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
+	foreign.Spec.Template.Spec.Containers = []corev1.Container{{Command: []string{"of", "a", "foreign", "object"}}}
+	store(t, trimOwned, foreign)
+	if _, ok := internedParts.all[`["of","a","foreign","object"]`]; ok {
+		t.Error("the command of a foreign object is stored")
+	}
+}
+
 func TestCacheOmitsUnreadAnnotationsAndLabels(t *testing.T) {
 	const ours, theirs = v1alpha1.AnnotationRetry, "example.com/theirs"
 	metadata := func(values ...string) metav1.ObjectMeta {
