@@ -108,7 +108,7 @@ func newCluster(t *testing.T, memcached, spec string) *fakeCluster {
 	direct, err := client.New(config, client.Options{Scheme: scheme})
 	env.must(err)
 	env.reconciler.Client, env.reconciler.APIReader, env.reconciler.Clock = cachedClient{unindexed{direct, env.namespace}}, direct, cluster.clock
-	env.reconciler.Options.CanResize = true
+	env.reconciler.Options.Resizing = resources.ResizeAll
 	env.create(memcached, spec)
 	return cluster
 }

@@ -48,7 +48,7 @@ func (f *shardFixture) observeShard() shard.Observation {
 func (f *shardFixture) plan(d rollout.Decision) plan {
 	f.shards = []shard.Observation{f.observeShard()}
 	return plan{decision: d, shards: shard.EvaluateAll(f.shards, shard.Inputs{
-		Memcached: f.memcached, Update: f.updateRevision, Agents: f.agents, Now: f.now, CanResize: true,
+		Memcached: f.memcached, Update: f.updateRevision, Agents: f.agents, Now: f.now, Resizing: resources.ResizeAll,
 	})}
 }
 

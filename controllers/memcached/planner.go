@@ -21,7 +21,7 @@ func makePlan(obs *observation, options resources.Options) plan {
 	m := obs.memcached
 	p := plan{
 		shards: shard.EvaluateAll(obs.shards, shard.Inputs{
-			Memcached: m, Update: obs.updateRevision, Agents: obs.agents, Receiving: obs.receiving, Secrets: obs.secrets, Now: obs.now, CanResize: options.CanResize,
+			Memcached: m, Update: obs.updateRevision, Agents: obs.agents, Receiving: obs.receiving, Secrets: obs.secrets, Now: obs.now, Resizing: options.Resizing,
 		}),
 		rejected:  specProblem(obs, options.Restrictions),
 		resources: resourcesPlan{cached: obs.cached},

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -93,7 +94,7 @@ type AgentClient interface {
 // than the one that the operator wrote last.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	var err error
-	if r.Options.CanResize, err = canResize(mgr.GetConfig()); err != nil {
+	if r.Options.Resizing, err = resizing(mgr.GetConfig()); err != nil {
 		return err
 	}
 	byLabel := ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
@@ -131,15 +132,25 @@ func transferTarget(o client.Object) string {
 	}
 }
 
-// canResize reports whether the API server resizes running pods.
-func canResize(config *rest.Config) (bool, error) {
-	core, err := discovery.NewDiscoveryClientForConfig(config)
+// resizing returns what the API server resizes of running pods.
+func resizing(config *rest.Config) (resources.Resizing, error) {
+	api, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return false, err
+		return resources.ResizeNothing, err
 	}
-	found, err := core.ServerResourcesForGroupVersion(corev1.SchemeGroupVersion.String())
+	core, err := api.ServerResourcesForGroupVersion(corev1.SchemeGroupVersion.String())
 	if err != nil {
-		return false, fmt.Errorf("discovering whether pods can be resized: %w", err)
+		return resources.ResizeNothing, fmt.Errorf("discovering whether pods can be resized: %w", err)
 	}
-	return slices.ContainsFunc(found.APIResources, func(a metav1.APIResource) bool { return a.Name == "pods/"+shard.ResizeSubresource }), nil
+	if !slices.ContainsFunc(core.APIResources, func(a metav1.APIResource) bool { return a.Name == "pods/"+shard.ResizeSubresource }) {
+		return resources.ResizeNothing, nil
+	}
+	info, err := api.ServerVersion()
+	if err != nil {
+		return resources.ResizeNothing, fmt.Errorf("reading the version of Kubernetes: %w", err)
+	}
+	if is, err := version.ParseGeneric(info.GitVersion); err == nil && is.LessThan(version.MajorMinor(1, 34)) {
+		return resources.ResizeExceptLessMemory, nil
+	}
+	return resources.ResizeAll, nil
 }

@@ -74,7 +74,7 @@ func newShards(t *testing.T, nodes ...string) (*v1alpha1.Memcached, []shard.Stat
 		pod.Spec.NodeName = node
 		o := observer.Observe(i, shardtest.ReplicaSet(resources.ShardName("cache", i), old), []*corev1.Pod{pod})
 		shards = append(shards, shard.Evaluate(o, shard.Inputs{
-			Memcached: m, Update: update, Agents: map[string]agentwire.Status{}, Now: time.Unix(1000, 0), CanResize: true,
+			Memcached: m, Update: update, Agents: map[string]agentwire.Status{}, Now: time.Unix(1000, 0), Resizing: resources.ResizeAll,
 		}))
 	}
 	return m, shards, update

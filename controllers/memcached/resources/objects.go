@@ -158,6 +158,17 @@ func PreflightLabels(memcached string) map[string]string {
 	return labels
 }
 
+// Resizing is what Kubernetes can resize of running pods.
+type Resizing int
+
+// ResizeNothing is Kubernetes before 1.33. Kubernetes 1.33 rejects a lower memory limit
+// (https://github.com/kubernetes/kubernetes/pull/130183).
+const (
+	ResizeNothing Resizing = iota
+	ResizeExceptLessMemory
+	ResizeAll
+)
+
 // Options are the operator's own configuration.
 type Options struct {
 	// AgentImage contains the agent: the operator's own image.
@@ -172,8 +183,8 @@ type Options struct {
 	// OmitRunAsUser leaves the user of a pod to the platform, which OpenShift's security context
 	// constraints require.
 	OmitRunAsUser bool
-	// CanResize is whether Kubernetes can resize pods in place.
-	CanResize bool
+	// Resizing is what Kubernetes can resize of pods in place.
+	Resizing Resizing
 	// LogFormat of the agents: json, or text, which is the default.
 	LogFormat string
 }

@@ -67,10 +67,10 @@ var argumentFields = []string{"memory", "maxConnections", "threads", "maxItemSiz
 
 // changeBetween returns what it takes to change a pod from one revision to another: its
 // method and a description. version is what memcached in the pod reports, empty while it
-// is unknown; canResize is whether Kubernetes resizes pods in place, mountsSecrets whether the pod has
-// the Secrets that the other revision requires, and handsOver whether the pod and its replacement have
-// what a handover requires.
-func changeBetween(from, to resources.PodRevision, version string, crossSeries, canResize, mountsSecrets, handsOver bool) rollout.Change {
+// is unknown; can is what Kubernetes resizes of running pods, mountsSecrets whether the pod has the Secrets
+// that the other revision requires, and handsOver whether the pod and its replacement have what a
+// handover requires.
+func changeBetween(from, to resources.PodRevision, version string, crossSeries bool, can resources.Resizing, mountsSecrets, handsOver bool) rollout.Change {
 	c := rollout.Change{}
 	if from.String() == to.String() {
 		return c
@@ -106,7 +106,7 @@ func changeBetween(from, to resources.PodRevision, version string, crossSeries, 
 	if !equality.Semantic.DeepEqual(from.Resources, to.Resources) {
 		need(rollout.Live)
 		c.Resize = rollout.Needed
-		if !canResize || !resizable(from.Resources, to.Resources) {
+		if !resizable(can, from.Resources, to.Resources) {
 			need(rollout.Replace)
 		}
 	}

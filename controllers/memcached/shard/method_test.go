@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
 )
@@ -60,8 +61,8 @@ func TestFieldsAreThoseOfTheSpec(t *testing.T) {
 var changes = []struct {
 	field, name string
 	from, to    shardtest.Edit
-	// cannotResize is whether Kubernetes can't resize pods.
-	cannotResize bool
+	// can is what Kubernetes resizes of pods; nil is all.
+	can *resources.Resizing
 	// lacksSecret is whether the pod doesn't mount the Secret.
 	lacksSecret bool
 	method      rollout.Method
@@ -108,9 +109,9 @@ var changes = []struct {
 		description: "maxItemSize 1Mi → 2Mi, which starts it empty"},
 
 	{field: "maxConnections", name: "the memory limit follows", to: maxConnections(2048), method: rollout.Restart, resize: rollout.Needed, description: "maxConnections 1024 → 2048"},
-	{field: "maxConnections", name: "the memory limit can't follow", to: maxConnections(2048), cannotResize: true, method: rollout.Replace, description: "maxConnections 1024 → 2048, which starts it empty"},
+	{field: "maxConnections", name: "the memory limit can't follow", to: maxConnections(2048), can: new(resources.ResizeNothing), method: rollout.Replace, description: "maxConnections 1024 → 2048, which starts it empty"},
 	{field: "maxConnections", name: "the memory limit is set", from: withResources("| memory 1Gi"), to: all(withResources("| memory 1Gi"), maxConnections(2048)), method: rollout.Restart},
-	{field: "maxConnections", name: "the memory limit is set and could not follow", from: withResources("| memory 1Gi"), to: all(withResources("| memory 1Gi"), maxConnections(2048)), cannotResize: true, method: rollout.Restart},
+	{field: "maxConnections", name: "the memory limit is set and could not follow", from: withResources("| memory 1Gi"), to: all(withResources("| memory 1Gi"), maxConnections(2048)), can: new(resources.ResizeNothing), method: rollout.Restart},
 	{field: "threads", name: "increased", to: func(s *v1alpha1.MemcachedSpec) { s.Threads = ptr.To[int32](8) }, method: rollout.Restart, description: "threads 4 → 8"},
 
 	{field: "extraArgs", name: "verbosity", to: extraArgs("-v"), method: rollout.Restart, description: "extraArgs none → -v"},
@@ -129,7 +130,7 @@ var changes = []struct {
 	{field: "extraArgs", name: "maximum chunk size is the default", to: extraArgs("-o", "slab_chunk_max=512"), method: rollout.Restart},
 
 	{field: "tls", name: "switched on", to: tls(v1alpha1.TLS{}), method: rollout.Restart, resize: rollout.Needed, description: "tls"},
-	{field: "tls", name: "switched on and Kubernetes can't resize pods", to: tls(v1alpha1.TLS{}), cannotResize: true, method: rollout.Replace, description: "tls, which starts it empty"},
+	{field: "tls", name: "switched on and Kubernetes can't resize pods", to: tls(v1alpha1.TLS{}), can: new(resources.ResizeNothing), method: rollout.Replace, description: "tls, which starts it empty"},
 	{field: "tls", name: "plain connections are rejected", from: all(withResources("| memory 1Gi"), tls(v1alpha1.TLS{Mode: v1alpha1.TLSPermissive})), to: all(withResources("| memory 1Gi"), tls(v1alpha1.TLS{})), method: rollout.Restart},
 	{field: "tls", name: "client certificates", from: tls(v1alpha1.TLS{}), to: tls(v1alpha1.TLS{ClientCertificates: v1alpha1.ClientCertificatesRequired}), method: rollout.Restart},
 	{field: "tls", name: "the default is written out", from: tls(v1alpha1.TLS{}), to: tls(v1alpha1.TLS{Mode: v1alpha1.TLSRequired, MinVersion: v1alpha1.TLS12}), method: rollout.None},
@@ -144,7 +145,10 @@ var changes = []struct {
 
 	{field: "resources", name: "more CPU", from: withResources("cpu 1"), to: withResources("cpu 2"), method: rollout.Live, resize: rollout.Needed, description: "resources"},
 	{field: "resources", name: "more memory", from: withResources("| memory 1Gi"), to: withResources("| memory 2Gi"), method: rollout.Live, resize: rollout.Needed},
-	{field: "resources", name: "Kubernetes can't resize pods", from: withResources("cpu 1"), to: withResources("cpu 2"), cannotResize: true, method: rollout.Replace, description: "resources, which starts it empty"},
+	{field: "resources", name: "Kubernetes can't resize pods", from: withResources("cpu 1"), to: withResources("cpu 2"), can: new(resources.ResizeNothing), method: rollout.Replace, description: "resources, which starts it empty"},
+	{field: "resources", name: "less memory", from: withResources("| memory 2Gi"), to: withResources("| memory 1Gi"), method: rollout.Live, resize: rollout.Needed},
+	{field: "resources", name: "less memory, which Kubernetes 1.33 rejects", from: withResources("| memory 2Gi"), to: withResources("| memory 1Gi"), can: new(resources.ResizeExceptLessMemory), method: rollout.Replace},
+	{field: "resources", name: "less CPU and more memory with Kubernetes 1.33", from: withResources("cpu 2 | memory 1Gi"), to: withResources("cpu 1 | memory 2Gi"), can: new(resources.ResizeExceptLessMemory), method: rollout.Live, resize: rollout.Needed},
 	{field: "resources", name: "CPU limit added", from: withResources("cpu 1"), to: withResources("cpu 1 | cpu 2"), method: rollout.Live, resize: rollout.Needed},
 	{field: "resources", name: "CPU limit removed", from: withResources("cpu 1 | cpu 2"), to: withResources("cpu 1"), method: rollout.Replace},
 	{field: "resources", name: "CPU request returns to the default", from: withResources("cpu 1"), method: rollout.Live, resize: rollout.Needed},
@@ -180,7 +184,7 @@ func tls(tls v1alpha1.TLS) shardtest.Edit {
 
 func TestPodWithoutTheSecretIsReplaced(t *testing.T) {
 	from, to := podRevision(t, tls(v1alpha1.TLS{})), podRevision(t, tls(v1alpha1.TLS{SecretName: "other"}))
-	if c := changeBetween(from, to, "", false, true, false, true); c.Method != rollout.Replace || !c.HandsOver {
+	if c := changeBetween(from, to, "", false, resources.ResizeAll, false, true); c.Method != rollout.Replace || !c.HandsOver {
 		t.Errorf("%+v, want a replacement that hands over", c)
 	}
 	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}}
@@ -199,7 +203,7 @@ func TestChangeHasTheMethodOfItsField(t *testing.T) {
 	for _, c := range changes {
 		t.Run(c.field+" "+c.name, func(t *testing.T) {
 			from, to := podRevision(t, c.from), podRevision(t, c.to)
-			got := changeBetween(from, to, "", true, !c.cannotResize, !c.lacksSecret, false)
+			got := changeBetween(from, to, "", true, ptr.Deref(c.can, resources.ResizeAll), !c.lacksSecret, false)
 			if got.Method != c.method || got.Resize != c.resize {
 				t.Errorf("method %s with resize %s, want %s and %s", got.Method, got.Resize, c.method, c.resize)
 			}
@@ -209,7 +213,7 @@ func TestChangeHasTheMethodOfItsField(t *testing.T) {
 			if from.Hash() == to.Hash() && got != (rollout.Change{}) {
 				t.Errorf("same revision, but the change is %+v", got)
 			}
-			if same := changeBetween(to, to, "", false, false, true, true); same != (rollout.Change{}) {
+			if same := changeBetween(to, to, "", false, resources.ResizeNothing, true, true); same != (rollout.Change{}) {
 				t.Errorf("the change from a revision to itself is %+v", same)
 			}
 		})
@@ -248,7 +252,7 @@ func TestChangeOfSeveralFieldsHasTheMostDisruptiveMethod(t *testing.T) {
 			"1.6.38 → 1.6.45, memory 64Mi → 1Gi, maxConnections 1024 → 2048, podMetadata, which starts it empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := changeBetween(from, podRevision(t, c.to), "", false, true, true, false)
+			got := changeBetween(from, podRevision(t, c.to), "", false, resources.ResizeAll, true, false)
 			if got.Method != c.method || got.Description != c.description {
 				t.Errorf("%s: %q, want %s: %q", got.Method, got.Description, c.method, c.description)
 			}
@@ -277,7 +281,7 @@ func TestCrossSeriesUpgradeIsForbiddenUnlessAllowed(t *testing.T) {
 		{"1.10 is not 1.1", "memcached:1.10.1", "", "memcached:1.1.1", false, rollout.Replace, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := changeBetween(podRevision(t, image(c.from)), podRevision(t, image(c.to)), c.running, c.crossSeries, true, true, false)
+			got := changeBetween(podRevision(t, image(c.from)), podRevision(t, image(c.to)), c.running, c.crossSeries, resources.ResizeAll, true, false)
 			if got.Method != c.method || (got.Forbidden != "") != c.forbidden {
 				t.Errorf("method %s, forbidden: %q", got.Method, got.Forbidden)
 			}

@@ -218,9 +218,12 @@ func podCreationFailure(set *appsv1.ReplicaSet) string {
 const ResizeSubresource = "resize"
 
 // resizable reports whether Kubernetes can resize a running container: CPU and memory only,
-// none of them removed. The pod's QoS class stays the same: the agent's init container has
+// none of them removed, and some versions don't decrease a memory limit. The pod's QoS class stays the same: the agent's init container has
 // no CPU limit, so every shard's pod is Burstable.
-func resizable(from, to corev1.ResourceRequirements) bool {
+func resizable(can resources.Resizing, from, to corev1.ResourceRequirements) bool {
+	if can == resources.ResizeNothing || can == resources.ResizeExceptLessMemory && to.Limits.Memory().Cmp(*from.Limits.Memory()) < 0 {
+		return false
+	}
 	for _, lists := range [][2]corev1.ResourceList{{from.Requests, to.Requests}, {from.Limits, to.Limits}} {
 		was, is := lists[0], lists[1]
 		for name := range was {
@@ -317,9 +320,9 @@ func missingResources(have, want corev1.ResourceRequirements) []resourceKey {
 // hasStaleResize reports whether the operator resized a pod to resources that it should not
 // have, and can revert it. Resources that another controller, such as an autoscaler, has
 // set since are not stale.
-func hasStaleResize(pod *corev1.Pod, want corev1.ResourceRequirements) bool {
+func hasStaleResize(pod *corev1.Pod, want corev1.ResourceRequirements, can resources.Resizing) bool {
 	amounts := missingResources(containerResources(pod), want)
-	if len(amounts) == 0 || !resizable(containerResources(pod), want) {
+	if len(amounts) == 0 || !resizable(can, containerResources(pod), want) {
 		return false
 	}
 	isOurs := resizedByOperator(pod)

@@ -77,6 +77,20 @@ func TestResizeProgress(t *testing.T) {
 	}
 }
 
+// Kubernetes 1.33 rejects a lower memory limit.
+func TestRollbackNeedsNoResizeThatKubernetesRejects(t *testing.T) {
+	old, update := podRevision(t, withResources("| memory 1Gi")), podRevision(t, all(withResources("| memory 2Gi"), extraArgs("-v")))
+	for can, want := range map[resources.Resizing]rollout.Progress{resources.ResizeAll: rollout.Needed, resources.ResizeExceptLessMemory: rollout.NotNeeded} {
+		f := newFixture(old, update, old)
+		f.can = can
+		f.pods[0].Spec.Containers = []corev1.Container{{Name: resources.Container, Resources: update.Resources}}
+		record(f.pods[0], UpdateRecord{Revision: update.Hash(), From: old.Hash(), At: f.now, Method: rollout.Restart})
+		if got := f.evaluate().Rollout; !got.Pod.InPlace || got.Rollback.Method != rollout.Restart || got.Rollback.Resize != want {
+			t.Errorf("Kubernetes %d: in place %t, %+v; want a restart with a resize %s", can, got.Pod.InPlace, got.Rollback, want)
+		}
+	}
+}
+
 func TestStaleResizeIsOnlyTheOperators(t *testing.T) {
 	list := func(cpu, memory string) corev1.ResourceList {
 		all := corev1.ResourceList{}
@@ -112,7 +126,7 @@ func TestStaleResizeIsOnlyTheOperators(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ManagedFields: c.fields}}
 			pod.Spec.Containers = []corev1.Container{{Name: resources.Container, Resources: c.have}}
-			if got := hasStaleResize(pod, want); got != c.want {
+			if got := hasStaleResize(pod, want, resources.ResizeAll); got != c.want {
 				t.Errorf("stale: %v", got)
 			}
 		})

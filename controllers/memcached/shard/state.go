@@ -43,8 +43,8 @@ type Inputs struct {
 	// Secrets are what agents reported last of their Secrets, by the UIDs of their pods.
 	Secrets map[types.UID]agentwire.Secrets
 	Now     time.Time
-	// CanResize is whether Kubernetes resizes pods in place.
-	CanResize bool
+	// Resizing is what Kubernetes resizes of running pods.
+	Resizing resources.Resizing
 }
 
 // allowsCrossSeries reports whether shards may be updated to another release series.
@@ -97,7 +97,7 @@ func Evaluate(o Observation, in Inputs) State {
 	if o.Active == nil {
 		if creationFailure != "" {
 			r.Pod = rollout.Pod{Revision: r.Template, State: rollout.Broken, Reason: creationFailure}
-			r.ToTarget = changeBetween(o.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize, true, false)
+			r.ToTarget = changeBetween(o.Template, in.Update, "", in.allowsCrossSeries(), in.Resizing, true, false)
 		}
 		return s
 	}
@@ -112,7 +112,7 @@ func Evaluate(o Observation, in Inputs) State {
 	s.restart(in)
 	r.Moves = o.Moves && r.Template == update && s.PodRevision.Hash() == update
 	r.ToTarget = s.toTarget(in)
-	r.Rollback = s.change(o.Template, in)
+	r.Rollback = s.rollback(in)
 	if s.Agent == nil {
 		r.AgentRetry = o.AgentRetry(in.Now)
 	}
@@ -126,7 +126,7 @@ func Evaluate(o Observation, in Inputs) State {
 		r.Next = &rollout.Pod{Revision: r.Template, State: rollout.Broken, Reason: creationFailure}
 	}
 	r.ToTarget.EmptyStartAnnounced = s.replacementAnnounced(in)
-	r.ResourcesDrifted = in.CanResize && r.Pod.Revision == r.Template && hasStaleResize(o.Active, o.PodRevision.Resources) &&
+	r.ResourcesDrifted = r.Pod.Revision == r.Template && hasStaleResize(o.Active, o.PodRevision.Resources, in.Resizing) &&
 		len(missingResources(containerResources(o.Active), in.Update.Resources)) > 0
 	r.StopAnnounced = strings.HasPrefix(o.Active.Annotations[annotations.Stop], s.tokenPrefix()) && !s.stopPending()
 	s.Surges = s.needsSurge(update)
@@ -279,7 +279,7 @@ func (s *State) changeToTarget(in Inputs) rollout.Change {
 	case s.Rollout.Pod.Revision == update && s.Rollout.Template == update && s.Rollout.Failed == "" && s.replacementAnnounced(in):
 		return rollout.Change{Method: rollout.Replace, Description: "the new pod takes over", HandsOver: in.handsOver(s.Active)}
 	case s.Rollout.Pod.Revision == update: // only the result is pending
-		return changeBetween(s.Template, in.Update, "", in.allowsCrossSeries(), in.CanResize, true, in.handsOver(s.Active))
+		return changeBetween(s.Template, in.Update, "", in.allowsCrossSeries(), in.Resizing, true, in.handsOver(s.Active))
 	case in.updatesByHandover() && s.Rollout.Pod.State != rollout.Broken:
 		return s.change(in.Update, in).ByHandover()
 	default:
@@ -307,7 +307,7 @@ func (s *State) change(to resources.PodRevision, in Inputs) rollout.Change {
 	if s.Agent != nil {
 		version = s.Agent.Version
 	}
-	c := changeBetween(s.PodRevision, to, version, in.allowsCrossSeries(), in.CanResize, in.mountsSecrets(s.Active, to), in.handsOver(s.Active))
+	c := changeBetween(s.PodRevision, to, version, in.allowsCrossSeries(), in.Resizing, in.mountsSecrets(s.Active, to), in.handsOver(s.Active))
 	if c.Resize != rollout.NotNeeded {
 		c.Resize, c.ResizeReason = resizeProgress(s.Active, to.Resources)
 		if c.Resize == rollout.Refused {
@@ -319,6 +319,20 @@ func (s *State) change(to resources.PodRevision, in Inputs) rollout.Change {
 	// Both: an announcement that was withdrawn may still be the last one that the agent read.
 	stop := s.Active.Annotations[annotations.Stop]
 	c.StopAcknowledged = s.Agent != nil && s.Agent.AnnouncedStop == stop && strings.HasPrefix(stop, s.tokenPrefix()+to.Hash())
+	return c
+}
+
+// rollback returns what it takes to change the active pod back to the template. A pod that was updated in place keeps
+// what it has too much and Kubernetes can't take away.
+func (s *State) rollback(in Inputs) rollout.Change {
+	can := in.Resizing
+	if s.Rollout.Pod.InPlace {
+		in.Resizing = resources.ResizeAll
+	}
+	c := s.change(s.Template, in)
+	if c.Resize == rollout.Needed && !resizable(can, containerResources(s.Active), s.Template.Resources) {
+		c.Resize = rollout.NotNeeded
+	}
 	return c
 }
 

@@ -26,6 +26,7 @@ type fixture struct {
 	secrets   map[types.UID]agentwire.Secrets
 	now       time.Time
 	update    resources.PodRevision
+	can       resources.Resizing
 }
 
 // newFixture returns a shard with a ready pod, named "first".
@@ -33,7 +34,7 @@ func newFixture(template, pod, update resources.PodRevision) *fixture {
 	return &fixture{
 		memcached: &v1alpha1.Memcached{}, set: shardtest.ReplicaSet("cache-0", template),
 		pods: []*corev1.Pod{shardtest.Pod("first", pod)}, agents: map[string]agentwire.Status{},
-		now: time.Unix(1000, 0), update: update,
+		now: time.Unix(1000, 0), update: update, can: resources.ResizeAll,
 	}
 }
 
@@ -53,7 +54,7 @@ func (f *fixture) addPod(name string, revision resources.PodRevision) *corev1.Po
 func (f *fixture) evaluate() State {
 	observer := Observer{Status: &f.memcached.Status, Update: f.update}
 	return Evaluate(observer.Observe(0, f.set, f.pods), Inputs{
-		Memcached: f.memcached, Update: f.update, Agents: f.agents, Secrets: f.secrets, Now: f.now, CanResize: true,
+		Memcached: f.memcached, Update: f.update, Agents: f.agents, Secrets: f.secrets, Now: f.now, Resizing: f.can,
 	})
 }
 
