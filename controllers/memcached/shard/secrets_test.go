@@ -67,6 +67,9 @@ func TestMemcachedRestartsOnceForACertificate(t *testing.T) {
 		wantToken string
 	}{
 		{name: "required", answers: true, restarts: true, wantToken: "certificate-01234567"},
+		{name: "required with updates by a handover", answers: true, edit: func(f *fixture, _ *agentwire.Certificate) {
+			f.memcached.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{Type: v1alpha1.UpdateHandover}
+		}, restarts: true, wantToken: "certificate-01234567"},
 		{name: "required after another one", annotation: "certificate-76543210", answers: true, restarts: true, wantToken: "certificate-01234567"},
 		{name: "required after a restart by the user", annotation: "1", answers: true, restarts: true, wantToken: "certificate-01234567"},
 		{name: "requested, and not done yet", annotation: "certificate-01234567", restarts: true},
@@ -93,7 +96,7 @@ func TestMemcachedRestartsOnceForACertificate(t *testing.T) {
 			if s.Rollout.Restarts != c.restarts || s.RestartToken != c.wantToken {
 				t.Errorf("restarts: %t, with the annotation %q", s.Rollout.Restarts, s.RestartToken)
 			}
-			if isRestart := s.Rollout.ToTarget.Description == "restarts because its key is of another type"; isRestart != c.restarts {
+			if isRestart := s.Rollout.ToTarget == (rollout.Change{Method: rollout.Restart, Description: "restarts because its key is of another type"}); isRestart != c.restarts {
 				t.Errorf("the change is %+v", s.Rollout.ToTarget)
 			}
 		})
