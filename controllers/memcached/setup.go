@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -93,8 +92,11 @@ type AgentClient interface {
 // counts too. Changes of the status count: a reconcile may have compared with an older status
 // than the one that the operator wrote last.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	var err error
-	if r.Options.Resizing, err = resizing(mgr.GetConfig()); err != nil {
+	api, err := discovery.NewDiscoveryClientForConfig(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
+	if r.Options.Resizing, err = Resizing(api); err != nil {
 		return err
 	}
 	byLabel := ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
@@ -132,12 +134,8 @@ func transferTarget(o client.Object) string {
 	}
 }
 
-// resizing returns what the API server resizes of running pods.
-func resizing(config *rest.Config) (resources.Resizing, error) {
-	api, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return resources.ResizeNothing, err
-	}
+// Resizing returns what the API server resizes of running pods.
+func Resizing(api discovery.DiscoveryInterface) (resources.Resizing, error) {
 	core, err := api.ServerResourcesForGroupVersion(corev1.SchemeGroupVersion.String())
 	if err != nil {
 		return resources.ResizeNothing, fmt.Errorf("discovering whether pods can be resized: %w", err)

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -29,7 +30,8 @@ func TestResizingFollowsTheVersionOfKubernetes(t *testing.T) {
 			fmt.Fprintf(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":%q}]}`, c.resource)
 		})
 		server := httptest.NewServer(mux)
-		if got, err := resizing(&rest.Config{Host: server.URL}); err != nil || got != c.want {
+		api := discovery.NewDiscoveryClientForConfigOrDie(&rest.Config{Host: server.URL})
+		if got, err := Resizing(api); err != nil || got != c.want {
 			t.Errorf("Kubernetes %s: %d, %v; want %d", version, got, err, c.want)
 		}
 		server.Close()

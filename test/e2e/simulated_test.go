@@ -41,7 +41,7 @@ func TestSimulationConvergesLikeTheCluster(t *testing.T) {
 					v1alpha1.GroupVersion.String(), s.Namespace, raw)))
 				specs[i] = u.Object["spec"].(map[string]any)
 				s.Must(k.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), suite.Owner, client.ForceOwnership))
-				want, err := sim.Play(defaultVersion, "cache", specs[:i+1]...)
+				want, err := sim.Play(defaultVersion, s.resizing(), "cache", specs[:i+1]...)
 				s.Must(err)
 				s.Eventually("the end of the simulation", func(ctx context.Context) error {
 					got, err := sim.Summary(ctx, k, s.Key("cache"))

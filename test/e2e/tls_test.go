@@ -18,7 +18,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
-	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // secureClient connects with TLS and logs in; nil and empty ones do neither.
@@ -71,7 +70,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	const shards, perShard = 2, 50_000
 	s := newSpace(t)
 	store := s.claim("backups")
-	s.Apply("cache", suite.Small(shards))
+	s.Apply("cache", s.small(shards))
 	s.Available("cache")
 	sets := s.fill("cache", shards, perShard)
 	lives := s.Lives("cache")
@@ -83,7 +82,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 			s.serves(what, set, perShard)
 		}
 	}
-	s.Apply("cache", suite.Small(shards).WithTLS(memcachedac.TLS().WithMode(v1alpha1.TLSPermissive)))
+	s.Apply("cache", s.small(shards).WithTLS(memcachedac.TLS().WithMode(v1alpha1.TLSPermissive)))
 	s.Degraded("cache", v1alpha1.ReasonSecretInvalid)
 	check("without a Secret", nil)
 	s.Untouched("cache", lives)
@@ -100,7 +99,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 
 	user, password = "shop", "one"
 	check("a login that isn't required", config)
-	secured := suite.Small(shards).WithTLS(memcachedac.TLS().WithClientCertificates(v1alpha1.ClientCertificatesRequired)).WithAuth(memcachedac.Auth())
+	secured := s.small(shards).WithTLS(memcachedac.TLS().WithClientCertificates(v1alpha1.ClientCertificatesRequired)).WithAuth(memcachedac.Auth())
 	s.Apply("cache", secured)
 	s.Available("cache")
 	check("TLS and a login", config)
@@ -169,7 +168,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	check("after a key of another type", config)
 	s.Untouched("cache", lives)
 
-	s.Apply("cache", suite.Small(shards).WithImage("memcached:"+defaultVersion))
+	s.Apply("cache", s.small(shards).WithImage("memcached:"+defaultVersion))
 	user = ""
 	if m := s.Available("cache"); m.Status.TLS != nil {
 		t.Errorf("the status is %+v", m.Status.TLS)

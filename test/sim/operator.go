@@ -51,7 +51,7 @@ func (w *World) start() {
 		Client: operatorClient{w.server.Client, w}, APIReader: liveReader{w}, AgentClient: agents{w}, Recorder: &events.FakeRecorder{}, Clock: w.clock,
 		Options: resources.Options{
 			AgentImage: operatorImage, DefaultImage: w.defaultImage,
-			OperatorNamespace: "memcached-operator-system", Resizing: resources.ResizeAll,
+			OperatorNamespace: "memcached-operator-system", Resizing: w.resizing,
 		},
 		DefaultImageUpdates: 1,
 	}

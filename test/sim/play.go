@@ -18,9 +18,11 @@ import (
 
 // Play creates a Memcached of a spec in a world without faults and has it changed to
 // the others, one after the other, each when the one before has converged. It returns
-// how the Memcached ends, as Summary does. version is the operator's default version of memcached.
-func Play(version, name string, specs ...map[string]any) (string, error) {
+// how the Memcached ends, as Summary does. version is the operator's default version of memcached, and resizing what
+// Kubernetes resizes of pods.
+func Play(version string, resizing resources.Resizing, name string, specs ...map[string]any) (string, error) {
 	w := newWorld(1, faults{})
+	w.resizing = resizing
 	w.setDefault(version)
 	for i, spec := range specs {
 		taken := i == 0 && w.Make(name, spec) || i > 0 && w.Edit(name, func(map[string]any) map[string]any { return spec })

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
 // faults says how often things go wrong: one in so many; 0 is never.
@@ -38,8 +40,9 @@ type World struct {
 	began    time.Time
 	server   *history
 	operator *operator
-	// defaultImage is what the operator is started with.
+	// defaultImage is what the operator is started with, and resizing what it knows of Kubernetes.
 	defaultImage string
+	resizing     resources.Resizing
 	models       []model
 	nodes        []*node
 	procs        map[types.UID]*proc
@@ -97,7 +100,7 @@ func newWorld(seed uint64, f faults) *World {
 
 // begin sets up what is around an API server.
 func (w *World) begin(at time.Time, server client.Client, namespace string) {
-	w.defaultImage = image(newest)
+	w.defaultImage, w.resizing = image(newest), resources.ResizeAll
 	w.clock, w.began = testclock.NewFakeClock(at), at
 	w.procs, w.certificate = map[types.UID]*proc{}, "0123456789abcdef"
 	w.transfers, w.happened = map[types.UID]time.Time{}, map[string]int{}

@@ -16,8 +16,10 @@ import (
 const (
 	workers = 4
 	// batch is the number of keys of a request.
-	batch   = 200
-	timeout = 10 * time.Second
+	batch = 200
+	// timeout bounds a request, and the attempts to connect for it, each of which connectTimeout bounds.
+	timeout        = 10 * time.Second
+	connectTimeout = time.Second
 )
 
 // Set is a number of items. Sets of different names share no key.
@@ -33,7 +35,7 @@ type Set struct {
 // New returns a set of items that the client distributes over the addresses.
 func New(name string, size int, addresses ...string) *Set {
 	c := memcache.New(addresses...)
-	c.Timeout = timeout
+	c.Timeout, c.DialContext = timeout, dial
 	c.MaxIdleConns = workers
 	return &Set{client: c, addresses: addresses, name: name, size: size}
 }
@@ -45,7 +47,23 @@ func Sized(name string, size, bytes int, addresses ...string) *Set {
 	return s
 }
 
-// DialWith opens the next connections in another way; nil is the usual one.
+// dial connects, if need be again: a node's proxy learns of another pod a moment after it is ready, and until then it leads to
+// one that has no address any more.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	for {
+		conn, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, network, address)
+		if err == nil {
+			return conn, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(connectTimeout / 10):
+		}
+	}
+}
+
+// DialWith opens the next connections in another way.
 func (s *Set) DialWith(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
 	s.client.DialContext = dial
 }
