@@ -1077,6 +1077,11 @@ type BootstrapStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
+// IsRunning reports whether the shards wait for a restore before they become ready; false without a bootstrap.
+func (b *BootstrapStatus) IsRunning() bool {
+	return b != nil && b.Phase == TransferRunning
+}
+
 // TLSStatus is what the agents report of the shards' certificate.
 type TLSStatus struct {
 	// NotAfter is when the certificate expires; of several, the one that expires first.

@@ -44,7 +44,7 @@ func Options(namespaces string) crcache.Options {
 		return newInformer(from, kind, resync, indexers, trim)
 	}
 	for _, kind := range resources.OwnedKinds() {
-		options.ByObject[kind] = ManagedOnly(trimOwned)
+		options.ByObject[kind.New()] = ManagedOnly(trimOwned)
 	}
 	for _, name := range Namespaces(namespaces) {
 		if options.DefaultNamespaces == nil {

@@ -7,15 +7,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
-	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -43,15 +38,15 @@ func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a Actions) res
 	}
 	w.writeBinding(ctx, a.Binding, r)
 	for _, o := range a.Apply {
-		err := w.client.Apply(ctx, withPreconditions(o), client.FieldOwner(v1alpha1.ManagedByValue), client.ForceOwnership)
+		err := w.client.Apply(ctx, o.WithPreconditions(o.uid, o.version), client.FieldOwner(v1alpha1.ManagedByValue), client.ForceOwnership)
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return result{gone: true}
 		}
-		r.add(o.Key, err)
+		add(r, o.Key, err)
 		r.applied[o.Key] = err == nil
 	}
 	for _, p := range a.Patch {
-		r.add(resources.Key{Kind: resources.KindPod, Name: p.pod.Name}, client.IgnoreNotFound(w.patch(ctx, p)))
+		add(r, resources.Key{Kind: resources.KindPod, Name: p.pod.Name}, client.IgnoreNotFound(w.patch(ctx, p)))
 	}
 	for _, o := range a.Create {
 		r.failedCreates[o.GetName()] = w.create(ctx, o, r)
@@ -60,7 +55,7 @@ func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a Actions) res
 		r.failedCreates[key.Name] = true
 	}
 	for _, o := range a.Delete {
-		r.add(keyOf(o), client.IgnoreNotFound(w.delete(ctx, o)))
+		add(r, keyOf(o), client.IgnoreNotFound(w.delete(ctx, o)))
 	}
 	return *r
 }
@@ -72,7 +67,7 @@ func (w writer) changeFinalizer(ctx context.Context, m *v1alpha1.Memcached, c fi
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			c = withoutBackup("its namespace is being deleted")
 		} else {
-			r.add(keyOf(c.backup), err)
+			add(r, keyOf(c.backup), err)
 		}
 	}
 	if !c.add && !c.remove {
@@ -92,7 +87,7 @@ func (w writer) changeFinalizer(ctx context.Context, m *v1alpha1.Memcached, c fi
 	case apierrors.IsConflict(err):
 		r.conflict = true
 	case err != nil:
-		r.fail("the finalizer", err)
+		fail(r, "the finalizer", err)
 	default:
 		m.ResourceVersion, m.Finalizers = changed.ResourceVersion, changed.Finalizers
 		r.gone = c.remove && m.DeletionTimestamp != nil
@@ -120,7 +115,7 @@ func (w writer) createKey(ctx context.Context, secret *corev1.Secret, isFirst bo
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		r.gone = true
 	default:
-		r.add(keyOf(secret), err)
+		add(r, keyOf(secret), err)
 	}
 	r.applied[keyOf(secret)] = err == nil
 	return err == nil || !r.gone && (apierrors.IsForbidden(err) || isRejection(err))
@@ -142,7 +137,7 @@ func (w writer) writeBinding(ctx context.Context, secret *corev1.Secret, r *resu
 		r.failed = append(r.failed, keyOf(secret))
 		return
 	}
-	r.add(keyOf(secret), err)
+	add(r, keyOf(secret), err)
 	r.applied[keyOf(secret)] = err == nil
 }
 
@@ -159,7 +154,7 @@ func (w writer) patch(ctx context.Context, p podPatch) error {
 // The next observation contains an object that exists already.
 func (w writer) create(ctx context.Context, o client.Object, r *result) (failed bool) {
 	failures := len(r.failures)
-	r.add(keyOf(o), w.client.Create(ctx, o, client.FieldOwner(v1alpha1.ManagedByValue)))
+	add(r, keyOf(o), w.client.Create(ctx, o, client.FieldOwner(v1alpha1.ManagedByValue)))
 	return len(r.failures) > failures
 }
 
@@ -175,7 +170,7 @@ func (w writer) delete(ctx context.Context, o client.Object) error {
 }
 
 // add records the result of a write.
-func (r *result) add(key resources.Key, err error) {
+func add(r *result, key resources.Key, err error) {
 	switch {
 	case err == nil:
 		r.succeeded = true
@@ -186,13 +181,13 @@ func (r *result) add(key resources.Key, err error) {
 		r.rejections = append(r.rejections, fmt.Errorf("%s: %w", key, err))
 	default:
 		r.failed = append(r.failed, key)
-		r.fail(key.String(), err)
+		fail(r, key.String(), err)
 	}
 }
 
 // fail records a write that is retried. A forbidden one is also reported: a quota or a policy
 // that forbids it may change, but not by itself.
-func (r *result) fail(what string, err error) {
+func fail(r *result, what string, err error) {
 	r.failures = append(r.failures, fmt.Errorf("writing %s: %w", what, err))
 	if apierrors.IsForbidden(err) {
 		r.rejections = append(r.rejections, fmt.Errorf("%s: %w", what, err))
@@ -212,33 +207,28 @@ func isUIDMismatch(err error) bool {
 	return ok && cause.Field == "metadata.uid"
 }
 
-// absentVersion is the version that no object has: etcd counts from 1, which is the empty
-// store's.
-const absentVersion = "1"
+// statusWriter writes the status.
+type statusWriter struct{ client client.StatusClient }
 
-// withPreconditions makes the API server reject a write unless the object is still the one
-// that was observed or, without a UID, still absent.
-func withPreconditions(a apply) runtime.ApplyConfiguration {
-	var object *metav1ac.ObjectMetaApplyConfiguration
-	switch o := a.Apply.(type) {
-	case *appsv1ac.ReplicaSetApplyConfiguration:
-		object = o.ObjectMetaApplyConfiguration
-	case *corev1ac.ServiceApplyConfiguration:
-		object = o.ObjectMetaApplyConfiguration
-	case *policyv1ac.PodDisruptionBudgetApplyConfiguration:
-		object = o.ObjectMetaApplyConfiguration
-	case *networkingv1ac.NetworkPolicyApplyConfiguration:
-		object = o.ObjectMetaApplyConfiguration
-	default: // a preflight pod, which can't be changed
-		return a.Apply
+// write writes a status that has changed and returns the previous one, or nil if it wrote
+// nothing: the status is the same, the Memcached doesn't exist any more, or, in a conflict,
+// another writer was faster and the status has to be computed again.
+func (w statusWriter) write(ctx context.Context, m *v1alpha1.Memcached, status v1alpha1.MemcachedStatus) (previous *v1alpha1.MemcachedStatus, conflict bool, err error) {
+	if equality.Semantic.DeepEqual(m.Status, status) {
+		return nil, false, nil
 	}
-	if a.uid == "" {
-		object.WithResourceVersion(absentVersion)
-		return a.Apply
+	before := m.DeepCopy()
+	m.Status = status
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	err = w.client.Status().Patch(ctx, m, patch, client.FieldOwner(v1alpha1.ManagedByValue))
+	switch {
+	case err == nil:
+		return &before.Status, false, nil
+	case apierrors.IsConflict(err):
+		return nil, true, nil
+	case apierrors.IsNotFound(err):
+		return nil, false, nil
+	default:
+		return nil, false, fmt.Errorf("writing the status: %w", err)
 	}
-	object.WithUID(a.uid)
-	if a.version != "" {
-		object.WithResourceVersion(a.version)
-	}
-	return a.Apply
 }

@@ -150,3 +150,34 @@ func TestPurePackagesHaveNoClockAndNoClient(t *testing.T) {
 		}
 	}
 }
+
+// gates returns the values of a package's string constants that begin with Gate, in order.
+func gates(t *testing.T, directory string) []string {
+	t.Helper()
+	var values []string
+	for _, file := range parseProduct(t, directory) { // one file has them all
+		ast.Inspect(file, func(n ast.Node) bool {
+			constant, ok := n.(*ast.ValueSpec)
+			if !ok || !strings.HasPrefix(constant.Names[0].Name, "Gate") {
+				return true
+			}
+			for _, value := range constant.Values {
+				text, err := strconv.Unquote(value.(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				values = append(values, text)
+			}
+			return true
+		})
+	}
+	return values
+}
+
+// Package rollout doesn't import the API, so both have the gates.
+func TestGatesOfTheRolloutAreThoseOfTheAPI(t *testing.T) {
+	inRollout, inAPI := gates(t, "rollout"), gates(t, filepath.Join("..", "..", "api", "v1alpha1"))
+	if len(inAPI) == 0 || !slices.Equal(inRollout, inAPI) {
+		t.Errorf("rollout has %v, the API has %v", inRollout, inAPI)
+	}
+}

@@ -41,3 +41,31 @@ func batchContinues(postponed []resources.Key, succeeded bool, failed applycache
 		return succeeded || !ok
 	})
 }
+
+// batch returns the actions of one reconcile. Patches concern one shard.
+func (a Actions) batch(failed applycache.Attempts) Actions {
+	a.Apply, a.Postponed = batchOf(a.Apply, failed, a.Postponed, func(o apply) resources.Key { return o.Key })
+	a.Create, a.Postponed = batchOf(a.Create, failed, a.Postponed, keyOf)
+	a.Delete, a.Postponed = batchOf(a.Delete, failed, a.Postponed, keyOf)
+	return a
+}
+
+func batchOf[T any](all []T, failed applycache.Attempts, postponed []resources.Key, keyOf func(T) resources.Key) ([]T, []resources.Key) {
+	keys := make([]resources.Key, len(all))
+	for i, o := range all {
+		keys[i] = keyOf(o)
+	}
+	if len(keys) <= batchSize {
+		return all, postponed
+	}
+	chosen := batch(keys, failed)
+	var now []T
+	for i, o := range all {
+		if chosen[keys[i]] {
+			now = append(now, o)
+		} else {
+			postponed = append(postponed, keys[i])
+		}
+	}
+	return now, postponed
+}

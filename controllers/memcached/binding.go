@@ -33,7 +33,7 @@ func planBinding(obs *observation, build *resources.Builder) (p bindingPlan) {
 		return p
 	}
 	p.actions.RequeueAfter = conflictRecheck // no watch announces that the Secret or the operator's rights have changed
-	switch have, _ := obs.binding.Object.(*corev1.Secret); {
+	switch have, _ := obs.binding.APIObject.(*corev1.Secret); {
 	case obs.bindingForbidden:
 		p.status.Message = fmt.Sprintf("the Secret %s exists, and the operator may not read or update it; grant it these rights, or delete the Secret to have it created with another password", secret.Name)
 		if obs.now.Sub(obs.failed[keyOf(secret)].At).Abs() < conflictRecheck {
@@ -52,4 +52,17 @@ func planBinding(obs *observation, build *resources.Builder) (p bindingPlan) {
 	}
 	p.actions.Binding = secret
 	return p
+}
+
+// bindingPlan is what workloads are bound to.
+type bindingPlan struct {
+	// status to report until the Secret was written; nil without spec.binding.
+	status  *v1alpha1.BindingStatus
+	actions Actions
+}
+
+// bindingIsOutdated reports whether the Secret lists other shards than it should. New shards are listed when all are ready.
+func bindingIsOutdated(m *v1alpha1.Memcached) bool {
+	was, size := m.Status.Binding, *m.Spec.Size
+	return was == nil || was.Name == "" || size < was.Size || size > was.Size && m.Status.ReadySize == size
 }

@@ -32,7 +32,7 @@ func planBootstrap(obs *observation, shards []shard.State, specIsValid bool) boo
 	switch {
 	case m.DeletionTimestamp != nil:
 		return p
-	case isBootstrapping(p.status):
+	case p.status.IsRunning():
 		p.actions = trackRestore(obs, shards, p.status)
 		p.status.Message = text.Truncate(p.status.Message, v1alpha1.MaxMessage)
 	case p.status == nil && m.Spec.Bootstrap != nil && *m.Spec.Size > 0 && isNew(obs):
@@ -77,7 +77,7 @@ func trackRestore(obs *observation, shards []shard.State, b *v1alpha1.BootstrapS
 	found, exists := obs.restores[b.RestoreName]
 	var restore *v1alpha1.MemcachedRestore
 	if exists {
-		restore = found.Object.(*v1alpha1.MemcachedRestore)
+		restore = found.APIObject.(*v1alpha1.MemcachedRestore)
 	}
 	isOurs := exists && found.owner == ours
 	missing := shardsNotRunning(obs, shards)
@@ -105,7 +105,7 @@ func trackRestore(obs *observation, shards []shard.State, b *v1alpha1.BootstrapS
 	default:
 		b.Message = restoreProgress(restore) + deadlineSuffix(b)
 	}
-	if isBootstrapping(b) {
+	if b.IsRunning() {
 		actions.RequeueAfter = b.Deadline.Sub(obs.now)
 	}
 	return actions
@@ -185,7 +185,7 @@ func bootstrapRestore(obs *observation, name string) *v1alpha1.MemcachedRestore 
 // readinessDeadline returns until when new pods delay their readiness, as an annotation's value;
 // empty when they don't.
 func readinessDeadline(b *v1alpha1.BootstrapStatus) string {
-	if !isBootstrapping(b) {
+	if !b.IsRunning() {
 		return ""
 	}
 	return b.Deadline.UTC().Format(time.RFC3339)
@@ -198,7 +198,7 @@ func readinessDeadline(b *v1alpha1.BootstrapStatus) string {
 func releaseReadiness(obs *observation, b *v1alpha1.BootstrapStatus) Actions {
 	var a Actions
 	m := obs.memcached
-	if b == nil || isBootstrapping(b) || m.Spec.Paused {
+	if b == nil || b.IsRunning() || m.Spec.Paused {
 		return a
 	}
 	for _, name := range obs.names {
@@ -221,4 +221,15 @@ func releaseReadiness(obs *observation, b *v1alpha1.BootstrapStatus) Actions {
 		}
 	}
 	return a
+}
+
+// bootstrapPlan is how filling the first shards continues.
+type bootstrapPlan struct {
+	// status to report; nil without a bootstrap.
+	status *v1alpha1.BootstrapStatus
+	// delaysShards: no shard is created before the status reports the bootstrap.
+	delaysShards bool
+	// holdUntil is until when new pods delay their readiness; empty when they don't.
+	holdUntil string
+	actions   Actions
 }

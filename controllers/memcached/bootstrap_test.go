@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -48,7 +49,7 @@ func TestShardsBecomeReadyWhenTheRestoreHasFinished(t *testing.T) {
 func (cluster *fakeCluster) waitForBootstrap() *v1alpha1.Memcached {
 	cluster.Helper()
 	m := cluster.converge()
-	if !isBootstrapping(m.Status.Bootstrap) || len(cluster.becameReady) > 0 {
+	if !m.Status.Bootstrap.IsRunning() || len(cluster.becameReady) > 0 {
 		cluster.Fatalf("bootstrap %+v, ready: %v", m.Status.Bootstrap, cluster.becameReady)
 	}
 	return m
@@ -126,7 +127,7 @@ func TestBootstrapWaitsForPodsOfDeletedMemcachedOfTheSameName(t *testing.T) {
 	former := env.runPod("cache-0", "former", "10.0.0.9")
 	env.must(admin.Delete(env.ctx, env.get("cache")))
 	for _, key := range keysOf("cache", 1) { // as the garbage collector does
-		o := newObject(key.Kind)
+		o := resources.NewObject(key.Kind)
 		env.read(key.Name, o)
 		env.must(admin.Delete(env.ctx, o))
 	}
@@ -279,7 +280,7 @@ func TestBootstrapDoesNotApplyToExistingShards(t *testing.T) {
 				m.Spec.Bootstrap = &v1alpha1.Bootstrap{BackupRef: &v1alpha1.BackupReference{Name: "nightly"}}
 			})
 			prepare(cluster)
-			if m := cluster.converge(); isBootstrapping(m.Status.Bootstrap) || len(cluster.listRestores()) > 0 || m.Status.ReadySize != 2 {
+			if m := cluster.converge(); m.Status.Bootstrap.IsRunning() || len(cluster.listRestores()) > 0 || m.Status.ReadySize != 2 {
 				t.Errorf("bootstrap %+v, %d shards are ready", m.Status.Bootstrap, m.Status.ReadySize)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
@@ -58,8 +59,8 @@ func progressingCondition(obs *observation, p plan, res result, s v1alpha1.Memca
 		return progressing(metav1.ConditionTrue, v1alpha1.ReasonDeleting, "deleting the shards")
 	case len(p.resources.leftovers) > 0:
 		return progressing(metav1.ConditionTrue, v1alpha1.ReasonWaitingForGarbageCollection,
-			fmt.Sprintf("waiting for garbage collection of %s of a deleted Memcached with the same name", joinKeys(p.resources.leftovers)))
-	case isBootstrapping(s.Bootstrap):
+			fmt.Sprintf("waiting for garbage collection of %s of a deleted Memcached with the same name", resources.JoinKeys(p.resources.leftovers)))
+	case s.Bootstrap.IsRunning():
 		return progressing(metav1.ConditionTrue, v1alpha1.ReasonBootstrapping, s.Bootstrap.Message)
 	case s.Size < size && p.rejected == nil:
 		return progressing(metav1.ConditionTrue, v1alpha1.ReasonScalingOut, fmt.Sprintf("from %d to %d shards", s.Size, size))

@@ -3,7 +3,6 @@ package memcached
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
+
+// staleRequeue is when to reconcile again after an object has changed since it was read.
+const staleRequeue = 100 * time.Millisecond
 
 // Reconcile reads a Memcached and everything that belongs to it, plans, writes, and reports
 // the status. It returns an error when a retry may help.
@@ -78,13 +80,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // latest, and replaces no shard into which a restore writes. A restore says Running and then
 // reads the status of the Memcached from the API server, so that neither misses the other.
 func (r *Reconciler) write(ctx context.Context, m *v1alpha1.Memcached, p plan) result {
-	if isDisruptive(p) {
+	if p.isDisruptive() {
 		current, err := r.observer().specIsCurrent(ctx, m)
 		if err != nil {
 			return result{failures: []error{err}}
 		}
 		restoring := false
-		if current && beginsReplacement(p) {
+		if current && p.beginsReplacement() {
 			if restoring, err = r.observer().restoreIsActive(ctx, m); err != nil {
 				return result{failures: []error{err}}
 			}
@@ -99,18 +101,18 @@ func (r *Reconciler) write(ctx context.Context, m *v1alpha1.Memcached, p plan) r
 // report writes the status and then records the events. It returns when to reconcile again
 // to write a status that was deferred, or that another writer has changed; 0 is never.
 func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Memcached, obs *observation, p plan, res result) (time.Duration, error) {
-	status := makeStatus(obs, p, res, r.Clock.Now())
-	if wait := deferStatusUpdate(obs, p, res, status); wait > 0 {
+	next := makeStatus(obs, p, res, r.Clock.Now())
+	if wait := deferStatusUpdate(obs, p, res, next); wait > 0 {
 		return wait, nil
 	}
-	previous, conflict, err := statusWriter{r.Client}.write(ctx, m, status)
+	previous, conflict, err := statusWriter{r.Client}.write(ctx, m, next)
 	switch {
 	case err != nil:
 		return 0, err
 	case conflict:
 		return agentRetryMin, nil // a watch triggers earlier, mostly
 	case previous != nil:
-		r.record(m, slices.Concat(memcachedEvents(*previous, status, p.decision.Change.HandsOver), shardEvents(*previous, status, obs.agents), refillEvents(p.refill.refills, res)))
+		r.record(m, makeEvents(*previous, next, obs, p, res))
 	}
 	return 0, nil
 }

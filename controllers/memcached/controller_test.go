@@ -244,7 +244,7 @@ func TestEveryObjectIsCreatedAndOwned(t *testing.T) {
 	env.create("cache", "size: 3")
 	m := env.converge("cache")
 	for _, key := range keysOf("cache", 3) {
-		o := newObject(key.Kind)
+		o := resources.NewObject(key.Kind)
 		env.read(key.Name, o)
 		if !metav1.IsControlledBy(o, m) {
 			t.Errorf("%s is not controlled by the Memcached", key)
@@ -439,13 +439,13 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 	env.create("cache", "size: 2")
 	env.converge("cache")
 	for _, key := range keysOf("cache", 2) {
-		o := newObject(key.Kind)
+		o := resources.NewObject(key.Kind)
 		env.read(key.Name, o)
 		env.must(admin.Delete(env.ctx, o))
 	}
 	env.converge("cache")
 	for _, key := range keysOf("cache", 2) {
-		env.read(key.Name, newObject(key.Kind))
+		env.read(key.Name, resources.NewObject(key.Kind))
 	}
 }
 
@@ -546,7 +546,7 @@ func TestEmptyStartAfterLossOfTheReplicaSetIsReported(t *testing.T) {
 	env.converge("cache")
 	env.recorded()
 
-	set := newObject(resources.KindReplicaSet)
+	set := resources.NewObject(resources.KindReplicaSet)
 	env.read("cache-0", set)
 	env.must(admin.Delete(env.ctx, set))
 	env.removePod(old)
@@ -808,7 +808,7 @@ func TestObjectsOfDeletedMemcachedOfTheSameNameAreWaitedFor(t *testing.T) {
 		t.Error("it was adopted before the garbage collector deleted it")
 	}
 	for _, key := range keysOf("cache", 1) {
-		o := newObject(key.Kind)
+		o := resources.NewObject(key.Kind)
 		env.read(key.Name, o)
 		env.must(admin.Delete(env.ctx, o))
 	}
@@ -825,7 +825,7 @@ func TestOrphansOfThisNameAreAdopted(t *testing.T) {
 	first := env.converge("cache")
 	uids := map[resources.Key]types.UID{}
 	for _, key := range keysOf("cache", 1) { // kubectl delete --cascade=orphan
-		o := newObject(key.Kind)
+		o := resources.NewObject(key.Kind)
 		env.read(key.Name, o)
 		o.SetOwnerReferences(nil)
 		env.must(admin.Update(env.ctx, o))
@@ -835,7 +835,7 @@ func TestOrphansOfThisNameAreAdopted(t *testing.T) {
 	env.create("cache", "size: 1")
 	m := env.converge("cache")
 	for key, uid := range uids {
-		o := newObject(key.Kind)
+		o := resources.NewObject(key.Kind)
 		env.read(key.Name, o)
 		if o.GetUID() != uid || !metav1.IsControlledBy(o, m) {
 			t.Errorf("%s was not adopted unchanged", key)

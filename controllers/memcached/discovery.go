@@ -18,6 +18,10 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
+// scaleInDelay is how long a shard stays after it was removed from the list: clients with auto
+// discovery read the list every minute, and the pods get it within seconds.
+const scaleInDelay = 90 * time.Second
+
 // shardList is the list of the shards: of a version, as host|ip|port by ordinal.
 type shardList struct {
 	version int64
@@ -154,7 +158,7 @@ func serversToList(obs *observation, shards []shard.State, listed []string) (ser
 // know no others. It is empty if there is none.
 func clusterIP(obs *observation, name string) (ip string) {
 	o := obs.objects[resources.Key{Kind: resources.KindService, Name: name}]
-	service, ok := o.Object.(*corev1.Service)
+	service, ok := o.APIObject.(*corev1.Service)
 	if !ok || o.owner != ours || service.DeletionTimestamp != nil {
 		return ""
 	}
@@ -165,4 +169,15 @@ func clusterIP(obs *observation, name string) (ip string) {
 		}
 	}
 	return ip
+}
+
+// discoveryPlan is what clients with auto discovery read.
+type discoveryPlan struct {
+	// status to report; nil without spec.discovery.
+	status *v1alpha1.DiscoveryStatus
+	// list as pods have it; empty without one.
+	list string
+	// delay is how long shards beyond the size stay.
+	delay   time.Duration
+	actions Actions
 }

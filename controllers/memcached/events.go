@@ -15,6 +15,11 @@ import (
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
+// makeEvents returns the events of a change from one status to the next, and of the lost shards.
+func makeEvents(was, next v1alpha1.MemcachedStatus, obs *observation, p plan, res result) []event {
+	return slices.Concat(memcachedEvents(was, next, p.decision.Change.HandsOver), shardEvents(was, next, obs.agents), refillEvents(p.refill.refills, res))
+}
+
 // memcachedEvents returns the events of a change from one status to the next.
 func memcachedEvents(was, next v1alpha1.MemcachedStatus, handsOver bool) []event {
 	var events []event
@@ -131,4 +136,15 @@ func bootstrapEvents(was, now *v1alpha1.BootstrapStatus) []event {
 		kind = corev1.EventTypeWarning
 	}
 	return []event{{kind: kind, reason: v1alpha1.EventBootstrapFinished, message: cmp.Or(now.Message, string(now.Phase))}}
+}
+
+// refillEvents returns the events of the shards that were lost.
+func refillEvents(refills []refill, res result) []event {
+	var events []event
+	for _, r := range refills {
+		if !refillPending(refills, r.shard, res) {
+			events = append(events, r.event)
+		}
+	}
+	return events
 }

@@ -47,7 +47,7 @@ func externalStatus(obs *observation) *v1alpha1.ExternalStatus {
 // externalAddress returns the address of a shard's load balancer, as host:port; empty if it has none.
 func externalAddress(obs *observation, shard string) string {
 	o := obs.objects[resources.ExternalKey(shard)]
-	service, ok := o.Object.(*corev1.Service)
+	service, ok := o.APIObject.(*corev1.Service)
 	if !ok || o.owner != ours || service.DeletionTimestamp != nil || len(service.Status.LoadBalancer.Ingress) == 0 {
 		return ""
 	}

@@ -180,7 +180,7 @@ func TestOnlyTheMemcachedsOwnLoadBalancersHaveAddresses(t *testing.T) {
 		obs.memcached.Spec.Service.Type = v1alpha1.ServiceLoadBalancer
 		key := resources.ExternalKey("cache-0")
 		if addObject(obs, key, state); state != "absent" {
-			obs.objects[key].Object.(*corev1.Service).Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.10"}}
+			obs.objects[key].APIObject.(*corev1.Service).Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.10"}}
 		}
 		s := makeStatus(obs, planFor(obs), result{}, obs.now)
 		if has := len(s.External.Servers) == 1; has != (state == "ours") || has == strings.Contains(s.External.Message, "no external address") {

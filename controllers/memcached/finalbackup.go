@@ -3,10 +3,10 @@ package memcached
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/text"
@@ -23,7 +23,7 @@ import (
 func planFinalBackup(obs *observation) finalBackupPlan {
 	m := obs.memcached
 	wanted := m.Spec.DeletionPolicy == v1alpha1.DeletionBackup
-	has := controllerutil.ContainsFinalizer(m, v1alpha1.FinalizerFinalBackup)
+	has := slices.Contains(m.Finalizers, v1alpha1.FinalizerFinalBackup)
 	if m.DeletionTimestamp != nil && has && wanted {
 		return planDeletion(obs)
 	}
@@ -52,7 +52,7 @@ func planDeletion(obs *observation) finalBackupPlan {
 			name, backupProgress(backup), deadline.UTC().Format("15:04 MST"))
 	case !hasPod(obs):
 		change = removeFinalizer(corev1.EventTypeNormal, "no shard exists to back up")
-	case isBootstrapping(m.Status.Bootstrap):
+	case m.Status.Bootstrap.IsRunning():
 		change = withoutBackup("its shards had not been filled yet")
 	default:
 		change, message = finalizerChange{backup: newFinalBackup(m, obs.owned.Labels)}, fmt.Sprintf("starting MemcachedBackup %s", name)
@@ -115,4 +115,26 @@ func hasPod(obs *observation) bool {
 		}
 	}
 	return false
+}
+
+// finalBackupPlan is how the deletion continues.
+type finalBackupPlan struct {
+	// message is what the deletion waits for; empty when it doesn't.
+	message string
+	actions Actions
+}
+
+// finalBackupName returns the name of the final backup of a Memcached. It differs for
+// another Memcached of the same name.
+func finalBackupName(m *v1alpha1.Memcached) string {
+	return m.Name + "-final-" + string(m.UID[:min(len(m.UID), 8)])
+}
+
+// finalizerChange adds or removes the finalizer, and records an event when it is removed.
+type finalizerChange struct {
+	add, remove bool
+	event       *event
+	// backup is created first. Where that is impossible, because the namespace is being
+	// deleted too, the finalizer is removed.
+	backup *v1alpha1.MemcachedBackup
 }

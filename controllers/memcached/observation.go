@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
@@ -75,7 +74,7 @@ type observation struct {
 
 // object is an existing object.
 type object struct {
-	client.Object
+	resources.APIObject
 	owner ownership
 }
 
@@ -96,7 +95,7 @@ const (
 )
 
 // ownershipOf returns who owns an object.
-func ownershipOf(m *v1alpha1.Memcached, o client.Object) ownership {
+func ownershipOf(m *v1alpha1.Memcached, o resources.APIObject) ownership {
 	controller := metav1.GetControllerOf(o)
 	switch {
 	case controller == nil:
@@ -118,7 +117,7 @@ func (o object) isShards() bool { return o.owner == ours || o.owner == orphaned 
 
 // replicaSet returns a shard's ReplicaSet, or nil.
 func (obs *observation) replicaSet(name string) *appsv1.ReplicaSet {
-	set, _ := obs.objects[resources.Key{Kind: resources.KindReplicaSet, Name: name}].Object.(*appsv1.ReplicaSet)
+	set, _ := obs.objects[resources.Key{Kind: resources.KindReplicaSet, Name: name}].APIObject.(*appsv1.ReplicaSet)
 	return set
 }
 
@@ -142,39 +141,7 @@ func (obs *observation) readShards() {
 		obs.names = append(obs.names, name)
 		set, ok := obs.objects[resources.Key{Kind: resources.KindReplicaSet, Name: name}]
 		if ok && set.isShards() {
-			obs.shards = append(obs.shards, shards.Observe(ordinal, set.Object.(*appsv1.ReplicaSet), obs.pods[name]))
+			obs.shards = append(obs.shards, shards.Observe(ordinal, set.APIObject.(*appsv1.ReplicaSet), obs.pods[name]))
 		}
 	}
-}
-
-// hitRatioPods returns the pods whose misses since the last update are yet to be measured.
-func hitRatioPods(obs *observation) []*corev1.Pod {
-	cost := obs.memcached.Status.LastUpdate
-	if !shard.MeasuresHitRatio(cost, obs.now) || cost.Revision != obs.updateRevision.Hash() {
-		return nil
-	}
-	var pods []*corev1.Pod
-	for i := range obs.shards {
-		if s := &obs.shards[i]; s.HadHitRatio(cost.Revision) {
-			pods = append(pods, s.Active)
-		}
-	}
-	return pods
-}
-
-// bindingIsOutdated reports whether the Secret lists other shards than it should. New shards are listed when all are ready.
-func bindingIsOutdated(m *v1alpha1.Memcached) bool {
-	was, size := m.Status.Binding, *m.Spec.Size
-	return was == nil || was.Name == "" || size < was.Size || size > was.Size && m.Status.ReadySize == size
-}
-
-// isBootstrapping reports whether the shards wait for a restore before they become ready.
-func isBootstrapping(b *v1alpha1.BootstrapStatus) bool {
-	return b != nil && b.Phase == v1alpha1.TransferRunning
-}
-
-// finalBackupName returns the name of the final backup of a Memcached. It differs for
-// another Memcached of the same name.
-func finalBackupName(m *v1alpha1.Memcached) string {
-	return m.Name + "-final-" + string(m.UID[:min(len(m.UID), 8)])
 }

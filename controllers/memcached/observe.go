@@ -1,21 +1,17 @@
 package memcached
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +23,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/controllers/podquery"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 )
 
@@ -91,31 +86,20 @@ func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*observat
 // owner's, newer than the cache, or without the label.
 func (r observer) observeObjects(ctx context.Context, obs *observation) error {
 	m := obs.memcached
-	var (
-		replicaSets appsv1.ReplicaSetList
-		services    corev1.ServiceList
-		budgets     policyv1.PodDisruptionBudgetList
-		policies    networkingv1.NetworkPolicyList
-	)
-	for _, list := range []client.ObjectList{&replicaSets, &services, &budgets, &policies} {
+	add := func(kind resources.Kind, o resources.APIObject) {
+		obs.objects[resources.Key{Kind: kind, Name: o.GetName()}] = object{o, ownershipOf(m, o)}
+	}
+	for _, kind := range resources.OwnedKinds() {
+		list := kind.NewList()
 		if err := r.list(ctx, m, list, obs.owned.Labels); err != nil {
 			return err
 		}
-	}
-	add := func(kind resources.Kind, o client.Object) {
-		obs.objects[resources.Key{Kind: kind, Name: o.GetName()}] = object{o, ownershipOf(m, o)}
-	}
-	for i := range replicaSets.Items {
-		add(resources.KindReplicaSet, &replicaSets.Items[i])
-	}
-	for i := range services.Items {
-		add(resources.KindService, &services.Items[i])
-	}
-	for i := range budgets.Items {
-		add(resources.KindPodDisruptionBudget, &budgets.Items[i])
-	}
-	for i := range policies.Items {
-		add(resources.KindNetworkPolicy, &policies.Items[i])
+		if err := meta.EachListItem(list, func(o runtime.Object) error {
+			add(kind.Kind, o.(resources.APIObject))
+			return nil
+		}); err != nil {
+			return err
+		}
 	}
 	missing := slices.DeleteFunc(resources.Keys(m), func(key resources.Key) bool {
 		_, ok := obs.objects[key]
@@ -123,7 +107,7 @@ func (r observer) observeObjects(ctx context.Context, obs *observation) error {
 	})
 	now := batch(missing, obs.failed)
 	for _, key := range missing {
-		o := newObject(key.Kind)
+		o := resources.NewObject(key.Kind)
 		if !now[key] {
 			if obs.unread[key] = !obs.failed[key].Foreign; obs.failed[key].Foreign {
 				obs.objects[key] = object{o, foreign}
@@ -137,7 +121,7 @@ func (r observer) observeObjects(ctx context.Context, obs *observation) error {
 		case !exists && obs.failed[key].Foreign:
 			delete(obs.failed, key)
 		case exists && ownershipOf(m, o) == foreign: // its content isn't read, and may be large
-			obs.objects[key] = object{newObject(key.Kind), foreign}
+			obs.objects[key] = object{resources.NewObject(key.Kind), foreign}
 			obs.failed[key] = applycache.Attempt{At: obs.now, Foreign: true}
 		case exists:
 			add(key.Kind, o)
@@ -173,20 +157,6 @@ func (r observer) specIsCurrent(ctx context.Context, m *v1alpha1.Memcached) (boo
 	latest := &v1alpha1.Memcached{}
 	exists, err := r.lookUp(ctx, m.Namespace, m.Name, latest)
 	return exists && latest.UID == m.UID && latest.Generation == m.Generation, err
-}
-
-// newObject returns an empty object of a kind.
-func newObject(kind resources.Kind) client.Object {
-	switch kind {
-	case resources.KindReplicaSet:
-		return &appsv1.ReplicaSet{}
-	case resources.KindService:
-		return &corev1.Service{}
-	case resources.KindPodDisruptionBudget:
-		return &policyv1.PodDisruptionBudget{}
-	default:
-		return &networkingv1.NetworkPolicy{}
-	}
 }
 
 // observePods reads the pods that this Memcached's ReplicaSets control, and its preflight
@@ -263,7 +233,7 @@ func (r observer) queryAgents(ctx context.Context, obs *observation) {
 			switch {
 			case errors.Is(err, podquery.ErrPending): // a later reconcile has the answer
 			case err != nil:
-				obs.unreachable[pod.Name] = shard.IsReady(pod) || isBootstrapping(obs.memcached.Status.Bootstrap)
+				obs.unreachable[pod.Name] = shard.IsReady(pod) || obs.memcached.Status.Bootstrap.IsRunning()
 			case (status.Phase == agentwire.PhaseReceiving || status.Phase == agentwire.PhaseFollowing) && status.PodUID == string(pod.UID):
 				obs.receiving[pod.Name] = status
 			case shard.IsLatestStart(status, pod): // otherwise the operator queries it again
@@ -272,53 +242,6 @@ func (r observer) queryAgents(ctx context.Context, obs *observation) {
 		})
 	}
 	wait.Wait()
-}
-
-// agentsToQuery returns the pods whose agents know something that the status doesn't: how
-// memcached started, how an update proceeds, how the next shard to be updated performs, how many
-// misses the last update caused, and which Secrets they can use.
-// The agent of a shard in steady state is not queried; that of a pod that isn't ready only
-// while a restore fills all shards, or another pod of the shard hands over its items.
-func agentsToQuery(obs *observation) []*corev1.Pod {
-	m, update := obs.memcached, obs.updateRevision.Hash()
-	if obs.imageError != nil { // the shards keep their revision
-		update = resources.NewPodRevision(&m.Spec, resources.Image{Reference: m.Status.Image}).Hash()
-	}
-	var (
-		query                 []*corev1.Pod
-		first, last, restarts *corev1.Pod
-		lastUpdateAt          time.Time
-	)
-	for _, s := range obs.shards {
-		pod := s.Active
-		if receiver := s.Receiver(); receiver != nil {
-			query = append(query, receiver)
-		}
-		if pod == nil || pod.Status.PodIP == "" || !s.IsReady && !(s.IsRunning && isBootstrapping(m.Status.Bootstrap)) {
-			continue
-		}
-		revision := s.PodRevision.Hash()
-		if revision != update && first == nil {
-			first = pod
-		} else if shard.CertificateRestart(pod, obs.secrets[pod.UID].Certificate) != "" {
-			restarts = cmp.Or(restarts, pod)
-		}
-		if s.Record != nil && s.Record.At.After(lastUpdateAt) {
-			last, lastUpdateAt = pod, s.Record.At
-		}
-		if !s.StartRecorded || revision != s.Template.Hash() || pod.Annotations[annotations.Stop] != "" {
-			query = append(query, pod)
-		}
-	}
-	if first = cmp.Or(first, restarts); first != nil {
-		query = append(query, first)
-		if last != nil && m.Spec.UpdateStrategy != nil && m.Spec.UpdateStrategy.HitRatioGate != nil {
-			query = append(query, last)
-		}
-	}
-	query = append(append(query, hitRatioPods(obs)...), secretPods(obs)...)
-	slices.SortFunc(query, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	return slices.Compact(query)
 }
 
 // observeRestores reads the restores into this Memcached.
@@ -332,7 +255,7 @@ func (r observer) observeRestores(ctx context.Context, obs *observation) error {
 		obs.restores[restore.Name] = object{restore, ownershipOf(m, restore)}
 	}
 	b := m.Status.Bootstrap
-	if !isBootstrapping(b) || obs.restores[b.RestoreName].Object != nil {
+	if !b.IsRunning() || obs.restores[b.RestoreName].APIObject != nil {
 		return nil
 	}
 	restore := &v1alpha1.MemcachedRestore{}
@@ -411,14 +334,4 @@ func (r observer) observeBinding(ctx context.Context, obs *observation) error {
 		obs.binding = object{secret, ownershipOf(m, secret)}
 	}
 	return err
-}
-
-// startsEmpty reports whether an agent reported an empty start.
-func startsEmpty(obs *observation) bool {
-	for _, agent := range obs.agents {
-		if agent.Start.Result == agentwire.StartCold {
-			return true
-		}
-	}
-	return false
 }

@@ -2,152 +2,98 @@ package memcached
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"strings"
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"slices"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
-const (
-	// agentRetryMin is the least time after which an agent that did not report its start is
-	// queried again.
-	agentRetryMin = time.Second
-	// handoverRecheck is when to read the progress of a handover again.
-	handoverRecheck = 5 * time.Second
-	// conflictRecheck is when to look up a name again that another owner uses: the cache
-	// doesn't contain foreign objects, so no watch announces that the name is free.
-	conflictRecheck = 30 * time.Second
-	// staleRequeue is when to reconcile again after an object has changed since it was read.
-	staleRequeue = 100 * time.Millisecond
-	// scaleInDelay is how long a shard stays after it was removed from the list: clients with auto
-	// discovery read the list every minute, and the pods get it within seconds.
-	scaleInDelay = 90 * time.Second
-)
-
-// Actions are the writes that a planner wants, in this order, and when to reconcile again.
-type Actions struct {
-	// Finalizer is added or removed first.
-	Finalizer finalizerChange
-	// Secret with the key of handovers is created, if it doesn't exist, before the pods that need it.
-	Secret *corev1.Secret
-	// SecretIsFirst is whether one that exists can be that of a deleted Memcached with the same name.
-	SecretIsFirst bool
-	// Binding is a Secret to create, or to update if it has a version, without a password to get a new one.
-	Binding *corev1.Secret
-	// Apply are objects to apply.
-	Apply []apply
-	// Patch are changes of pods.
-	Patch []podPatch
-	// Create are objects that other controllers work on.
-	Create []client.Object
-	// Delete are objects to delete.
-	Delete []client.Object
-	// Postponed are objects that a later reconcile applies, creates or deletes: see batch.
-	Postponed []resources.Key
-	// RequeueAfter is when to reconcile again where no watch triggers it; 0 is never.
-	RequeueAfter time.Duration
-}
-
-// apply is an object to apply. The API server rejects the write when another object has
-// taken the name since it was observed and, with a version, when the object has changed.
-type apply struct {
-	resources.Object
-	uid     types.UID
-	version string
-}
-
-// merge returns the actions of all planners, in the order of the planners.
-func merge(all ...Actions) Actions {
-	var m Actions
-	for _, a := range all {
-		if a.Finalizer != (finalizerChange{}) {
-			m.Finalizer = a.Finalizer
-		}
-		m.Secret = cmp.Or(m.Secret, a.Secret)
-		m.SecretIsFirst = m.SecretIsFirst || a.SecretIsFirst
-		m.Binding = cmp.Or(m.Binding, a.Binding)
-		m.Apply = append(m.Apply, a.Apply...)
-		m.Patch = append(m.Patch, a.Patch...)
-		m.Create = append(m.Create, a.Create...)
-		m.Delete = append(m.Delete, a.Delete...)
-		m.Postponed = append(m.Postponed, a.Postponed...)
-		m.RequeueAfter = soonest(m.RequeueAfter, a.RequeueAfter)
+// makePlan decides what to do about an observation. A planner takes the results of those before
+// it as arguments.
+func makePlan(obs *observation, options resources.Options) plan {
+	m := obs.memcached
+	shards := shard.EvaluateAll(obs.shards, shard.Inputs{
+		Memcached: m, Update: obs.updateRevision, Agents: obs.agents, Receiving: obs.receiving, Secrets: obs.secrets, Now: obs.now, Resizing: options.Resizing,
+	})
+	problem := specProblem(obs, options.Restrictions)
+	p := plan{
+		finalBackup: planFinalBackup(obs),
+		bootstrap:   planBootstrap(obs, shards, problem == nil),
+		refill:      planRefill(obs, shards),
+		resources:   resourcesPlan{cached: obs.cached},
 	}
-	return m
+	all := []Actions{p.finalBackup.actions, p.bootstrap.actions, p.refill.actions, {RequeueAfter: obs.follow.recheck}}
+	if problem == nil && m.DeletionTimestamp == nil {
+		build := resources.NewBuilder(m, options)
+		p.preflight = preflight.Evaluate(build, obs.preflightPods, shards, obs.updateRevision, shard.RetryToken(m))
+		shards = p.preflight.Annotate(shards)
+		p.decision, p.invalid = planRollout(obs, shards)
+		if !m.Spec.Paused {
+			step := planStep(obs, shards, p.decision, p.preflight)
+			repeats := planRepeats(obs.now, shards, step.Patch)
+			p.discovery = planDiscovery(obs, shards, append(step.Patch, repeats.Patch...))
+			p.binding = planBinding(obs, build)
+			desired := desiredShards(obs, shards, p.decision, p.bootstrap.holdUntil, p.discovery.list)
+			p.resources = planResources(obs, build, desired, p.bootstrap.delaysShards)
+			all = append(all, p.resources.actions, step, repeats, p.discovery.actions, p.binding.actions, planDeletions(obs, p.discovery.delay), planPreflightCleanup(obs, p.decision.Done()))
+		}
+	}
+	p.shards, p.rejected = shards, cmp.Or(p.resources.rejected, p.preflight.Rejected, problem)
+	p.actions = merge(append(all, planAgentRetry(obs, p.bootstrap.status), planHitRatio(obs), planSecrets(obs))...).batch(obs.failed)
+	return p
 }
 
-// batch returns the actions of one reconcile. Patches concern one shard.
-func (a Actions) batch(failed applycache.Attempts) Actions {
-	a.Apply, a.Postponed = batchOf(a.Apply, failed, a.Postponed, func(o apply) resources.Key { return o.Key })
-	a.Create, a.Postponed = batchOf(a.Create, failed, a.Postponed, keyOf)
-	a.Delete, a.Postponed = batchOf(a.Delete, failed, a.Postponed, keyOf)
+// specProblem returns why the spec can't be applied, or nil.
+func specProblem(obs *observation, restrictions resources.Restrictions) *shard.Problem {
+	unsupported := resources.UnsupportedVersion(obs.image.Version, obs.memcached.Spec.TLS, obs.memcached.Spec.Auth)
+	notAllowed, tls := restrictions.Violation(&obs.memcached.Spec), resources.TLSProblem(&obs.memcached.Spec)
+	switch {
+	case obs.imageError != nil:
+		return &shard.Problem{Reason: v1alpha1.ReasonImageInvalid, Message: obs.imageError.Error() + "; correct spec.image, nothing changes until then"}
+	case unsupported != "":
+		return &shard.Problem{Reason: v1alpha1.ReasonVersionUnsupported, Message: unsupported + "; nothing changes until then"}
+	case tls != "":
+		return &shard.Problem{Reason: v1alpha1.ReasonTLSNotPossible, Message: tls + "; nothing changes until then"}
+	case notAllowed != "":
+		return &shard.Problem{Reason: v1alpha1.ReasonNotAllowed, Message: notAllowed + "; nothing changes until then"}
+	case len(obs.updateRevision.String()) > resources.MaxRevision:
+		return &shard.Problem{Reason: v1alpha1.ReasonPodConfigurationTooLarge, Message: fmt.Sprintf(
+			"the pod configuration has %d bytes as JSON, more than %d; shorten spec.podMetadata or spec.scheduling, nothing changes until then",
+			len(obs.updateRevision.String()), resources.MaxRevision)}
+	}
+	return nil
+}
+
+// planPreflightCleanup deletes preflight pods that aren't needed any more.
+func planPreflightCleanup(obs *observation, done bool) Actions {
+	obsolete, retryIn := preflight.Obsolete(obs.preflightPods, done, obs.updateRevision.Hash(), obs.now)
+	a := Actions{RequeueAfter: retryIn}
+	for _, pod := range obsolete {
+		a.Delete = append(a.Delete, pod)
+	}
 	return a
 }
 
-func batchOf[T any](all []T, failed applycache.Attempts, postponed []resources.Key, keyOf func(T) resources.Key) ([]T, []resources.Key) {
-	keys := make([]resources.Key, len(all))
-	for i, o := range all {
-		keys[i] = keyOf(o)
-	}
-	if len(keys) <= batchSize {
-		return all, postponed
-	}
-	chosen := batch(keys, failed)
-	var now []T
-	for i, o := range all {
-		if chosen[keys[i]] {
-			now = append(now, o)
-		} else {
-			postponed = append(postponed, keys[i])
-		}
-	}
-	return now, postponed
+// beginsReplacement reports whether a plan creates the pod that replaces a shard's.
+func (p plan) beginsReplacement() bool {
+	s := shard.Named(p.shards, p.decision.Shard)
+	return p.decision.Step == rollout.StepSurge && s != nil && s.Rollout.Pod.Revision == s.Rollout.Template
 }
 
-// keyOf returns the kind and name of an object that a plan creates or deletes.
-func keyOf(o client.Object) resources.Key {
-	kind := resources.KindReplicaSet
-	switch o.(type) {
-	case *corev1.Service:
-		kind = resources.KindService
-	case *networkingv1.NetworkPolicy:
-		kind = resources.KindNetworkPolicy
-	case *corev1.Pod:
-		kind = resources.KindPod
-	case *corev1.Secret:
-		kind = resources.KindSecret
-	case *v1alpha1.MemcachedRestore:
-		kind = kindRestore
-	case *v1alpha1.MemcachedBackup:
-		kind = kindBackup
+// isDisruptive reports whether a plan restarts or deletes something that serves.
+func (p plan) isDisruptive() bool {
+	switch p.decision.Step {
+	case rollout.StepUpdateInPlace, rollout.StepSurge, rollout.StepDrain, rollout.StepHandOver, rollout.StepRecreate:
+		return true
 	}
-	return resources.Key{Kind: kind, Name: o.GetName()}
-}
-
-// Kinds of the objects that other controllers work on.
-const (
-	kindRestore resources.Kind = "MemcachedRestore"
-	kindBackup  resources.Kind = "MemcachedBackup"
-)
-
-// soonest returns the smaller of two times after which to reconcile again; 0 is never.
-func soonest(a, b time.Duration) time.Duration {
-	if a <= 0 || b > 0 && b < a {
-		return b
-	}
-	return a
+	return slices.ContainsFunc(p.actions.Delete, func(o resources.APIObject) bool {
+		kind := keyOf(o).Kind
+		return kind == resources.KindReplicaSet || kind == resources.KindService
+	})
 }
 
 // plan is what a reconcile does, and what keeps it from doing more.
@@ -167,120 +113,4 @@ type plan struct {
 	binding     bindingPlan
 	resources   resourcesPlan
 	actions     Actions
-}
-
-// bootstrapPlan is how filling the first shards continues.
-type bootstrapPlan struct {
-	// status to report; nil without a bootstrap.
-	status *v1alpha1.BootstrapStatus
-	// delaysShards: no shard is created before the status reports the bootstrap.
-	delaysShards bool
-	// holdUntil is until when new pods delay their readiness; empty when they don't.
-	holdUntil string
-	actions   Actions
-}
-
-// discoveryPlan is what clients with auto discovery read.
-type discoveryPlan struct {
-	// status to report; nil without spec.discovery.
-	status *v1alpha1.DiscoveryStatus
-	// list as pods have it; empty without one.
-	list string
-	// delay is how long shards beyond the size stay.
-	delay   time.Duration
-	actions Actions
-}
-
-// bindingPlan is what workloads are bound to.
-type bindingPlan struct {
-	// status to report until the Secret was written; nil without spec.binding.
-	status  *v1alpha1.BindingStatus
-	actions Actions
-}
-
-// refillPlan is how lost shards are filled.
-type refillPlan struct {
-	refills []refill
-	actions Actions
-}
-
-// refill is a lost shard with the restore that fills it, or none when it stays empty.
-type refill struct {
-	shard   string
-	restore string
-	event   event
-}
-
-// finalBackupPlan is how the deletion continues.
-type finalBackupPlan struct {
-	// message is what the deletion waits for; empty when it doesn't.
-	message string
-	actions Actions
-}
-
-// finalizerChange adds or removes the finalizer, and records an event when it is removed.
-type finalizerChange struct {
-	add, remove bool
-	event       *event
-	// backup is created first. Where that is impossible, because the namespace is being
-	// deleted too, the finalizer is removed.
-	backup *v1alpha1.MemcachedBackup
-}
-
-// resourcesPlan is what the Memcached's own objects need.
-type resourcesPlan struct {
-	actions Actions
-	// rejected is why the objects can't be built; nil when they can.
-	rejected *shard.Problem
-	// conflicts are names that other owners use.
-	conflicts []resources.Key
-	// leftovers are names that a deleted Memcached of the same name still uses.
-	leftovers []resources.Key
-	// cached are the objects that are up to date.
-	cached applycache.Objects
-}
-
-// joinKeys lists objects.
-func joinKeys(keys []resources.Key) string {
-	words := make([]string, len(keys))
-	for i, key := range keys {
-		words[i] = key.String()
-	}
-	return strings.Join(words, ", ")
-}
-
-// result is the result of the writes.
-type result struct {
-	// applied are the objects that were written and exist now.
-	applied map[resources.Key]bool
-	// rejections are answers of the API server that the status reports as Degraded.
-	rejections []error
-	// failures are errors that a retry may fix.
-	failures []error
-	// failedCreates are the names of objects that could not be created yet.
-	failedCreates map[string]bool
-	// succeeded: something was written. failed are the objects whose writes failed.
-	succeeded bool
-	failed    []resources.Key
-	// conflict: an object has changed since it was observed and was not written.
-	conflict bool
-	// gone: the Memcached is being deleted, with its namespace or because its finalizer was
-	// removed. Nothing is left to do or to report.
-	gone bool
-	// events of the writes.
-	events []event
-}
-
-// retry returns the error that causes a retry, if any.
-func (r result) retry() error { return errors.Join(r.failures...) }
-
-// event is an event to record, with the pod that it is related to, if any.
-type event struct{ kind, reason, message, pod string }
-
-func normal(reason, format string, args ...any) event {
-	return event{kind: corev1.EventTypeNormal, reason: reason, message: fmt.Sprintf(format, args...)}
-}
-
-func warning(reason, format string, args ...any) event {
-	return event{kind: corev1.EventTypeWarning, reason: reason, message: fmt.Sprintf(format, args...)}
 }

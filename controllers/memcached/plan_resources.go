@@ -2,22 +2,9 @@ package memcached
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
-	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
@@ -68,7 +55,7 @@ func planResources(obs *observation, build *resources.Builder, shards []resource
 			return resourcesPlan{cached: obs.cached, rejected: &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: err.Error()}}
 		case !exists:
 			p.actions.Apply = append(p.actions.Apply, apply{Object: object})
-		case isApplied(object.Apply, have.Object):
+		case object.IsApplied(have.APIObject):
 			p.cached[want.Key] = current
 		default:
 			update := apply{Object: object, uid: have.GetUID()}
@@ -85,45 +72,23 @@ func planResources(obs *observation, build *resources.Builder, shards []resource
 	return p
 }
 
-// isApplied reports whether an object is up to date: the fields that the operator owns have
-// the values that it would write. Fields with other owners don't count.
-func isApplied(want runtime.ApplyConfiguration, have client.Object) bool {
-	var (
-		owned any
-		err   error
-	)
-	switch have := have.(type) {
-	case *appsv1.ReplicaSet:
-		owned, err = appsv1ac.ExtractReplicaSet(have, v1alpha1.ManagedByValue)
-	case *corev1.Service:
-		owned, err = corev1ac.ExtractService(have, v1alpha1.ManagedByValue)
-	case *policyv1.PodDisruptionBudget:
-		owned, err = policyv1ac.ExtractPodDisruptionBudget(have, v1alpha1.ManagedByValue)
-	case *networkingv1.NetworkPolicy:
-		owned, err = networkingv1ac.ExtractNetworkPolicy(have, v1alpha1.ManagedByValue)
-	default:
-		err = fmt.Errorf("the operator applies no %T", have)
-	}
-	return err == nil && equality.Semantic.DeepEqual(owned, want)
-}
-
 // planDeletions deletes the objects that the spec disables, and the shards beyond the size after a
 // delay, highest ordinal first, and the Services before the pod: clients should lose the name
 // before the server.
 func planDeletions(obs *observation, delay time.Duration) Actions {
 	m := obs.memcached
-	var disabled, extras []client.Object
+	var disabled, extras []resources.APIObject
 	for key, have := range obs.objects {
 		ordinal, isShard := key.Ordinal(m.Name)
 		switch {
 		case have.owner != ours || have.GetDeletionTimestamp() != nil:
 		case resources.IsDisabled(m, key):
-			disabled = append(disabled, have.Object)
+			disabled = append(disabled, have.APIObject)
 		case isShard && ordinal >= int(*m.Spec.Size):
-			extras = append(extras, have.Object)
+			extras = append(extras, have.APIObject)
 		}
 	}
-	inOrder := func(a, b client.Object) int {
+	inOrder := func(a, b resources.APIObject) int {
 		keyA, keyB := keyOf(a), keyOf(b)
 		ordinalA, _ := keyA.Ordinal(m.Name)
 		ordinalB, _ := keyB.Ordinal(m.Name)
@@ -139,4 +104,17 @@ func planDeletions(obs *observation, delay time.Duration) Actions {
 	}
 	a.Delete = append(a.Delete, extras...)
 	return a
+}
+
+// resourcesPlan is what the Memcached's own objects need.
+type resourcesPlan struct {
+	actions Actions
+	// rejected is why the objects can't be built; nil when they can.
+	rejected *shard.Problem
+	// conflicts are names that other owners use.
+	conflicts []resources.Key
+	// leftovers are names that a deleted Memcached of the same name still uses.
+	leftovers []resources.Key
+	// cached are the objects that are up to date.
+	cached applycache.Objects
 }

@@ -13,7 +13,7 @@ func TestOnlyObjectsThatChangedAreWritten(t *testing.T) {
 	obs.cached = applycache.Objects{}
 	build, shards := resources.NewBuilder(obs.memcached, testOptions), []resources.Shard{{Revision: shardtest.Revision(t)}}
 	for _, want := range build.Desired(shards) {
-		o := newObject(want.Key.Kind)
+		o := resources.NewObject(want.Key.Kind)
 		o.SetUID("o")
 		o.SetResourceVersion("7")
 		obs.objects[want.Key], obs.cached[want.Key] = object{o, ours}, applycache.NewObject(obs.memcached, want, o)
@@ -32,7 +32,7 @@ func TestOnlyObjectsThatChangedAreWritten(t *testing.T) {
 		if delete(obs.objects, key); len(writes()) != 1 || writes()[0].Key != key || writes()[0].uid != "" {
 			t.Errorf("%s doesn't exist, and these are written: %v", key, writes())
 		}
-		changed := newObject(key.Kind)
+		changed := resources.NewObject(key.Kind)
 		changed.SetUID("o")
 		changed.SetResourceVersion("8")
 		obs.objects[key] = object{changed, ours}

@@ -10,6 +10,16 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
+// planRollout returns the next step of the rollout, and why no change of the spec reaches a shard;
+// nil when it can.
+func planRollout(obs *observation, shards []shard.State) (rollout.Decision, *shard.Problem) {
+	in := rolloutInput(obs, shards)
+	if in.Invalid != "" {
+		return rollout.Next(in), &shard.Problem{Reason: v1alpha1.ReasonUpdateStrategyInvalid, Message: in.Invalid}
+	}
+	return rollout.Next(in), nil
+}
+
 // rolloutInput returns what the rollout decides by.
 func rolloutInput(obs *observation, shards []shard.State) rollout.Input {
 	m, strategy := obs.memcached, ptr.Deref(obs.memcached.Spec.UpdateStrategy, v1alpha1.UpdateStrategy{})
@@ -32,7 +42,7 @@ func rolloutInput(obs *observation, shards []shard.State) rollout.Input {
 	}
 	in.Recovery = hitRatioRecovery(strategy.HitRatioGate, last, in.Target, obs.now)
 	for name, o := range obs.restores {
-		if o.Object.(*v1alpha1.MemcachedRestore).IsActive(obs.now) && (in.RestoreRunning == "" || name < in.RestoreRunning) {
+		if o.APIObject.(*v1alpha1.MemcachedRestore).IsActive(obs.now) && (in.RestoreRunning == "" || name < in.RestoreRunning) {
 			in.RestoreRunning = name
 		}
 	}

@@ -77,25 +77,26 @@ func planRepeats(now time.Time, shards []shard.State, patched []podPatch) (a Act
 	return a
 }
 
-// desiredShards returns the desired ReplicaSets of all shards after the decision, by ordinal.
-func desiredShards(obs *observation, p plan, attempt string) []resources.Shard {
+// desiredShards returns the desired ReplicaSets of all shards after the decision, by ordinal. New pods
+// delay their readiness until holdUntil and serve the list of auto discovery.
+func desiredShards(obs *observation, shards []shard.State, d rollout.Decision, holdUntil, list string) []resources.Shard {
 	desired := make([]resources.Shard, *obs.memcached.Spec.Size)
 	for ordinal := range desired {
 		desired[ordinal].Revision = obs.updateRevision
-		if len(p.shards) > 0 && p.shards[0].Ordinal == 0 { // an update reaches shard 0 first
-			desired[ordinal].Revision = p.shards[0].Template
+		if len(shards) > 0 && shards[0].Ordinal == 0 { // an update reaches shard 0 first
+			desired[ordinal].Revision = shards[0].Template
 		}
 	}
-	for i := range p.shards {
-		desired[p.shards[i].Ordinal] = desiredShard(obs, &p.shards[i], p.decision, attempt)
+	for i := range shards {
+		desired[shards[i].Ordinal] = desiredShard(obs, &shards[i], d)
 	}
 	for ordinal := range desired {
-		desired[ordinal].HoldUntil, desired[ordinal].Discovery = p.bootstrap.holdUntil, p.discovery.list
+		desired[ordinal].HoldUntil, desired[ordinal].Discovery = holdUntil, list
 	}
 	return desired
 }
 
-func desiredShard(obs *observation, s *shard.State, d rollout.Decision, attempt string) resources.Shard {
+func desiredShard(obs *observation, s *shard.State, d rollout.Decision) resources.Shard {
 	update := obs.updateRevision.Hash()
 	want := resources.Shard{Revision: s.Template, Annotations: map[string]string{}, Surge: s.Surges}
 	if text, ok := s.Set.Annotations[annotations.Update]; ok {
@@ -114,7 +115,7 @@ func desiredShard(obs *observation, s *shard.State, d rollout.Decision, attempt 
 			delete(want.Annotations, annotations.Update)
 		}
 	case d.Step == rollout.StepRecordFailure:
-		want.Annotations[annotations.Failed] = shard.EncodeRecord(shard.FailureRecord{Revision: update, Attempt: attempt, Restart: s.LostByRestart, Message: d.Message})
+		want.Annotations[annotations.Failed] = shard.EncodeRecord(shard.FailureRecord{Revision: update, Attempt: shard.RetryToken(obs.memcached), Restart: s.LostByRestart, Message: d.Message})
 	case d.Step == rollout.StepSurge, d.Step == rollout.StepRecreate && !d.RollingBack:
 		// The next pod is created from the update revision. When that is wanted first, it is
 		// recorded: the record of an update in place is obsolete then.

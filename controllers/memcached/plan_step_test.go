@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -20,48 +18,11 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-// shardFixture is a Memcached of size 2, of which shard 0 exists, for tests to change before
-// they plan a step.
-type shardFixture struct {
-	*observation
-	set *appsv1.ReplicaSet
-	pod *corev1.Pod
-}
-
-// newShardFixture returns a shard with a ready pod, named "first".
-func newShardFixture(template, pod, update resources.PodRevision) *shardFixture {
-	m := &v1alpha1.Memcached{}
-	m.Name, m.Spec.Size = "cache", ptr.To[int32](2)
-	f := &shardFixture{set: shardtest.ReplicaSet("cache-0", template), pod: shardtest.Pod("first", pod)}
-	f.observation = &observation{memcached: m, now: time.Unix(1000, 0), updateRevision: update,
-		pods: map[string][]*corev1.Pod{"cache-0": {f.pod}}, agents: map[string]agentwire.Status{}}
-	return f
-}
-
-// observeShard returns the observation of the shard.
-func (f *shardFixture) observeShard() shard.Observation {
-	observer := shard.Observer{Status: &f.memcached.Status, Update: f.updateRevision}
-	return observer.Observe(0, f.set, f.pods[f.set.Name])
-}
-
-// plan returns a plan with a decision for the shard.
-func (f *shardFixture) plan(d rollout.Decision) plan {
-	f.shards = []shard.Observation{f.observeShard()}
-	return plan{decision: d, shards: shard.EvaluateAll(f.shards, shard.Inputs{
-		Memcached: f.memcached, Update: f.updateRevision, Agents: f.agents, Now: f.now, Resizing: resources.ResizeAll,
-	})}
-}
-
-// record sets the record of the shard's last update.
-func (f *shardFixture) record(r shard.UpdateRecord) {
-	shardtest.Annotate(f.pod, annotations.Update, shard.EncodeRecord(r))
-}
-
 func TestFailureIsRecordedUntilTheUpdateRevisionChanges(t *testing.T) {
 	old, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
 	f := newShardFixture(old, update, update)
 	p := f.plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepRecordFailure, Message: "memcached crashed"})
-	recorded := desiredShards(f.observation, p, "")[0].Annotations[annotations.Failed]
+	recorded := desiredShards(f.observation, p.shards, p.decision, "", "")[0].Annotations[annotations.Failed]
 	want := shard.FailureRecord{Revision: update.Hash(), Message: "memcached crashed"}
 	if got := shard.DecodeRecord[shard.FailureRecord](map[string]string{"": recorded}, ""); got == nil || *got != want {
 		t.Fatalf("record %q", recorded)
@@ -70,14 +31,14 @@ func TestFailureIsRecordedUntilTheUpdateRevisionChanges(t *testing.T) {
 	lastUpdate := shard.EncodeRecord(shard.UpdateRecord{Revision: old.Hash(), Method: rollout.Replace})
 	f.set.Annotations = map[string]string{annotations.Failed: recorded, annotations.Update: lastUpdate}
 	p = f.plan(rollout.Decision{Shard: "cache-1", Gate: rollout.GateUpdateFailed})
-	desired := desiredShards(f.observation, p, "")[0].Annotations
+	desired := desiredShards(f.observation, p.shards, p.decision, "", "")[0].Annotations
 	if desired[annotations.Failed] != recorded || desired[annotations.Update] != lastUpdate {
 		t.Errorf("the next plan has the annotations %q", desired)
 	}
 
 	f.updateRevision = shardtest.Revision(t, shardtest.Version("1.6.44"))
 	p = f.plan(rollout.Decision{})
-	if text, ok := desiredShards(f.observation, p, "")[0].Annotations[annotations.Failed]; ok {
+	if text, ok := desiredShards(f.observation, p.shards, p.decision, "", "")[0].Annotations[annotations.Failed]; ok {
 		t.Errorf("for another update revision the record is %q", text)
 	}
 }
@@ -86,11 +47,11 @@ func TestShardThatIsAddedDuringAnUpdateIsLikeShard0(t *testing.T) {
 	old, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
 	f := newShardFixture(old, old, update)
 	p := f.plan(rollout.Decision{})
-	if got := desiredShards(f.observation, p, "")[1]; got.Revision.Hash() != old.Hash() || got.Surge {
+	if got := desiredShards(f.observation, p.shards, p.decision, "", "")[1]; got.Revision.Hash() != old.Hash() || got.Surge {
 		t.Errorf("the new shard is %+v, want shard 0's %s", got, old)
 	}
 	p.shards = nil
-	if got := desiredShards(f.observation, p, "")[1]; got.Revision.Hash() != update.Hash() {
+	if got := desiredShards(f.observation, p.shards, p.decision, "", "")[1]; got.Revision.Hash() != update.Hash() {
 		t.Errorf("without shards the new one is %s, want %s", got.Revision, update)
 	}
 }
@@ -111,7 +72,7 @@ func TestBrokenPodIsDeletedOnceItsTemplateIsUpdated(t *testing.T) {
 			if a := planStep(f.observation, p.shards, p.decision, preflight.Result{}); len(a.Delete) != c.want {
 				t.Errorf("%d deletes, want %d", len(a.Delete), c.want)
 			}
-			if got := desiredShards(f.observation, p, "")[0].Revision.Hash(); got != update.Hash() {
+			if got := desiredShards(f.observation, p.shards, p.decision, "", "")[0].Revision.Hash(); got != update.Hash() {
 				t.Errorf("desired template %s, want %s", got, update.Hash())
 			}
 		})
@@ -137,11 +98,11 @@ func TestTemplateIsPromotedToTheRevisionOfItsPod(t *testing.T) {
 	old, updated, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.44")), shardtest.Revision(t, shardtest.Version("1.6.38"))
 	f := newShardFixture(old, updated, update)
 	p := f.plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepPromoteTemplate})
-	if got := desiredShards(f.observation, p, "")[0]; got.Revision.Hash() != updated.Hash() || got.Surge {
+	if got := desiredShards(f.observation, p.shards, p.decision, "", "")[0]; got.Revision.Hash() != updated.Hash() || got.Surge {
 		t.Errorf("desired %+v, want the pod's %s", got, updated)
 	}
 	p.decision.Step = rollout.StepAwait
-	if got := desiredShards(f.observation, p, "")[0]; got.Revision.Hash() != old.Hash() {
+	if got := desiredShards(f.observation, p.shards, p.decision, "", "")[0]; got.Revision.Hash() != old.Hash() {
 		t.Errorf("before that the template is %s, want %s", got.Revision, old)
 	}
 }

@@ -10,16 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
-	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // The tests try every combination of these states: a Memcached of size 0 to 2, and two shards,
@@ -29,81 +24,6 @@ var (
 	podStates    = []string{"none", "starting", "ready", "ready and terminating"}
 	specStates   = []string{"valid", "paused", "rejected", "being deleted"}
 )
-
-const testUID = types.UID("ours")
-
-var testOptions = resources.Options{AgentImage: "agent", DefaultImage: "docker.io/library/memcached:1.6.45"}
-
-// newObservation returns an observation of these states.
-func newObservation(size int32, spec string, sets, services [2]string, pods [2]string) *observation {
-	m := &v1alpha1.Memcached{Spec: v1alpha1.MemcachedSpec{
-		Size: &size, Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")),
-		MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4),
-	}}
-	m.Name, m.Namespace, m.UID, m.Generation = "cache", "default", testUID, 7
-	switch spec {
-	case "paused":
-		m.Spec.Paused = true
-	case "rejected":
-		m.Spec.Version = "1.5.0"
-	case "being deleted":
-		m.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-	}
-	obs := &observation{memcached: m, objects: map[resources.Key]object{}, pods: map[string][]*corev1.Pod{}, agents: map[string]agentwire.Status{}}
-	for ordinal := range 2 {
-		name := resources.ShardName("cache", ordinal)
-		addObject(obs, resources.Key{Kind: resources.KindReplicaSet, Name: name}, sets[ordinal])
-		addObject(obs, resources.Key{Kind: resources.KindService, Name: name}, services[ordinal])
-		set, ok := obs.objects[resources.Key{Kind: resources.KindReplicaSet, Name: name}]
-		if pods[ordinal] == "none" || !ok || set.owner != ours && set.owner != orphaned {
-			continue
-		}
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-x", UID: "pod"}}
-		if pods[ordinal] != "starting" {
-			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-		}
-		if pods[ordinal] == "ready and terminating" {
-			pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-		}
-		obs.pods[name] = []*corev1.Pod{pod}
-	}
-	return obs
-}
-
-// addObject adds an object of one of objectStates.
-func addObject(obs *observation, key resources.Key, state string) {
-	if state == "absent" {
-		return
-	}
-	o := newObject(key.Kind)
-	o.SetName(key.Name)
-	o.SetNamespace("default")
-	o.SetUID(types.UID(state + " " + key.String()))
-	controlledBy := func(kind, name string, uid types.UID) {
-		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}})
-	}
-	switch state {
-	case "ours":
-		controlledBy("Memcached", "cache", testUID)
-	case "terminating":
-		controlledBy("Memcached", "cache", testUID)
-		o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
-	case "orphaned":
-		o.SetLabels(resources.Labels("cache"))
-	case "predecessors":
-		controlledBy("Memcached", "cache", "another")
-	case "foreign":
-		controlledBy("Website", "shop", "another")
-	}
-	obs.objects[key] = object{o, ownershipOf(obs.memcached, o)}
-}
-
-// planFor returns the plan for an observation.
-func planFor(obs *observation) plan {
-	obs.image, obs.imageError = resources.ResolveImage(obs.memcached.Spec.Image, obs.memcached.Spec.Version, testOptions.DefaultImage)
-	obs.readShards()
-	return makePlan(obs, testOptions)
-}
 
 // everyObservation calls try with 3 sizes × 4 specs × 6⁴ objects × 4² pods, without the pods
 // of shards that have no ReplicaSet of the Memcached.
@@ -232,7 +152,7 @@ func checkStatus(t *testing.T, name string, obs *observation, p plan) {
 	if again := makeStatus(obs, p, result{}, now.Add(time.Hour)); !equality.Semantic.DeepEqual(s, again) {
 		t.Errorf("%s: the next status differs:\n%s", name, cmp.Diff(s, again))
 	}
-	if events := memcachedEvents(m.Status, s, false); len(events)+len(shardEvents(m.Status, s, obs.agents)) > 0 {
+	if events := makeEvents(m.Status, s, obs, p, result{}); len(events) > 0 {
 		t.Errorf("%s: events without a change: %v", name, events)
 	}
 }
@@ -260,31 +180,5 @@ func checkSummary(t *testing.T, name string, m *v1alpha1.Memcached, s v1alpha1.M
 	}
 	if s.Phase != want {
 		t.Errorf("%s: phase %s, want %s", name, s.Phase, want)
-	}
-}
-
-func TestPreflightPodsAreDeletedWhenTheRolloutIsDone(t *testing.T) {
-	for name, c := range map[string]struct {
-		phase     corev1.PodPhase
-		age       time.Duration
-		done      bool
-		deletes   int
-		requeueIn time.Duration
-	}{
-		"the rollout continues":       {corev1.PodSucceeded, time.Hour, false, 0, 0},
-		"the rollout is done":         {corev1.PodSucceeded, time.Minute, true, 1, 0},
-		"a failed check will repeat":  {corev1.PodFailed, time.Minute, false, 0, 4 * time.Minute},
-		"a failed check is repeated":  {corev1.PodFailed, 5 * time.Minute, false, 1, 0},
-		"a failed check is forgotten": {corev1.PodFailed, time.Minute, true, 1, 0},
-	} {
-		obs := newObservation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"ready", "none"})
-		obs.now = time.Unix(10_000, 0)
-		obs.image, obs.imageError = resources.ResolveImage(obs.memcached.Spec.Image, obs.memcached.Spec.Version, testOptions.DefaultImage)
-		obs.readShards()
-		obs.preflightPods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(obs.now.Add(-c.age)),
-			Annotations: map[string]string{annotations.Revision: obs.updateRevision.Hash()}}, Status: corev1.PodStatus{Phase: c.phase}}}
-		if a := planPreflightCleanup(obs, c.done); len(a.Delete) != c.deletes || a.RequeueAfter != c.requeueIn {
-			t.Errorf("%s: %d deletes, requeue after %s; want %d, %s", name, len(a.Delete), a.RequeueAfter, c.deletes, c.requeueIn)
-		}
 	}
 }

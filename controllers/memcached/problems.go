@@ -18,7 +18,7 @@ func firstProblem(obs *observation, p plan, res result, s v1alpha1.MemcachedStat
 	case p.invalid != nil:
 		return p.invalid
 	case len(p.resources.conflicts) > 0:
-		return &shard.Problem{Reason: v1alpha1.ReasonNameConflict, Message: joinKeys(p.resources.conflicts) +
+		return &shard.Problem{Reason: v1alpha1.ReasonNameConflict, Message: resources.JoinKeys(p.resources.conflicts) +
 			" already exists and isn't managed by this Memcached; delete it, or create the Memcached with another name"}
 	case len(res.rejections) > 0:
 		return &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: "the API server rejected " + res.rejections[0].Error()}

@@ -42,7 +42,7 @@ func planRefill(obs *observation, shards []shard.State) refillPlan {
 		return refillPlan{}
 	}
 	p := refillPlan{actions: planRefillCleanup(obs)}
-	if m.Spec.Refill == nil || isBootstrapping(m.Status.Bootstrap) {
+	if m.Spec.Refill == nil || m.Status.Bootstrap.IsRunning() {
 		return p
 	}
 	maxAge := v1alpha1.Seconds(m.Spec.Refill.MaxAgeSeconds, v1alpha1.DefaultRefillMaxAgeSeconds)
@@ -56,7 +56,7 @@ func planRefill(obs *observation, shards []shard.State) refillPlan {
 		restore, exists := obs.restores[name]
 		switch {
 		case exists && restore.owner == ours:
-			from := ptr.Deref(restore.Object.(*v1alpha1.MemcachedRestore).Spec.BackupRef, v1alpha1.BackupReference{}).Name
+			from := ptr.Deref(restore.APIObject.(*v1alpha1.MemcachedRestore).Spec.BackupRef, v1alpha1.BackupReference{}).Name
 			p.refills = append(p.refills, startedRefill(s, name, from))
 		case backup == nil:
 			p.refills = append(p.refills, skippedRefill(s, maxAge))
@@ -144,7 +144,7 @@ func planRefillCleanup(obs *observation) Actions {
 	}
 	var finished []*v1alpha1.MemcachedRestore
 	for name, o := range obs.restores {
-		restore := o.Object.(*v1alpha1.MemcachedRestore)
+		restore := o.APIObject.(*v1alpha1.MemcachedRestore)
 		isOver := restore.Status.Phase == v1alpha1.TransferComplete || restore.Status.Phase == v1alpha1.TransferFailed
 		if strings.HasPrefix(name, refillPrefix(obs.memcached)) && o.owner == ours && isOver && restore.DeletionTimestamp == nil {
 			finished = append(finished, restore)
@@ -168,19 +168,25 @@ func planRefillCleanup(obs *observation) Actions {
 	return a
 }
 
-// refillPending reports whether the restore of a lost shard could not be created yet. The
-// status doesn't describe the loss then, so that the operator tries again.
-func refillPending(refills []refill, name string, res result) bool {
-	return slices.ContainsFunc(refills, func(r refill) bool { return r.shard == name && r.restore != "" && res.failedCreates[r.restore] })
+// refillPlan is how lost shards are filled.
+type refillPlan struct {
+	refills []refill
+	actions Actions
 }
 
-// refillEvents returns the events of the shards that were lost.
-func refillEvents(refills []refill, res result) []event {
-	var events []event
-	for _, r := range refills {
-		if !refillPending(refills, r.shard, res) {
-			events = append(events, r.event)
+// refill is a lost shard with the restore that fills it, or none when it stays empty.
+type refill struct {
+	shard   string
+	restore string
+	event   event
+}
+
+// startsEmpty reports whether an agent reported an empty start.
+func startsEmpty(obs *observation) bool {
+	for _, agent := range obs.agents {
+		if agent.Start.Result == agentwire.StartCold {
+			return true
 		}
 	}
-	return events
+	return false
 }

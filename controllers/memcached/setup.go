@@ -117,7 +117,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.MemcachedRestore{}, byMemcached).
 		Watches(&v1alpha1.MemcachedBackup{}, byMemcached)
 	for _, kind := range resources.OwnedKinds() {
-		b = b.Watches(kind, enqueue.Delayed(byLabel, ownedEventDelay))
+		b = b.Watches(kind.New(), enqueue.Delayed(byLabel, ownedEventDelay))
 	}
 	return b.Complete(r)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
-	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
@@ -68,25 +67,6 @@ func updateMessage(d rollout.Decision, shards, position int, now time.Time) stri
 		message += ", which opens at " + now.Add(d.RequeueAfter).UTC().Format("15:04 MST on Monday, 2 January")
 	}
 	return message
-}
-
-// handoverProgress describes how far a handover from one pod of a shard to another is; empty when
-// there is none.
-func handoverProgress(obs *observation, name string) string {
-	for _, pod := range obs.pods[name] {
-		agent, ok := obs.receiving[pod.Name]
-		switch {
-		case !ok:
-		case agent.Phase == agentwire.PhaseFollowing:
-			return "pod " + pod.Name + " serves new connections, and the previous pod those that are open"
-		case agent.Handover == nil || agent.Handover.Total <= 0:
-			return "pod " + pod.Name + " waits for the items"
-		default:
-			return fmt.Sprintf("pod %s received %s of %s items", pod.Name,
-				text.Percent(min(agent.Handover.Items, agent.Handover.Total), agent.Handover.Total), text.Thousands(agent.Handover.Total))
-		}
-	}
-	return ""
 }
 
 // retainedItems returns how many items the shards that were updated to the revision with their items

@@ -37,7 +37,7 @@ func deferStatusUpdate(obs *observation, p plan, res result, next v1alpha1.Memca
 	switch {
 	case len(starting) == 0 || !equalExceptStarting(was, next, starting):
 		return 0
-	case obs.memcached.DeletionTimestamp != nil || isBootstrapping(next.Bootstrap) || !p.decision.Done():
+	case obs.memcached.DeletionTimestamp != nil || next.Bootstrap.IsRunning() || !p.decision.Done():
 		return 0
 	case len(res.applied) > 0 || len(res.failures) > 0 || len(res.rejections) > 0 || len(p.refill.refills) > 0:
 		return 0

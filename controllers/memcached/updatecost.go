@@ -15,9 +15,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
-// hitRatioPoll is how often the agents are queried until the misses of an update are measured.
-const hitRatioPoll = 10 * time.Second
-
 // updateCost returns what the last update cost. A shard adds its part in the status that
 // reports its start with the update revision first.
 func updateCost(obs *observation, p plan, next *v1alpha1.MemcachedStatus, now time.Time) *v1alpha1.UpdateCost {
@@ -103,14 +100,6 @@ func measureHitRatio(cost *v1alpha1.UpdateCost, shards []shard.State, now time.T
 	if allRecovered {
 		cost.HitRatioRecoveredAt = ptr.To(metav1.NewTime(now.Truncate(time.Second)))
 	}
-}
-
-// planHitRatio queries the agents again until the misses of the last update are measured.
-func planHitRatio(obs *observation) Actions {
-	if len(hitRatioPods(obs)) == 0 {
-		return Actions{}
-	}
-	return Actions{RequeueAfter: hitRatioPoll}
 }
 
 // costEvents returns the event of an update whose misses were measured.

@@ -5,9 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -15,7 +13,6 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -35,11 +32,6 @@ const (
 	KindService             Kind = "Service"
 )
 
-// OwnedKinds returns an empty object of each kind that a Memcached owns.
-func OwnedKinds() []client.Object {
-	return []client.Object{&appsv1.ReplicaSet{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{}}
-}
-
 // Key names an object within the namespace of its Memcached.
 type Key struct {
 	Kind Kind
@@ -47,6 +39,15 @@ type Key struct {
 }
 
 func (k Key) String() string { return fmt.Sprintf("%s %s", k.Kind, k.Name) }
+
+// JoinKeys lists objects in a message.
+func JoinKeys(keys []Key) string {
+	words := make([]string, len(keys))
+	for i, key := range keys {
+		words[i] = key.String()
+	}
+	return strings.Join(words, ", ")
+}
 
 // Ordinal returns the ordinal of the shard that an object of a Memcached belongs to; false if it belongs to none, or isn't
 // of that Memcached.

@@ -1,0 +1,123 @@
+package memcached
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/text"
+)
+
+// shardOrdinals returns the ordinals of the shards that exist or were just created, and of
+// those whose ReplicaSet was deleted and will be recreated: their next start follows another.
+func shardOrdinals(obs *observation, res result) []int {
+	name := obs.memcached.Name
+	var ordinals []int
+	for key, applied := range res.applied {
+		if ordinal, ok := resources.Ordinal(name, key.Name); ok && applied && key.Kind == resources.KindReplicaSet {
+			ordinals = append(ordinals, ordinal)
+		}
+	}
+	for _, s := range obs.memcached.Status.Shards {
+		ordinal, ok := resources.Ordinal(name, s.Name)
+		_, exists := obs.objects[resources.Key{Kind: resources.KindReplicaSet, Name: s.Name}]
+		if ok && !exists && ordinal < int(*obs.memcached.Spec.Size) {
+			ordinals = append(ordinals, ordinal)
+		}
+	}
+	for key, o := range obs.objects {
+		if ordinal, ok := resources.Ordinal(name, key.Name); ok && key.Kind == resources.KindReplicaSet && o.isShards() {
+			ordinals = append(ordinals, ordinal)
+		}
+	}
+	slices.Sort(ordinals)
+	return slices.Compact(ordinals)
+}
+
+// shardStatus returns the status of one shard. It describes the last start until a newer one
+// is known and its consequences, such as a refill, are recorded.
+func shardStatus(obs *observation, p plan, res result, name string) v1alpha1.ShardStatus {
+	last, _ := shard.StatusOf(&obs.memcached.Status, name)
+	s := v1alpha1.ShardStatus{
+		Name: name, Version: last.Version, AgentVersion: last.AgentVersion, Revision: last.Revision, Start: last.Start, ContainerID: last.ContainerID,
+		Restart: last.Restart, StartedAt: last.StartedAt, Items: last.Items, ItemsBefore: last.ItemsBefore, GapMilliseconds: last.GapMilliseconds,
+	}
+	pods := obs.pods[name]
+	if len(pods) == 0 {
+		s.Message = messageNoPod
+		return s
+	}
+	pod := pods[0]
+	state := shard.Named(p.shards, name)
+	if state != nil && state.Active != nil {
+		pod = state.Active
+		update := obs.updateRevision.Hash()
+		s.Current = state.Rollout.Pod.Revision == update && state.Rollout.Template == update
+	}
+	s.PodName, s.NodeName, s.Ready = pod.Name, pod.Spec.NodeName, shard.IsReady(pod) && hasService(obs, res, name)
+	if obs.unreachable[pod.Name] {
+		s.AgentUnreachableSince = shard.AgentUnreachableSince(last, pod.Name, obs.now)
+	}
+	agent, answered := obs.agents[pod.Name]
+	if answered && (state == nil || state.ReportsLatestStart()) && !refillPending(p.refill.refills, name, res) {
+		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), shard.ContainerID(pod), shard.RestartToken(agent.Restart)
+		s.AgentVersion = text.Truncate(agent.AgentVersion, v1alpha1.MaxAgentVersion)
+		s.Revision = pod.Annotations[annotations.Revision]
+		s.StartedAt = ptr.To(v1alpha1.Time(agent.Start.At))
+		s.Items, s.ItemsBefore = agent.Start.Items, agent.Start.ItemsBefore
+		s.GapMilliseconds = int64(agent.Start.GapSeconds * 1000)
+	}
+	problem := shard.PodProblem(pod)
+	switch {
+	case problem != nil:
+		s.Message = text.Truncate(problem.Message, v1alpha1.MaxShardMessage)
+	case handoverProgress(obs, name) != "":
+		s.Message = text.Truncate(handoverProgress(obs, name), v1alpha1.MaxShardMessage)
+	case s.Ready:
+	case shard.IsReady(pod):
+		s.Message = "running, but no Service selects it"
+	case shard.IsReadinessDelayed(pod, obs.now):
+		s.Message = "running; a restore fills it before it becomes ready"
+	default:
+		s.Message = messageStarting
+	}
+	return s
+}
+
+// hasService reports whether a shard has the Service that clients connect to.
+func hasService(obs *observation, res result, name string) bool {
+	key := resources.Key{Kind: resources.KindService, Name: name}
+	service, ok := obs.objects[key]
+	return res.applied[key] || ok && service.isShards() && service.GetDeletionTimestamp() == nil
+}
+
+// handoverProgress describes how far a handover from one pod of a shard to another is; empty when
+// there is none.
+func handoverProgress(obs *observation, name string) string {
+	for _, pod := range obs.pods[name] {
+		agent, ok := obs.receiving[pod.Name]
+		switch {
+		case !ok:
+		case agent.Phase == agentwire.PhaseFollowing:
+			return "pod " + pod.Name + " serves new connections, and the previous pod those that are open"
+		case agent.Handover == nil || agent.Handover.Total <= 0:
+			return "pod " + pod.Name + " waits for the items"
+		default:
+			return fmt.Sprintf("pod %s received %s of %s items", pod.Name,
+				text.Percent(min(agent.Handover.Items, agent.Handover.Total), agent.Handover.Total), text.Thousands(agent.Handover.Total))
+		}
+	}
+	return ""
+}
+
+// refillPending reports whether the restore of a lost shard could not be created yet. The
+// status doesn't describe the loss then, so that the operator tries again.
+func refillPending(refills []refill, name string, res result) bool {
+	return slices.ContainsFunc(refills, func(r refill) bool { return r.shard == name && r.restore != "" && res.failedCreates[r.restore] })
+}
