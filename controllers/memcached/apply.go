@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
@@ -28,9 +29,9 @@ type writer struct {
 
 // apply makes the writes in their order. A failed write doesn't prevent the others: a shard
 // doesn't wait for another shard's problem.
-func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a Actions) result {
-	r := &result{applied: map[resources.Key]bool{}, failedCreates: map[string]bool{}}
-	if w.changeFinalizer(ctx, m, a.Finalizer, r); r.gone {
+func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a plan.Actions) plan.Result {
+	r := &plan.Result{Applied: map[resources.Key]bool{}, FailedCreates: map[string]bool{}}
+	if w.changeFinalizer(ctx, m, a.Finalizer, r); r.Gone {
 		return *r
 	}
 	if !w.createKey(ctx, a.Secret, a.SecretIsFirst, r) {
@@ -38,43 +39,43 @@ func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a Actions) res
 	}
 	w.writeBinding(ctx, a.Binding, r)
 	for _, o := range a.Apply {
-		err := w.client.Apply(ctx, o.WithPreconditions(o.uid, o.version), client.FieldOwner(v1alpha1.ManagedByValue), client.ForceOwnership)
+		err := w.client.Apply(ctx, o.WithPreconditions(o.UID, o.Version), client.FieldOwner(v1alpha1.ManagedByValue), client.ForceOwnership)
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			return result{gone: true}
+			return plan.Result{Gone: true}
 		}
 		add(r, o.Key, err)
-		r.applied[o.Key] = err == nil
+		r.Applied[o.Key] = err == nil
 	}
 	for _, p := range a.Patch {
-		add(r, resources.Key{Kind: resources.KindPod, Name: p.pod.Name}, client.IgnoreNotFound(w.patch(ctx, p)))
+		add(r, resources.Key{Kind: resources.KindPod, Name: p.Pod.Name}, client.IgnoreNotFound(w.patch(ctx, p)))
 	}
 	for _, o := range a.Create {
-		r.failedCreates[o.GetName()] = w.create(ctx, o, r)
+		r.FailedCreates[o.GetName()] = w.create(ctx, o, r)
 	}
 	for _, key := range a.Postponed {
-		r.failedCreates[key.Name] = true
+		r.FailedCreates[key.Name] = true
 	}
 	for _, o := range a.Delete {
-		add(r, keyOf(o), client.IgnoreNotFound(w.delete(ctx, o)))
+		add(r, resources.KeyOf(o), client.IgnoreNotFound(w.delete(ctx, o)))
 	}
 	return *r
 }
 
 // changeFinalizer creates the final backup, and adds or removes the finalizer.
-func (w writer) changeFinalizer(ctx context.Context, m *v1alpha1.Memcached, c finalizerChange, r *result) {
-	if c.backup != nil {
-		err := w.client.Create(ctx, c.backup, client.FieldOwner(v1alpha1.ManagedByValue))
+func (w writer) changeFinalizer(ctx context.Context, m *v1alpha1.Memcached, c plan.FinalizerChange, r *plan.Result) {
+	if c.Backup != nil {
+		err := w.client.Create(ctx, c.Backup, client.FieldOwner(v1alpha1.ManagedByValue))
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			c = withoutBackup("its namespace is being deleted")
+			c = plan.WithoutBackup("its namespace is being deleted")
 		} else {
-			add(r, keyOf(c.backup), err)
+			add(r, resources.KeyOf(c.Backup), err)
 		}
 	}
-	if !c.add && !c.remove {
+	if !c.Add && !c.Remove {
 		return
 	}
 	changed := m.DeepCopy()
-	if c.add {
+	if c.Add {
 		controllerutil.AddFinalizer(changed, v1alpha1.FinalizerFinalBackup)
 	} else {
 		controllerutil.RemoveFinalizer(changed, v1alpha1.FinalizerFinalBackup)
@@ -83,16 +84,16 @@ func (w writer) changeFinalizer(ctx context.Context, m *v1alpha1.Memcached, c fi
 	err := w.client.Patch(ctx, changed, patch, client.FieldOwner(v1alpha1.ManagedByValue))
 	switch {
 	case apierrors.IsNotFound(err):
-		r.gone = true
+		r.Gone = true
 	case apierrors.IsConflict(err):
-		r.conflict = true
+		r.Conflict = true
 	case err != nil:
 		fail(r, "the finalizer", err)
 	default:
 		m.ResourceVersion, m.Finalizers = changed.ResourceVersion, changed.Finalizers
-		r.gone = c.remove && m.DeletionTimestamp != nil
-		if c.event != nil {
-			r.events = append(r.events, *c.event)
+		r.Gone = c.Remove && m.DeletionTimestamp != nil
+		if c.Event != nil {
+			r.Events = append(r.Events, *c.Event)
 		}
 	}
 }
@@ -100,7 +101,7 @@ func (w writer) changeFinalizer(ctx context.Context, m *v1alpha1.Memcached, c fi
 // createKey creates the Secret with a random key, unless it exists: the operator can't read it. It
 // reports whether to continue. A first one that exists may be collected soon. Shards don't depend on a Secret that the API server rejects; they
 // start without their former pod's items then.
-func (w writer) createKey(ctx context.Context, secret *corev1.Secret, isFirst bool, r *result) bool {
+func (w writer) createKey(ctx context.Context, secret *corev1.Secret, isFirst bool, r *plan.Result) bool {
 	if secret == nil {
 		return true
 	}
@@ -110,20 +111,20 @@ func (w writer) createKey(ctx context.Context, secret *corev1.Secret, isFirst bo
 	err := w.client.Create(ctx, secret, client.FieldOwner(v1alpha1.ManagedByValue))
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		r.conflict = isFirst
+		r.Conflict = isFirst
 		return !isFirst
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		r.gone = true
+		r.Gone = true
 	default:
-		add(r, keyOf(secret), err)
+		add(r, resources.KeyOf(secret), err)
 	}
-	r.applied[keyOf(secret)] = err == nil
-	return err == nil || !r.gone && (apierrors.IsForbidden(err) || isRejection(err))
+	r.Applied[resources.KeyOf(secret)] = err == nil
+	return err == nil || !r.Gone && (apierrors.IsForbidden(err) || isRejection(err))
 }
 
 // writeBinding creates or updates the Secret of a binding. That one exists is no error: a later reconcile reads it, if
 // the operator may.
-func (w writer) writeBinding(ctx context.Context, secret *corev1.Secret, r *result) {
+func (w writer) writeBinding(ctx context.Context, secret *corev1.Secret, r *plan.Result) {
 	if secret == nil {
 		return
 	}
@@ -134,28 +135,28 @@ func (w writer) writeBinding(ctx context.Context, secret *corev1.Secret, r *resu
 	if secret.ResourceVersion != "" {
 		err = w.client.Update(ctx, secret, client.FieldOwner(v1alpha1.ManagedByValue))
 	} else if err = w.client.Create(ctx, secret, client.FieldOwner(v1alpha1.ManagedByValue)); apierrors.IsAlreadyExists(err) {
-		r.failed = append(r.failed, keyOf(secret))
+		r.Failed = append(r.Failed, resources.KeyOf(secret))
 		return
 	}
-	add(r, keyOf(secret), err)
-	r.applied[keyOf(secret)] = err == nil
+	add(r, resources.KeyOf(secret), err)
+	r.Applied[resources.KeyOf(secret)] = err == nil
 }
 
 // patch writes one change of a pod.
-func (w writer) patch(ctx context.Context, p podPatch) error {
-	pod, raw := p.pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, p.bytes())
-	if p.subresource != "" {
-		return w.client.SubResource(p.subresource).Patch(ctx, pod, raw, client.FieldOwner(v1alpha1.ManagedByValue))
+func (w writer) patch(ctx context.Context, p plan.PodPatch) error {
+	pod, raw := p.Pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, p.Bytes())
+	if p.Subresource != "" {
+		return w.client.SubResource(p.Subresource).Patch(ctx, pod, raw, client.FieldOwner(v1alpha1.ManagedByValue))
 	}
 	return w.client.Patch(ctx, pod, raw, client.FieldOwner(v1alpha1.ManagedByValue))
 }
 
 // create creates an object for another controller and reports whether a retry may be needed.
 // The next observation contains an object that exists already.
-func (w writer) create(ctx context.Context, o client.Object, r *result) (failed bool) {
-	failures := len(r.failures)
-	add(r, keyOf(o), w.client.Create(ctx, o, client.FieldOwner(v1alpha1.ManagedByValue)))
-	return len(r.failures) > failures
+func (w writer) create(ctx context.Context, o client.Object, r *plan.Result) (failed bool) {
+	failures := len(r.Failures)
+	add(r, resources.KeyOf(o), w.client.Create(ctx, o, client.FieldOwner(v1alpha1.ManagedByValue)))
+	return len(r.Failures) > failures
 }
 
 // delete deletes an object, unless another one has taken its name. A pod or restore must be
@@ -163,34 +164,34 @@ func (w writer) create(ctx context.Context, o client.Object, r *result) (failed 
 func (w writer) delete(ctx context.Context, o client.Object) error {
 	uid, version := o.GetUID(), o.GetResourceVersion()
 	only := client.Preconditions{UID: &uid}
-	if kind := keyOf(o).Kind; kind == resources.KindPod || kind == kindRestore {
+	if kind := resources.KeyOf(o).Kind; kind == resources.KindPod || kind == resources.KindRestore {
 		only.ResourceVersion = &version
 	}
 	return w.client.Delete(ctx, o, only, client.PropagationPolicy(metav1.DeletePropagationBackground))
 }
 
 // add records the result of a write.
-func add(r *result, key resources.Key, err error) {
+func add(r *plan.Result, key resources.Key, err error) {
 	switch {
 	case err == nil:
-		r.succeeded = true
+		r.Succeeded = true
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), isUIDMismatch(err):
-		r.conflict = true
+		r.Conflict = true
 	case isRejection(err):
-		r.failed = append(r.failed, key)
-		r.rejections = append(r.rejections, fmt.Errorf("%s: %w", key, err))
+		r.Failed = append(r.Failed, key)
+		r.Rejections = append(r.Rejections, fmt.Errorf("%s: %w", key, err))
 	default:
-		r.failed = append(r.failed, key)
+		r.Failed = append(r.Failed, key)
 		fail(r, key.String(), err)
 	}
 }
 
 // fail records a write that is retried. A forbidden one is also reported: a quota or a policy
 // that forbids it may change, but not by itself.
-func fail(r *result, what string, err error) {
-	r.failures = append(r.failures, fmt.Errorf("writing %s: %w", what, err))
+func fail(r *plan.Result, what string, err error) {
+	r.Failures = append(r.Failures, fmt.Errorf("writing %s: %w", what, err))
 	if apierrors.IsForbidden(err) {
-		r.rejections = append(r.rejections, fmt.Errorf("%s: %w", what, err))
+		r.Rejections = append(r.Rejections, fmt.Errorf("%s: %w", what, err))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
@@ -20,11 +21,11 @@ func TestPodThatHasChangedSinceIsNotDeleted(t *testing.T) {
 	pod.Annotations = map[string]string{"example.com/changed": "true"}
 	env.must(admin.Update(env.ctx, pod))
 
-	if res := env.apply(nil, Actions{Delete: []resources.APIObject{before}}); !res.conflict {
+	if res := env.apply(nil, plan.Actions{Delete: []resources.APIObject{before}}); !res.Conflict {
 		t.Errorf("no conflict: %+v", res)
 	}
 	env.read("broken", pod)
-	if res := env.apply(nil, Actions{Delete: []resources.APIObject{pod}}); res.conflict {
+	if res := env.apply(nil, plan.Actions{Delete: []resources.APIObject{pod}}); res.Conflict {
 		t.Errorf("conflict: %+v", res)
 	}
 	if err := admin.Get(env.ctx, client.ObjectKeyFromObject(pod), pod); err == nil && pod.DeletionTimestamp == nil {

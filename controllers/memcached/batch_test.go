@@ -18,6 +18,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
@@ -28,8 +29,8 @@ func TestBatchKeepsTheOrderAndForgetsNoObject(t *testing.T) {
 	// The last 130 objects can't be written: each is attempted again, and none delays the others.
 	for range 12 {
 		now = now.Add(time.Second)
-		chosen := batch(keys, failed)
-		if len(chosen) > 2*batchSize {
+		chosen := plan.Batch(keys, failed)
+		if len(chosen) > 2*plan.BatchSize {
 			t.Fatalf("a batch has %d objects", len(chosen))
 		}
 		keys = slices.DeleteFunc(keys, func(key resources.Key) bool {
@@ -53,9 +54,9 @@ func TestBatchKeepsTheOrderAndForgetsNoObject(t *testing.T) {
 			t.Errorf("%s was attempted %d times", key, tried[key])
 		}
 	}
-	first := batch(keysOf("cache", 200), nil)
+	first := plan.Batch(keysOf("cache", 200), nil)
 	for i, key := range keysOf("cache", 200) {
-		if first[key] != (i < batchSize) {
+		if first[key] != (i < plan.BatchSize) {
 			t.Errorf("the first batch contains object %d: %t", i, first[key])
 		}
 	}
@@ -85,10 +86,10 @@ func TestLargeMemcachedIsWrittenInBatches(t *testing.T) {
 		reads.count = 0
 		result, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: env.namespace, Name: "cache"}})
 		env.must(err)
-		if n := env.writes.Load() - before; n > batchSize+2 { // and the Secret and the status
+		if n := env.writes.Load() - before; n > plan.BatchSize+2 { // and the Secret and the status
 			t.Errorf("reconcile %d made %d writes", i, n)
 		}
-		if reads.count > batchSize+1 { // and the Memcached
+		if reads.count > plan.BatchSize+1 { // and the Memcached
 			t.Errorf("reconcile %d made %d reads", i, reads.count)
 		}
 		m := env.get("cache")
@@ -117,21 +118,21 @@ func TestLargeMemcachedIsWrittenInBatches(t *testing.T) {
 func TestForeignNamesDelayNoShard(t *testing.T) {
 	env := newEnv(t)
 	large := map[string]string{"example.com/large": strings.Repeat("x", 1000)}
-	for i := range batchSize + 10 {
+	for i := range plan.BatchSize + 10 {
 		env.must(admin.Create(env.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: fmt.Sprintf("cache-%d", i), Annotations: large},
 			Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}))
 	}
-	env.create("cache", fmt.Sprintf("size: %d", batchSize+20))
+	env.create("cache", fmt.Sprintf("size: %d", plan.BatchSize+20))
 	m := env.converge("cache")
-	if m.Status.Size != batchSize+20 || len(m.Status.Servers) != 10 {
+	if m.Status.Size != plan.BatchSize+20 || len(m.Status.Servers) != 10 {
 		t.Errorf("%d shards and %d servers", m.Status.Size, len(m.Status.Servers))
 	}
 	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDegraded)
 	if c.Reason != v1alpha1.ReasonNameConflict || !strings.Contains(c.Message, "cache-0") {
 		t.Errorf("Degraded is %s: %s", c.Reason, c.Message)
 	}
-	for _, o := range env.observe("cache").objects {
-		if o.owner == foreign && len(o.GetAnnotations()) > 0 {
+	for _, o := range env.observe("cache").Objects {
+		if o.Owner == plan.Foreign && len(o.GetAnnotations()) > 0 {
 			t.Error("the content of a foreign object is kept")
 		}
 	}

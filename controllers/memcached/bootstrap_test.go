@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -319,25 +321,25 @@ func TestReadinessIsReleasedAgainForPodsThatDontBecomeReady(t *testing.T) {
 		"a value that isn't a time":    {"later", false, v1alpha1.TransferComplete, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			obs := newObservation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"starting", "none"})
-			obs.now = now.Add(c.late)
-			obs.memcached.Spec.Bootstrap = &v1alpha1.Bootstrap{BackupRef: &v1alpha1.BackupReference{Name: "nightly"}}
-			pod := obs.pods["cache-0"][0]
+			obs := plantest.Observation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"starting", "none"})
+			obs.Now = now.Add(c.late)
+			obs.Memcached.Spec.Bootstrap = &v1alpha1.Bootstrap{BackupRef: &v1alpha1.BackupReference{Name: "nightly"}}
+			pod := obs.Pods["cache-0"][0]
 			pod.Annotations = map[string]string{annotations.HoldUntil: c.value}
 			if c.ready {
 				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			}
-			obs.memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: "cache-bootstrap", Phase: c.phase, Deadline: deadline}
-			p := planFor(obs)
+			obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: "cache-bootstrap", Phase: c.phase, Deadline: deadline}
+			p := plantest.Plan(obs)
 			got := keep
-			for _, patch := range p.actions.Patch {
-				value := patch.body["metadata"].(map[string]any)["annotations"].(map[string]any)[annotations.HoldUntil]
+			for _, patch := range p.Actions.Patch {
+				value := patch.Body["metadata"].(map[string]any)["annotations"].(map[string]any)[annotations.HoldUntil]
 				got, _ = value.(string)
 			}
 			if got != c.want {
 				t.Errorf("annotation %q, want %q", got, c.want)
 			}
-			if got == keep && p.actions.RequeueAfter == 0 {
+			if got == keep && p.Actions.RequeueAfter == 0 {
 				t.Error("no requeue")
 			}
 		})
@@ -346,17 +348,17 @@ func TestReadinessIsReleasedAgainForPodsThatDontBecomeReady(t *testing.T) {
 
 func TestBootstrapIgnoresTheResultOfForeignRestore(t *testing.T) {
 	for _, phase := range []v1alpha1.TransferPhase{"", v1alpha1.TransferRunning, v1alpha1.TransferComplete, v1alpha1.TransferFailed} {
-		for owner, want := range map[ownership]v1alpha1.TransferPhase{orphaned: v1alpha1.TransferFailed, foreign: v1alpha1.TransferFailed, predecessors: v1alpha1.TransferRunning} {
-			obs := newObservation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"none", "none"})
-			m := obs.memcached
+		for owner, want := range map[plan.Ownership]v1alpha1.TransferPhase{plan.Orphaned: v1alpha1.TransferFailed, plan.Foreign: v1alpha1.TransferFailed, plan.Predecessors: v1alpha1.TransferRunning} {
+			obs := plantest.Observation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"none", "none"})
+			m := obs.Memcached
 			m.Spec.Bootstrap = &v1alpha1.Bootstrap{}
-			m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: "cache-bootstrap", Phase: v1alpha1.TransferRunning, Deadline: metav1.NewTime(obs.now.Add(time.Minute))}
+			m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: "cache-bootstrap", Phase: v1alpha1.TransferRunning, Deadline: metav1.NewTime(obs.Now.Add(time.Minute))}
 			restore := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: "cache-bootstrap"}}
 			restore.Status.Phase, restore.Status.Restored = phase, 1000
-			obs.restores = map[string]object{"cache-bootstrap": {restore, owner}}
-			p := planFor(obs)
-			if b := p.bootstrap.status; b.Phase != want || strings.Contains(b.Message, "1,000") || len(p.actions.Create) > 0 {
-				t.Errorf("phase %q, owner %d: bootstrap %+v, %d objects to create", phase, owner, b, len(p.actions.Create))
+			obs.Restores = map[string]plan.Object{"cache-bootstrap": {APIObject: restore, Owner: owner}}
+			p := plantest.Plan(obs)
+			if b := p.Bootstrap.Status; b.Phase != want || strings.Contains(b.Message, "1,000") || len(p.Actions.Create) > 0 {
+				t.Errorf("phase %q, owner %d: bootstrap %+v, %d objects to create", phase, owner, b, len(p.Actions.Create))
 			}
 		}
 	}

@@ -12,7 +12,10 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
 )
 
 // staleRequeue is when to reconcile again after an object has changed since it was read.
@@ -36,73 +39,73 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing: %w", err)
 	}
-	obs.cached = entry.Applied
+	obs.Cached = entry.Applied
 	version := m.ResourceVersion
 
-	p := makePlan(obs, r.Options)
+	p := plan.Make(obs, r.Options)
 	logPlan(ctx, m, p)
 	res := r.write(ctx, m, p)
-	if res.gone {
-		r.record(m, res.events)
+	if res.Gone {
+		r.record(m, res.Events)
 		return ctrl.Result{}, nil
 	}
 	after, err := r.report(ctx, m, obs, p, res)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if secret := p.actions.Secret; secret != nil && res.applied[keyOf(secret)] {
-		p.resources.cached[keyOf(secret)] = applycache.Object{} // it can't be read
+	if secret := p.Actions.Secret; secret != nil && res.Applied[resources.KeyOf(secret)] {
+		p.Resources.Cached[resources.KeyOf(secret)] = applycache.Object{} // it can't be read
 	}
-	entry.Applied, entry.Failed, entry.Secrets = p.resources.cached, obs.failed, obs.secrets
-	for _, key := range res.failed {
-		entry.Failed[key] = applycache.Attempt{At: obs.now}
+	entry.Applied, entry.Failed, entry.Secrets = p.Resources.Cached, obs.Failed, obs.Secrets
+	for _, key := range res.Failed {
+		entry.Failed[key] = applycache.Attempt{At: obs.Now}
 	}
 	if m.ResourceVersion != version {
 		entry.WrittenVersion, entry.WrittenAt = version, r.Clock.Now()
 	}
 	r.cache.Set(request.NamespacedName, entry)
-	if batchContinues(p.actions.Postponed, res.succeeded, entry.Failed) {
+	if plan.BatchContinues(p.Actions.Postponed, res.Succeeded, entry.Failed) {
 		return ctrl.Result{RequeueAfter: staleRequeue, Priority: new(0)}, nil
 	}
-	if err := res.retry(); err != nil {
+	if err := res.Retry(); err != nil {
 		return ctrl.Result{}, err
 	}
-	if len(p.actions.Postponed) > 0 {
-		after = soonest(after, conflictRecheck)
+	if len(p.Actions.Postponed) > 0 {
+		after = plan.Soonest(after, plan.ConflictRecheck)
 	}
-	if res.conflict {
-		after = soonest(after, staleRequeue)
+	if res.Conflict {
+		after = plan.Soonest(after, staleRequeue)
 	}
-	return ctrl.Result{RequeueAfter: soonest(after, p.actions.RequeueAfter)}, nil
+	return ctrl.Result{RequeueAfter: plan.Soonest(after, p.Actions.RequeueAfter)}, nil
 }
 
 // write makes a plan's writes. It changes nothing that serves for a spec that is not the
 // latest, and replaces no shard into which a restore writes. A restore says Running and then
 // reads the status of the Memcached from the API server, so that neither misses the other.
-func (r *Reconciler) write(ctx context.Context, m *v1alpha1.Memcached, p plan) result {
-	if p.isDisruptive() {
+func (r *Reconciler) write(ctx context.Context, m *v1alpha1.Memcached, p plan.Plan) plan.Result {
+	if p.IsDisruptive() {
 		current, err := r.observer().specIsCurrent(ctx, m)
 		if err != nil {
-			return result{failures: []error{err}}
+			return plan.Result{Failures: []error{err}}
 		}
 		restoring := false
-		if current && p.beginsReplacement() {
+		if current && p.BeginsReplacement() {
 			if restoring, err = r.observer().restoreIsActive(ctx, m); err != nil {
-				return result{failures: []error{err}}
+				return plan.Result{Failures: []error{err}}
 			}
 		}
 		if !current || restoring {
-			return result{conflict: true}
+			return plan.Result{Conflict: true}
 		}
 	}
-	return writer{r.Client}.apply(ctx, m, p.actions)
+	return writer{r.Client}.apply(ctx, m, p.Actions)
 }
 
 // report writes the status and then records the events. It returns when to reconcile again
 // to write a status that was deferred, or that another writer has changed; 0 is never.
-func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Memcached, obs *observation, p plan, res result) (time.Duration, error) {
-	next := makeStatus(obs, p, res, r.Clock.Now())
-	if wait := deferStatusUpdate(obs, p, res, next); wait > 0 {
+func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Memcached, obs *plan.Observation, p plan.Plan, res plan.Result) (time.Duration, error) {
+	next := status.Make(obs, p, res, r.Clock.Now())
+	if wait := status.Defer(obs, p, res, next); wait > 0 {
 		return wait, nil
 	}
 	previous, conflict, err := statusWriter{r.Client}.write(ctx, m, next)
@@ -110,29 +113,29 @@ func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Memcached, obs *obs
 	case err != nil:
 		return 0, err
 	case conflict:
-		return agentRetryMin, nil // a watch triggers earlier, mostly
+		return plan.AgentRetryMin, nil // a watch triggers earlier, mostly
 	case previous != nil:
-		r.record(m, makeEvents(*previous, next, obs, p, res))
+		r.record(m, status.Events(*previous, next, obs, p, res))
 	}
 	return 0, nil
 }
 
 // record records events, those of shards with their pods: of events that differ only in
 // their message, Kubernetes keeps the first.
-func (r *Reconciler) record(m *v1alpha1.Memcached, events []event) {
+func (r *Reconciler) record(m *v1alpha1.Memcached, events []plan.Event) {
 	for _, e := range events {
 		var related runtime.Object
-		if e.pod != "" {
-			related = &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: m.Namespace, Name: e.pod}
+		if e.Pod != "" {
+			related = &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: m.Namespace, Name: e.Pod}
 		}
-		r.Recorder.Eventf(m, related, e.kind, e.reason, "Reconcile", "%s", e.message)
+		r.Recorder.Eventf(m, related, e.Kind, e.Reason, "Reconcile", "%s", e.Message)
 	}
 }
 
 // logPlan logs each decision of the rollout once: its steps, and a gate when the status
 // doesn't contain it yet.
-func logPlan(ctx context.Context, m *v1alpha1.Memcached, p plan) {
-	d, was := p.decision, m.Status.Update
+func logPlan(ctx context.Context, m *v1alpha1.Memcached, p plan.Plan) {
+	d, was := p.Decision, m.Status.Update
 	isKnown := d.Gate != "" && was != nil && was.Shard == d.Shard && string(was.Gate) == string(d.Gate)
 	if d.Done() || d.Step == rollout.StepAwait || isKnown {
 		return

@@ -31,7 +31,9 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 )
@@ -331,7 +333,7 @@ func TestBatchedStatusUpdateIsWrittenAfterTheDebounce(t *testing.T) {
 	env.answer(env.runPod("cache-0", "a", "10.0.0.1"), agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
 	now.SetTime(time.Now())
 	result, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: env.namespace, Name: "cache"}})
-	if env.must(err); result.RequeueAfter <= 0 || result.RequeueAfter > statusDebounce {
+	if env.must(err); result.RequeueAfter <= 0 || result.RequeueAfter > status.Debounce {
 		t.Fatalf("requeue after %s", result.RequeueAfter)
 	}
 	if m := env.get("cache"); m.Status.Ready != "0/2" {
@@ -455,8 +457,8 @@ func TestScalingInDeletesTheHighestOrdinalsFirst(t *testing.T) {
 	env.converge("cache")
 	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](2) })
 	var order []string
-	for _, o := range makePlan(env.observe("cache"), env.reconciler.Options).actions.Delete {
-		order = append(order, string(keyOf(o).Kind)+" "+o.GetName())
+	for _, o := range plan.Make(env.observe("cache"), env.reconciler.Options).Actions.Delete {
+		order = append(order, string(resources.KeyOf(o).Kind)+" "+o.GetName())
 	}
 	want := []string{"Service cache-4", "ReplicaSet cache-4", "Service cache-3", "ReplicaSet cache-3", "Service cache-2", "ReplicaSet cache-2"}
 	if diff := cmp.Diff(want, order); diff != "" {
@@ -594,8 +596,8 @@ func TestAgentThatDoesNotAnswerIsQueriedAgain(t *testing.T) {
 	env.converge("cache")
 	pod := env.runPod("cache-0", "a", "10.0.0.1")
 	result, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: env.namespace, Name: "cache"}})
-	if err != nil || result.RequeueAfter != agentRetryMin {
-		t.Fatalf("result %+v, error %v; want a requeue after %s", result, err, agentRetryMin)
+	if err != nil || result.RequeueAfter != plan.AgentRetryMin {
+		t.Fatalf("result %+v, error %v; want a requeue after %s", result, err, plan.AgentRetryMin)
 	}
 	m := env.get("cache")
 	since := m.Status.Shards[0].AgentUnreachableSince
@@ -857,14 +859,14 @@ func TestApplySparesAnObjectThatTookTheNameSince(t *testing.T) {
 			change(object)
 			env.must(admin.Update(env.ctx, object))
 			obs := env.observe("cache")
-			p := makePlan(obs, env.reconciler.Options)
+			p := plan.Make(obs, env.reconciler.Options)
 			env.must(admin.Delete(env.ctx, object))
 			other := object.DeepCopyObject().(client.Object)
 			other.SetUID("")
 			other.SetResourceVersion("")
 			other.SetOwnerReferences(nil)
 			env.must(admin.Create(env.ctx, other))
-			if res := env.apply(obs.memcached, p.actions); !res.conflict {
+			if res := env.apply(obs.Memcached, p.Actions); !res.Conflict {
 				t.Errorf("no conflict: %+v", res)
 			}
 			if env.read("cache-0", object); object.GetUID() != other.GetUID() || object.GetResourceVersion() != other.GetResourceVersion() {
@@ -889,11 +891,11 @@ func TestFirstApplySparesAnObjectThatTookTheFreeName(t *testing.T) {
 		foreign[fmt.Sprintf("%T", o)] = o
 	}
 	obs := env.observe("cache")
-	p := makePlan(obs, env.reconciler.Options)
+	p := plan.Make(obs, env.reconciler.Options)
 	for _, o := range foreign {
 		env.must(admin.Create(env.ctx, o))
 	}
-	if res := env.apply(m, p.actions); !res.conflict {
+	if res := env.apply(m, p.Actions); !res.Conflict {
 		t.Errorf("no conflict: %+v", res)
 	}
 	for kind, o := range foreign {
@@ -1139,7 +1141,7 @@ func TestManagerWatchesRestoresAndBackups(t *testing.T) {
 	eventually("the shard is ready", func() bool { return env.get("cache").Status.Ready == "1/1" })
 	m := env.get("cache")
 	env.must(admin.Delete(env.ctx, m))
-	eventually("the final backup is created", func() bool { return env.exists(finalBackupName(m), backup) })
+	eventually("the final backup is created", func() bool { return env.exists(plan.FinalBackupName(m), backup) })
 	backup.Status.Phase, backup.Status.Snapshot = v1alpha1.TransferComplete, &v1alpha1.SnapshotStatus{Path: "p", TakenAt: metav1.Now(), Items: 7}
 	env.must(admin.Status().Update(env.ctx, backup))
 	eventually("the Memcached is deleted", func() bool { return !env.exists("cache", m) })

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -27,23 +28,23 @@ func (cluster *fakeCluster) lists() (all []string) {
 }
 
 // wantList checks that all pods have the same list, that of the status, and returns it.
-func (cluster *fakeCluster) wantList(size int) shardList {
+func (cluster *fakeCluster) wantList(size int) plan.ShardList {
 	cluster.Helper()
 	lists := cluster.lists()
 	if len(lists) != 1 {
 		cluster.Fatalf("the pods have the lists %q", lists)
 	}
-	l := parseShardList(lists[0])
-	want := shardList{version: l.version}
+	l := plan.ParseShardList(lists[0])
+	want := plan.ShardList{Version: l.Version}
 	for ordinal := range size {
 		service := &corev1.Service{}
 		cluster.read(resources.ShardName(cluster.memcached, ordinal), service)
-		want.servers = append(want.servers, fmt.Sprintf("%s-%d.%s.svc|%s|11211", cluster.memcached, ordinal, cluster.namespace, service.Spec.ClusterIP))
+		want.Servers = append(want.Servers, fmt.Sprintf("%s-%d.%s.svc|%s|11211", cluster.memcached, ordinal, cluster.namespace, service.Spec.ClusterIP))
 	}
 	if lists[0] != want.String() {
 		cluster.Errorf("the pods have the list\n%s, want\n%s", lists[0], want)
 	}
-	if d := cluster.get(cluster.memcached).Status.Discovery; d == nil || d.Version != l.version || int(d.Size) != size || d.Message != "" ||
+	if d := cluster.get(cluster.memcached).Status.Discovery; d == nil || d.Version != l.Version || int(d.Size) != size || d.Message != "" ||
 		d.Endpoint != cluster.memcached+"-discovery."+cluster.namespace+".svc:11211" {
 		cluster.Errorf("the status is %+v, and the list %q", d, lists[0])
 	}
@@ -112,7 +113,7 @@ func TestDiscoveryAddsAShardWhenItIsReady(t *testing.T) {
 	for {
 		cluster.reconcileAndTick()
 		pods := cluster.list()
-		if len(publishedList(cluster.observe("cache")).servers) == 3 {
+		if len(plan.PublishedList(cluster.observe("cache")).Servers) == 3 {
 			break
 		}
 		if len(pods) == 3 && !cluster.get("cache").Status.Shards[2].Ready {
@@ -127,13 +128,13 @@ func TestDiscoveryAddsAShardWhenItIsReady(t *testing.T) {
 	if cluster.read("cache-0", set); set.Spec.Template.Annotations[annotations.Discovery] != cluster.lists()[0] {
 		t.Errorf("the next pod of the first shard has the list %q", set.Spec.Template.Annotations[annotations.Discovery])
 	}
-	if second := cluster.wantList(3); second.version <= first.version {
-		t.Errorf("version %d follows %d", second.version, first.version)
+	if second := cluster.wantList(3); second.Version <= first.Version {
+		t.Errorf("version %d follows %d", second.Version, first.Version)
 	}
 
 	cluster.losePod("cache-2")
 	cluster.reconcileAndTick()
-	if list := publishedList(cluster.observe("cache")); len(list.servers) != 3 {
+	if list := plan.PublishedList(cluster.observe("cache")); len(list.Servers) != 3 {
 		t.Errorf("while a shard has no pod, the list is %s", list)
 	}
 	cluster.converge()
@@ -141,8 +142,8 @@ func TestDiscoveryAddsAShardWhenItIsReady(t *testing.T) {
 	service := &corev1.Service{}
 	cluster.read("cache-0", service)
 	cluster.must(admin.Delete(cluster.ctx, service))
-	if cluster.converge(); cluster.wantList(3).version <= third.version {
-		t.Errorf("after a shard got another address, the version is still %d", third.version)
+	if cluster.converge(); cluster.wantList(3).Version <= third.Version {
+		t.Errorf("after a shard got another address, the version is still %d", third.Version)
 	}
 }
 
@@ -152,16 +153,16 @@ func TestDiscoveryRemovesAShardBeforeItIsDeleted(t *testing.T) {
 	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = new(int32(2)) })
 	m := cluster.converge()
 	second := cluster.wantList(2) // in the pod of the third shard, too, which some clients ask
-	if second.version <= first.version {
-		t.Errorf("version %d follows %d", second.version, first.version)
+	if second.Version <= first.Version {
+		t.Errorf("version %d follows %d", second.Version, first.Version)
 	}
-	until := m.Status.Discovery.ChangedAt.Add(scaleInDelay).UTC().Format(time.RFC3339)
+	until := m.Status.Discovery.ChangedAt.Add(plan.ScaleInDelay).UTC().Format(time.RFC3339)
 	for _, c := range m.Status.Conditions {
 		if c.Type == v1alpha1.ConditionProgressing && (c.Reason != v1alpha1.ReasonScalingIn || !strings.Contains(c.Message, until)) {
 			t.Errorf("in the meantime the condition is %+v", c)
 		}
 	}
-	cluster.clock.SetTime(m.Status.Discovery.ChangedAt.Add(scaleInDelay - 3*time.Second))
+	cluster.clock.SetTime(m.Status.Discovery.ChangedAt.Add(plan.ScaleInDelay - 3*time.Second))
 	if result := cluster.reconcileAndTick(); result.RequeueAfter != 3*time.Second || !cluster.exists("cache-2", &appsv1.ReplicaSet{}) {
 		t.Errorf("the shard was deleted before its time, and the next look is in %s", result.RequeueAfter)
 	}
@@ -186,14 +187,14 @@ func TestShardStaysListedForItsTimeWhenTheOperatorIsKilled(t *testing.T) {
 			return
 		}
 		changed := cluster.wantList(1)
-		deadline := time.Unix(changed.version, 0).Add(scaleInDelay - 2*time.Second)
+		deadline := time.Unix(changed.Version, 0).Add(plan.ScaleInDelay - 2*time.Second)
 		for cluster.clock.Now().Before(deadline) {
 			if cluster.reconcileAndTick(); !cluster.exists("cache-1", &appsv1.ReplicaSet{}) {
-				t.Fatalf("killed after %d writes: the shard was deleted %s after it was removed from the list", writes, cluster.clock.Now().Sub(time.Unix(changed.version, 0)))
+				t.Fatalf("killed after %d writes: the shard was deleted %s after it was removed from the list", writes, cluster.clock.Now().Sub(time.Unix(changed.Version, 0)))
 			}
 			cluster.clock.Step(9 * time.Second)
 		}
-		cluster.clock.Step(scaleInDelay)
+		cluster.clock.Step(plan.ScaleInDelay)
 		if cluster.converge(); cluster.exists("cache-1", &appsv1.ReplicaSet{}) {
 			t.Errorf("killed after %d writes: the shard was never deleted", writes)
 		}
@@ -219,8 +220,8 @@ func TestDiscoveryVersionGrowsWhenAMemcachedIsCreatedAgain(t *testing.T) {
 		cluster.must(admin.Delete(cluster.ctx, &services.Items[i]))
 	}
 	cluster.create("cache", "{size: 1, discovery: {enabled: true}}")
-	if cluster.converge(); cluster.wantList(1).version <= before.version {
-		t.Errorf("its version is not above %d", before.version)
+	if cluster.converge(); cluster.wantList(1).Version <= before.Version {
+		t.Errorf("its version is not above %d", before.Version)
 	}
 }
 

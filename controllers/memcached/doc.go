@@ -1,37 +1,25 @@
 // Package memcached applies the specs of Memcacheds.
 //
-// A reconcile has four phases, each in the file of its name:
+// A reconcile has four phases:
 //
 //	observe   all reads: objects from the cache, missing names from the API server, agents
-//	          of shards that have started or are being updated        → observation
-//	plan      pure functions of the observation                        → plan with its Actions
-//	apply     all writes, in the order of the Actions                  → result
-//	status    pure: observation, plan, result → status; one write, and the events after it
+//	          of shards that have started or are being updated        → plan.Observation
+//	plan      package plan: pure functions of the observation         → plan.Plan with its Actions
+//	apply     all writes, in the order of the Actions                 → plan.Result
+//	status    package status: pure; observation, plan and result      → status; one write, and
+//	          the events after it
 //
-// The types enforce it: only observer has a reader, only writer and statusWriter have a
-// writer, and no planner has a receiver. The planners, in the order in which makePlan calls
-// them:
+// This package contains what isn't pure: observe, apply, and the controller that calls them and
+// the two packages. Only observer has a reader, and only writer and statusWriter have a writer.
 //
-//	finalbackup     the finalizer, and the backup before a Memcached is deleted
-//	bootstrap       fills a new Memcached before its shards become ready
-//	refill          fills a shard that was lost
-//	preflight       checks an image on the nodes before any shard is updated
-//	plan_rollout    what package rollout decides by: the next step for one shard, or a gate
-//	plan_step       the step as writes, and as desired states of the shards
-//	discovery       the list of shards that clients with auto discovery read
-//	binding         the Secret that workloads are bound to
-//	plan_resources  the objects that are missing or not up to date; scaling in
-//
-// A reconcile of a large Memcached looks up and writes a part of its objects (batch), and the
-// next one follows behind those of other Memcacheds. Stopping after any write is what a kill
-// does, too.
-//
-// Package shard determines a shard's state from what was observed of it, and package
-// resources builds the desired objects. Backups and restores are the work of other
-// controllers; this one creates their objects and waits.
+// Package shard determines a shard's state from what was observed of it, package rollout
+// decides the next step of an update, package preflight checks an image on the nodes before any
+// shard is updated, and package resources builds the desired objects. They are pure, too.
+// Backups and restores are the work of other controllers; this one creates their objects and
+// waits.
 //
 // The operator decides only by what is stored in the API server, so it may be killed between
-// any two writes. What it keeps in memory saves work (applycache, statusdebounce).
+// any two writes. What it keeps in memory saves work (applycache, status.Defer).
 //
 // Rules: a failed read from the API ends the reconcile without a write to the status; an
 // agent that doesn't answer is an observation, not an error; the operator neither writes nor

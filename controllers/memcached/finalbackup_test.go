@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
@@ -156,7 +158,7 @@ func TestMemcachedIsDeletedWithOrWithoutFinalBackup(t *testing.T) {
 		}), nil, 0, "Warning FinalBackup deleting without a final backup: its shards had not been filled yet"},
 		"a foreign backup has its name": {withFinalBackup, func(cluster *fakeCluster) {
 			cluster.must(admin.Create(cluster.ctx, &v1alpha1.MemcachedBackup{
-				ObjectMeta: metav1.ObjectMeta{Namespace: cluster.namespace, Name: finalBackupName(cluster.get("cache"))},
+				ObjectMeta: metav1.ObjectMeta{Namespace: cluster.namespace, Name: plan.FinalBackupName(cluster.get("cache"))},
 				Spec: v1alpha1.MemcachedBackupSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: "other"},
 					Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}}}))
 		}, nil, 1, "Warning FinalBackup deleting without a final backup: MemcachedBackup cache-final-"},
@@ -209,7 +211,7 @@ func TestFinalizerOfAnotherControllerIsKept(t *testing.T) {
 	env.create("cache", "{size: 0, deletionPolicy: Backup, finalBackup: {store: {persistentVolumeClaim: {claimName: store}}}}")
 	obs := env.observe("cache")
 	env.change("cache", func(m *v1alpha1.Memcached) { m.Finalizers = []string{"example.com/theirs"} })
-	if res := env.apply(obs.memcached, makePlan(obs, env.reconciler.Options).actions); !res.conflict {
+	if res := env.apply(obs.Memcached, plan.Make(obs, env.reconciler.Options).Actions); !res.Conflict {
 		t.Errorf("no conflict: %+v", res)
 	}
 	m := env.converge("cache")
@@ -240,23 +242,23 @@ func TestForeignBackupIsNotTheFinalBackup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := deletedObservation()
-			m := obs.memcached
+			m := obs.Memcached
 			m.Spec.FinalBackup = &v1alpha1.FinalBackup{}
-			obs.finalBackup = &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: finalBackupName(m), Labels: c.labels}}
-			obs.finalBackup.Spec.MemcachedRef.Name = c.of
-			obs.finalBackup.Status.Phase, obs.finalBackup.Status.Snapshot = v1alpha1.TransferComplete, &v1alpha1.SnapshotStatus{Items: 7}
-			change := planFor(obs).actions.Finalizer
-			if !change.remove || change.event == nil || change.event.message != c.want {
-				t.Errorf("%+v with event %+v, want %s", change, change.event, c.want)
+			obs.FinalBackup = &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: plan.FinalBackupName(m), Labels: c.labels}}
+			obs.FinalBackup.Spec.MemcachedRef.Name = c.of
+			obs.FinalBackup.Status.Phase, obs.FinalBackup.Status.Snapshot = v1alpha1.TransferComplete, &v1alpha1.SnapshotStatus{Items: 7}
+			change := plantest.Plan(obs).Actions.Finalizer
+			if !change.Remove || change.Event == nil || change.Event.Message != c.want {
+				t.Errorf("%+v with event %+v, want %s", change, change.Event, c.want)
 			}
 		})
 	}
 }
 
 // deletedObservation returns an observation of a deleted Memcached that wants a final backup.
-func deletedObservation() *observation {
-	obs := newObservation(1, "being deleted", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"ready", "none"})
-	obs.memcached.Finalizers = []string{v1alpha1.FinalizerFinalBackup}
-	obs.memcached.Spec.DeletionPolicy = v1alpha1.DeletionBackup
+func deletedObservation() *plan.Observation {
+	obs := plantest.Observation(1, "being deleted", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"ready", "none"})
+	obs.Memcached.Finalizers = []string{v1alpha1.FinalizerFinalBackup}
+	obs.Memcached.Spec.DeletionPolicy = v1alpha1.DeletionBackup
 	return obs
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
@@ -96,7 +97,7 @@ func TestShardsWaitForTheCollectionOfAFormerHandoverSecret(t *testing.T) {
 	former := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-handover"}, Data: map[string][]byte{"key": []byte("former")}}
 	env.must(admin.Create(env.ctx, former))
 	m := env.create("cache", "size: 1")
-	env.reconciler.Clock = testclock.NewFakePassiveClock(m.CreationTimestamp.Add(formerSecret / 2))
+	env.reconciler.Clock = testclock.NewFakePassiveClock(m.CreationTimestamp.Add(plan.FormerSecret / 2))
 	for range 3 {
 		env.reconcile("cache")
 	}

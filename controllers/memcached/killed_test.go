@@ -17,6 +17,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
@@ -87,7 +88,7 @@ func TestUpdateHasTheSameResultWhenTheOperatorIsKilledAfterAnyWrite(t *testing.T
 func TestCreationHasTheSameResultWhenTheOperatorIsKilledAfterAnyWrite(t *testing.T) {
 	run := func(t *testing.T, writesLeft int64) (summary string, writes int64, killed bool) {
 		cluster := newCluster(t, "cache", "size: 2")
-		cluster.idleRounds = int(statusDebounce/time.Second) + 2
+		cluster.idleRounds = int(status.Debounce/time.Second) + 2
 		if writesLeft > 0 {
 			cluster.writesLeft.Store(writesLeft)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/controllers/podquery"
@@ -36,27 +37,27 @@ type observer struct {
 	defaultImage string
 	// failed are the attempts of earlier reconciles that failed.
 	failed applycache.Attempts
-	// secrets are what earlier reconciles read: see readSecrets.
+	// secrets are what earlier reconciles read: see plan.Observation.
 	secrets map[types.UID]agentwire.Secrets
 	// defaultImageUpdates is how many Memcacheds follow another default image at a time.
 	defaultImageUpdates int
 }
 
 // observe reads everything that a reconcile needs.
-func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*observation, error) {
-	obs := &observation{
-		memcached:   m,
-		now:         r.clock.Now(),
-		objects:     map[resources.Key]object{},
-		pods:        map[string][]*corev1.Pod{},
-		unownedPods: map[string]bool{},
-		agents:      map[string]agentwire.Status{},
-		unreachable: map[string]bool{},
-		receiving:   map[string]agentwire.Status{},
-		restores:    map[string]object{},
-		unread:      map[resources.Key]bool{},
-		failed:      r.failed.Recent(r.clock.Now()),
-		owned: metav1.ObjectMeta{Namespace: m.Namespace, Labels: resources.Labels(m.Name),
+func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*plan.Observation, error) {
+	obs := &plan.Observation{
+		Memcached:   m,
+		Now:         r.clock.Now(),
+		Objects:     map[resources.Key]plan.Object{},
+		Pods:        map[string][]*corev1.Pod{},
+		UnownedPods: map[string]bool{},
+		Agents:      map[string]agentwire.Status{},
+		Unreachable: map[string]bool{},
+		Receiving:   map[string]agentwire.Status{},
+		Restores:    map[string]plan.Object{},
+		Unread:      map[resources.Key]bool{},
+		Failed:      r.failed.Recent(r.clock.Now()),
+		Owned: metav1.ObjectMeta{Namespace: m.Namespace, Labels: resources.Labels(m.Name),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(m, v1alpha1.GroupVersion.WithKind("Memcached"))}},
 	}
 	if err := r.observeObjects(ctx, obs); err != nil {
@@ -65,15 +66,15 @@ func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*observat
 	if err := r.observePods(ctx, obs); err != nil {
 		return nil, err
 	}
-	obs.image, obs.imageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, r.defaultImage)
+	obs.Image, obs.ImageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, r.defaultImage)
 	if err := r.observeFollow(ctx, obs); err != nil {
 		return nil, err
 	}
-	obs.readShards()
-	obs.secrets = r.secrets
+	obs.ReadShards()
+	obs.Secrets = r.secrets
 	r.queryAgents(ctx, obs)
-	obs.readSecrets()
-	for _, read := range []func(context.Context, *observation) error{r.observeRestores, r.observeBackups, r.observeFinalBackup, r.observeBinding} {
+	obs.ReadSecrets()
+	for _, read := range []func(context.Context, *plan.Observation) error{r.observeRestores, r.observeBackups, r.observeFinalBackup, r.observeBinding} {
 		if err := read(ctx, obs); err != nil {
 			return nil, err
 		}
@@ -84,14 +85,14 @@ func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*observat
 // observeObjects reads the objects of the Memcached. The cache contains those with the
 // operator's label. Other names are looked up at the API server: they may be free, another
 // owner's, newer than the cache, or without the label.
-func (r observer) observeObjects(ctx context.Context, obs *observation) error {
-	m := obs.memcached
+func (r observer) observeObjects(ctx context.Context, obs *plan.Observation) error {
+	m := obs.Memcached
 	add := func(kind resources.Kind, o resources.APIObject) {
-		obs.objects[resources.Key{Kind: kind, Name: o.GetName()}] = object{o, ownershipOf(m, o)}
+		obs.Objects[resources.Key{Kind: kind, Name: o.GetName()}] = plan.Object{APIObject: o, Owner: plan.OwnershipOf(m, o)}
 	}
 	for _, kind := range resources.OwnedKinds() {
 		list := kind.NewList()
-		if err := r.list(ctx, m, list, obs.owned.Labels); err != nil {
+		if err := r.list(ctx, m, list, obs.Owned.Labels); err != nil {
 			return err
 		}
 		if err := meta.EachListItem(list, func(o runtime.Object) error {
@@ -102,15 +103,15 @@ func (r observer) observeObjects(ctx context.Context, obs *observation) error {
 		}
 	}
 	missing := slices.DeleteFunc(resources.Keys(m), func(key resources.Key) bool {
-		_, ok := obs.objects[key]
+		_, ok := obs.Objects[key]
 		return ok
 	})
-	now := batch(missing, obs.failed)
+	now := plan.Batch(missing, obs.Failed)
 	for _, key := range missing {
 		o := resources.NewObject(key.Kind)
 		if !now[key] {
-			if obs.unread[key] = !obs.failed[key].Foreign; obs.failed[key].Foreign {
-				obs.objects[key] = object{o, foreign}
+			if obs.Unread[key] = !obs.Failed[key].Foreign; obs.Failed[key].Foreign {
+				obs.Objects[key] = plan.Object{APIObject: o, Owner: plan.Foreign}
 			}
 			continue
 		}
@@ -118,11 +119,11 @@ func (r observer) observeObjects(ctx context.Context, obs *observation) error {
 		switch {
 		case err != nil:
 			return err
-		case !exists && obs.failed[key].Foreign:
-			delete(obs.failed, key)
-		case exists && ownershipOf(m, o) == foreign: // its content isn't read, and may be large
-			obs.objects[key] = object{resources.NewObject(key.Kind), foreign}
-			obs.failed[key] = applycache.Attempt{At: obs.now, Foreign: true}
+		case !exists && obs.Failed[key].Foreign:
+			delete(obs.Failed, key)
+		case exists && plan.OwnershipOf(m, o) == plan.Foreign: // its content isn't read, and may be large
+			obs.Objects[key] = plan.Object{APIObject: resources.NewObject(key.Kind), Owner: plan.Foreign}
+			obs.Failed[key] = applycache.Attempt{At: obs.Now, Foreign: true}
 		case exists:
 			add(key.Kind, o)
 		}
@@ -161,10 +162,10 @@ func (r observer) specIsCurrent(ctx context.Context, m *v1alpha1.Memcached) (boo
 
 // observePods reads the pods that this Memcached's ReplicaSets control, and its preflight
 // pods.
-func (r observer) observePods(ctx context.Context, obs *observation) error {
+func (r observer) observePods(ctx context.Context, obs *plan.Observation) error {
 	var pods, preflightPods corev1.PodList
-	m := obs.memcached
-	if err := r.list(ctx, m, &pods, obs.owned.Labels); err != nil {
+	m := obs.Memcached
+	if err := r.list(ctx, m, &pods, obs.Owned.Labels); err != nil {
 		return err
 	}
 	for i := range pods.Items {
@@ -173,14 +174,14 @@ func (r observer) observePods(ctx context.Context, obs *observation) error {
 		if controller == nil {
 			continue
 		}
-		set, ok := obs.objects[resources.Key{Kind: resources.KindReplicaSet, Name: controller.Name}]
-		if ok && set.GetUID() == controller.UID && set.isShards() {
-			obs.pods[set.GetName()] = append(obs.pods[set.GetName()], pod)
+		set, ok := obs.Objects[resources.Key{Kind: resources.KindReplicaSet, Name: controller.Name}]
+		if ok && set.GetUID() == controller.UID && set.IsShards() {
+			obs.Pods[set.GetName()] = append(obs.Pods[set.GetName()], pod)
 		} else if !shard.IsFinished(pod) {
-			obs.unownedPods[controller.Name] = true
+			obs.UnownedPods[controller.Name] = true
 		}
 	}
-	for _, pods := range obs.pods {
+	for _, pods := range obs.Pods {
 		slices.SortFunc(pods, shard.ComparePods)
 	}
 	if err := r.list(ctx, m, &preflightPods, resources.PreflightLabels(m.Name)); err != nil {
@@ -188,7 +189,7 @@ func (r observer) observePods(ctx context.Context, obs *observation) error {
 	}
 	for i := range preflightPods.Items {
 		if metav1.IsControlledBy(&preflightPods.Items[i], m) {
-			obs.preflightPods = append(obs.preflightPods, &preflightPods.Items[i])
+			obs.PreflightPods = append(obs.PreflightPods, &preflightPods.Items[i])
 		}
 	}
 	return nil
@@ -196,36 +197,36 @@ func (r observer) observePods(ctx context.Context, obs *observation) error {
 
 // observeFollow lists the other Memcacheds if this one has another image than its spec
 // selects, because of the default image, and sets the image back if it has to wait.
-func (r observer) observeFollow(ctx context.Context, obs *observation) error {
-	m := obs.memcached
+func (r observer) observeFollow(ctx context.Context, obs *plan.Observation) error {
+	m := obs.Memcached
 	if resources.DependsOnDefault(m.Spec.Image, m.Spec.Version) {
-		obs.defaultImage = r.defaultImage
-		if selectsByStatus(m, obs.image.Reference) { // that needs no write
-			obs.defaultImage = m.Status.DefaultImage
+		obs.DefaultImage = r.defaultImage
+		if plan.SelectsByStatus(m, obs.Image.Reference) { // that needs no write
+			obs.DefaultImage = m.Status.DefaultImage
 		}
 	}
-	if !isBehind(m, r.defaultImage) {
+	if !plan.IsBehind(m, r.defaultImage) {
 		return nil
 	}
 	var all v1alpha1.MemcachedList
 	if err := r.cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the Memcacheds that follow the default image: %w", err)
 	}
-	obs.follow = followOf(m, all.Items, r.defaultImage, r.defaultImageUpdates, obs.now)
-	if obs.follow.message != "" {
-		obs.defaultImage = m.Status.DefaultImage
-		obs.image, obs.imageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, m.Status.DefaultImage)
+	obs.Follow = plan.FollowOf(m, all.Items, r.defaultImage, r.defaultImageUpdates, obs.Now)
+	if obs.Follow.Message != "" {
+		obs.DefaultImage = m.Status.DefaultImage
+		obs.Image, obs.ImageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, m.Status.DefaultImage)
 	}
 	return nil
 }
 
-// queryAgents queries the agents of agentsToQuery, all at once.
-func (r observer) queryAgents(ctx context.Context, obs *observation) {
+// queryAgents queries the agents of plan.AgentsToQuery, all at once.
+func (r observer) queryAgents(ctx context.Context, obs *plan.Observation) {
 	var (
 		wait sync.WaitGroup
 		lock sync.Mutex
 	)
-	for _, pod := range agentsToQuery(obs) {
+	for _, pod := range plan.AgentsToQuery(obs) {
 		wait.Go(func() {
 			status, err := r.queries.Get(ctx, pod, r.agents.Status)
 			lock.Lock()
@@ -233,11 +234,11 @@ func (r observer) queryAgents(ctx context.Context, obs *observation) {
 			switch {
 			case errors.Is(err, podquery.ErrPending): // a later reconcile has the answer
 			case err != nil:
-				obs.unreachable[pod.Name] = shard.IsReady(pod) || obs.memcached.Status.Bootstrap.IsRunning()
+				obs.Unreachable[pod.Name] = shard.IsReady(pod) || obs.Memcached.Status.Bootstrap.IsRunning()
 			case (status.Phase == agentwire.PhaseReceiving || status.Phase == agentwire.PhaseFollowing) && status.PodUID == string(pod.UID):
-				obs.receiving[pod.Name] = status
+				obs.Receiving[pod.Name] = status
 			case shard.IsLatestStart(status, pod): // otherwise the operator queries it again
-				obs.agents[pod.Name] = shard.Bounded(status)
+				obs.Agents[pod.Name] = shard.Bounded(status)
 			}
 		})
 	}
@@ -245,23 +246,23 @@ func (r observer) queryAgents(ctx context.Context, obs *observation) {
 }
 
 // observeRestores reads the restores into this Memcached.
-func (r observer) observeRestores(ctx context.Context, obs *observation) error {
-	m := obs.memcached
+func (r observer) observeRestores(ctx context.Context, obs *plan.Observation) error {
+	m := obs.Memcached
 	restores, err := restoresInto(ctx, r.cache, m, client.MatchingFields{index.Memcached: m.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}
 	for _, restore := range restores {
-		obs.restores[restore.Name] = object{restore, ownershipOf(m, restore)}
+		obs.Restores[restore.Name] = plan.Object{APIObject: restore, Owner: plan.OwnershipOf(m, restore)}
 	}
 	b := m.Status.Bootstrap
-	if !b.IsRunning() || obs.restores[b.RestoreName].APIObject != nil {
+	if !b.IsRunning() || obs.Restores[b.RestoreName].APIObject != nil {
 		return nil
 	}
 	restore := &v1alpha1.MemcachedRestore{}
 	exists, err := r.lookUp(ctx, m.Namespace, b.RestoreName, restore)
 	if exists {
-		obs.restores[b.RestoreName] = object{restore, ownershipOf(m, restore)}
+		obs.Restores[b.RestoreName] = plan.Object{APIObject: restore, Owner: plan.OwnershipOf(m, restore)}
 	}
 	return err
 }
@@ -287,9 +288,9 @@ func (r observer) restoreIsActive(ctx context.Context, m *v1alpha1.Memcached) (b
 }
 
 // observeBackups reads the backups of the Memcached when a shard may have been lost.
-func (r observer) observeBackups(ctx context.Context, obs *observation) error {
-	m := obs.memcached
-	if m.Spec.Refill == nil || !startsEmpty(obs) {
+func (r observer) observeBackups(ctx context.Context, obs *plan.Observation) error {
+	m := obs.Memcached
+	if m.Spec.Refill == nil || !plan.StartsEmpty(obs) {
 		return nil
 	}
 	var backups v1alpha1.MemcachedBackupList
@@ -298,40 +299,40 @@ func (r observer) observeBackups(ctx context.Context, obs *observation) error {
 	}
 	for i := range backups.Items {
 		if backups.Items[i].Spec.MemcachedRef.Name == m.Name {
-			obs.backups = append(obs.backups, &backups.Items[i])
+			obs.Backups = append(obs.Backups, &backups.Items[i])
 		}
 	}
 	return nil
 }
 
 // observeFinalBackup reads the final backup of a Memcached that is being deleted.
-func (r observer) observeFinalBackup(ctx context.Context, obs *observation) error {
-	m := obs.memcached
+func (r observer) observeFinalBackup(ctx context.Context, obs *plan.Observation) error {
+	m := obs.Memcached
 	if m.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(m, v1alpha1.FinalizerFinalBackup) {
 		return nil
 	}
 	backup := &v1alpha1.MemcachedBackup{}
-	exists, err := r.lookUp(ctx, m.Namespace, finalBackupName(m), backup)
+	exists, err := r.lookUp(ctx, m.Namespace, plan.FinalBackupName(m), backup)
 	if exists {
-		obs.finalBackup = backup
+		obs.FinalBackup = backup
 	}
 	return err
 }
 
 // observeBinding reads the Secret when the status says that it exists with another list. The operator needs no right to
 // read Secrets otherwise: a user grants it for this one.
-func (r observer) observeBinding(ctx context.Context, obs *observation) error {
-	m := obs.memcached
-	if !m.Spec.Binding.Enabled || m.Status.Binding == nil || !bindingIsOutdated(m) {
+func (r observer) observeBinding(ctx context.Context, obs *plan.Observation) error {
+	m := obs.Memcached
+	if !m.Spec.Binding.Enabled || m.Status.Binding == nil || !plan.BindingIsOutdated(m) {
 		return nil
 	}
 	secret := &corev1.Secret{}
 	exists, err := r.lookUp(ctx, m.Namespace, v1alpha1.BindingSecretName(m.Name), secret)
-	if obs.bindingForbidden = apierrors.IsForbidden(err); obs.bindingForbidden {
+	if obs.BindingForbidden = apierrors.IsForbidden(err); obs.BindingForbidden {
 		return nil
 	}
 	if exists {
-		obs.binding = object{secret, ownershipOf(m, secret)}
+		obs.Binding = plan.Object{APIObject: secret, Owner: plan.OwnershipOf(m, secret)}
 	}
 	return err
 }

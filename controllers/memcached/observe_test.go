@@ -38,8 +38,8 @@ func TestPreflightPodOfDeletedMemcachedOfTheSameNameIsIgnored(t *testing.T) {
 		env.must(admin.Create(env.ctx, pod))
 	}
 	obs := env.observe("cache")
-	if len(obs.preflightPods) != 1 || obs.preflightPods[0].Name != "own" {
-		t.Errorf("%d preflight pods", len(obs.preflightPods))
+	if len(obs.PreflightPods) != 1 || obs.PreflightPods[0].Name != "own" {
+		t.Errorf("%d preflight pods", len(obs.PreflightPods))
 	}
 }
 

@@ -13,7 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
 )
 
 func TestOwnershipOf(t *testing.T) {
@@ -25,22 +28,22 @@ func TestOwnershipOf(t *testing.T) {
 		name   string
 		labels map[string]string
 		owners []metav1.OwnerReference
-		want   ownership
+		want   plan.Ownership
 	}{
-		{"controlled by this Memcached", nil, controlledBy(ourGroup, "Memcached", "cache", "uid"), ours},
-		{"controlled by another Memcached of this name", nil, controlledBy(ourGroup, "Memcached", "cache", "before"), predecessors},
-		{"controlled by a Memcached of another name", nil, controlledBy(ourGroup, "Memcached", "sessions", "other"), foreign},
-		{"controlled by a Memcached of another API group", nil, controlledBy("example.com/v1", "Memcached", "cache", "other"), foreign},
-		{"controlled by another kind, with our labels", resources.Labels("cache"), controlledBy("apps/v1", "Deployment", "cache", "other"), foreign},
-		{"no controller, created for this name", resources.Labels("cache"), nil, orphaned},
-		{"no controller, created for another name", resources.Labels("sessions"), nil, foreign},
-		{"no controller, created by another program", map[string]string{v1alpha1.LabelInstance: "cache", v1alpha1.LabelManagedBy: "Helm"}, nil, foreign},
-		{"no controller, no labels", nil, nil, foreign},
+		{"controlled by this Memcached", nil, controlledBy(ourGroup, "Memcached", "cache", "uid"), plan.Ours},
+		{"controlled by another Memcached of this name", nil, controlledBy(ourGroup, "Memcached", "cache", "before"), plan.Predecessors},
+		{"controlled by a Memcached of another name", nil, controlledBy(ourGroup, "Memcached", "sessions", "other"), plan.Foreign},
+		{"controlled by a Memcached of another API group", nil, controlledBy("example.com/v1", "Memcached", "cache", "other"), plan.Foreign},
+		{"controlled by another kind, with our labels", resources.Labels("cache"), controlledBy("apps/v1", "Deployment", "cache", "other"), plan.Foreign},
+		{"no controller, created for this name", resources.Labels("cache"), nil, plan.Orphaned},
+		{"no controller, created for another name", resources.Labels("sessions"), nil, plan.Foreign},
+		{"no controller, created by another program", map[string]string{v1alpha1.LabelInstance: "cache", v1alpha1.LabelManagedBy: "Helm"}, nil, plan.Foreign},
+		{"no controller, no labels", nil, nil, plan.Foreign},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", UID: "uid"}}
 			o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "cache-0", Labels: c.labels, OwnerReferences: c.owners}}
-			if got := ownershipOf(m, o); got != c.want {
+			if got := plan.OwnershipOf(m, o); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})
@@ -53,14 +56,14 @@ func TestDeleteSparesAnObjectThatTookTheNameSince(t *testing.T) {
 	env.converge("cache")
 	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](1) })
 	obs := env.observe("cache")
-	p := makePlan(obs, env.reconciler.Options)
+	p := plan.Make(obs, env.reconciler.Options)
 	var set appsv1.ReplicaSet
 	env.read("cache-1", &set)
 	env.must(admin.Delete(env.ctx, &set))
 	other := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-1", Labels: set.Labels}, Spec: set.Spec}
 	env.must(admin.Create(env.ctx, other))
 
-	if res := env.apply(obs.memcached, p.actions); !res.conflict {
+	if res := env.apply(obs.Memcached, p.Actions); !res.Conflict {
 		t.Errorf("no conflict: %+v", res)
 	}
 	env.read("cache-1", &set)
@@ -109,17 +112,17 @@ func TestPatchOfPodThatHasChangedIsRejected(t *testing.T) {
 	pod.Annotations = map[string]string{"example.com/changed": "true"}
 	env.must(admin.Update(env.ctx, pod))
 
-	stop := func(pod *corev1.Pod, value string) Actions {
-		return Actions{Patch: []podPatch{annotate(pod, "stop", value)}}
+	stop := func(pod *corev1.Pod, value string) plan.Actions {
+		return plan.Actions{Patch: []plan.PodPatch{plan.Annotate(pod, "stop", value)}}
 	}
-	if res := env.apply(nil, stop(before, "now")); !res.conflict {
+	if res := env.apply(nil, stop(before, "now")); !res.Conflict {
 		t.Errorf("no conflict: %+v", res)
 	}
 	env.read("changed", pod)
 	if pod.Annotations["stop"] != "" {
 		t.Error("a pod that had changed since was patched")
 	}
-	if res := env.apply(nil, stop(pod, "now")); res.conflict {
+	if res := env.apply(nil, stop(pod, "now")); res.Conflict {
 		t.Errorf("conflict: %+v", res)
 	}
 	if env.read("changed", pod); pod.Annotations["stop"] != "now" {
@@ -133,8 +136,8 @@ func TestPatchOfPodThatHasChangedIsRejected(t *testing.T) {
 
 // They serve until their Services are deleted, but clients must not start to use them.
 func TestServersAreThoseOfTheDesiredShards(t *testing.T) {
-	obs := newObservation(1, "valid", [2]string{"ours", "ours"}, [2]string{"ours", "ours"}, [2]string{"starting", "ready"})
-	s := makeStatus(obs, planFor(obs), result{}, obs.now)
+	obs := plantest.Observation(1, "valid", [2]string{"ours", "ours"}, [2]string{"ours", "ours"}, [2]string{"starting", "ready"})
+	s := status.Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now)
 	if s.ReadySize != 0 || s.Ready != "0/1" {
 		t.Errorf("%d ready, %s", s.ReadySize, s.Ready)
 	}
@@ -148,23 +151,23 @@ func TestServersAreThoseOfTheDesiredShards(t *testing.T) {
 
 func TestFinalizerIsNotAddedToDeletedMemcached(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
-		obs := newObservation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"ready", "none"})
-		obs.memcached.Spec.DeletionPolicy = v1alpha1.DeletionBackup
+		obs := plantest.Observation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"ready", "none"})
+		obs.Memcached.Spec.DeletionPolicy = v1alpha1.DeletionBackup
 		if deleted { // has another finalizer
-			obs.memcached.DeletionTimestamp = &metav1.Time{Time: obs.now}
+			obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now}
 		}
-		if p := planFor(obs); p.actions.Finalizer.add == deleted || p.actions.Finalizer.remove {
-			t.Errorf("deleted: %v; added: %v, removed: %v", deleted, p.actions.Finalizer.add, p.actions.Finalizer.remove)
+		if p := plantest.Plan(obs); p.Actions.Finalizer.Add == deleted || p.Actions.Finalizer.Remove {
+			t.Errorf("deleted: %v; added: %v, removed: %v", deleted, p.Actions.Finalizer.Add, p.Actions.Finalizer.Remove)
 		}
 	}
 }
 
 // The cache doesn't contain foreign objects, so no watch reports that the name is free.
 func TestConflictingNameIsCheckedAgain(t *testing.T) {
-	for state, want := range map[string]time.Duration{"ours": 0, "foreign": conflictRecheck} {
-		obs := newObservation(1, "valid", [2]string{"ours", "absent"}, [2]string{state, "absent"}, [2]string{"none", "none"})
-		if p := planFor(obs); p.actions.RequeueAfter != want {
-			t.Errorf("Service %s: requeue after %s, want %s", state, p.actions.RequeueAfter, want)
+	for state, want := range map[string]time.Duration{"ours": 0, "foreign": plan.ConflictRecheck} {
+		obs := plantest.Observation(1, "valid", [2]string{"ours", "absent"}, [2]string{state, "absent"}, [2]string{"none", "none"})
+		if p := plantest.Plan(obs); p.Actions.RequeueAfter != want {
+			t.Errorf("Service %s: requeue after %s, want %s", state, p.Actions.RequeueAfter, want)
 		}
 	}
 }

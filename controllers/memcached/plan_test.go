@@ -13,8 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
 )
 
 // The tests try every combination of these states: a Memcached of size 0 to 2, and two shards,
@@ -27,7 +30,7 @@ var (
 
 // everyObservation calls try with 3 sizes × 4 specs × 6⁴ objects × 4² pods, without the pods
 // of shards that have no ReplicaSet of the Memcached.
-func everyObservation(try func(name string, make func() *observation)) {
+func everyObservation(try func(name string, make func() *plan.Observation)) {
 	for size := range int32(3) {
 		for _, spec := range specStates {
 			for _, set0 := range objectStates {
@@ -37,8 +40,8 @@ func everyObservation(try func(name string, make func() *observation)) {
 							for _, pod0 := range podsOf(set0) {
 								for _, pod1 := range podsOf(set1) {
 									name := fmt.Sprintf("size %d, %s; ReplicaSets %s, %s; Services %s, %s; pods %s, %s", size, spec, set0, set1, service0, service1, pod0, pod1)
-									try(name, func() *observation {
-										return newObservation(size, spec, [2]string{set0, set1}, [2]string{service0, service1}, [2]string{pod0, pod1})
+									try(name, func() *plan.Observation {
+										return plantest.Observation(size, spec, [2]string{set0, set1}, [2]string{service0, service1}, [2]string{pod0, pod1})
 									})
 								}
 							}
@@ -60,15 +63,15 @@ func podsOf(set string) []string {
 func TestInvariantsHoldForEveryObservation(t *testing.T) {
 	t.Parallel()
 	count := 0
-	everyObservation(func(name string, make func() *observation) {
+	everyObservation(func(name string, make func() *plan.Observation) {
 		count++
 		if t.Failed() {
 			return // the first failure is enough
 		}
 		obs := make()
-		p := planFor(obs)
-		if spec := make().memcached.Spec; !equality.Semantic.DeepEqual(spec, obs.memcached.Spec) {
-			t.Errorf("%s: the spec was changed:\n%s", name, cmp.Diff(spec, obs.memcached.Spec))
+		p := plantest.Plan(obs)
+		if spec := make().Memcached.Spec; !equality.Semantic.DeepEqual(spec, obs.Memcached.Spec) {
+			t.Errorf("%s: the spec was changed:\n%s", name, cmp.Diff(spec, obs.Memcached.Spec))
 		}
 		checkWrites(t, name, obs, p)
 		checkStatus(t, name, obs, p)
@@ -78,17 +81,17 @@ func TestInvariantsHoldForEveryObservation(t *testing.T) {
 
 // checkWrites checks that the plan writes only own objects and free names, deletes only own
 // objects beyond the size in descending order, and does nothing where the spec prevents it.
-func checkWrites(t *testing.T, name string, obs *observation, p plan) {
+func checkWrites(t *testing.T, name string, obs *plan.Observation, p plan.Plan) {
 	t.Helper()
-	m := obs.memcached
-	for _, o := range p.actions.Apply {
-		have, exists := obs.objects[o.Key]
-		if exists && !have.isShards() || exists && o.uid != have.GetUID() || !exists && o.uid != "" {
-			t.Errorf("%s: %s is written over uid %q", name, o.Key, o.uid)
+	m := obs.Memcached
+	for _, o := range p.Actions.Apply {
+		have, exists := obs.Objects[o.Key]
+		if exists && !have.IsShards() || exists && o.UID != have.GetUID() || !exists && o.UID != "" {
+			t.Errorf("%s: %s is written over uid %q", name, o.Key, o.UID)
 		}
 	}
 	last := int(^uint(0) >> 1)
-	for _, o := range p.actions.Delete {
+	for _, o := range p.Actions.Delete {
 		if _, isPod := o.(*corev1.Pod); isPod {
 			t.Errorf("%s: pod %s is deleted, in which memcached may run", name, o.GetName())
 			continue
@@ -102,23 +105,23 @@ func checkWrites(t *testing.T, name string, obs *observation, p plan) {
 		}
 		last = ordinal
 	}
-	blocked := m.Spec.Paused || m.DeletionTimestamp != nil || p.rejected != nil
-	if blocked && len(p.actions.Apply)+len(p.actions.Delete) > 0 {
-		t.Errorf("%s: %d writes and %d deletes, although the spec prevents them", name, len(p.actions.Apply), len(p.actions.Delete))
+	blocked := m.Spec.Paused || m.DeletionTimestamp != nil || p.Rejected != nil
+	if blocked && len(p.Actions.Apply)+len(p.Actions.Delete) > 0 {
+		t.Errorf("%s: %d writes and %d deletes, although the spec prevents them", name, len(p.Actions.Apply), len(p.Actions.Delete))
 	}
-	if want := m.Spec.Version == "1.5.0"; want != (p.rejected != nil) {
-		t.Errorf("%s: rejected: %+v", name, p.rejected)
+	if want := m.Spec.Version == "1.5.0"; want != (p.Rejected != nil) {
+		t.Errorf("%s: rejected: %+v", name, p.Rejected)
 	}
 }
 
 // checkStatus checks that all conditions are present and of this generation, that Available
 // means that each shard has a ready pod and a Service, that Degraded reports what requires
 // manual intervention, and that the status doesn't change by itself.
-func checkStatus(t *testing.T, name string, obs *observation, p plan) {
+func checkStatus(t *testing.T, name string, obs *plan.Observation, p plan.Plan) {
 	t.Helper()
-	m := obs.memcached
+	m := obs.Memcached
 	now := time.Unix(1_000_000, 0)
-	s := makeStatus(obs, p, result{}, now)
+	s := status.Make(obs, p, plan.Result{}, now)
 	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
 		c := meta.FindStatusCondition(s.Conditions, kind)
 		if c == nil || c.ObservedGeneration != m.Generation || c.Reason == "" || c.Message == "" {
@@ -129,9 +132,9 @@ func checkStatus(t *testing.T, name string, obs *observation, p plan) {
 	ready := 0
 	for ordinal := range int(*m.Spec.Size) {
 		name := resources.ShardName("cache", ordinal)
-		service, ok := obs.objects[resources.Key{Kind: resources.KindService, Name: name}]
-		routes := ok && service.isShards() && service.GetDeletionTimestamp() == nil
-		if routes && slices.ContainsFunc(obs.pods[name], shard.IsReady) {
+		service, ok := obs.Objects[resources.Key{Kind: resources.KindService, Name: name}]
+		routes := ok && service.IsShards() && service.GetDeletionTimestamp() == nil
+		if routes && slices.ContainsFunc(obs.Pods[name], shard.IsReady) {
 			ready++
 		}
 	}
@@ -139,20 +142,20 @@ func checkStatus(t *testing.T, name string, obs *observation, p plan) {
 		t.Errorf("%s: Available is %t with %d of %d shards ready", name, available, ready, *m.Spec.Size)
 	}
 	for _, server := range s.Servers {
-		service, ok := obs.objects[resources.Key{Kind: resources.KindService, Name: server[:len("cache-0")]}]
-		if !ok || service.owner != ours {
+		service, ok := obs.Objects[resources.Key{Kind: resources.KindService, Name: server[:len("cache-0")]}]
+		if !ok || service.Owner != plan.Ours {
 			t.Errorf("%s: %s is among the servers", name, server)
 		}
 	}
-	if degraded := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionDegraded); degraded != (p.rejected != nil || len(p.resources.conflicts) > 0) {
-		t.Errorf("%s: Degraded is %t, rejected %v, conflicts %v", name, degraded, p.rejected, p.resources.conflicts)
+	if degraded := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionDegraded); degraded != (p.Rejected != nil || len(p.Resources.Conflicts) > 0) {
+		t.Errorf("%s: Degraded is %t, rejected %v, conflicts %v", name, degraded, p.Rejected, p.Resources.Conflicts)
 	}
 	checkSummary(t, name, m, s)
 	m.Status = s
-	if again := makeStatus(obs, p, result{}, now.Add(time.Hour)); !equality.Semantic.DeepEqual(s, again) {
+	if again := status.Make(obs, p, plan.Result{}, now.Add(time.Hour)); !equality.Semantic.DeepEqual(s, again) {
 		t.Errorf("%s: the next status differs:\n%s", name, cmp.Diff(s, again))
 	}
-	if events := makeEvents(m.Status, s, obs, p, result{}); len(events) > 0 {
+	if events := status.Events(m.Status, s, obs, p, plan.Result{}); len(events) > 0 {
 		t.Errorf("%s: events without a change: %v", name, events)
 	}
 }

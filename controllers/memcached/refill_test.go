@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -265,7 +266,7 @@ func TestFinishedRefillsAreDeleted(t *testing.T) {
 		cluster.restartMemcached("cache-0", agentwire.StartCold)
 		cluster.converge()
 		cluster.converge() // until the restore has finished
-		if n := len(cluster.listRestores()); n != min(round+1, refillHistoryLimit) {
+		if n := len(cluster.listRestores()); n != min(round+1, plan.RefillHistoryLimit) {
 			t.Fatalf("%d restores after %d losses in one pod", n, round+1)
 		}
 		cluster.clock.Step(time.Minute)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -290,10 +291,10 @@ func TestAgentsAreQueriedEachMinuteWithTLSAlone(t *testing.T) {
 		cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Offered: "aa"})
 		m := cluster.converge()
 		result := cluster.reconcileAndTick()
-		if queried := result.RequeueAfter > 0 && result.RequeueAfter <= secretsInterval; queried != want {
+		if queried := result.RequeueAfter > 0 && result.RequeueAfter <= plan.SecretsInterval; queried != want {
 			t.Errorf("%s: the next reconcile is in %s", spec, result.RequeueAfter)
 		}
-		if known := len(cluster.observe(m.Name).secrets); (known == 2) != want {
+		if known := len(cluster.observe(m.Name).Secrets); (known == 2) != want {
 			t.Errorf("%s: an operator without knowledge reads %d certificates", spec, known)
 		}
 	}

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/apiservertest"
@@ -232,7 +233,7 @@ func keysOf(name string, size int32) []resources.Key {
 }
 
 // observe returns what the operator observes of a Memcached.
-func (env *testEnv) observe(name string) *observation {
+func (env *testEnv) observe(name string) *plan.Observation {
 	env.Helper()
 	obs, err := env.reconciler.observer().observe(env.ctx, env.get(name))
 	env.must(err)
@@ -241,11 +242,11 @@ func (env *testEnv) observe(name string) *observation {
 
 // apply makes the writes of a plan, or fails the test if they fail in a way that a retry fixes
 // or none does.
-func (env *testEnv) apply(m *v1alpha1.Memcached, a Actions) result {
+func (env *testEnv) apply(m *v1alpha1.Memcached, a plan.Actions) plan.Result {
 	env.Helper()
 	res := writer{env.reconciler.Client}.apply(env.ctx, m, a)
-	if res.retry() != nil || len(res.rejections) > 0 {
-		env.Errorf("failures %v, rejections %v", res.failures, res.rejections)
+	if res.Retry() != nil || len(res.Rejections) > 0 {
+		env.Errorf("failures %v, rejections %v", res.Failures, res.Rejections)
 	}
 	return res
 }

@@ -122,3 +122,29 @@ func (o Object) WithPreconditions(uid types.UID, version string) runtime.ApplyCo
 	}
 	return o.Apply
 }
+
+// KeyOf returns the kind and name of an object that the operator creates or deletes.
+func KeyOf(o APIObject) Key {
+	kind := KindReplicaSet
+	switch o.(type) {
+	case *corev1.Service:
+		kind = KindService
+	case *networkingv1.NetworkPolicy:
+		kind = KindNetworkPolicy
+	case *corev1.Pod:
+		kind = KindPod
+	case *corev1.Secret:
+		kind = KindSecret
+	case *v1alpha1.MemcachedRestore:
+		kind = KindRestore
+	case *v1alpha1.MemcachedBackup:
+		kind = KindBackup
+	}
+	return Key{Kind: kind, Name: o.GetName()}
+}
+
+// The kinds of objects that other controllers work on.
+const (
+	KindRestore Kind = "MemcachedRestore"
+	KindBackup  Kind = "MemcachedBackup"
+)

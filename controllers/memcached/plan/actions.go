@@ -1,0 +1,132 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+)
+
+const (
+	// AgentRetryMin is the least time after which an agent that did not report its start is
+	// queried again.
+	AgentRetryMin = time.Second
+	// ConflictRecheck is when to look up a name again that another owner uses: the cache doesn't
+	// contain foreign objects, so no watch announces that the name is free.
+	ConflictRecheck = 30 * time.Second
+)
+
+// Actions are the writes that a planner wants, in this order, and when to reconcile again.
+type Actions struct {
+	// Finalizer is added or removed first.
+	Finalizer FinalizerChange
+	// Secret with the key of handovers is created, if it doesn't exist, before the pods that need it.
+	Secret *corev1.Secret
+	// SecretIsFirst is whether one that exists can be that of a deleted Memcached with the same name.
+	SecretIsFirst bool
+	// Binding is a Secret to create, or to update if it has a version, without a password to get a new one.
+	Binding *corev1.Secret
+	// Apply are objects to apply.
+	Apply []Apply
+	// Patch are changes of pods.
+	Patch []PodPatch
+	// Create are objects that other controllers work on.
+	Create []resources.APIObject
+	// Delete are objects to delete.
+	Delete []resources.APIObject
+	// Postponed are objects that a later reconcile applies, creates or deletes: see Batch.
+	Postponed []resources.Key
+	// RequeueAfter is when to reconcile again where no watch triggers it; 0 is never.
+	RequeueAfter time.Duration
+}
+
+// Apply is an object to apply. The API server rejects the write when another object has
+// taken the name since it was observed and, with a version, when the object has changed.
+type Apply struct {
+	resources.Object
+	UID     types.UID
+	Version string
+}
+
+// merge returns the actions of all planners, in the order of the planners.
+func merge(all ...Actions) Actions {
+	var m Actions
+	for _, a := range all {
+		if a.Finalizer != (FinalizerChange{}) {
+			m.Finalizer = a.Finalizer
+		}
+		m.Secret = cmp.Or(m.Secret, a.Secret)
+		m.SecretIsFirst = m.SecretIsFirst || a.SecretIsFirst
+		m.Binding = cmp.Or(m.Binding, a.Binding)
+		m.Apply = append(m.Apply, a.Apply...)
+		m.Patch = append(m.Patch, a.Patch...)
+		m.Create = append(m.Create, a.Create...)
+		m.Delete = append(m.Delete, a.Delete...)
+		m.Postponed = append(m.Postponed, a.Postponed...)
+		m.RequeueAfter = Soonest(m.RequeueAfter, a.RequeueAfter)
+	}
+	return m
+}
+
+// Soonest returns the smallest of the times after which to reconcile again; 0 is never.
+func Soonest(after ...time.Duration) (soonest time.Duration) {
+	for _, d := range after {
+		if soonest <= 0 || d > 0 && d < soonest {
+			soonest = d
+		}
+	}
+	return soonest
+}
+
+// Result is the result of the writes.
+type Result struct {
+	// Applied are the objects that were written and exist now.
+	Applied map[resources.Key]bool
+	// Rejections are answers of the API server that the status reports as Degraded.
+	Rejections []error
+	// Failures are errors that a retry may fix.
+	Failures []error
+	// FailedCreates are the names of objects that could not be created yet.
+	FailedCreates map[string]bool
+	// Succeeded is whether something was written. Failed are the objects whose writes failed.
+	Succeeded bool
+	Failed    []resources.Key
+	// Conflict is whether an object has changed since it was observed and was not written.
+	Conflict bool
+	// Gone is whether the Memcached is being deleted, with its namespace or because its finalizer was
+	// removed. Nothing is left to do or to report.
+	Gone bool
+	// Events of the writes.
+	Events []Event
+}
+
+// Retry returns the error that causes a retry, if any.
+func (r Result) Retry() error { return errors.Join(r.Failures...) }
+
+// Event is an event to record, with the pod that it is related to, if any.
+type Event struct{ Kind, Reason, Message, Pod string }
+
+// Normal returns an event that needs no attention.
+func Normal(reason, format string, args ...any) Event {
+	return Event{Kind: corev1.EventTypeNormal, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Warning returns an event that may need attention.
+func Warning(reason, format string, args ...any) Event {
+	return Event{Kind: corev1.EventTypeWarning, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// FinalizerChange adds or removes the finalizer, and records an event when it is removed.
+type FinalizerChange struct {
+	Add, Remove bool
+	Event       *Event
+	// Backup is created first. Where that is impossible, because the namespace is being
+	// deleted too, the finalizer is removed.
+	Backup *v1alpha1.MemcachedBackup
+}

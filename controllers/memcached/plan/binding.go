@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+)
+
+// bindingInterval is after how long the operator tries again to create a Secret that exists: it may not read it, and learns
+// from the answer whether it was deleted.
+const bindingInterval = 5 * time.Minute
+
+// planBinding creates the Secret, or updates the one that was read: it keeps its password.
+func planBinding(obs *Observation, build *resources.Builder) (p Binding) {
+	m := obs.Memcached
+	if !m.Spec.Binding.Enabled {
+		return Binding{}
+	}
+	p.Status = &v1alpha1.BindingStatus{}
+	if m.Status.Binding != nil {
+		p.Status.Name, p.Status.Size = m.Status.Binding.Name, m.Status.Binding.Size
+	}
+	isOutdated, secret := BindingIsOutdated(m), build.BindingSecret(int(*m.Spec.Size))
+	if !isOutdated {
+		left := bindingInterval - obs.Now.Sub(obs.Failed[resources.KeyOf(secret)].At).Abs()
+		if p.Actions.RequeueAfter = max(left, 0); left <= 0 && p.Status.Size == *m.Spec.Size {
+			p.Actions.Binding = secret
+		}
+		return p
+	}
+	p.Actions.RequeueAfter = ConflictRecheck // no watch announces that the Secret or the operator's rights have changed
+	switch have, _ := obs.Binding.APIObject.(*corev1.Secret); {
+	case obs.BindingForbidden:
+		p.Status.Message = fmt.Sprintf("the Secret %s exists, and the operator may not read or update it; grant it these rights, or delete the Secret to have it created with another password", secret.Name)
+		if obs.Now.Sub(obs.Failed[resources.KeyOf(secret)].At).Abs() < ConflictRecheck {
+			return p
+		}
+	case have == nil:
+	case obs.Binding.Owner == Foreign || have.Type != secret.Type:
+		p.Status.Message = fmt.Sprintf("the Secret %s exists and isn't of this Memcached; rename or delete it", secret.Name)
+		return p
+	case obs.Binding.Owner == Predecessors:
+		p.Status.Message = fmt.Sprintf("waiting until the Secret %s of a deleted Memcached is deleted", secret.Name)
+		return p
+	default:
+		secret.UID, secret.ResourceVersion = have.UID, have.ResourceVersion
+		secret.Data[v1alpha1.BindingPasswordKey] = have.Data[v1alpha1.BindingPasswordKey]
+	}
+	p.Actions.Binding = secret
+	return p
+}
+
+// Binding is what workloads are bound to.
+type Binding struct {
+	// Status to report until the Secret was written; nil without spec.binding.
+	Status  *v1alpha1.BindingStatus
+	Actions Actions
+}
+
+// BindingIsOutdated reports whether the Secret lists other shards than it should. New shards are listed when all are ready.
+func BindingIsOutdated(m *v1alpha1.Memcached) bool {
+	was, size := m.Status.Binding, *m.Spec.Size
+	return was == nil || was.Name == "" || size < was.Size || size > was.Size && m.Status.ReadySize == size
+}

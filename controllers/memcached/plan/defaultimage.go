@@ -1,0 +1,107 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+)
+
+// A release of the operator may have another default image, and so another one for each
+// Memcached that doesn't name its image or version. Such a Memcached keeps the image in its
+// status until it may follow: a few at a time, ordered by namespace and name, and none after
+// the update of one has failed. The status is the only record, so an operator that restarts
+// continues.
+
+const (
+	// followPoll is when to check again whether the next Memcached may follow, for each one
+	// that is before it.
+	followPoll = 5 * time.Second
+	// maxFollowPoll bounds that.
+	maxFollowPoll = 5 * time.Minute
+)
+
+// IsBehind reports whether a Memcached has the image that its spec selected with a previous
+// default image, and that the default image changes. After a change of the spec that selects
+// another image, it isn't behind: such a change waits for nothing.
+func IsBehind(m *v1alpha1.Memcached, defaultImage string) bool {
+	if m.Status.DefaultImage == defaultImage || !SelectsByStatus(m, m.Status.Image) {
+		return false
+	}
+	current, err := resources.ResolveImage(m.Spec.Image, m.Spec.Version, defaultImage)
+	return err == nil && current.Reference != m.Status.Image
+}
+
+// SelectsByStatus reports whether the spec selects an image with the default image of the status.
+func SelectsByStatus(m *v1alpha1.Memcached, reference string) bool {
+	if m.Status.DefaultImage == "" {
+		return false
+	}
+	image, err := resources.ResolveImage(m.Spec.Image, m.Spec.Version, m.Status.DefaultImage)
+	return err == nil && image.Reference == reference
+}
+
+// FollowOf returns whether a Memcached that is behind the default image waits. atOnce is how
+// many are updated at a time.
+func FollowOf(m *v1alpha1.Memcached, all []v1alpha1.Memcached, defaultImage string, atOnce int, now time.Time) Follow {
+	var before, updating, failed int
+	for i := range all {
+		other := &all[i]
+		if other.Status.Image == "" || other.DeletionTimestamp != nil || !resources.DependsOnDefault(other.Spec.Image, other.Spec.Version) {
+			continue
+		}
+		degraded := meta.IsStatusConditionTrue(other.Status.Conditions, v1alpha1.ConditionDegraded)
+		switch {
+		case IsBehind(other, defaultImage):
+			if wait, ok := mayFollowIn(other, now); ok && wait == 0 && compareNames(other, m) < 0 {
+				before++
+			}
+		case other.Status.Update == nil:
+		case degraded:
+			failed++
+		case other.Spec.Paused || isGatedBy(other, rollout.GateOutsideMaintenanceWindow):
+		default:
+			updating++
+		}
+	}
+	wait, ok := mayFollowIn(m, now)
+	f := Follow{recheck: min(followPoll*time.Duration(max(before+updating-atOnce+1, 1)), maxFollowPoll)}
+	why := "it follows in the order of namespaces and names"
+	switch {
+	case !ok:
+		f.recheck, why = 0, "it follows when it is neither paused nor Degraded"
+	case atOnce == 0:
+		f.recheck, why = 0, "the operator is set to update none"
+	case failed > 0:
+		f.recheck, why = maxFollowPoll, "the update of another Memcached to it is Degraded"
+	case wait > 0:
+		f.recheck, why = wait, "it follows in a maintenance window"
+	case before+updating < atOnce:
+		return Follow{}
+	}
+	f.Message = fmt.Sprintf("keeps image %s; the operator's default image is %s, and %s; to update now or to keep the version, set spec.version",
+		m.Status.Image, defaultImage, why)
+	return f
+}
+
+// mayFollowIn returns when a Memcached may follow the default image as far as it is
+// concerned; false is not before its spec or status changes.
+func mayFollowIn(m *v1alpha1.Memcached, now time.Time) (time.Duration, bool) {
+	windows := ptr.Deref(m.Spec.UpdateStrategy, v1alpha1.UpdateStrategy{}).MaintenanceWindows
+	wait, err := windowOpensIn(windows, now)
+	return wait, err == nil && !m.Spec.Paused && !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDegraded)
+}
+
+func isGatedBy(m *v1alpha1.Memcached, gate rollout.Gate) bool {
+	return m.Status.Update != nil && string(m.Status.Update.Gate) == string(gate)
+}
+
+func compareNames(a, b *v1alpha1.Memcached) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}

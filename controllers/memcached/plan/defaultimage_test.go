@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+)
+
+const (
+	formerDefault  = "docker.io/library/memcached:1.6.38"
+	currentDefault = "docker.io/library/memcached:1.6.45"
+)
+
+func TestFewMemcachedsFollowTheDefaultImageAtATime(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) // a Sunday
+	with := func(name, image string, edits ...func(*v1alpha1.Memcached)) v1alpha1.Memcached {
+		m := v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+		m.Status.Image, m.Status.DefaultImage, m.Status.Size, m.Status.UpdatedSize = image, image, 3, 3
+		for _, edit := range edits {
+			edit(&m)
+		}
+		return m
+	}
+	behind := func(name string, edits ...func(*v1alpha1.Memcached)) v1alpha1.Memcached {
+		return with(name, formerDefault, edits...)
+	}
+	updating := func(m *v1alpha1.Memcached) { m.Status.Update = &v1alpha1.UpdateStatus{} }
+	scalesOut := func(m *v1alpha1.Memcached) { m.Status.UpdatedSize = 1 }
+	waitsForWindow := func(m *v1alpha1.Memcached) {
+		m.Status.Update = &v1alpha1.UpdateStatus{Gate: v1alpha1.GateOutsideMaintenanceWindow}
+	}
+	degraded := func(m *v1alpha1.Memcached) {
+		m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue}}
+	}
+	paused := func(m *v1alpha1.Memcached) { m.Spec.Paused = true }
+	deleted := func(m *v1alpha1.Memcached) { m.DeletionTimestamp = &metav1.Time{Time: now} }
+	pinned := func(m *v1alpha1.Memcached) { m.Spec.Version = "1.6.45" }
+	closed := func(m *v1alpha1.Memcached) {
+		m.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{MaintenanceWindows: []v1alpha1.MaintenanceWindow{{Start: "13:00", DurationSeconds: 3600}}}
+	}
+	elsewhere := func(m *v1alpha1.Memcached) { m.Namespace = "a-team" }
+	const inOrder, stopped = "in the order of namespaces and names", "another Memcached to it is Degraded"
+	for name, c := range map[string]struct {
+		m       v1alpha1.Memcached
+		others  []v1alpha1.Memcached
+		atOnce  int
+		message string // a part of it; empty when it follows
+		recheck time.Duration
+	}{
+		"it is alone":                         {behind("b"), nil, 1, "", 0},
+		"it is the first":                     {behind("b"), []v1alpha1.Memcached{behind("c")}, 1, "", 0},
+		"one is before it":                    {behind("b"), []v1alpha1.Memcached{behind("a")}, 1, inOrder, followPoll},
+		"one of another namespace is before":  {behind("b"), []v1alpha1.Memcached{behind("z", elsewhere)}, 1, inOrder, followPoll},
+		"three are before it":                 {behind("d"), []v1alpha1.Memcached{behind("a"), behind("b"), behind("c")}, 1, inOrder, 3 * followPoll},
+		"two follow at a time":                {behind("b"), []v1alpha1.Memcached{behind("a")}, 2, "", 0},
+		"one after it is being updated":       {behind("b"), []v1alpha1.Memcached{with("c", currentDefault, updating)}, 1, inOrder, followPoll},
+		"one after it scales out":             {behind("b"), []v1alpha1.Memcached{with("c", currentDefault, scalesOut, degraded)}, 1, "", 0},
+		"one is up to date":                   {behind("b"), []v1alpha1.Memcached{with("a", currentDefault)}, 1, "", 0},
+		"an updated one waits for its window": {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, waitsForWindow)}, 1, "", 0},
+		"an updated one was paused":           {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, updating, paused)}, 1, "", 0},
+		"the update of one is Degraded":       {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, updating, degraded)}, 9, stopped, maxFollowPoll},
+		"one is Degraded after its update":    {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, degraded)}, 1, "", 0},
+		"a pinned one is being updated":       {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, pinned, func(m *v1alpha1.Memcached) { m.Spec.Image = "memcached" }, updating, degraded)}, 1, "", 0},
+		"the one before can't follow now":     {behind("b"), []v1alpha1.Memcached{behind("a", degraded), behind("a", paused), behind("a", closed), behind("a", deleted)}, 1, "", 0},
+		"a new one is before it":              {behind("b"), []v1alpha1.Memcached{with("a", "")}, 1, "", 0},
+		"none is to follow":                   {behind("b"), nil, 0, "set to update none", 0},
+		"it is paused":                        {behind("b", paused), nil, 1, "neither paused nor Degraded", 0},
+		"it is Degraded":                      {behind("b", degraded), nil, 1, "neither paused nor Degraded", 0},
+		"its maintenance window is closed":    {behind("b", closed), nil, 1, "in a maintenance window", time.Hour},
+		"it is behind a thousand":             {behind("b"), slices.Repeat([]v1alpha1.Memcached{behind("a")}, 1000), 1, inOrder, maxFollowPoll},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := FollowOf(&c.m, append(c.others, c.m), currentDefault, c.atOnce, now)
+			if (got.Message == "") != (c.message == "") || !strings.Contains(got.Message, c.message) || got.recheck != c.recheck {
+				t.Errorf("message %q, recheck after %s; want %q, %s", got.Message, got.recheck, c.message, c.recheck)
+			}
+			if got.Message != "" && !strings.Contains(got.Message, "spec.version") {
+				t.Errorf("the message doesn't say what to do: %q", got.Message)
+			}
+		})
+	}
+}

@@ -1,0 +1,44 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+)
+
+// planDeletions deletes the objects that the spec disables, and the shards beyond the size after a
+// delay, highest ordinal first, and the Services before the pod: clients should lose the name
+// before the server.
+func planDeletions(obs *Observation, delay time.Duration) Actions {
+	m := obs.Memcached
+	var disabled, extras []resources.APIObject
+	for key, have := range obs.Objects {
+		ordinal, isShard := key.Ordinal(m.Name)
+		switch {
+		case have.Owner != Ours || have.GetDeletionTimestamp() != nil:
+		case resources.IsDisabled(m, key):
+			disabled = append(disabled, have.APIObject)
+		case isShard && ordinal >= int(*m.Spec.Size):
+			extras = append(extras, have.APIObject)
+		}
+	}
+	inOrder := func(a, b resources.APIObject) int {
+		keyA, keyB := resources.KeyOf(a), resources.KeyOf(b)
+		ordinalA, _ := keyA.Ordinal(m.Name)
+		ordinalB, _ := keyB.Ordinal(m.Name)
+		// Of a shard's, the ReplicaSet has the first kind in the alphabet and is deleted last.
+		return cmp.Or(ordinalB-ordinalA, strings.Compare(string(keyB.Kind), string(keyA.Kind)), strings.Compare(keyB.Name, keyA.Name))
+	}
+	slices.SortFunc(disabled, inOrder)
+	slices.SortFunc(extras, inOrder)
+	a := Actions{Delete: disabled}
+	if len(extras) > 0 && delay > 0 {
+		a.RequeueAfter = delay
+		return a
+	}
+	a.Delete = append(a.Delete, extras...)
+	return a
+}

@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// desiredShards returns the desired ReplicaSets of all shards after the decision, by ordinal. New pods
+// delay their readiness until holdUntil and serve the list of auto discovery.
+func desiredShards(obs *Observation, shards []shard.State, d rollout.Decision, holdUntil, list string) []resources.Shard {
+	desired := make([]resources.Shard, *obs.Memcached.Spec.Size)
+	for ordinal := range desired {
+		desired[ordinal].Revision = obs.UpdateRevision
+		if len(shards) > 0 && shards[0].Ordinal == 0 { // an update reaches shard 0 first
+			desired[ordinal].Revision = shards[0].Template
+		}
+	}
+	for i := range shards {
+		desired[shards[i].Ordinal] = desiredShard(obs, &shards[i], d)
+	}
+	for ordinal := range desired {
+		desired[ordinal].HoldUntil, desired[ordinal].Discovery = holdUntil, list
+	}
+	return desired
+}
+
+func desiredShard(obs *Observation, s *shard.State, d rollout.Decision) resources.Shard {
+	update := obs.UpdateRevision.Hash()
+	want := resources.Shard{Revision: s.Template, Annotations: map[string]string{}, Surge: s.Surges}
+	if text, ok := s.Set.Annotations[annotations.Update]; ok {
+		want.Annotations[annotations.Update] = text
+	}
+	if s.Rollout.Failed != "" {
+		want.Annotations[annotations.Failed] = s.Set.Annotations[annotations.Failed]
+	}
+	if d.Shard != s.Name {
+		return want
+	}
+	switch {
+	case d.Step == rollout.StepPromoteTemplate:
+		want.Revision, want.Surge = s.PodRevision, false
+		if s.Moving { // the pod stays
+			delete(want.Annotations, annotations.Update)
+		}
+	case d.Step == rollout.StepRecordFailure:
+		want.Annotations[annotations.Failed] = shard.EncodeRecord(shard.FailureRecord{Revision: update, Attempt: shard.RetryToken(obs.Memcached), Restart: s.LostByRestart, Message: d.Message})
+	case d.Step == rollout.StepSurge, d.Step == rollout.StepRecreate && !d.RollingBack:
+		// The next pod is created from the update revision. When that is wanted first, it is
+		// recorded: the record of an update in place is obsolete then.
+		want.Revision, want.Surge = obs.UpdateRevision, want.Surge || d.Step == rollout.StepSurge
+		if s.Active != nil && (s.Rollout.Template != update || !s.ReplacementStarted(update) || s.Rollout.Moves && !s.Moving) {
+			record := s.NewUpdateRecord(obs.UpdateRevision, rollout.Replace, obs.Now)
+			record.KeepsItems = d.Step == rollout.StepSurge && d.Change.KeepsItems
+			if s.Moves {
+				record.Moves = s.Active.Name
+			}
+			want.Annotations[annotations.Update] = shard.EncodeRecord(record)
+		}
+	}
+	if s.Moves && (want.Surge || s.Moving && d.Step != rollout.StepPromoteTemplate) {
+		want.AvoidNode = s.Active.Spec.NodeName
+	}
+	return want
+}

@@ -1,0 +1,186 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// ScaleInDelay is how long a shard stays after it was removed from the list: clients with auto
+// discovery read the list every minute, and the pods get it within seconds.
+const ScaleInDelay = 90 * time.Second
+
+// ShardList is the list of the shards: of a version, as host|ip|port by ordinal.
+type ShardList struct {
+	Version int64
+	Servers []string
+}
+
+// String returns the list as clients read it.
+func (l ShardList) String() string {
+	if l.Version == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d\n%s\n", l.Version, strings.Join(l.Servers, " "))
+}
+
+// ParseShardList returns an empty list for a text that is none.
+func ParseShardList(text string) ShardList {
+	version, servers, _ := strings.Cut(text, "\n")
+	n, err := strconv.ParseInt(version, 10, 64)
+	if err != nil {
+		return ShardList{}
+	}
+	return ShardList{n, strings.Fields(servers)}
+}
+
+// planDiscovery decides which shards clients know, and gives the list to the pods. patched are the pods that
+// another planner patches: a second patch of the same pod would be rejected.
+func planDiscovery(obs *Observation, shards []shard.State, patched []PodPatch) Discovery {
+	m := obs.Memcached
+	p, tooLarge := Discovery{}, ""
+	if m.Spec.Discovery.Enabled {
+		last, was := PublishedList(obs), m.Status.Discovery
+		list := ShardList{last.Version, serversToList(obs, shards, last.Servers)}
+		if !slices.Equal(list.Servers, last.Servers) {
+			// Clients ignore a version that isn't higher. The time keeps it growing when a
+			// Memcached is created again.
+			list.Version = max(last.Version+1, obs.Now.Unix())
+			if was != nil {
+				list.Version = max(list.Version, was.Version+1)
+			}
+		}
+		if p.list = list.String(); len(p.list) > resources.MaxDiscoveryList {
+			tooLarge = fmt.Sprintf("the list of %d shards has %d bytes, more than %d, so clients keep the last one; use status.servers, or shorter names",
+				len(list.Servers), len(p.list), resources.MaxDiscoveryList)
+			list, p.list = last, last.String()
+		}
+		p.Status = &v1alpha1.DiscoveryStatus{Endpoint: resources.DiscoveryEndpoint(m.Namespace, m.Name), Version: list.Version,
+			Size: int32(len(list.Servers)), ChangedAt: metav1.NewTime(obs.Now.Truncate(time.Second))} //nolint:gosec // at most 1000
+		if was != nil && was.Version == list.Version {
+			p.Status.ChangedAt = was.ChangedAt
+		}
+		p.Delay = max(ScaleInDelay-obs.Now.Sub(p.Status.ChangedAt.Time).Abs(), 0)
+	}
+	var without []string
+	pods := podsOfShards(obs)
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	for _, pod := range pods {
+		if !resources.ServesDiscovery(pod) {
+			without = append(without, pod.Name)
+		}
+		if pod.Annotations[annotations.Discovery] == p.list || slices.ContainsFunc(patched, func(other PodPatch) bool { return other.Pod.UID == pod.UID }) {
+			continue
+		}
+		if len(p.Actions.Patch) == BatchSize {
+			p.Actions.Postponed = append(p.Actions.Postponed, resources.Key{Kind: resources.KindPod, Name: pod.Name})
+			continue
+		}
+		var value any
+		if p.list != "" {
+			value = p.list
+		}
+		p.Actions.Patch = append(p.Actions.Patch, Annotate(pod, annotations.Discovery, value))
+	}
+	switch {
+	case p.Status == nil:
+	case tooLarge != "":
+		p.Status.Message = tooLarge
+	case len(without) > 0:
+		p.Status.Message = fmt.Sprintf("%d pods were created by operator 1.0 and don't serve the endpoint, such as %s; replace them: kubectl annotate pod %s %s=1",
+			len(without), without[0], without[0], v1alpha1.AnnotationMove)
+	}
+	return p
+}
+
+// PublishedList returns the newest list of those that pods and templates have.
+func PublishedList(obs *Observation) (newest ShardList) {
+	add := func(from map[string]string) {
+		if l := ParseShardList(from[annotations.Discovery]); l.Version > newest.Version {
+			newest = l
+		}
+	}
+	for _, pod := range podsOfShards(obs) {
+		add(pod.Annotations)
+	}
+	for i := range obs.Shards { // there may be no pods
+		add(obs.Shards[i].Set.Spec.Template.Annotations)
+	}
+	return newest
+}
+
+// podsOfShards returns the pods of all shards that aren't being deleted, also of those beyond the
+// size, in any order.
+func podsOfShards(obs *Observation) (all []*corev1.Pod) {
+	for _, pods := range obs.Pods {
+		for _, pod := range pods {
+			if pod.DeletionTimestamp == nil && !shard.IsFinished(pod) {
+				all = append(all, pod)
+			}
+		}
+	}
+	return all
+}
+
+// serversToList returns the shards that clients should know, always the first ones: a client may
+// choose the shard of a key by its place in the list. A shard is added when it is ready, and stays
+// while another pod replaces its own. The first list has all shards, since no client has keys on a
+// part of them.
+func serversToList(obs *Observation, shards []shard.State, listed []string) (servers []string) {
+	ready := map[string]bool{}
+	for i := range shards {
+		ready[shards[i].Name] = shards[i].IsReady
+	}
+	for ordinal, name := range obs.Names {
+		if ordinal >= len(listed) && len(listed) > 0 && !ready[name] {
+			break
+		}
+		ip := clusterIP(obs, name)
+		if ip == "" { // its Service was just created, or created again
+			return listed
+		}
+		host, _, _ := strings.Cut(resources.Server(obs.Memcached.Namespace, name), ":")
+		servers = append(servers, fmt.Sprintf("%s|%s|%d", host, ip, agentwire.MemcachedPort))
+	}
+	return servers
+}
+
+// clusterIP returns the address of a shard's Service, an IPv4 address if it has one: some clients
+// know no others. It is empty if there is none.
+func clusterIP(obs *Observation, name string) (ip string) {
+	o := obs.Objects[resources.Key{Kind: resources.KindService, Name: name}]
+	service, ok := o.APIObject.(*corev1.Service)
+	if !ok || o.Owner != Ours || service.DeletionTimestamp != nil {
+		return ""
+	}
+	for _, candidate := range service.Spec.ClusterIPs {
+		parsed, err := netip.ParseAddr(candidate)
+		if err == nil && (ip == "" || parsed.Is4()) {
+			ip = candidate
+		}
+	}
+	return ip
+}
+
+// Discovery is what clients with auto discovery read.
+type Discovery struct {
+	// Status to report; nil without spec.discovery.
+	Status *v1alpha1.DiscoveryStatus
+	// list as pods have it; empty without one.
+	list string
+	// Delay is how long shards beyond the size stay.
+	Delay   time.Duration
+	Actions Actions
+}

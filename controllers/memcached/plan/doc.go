@@ -1,0 +1,28 @@
+// Package plan decides what to do about an observation. Its functions are pure: they have no
+// client and no clock.
+//
+//	observation  everything that a reconcile has read
+//	plan         Make, which calls the planners, and its result, the Plan
+//	actions      the writes that a planner wants
+//
+// The planners, in the order in which Make calls them:
+//
+//	finalbackup  the finalizer, and the backup before a Memcached is deleted
+//	bootstrap    fills a new Memcached before its shards become ready
+//	refill       fills a shard that was lost
+//	rollout      the next step for one shard, or a gate: what package rollout decides by
+//	step         the step as writes (podpatch), and as desired states of the shards
+//	discovery    the list of shards that clients with auto discovery read
+//	binding      the Secret that workloads are bound to
+//	resources    the objects that are missing or not up to date; scaling in
+//	agents       when to query agents again, and which
+//	secrets      the same for what they report of their Secrets
+//
+// No planner has a receiver, and none modifies the result of another one: it takes it as an
+// argument. A reconcile of a large Memcached looks up and writes a part of its objects (batch),
+// and the next one follows behind those of other Memcacheds. Stopping after any write is what a
+// kill does, too.
+//
+// Whether a Memcached follows another default image (defaultimage) is decided earlier, since it
+// is about the Memcacheds of all namespaces.
+package plan

@@ -1,0 +1,11 @@
+package plan
+
+// What the tests with fixtures use: those import this package.
+var (
+	DesiredShards        = desiredShards
+	HitRatioRecovery     = hitRatioRecovery
+	PlanPreflightCleanup = planPreflightCleanup
+	PlanRepeats          = planRepeats
+	PlanResources        = planResources
+	PlanStep             = planStep
+)

@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+)
+
+// Plan is what a reconcile does, and what keeps it from doing more.
+type Plan struct {
+	// Shards are the shards that exist.
+	Shards []shard.State
+	// Rejected is why the spec can't be applied at all, and Invalid why no change of it
+	// reaches a shard; nil when it can.
+	Rejected, Invalid *shard.Problem
+	Preflight         preflight.Result
+	// Decision is the next step of the rollout.
+	Decision    rollout.Decision
+	Bootstrap   Bootstrap
+	Refills     Refills
+	FinalBackup FinalBackup
+	Discovery   Discovery
+	Binding     Binding
+	Resources   Resources
+	Actions     Actions
+}
+
+// Make decides what to do about an observation. A planner takes the results of those before
+// it as arguments.
+func Make(obs *Observation, options resources.Options) Plan {
+	m := obs.Memcached
+	shards := shard.EvaluateAll(obs.Shards, shard.Inputs{
+		Memcached: m, Update: obs.UpdateRevision, Agents: obs.Agents, Receiving: obs.Receiving, Secrets: obs.Secrets, Now: obs.Now, Resizing: options.Resizing,
+	})
+	problem := specProblem(obs, options.Restrictions)
+	p := Plan{
+		FinalBackup: planFinalBackup(obs),
+		Bootstrap:   planBootstrap(obs, shards, problem == nil),
+		Refills:     planRefill(obs, shards),
+		Resources:   Resources{Cached: obs.Cached},
+	}
+	all := []Actions{p.FinalBackup.Actions, p.Bootstrap.Actions, p.Refills.Actions, {RequeueAfter: obs.Follow.recheck}}
+	if problem == nil && m.DeletionTimestamp == nil {
+		build := resources.NewBuilder(m, options)
+		p.Preflight = preflight.Evaluate(build, obs.PreflightPods, shards, obs.UpdateRevision, shard.RetryToken(m))
+		shards = p.Preflight.Annotate(shards)
+		p.Decision, p.Invalid = planRollout(obs, shards)
+		if !m.Spec.Paused {
+			step := planStep(obs, shards, p.Decision, p.Preflight)
+			repeats := planRepeats(obs.Now, shards, step.Patch)
+			p.Discovery = planDiscovery(obs, shards, append(step.Patch, repeats.Patch...))
+			p.Binding = planBinding(obs, build)
+			desired := desiredShards(obs, shards, p.Decision, p.Bootstrap.HoldUntil, p.Discovery.list)
+			p.Resources = planResources(obs, build, desired, p.Bootstrap.DelaysShards)
+			all = append(all, p.Resources.Actions, step, repeats, p.Discovery.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))
+		}
+	}
+	p.Shards, p.Rejected = shards, cmp.Or(p.Resources.Rejected, p.Preflight.Rejected, problem)
+	p.Actions = merge(append(all, planAgentRetry(obs, p.Bootstrap.Status), planSecrets(obs))...).batch(obs.Failed)
+	return p
+}
+
+// specProblem returns why the spec can't be applied, or nil.
+func specProblem(obs *Observation, restrictions resources.Restrictions) *shard.Problem {
+	unsupported := resources.UnsupportedVersion(obs.Image.Version, obs.Memcached.Spec.TLS, obs.Memcached.Spec.Auth)
+	notAllowed, tls := restrictions.Violation(&obs.Memcached.Spec), resources.TLSProblem(&obs.Memcached.Spec)
+	switch {
+	case obs.ImageError != nil:
+		return &shard.Problem{Reason: v1alpha1.ReasonImageInvalid, Message: obs.ImageError.Error() + "; correct spec.image, nothing changes until then"}
+	case unsupported != "":
+		return &shard.Problem{Reason: v1alpha1.ReasonVersionUnsupported, Message: unsupported + "; nothing changes until then"}
+	case tls != "":
+		return &shard.Problem{Reason: v1alpha1.ReasonTLSNotPossible, Message: tls + "; nothing changes until then"}
+	case notAllowed != "":
+		return &shard.Problem{Reason: v1alpha1.ReasonNotAllowed, Message: notAllowed + "; nothing changes until then"}
+	case len(obs.UpdateRevision.String()) > resources.MaxRevision:
+		return &shard.Problem{Reason: v1alpha1.ReasonPodConfigurationTooLarge, Message: fmt.Sprintf(
+			"the pod configuration has %d bytes as JSON, more than %d; shorten spec.podMetadata or spec.scheduling, nothing changes until then",
+			len(obs.UpdateRevision.String()), resources.MaxRevision)}
+	}
+	return nil
+}
+
+// BeginsReplacement reports whether a plan creates the pod that replaces a shard's.
+func (p Plan) BeginsReplacement() bool {
+	s := shard.Named(p.Shards, p.Decision.Shard)
+	return p.Decision.Step == rollout.StepSurge && s != nil && s.Rollout.Pod.Revision == s.Rollout.Template
+}
+
+// IsDisruptive reports whether a plan restarts or deletes something that serves.
+func (p Plan) IsDisruptive() bool {
+	switch p.Decision.Step {
+	case rollout.StepUpdateInPlace, rollout.StepSurge, rollout.StepDrain, rollout.StepHandOver, rollout.StepRecreate:
+		return true
+	}
+	return slices.ContainsFunc(p.Actions.Delete, func(o resources.APIObject) bool {
+		kind := resources.KeyOf(o).Kind
+		return kind == resources.KindReplicaSet || kind == resources.KindService
+	})
+}

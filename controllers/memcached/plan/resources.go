@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+)
+
+// FormerSecret is how long after its creation a Memcached without shards waits for the garbage
+// collection of a Secret with the name of its own. Its pods would have the former key, or none, until a
+// later write of a template creates the Secret.
+const FormerSecret = 10 * time.Second
+
+// planResources returns the objects that are missing or not up to date.
+func planResources(obs *Observation, build *resources.Builder, shards []resources.Shard, delaysShards bool) Resources {
+	p := Resources{Cached: applycache.Objects{}}
+	secret := resources.KeyOf(build.HandoverSecret())
+	created, isCreated := obs.Cached[secret]
+	if isCreated {
+		p.Cached[secret] = created
+	}
+	for _, want := range build.Desired(shards) {
+		have, exists := obs.Objects[want.Key]
+		switch {
+		case delaysShards && want.Key.Kind == resources.KindReplicaSet:
+			continue
+		case exists && have.Owner == Foreign:
+			p.Conflicts = append(p.Conflicts, want.Key)
+			p.Actions.RequeueAfter = ConflictRecheck
+			continue
+		case exists && (have.Owner == Predecessors || have.GetDeletionTimestamp() != nil):
+			p.Leftovers = append(p.Leftovers, want.Key)
+			continue
+		case !exists && obs.Unread[want.Key]:
+			p.Actions.Postponed = append(p.Actions.Postponed, want.Key)
+			continue
+		}
+		var current applycache.Object
+		if exists {
+			current = applycache.NewObject(obs.Memcached, want, have)
+			if obs.Cached[want.Key] == current {
+				p.Cached[want.Key] = current
+				continue
+			}
+		}
+		object, err := build.Build(want)
+		switch {
+		case err != nil:
+			return Resources{Cached: obs.Cached, Rejected: &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: err.Error()}}
+		case !exists:
+			p.Actions.Apply = append(p.Actions.Apply, Apply{Object: object})
+		case object.IsApplied(have.APIObject):
+			p.Cached[want.Key] = current
+		default:
+			update := Apply{Object: object, UID: have.GetUID()}
+			if want.Key.Kind == resources.KindReplicaSet {
+				update.Version = have.GetResourceVersion()
+			}
+			p.Actions.Apply = append(p.Actions.Apply, update)
+		}
+	}
+	if resources.HandsOver(obs.Memcached) && slices.ContainsFunc(p.Actions.Apply, func(a Apply) bool { return a.Key.Kind == resources.KindReplicaSet }) {
+		p.Actions.Secret = build.HandoverSecret()
+		p.Actions.SecretIsFirst = !isCreated && len(obs.Shards) == 0 && obs.Now.Sub(obs.Memcached.CreationTimestamp.Time).Abs() < FormerSecret
+	}
+	return p
+}
+
+// Resources is what the Memcached's own objects need.
+type Resources struct {
+	Actions Actions
+	// Rejected is why the objects can't be built; nil when they can.
+	Rejected *shard.Problem
+	// Conflicts are names that other owners use.
+	Conflicts []resources.Key
+	// Leftovers are names that a deleted Memcached of the same name still uses.
+	Leftovers []resources.Key
+	// Cached are the objects that are up to date.
+	Cached applycache.Objects
+}

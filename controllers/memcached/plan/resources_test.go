@@ -1,0 +1,46 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+)
+
+func TestOnlyObjectsThatChangedAreWritten(t *testing.T) {
+	obs := plantest.Observation(1, "valid", [2]string{"absent", "absent"}, [2]string{"absent", "absent"}, [2]string{"none", "none"})
+	obs.Cached = applycache.Objects{}
+	build, shards := resources.NewBuilder(obs.Memcached, plantest.Options), []resources.Shard{{Revision: shardtest.Revision(t)}}
+	for _, want := range build.Desired(shards) {
+		o := resources.NewObject(want.Key.Kind)
+		o.SetUID("o")
+		o.SetResourceVersion("7")
+		obs.Objects[want.Key], obs.Cached[want.Key] = plan.Object{APIObject: o, Owner: plan.Ours}, applycache.NewObject(obs.Memcached, want, o)
+	}
+	writes := func() []plan.Apply {
+		p := plan.PlanResources(obs, build, shards, false)
+		if len(p.Cached)+len(p.Actions.Apply) != len(obs.Cached) {
+			t.Errorf("%d objects are up to date, and %d are written", len(p.Cached), len(p.Actions.Apply))
+		}
+		return p.Actions.Apply
+	}
+	if got := writes(); len(got) > 0 {
+		t.Errorf("all objects are up to date, and these are written: %v", got)
+	}
+	for key, have := range obs.Objects {
+		if delete(obs.Objects, key); len(writes()) != 1 || writes()[0].Key != key || writes()[0].UID != "" {
+			t.Errorf("%s doesn't exist, and these are written: %v", key, writes())
+		}
+		changed := resources.NewObject(key.Kind)
+		changed.SetUID("o")
+		changed.SetResourceVersion("8")
+		obs.Objects[key] = plan.Object{APIObject: changed, Owner: plan.Ours}
+		if got := writes(); len(got) != 1 || got[0].Key != key || got[0].UID != "o" {
+			t.Errorf("%s has changed, and these are written: %v", key, got)
+		}
+		obs.Objects[key] = have
+	}
+}

@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+)
+
+// planRollout returns the next step of the rollout, and why no change of the spec reaches a shard;
+// nil when it can.
+func planRollout(obs *Observation, shards []shard.State) (rollout.Decision, *shard.Problem) {
+	in := rolloutInput(obs, shards)
+	if in.Invalid != "" {
+		return rollout.Next(in), &shard.Problem{Reason: v1alpha1.ReasonUpdateStrategyInvalid, Message: in.Invalid}
+	}
+	return rollout.Next(in), nil
+}
+
+// rolloutInput returns what the rollout decides by.
+func rolloutInput(obs *Observation, shards []shard.State) rollout.Input {
+	m, strategy := obs.Memcached, ptr.Deref(obs.Memcached.Spec.UpdateStrategy, v1alpha1.UpdateStrategy{})
+	in := rollout.Input{
+		Target: obs.UpdateRevision.Hash(), Paused: m.Spec.Paused, AllowItemLoss: strategy.OnItemLoss == v1alpha1.ItemLossContinue,
+		Shards: make([]rollout.Shard, 0, len(shards)), SinceUpdate: -1, MinInterval: v1alpha1.Seconds(strategy.MinIntervalSeconds, 0),
+	}
+	for _, s := range shards {
+		in.Shards = append(in.Shards, s.Rollout)
+	}
+	for ordinal, name := range obs.Names {
+		if ordinal == len(shards) || shards[ordinal].Ordinal != ordinal {
+			in.MissingShard = name
+			break
+		}
+	}
+	last := shard.LastUpdated(shards)
+	if last != nil {
+		in.SinceUpdate = max(obs.Now.Sub(last.Record.At), 0)
+	}
+	in.Recovery = hitRatioRecovery(strategy.HitRatioGate, last, in.Target, obs.Now)
+	for name, o := range obs.Restores {
+		if o.APIObject.(*v1alpha1.MemcachedRestore).IsActive(obs.Now) && (in.RestoreRunning == "" || name < in.RestoreRunning) {
+			in.RestoreRunning = name
+		}
+	}
+	var err error
+	if in.WindowOpensIn, err = windowOpensIn(strategy.MaintenanceWindows, obs.Now); err != nil {
+		in.Invalid = err.Error()
+	} else if strategy.Type == v1alpha1.UpdateHandover && m.Spec.Handover.Mode == v1alpha1.HandoverDisabled {
+		in.Invalid = "updateStrategy.type Handover requires a handover: set handover.mode to Strict or Available, or updateStrategy.type to InPlace"
+	}
+	return in
+}
+
+// hitRatioRecovery returns how the hit ratio of the shard that was updated last has
+// recovered. It is nil when the gate doesn't apply: it isn't configured, the shard had too
+// few requests before the update, or the update was long ago and to another revision, so that
+// clients may request other keys by now.
+func hitRatioRecovery(gate *v1alpha1.HitRatioGate, last *shard.State, target string, now time.Time) *rollout.Recovery {
+	if gate == nil || last == nil {
+		return nil
+	}
+	minRequests := int64(ptr.Deref(gate.MinRequests, v1alpha1.DefaultHitRatioMinRequests))
+	if last.Record.Gets < minRequests {
+		return nil
+	}
+	r := &rollout.Recovery{
+		Shard: last.Name, Before: float64(last.Record.Hits) / float64(last.Record.Gets),
+		Share: float64(ptr.Deref(gate.Percent, v1alpha1.DefaultHitRatioPercent)) / 100, MinRequests: minRequests,
+		Waited: now.Sub(last.Record.At), Timeout: v1alpha1.Seconds(gate.TimeoutSeconds, v1alpha1.DefaultHitRatioTimeoutSeconds),
+		Continue: gate.OnTimeout == v1alpha1.TimeoutContinue,
+	}
+	if last.Record.Revision != target && r.Waited >= r.Timeout {
+		return nil
+	}
+	if last.Agent != nil && last.Agent.RecentGets > 0 {
+		r.Requests, r.Now = last.Agent.RecentGets, float64(last.Agent.RecentHits)/float64(last.Agent.RecentGets)
+	}
+	return r
+}

@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+// The operator can't read the Secrets with the certificate and the users, so the agents report what they do with them. No
+// watch announces that, so that the operator queries them again and again while spec.tls or spec.auth is set.
+const (
+	// SecretsInterval is the age at which the report of an agent is read again.
+	SecretsInterval = time.Minute
+	// secretsQueries is how many agents are queried for it at a time, in addition to those that are unreachable.
+	secretsQueries = 32
+)
+
+func usesSecrets(m *v1alpha1.Memcached) bool { return m.Spec.TLS != nil || m.Spec.Auth != nil }
+
+// age returns how old the report of a shard's agent is.
+func (obs *Observation) age(pod *corev1.Pod) time.Duration {
+	return obs.Now.Sub(obs.Secrets[pod.UID].ReadAt).Abs()
+}
+
+// secretPods returns the pods whose report is due.
+func secretPods(obs *Observation) (due []*corev1.Pod) {
+	if !usesSecrets(obs.Memcached) {
+		return nil
+	}
+	left := secretsQueries
+	for i := 0; i < len(obs.Shards) && left > 0; i++ {
+		s := &obs.Shards[i]
+		if !s.IsReady || s.Active.Status.PodIP == "" || !resources.MountsSecrets(s.Active) || obs.age(s.Active) < SecretsInterval {
+			continue
+		}
+		if due = append(due, s.Active); s.Last.AgentUnreachableSince == nil {
+			left--
+		}
+	}
+	return due
+}
+
+// ReadSecrets takes over the answers of the agents, and forgets the pods that no longer host a shard.
+func (obs *Observation) ReadSecrets() {
+	known := map[types.UID]agentwire.Secrets{}
+	for i := range obs.Shards {
+		pod := obs.Shards[i].Active
+		if pod == nil || !usesSecrets(obs.Memcached) {
+			continue
+		}
+		if last, ok := obs.Secrets[pod.UID]; ok {
+			known[pod.UID] = last
+		}
+		if agent, ok := obs.Agents[pod.Name]; ok && agent.Secrets != nil {
+			latest := *agent.Secrets
+			latest.ReadAt = obs.Now
+			known[pod.UID] = latest
+		}
+	}
+	if !maps.Equal(obs.Secrets, known) { // without Secrets, it remains nil
+		obs.Secrets = known
+	}
+}
+
+// planSecrets reads the next report when it is due.
+func planSecrets(obs *Observation) Actions {
+	if !usesSecrets(obs.Memcached) {
+		return Actions{}
+	}
+	after := SecretsInterval
+	for i := range obs.Shards {
+		s := &obs.Shards[i]
+		if s.IsReady && resources.MountsSecrets(s.Active) && !obs.Unreachable[s.Active.Name] {
+			after = min(after, max(SecretsInterval-obs.age(s.Active), AgentRetryMin))
+		}
+	}
+	return Actions{RequeueAfter: after}
+}

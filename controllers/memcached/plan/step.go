@@ -1,0 +1,77 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// planStep returns the writes of a decision, except those to the shard's ReplicaSet: see
+// desiredShard.
+func planStep(obs *Observation, shards []shard.State, d rollout.Decision, checks preflight.Result) Actions {
+	a := Actions{RequeueAfter: d.RequeueAfter}
+	if d.Step == rollout.StepPreflight {
+		for _, pod := range checks.Create {
+			a.Apply = append(a.Apply, Apply{Object: pod})
+		}
+		return a
+	}
+	s := shard.Named(shards, d.Shard)
+	if s == nil {
+		return a
+	}
+	to := obs.UpdateRevision
+	if d.RollingBack {
+		to = s.Template
+	}
+	switch d.Step {
+	case rollout.StepResize:
+		a.Patch = append(a.Patch, resize(s.Active, to))
+	case rollout.StepAnnounceStop:
+		if token := s.StopToken(to, obs.Now); token != s.Active.Annotations[annotations.Stop] {
+			a.Patch = append(a.Patch, Annotate(s.Active, annotations.Stop, token))
+		}
+	case rollout.StepRevert:
+		if s.Rollout.StopAnnounced {
+			a.Patch = append(a.Patch, Annotate(s.Active, annotations.Stop, nil))
+		} else {
+			a.Patch = append(a.Patch, resize(s.Active, s.PodRevision))
+		}
+	case rollout.StepUpdateInPlace:
+		record := s.NewUpdateRecord(to, d.Change.Method, obs.Now)
+		if s.RestartToken != "" {
+			record.Restart, record.Attempt = s.RestartToken, shard.RetryToken(obs.Memcached)
+		}
+		a.Patch = append(a.Patch, updateInPlace(s, to, record))
+	case rollout.StepDrain:
+		if !s.Draining {
+			a.Patch = append(a.Patch, Annotate(s.Active, corev1.PodDeletionCost, shard.DrainedPodDeletionCost))
+		}
+	case rollout.StepHandOver:
+		a.Delete = append(a.Delete, s.Active)
+	case rollout.StepRecreate:
+		if s.Rollout.Template == to.Hash() && s.Active != nil {
+			a.Delete = append(a.Delete, s.Active)
+		}
+	}
+	return a
+}
+
+// planRepeats writes updates again that kubelets may have missed, to pods that the plan doesn't change anyway.
+func planRepeats(now time.Time, shards []shard.State, patched []PodPatch) (a Actions) {
+	for i := range shards {
+		s := &shards[i]
+		record, retryIn := s.Repeat(now)
+		a.RequeueAfter = Soonest(a.RequeueAfter, retryIn)
+		if record != nil && !slices.ContainsFunc(patched, func(other PodPatch) bool { return other.Pod.UID == s.Active.UID }) {
+			a.Patch = append(a.Patch, Annotate(s.Active, annotations.Update, shard.EncodeRecord(record)))
+		}
+	}
+	return a
+}

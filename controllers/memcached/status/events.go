@@ -1,0 +1,151 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+// Events returns the events of a change from one status to the next, and of the lost shards.
+func Events(was, next v1alpha1.MemcachedStatus, obs *plan.Observation, p plan.Plan, res plan.Result) []plan.Event {
+	return slices.Concat(memcachedEvents(was, next, p.Decision.Change.HandsOver), shardEvents(was, next, obs.Agents), refillEvents(p.Refills.Lost, res))
+}
+
+// memcachedEvents returns those of the Memcached.
+func memcachedEvents(was, next v1alpha1.MemcachedStatus, handsOver bool) []plan.Event {
+	var events []plan.Event
+	if was.ObservedGeneration != 0 && was.Size != next.Size {
+		hazard := ""
+		if 0 < next.Size && next.Size < was.Size {
+			hazard = ". Keys that return to a remaining shard may have an old value there, from before the last scale-out, until its TTL"
+		}
+		events = append(events, plan.Normal(v1alpha1.EventScaled, "from %d to %d shards%s", was.Size, next.Size, hazard))
+	}
+	events = append(events, bootstrapEvents(was.Bootstrap, next.Bootstrap)...)
+	events = append(events, updateEvents(was.Update, next, handsOver)...)
+	events = append(events, costEvents(was.LastUpdate, next.LastUpdate)...)
+	before := meta.FindStatusCondition(was.Conditions, v1alpha1.ConditionDegraded)
+	after := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionDegraded)
+	switch {
+	case after.Status == metav1.ConditionTrue && (before == nil || before.Status != after.Status || before.Reason != after.Reason):
+		events = append(events, plan.Warning(after.Reason, "%s", after.Message))
+	case after.Status == metav1.ConditionFalse && before != nil && before.Status == metav1.ConditionTrue:
+		events = append(events, plan.Normal(after.Reason, "%s", after.Message))
+	}
+	return events
+}
+
+// shardEvents returns those of the shards. agents are the answers by pod name.
+func shardEvents(was, next v1alpha1.MemcachedStatus, agents map[string]agentwire.Status) []plan.Event {
+	var events []plan.Event
+	for _, s := range next.Shards {
+		last, known := shard.StatusOf(&was, s.Name)
+		add := func(e plan.Event) {
+			e.Pod = cmp.Or(s.PodName, last.PodName, s.Name)
+			events = append(events, e)
+		}
+		switch {
+		case s.Ready && !last.Ready:
+			add(plan.Normal(v1alpha1.EventShardReady, "shard %s is ready in pod %s", s.Name, s.PodName))
+		case !s.Ready && last.Ready:
+			add(plan.Warning(v1alpha1.EventShardNotReady, "shard %s is not ready: %s", s.Name, cmp.Or(s.Message, "not ready")))
+		}
+		restarted := known && last.Start != "" && (s.ContainerID != last.ContainerID || s.Restart != last.Restart)
+		switch {
+		case restarted && s.Start == v1alpha1.StartCold:
+			message := fmt.Sprintf("shard %s started empty in pod %s", s.Name, s.PodName)
+			if reason := agents[s.PodName].Start.Reason; reason != "" {
+				message += ": " + reason
+			}
+			add(plan.Warning(v1alpha1.EventShardStartedEmpty, "%s", message))
+		case restarted && s.Start == v1alpha1.StartHandedOver:
+			add(plan.Normal(v1alpha1.EventShardHandedOver, "shard %s moved to pod %s with %d of %d items; %s",
+				s.Name, s.PodName, s.Items, s.ItemsBefore, handoverEffect(s.GapMilliseconds, agents[s.PodName].Start)))
+		case restarted && s.Start == v1alpha1.StartWarm:
+			add(plan.Normal(v1alpha1.EventShardKeptItems, "shard %s restarted in pod %s with %d of %d items", s.Name, s.PodName, s.Items, s.ItemsBefore))
+		}
+	}
+	return events
+}
+
+// handoverEffect describes what clients could notice of a handover.
+func handoverEffect(gapMilliseconds int64, start agentwire.Start) string {
+	effect := fmt.Sprintf("no pod responded for %s", time.Duration(gapMilliseconds)*time.Millisecond)
+	if start.Mode == agentwire.ModeAvailable {
+		stale := time.Duration(start.StaleSeconds * float64(time.Second)).Round(time.Millisecond)
+		effect += fmt.Sprintf(", and clients could read values that were up to %s old (mode %s)", stale, start.Mode)
+	}
+	if start.Reason != "" {
+		effect += "; " + start.Reason
+	}
+	return effect
+}
+
+// updateEvents returns those of an update. handsOver is whether a replacement receives the items.
+func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus, handsOver bool) []plan.Event {
+	var events []plan.Event
+	now := next.Update
+	if now == nil {
+		if was != nil && !slices.ContainsFunc(next.Shards, func(s v1alpha1.ShardStatus) bool { return !s.Current }) {
+			message := fmt.Sprintf("updated %d shards to image %s", len(next.Shards), next.Image)
+			if was.ItemsBefore > 0 {
+				message += "; " + keptItems(was)
+			}
+			if cost := next.LastUpdate; cost != nil && cost.Revision == was.Revision {
+				message += "; " + costMessage(cost)
+			}
+			events = append(events, plan.Normal(v1alpha1.EventUpdateFinished, "%s", message))
+		}
+		return events
+	}
+	if was == nil || was.Revision != now.Revision {
+		events = append(events, plan.Normal(v1alpha1.EventUpdateStarted, "%s", now.Message))
+	}
+	isFirst := was == nil || was.Revision != now.Revision || was.Shard != now.Shard
+	if now.Method == v1alpha1.UpdateReplace && !handsOver && (isFirst || was.Method != now.Method) {
+		events = append(events, plan.Warning(v1alpha1.EventEmptyStartAnnounced, "replacing shard %s; it will start empty: %s", now.Shard, now.Message))
+	}
+	if isRolledBack(now) && (isFirst || !isRolledBack(was)) {
+		events = append(events, plan.Warning(v1alpha1.EventShardRolledBack, "shard %s: %s", now.Shard, now.Message))
+	}
+	return events
+}
+
+// isRolledBack reports whether the shard is being rolled back or already is: the status in
+// between may not have been written. A shard that failed with its new pod has no method left.
+func isRolledBack(u *v1alpha1.UpdateStatus) bool {
+	return u.RollingBack || u.Gate == v1alpha1.GateUpdateFailed && u.Method != ""
+}
+
+func bootstrapEvents(was, now *v1alpha1.BootstrapStatus) []plan.Event {
+	const running = v1alpha1.TransferRunning
+	if was == nil || was.Phase != running || now == nil || now.Phase == running {
+		return nil
+	}
+	kind := corev1.EventTypeNormal
+	if now.Phase == v1alpha1.TransferFailed {
+		kind = corev1.EventTypeWarning
+	}
+	return []plan.Event{{Kind: kind, Reason: v1alpha1.EventBootstrapFinished, Message: cmp.Or(now.Message, string(now.Phase))}}
+}
+
+// refillEvents returns the events of the shards that were lost.
+func refillEvents(refills []plan.Refill, res plan.Result) []plan.Event {
+	var events []plan.Event
+	for _, r := range refills {
+		if !refillPending(refills, r.Shard, res) {
+			events = append(events, r.Event)
+		}
+	}
+	return events
+}

@@ -1,0 +1,106 @@
+package status
+
+import (
+	"fmt"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+)
+
+// firstProblem returns the first problem that requires manual intervention, in a fixed
+// order: of the spec, of objects, of shards by ordinal.
+func firstProblem(obs *plan.Observation, p plan.Plan, res plan.Result, s v1alpha1.MemcachedStatus) *shard.Problem {
+	switch {
+	case p.Rejected != nil:
+		return p.Rejected
+	case p.Invalid != nil:
+		return p.Invalid
+	case len(p.Resources.Conflicts) > 0:
+		return &shard.Problem{Reason: v1alpha1.ReasonNameConflict, Message: resources.JoinKeys(p.Resources.Conflicts) +
+			" already exists and isn't managed by this Memcached; delete it, or create the Memcached with another name"}
+	case len(res.Rejections) > 0:
+		return &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: "the API server rejected " + res.Rejections[0].Error()}
+	}
+	for _, status := range s.Shards {
+		for _, pod := range obs.Pods[status.Name] {
+			if problem := shard.PodProblem(pod); problem != nil && !status.Ready {
+				return &shard.Problem{Reason: problem.Reason, Message: fmt.Sprintf("shard %s: %s", status.Name, problem.Message)}
+			}
+		}
+	}
+	if problem := shard.AgentProblem(s.Shards, obs.Now); problem != nil {
+		return problem
+	}
+	if problem := secretProblem(obs); problem != nil {
+		return problem
+	}
+	if p.Decision.NeedsIntervention {
+		return blockedProblem(obs.Memcached, p)
+	}
+	for _, status := range s.Shards {
+		isRecorded := status.Revision == obs.UpdateRevision.Hash() // before, the version is that of the former pod
+		if status.Ready && status.Current && isRecorded && status.Version != "" && obs.Image.Version != "" && status.Version != obs.Image.Version {
+			return &shard.Problem{Reason: v1alpha1.ReasonVersionMismatch, Message: fmt.Sprintf(
+				"shard %s: image %s contains memcached %s, but its tag says %s; use an image whose tag matches its version",
+				status.Name, obs.Image.Reference, status.Version, obs.Image.Version)}
+		}
+	}
+	return nil
+}
+
+// secretProblem returns what requires manual intervention for a shard's Secrets, or nil.
+func secretProblem(obs *plan.Observation) *shard.Problem {
+	spec, name := &obs.Memcached.Spec, obs.Memcached.Name
+	certificate, users := v1alpha1.TLSSecretName(name, spec.TLS), v1alpha1.AuthSecretName(name, spec.Auth)
+	for i := range obs.Shards {
+		s := &obs.Shards[i]
+		if s.Active == nil {
+			continue
+		}
+		var problem *shard.Problem
+		secrets := obs.Secrets[s.Active.UID]
+		if spec.TLS != nil && resources.MountsTLS(s.Active, certificate) {
+			problem = shard.CertificateProblem(secrets.Certificate, certificate, obs.Now)
+		}
+		if problem == nil && spec.Auth != nil && resources.MountsUsers(s.Active, users) && secrets.Users.Error != "" {
+			problem = &shard.Problem{Reason: v1alpha1.ReasonSecretInvalid, Message: fmt.Sprintf("%s; correct Secret %s", secrets.Users.Error, users)}
+		}
+		if problem != nil {
+			problem.Message = fmt.Sprintf("shard %s: %s", s.Name, problem.Message)
+			return problem
+		}
+	}
+	return nil
+}
+
+// blockedProblem returns why an update that requires manual intervention doesn't continue,
+// and what to do.
+func blockedProblem(m *v1alpha1.Memcached, p plan.Plan) *shard.Problem {
+	d := p.Decision
+	switch d.Gate {
+	case rollout.GateUpdatePathNotAllowed:
+		return &shard.Problem{Reason: v1alpha1.ReasonUpdatePathNotAllowed, Message: d.Message}
+	case rollout.GateImageNotVerified:
+		reason := v1alpha1.ReasonImageUnusable
+		if p.Preflight.Problem != nil {
+			reason = p.Preflight.Problem.Reason
+		}
+		return &shard.Problem{Reason: reason, Message: d.Message + "; fix the image, or revert to " + p.Shards[0].Template.Image.Reference}
+	case "":
+		return &shard.Problem{Reason: v1alpha1.ReasonUnschedulable, Message: fmt.Sprintf(
+			"shard %s can't be replaced because the new pod isn't running: %s; the old pod keeps serving; free capacity or revert the spec", d.Shard, d.Message)}
+	case rollout.GateHitRatioNotRecovered:
+		return &shard.Problem{Reason: v1alpha1.ReasonHitRatioNotRecovered, Message: d.Message + "; the other shards wait until it does, or until you change spec.updateStrategy.hitRatioGate"}
+	default:
+		effect := "was rolled back"
+		if d.Change.Method == rollout.None { // its new pod serves
+			effect = "lost its items"
+		}
+		return &shard.Problem{Reason: v1alpha1.ReasonUpdateFailed, Message: fmt.Sprintf(
+			"update failed on shard %s, which %s; no other shard was changed: %s; revert the spec, or retry: kubectl annotate memcached %s %s=1 --overwrite",
+			d.Shard, effect, d.Message, m.Name, v1alpha1.AnnotationRetry)}
+	}
+}

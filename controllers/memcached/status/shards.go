@@ -1,0 +1,124 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/text"
+)
+
+// shardOrdinals returns the ordinals of the shards that exist or were just created, and of
+// those whose ReplicaSet was deleted and will be recreated: their next start follows another.
+func shardOrdinals(obs *plan.Observation, res plan.Result) []int {
+	name := obs.Memcached.Name
+	var ordinals []int
+	for key, applied := range res.Applied {
+		if ordinal, ok := resources.Ordinal(name, key.Name); ok && applied && key.Kind == resources.KindReplicaSet {
+			ordinals = append(ordinals, ordinal)
+		}
+	}
+	for _, s := range obs.Memcached.Status.Shards {
+		ordinal, ok := resources.Ordinal(name, s.Name)
+		_, exists := obs.Objects[resources.Key{Kind: resources.KindReplicaSet, Name: s.Name}]
+		if ok && !exists && ordinal < int(*obs.Memcached.Spec.Size) {
+			ordinals = append(ordinals, ordinal)
+		}
+	}
+	for key, o := range obs.Objects {
+		if ordinal, ok := resources.Ordinal(name, key.Name); ok && key.Kind == resources.KindReplicaSet && o.IsShards() {
+			ordinals = append(ordinals, ordinal)
+		}
+	}
+	slices.Sort(ordinals)
+	return slices.Compact(ordinals)
+}
+
+// shardStatus returns the status of one shard. It describes the last start until a newer one
+// is known and its consequences, such as a refill, are recorded.
+func shardStatus(obs *plan.Observation, p plan.Plan, res plan.Result, name string) v1alpha1.ShardStatus {
+	last, _ := shard.StatusOf(&obs.Memcached.Status, name)
+	s := v1alpha1.ShardStatus{
+		Name: name, Version: last.Version, AgentVersion: last.AgentVersion, Revision: last.Revision, Start: last.Start, ContainerID: last.ContainerID,
+		Restart: last.Restart, StartedAt: last.StartedAt, Items: last.Items, ItemsBefore: last.ItemsBefore, GapMilliseconds: last.GapMilliseconds,
+	}
+	pods := obs.Pods[name]
+	if len(pods) == 0 {
+		s.Message = messageNoPod
+		return s
+	}
+	pod := pods[0]
+	state := shard.Named(p.Shards, name)
+	if state != nil && state.Active != nil {
+		pod = state.Active
+		update := obs.UpdateRevision.Hash()
+		s.Current = state.Rollout.Pod.Revision == update && state.Rollout.Template == update
+	}
+	s.PodName, s.NodeName, s.Ready = pod.Name, pod.Spec.NodeName, shard.IsReady(pod) && hasService(obs, res, name)
+	if obs.Unreachable[pod.Name] {
+		s.AgentUnreachableSince = shard.AgentUnreachableSince(last, pod.Name, obs.Now)
+	}
+	agent, answered := obs.Agents[pod.Name]
+	if answered && (state == nil || state.ReportsLatestStart()) && !refillPending(p.Refills.Lost, name, res) {
+		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), shard.ContainerID(pod), shard.RestartToken(agent.Restart)
+		s.AgentVersion = text.Truncate(agent.AgentVersion, v1alpha1.MaxAgentVersion)
+		s.Revision = pod.Annotations[annotations.Revision]
+		s.StartedAt = ptr.To(v1alpha1.Time(agent.Start.At))
+		s.Items, s.ItemsBefore = agent.Start.Items, agent.Start.ItemsBefore
+		s.GapMilliseconds = int64(agent.Start.GapSeconds * 1000)
+	}
+	problem := shard.PodProblem(pod)
+	switch {
+	case problem != nil:
+		s.Message = text.Truncate(problem.Message, v1alpha1.MaxShardMessage)
+	case handoverProgress(obs, name) != "":
+		s.Message = text.Truncate(handoverProgress(obs, name), v1alpha1.MaxShardMessage)
+	case s.Ready:
+	case shard.IsReady(pod):
+		s.Message = "running, but no Service selects it"
+	case shard.IsReadinessDelayed(pod, obs.Now):
+		s.Message = "running; a restore fills it before it becomes ready"
+	default:
+		s.Message = messageStarting
+	}
+	return s
+}
+
+// hasService reports whether a shard has the Service that clients connect to.
+func hasService(obs *plan.Observation, res plan.Result, name string) bool {
+	key := resources.Key{Kind: resources.KindService, Name: name}
+	service, ok := obs.Objects[key]
+	return res.Applied[key] || ok && service.IsShards() && service.GetDeletionTimestamp() == nil
+}
+
+// handoverProgress describes how far a handover from one pod of a shard to another is; empty when
+// there is none.
+func handoverProgress(obs *plan.Observation, name string) string {
+	for _, pod := range obs.Pods[name] {
+		agent, ok := obs.Receiving[pod.Name]
+		switch {
+		case !ok:
+		case agent.Phase == agentwire.PhaseFollowing:
+			return "pod " + pod.Name + " serves new connections, and the previous pod those that are open"
+		case agent.Handover == nil || agent.Handover.Total <= 0:
+			return "pod " + pod.Name + " waits for the items"
+		default:
+			return fmt.Sprintf("pod %s received %s of %s items", pod.Name,
+				text.Percent(min(agent.Handover.Items, agent.Handover.Total), agent.Handover.Total), text.Thousands(agent.Handover.Total))
+		}
+	}
+	return ""
+}
+
+// refillPending reports whether the restore of a lost shard could not be created yet. The
+// status doesn't describe the loss then, so that the operator tries again.
+func refillPending(refills []plan.Refill, name string, res plan.Result) bool {
+	return slices.ContainsFunc(refills, func(r plan.Refill) bool { return r.Shard == name && r.Restore != "" && res.FailedCreates[r.Restore] })
+}

@@ -1,0 +1,106 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/internal/text"
+)
+
+// Make returns the status of what was observed, planned and written.
+func Make(obs *plan.Observation, p plan.Plan, res plan.Result, now time.Time) v1alpha1.MemcachedStatus {
+	m := obs.Memcached
+	size := int(*m.Spec.Size)
+	s := v1alpha1.MemcachedStatus{
+		ObservedGeneration: m.Generation,
+		Image:              obs.Image.Reference,
+		DefaultImage:       obs.DefaultImage,
+		Selector:           labels.SelectorFromSet(resources.Labels(m.Name)).String(),
+		Conditions:         slices.Clone(m.Status.Conditions),
+		Bootstrap:          p.Bootstrap.Status,
+	}
+	if p.Rejected != nil { // new pods get the previous image
+		s.Image, s.DefaultImage = m.Status.Image, m.Status.DefaultImage
+	}
+	messages := 0
+	for _, ordinal := range shardOrdinals(obs, res) {
+		status := shardStatus(obs, p, res, resources.ShardName(m.Name, ordinal))
+		if status.Message != "" {
+			if messages++; messages > v1alpha1.MaxShardMessages {
+				status.Message = ""
+			}
+		}
+		s.Shards = append(s.Shards, status)
+		if status.PodName != "" {
+			s.Nodes = append(s.Nodes, status.PodName)
+		}
+		if ordinal >= size {
+			continue
+		}
+		if status.Ready {
+			s.ReadySize++
+		}
+		if status.Current {
+			s.UpdatedSize++
+		}
+		key := resources.Key{Kind: resources.KindService, Name: status.Name}
+		if service, exists := obs.Objects[key]; exists && service.Owner == plan.Ours || res.Applied[key] {
+			s.Servers = append(s.Servers, resources.Server(m.Namespace, status.Name))
+		}
+	}
+	s.Size = int32(len(s.Shards)) //nolint:gosec // at most 1000 by the CRD, and those that exist
+	s.Ready = fmt.Sprintf("%d/%d", s.ReadySize, size)
+	s.Version = runningVersion(s.Shards, obs.Image.Version, m.Status.Version, p.Rejected != nil)
+	if s.Discovery = p.Discovery.Status; s.Discovery == nil && (m.Spec.Paused || p.Rejected != nil) {
+		s.Discovery = m.Status.Discovery
+	}
+	s.Binding = bindingStatus(m, p.Binding, res)
+	s.External, s.TLS = externalStatus(obs), tlsStatus(obs)
+	s.Update = updateStatus(obs, p, s, now)
+	s.LastUpdate = updateCost(obs, p, &s, now)
+	available, progressing, degraded := conditions(obs, p, res, s, firstProblem(obs, p, res, s))
+	for _, c := range []metav1.Condition{readyCondition(available, progressing, degraded, s.Update), available, progressing, degraded} {
+		c.ObservedGeneration = m.Generation
+		c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // the API stores seconds
+		c.Message = text.Truncate(c.Message, v1alpha1.MaxMessage)
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+	s.Phase = phase(m, available, progressing, degraded)
+	return s
+}
+
+// bindingStatus returns the status of a binding after the writes. Without a plan, it stays what it was.
+func bindingStatus(m *v1alpha1.Memcached, p plan.Binding, res plan.Result) *v1alpha1.BindingStatus {
+	switch secret := p.Actions.Binding; {
+	case !m.Spec.Binding.Enabled:
+		return nil
+	case p.Status == nil:
+		return m.Status.Binding
+	case secret != nil && res.Applied[resources.KeyOf(secret)]:
+		return &v1alpha1.BindingStatus{Name: secret.Name, Size: *m.Spec.Size}
+	default:
+		return p.Status
+	}
+}
+
+// runningVersion returns the version that the shards run, with an arrow to the target while
+// a shard runs another one. Without a valid target it stays what it was.
+func runningVersion(shards []v1alpha1.ShardStatus, target, was string, rejected bool) string {
+	if rejected {
+		return was
+	}
+	for _, s := range shards {
+		if s.Version != "" && target != "" && s.Version != target {
+			return s.Version + " → " + target
+		}
+	}
+	return target
+}

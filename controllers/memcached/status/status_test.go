@@ -1,0 +1,115 @@
+package status
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+)
+
+// Until then, the agent reports the start before the restart, whose items were lost since.
+func TestStartIsReportedWhenTheRestartIsDone(t *testing.T) {
+	old, update := shardtest.Revision(t), shardtest.Revision(t, shardtest.Version("1.6.38"))
+	for container, want := range map[string]v1alpha1.StartResult{shardtest.RunningContainer: v1alpha1.StartCold, "before": v1alpha1.StartWarm} {
+		f := plantest.NewShard(old, update, update)
+		f.Record(shard.UpdateRecord{Revision: update.Hash(), From: old.Hash(), At: time.Unix(999, 0), Method: rollout.Recreate, Container: container})
+		arguments := update.Arguments
+		f.Agents["first"] = agentwire.Status{Version: "1.6.38", Arguments: arguments, Start: agentwire.Start{Result: agentwire.StartWarm, At: time.Unix(990, 0)}}
+		f.Memcached.Status.Shards = []v1alpha1.ShardStatus{{Name: "cache-0", Start: v1alpha1.StartCold}}
+		p := f.Plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepAwait})
+		if got := shardStatus(f.Observation, p, plan.Result{}, "cache-0"); got.Start != want {
+			t.Errorf("the restart stops container %s: start %s, want %s", container, got.Start, want)
+		}
+	}
+}
+
+func TestAgentVersionIsReportedAndRemembered(t *testing.T) {
+	revision := shardtest.Revision(t)
+	f := plantest.NewShard(revision, revision, revision)
+	version := func() string {
+		return shardStatus(f.Observation, f.Plan(rollout.Decision{}), plan.Result{}, "cache-0").AgentVersion
+	}
+	f.Memcached.Status.Shards = []v1alpha1.ShardStatus{{Name: "cache-0", AgentVersion: "1.0.0"}}
+	if got := version(); got != "1.0.0" {
+		t.Errorf("before the agent answers: %q", got)
+	}
+	f.Agents["first"] = agentwire.Status{AgentVersion: "1.1.0", Start: agentwire.Start{At: time.Unix(990, 0)}}
+	if got := version(); got != "1.1.0" {
+		t.Errorf("after it: %q", got)
+	}
+	f.Agents["first"] = agentwire.Status{AgentVersion: strings.Repeat("9", 1000), Start: agentwire.Start{At: time.Unix(990, 0)}}
+	if got := version(); len(got) > v1alpha1.MaxAgentVersion {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+func TestVersionShowsTheTargetWhileAShardRunsAnother(t *testing.T) {
+	running := func(versions ...string) (shards []v1alpha1.ShardStatus) {
+		for _, v := range versions {
+			shards = append(shards, v1alpha1.ShardStatus{Version: v})
+		}
+		return shards
+	}
+	for name, c := range map[string]struct {
+		shards      []v1alpha1.ShardStatus
+		target, was string
+		rejected    bool
+		want        string
+	}{
+		"no shards":                      {nil, "1.6.45", "", false, "1.6.45"},
+		"all shards run the target":      {running("1.6.45", "1.6.45"), "1.6.45", "1.6.45", false, "1.6.45"},
+		"no shard runs the target":       {running("1.6.38", "1.6.38"), "1.6.45", "1.6.38", false, "1.6.38 → 1.6.45"},
+		"a shard runs another version":   {running("1.6.45", "1.6.38"), "1.6.45", "1.6.38 → 1.6.45", false, "1.6.38 → 1.6.45"},
+		"a shard hasn't reported it yet": {running("1.6.45", ""), "1.6.45", "1.6.45", false, "1.6.45"},
+		"the target is unknown":          {running("1.6.38"), "", "1.6.38", false, ""},
+		"the spec is rejected":           {running("1.6.38"), "1.5.0", "1.6.38", true, "1.6.38"},
+	} {
+		if got := runningVersion(c.shards, c.target, c.was, c.rejected); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestMessageOfAShardIsBounded(t *testing.T) {
+	obs := plantest.Observation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"starting", "none"})
+	obs.Pods["cache-0"][0].Status.ContainerStatuses = []corev1.ContainerStatus{{Name: resources.Container, Image: "i:1",
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: strings.Repeat("€", 1000)}}}}
+	s := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now)
+	message := s.Shards[0].Message
+	if len(message) > 128 || len(message) < 124 || !strings.HasPrefix(message, "image i:1: ImagePullBackOff: €") || !strings.HasSuffix(message, "€…") {
+		t.Errorf("%d bytes: %q", len(message), message)
+	}
+	i := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionDegraded })
+	if message := s.Conditions[i].Message; len(message) > v1alpha1.MaxMessage || len(message) < v1alpha1.MaxMessage-4 {
+		t.Errorf("%d bytes: %q", len(message), message)
+	}
+}
+
+func TestUpdatedSizeCountsDesiredShardsWithTheUpdateRevision(t *testing.T) {
+	obs := plantest.Observation(1, "valid", [2]string{"ours", "ours"}, [2]string{"ours", "ours"}, [2]string{"ready", "ready"})
+	if s := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now); s.UpdatedSize != 1 || s.Size != 2 {
+		t.Errorf("%d of %d shards are updated, want 1 desired one", s.UpdatedSize, s.Size)
+	}
+}
+
+func TestUpdateMessageSaysWhyTheKubeletHasNotResizedThePod(t *testing.T) {
+	d := rollout.Next(rollout.Input{Target: "b", Shards: []rollout.Shard{{
+		Name: "cache-0", Template: "a", Pod: rollout.Pod{State: rollout.Serving, Revision: "a", Outcome: rollout.Verified},
+		ToTarget: rollout.Change{Method: rollout.Restart, Description: "tls", Resize: rollout.Underway, ResizeReason: "node1 has no room for it yet"},
+	}}})
+	if got, want := updateMessage(d, 2, 1, time.Now()), "shard 1 of 2: tls: node1 has no room for it yet"; got != want {
+		t.Errorf("the message is %q, want %q", got, want)
+	}
+}
