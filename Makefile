@@ -29,6 +29,8 @@ ignore-not-found ?= false
 LOAD ?=
 # The versions of memcached that are tested on the cluster in KUBECONFIG.
 MEMCACHED_VERSIONS ?= 1.6.18 1.6.38 1.6.45
+# What "make test-tools-build" builds besides an API server and memcached.
+PREPARED ?= peers
 ARGS ?=
 FUZZTIME ?= 20s
 SOAK ?= 10m
@@ -38,10 +40,10 @@ FROM ?= 1
 PROSE ?= README.md CONTRIBUTING.md docs config/manifests/bases api cmd controllers internal hack test main.go
 
 # One flavour for tests, tools, images and the local cluster: what is compiled for one of them serves the others.
-# hack/cluster/build.go has the same flags.
+# hack/cluster/build.go has the same flags. "go test" vets nothing, since test-vet and test-lint vet all.
 export CGO_ENABLED := 0
 ifeq ($(findstring -trimpath,$(GOFLAGS)),)
-export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false -gcflags=all=-dwarf=false)
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false -gcflags=all=-dwarf=false -vet=off)
 endif
 
 # Every module that is formatted, vetted and linted.
@@ -67,8 +69,8 @@ KUBECONFIG :=
 endif
 endif
 
-# $(call with,SETS) builds what tests need and adds it to the environment of a recipe: an API server (api), memcached and
-# its clients (process), or the local cluster with kubectl (cluster). $(TOOLS) is the cluster, and $(ON_CLUSTER) too, unless
+# $(call with,SETS) builds what tests need and adds it to the environment of a recipe: an API server (api), memcached
+# (process), programs that use it (peers), or the local cluster with kubectl (cluster). $(TOOLS) is the cluster, and $(ON_CLUSTER) too, unless
 # KUBECONFIG names another one. Two steps, so that a recipe stops when the first fails.
 with = exports="$$($(CLUSTER) env $(1))" && eval "$$exports" && PATH="$$PATH:$$KUBEBUILDER_ASSETS" &&
 TOOLS = $(call with,cluster)
@@ -180,7 +182,7 @@ prose: ## Check the wording of PROSE; the first build takes two minutes and need
 
 .PHONY: test
 test: ## Test without root and without a cluster; the first run builds an API server.
-	$(call run,generated vet prose tools-build local)
+	$(call run,first local)
 
 .PHONY: test-all
 test-all: $(CLUSTER) ## Run every test; needs root for the local cluster.
@@ -189,12 +191,20 @@ test-all: $(CLUSTER) ## Run every test; needs root for the local cluster.
 
 .PHONY: test-every
 test-every:
-	$(call run,generated vet lint prose tools-build unraced race process tools sim e2e scorecard olmv1)
+	$(call run,generated vet lint prose tools-build computed e2e scorecard olmv1)
 
-# The one that waits runs beside the ones that compute.
-.PHONY: test-local
+# What downloads runs beside what compiles, and what waits beside what computes.
+.PHONY: test-first test-static test-local test-computed test-computing
+test-first:
+	@$(MAKE) --no-print-directory -j2 PARALLEL=1 PREPARED= test-static test-tools-build
+test-static:
+	@$(MAKE) --no-print-directory -k PARALLEL= test-generated test-vet test-prose
 test-local:
-	@$(MAKE) --no-print-directory -j3 PARALLEL=1 test-unit test-process test-quick-sim
+	@$(MAKE) --no-print-directory -j3 PARALLEL=1 SKIPPED='$(PEERS)' test-unit test-process test-quick-sim
+test-computed:
+	@$(MAKE) --no-print-directory -k -j2 PARALLEL=1 test-process test-computing
+test-computing:
+	@$(MAKE) --no-print-directory -k PARALLEL= test-unraced test-race test-tools test-sim
 
 # In a copy, so that a tree that fails is left as it is.
 .PHONY: test-generated
@@ -223,16 +233,18 @@ test-prose:
 
 .PHONY: test-tools-build
 test-tools-build: $(CLUSTER)
-	$(call tier,build of tools,$(CLUSTER) env api process >/dev/null)
+	$(call tier,build of tools,$(CLUSTER) env api process $(PREPARED) >/dev/null)
 
 .PHONY: test-unit
 test-unit: $(CLUSTER) ## Test the operator's module, also with an API server.
 	$(call tier,unit and API,$(call with,api) go test ./...)
 
+# The tests of test/process that need the programs of others: clients, an S3 server, Prometheus and memcached_exporter.
+PEERS = TestSnippet|TestRings|TestClientsFindEveryKey|TestAgentAnswersDiscovery|TestAlerts|TestQueriesOf|TestPromtool|TestMetricsAreThoseOf|TestStore|TestMultipart|TestSnapshotIsRestoredFromEach|TestStoppedTransfer|TestUn(responsiveS|usableS3|writableS)
 # They mount volumes and run agents under other users, for which a user other than root needs a namespace.
 .PHONY: test-process
 test-process: $(CLUSTER) ## Test agent and protocol with memcached processes.
-	$(call tier,processes,$(call with,process) setsid -w go -C test test -count=1 $(if $(filter-out 0,$(shell id -u)),-exec 'unshare --user --map-root-user --map-auto --mount') ./process/...)
+	$(call tier,processes,$(call with,process $(if $(SKIPPED),,peers)) setsid -w go -C test test -count=1 $(if $(SKIPPED),-skip '$(SKIPPED)') $(if $(filter-out 0,$(shell id -u)),-exec 'unshare --user --map-root-user --map-auto --mount') ./process/...)
 
 .PHONY: test-quick-sim
 test-quick-sim: $(CLUSTER) ## Test the operator in a simulated cluster with failures, ten seeds.
@@ -267,7 +279,7 @@ test-e2e: $(if $(KUBECONFIG),test-pod,test-host) ## Test on a cluster.
 
 .PHONY: test-host
 test-host: olm not-by-olm deploy-as-generated e2e-image
-	$(call tier,cluster,$(call with,cluster api process) IMG=$(USED_IMG) TEST_IMAGE=$(E2E_IMG) MEMCACHED_VERSIONS="$$(ls "$$MEMCACHED_DIR" | xargs)" go -C test test -count=1 -timeout 60m -v ./host $(ARGS))
+	$(call tier,cluster,$(call with,cluster api process peers) IMG=$(USED_IMG) TEST_IMAGE=$(E2E_IMG) MEMCACHED_VERSIONS="$$(ls "$$MEMCACHED_DIR" | xargs)" go -C test test -count=1 -timeout 60m -v ./host $(ARGS))
 
 .PHONY: test-pod
 test-pod: deploy-as-generated e2e-image ## Test in a pod of the cluster; ARGS are flags such as -test.run=Backup.

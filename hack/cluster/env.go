@@ -14,7 +14,8 @@ import (
 // Sets of what tests need.
 const (
 	forAPI     = "api"     // an API server, etcd and the CRDs of prometheus-operator
-	forProcess = "process" // memcached, clients of it, an S3 server, Prometheus and memcached_exporter
+	forProcess = "process" // memcached
+	forPeers   = "peers"   // clients of memcached, an S3 server, Prometheus and memcached_exporter
 	forCluster = "cluster" // the cluster
 )
 
@@ -22,7 +23,7 @@ const (
 // first, and nothing else.
 func (d dirs) printEnv(sets []string) error {
 	if len(sets) == 0 {
-		sets = []string{forAPI, forProcess, forCluster}
+		sets = []string{forAPI, forProcess, forPeers, forCluster}
 	}
 	source, err := findSource()
 	if err != nil {
@@ -45,10 +46,8 @@ func (d dirs) printEnv(sets []string) error {
 			}
 		case forProcess:
 			memcached, err = d.memcached()
-			if err == nil {
-				clients, err = d.clients(source)
-			}
-			if err == nil {
+		case forPeers:
+			if clients, err = d.clients(source); err == nil {
 				s3, err = d.buildS3(source)
 				variables["MEMCACHED_CLIENTS"], variables["S3_SERVER"] = clients, filepath.Join(s3, "s3")
 			}

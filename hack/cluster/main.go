@@ -16,9 +16,9 @@ Usage: cluster COMMAND
   up                        start the cluster, or finish a start that was cut short
   down [--wipe]             stop the cluster; --wipe also deletes its data (objects, images, certificates)
   status                    what runs
-  env [api] [process] [cluster]
-                            build what tests of an API server, of processes or on the cluster need (default all), and
-                            print export lines for a shell
+  env [api] [process] [peers] [cluster]
+                            build what tests need of an API server, of memcached, of other programs that use it, or of
+                            the cluster (default all), and print export lines for a shell
   kubeconfig                print the path of the cluster's kubeconfig
   logs COMPONENT            print the log of a component of node1, such as kube-apiserver
 
