@@ -51,8 +51,8 @@ func agentLogFormat(flags *flag.FlagSet) string {
 
 func run() error {
 	var (
-		elect   = flag.Bool("leader-elect", false, "wait for the lease, so that one of several operators acts")
-		metrics = flag.String("metrics-bind-address", "0", "`address` of the metrics, over TLS and for those whom the API server lets; 0 is none")
+		elect   = flag.Bool("leader-elect", false, "wait for the lease, so that only one of several replicas is active")
+		metrics = flag.String("metrics-bind-address", "0", "`address` of the metrics, which are served over TLS to clients that the API server authorizes; 0 disables them")
 		probes  = flag.String("health-probe-bind-address", ":8081", "`address` of /healthz and /readyz")
 		logging zap.Options
 	)
@@ -66,7 +66,7 @@ func run() error {
 
 	image := os.Getenv("RELATED_IMAGE_AGENT")
 	if image == "" {
-		return fmt.Errorf("RELATED_IMAGE_AGENT is not set: set it to the operator's own image, which Jobs run and pods take the agent from")
+		return fmt.Errorf("RELATED_IMAGE_AGENT is not set: set it to the operator's image, which Jobs run and which contains the agent")
 	}
 	restrictions, err := resources.ParseRestrictions(os.Getenv)
 	if err != nil {
@@ -105,7 +105,7 @@ func run() error {
 		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
-		return fmt.Errorf("making the manager: %w", err)
+		return fmt.Errorf("creating the manager: %w", err)
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
 		return fmt.Errorf("adding the health checks: %w", err)

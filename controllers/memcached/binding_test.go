@@ -74,7 +74,7 @@ func TestBindingNeedsNoRightToReadSecrets(t *testing.T) {
 
 	env.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 1 })
 	m := env.converge("cache")
-	if b := m.Status.Binding; b.Name != "cache-binding" || b.Size != 2 || !strings.Contains(b.Message, "the operator may not read or update it") {
+	if b := m.Status.Binding; b.Name != "cache-binding" || b.Size != 2 || !strings.Contains(b.Message, "the operator isn't allowed to read or update the existing Secret cache-binding") {
 		t.Errorf("the status is %+v", b)
 	}
 	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
@@ -109,8 +109,8 @@ func TestSecretOfAnotherOwnerIsKeptByABinding(t *testing.T) {
 		granted bool
 		says    string
 	}{
-		"the operator may read it":     {true, "the Secret cache-binding exists and isn't of this Memcached"},
-		"the operator may not read it": {false, "the operator may not read or update it"},
+		"the operator may read it":     {true, "the Secret cache-binding exists and isn't managed by this Memcached"},
+		"the operator may not read it": {false, "the operator isn't allowed to read or update the existing Secret cache-binding"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := newEnv(t)

@@ -62,7 +62,7 @@ func TestCostOfAnUpdateIsInTheStatus(t *testing.T) {
 		t.Errorf("the hit ratio is back: %+v", cost)
 	}
 	events = cluster.recorded()
-	cluster.wantEvent(events, "the update caused 2,000 more misses than before it; the hit ratio is back")
+	cluster.wantEvent(events, "the update caused 2,000 additional misses; the hit ratio recovered")
 
 	cluster.change("cache", func(m *v1alpha1.Memcached) {
 		m.Spec.PodMetadata = v1alpha1.PodMetadata{Labels: map[string]string{"team": "a"}}
@@ -87,7 +87,7 @@ func TestMissesOfAnUpdateAreReportedIfTheHitRatioIsNotBackInTime(t *testing.T) {
 	if cost.ExtraMisses == nil || *cost.ExtraMisses != 8000 || cost.HitRatioRecoveredAt != nil {
 		t.Errorf("30 minutes later: %+v", cost)
 	}
-	cluster.wantEvent(cluster.recorded(), "the update caused 8,000 more misses than before it; the hit ratio isn't back 30m0s after its end")
+	cluster.wantEvent(cluster.recorded(), "the update caused 8,000 additional misses; the hit ratio had not recovered 30m after the update")
 }
 
 func TestMissesAreNotMeasuredWithoutEnoughLookups(t *testing.T) {

@@ -150,7 +150,7 @@ func (r *Reconciler) ensure(ctx context.Context, t target) error {
 		return err
 	case live.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue:
 		if t.object != nil {
-			log.FromContext(ctx).Info("An object of others has the name of one that the operator would create. Rename or delete it, "+
+			log.FromContext(ctx).Info("An object that the operator doesn't manage has the name of one that it would create. Rename or delete it, "+
 				"or set its label "+v1alpha1.LabelManagedBy+" to "+v1alpha1.ManagedByValue, "kind", t.kind.name, "name", t.name)
 		}
 		return nil

@@ -55,7 +55,7 @@ var memcachedRows = []row{
 			query{`sum by (shard) (rate(memcached_item_no_memory_total{` + ofShards + `}[$__rate_interval]))`, "no memory {{shard}}"},
 			query{`sum by (shard) (rate(memcached_item_too_large_total{` + ofShards + `}[$__rate_interval]))`, "too large {{shard}}"}),
 		series("Round trip in the pod, 99th percentile", "s", query{`histogram_quantile(0.99, sum by (le, shard) (rate(memcached_agent_probe_duration_seconds_bucket{` + ofShards + `}[$__rate_interval])))`, "{{shard}}"}),
-		series("Connections of the usable ones", "percentunit", query{`max by (shard) (memcached_current_connections{` + ofShards + `} / memcached_agent_usable_connections{` + ofShards + `})`, "{{shard}}"}),
+		series("Share of the usable connections in use", "percentunit", query{`max by (shard) (memcached_current_connections{` + ofShards + `} / memcached_agent_usable_connections{` + ofShards + `})`, "{{shard}}"}),
 	}},
 	{title: "What changes cost", panels: []panel{
 		{"Phase of the agents", "state-timeline", "none", []query{{`memcached_agent_phase{` + ofShards + `} == 1`, "{{shard}} {{phase}}"}}},
@@ -65,14 +65,14 @@ var memcachedRows = []row{
 	}},
 	{title: "Memory", panels: []panel{
 		series("Memory of the slabs", "bytes", query{`sum by (kind) (memcached_agent_slab_bytes{` + ofShards + `})`, "{{kind}}"}),
-		series("Working set of the limit", "percentunit", query{`max by (shard) (memcached_agent_memory_working_set_bytes{` + ofShards + `} / memcached_agent_memory_limit_bytes{` + ofShards + `})`, "{{shard}}"}),
+		series("Working set relative to the memory limit", "percentunit", query{`max by (shard) (memcached_agent_memory_working_set_bytes{` + ofShards + `} / memcached_agent_memory_limit_bytes{` + ofShards + `})`, "{{shard}}"}),
 		series("Evictions", "ops", query{`sum by (shard) (rate(memcached_items_evicted_total{` + ofShards + `}[$__rate_interval]))`, "{{shard}}"}),
 		series("Age of evicted items", "s", query{`min by (shard) (memcached_agent_eviction_age_seconds{` + ofShards + `})`, "{{shard}}"}),
 		series("Idle items, by time without use", "bytes", query{`sum by (idle) (memcached_agent_idle_bytes{` + ofShards + `})`, "{{idle}}"}),
 		series("Items", "short", query{`sum by (shard) (memcached_current_items{` + ofShards + `})`, "{{shard}}"}),
 	}},
 	{title: "Balance", panels: []panel{
-		series("Gets of a shard to the mean", "percentunit", query{`sum by (shard) (rate(memcached_commands_total{command="get",` + ofShards + `}[$__rate_interval])) / scalar(avg(sum by (shard) (rate(memcached_commands_total{command="get",` + ofShards + `}[$__rate_interval]))))`, "{{shard}}"}),
+		series("Gets per shard relative to the mean", "percentunit", query{`sum by (shard) (rate(memcached_commands_total{command="get",` + ofShards + `}[$__rate_interval])) / scalar(avg(sum by (shard) (rate(memcached_commands_total{command="get",` + ofShards + `}[$__rate_interval]))))`, "{{shard}}"}),
 		series("Processor", "percentunit", query{`sum by (shard) (rate(memcached_process_user_cpu_seconds_total{` + ofShards + `}[$__rate_interval]) + rate(memcached_process_system_cpu_seconds_total{` + ofShards + `}[$__rate_interval]))`, "{{shard}}"}),
 		series("Network", "Bps",
 			query{`sum by (shard) (rate(memcached_read_bytes_total{` + ofShards + `}[$__rate_interval]))`, "received {{shard}}"},

@@ -73,7 +73,7 @@ func (k *kinds) run(ctx context.Context) error {
 	compare := true
 	for {
 		if err := k.check(ctx, compare); err != nil {
-			log.FromContext(ctx).Error(err, "Asking the API server for the CRDs of prometheus-operator. The operator retries", "after", k.every.String())
+			log.FromContext(ctx).Error(err, "Checking which CRDs of prometheus-operator exist failed. The operator retries", "after", k.every.String())
 		}
 		select {
 		case <-ctx.Done():
@@ -130,7 +130,7 @@ func (k *kinds) discover(ctx context.Context) (found bool, _ error) {
 				k.watch(watching, of)
 			}
 		case !exists && stop != nil:
-			log.FromContext(ctx).Info("The cluster has no longer a CRD of prometheus-operator", "kind", of.name)
+			log.FromContext(ctx).Info("The cluster no longer has a CRD of prometheus-operator", "kind", of.name)
 			stop()
 			delete(k.found, of)
 		}

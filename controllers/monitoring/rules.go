@@ -104,7 +104,7 @@ and memcached_operator_schedule_period_seconds`,
 		description: "The last complete backup of schedule {{ $labels.schedule }} of Memcached {{ $labels.memcached }} in namespace {{ $labels.namespace }} is {{ $value | humanizeDuration }} old."},
 	{name: "MemcachedOperatorDown", wait: "10m", severity: warning, expr: `
 absent(memcached_operator_leader == 1)`,
-		summary:     "No operator acts.",
+		summary:     "No operator replica is active.",
 		description: "No Memcached operator holds the lease. Shards keep serving; nothing is repaired, updated or backed up, and the other alerts of the operator can't fire."},
 	{name: "MemcachedOperatorFailing", wait: "30m", severity: warning, expr: `
 sum by (controller) (rate(controller_runtime_reconcile_errors_total{job="` + operatorJob + `"}[15m]))

@@ -195,15 +195,15 @@ func upgradeable(memcacheds []v1alpha1.Memcached, current *metav1.Condition, now
 		return c, 0
 	}
 	slices.Sort(changing)
-	c.Status, c.Reason, c.Message = metav1.ConditionFalse, ReasonMemcachedsChanging, "being changed: Memcached "+summarize(changing)
+	c.Status, c.Reason, c.Message = metav1.ConditionFalse, ReasonMemcachedsChanging, summarize(changing)
 	return c, recheck
 }
 
 func summarize(names []string) string {
 	if more := len(names) - 1; more > 0 {
-		return fmt.Sprintf("%s and %d more", names[0], more)
+		return fmt.Sprintf("Memcached %s and %d more are being changed", names[0], more)
 	}
-	return names[0]
+	return fmt.Sprintf("Memcached %s is being changed", names[0])
 }
 
 // isChanging reports whether the operator is changing a Memcached. Between a change of the

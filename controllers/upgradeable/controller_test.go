@@ -55,8 +55,8 @@ func TestUpgradeIsBlockedWhileMemcachedIsBeingChanged(t *testing.T) {
 	}{
 		"there is none":                    {nil, metav1.ConditionTrue, upToDate},
 		"all are up to date":               {[]v1alpha1.Memcached{memcached("a"), memcached("b")}, metav1.ConditionTrue, upToDate},
-		"one progresses":                   {[]v1alpha1.Memcached{memcached("a"), memcached("b", progressing)}, metav1.ConditionFalse, "being changed: Memcached team/b"},
-		"three progress":                   {[]v1alpha1.Memcached{memcached("c", progressing), memcached("b", progressing), memcached("a", progressing)}, metav1.ConditionFalse, "being changed: Memcached team/a and 2 more"},
+		"one progresses":                   {[]v1alpha1.Memcached{memcached("a"), memcached("b", progressing)}, metav1.ConditionFalse, "Memcached team/b is being changed"},
+		"three progress":                   {[]v1alpha1.Memcached{memcached("c", progressing), memcached("b", progressing), memcached("a", progressing)}, metav1.ConditionFalse, "Memcached team/a and 2 more are being changed"},
 		"one requires manual intervention": {[]v1alpha1.Memcached{memcached("a", progressing, degraded)}, metav1.ConditionTrue, upToDate},
 		"one is being deleted":             {[]v1alpha1.Memcached{memcached("a", progressing, deleted)}, metav1.ConditionTrue, upToDate},
 		"a paused one progresses":          {[]v1alpha1.Memcached{memcached("a", paused, progressing)}, metav1.ConditionTrue, upToDate},
@@ -83,10 +83,10 @@ func TestMemcachedBlocksUpgradeForHalfAnHour(t *testing.T) {
 		message    string
 		recheck    time.Duration
 	}{
-		"it has just started":        {[]v1alpha1.Memcached{memcached("a", progressing, started(0))}, "being changed: Memcached team/a", maxBlock},
-		"it takes long":              {[]v1alpha1.Memcached{memcached("a", progressing, started(29*time.Minute))}, "being changed: Memcached team/a", time.Minute},
+		"it has just started":        {[]v1alpha1.Memcached{memcached("a", progressing, started(0))}, "Memcached team/a is being changed", maxBlock},
+		"it takes long":              {[]v1alpha1.Memcached{memcached("a", progressing, started(29*time.Minute))}, "Memcached team/a is being changed", time.Minute},
 		"it takes too long":          {[]v1alpha1.Memcached{memcached("a", progressing, started(maxBlock))}, upToDate, 0},
-		"another one takes too long": {[]v1alpha1.Memcached{memcached("a", progressing, started(time.Hour)), memcached("b", progressing, started(10*time.Minute))}, "being changed: Memcached team/b", 20 * time.Minute},
+		"another one takes too long": {[]v1alpha1.Memcached{memcached("a", progressing, started(time.Hour)), memcached("b", progressing, started(10*time.Minute))}, "Memcached team/b is being changed", 20 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, recheck := upgradeable(test.memcacheds, nil, noon); got.Message != test.message || recheck != test.recheck {

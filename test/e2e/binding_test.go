@@ -58,7 +58,7 @@ func TestWorkloadConnectsWithTheSecretOfItsBinding(t *testing.T) {
 
 	s.Apply("cache", bound(2))
 	s.Await("cache", "a Secret that the operator may not change", func(m *v1alpha1.Memcached) error {
-		if b := m.Status.Binding; b == nil || b.Size != 1 || !strings.Contains(b.Message, "may not read or update it") {
+		if b := m.Status.Binding; b == nil || b.Size != 1 || !strings.Contains(b.Message, "isn't allowed to read or update") {
 			return fmt.Errorf("the status is %+v", b)
 		}
 		return nil

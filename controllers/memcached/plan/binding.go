@@ -35,13 +35,13 @@ func planBinding(obs *Observation, build *resources.Builder) (p Binding) {
 	p.Actions.RequeueAfter = ConflictRecheck // no watch announces that the Secret or the operator's rights have changed
 	switch have, _ := obs.Binding.APIObject.(*corev1.Secret); {
 	case obs.BindingForbidden:
-		p.Status.Message = fmt.Sprintf("the Secret %s exists, and the operator may not read or update it; grant it these rights, or delete the Secret to have it created with another password", secret.Name)
+		p.Status.Message = fmt.Sprintf("the operator isn't allowed to read or update the existing Secret %s; grant it these permissions, or delete the Secret: the operator then creates it with another password", secret.Name)
 		if obs.Now.Sub(obs.Failed[resources.KeyOf(secret)].At).Abs() < ConflictRecheck {
 			return p
 		}
 	case have == nil:
 	case obs.Binding.Owner == Foreign || have.Type != secret.Type:
-		p.Status.Message = fmt.Sprintf("the Secret %s exists and isn't of this Memcached; rename or delete it", secret.Name)
+		p.Status.Message = fmt.Sprintf("the Secret %s exists and isn't managed by this Memcached; rename or delete it", secret.Name)
 		return p
 	case obs.Binding.Owner == Predecessors:
 		p.Status.Message = fmt.Sprintf("waiting until the Secret %s of a deleted Memcached is deleted", secret.Name)

@@ -108,11 +108,11 @@ func costEvents(was, now *v1alpha1.UpdateCost) []plan.Event {
 	if now == nil || now.ExtraMisses == nil || was != nil && was.ExtraMisses != nil && was.Revision == now.Revision {
 		return nil
 	}
-	caused := fmt.Sprintf("the update caused %s more misses than before it", text.Thousands(*now.ExtraMisses))
+	caused := fmt.Sprintf("the update caused %s additional misses", text.Thousands(*now.ExtraMisses))
 	if now.HitRatioRecoveredAt == nil {
-		return []plan.Event{plan.Normal(v1alpha1.EventHitRatioMeasured, "%s; the hit ratio isn't back %s after its end", caused, shard.HitRatioTimeout)}
+		return []plan.Event{plan.Normal(v1alpha1.EventHitRatioMeasured, "%s; the hit ratio had not recovered %.0fm after the update", caused, shard.HitRatioTimeout.Minutes())}
 	}
-	return []plan.Event{plan.Normal(v1alpha1.EventHitRatioMeasured, "%s; the hit ratio is back %s after its start", caused, now.HitRatioRecoveredAt.Sub(now.StartedAt.Time))}
+	return []plan.Event{plan.Normal(v1alpha1.EventHitRatioMeasured, "%s; the hit ratio recovered %s after the update started", caused, now.HitRatioRecoveredAt.Sub(now.StartedAt.Time))}
 }
 
 // costMessage describes for how long shards were unavailable.
