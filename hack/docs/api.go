@@ -1,52 +1,74 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 )
 
 // kinds are the CRDs in the order of the page.
 var kinds = []string{"memcacheds", "memcachedbackups", "memcachedscheduledbackups", "memcachedrestores"}
 
-// foreign are fields of Kubernetes' own types, and where those are described.
+// foreign are fields of Kubernetes' own types, and where its reference describes those.
 var foreign = map[string]string{
-	"affinity":                  "https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/#affinity-v1-core",
-	"tolerations":               "https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/#toleration-v1-core",
-	"topologySpreadConstraints": "https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/#topologyspreadconstraint-v1-core",
-	"imagePullSecrets":          "https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/#localobjectreference-v1-core",
-	"conditions":                "https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/#condition-v1-meta",
+	"affinity":                  "affinity-v1-core",
+	"tolerations":               "toleration-v1-core",
+	"topologySpreadConstraints": "topologyspreadconstraint-v1-core",
+	"imagePullSecrets":          "localobjectreference-v1-core",
+	"conditions":                "condition-v1-meta",
 }
 
-// apiReference returns the page about the CRDs in a directory.
-func apiReference(directory string) (string, error) {
-	var page strings.Builder
+// reference writes the page about the CRDs.
+type reference struct {
+	strings.Builder
+	// kubernetes is the address of the reference of the Kubernetes version in go.mod.
+	kubernetes string
+	// first has the releases of the fields of the CRD that is being written.
+	first map[string]string
+}
+
+var kubernetesModule = regexp.MustCompile(`(?m)^\tk8s\.io/api v0\.([0-9]+)\.`)
+
+// apiReference returns the page about the CRDs of the repository at root.
+func apiReference(root string) (string, error) {
+	module, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("reading the version of Kubernetes: %w", err)
+	}
+	minor := kubernetesModule.FindSubmatch(module)
+	if minor == nil {
+		return "", errors.New("go.mod requires no k8s.io/api v0.MINOR")
+	}
+	releases, err := readSince(root)
+	if err != nil {
+		return "", err
+	}
+	page := reference{kubernetes: fmt.Sprintf("https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.%s/#", minor[1])}
 	page.WriteString("# API reference\n\n" +
 		"`make docs` generates this page from the CRDs. `kubectl explain` prints the same descriptions.\n\n" +
 		"`[]` marks a list, and a path continues inside the type before it. **Required** fields have no default.\n" +
+		"*Since* names the first release with a field or a value; the others are in all releases.\n" +
 		"[Change a running cache](changes.md) shows what a change of a field does to a running cache.\n")
 	for _, plural := range kinds {
-		raw, err := os.ReadFile(filepath.Join(directory, "cache.memcached-operator.io_"+plural+".yaml"))
+		crd, err := readCRD(filepath.Join(root, "config", "crd", "bases"), plural)
 		if err != nil {
-			return "", fmt.Errorf("reading a CRD: %w", err)
+			return "", err
 		}
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.UnmarshalStrict(raw, &crd); err != nil {
-			return "", fmt.Errorf("reading the CRD %s: %w", plural, err)
-		}
-		writeKind(&page, &crd)
+		page.first = releases[plural]
+		page.writeKind(crd)
 	}
 	return page.String(), nil
 }
 
 // writeKind writes the section about a CRD.
-func writeKind(page *strings.Builder, crd *apiextensionsv1.CustomResourceDefinition) {
+func (page *reference) writeKind(crd *apiextensionsv1.CustomResourceDefinition) {
 	version := crd.Spec.Versions[0]
 	root := version.Schema.OpenAPIV3Schema
 	kind := crd.Spec.Names.Kind
@@ -62,12 +84,12 @@ func writeKind(page *strings.Builder, crd *apiextensionsv1.CustomResourceDefinit
 			fmt.Fprintf(page, "\nThe API server requires:\n\n- %s\n", strings.Join(rules, "\n- "))
 		}
 		page.WriteString("\n| field | type | description |\n|---|---|---|\n")
-		writeFields(page, part, &field)
+		page.writeFields(part, &field)
 	}
 }
 
 // writeFields writes a row for each field below a path.
-func writeFields(page *strings.Builder, path string, parent *apiextensionsv1.JSONSchemaProps) {
+func (page *reference) writeFields(path string, parent *apiextensionsv1.JSONSchemaProps) {
 	for _, name := range slices.Sorted(maps.Keys(parent.Properties)) {
 		field := parent.Properties[name]
 		full := path + "." + name
@@ -78,27 +100,35 @@ func writeFields(page *strings.Builder, path string, parent *apiextensionsv1.JSO
 		for _, rule := range messages(&field) {
 			description += " Rule: " + rule + "."
 		}
-		link, isForeign := foreign[name]
+		anchor, isForeign := foreign[name]
 		if isForeign {
-			description += fmt.Sprintf(" See [Kubernetes' reference](%s).", link)
+			description += fmt.Sprintf(" See [Kubernetes' reference](%s).", page.kubernetes+anchor)
 		}
-		fmt.Fprintf(page, "| `%s` | %s | %s |\n", full, typeOf(&field), markdown.Replace(description))
+		// The fields of a new structure are not older than it.
+		if release := page.first[full]; release != page.first[path] {
+			description += " *Since " + release + ".*"
+		}
+		fmt.Fprintf(page, "| `%s` | %s | %s |\n", full, page.typeOf(full, &field), markdown.Replace(description))
 		switch {
 		case isForeign:
 		case field.Items != nil && field.Items.Schema != nil:
-			writeFields(page, full+"[]", field.Items.Schema)
+			page.writeFields(full+"[]", field.Items.Schema)
 		default:
-			writeFields(page, full, &field)
+			page.writeFields(full, &field)
 		}
 	}
 }
 
-// typeOf returns the type of a field with its limits.
-func typeOf(field *apiextensionsv1.JSONSchemaProps) string {
+// typeOf returns the type of the field at a path with its limits.
+func (page *reference) typeOf(path string, field *apiextensionsv1.JSONSchemaProps) string {
 	if len(field.Enum) > 0 {
 		var values []string
 		for _, value := range field.Enum {
-			values = append(values, "`"+strings.Trim(string(value.Raw), `"`)+"`")
+			text := "`" + strings.Trim(string(value.Raw), `"`) + "`"
+			if release := page.first[path+"="+string(value.Raw)]; release != page.first[path] {
+				text += " *(since " + release + ")*"
+			}
+			values = append(values, text)
 		}
 		return strings.Join(values, ", ")
 	}
@@ -109,9 +139,9 @@ func typeOf(field *apiextensionsv1.JSONSchemaProps) string {
 	case field.Format == "date-time":
 		name = "time"
 	case field.Type == "array" && field.Items != nil && field.Items.Schema != nil:
-		name = "list of " + typeOf(field.Items.Schema)
+		name = "list of " + page.typeOf(path+"[]", field.Items.Schema)
 	case field.AdditionalProperties != nil && field.AdditionalProperties.Schema != nil:
-		name = "map of " + typeOf(field.AdditionalProperties.Schema)
+		name = "map of " + page.typeOf(path, field.AdditionalProperties.Schema)
 	}
 	switch {
 	case field.Minimum != nil && field.Maximum != nil:

@@ -32,7 +32,7 @@ func run(root string) error {
 
 // generate returns the generated pages by their paths in the repository.
 func generate(root string) (map[string]string, error) {
-	reference, err := apiReference(filepath.Join(root, "config", "crd", "bases"))
+	reference, err := apiReference(root)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,35 @@ func TestGeneratedPagesAreUpToDate(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Errorf("%s is out of date: run \"make docs\" (-generated +committed)\n%s", name, diff)
+		}
+	}
+}
+
+func TestReferenceNamesTheFirstReleaseOfAField(t *testing.T) {
+	releases, err := readSince(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"spec.size": "", "spec.handover.mode": "", `spec.handover.mode="Strict"`: "", "spec.missing": "",
+		"spec.tls": "1.1.0", "spec.tls.secretName": "1.1.0", `spec.handover.mode="Available"`: "1.1.0",
+	} {
+		if got := releases["memcacheds"][path]; got != want {
+			t.Errorf("%s is of the release %q, want %q", path, got, want)
+		}
+	}
+	page, err := apiReference(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pattern, want := range map[string]int{
+		"(?m)^\\| `spec\\.tls` \\|.* \\*Since 1\\.1\\.0\\.\\* \\|$": 1,
+		"(?m)^\\| `spec\\.tls\\..*Since":                            0,
+		"(?m)^\\| `spec\\.(size|memory|handover)`.*Since":           0,
+		"`Available` \\*\\(since 1\\.1\\.0\\)\\*":                   1,
+	} {
+		if got := len(regexp.MustCompile(pattern).FindAllString(page, -1)); got != want {
+			t.Errorf("%d lines match %s, want %d", got, pattern, want)
 		}
 	}
 }
