@@ -174,7 +174,8 @@ lint: ## Run golangci-lint; its first build takes minutes.
 
 .PHONY: prose
 prose: ## Check the wording of PROSE; the first build takes two minutes and needs a C compiler.
-	@command -v cc >/dev/null || { echo 'installing a C compiler'; apt-get update -q && apt-get install -qy --no-install-recommends gcc libc6-dev; } >&2
+	@command -v cc >/dev/null || if [ "$$(id -u)" = 0 ]; then echo 'installing a C compiler'; apt-get update -q && apt-get install -qy --no-install-recommends gcc libc6-dev; else \
+	echo 'the prose check needs a C compiler: run "apt-get install gcc libc6-dev" as root'; exit 1; fi >&2
 	@$(VALE) test hack/vale
 	@$(VALE) $(addprefix ./,$(PROSE))
 
@@ -298,7 +299,7 @@ soak: ## Run the simulation with seeds from FROM on for SOAK, 500 steps each.
 	@$(call with,api) GOGC=400 go -C test test -count=1 -timeout 0 -v ./sim -run 'TestInvariantsHold' -seeds 0 -from $(FROM) -for $(SOAK)
 
 .PHONY: mutants
-mutants: ## Test the unit tests with mutants of the code and write docs/mutants.md; takes about 40 min.
+mutants: ## Test the unit tests with mutants of the code and write docs/mutants.md; takes about 50 min.
 	@go -C hack/tools/mutants run . $(ARGS)
 
 .PHONY: fuzz
