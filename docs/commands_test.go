@@ -36,9 +36,9 @@ func init() {
 		"persistentvolumeclaim":                                   corev1.PersistentVolumeClaim{},
 		"role":                                                    rbacv1.Role{},
 		"rolebinding":                                             rbacv1.RoleBinding{},
-		"crd csv clusterrole clusterextension operatorcondition":       nil,
-		"subscriptions.operators.coreos.com":                           nil,
-		"clusterserviceversions.operators.coreos.com packagemanifests": nil,
+		"crd csv clusterrole clusterextension operatorcondition namespace": nil,
+		"subscriptions.operators.coreos.com":                               nil,
+		"clusterserviceversions.operators.coreos.com packagemanifests":     nil,
 		"storageclass": nil,
 		"rs":           appsv1.ReplicaSet{},
 	} {

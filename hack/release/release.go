@@ -130,6 +130,11 @@ func (r release) name(context.Context) error {
 		return err
 	}
 	// The documents don't install a candidate.
+	if !strings.Contains(r.version, "-") {
+		if err := r.set("README.md", "The commands above install the latest release, ", r.version+"."); err != nil {
+			return err
+		}
+	}
 	for _, document := range changed {
 		if strings.HasSuffix(document, ".md") && document != changelogFile && !strings.Contains(r.version, "-") {
 			if err := r.set(document, `kubectl apply --server-side -k "https://.*\?ref=`, "v"+r.version+`"`); err != nil {

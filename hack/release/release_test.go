@@ -187,6 +187,9 @@ func TestFirstReleaseAndItsUpgrade(t *testing.T) {
 			t.Errorf("%s does not install 1.1.0", document)
 		}
 	}
+	if want := "\nThe commands above install the latest release, 1.1.0.\n"; !strings.Contains(read(t, filepath.Join(dir, "README.md")), want) {
+		t.Errorf("README.md does not contain %q", want)
+	}
 	if tags := git(t, dir, "tag"); tags != "v1.0.0\nv1.1.0" {
 		t.Errorf("the tags are %q", tags)
 	}
