@@ -21,7 +21,7 @@ func TestStatusIsWrittenWhateverAnAgentAnswers(t *testing.T) {
 		},
 		"a year before the first in UTC":  func(s *agentwire.Status) { s.Start.At = time.Date(0, 1, 1, 0, 0, 0, 0, time.FixedZone("", 10*3600)) },
 		"no time":                         func(s *agentwire.Status) { s.Start.At = time.Time{} },
-		"negative numbers":                func(s *agentwire.Status) { s.Start.Items, s.Start.ItemsBefore = -1, -1<<63 },
+		"negative numbers":                func(s *agentwire.Status) { s.Start.Items, s.Start.ItemsBefore, s.Start.GapSeconds = -1, -1<<63, -1 },
 		"control characters in a version": func(s *agentwire.Status) { s.Version = "1.6.45\x00\n" },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,6 +40,9 @@ func TestStatusIsWrittenWhateverAnAgentAnswers(t *testing.T) {
 			}
 			if s.Start != "" && s.Start != v1alpha1.StartCold {
 				t.Errorf("start %q", s.Start)
+			}
+			if s.Items < 0 || s.ItemsBefore < 0 || s.GapMilliseconds < 0 {
+				t.Errorf("the status has negative numbers: %+v", s)
 			}
 			if len(s.Version) > v1alpha1.MaxVersion {
 				t.Errorf("the version has %d bytes", len(s.Version))

@@ -236,7 +236,7 @@ func (r observer) queryAgents(ctx context.Context, obs *plan.Observation) {
 			case err != nil:
 				obs.Unreachable[pod.Name] = shard.IsReady(pod) || obs.Memcached.Status.Bootstrap.IsRunning()
 			case (status.Phase == agentwire.PhaseReceiving || status.Phase == agentwire.PhaseFollowing) && status.PodUID == string(pod.UID):
-				obs.Receiving[pod.Name] = status
+				obs.Receiving[pod.Name] = shard.Bounded(status)
 			case shard.IsLatestStart(status, pod): // otherwise the operator queries it again
 				obs.Agents[pod.Name] = shard.Bounded(status)
 			}

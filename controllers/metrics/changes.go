@@ -182,7 +182,7 @@ func (c *Changes) update(h *history, was *v1alpha1.UpdateStatus, m *v1alpha1.Mem
 		if is == nil && m.Status.UpdatedSize == m.Status.Size {
 			outcome = updateFinished
 			if h.revision == was.Revision {
-				c.updateDuration.Observe(c.clock.Since(h.updateSince).Seconds())
+				observe(c.updateDuration, c.clock.Since(h.updateSince))
 			}
 		}
 		// A rollback counted when it began.
@@ -209,11 +209,11 @@ func (c *Changes) cost(was, is *v1alpha1.UpdateCost) {
 	if was == nil || was.Revision != is.Revision || !was.StartedAt.Equal(&is.StartedAt) {
 		was = &v1alpha1.UpdateCost{}
 	}
-	c.unavailable.Add(float64(max(is.UnavailableMilliseconds-was.UnavailableMilliseconds, 0)) / 1000)
+	c.unavailable.Add(float64(max(max(is.UnavailableMilliseconds, 0)-max(was.UnavailableMilliseconds, 0), 0)) / 1000)
 	if was.ExtraMisses == nil && is.ExtraMisses != nil {
 		c.misses.Add(float64(max(*is.ExtraMisses, 0)))
 		if is.HitRatioRecoveredAt != nil {
-			c.recovery.Observe(is.HitRatioRecoveredAt.Sub(is.StartedAt.Time).Seconds())
+			observe(c.recovery, is.HitRatioRecoveredAt.Sub(is.StartedAt.Time))
 		}
 	}
 }
@@ -242,7 +242,7 @@ func (c *Changes) shards(h *history, was *v1alpha1.MemcachedStatus, m *v1alpha1.
 		if since, ok := h.unavailable[s.Name]; ok && s.Ready {
 			delete(h.unavailable, s.Name)
 			if s.Start != v1alpha1.StartHandedOver {
-				c.notReady.WithLabelValues(method).Observe(c.clock.Since(since).Seconds())
+				observe(c.notReady.WithLabelValues(method), c.clock.Since(since))
 			}
 		}
 		if last.Start != "" && s.Start != "" && (s.ContainerID != last.ContainerID || s.Restart != last.Restart) {
@@ -255,12 +255,13 @@ func (c *Changes) shards(h *history, was *v1alpha1.MemcachedStatus, m *v1alpha1.
 	}
 }
 
-// start counts what a shard kept when it started again.
+// start counts what a shard kept when it started again. The figures are an agent's, and a counter that
+// is decreased panics.
 func (c *Changes) start(h *history, last, s *v1alpha1.ShardStatus, method string) {
-	before := s.ItemsBefore
+	before, items := max(s.ItemsBefore, 0), max(s.Items, 0)
 	if s.Start == v1alpha1.StartCold {
 		if before == 0 {
-			before = last.Items
+			before = max(last.Items, 0)
 		}
 		if method != string(v1alpha1.UpdateReplace) {
 			h.losses++
@@ -268,10 +269,13 @@ func (c *Changes) start(h *history, last, s *v1alpha1.ShardStatus, method string
 		c.items.WithLabelValues("lost").Add(float64(before))
 		return
 	}
-	kept := min(s.Items, before)
+	kept := min(items, before)
 	c.items.WithLabelValues("kept").Add(float64(kept))
 	c.items.WithLabelValues("lost").Add(float64(before - kept))
 	if s.Start == v1alpha1.StartHandedOver {
-		c.notReady.WithLabelValues(method).Observe(float64(s.GapMilliseconds) / 1000)
+		observe(c.notReady.WithLabelValues(method), time.Duration(s.GapMilliseconds)*time.Millisecond)
 	}
 }
+
+// observe adds a duration. One that is negative, as the clock was set back, would decrease the sum.
+func observe(to prometheus.Observer, d time.Duration) { to.Observe(max(d, 0).Seconds()) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http/httptest"
 	"runtime"
 	"slices"
@@ -224,6 +225,24 @@ func TestMetricsCountUpdatesAndTheirCost(t *testing.T) {
 				m.LastUpdate = &v1alpha1.UpdateCost{Revision: "next", UnavailableMilliseconds: 100}
 			})
 		}, []string{`update_extra_misses_total 70`, `update_hit_ratio_recovery_seconds_sum 45`, `update_hit_ratio_recovery_seconds_count 1`, `update_unavailable_seconds_total 1`}},
+		{"negative numbers count as 0, and don't end the operator", func(s *story) {
+			for _, start := range []v1alpha1.StartResult{v1alpha1.StartCold, v1alpha1.StartWarm, v1alpha1.StartHandedOver} {
+				for _, n := range [][2]int64{{-5, 0}, {0, -5}, {-5, -5}, {-5, 5}, {math.MinInt64, math.MinInt64}} {
+					s.then(1, func(m *v1alpha1.MemcachedStatus) {
+						restart(&m.Shards[0], start, n[0], n[1])
+						m.Shards[0].GapMilliseconds = n[0]
+					})
+				}
+			}
+			s.then(1, func(m *v1alpha1.MemcachedStatus) {
+				m.LastUpdate = &v1alpha1.UpdateCost{Revision: "r", StartedAt: metav1.Unix(0, 0), UnavailableMilliseconds: math.MinInt64,
+					ExtraMisses: new(int64(-5)), HitRatioRecoveredAt: new(metav1.Unix(-9, 0))}
+			})
+			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.LastUpdate.UnavailableMilliseconds = -4000 })
+			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Shards[1].Ready = false })
+			s.then(-5, func(m *v1alpha1.MemcachedStatus) { m.Shards[1].Ready = true })
+		}, []string{`items_total{fate="lost"} 115`, `shard_losses_total{memcached="cache",namespace="team"} 5`, `shard_unavailable_seconds_count{method="None"} 6`,
+			`update_hit_ratio_recovery_seconds_count 1`}},
 		{"scaling in and out is neither", func(s *story) {
 			last := s.last.Status.Shards[2]
 			s.then(0, func(m *v1alpha1.MemcachedStatus) { m.Shards[2].Ready = false })

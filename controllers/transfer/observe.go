@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -123,7 +124,7 @@ func (e *Engine) ObserveJob(ctx context.Context, prefix Prefix, owner client.Obj
 	if pod := obs.newestPod(); pod != nil && !isFinished(job) && pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" {
 		// A pod that does not answer, as behind a NetworkPolicy, has no progress to report.
 		if progress, err := e.Queries.Get(ctx, pod, e.Progress.Progress); err == nil && progress.TaskID == string(owner.GetUID()) {
-			obs.Progress = &progress
+			obs.Progress = new(boundedProgress(progress))
 		}
 	}
 	return obs, nil
@@ -183,7 +184,31 @@ func outcomeOf(pods []corev1.Pod) *snapshotwire.Outcome {
 	if t := terminated(&pods[0]); t == nil || json.Unmarshal([]byte(t.Message), &o) != nil || o.Reason == "" {
 		return nil
 	}
-	return &o
+	return new(boundedOutcome(o))
+}
+
+// maxCount bounds what a Job's pod reports, which may run any program.
+const maxCount = 1 << 53
+
+func bounded[T int | int64](n, limit T) T { return min(max(n, 0), limit) }
+
+func boundedProgress(p snapshotwire.Progress) snapshotwire.Progress {
+	for _, n := range []*int64{&p.Items, &p.TotalItems, &p.Bytes, &p.ItemsPerSecond} {
+		*n = bounded(*n, maxCount)
+	}
+	return p
+}
+
+func boundedOutcome(o snapshotwire.Outcome) snapshotwire.Outcome {
+	all := []*int64{&o.Items, &o.TotalItems, &o.Bytes, &o.ItemsPerSecond, &o.Restored, &o.Kept, &o.Expired, &o.Refused}
+	if s := o.Snapshot; s != nil {
+		s.Shards, s.FormatVersion = bounded(s.Shards, math.MaxInt32), bounded(s.FormatVersion, math.MaxInt32)
+		all = append(all, &s.Items, &s.Bytes, &s.StoredBytes)
+	}
+	for _, n := range all {
+		*n = bounded(*n, maxCount)
+	}
+	return o
 }
 
 func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) (batchv1.JobCondition, bool) {

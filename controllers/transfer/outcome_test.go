@@ -1,6 +1,8 @@
 package transfer
 
 import (
+	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -8,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+	"github.com/memcached-operator/memcached-operator/internal/testnumbers"
 )
 
 // Kubernetes reports that a Job is Complete; what it did is in the termination message of its pod.
@@ -33,5 +37,31 @@ func TestCompleteJobSucceedsOnlyIfItsPodReportsSuccess(t *testing.T) {
 				t.Errorf("stage %d (%s): %s", v.Stage, v.Reason, v.Message)
 			}
 		})
+	}
+}
+
+// A Job's pod can run any program, and statuses and metrics contain its figures.
+func TestNumbersThatAJobReportsAreBounded(t *testing.T) {
+	for integer, valid := range map[int64]func(float64) bool{
+		math.MinInt64: func(n float64) bool { return n == 0 },
+		-5:            func(n float64) bool { return n == 0 },
+		1200:          func(n float64) bool { return n == 1200 },
+		math.MaxInt64: func(n float64) bool { return n == math.MaxInt32 || n == maxCount },
+	} {
+		check := func(name string, n float64) {
+			if !valid(n) {
+				t.Errorf("%s is %v when the Job reports %d", name, n, integer)
+			}
+		}
+		var progress snapshotwire.Progress
+		testnumbers.Set(&progress, integer, 0)
+		testnumbers.Each(new(boundedProgress(progress)), check)
+		outcome := snapshotwire.Outcome{Reason: snapshotwire.ReasonSucceeded}
+		testnumbers.Set(&outcome, integer, 0)
+		message, err := json.Marshal(outcome)
+		if err != nil {
+			t.Fatal(err)
+		}
+		testnumbers.Each(outcomeOf([]corev1.Pod{pod(0, corev1.PodSucceeded, terminatedState(0, "Completed", string(message)))}), check)
 	}
 }

@@ -3,16 +3,18 @@ package text
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"unicode/utf8"
 )
 
-// Percent returns a share with one decimal, such as 99.9%, never rounded up to 100%.
+// Percent returns a share with one decimal, such as 99.9%, never rounded up to 100%. It is 100% of
+// nothing.
 func Percent(part, of int64) string {
-	if part >= of {
+	if part >= of || of <= 0 {
 		return "100%"
 	}
-	return fmt.Sprintf("%.1f%%", float64(part*1000/of)/10)
+	return fmt.Sprintf("%.1f%%", min(math.Floor(float64(max(part, 0))*1000/float64(of)), 999)/10)
 }
 
 // Thousands returns a number with its digits in groups of three, such as 30,000.

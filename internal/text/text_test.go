@@ -7,7 +7,8 @@ import (
 )
 
 func TestPercentIsNeverRoundedUpTo100(t *testing.T) {
-	for parts, want := range map[[2]int64]string{{7, 7}: "100%", {11, 10}: "100%", {99_999, 100_000}: "99.9%", {0, 3}: "0.0%", {2, 3}: "66.6%"} {
+	for parts, want := range map[[2]int64]string{{7, 7}: "100%", {11, 10}: "100%", {99_999, 100_000}: "99.9%", {0, 3}: "0.0%", {2, 3}: "66.6%",
+		{0, 0}: "100%", {-1, 0}: "100%", {-1, 3}: "0.0%", {1<<60 - 1, 1 << 60}: "99.9%", {1 << 60, 1 << 61}: "50.0%"} {
 		if got := Percent(parts[0], parts[1]); got != want {
 			t.Errorf("%d of %d: got %s, want %s", parts[0], parts[1], got, want)
 		}

@@ -72,7 +72,7 @@ type Observer struct {
 func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.Pod) Observation {
 	o := Observation{
 		Name: set.Name, Ordinal: ordinal, Set: set, Pods: pods,
-		OnSet:    DecodeRecord[UpdateRecord](set.Annotations, annotations.Update),
+		OnSet:    decodeUpdate(set.Annotations),
 		Template: r.parse(set.Spec.Template.Annotations[annotations.Spec]),
 	}
 	revisions := make([]resources.PodRevision, len(pods))
@@ -87,7 +87,7 @@ func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.P
 	active, next := activeAndNext(pods, follows)
 	if active >= 0 {
 		o.Active, o.PodRevision = pods[active], revisions[active]
-		o.OnPod = DecodeRecord[UpdateRecord](o.Active.Annotations, annotations.Update)
+		o.OnPod = decodeUpdate(o.Active.Annotations)
 		o.Record = cmp.Or(o.OnPod, o.OnSet)
 		o.Moving = o.moves(o.Active)
 		o.Moves = o.Active.Annotations[v1alpha1.AnnotationMove] != "" && (o.Moving || o.Active.DeletionTimestamp == nil)
@@ -165,11 +165,13 @@ func RestartToken(value string) string {
 	return hex.EncodeToString(sum[:v1alpha1.MaxRestart/2])
 }
 
-// StatusOf returns what the status says of a shard.
+// StatusOf returns what the status says of a shard. Release 1.0.0 can have written negative numbers.
 func StatusOf(status *v1alpha1.MemcachedStatus, name string) (v1alpha1.ShardStatus, bool) {
 	i := slices.IndexFunc(status.Shards, func(s v1alpha1.ShardStatus) bool { return s.Name == name })
 	if i < 0 {
 		return v1alpha1.ShardStatus{}, false
 	}
-	return status.Shards[i], true
+	s := status.Shards[i]
+	s.Items, s.ItemsBefore, s.GapMilliseconds = max(s.Items, 0), max(s.ItemsBefore, 0), max(s.GapMilliseconds, 0)
+	return s, true
 }

@@ -67,6 +67,15 @@ func DecodeRecord[T any](from map[string]string, name string) *T {
 	return v
 }
 
+// decodeUpdate returns the record of the last update, or nil. Users can change it.
+func decodeUpdate(from map[string]string) *UpdateRecord {
+	r := DecodeRecord[UpdateRecord](from, annotations.Update)
+	if r != nil {
+		r.Items, r.Gets, r.Hits = bounded(r.Items, maxCount), bounded(r.Gets, maxCount), bounded(r.Hits, maxCount)
+	}
+	return r
+}
+
 // RetryToken identifies an attempt to update a Memcached. A failed update is retried when
 // it changes.
 func RetryToken(m *v1alpha1.Memcached) string {

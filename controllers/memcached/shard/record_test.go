@@ -99,3 +99,10 @@ func TestRecordsAreDecodedAsTheyWereEncoded(t *testing.T) {
 		}
 	}
 }
+
+func TestRecordHasNoNegativeNumbers(t *testing.T) {
+	text := EncodeRecord(UpdateRecord{Revision: "r", Items: -1, Gets: -1 << 63, Hits: 1<<63 - 1})
+	if got := decodeUpdate(map[string]string{annotations.Update: text}); got.Items != 0 || got.Gets != 0 || got.Hits != maxCount || got.Revision != "r" {
+		t.Errorf("the record is %+v", got)
+	}
+}

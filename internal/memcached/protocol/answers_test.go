@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/memcached-operator/memcached-operator/internal/testnumbers"
 )
 
 // testdata/answers/<version>/<name> are answers of real servers to one request each.
@@ -162,5 +164,23 @@ func TestMissingOrInvalidSettingsAreMalformed(t *testing.T) {
 				t.Errorf("%s = %q: %v", name, value, err)
 			}
 		}
+	}
+}
+
+func TestNumbersAreNeitherNegativeNorTooLarge(t *testing.T) {
+	for text, want := range map[string]int64{
+		"-5": 0, "-9223372036854775808": 0, "9223372036854775807": 0, "18446744073709551615": 0, "1e3": 0, "": 0, "12": 12, "9007199254740992": maxStat,
+	} {
+		s := Stats{}
+		for _, name := range []string{"pid", "uptime", "curr_items", "bytes", "limit_maxbytes", "curr_connections", "cmd_get", "cmd_touch", "get_hits", "touch_hits"} {
+			s[name] = text
+		}
+		general := ParseGeneral(s)
+		testnumbers.Each(&general, func(name string, n float64) {
+			sums := name == ".Lookups" || name == ".Hits"
+			if sums && n != 2*float64(want) || !sums && n != float64(want) {
+				t.Errorf("%s is %v for %q", name, n, text)
+			}
+		})
 	}
 }

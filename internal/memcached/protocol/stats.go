@@ -42,10 +42,16 @@ func eachStat(r *bufio.Reader, lines int, visit func(name, value []byte)) error 
 	return fmt.Errorf("more than %d stats: %w", lines, ErrTooLong)
 }
 
-// int returns a stat as a number, and 0 if it is missing or not a number, since
-// versions add and remove stats.
+// maxStat bounds a stat, so that sums of them don't overflow.
+const maxStat = 1 << 53
+
+// int returns a stat as a number, and 0 if it is missing, since versions add and remove stats, or
+// isn't a number from 0 to maxStat.
 func (s Stats) int(name string) int64 {
-	n, _ := strconv.ParseInt(s[name], 10, 64) // 64 bits are enough for all
+	n, err := strconv.ParseInt(s[name], 10, 64)
+	if err != nil || n < 0 || n > maxStat {
+		return 0
+	}
 	return n
 }
 
