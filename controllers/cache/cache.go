@@ -41,7 +41,7 @@ func Options(namespaces string) crcache.Options {
 				trim = by.Transform
 			}
 		}
-		return newInformer(from, kind, resync, indexers, trim)
+		return NewInformer(from, kind, resync, indexers, trim)
 	}
 	for _, kind := range resources.OwnedKinds() {
 		options.ByObject[kind.New()] = ManagedOnly(trimOwned)

@@ -15,9 +15,9 @@ import (
 // pageSize is how many objects are read at once. An object has up to 1.5 MiB.
 const pageSize = 50
 
-// newInformer returns an informer that trims a list of objects page by page. It lists objects
+// NewInformer returns an informer that trims a list of objects page by page. It lists objects
 // from API servers before Kubernetes 1.34; others stream them one by one.
-func newInformer(from toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers, trim toolscache.TransformFunc) toolscache.SharedIndexInformer {
+func NewInformer(from toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers, trim toolscache.TransformFunc) toolscache.SharedIndexInformer {
 	return toolscache.NewSharedIndexInformer(pages{from, toolscache.ToListerWatcherWithContext(from), trim}, kind, resync, indexers)
 }
 

@@ -8,15 +8,17 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/cache"
 )
 
 // kinds knows which of the kinds exist, and watches the objects in the namespaces of Memcacheds.
@@ -142,9 +144,7 @@ func (k *kinds) discover(ctx context.Context) (found bool, _ error) {
 // is done. The first list contains the objects of namespaces without a Memcached, too.
 func (k *kinds) watch(ctx context.Context, of kind) {
 	for _, namespace := range k.namespaces {
-		informer := metadatainformer.NewFilteredMetadataInformer(k.watches, of.resource, namespace, 0, toolscache.Indexers{}, func(o *metav1.ListOptions) {
-			o.LabelSelector = v1alpha1.LabelManagedBy + "=" + v1alpha1.ManagedByValue
-		}).Informer()
+		informer := newInformer(k.watches, of, namespace)
 		changed := func(o any) {
 			if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 				o = tombstone.Obj
@@ -160,4 +160,32 @@ func (k *kinds) watch(ctx context.Context, of kind) {
 		})
 		go informer.RunWithContext(ctx)
 	}
+}
+
+// newInformer returns an informer of the objects of a kind that have our label. Users can set it on
+// theirs, which can be large.
+func newInformer(watches metadata.Interface, of kind, namespace string) toolscache.SharedIndexInformer {
+	objects := watches.Resource(of.resource).Namespace(namespace)
+	ours := func(o metav1.ListOptions) metav1.ListOptions {
+		o.LabelSelector = v1alpha1.LabelManagedBy + "=" + v1alpha1.ManagedByValue
+		return o
+	}
+	informer := cache.NewInformer(&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return objects.List(ctx, ours(o))
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return objects.Watch(ctx, ours(o))
+		},
+	}, &metav1.PartialObjectMetadata{}, 0, toolscache.Indexers{}, identity)
+	_ = informer.SetTransform(identity) // it hasn't started
+	return informer
+}
+
+// identity keeps of an object what a watch of it needs.
+func identity(from any) (any, error) {
+	if o, ok := from.(*metav1.PartialObjectMetadata); ok {
+		o.ObjectMeta = metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}
+	}
+	return from, nil
 }
