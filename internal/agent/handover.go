@@ -114,8 +114,8 @@ func (s *supervisor) handleOrigin(r originRequest) {
 		s.log.Warn("The target is lost after it may have served; memcached does not start again, since its items can be out of date")
 		s.finish()
 	case r.event == originCompletes && stopped:
-		s.log.Info("Handed over", "items", r.result.Items, "itemsBefore", r.result.ItemsBefore, "passes", r.result.Passes,
-			"took", r.result.Took, "gap", r.result.Gap)
+		s.log.Info("Handed over", "items", r.result.Items, "itemsBefore", r.result.ItemsBefore, "rejected", r.result.Rejected,
+			"bytes", r.result.Bytes, "passes", r.result.Passes, "took", r.result.Took, "gap", r.result.Gap)
 		s.finish()
 	}
 	r.reply <- nil

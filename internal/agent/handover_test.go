@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -64,6 +65,17 @@ func TestOldPodExitsWhenTheTargetDoesNotTakeOverInTime(t *testing.T) {
 	s.process, s.origin, s.drainUntil = nil, &origin{}, time.Now()
 	if err := s.request(s.origin, originResumes); err != nil || !s.finished || s.err != nil {
 		t.Errorf("%v, finished %t, %v", err, s.finished, s.err)
+	}
+}
+
+func TestHandedOverItemsAreLogged(t *testing.T) {
+	s, log := testSupervisor(wire.PhaseStopping), &strings.Builder{}
+	s.process, s.origin, s.log = nil, &origin{}, slog.New(slog.NewTextHandler(log, nil))
+	r := originRequest{origin: s.origin, event: originCompletes, reply: make(chan error, 1),
+		result: handover.Result{ItemsBefore: 10, Items: 8, Rejected: 2, Bytes: 4000, Passes: 1}}
+	s.handleOrigin(r)
+	if want := "items=8 itemsBefore=10 rejected=2 bytes=4000 passes=1"; !strings.Contains(log.String(), want) || !s.finished {
+		t.Errorf("finished %t; the log lacks %q:\n%s", s.finished, want, log)
 	}
 }
 

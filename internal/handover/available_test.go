@@ -119,7 +119,7 @@ func TestWhatOnlyTheTargetHasIsDeletedAtTheEnd(t *testing.T) {
 	}
 	available(t, origin, cache, func() {
 		cache.set("in the overlap", entry{value: "own"})
-		for i := range 3 * maxGone / 8 { // more than one question
+		for i := range 3 * maxRemoved / 8 { // more than one question
 			cache.set(fmt.Sprintf("own-%d", i), entry{value: "own"})
 		}
 		origin.remove("key-2")

@@ -34,9 +34,9 @@ type cache struct {
 	batch   []byte
 	count   int // requests in batch
 	pending int // requests without an answer
-	// deleting is whether requests are deletions, which must not be refused.
+	// deleting is whether requests are deletions, which must not be rejected.
 	deleting bool
-	refused  int64
+	rejected int64
 	automove string
 	cas      bool // no -C
 }
@@ -219,7 +219,7 @@ func (c *cache) set(item received, r *bufio.Reader) error {
 		c.batch, ok = protocol.AppendMetaSet(c.batch, item.key, item.size, uint64(item.flags), exptime, false)
 	}
 	if !ok {
-		c.refused++
+		c.rejected++
 		_, err := r.Discard(item.size)
 		return inFrame(err)
 	}
@@ -284,11 +284,11 @@ func (c *cache) send() error {
 func (c *cache) answers() error {
 	for ; c.pending > 0; c.pending-- {
 		head, err := protocol.ReadHead(c.r)
-		_, refused := errors.AsType[*protocol.ServerError](err)
+		_, rejected := errors.AsType[*protocol.ServerError](err)
 		switch {
-		case refused && !c.deleting:
+		case rejected && !c.deleting:
 			// Too large or out of memory: memcached has deleted the item's earlier content.
-			c.refused++
+			c.rejected++
 		case err != nil:
 			return err
 		case head.Code == protocol.MetaHit:

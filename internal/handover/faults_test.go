@@ -81,7 +81,7 @@ func (s *script) step(step, pod string) (err error) {
 	case "ask":
 		return s.link.sendContent(kindAsk, make([]byte, 8))
 	case "answer":
-		return s.skip(kindGone)
+		return s.skip(kindRemoved)
 	case "finish":
 		return s.link.send(kindFinish, nil)
 	case "acknowledge":
@@ -121,7 +121,7 @@ func TestSourceSurvivesTargetThatFails(t *testing.T) {
 		"only sends beats":   func(*script) {},
 		"sends garbage":      func(s *script) { _, _ = s.link.conn.Write(bytes.Repeat([]byte("GET / HTTP/1.1\r\n"), 10)) },
 		"sends a long frame": func(s *script) { _, _ = s.link.conn.Write([]byte("a\xff\xff\xff\xff")) },
-		"sends items":        func(s *script) { _ = s.link.sendContent(kindGone, make([]byte, 8)) },
+		"sends items":        func(s *script) { _ = s.link.sendContent(kindRemoved, make([]byte, 8)) },
 	}
 	for name, fail := range failures {
 		for steps := range targetSteps {
@@ -216,7 +216,7 @@ func fakeSource(t *testing.T, steps []string, fail func(conn net.Conn, l *link))
 					_, err = l.r.Discard(size)
 				}
 			case "answer":
-				err = l.sendContent(kindGone, nil)
+				err = l.sendContent(kindRemoved, nil)
 			case "items":
 				err = l.sendItem(&memfile.Item{Key: []byte("k"), Value: []byte("v")}, 0)
 			case "done":
@@ -345,8 +345,8 @@ func TestShortKeyIsAnError(t *testing.T) {
 	}
 }
 
-// What the source answers before anything was sent has a name.
-func TestRefusalsHaveNames(t *testing.T) {
+// The source sends them before it has sent any item.
+func TestErrorsOfTheSourceAreIdentified(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		offer  error

@@ -422,7 +422,7 @@ func (r *running) wait() {
 
 func targetOf(t testing.TB, source string, c *fakeCache) Target {
 	return Target{
-		Source: source, Key: testKey, Pod: "target", Shard: "cache-0", Owner: "owner", Version: "1.6.45", Memcached: protocol.At(c.address()), Scan: c.scan,
+		Source: source, Key: testKey, Pod: "target", Shard: "cache-0", Owner: "owner", Memcached: protocol.At(c.address()), Scan: c.scan,
 		Log: logOf(t, "target"),
 	}
 }

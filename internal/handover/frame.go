@@ -27,7 +27,7 @@ const (
 	kindAsk         kind = 'q' // target: key hashes of 8 bytes
 	kindItem        kind = 'i' // source: itemHead, key, value
 	kindName        kind = 'n' // source: key
-	kindGone        kind = 'g' // source: key hashes of 8 bytes
+	kindRemoved     kind = 'g' // source: key hashes of 8 bytes
 	kindDone        kind = 'd' // source: done
 	kindAcknowledge kind = 'a' // target: acknowledgement
 	kindConfirm     kind = 'c' // source: confirmation
@@ -38,8 +38,8 @@ const (
 const (
 	// maxMessage is the largest message in JSON, in bytes.
 	maxMessage = 4 << 10
-	// maxGone is the largest frame of key hashes, in bytes.
-	maxGone = 8 << 10
+	// maxRemoved is the largest frame of key hashes, in bytes.
+	maxRemoved = 8 << 10
 	// itemHeadSize: one byte of the key's length, one of bits, four of flags, four of the TTL.
 	itemHeadSize = 1 + 1 + 4 + 4
 	frameHead    = 1 + 4
@@ -52,8 +52,8 @@ func (k kind) limit() (uint32, bool) {
 		return 0, true
 	case kindHello, kindOffer, kindDone, kindAcknowledge, kindConfirm, kindError:
 		return maxMessage, true
-	case kindGone, kindAsk:
-		return maxGone, true
+	case kindRemoved, kindAsk:
+		return maxRemoved, true
 	case kindName:
 		return protocol.MaxKey, true
 	case kindItem:
@@ -90,7 +90,6 @@ type hello struct {
 	Versions   []int
 	Pod, Shard string
 	Owner      string `json:",omitempty"`
-	Memcached  string // its version
 	// Follow is whether the target wants to serve before the end.
 	Follow bool
 }
@@ -113,8 +112,8 @@ type offer struct {
 type done struct {
 	// Items of the source, and how many of them were sent in this pass.
 	Items, Sent int64
-	// Gone is the number of key hashes that were sent.
-	Gone int64
+	// Removed is the number of key hashes that were sent. Agents of 1.0.0 have another name for it.
+	Removed int64 `json:"Gone"`
 	// Complete is unset if the pass stopped early, since the end has to begin.
 	Complete bool
 	// Flushed is whether there was a flush_all since the pass before.
@@ -122,7 +121,8 @@ type done struct {
 }
 
 type acknowledgement struct {
-	Items, Refused int64
+	Items    int64
+	Rejected int64 `json:"Refused"` // as in 1.0.0
 }
 
 type confirmation struct {
@@ -247,8 +247,8 @@ func readName(r *bufio.Reader, size int, key *[protocol.MaxKey]byte) ([]byte, er
 	return key[:size], nil
 }
 
-// readGone appends the key hashes of a frame of size bytes to dst.
-func readGone(r *bufio.Reader, size int, dst []uint64) ([]uint64, error) {
+// readRemoved appends the key hashes of a frame of size bytes to dst.
+func readRemoved(r *bufio.Reader, size int, dst []uint64) ([]uint64, error) {
 	if size%8 != 0 {
 		return dst, fmt.Errorf("%w: %d bytes of key hashes", errFrame, size)
 	}

@@ -15,7 +15,7 @@ import (
 func FuzzFrames(f *testing.F) {
 	item := memfile.Item{Key: []byte("key"), Value: []byte("value"), Flags: 7, Binary: true}
 	f.Add(append(appendItem(nil, &item, 60), item.Value...))
-	f.Add(append(appendFrameHead(nil, kindGone, 16), make([]byte, 16)...))
+	f.Add(append(appendFrameHead(nil, kindRemoved, 16), make([]byte, 16)...))
 	f.Add(append(appendFrameHead(nil, kindOffer, 27), `{"Version":1,"Pod":"a-pod"}`...))
 	f.Add(append(appendFrameHead(appendFrameHead(nil, kindBeat, 0), kindDone, 2), `{}`...))
 	f.Add(append(appendFrameHead(nil, kindError, 15), `{"Code":"Busy"}`...))
@@ -57,8 +57,8 @@ func readFrame(t *testing.T, r *bufio.Reader) error {
 		if err != nil || !bytes.Equal(second.key, got.key) || second.flags != got.flags || second.ttl != got.ttl || second.size != got.size || second.binary != got.binary {
 			t.Errorf("%+v is read as %+v, %v", got, second, err)
 		}
-	case kindGone:
-		hashes, err := readGone(r, size, nil)
+	case kindRemoved:
+		hashes, err := readRemoved(r, size, nil)
 		if err == nil && len(hashes) != size/8 {
 			t.Errorf("%d hashes in %d bytes", len(hashes), size)
 		}

@@ -17,10 +17,10 @@
 //	              ←   hello      version, pod, deadline, items, whether there are live passes
 //	pass          →              as often as the target requests it
 //	              ←   item …     contents that were not sent yet
-//	              ←   gone …     key hashes of items that no longer exist
+//	              ←   removed …  key hashes of items that no longer exist
 //	              ←   done
 //	finish        →              the source stops its memcached
-//	              ←   item …, gone …, done
+//	              ←   item …, removed …, done
 //	acknowledge   →              the target has applied everything
 //	              ←   confirm    from here on the target may serve, and the source may not
 //
@@ -28,12 +28,12 @@
 //
 //	follow        →              as often as the target requests it
 //	              ←   name …     keys whose item changed in the source
-//	              ←   gone …, done
+//	              ←   removed …, done
 //	                             after the first of them, the target calls Ready and serves
 //	finish        →              the source stops its memcached
-//	              ←   name …, gone …, done
+//	              ←   name …, removed …, done
 //	ask …         →              key hashes of what the clients of the target have stored
-//	              ←   gone …     those of them that the source doesn't have
+//	              ←   removed …  those of them that the source doesn't have
 //	acknowledge   →
 //	              ←   confirm
 //
@@ -129,8 +129,6 @@ type Target struct {
 	Key []byte
 	// Pod is the UID of the target's pod. Shard and Owner must be those of the source.
 	Pod, Shard, Owner string
-	// Version of the target's memcached, such as 1.6.45.
-	Version string
 	// Memcached is the target's own, which is empty and has no other client.
 	Memcached protocol.Server
 	// Scan visits the items of the target's own memory file.
@@ -145,12 +143,10 @@ type Target struct {
 
 // Result describes a handover, on both sides.
 type Result struct {
-	// Source and Target are the UIDs of the pods.
-	Source, Target string
 	// ItemsBefore is the number of items of the source when its memcached had stopped, Items how many of them the target has.
 	ItemsBefore, Items int64
-	// Refused is how many items the target's memcached did not accept, as for their size.
-	Refused int64
+	// Rejected is how many items the target's memcached rejected, for example for their size.
+	Rejected int64
 	// Bytes of keys and values that were sent, over all passes.
 	Bytes int64
 	// Passes is the number of live passes.

@@ -1,7 +1,9 @@
 package handover
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -17,9 +19,14 @@ func TestHandoverCopiesAllItems(t *testing.T) {
 	origin.items["expires"] = entry{value: "d", ttl: 1000}
 	want := origin.snapshot()
 	source := start(t, offerOf(origin, len(want)), quick)
-	result, err := receive(t.Context(), targetOf(t, source.address, cache), quick)
+	target, log := targetOf(t, source.address, cache), &bytes.Buffer{}
+	target.Log = slog.New(slog.NewTextHandler(log, nil))
+	result, err := receive(t.Context(), target, quick)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("rejected=0 bytes=%d ", result.Bytes); !strings.Contains(log.String(), want) {
+		t.Errorf("the log lacks %q:\n%s", want, log)
 	}
 	source.wait()
 	got := cache.snapshot()
@@ -31,10 +38,10 @@ func TestHandoverCopiesAllItems(t *testing.T) {
 	got["expires"] = e
 	mustEqual(t, got, want)
 	n := int64(len(want))
-	if result.Items != n || result.ItemsBefore != n || result.Passes != 2 || result.Refused != 0 || result.Bytes != origin.result.Bytes || result.Source != "source" || result.Target != "target" {
+	if result.Items != n || result.ItemsBefore != n || result.Passes != 2 || result.Rejected != 0 || result.Bytes != origin.result.Bytes {
 		t.Errorf("the target reports %+v", result)
 	}
-	if r := origin.result; r.Items != n || r.ItemsBefore != n || r.Passes != 2 || r.Target != "target" || r.Bytes < 900<<10 {
+	if r := origin.result; r.Items != n || r.ItemsBefore != n || r.Passes != 2 || r.Bytes < 900<<10 {
 		t.Errorf("the source reports %+v", r)
 	}
 	if events := strings.Join(origin.history(), ", "); events != "scan, cold first, scan, stop, scan, complete" {

@@ -285,22 +285,22 @@ func TestTableAgreesWithMap(t *testing.T) {
 				_ = table.sweep(nil)
 				continue
 			}
-			gone := map[uint64]bool{}
+			removed := map[uint64]bool{}
 			_ = table.sweep(func(hash uint64) error {
-				gone[hash] = true
+				removed[hash] = true
 				return nil
 			})
 			for hash := range want {
-				if gone[hash] == visited[hash] {
-					t.Fatalf("key %x is removed: %t", hash, gone[hash])
+				if removed[hash] == visited[hash] {
+					t.Fatalf("key %x is removed: %t", hash, removed[hash])
 				}
-				delete(gone, hash)
+				delete(removed, hash)
 				if !visited[hash] {
 					delete(want, hash)
 				}
 			}
-			if len(gone) > 0 {
-				t.Fatalf("%d keys are removed that weren't there", len(gone))
+			if len(removed) > 0 {
+				t.Fatalf("%d keys are removed that weren't there", len(removed))
 			}
 		}
 		if err := table.close(); err != nil {

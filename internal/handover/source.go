@@ -197,7 +197,6 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 	if request.Pod == offered.Pod {
 		return fmt.Errorf("%w: pod %s can't replace itself", ErrImpossible, offered.Pod)
 	}
-	s.result = Result{Source: offered.Pod, Target: request.Pod}
 	s.hasher, s.seed = newHasher(), rand.Uint64()
 	defer s.reserve(log)()
 	s.follow = request.Follow && offered.CAS && s.table != nil
@@ -210,7 +209,7 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 	if err != nil {
 		return s.cause(ctx, err)
 	}
-	log.Info("A handover session started", "items", offered.Items, "live", s.table != nil, "deadline", offered.Deadline, "targetVersion", request.Memcached)
+	log.Info("A handover session started", "items", offered.Items, "live", s.table != nil, "deadline", offered.Deadline)
 	return s.answer(stop, ctx, log)
 }
 
@@ -313,7 +312,7 @@ func (l *link) readCommand() (c command, err error) {
 		case kindPass, kindFollow, kindFinish:
 			return c, nil
 		case kindAsk:
-			c.hashes, err = readGone(l.r, size, nil)
+			c.hashes, err = readRemoved(l.r, size, nil)
 			return c, err
 		case kindAcknowledge:
 			c.acknowledgment, err = readMessage[acknowledgement](l.r, size)
@@ -349,7 +348,7 @@ func (s *session) livePass(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	s.covered, s.late = s.covered || d.Complete, !d.Complete
-	log.Info("Sent what changed", "pass", s.result.Passes, "items", d.Items, "sent", d.Sent, "gone", d.Gone, "complete", d.Complete, "seconds", time.Since(p.began).Seconds())
+	log.Info("Sent what changed", "pass", s.result.Passes, "items", d.Items, "sent", d.Sent, "removed", d.Removed, "complete", d.Complete, "seconds", time.Since(p.began).Seconds())
 	return s.link.send(kindDone, d)
 }
 
@@ -389,9 +388,9 @@ func (s *session) finish(stop, ctx context.Context, log *slog.Logger) error {
 	d, a, err := s.sendAll(ctx, &p)
 	if err == nil {
 		scanned := time.Since(saved)
-		s.result.ItemsBefore, s.result.Items, s.result.Refused = d.Items, a.Items, a.Refused
+		s.result.ItemsBefore, s.result.Items, s.result.Rejected = d.Items, a.Items, a.Rejected
 		s.result.Gap = time.Since(stopped)
-		log.Info("The target has everything", "sent", d.Sent, "gone", d.Gone, "stopSeconds", saved.Sub(stopped).Seconds(), "sendSeconds", scanned.Seconds())
+		log.Info("The target has everything", "sent", d.Sent, "removed", d.Removed, "stopSeconds", saved.Sub(stopped).Seconds(), "sendSeconds", scanned.Seconds())
 		err = s.confirm()
 	}
 	if err != nil && !s.following {
@@ -418,7 +417,7 @@ func (s *session) sendAll(ctx context.Context, p *pass) (d done, a acknowledgeme
 	}
 	c, err := s.next(ctx)
 	for ; err == nil && c.kind == kindAsk && s.following; c, err = s.next(ctx) {
-		if err = s.link.sendContent(kindGone, s.unknown(c.hashes)); err != nil {
+		if err = s.link.sendContent(kindRemoved, s.unknown(c.hashes)); err != nil {
 			break
 		}
 	}
@@ -456,11 +455,11 @@ type pass struct {
 	ctx     context.Context
 	live    bool
 	// names is whether the target gets the names of changed items only, which it deletes.
-	names bool
-	pace  pace
-	began time.Time
-	done  done
-	gone  []byte
+	names   bool
+	pace    pace
+	began   time.Time
+	done    done
+	removed []byte
 }
 
 func (p *pass) run(order Order) (done, error) {
@@ -469,7 +468,7 @@ func (p *pass) run(order Order) (done, error) {
 	report, err := s.offer.Origin.Scan(p.ctx, order, p.visit)
 	p.done.Complete = err == nil
 	if p.live && errors.Is(err, errDeadline) {
-		// What was not visited is not gone.
+		// What was not visited is not removed.
 		return p.done, s.table.sweep(nil)
 	}
 	if err != nil {
@@ -478,11 +477,11 @@ func (p *pass) run(order Order) (done, error) {
 	p.done.Items = report.Items
 	p.done.Flushed, s.oldestLive = report.OldestLive != s.oldestLive, report.OldestLive
 	if s.table != nil {
-		if err := s.table.sweep(p.addGone); err != nil {
+		if err := s.table.sweep(p.addRemoved); err != nil {
 			return p.done, err
 		}
 	}
-	return p.done, p.sendGone()
+	return p.done, p.sendRemoved()
 }
 
 // visit sends an item if the target doesn't have its content.
@@ -548,20 +547,20 @@ func (p *pass) send(item *memfile.Item, hash, content uint64, at slot, found boo
 	return nil
 }
 
-func (p *pass) addGone(hash uint64) error {
-	p.gone = binary.BigEndian.AppendUint64(p.gone, hash)
-	p.done.Gone++
-	if len(p.gone) < maxGone {
+func (p *pass) addRemoved(hash uint64) error {
+	p.removed = binary.BigEndian.AppendUint64(p.removed, hash)
+	p.done.Removed++
+	if len(p.removed) < maxRemoved {
 		return nil
 	}
-	return p.sendGone()
+	return p.sendRemoved()
 }
 
-func (p *pass) sendGone() error {
-	if len(p.gone) == 0 {
+func (p *pass) sendRemoved() error {
+	if len(p.removed) == 0 {
 		return nil
 	}
-	err := p.session.link.sendContent(kindGone, p.gone)
-	p.gone = p.gone[:0]
+	err := p.session.link.sendContent(kindRemoved, p.removed)
+	p.removed = p.removed[:0]
 	return err
 }

@@ -142,17 +142,17 @@ func (t *table) put(at slot, found bool, hash, content uint64) bool {
 	return true
 }
 
-// sweep removes all marks. With gone, it calls gone for each key that the target has and that
+// sweep removes all marks. With removed, it calls that for each key that the target has and that
 // was not marked, after which the key is absent.
-func (t *table) sweep(gone func(hash uint64) error) error {
+func (t *table) sweep(removed func(hash uint64) error) error {
 	for at := slot(0); at < slot(len(t.memory)); at += slotSize {
 		switch content := t.content(at); {
 		case content == absent:
 		case content&marked != 0:
 			t.setContent(at, content&^marked)
-		case gone != nil:
+		case removed != nil:
 			t.setContent(at, absent)
-			if err := gone(binary.NativeEndian.Uint64(t.memory[at:])); err != nil {
+			if err := removed(binary.NativeEndian.Uint64(t.memory[at:])); err != nil {
 				return err
 			}
 		}

@@ -22,8 +22,8 @@ const (
 	followPause = 50 * time.Millisecond
 	// fewChanges is the fraction of items that may differ when the end begins.
 	fewChanges = 0.005
-	// goneAtOnce is how many key hashes one scan searches for.
-	goneAtOnce = 1 << 20
+	// removedAtOnce is how many key hashes one scan searches for.
+	removedAtOnce = 1 << 20
 	// scanAttempts is how often the target scans its memory for a key that must be deleted.
 	scanAttempts     = 3
 	progressInterval = 250 * time.Millisecond
@@ -63,7 +63,7 @@ type receiver struct {
 	// following is whether both sides serve.
 	following bool
 	key       [protocol.MaxKey]byte
-	gone      []uint64 // sorted while a scan runs
+	removed   []uint64 // sorted while a scan runs
 	progress  Progress
 	reported  time.Time
 }
@@ -75,7 +75,7 @@ func (r *receiver) run(ctx context.Context) error {
 	defer r.link.close()
 	defer context.AfterFunc(ctx, r.link.abort)()
 	var err error
-	if err := r.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: r.Pod, Shard: r.Shard, Owner: r.Owner, Memcached: r.Version, Follow: r.Ready != nil}); err != nil {
+	if err := r.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: r.Pod, Shard: r.Shard, Owner: r.Owner, Follow: r.Ready != nil}); err != nil {
 		return fmt.Errorf("sending to the source: %w", err)
 	}
 	go r.link.beat(ctx, r.timing.beat)
@@ -85,7 +85,6 @@ func (r *receiver) run(ctx context.Context) error {
 	if r.offer.Version != protocolVersion {
 		return fmt.Errorf("%w: the source uses version %d of the handover", ErrImpossible, r.offer.Version)
 	}
-	r.result.Source, r.result.Target = r.offer.Pod, r.Pod
 	r.Log.Info("The handover started", "source", r.offer.Pod, "items", r.offer.Items, "live", r.offer.Live,
 		"sourceVersion", r.offer.Memcached, "seconds", float64(r.offer.Milliseconds)/1000)
 	if r.cache, err = openCache(ctx, r.Memcached, r.timing.silence); err != nil {
@@ -129,7 +128,7 @@ func (r *receiver) copy(ctx context.Context) error {
 		if d.Complete {
 			r.progress.Total = d.Items
 		}
-		live = d.Complete && r.result.Passes < maxPasses && float64(d.Sent+d.Gone) > fewChanges*float64(d.Items)
+		live = d.Complete && r.result.Passes < maxPasses && float64(d.Sent+d.Removed) > fewChanges*float64(d.Items)
 	}
 	if r.Ready == nil {
 		return r.finish(ctx)
@@ -189,11 +188,11 @@ func (r *receiver) follow(ctx context.Context) error {
 	return r.acknowledge(ctx, d)
 }
 
-// deleteOwn deletes what clients have stored since a CAS, and the source does not have, and the keys in r.gone.
+// deleteOwn deletes what clients have stored since a CAS, and the source does not have, and the keys in r.removed.
 // That includes what they have stored since the source stopped: a CAS does not distinguish it from an older value that
 // "md I" or "incr" has changed since. Names are from a dump, as a scan misses what a client stores at the same time.
 func (r *receiver) deleteOwn(ctx context.Context, after uint64) error {
-	slices.Sort(r.gone)
+	slices.Sort(r.removed)
 	r.cache.deleting = true
 	var names [][]byte
 	var hashes []byte
@@ -208,10 +207,10 @@ func (r *receiver) deleteOwn(ctx context.Context, after uint64) error {
 		if err != nil {
 			return err
 		}
-		if k != kindGone {
+		if k != kindRemoved {
 			return r.link.unexpected(k, size)
 		}
-		unknown, err := readGone(r.link.r, size, nil)
+		unknown, err := readRemoved(r.link.r, size, nil)
 		if err != nil {
 			return err
 		}
@@ -228,14 +227,14 @@ func (r *receiver) deleteOwn(ctx context.Context, after uint64) error {
 	}
 	err := r.cache.dump(ctx, func(item protocol.Listed) error {
 		hash := keyHash(r.offer.Seed, item.Key)
-		if _, gone := slices.BinarySearch(r.gone, hash); gone {
+		if _, found := slices.BinarySearch(r.removed, hash); found {
 			return r.cache.delete(item.Key)
 		}
 		if item.CAS <= after {
 			return nil
 		}
 		names, hashes = append(names, bytes.Clone(item.Key)), binary.BigEndian.AppendUint64(hashes, hash)
-		if len(hashes) < maxGone {
+		if len(hashes) < maxRemoved {
 			return nil
 		}
 		return ask()
@@ -268,9 +267,9 @@ func (r *receiver) acknowledge(ctx context.Context, d done) error {
 	if err != nil {
 		return fmt.Errorf("reading from the own memcached: %w", err)
 	}
-	r.result.ItemsBefore, r.result.Items, r.result.Refused = d.Items, min(n, d.Items), r.cache.refused
+	r.result.ItemsBefore, r.result.Items, r.result.Rejected = d.Items, min(n, d.Items), r.cache.rejected
 	r.result.Bytes = r.progress.Bytes
-	if err := r.link.send(kindAcknowledge, acknowledgement{Items: r.result.Items, Refused: r.result.Refused}); err != nil {
+	if err := r.link.send(kindAcknowledge, acknowledgement{Items: r.result.Items, Rejected: r.result.Rejected}); err != nil {
 		return fmt.Errorf("sending to the source: %w", err)
 	}
 	c, err := expect[confirmation](r.link, kindConfirm)
@@ -281,6 +280,8 @@ func (r *receiver) acknowledge(ctx context.Context, d done) error {
 	if !r.following {
 		r.result.Gap = time.Duration(c.Milliseconds) * time.Millisecond
 	}
+	r.Log.Info("The handover completed", "items", r.result.Items, "itemsBefore", r.result.ItemsBefore, "rejected", r.result.Rejected,
+		"bytes", r.result.Bytes, "passes", r.result.Passes, "took", r.result.Took, "gap", r.result.Gap, "both", r.result.Both)
 	return nil
 }
 
@@ -299,9 +300,9 @@ func (r *receiver) pass(ctx context.Context, command kind) (d done, err error) {
 			err = r.item(size)
 		case kindName:
 			err = r.name(size)
-		case kindGone:
-			if r.gone, err = readGone(r.link.r, size, r.gone); err == nil && len(r.gone) >= goneAtOnce {
-				err = r.deleteGone(ctx)
+		case kindRemoved:
+			if r.removed, err = readRemoved(r.link.r, size, r.removed); err == nil && len(r.removed) >= removedAtOnce {
+				err = r.deleteRemoved(ctx)
 			}
 		case kindDone:
 			if d, err = readMessage[done](r.link.r, size); err == nil {
@@ -331,7 +332,7 @@ func (r *receiver) endPass(ctx context.Context, command kind, d done) error {
 	if r.following && command == kindFinish {
 		return r.cache.barrier() // deleteOwn deletes the others
 	}
-	return r.deleteGone(ctx)
+	return r.deleteRemoved(ctx)
 }
 
 // name deletes a key that clients of the source have changed.
@@ -379,20 +380,20 @@ func (r *receiver) report(now bool) {
 	r.Progress(r.progress)
 }
 
-// deleteGone returns once memcached has everything that was received, and none of the keys in
-// r.gone. Their names are in its own memory file.
-func (r *receiver) deleteGone(ctx context.Context) error {
+// deleteRemoved returns once memcached has everything that was received, and none of the keys in
+// r.removed. Their names are in its own memory file.
+func (r *receiver) deleteRemoved(ctx context.Context) error {
 	if err := r.cache.barrier(); err != nil {
 		return fmt.Errorf("storing items: %w", err)
 	}
-	if len(r.gone) == 0 {
+	if len(r.removed) == 0 {
 		return nil
 	}
-	slices.Sort(r.gone)
+	slices.Sort(r.removed)
 	r.cache.deleting = true
 	for attempt := 1; ; attempt++ {
 		report, err := r.Scan(ctx, func(item *memfile.Item) error {
-			if _, found := slices.BinarySearch(r.gone, keyHash(r.offer.Seed, item.Key)); !found {
+			if _, found := slices.BinarySearch(r.removed, keyHash(r.offer.Seed, item.Key)); !found {
 				return nil
 			}
 			return r.cache.delete(item.Key)
@@ -412,6 +413,6 @@ func (r *receiver) deleteGone(ctx context.Context) error {
 		}
 	}
 	r.cache.deleting = false
-	r.gone = r.gone[:0]
+	r.removed = r.removed[:0]
 	return nil
 }

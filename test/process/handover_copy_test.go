@@ -159,7 +159,7 @@ func TestHandedOverItemsAreThoseThatTheSourceSaved(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if result.Refused != 0 || result.Passes < 1 {
+				if result.Rejected != 0 || result.Passes < 1 {
 					t.Errorf("%+v", result)
 				}
 				nextSecond(time.Now().Unix() + 2) // items of 2 s expire
@@ -269,7 +269,7 @@ func TestSmallerTargetKeepsTheHottestItems(t *testing.T) {
 }
 
 // What a target's memcached doesn't accept is counted, and no earlier content remains.
-func TestItemsThatTheTargetRefusesAreCounted(t *testing.T) {
+func TestItemsThatTheTargetRejectsAreCounted(t *testing.T) {
 	t.Parallel()
 	arguments := []string{"-I", "4m"}
 	source, target := startRaw(t, newest, sharedDir(t), arguments...), startRaw(t, newest, sharedDir(t))
@@ -286,7 +286,7 @@ func TestItemsThatTheTargetRefusesAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result.Items != 1 || result.ItemsBefore != 3 || result.Refused != 2 {
+	if result.Items != 1 || result.ItemsBefore != 3 || result.Rejected != 2 {
 		t.Errorf("%+v", result)
 	}
 	if answer := target.ask("mg small v\r\nmg grows v\r\nmg large v\r\nmn\r\n", "MN\r\n"); answer != "VA 2\r\nab\r\nEN\r\nEN\r\nMN\r\n" {
