@@ -18,7 +18,7 @@ const (
 	// didn't answer before use half of them.
 	perNamespace = 32
 	// A pod that didn't answer is queried again after a quarter of the time for which it has
-	// been silent, within these bounds.
+	// been unresponsive, within these bounds.
 	retryMin, retryMax = time.Second, 2 * time.Minute
 	// forgetAfter is when an answer is forgotten that no reconcile waits for.
 	forgetAfter = 10 * time.Minute
@@ -27,25 +27,13 @@ const (
 // ErrPending is returned while there is no answer yet. The next call may return it.
 var ErrPending = errors.New("no answer yet")
 
-// UnreachableError is returned for a pod that doesn't answer.
-type UnreachableError struct {
-	// Since is when it was queried first without an answer since then.
-	Since time.Time
-	Err   error
-}
-
-func (e *UnreachableError) Error() string { return e.Err.Error() }
-
-// Unwrap returns why the last query failed.
-func (e *UnreachableError) Unwrap() error { return e.Err }
-
 // Queries queries pods for answers of a type. A nil one waits for each answer.
 type Queries[T any] struct {
 	lock sync.Mutex
 	pods map[types.UID]*query[T]
-	// running counts the queries in progress by namespace, silent those of silent pods.
-	running, silent map[string]int
-	swept           time.Time
+	// running counts the queries in progress by namespace, unresponsive those of such pods.
+	running, unresponsive map[string]int
+	swept                 time.Time
 }
 
 // query is the last query of a pod.
@@ -56,13 +44,15 @@ type query[T any] struct {
 	// done is closed when the query is done and has its answer.
 	done   chan struct{}
 	answer T
-	err    error
+	// err is why the query failed; until it is done, why the one before failed.
+	err error
 	// since is when a pod that doesn't answer was queried first; zero for other pods.
 	since time.Time
 }
 
 // Get queries a pod and returns the answer if it comes at once. Otherwise the query continues,
-// and a later call returns its answer.
+// and a later call returns its answer. For a pod that doesn't answer, it returns why the last query
+// failed, also while it is queried again.
 func (q *Queries[T]) Get(ctx context.Context, pod *corev1.Pod, get func(ctx context.Context, podIP string) (T, error)) (answer T, err error) {
 	if q == nil {
 		return get(ctx, pod.Status.PodIP)
@@ -90,7 +80,7 @@ func (q *Queries[T]) query(ctx context.Context, pod *corev1.Pod, get func(contex
 	now := time.Now()
 	q.sweep(now)
 	last := q.pods[pod.UID]
-	var since time.Time
+	failed := &query[T]{}
 	switch {
 	case last == nil:
 	case !last.isDone():
@@ -99,18 +89,18 @@ func (q *Queries[T]) query(ctx context.Context, pod *corev1.Pod, get func(contex
 	case last.err == nil, now.Sub(last.began) < min(max(now.Sub(last.since)/4, retryMin), retryMax):
 		return last, false
 	default:
-		since = last.since
+		failed = last
 	}
-	isSilent := !since.IsZero()
-	if q.running[pod.Namespace] >= perNamespace || isSilent && q.silent[pod.Namespace] >= perNamespace/2 {
+	isUnresponsive := failed.err != nil
+	if q.running[pod.Namespace] >= perNamespace || isUnresponsive && q.unresponsive[pod.Namespace] >= perNamespace/2 {
 		return last, false
 	}
-	current = &query[T]{version: pod.ResourceVersion, began: now, done: make(chan struct{}), since: since}
+	current = &query[T]{version: pod.ResourceVersion, began: now, done: make(chan struct{}), since: failed.since, err: failed.err}
 	q.pods[pod.UID] = current
 	count := func(n int) {
 		q.running[pod.Namespace] += n
-		if isSilent {
-			q.silent[pod.Namespace] += n
+		if isUnresponsive {
+			q.unresponsive[pod.Namespace] += n
 		}
 	}
 	count(1)
@@ -127,7 +117,7 @@ func (q *Queries[T]) query(ctx context.Context, pod *corev1.Pod, get func(contex
 		}
 		close(current.done)
 	}()
-	return current, !isSilent
+	return current, !isUnresponsive
 }
 
 // result returns the result of a query. An answer is used once.
@@ -140,8 +130,8 @@ func (q *Queries[T]) result(pod *corev1.Pod, current *query[T]) (answer T, err e
 			delete(q.pods, pod.UID)
 		}
 		return current.answer, nil
-	case !current.since.IsZero():
-		return answer, &UnreachableError{Since: current.since, Err: current.failure()}
+	case current.err != nil:
+		return answer, current.err
 	default:
 		return answer, ErrPending
 	}
@@ -156,18 +146,10 @@ func (c *query[T]) isDone() bool {
 	}
 }
 
-// failure returns why a silent pod has no answer.
-func (c *query[T]) failure() error {
-	if c.isDone() && c.err != nil {
-		return c.err
-	}
-	return ErrPending
-}
-
 // sweep forgets the pods that no reconcile asks for any more.
 func (q *Queries[T]) sweep(now time.Time) {
 	if q.pods == nil {
-		q.pods, q.running, q.silent = map[types.UID]*query[T]{}, map[string]int{}, map[string]int{}
+		q.pods, q.running, q.unresponsive = map[types.UID]*query[T]{}, map[string]int{}, map[string]int{}
 	}
 	if now.Sub(q.swept) < forgetAfter {
 		return
@@ -178,7 +160,7 @@ func (q *Queries[T]) sweep(now time.Time) {
 			delete(q.pods, uid)
 		}
 	}
-	for _, counts := range []map[string]int{q.running, q.silent} {
+	for _, counts := range []map[string]int{q.running, q.unresponsive} {
 		for namespace, n := range counts {
 			if n == 0 {
 				delete(counts, namespace)
