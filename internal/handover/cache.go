@@ -135,48 +135,6 @@ func (c *cache) lastCAS() (uint64, error) {
 	return stored.CAS, nil
 }
 
-// busyPause is between two attempts of a dump.
-const busyPause = 20 * time.Millisecond
-
-// dump visits the keys of all items and their CAS, at least once each.
-func (c *cache) dump(ctx context.Context, visit func(protocol.Listed) error) error {
-	for {
-		err := c.dumpOnce(ctx, visit)
-		if !errors.Is(err, protocol.ErrBusy) {
-			return err
-		}
-		if err := sleep(ctx, busyPause); err != nil {
-			return err
-		}
-	}
-}
-
-func (c *cache) dumpOnce(ctx context.Context, visit func(protocol.Listed) error) error {
-	conn, err := connect(ctx, c.server, c.timeout)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	bounded := &boundedConn{Conn: conn, read: c.timeout, write: c.timeout}
-	if _, err := io.WriteString(bounded, protocol.DumpRequest); err != nil {
-		return err
-	}
-	dump := protocol.NewDumpReader(bufio.NewReaderSize(bounded, protocol.MaxLine))
-	for {
-		item, err := dump.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = visit(item)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
 // stats asks over a connection of its own, since memcached closes idle ones with idle_timeout.
 func (c *cache) stats(ctx context.Context, request string) (protocol.Stats, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)

@@ -225,7 +225,7 @@ func (r *receiver) deleteOwn(ctx context.Context, after uint64) error {
 		names, hashes = names[:0], hashes[:0]
 		return r.cache.barrier()
 	}
-	err := r.cache.dump(ctx, func(item protocol.Listed) error {
+	err := r.Memcached.Dump(ctx, r.timing.silence, func(item protocol.Listed) error {
 		hash := keyHash(r.offer.Seed, item.Key)
 		if _, found := slices.BinarySearch(r.removed, hash); found {
 			return r.cache.delete(item.Key)

@@ -19,8 +19,8 @@ type Clock struct {
 	OldestCAS  uint64
 }
 
-// gone is item_is_flushed in items.c, and the check for expiry in do_item_get.
-func (c Clock) gone(item *Item) bool {
+// isExpiredOrFlushed is item_is_flushed in items.c, and the check for expiry in do_item_get.
+func (c Clock) isExpiredOrFlushed(item *Item) bool {
 	if item.Expires != 0 && item.Expires <= c.Now {
 		return true
 	}

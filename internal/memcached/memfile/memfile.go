@@ -51,8 +51,6 @@ type Item struct {
 // Report counts what a scan found.
 type Report struct {
 	Items int64
-	// Bytes of keys and values.
-	Bytes int64
 	// Skipped is the number of items that were omitted: expired, flushed, stale.
 	Skipped int64
 	// Unreadable is the number of items and pages that don't have the expected layout, as while
@@ -270,7 +268,6 @@ func (s *scan) visit(visit func(*Item) error) error {
 		return nil
 	}
 	s.report.Items++
-	s.report.Bytes += int64(len(s.item.Key) + len(s.item.Value))
 	return visit(&s.item)
 }
 
@@ -402,7 +399,7 @@ func (s *scan) parse(chunk []byte, offset int64, class int, flags uint16) bool {
 	if flags&flagClient != 0 {
 		s.item.Flags = number(chunk, data-4)
 	}
-	s.skip = s.clock.gone(&s.item) || flags&(flagStale|flagExtstore) != 0 || flags&flagTokenSent != 0 && length == len(lineEnd)
+	s.skip = s.clock.isExpiredOrFlushed(&s.item) || flags&(flagStale|flagExtstore) != 0 || flags&flagTokenSent != 0 && length == len(lineEnd)
 	if s.item.Expires != 0 {
 		s.item.TTL = int64(s.item.Expires) - int64(s.clock.Now)
 	}

@@ -85,11 +85,10 @@ func (f *File) sampled(chunk []byte, clock Clock, bytes int64, visit func(Sample
 	if flags&flagCAS != 0 && len(chunk) >= headerSize+8 {
 		item.CAS = binary.NativeEndian.Uint64(chunk[headerSize:])
 	}
-	if clock.gone(&item) {
+	if clock.isExpiredOrFlushed(&item) {
 		report.Skipped++
 		return
 	}
 	report.Items++
-	report.Bytes += bytes
 	visit(Sampled{LastAccess: item.LastAccess, Fetched: flags&flagFetched != 0, Bytes: bytes})
 }

@@ -39,7 +39,7 @@ func TestSampleOfARecordedFile(t *testing.T) {
 
 	const places = 100_000
 	sum, report := sample(t, f, clock, first.base, places)
-	if math.Abs(float64(sum-want)) > 0.02*float64(want) || report.Bytes != sum || report.Unreadable != 0 || report.Skipped == 0 {
+	if math.Abs(float64(sum-want)) > 0.02*float64(want) || report.Unreadable != 0 || report.Skipped == 0 {
 		t.Errorf("%d bytes, want %d: %+v", sum, want, report)
 	}
 	for name, base := range map[string]uint64{"unknown": 0, "wrong": first.base + uint64(f.layout.size)} {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -22,8 +20,8 @@ const (
 	tolerated = 1000
 	// scans is the number of times that it looks for them.
 	scans = 3
-	// busyPause is the time between two attempts to start a dump.
-	busyPause = 100 * time.Millisecond
+	// dumpTimeout bounds each answer of a dump.
+	dumpTimeout = 10 * time.Second
 )
 
 // Verify compares the file with what a running memcached says about its chunks
@@ -81,75 +79,53 @@ func (f *File) verifySettings(ctx context.Context, server protocol.Server) error
 	return nil
 }
 
+// errSampled stops a dump.
+var errSampled = errors.New("the sample is complete")
+
 // dumpSample returns the CAS of the first items of a dump.
-func dumpSample(ctx context.Context, server protocol.Server) (sample map[string]uint64, err error) {
-	for {
-		err = withConn(ctx, server, func(conn net.Conn, r *bufio.Reader) error {
-			sample = map[string]uint64{}
-			if _, err := conn.Write([]byte(protocol.DumpRequest)); err != nil {
-				return err
-			}
-			dump := protocol.NewDumpReader(r)
-			for len(sample) < sampleSize {
-				item, err := dump.Next()
-				if errors.Is(err, io.EOF) {
-					return nil
-				}
-				if err != nil {
-					return err
-				}
-				sample[string(item.Key)] = item.CAS
-			}
-			return nil
-		})
-		if !errors.Is(err, protocol.ErrBusy) {
-			return sample, err
+func dumpSample(ctx context.Context, server protocol.Server) (map[string]uint64, error) {
+	sample := map[string]uint64{}
+	err := server.Dump(ctx, dumpTimeout, func(item protocol.Listed) error {
+		if len(sample) == sampleSize {
+			return errSampled
 		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-time.After(busyPause):
-		}
+		sample[string(item.Key)] = item.CAS
+		return nil
+	})
+	if errors.Is(err, errSampled) {
+		err = nil
 	}
+	return sample, err
 }
 
 // countUnchanged returns how many of these items memcached still has with the same CAS.
 func countUnchanged(ctx context.Context, server protocol.Server, items map[string]uint64) (n int, err error) {
-	err = withConn(ctx, server, func(conn net.Conn, r *bufio.Reader) error {
-		var request []byte
-		for key, cas := range items {
-			var ok bool
-			if request, ok = protocol.AppendMetaGet(request[:0], []byte(key), " c u"); !ok {
-				continue
-			}
-			if _, err := conn.Write(request); err != nil {
-				return err
-			}
-			head, err := protocol.ReadHead(r)
-			if err != nil {
-				return err
-			}
-			if head.Code == protocol.MetaHit && head.CAS == cas {
-				n++
-			}
-		}
-		return nil
-	})
-	return n, err
-}
-
-func withConn(ctx context.Context, server protocol.Server, use func(net.Conn, *bufio.Reader) error) error {
 	conn, err := server.Connect(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	if err := use(conn, bufio.NewReaderSize(conn, protocol.MaxLine)); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	r := bufio.NewReaderSize(conn, protocol.MaxLine)
+	var request []byte
+	for key, cas := range items {
+		var ok bool
+		if request, ok = protocol.AppendMetaGet(request[:0], []byte(key), " c u"); !ok {
+			continue
 		}
-		return err
+		_, err := conn.Write(request)
+		var head protocol.Head
+		if err == nil {
+			head, err = protocol.ReadHead(r)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return n, context.Cause(ctx)
+		case err != nil:
+			return n, err
+		case head.Code == protocol.MetaHit && head.CAS == cas:
+			n++
+		}
 	}
-	return nil
+	return n, nil
 }

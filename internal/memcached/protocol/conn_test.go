@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// serve answers each line that a client sends with the next of answers, and then
-// remains silent. test/process tests with real servers.
+// serve answers each line that clients send with the next of answers, and then no
+// more. test/process tests with real servers.
 func serve(t *testing.T, answers ...string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -18,6 +18,10 @@ func serve(t *testing.T, answers ...string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
+	next := make(chan string, len(answers))
+	for _, answer := range answers {
+		next <- answer
+	}
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -25,16 +29,14 @@ func serve(t *testing.T, answers ...string) string {
 				return
 			}
 			go func() {
-				lines := bufio.NewScanner(conn)
-				for _, answer := range answers {
-					if !lines.Scan() {
-						return
+				defer conn.Close()
+				for lines := bufio.NewScanner(conn); lines.Scan(); {
+					select {
+					case answer := <-next:
+						_, _ = conn.Write([]byte(answer))
+					default:
 					}
-					_, _ = conn.Write([]byte(answer))
 				}
-				for lines.Scan() {
-				}
-				_ = conn.Close()
 			}()
 		}
 	}()

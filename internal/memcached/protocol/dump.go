@@ -3,11 +3,13 @@ package protocol
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 )
 
 // DumpRequest requests the names of all keys in the hash table: a dump of the LRUs
@@ -74,6 +76,55 @@ func (d *DumpReader) Next() (Listed, error) {
 		d.end = true
 	}
 	return Listed{}, io.EOF
+}
+
+// busyPause is between two attempts of a dump.
+const busyPause = 20 * time.Millisecond
+
+// Dump visits all items over a connection of its own, and starts again while memcached is busy: an item can
+// be visited more than once. timeout bounds the connection, and each answer.
+func (s Server) Dump(ctx context.Context, timeout time.Duration, visit func(Listed) error) error {
+	for {
+		err := s.dump(ctx, timeout, visit)
+		if ctx.Err() == nil && !errors.Is(err, ErrBusy) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(busyPause):
+		}
+	}
+}
+
+func (s Server) dump(ctx context.Context, timeout time.Duration, visit func(Listed) error) error {
+	connecting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, err := s.Connect(connecting)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	if _, err := io.WriteString(conn, DumpRequest); err != nil {
+		return err
+	}
+	dump := NewDumpReader(bufio.NewReaderSize(conn, MaxLine))
+	for {
+		if err := conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
+			return err
+		}
+		item, err := dump.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = visit(item)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 func dumpError(line []byte) error {

@@ -3,12 +3,16 @@ package protocol
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // readDump returns one text per item of a dump.
@@ -130,4 +134,43 @@ func FuzzDump(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestDumpStartsAgainWhileMemcachedIsBusy(t *testing.T) {
+	t.Parallel()
+	server := At(serve(t, "ERROR locked try again later\r\n", "key=a exp=-1 la=1 cas=7 fetch=no cls=1 size=64\r\nERROR locked try again later\r\n",
+		"key=a exp=-1 la=1 cas=8 fetch=no cls=1 size=64\r\nEND\r\n"))
+	var visited []uint64
+	err := server.Dump(t.Context(), time.Minute, func(item Listed) error {
+		visited = append(visited, item.CAS)
+		return nil
+	})
+	if err != nil || !slices.Equal(visited, []uint64{7, 8}) {
+		t.Errorf("visited %v: %v", visited, err)
+	}
+}
+
+func TestDumpStops(t *testing.T) {
+	t.Parallel()
+	canceled, cancel := context.WithCancelCause(t.Context())
+	errEnd := errors.New("end")
+	cancel(errEnd)
+	const item = "key=a exp=-1 la=1 cas=7 fetch=no cls=1 size=64\r\n"
+	for name, c := range map[string]struct {
+		ctx     context.Context
+		timeout time.Duration
+		answer  string
+		want    error
+	}{
+		"when the visitor returns an error":    {t.Context(), time.Minute, item, errEnd},
+		"with its context":                     {canceled, time.Minute, "", errEnd},
+		"when memcached sends nothing in time": {t.Context(), 50 * time.Millisecond, "", os.ErrDeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := At(serve(t, c.answer)).Dump(c.ctx, c.timeout, func(Listed) error { return errEnd })
+			if !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+		})
+	}
 }

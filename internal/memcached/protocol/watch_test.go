@@ -3,7 +3,6 @@ package protocol
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"testing"
@@ -11,38 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// answering returns a connection to a server that answers each request with the next text,
-// and sends nothing after the last one.
-func answering(t *testing.T, answers ...string) *Conn {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		conn, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		request := make([]byte, 1<<10)
-		for _, answer := range answers {
-			if _, err := conn.Read(request); err != nil {
-				return
-			}
-			_, _ = io.WriteString(conn, answer)
-		}
-		_, _ = conn.Read(request) // until the client closes
-	}()
-	conn, err := At(listener.Addr().String()).Dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
-}
 
 func TestWatchFetches(t *testing.T) {
 	const entries = "OK\r\n" +
@@ -59,7 +26,7 @@ func TestWatchFetches(t *testing.T) {
 	var got []fetch
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	skipped, err := answering(t, entries).WatchFetches(ctx, func(f Fetch) bool {
+	skipped, err := dial(t, serve(t, entries)).WatchFetches(ctx, func(f Fetch) bool {
 		got = append(got, fetch{string(f.Key), f.Hit})
 		return true
 	})
@@ -68,16 +35,16 @@ func TestWatchFetches(t *testing.T) {
 	}
 
 	n := 0
-	if _, err := answering(t, entries).WatchFetches(t.Context(), func(Fetch) bool { n++; return false }); n != 1 || err != nil {
+	if _, err := dial(t, serve(t, entries)).WatchFetches(t.Context(), func(Fetch) bool { n++; return false }); n != 1 || err != nil {
 		t.Errorf("%d reads after visit has returned false, %v", n, err)
 	}
 
 	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := answering(t, "").WatchFetches(ctx, func(Fetch) bool { return true }); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) {
+	if _, err := dial(t, serve(t, "")).WatchFetches(ctx, func(Fetch) bool { return true }); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("without an answer: %v", err)
 	}
-	_, err = answering(t, "CLIENT_ERROR watch commands not allowed\r\n").WatchFetches(t.Context(), func(Fetch) bool { return true })
+	_, err = dial(t, serve(t, "CLIENT_ERROR watch commands not allowed\r\n")).WatchFetches(t.Context(), func(Fetch) bool { return true })
 	if client := (*ClientError)(nil); !errors.As(err, &client) {
 		t.Errorf("with -W: %v", err)
 	}
@@ -90,11 +57,11 @@ func TestConns(t *testing.T) {
 		"STAT 27:addr unix:/tmp/x\r\nSTAT 27:state conn_read\r\nSTAT 27:secs_since_last_cmd 1\r\nEND\r\n"
 	general := func(connections string) string { return "STAT curr_connections " + connections + "\r\nEND\r\n" }
 	var got []ClientConn
-	err := answering(t, general("3"), conns).Conns(t.Context(), 10, func(c ClientConn) { got = append(got, c) })
+	err := dial(t, serve(t, general("3"), conns)).Conns(t.Context(), 10, func(c ClientConn) { got = append(got, c) })
 	if diff := cmp.Diff([]ClientConn{{"10.0.0.7", 7}, {"fd00::1", 0}, {"unix", 1}}, got); diff != "" || err != nil {
 		t.Errorf("%v: %s", err, diff)
 	}
-	conn := answering(t, general("11"), conns)
+	conn := dial(t, serve(t, general("11"), conns))
 	if err := conn.Conns(t.Context(), 10, func(ClientConn) { t.Error("listed") }); !errors.Is(err, ErrTooLong) {
 		t.Errorf("with more connections than the limit: %v", err)
 	}
