@@ -146,17 +146,16 @@ func clusterConfig() (*rest.Config, error) {
 	}
 	// Audit logs and metrics of the API server show it.
 	config.UserAgent = "memcached-operator/" + version
-	// No bound of our own on requests a second: the API server knows its load, and its
-	// priority and fairness delay this client when necessary. A bound here would hold the
-	// shards of a thousand Memcacheds back while the server is idle.
+	// Requests are not limited here: the API server's priority and fairness delay them when
+	// necessary. A limit would delay the shards of a thousand Memcacheds while the server is
+	// idle.
 	config.QPS = -1
 	return config, nil
 }
 
-// limitMemory has garbage collected as often as it takes to stay below the limit of
-// the operator's container, in bytes. A tenth is left for what is not Go's: the pages
-// of the program and what the kernel keeps for it. A limit that is empty is none, and
-// GOMEMLIMIT, where it is set, says it better.
+// limitMemory limits the memory of the Go runtime to nine tenths of limit, the memory limit of the
+// operator's container in bytes. The rest is for the pages of the program and for the kernel. An
+// empty limit is none, and GOMEMLIMIT has priority.
 func limitMemory(limit string) error {
 	if limit == "" || os.Getenv("GOMEMLIMIT") != "" {
 		return nil

@@ -201,7 +201,7 @@ func (j *jobs) next(action snapshotwire.Action, task snapshotwire.Task) end {
 		j.snapshots = slices.DeleteFunc(j.snapshots, func(path string) bool { return path == task.Path })
 	case snapshotwire.ActionLoad:
 		if e.outcome != nil {
-			e.outcome.Restored, e.outcome.Kept, e.outcome.Expired, e.outcome.Refused = 90, 5, 4, 1
+			e.outcome.Restored, e.outcome.Kept, e.outcome.Expired, e.outcome.Rejected = 90, 5, 4, 1
 		}
 	}
 	if e.outcome != nil && action != snapshotwire.ActionDelete && e.outcome.Snapshot == nil && !e.mute {

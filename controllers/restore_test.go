@@ -420,8 +420,8 @@ func TestRestoresIntoCommonShardsRunOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// Two restores that say Running at once, as by caches that lag, both withdraw, and the older goes first.
-func TestRestoresThatStartAtOnceDoNotRunAtOnce(t *testing.T) {
+// Two restores that say Running at once, as by caches that lag, both withdraw, and the older runs first.
+func TestRestoresThatStartTogetherRunOneAfterAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.memcached("fresh", 1)

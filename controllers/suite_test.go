@@ -308,7 +308,7 @@ func (w *world) wantEnd(s v1alpha1.TransferStatus, phase v1alpha1.TransferPhase,
 	if s.Phase != phase || s.Reason != reason || !strings.Contains(s.Message, words) {
 		w.Errorf("it is %s (%s): %s; want %s (%s): %s", s.Phase, s.Reason, s.Message, phase, reason, words)
 	}
-	if transfer.IsFinished(s) != (s.CompletionTime != nil) {
+	if s.IsFinished() != (s.CompletionTime != nil) {
 		w.Errorf("%s at %v", s.Phase, s.CompletionTime)
 	}
 	for _, c := range s.Conditions {

@@ -267,6 +267,11 @@ type TransferStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
+// IsFinished reports whether the transfer is Complete or Failed, which is final.
+func (s *TransferStatus) IsFinished() bool {
+	return s.Phase == TransferComplete || s.Phase == TransferFailed
+}
+
 // TransferProgress is the progress of a backup or a restore.
 type TransferProgress struct {
 	// Items is the number of items that were processed.

@@ -58,25 +58,24 @@ func command(args []string, out, messages io.Writer) int {
 	return exitUsage
 }
 
-func newFlags(command string, source *task.Source, messages io.Writer) *flag.FlagSet {
+func newFlags(command string, text *string, messages io.Writer) *flag.FlagSet {
 	flags := flag.NewFlagSet("snapshot "+command, flag.ContinueOnError)
 	flags.SetOutput(messages)
-	flags.StringVar(&source.JSON, "task", "", "task as `JSON`")
-	flags.StringVar(&source.File, "task-file", "", "`file` with the task as JSON")
+	flags.StringVar(text, "task", "", "task as `JSON`")
 	return flags
 }
 
 func run(action wire.Action, args []string, out, messages io.Writer) int {
 	o := task.Options{Action: action}
-	flags := newFlags(string(action), &o.Source, messages)
+	flags := newFlags(string(action), &o.Task, messages)
 	flags.StringVar(&o.TerminationLog, "termination-log", "/dev/termination-log", "`file` for the outcome; it must exist")
 	flags.StringVar(&o.Listen, "listen", ":"+strconv.Itoa(wire.Port), "`address` of /progress and /healthz; empty disables them")
 	flags.StringVar(&o.SpoolDir, "spool", "", "`directory` for the names of keys (default "+wire.SpoolPath+" if it exists)")
 	if err := flags.Parse(args); err != nil {
 		return exitUsage
 	}
-	if o.Source == (task.Source{}) {
-		fmt.Fprintln(messages, "no task: set -task or -task-file")
+	if o.Task == "" {
+		fmt.Fprintln(messages, "no task: set -task")
 		return exitUsage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -86,11 +85,10 @@ func run(action wire.Action, args []string, out, messages io.Writer) int {
 }
 
 func inspect(args []string, out, messages io.Writer) int {
-	var source task.Source
-	var location, path string
+	var text, location, path string
 	var o format.InspectOptions
-	flags := newFlags("inspect", &source, messages)
-	flags.StringVar(&location, "store", "", "folder or `URL` of the store: s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=REGION&ca=FILE")
+	flags := newFlags("inspect", &text, messages)
+	flags.StringVar(&location, "store", "", "directory or `URL` of the store: s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=REGION&ca=FILE")
 	flags.StringVar(&path, "path", "", "`path` of the snapshot in the store; empty lists all snapshots")
 	flags.BoolVar(&o.Chunks, "chunks", false, "list the chunks")
 	flags.BoolVar(&o.Keys, "items", false, "list the items: keys, flags, expiry and size, but not values")
@@ -100,12 +98,12 @@ func inspect(args []string, out, messages io.Writer) int {
 	}
 	var at wire.Store
 	var err error
-	switch given := source != (task.Source{}); {
-	case given && location == "" && path == "":
+	switch {
+	case text != "" && location == "" && path == "":
 		var t wire.Task
-		t, err = source.Read()
+		t, err = task.Parse(text)
 		at, path = t.Store, t.Path
-	case location != "" && !given:
+	case location != "" && text == "":
 		at, err = store.Parse(location)
 	default:
 		err = errors.New("set -store and optionally -path, or a task")

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,7 +12,7 @@ import (
 
 func TestInvalidArgumentsPrintUsage(t *testing.T) {
 	for _, args := range [][]string{nil, {"help"}, {"save"}, {"save", "-nosuch"}, {"delete", "-task", ""}, {"inspect"},
-		{"inspect", "-path", "x"}, {"inspect", "-store", "gs://bucket"}, {"inspect", "-store", "s3://b?nosuch=1"}, {"inspect", "-store", "/nosuch/folder"}} {
+		{"inspect", "-path", "x"}, {"inspect", "-store", "gs://bucket"}, {"inspect", "-store", "s3://b?nosuch=1"}, {"inspect", "-store", "/nosuch/directory"}} {
 		var out, messages bytes.Buffer
 		if code := command(args, &out, &messages); code != exitUsage || out.Len() != 0 || messages.Len() == 0 {
 			t.Errorf("%q: exit code %d, output %q, messages %q", args, code, &out, &messages)
@@ -43,20 +41,5 @@ func TestInvalidTaskIsAFinalFailure(t *testing.T) {
 				t.Errorf("exit code %d, %s", code, &out)
 			}
 		})
-	}
-}
-
-func TestTaskFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "task.json")
-	text, err := json.Marshal(wire.Task{ID: "1", Path: "a/b", Store: wire.Store{Folder: t.TempDir()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if code := command([]string{"delete", "-listen", "", "-termination-log", "", "-task-file", file}, &out, io.Discard); code != 0 {
-		t.Errorf("the exit code is %d: %s", code, &out)
 	}
 }

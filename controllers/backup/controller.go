@@ -37,7 +37,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile brings one backup closer to its end.
+// Reconcile runs one backup.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	return r.Run(ctx, request, &v1alpha1.MemcachedBackup{}, func(ctx context.Context, common transfer.Observation) (transfer.Plan, error) {
 		obs, err := r.observe(ctx, common)

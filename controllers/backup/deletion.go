@@ -54,7 +54,7 @@ func planDeletion(obs *observation) transfer.Plan {
 	case obs.Job.IsActive() && age >= deletionTimeout:
 		abandon(fmt.Sprintf("Job %s has not stopped", obs.Job.Name))
 	case obs.Job.IsActive():
-		p.NoteStart(transfer.Evaluate(obs.Job, b.Spec.Store))
+		p.RecordStart(transfer.Evaluate(obs.Job, b.Spec.Store))
 		wait(fmt.Sprintf("waiting until Job %s has stopped", obs.Job.Name))
 		p.Job = obs.Job.Cleanup()
 	case neverRan(obs): // nothing was written either

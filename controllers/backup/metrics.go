@@ -8,7 +8,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/metrics"
-	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 )
 
 var memcachedLabels = []string{"namespace", "memcached"}
@@ -76,7 +75,7 @@ func latestOf(backups []v1alpha1.MemcachedBackup) map[memcachedKey]*latestBackup
 		switch {
 		case b.Status.Phase == v1alpha1.TransferRunning:
 			latest.running++
-		case transfer.IsFinished(b.Status.TransferStatus) && b.Status.CompletionTime != nil:
+		case b.Status.IsFinished() && b.Status.CompletionTime != nil:
 			if isLater(b, latest.finished) {
 				latest.finished = b
 			}

@@ -11,7 +11,7 @@ import (
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-// makePlan decides how a backup goes on. One that deletes its snapshot gets its
+// makePlan returns the next writes of a backup. One that deletes its snapshot gets its
 // finalizer before it starts.
 func makePlan(obs *observation) transfer.Plan {
 	b := obs.backup

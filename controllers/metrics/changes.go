@@ -218,8 +218,10 @@ func (c *Changes) cost(was, is *v1alpha1.UpdateCost) {
 	}
 }
 
+// isRolledBack reports whether a shard is being rolled back or already is, as for the event ShardRolledBack: one that
+// failed with its new pod has no method left.
 func isRolledBack(u *v1alpha1.UpdateStatus) bool {
-	return u.RollingBack || u.Gate == v1alpha1.GateUpdateFailed
+	return u.RollingBack || u.Gate == v1alpha1.GateUpdateFailed && u.Method != ""
 }
 
 // shards counts the starts and the outages of shards.

@@ -210,6 +210,11 @@ func TestMetricsCountUpdatesAndTheirCost(t *testing.T) {
 			})
 			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Update = nil })
 		}, []string{`updates_total{outcome="RolledBack"} 1`}},
+		{"an update that failed with its new pod isn't rolled back", func(s *story) {
+			s.then(0, replaced("cache-0", ""))
+			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Update.Gate, m.Update.Method = v1alpha1.GateUpdateFailed, "" })
+			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Update.Revision = "other" })
+		}, []string{`updates_total{outcome="Superseded"} 1`}},
 		{"a change during an update supersedes it", func(s *story) {
 			s.then(0, replaced("cache-0", ""))
 			s.then(1, func(m *v1alpha1.MemcachedStatus) { m.Update.Revision = "other" })

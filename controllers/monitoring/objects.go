@@ -190,7 +190,7 @@ func (o Options) operatorTargets() []target {
 			endpoint["interval"] = o.Interval
 		}
 		targets[0].object = o.object(serviceMonitor, o.OperatorNamespace, operatorName, map[string]any{"spec": map[string]any{
-			"selector":  map[string]any{"matchLabels": annotationsToAny(annotations.OperatorPodLabels())},
+			"selector":  map[string]any{"matchLabels": labelsToAny(annotations.OperatorPodLabels())},
 			"endpoints": []any{endpoint},
 		}})
 		targets[1].object = o.object(prometheusRule, o.OperatorNamespace, operatorName, map[string]any{"spec": OperatorRules()})
@@ -208,7 +208,7 @@ func (o Options) operatorTargets() []target {
 	return targets
 }
 
-func annotationsToAny(labels map[string]string) map[string]any {
+func labelsToAny(labels map[string]string) map[string]any {
 	all := map[string]any{}
 	for name, value := range labels {
 		all[name] = value

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -74,7 +75,7 @@ func (obs *observation) Objects() ([]client.Object, error) {
 	if len(objects) > 0 {
 		servers = nil
 		for _, service := range objects {
-			servers = append(servers, fmt.Sprintf("%s.%s.svc:%d", service.GetName(), s.Namespace, agentwire.MemcachedPort))
+			servers = append(servers, resources.Server(s.Namespace, service.GetName()))
 		}
 	}
 	job, err := obs.Options.Job(transfer.JobSpec{
@@ -100,7 +101,7 @@ func ringServers(m *v1alpha1.Memcached) []string {
 	template := cmp.Or(m.Spec.Hashing.ServerNameTemplate, v1alpha1.DefaultServerNameTemplate)
 	var names []string
 	for ordinal := range int(*m.Spec.Size) {
-		names = append(names, strings.NewReplacer("{shard}", transfer.Shard(m.Name, ordinal), "{namespace}", m.Namespace).Replace(template))
+		names = append(names, strings.NewReplacer("{shard}", resources.ShardName(m.Name, ordinal), "{namespace}", m.Namespace).Replace(template))
 	}
 	return names
 }

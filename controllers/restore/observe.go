@@ -27,7 +27,7 @@ type observation struct {
 func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (obs *observation, err error) {
 	obs = &observation{Observation: common, restore: common.Object.(*v1alpha1.MemcachedRestore)}
 	status, ref := obs.restore.Status, obs.restore.Spec.BackupRef
-	if transfer.IsFinished(status.TransferStatus) {
+	if status.IsFinished() {
 		obs.services, err = r.servicesOf(ctx, obs.restore)
 		return obs, err
 	}
@@ -75,7 +75,7 @@ func othersOf(ctx context.Context, from client.Reader, restore *v1alpha1.Memcach
 	}
 	for i := range all.Items {
 		o := &all.Items[i]
-		if o.UID != restore.UID && o.Spec.MemcachedRef == restore.Spec.MemcachedRef && !transfer.IsFinished(o.Status.TransferStatus) {
+		if o.UID != restore.UID && o.Spec.MemcachedRef == restore.Spec.MemcachedRef && !o.Status.IsFinished() {
 			others = append(others, o)
 		}
 	}

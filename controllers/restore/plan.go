@@ -172,7 +172,7 @@ func (obs *observation) Summary() string {
 
 func (obs *observation) Record(o client.Object, outcome *snapshotwire.Outcome) (summary, failure string) {
 	s := &o.(*v1alpha1.MemcachedRestore).Status
-	s.Restored, s.Kept, s.Expired, s.Rejected = outcome.Restored, outcome.Kept, outcome.Expired, outcome.Refused
+	s.Restored, s.Kept, s.Expired, s.Rejected = outcome.Restored, outcome.Kept, outcome.Expired, outcome.Rejected
 	if outcome.Snapshot != nil {
 		s.Snapshot = transfer.SnapshotOf(outcome.Snapshot, obs.path())
 	}

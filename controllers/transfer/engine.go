@@ -82,7 +82,7 @@ func (e *Engine) EnqueueWaiting(list client.ObjectList, field string, nameOf fun
 		}
 		_ = meta.EachListItem(all, func(item runtime.Object) error {
 			o := item.(client.Object)
-			if s := transferOf(o).status; s.JobUID == "" && !IsFinished(*s) {
+			if s := transferOf(o).status; s.JobUID == "" && !s.IsFinished() {
 				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 			}
 			return nil

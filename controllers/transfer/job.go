@@ -216,19 +216,3 @@ func Limits(l *v1alpha1.RateLimit) (items int, bytes int64) {
 	l = cmp.Or(l, &v1alpha1.RateLimit{})
 	return int(ptr.Deref(l.ItemsPerSecond, v1alpha1.DefaultItemsPerSecond)), int64(ptr.Deref(l.MebibytesPerSecond, v1alpha1.DefaultMebibytesPerSecond)) << 20
 }
-
-// HasServers reports whether the status lists a server for each shard, in their order.
-func HasServers(m *v1alpha1.Memcached) bool {
-	if m.Spec.Size == nil || len(m.Status.Servers) != int(*m.Spec.Size) {
-		return false
-	}
-	for ordinal, server := range m.Status.Servers {
-		if !strings.HasPrefix(server, Shard(m.Name, ordinal)+".") {
-			return false
-		}
-	}
-	return true
-}
-
-// Shard returns the name of a shard of a Memcached.
-func Shard(memcached string, ordinal int) string { return fmt.Sprintf("%s-%d", memcached, ordinal) }

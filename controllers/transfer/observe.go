@@ -69,7 +69,7 @@ func (e *Engine) observe(ctx context.Context, o client.Object) (Observation, err
 		return obs, err
 	}
 	readers := []client.Reader{e.Client}
-	if !IsFinished(*t.status) {
+	if !t.status.IsFinished() {
 		readers = append(readers, e.APIReader)
 	}
 	m := &v1alpha1.Memcached{}

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -36,7 +38,7 @@ type Plan struct {
 	RequeueAfter time.Duration
 }
 
-// Transfer is what one kind of transfer decides its own way.
+// Transfer is what differs between backups and restores.
 type Transfer interface {
 	// Common returns what the engine observed.
 	Common() Observation
@@ -89,13 +91,26 @@ func MemcachedNotReady(m *v1alpha1.Memcached) *Blocker {
 	return WaitFor(v1alpha1.ReasonShardsStarting, "waiting until status.servers of Memcached %s lists all of its shards", m.Name)
 }
 
+// HasServers reports whether the status lists a server for each shard, in their order.
+func HasServers(m *v1alpha1.Memcached) bool {
+	if m.Spec.Size == nil || len(m.Status.Servers) != int(*m.Spec.Size) {
+		return false
+	}
+	for ordinal, server := range m.Status.Servers {
+		if !strings.HasPrefix(server, resources.ShardName(m.Name, ordinal)+".") {
+			return false
+		}
+	}
+	return true
+}
+
 // Plan returns a plan that changes nothing.
 func (obs Observation) Plan() Plan { return Plan{Object: obs.Object.DeepCopyObject().(client.Object)} }
 
 // Status returns the status that the plan writes.
 func (p *Plan) Status() *v1alpha1.TransferStatus { return transferOf(p.Object).status }
 
-// MakePlan decides how a transfer goes on.
+// MakePlan returns the next writes of a transfer.
 func MakePlan(t Transfer) Plan {
 	obs := t.Common()
 	p := obs.Plan()
@@ -103,7 +118,7 @@ func MakePlan(t Transfer) Plan {
 	phase := s.Phase
 	summary := ""
 	switch {
-	case IsFinished(*s):
+	case s.IsFinished():
 		p.Job = obs.Job.Cleanup()
 	case phase == v1alpha1.TransferRunning:
 		summary = p.run(t)
@@ -145,7 +160,7 @@ func (p *Plan) block(obs Observation, blocker *Blocker, since time.Time, phase v
 	}
 }
 
-// run decides how a transfer that has started goes on. It returns a summary of what it did.
+// run plans the next writes of a transfer that has started. It returns a summary of what the Job did.
 func (p *Plan) run(t Transfer) (summary string) {
 	obs, s := t.Common(), p.Status()
 	state := Evaluate(obs.Job, t.Store())
@@ -156,7 +171,7 @@ func (p *Plan) run(t Transfer) (summary string) {
 			*s = finish(*s, obs, v1alpha1.TransferFailed, v1alpha1.ReasonJobFailed, failure)
 		}
 	}
-	if IsFinished(*s) {
+	if s.IsFinished() {
 		return summary
 	}
 	p.RequeueAfter = progressPoll

@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -22,7 +23,7 @@ const (
 func taskTLS(m *v1alpha1.Memcached, shards int) *snapshotwire.TLS {
 	t := &snapshotwire.TLS{ClientCertificate: presentsCertificate(m.Spec.TLS), AllowPlain: m.Spec.TLS.Mode == v1alpha1.TLSPermissive}
 	for ordinal := range shards {
-		t.ServerNames = append(t.ServerNames, fmt.Sprintf("%s.%s.svc", Shard(m.Name, ordinal), m.Namespace))
+		t.ServerNames = append(t.ServerNames, fmt.Sprintf("%s.%s.svc", resources.ShardName(m.Name, ordinal), m.Namespace))
 	}
 	return t
 }

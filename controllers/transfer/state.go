@@ -109,8 +109,8 @@ func evaluate(obs JobObservation, store v1alpha1.SnapshotStore) State {
 	}
 	s := starting("pod %s is starting", pod.Name)
 	s.Since = pod.CreationTimestamp.Time
-	if trouble := podTrouble(pod, store, obs.Now.Sub(s.Since)); trouble != "" {
-		s.Stage, s.Reason, s.Message = Stuck, v1alpha1.ReasonJobCannotStart, fmt.Sprintf("pod %s cannot start: %s", pod.Name, trouble)
+	if problem := podProblem(pod, store, obs.Now.Sub(s.Since)); problem != "" {
+		s.Stage, s.Reason, s.Message = Stuck, v1alpha1.ReasonJobCannotStart, fmt.Sprintf("pod %s cannot start: %s", pod.Name, problem)
 	}
 	return s
 }
@@ -125,7 +125,7 @@ func suspendedState(job *batchv1.Job, s State) State {
 	return s
 }
 
-func podTrouble(pod *corev1.Pod, store v1alpha1.SnapshotStore, age time.Duration) string {
+func podProblem(pod *corev1.Pod, store v1alpha1.SnapshotStore, age time.Duration) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 			return "no node fits: " + c.Message

@@ -204,7 +204,7 @@ func TestStatusKeepsReasonWhileJobIsDeleted(t *testing.T) {
 func TestRejectedJobFailsAfterTimeout(t *testing.T) {
 	obs := observation(v1alpha1.TransferStatus{}, JobObservation{})
 	s := withPhase(begin(v1alpha1.TransferStatus{}, obs, ""), obs, v1alpha1.TransferRunning, v1alpha1.ReasonJobCannotStart, "exceeded quota")
-	if next := after(s, JobObservation{}, StuckTimeout-time.Second); IsFinished(next) {
+	if next := after(s, JobObservation{}, StuckTimeout-time.Second); next.IsFinished() {
 		t.Errorf("it has finished: %+v", next)
 	}
 	if next := after(s, JobObservation{}, StuckTimeout); next.Phase != v1alpha1.TransferFailed || next.Message != "exceeded quota" {

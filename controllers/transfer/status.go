@@ -21,11 +21,6 @@ const maxMessage = 1000
 // reasonForm matches the reasons that a condition can have.
 var reasonForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,127}$`)
 
-// IsFinished reports whether a transfer is Complete or Failed, which is final.
-func IsFinished(s v1alpha1.TransferStatus) bool {
-	return s.Phase == v1alpha1.TransferComplete || s.Phase == v1alpha1.TransferFailed
-}
-
 // begin returns the status that is written before the Job is created.
 func begin(s v1alpha1.TransferStatus, obs Observation, message string) v1alpha1.TransferStatus {
 	s = withPhase(s, obs, v1alpha1.TransferRunning, v1alpha1.ReasonStarting, message)
@@ -122,8 +117,8 @@ func withPhase(s v1alpha1.TransferStatus, obs Observation, phase v1alpha1.Transf
 	return s
 }
 
-// NoteStart records in the status that a Job that is being deleted has run.
-func (p *Plan) NoteStart(state State) {
+// RecordStart records in the status that a Job that is being deleted has run.
+func (p *Plan) RecordStart(state State) {
 	p.Status().Progress = progressOf(p.Status().Progress, state, false)
 }
 

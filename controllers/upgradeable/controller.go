@@ -52,9 +52,9 @@ const (
 
 // Reasons of the condition Upgradeable.
 const (
-	ReasonMemcachedsChanging = "MemcachedsChanging"
-	ReasonMemcachedsUpToDate = "MemcachedsUpToDate"
-	ReasonChangesTakeTooLong = "ChangesTakeTooLong"
+	reasonMemcachedsChanging = "MemcachedsChanging"
+	reasonMemcachedsUpToDate = "MemcachedsUpToDate"
+	reasonChangesTakeTooLong = "ChangesTakeTooLong"
 )
 
 // Reconciler writes the condition Upgradeable of the OperatorCondition.
@@ -182,7 +182,7 @@ func upgradeable(memcacheds []v1alpha1.Memcached, current *metav1.Condition, now
 			recheck = left
 		}
 	}
-	c := metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonMemcachedsUpToDate, Message: "no Memcached is being changed", LastTransitionTime: metav1.NewTime(now)}
+	c := metav1.Condition{Status: metav1.ConditionTrue, Reason: reasonMemcachedsUpToDate, Message: "no Memcached is being changed", LastTransitionTime: metav1.NewTime(now)}
 	if len(changing) == 0 {
 		return c, 0
 	}
@@ -190,12 +190,12 @@ func upgradeable(memcacheds []v1alpha1.Memcached, current *metav1.Condition, now
 		c.LastTransitionTime = current.LastTransitionTime
 		recheck = min(recheck, maxBlock-now.Sub(c.LastTransitionTime.Time))
 	}
-	if recheck <= 0 || current != nil && current.Reason == ReasonChangesTakeTooLong {
-		c.Reason, c.Message = ReasonChangesTakeTooLong, fmt.Sprintf("Memcacheds have been changing for %s, and no longer block an upgrade", maxBlock)
+	if recheck <= 0 || current != nil && current.Reason == reasonChangesTakeTooLong {
+		c.Reason, c.Message = reasonChangesTakeTooLong, fmt.Sprintf("Memcacheds have been changing for %s, and no longer block an upgrade", maxBlock)
 		return c, 0
 	}
 	slices.Sort(changing)
-	c.Status, c.Reason, c.Message = metav1.ConditionFalse, ReasonMemcachedsChanging, summarize(changing)
+	c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonMemcachedsChanging, summarize(changing)
 	return c, recheck
 }
 

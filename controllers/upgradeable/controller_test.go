@@ -113,16 +113,16 @@ func TestChangesOneAfterAnotherBlockUpgradeForHalfAnHour(t *testing.T) {
 		return c
 	}
 	for minute := range 120 {
-		want := ReasonMemcachedsChanging
+		want := reasonMemcachedsChanging
 		if minute >= 30 {
-			want = ReasonChangesTakeTooLong
+			want = reasonChangesTakeTooLong
 		}
 		if c := after(time.Duration(minute) * time.Minute); c.Reason != want || (c.Status == metav1.ConditionTrue) != (minute >= 30) {
 			t.Fatalf("after %d minutes it is %s (%s): %s", minute, c.Status, c.Reason, c.Message)
 		}
 	}
 	changing = false
-	if c := after(2 * time.Hour); c.Reason != ReasonMemcachedsUpToDate {
+	if c := after(2 * time.Hour); c.Reason != reasonMemcachedsUpToDate {
 		t.Errorf("without a change it is %s (%s): %s", c.Status, c.Reason, c.Message)
 	}
 	changing = true
@@ -206,7 +206,7 @@ func TestOperatorIsReadyOnceOperatorConditionIsWritten(t *testing.T) {
 	if err != nil || readyNow(t, r) != nil {
 		t.Errorf("it is not ready after the first report: %v, %v", err, readyNow(t, r))
 	}
-	if condition.current.Status != metav1.ConditionFalse || condition.current.Reason != ReasonMemcachedsChanging {
+	if condition.current.Status != metav1.ConditionFalse || condition.current.Reason != reasonMemcachedsChanging {
 		t.Errorf("the condition is %+v", condition.current)
 	}
 }

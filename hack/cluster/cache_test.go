@@ -48,7 +48,7 @@ func TestSourceKey(t *testing.T) {
 	}
 }
 
-func TestBuildIsMadeOnceAndNeverHalf(t *testing.T) {
+func TestBuildRunsOnceAndIsNeverIncomplete(t *testing.T) {
 	d := dirsUnder(t.TempDir())
 	broken := errors.New("broken")
 	_, err := d.build("thing", "1", "making a thing", func(dir, _ string) error {

@@ -17,10 +17,10 @@ func (s *supervisor) pollAnnotations() {
 	info, err := readPodInfo(s.podInfoDir)
 	if err != nil {
 		s.log.Warn("Cannot read the pod's annotations", "error", err)
-		info = s.info // a hold may still expire
+		info = s.info // a readiness delay may still expire
 	}
-	if s.hold.update(info.holdUntil, s.now()) {
-		s.log.Info("The readiness hold changed", "until", s.hold.until)
+	if s.delay.update(info.holdUntil, s.now()) {
+		s.log.Info("The readiness delay changed", "until", s.delay.until)
 		s.publish()
 	}
 	if err != nil {
@@ -138,28 +138,28 @@ func awaitAnnouncedArguments(dir, token string) (podInfo, error) {
 	}
 }
 
-// readinessHold keeps a shard unready while the operator fills it. memcached runs
+// readinessDelay keeps a shard unready while the operator fills it. memcached runs
 // and stores items, but no Service leads to it.
 //
-// It begins with the container and ends once: a hold that appears later, or again,
+// It begins with the container and ends once: a delay that appears later, or again,
 // would take the shard away from connected clients.
-type readinessHold struct {
+type readinessDelay struct {
 	until time.Time
 	over  bool
 }
 
-// update applies the annotation's text and reports whether the hold changed. An
-// invalid time ends the hold: an empty shard is better than one that never serves.
-func (h *readinessHold) update(text string, now time.Time) bool {
-	if h.over {
+// update applies the annotation's text and reports whether the delay changed. An
+// invalid time ends it: an empty shard is better than one that never serves.
+func (d *readinessDelay) update(text string, now time.Time) bool {
+	if d.over {
 		return false
 	}
-	previous := h.until
+	previous := d.until
 	until, err := time.Parse(time.RFC3339, text)
 	if err != nil || !now.Before(until) {
-		h.until, h.over = time.Time{}, true
+		d.until, d.over = time.Time{}, true
 		return !previous.IsZero()
 	}
-	h.until = until
+	d.until = until
 	return !previous.Equal(until)
 }

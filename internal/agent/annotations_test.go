@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-func TestReadinessHoldEndsOnce(t *testing.T) {
+func TestReadinessDelayEndsOnce(t *testing.T) {
 	begin := time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)
 	const at1504, at1510 = "2026-11-21T15:04:00Z", "2026-11-21T16:10:00+01:00"
 	type update struct {
-		after time.Duration
-		text  string
-		held  bool
+		after   time.Duration
+		text    string
+		delayed bool
 	}
 	for name, updates := range map[string][]update{
 		"until the annotation is removed":    {{0, at1504, true}, {time.Second, at1504, true}, {2 * time.Second, "", false}},
@@ -27,15 +27,15 @@ func TestReadinessHoldEndsOnce(t *testing.T) {
 		"again in the next container":        {{time.Minute, at1504, true}, {4 * time.Minute, at1504, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var h readinessHold
+			var d readinessDelay
 			for i, u := range updates {
-				previous := h.until
-				changed := h.update(u.text, begin.Add(u.after))
-				if held := !h.until.IsZero(); held != u.held {
-					t.Fatalf("update %d to %q after %s: held is %t", i, u.text, u.after, held)
+				previous := d.until
+				changed := d.update(u.text, begin.Add(u.after))
+				if delayed := !d.until.IsZero(); delayed != u.delayed {
+					t.Fatalf("update %d to %q after %s: delayed is %t", i, u.text, u.after, delayed)
 				}
-				if changed != !previous.Equal(h.until) {
-					t.Errorf("update %d: from %s to %s, and reported as changed: %t", i, previous, h.until, changed)
+				if changed != !previous.Equal(d.until) {
+					t.Errorf("update %d: from %s to %s, and reported as changed: %t", i, previous, d.until, changed)
 				}
 			}
 		})

@@ -38,7 +38,7 @@
 // memcached that starts without items begins at a random number: a client's CAS token of
 // the source must not match an item of the target.
 //
-// A readiness hold lets the operator fill a shard before clients use it: memcached
+// A readiness delay lets the operator fill a shard before clients use it: memcached
 // runs, and only /readyz reports that the shard is not ready.
 //
 // # TLS and authentication
@@ -60,9 +60,9 @@
 // # Insights
 //
 // The keys that clients read most, and the addresses of clients, are data of users. They are in
-// no metric, log or status, but served at a Unix socket in the data volume, on demand: whom
-// the API server lets run commands in the pod can print them with "agent hotkeys" and "agent
-// connections". What memory is unused, the agent estimates from samples of the memory file.
+// no metric, log or status. The agent serves them on demand at a Unix socket in the data volume: users
+// who may run commands in the pod print them with "agent hotkeys" and "agent connections". The agent
+// estimates how much memory is unused from samples of the memory file.
 //
 // # States
 //
@@ -77,7 +77,7 @@
 //	Restarting  → Serving      memcached responded
 //	Serving     → Draining     SIGTERM: the pod is being deleted
 //	Serving     → Stopping     announced SIGTERM: only the container stops
-//	Serving     → Stopping     SIGTERM during a readiness hold: no client is connected
+//	Serving     → Stopping     SIGTERM during a readiness delay: no client is connected
 //	Serving     → Stopping     SIGTERM, and memcached does not respond
 //	Draining    → Stopping     another pod serves behind the Service, SIGTERM, or a timeout
 //	Draining    → Stopping     another pod has received the items but for the last changes

@@ -118,8 +118,8 @@ func checkHealth(ctx context.Context, current *state) error {
 	}
 }
 
-// checkReadiness returns nil while memcached serves without a hold, also during a
-// drain.
+// checkReadiness returns nil while memcached serves without a readiness delay, also
+// during a drain.
 func checkReadiness(ctx context.Context, states *atomic.Pointer[state]) error {
 	began := time.Now()
 	for {

@@ -65,12 +65,12 @@ func serveInsights(dir string, states *atomic.Pointer[state], log *slog.Logger) 
 
 func insightsHandler(states *atomic.Pointer[state]) http.Handler {
 	mux := http.NewServeMux()
-	turn := make(chan struct{}, 1)
+	slot := make(chan struct{}, 1)
 	handle := func(path string, answer func(ctx context.Context, c *client, r *http.Request) ([]byte, error)) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
 			select {
-			case turn <- struct{}{}:
-				defer func() { <-turn }()
+			case slot <- struct{}{}:
+				defer func() { <-slot }()
 			default:
 				http.Error(w, "another request is running: try again", http.StatusTooManyRequests)
 				return

@@ -83,7 +83,7 @@ func (b *binary) addThrowawaySecrets() (remove func(), err error) {
 		dir, err = os.MkdirTemp("", "preflight-")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("making a folder for a certificate: %w", err)
+		return nil, fmt.Errorf("creating a directory for a certificate: %w", err)
 	}
 	c, err := throwawayCertificate()
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 	findTimeout = 2 * time.Second
 	// A pod that is not being deleted keeps its items. During an update the operator
 	// deletes it when it sees that this pod waits, and may itself be restarting.
-	refusalTimeout  = 5 * time.Minute
-	refusalInterval = 500 * time.Millisecond
+	notReadyTimeout  = 5 * time.Minute
+	notReadyInterval = 500 * time.Millisecond
 	// After maxFailures handovers that failed this pod starts without items, although the
 	// other pod still exists. That one serves in the meantime.
 	maxFailures     = 5
@@ -131,18 +131,18 @@ func (r *receiver) receive(ctx context.Context, other *wire.Status, key []byte) 
 	if r.handoverMode == wire.ModeAvailable {
 		target.Ready = func() { r.report(ctx, receptionReport{ready: true}) }
 	}
-	for refusedUntil := time.Now().Add(refusalTimeout); ; {
+	for waitUntil := time.Now().Add(notReadyTimeout); ; {
 		result, err := handover.Receive(ctx, target)
-		refused := errors.Is(err, handover.ErrNotTerminating) || errors.Is(err, handover.ErrBusy)
+		isNotReady := errors.Is(err, handover.ErrNotTerminating) || errors.Is(err, handover.ErrBusy)
 		switch {
 		case err == nil:
 			return receptionReport{result: &result}
-		case refused && time.Now().After(refusedUntil):
-			return receptionReport{reason: fmt.Sprintf("pod %s refused to hand over its items for %s: %s", other.PodUID, refusalTimeout, err)}
-		case !refused:
+		case isNotReady && time.Now().After(waitUntil):
+			return receptionReport{reason: fmt.Sprintf("pod %s did not hand over its items within %s: %s", other.PodUID, notReadyTimeout, err)}
+		case !isNotReady:
 			return receptionReport{err: err, final: errors.Is(err, handover.ErrImpossible) || errors.Is(err, handover.ErrDiverged) || !accepts(ctx, target.Source)}
 		}
-		if !sleep(ctx, refusalInterval) {
+		if !sleep(ctx, notReadyInterval) {
 			return receptionReport{err: ctx.Err()}
 		}
 	}

@@ -23,13 +23,13 @@ const (
 
 func (s *supervisor) handleTermination() {
 	s.pollAnnotations()
-	held := !s.hold.until.IsZero() // no client is connected
+	delayed := !s.delay.until.IsZero() // no client is connected
 	switch {
 	case s.finished:
-	case s.phase == wire.PhaseServing && s.stopToken() == "" && !held && !s.responds():
+	case s.phase == wire.PhaseServing && s.stopToken() == "" && !delayed && !s.responds():
 		s.log.Warn("Stopping the container without a drain: memcached does not respond", "timeout", hungSaveTimeout)
 		s.stop(wire.PhaseStopping, "", hungSaveTimeout, s.finish)
-	case s.phase == wire.PhaseServing && s.stopToken() == "" && !held:
+	case s.phase == wire.PhaseServing && s.stopToken() == "" && !delayed:
 		s.log.Info("The pod is being deleted; memcached keeps serving until another pod does", "service", s.service)
 		s.cancelTimer()
 		s.drainUntil = s.now().Add(s.drainTimeout)

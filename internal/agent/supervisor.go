@@ -67,7 +67,7 @@ type supervisor struct {
 	info    podInfo
 	// stopRead is when the stop file got its present content.
 	stopRead time.Time
-	hold     readinessHold
+	delay    readinessDelay
 	// handledRestart is the last value of the restart annotation that was handled,
 	// completedRestart the last one for which memcached has started again.
 	handledRestart, completedRestart string
@@ -187,9 +187,9 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 	}
 	s.timer.Stop()
 	s.stopRead = s.now()
-	s.hold.update(info.holdUntil, s.now())
-	// During a hold the operator fills the shard.
-	if c.handoverKey != "" && c.service != "" && !saved.ran && s.hold.until.IsZero() {
+	s.delay.update(info.holdUntil, s.now())
+	// During a readiness delay the operator fills the shard.
+	if c.handoverKey != "" && c.service != "" && !saved.ran && s.delay.until.IsZero() {
 		if err := markReception(c.dataDir, wire.PhaseReceiving); err != nil {
 			return nil, err
 		}
@@ -284,7 +284,7 @@ func (s *supervisor) status() wire.Status {
 	status := wire.Status{
 		Phase: s.phase, PodUID: s.podUID, AgentVersion: s.config.version,
 		Version: s.binary.version, Arguments: s.arguments, ArgumentsError: s.rejection,
-		AnnouncedStop: s.stopToken(), Restart: s.completedRestart, HoldUntil: s.hold.until, Start: s.start,
+		AnnouncedStop: s.stopToken(), Restart: s.completedRestart, HoldUntil: s.delay.until, Start: s.start,
 		Secrets: s.secrets(),
 	}
 	if s.process != nil {

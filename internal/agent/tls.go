@@ -68,11 +68,7 @@ func (f tlsFiles) ca() string       { return filepath.Join(f.dir, "ca.pem") }
 // write replaces the files.
 func (f tlsFiles) write(c *certificate) error {
 	for path, content := range map[string][]byte{f.combined(): c.combined, f.ca(): c.ca} {
-		next := path + ".next"
-		if err := os.WriteFile(next, content, 0o600); err != nil {
-			return fmt.Errorf("writing the certificate: %w", err)
-		}
-		if err := os.Rename(next, path); err != nil {
+		if err := replaceFile(path, content); err != nil {
 			return fmt.Errorf("writing the certificate: %w", err)
 		}
 	}
@@ -190,8 +186,8 @@ func (t *serverTLS) problem() string {
 	return ""
 }
 
-// prepare writes the certificate with which memcached starts: that of the Secret, the one before it, or, since
-// a shard is worth more than what some clients reject, that of the Secret in spite of its problem.
+// prepare writes the certificate with which memcached starts: that of the Secret, or the one before it if that has a
+// problem. Without a better one, it is that of the Secret in spite of its problem: only some clients reject it.
 func (t *serverTLS) prepare(mode tlsMode, now time.Time) (*certificate, error) {
 	t.poll(now)
 	last, _ := t.read(t.host, now)

@@ -159,11 +159,7 @@ func (u *serverUsers) write(users []user) error {
 	for _, entry := range append([]user{{ownUser, u.password}}, users...) {
 		fmt.Fprintf(&text, "%s:%s\n", entry.name, entry.password)
 	}
-	next := u.path + ".next"
-	if err := os.WriteFile(next, text.Bytes(), 0o600); err != nil {
-		return fmt.Errorf("writing the users: %w", err)
-	}
-	if err := os.Rename(next, u.path); err != nil {
+	if err := replaceFile(u.path, text.Bytes()); err != nil {
 		return fmt.Errorf("writing the users: %w", err)
 	}
 	return nil

@@ -41,7 +41,6 @@ func Setup(ctx context.Context, cache client.FieldIndexer) error {
 		{&policyv1.PodDisruptionBudget{}, Instance, label(v1alpha1.LabelInstance)},
 		{&networkingv1.NetworkPolicy{}, Instance, label(v1alpha1.LabelInstance)},
 		{&corev1.Pod{}, Instance, label(v1alpha1.LabelInstance)},
-		{&v1alpha1.MemcachedRestore{}, Instance, label(v1alpha1.LabelInstance)},
 		{&v1alpha1.MemcachedBackup{}, Schedule, label(v1alpha1.LabelSchedule)},
 		{&v1alpha1.MemcachedBackup{}, Memcached, func(o client.Object) string { return o.(*v1alpha1.MemcachedBackup).Spec.MemcachedRef.Name }},
 		{&v1alpha1.MemcachedRestore{}, Memcached, func(o client.Object) string { return o.(*v1alpha1.MemcachedRestore).Spec.MemcachedRef.Name }},

@@ -65,7 +65,7 @@ func TestListReturnsOnlyIndexedObjects(t *testing.T) {
 	}{
 		{&corev1.PodList{}, Instance}, {&corev1.ServiceList{}, Instance}, {&appsv1.ReplicaSetList{}, Instance},
 		{&policyv1.PodDisruptionBudgetList{}, Instance}, {&networkingv1.NetworkPolicyList{}, Instance},
-		{&v1alpha1.MemcachedRestoreList{}, Instance}, {&v1alpha1.MemcachedRestoreList{}, Memcached}, {&v1alpha1.MemcachedRestoreList{}, Backup},
+		{&v1alpha1.MemcachedRestoreList{}, Memcached}, {&v1alpha1.MemcachedRestoreList{}, Backup},
 		{&v1alpha1.MemcachedBackupList{}, Memcached}, {&v1alpha1.MemcachedBackupList{}, Schedule},
 	} {
 		t.Run(fmt.Sprintf("%T by %s", c.list, c.by), func(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 
 const (
 	// maxInFlight bounds the requests under review, so that clients without a valid token
-	// cannot make the operator flood the API server. As many places are reserved for readers
-	// that have passed before.
+	// cannot make the operator flood the API server. As many slots are reserved for readers that
+	// have passed before.
 	maxInFlight = 4
 	// reviewTimeout bounds the two reviews of a request.
 	reviewTimeout = 10 * time.Second
@@ -57,7 +57,7 @@ type guard struct {
 	log    logr.Logger
 	next   http.Handler
 	passed passed
-	// known and unknown are the places of readers that have passed before, and of others.
+	// known and unknown are the slots of readers that have passed before, and of others.
 	known, unknown chan struct{}
 }
 
@@ -81,13 +81,13 @@ func (g *guard) check(r *http.Request) int {
 	if recently {
 		return http.StatusOK
 	}
-	places := g.unknown
+	slots := g.unknown
 	if isKnown {
-		places = g.known
+		slots = g.known
 	}
 	select {
-	case places <- struct{}{}:
-		defer func() { <-places }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	default:
 		return http.StatusTooManyRequests
 	}

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -132,7 +131,7 @@ func (s *space) watchMove(name string, ordinal int, from corev1.Pod) (result fun
 		for ctx.Err() == nil && ready.IsZero() {
 			pods, err := k.Pods(ctx, s.Key(name))
 			pod, isThere := pods[cluster.ShardName(name, ordinal)]
-			if err == nil && isThere && pod.Name != from.Name && isReady(pod) {
+			if err == nil && isThere && pod.Name != from.Name && suite.IsReady(pod) {
 				ready = time.Now()
 			}
 			time.Sleep(5 * time.Millisecond)
@@ -156,10 +155,4 @@ func uptimeOf(ctx context.Context, address string) (int64, error) {
 	defer connection.Close()
 	general, err := connection.General(ctx)
 	return general.Uptime, err
-}
-
-func isReady(pod corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }

@@ -357,15 +357,7 @@ func newBothPair(t *testing.T, seed uint64, from, to string) *bothPair {
 // start starts the old pod, with items, and the clients.
 func (p *bothPair) start(seed uint64) {
 	p.t.Helper()
-	p.old.run()
-	others := items.New("other", otherItems, p.old.address())
-	defer others.Close()
-	if err := others.Fill(); err != nil {
-		p.t.Fatal(err)
-	}
-	for p.router.address() == "" {
-		time.Sleep(time.Millisecond)
-	}
+	p.fill()
 	p.check = startBoth(seed, p.router.address)
 	p.sleep(1200, 1500) // flush_all keeps what is younger
 }

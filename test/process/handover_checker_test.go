@@ -83,8 +83,8 @@ func newCheckedPair(t *testing.T, seed uint64, from, to string) *checkedPair {
 	return p
 }
 
-// begin starts the old pod, with items, and the clients.
-func (p *checkedPair) begin(seed uint64) {
+// fill starts the old pod with items.
+func (p *checkedPair) fill() {
 	p.t.Helper()
 	p.old.run()
 	others := items.New("other", otherItems, p.old.address())
@@ -95,6 +95,12 @@ func (p *checkedPair) begin(seed uint64) {
 	for p.router.address() == "" {
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// begin starts the old pod, with items, and the clients.
+func (p *checkedPair) begin(seed uint64) {
+	p.t.Helper()
+	p.fill()
 	p.check = checker.StartCommands(checker.Options{
 		Seed: seed, Workers: 4, Keys: 200, Pause: 300 * time.Microsecond, LargeBytes: 3 << 20,
 	}, p.router.address)

@@ -263,7 +263,7 @@ func TestPodWithAReadinessHoldReceivesNothing(t *testing.T) {
 	old, next, _ := newPair(t)
 	old.run()
 	fill(t, old.address(), 100)
-	next.holdUntil(time.Now().Add(time.Hour))
+	next.delayReadiness(time.Now().Add(time.Hour))
 	next.launch()
 	next.wantCold("first start of this pod")
 	next.wantReady(false)

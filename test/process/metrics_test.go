@@ -94,18 +94,14 @@ func traffic(t testing.TB, address string) {
 	talk(t, address, strings.Join(commands, "\r\n")+"\r\n")
 }
 
-// exporter starts memcached_exporter for the memcached of a shard and returns the URL of its metrics.
-func exporter(t *testing.T, s *shard, pid int) string {
+// startProgram starts the program that a variable names, until the test ends, and logs its output if the test fails.
+func startProgram(t *testing.T, variable string, args ...string) {
 	t.Helper()
-	program := os.Getenv("MEMCACHED_EXPORTER")
+	program, out := os.Getenv(variable), &log{}
 	if program == "" {
-		t.Fatal("MEMCACHED_EXPORTER is not set: run make test, or eval $(make -s env)")
+		t.Fatalf("%s is not set: run make test, or eval $(make -s env)", variable)
 	}
-	pidFile := filepath.Join(s.dir, "pid")
-	writeFile(t, pidFile, strconv.Itoa(pid))
-	address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	out := &log{}
-	command := exec.Command(program, "--memcached.address", s.address(), "--memcached.pid-file", pidFile, "--web.listen-address", address)
+	command := exec.Command(program, args...)
 	command.Stdout, command.Stderr = out, out
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -114,9 +110,18 @@ func exporter(t *testing.T, s *shard, pid int) string {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 		if t.Failed() {
-			t.Logf("output of memcached_exporter:\n%s", out)
+			t.Logf("output of %s:\n%s", program, out)
 		}
 	})
+}
+
+// exporter starts memcached_exporter for the memcached of a shard and returns the URL of its metrics.
+func exporter(t *testing.T, s *shard, pid int) string {
+	t.Helper()
+	pidFile := filepath.Join(s.dir, "pid")
+	writeFile(t, pidFile, strconv.Itoa(pid))
+	address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	startProgram(t, "MEMCACHED_EXPORTER", "--memcached.address", s.address(), "--memcached.pid-file", pidFile, "--web.listen-address", address)
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -15,27 +13,12 @@ import (
 // What dashboards and alerts for memcached_exporter ask has an answer.
 func TestQueriesOfExporterDashboardsHaveData(t *testing.T) {
 	t.Parallel()
-	program := os.Getenv("PROMETHEUS")
-	if program == "" {
-		t.Fatal("PROMETHEUS is not set: run make test, or eval $(make -s env)")
-	}
 	s := newShard(t)
 	s.run()
 	traffic(t, s.address())
-	config, address, out := filepath.Join(s.dir, "prometheus.yml"), fmt.Sprintf("127.0.0.1:%d", freePort(t)), &log{}
+	config, address := filepath.Join(s.dir, "prometheus.yml"), fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	writeFile(t, config, fmt.Sprintf(`{scrape_configs: [{job_name: memcached, scrape_interval: 1s, scrape_timeout: 1s, params: {slabs: ["true"]}, static_configs: [{targets: [%q]}]}]}`, s.metricsAddress()))
-	command := exec.Command(program, "--config.file", config, "--storage.tsdb.path", filepath.Join(s.dir, "tsdb"), "--web.listen-address", address)
-	command.Stdout, command.Stderr = out, out
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-		if t.Failed() {
-			t.Logf("output of Prometheus:\n%s", out)
-		}
-	})
+	startProgram(t, "PROMETHEUS", "--config.file", config, "--storage.tsdb.path", filepath.Join(s.dir, "tsdb"), "--web.listen-address", address)
 	for _, query := range []string{
 		`memcached_up{job="memcached"} == 1`,
 		`max_over_time(memcached_current_connections[1m]) / on (instance) memcached_max_connections`,

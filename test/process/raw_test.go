@@ -103,16 +103,18 @@ func (r *raw) stop(signals ...syscall.Signal) {
 }
 
 // count returns the number of all items.
-func (r *raw) count() int64 {
-	r.t.Helper()
-	conn, err := protocol.At(r.address()).Dial(r.t.Context())
+func (r *raw) count() int64 { return itemsOf(r.t, r.address()) }
+
+func itemsOf(t testing.TB, address string) int64 {
+	t.Helper()
+	conn, err := protocol.At(address).Dial(t.Context())
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer conn.Close()
-	general, err := conn.General(r.t.Context())
+	general, err := conn.General(t.Context())
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return general.Items
 }

@@ -253,7 +253,7 @@ func TestRestoreCountsItemsThatAreTooLarge(t *testing.T) {
 			own := map[string]entry{"whole": {"newer", 1, -1}, "divided": {"newer", 2, -1}}
 			target.put(own)
 			outcome := load(t, bucket, loadTask(target))
-			if outcome.Refused != 3 || outcome.Restored != 1 || outcome.Items != 4 {
+			if outcome.Rejected != 3 || outcome.Restored != 1 || outcome.Items != 4 {
 				t.Errorf("%+v", outcome)
 			}
 			own["small"] = entry{"x", 0, -1}
@@ -309,7 +309,7 @@ func TestRestoreIntoAFullShard(t *testing.T) {
 			target := startCache(t, version, "-m", "8", "-M")
 			target.put(own)
 			outcome := load(t, bucket, loadTask(target))
-			if outcome.Refused == 0 || outcome.Restored == 0 || outcome.Kept != int64(len(own)) || outcome.Items != 40_001 ||
+			if outcome.Rejected == 0 || outcome.Restored == 0 || outcome.Kept != int64(len(own)) || outcome.Items != 40_001 ||
 				outcome.Restored+outcome.Kept != target.items() {
 				t.Errorf("%+v, and the target has %d items", outcome, target.items())
 			}

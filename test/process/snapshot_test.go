@@ -388,17 +388,5 @@ func TestSnapshotRestoresEveryItem(t *testing.T) {
 	}
 }
 
-// items is how many there are in all.
-func (c *cache) items() int64 {
-	c.t.Helper()
-	conn, err := protocol.At(c.address()).Dial(c.t.Context())
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer conn.Close()
-	general, err := conn.General(c.t.Context())
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return general.Items
-}
+// items returns the number of all items.
+func (c *cache) items() int64 { return itemsOf(c.t, c.address()) }

@@ -204,24 +204,30 @@ func TestSnapshotOfShardThatRestartsWarm(t *testing.T) {
 	}
 }
 
-// A snapshot of what little is left after a shard lost its items would be the newest.
-func TestSnapshotOfShardThatRestartsEmpty(t *testing.T) {
-	for _, version := range versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			source := startCache(t, version)
-			source.put(someItems(3, 20_000))
-			bucket := memblob.OpenBucket(nil)
-			task := saveTask(source)
-			task.ItemsPerSecond = 10_000
-			_, err := midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
-				return copy.Save(ctx, bucket, task, options)
-			}, func() { source.kill(); source.start() })
-			wantFailure(t, err, snapshotwire.ReasonShardLostItems, true)
-			if manifest, err := bucket.Exists(t.Context(), task.Path+"/manifest.json"); err != nil || manifest {
-				t.Errorf("there is a manifest: %t, %v", manifest, err)
-			}
-		})
+// A snapshot of what little is left after a shard lost its items would be the newest. flush_all leaves the connections
+// open, so only the answers show the loss.
+func TestSnapshotOfShardThatLosesItsItems(t *testing.T) {
+	for name, lose := range map[string]func(*cache){
+		"restart":   func(c *cache) { c.kill(); c.start() },
+		"flush_all": func(c *cache) { c.talk("flush_all\r\n") },
+	} {
+		for _, version := range versions {
+			t.Run(name+"/"+version, func(t *testing.T) {
+				t.Parallel()
+				source := startCache(t, version)
+				source.put(someItems(3, 20_000))
+				bucket := memblob.OpenBucket(nil)
+				task := saveTask(source)
+				task.ItemsPerSecond = 10_000
+				_, err := midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
+					return copy.Save(ctx, bucket, task, options)
+				}, func() { lose(source) })
+				wantFailure(t, err, snapshotwire.ReasonShardLostItems, true)
+				if manifest, err := bucket.Exists(t.Context(), task.Path+"/manifest.json"); err != nil || manifest {
+					t.Errorf("there is a manifest: %t, %v", manifest, err)
+				}
+			})
+		}
 	}
 }
 
@@ -250,27 +256,6 @@ func TestSnapshotOfShardThatRestartsEmptyAfterKeysWereListed(t *testing.T) {
 		t.Fatal("it was not restarted")
 	}
 	wantFailure(t, err, snapshotwire.ReasonShardLostItems, true)
-}
-
-// flush_all leaves the connections open, so only the answers show the loss.
-func TestSnapshotOfShardThatIsFlushed(t *testing.T) {
-	for _, version := range versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			source := startCache(t, version)
-			source.put(someItems(3, 20_000))
-			bucket := memblob.OpenBucket(nil)
-			task := saveTask(source)
-			task.ItemsPerSecond = 10_000
-			_, err := midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
-				return copy.Save(ctx, bucket, task, options)
-			}, func() { source.talk("flush_all\r\n") })
-			wantFailure(t, err, snapshotwire.ReasonShardLostItems, true)
-			if manifest, err := bucket.Exists(t.Context(), task.Path+"/manifest.json"); err != nil || manifest {
-				t.Errorf("there is a manifest: %t, %v", manifest, err)
-			}
-		})
-	}
 }
 
 // A snapshot omits items that were deleted, or that expired, before they were read. When

@@ -281,7 +281,7 @@ func backups(w *World) []action {
 func transfers[T client.Object](w *World, name string, statusOf func(T) *v1alpha1.TransferStatus, complete func(T)) []action {
 	var could []action
 	for _, o := range all[T](w.server) {
-		if phase := statusOf(o).Phase; phase == v1alpha1.TransferComplete || phase == v1alpha1.TransferFailed || o.GetDeletionTimestamp() != nil {
+		if statusOf(o).IsFinished() || o.GetDeletionTimestamp() != nil {
 			continue
 		}
 		if began, runs := w.transfers[o.GetUID()]; runs && !w.clock.Now().After(began) {

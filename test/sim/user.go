@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,16 +20,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/schemaedit"
 )
-
-func sortedKeys(some ...map[string]string) []string {
-	all := map[string]bool{}
-	for _, m := range some {
-		for key := range m {
-			all[key] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(all))
-}
 
 // memcachedSchema is the API server's view of Memcacheds.
 var memcachedSchema = sync.OnceValue(func() *schemaedit.Schema {

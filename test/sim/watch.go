@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -516,7 +517,10 @@ func (w *World) gist(before, after client.Object) string {
 // differences returns how annotations changed.
 func differences(was, is map[string]string) []string {
 	var words []string
-	for _, name := range sortedKeys(was, is) {
+	both := map[string]string{}
+	maps.Copy(both, was)
+	maps.Copy(both, is)
+	for _, name := range slices.Sorted(maps.Keys(both)) {
 		if was[name] == is[name] {
 			continue
 		}

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"cmp"
 	"math"
 	"runtime"
 	"strconv"
@@ -254,8 +253,7 @@ func (w *writer) handovers(h *History) {
 	if last == nil {
 		return
 	}
-	// An agent that knew no modes received the items as in mode Strict.
-	w.sample("memcached_agent_handover_info", label("mode", string(cmp.Or(last.Mode, wire.ModeStrict))), 1)
+	w.sample("memcached_agent_handover_info", label("mode", string(last.Mode)), 1)
 	w.sample("memcached_agent_handover_stale_seconds", "", last.StaleSeconds)
 	w.sample("memcached_agent_handover_items", "", float64(last.Items))
 	w.sample("memcached_agent_handover_items_before", "", float64(last.ItemsBefore))

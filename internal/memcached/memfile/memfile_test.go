@@ -233,7 +233,7 @@ func TestLayoutsThatAreNotRead(t *testing.T) {
 	}
 }
 
-func TestItemsThatAreGone(t *testing.T) {
+func TestExpiredAndFlushedItems(t *testing.T) {
 	for name, c := range map[string]struct {
 		clock Clock
 		item  Item

@@ -32,16 +32,16 @@ func Load(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Options) (
 	began := time.Now()
 	l := &loader{bucket: bucket, task: task, options: o}
 	err := l.run(ctx)
-	restored, kept, expired, refused := l.sums()
+	restored, kept, expired, rejected := l.sums()
 	if f := wire.AsFailure(err); f != nil && l.writing {
 		err = &wire.Failure{Reason: f.Reason, Final: f.Final, Err: fmt.Errorf("%w (before that, %d items were restored)", err, restored)}
 	}
 	outcome, err := newOutcome(o.Progress, began, err)
-	outcome.Restored, outcome.Kept, outcome.Expired, outcome.Refused = restored, kept, expired, refused
-	outcome.Items = restored + kept + expired + refused
+	outcome.Restored, outcome.Kept, outcome.Expired, outcome.Rejected = restored, kept, expired, rejected
+	outcome.Items = restored + kept + expired + rejected
 	if err == nil {
 		outcome.TotalItems = outcome.Items
-		outcome.Message = fmt.Sprintf("%d items restored; %d already existed and were kept, %d had expired, %d were rejected by memcached", restored, kept, expired, refused)
+		outcome.Message = fmt.Sprintf("%d items restored; %d already existed and were kept, %d had expired, %d were rejected by memcached", restored, kept, expired, rejected)
 	}
 	if l.manifest != nil {
 		outcome.Snapshot = l.manifest.Describe()
@@ -66,16 +66,16 @@ type loader struct {
 	shards []*shardLoader
 }
 
-func (l *loader) sums() (restored, kept, expired, refused int64) {
+func (l *loader) sums() (restored, kept, expired, rejected int64) {
 	for _, s := range l.shards {
 		if s != nil {
 			restored += s.counts.restored.Load()
 			kept += s.counts.kept.Load()
 			expired += s.counts.expired.Load()
-			refused += s.counts.refused.Load()
+			rejected += s.counts.rejected.Load()
 		}
 	}
-	return restored, kept, expired, refused
+	return restored, kept, expired, rejected
 }
 
 func (l *loader) run(ctx context.Context) error {
@@ -197,7 +197,7 @@ func (l *loader) loadAll(ctx context.Context, targets, sources []int) error {
 				return wire.Fail(wire.ReasonShardLostItems, "shard %d lost its items %d times during the restore: %w", ordinal, maxRestarts+1, s.err)
 			}
 			l.options.Progress.add(-s.counts.items(), -s.counts.bytes.Load())
-			l.options.Log.Warn("Loading a shard again that lost its items.", "shard", ordinal, "error", s.err)
+			l.options.Log.Warn("Loading a shard again that lost its items", "shard", ordinal, "error", s.err)
 			targets = append(targets, ordinal)
 		}
 	}

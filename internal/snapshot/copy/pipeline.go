@@ -164,7 +164,7 @@ func (p *pipeline) run(ctx context.Context) error {
 		if emptyConnections++; emptyConnections > maxEmptyConnections {
 			return wire.Fail(wire.ReasonShardUnreachable, "shard %d at %s gave no answer over %d connections in a row; last error: %w", p.ordinal, p.address, emptyConnections, lost.err)
 		}
-		p.log.Info("Reconnecting after a lost connection.", "shard", p.ordinal, "unanswered", len(pending), "error", lost.err)
+		p.log.Info("Reconnecting after a lost connection", "shard", p.ordinal, "unanswered", len(pending), "error", lost.err)
 		for _, b := range pending {
 			b.resent = true
 		}

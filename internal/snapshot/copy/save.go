@@ -94,7 +94,7 @@ func deleteChunks(ctx context.Context, bucket *blob.Bucket, at string, log *slog
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	if err := format.DeleteAll(ctx, bucket, at); err != nil {
-		log.Warn("Chunks of a failed snapshot remain in the store.", "path", at, "error", err)
+		log.Warn("Chunks of a failed snapshot remain in the store", "path", at, "error", err)
 	}
 }
 

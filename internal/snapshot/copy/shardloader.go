@@ -29,11 +29,11 @@ const (
 const answerBuffer = protocol.MaxLine
 
 type counts struct {
-	restored, kept, expired, refused, bytes atomic.Int64
+	restored, kept, expired, rejected, bytes atomic.Int64
 }
 
 func (c *counts) items() int64 {
-	return c.restored.Load() + c.kept.Load() + c.expired.Load() + c.refused.Load()
+	return c.restored.Load() + c.kept.Load() + c.expired.Load() + c.rejected.Load()
 }
 
 // shardLoader writes items into one shard. It is the handler of its pipeline.
@@ -89,7 +89,7 @@ func (s *shardLoader) open(ctx context.Context) error {
 	settings, err := readSettings(c)
 	if err != nil {
 		// memcached then rejects items that are too large by itself.
-		s.options.Log.Warn("The size of the largest item is unknown.", "shard", s.pipeline.ordinal, "error", err)
+		s.options.Log.Warn("The size of the largest item is unknown", "shard", s.pipeline.ordinal, "error", err)
 	} else {
 		s.maxItem, s.overhead = settings.ItemSizeMax, itemHead+itemBetween
 		if settings.CAS {
@@ -143,7 +143,7 @@ func (s *shardLoader) expiry(item format.Record) (int64, bool) {
 // appendHead appends the first line of a request to dst, unless the item is not sent: then
 // it counts the item.
 func (s *shardLoader) appendHead(dst []byte, item format.Record) (head []byte, expires int64, ok bool) {
-	count := &s.counts.refused
+	count := &s.counts.rejected
 	if !s.isTooLarge(item) {
 		if expires, ok = s.expiry(item); !ok {
 			count = &s.counts.expired
@@ -293,11 +293,11 @@ func (s *shardLoader) next(ctx context.Context) (*batch, error) {
 
 func (s *shardLoader) readAnswer(b *batch, c *conn) error {
 	head, err := protocol.ReadHead(c.r)
-	_, refused := errors.AsType[*protocol.ServerError](err)
+	_, rejected := errors.AsType[*protocol.ServerError](err)
 	switch {
-	case refused:
+	case rejected:
 		// Out of memory, since items that are too large are not sent.
-		s.counts.refused.Add(1)
+		s.counts.rejected.Add(1)
 		s.probeBeforeAdd.Store(true)
 		return nil
 	case err != nil:

@@ -12,7 +12,7 @@ import (
 )
 
 func TestAnswerToASetIsCounted(t *testing.T) {
-	type sums struct{ restored, kept, refused int64 }
+	type sums struct{ restored, kept, rejected int64 }
 	for name, c := range map[string]struct {
 		answer string
 		resent bool
@@ -23,7 +23,7 @@ func TestAnswerToASetIsCounted(t *testing.T) {
 		"stored":                     {"HD\r\n", false, sums{restored: 1}, false, nil},
 		"an item exists":             {"NS\r\n", false, sums{kept: 1}, false, nil},
 		"an item exists, sent twice": {"NS\r\n", true, sums{restored: 1}, false, nil},
-		"out of memory":              {"SERVER_ERROR out of memory storing object\r\n", false, sums{refused: 1}, true, nil},
+		"out of memory":              {"SERVER_ERROR out of memory storing object\r\n", false, sums{rejected: 1}, true, nil},
 		"not an answer to a set":     {"EN\r\n", false, sums{}, false, protocol.ErrMalformed},
 		"an unknown command":         {"ERROR\r\n", false, sums{}, false, protocol.ErrUnknownCommand},
 	} {
@@ -31,7 +31,7 @@ func TestAnswerToASetIsCounted(t *testing.T) {
 			loader, b := &shardLoader{}, &batch{resent: c.resent, expires: []int64{0}}
 			b.keys.add([]byte("key"))
 			err := loader.readAnswer(b, &conn{r: bufio.NewReader(strings.NewReader(c.answer))})
-			got := sums{loader.counts.restored.Load(), loader.counts.kept.Load(), loader.counts.refused.Load()}
+			got := sums{loader.counts.restored.Load(), loader.counts.kept.Load(), loader.counts.rejected.Load()}
 			if !errors.Is(err, c.err) || got != c.want || loader.probeBeforeAdd.Load() != c.probe {
 				t.Errorf("%v, %+v, probe %v; want %v, %+v, %v", err, got, loader.probeBeforeAdd.Load(), c.err, c.want, c.probe)
 			}

@@ -137,13 +137,13 @@ func (s *shardSaver) list(ctx context.Context) error {
 				return wire.Fail(wire.ReasonShardUnreachable, "shard %d at %s was busy with other key dumps for %s", ordinal, address, busyTimeout)
 			}
 			if !waiting {
-				s.options.Log.Info("Waiting, since the shard is busy with another key dump.", "shard", ordinal)
+				s.options.Log.Info("Waiting, since the shard is busy with another key dump", "shard", ordinal)
 			}
 			waiting = true
 		} else {
-			s.options.Log.Info("Restarting a key dump that broke off.", "shard", ordinal, "error", err)
+			s.options.Log.Info("Restarting a key dump that was interrupted", "shard", ordinal, "error", err)
 			if attempts++; attempts > maxEmptyConnections {
-				return wire.Fail(wire.ReasonShardUnreachable, "shard %d at %s: %d key dumps broke off; last error: %w", ordinal, address, attempts, err)
+				return wire.Fail(wire.ReasonShardUnreachable, "shard %d at %s: %d key dumps were interrupted; last error: %w", ordinal, address, attempts, err)
 			}
 		}
 		if err := s.spool.clear(); err != nil {
@@ -320,7 +320,7 @@ func (s *shardSaver) reinvalidate() {
 		err = invalidate(won, c)
 	}
 	if err != nil {
-		s.options.Log.Warn("memcached might not request clients to renew stale items that the backup has read.", "shard", s.pipeline.ordinal, "items", len(won), "error", err)
+		s.options.Log.Warn("memcached might not request clients to renew stale items that the backup has read", "shard", s.pipeline.ordinal, "items", len(won), "error", err)
 	}
 }
 

@@ -32,7 +32,7 @@ type ChunkWriter struct {
 	spare   []byte
 	// wait waits until the last chunk is stored.
 	wait    func() error
-	highest int // number of chunks ever stored: a value that broke off leaves some
+	highest int // number of chunks ever stored: a value that was interrupted leaves some
 }
 
 // NewChunkWriter returns a writer of the chunks in a folder of the snapshot at a path.
@@ -138,7 +138,7 @@ func (w *ChunkWriter) Finish() (Shard, error) {
 	if err := w.wait(); err != nil {
 		return Shard{}, err
 	}
-	// Chunks of a large value that broke off and was then deleted in memcached.
+	// Chunks of a large value that was interrupted and was then deleted in memcached.
 	for extra := len(w.Shard.Chunks); extra < w.highest; extra++ {
 		if err := deleteObject(w.ctx, w.bucket, path.Join(w.path, chunkName(w.folder, w.Shard.Ordinal, extra))); err != nil {
 			return Shard{}, err

@@ -1,11 +1,11 @@
-// Package store opens the places where snapshots are stored: a folder of a file system,
+// Package store opens the places where snapshots are stored: a directory of a file system,
 // or a bucket of Amazon S3 or of a compatible server.
 //
 // # What a write guarantees
 //
-// An object exists completely once Put has returned nil, and never in part: in a folder,
+// An object exists completely once Put has returned nil, and never in part: in a directory,
 // a temporary file is renamed; S3 creates an object after it has received all of it. In a
-// folder, the file and the folders above it are flushed (fsync) before Put returns, so
+// directory, the file and the directories above it are flushed (fsync) before Put returns, so
 // that the object survives a crash of the node if the volume honors fsync. A program that
 // was killed leaves a file *.tmp beside its object, which List returns, or parts of an
 // upload, which a life-cycle rule of the bucket removes.

@@ -45,7 +45,7 @@ var classifiers = []struct {
 	{wire.ReasonStoreNotFound, true, isOtherRegion,
 		"the bucket is in another region; set region to that of the bucket"},
 	{wire.ReasonStoreNotFound, true, func(err error) bool { return errors.Is(err, syscall.ENOTDIR) },
-		"a file has the name of the folder; use another folder"},
+		"a file has the name of the directory; use another directory"},
 
 	{wire.ReasonStoreAccessDenied, true, func(err error) bool { return isAPIError(err, "RequestTimeTooSkewed", "RequestExpired") },
 		"the clocks of the node and of the store differ by minutes; synchronize them"},

@@ -23,28 +23,28 @@ import (
 // openTimeout limits the request by which Open checks the store.
 const openTimeout = time.Minute
 
-// Open returns the store, scoped to its folder or prefix, after a check that it answers.
-// Errors are a *wire.Failure. Open creates a missing folder, but not a bucket. The only
+// Open returns the store, scoped to its directory or prefix, after a check that it answers.
+// Errors are a *wire.Failure. Open creates a missing directory, but not a bucket. The only
 // credentials for S3 are the environment variables AWS_ACCESS_KEY_ID,
 // AWS_SECRET_ACCESS_KEY and, optionally, AWS_SESSION_TOKEN; or AWS_ROLE_ARN and
 // AWS_WEB_IDENTITY_TOKEN_FILE.
 func Open(ctx context.Context, s wire.Store) (*blob.Bucket, error) {
 	switch {
 	case s.S3 != nil && s.Folder != "":
-		return nil, wire.FailFinally(wire.ReasonStoreFailed, "the task specifies a folder and a bucket; specify one of them")
+		return nil, wire.FailFinally(wire.ReasonStoreFailed, "the task specifies a directory and a bucket; specify one of them")
 	case s.S3 != nil:
 		return openS3(ctx, *s.S3)
 	case s.Folder != "":
-		return openFolder(s.Folder)
+		return openDirectory(s.Folder)
 	}
-	return nil, wire.FailFinally(wire.ReasonStoreFailed, "the task specifies no store; specify a folder or a bucket")
+	return nil, wire.FailFinally(wire.ReasonStoreFailed, "the task specifies no store; specify a directory or a bucket")
 }
 
-func openFolder(folder string) (*blob.Bucket, error) {
-	if parts := strings.Split(folder, "/"); !filepath.IsAbs(folder) || slices.Contains(parts, ".") || slices.Contains(parts, "..") {
-		return nil, wire.FailFinally(wire.ReasonStoreNotFound, "the folder %q is not an absolute path without . and ..", folder)
+func openDirectory(directory string) (*blob.Bucket, error) {
+	if parts := strings.Split(directory, "/"); !filepath.IsAbs(directory) || slices.Contains(parts, ".") || slices.Contains(parts, "..") {
+		return nil, wire.FailFinally(wire.ReasonStoreNotFound, "the directory %q is not an absolute path without . and ..", directory)
 	}
-	bucket, err := fileblob.OpenBucket(folder, &fileblob.Options{
+	bucket, err := fileblob.OpenBucket(directory, &fileblob.Options{
 		CreateDir: true,
 		// A file can only be renamed within its file system.
 		NoTempDir: true,
@@ -54,10 +54,10 @@ func openFolder(folder string) (*blob.Bucket, error) {
 	if errors.Is(err, syscall.EROFS) {
 		// The volume of a restore is mounted read-only.
 		return nil, wire.FailFinally(wire.ReasonStoreNotFound,
-			"opening the folder of the store: %s doesn't exist, and the volume is read-only here; correct the folder's name: %w", folder, err)
+			"opening the directory of the store: %s doesn't exist, and the volume is read-only here; correct the directory's name: %w", directory, err)
 	}
 	if err != nil {
-		return nil, Failure(err, "opening the folder of the store")
+		return nil, Failure(err, "opening the directory of the store")
 	}
 	return bucket, nil
 }
@@ -76,54 +76,54 @@ func checkAccess(ctx context.Context, b *blob.Bucket) error {
 
 var errNoAnswer = fmt.Errorf("no answer within %s", openTimeout)
 
-// Prune removes the empty folders that a deleted snapshot at a path leaves: those below
-// the path, and those above it except for the store's own. A bucket has no folders.
+// Prune removes the empty directories that a deleted snapshot at a path leaves: those below
+// the path, and those above it except for the store's own. A bucket has no directories.
 func Prune(s wire.Store, snapshot string) error {
 	if s.Folder == "" || !fs.ValidPath(snapshot) || snapshot == "." {
 		return nil
 	}
-	var folders []string
+	var directories []string
 	err := filepath.WalkDir(filepath.Join(s.Folder, snapshot), func(p string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
-			folders = append(folders, p)
+			directories = append(directories, p)
 		}
 		return err
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Failure(err, "removing empty folders")
+		return Failure(err, "removing empty directories")
 	}
-	slices.Reverse(folders) // the inner ones first
+	slices.Reverse(directories) // the inner ones first
 	for p := path.Dir(snapshot); p != "."; p = path.Dir(p) {
-		folders = append(folders, filepath.Join(s.Folder, p))
+		directories = append(directories, filepath.Join(s.Folder, p))
 	}
-	for _, p := range folders {
+	for _, p := range directories {
 		err := os.Remove(p)
 		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST) {
 			return nil // it contains another snapshot
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return Failure(err, "removing empty folders")
+			return Failure(err, "removing empty directories")
 		}
 	}
 	return nil
 }
 
-// Parse returns the store that a user specified, as a folder that exists or as a URL
+// Parse returns the store that a user specified, as a directory that exists or as a URL
 // s3://BUCKET/PREFIX?endpoint=URL&region=REGION&ca=FILE.
 func Parse(location string) (wire.Store, error) {
 	if !strings.Contains(location, "://") {
-		folder, err := filepath.Abs(location)
+		directory, err := filepath.Abs(location)
 		if err == nil {
-			_, err = os.Stat(folder) // Open would create it
+			_, err = os.Stat(directory) // Open would create it
 		}
-		return wire.Store{Folder: folder}, err
+		return wire.Store{Folder: directory}, err
 	}
 	u, err := url.Parse(location)
 	if err != nil {
 		return wire.Store{}, fmt.Errorf("parsing the store's URL: %w", err)
 	}
 	if u.Scheme != "s3" || u.Host == "" {
-		return wire.Store{}, fmt.Errorf("%s is neither a folder nor s3://BUCKET", location)
+		return wire.Store{}, fmt.Errorf("%s is neither a directory nor s3://BUCKET", location)
 	}
 	s := &wire.S3{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/")}
 	parameters := map[string]*string{"endpoint": &s.Endpoint, "region": &s.Region, "ca": &s.CAFile}

@@ -13,22 +13,22 @@ func TestPruneKeepsTheFolderOfTheStore(t *testing.T) {
 	for _, snapshot := range []string{".", "", "..", "/", "a/..", "../beside", "a"} {
 		t.Run(snapshot, func(t *testing.T) {
 			parent := t.TempDir()
-			folder, beside := filepath.Join(parent, "store"), filepath.Join(parent, "beside")
-			for _, dir := range []string{filepath.Join(folder, "a"), beside} {
+			directory, beside := filepath.Join(parent, "store"), filepath.Join(parent, "beside")
+			for _, dir := range []string{filepath.Join(directory, "a"), beside} {
 				if err := os.MkdirAll(dir, 0o700); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := Prune(wire.Store{Folder: folder}, snapshot); err != nil {
+			if err := Prune(wire.Store{Folder: directory}, snapshot); err != nil {
 				t.Error(err)
 			}
-			for _, dir := range []string{folder, beside} {
+			for _, dir := range []string{directory, beside} {
 				if _, err := os.Stat(dir); err != nil {
 					t.Error(err)
 				}
 			}
-			if _, err := os.Stat(filepath.Join(folder, "a")); (err == nil) == (snapshot == "a") {
-				t.Errorf("the folder of the snapshot a: %v", err)
+			if _, err := os.Stat(filepath.Join(directory, "a")); (err == nil) == (snapshot == "a") {
+				t.Errorf("the directory of the snapshot a: %v", err)
 			}
 		})
 	}

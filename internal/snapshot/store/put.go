@@ -64,13 +64,13 @@ func PutFrom(ctx context.Context, b *blob.Bucket, key string, write func(io.Writ
 	if err := w.Close(); err != nil || file == nil {
 		return err
 	}
-	// The names of the file and of the folders in its key must be durable too.
-	folder := filepath.Dir(file.Name())
+	// The names of the file and of the directories in its key must be durable too.
+	directory := filepath.Dir(file.Name())
 	for range strings.Count(key, "/") + 1 {
-		if err := syncFolder(folder); err != nil {
-			return fmt.Errorf("flushing a folder: %w", err)
+		if err := syncDirectory(directory); err != nil {
+			return fmt.Errorf("flushing a directory: %w", err)
 		}
-		folder = filepath.Dir(folder)
+		directory = filepath.Dir(directory)
 	}
 	return nil
 }
@@ -86,13 +86,13 @@ func limitMemory(o *transfermanager.Options) {
 	o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 }
 
-func syncFolder(folder string) error {
-	f, err := os.Open(folder)
+func syncDirectory(directory string) error {
+	f, err := os.Open(directory)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	// Some network file systems can't flush a folder.
+	// Some network file systems can't flush a directory.
 	if err := f.Sync(); !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
 		return err
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-func open(t *testing.T, folder string) *blob.Bucket {
+func open(t *testing.T, directory string) *blob.Bucket {
 	t.Helper()
-	b, err := Open(t.Context(), wire.Store{Folder: folder})
+	b, err := Open(t.Context(), wire.Store{Folder: directory})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,13 +29,13 @@ func open(t *testing.T, folder string) *blob.Bucket {
 	return b
 }
 
-// files returns the files below a folder, by their paths in it.
-func files(t *testing.T, folder string) string {
+// files returns the files below a directory, by their paths in it.
+func files(t *testing.T, directory string) string {
 	t.Helper()
 	var all []string
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			name, _ := filepath.Rel(folder, path)
+			name, _ := filepath.Rel(directory, path)
 			all = append(all, name)
 		}
 		return err
@@ -47,8 +47,8 @@ func files(t *testing.T, folder string) string {
 }
 
 func TestFolderIsCreatedAndContainsOnlyTheObject(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "a", "b")
-	b := open(t, folder)
+	directory := filepath.Join(t.TempDir(), "a", "b")
+	b := open(t, directory)
 	for _, content := range []string{"an older one", "complete"} {
 		if err := Put(t.Context(), b, "ns/cache/1/manifest.json", []byte(content)); err != nil {
 			t.Fatal(err)
@@ -57,27 +57,27 @@ func TestFolderIsCreatedAndContainsOnlyTheObject(t *testing.T) {
 	if got, err := b.ReadAll(t.Context(), "ns/cache/1/manifest.json"); err != nil || string(got) != "complete" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if got := files(t, folder); got != "ns/cache/1/manifest.json" {
-		t.Errorf("the folder contains %s", got)
+	if got := files(t, directory); got != "ns/cache/1/manifest.json" {
+		t.Errorf("the directory contains %s", got)
 	}
 }
 
 func TestAbortedWriteLeavesNothing(t *testing.T) {
-	folder := t.TempDir()
+	directory := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Put(ctx, open(t, folder), "a/b", []byte("half")); !errors.Is(err, context.Canceled) {
+	if err := Put(ctx, open(t, directory), "a/b", []byte("half")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if got := files(t, folder); got != "" {
-		t.Errorf("the folder contains %s", got)
+	if got := files(t, directory); got != "" {
+		t.Errorf("the directory contains %s", got)
 	}
 }
 
 func TestPathsCannotLeaveTheFolder(t *testing.T) {
 	outside := t.TempDir()
-	folder := filepath.Join(outside, "store")
-	b := open(t, folder)
+	directory := filepath.Join(outside, "store")
+	b := open(t, directory)
 	for _, key := range []string{"../escaped", "a/../../escaped", "/../escaped", "..", "a/../.."} {
 		_ = Put(t.Context(), b, key, []byte("x"))
 	}
@@ -94,30 +94,30 @@ func TestPathsCannotLeaveTheFolder(t *testing.T) {
 }
 
 func TestPruneRemovesEmptyFolders(t *testing.T) {
-	folder := t.TempDir()
-	s := wire.Store{Folder: folder}
+	directory := t.TempDir()
+	s := wire.Store{Folder: directory}
 	for _, dir := range []string{"ns/cache/old/shard-0/a", "ns/cache/old/shard-1", "ns/cache/new"} {
-		if err := os.MkdirAll(filepath.Join(folder, dir), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(directory, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := Prune(s, "ns/cache/old"); err != nil {
 		t.Fatal(err)
 	}
-	if exists(t, folder, "ns/cache/old") || !exists(t, folder, "ns/cache/new") {
-		t.Error("the empty folder exists, or another one doesn't")
+	if exists(t, directory, "ns/cache/old") || !exists(t, directory, "ns/cache/new") {
+		t.Error("the empty directory exists, or another one doesn't")
 	}
 	if err := errors.Join(Prune(s, "ns/cache/new"), Prune(s, "never/was")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "file"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(directory, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(Prune(s, "."), Prune(s, "../"+filepath.Base(folder))); err != nil || !exists(t, folder, "file") {
+	if err := errors.Join(Prune(s, "."), Prune(s, "../"+filepath.Base(directory))); err != nil || !exists(t, directory, "file") {
 		t.Errorf("paths that are not of a snapshot: %v", err)
 	}
-	if exists(t, folder, "ns") || !exists(t, folder, ".") {
-		t.Error("an empty folder exists, or the store doesn't")
+	if exists(t, directory, "ns") || !exists(t, directory, ".") {
+		t.Error("an empty directory exists, or the store doesn't")
 	}
 }
 
@@ -190,7 +190,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		{"a full disk of a server", api("InternalError", "write /x: no space left on device"), wire.ReasonStoreFull, true},
 		{"a read-only volume", file(syscall.EROFS), wire.ReasonStoreReadOnly, true},
 		{"a volume of another user", file(syscall.EACCES), wire.ReasonStoreAccessDenied, true},
-		{"a file for a folder", file(syscall.ENOTDIR), wire.ReasonStoreNotFound, true},
+		{"a file for a directory", file(syscall.ENOTDIR), wire.ReasonStoreNotFound, true},
 		{"a failing volume", file(syscall.EIO), wire.ReasonStoreFailed, false},
 		{"a wrong secret", api("SignatureDoesNotMatch", ""), wire.ReasonStoreAccessDenied, true},
 		{"expired temporary credentials", api("ExpiredToken", ""), wire.ReasonStoreAccessDenied, true},

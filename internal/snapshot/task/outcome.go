@@ -42,7 +42,7 @@ func report(o wire.Outcome, terminationLog string, out io.Writer, log *slog.Logg
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		log.Error("The outcome was not written to the termination log.", "error", err)
+		log.Error("The outcome was not written to the termination log", "error", err)
 	}
 	switch {
 	case o.Reason == wire.ReasonSucceeded:

@@ -18,7 +18,7 @@ import (
 
 func TestOutcomeFitsIntoATerminationMessage(t *testing.T) {
 	full := wire.Outcome{Reason: wire.ReasonStoreFailed, Items: 1 << 60, TotalItems: 1 << 60, Bytes: 1 << 60, ItemsPerSecond: 1 << 60,
-		Restored: 1 << 60, Kept: 1 << 60, Expired: 1 << 60, Refused: 1 << 60,
+		Restored: 1 << 60, Kept: 1 << 60, Expired: 1 << 60, Rejected: 1 << 60,
 		Snapshot: &wire.Snapshot{TakenAt: time.Now(), Items: 1 << 60, Bytes: 1 << 60, StoredBytes: 1 << 60}}
 	for name, message := range map[string]string{
 		"none":                        "",
@@ -52,7 +52,7 @@ func TestOutcomeFitsIntoATerminationMessage(t *testing.T) {
 				t.Errorf("not cut between runes: %q", got.Message[len(got.Message)-16:])
 			}
 			got.Message, o.Message = "", ""
-			if got.Items != o.Items || got.Refused != o.Refused || got.Snapshot == nil {
+			if got.Items != o.Items || got.Rejected != o.Rejected || got.Snapshot == nil {
 				t.Errorf("figures are missing: %s", text)
 			}
 		})

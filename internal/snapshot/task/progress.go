@@ -42,7 +42,7 @@ func logProgress(ctx context.Context, log *slog.Logger, progress func() wire.Pro
 			return
 		case <-time.After(progressInterval):
 			p := progress()
-			log.Info("Copying.", "items", p.Items, "of", p.TotalItems, "bytes", p.Bytes, "itemsPerSecond", p.ItemsPerSecond)
+			log.Info("Copying", "items", p.Items, "of", p.TotalItems, "bytes", p.Bytes, "itemsPerSecond", p.ItemsPerSecond)
 		}
 	}
 }

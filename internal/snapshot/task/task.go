@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -20,27 +19,10 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-// Source is where a task is read from: exactly one of its fields is set.
-type Source struct {
-	// JSON is the task itself, File the path of a file that contains it.
-	JSON, File string
-}
-
-// Read returns the task. An invalid task is a final failure, since a retry reads the
-// same one.
-func (s Source) Read() (wire.Task, error) {
+// Parse returns a task. An invalid one is a final failure, since a retry gets the same.
+func Parse(text string) (wire.Task, error) {
 	var task wire.Task
-	content := []byte(s.JSON)
-	switch {
-	case s.JSON != "" && s.File != "":
-		return task, errors.New("set -task or -task-file, not both")
-	case s.File != "":
-		var err error
-		if content, err = os.ReadFile(s.File); err != nil {
-			return task, fmt.Errorf("reading the task: %w", err)
-		}
-	}
-	if err := json.Unmarshal(content, &task); err != nil {
+	if err := json.Unmarshal([]byte(text), &task); err != nil {
 		return task, wire.FailFinally(wire.ReasonJobFailed, "reading the task: %w", err)
 	}
 	if task.ID == "" {
@@ -56,7 +38,8 @@ func (s Source) Read() (wire.Task, error) {
 // Options of a run.
 type Options struct {
 	Action wire.Action
-	Source Source
+	// Task as JSON.
+	Task string
 	// TerminationLog is an existing file for the outcome.
 	TerminationLog string
 	// Listen is the address of /progress and /healthz; empty means none.
@@ -70,7 +53,7 @@ type Options struct {
 // log, and returns the exit code.
 func Run(ctx context.Context, o Options, out io.Writer, log *slog.Logger) int {
 	outcome := o.run(ctx, log)
-	log.Info("Finished.", "peak memory bytes", peakMemory())
+	log.Info("Finished", "peakMemoryBytes", peakMemory())
 	return report(outcome, o.TerminationLog, out, log)
 }
 
@@ -84,7 +67,7 @@ func peakMemory() int64 {
 }
 
 func (o Options) run(ctx context.Context, log *slog.Logger) wire.Outcome {
-	task, err := o.Source.Read()
+	task, err := Parse(o.Task)
 	if err != nil {
 		return failed(wire.Outcome{}, err)
 	}
@@ -93,7 +76,7 @@ func (o Options) run(ctx context.Context, log *slog.Logger) wire.Outcome {
 	if o.Listen != "" {
 		listener, err := net.Listen("tcp", o.Listen)
 		if err != nil {
-			log.Warn("Progress is not served.", "error", err)
+			log.Warn("Progress is not served", "error", err)
 		} else {
 			defer serve(listener, current)()
 		}
@@ -141,7 +124,7 @@ func perform(ctx context.Context, action wire.Action, task wire.Task, o copy.Opt
 		}
 	}
 	if pruned := store.Prune(task.Store, task.Path); pruned != nil {
-		o.Log.Warn("Empty folders remain in the store.", "error", pruned)
+		o.Log.Warn("Empty directories remain in the store", "error", pruned)
 	}
 	return outcome, err
 }

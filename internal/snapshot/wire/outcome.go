@@ -40,7 +40,8 @@ type Outcome struct {
 	Restored int64 `json:"restored,omitempty"`
 	Kept     int64 `json:"kept,omitempty"`
 	Expired  int64 `json:"expired,omitempty"`
-	Refused  int64 `json:"refused,omitempty"`
+	// Rejected has the name that Jobs of 1.0.0 report.
+	Rejected int64 `json:"refused,omitempty"`
 }
 
 // Snapshot describes a complete snapshot.

@@ -20,10 +20,10 @@ const (
 	StorePath = "/store"
 	// SpoolPath is a volume for the names of keys, which may exceed memory.
 	SpoolPath = "/spool"
-	// TLSPath is a folder with ca.crt, the CA bundle that verifies the servers' certificates, and,
+	// TLSPath is a directory with ca.crt, the CA bundle that verifies the servers' certificates, and,
 	// for a client certificate, tls.crt and tls.key. Without ca.crt, the system's CAs verify them.
 	TLSPath = "/tls"
-	// UsersPath is a folder with the users of the servers.
+	// UsersPath is a directory with the users of the servers.
 	UsersPath = "/users"
 	// CAPath is the CA bundle that verifies the endpoint's certificate.
 	CAPath = "/ca/ca.crt"
@@ -65,7 +65,7 @@ type Task struct {
 	Servers []string `json:"servers,omitempty"`
 	// TLS of the connections to the servers; nil means that they are plain.
 	TLS *TLS `json:"tls,omitempty"`
-	// Login is whether to log in to the servers as one of the users in the folder UsersPath, which has a file with the
+	// Login is whether to log in to the servers as one of the users in the directory UsersPath, which has a file with the
 	// password of each.
 	Login bool `json:"login,omitempty"`
 	// Limits of each shard; 0 means none.
@@ -77,7 +77,7 @@ type Task struct {
 	Load *Load `json:"load,omitempty"`
 }
 
-// TLS configures the connections to the servers. The files are in the folder TLSPath, named as in a
+// TLS configures the connections to the servers. The files are in the directory TLSPath, named as in a
 // Secret of the type kubernetes.io/tls.
 type TLS struct {
 	// ServerNames are the host names for which the servers' certificates must be valid, by ordinal.

@@ -35,7 +35,7 @@ func (c *Cluster) AwaitFinished(ctx context.Context, o client.Object, within tim
 			last = *p
 			seen(status)
 		}
-		if status.Phase != v1alpha1.TransferComplete && status.Phase != v1alpha1.TransferFailed {
+		if !status.IsFinished() {
 			return fmt.Errorf("it is %q: %s: %s", status.Phase, status.Reason, status.Message)
 		}
 		return nil

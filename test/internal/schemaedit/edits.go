@@ -2,6 +2,7 @@ package schemaedit
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -239,7 +240,7 @@ func (e *Edits) write(p *place, have any, way []*place, make func(*place) (value
 	name := next.name
 	if name == "" {
 		if name = e.key(next); len(fields) > 0 && e.rng.IntN(4) > 0 {
-			name = pick(e.rng, sortedKeys(fields))
+			name = pick(e.rng, slices.Sorted(maps.Keys(fields)))
 		}
 	}
 	value, keep := e.write(next, fields[name], way, make)

@@ -89,7 +89,7 @@ func (p *place) in(value any) []*place {
 		}
 		if p.element != nil && len(value) > 0 {
 			found = append(found, p.element)
-			for _, key := range sortedKeys(value) {
+			for _, key := range slices.Sorted(maps.Keys(value)) {
 				found = append(found, p.element.in(value[key])...)
 			}
 		}
@@ -102,8 +102,4 @@ func (p *place) in(value any) []*place {
 		}
 	}
 	return found
-}
-
-func sortedKeys(of map[string]any) []string {
-	return slices.Sorted(maps.Keys(of))
 }

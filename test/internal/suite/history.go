@@ -283,17 +283,6 @@ func (all Moments) Progress() []string {
 	return said
 }
 
-// Gates returns the gates that blocked an update, in order.
-func (all Moments) Gates() []v1alpha1.Gate {
-	var gates []v1alpha1.Gate
-	for _, status := range all.Statuses() {
-		if u := status.Update; u != nil && u.Gate != "" && (len(gates) == 0 || gates[len(gates)-1] != u.Gate) {
-			gates = append(gates, u.Gate)
-		}
-	}
-	return gates
-}
-
 // InTurn reports it unless the pods of those shards were changed, one after the
 // other, and of no other one.
 func (h *History) InTurn(all Moments, shards ...string) {

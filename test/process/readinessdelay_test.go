@@ -9,8 +9,8 @@ import (
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
-// holdUntil sets the readiness hold; the zero time is no hold.
-func (s *shard) holdUntil(at time.Time) {
+// delayReadiness delays readiness until a time; the zero time is no delay.
+func (s *shard) delayReadiness(at time.Time) {
 	s.t.Helper()
 	text := ""
 	if !at.IsZero() {
@@ -19,7 +19,7 @@ func (s *shard) holdUntil(at time.Time) {
 	s.annotate(agentwire.HoldFile, text)
 }
 
-// wantReady checks the probes: a held shard is healthy and not ready.
+// wantReady checks the probes: a delayed shard is healthy and not ready.
 func (s *shard) wantReady(want bool) {
 	s.t.Helper()
 	if code, body, err := s.get("/healthz"); err != nil || code != http.StatusOK {
@@ -36,52 +36,52 @@ func (s *shard) wantReady(want bool) {
 
 func (s *shard) released() agentwire.Status {
 	s.t.Helper()
-	return s.waitFor("the end of the hold", func(status agentwire.Status) bool { return status.HoldUntil.IsZero() })
+	return s.waitFor("the end of the delay", func(status agentwire.Status) bool { return status.HoldUntil.IsZero() })
 }
 
-func TestHeldShardStoresItemsAndIsNotReady(t *testing.T) {
+func TestShardWithDelayedReadinessStoresItems(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
 	until := time.Now().Add(time.Hour).Truncate(time.Second)
-	s.holdUntil(until)
+	s.delayReadiness(until)
 	if status := s.run(); !status.HoldUntil.Equal(until) {
-		t.Errorf("held until %s, want %s", status.HoldUntil, until)
+		t.Errorf("delayed until %s, want %s", status.HoldUntil, until)
 	}
 	s.wantReady(false)
 	fill(t, s.address(), 100)
 
-	s.holdUntil(time.Time{})
+	s.delayReadiness(time.Time{})
 	s.released()
 	s.wantReady(true)
 	if n := count(t, s.address(), 100); n != 100 {
 		t.Errorf("%d of 100 items are there", n)
 	}
 
-	// A hold that appears now would take the shard away from its clients.
-	s.holdUntil(until)
+	// A delay that appears now would take the shard away from its clients.
+	s.delayReadiness(until)
 	s.announce("seen") // the agent has read all files
 	s.wantReady(true)
 }
 
-func TestHoldEndsAtItsTimeWithoutTheOperator(t *testing.T) {
+func TestReadinessDelayEndsAtItsTimeWithoutTheOperator(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
 	until := time.Now().Add(4 * time.Second).Truncate(time.Second)
-	s.holdUntil(until)
+	s.delayReadiness(until)
 	s.run()
 	s.wantReady(false)
 	s.released()
 	if early := time.Until(until); early > 0 {
-		t.Errorf("the hold was %s too short", early)
+		t.Errorf("the delay was %s too short", early)
 	}
 	s.wantReady(true)
 }
 
-func TestHoldContinuesInTheNextContainer(t *testing.T) {
+func TestReadinessDelayContinuesInTheNextContainer(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
 	until := time.Now().Add(8 * time.Second).Truncate(time.Second)
-	s.holdUntil(until)
+	s.delayReadiness(until)
 	s.run()
 	fill(t, s.address(), 100)
 	s.stopContainer()
@@ -89,17 +89,17 @@ func TestHoldContinuesInTheNextContainer(t *testing.T) {
 	s.wantReady(false)
 	s.released()
 	if early := time.Until(until); early > 0 {
-		t.Errorf("the hold was %s too short", early)
+		t.Errorf("the delay was %s too short", early)
 	}
 	s.stopContainer()
 	wantWarm(t, s.run(), 100)
 	s.wantReady(true) // the time has passed
 }
 
-func TestHoldContinuesAfterARestartInPlace(t *testing.T) {
+func TestReadinessDelayContinuesAfterARestartInPlace(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
-	s.holdUntil(time.Now().Add(time.Hour))
+	s.delayReadiness(time.Now().Add(time.Hour))
 	s.run()
 	s.annotate(agentwire.RestartFile, "now")
 	s.waitFor("the restart", func(status agentwire.Status) bool {
@@ -109,11 +109,11 @@ func TestHoldContinuesAfterARestartInPlace(t *testing.T) {
 }
 
 // No client is connected, so none has to move to another pod.
-func TestDeletedPodDoesNotDrainDuringAHold(t *testing.T) {
+func TestDeletedPodDoesNotDrainDuringAReadinessDelay(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
 	s.service = s.agentAddress() // only this pod is behind it
-	s.holdUntil(time.Now().Add(time.Hour))
+	s.delayReadiness(time.Now().Add(time.Hour))
 	s.run()
 	s.signal(syscall.SIGTERM)
 	if status := s.exitWithoutDrain(); status != 0 {
@@ -121,12 +121,12 @@ func TestDeletedPodDoesNotDrainDuringAHold(t *testing.T) {
 	}
 }
 
-func TestInvalidHoldTimeHasNoEffect(t *testing.T) {
+func TestInvalidReadinessDelayHasNoEffect(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
 	s.annotate(agentwire.HoldFile, "until it is warm")
 	if status := s.run(); !status.HoldUntil.IsZero() {
-		t.Errorf("held until %s", status.HoldUntil)
+		t.Errorf("delayed until %s", status.HoldUntil)
 	}
 	s.wantReady(true)
 }
