@@ -200,7 +200,7 @@ func boundedProgress(p snapshotwire.Progress) snapshotwire.Progress {
 }
 
 func boundedOutcome(o snapshotwire.Outcome) snapshotwire.Outcome {
-	all := []*int64{&o.Items, &o.TotalItems, &o.Bytes, &o.ItemsPerSecond, &o.Restored, &o.Kept, &o.Expired, &o.Refused}
+	all := []*int64{&o.Items, &o.TotalItems, &o.Bytes, &o.ItemsPerSecond, &o.Restored, &o.Kept, &o.Expired, &o.Rejected}
 	if s := o.Snapshot; s != nil {
 		s.Shards, s.FormatVersion = bounded(s.Shards, math.MaxInt32), bounded(s.FormatVersion, math.MaxInt32)
 		all = append(all, &s.Items, &s.Bytes, &s.StoredBytes)
