@@ -17,12 +17,13 @@ type suite struct {
 	dir  string
 }
 
-const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+// keyring has the keys of Debian's archive.
+var keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 func openSuite(name, dir string) (suite, error) {
 	s := suite{name: name, dir: dir}
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return s, errors.New("memcached comes from Debian packages, and this machine has no apt-get")
+		return s, errors.New("memcached, the Python clients and Prometheus come from Debian packages, and this machine has no apt-get: use Debian or Ubuntu")
 	}
 	for _, sub := range []string{"state/lists/partial", "cache/archives/partial", "debs"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
@@ -57,7 +58,10 @@ Acquire::Languages "none";
 			return s, err
 		}
 	}
-	_, err = s.apt("apt-get", "update", "-q")
+	if _, err = s.apt("apt-get", "update", "-q"); err != nil && !exists(keyring) {
+		// Ubuntu doesn't have the keys.
+		err = fmt.Errorf("%w\nthe keys of Debian's archive are missing: run \"apt-get install debian-archive-keyring\" as root", err)
+	}
 	return s, err
 }
 
