@@ -131,11 +131,45 @@ func TestWorkflowsRunTargetsOfTheMakefile(t *testing.T) {
 		}
 	}
 	for _, target := range []string{
-		"test-lint", "test", "test-race", "test-vulnerabilities", "test-all", "test-e2e", "soak", "fuzz", "mutants", "release",
+		"test-lint", "test", "test-race", "test-vulnerabilities", "test-all", "test-e2e", "soak", "fuzz", "mutants", "release", "docs-site",
 	} {
 		if !ran[target] {
 			t.Errorf("no workflow runs make %s", target)
 		}
+	}
+}
+
+// Ubuntu doesn't have the keys of Debian's archive, from which the tests get memcached.
+func TestJobsWithDebianPackagesInstallTheKeys(t *testing.T) {
+	needs := regexp.MustCompile(`\bmake (test|test-all|test-process|test-host|demo)$`)
+	found := 0
+	for file, content := range all(t) {
+		var workflow struct {
+			Jobs map[string]struct {
+				Steps []struct {
+					Run string `json:"run"`
+				} `json:"steps"`
+			} `json:"jobs"`
+		}
+		if err := yaml.Unmarshal([]byte(content), &workflow); err != nil {
+			t.Fatal(err)
+		}
+		for name, job := range workflow.Jobs {
+			installed := false
+			for _, step := range job.Steps {
+				installed = installed || strings.Contains(step.Run, "apt-get install -qy debian-archive-keyring")
+				if !needs.MatchString(step.Run) {
+					continue
+				}
+				found++
+				if !installed {
+					t.Errorf("%s: the job %s runs %q without the package debian-archive-keyring", file, name, step.Run)
+				}
+			}
+		}
+	}
+	if found < 2 {
+		t.Errorf("only %d steps need Debian packages", found)
 	}
 }
 

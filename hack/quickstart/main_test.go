@@ -1,0 +1,80 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// stub records its call and prints what the page says.
+const stub = `#!/bin/sh
+echo "${0##*/} $*" >> "$CALLS"
+case "$*" in
+*"set greeting"*) printf 'STORED\r\nVALUE greeting 0 5\r\nhello\r\nEND\r\n' ;;
+*"get greeting"*) printf 'VALUE greeting 0 5\r\n%s\r\nEND\r\n' "$ITEM" ;;
+*"status.shards"*) printf 'Warm: 1 of 1 items' ;;
+esac
+`
+
+// run runs the script of the page with programs that only print, and returns their calls.
+func run(t *testing.T, item string) (calls []string, err error) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/quickstart.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := script(string(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory := t.TempDir()
+	for _, name := range []string{"kubectl", "make", "kind"} {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(stub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record := filepath.Join(directory, "calls")
+	cmd := exec.Command("bash")
+	cmd.Stdin = strings.NewReader(text)
+	cmd.Env = append(os.Environ(), "PATH="+directory+":"+os.Getenv("PATH"), "CALLS="+record, "ITEM="+item)
+	output, err := cmd.CombinedOutput()
+	t.Logf("%s", output)
+	content, readErr := os.ReadFile(record)
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	return strings.Split(strings.TrimSuffix(string(content), "\n"), "\n"), err
+}
+
+func TestScriptRunsTheCommandsOfThePage(t *testing.T) {
+	calls, err := run(t, "hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(begin string) bool {
+		return slices.ContainsFunc(calls, func(call string) bool { return strings.HasPrefix(call, begin) })
+	}
+	for _, begin := range []string{"make deploy", "kubectl apply -f /", "kubectl wait memcached cache", "kubectl patch memcached cache", "kubectl delete memcached cache"} {
+		if !has(begin) {
+			t.Errorf("the script doesn't call %q", begin)
+		}
+	}
+	if has("kind") || has("kubectl apply --server-side") {
+		t.Errorf("the script calls %q", calls)
+	}
+}
+
+func TestScriptFailsWhenTheItemIsLost(t *testing.T) {
+	if calls, err := run(t, "another"); err == nil || strings.HasPrefix(calls[len(calls)-1], "kubectl delete") {
+		t.Errorf("error %v after %q", err, calls)
+	}
+}
+
+func TestUnknownBlockIsAnError(t *testing.T) {
+	if _, err := script("```python\nprint()\n```\n"); err == nil || !strings.Contains(err.Error(), "a block of python") {
+		t.Errorf("error %v", err)
+	}
+}
