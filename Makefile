@@ -37,7 +37,7 @@ SOAK ?= 10m
 FROM ?= 1
 
 # What the prose check reads: files or directories of Markdown and Go.
-PROSE ?= README.md CONTRIBUTING.md docs config/manifests/bases api cmd controllers internal hack test main.go
+PROSE ?= README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs config/manifests/bases api cmd controllers internal hack test main.go
 
 # One flavour for tests, tools, images and the local cluster: what is compiled for one of them serves the others.
 # hack/cluster/build.go has the same flags. "go test" vets nothing, since test-vet and test-lint vet all.
