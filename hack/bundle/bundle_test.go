@@ -482,7 +482,7 @@ func TestRequiredFieldsHaveDescriptors(t *testing.T) {
 }
 
 func TestKeyBecomesTitle(t *testing.T) {
-	for key, want := range map[string]string{"size": "Size", "maxItemSize": "Max Item Size", "maxTTLSeconds": "Max TTL Seconds", "caSecretName": "CA Secret Name", "existingItems": "Existing Items", "jobUID": "Job UID", "s3": "S3"} {
+	for key, want := range map[string]string{"size": "Size", "maxItemSize": "Max Item Size", "maxTTLSeconds": "Max TTL Seconds", "caSecretName": "CA Secret Name", "existingItems": "Existing Items", "jobUID": "Job UID", "s3": "S3", "tls": "TLS", "fsGroup": "FS Group"} {
 		if got := words(key); got != want {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}

@@ -129,7 +129,7 @@ func rank(schema apiextensionsv1.JSONSchemaProps, key string) int {
 }
 
 // initialisms are words of keys that a title writes in capitals.
-var initialisms = []string{"ca", "ttl", "uid", "s3"}
+var initialisms = []string{"ca", "fs", "s3", "tls", "ttl", "uid"}
 
 // words turns a key into a title: maxItemSize into "Max Item Size", caSecretName into
 // "CA Secret Name".
