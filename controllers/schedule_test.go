@@ -1,7 +1,9 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,9 +11,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/schedule"
+	"github.com/memcached-operator/memcached-operator/internal/index"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -104,6 +114,78 @@ func TestRunReplacesRunningBackup(t *testing.T) {
 	}
 	if second := w.backup(runName("nightly", run.Add(time.Minute))); second.Status.Phase != v1alpha1.TransferRunning {
 		t.Errorf("the second one is %+v", second.Status)
+	}
+}
+
+func TestRunReplacesManyRunningBackups(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.memcached("cache", 1)
+	w.jobs.hang = map[snapshotwire.Action]bool{snapshotwire.ActionSave: true}
+	run, spec := w.soon("concurrencyPolicy: Replace,")
+	w.create("MemcachedScheduledBackup", "nightly", spec)
+	for day := range 12 {
+		name := runName("nightly", run.Add(time.Duration(day-20)*24*time.Hour))
+		w.create("MemcachedBackup", name, toClaim)
+		w.must(admin.Patch(w.ctx, w.backup(name), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"`+v1alpha1.LabelSchedule+`":"nightly"}}}`))))
+	}
+	w.converge()
+	w.clock.SetTime(run)
+	w.converge()
+	var backups v1alpha1.MemcachedBackupList
+	w.must(admin.List(w.ctx, &backups, client.InNamespace(w.namespace)))
+	if len(backups.Items) != 1 || backups.Items[0].Name != runName("nightly", run) {
+		t.Errorf("there are %d backups", len(backups.Items))
+	}
+	if s := w.schedule("nightly").Status; !s.LastScheduleTime.Time.Equal(run) || !slices.Equal(s.Active, []string{runName("nightly", run)}) {
+		t.Errorf("the status is %+v", s)
+	}
+}
+
+// hangs is a client in which reads of a schedule of one namespace hang until it is released.
+type hangs struct {
+	client.Client
+	namespace string
+	release   <-chan struct{}
+}
+
+func (c hangs) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if _, ok := o.(*v1alpha1.MemcachedScheduledBackup); ok && key.Namespace == c.namespace {
+		<-c.release
+	}
+	return c.Client.Get(ctx, key, o, options...)
+}
+
+func TestSchedulesOfOneNamespaceDoNotDelayThoseOfAnother(t *testing.T) {
+	t.Parallel()
+	loud, quiet := newWorld(t), newWorld(t)
+	mgr, err := ctrl.NewManager(rest.CopyConfig(asSelf), ctrl.Options{Scheme: scheme, Cache: CacheOptions(loud.namespace + "," + quiet.namespace), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)}})
+	quiet.must(err)
+	quiet.must(index.Setup(quiet.ctx, mgr.GetFieldIndexer()))
+	release := make(chan struct{})
+	quiet.must((&schedule.Reconciler{Client: hangs{mgr.GetClient(), loud.namespace, release}, APIReader: mgr.GetAPIReader(), Recorder: quiet.events, Clock: clock.RealClock{}}).SetupWithManager(mgr))
+	_, spec := loud.soon("")
+	for i := range 20 {
+		loud.create("MemcachedScheduledBackup", fmt.Sprintf("s%d", i), spec)
+	}
+	ctx, stop := context.WithCancel(quiet.ctx)
+	stopped := make(chan error, 1)
+	go func() { stopped <- mgr.Start(ctx) }()
+	defer func() {
+		close(release)
+		stop()
+		quiet.must(<-stopped)
+	}()
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		t.Fatal("the cache doesn't sync")
+	}
+	quiet.create("MemcachedScheduledBackup", "nightly", spec)
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		return quiet.schedule("nightly").Status.NextScheduleTime != nil, nil
+	})
+	if err != nil {
+		t.Errorf("the schedule of another namespace waits: %v", err)
 	}
 }
 

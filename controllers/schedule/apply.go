@@ -15,17 +15,19 @@ import (
 // apply makes the writes of a plan in order, and none after one that failed. The status
 // is last: the name of a backup shows a run that the status does not contain yet.
 func (r *Reconciler) apply(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup, p plan) (ctrl.Result, error) {
-	if p.create != nil {
+	if p.create != nil || len(p.replace) > 0 {
 		// A status from the cache may not contain the run yet, and its backup may have been deleted.
 		if err := transfer.EnsureFresh(ctx, r.APIReader, s); err != nil {
 			return transfer.Result(0, err)
 		}
-		for i := range p.replace {
-			log.FromContext(ctx).Info("Replacing a backup that is still running", "backup", p.replace[i].Name)
-			if err := transfer.DeleteObject(ctx, r.Client, &p.replace[i]); err != nil {
-				return ctrl.Result{}, err
-			}
+	}
+	for i := range p.replace {
+		log.FromContext(ctx).Info("Replacing a backup that is still running", "backup", p.replace[i].Name)
+		if err := transfer.DeleteObject(ctx, r.Client, &p.replace[i]); err != nil {
+			return ctrl.Result{}, err
 		}
+	}
+	if p.create != nil {
 		switch err := transfer.CreateObject(ctx, r.Client, p.create); {
 		case transfer.IsNamespaceTerminating(err):
 			return ctrl.Result{}, nil

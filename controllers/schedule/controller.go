@@ -16,8 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/fair"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 )
+
+// concurrency is how many schedules are reconciled at once. A reconcile makes a few short requests.
+const concurrency = 4
 
 // Reconciler runs MemcachedScheduledBackups.
 type Reconciler struct {
@@ -36,6 +40,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("schedule").
+		WithOptions(fair.Options(concurrency)).
 		Watches(&v1alpha1.MemcachedScheduledBackup{}, &handler.InstrumentedEnqueueRequestForObject[client.Object]{},
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.MemcachedBackup{}, ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {

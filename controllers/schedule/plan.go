@@ -16,11 +16,14 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 )
 
+// maxActive is how many running backups a status names: etcd stores at most 1.5 MiB.
+const maxActive = 1000
+
 // plan is what to write, in this order.
 type plan struct {
-	// replace are running backups that the next one replaces.
+	// replace are running backups that the next one replaces, at most maxDeleting.
 	replace []v1alpha1.MemcachedBackup
-	// create is the backup of the run that is due, or nil.
+	// create is the backup of the run that is due, or nil. It waits until replace are the last ones.
 	create *v1alpha1.MemcachedBackup
 	// prune are backups that the retention doesn't keep.
 	prune []v1alpha1.MemcachedBackup
@@ -35,6 +38,7 @@ func makePlan(s *v1alpha1.MemcachedScheduledBackup, backups []v1alpha1.Memcached
 	p := plan{status: *s.Status.DeepCopy()}
 	p.status.ObservedGeneration = s.Generation
 	p.status.NextScheduleTime, p.status.Active = nil, nil
+	var active []v1alpha1.MemcachedBackup
 	for i := range backups {
 		b := &backups[i]
 		switch b.Status.Phase {
@@ -45,11 +49,12 @@ func makePlan(s *v1alpha1.MemcachedScheduledBackup, backups []v1alpha1.Memcached
 		case v1alpha1.TransferFailed:
 		default:
 			if b.DeletionTimestamp == nil {
-				p.status.Active = append(p.status.Active, b.Name)
+				active = append(active, *b)
 			}
 		}
 	}
-	slices.Sort(p.status.Active)
+	slices.SortFunc(active, func(a, b v1alpha1.MemcachedBackup) int { return strings.Compare(a.Name, b.Name) })
+	p.status.Active = namesOf(active)
 	kept := expired(backups, s.Spec.Retention, now)
 	runs, reason, message := parse(s.Spec, now)
 	switch {
@@ -61,7 +66,7 @@ func makePlan(s *v1alpha1.MemcachedScheduledBackup, backups []v1alpha1.Memcached
 	case s.Spec.Suspend:
 		p.setCondition(s, metav1.ConditionFalse, v1alpha1.ReasonSuspended, "no backups are created while spec.suspend is true", now)
 	default:
-		p.startDueBackup(s, backups, runs, now)
+		p.startDueBackup(s, backups, active, runs, now)
 		next := runs.Next(now)
 		p.status.NextScheduleTime = &metav1.Time{Time: next}
 		p.requeueAfter = next.Sub(now)
@@ -90,8 +95,16 @@ func planRetry(s *v1alpha1.MemcachedScheduledBackup, rejection error, now time.T
 	return p
 }
 
-// startDueBackup decides about the last run that is due.
-func (p *plan) startDueBackup(s *v1alpha1.MemcachedScheduledBackup, backups []v1alpha1.MemcachedBackup, runs *cron.SpecSchedule, now time.Time) {
+// namesOf returns the names of backups, at most maxActive.
+func namesOf(backups []v1alpha1.MemcachedBackup) (names []string) {
+	for i := range min(len(backups), maxActive) {
+		names = append(names, backups[i].Name)
+	}
+	return names
+}
+
+// startDueBackup decides about the last run that is due. active are the backups that haven't finished.
+func (p *plan) startDueBackup(s *v1alpha1.MemcachedScheduledBackup, backups, active []v1alpha1.MemcachedBackup, runs *cron.SpecSchedule, now time.Time) {
 	since := s.CreationTimestamp.Time
 	if last := s.Status.LastScheduleTime; last != nil {
 		since = last.Time
@@ -100,7 +113,7 @@ func (p *plan) startDueBackup(s *v1alpha1.MemcachedScheduledBackup, backups []v1
 		since = now
 		p.status.LastScheduleTime = &metav1.Time{Time: now.Truncate(time.Second)}
 	}
-	run := lastRun(runs, since, now)
+	run, before := lastRun(runs, since, now), p.status.LastScheduleTime
 	if run.IsZero() {
 		return
 	}
@@ -118,16 +131,16 @@ func (p *plan) startDueBackup(s *v1alpha1.MemcachedScheduledBackup, backups []v1
 			"missed the run at %s: it is %s late, which exceeds spec.startingDeadlineSeconds", at, late.Truncate(time.Second))
 		return
 	}
-	if len(p.status.Active) > 0 {
+	if len(active) > 0 {
 		switch s.Spec.ConcurrencyPolicy {
 		case v1alpha1.ConcurrencyAllow:
 		case v1alpha1.ConcurrencyReplace:
-			for _, b := range backups {
-				if slices.Contains(p.status.Active, b.Name) {
-					p.replace = append(p.replace, b)
-				}
+			n := min(len(active), maxDeleting)
+			p.replace, p.status.Active = active[:n], namesOf(active[n:])
+			if n < len(active) { // the run remains due, and the deletions trigger the next reconcile
+				p.status.LastScheduleTime = before
+				return
 			}
-			p.status.Active = nil
 		default:
 			p.event(corev1.EventTypeNormal, v1alpha1.EventBackupSkipped,
 				"skipped the run at %s because backup %s is still running", at, strings.Join(p.status.Active, ", "))

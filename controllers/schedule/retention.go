@@ -11,7 +11,8 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
-// maxDeleting is how many backups of a schedule are being deleted at a time: each has a Job.
+// maxDeleting is how many backups of a schedule are being deleted at a time, as each has a Job, and how
+// many running ones a reconcile deletes.
 const maxDeleting = 5
 
 // pruning is what a retention does to the backups of a schedule.

@@ -291,6 +291,43 @@ func TestFewBackupsAreDeletedAtATime(t *testing.T) {
 	}
 }
 
+// Users can label any number of backups as those of a schedule. A reconcile that deletes them all delays those of others.
+func TestFewRunningBackupsAreReplacedAtATime(t *testing.T) {
+	run := at(t, "2026-05-01T02:30:00Z")
+	var active []v1alpha1.MemcachedBackup
+	for i := range 2*maxDeleting + 2 {
+		active = append(active, created(run, time.Duration(i+1)*time.Hour, v1alpha1.TransferRunning))
+	}
+	s := scheduled(run, func(s *v1alpha1.MemcachedScheduledBackup) { s.Spec.ConcurrencyPolicy = v1alpha1.ConcurrencyReplace })
+	deleted := map[string]bool{}
+	for _, want := range []int{maxDeleting, maxDeleting, 2} {
+		backups := slices.Clone(active)
+		for i := range backups {
+			if deleted[backups[i].Name] {
+				backups[i].DeletionTimestamp = &metav1.Time{Time: run}
+			}
+		}
+		p := makePlan(s, backups, run)
+		for _, b := range p.replace {
+			if deleted[b.Name] {
+				t.Errorf("it deletes %s twice", b.Name)
+			}
+			deleted[b.Name] = true
+		}
+		left, isLast := len(active)-len(deleted), want < maxDeleting
+		if len(p.replace) != want || (p.create != nil) != isLast || (p.status.LastScheduleTime != nil) != isLast {
+			t.Errorf("it deletes %d backups, want %d, while %d are left, creates %v, and the last run is at %v", len(p.replace), want, left, p.create, p.status.LastScheduleTime)
+		}
+		if n := len(p.status.Active); isLast && n != 1 || !isLast && n != left {
+			t.Errorf("the status names %d backups while %d are left", n, left)
+		}
+		s.Status = p.status
+	}
+	if p := makePlan(scheduled(run), slices.Repeat(active, maxActive), run); len(p.status.Active) != maxActive {
+		t.Errorf("the status names %d backups", len(p.status.Active))
+	}
+}
+
 // A clock that was ahead once must not stop a schedule until that time.
 func TestScheduleContinuesAfterClockWasAhead(t *testing.T) {
 	now := at(t, "2026-05-01T02:00:00Z")
