@@ -10,7 +10,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
 
 // A release of the operator may have another default image, and so another one for each
@@ -48,12 +47,13 @@ func SelectsByStatus(m *v1alpha1.Memcached, reference string) bool {
 }
 
 // FollowOf returns whether a Memcached that is behind the default image waits. atOnce is how
-// many are updated at a time.
+// many are updated at a time. One with its own version isn't counted, and one with its own image
+// doesn't stop the others: what fails there isn't the default image.
 func FollowOf(m *v1alpha1.Memcached, all []v1alpha1.Memcached, defaultImage string, atOnce int, now time.Time) Follow {
 	var before, updating, failed int
 	for i := range all {
 		other := &all[i]
-		if other.Status.Image == "" || other.DeletionTimestamp != nil || !resources.DependsOnDefault(other.Spec.Image, other.Spec.Version) {
+		if other.Status.Image == "" || other.DeletionTimestamp != nil || other.Spec.Version != "" || !resources.DependsOnDefault(other.Spec.Image, other.Spec.Version) {
 			continue
 		}
 		degraded := meta.IsStatusConditionTrue(other.Status.Conditions, v1alpha1.ConditionDegraded)
@@ -62,12 +62,11 @@ func FollowOf(m *v1alpha1.Memcached, all []v1alpha1.Memcached, defaultImage stri
 			if wait, ok := mayFollowIn(other, now); ok && wait == 0 && compareNames(other, m) < 0 {
 				before++
 			}
-		case other.Status.Update == nil:
-		case degraded:
-			failed++
-		case other.Spec.Paused || isGatedBy(other, rollout.GateOutsideMaintenanceWindow):
-		default:
+		case other.Status.Update == nil || waitsByChoice(other, degraded):
+		case !degraded:
 			updating++
+		case other.Spec.Image == "":
+			failed++
 		}
 	}
 	wait, ok := mayFollowIn(m, now)
@@ -98,8 +97,16 @@ func mayFollowIn(m *v1alpha1.Memcached, now time.Time) (time.Duration, bool) {
 	return wait, err == nil && !m.Spec.Paused && !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDegraded)
 }
 
-func isGatedBy(m *v1alpha1.Memcached, gate rollout.Gate) bool {
-	return m.Status.Update != nil && string(m.Status.Update.Gate) == string(gate)
+// waitsByChoice reports whether an update waits for as long as its user likes.
+func waitsByChoice(m *v1alpha1.Memcached, degraded bool) bool {
+	switch m.Status.Update.Gate {
+	case v1alpha1.GateUpdateStrategyInvalid, v1alpha1.GateSecretInvalid, v1alpha1.GateMinIntervalNotElapsed, v1alpha1.GateOutsideMaintenanceWindow, v1alpha1.GateRestoreRunning:
+		return true
+	case v1alpha1.GateHitRatioNotRecovered: // after its timeout, the Memcached is Degraded
+		return !degraded
+	default:
+		return m.Spec.Paused && !degraded
+	}
 }
 
 func compareNames(a, b *v1alpha1.Memcached) int {

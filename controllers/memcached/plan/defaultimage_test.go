@@ -31,15 +31,16 @@ func TestFewMemcachedsFollowTheDefaultImageAtATime(t *testing.T) {
 	}
 	updating := func(m *v1alpha1.Memcached) { m.Status.Update = &v1alpha1.UpdateStatus{} }
 	scalesOut := func(m *v1alpha1.Memcached) { m.Status.UpdatedSize = 1 }
-	waitsForWindow := func(m *v1alpha1.Memcached) {
-		m.Status.Update = &v1alpha1.UpdateStatus{Gate: v1alpha1.GateOutsideMaintenanceWindow}
+	waitsFor := func(gate v1alpha1.Gate) func(*v1alpha1.Memcached) {
+		return func(m *v1alpha1.Memcached) { m.Status.Update = &v1alpha1.UpdateStatus{Gate: gate} }
 	}
 	degraded := func(m *v1alpha1.Memcached) {
 		m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue}}
 	}
 	paused := func(m *v1alpha1.Memcached) { m.Spec.Paused = true }
 	deleted := func(m *v1alpha1.Memcached) { m.DeletionTimestamp = &metav1.Time{Time: now} }
-	pinned := func(m *v1alpha1.Memcached) { m.Spec.Version = "1.6.45" }
+	pinned := func(m *v1alpha1.Memcached) { m.Spec.Version = "9.9.9" }
+	mirrored := func(m *v1alpha1.Memcached) { m.Spec.Image = "example.com/memcached" }
 	closed := func(m *v1alpha1.Memcached) {
 		m.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{MaintenanceWindows: []v1alpha1.MaintenanceWindow{{Start: "13:00", DurationSeconds: 3600}}}
 	}
@@ -61,11 +62,24 @@ func TestFewMemcachedsFollowTheDefaultImageAtATime(t *testing.T) {
 		"one after it is being updated":       {behind("b"), []v1alpha1.Memcached{with("c", currentDefault, updating)}, 1, inOrder, followPoll},
 		"one after it scales out":             {behind("b"), []v1alpha1.Memcached{with("c", currentDefault, scalesOut, degraded)}, 1, "", 0},
 		"one is up to date":                   {behind("b"), []v1alpha1.Memcached{with("a", currentDefault)}, 1, "", 0},
-		"an updated one waits for its window": {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, waitsForWindow)}, 1, "", 0},
+		"an updated one waits for its window": {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, waitsFor(v1alpha1.GateOutsideMaintenanceWindow))}, 1, "", 0},
+		"one waits for its minimum interval":  {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, waitsFor(v1alpha1.GateMinIntervalNotElapsed))}, 1, "", 0},
+		"one waits for its hit ratio":         {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, waitsFor(v1alpha1.GateHitRatioNotRecovered))}, 1, "", 0},
+		"the hit ratio of one is lost":        {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, waitsFor(v1alpha1.GateHitRatioNotRecovered), degraded)}, 9, stopped, maxFollowPoll},
+		"one waits for a restore":             {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, waitsFor(v1alpha1.GateRestoreRunning))}, 1, "", 0},
+		"one has an invalid strategy":         {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, waitsFor(v1alpha1.GateUpdateStrategyInvalid), degraded)}, 1, "", 0},
+		"one has an invalid Secret":           {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, waitsFor(v1alpha1.GateSecretInvalid), degraded)}, 1, "", 0},
+		"one waits, and is Degraded":          {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, waitsFor(v1alpha1.GateMinIntervalNotElapsed), degraded)}, 1, "", 0},
+		"a shard of one starts":               {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, waitsFor(v1alpha1.GateShardInTransition))}, 1, inOrder, followPoll},
+		"the update of one failed":            {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, waitsFor(v1alpha1.GateUpdateFailed), degraded, paused)}, 9, stopped, maxFollowPoll},
 		"an updated one was paused":           {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, updating, paused)}, 1, "", 0},
 		"the update of one is Degraded":       {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, updating, degraded)}, 9, stopped, maxFollowPoll},
 		"one is Degraded after its update":    {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, degraded)}, 1, "", 0},
-		"a pinned one is being updated":       {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, pinned, func(m *v1alpha1.Memcached) { m.Spec.Image = "memcached" }, updating, degraded)}, 1, "", 0},
+		"a pinned one is being updated":       {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, pinned, updating)}, 1, "", 0},
+		"a pinned one is Degraded":            {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, pinned, updating, degraded)}, 1, "", 0},
+		"a pinned image is Degraded":          {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, pinned, mirrored, updating, degraded)}, 1, "", 0},
+		"one of another registry is Degraded": {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, mirrored, updating, degraded)}, 1, "", 0},
+		"one of another registry is updated":  {behind("b"), []v1alpha1.Memcached{with("a", currentDefault, mirrored, updating)}, 1, inOrder, followPoll},
 		"the one before can't follow now":     {behind("b"), []v1alpha1.Memcached{behind("a", degraded), behind("a", paused), behind("a", closed), behind("a", deleted)}, 1, "", 0},
 		"a new one is before it":              {behind("b"), []v1alpha1.Memcached{with("a", "")}, 1, "", 0},
 		"none is to follow":                   {behind("b"), nil, 0, "set to update none", 0},
