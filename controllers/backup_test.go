@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -188,6 +189,38 @@ func TestBackupWaitsForServersUntilDeadline(t *testing.T) {
 	w.must(admin.Status().Update(w.ctx, m))
 	w.converge()
 	w.wantEnd(w.backup("patient").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+}
+
+// A Job logs in to the shards, whose image its user can choose, with the content of the Secret.
+func TestNoJobMountsASecretThatTheSettingsDontAllow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.backedUp(1)
+	restrictions, err := resources.ParseRestrictions(func(name string) string {
+		return map[string]string{"ALLOWED_SECRET_PREFIXES": "memcached-"}[name]
+	})
+	w.must(err)
+	w.backups.Options.SecretViolation, w.restores.Options.SecretViolation = restrictions.SecretViolation, restrictions.SecretViolation
+	use := func(secret string) {
+		m := &v1alpha1.Memcached{}
+		w.read("cache", m)
+		m.Spec.Auth = &v1alpha1.Auth{SecretName: secret}
+		w.must(admin.Update(w.ctx, m))
+	}
+	use("admin-token")
+	w.create("MemcachedBackup", "later", toClaim)
+	w.create("MemcachedRestore", "again", fromBackup)
+	w.converge()
+	for _, status := range []v1alpha1.TransferStatus{w.backup("later").Status.TransferStatus, w.restore("again").Status.TransferStatus} {
+		w.wantEnd(status, v1alpha1.TransferPending, v1alpha1.ReasonNotAllowed, "spec.auth with the Secret admin-token isn't allowed: ALLOWED_SECRET_PREFIXES")
+		if status.JobName != "" {
+			t.Errorf("there is a Job %s", status.JobName)
+		}
+	}
+	use("memcached-users")
+	w.converge()
+	w.wantEnd(w.backup("later").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+	w.wantEnd(w.restore("again").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
 }
 
 func TestBackupWaitsForBootstrap(t *testing.T) {

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,7 +49,7 @@ func (obs *observation) Blocker() *transfer.Blocker {
 		return transfer.WaitFor(v1alpha1.ReasonBootstrapping,
 			"waiting until Memcached %s is filled from a snapshot and its shards serve", name)
 	}
-	return transfer.MemcachedNotReady(m)
+	return cmp.Or(obs.SecretNotAllowed(), transfer.MemcachedNotReady(m))
 }
 
 func (obs *observation) Summary() string {

@@ -70,8 +70,13 @@ func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 		"a node selector":           {"scheduling: {nodeSelector: {a: b}}", "spec.scheduling.affinity and spec.scheduling.nodeSelector are not allowed"},
 		"spread pods":               {"scheduling: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}", ""},
 		"allowed clients":           {"networkPolicy: {allowedClients: [{namespaceSelector: {}}]}", ""},
-		"a load balancer":           {"service: {type: LoadBalancer}", "spec.service.type must be ClusterIP"},
+		"a load balancer":           {"service: {type: LoadBalancer}", "spec.service.type must be one of ClusterIP"},
 		"no load balancer":          {"service: {annotations: {example.com/a: b}}", ""},
+		"an allowed account":        {"podSecurity: {serviceAccountName: memcached}", ""},
+		"another account":           {"podSecurity: {serviceAccountName: admin}", "spec.podSecurity.serviceAccountName must be one of default, memcached"},
+		"allowed Secrets":           {"{tls: {secretName: memcached-a}, auth: {secretName: cache-b}}", ""},
+		"another certificate":       {"tls: {secretName: ingress}", "the pods mount the Secrets ingress, cache-auth, cache-binding: each must begin with one of cache-, memcached-"},
+		"other users":               {"auth: {secretName: admin-token}", "the pods mount the Secrets cache-tls, admin-token, cache-binding"},
 		"an open network policy":    {"networkPolicy: {mode: Open}", "spec.networkPolicy.mode must be Restricted"},
 	} {
 		m, err := env.tryCreate("cache", c.spec)
@@ -82,6 +87,10 @@ func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 		if m != nil {
 			env.must(admin.Delete(env.ctx, m))
 		}
+	}
+	// Without a field, pods mount Secrets with the name of the Memcached.
+	if _, err := env.tryCreate("ingress", "size: 1"); err == nil || !strings.Contains(err.Error(), "the pods mount the Secrets ingress-tls, ingress-auth, ingress-binding") {
+		t.Errorf("another name: error %v", err)
 	}
 	// What existed before can be labeled and deleted, for example, but not changed.
 	before.Labels = map[string]string{"team": "shop"}

@@ -30,7 +30,7 @@ func makePlan(obs *observation) transfer.Plan {
 // Blocker implements transfer.Transfer. What is final comes first.
 func (obs *observation) Blocker() *transfer.Blocker {
 	for _, check := range []func(*observation) *transfer.Blocker{
-		invalidTarget, invalidBackup, invalidSnapshot, backupPending, targetPending, shardReplaced, otherRestore,
+		invalidTarget, invalidBackup, invalidSnapshot, secretNotAllowed, backupPending, targetPending, shardReplaced, otherRestore,
 	} {
 		if blocker := check(obs); blocker != nil {
 			return blocker
@@ -104,6 +104,8 @@ func invalidSnapshot(obs *observation) *transfer.Blocker {
 	}
 	return nil
 }
+
+func secretNotAllowed(obs *observation) *transfer.Blocker { return obs.SecretNotAllowed() }
 
 // backupPending returns that the backup is not complete yet, or nil.
 func backupPending(obs *observation) *transfer.Blocker {

@@ -49,6 +49,9 @@ type Options struct {
 	OmitRunAsUser bool
 	// Proxy are the environment variables of Jobs that use S3: see ProxyEnvironment.
 	Proxy []corev1.EnvVar
+	// SecretViolation returns why a Job must not mount the Secrets of a Memcached, and what to do; empty if it may. A
+	// nil function allows all.
+	SecretViolation func(*v1alpha1.Memcached) string
 }
 
 // JobSpec is what a Job is built from.

@@ -104,6 +104,18 @@ func HasServers(m *v1alpha1.Memcached) bool {
 	return true
 }
 
+// SecretNotAllowed returns the blocker of a Memcached with a Secret that its pods must not mount, else nil: a Job logs in to
+// the shards, whose image its user can choose, with what that Secret contains.
+func (obs Observation) SecretNotAllowed() *Blocker {
+	if obs.Options.SecretViolation == nil {
+		return nil
+	}
+	if violation := obs.Options.SecretViolation(obs.Memcached); violation != "" {
+		return WaitFor(v1alpha1.ReasonNotAllowed, "Memcached %s: %s", obs.Memcached.Name, violation)
+	}
+	return nil
+}
+
 // Plan returns a plan that changes nothing.
 func (obs Observation) Plan() Plan { return Plan{Object: obs.Object.DeepCopyObject().(client.Object)} }
 

@@ -69,7 +69,7 @@ func Make(obs *Observation, options resources.Options) Plan {
 // specProblem returns why the spec can't be applied, or nil.
 func specProblem(obs *Observation, restrictions resources.Restrictions) *shard.Problem {
 	unsupported := resources.UnsupportedVersion(obs.Image.Version, obs.Memcached.Spec.TLS, obs.Memcached.Spec.Auth)
-	notAllowed, tls := restrictions.Violation(&obs.Memcached.Spec), resources.TLSProblem(&obs.Memcached.Spec)
+	notAllowed, tls := restrictions.Violation(obs.Memcached), resources.TLSProblem(&obs.Memcached.Spec)
 	switch {
 	case obs.ImageError != nil:
 		return &shard.Problem{Reason: v1alpha1.ReasonImageInvalid, Message: obs.ImageError.Error() + "; correct spec.image, nothing changes until then"}

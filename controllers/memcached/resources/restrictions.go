@@ -26,12 +26,19 @@ const (
 	// spec.scheduling.tolerations, or affinity and nodeSelector.
 	settingTolerations = "ALLOW_TOLERATIONS"
 	settingAffinity    = "ALLOW_AFFINITY"
+	// settingServiceAccounts lists values of spec.podSecurity.serviceAccountName.
+	settingServiceAccounts = "ALLOWED_SERVICE_ACCOUNTS"
+	// settingServiceTypes lists values of spec.service.type, in addition to ClusterIP.
+	settingServiceTypes = "ALLOWED_SERVICE_TYPES"
+	// settingSecrets lists prefixes of the names of the Secrets that the shards' pods mount, apart from that of the
+	// handovers.
+	settingSecrets = "ALLOWED_SECRET_PREFIXES"
 )
 
 // Restrictions are what the operator's settings allow in a spec. The zero value allows everything.
 type Restrictions struct {
-	images, labels, annotations, priorityClasses []string
-	denyTolerations, denyAffinity                bool
+	images, labels, annotations, priorityClasses, serviceAccounts, serviceTypes, secrets []string
+	denyTolerations, denyAffinity                                                        bool
 }
 
 // ParseRestrictions reads the settings with a function such as os.Getenv.
@@ -39,6 +46,7 @@ func ParseRestrictions(getenv func(string) string) (Restrictions, error) {
 	var r Restrictions
 	for setting, list := range map[string]*[]string{
 		settingImages: &r.images, settingLabels: &r.labels, settingAnnotations: &r.annotations, settingPriorityClasses: &r.priorityClasses,
+		settingServiceAccounts: &r.serviceAccounts, settingServiceTypes: &r.serviceTypes, settingSecrets: &r.secrets,
 	} {
 		for entry := range strings.SplitSeq(getenv(setting), ",") {
 			if entry = strings.TrimSpace(entry); entry != "" {
@@ -49,6 +57,11 @@ func ParseRestrictions(getenv func(string) string) (Restrictions, error) {
 	for _, prefix := range r.images {
 		if !strings.Contains(prefix, "/") {
 			return r, fmt.Errorf("%s contains %q: write a prefix with a slash, such as registry.example.com/ or docker.io/library/memcached", settingImages, prefix)
+		}
+	}
+	for _, name := range r.serviceTypes {
+		if name != string(v1alpha1.ServiceClusterIP) && name != string(v1alpha1.ServiceLoadBalancer) {
+			return r, fmt.Errorf("%s contains %q: write a list of %s and %s", settingServiceTypes, name, v1alpha1.ServiceClusterIP, v1alpha1.ServiceLoadBalancer)
 		}
 	}
 	for setting, deny := range map[string]*bool{settingTolerations: &r.denyTolerations, settingAffinity: &r.denyAffinity} {
@@ -65,10 +78,11 @@ func ParseRestrictions(getenv func(string) string) (Restrictions, error) {
 	return r, nil
 }
 
-// Violation returns which value of a spec the settings don't allow, and what to do; empty if they
+// Violation returns which value of a Memcached's spec the settings don't allow, and what to do; empty if they
 // allow all. Without spec.image, the image is the operator's default, which they always allow.
-func (r Restrictions) Violation(spec *v1alpha1.MemcachedSpec) string {
-	scheduling := &spec.Scheduling
+func (r Restrictions) Violation(m *v1alpha1.Memcached) string {
+	spec := &m.Spec
+	scheduling, account, service := &spec.Scheduling, spec.PodSecurity.ServiceAccountName, spec.Service.Type
 	switch {
 	case spec.Image != "" && !allows(r.images, func(prefix string) bool { return isImageOf(spec.Image, prefix) }):
 		return violation("image "+spec.Image, settingImages, r.images)
@@ -80,6 +94,10 @@ func (r Restrictions) Violation(spec *v1alpha1.MemcachedSpec) string {
 		return violation("scheduling.affinity", settingAffinity, []string{"false"})
 	case r.denyAffinity && len(scheduling.NodeSelector) > 0:
 		return violation("scheduling.nodeSelector", settingAffinity, []string{"false"})
+	case account != "" && !allows(r.serviceAccounts, func(name string) bool { return name == account }):
+		return violation("podSecurity.serviceAccountName "+account, settingServiceAccounts, r.serviceAccounts)
+	case service != "" && service != v1alpha1.ServiceClusterIP && !allows(r.serviceTypes, func(name string) bool { return name == string(service) }):
+		return violation("service.type "+string(service), settingServiceTypes, r.serviceTypes)
 	}
 	for _, keys := range []struct {
 		field, setting string
@@ -97,7 +115,26 @@ func (r Restrictions) Violation(spec *v1alpha1.MemcachedSpec) string {
 			}
 		}
 	}
+	return r.SecretViolation(m)
+}
+
+// SecretViolation is the part of Violation that concerns the Secrets of a Memcached.
+func (r Restrictions) SecretViolation(m *v1alpha1.Memcached) string {
+	certificate, users, binding := v1alpha1.TLSSecretName(m.Name, m.Spec.TLS), v1alpha1.AuthSecretName(m.Name, m.Spec.Auth), v1alpha1.BindingSecretName(m.Name)
+	switch {
+	case m.Spec.TLS != nil && !r.allowSecret(certificate):
+		return violation("tls with the Secret "+certificate, settingSecrets, r.secrets)
+	case m.Spec.Auth != nil && !r.allowSecret(users):
+		return violation("auth with the Secret "+users, settingSecrets, r.secrets)
+	case m.Spec.Binding.Enabled && !r.allowSecret(binding):
+		return violation("binding with the Secret "+binding, settingSecrets, r.secrets)
+	}
 	return ""
+}
+
+// allowSecret reports whether the shards' pods may mount a Secret.
+func (r Restrictions) allowSecret(name string) bool {
+	return allows(r.secrets, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 func violation(what, setting string, allowed []string) string {

@@ -21,8 +21,17 @@ func TestSettingsRestrictTheSpec(t *testing.T) {
 	}
 	everything := v1alpha1.MemcachedSpec{
 		Image: "evil.example.com/x", PodMetadata: v1alpha1.PodMetadata{Labels: map[string]string{"app": "shop"}, Annotations: map[string]string{"a": "b"}},
-		Scheduling: v1alpha1.Scheduling{PriorityClassName: "high", Tolerations: []corev1.Toleration{{}}, Affinity: &corev1.Affinity{}, NodeSelector: map[string]string{"a": "b"}},
+		Scheduling:  v1alpha1.Scheduling{PriorityClassName: "high", Tolerations: []corev1.Toleration{{}}, Affinity: &corev1.Affinity{}, NodeSelector: map[string]string{"a": "b"}},
+		PodSecurity: v1alpha1.PodSecurity{ServiceAccountName: "admin"}, Service: v1alpha1.Service{Type: v1alpha1.ServiceLoadBalancer},
+		TLS: &v1alpha1.TLS{SecretName: "other"}, Auth: &v1alpha1.Auth{SecretName: "other"}, Binding: v1alpha1.Binding{Enabled: true},
 	}
+	account := func(name string) v1alpha1.MemcachedSpec {
+		return v1alpha1.MemcachedSpec{PodSecurity: v1alpha1.PodSecurity{ServiceAccountName: name}}
+	}
+	service := func(kind v1alpha1.ServiceType) v1alpha1.MemcachedSpec {
+		return v1alpha1.MemcachedSpec{Service: v1alpha1.Service{Type: kind}}
+	}
+	secrets := settings{"ALLOWED_SECRET_PREFIXES": "memcached-,shop-"}
 	registry := settings{"ALLOWED_IMAGE_PREFIXES": "registry.example.com/caches/, docker.io/library/memcached"}
 	for name, c := range map[string]struct {
 		settings settings
@@ -48,6 +57,19 @@ func TestSettingsRestrictTheSpec(t *testing.T) {
 		"tolerations that are allowed":      {settings{"ALLOW_TOLERATIONS": "true"}, scheduling(v1alpha1.Scheduling{Tolerations: []corev1.Toleration{{}}}), nil},
 		"affinity":                          {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1alpha1.Scheduling{Affinity: &corev1.Affinity{}}), []string{"scheduling.affinity", "ALLOW_AFFINITY"}},
 		"a node selector":                   {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1alpha1.Scheduling{NodeSelector: map[string]string{"a": "b"}}), []string{"scheduling.nodeSelector", "ALLOW_AFFINITY"}},
+		"an allowed service account":        {settings{"ALLOWED_SERVICE_ACCOUNTS": "cache,mesh"}, account("mesh"), nil},
+		"another service account":           {settings{"ALLOWED_SERVICE_ACCOUNTS": "cache,mesh"}, account("mesh-admin"), []string{"spec.podSecurity.serviceAccountName mesh-admin", "ALLOWED_SERVICE_ACCOUNTS", "cache,mesh"}},
+		"no service account":                {settings{"ALLOWED_SERVICE_ACCOUNTS": "-"}, account(""), nil},
+		"a load balancer":                   {settings{"ALLOWED_SERVICE_TYPES": "ClusterIP"}, service(v1alpha1.ServiceLoadBalancer), []string{"spec.service.type LoadBalancer", "ALLOWED_SERVICE_TYPES"}},
+		"an allowed load balancer":          {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, service(v1alpha1.ServiceLoadBalancer), nil},
+		"ClusterIP is always allowed":       {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, service(v1alpha1.ServiceClusterIP), nil},
+		"no type of Services":               {settings{"ALLOWED_SERVICE_TYPES": "LoadBalancer"}, service(""), nil},
+		"another Secret with a certificate": {secrets, v1alpha1.MemcachedSpec{TLS: &v1alpha1.TLS{SecretName: "ingress"}}, []string{"spec.tls with the Secret ingress", "ALLOWED_SECRET_PREFIXES", "memcached-,shop-"}},
+		"the default name of a certificate": {secrets, v1alpha1.MemcachedSpec{TLS: &v1alpha1.TLS{}}, []string{"spec.tls with the Secret cache-tls"}},
+		"another Secret with users":         {secrets, v1alpha1.MemcachedSpec{Auth: &v1alpha1.Auth{SecretName: "admin-token"}}, []string{"spec.auth with the Secret admin-token"}},
+		"another Secret of a binding":       {secrets, v1alpha1.MemcachedSpec{Binding: v1alpha1.Binding{Enabled: true}}, []string{"spec.binding with the Secret cache-binding"}},
+		"allowed Secrets":                   {secrets, v1alpha1.MemcachedSpec{TLS: &v1alpha1.TLS{SecretName: "shop-tls"}, Auth: &v1alpha1.Auth{SecretName: "memcached-users"}}, nil},
+		"Secrets that no field names":       {secrets, v1alpha1.MemcachedSpec{}, nil},
 		"spreading is always allowed": {settings{"ALLOW_AFFINITY": "false"}, scheduling(v1alpha1.Scheduling{
 			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{}}}), nil},
 	} {
@@ -56,7 +78,9 @@ func TestSettingsRestrictTheSpec(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := r.Violation(&c.spec)
+			m := &v1alpha1.Memcached{Spec: c.spec}
+			m.Name = "cache"
+			got := r.Violation(m)
 			if (got == "") != (c.want == nil) {
 				t.Errorf("got %q, want words %q", got, c.want)
 			}
@@ -71,7 +95,7 @@ func TestSettingsRestrictTheSpec(t *testing.T) {
 
 func TestInvalidSettingsAreReported(t *testing.T) {
 	for setting, value := range map[string]string{
-		"ALLOW_TOLERATIONS": "maybe", "ALLOW_AFFINITY": "2",
+		"ALLOW_TOLERATIONS": "maybe", "ALLOW_AFFINITY": "2", "ALLOWED_SERVICE_TYPES": "ClusterIP,NodePort",
 		"ALLOWED_IMAGE_PREFIXES": "docker.io/library/,registry.example.com", // matches registry.example.com.evil, too
 	} {
 		_, err := ParseRestrictions(func(name string) string {

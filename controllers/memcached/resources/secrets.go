@@ -109,12 +109,19 @@ func IsSecretVolume(v corev1.Volume) bool {
 }
 
 // addSecrets lets a pod use the certificate and the users, also while its memcached has neither: switching them on
-// restarts memcached in the pod. Without a Secret, its part of a volume is empty.
+// restarts memcached in the pod. Without a Secret, its part of a volume is empty. The image, which the user of the
+// Memcached can choose, can read what is mounted: of the certificate only the entries that memcached needs. Those with
+// the users have the names of the users.
 func (b *Builder) addSecrets(spec *corev1ac.PodSpecApplyConfiguration, revision *v1alpha1.MemcachedSpec) {
 	mount := func(volume, flag, path string, secrets ...*corev1ac.SecretProjectionApplyConfiguration) {
 		projected := corev1ac.ProjectedVolumeSource().WithDefaultMode(readableByAll)
 		for _, secret := range secrets {
-			projected.WithSources(corev1ac.VolumeProjection().WithSecret(secret.WithOptional(true)))
+			if b.options.Restrictions.allowSecret(*secret.Name) {
+				projected.WithSources(corev1ac.VolumeProjection().WithSecret(secret.WithOptional(true)))
+			}
+		}
+		if len(projected.Sources) == 0 {
+			return
 		}
 		spec.WithVolumes(corev1ac.Volume().WithName(volume).WithProjected(projected))
 		spec.Containers[0].WithArgs(flag, path).
