@@ -90,7 +90,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		(&memcached.Reconciler{
 			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, AgentQueries: &podquery.Queries[agentwire.Status]{}, Recorder: recorder, Clock: o.Clock,
 			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, LogFormat: o.LogFormat, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift,
-				Restrictions: o.Restrictions},
+				MonitoringNamespaces: o.Monitoring.Namespaces, Restrictions: o.Restrictions},
 			DefaultImageUpdates: o.DefaultImageUpdates,
 		}).SetupWithManager(mgr),
 		(&backup.Reconciler{Engine: engine}).SetupWithManager(mgr),

@@ -587,8 +587,8 @@ const (
 type Monitoring struct {
 	// Enabled is whether the shards are targets of the PodMonitor that the operator creates in this
 	// namespace, together with a PrometheusRule. The operator deletes both if it is false for all
-	// Memcacheds of the namespace. The shards serve their metrics in either case. Default true.
-	// Changing it restarts nothing.
+	// Memcacheds of the namespace. If it is false, the network policy of the operator closes the port
+	// of the metrics to everyone but the peers in from. Default true. Changing it restarts nothing.
 	//
 	// +optional
 	// +kubebuilder:default=true
@@ -603,8 +603,9 @@ type Monitoring struct {
 
 	// From are the peers that can connect to the port of the metrics, 9150, as in the field from of a
 	// NetworkPolicy, where the network plugin enforces NetworkPolicies. It has no effect if
-	// networkPolicy.mode is Disabled. Default: everyone, since the metrics contain no keys and no
-	// values. Changing them restarts nothing.
+	// networkPolicy.mode is Disabled. Default: if enabled is true, the pods of this namespace and
+	// those of the namespaces in the operator's setting MONITORING_NAMESPACES. A list replaces the
+	// default. Changing it restarts nothing.
 	//
 	// +optional
 	// +listType=atomic

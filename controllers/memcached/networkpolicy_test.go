@@ -17,11 +17,11 @@ import (
 // clientPeers returns who may connect to memcached's port.
 func clientPeers(t *testing.T, policy *networkingv1.NetworkPolicy) string {
 	t.Helper()
-	i := slices.IndexFunc(policy.Spec.Ingress, func(r networkingv1.NetworkPolicyIngressRule) bool { return r.Ports[0].Port.IntVal == 11211 })
-	if i < 0 {
+	peers, ok := peersOf(policy, 11211)
+	if !ok {
 		t.Fatalf("no rule for 11211: %+v", policy.Spec.Ingress)
 	}
-	raw, err := yaml.Marshal(policy.Spec.Ingress[i].From)
+	raw, err := yaml.Marshal(peers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,23 +72,46 @@ func TestNetworkPolicyFollowsItsMode(t *testing.T) {
 	}
 }
 
-// The metrics have no more than memcached's own statistics, which every client can read.
-func TestMetricsAreOpenUnlessTheSpecHasPeers(t *testing.T) {
+// peersOf returns who may connect to a port; ok is false if there is no rule for it.
+func peersOf(policy *networkingv1.NetworkPolicy, port int32) (peers []networkingv1.NetworkPolicyPeer, ok bool) {
+	i := slices.IndexFunc(policy.Spec.Ingress, func(r networkingv1.NetworkPolicyIngressRule) bool { return r.Ports[0].Port.IntVal == port })
+	if i < 0 {
+		return nil, false
+	}
+	return policy.Spec.Ingress[i].From, true
+}
+
+// Other pods could occupy the connections, so that Prometheus can't read the metrics.
+func TestMetricsAreOpenToTheNamespaceAndPrometheusOnly(t *testing.T) {
 	env := newEnv(t)
 	env.create("cache", "size: 1")
-	env.converge("cache")
-	monitoring := []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "monitoring"}}}}
-	for _, want := range [][]networkingv1.NetworkPolicyPeer{nil, monitoring, nil} {
-		env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Monitoring.From = want })
+	namespace := networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}}
+	prometheus := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpIn, Values: []string{"monitoring", "p8s"}}}}}
+	named := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "monitoring"}}}
+	for _, c := range []struct {
+		name    string
+		setting []string
+		spec    v1alpha1.Monitoring
+		want    []networkingv1.NetworkPolicyPeer // none: the port is closed
+	}{
+		{"the default", []string{"monitoring", "p8s"}, v1alpha1.Monitoring{}, []networkingv1.NetworkPolicyPeer{namespace, prometheus}},
+		{"peers in the spec", []string{"monitoring"}, v1alpha1.Monitoring{From: []networkingv1.NetworkPolicyPeer{named}}, []networkingv1.NetworkPolicyPeer{named}},
+		{"not monitored", []string{"monitoring"}, v1alpha1.Monitoring{Enabled: new(false)}, nil},
+		{"not by the operator", []string{"monitoring"}, v1alpha1.Monitoring{Enabled: new(false), From: []networkingv1.NetworkPolicyPeer{named}}, []networkingv1.NetworkPolicyPeer{named}},
+		{"without the setting", nil, v1alpha1.Monitoring{}, []networkingv1.NetworkPolicyPeer{namespace}},
+	} {
+		env.reconciler.Options.MonitoringNamespaces = c.setting
+		env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Monitoring = c.spec })
 		m := env.converge("cache")
 		policy := &networkingv1.NetworkPolicy{}
 		env.read("cache", policy)
-		rule := policy.Spec.Ingress[2]
-		if diff := cmp.Diff(want, rule.From); diff != "" || rule.Ports[0].Port.IntVal != 9150 {
-			t.Errorf("rule %+v (-want +got):\n%s", rule, diff)
+		got, ok := peersOf(policy, 9150)
+		if diff := cmp.Diff(c.want, got); diff != "" || ok != (len(c.want) > 0) {
+			t.Errorf("%s: there is a rule: %t (-want +got):\n%s", c.name, ok, diff)
 		}
 		if m.Status.Update != nil {
-			t.Errorf("shards are updated: %+v", m.Status.Update)
+			t.Errorf("%s: shards are updated: %+v", c.name, m.Status.Update)
 		}
 	}
 	env.change("cache", func(m *v1alpha1.Memcached) {

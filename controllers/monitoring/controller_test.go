@@ -204,6 +204,9 @@ func TestMonitoringObjectsFollowMemcachedsAndCRDs(t *testing.T) {
 	if got := fmt.Sprint(endpoints); len(endpoints) != 1 || !strings.Contains(got, "port:metrics") || !strings.Contains(got, "interval:15s") || strings.Contains(got, "__param_slabs") {
 		t.Errorf("the PodMonitor scrapes %s", got)
 	}
+	if got := fmt.Sprint(monitor.Object["spec"]); !strings.Contains(got, "sampleLimit:5000") || !strings.Contains(got, "labelLimit:32") || !strings.Contains(got, "followRedirects:false") {
+		t.Errorf("a pod with the labels of a shard can flood Prometheus, or redirect its requests: %s", got)
+	}
 	w.idle()
 
 	// Another manager's change of a field that is ours is reverted; a label of its own stays.
@@ -320,6 +323,30 @@ func TestMonitoringLeavesObjectsOfOthers(t *testing.T) {
 	}
 }
 
+// The golden file has all metrics, those of the slab classes for two of them.
+func TestLimitsOfScrapesAdmitAllMetricsOfAShard(t *testing.T) {
+	text, err := os.ReadFile("../../internal/agent/metrics/testdata/metrics.golden.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const classes, targetLabels = 63, 9 // namespace, memcached, shard, pod, container, endpoint, instance, job and the name
+	samples, ofClass, labels := 0, 0, 0
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, "#"):
+		case strings.Contains(line, `slab="5"`):
+			ofClass++
+		case !strings.Contains(line, `slab="12"`):
+			samples++
+		}
+		labels = max(labels, strings.Count(line, `="`))
+	}
+	if ofClass == 0 || samples == 0 || samples+classes*ofClass > sampleLimit || labels+targetLabels > labelLimit {
+		t.Errorf("a shard has %d samples and %d more for each of %d classes, of at most %d; and up to %d+%d labels, of at most %d",
+			samples, ofClass, classes, sampleLimit, targetLabels, labels, labelLimit)
+	}
+}
+
 func TestMonitoringSettingsAreRejectedWithTheirName(t *testing.T) {
 	for variables, want := range map[string]string{
 		"MONITORING=on":                         "MONITORING",
@@ -327,6 +354,8 @@ func TestMonitoringSettingsAreRejectedWithTheirName(t *testing.T) {
 		"MONITORING_LABELS=release=a,team=b c":  "MONITORING_LABELS",
 		"MONITORING_LABELS=release":             "MONITORING_LABELS",
 		"MONITORING_LABELS=release=a, team=b":   "",
+		"MONITORING_NAMESPACES=monitoring, p8s": "",
+		"MONITORING_NAMESPACES=Prometheus":      "MONITORING_NAMESPACES",
 		"MONITORING_INTERVAL=1m":                "",
 		"MONITORING_DASHBOARD_NAMESPACE=charts": "",
 	} {
@@ -342,7 +371,7 @@ func TestMonitoringSettingsAreRejectedWithTheirName(t *testing.T) {
 			t.Errorf("%s: %v", variables, err)
 		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 			t.Errorf("%s: %v", variables, err)
-		case name == "MONITORING_DASHBOARD_NAMESPACE" && o.DashboardNamespace != value, name == "MONITORING_INTERVAL" && want == "" && o.Interval != value:
+		case name == "MONITORING_NAMESPACES" && want == "" && !slices.Equal(o.Namespaces, []string{"monitoring", "p8s"}), name == "MONITORING_DASHBOARD_NAMESPACE" && o.DashboardNamespace != value, name == "MONITORING_INTERVAL" && want == "" && o.Interval != value:
 			t.Errorf("%s: %+v", variables, o)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -53,6 +54,8 @@ type Options struct {
 	Labels map[string]string
 	// Interval between two scrapes, such as 30s; empty is Prometheus' own.
 	Interval string
+	// Namespaces are those of Prometheus, which can connect to the port of the shards' metrics by default.
+	Namespaces []string
 	// OperatorNamespace is where the operator runs; empty outside of the cluster, where it creates
 	// no objects for itself.
 	OperatorNamespace string
@@ -90,6 +93,15 @@ func ParseOptions(getenv func(string) string, operatorNamespace string) (Options
 			o.Labels = map[string]string{}
 		}
 		o.Labels[name] = value
+	}
+	for namespace := range strings.SplitSeq(getenv("MONITORING_NAMESPACES"), ",") {
+		if namespace = strings.TrimSpace(namespace); namespace == "" {
+			continue
+		}
+		if len(validation.IsDNS1123Label(namespace)) > 0 {
+			return o, fmt.Errorf("MONITORING_NAMESPACES contains %q: set it to namespaces such as monitoring,prometheus, or unset it", namespace)
+		}
+		o.Namespaces = append(o.Namespaces, namespace)
 	}
 	if o.DashboardNamespace == "" {
 		o.DashboardNamespace = operatorNamespace
@@ -147,6 +159,13 @@ const (
 	shardMeta    = "__meta_kubernetes_pod_label_cache_memcached_operator_io_shard"
 )
 
+// The limits of a scrape bound what a pod with the labels of a shard costs Prometheus. A shard with the 63 slab classes
+// that memcached can have exports about 2,600 samples, with at most a dozen labels.
+const (
+	sampleLimit = 5000
+	labelLimit  = 32
+)
+
 // podMonitorSpec selects the pods of all shards. The relabelings are those of all pods of the
 // namespace: which Memcacheds are excluded changes no pod.
 func (o Options) podMonitorSpec(disabled, slabs []string) map[string]any {
@@ -162,13 +181,16 @@ func (o Options) podMonitorSpec(disabled, slabs []string) map[string]any {
 		relabelings = append(relabelings, map[string]any{"sourceLabels": []any{instanceMeta}, "regex": strings.Join(slabs, "|"),
 			"targetLabel": "__param_slabs", "replacement": "true", "action": "replace"})
 	}
-	endpoint := map[string]any{"port": "metrics", "path": "/metrics", "scheme": "http", "relabelings": relabelings}
+	// Any pod can have the labels of a shard, and answer with a redirect to an address that only Prometheus reaches.
+	endpoint := map[string]any{"port": "metrics", "path": "/metrics", "scheme": "http", "followRedirects": false, "relabelings": relabelings}
 	if o.Interval != "" {
 		endpoint["interval"] = o.Interval
 	}
 	return map[string]any{
 		"selector":            map[string]any{"matchLabels": map[string]any{v1alpha1.LabelName: v1alpha1.NameValue, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}},
 		"podMetricsEndpoints": []any{endpoint},
+		"sampleLimit":         int64(sampleLimit),
+		"labelLimit":          int64(labelLimit),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -51,8 +52,8 @@ func convertPeers(field string, peers []networkingv1.NetworkPolicyPeer) ([]*netw
 }
 
 // networkPolicy returns the policy that opens memcached's port to the clients of the spec, the
-// agent's port to the operator and to the shards, and the port of the metrics to everyone or to the
-// peers of the spec: they contain no more than a client can read from memcached. Only the shards can connect to the port of the
+// agent's port to the operator and to the shards, and the port of the metrics to the namespace and to
+// Prometheus, or to the peers of the spec. Only the shards can connect to the port of the
 // handover. It closes all other ports of the shards, and those of preflight pods, which listen on
 // none of them.
 func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfiguration, error) {
@@ -85,12 +86,14 @@ func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfigurati
 		WithMatchLabels(map[string]string{v1alpha1.LabelInstance: b.name, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}).
 		WithMatchExpressions(metav1ac.LabelSelectorRequirement().
 			WithKey(v1alpha1.LabelName).WithOperator(metav1.LabelSelectorOpIn).WithValues(v1alpha1.NameValue, annotations.PreflightName))
-	scrapers, err := convertPeers("spec.monitoring.from", b.memcached.Spec.Monitoring.From)
+	rules := []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration{rule(agentwire.MemcachedPort, clients...), rule(agentwire.Port, agentPeers...)}
+	scrapers, err := b.scrapers()
 	if err != nil {
 		return nil, err
 	}
-	rules := []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration{
-		rule(agentwire.MemcachedPort, clients...), rule(agentwire.Port, agentPeers...), rule(agentwire.MetricsPort, scrapers...)}
+	if len(scrapers) > 0 { // a rule without peers would admit everyone
+		rules = append(rules, rule(agentwire.MetricsPort, scrapers...))
+	}
 	if b.memcached.Spec.Discovery.Enabled {
 		rules = append(rules, rule(agentwire.DiscoveryPort, clients...))
 	}
@@ -104,4 +107,19 @@ func (b *Builder) networkPolicy() (*networkingv1ac.NetworkPolicyApplyConfigurati
 			WithPodSelector(selected).
 			WithPolicyTypes(networkingv1.PolicyTypeIngress).
 			WithIngress(rules...)), nil
+}
+
+// scrapers returns who can connect to the port of the metrics; none if the Memcached isn't monitored. A flood of
+// connections from others could keep Prometheus from reading them.
+func (b *Builder) scrapers() ([]*networkingv1ac.NetworkPolicyPeerApplyConfiguration, error) {
+	monitoring := &b.memcached.Spec.Monitoring
+	if len(monitoring.From) > 0 || !ptr.Deref(monitoring.Enabled, true) {
+		return convertPeers("spec.monitoring.from", monitoring.From)
+	}
+	peers := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector())}
+	if namespaces := b.options.MonitoringNamespaces; len(namespaces) > 0 {
+		peers = append(peers, networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector().WithMatchExpressions(
+			metav1ac.LabelSelectorRequirement().WithKey(corev1.LabelMetadataName).WithOperator(metav1.LabelSelectorOpIn).WithValues(namespaces...))))
+	}
+	return peers, nil
 }

@@ -179,6 +179,8 @@ type Options struct {
 	// OperatorNamespace is the namespace of the operator's pods, which the network policy admits
 	// to the agents; empty when the operator runs outside the cluster.
 	OperatorNamespace string
+	// MonitoringNamespaces are those whose pods can read the metrics of the shards by default.
+	MonitoringNamespaces []string
 	// Restrictions of what a spec may contain.
 	Restrictions Restrictions
 	// OmitRunAsUser leaves the user of a pod to the platform, which OpenShift's security context

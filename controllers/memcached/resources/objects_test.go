@@ -36,6 +36,8 @@ var options = Options{
 	DefaultImage:      fallback,
 	OperatorNamespace: "memcached-operator-system",
 	LogFormat:         "json",
+
+	MonitoringNamespaces: []string{"monitoring"},
 }
 
 // TestBuildMatchesGoldenFiles builds the objects of testdata/NAME.in.yaml and compares them with

@@ -15,6 +15,7 @@ type Scrape map[string]any
 var fields = map[string]string{
 	"sourceLabels": "source_labels", "targetLabel": "target_label", "regex": "regex", "replacement": "replacement", "action": "action",
 	"path": "metrics_path", "scheme": "scheme", "honorLabels": "honor_labels", "insecureSkipVerify": "insecure_skip_verify",
+	"followRedirects": "follow_redirects",
 }
 
 // renamed returns a structure with the names of Prometheus. A field that is unknown here is an error.
@@ -78,6 +79,13 @@ func ScrapeOf(monitor *unstructured.Unstructured, file, token string) (Scrape, e
 	}
 	if authorized {
 		scrape["authorization"] = map[string]any{"credentials": token}
+	}
+	for name, limit := range map[string]string{"sampleLimit": "sample_limit", "labelLimit": "label_limit"} {
+		if value, found, err := unstructured.NestedInt64(monitor.Object, "spec", name); err != nil {
+			return nil, err
+		} else if found {
+			scrape[limit] = value
+		}
 	}
 	scrape["job_name"] = monitor.GetNamespace() + "/" + monitor.GetName()
 	scrape["relabel_configs"] = relabelings

@@ -13,8 +13,8 @@ import (
 type MonitoringApplyConfiguration struct {
 	// Enabled is whether the shards are targets of the PodMonitor that the operator creates in this
 	// namespace, together with a PrometheusRule. The operator deletes both if it is false for all
-	// Memcacheds of the namespace. The shards serve their metrics in either case. Default true.
-	// Changing it restarts nothing.
+	// Memcacheds of the namespace. If it is false, the network policy of the operator closes the port
+	// of the metrics to everyone but the peers in from. Default true. Changing it restarts nothing.
 	Enabled *bool `json:"enabled,omitempty"`
 	// Slabs is whether Prometheus also reads the metrics of each slab class: about 40 more series
 	// for each class that a shard uses. Default false. Changing it applies from the next scrape on
@@ -22,8 +22,9 @@ type MonitoringApplyConfiguration struct {
 	Slabs *bool `json:"slabs,omitempty"`
 	// From are the peers that can connect to the port of the metrics, 9150, as in the field from of a
 	// NetworkPolicy, where the network plugin enforces NetworkPolicies. It has no effect if
-	// networkPolicy.mode is Disabled. Default: everyone, since the metrics contain no keys and no
-	// values. Changing them restarts nothing.
+	// networkPolicy.mode is Disabled. Default: if enabled is true, the pods of this namespace and
+	// those of the namespaces in the operator's setting MONITORING_NAMESPACES. A list replaces the
+	// default. Changing it restarts nothing.
 	From []v1.NetworkPolicyPeer `json:"from,omitempty"`
 }
 
