@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/connlimit"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
@@ -61,7 +62,7 @@ func (d discovery) serve(address string) {
 		d.log.Error("This pod doesn't serve the discovery endpoint", "error", err)
 		return
 	}
-	bounded := &boundedListener{Listener: listener, limit: discoveryConnections}
+	bounded := &connlimit.Listener{Listener: listener, Limit: discoveryConnections}
 	for {
 		conn, err := bounded.Accept()
 		if err != nil {

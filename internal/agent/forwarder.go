@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/args"
 )
 
 const (
@@ -25,6 +27,8 @@ type forwarder struct {
 	listener net.Listener
 	// tls and plain are memcached's addresses.
 	tls, plain string
+	// idle bounds the wait for the first byte, as memcached's idle_timeout bounds that for all others; 0 is no bound.
+	idle time.Duration
 	// slots bounds the connections: each has one element.
 	slots            chan struct{}
 	plainConnections atomic.Int64
@@ -43,9 +47,25 @@ func (s *supervisor) forward() error {
 	limit := numberOption(s.arguments, 'c', defaultConnections)
 	setMemoryLimit(limit * forwarderMemory)
 	s.forwarder = &forwarder{listener: listener, tls: net.JoinHostPort(tlsLoopback, strconv.Itoa(s.loopbackPort)),
-		plain: s.process.client.server.Address, slots: make(chan struct{}, limit)}
+		plain: s.process.client.server.Address, idle: idleTimeout(s.arguments), slots: make(chan struct{}, limit)}
 	go s.forwarder.serve()
 	return nil
+}
+
+// idleTimeout returns the option idle_timeout of memcached's arguments; 0 without it.
+func idleTimeout(words []string) time.Duration {
+	seconds := int64(0)
+	for _, option := range args.Options(words) {
+		if option.Letter != 'o' {
+			continue
+		}
+		for _, pair := range args.Suboptions(option.Value) {
+			if pair[0] == "idle_timeout" {
+				seconds = args.Number(pair[1])
+			}
+		}
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 // close ends the listener. The connections end with memcached's.
@@ -79,9 +99,13 @@ func (f *forwarder) serve() {
 func (f *forwarder) forward(client *net.TCPConn) {
 	defer client.Close()
 	first := make([]byte, 1)
+	if f.idle > 0 {
+		_ = client.SetReadDeadline(time.Now().Add(f.idle))
+	}
 	if _, err := io.ReadFull(client, first); err != nil {
 		return
 	}
+	_ = client.SetReadDeadline(time.Time{})
 	address := f.tls
 	if first[0] != handshake {
 		address = f.plain

@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/connlimit"
 )
 
 const (
+	// maxConnections bounds the memory that HTTP clients cost the agent, about 20 KiB each.
+	maxConnections = 128
 	// readyTimeout bounds the time for which /readyz waits for a start in progress, so
 	// that a probe that is slightly early need not wait for the next period. The
 	// kubelet's own default timeout is 1 s.
@@ -40,7 +43,7 @@ func serveHTTP(listener net.Listener, states *atomic.Pointer[state]) {
 	}
 	// The next request to a Service must be able to reach another pod.
 	server.SetKeepAlivesEnabled(false)
-	_ = server.Serve(&boundedListener{Listener: listener, limit: maxConnections})
+	_ = server.Serve(&connlimit.Listener{Listener: listener, Limit: maxConnections})
 }
 
 func handler(states *atomic.Pointer[state]) http.Handler {

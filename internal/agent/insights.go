@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/connlimit"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
@@ -60,7 +61,7 @@ func serveInsights(dir string, states *atomic.Pointer[state], log *slog.Logger) 
 		return
 	}
 	server := &http.Server{Handler: insightsHandler(states), ReadTimeout: 2 * time.Second, WriteTimeout: 2 * maxWatchTime, MaxHeaderBytes: 8 << 10}
-	_ = server.Serve(&boundedListener{Listener: listener, limit: metricsConnections})
+	_ = server.Serve(&connlimit.Listener{Listener: listener, Limit: metricsConnections})
 }
 
 func insightsHandler(states *atomic.Pointer[state]) http.Handler {

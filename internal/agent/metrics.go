@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/metrics"
+	"github.com/memcached-operator/memcached-operator/internal/connlimit"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
@@ -67,7 +68,7 @@ func serveMetrics(address string, states *atomic.Pointer[state], h *history, log
 	}
 	// A kept connection would send any number of requests past the listener's rate.
 	server.SetKeepAlivesEnabled(false)
-	_ = server.Serve(&pacedListener{Listener: &boundedListener{Listener: listener, limit: metricsConnections}})
+	_ = server.Serve(&pacedListener{Listener: &connlimit.Listener{Listener: listener, Limit: metricsConnections}})
 }
 
 func newCollector(states *atomic.Pointer[state], h *history) *collector {

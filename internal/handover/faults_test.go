@@ -10,6 +10,7 @@ import (
 	"net"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -336,6 +337,70 @@ func TestConnectionsWithoutTheKeyAreRejected(t *testing.T) {
 		return err == nil
 	})
 	mustEqual(t, cache.snapshot(), origin.snapshot())
+}
+
+// Without the key, each of these connections may stay open for a minute.
+func TestSilentConnectionsDelayNoTarget(t *testing.T) {
+	t.Parallel()
+	patient := quick
+	patient.open = time.Minute
+	origin, cache := newOrigin(100), newCache(t)
+	address := ""
+	flood := func() {
+		for range 3 * maxConnections {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+		}
+	}
+	source := start(t, func(ctx context.Context) (Offer, error) {
+		flood() // closes no connection of a target with the key
+		return offerOf(origin, 100)(ctx)
+	}, patient)
+	address = source.address
+	flood()
+	ctx, cancel := context.WithTimeout(t.Context(), patient.open/2)
+	defer cancel()
+	if _, err := receive(ctx, targetOf(t, address, cache), patient); err != nil {
+		t.Fatal(err)
+	}
+	mustEqual(t, cache.snapshot(), origin.snapshot())
+}
+
+// exhausted fails to accept connections for a while.
+type exhausted struct {
+	net.Listener
+	failures atomic.Int64
+}
+
+func (l *exhausted) Accept() (net.Conn, error) {
+	if l.failures.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: syscall.EMFILE}
+	}
+	return l.Listener.Accept()
+}
+
+func TestSourceAcceptsTargetsAfterItHadTooManyOpenFiles(t *testing.T) {
+	t.Parallel()
+	origin, cache := newOrigin(100), newCache(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing := &exhausted{Listener: listener}
+	failing.failures.Store(3)
+	over := make(chan error, 1)
+	go func() { over <- serve(t.Context(), failing, testKey, offerOf(origin, 100), logOf(t, "source"), quick) }()
+	if _, err := receive(t.Context(), targetOf(t, listener.Addr().String(), cache), quick); err != nil {
+		t.Fatal(err)
+	}
+	mustEqual(t, cache.snapshot(), origin.snapshot())
+	if err := <-over; err != nil {
+		t.Errorf("the source returned %v", err)
+	}
 }
 
 func TestShortKeyIsAnError(t *testing.T) {

@@ -13,11 +13,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/connlimit"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 )
 
-// maxConnections is how many connections are open at a time, with the key or without.
-const maxConnections = 16
+const (
+	// maxConnections is how many connections are open at a time whose peer has not shown the key.
+	maxConnections = 16
+	// acceptRetry is the pause after a connection could not be accepted, such as with too many open files.
+	acceptRetry = 100 * time.Millisecond
+)
 
 // Serve hands over the items of the pod to the first target that has the same key, until
 // the context is done or Complete was called. It closes the listener. Offer is called once for each
@@ -38,28 +43,27 @@ func serve(ctx context.Context, listener net.Listener, key []byte, offer func(co
 	s := &source{offer: offer, log: log, timing: t, completed: cancel}
 	defer s.sessions.Wait()
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
-	open := make(chan struct{}, maxConnections)
-	for {
-		select {
-		case open <- struct{}{}:
-		case <-ctx.Done():
+	limited := &connlimit.Listener{Listener: listener, Limit: maxConnections}
+	for accepts := true; ; {
+		conn, err := limited.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				_ = conn.Close()
+			}
 			return nil
-		}
-		conn, err := listener.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
-				<-open
-				continue
-			}
+		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accepting connections: %w", err)
+		case err != nil:
+			if accepts {
+				log.Warn("Could not accept a connection to the handover port", "error", err)
+			}
+			accepts = false
+			_ = sleep(ctx, acceptRetry)
+			continue
 		}
-		s.sessions.Go(func() {
-			defer func() { <-open }()
-			s.handle(ctx, tls.Server(conn, identity))
-		})
+		accepts = true
+		s.sessions.Go(func() { s.handle(ctx, conn, identity) })
 	}
 }
 
@@ -108,17 +112,19 @@ type command struct {
 var errReplaced = errors.New("the target has connected again")
 
 // handle runs a connection until it is over.
-func (s *source) handle(ctx context.Context, conn *tls.Conn) {
+func (s *source) handle(ctx context.Context, accepted net.Conn, identity *tls.Config) {
+	conn := tls.Server(accepted, identity)
 	log := s.log.With("peer", conn.RemoteAddr().String())
 	defer conn.Close()
 	l := newLink(conn, s.timing)
 	opening, stop := context.WithTimeout(ctx, s.timing.open)
 	defer stop()
-	defer context.AfterFunc(ctx, func() { _ = conn.NetConn().Close() })()
+	defer context.AfterFunc(ctx, func() { _ = accepted.Close() })()
 	if err := conn.HandshakeContext(opening); err != nil {
 		log.Info("Rejected a connection to the handover port", "reason", err)
 		return
 	}
+	connlimit.Keep(accepted)
 	request, err := expect[hello](l, kindHello)
 	if err != nil {
 		log.Info("Rejected a handover session", "reason", err)
