@@ -35,6 +35,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 )
 
@@ -1012,6 +1013,28 @@ func TestImageOfAnotherVersionThanItsTagIsReported(t *testing.T) {
 	pod := env.runPod("cache-0", "a", "10.0.0.1")
 	env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.18")
 	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonVersionMismatch, "shard cache-0: image docker.io/library/memcached:1.6.38 contains memcached 1.6.18, but its tag says 1.6.38; use an image whose tag matches its version")
+}
+
+// Only the running memcached reports the version of an image whose reference has none.
+func TestLoginIsNotSwitchedOnForARunningVersionThatBypassesIt(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "{size: 1, image: registry.example.com/memcached:latest}")
+	env.converge("cache")
+	pod := env.runPod("cache-0", "a", "10.0.0.1")
+	env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.38")
+	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected, "")
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Auth = &v1alpha1.Auth{} })
+	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonVersionUnsupported,
+		"shard cache-0 runs image registry.example.com/memcached:latest: version 1.6.38 isn't supported with spec.auth")
+	env.read(pod.Name, pod)
+	if words := pod.Annotations[annotations.Arguments]; strings.Contains(words, "-Y") {
+		t.Errorf("the shard requires logins that clients can bypass: %s", words)
+	}
+	// Another image is checked before it runs.
+	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Image = "registry.example.com/memcached:stable" })
+	if c := meta.FindStatusCondition(env.converge("cache").Status.Conditions, v1alpha1.ConditionDegraded); c.Reason == v1alpha1.ReasonVersionUnsupported {
+		t.Errorf("the version of the former image rejects another one: %s", c.Message)
+	}
 }
 
 // The controller runs as in main, with caches, watches and only the rights of config/rbac.

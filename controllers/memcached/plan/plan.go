@@ -68,7 +68,8 @@ func Make(obs *Observation, options resources.Options) Plan {
 
 // specProblem returns why the spec can't be applied, or nil.
 func specProblem(obs *Observation, restrictions resources.Restrictions) *shard.Problem {
-	unsupported := resources.UnsupportedVersion(obs.Image.Version, obs.Memcached.Spec.TLS, obs.Memcached.Spec.Auth)
+	unsupported := cmp.Or(resources.UnsupportedVersion(obs.Image.Version, obs.Memcached.Spec.TLS, obs.Memcached.Spec.Auth),
+		shard.UnsupportedVersion(obs.Shards, obs.Image.Reference, &obs.Memcached.Spec))
 	notAllowed, tls := restrictions.Violation(obs.Memcached), resources.TLSProblem(&obs.Memcached.Spec)
 	switch {
 	case obs.ImageError != nil:

@@ -53,7 +53,7 @@ func Evaluate(build *resources.Builder, pods []*corev1.Pod, shards []shard.State
 		progress, message := rollout.Needed, fmt.Sprintf("checking image %s on node %s", update.Image.Reference, s.Active.Spec.NodeName)
 		if i := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Name == want.Key.Name }); i >= 0 {
 			var problem *shard.Problem
-			if progress, problem = podResult(pods[i], update.Image.Version); problem != nil {
+			if progress, problem = podResult(pods[i], update.Image.Version, &update.Spec); problem != nil {
 				message = fmt.Sprintf("preflight check failed on node %s, and no shard was changed: %s", pods[i].Spec.NodeName, problem.Message)
 				r.Problem = cmp.Or(r.Problem, problem)
 			}
@@ -107,8 +107,8 @@ func Obsolete(pods []*corev1.Pod, done bool, update string, now time.Time) (obso
 }
 
 // podResult returns how far a check is, and why it failed. version is the one that the image
-// should contain, or empty when its reference doesn't say.
-func podResult(pod *corev1.Pod, version string) (rollout.Progress, *shard.Problem) {
+// should contain, or empty when its reference doesn't say. The spec may not support the one that it contains.
+func podResult(pod *corev1.Pod, version string, spec *v1alpha1.MemcachedSpec) (rollout.Progress, *shard.Problem) {
 	output := ""
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Terminated != nil {
@@ -125,6 +125,9 @@ func podResult(pod *corev1.Pod, version string) (rollout.Progress, *shard.Proble
 		if version != "" && found.Version != version {
 			return rollout.Refused, &shard.Problem{Reason: v1alpha1.ReasonVersionMismatch,
 				Message: fmt.Sprintf("the image contains memcached %s, but its tag says %s", found.Version, version)}
+		}
+		if unsupported := resources.UnsupportedVersion(found.Version, spec.TLS, spec.Auth); unsupported != "" {
+			return rollout.Refused, &shard.Problem{Reason: v1alpha1.ReasonVersionUnsupported, Message: "the image contains an unsupported version: " + unsupported}
 		}
 		return rollout.Done, nil
 	case pod.Status.Phase == corev1.PodFailed:

@@ -29,31 +29,41 @@ func terminated(phase corev1.PodPhase, message string) corev1.PodStatus {
 func TestPodResult(t *testing.T) {
 	pulling := corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: resources.Container, Image: "i:1",
 		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}}}}
+	plain := v1alpha1.MemcachedSpec{}
 	for name, c := range map[string]struct {
 		status  corev1.PodStatus
 		version string
+		spec    v1alpha1.MemcachedSpec
 		want    rollout.Progress
 		problem *shard.Problem
 	}{
-		"pending":                        {corev1.PodStatus{Phase: corev1.PodPending}, "1.6.45", rollout.Underway, nil},
-		"the expected version":           {terminated(corev1.PodSucceeded, `{"version":"1.6.45"}`), "1.6.45", rollout.Done, nil},
-		"any version where none is due":  {terminated(corev1.PodSucceeded, `{"version":"1.6.45"}`), "", rollout.Done, nil},
-		"output while the pod is active": {terminated(corev1.PodRunning, `{"version":"1.6.45"}`), "1.6.45", rollout.Underway, nil},
-		"another version": {terminated(corev1.PodSucceeded, `{"version":"1.6.38"}`), "1.6.45", rollout.Refused,
+		"pending":                        {corev1.PodStatus{Phase: corev1.PodPending}, "1.6.45", plain, rollout.Underway, nil},
+		"the expected version":           {terminated(corev1.PodSucceeded, `{"version":"1.6.45"}`), "1.6.45", plain, rollout.Done, nil},
+		"any version where none is due":  {terminated(corev1.PodSucceeded, `{"version":"1.6.45"}`), "", plain, rollout.Done, nil},
+		"output while the pod is active": {terminated(corev1.PodRunning, `{"version":"1.6.45"}`), "1.6.45", plain, rollout.Underway, nil},
+		// An image by digest, or with the tag latest.
+		"an old version without a login": {terminated(corev1.PodSucceeded, `{"version":"1.6.38"}`), "", plain, rollout.Done, nil},
+		"an old version with a login": {terminated(corev1.PodSucceeded, `{"version":"1.6.38"}`), "", v1alpha1.MemcachedSpec{Auth: &v1alpha1.Auth{}}, rollout.Refused,
+			&shard.Problem{Reason: v1alpha1.ReasonVersionUnsupported, Message: "the image contains an unsupported version: " + resources.UnsupportedVersion("1.6.38", nil, &v1alpha1.Auth{})}},
+		"an old version with TLS": {terminated(corev1.PodSucceeded, `{"version":"1.6.38"}`), "", v1alpha1.MemcachedSpec{TLS: &v1alpha1.TLS{}}, rollout.Refused,
+			&shard.Problem{Reason: v1alpha1.ReasonVersionUnsupported, Message: "the image contains an unsupported version: " + resources.UnsupportedVersion("1.6.38", &v1alpha1.TLS{}, nil)}},
+		"a version with remote crashes": {terminated(corev1.PodSucceeded, `{"version":"1.6.2"}`), "", plain, rollout.Refused,
+			&shard.Problem{Reason: v1alpha1.ReasonVersionUnsupported, Message: "the image contains an unsupported version: " + resources.UnsupportedVersion("1.6.2", nil, nil)}},
+		"another version": {terminated(corev1.PodSucceeded, `{"version":"1.6.38"}`), "1.6.45", plain, rollout.Refused,
 			&shard.Problem{Reason: v1alpha1.ReasonVersionMismatch, Message: "the image contains memcached 1.6.38, but its tag says 1.6.45"}},
-		"no version": {terminated(corev1.PodSucceeded, `{}`), "1.6.45", rollout.Refused,
+		"no version": {terminated(corev1.PodSucceeded, `{}`), "1.6.45", plain, rollout.Refused,
 			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the preflight check did not report memcached's version"}},
-		"no output": {terminated(corev1.PodSucceeded, ""), "", rollout.Refused,
+		"no output": {terminated(corev1.PodSucceeded, ""), "", plain, rollout.Refused,
 			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the preflight check did not report memcached's version"}},
-		"failed": {terminated(corev1.PodFailed, "no memcached in this image"), "1.6.45", rollout.Refused,
+		"failed": {terminated(corev1.PodFailed, "no memcached in this image"), "1.6.45", plain, rollout.Refused,
 			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "no memcached in this image"}},
-		"failed without output": {corev1.PodStatus{Phase: corev1.PodFailed}, "1.6.45", rollout.Refused,
+		"failed without output": {corev1.PodStatus{Phase: corev1.PodFailed}, "1.6.45", plain, rollout.Refused,
 			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the preflight check failed"}},
-		"the node can't pull the image": {pulling, "1.6.45", rollout.Refused,
+		"the node can't pull the image": {pulling, "1.6.45", plain, rollout.Refused,
 			&shard.Problem{Reason: v1alpha1.ReasonImageCannotBePulled, Message: "image i:1: ImagePullBackOff: no such image"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, problem := podResult(&corev1.Pod{Status: c.status}, c.version)
+			got, problem := podResult(&corev1.Pod{Status: c.status}, c.version, &c.spec)
 			if got != c.want || (problem == nil) != (c.problem == nil) || problem != nil && *problem != *c.problem {
 				t.Errorf("%s, %+v; want %s, %+v", got, problem, c.want, c.problem)
 			}
