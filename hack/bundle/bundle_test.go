@@ -529,6 +529,14 @@ func TestPermissions(t *testing.T) {
 	if !grants(install.Permissions, "leases") || grants(install.ClusterPermissions, "leases") {
 		t.Error("leases must be granted in the operator's namespace only")
 	}
+	// OLM grants the Role in all namespaces if the operator is installed for all.
+	for _, rule := range install.Permissions[0].Rules {
+		creates := slices.Equal(rule.Verbs, []string{"create"})
+		events := slices.Equal(rule.Resources, []string{"events"}) && slices.Equal(rule.Verbs, []string{"create", "patch"})
+		if len(rule.ResourceNames) == 0 && !creates && !events {
+			t.Errorf("the rule %+v is for objects of any name: name them, or grant nothing but create", rule)
+		}
+	}
 	for _, resource := range []string{"memcacheds", "tokenreviews"} {
 		if !grants(install.ClusterPermissions, resource) {
 			t.Errorf("%s are not granted", resource)

@@ -24,6 +24,11 @@ var unseen = []string{
 	"patch /events",
 	// only at the first start of an operator in its namespace
 	"create coordination.k8s.io/leases",
+	// only with MONITORING=off, which the tests of controllers/monitoring set
+	"delete monitoring.coreos.com/servicemonitors memcached-operator",
+	"delete monitoring.coreos.com/prometheusrules memcached-operator",
+	"delete /configmaps memcached-operator-dashboard-memcached",
+	"delete /configmaps memcached-operator-dashboard-fleet",
 }
 
 // The tests in the pod, and those before them here, use what the operator may do. That it lacks none is what they all
@@ -38,11 +43,14 @@ func TestOperatorUsesAllItsPermissions(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	leader := &rbacv1.Role{}
-	if err := k.Get(ctx, client.ObjectKey{Namespace: cluster.OperatorNamespace, Name: "memcached-operator-leader-election-role"}, leader); err != nil {
-		t.Fatal(err)
+	ofRole := func(name string) []rbacv1.PolicyRule {
+		role := &rbacv1.Role{}
+		if err := k.Get(ctx, client.ObjectKey{Namespace: cluster.OperatorNamespace, Name: "memcached-operator-" + name}, role); err != nil {
+			t.Fatal(err)
+		}
+		return role.Rules
 	}
-	rules := leader.Rules
+	rules := ofRole("leader-election-role")
 	for _, name := range []string{"manager-role", "metrics-auth-role"} {
 		role := &rbacv1.ClusterRole{}
 		if err := k.Get(ctx, client.ObjectKey{Name: "memcached-operator-" + name}, role); err != nil {
@@ -50,16 +58,8 @@ func TestOperatorUsesAllItsPermissions(t *testing.T) {
 		}
 		rules = append(rules, role.Rules...)
 	}
-	var rights []string
-	for _, rule := range rules {
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				for _, verb := range rule.Verbs {
-					rights = append(rights, right(verb, group, resource))
-				}
-			}
-		}
-	}
+	// The cluster has the CRDs of prometheus-operator in one test only. The tests of controllers/monitoring have them, and the operator's roles.
+	rights := slices.DeleteFunc(rightsOf(rules), func(r string) bool { return strings.Contains(r, " monitoring.coreos.com/") })
 	if len(rights) < 20 {
 		t.Fatalf("the operator's roles give %d rights, which cannot be all: %v", len(rights), rights)
 	}
@@ -70,6 +70,7 @@ func TestOperatorUsesAllItsPermissions(t *testing.T) {
 	used := map[string]bool{}
 	for _, r := range requests {
 		used[right(r.Verb, r.Group, r.Resource)] = true
+		used[right(r.Verb, r.Group, r.Resource)+" "+r.Name] = true
 		switch {
 		case r.Verb == "patch" && r.Code == http.StatusCreated: // an apply that creates an object requires the right to
 			used[right("create", r.Group, r.Resource)] = true
@@ -78,13 +79,34 @@ func TestOperatorUsesAllItsPermissions(t *testing.T) {
 			used[right("list", r.Group, r.Resource)] = true
 		}
 	}
-	unused := slices.DeleteFunc(slices.Clone(rights), func(r string) bool {
-		// The cluster doesn't have the CRDs of prometheus-operator. The tests of controllers/monitoring have them, and the operator's roles.
-		return used[r] || slices.Contains(unseen, r) || strings.Contains(r, " monitoring.coreos.com/")
-	})
+	if monitoring := rightsOf(ofRole("monitoring-role")); used["get monitoring.coreos.com/servicemonitors memcached-operator"] {
+		rights = append(rights, monitoring...)
+	} else {
+		t.Logf("the CRDs of prometheus-operator were not installed since %s, so nothing used %v", began, monitoring)
+	}
+	unused := slices.DeleteFunc(rights, func(r string) bool { return used[r] || slices.Contains(unseen, r) })
 	if len(unused) > 0 {
 		t.Errorf("remove the permissions that the operator does not use: %s", strings.Join(unused, ", "))
 	}
+}
+
+// rightsOf returns each right of rules: with the name of the object if the rule has names.
+func rightsOf(rules []rbacv1.PolicyRule) (rights []string) {
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					if len(rule.ResourceNames) == 0 {
+						rights = append(rights, right(verb, group, resource))
+					}
+					for _, name := range rule.ResourceNames {
+						rights = append(rights, right(verb, group, resource)+" "+name)
+					}
+				}
+			}
+		}
+	}
+	return rights
 }
 
 func right(verb, group, resource string) string {
