@@ -134,6 +134,9 @@ func (r release) name(context.Context) error {
 		if err := r.set("README.md", "The commands above install the latest release, ", r.version+"."); err != nil {
 			return err
 		}
+		if err := r.unmark(); err != nil {
+			return err
+		}
 	}
 	for _, document := range changed {
 		if strings.HasSuffix(document, ".md") && document != changelogFile && !strings.Contains(r.version, "-") {
@@ -161,6 +164,17 @@ func (r release) set(file, prefix, value string) error {
 		return fmt.Errorf("%s has %d lines that begin with %q, want one", file, n, prefix)
 	}
 	return os.WriteFile(path, line.ReplaceAll(content, []byte("${1}"+value)), 0o644)
+}
+
+// unmark removes the version from the README, which marks with it what no release had before.
+func (r release) unmark() error {
+	path := filepath.Join(r.root, "README.md")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	mark := regexp.MustCompile(`\s+\(` + regexp.QuoteMeta(r.version) + `\)`)
+	return os.WriteFile(path, mark.ReplaceAll(content, nil), 0o644)
 }
 
 // noOtherChange returns an error when a release must not change a file, such as a generated one that was out of date.

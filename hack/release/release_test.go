@@ -168,6 +168,8 @@ func TestFirstReleaseAndItsUpgrade(t *testing.T) {
 		t.Errorf("a release without changes: %v", err)
 	}
 	write(t, filepath.Join(dir, changelogFile), strings.Replace(changelog, "[Unreleased]\n", "[Unreleased]\n\n- It scales back.\n", 1))
+	readme := filepath.Join(dir, "README.md")
+	write(t, readme, read(t, readme)+"\n- It scales back\n  (1.1.0).\n- It flies (1.2.0).\n")
 	git(t, dir, "commit", "-q", "-a", "-m", "Describe a change")
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	if err := (release{root: dir, version: "1.1.0", digest: digest, now: now, out: io.Discard}).prepare(t.Context()); err != nil {
@@ -187,8 +189,10 @@ func TestFirstReleaseAndItsUpgrade(t *testing.T) {
 			t.Errorf("%s does not install 1.1.0", document)
 		}
 	}
-	if want := "\nThe commands above install the latest release, 1.1.0.\n"; !strings.Contains(read(t, filepath.Join(dir, "README.md")), want) {
-		t.Errorf("README.md does not contain %q", want)
+	for _, want := range []string{"\nThe commands above install the latest release, 1.1.0.\n", "\n- It scales back.\n- It flies (1.2.0).\n"} {
+		if readme := read(t, filepath.Join(dir, "README.md")); !strings.Contains(readme, want) || strings.Contains(readme, "(1.1.0)") {
+			t.Errorf("README.md does not contain %q, or has the mark (1.1.0):\n%s", want, readme)
+		}
 	}
 	if tags := git(t, dir, "tag"); tags != "v1.0.0\nv1.1.0" {
 		t.Errorf("the tags are %q", tags)
