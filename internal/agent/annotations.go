@@ -149,7 +149,7 @@ type readinessDelay struct {
 }
 
 // update applies the annotation's text and reports whether the delay changed. An
-// invalid time ends it: an empty shard is better than one that never serves.
+// invalid time cancels it: an empty shard is better than one that never serves.
 func (d *readinessDelay) update(text string, now time.Time) bool {
 	if d.over {
 		return false
