@@ -60,13 +60,13 @@ func (h *history) change(modify func(*metrics.History)) {
 	}
 }
 
-// answers records that memcached answers clients from now on, or does not.
-func (h *history) answers(yes bool) {
+// setAnswering records whether memcached answers clients from now on.
+func (h *history) setAnswering(answers bool) {
 	now := h.now()
 	h.change(func(r *metrics.History) {
 		h.hung = false
 		switch {
-		case yes:
+		case answers:
 			r.AnsweredAt = now
 			if !r.UnavailableSince.IsZero() {
 				r.LastOutage = max(now.Sub(r.UnavailableSince).Seconds(), 0)
@@ -175,7 +175,7 @@ func (h *history) probed(began time.Time, took time.Duration, answered bool) boo
 	switch {
 	case stopped:
 	case recovered:
-		h.answers(true)
+		h.setAnswering(true)
 	case answered:
 		h.change(func(r *metrics.History) { r.AnsweredAt = began })
 	default:

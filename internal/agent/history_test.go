@@ -32,28 +32,28 @@ func TestHistoryCountsOutagesOverRestartsOfTheContainer(t *testing.T) {
 		}
 	}
 	h := start()
-	h.answers(false)
+	h.setAnswering(false)
 	clock.pass(30)
 	want(h, 0, 0) // a pod that has not served yet replaces no other one
-	h.answers(true)
+	h.setAnswering(true)
 	clock.pass(100)
 
-	h.answers(false) // a restart in place
+	h.setAnswering(false) // a restart in place
 	clock.pass(0.25)
 	want(h, 0.25, 0)
 	if warm, handedOver := h.unavailable(wire.Start{Result: wire.StartWarm}), h.unavailable(wire.Start{Result: wire.StartHandedOver, GapSeconds: 0.5}); warm != 0.25 || handedOver != 0.5 {
 		t.Errorf("unavailable for %v s before a restart, and for %v s in a handover", warm, handedOver)
 	}
-	h.answers(true)
+	h.setAnswering(true)
 	clock.pass(100)
 	want(h, 0.25, 0.25)
 
-	h.answers(false) // the container stops
+	h.setAnswering(false) // the container stops
 	clock.pass(1)
 	h = start()
-	h.answers(false)
+	h.setAnswering(false)
 	clock.pass(0.5)
-	h.answers(true)
+	h.setAnswering(true)
 	want(h, 1.75, 1.5)
 
 	clock.pass(8)
@@ -61,15 +61,15 @@ func TestHistoryCountsOutagesOverRestartsOfTheContainer(t *testing.T) {
 	clock.pass(2) // the agent is killed, 3 s later the next one has started
 	clock.pass(3)
 	h = start()
-	h.answers(false)
-	h.answers(true)
+	h.setAnswering(false)
+	h.setAnswering(true)
 	want(h, 6.75, 5)
 }
 
 func TestProbeCountsAMemcachedThatHangs(t *testing.T) {
 	clock := &testClock{time.Unix(1_800_000_000, 0)}
 	h := readHistory(t.TempDir(), clock.now, slog.New(slog.DiscardHandler))
-	h.answers(true)
+	h.setAnswering(true)
 	clock.pass(10)
 	hangs := clock.now()
 	clock.pass(0.5)
@@ -90,7 +90,7 @@ func TestProbeCountsAMemcachedThatHangs(t *testing.T) {
 	}
 
 	// The answer to a probe may arrive when the supervisor has stopped memcached.
-	h.answers(false)
+	h.setAnswering(false)
 	h.probed(clock.now(), time.Millisecond, true)
 	clock.pass(3)
 	if r, _ := h.snapshot(); r.UnavailableSeconds != 5 {
@@ -102,7 +102,7 @@ func TestHistoryOfAHandover(t *testing.T) {
 	clock, dir := &testClock{time.Unix(1_800_000_000, 0)}, t.TempDir()
 	h := readHistory(dir, clock.now, slog.New(slog.DiscardHandler))
 	h.started(wire.Start{Result: wire.StartHandedOver, Items: 9, ItemsBefore: 10, HandoverSeconds: 4, GapSeconds: 0.5})
-	h.answers(true)
+	h.setAnswering(true)
 	h.drains()
 	h.saveBegins(7)
 	clock.pass(2)

@@ -250,7 +250,7 @@ func (s *supervisor) finish() {
 // fail ends the agent when memcached exited unexpectedly or cannot start.
 func (s *supervisor) fail(err error) {
 	s.finished, s.err = true, err
-	s.history.answers(false)
+	s.history.setAnswering(false)
 }
 
 // schedule runs a function after d, in place of the one that was scheduled before.
@@ -276,7 +276,7 @@ func (s *supervisor) publish() {
 		close(former.superseded)
 	}
 	if former == nil || former.serving() != next.serving() {
-		s.history.answers(next.serving())
+		s.history.setAnswering(next.serving())
 	}
 }
 
