@@ -82,15 +82,15 @@ type Object struct {
 type Ownership int
 
 const (
-	// ours: this Memcached controls it.
+	// Ours: this Memcached controls it.
 	Ours Ownership = iota
-	// orphaned: the operator created it for a Memcached of this name, and it has no
+	// Orphaned: the operator created it for a Memcached of this name, and it has no
 	// controller. The operator adopts it with its items.
 	Orphaned
-	// predecessors: a deleted Memcached of this name controls it, and the garbage collector
+	// Predecessors: a deleted Memcached of this name controls it, and the garbage collector
 	// will delete it.
 	Predecessors
-	// foreign: another owner's, never written and never deleted.
+	// Foreign: another owner's, never written and never deleted.
 	Foreign
 )
 
