@@ -192,20 +192,16 @@ test-all: $(CLUSTER) ## Run every test; needs root for the local cluster.
 
 .PHONY: test-every
 test-every:
-	$(call run,generated vet lint prose tools-build computed e2e scorecard olmv1)
+	$(call run,generated vet lint prose tools-build unraced race process tools sim e2e scorecard olmv1)
 
 # What downloads runs beside what compiles, and what waits beside what computes.
-.PHONY: test-first test-static test-local test-computed test-computing
+.PHONY: test-first test-static test-local
 test-first:
 	@$(MAKE) --no-print-directory -j2 PARALLEL=1 PREPARED= test-static test-tools-build
 test-static:
 	@$(MAKE) --no-print-directory -k PARALLEL= test-generated test-vet test-prose
 test-local:
 	@$(MAKE) --no-print-directory -j3 PARALLEL=1 SKIPPED='$(PEERS)' test-unit test-process test-quick-sim
-test-computed:
-	@$(MAKE) --no-print-directory -k -j2 PARALLEL=1 test-process test-computing
-test-computing:
-	@$(MAKE) --no-print-directory -k PARALLEL= test-unraced test-race test-tools test-sim
 
 # In a copy, so that a tree that fails is left as it is.
 .PHONY: test-generated
