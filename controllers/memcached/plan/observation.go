@@ -82,15 +82,15 @@ type Object struct {
 type Ownership int
 
 const (
-	// Ours: this Memcached controls it.
+	// Ours is an object that this Memcached controls.
 	Ours Ownership = iota
-	// Orphaned: the operator created it for a Memcached of this name, and it has no
+	// Orphaned is one that the operator created for a Memcached of this name, and that has no
 	// controller. The operator adopts it with its items.
 	Orphaned
-	// Predecessors: a deleted Memcached of this name controls it, and the garbage collector
+	// Predecessors is one that a deleted Memcached of this name controls; the garbage collector
 	// will delete it.
 	Predecessors
-	// Foreign: another owner's, never written and never deleted.
+	// Foreign is one of another owner, never written and never deleted.
 	Foreign
 )
 
