@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,7 @@ import (
 // pollAnnotations reads the pod's annotations and applies them. They are levels,
 // not events: a later poll does what is not possible now.
 func (s *supervisor) pollAnnotations() {
-	info, err := readPodInfo(s.podInfoDir)
+	info, err := readPodInfo(s.podInfoDir, s.info)
 	if err != nil {
 		s.log.Warn("Cannot read the pod's annotations", "error", err)
 		info = s.info // a readiness delay may still expire
@@ -88,38 +87,37 @@ func (s *supervisor) restart(arguments []string, changed bool) {
 	})
 }
 
-// pollInterval is how often the pod's annotations are read. Reading four small
-// files in memory costs a few microseconds. A watch is more fragile: the kubelet
-// replaces all files by renaming a symbolic link two levels up.
+// pollInterval is how often the pod's annotations are read. A poll at rest only reads
+// a symbolic link. A watch is more fragile: the kubelet replaces all files by renaming
+// that link, two levels up.
 const pollInterval = 200 * time.Millisecond
 
 type podInfo struct {
-	arguments, restart, stop, holdUntil string
+	generation, arguments, restart, stop, holdUntil string
 }
 
-// readPodInfo reads a downward-API volume, where an empty file is an absent
-// annotation.
-func readPodInfo(dir string) (podInfo, error) {
+// readPodInfo reads a downward-API volume if its content is another generation than that of former, which it returns
+// otherwise. An empty file is an absent annotation.
+func readPodInfo(dir string, former podInfo) (podInfo, error) {
 	var info podInfo
-	for _, file := range []struct {
-		name string
-		to   *string
-	}{
-		// The kubelet may replace all files between two reads. So the stop is read first:
-		// when it is withdrawn together with the arguments that it blocks, those are not
-		// read without it.
-		{wire.StopFile, &info.stop},
-		{wire.ArgumentsFile, &info.arguments},
-		{wire.RestartFile, &info.restart},
-		{wire.HoldFile, &info.holdUntil},
-	} {
-		text, err := os.ReadFile(filepath.Join(dir, file.name))
-		if err != nil {
-			return podInfo{}, fmt.Errorf("reading the pod's annotations: %w", err)
+	err := readGeneration(dir, func(dir string) error {
+		info = podInfo{generation: filepath.Base(dir)}
+		if info.generation == former.generation {
+			info = former
+			return nil
 		}
-		*file.to = strings.TrimSpace(string(text))
-	}
-	return info, nil
+		for name, to := range map[string]*string{
+			wire.StopFile: &info.stop, wire.ArgumentsFile: &info.arguments, wire.RestartFile: &info.restart, wire.HoldFile: &info.holdUntil,
+		} {
+			text, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				return err
+			}
+			*to = strings.TrimSpace(string(text))
+		}
+		return nil
+	})
+	return info, err
 }
 
 // announcedTimeout bounds the wait for announced arguments. The kubelet starts a
@@ -130,8 +128,10 @@ const announcedTimeout = 2 * time.Second
 // that the token of the last stop announced. This saves a start with the previous
 // arguments and a restart with these.
 func awaitAnnouncedArguments(dir, token string) (podInfo, error) {
+	var info podInfo
 	for deadline := time.Now().Add(announcedTimeout); ; time.Sleep(20 * time.Millisecond) {
-		info, err := readPodInfo(dir)
+		var err error
+		info, err = readPodInfo(dir, info)
 		if err != nil || wire.AnnouncedArguments(token, info.arguments) || time.Now().After(deadline) {
 			return info, err
 		}

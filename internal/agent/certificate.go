@@ -65,20 +65,20 @@ func readCertificate(volume, host string, now time.Time) (*certificate, error) {
 	return parseCertificate(files[0], files[1], files[2], host, now)
 }
 
-// readGeneration reads the folder with the content of a Secret's volume, and again if it was replaced in the meantime:
+// readGeneration reads the folder with the content of a volume, and again if it was replaced in the meantime:
 // the kubelet deletes it then.
 func readGeneration(volume string, read func(dir string) error) error {
 	for attempt := 1; ; attempt++ {
 		generation, err := generationOf(volume)
 		if err != nil {
-			return fmt.Errorf("reading the Secret's volume: %w", err)
+			return fmt.Errorf("reading the volume %s: %w", volume, err)
 		}
 		err = read(filepath.Join(volume, generation))
 		latest, latestErr := generationOf(volume)
 		switch {
 		case (latestErr != nil || latest != generation) && attempt < 5:
 		case err != nil:
-			return fmt.Errorf("reading the Secret: %w", err)
+			return fmt.Errorf("reading the volume %s: %w", volume, err)
 		default:
 			return nil
 		}

@@ -15,15 +15,15 @@ import (
 
 const testHost = "cache-0.team.svc"
 
-// secretVolume stands for the volume of a Secret.
-type secretVolume struct {
+// testVolume stands for a volume that the kubelet fills.
+type testVolume struct {
 	t          *testing.T
 	dir        string
 	generation int
 }
 
 // put replaces the content and deletes the previous one, as the kubelet does.
-func (v *secretVolume) put(content map[string][]byte) {
+func (v *testVolume) put(content map[string][]byte) {
 	v.t.Helper()
 	v.generation++
 	name := "..generation-" + strconv.Itoa(v.generation)
@@ -48,7 +48,7 @@ func TestCertificateAndKeyAreOfTheSameGeneration(t *testing.T) {
 		crt, key := ca.Issue(testcert.Options{Names: []string{testHost}})
 		contents = append(contents, map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": ca.PEM()})
 	}
-	volume := &secretVolume{t: t, dir: t.TempDir()}
+	volume := &testVolume{t: t, dir: t.TempDir()}
 	volume.put(contents[0])
 	var swaps sync.WaitGroup
 	done := make(chan struct{})
@@ -96,7 +96,7 @@ func TestCommandLineHasTheListenersOfTheMode(t *testing.T) {
 func TestNewPodServesACertificateWithAProblemRatherThanNone(t *testing.T) {
 	ca := testcert.NewCA("shards")
 	crt, key := ca.Issue(testcert.Options{Names: []string{"example.com"}})
-	volume := &secretVolume{t: t, dir: t.TempDir()}
+	volume := &testVolume{t: t, dir: t.TempDir()}
 	volume.put(map[string][]byte{"tls.crt": crt, "tls.key": key})
 	files := newServerTLS(config{dataDir: t.TempDir(), tlsVolume: volume.dir, service: testHost + ":11212"})
 	got, err := files.forStart([]string{"-Z"}, time.Now())

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -43,14 +41,11 @@ func TestStopOfAMemcachedThatDoesNotServeIsRecorded(t *testing.T) {
 // The operator may be removed after it has announced a stop.
 func TestAnnouncedStopAges(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	s := supervisor{config: config{podInfoDir: t.TempDir()}, tls: &serverTLS{}, users: &serverUsers{}, history: testHistory(), states: &atomic.Pointer[state]{}, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler)}
+	volume := &testVolume{t: t, dir: t.TempDir()}
+	s := supervisor{config: config{podInfoDir: volume.dir}, tls: &serverTLS{}, users: &serverUsers{}, history: testHistory(), states: &atomic.Pointer[state]{}, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler)}
 	s.publish()
 	poll := func(stop string) string {
-		for name, text := range map[string]string{wire.StopFile: stop, wire.ArgumentsFile: "", wire.RestartFile: "", wire.HoldFile: ""} {
-			if err := os.WriteFile(filepath.Join(s.podInfoDir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
+		volume.put(map[string][]byte{wire.StopFile: []byte(stop), wire.ArgumentsFile: nil, wire.RestartFile: nil, wire.HoldFile: nil})
 		s.pollAnnotations()
 		return s.states.Load().status.AnnouncedStop
 	}
