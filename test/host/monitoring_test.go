@@ -368,6 +368,10 @@ func (s monitored) crowd(name string) (stop func()) {
 			if c, err := new(net.Dialer).DialContext(ctx, "tcp", address); err == nil {
 				all = append(all, c)
 			}
+			if len(all) > 1000 { // many of them are rejected
+				_ = all[0].Close()
+				all = all[1:]
+			}
 		}
 		for _, c := range all {
 			_ = c.Close()

@@ -101,6 +101,16 @@ func (c *Commands) Between(do func()) {
 	do()
 }
 
+// SoFar returns what the workers have done until now.
+func (c *Commands) SoFar() (r Report) {
+	c.Between(func() {
+		for _, w := range c.workers {
+			r.add(w.total())
+		}
+	})
+	return r
+}
+
 // FlushAll deletes all items between two operations of the workers, which pause that long before.
 func (c *Commands) FlushAll(pause time.Duration) error {
 	c.flush.Lock()

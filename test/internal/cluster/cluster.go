@@ -90,7 +90,7 @@ func New(config *rest.Config) (*Cluster, error) {
 	return &Cluster{WithWatch: c, Set: set, config: config}, nil
 }
 
-const pollInterval = 100 * time.Millisecond
+const pollInterval = 300 * time.Millisecond
 
 // Eventually calls check until it returns nil. After within it returns the last error.
 func Eventually(ctx context.Context, within time.Duration, what string, check func(context.Context) error) error {
