@@ -193,7 +193,8 @@ const (
 	// Do: what the message says.
 	ReasonTLSNotPossible = "TLSNotPossible"
 	// ReasonPodConfigurationTooLarge: the fields of the spec that each pod gets, such as
-	// spec.podMetadata and spec.scheduling, have more than 16 KiB as JSON. No shard was changed.
+	// spec.podMetadata and spec.scheduling, have more than 16 KiB as JSON, or the spec more than 32 KiB.
+	// No shard was changed.
 	//
 	// Do: shorten them.
 	ReasonPodConfigurationTooLarge = "PodConfigurationTooLarge"

@@ -91,6 +91,9 @@ func transform(trim func(client.Object)) func(any) (any, error) {
 		}
 		trim(o)
 		trimMetadata(o)
+		if m, ok := o.(*v1alpha1.Memcached); ok {
+			resources.ReduceSpec(m)
+		}
 		if sized, ok := o.(interface{ Size() int }); ok && sized.Size() > maxSize {
 			reduce(o)
 		}

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -160,6 +161,34 @@ func TestCacheContainsOnlyTheIdentityOfForeignObjects(t *testing.T) {
 		if got.GetUID() != "2" || got.GetResourceVersion() != "3" || got.GetName() != "cache-0" || !maps.Equal(got.GetLabels(), managed) || !reflect.DeepEqual(metav1.GetControllerOf(got), controller) {
 			t.Errorf("%s: stored as %+v", name, got)
 		}
+	}
+}
+
+// Users choose the size of a custom resource, too, up to 1.5 MiB.
+func TestCacheReducesMemcachedsThatAreTooLarge(t *testing.T) {
+	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: v1alpha1.MemcachedSpec{Size: ptr.To[int32](3), Version: "1.6.45"}}
+	m.Spec.Service.Labels = map[string]string{"team": "a"}
+	if store(t, trimOwned, m); resources.IsReduced(m) || len(m.Spec.Service.Labels) != 1 {
+		t.Errorf("a small one is stored as %+v", m)
+	}
+	m.Spec.Service.Annotations = map[string]string{"example.com/large": strings.Repeat("x", resources.MaxSpec)}
+	if store(t, trimOwned, m); !resources.IsReduced(m) || m.Spec.Version != "1.6.45" || *m.Spec.Size != 3 || !reflect.DeepEqual(m.Spec.Service, v1alpha1.Service{}) {
+		t.Errorf("a large one is stored as %+v", m)
+	}
+}
+
+// No write of the list may remove one of them.
+func TestFinalizersThatAreTooLargeAreStoredAsAnInvalidOne(t *testing.T) {
+	backup := &v1alpha1.MemcachedBackup{}
+	for i := range 100 {
+		backup.Finalizers = append(backup.Finalizers, fmt.Sprintf("example.com/%060d", i))
+	}
+	store(t, trimOwned, backup)
+	if len(backup.Finalizers) != 1 || len(validation.IsQualifiedName(backup.Finalizers[0])) == 0 {
+		t.Errorf("stored as %q", backup.Finalizers)
+	}
+	if len(validation.IsQualifiedName(resources.ReducedSpec)) == 0 {
+		t.Error("users can set the annotation of a reduced spec")
 	}
 }
 

@@ -33,6 +33,10 @@ const (
 	// maxValue is the size, in bytes, of the longest annotation of a custom resource. A hash
 	// stands for a longer one.
 	maxValue = 1 << 10
+	// maxFinalizers is the size, in bytes, of the names of an object's finalizers, above which tooManyFinalizers
+	// stands for them. The API server rejects that name, so no write of the list removes one of them.
+	maxFinalizers     = 4 << 10
+	tooManyFinalizers = "too many finalizers"
 	// Equal annotations of these sizes, in bytes, share memory.
 	minShared, maxShared = 256, resources.MaxDiscoveryList
 )
@@ -46,7 +50,7 @@ var labelsRead = []string{
 func annotationsRead(o client.Object) []string {
 	switch o.(type) {
 	case *v1alpha1.Memcached:
-		return []string{v1alpha1.AnnotationRetry}
+		return []string{v1alpha1.AnnotationRetry, resources.ReducedSpec}
 	case *v1alpha1.MemcachedRestore:
 		return []string{annotations.Refills}
 	case *batchv1.Job:
@@ -80,6 +84,13 @@ func trimMetadata(o client.Object) {
 	if !isCustom(o) {
 		o.SetFinalizers(nil)
 		return
+	}
+	size := 0
+	for _, name := range o.GetFinalizers() {
+		size += len(name)
+	}
+	if size > maxFinalizers {
+		o.SetFinalizers([]string{tooManyFinalizers})
 	}
 	for name, value := range o.GetAnnotations() {
 		if len(value) > maxValue {

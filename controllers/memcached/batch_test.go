@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -163,6 +164,40 @@ func TestLargePodConfigurationIsRejected(t *testing.T) {
 	if n := env.writes.Load() - before; n != 1 {
 		t.Errorf("%d writes, want that of the status", n)
 	}
+}
+
+// The cache doesn't even store such a spec, so nothing may be decided by what it stores.
+func TestSpecThatIsTooLargeToStoreIsRejected(t *testing.T) {
+	env := newEnv(t)
+	eventually := env.manage()
+	env.create("cache", "size: 2")
+	eventually("two shards", func() bool { return env.get("cache").Status.Size == 2 })
+	policy := &networkingv1.NetworkPolicy{}
+	env.read("cache", policy)
+	change := func(clients []networkingv1.NetworkPolicyPeer) {
+		env.change("cache", func(m *v1alpha1.Memcached) {
+			m.Spec.Size, m.Spec.NetworkPolicy.AllowedClients = ptr.To[int32](1), clients
+		})
+	}
+	clients := slices.Repeat([]networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: slices.Repeat([]string{strings.Repeat("x", 63)}, 20)},
+	}}}}, 32)
+	change(clients)
+	eventually("it is rejected", func() bool {
+		c := meta.FindStatusCondition(env.get("cache").Status.Conditions, v1alpha1.ConditionDegraded)
+		return c.Reason == v1alpha1.ReasonPodConfigurationTooLarge && strings.Contains(c.Message, "shorten")
+	})
+	m, after := env.get("cache"), &networkingv1.NetworkPolicy{}
+	env.read("cache", after)
+	env.read("cache-1", &appsv1.ReplicaSet{})
+	if after.ResourceVersion != policy.ResourceVersion || len(m.Spec.NetworkPolicy.AllowedClients) != len(clients) {
+		t.Errorf("the policy or the spec, with %d clients, was changed", len(m.Spec.NetworkPolicy.AllowedClients))
+	}
+	change(clients[:1])
+	eventually("the shorter spec is applied", func() bool {
+		env.read("cache", after)
+		return env.get("cache").Status.Size == 1 && after.ResourceVersion != policy.ResourceVersion
+	})
 }
 
 // The cache omits what the operator doesn't read. Only its status and its finalizer are written.

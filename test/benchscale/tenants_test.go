@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -174,7 +175,7 @@ func backupOf(namespace, name, memcached string) *v1alpha1.MemcachedBackup {
 	return b
 }
 
-// A tenant's objects carry 500 MB of annotations, twice the operator's memory.
+// A tenant's objects carry 500 MB of annotations, and his Memcacheds 300 MB of clients: three times the operator's memory.
 func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 	withOperator(t, 1000, func(ctx context.Context, s *scene) {
 		loud := namespaceOf(ctx, t, s.client, "loud")
@@ -190,6 +191,13 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 			b.Annotations = largeAnnotation
 			return b
 		})
+		createAll(ctx, t, s.client, 300, func(i int) client.Object {
+			m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: loud, Name: fmt.Sprintf("large-%d", i)}}
+			m.Spec.NetworkPolicy.AllowedClients = slices.Repeat([]networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: slices.Repeat([]string{strings.Repeat("x", 63)}, 500)}},
+			}}}, 32)
+			return m
+		})
 		fleet, err := newFleet(ctx, s.client, s.admin, 1, 1)
 		must(t, err)
 		environment := s.operator.env
@@ -198,7 +206,7 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 		o := &observer{scene: s, fleet: fleet, began: time.Now()}
 		must(t, o.all(ctx, "Available", isAvailable, func(ctx context.Context) error { return fleet.create(ctx, "1.6.45") }))
 		t.Logf("another tenant's Memcached was Available after %s", time.Since(o.began).Round(time.Millisecond))
-		s.wantPeak(t, "with 2,000 objects of 250 KiB that were listed")
+		s.wantPeak(t, "with 2,000 objects of 250 KiB and 300 of 1 MiB that were listed")
 		must(t, s.stopOperator())
 		s.operator.env = environment
 		must(t, s.startOperator(ctx))
@@ -208,7 +216,7 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 			}
 			return nil
 		}))
-		s.wantPeak(t, "with 2,000 objects of 250 KiB that were streamed")
+		s.wantPeak(t, "with 2,000 objects of 250 KiB and 300 of 1 MiB that were streamed")
 
 		large := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(ctx, t, s.client, "large"), Name: "cache", Annotations: largeAnnotation}}
 		large.Spec.Size = ptr.To[int32](1000)

@@ -72,6 +72,9 @@ func specProblem(obs *Observation, restrictions resources.Restrictions) *shard.P
 		shard.UnsupportedVersion(obs.Shards, obs.Image.Reference, &obs.Memcached.Spec))
 	notAllowed, tls := restrictions.Violation(obs.Memcached), resources.TLSProblem(&obs.Memcached.Spec)
 	switch {
+	case resources.IsReduced(obs.Memcached):
+		return &shard.Problem{Reason: v1alpha1.ReasonPodConfigurationTooLarge, Message: fmt.Sprintf(
+			"the spec has more than %d bytes as JSON; shorten its lists, labels and annotations, nothing changes until then", resources.MaxSpec)}
 	case obs.ImageError != nil:
 		return &shard.Problem{Reason: v1alpha1.ReasonImageInvalid, Message: obs.ImageError.Error() + "; correct spec.image, nothing changes until then"}
 	case unsupported != "":

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -20,6 +21,27 @@ import (
 // MaxRevision is the size, in bytes, of the largest pod configuration. Each shard has several
 // copies of it, in the API server and in the operator's memory.
 const MaxRevision = 16 << 10
+
+// MaxSpec is the size, in bytes as JSON, of the largest spec. The operator's cache has those of all namespaces.
+const MaxSpec = 2 * MaxRevision
+
+// ReducedSpec is the annotation of a Memcached whose spec is reduced. The API server accepts no such name.
+const ReducedSpec = "cache.memcached-operator.io/spec is too large"
+
+// ReduceSpec removes from a spec that is larger than MaxSpec the fields that the CRD doesn't bound.
+func ReduceSpec(m *v1alpha1.Memcached) {
+	text, err := json.Marshal(&m.Spec)
+	if err == nil && len(text) <= MaxSpec {
+		return
+	}
+	s := &m.Spec
+	s.ImagePullSecrets, s.Scheduling, s.PodMetadata, s.PodSecurity = nil, v1alpha1.Scheduling{}, v1alpha1.PodMetadata{}, v1alpha1.PodSecurity{}
+	s.NetworkPolicy.AllowedClients, s.Monitoring.From, s.Service.Labels, s.Service.Annotations = nil, nil, nil, nil
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, ReducedSpec, "")
+}
+
+// IsReduced reports whether ReduceSpec removed fields, so that nothing may be decided by what is left.
+func IsReduced(m *v1alpha1.Memcached) bool { return metav1.HasAnnotation(m.ObjectMeta, ReducedSpec) }
 
 // MaxDiscoveryList is the size, in bytes, of the largest list of shards that a pod has. With the largest pod
 // configuration, the operator's cache still stores the ReplicaSet.
