@@ -181,8 +181,8 @@ func TestAgentIsSmallAndStatic(t *testing.T) {
 	}
 	resident := memory(t, s.command.Process.Pid, "VmRSS")
 	t.Logf("%d KiB resident, at most %d", resident, memory(t, s.command.Process.Pid, "VmHWM"))
-	if resident > 12<<10 {
-		t.Errorf("%d KiB resident, more than 12 MiB", resident)
+	if resident > 14<<10 { // with transparent huge pages, which Debian's kernel uses, it has 12.3 MiB
+		t.Errorf("%d KiB resident, more than 14 MiB", resident)
 	}
 }
 
