@@ -192,16 +192,22 @@ test-all: $(CLUSTER) ## Run every test; needs root for the local cluster.
 
 .PHONY: test-every
 test-every:
-	$(call run,generated vet lint prose tools-build unraced race process tools sim e2e scorecard olmv1)
+	$(call run,tools-build code process tools sim e2e scorecard olmv1)
 
 # What downloads runs beside what compiles, and what waits beside what computes.
-.PHONY: test-first test-static test-local
+.PHONY: test-first test-static test-local test-code test-checks
 test-first:
 	@$(MAKE) --no-print-directory -j2 PARALLEL=1 PREPARED= test-static test-tools-build
 test-static:
 	@$(MAKE) --no-print-directory -k PARALLEL= test-generated test-vet test-prose
 test-local:
 	@$(MAKE) --no-print-directory -j3 PARALLEL=1 SKIPPED='$(PEERS)' test-unit test-process test-quick-sim
+
+# The package whose raced tests take longest uses one processor.
+test-code:
+	@$(MAKE) --no-print-directory -k -j2 PARALLEL=1 test-race test-checks
+test-checks:
+	@$(MAKE) --no-print-directory -k PARALLEL= test-generated test-vet test-lint test-prose test-unraced
 
 # In a copy, so that a tree that fails is left as it is.
 .PHONY: test-generated
@@ -241,7 +247,7 @@ PEERS = TestSnippet|TestRings|TestClientsFindEveryKey|TestAgentAnswersDiscovery|
 # They mount volumes and run agents under other users, for which a user other than root needs a namespace.
 .PHONY: test-process
 test-process: $(CLUSTER) ## Test agent and protocol with memcached processes.
-	$(call tier,processes,$(call with,process $(if $(SKIPPED),,peers)) setsid -w go -C test test -count=1 $(if $(SKIPPED),-skip '$(SKIPPED)') $(if $(filter-out 0,$(shell id -u)),-exec 'unshare --user --map-root-user --map-auto --mount') ./process/...)
+	$(call tier,processes,$(call with,process $(if $(SKIPPED),,peers)) setsid -w go -C test test -count=1 -timeout 20m $(if $(SKIPPED),-skip '$(SKIPPED)') $(if $(filter-out 0,$(shell id -u)),-exec 'unshare --user --map-root-user --map-auto --mount') ./process/...)
 
 .PHONY: test-quick-sim
 test-quick-sim: $(CLUSTER) ## Test the operator in a simulated cluster with failures, ten seeds.

@@ -86,7 +86,7 @@ func (s *space) endOfRuns(b *v1alpha1.MemcachedBackup, r *v1alpha1.MemcachedRest
 }
 
 // slow is a rate at which a backup of slowSize items takes so long that it can be interrupted on a busy machine.
-const slow, slowSize = 500, 10_000
+const slow, slowSize = 250, 10_000
 
 // slowBackup fills a shard and returns a backup that has copied some of its items, and what it is to contain.
 func (s *space) slowBackup(policy v1alpha1.SnapshotDeletionPolicy) (*v1alpha1.MemcachedBackup, []*items.Set) {

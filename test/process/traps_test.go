@@ -15,12 +15,11 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
 )
 
-// memcached rejects a file whose stop was in the current second of the wall clock.
+// memcached rejects a file whose stop was in the current second of the wall clock. This test isn't parallel, as it needs
+// starts within a second.
 func TestStartInTheSecondOfTheStop(t *testing.T) {
-	t.Parallel()
 	for _, version := range versions {
 		t.Run("memcached alone starts cold: "+version, func(t *testing.T) {
-			t.Parallel()
 			dir := sharedDir(t)
 			for range 5 {
 				first := startRaw(t, version, dir)
@@ -41,7 +40,6 @@ func TestStartInTheSecondOfTheStop(t *testing.T) {
 			t.Fatal("no start fell into the second of the stop")
 		})
 		t.Run("the agent is warm: "+version, func(t *testing.T) {
-			t.Parallel()
 			s := newShard(t)
 			s.memcached = memcachedPath(version)
 			s.run()

@@ -15,7 +15,7 @@ const (
 	// keysEach is the number of keys of a worker.
 	keysEach = 500
 	// pause of a worker after each operation.
-	pause   = 2 * time.Millisecond
+	pause   = 4 * time.Millisecond
 	repeats = 8
 	// sweepTimeout bounds the last read of all keys of a worker.
 	sweepTimeout = 10 * time.Second

@@ -16,7 +16,7 @@ import (
 
 const (
 	// Every is between the starts of two connections.
-	Every = 20 * time.Millisecond
+	Every = 40 * time.Millisecond
 	// timeout bounds a hang. It does not hide a lost connection: see Ask.
 	timeout = 5 * time.Second
 )
