@@ -66,7 +66,7 @@ func TestShardWithDelayedReadinessStoresItems(t *testing.T) {
 func TestReadinessDelayEndsAtItsTimeWithoutTheOperator(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
-	until := time.Now().Add(4 * time.Second).Truncate(time.Second)
+	until := time.Now().Add(10 * time.Second).Truncate(time.Second) // longer than a start takes on a busy machine
 	s.delayReadiness(until)
 	s.run()
 	s.wantReady(false)
@@ -80,7 +80,7 @@ func TestReadinessDelayEndsAtItsTimeWithoutTheOperator(t *testing.T) {
 func TestReadinessDelayContinuesInTheNextContainer(t *testing.T) {
 	t.Parallel()
 	s := newShard(t)
-	until := time.Now().Add(8 * time.Second).Truncate(time.Second)
+	until := time.Now().Add(20 * time.Second).Truncate(time.Second)
 	s.delayReadiness(until)
 	s.run()
 	fill(t, s.address(), 100)
