@@ -192,7 +192,7 @@ test-all: $(CLUSTER) ## Run every test; needs root for the local cluster.
 
 .PHONY: test-every
 test-every:
-	$(call run,tools-build code process tools sim e2e scorecard olmv1)
+	$(call run,tools-build code process sim e2e scorecard olmv1)
 
 # What downloads runs beside what compiles, and what waits beside what computes.
 .PHONY: test-first test-static test-local test-code test-checks
@@ -203,11 +203,11 @@ test-static:
 test-local:
 	@$(MAKE) --no-print-directory -j3 PARALLEL=1 SKIPPED='$(PEERS)' test-unit test-process test-quick-sim
 
-# The package whose raced tests take longest uses one processor.
+# The package whose raced tests take longest uses one processor, and so do most of the others.
 test-code:
 	@$(MAKE) --no-print-directory -k -j2 PARALLEL=1 test-race test-checks
 test-checks:
-	@$(MAKE) --no-print-directory -k PARALLEL= test-generated test-vet test-lint test-prose test-unraced
+	@$(MAKE) --no-print-directory -k PARALLEL= test-generated test-vet test-lint test-prose test-unraced test-tools
 
 # In a copy, so that a tree that fails is left as it is.
 .PHONY: test-generated
