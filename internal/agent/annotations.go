@@ -87,7 +87,7 @@ func (s *supervisor) restart(arguments []string, changed bool) {
 	})
 }
 
-// pollInterval is how often the pod's annotations are read. A poll at rest only reads
+// pollInterval is how often the pod's annotations are read. An idle poll only reads
 // a symbolic link. A watch is more fragile: the kubelet replaces all files by renaming
 // that link, two levels up.
 const pollInterval = 500 * time.Millisecond

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// Each pod at rest uses some of the processor that the other tests need.
+	// Each idle pod uses some of the processor that the other tests need.
 	restCount  = 20
 	restWindow = 5 * time.Minute
 	// eventsWithin bounds how long the events of their creation may take after the status, which the operator writes first.
