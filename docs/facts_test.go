@@ -16,13 +16,12 @@ import (
 	"strings"
 	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
+	"github.com/memcached-operator/memcached-operator/internal/testcrd"
 )
 
 // shards returns the shard of each of many keys.
@@ -90,11 +89,7 @@ func TestSizingTableFollowsTheFormula(t *testing.T) {
 }
 
 func TestChangesPageHasEveryGate(t *testing.T) {
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.Unmarshal([]byte(read(t, "config/crd/bases/cache.memcached-operator.io_memcacheds.yaml")), &crd); err != nil {
-		t.Fatal(err)
-	}
-	status := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
+	status := testcrd.Schema(t, "..", "memcacheds").Properties["status"]
 	var want []string
 	for _, gate := range status.Properties["update"].Properties["gate"].Enum {
 		want = append(want, strings.Trim(string(gate.Raw), `"`))

@@ -2,31 +2,15 @@ package v1alpha1_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/testcrd"
 )
-
-// schema returns the schema of a kind, such as memcachedbackups, from its CRD.
-func schema(t *testing.T, plural string) *apiextensionsv1.JSONSchemaProps {
-	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("../../config/crd/bases", v1alpha1.GroupVersion.Group+"_"+plural+".yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(raw, &crd); err != nil {
-		t.Fatal(err)
-	}
-	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-}
 
 func TestGoDefaultsAreTheCRDsDefaults(t *testing.T) {
 	for _, c := range []struct {
@@ -48,7 +32,7 @@ func TestGoDefaultsAreTheCRDsDefaults(t *testing.T) {
 		{"memcachedscheduledbackups", "spec.backupTemplate.spec.deadlineSeconds", v1alpha1.DefaultTransferDeadlineSeconds},
 		{"memcachedscheduledbackups", "spec.startingDeadlineSeconds", v1alpha1.DefaultStartingDeadlineSeconds},
 	} {
-		field := schema(t, c.plural)
+		field := testcrd.Schema(t, "../..", c.plural)
 		for name := range strings.SplitSeq(c.path, ".") {
 			next, ok := field.Properties[name]
 			if !ok {
@@ -85,7 +69,7 @@ func TestDescriptionsStartWithTheFieldsName(t *testing.T) {
 	}
 	for _, plural := range []string{"memcacheds", "memcachedbackups", "memcachedrestores", "memcachedscheduledbackups"} {
 		for _, part := range []string{"spec", "status"} {
-			check(plural+"."+part, schema(t, plural).Properties[part])
+			check(plural+"."+part, testcrd.Schema(t, "../..", plural).Properties[part])
 		}
 	}
 }

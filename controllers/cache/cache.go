@@ -29,7 +29,7 @@ import (
 func Options(namespaces string) crcache.Options {
 	options := crcache.Options{
 		ByObject:         map[client.Object]crcache.ByObject{&corev1.Pod{}: ManagedOnly(trimPod)},
-		DefaultTransform: transform(func(client.Object) {}),
+		DefaultTransform: transform(trimCustom),
 		// Reading a kind that isn't watched would cache all of its objects in the cluster,
 		// such as Secrets.
 		ReaderFailOnMissingInformer: true,
@@ -91,9 +91,6 @@ func transform(trim func(client.Object)) func(any) (any, error) {
 		}
 		trim(o)
 		trimMetadata(o)
-		if m, ok := o.(*v1alpha1.Memcached); ok {
-			resources.ReduceSpec(m)
-		}
 		if sized, ok := o.(interface{ Size() int }); ok && sized.Size() > maxSize {
 			reduce(o)
 		}
@@ -111,6 +108,13 @@ func keepsEntry(o client.Object, e metav1.ManagedFieldsEntry) bool {
 		return shard.IsOperatorResize(e)
 	default:
 		return false
+	}
+}
+
+// trimCustom bounds the spec of a Memcached. The CRDs bound those of the other custom resources.
+func trimCustom(o client.Object) {
+	if m, ok := o.(*v1alpha1.Memcached); ok {
+		resources.ReduceSpec(m)
 	}
 }
 

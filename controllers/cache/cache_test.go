@@ -168,11 +168,11 @@ func TestCacheContainsOnlyTheIdentityOfForeignObjects(t *testing.T) {
 func TestCacheReducesMemcachedsThatAreTooLarge(t *testing.T) {
 	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: v1alpha1.MemcachedSpec{Size: ptr.To[int32](3), Version: "1.6.45"}}
 	m.Spec.Service.Labels = map[string]string{"team": "a"}
-	if store(t, trimOwned, m); resources.IsReduced(m) || len(m.Spec.Service.Labels) != 1 {
+	if store(t, trimCustom, m); resources.IsReduced(m) || len(m.Spec.Service.Labels) != 1 {
 		t.Errorf("a small one is stored as %+v", m)
 	}
 	m.Spec.Service.Annotations = map[string]string{"example.com/large": strings.Repeat("x", resources.MaxSpec)}
-	if store(t, trimOwned, m); !resources.IsReduced(m) || m.Spec.Version != "1.6.45" || *m.Spec.Size != 3 || !reflect.DeepEqual(m.Spec.Service, v1alpha1.Service{}) {
+	if store(t, trimCustom, m); !resources.IsReduced(m) || m.Spec.Version != "1.6.45" || *m.Spec.Size != 3 || !reflect.DeepEqual(m.Spec.Service, v1alpha1.Service{}) {
 		t.Errorf("a large one is stored as %+v", m)
 	}
 }
@@ -183,7 +183,7 @@ func TestFinalizersThatAreTooLargeAreStoredAsAnInvalidOne(t *testing.T) {
 	for i := range 100 {
 		backup.Finalizers = append(backup.Finalizers, fmt.Sprintf("example.com/%060d", i))
 	}
-	store(t, trimOwned, backup)
+	store(t, trimCustom, backup)
 	if len(backup.Finalizers) != 1 || len(validation.IsQualifiedName(backup.Finalizers[0])) == 0 {
 		t.Errorf("stored as %q", backup.Finalizers)
 	}

@@ -128,10 +128,8 @@ const announcedTimeout = 2 * time.Second
 // that the token of the last stop announced. This saves a start with the previous
 // arguments and a restart with these.
 func awaitAnnouncedArguments(dir, token string) (podInfo, error) {
-	var info podInfo
 	for deadline := time.Now().Add(announcedTimeout); ; time.Sleep(20 * time.Millisecond) {
-		var err error
-		info, err = readPodInfo(dir, info)
+		info, err := readPodInfo(dir, podInfo{})
 		if err != nil || wire.AnnouncedArguments(token, info.arguments) || time.Now().After(deadline) {
 			return info, err
 		}

@@ -1,30 +1,22 @@
 package resources
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/testcrd"
 )
 
 // What is left of a spec that is too large must be small.
 func TestReducedSpecHasNoFieldThatTheCRDDoesNotBound(t *testing.T) {
-	raw, err := os.ReadFile("../../../config/crd/bases/cache.memcached-operator.io_memcacheds.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(raw, &crd); err != nil {
-		t.Fatal(err)
-	}
+	const root = "../../.."
 	removed := []string{".imagePullSecrets", ".scheduling", ".podMetadata", ".podSecurity", ".networkPolicy.allowedClients", ".monitoring.from", ".service.labels", ".service.annotations"}
 	found := map[string]bool{}
-	for _, path := range unbounded(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"], "") {
+	for _, path := range unbounded(testcrd.Schema(t, root, "memcacheds").Properties["spec"], "") {
 		i := slices.IndexFunc(removed, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
 		if i < 0 {
 			t.Errorf("ReduceSpec keeps spec%s, which the CRD doesn't bound", path)
@@ -34,6 +26,11 @@ func TestReducedSpecHasNoFieldThatTheCRDDoesNotBound(t *testing.T) {
 	}
 	if len(found) != len(removed) {
 		t.Errorf("of the fields that ReduceSpec removes, the CRD doesn't bound only %v", found)
+	}
+	for _, plural := range []string{"memcachedbackups", "memcachedrestores", "memcachedscheduledbackups"} {
+		if paths := unbounded(testcrd.Schema(t, root, plural).Properties["spec"], ""); len(paths) > 0 {
+			t.Errorf("the CRD of %s doesn't bound %v", plural, paths)
+		}
 	}
 	m := &v1alpha1.Memcached{}
 	m.Spec.PodMetadata.Labels = map[string]string{"a": strings.Repeat("x", MaxSpec)}
