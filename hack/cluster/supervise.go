@@ -53,7 +53,6 @@ func (s *supervisor) exec(c component) (pid int, err error) {
 	}
 	defer log.Close()
 	cmd := exec.Command(c.Path, c.Args...)
-	cmd.Env = append(os.Environ(), "GOGC=200") // less time for more memory
 	cmd.Stdout, cmd.Stderr = log, log
 	if c.Root != "" {
 		cmd.Dir = "/"
