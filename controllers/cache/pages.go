@@ -13,7 +13,7 @@ import (
 )
 
 // pageSize is how many objects are read at once. An object has up to 1.5 MiB.
-const pageSize = 50
+const pageSize = 20
 
 // NewInformer returns an informer that trims a list of objects page by page. It lists objects
 // from API servers before Kubernetes 1.34; others stream them one by one.
