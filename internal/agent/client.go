@@ -18,68 +18,89 @@ type client struct {
 	recent *recentLookups
 	// idle is the last sample of the memory file, nil before it.
 	idle atomic.Pointer[metrics.Idle]
-	// lock contains one token; its owner may use conn and closed. A channel, since the
-	// wait for it ends with a context.
-	lock   chan struct{}
-	conn   *protocol.Conn
-	closed bool
+	// life ends when the process has exited. Later queries return net.ErrClosed.
+	life context.Context
+	end  context.CancelCauseFunc
+	// lock contains one token; its owner may use conn. A channel, since the wait for it
+	// ends with a context.
+	lock chan struct{}
+	conn *protocol.Conn
 }
 
 func newClient(server protocol.Server) *client {
 	c := &client{server: server, recent: newRecentLookups(time.Now()), lock: make(chan struct{}, 1)}
+	c.life, c.end = context.WithCancelCause(context.Background())
 	c.lock <- struct{}{}
 	return c
 }
 
-func (c *client) generalStats(ctx context.Context) (stats protocol.General, err error) {
-	err = c.do(ctx, func(conn *protocol.Conn) (err error) {
-		stats, err = conn.General(ctx)
-		return err
-	})
-	return stats, err
+func (c *client) generalStats(ctx context.Context) (protocol.General, error) {
+	return query(ctx, c, (*protocol.Conn).General)
 }
 
 // ping returns nil if memcached responds, even with an error such as too many
 // connections.
 func (c *client) ping(ctx context.Context) error {
-	err := c.do(ctx, func(conn *protocol.Conn) error {
-		_, err := conn.Version(ctx)
-		return err
-	})
+	_, err := query(ctx, c, (*protocol.Conn).Version)
 	if protocol.IsAnswer(err) {
 		return nil
 	}
 	return err
 }
 
-// do runs a query, and again over a new connection if the kept one was dead, as
-// after memcached's idle_timeout.
-func (c *client) do(ctx context.Context, query func(*protocol.Conn) error) error {
+// query returns memcached's answer, or the error of ctx when that ends before. The
+// connection then waits for the late answer: if it were closed, clients could occupy
+// the one that becomes free.
+func query[T any](ctx context.Context, c *client, ask func(*protocol.Conn, context.Context) (T, error)) (answer T, err error) {
 	select {
 	case <-c.lock:
 	case <-ctx.Done():
-		return ctx.Err()
+		return answer, ctx.Err()
 	}
-	defer func() { c.lock <- struct{}{} }()
-	if c.closed {
-		return net.ErrClosed
+	type result struct {
+		answer T
+		err    error
 	}
+	results := make(chan result, 1)
+	go func() {
+		defer func() { c.lock <- struct{}{} }()
+		var r result
+		r.err = c.do(func(conn *protocol.Conn) (err error) {
+			r.answer, err = ask(conn, c.life)
+			return err
+		})
+		results <- r
+	}()
+	select {
+	case r := <-results:
+		return r.answer, r.err
+	case <-ctx.Done():
+		return answer, ctx.Err()
+	}
+}
+
+// do runs a query, and again over a new connection if the kept one was dead, as
+// after memcached's idle_timeout.
+func (c *client) do(ask func(*protocol.Conn) error) error {
 	for {
+		if c.life.Err() != nil {
+			return context.Cause(c.life)
+		}
 		kept := c.conn != nil
 		if !kept {
-			conn, err := c.server.Dial(ctx)
+			conn, err := c.server.Dial(c.life)
 			if err != nil {
 				return err
 			}
 			c.conn = conn
 		}
-		err := query(c.conn)
+		err := ask(c.conn)
 		if err == nil {
 			return nil
 		}
 		// A connection closes itself after an error.
 		c.conn = nil
-		if !kept || protocol.IsAnswer(err) || ctx.Err() != nil {
+		if !kept || protocol.IsAnswer(err) {
 			return err
 		}
 	}
@@ -93,10 +114,10 @@ func (c *client) poke() {
 	}
 }
 
-// close is called when memcached has exited. Later queries return net.ErrClosed.
+// close is called when the process has exited.
 func (c *client) close() {
+	c.end(net.ErrClosed)
 	<-c.lock
-	c.closed = true
 	if c.conn != nil {
 		_ = c.conn.Close()
 	}

@@ -205,17 +205,14 @@ type holder struct {
 func (c *client) connections(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, connsTimeout)
 	defer cancel()
-	var holders map[string]*holder
-	total := 0
-	err := c.do(ctx, func(conn *protocol.Conn) error {
-		holders, total = map[string]*holder{}, 0
-		return conn.Conns(ctx, maxListed, func(one protocol.ClientConn) {
+	holders, err := query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (map[string]*holder, error) {
+		holders := map[string]*holder{}
+		return holders, conn.Conns(ctx, maxListed, func(one protocol.ClientConn) {
 			h := holders[one.Host]
 			if h == nil {
 				h = &holder{host: one.Host}
 				holders[one.Host] = h
 			}
-			total++
 			h.connections++
 			if one.Idle >= 60 {
 				h.idle++
@@ -226,9 +223,9 @@ func (c *client) connections(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the connections of memcached: %w", err)
 	}
-	all := make([]*holder, 0, len(holders))
+	all, total := make([]*holder, 0, len(holders)), 0
 	for _, h := range holders {
-		all = append(all, h)
+		all, total = append(all, h), total+h.connections
 	}
 	slices.SortFunc(all, func(a, b *holder) int {
 		if a.connections != b.connections {

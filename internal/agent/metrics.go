@@ -126,7 +126,9 @@ func (c *collector) collect() metrics.Input {
 	// Not the request's context: the next request gets the same answer.
 	ctx, cancel := context.WithTimeout(context.Background(), metricsTimeout)
 	defer cancel()
-	err := current.client.do(ctx, func(conn *protocol.Conn) error { return c.reading.Read(ctx, conn) })
+	_, err := query(ctx, current.client, func(conn *protocol.Conn, ctx context.Context) (none struct{}, err error) {
+		return none, c.reading.Read(ctx, conn)
+	})
 	if err == nil {
 		in.Reading = &c.reading
 		in.EvictionAge = c.reading.EvictionAge(time.Now())
@@ -184,11 +186,10 @@ func (c *client) roundTrip() (began time.Time, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
 	began = time.Now()
-	err = c.do(ctx, func(conn *protocol.Conn) error {
+	took, err = query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (time.Duration, error) {
 		sent := time.Now()
 		_, err := conn.Version(ctx)
-		took = time.Since(sent)
-		return err
+		return time.Since(sent), err
 	})
 	return began, took, err
 }

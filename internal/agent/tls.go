@@ -317,7 +317,10 @@ func (r *reload) run() reloadEnd {
 }
 
 func (r *reload) refresh(ctx context.Context) error {
-	return r.process.client.do(ctx, func(conn *protocol.Conn) error { return conn.RefreshCertificates(ctx) })
+	_, err := query(ctx, r.process.client, func(conn *protocol.Conn, ctx context.Context) (none struct{}, err error) {
+		return none, conn.RefreshCertificates(ctx)
+	})
+	return err
 }
 
 // servedFingerprint returns that of the certificate at an address.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -142,6 +144,62 @@ func TestMemcachedWithoutFreeConnectionsIsReady(t *testing.T) {
 	s.stopContainer()
 	if !exists(s.meta()) {
 		t.Error("it did not save")
+	}
+}
+
+// If the agent closed its connection after a query without an answer, clients would have it next.
+func TestAgentKeepsItsConnectionWhenAnAnswerIsLate(t *testing.T) {
+	t.Parallel()
+	s := newShard(t)
+	s.annotate(agentwire.ArgumentsFile, s.arguments("-c", "64"))
+	pid := s.run().PID
+	done := make(chan struct{})
+	var clients sync.WaitGroup
+	for range 8 {
+		clients.Go(func() { occupy(s.address(), done) })
+	}
+	defer clients.Wait()
+	defer close(done)
+	for greet(s.address()) == nil {
+		time.Sleep(time.Millisecond)
+	}
+	s.freeze(pid)
+	if up := s.metrics(t, "").values["memcached_up"]; up != 0 {
+		t.Errorf("memcached_up is %v while memcached is stopped", up)
+	}
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); s.metrics(t, "").values["memcached_up"] != 1; {
+		if time.Now().After(deadline) {
+			t.Fatal("the agent has no connection")
+		}
+	}
+	if err := greet(s.address()); err == nil {
+		t.Error("the clients don't occupy the connections")
+	}
+}
+
+// occupy takes each connection that is free, until done is closed.
+func occupy(address string, done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		case <-time.After(time.Millisecond):
+		}
+		conn, err := net.DialTimeout("tcp", address, patience)
+		if err != nil {
+			continue
+		}
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		response := make([]byte, 1)
+		_, _ = conn.Write([]byte("version\r\n"))
+		if _, err := conn.Read(response); err == nil && response[0] == 'V' {
+			defer conn.Close()
+		} else {
+			_ = conn.Close()
+		}
 	}
 }
 
