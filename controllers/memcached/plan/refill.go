@@ -145,7 +145,7 @@ func planRefillCleanup(obs *Observation) Actions {
 	var finished []*v1alpha1.MemcachedRestore
 	for name, o := range obs.Restores {
 		restore := o.APIObject.(*v1alpha1.MemcachedRestore)
-		isOver := restore.Status.Phase == v1alpha1.TransferComplete || restore.Status.Phase == v1alpha1.TransferFailed
+		isOver := restore.Status.IsFinished()
 		if strings.HasPrefix(name, refillPrefix(obs.Memcached)) && o.Owner == Ours && isOver && restore.DeletionTimestamp == nil {
 			finished = append(finished, restore)
 		}
