@@ -58,6 +58,7 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 		held := []int64{s.count("cache", 0), s.count("cache", 1)}
 		lives := s.Lives("cache")
 		h, stop := s.Follow("cache"), s.silences("cache", 2)
+		s.readsUntilRestart("cache", 0, "large-0")
 		began := time.Now()
 		s.Apply("cache", spec(to))
 		m := s.Updated("cache")

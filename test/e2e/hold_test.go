@@ -120,6 +120,7 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 	s.reads("cache", 0, there, requests)
 
 	agents := s.agents("cache")
+	s.readsUntilRestart("cache", 0, there)
 	s.Apply("cache", spec.WithThreads(2))
 	m := s.blocked("cache", v1alpha1.GateHitRatioNotRecovered, "shard 2 of 2: threads 4 → 2; waiting for shard cache-0's hit ratio to recover to 90% of its previous value (100.0%)")
 	if m.Status.Update.Updated != 1 {
@@ -177,4 +178,19 @@ func (s *space) reads(name string, ordinal int, key string, times int) {
 		_, err := connection.Get(s.Ctx, key, "")
 		s.Must(err)
 	}
+}
+
+// readsUntilRestart requests a key of a shard until memcached closes the connection: its hit ratio is that of the last
+// minute before a restart, and nobody knows how long the restart takes to begin.
+func (s *space) readsUntilRestart(name string, ordinal int, key string) {
+	s.Helper()
+	connection, err := memcacheclient.Dial(s.Ctx, s.Address(name, ordinal))
+	s.Must(err)
+	go func() {
+		defer connection.Close()
+		for err == nil {
+			time.Sleep(5 * time.Millisecond)
+			_, err = connection.Get(s.Ctx, key, "")
+		}
+	}()
 }
