@@ -17,8 +17,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-// parallel is the number of tests that run in parallel. They mostly wait, so it does not depend on the number of cores.
-const parallel = "5"
+// parallel is the number of tests that run in parallel. With five, the suite takes as long on two cores, and each test twice
+// as long.
+const parallel = "3"
 
 var (
 	// K is the cluster.
