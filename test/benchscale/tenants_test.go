@@ -175,23 +175,23 @@ func backupOf(namespace, name, memcached string) *v1alpha1.MemcachedBackup {
 	return b
 }
 
-// A tenant's objects carry 500 MB of annotations, and his Memcacheds 300 MB of clients: three times the operator's memory.
+// A tenant's objects carry 250 MB of annotations, and his Memcacheds 150 MB of clients: more than the operator's memory.
 func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 	withOperator(t, 1000, func(ctx context.Context, s *scene) {
 		loud := namespaceOf(ctx, t, s.client, "loud")
 		managed := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelInstance: "cache"}
-		createAll(ctx, t, s.client, 1000, func(i int) client.Object {
+		createAll(ctx, t, s.client, 500, func(i int) client.Object {
 			return &corev1.Service{
 				ObjectMeta: metav1.ObjectMeta{Namespace: loud, Name: fmt.Sprintf("large-%d", i), Labels: managed, Annotations: largeAnnotation},
 				Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
 			}
 		})
-		createAll(ctx, t, s.client, 1000, func(i int) client.Object {
+		createAll(ctx, t, s.client, 500, func(i int) client.Object {
 			b := backupOf(loud, fmt.Sprintf("large-%d", i), "none")
 			b.Annotations = largeAnnotation
 			return b
 		})
-		createAll(ctx, t, s.client, 300, func(i int) client.Object {
+		createAll(ctx, t, s.client, 150, func(i int) client.Object {
 			m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: loud, Name: fmt.Sprintf("large-%d", i)}}
 			m.Spec.NetworkPolicy.AllowedClients = slices.Repeat([]networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: slices.Repeat([]string{strings.Repeat("x", 63)}, 500)}},
@@ -206,7 +206,7 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 		o := &observer{scene: s, fleet: fleet, began: time.Now()}
 		must(t, o.all(ctx, "Available", isAvailable, func(ctx context.Context) error { return fleet.create(ctx, "1.6.45") }))
 		t.Logf("another tenant's Memcached was Available after %s", time.Since(o.began).Round(time.Millisecond))
-		s.wantPeak(t, "with 2,000 objects of 250 KiB and 300 of 1 MiB that were listed")
+		s.wantPeak(t, "with 1,000 objects of 250 KiB and 150 of 1 MiB that were listed")
 		must(t, s.stopOperator())
 		s.operator.env = environment
 		must(t, s.startOperator(ctx))
@@ -216,7 +216,7 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 			}
 			return nil
 		}))
-		s.wantPeak(t, "with 2,000 objects of 250 KiB and 300 of 1 MiB that were streamed")
+		s.wantPeak(t, "with 1,000 objects of 250 KiB and 150 of 1 MiB that were streamed")
 
 		large := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(ctx, t, s.client, "large"), Name: "cache", Annotations: largeAnnotation}}
 		large.Spec.Size = ptr.To[int32](1000)
