@@ -181,7 +181,7 @@ func (s *space) reads(name string, ordinal int, key string, times int) {
 }
 
 // readsUntilRestart requests a key of a shard until memcached closes the connection: its hit ratio is that of the last
-// minute before a restart, and nobody knows how long the restart takes to begin.
+// minute before a restart, and the restart can begin later than that.
 func (s *space) readsUntilRestart(name string, ordinal int, key string) {
 	s.Helper()
 	connection, err := memcacheclient.Dial(s.Ctx, s.Address(name, ordinal))
