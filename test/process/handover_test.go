@@ -75,6 +75,7 @@ func TestDrainedPodHandsItsItemsOver(t *testing.T) {
 			old.run()
 			entries := someItems(1, 2000)
 			old.asCache().put(entries)
+			began := time.Now()
 			want := old.asCache().get(names(entries))
 
 			old.signal(syscall.SIGTERM)
@@ -84,7 +85,8 @@ func TestDrainedPodHandsItsItemsOver(t *testing.T) {
 			if code := old.exitWithoutDrain(); code != 0 {
 				t.Errorf("the other agent exited with code %d", code)
 			}
-			wantItemsWithin(t, 4*time.Second, next.asCache().get(names(entries)), want)
+			have := next.asCache().get(names(entries))
+			wantItemsWithin(t, 2*time.Second+time.Since(began), have, want)
 			if status.Version != c.to || status.Handover != nil {
 				t.Errorf("version %s, progress %+v", status.Version, status.Handover)
 			}
