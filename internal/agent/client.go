@@ -79,6 +79,14 @@ func query[T any](ctx context.Context, c *client, ask func(*protocol.Conn, conte
 	}
 }
 
+// command is a query whose answer is only that it succeeded.
+func (c *client) command(ctx context.Context, send func(*protocol.Conn, context.Context) error) error {
+	_, err := query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (struct{}, error) {
+		return struct{}{}, send(conn, ctx)
+	})
+	return err
+}
+
 // do runs a query, and again over a new connection if the kept one was dead, as
 // after memcached's idle_timeout.
 func (c *client) do(ask func(*protocol.Conn) error) error {

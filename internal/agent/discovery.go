@@ -130,8 +130,8 @@ func (d discovery) storeItem(done <-chan struct{}, c *client) {
 	for {
 		if list, err := d.list(); err == nil && len(list) > 0 {
 			ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
-			_, err := query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (none struct{}, err error) {
-				return none, conn.Set(ctx, wire.DiscoveryItem, list, discoveryTTL)
+			err := c.command(ctx, func(conn *protocol.Conn, ctx context.Context) error {
+				return conn.Set(ctx, wire.DiscoveryItem, list, discoveryTTL)
 			})
 			cancel()
 			if err != nil && !errors.Is(err, net.ErrClosed) {

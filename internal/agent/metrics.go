@@ -126,9 +126,7 @@ func (c *collector) collect() metrics.Input {
 	// Not the request's context: the next request gets the same answer.
 	ctx, cancel := context.WithTimeout(context.Background(), metricsTimeout)
 	defer cancel()
-	_, err := query(ctx, current.client, func(conn *protocol.Conn, ctx context.Context) (none struct{}, err error) {
-		return none, c.reading.Read(ctx, conn)
-	})
+	err := current.client.command(ctx, func(conn *protocol.Conn, ctx context.Context) error { return c.reading.Read(ctx, conn) })
 	if err == nil {
 		in.Reading = &c.reading
 		in.EvictionAge = c.reading.EvictionAge(time.Now())

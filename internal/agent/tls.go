@@ -317,10 +317,7 @@ func (r *reload) run() reloadEnd {
 }
 
 func (r *reload) refresh(ctx context.Context) error {
-	_, err := query(ctx, r.process.client, func(conn *protocol.Conn, ctx context.Context) (none struct{}, err error) {
-		return none, conn.RefreshCertificates(ctx)
-	})
-	return err
+	return r.process.client.command(ctx, (*protocol.Conn).RefreshCertificates)
 }
 
 // servedFingerprint returns that of the certificate at an address.
