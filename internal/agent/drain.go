@@ -60,7 +60,7 @@ type drainer struct {
 // evaluate returns why the drain is over, empty while it is not, and reports whether
 // another pod serves.
 func (d *drainer) evaluate(status wire.Status, err error) (reason string, replaced bool) {
-	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
+	if isNotFound(err) {
 		if d.missing++; d.missing >= missingNames {
 			return "the Service is deleted: its name does not resolve", false
 		}
@@ -73,9 +73,14 @@ func (d *drainer) evaluate(status wire.Status, err error) (reason string, replac
 	return "", false
 }
 
+// isNotFound returns whether a name server says that there is no such name.
+func isNotFound(err error) bool {
+	dns, ok := errors.AsType[*net.DNSError](err)
+	return ok && dns.IsNotFound
+}
+
+// queryService returns the status of a pod behind the Service.
 func queryService(ctx context.Context, service string) (wire.Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
 	return podhttp.Get[wire.Status](ctx, clusterdns.Absolute(service), wire.StatusPath)
 }
 

@@ -4,23 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/internal/clusterdns"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
-	"github.com/memcached-operator/memcached-operator/internal/podhttp"
 )
 
 const (
-	// findTimeout bounds the search for the other pod, which delays every first start.
-	// It takes milliseconds if there is none and the network refuses connections then.
-	findTimeout = 2 * time.Second
+	// findTimeout bounds the search for the other pod. It delays a first start without one where the network drops the
+	// packets to a Service that has no ready pod. A pod that doesn't find the other one starts without its items.
+	findTimeout  = 10 * time.Second
+	findInterval = 250 * time.Millisecond
+	// absences is how many successive responses must say that there is no other pod. The proxy of a node learns late of one
+	// that has just become ready.
+	absences = 3
+	// acceptTimeout bounds the attempt to connect to the other pod after a failure.
+	acceptTimeout = 2 * time.Second
 	// A pod that is not being deleted keeps its items. During an update the operator
 	// deletes it when it sees that this pod waits, and may itself be restarting.
 	notReadyTimeout  = 5 * time.Minute
@@ -105,7 +111,7 @@ func (r *receiver) run(ctx context.Context, other *wire.Status) {
 		return
 	}
 	if other == nil {
-		found, reason := findOther(ctx, r.service, r.podUID)
+		found, reason := findOther(ctx, r.podUID, func(ctx context.Context) (wire.Status, error) { return queryService(ctx, r.service) })
 		if found == nil {
 			r.report(ctx, receptionReport{reason: reason})
 			return
@@ -151,7 +157,7 @@ func (r *receiver) receive(ctx context.Context, other *wire.Status, key []byte) 
 // accepts returns whether the other pod still accepts connections. If it does not, its
 // items are lost, and no pod of the shard serves.
 func accepts(ctx context.Context, address string) bool {
-	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -178,17 +184,36 @@ func (r *receiver) scan(ctx context.Context, visit func(*memfile.Item) error) (m
 // findOther returns the status of the other pod behind the Service. If there is none that
 // hands over its items, it returns nil and the reason, which is empty if there is no
 // other pod.
-func findOther(ctx context.Context, service, podUID string) (other *wire.Status, reason string) {
+func findOther(ctx context.Context, podUID string, query func(context.Context) (wire.Status, error)) (other *wire.Status, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
-	status, err := podhttp.Get[wire.Status](ctx, clusterdns.Absolute(service), wire.StatusPath)
-	switch {
-	case err != nil || status.PodUID == "" || status.PodUID == podUID:
-		return nil, ""
-	case status.PodIP == "" || status.HandoverPort == 0:
-		return nil, fmt.Sprintf("pod %s does not hand over its items", status.PodUID)
+	for absent := 0; ; {
+		status, err := query(ctx)
+		switch {
+		case err == nil && (status.PodUID == "" || status.PodUID == podUID):
+			return nil, ""
+		case err == nil && (status.PodIP == "" || status.HandoverPort == 0):
+			return nil, fmt.Sprintf("pod %s does not hand over its items", status.PodUID)
+		case err == nil:
+			return &status, ""
+		case isRejected(err) || isNotFound(err):
+			absent++
+		default:
+			absent = 0 // a lost packet, or a pod that is slow
+		}
+		if absent == absences {
+			return nil, ""
+		}
+		if !sleep(ctx, findInterval) {
+			return nil, fmt.Sprintf("no other pod responded within %s: %s", findTimeout, err)
+		}
 	}
-	return &status, ""
+}
+
+// isRejected returns whether a network says that there is no pod: kube-proxy refuses connections, proxies of service meshes
+// accept and close them.
+func isRejected(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF)
 }
 
 func readHandoverKey(path string) ([]byte, error) {

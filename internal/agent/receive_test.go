@@ -1,16 +1,17 @@
 package agent
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,32 +20,58 @@ import (
 )
 
 func TestTargetFindsOnlyAnotherPodThatHandsOver(t *testing.T) {
-	for name, c := range map[string]struct {
+	type response struct {
 		status wire.Status
-		found  bool
-		reason string
+		err    error
+	}
+	other := response{status: wire.Status{PodUID: "other", PodIP: "10.0.0.1", HandoverPort: 1}}
+	// As net/http wraps them.
+	dial := func(err error) response {
+		return response{err: &url.Error{Op: "Get", Err: &net.OpError{Op: "dial", Err: err}}}
+	}
+	refused := dial(os.NewSyscallError("connect", syscall.ECONNREFUSED))
+	reset, closed := response{err: &url.Error{Op: "Get", Err: os.NewSyscallError("read", syscall.ECONNRESET)}}, response{err: &url.Error{Op: "Get", Err: io.EOF}}
+	missing, lost := dial(&net.DNSError{IsNotFound: true}), dial(&net.DNSError{Err: "i/o timeout", IsTimeout: true})
+	silent := dial(os.ErrDeadlineExceeded)
+	for name, c := range map[string]struct {
+		// responses come one after the other, the last one again and again.
+		responses []response
+		found     bool
+		reason    string
+		took      time.Duration
 	}{
-		"another pod":                        {wire.Status{PodUID: "other", PodIP: "10.0.0.1", HandoverPort: 1}, true, ""},
-		"this pod":                           {wire.Status{PodUID: "own", PodIP: "10.0.0.1", HandoverPort: 1}, false, ""},
-		"an older agent, or one without key": {wire.Status{PodUID: "other"}, false, "pod other does not hand over its items"},
-		"an agent that knows no address":     {wire.Status{PodUID: "other", HandoverPort: 1}, false, "pod other does not hand over its items"},
+		"another pod":                        {[]response{other}, true, "", 0},
+		"this pod":                           {[]response{{status: wire.Status{PodUID: "own", PodIP: "10.0.0.1", HandoverPort: 1}}}, false, "", 0},
+		"an older agent, or one without key": {[]response{{status: wire.Status{PodUID: "other"}}}, false, "pod other does not hand over its items", 0},
+		"an agent that knows no address":     {[]response{{status: wire.Status{PodUID: "other", HandoverPort: 1}}}, false, "pod other does not hand over its items", 0},
+		"no ready pod":                       {[]response{refused}, false, "", 2 * findInterval},
+		"no ready pod behind a proxy":        {[]response{reset, closed, reset}, false, "", 2 * findInterval},
+		"no Service":                         {[]response{missing}, false, "", 2 * findInterval},
+		"a Service that is created":          {[]response{missing, refused}, false, "", 2 * findInterval},
+		"a pod that has just become ready":   {[]response{refused, refused, other}, true, "", 2 * findInterval},
+		"a lost lookup":                      {[]response{lost, other}, true, "", findInterval},
+		"a slow pod between other answers":   {[]response{refused, refused, silent, refused, refused, other}, true, "", 5 * findInterval},
+		"a network that drops packets":       {[]response{silent}, false, "no other pod responded within 10s: ", findTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				_ = json.NewEncoder(w).Encode(c.status)
-			}))
-			defer server.Close()
-			found, reason := findOther(t.Context(), server.Listener.Addr().String(), "own")
-			if (found != nil) != c.found || reason != c.reason {
-				t.Errorf("found %+v, reason %q", found, reason)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				found, reason := findOther(t.Context(), "own", func(context.Context) (wire.Status, error) {
+					r := c.responses[0]
+					if len(c.responses) > 1 {
+						c.responses = c.responses[1:]
+					}
+					return r.status, r.err
+				})
+				if (found != nil) != c.found || !strings.HasPrefix(reason, c.reason) || (reason == "") != (c.reason == "") {
+					t.Errorf("found %+v, reason %q", found, reason)
+				}
+				if took := time.Since(began); took != c.took {
+					t.Errorf("it took %s, want %s", took, c.took)
+				}
+			})
 		})
 	}
-	t.Run("no pod", func(t *testing.T) {
-		if found, reason := findOther(t.Context(), "127.0.0.1:1", "own"); found != nil || reason != "" {
-			t.Errorf("found %+v, reason %q", found, reason)
-		}
-	})
 }
 
 // No pod of the shard serves any more.

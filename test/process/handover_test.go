@@ -253,7 +253,7 @@ func TestHungServiceDelaysTheFirstStartOnly(t *testing.T) {
 	defer listener.Close()
 	next.service = listener.Addr().String()
 	next.launch()
-	next.wantCold("no saved items: first start of this pod")
+	next.wantCold("no other pod responded")
 	fill(t, next.address(), 10)
 	next.stopContainer()
 	wantWarm(t, next.run(), 10)

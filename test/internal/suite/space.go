@@ -37,6 +37,8 @@ type Space struct {
 	*testing.T
 	Ctx       context.Context
 	Namespace string
+	// err stopped the test.
+	err error
 }
 
 // New creates a namespace that is deleted with the test. When the test fails, it
@@ -46,7 +48,7 @@ func New(t *testing.T) *Space {
 	s := NewKept(t)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log("how things stand:\n" + K.Describe(context.Background(), s.Namespace))
+			t.Logf("how things stand:\n%s\nstopped by: %v", K.Describe(context.Background(), s.Namespace), s.err)
 		}
 		if err := Delete(context.Background(), s.Namespace); err != nil {
 			t.Error(err)
@@ -92,6 +94,7 @@ func (s *Space) Key(name string) client.ObjectKey {
 func (s *Space) Must(err error) {
 	s.Helper()
 	if err != nil {
+		s.err = err
 		s.Fatal(err)
 	}
 }
