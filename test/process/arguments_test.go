@@ -51,6 +51,7 @@ var changes = []struct {
 }
 
 func TestMemcachedRejectsItemsAfterTheseChanges(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			for _, change := range changes {
@@ -73,6 +74,7 @@ func TestMemcachedRejectsItemsAfterTheseChanges(t *testing.T) {
 }
 
 func TestAgentRejectsTheSameChangesAsMemcached(t *testing.T) {
+	t.Parallel()
 	for _, change := range changes {
 		t.Run(change.name, func(t *testing.T) {
 			t.Parallel()
@@ -127,6 +129,7 @@ func TestExtstoreRequiresANewPod(t *testing.T) {
 }
 
 func TestAgentRejectsInvalidArguments(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
 		"not JSON":               {"-m 64", "the arguments are not a JSON array of strings"},
 		"another JSON type":      {`{"m":64}`, "the arguments are not a JSON array of strings"},
@@ -159,6 +162,7 @@ func TestAgentRejectsInvalidArguments(t *testing.T) {
 }
 
 func TestNewContainerAppliesArgumentsThatKeepTheItems(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		args      []string
 		applied   bool

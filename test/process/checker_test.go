@@ -129,6 +129,7 @@ func (c *textConn) line() string {
 
 // The checker that the tests of the handover use finds each mistake that a copy can have, and none in a right one.
 func TestCheckerWithAllCommandsFindsMistakesOfACopy(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		copier
 		// early copies once before the last writes, and not after them.
@@ -206,6 +207,7 @@ func awaitOperations(t *testing.T, check *checker.Commands, reads, writes, delet
 
 // A flush_all deletes items that were not used for a second, and the checker expects that.
 func TestCheckerWithAllCommandsKnowsFlushAll(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

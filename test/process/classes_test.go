@@ -14,6 +14,7 @@ import (
 
 // The operator adds a page for each slab class to the memory for items.
 func TestMemcachedStartsWithOnePageForEachSlabClass(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			for _, options := range []string{

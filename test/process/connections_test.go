@@ -57,6 +57,7 @@ func TestIdleConnectionsToTheAgentAreBounded(t *testing.T) {
 
 // memcached counts its own files among the connections: with 64 threads it does not start with 256 of them.
 func TestClientsCanUseAllConnections(t *testing.T) {
+	t.Parallel()
 	const connections = 256
 	for _, version := range versions {
 		for _, threads := range []string{"1", "64"} {

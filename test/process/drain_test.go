@@ -143,6 +143,7 @@ func TestDeletedPodServesUntilItsReplacementDoes(t *testing.T) {
 func ref(text string) *string { return &text }
 
 func TestDrainEnds(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		prepare func(*testing.T, *shard)
 		// drains: it exits when the drain timeout is over, and not before.

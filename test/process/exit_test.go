@@ -16,6 +16,7 @@ import (
 
 // The container exits with memcached's code, and a message in the termination log.
 func TestUnexpectedExitOfMemcachedEndsTheContainer(t *testing.T) {
+	t.Parallel()
 	for signal, c := range map[syscall.Signal]struct {
 		status int
 		want   string
@@ -41,6 +42,7 @@ func TestUnexpectedExitOfMemcachedEndsTheContainer(t *testing.T) {
 }
 
 func TestTerminationLogSaysWhyTheContainerCannotStart(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		prepare func(*testing.T, *shard)
 		want    string
@@ -204,6 +206,7 @@ func TestHungMemcachedIsUnreadySoonAndUnhealthyLater(t *testing.T) {
 // memcached before, and the next one starts in time. Unless the stop is announced, it was
 // caused by the hang, and neither a drain nor a long save is of use.
 func TestMemcachedThatHangsAtItsStopIsKilled(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		announced bool
 		timeout   string

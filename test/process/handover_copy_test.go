@@ -122,6 +122,7 @@ func receiveFrom(t *testing.T, source string, own *raw, arguments []string) (han
 // Clients use all commands until the source stops. After that, the target answers with what the
 // source has saved.
 func TestHandedOverItemsAreThoseThatTheSourceSaved(t *testing.T) {
+	t.Parallel()
 	for i, version := range versions {
 		for _, options := range layouts[:2] {
 			t.Run(version+" "+options, func(t *testing.T) {

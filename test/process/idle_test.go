@@ -14,6 +14,7 @@ import (
 // The agent finds in the memory file what memory no client uses, whether memcached keeps an item
 // in one chunk or in several, and changes no statistics for it.
 func TestIdleBytesAreThoseThatNoClientReads(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

@@ -25,6 +25,7 @@ func (s *shard) ask(words ...string) (string, error) {
 
 // Users see the keys that are read most, which the agent reports nowhere else.
 func TestHotKeysAreThoseThatClientsReadMost(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -94,6 +95,7 @@ func TestHotKeysOfAMemcachedThatForbidsThem(t *testing.T) {
 
 // The list of clients is there when they leave no connection for another one.
 func TestConnectionsAreListedAtTheLimit(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

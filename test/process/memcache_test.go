@@ -13,6 +13,7 @@ import (
 )
 
 func TestProtocolWithEachVersion(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

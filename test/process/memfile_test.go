@@ -38,6 +38,7 @@ func layoutArguments(version, options string) []string {
 
 // A scan finds exactly what memcached returns, while it runs and after it has saved its items.
 func TestMemoryFileHasTheItemsThatMemcachedReturns(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		for _, options := range layouts {
 			t.Run(version+" "+options, func(t *testing.T) {
@@ -87,6 +88,7 @@ func TestMemoryFileHasTheItemsThatMemcachedReturns(t *testing.T) {
 
 // A page that moves to another slab class leaves chunks behind, and moves the chunks of large items.
 func TestMemoryFileAfterPagesHaveMoved(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -122,6 +124,7 @@ func TestMemoryFileAfterPagesHaveMoved(t *testing.T) {
 
 // Placeholders and invalidated items would be hits at another memcached.
 func TestMemoryFileOmitsItemsThatAreNotValues(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -150,6 +153,7 @@ func TestMemoryFileOmitsItemsThatAreNotValues(t *testing.T) {
 
 // The clock in memory.meta stands still while memcached is stopped.
 func TestClockOfAStoppedMemcached(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -177,6 +181,7 @@ func TestClockOfAStoppedMemcached(t *testing.T) {
 
 // What a scan sees of an item that changes is undefined, but it is bounded, and other items are there.
 func TestMemoryFileIsReadWhileClientsWrite(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -230,6 +235,7 @@ func TestMemoryFileIsReadWhileClientsWrite(t *testing.T) {
 }
 
 func TestMemoryFileOfOtherArgumentsIsRejected(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

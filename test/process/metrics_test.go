@@ -136,6 +136,7 @@ func exporter(t *testing.T, s *shard, pid int) string {
 
 // Dashboards and alerts for memcached_exporter work with the agent's metrics.
 func TestMetricsAreThoseOfMemcachedExporter(t *testing.T) {
+	t.Parallel()
 	// The exporter calls two gauges counters.
 	gauges := []string{"memcached_slab_mem_requested_bytes", "memcached_slab_items_evicted_time_seconds"}
 	// The exporter's own connections, and what the kernel changes at any time.
@@ -365,6 +366,7 @@ func TestShardServesWithoutMetrics(t *testing.T) {
 
 // The limit of connections is not -c: memcached counts its own files, too.
 func TestUsableConnectionsAreTheTrueLimit(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		for _, threads := range []string{"1", "4"} {
 			t.Run(version+"/"+threads, func(t *testing.T) {

@@ -34,6 +34,7 @@ var (
 )
 
 func TestRingsMatchClientLibraries(t *testing.T) {
+	t.Parallel()
 	keys := append(plainKeys(8_000), characterKeys(2_000)...)
 	for _, tt := range []struct {
 		ring   cachev1alpha1.HashAlgorithm

@@ -38,6 +38,7 @@ type ruleGroups struct {
 // TestAlertsFireAndStaySilent evaluates the rules with series of failures, and of a rolling update, scaling, a surge
 // and closed windows. Each alert is among those that fire.
 func TestAlertsFireAndStaySilent(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	tests, err := os.ReadFile("testdata/rules.test.yaml")
 	if err != nil {
@@ -114,6 +115,7 @@ func (d dashboard) queries(t *testing.T) []string {
 }
 
 func TestQueriesOfDashboardsAreValid(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(monitoringDir, "*.json"))
 	if err != nil || len(files) != 2 {
 		t.Fatalf("the dashboards are %v (%v)", files, err)

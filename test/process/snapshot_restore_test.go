@@ -239,6 +239,7 @@ func TestRestoreOfSomeShards(t *testing.T) {
 // What memcached does not take is counted. It would delete what it has under the key
 // of an item that is too large for it: the restore must not send it.
 func TestRestoreCountsItemsThatAreTooLarge(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -264,6 +265,7 @@ func TestRestoreCountsItemsThatAreTooLarge(t *testing.T) {
 
 // A restore skips no item that memcached accepts, at the limit of what it accepts.
 func TestRestoreOfTheLargestItem(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		for _, args := range [][]string{{"-I", "512k", "-m", "256"}, {"-I", "512k", "-m", "256", "-C"}} {
 			t.Run(version+strings.Join(args, ""), func(t *testing.T) {
@@ -292,6 +294,7 @@ func TestRestoreOfTheLargestItem(t *testing.T) {
 // A memcached without room rejects items, and the restore continues. It would delete what it
 // has under the key of an item that it rejects: the restore must not send it.
 func TestRestoreIntoAFullShard(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -396,6 +399,7 @@ func TestSaveThatIsStopped(t *testing.T) {
 }
 
 func TestRateLimits(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]snapshotwire.Task{
 		"items": {ItemsPerSecond: 5000}, "bytes": {BytesPerSecond: 5 << 20},
 	} {

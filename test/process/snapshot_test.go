@@ -349,6 +349,7 @@ func wantFailure(t *testing.T, err error, reason string, final bool) string {
 
 // Every item comes back as it was, from each version into each.
 func TestSnapshotRestoresEveryItem(t *testing.T) {
+	t.Parallel()
 	for _, from := range versions {
 		t.Run("from "+from, func(t *testing.T) {
 			t.Parallel()

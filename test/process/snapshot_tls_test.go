@@ -67,6 +67,7 @@ func tlsOptions(t *testing.T, f tlsFiles) copy.Options {
 }
 
 func TestSnapshotIsCopiedOverTLS(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -92,6 +93,7 @@ func TestSnapshotIsCopiedOverTLS(t *testing.T) {
 // memcached can wait for more data after pipelined sets, until the connection counts as lost. Several sets of 300 bytes are
 // written at a time, those of 5,000 bytes one by one.
 func TestRestoreOverTLSDoesNotStall(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		for name, size := range map[string]func(i int) int{
 			"300 bytes":   func(int) int { return 300 },
@@ -132,6 +134,7 @@ func TestRestoreOverTLSDoesNotStall(t *testing.T) {
 }
 
 func TestCopyOverTLSFailsWithTheReason(t *testing.T) {
+	t.Parallel()
 	ca := testcert.NewCA("shards")
 	for name, c := range map[string]struct {
 		served testcert.Options

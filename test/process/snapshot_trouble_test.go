@@ -103,6 +103,7 @@ func (c *cutter) pass(client net.Conn, to string) {
 // A connection that ends anywhere, amid a line or a value, costs no item and makes
 // no half one.
 func TestSnapshotOverDroppedConnections(t *testing.T) {
+	t.Parallel()
 	for _, cut := range []int64{100_000, 1_000_003, 3_333_333} {
 		t.Run(fmt.Sprintf("every %d bytes", cut), func(t *testing.T) {
 			t.Parallel()
@@ -176,6 +177,7 @@ func midway(t *testing.T, run func(context.Context, copy.Options) (snapshotwire.
 
 // A shard that is restarted in place, as an upgrade does, is waited for.
 func TestSnapshotOfShardThatRestartsWarm(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -207,6 +209,7 @@ func TestSnapshotOfShardThatRestartsWarm(t *testing.T) {
 // A snapshot of what little is left after a shard lost its items would be the newest. flush_all leaves the connections
 // open, so only the answers show the loss.
 func TestSnapshotOfShardThatLosesItsItems(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(*cache){
 		"restart":   func(c *cache) { c.kill(); c.start() },
 		"flush_all": func(c *cache) { c.talk("flush_all\r\n") },
@@ -261,6 +264,7 @@ func TestSnapshotOfShardThatRestartsEmptyAfterKeysWereListed(t *testing.T) {
 // A snapshot omits items that were deleted, or that expired, before they were read. When
 // that is most of the items that should have lived, there is none.
 func TestSnapshotOfShardWhoseItemsAreRemoved(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		deleted func(i int) bool
 		ttl     int
@@ -397,6 +401,7 @@ func TestRestoreIntoShardThatIsReplacedAfterItWasLoaded(t *testing.T) {
 
 // A shard that loses what it was given gets all of it again.
 func TestRestoreIntoShardThatRestartsEmpty(t *testing.T) {
+	t.Parallel()
 	for _, by := range []string{"ordinal", "ring"} {
 		t.Run("by "+by, func(t *testing.T) {
 			t.Parallel()
@@ -457,6 +462,7 @@ func TestShardThatRequiresPassword(t *testing.T) {
 }
 
 func TestShardWithoutKeyDump(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		for _, args := range [][]string{{"-X"}, {"-o", "no_lru_crawler"}} {
 			t.Run(version+" with "+strings.Join(args, " "), func(t *testing.T) {
@@ -471,6 +477,7 @@ func TestShardWithoutKeyDump(t *testing.T) {
 
 // Another dump is waited for.
 func TestShardBusyWithAnotherKeyDump(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{middle, newest} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -529,6 +536,7 @@ func TestShardBusyWithAnotherKeyDump(t *testing.T) {
 // An invalidated item is not saved, and its next reader is requested to renew it as if
 // no client had read it.
 func TestStaleItems(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

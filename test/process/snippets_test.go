@@ -13,6 +13,7 @@ import (
 
 // The snippets that the tests have the libraries for store an item in one of three servers, and print it.
 func TestSnippetsOfTheDocuments(t *testing.T) {
+	t.Parallel()
 	clients := os.Getenv("MEMCACHED_CLIENTS")
 	if clients == "" {
 		t.Fatal("MEMCACHED_CLIENTS is not set: run make test, or eval $(make -s env)")
@@ -92,6 +93,7 @@ func serveUser(t *testing.T) (words, environment []string) {
 
 // pymemcache asks a server that failed again, and doesn't move its keys to others.
 func TestSnippetOfPymemcacheKeepsAFailedServer(t *testing.T) {
+	t.Parallel()
 	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "connect.md"))
 	if err != nil {
 		t.Fatal(err)

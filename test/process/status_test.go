@@ -18,6 +18,7 @@ import (
 )
 
 func TestStatusReportsTheShard(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -239,8 +240,8 @@ func TestAgentIsSmallAndStatic(t *testing.T) {
 	}
 	resident := memory(t, s.command.Process.Pid, "VmRSS")
 	t.Logf("%d KiB resident, at most %d", resident, memory(t, s.command.Process.Pid, "VmHWM"))
-	if resident > 14<<10 { // with transparent huge pages, which Debian's kernel uses, it has 12.3 MiB
-		t.Errorf("%d KiB resident, more than 14 MiB", resident)
+	if resident > 16<<10 { // with transparent huge pages, which Debian uses: 12.3 MiB, on a busy machine up to 14.4
+		t.Errorf("%d KiB resident, more than 16 MiB", resident)
 	}
 }
 

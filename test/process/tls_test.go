@@ -208,6 +208,7 @@ func casOf(t testing.TB, address string, size int) map[string]string {
 }
 
 func TestTLSIsSwitchedOnAndOffWithItsItems(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -266,6 +267,7 @@ func TestTLSIsSwitchedOnAndOffWithItsItems(t *testing.T) {
 }
 
 func TestRotatedCertificateIsServedWithoutARestart(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -319,6 +321,7 @@ func TestRotatedCertificateIsServedWithoutARestart(t *testing.T) {
 }
 
 func TestSecretThatCannotBeUsedChangesNothing(t *testing.T) {
+	t.Parallel()
 	ca, other := testcert.NewCA("shards"), testcert.NewCA("others")
 	crt, key := ca.Issue(testcert.Options{Names: []string{tlsHost}})
 	otherCrt, otherKey := ca.Issue(testcert.Options{Names: []string{tlsHost}})
@@ -378,6 +381,7 @@ func TestSecretThatCannotBeUsedChangesNothing(t *testing.T) {
 }
 
 func TestRestartServesWhatAReloadCannot(t *testing.T) {
+	t.Parallel()
 	first, second := testcert.NewCA("first"), testcert.NewCA("second")
 	for name, c := range map[string]struct {
 		words         []string
@@ -532,6 +536,7 @@ func TestPermissiveModeCountsPlainConnections(t *testing.T) {
 
 // A client that resumes sessions fails with client certificates unless memcached has a session cache.
 func TestClientWithACertificateResumesItsSession(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

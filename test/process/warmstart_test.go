@@ -57,6 +57,7 @@ func TestItemsSurviveARestartOfTheContainer(t *testing.T) {
 
 // The operator adds pages to -m, by which a full shard stores as many items as memory has room for.
 func TestFullShardWithTheOperatorsArgumentsKeepsItsItems(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		for _, extra := range [][]string{nil, {"-f", "1.05"}} {
 			t.Run(version+strings.Join(extra, ""), func(t *testing.T) {
@@ -92,6 +93,7 @@ func TestFullShardWithTheOperatorsArgumentsKeepsItsItems(t *testing.T) {
 
 // A restart takes up to a second of the items' time to live, and adds none.
 func TestRestartInPlaceKeepsAllItemsAtAnyTimeOfASecond(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
