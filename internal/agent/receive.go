@@ -27,9 +27,7 @@ const (
 	absences = 3
 	// acceptTimeout bounds the attempt to connect to the other pod after a failure.
 	acceptTimeout = 2 * time.Second
-	// A pod that is not being deleted keeps its items. During an update the operator
-	// deletes it when it sees that this pod waits, and may itself be restarting.
-	notReadyTimeout  = 5 * time.Minute
+	// notReadyInterval is between the attempts while the other pod is not being deleted.
 	notReadyInterval = 500 * time.Millisecond
 	// After maxFailures handovers that failed this pod starts without items, although the
 	// other pod still exists. That one serves in the meantime.
@@ -126,7 +124,8 @@ func (r *receiver) run(ctx context.Context, other *wire.Status) {
 	r.report(ctx, r.receive(ctx, other, key))
 }
 
-// receive returns the last report. It waits while the other pod is not being deleted.
+// receive returns the last report. It waits while the other pod is not being deleted: the operator deletes it during an
+// update, and may be paused or not run. Two pods that serve would have different items.
 func (r *receiver) receive(ctx context.Context, other *wire.Status, key []byte) receptionReport {
 	target := handover.Target{
 		Source: net.JoinHostPort(other.PodIP, strconv.Itoa(other.HandoverPort)), Key: key, Pod: r.podUID, Shard: r.service, Owner: r.handoverOwner,
@@ -137,15 +136,12 @@ func (r *receiver) receive(ctx context.Context, other *wire.Status, key []byte) 
 	if r.handoverMode == wire.ModeAvailable {
 		target.Ready = func() { r.report(ctx, receptionReport{ready: true}) }
 	}
-	for waitUntil := time.Now().Add(notReadyTimeout); ; {
+	for {
 		result, err := handover.Receive(ctx, target)
-		isNotReady := errors.Is(err, handover.ErrNotTerminating) || errors.Is(err, handover.ErrBusy)
 		switch {
 		case err == nil:
 			return receptionReport{result: &result}
-		case isNotReady && time.Now().After(waitUntil):
-			return receptionReport{reason: fmt.Sprintf("pod %s did not hand over its items within %s: %s", other.PodUID, notReadyTimeout, err)}
-		case !isNotReady:
+		case !errors.Is(err, handover.ErrNotTerminating) && !errors.Is(err, handover.ErrBusy):
 			return receptionReport{err: err, final: errors.Is(err, handover.ErrImpossible) || errors.Is(err, handover.ErrDiverged) || !accepts(ctx, target.Source)}
 		}
 		if !sleep(ctx, notReadyInterval) {

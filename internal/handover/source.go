@@ -140,10 +140,13 @@ func (s *source) handle(ctx context.Context, accepted net.Conn, identity *tls.Co
 		err = session.run(ctx, run, request, log)
 		s.release(session)
 	}
-	if err != nil {
-		log.Info("A handover session failed", "reason", err)
-		_ = l.send(kindError, failureOf(err))
+	if err == nil {
+		return
 	}
+	if !errors.Is(err, ErrNotTerminating) && !errors.Is(err, ErrBusy) { // the target waits, and tries again twice a second
+		log.Info("A handover session failed", "reason", err)
+	}
+	_ = l.send(kindError, failureOf(err))
 }
 
 // claim makes a session the only one. An earlier session of the same pod stops first.
