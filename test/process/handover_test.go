@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -409,19 +410,30 @@ func (l *slowLink) answer(source *net.TCPConn, target io.Writer) {
 	}
 }
 
-// forward loses what it delays when the target closes the connection.
+// forward keeps the order, and loses what it delays when the target closes the connection.
 func (l *slowLink) forward(target io.Reader, source io.Writer) {
+	type part struct {
+		at   time.Time
+		data []byte
+	}
+	parts := make(chan part, 1024)
+	defer close(parts)
+	go func() {
+		for p := range parts {
+			time.Sleep(time.Until(p.at))
+			_, _ = source.Write(p.data)
+		}
+	}()
 	for data := make([]byte, 64<<10); ; {
 		n, err := target.Read(data)
 		if err != nil {
 			return
 		}
-		text := string(data[:n])
-		if !l.slow.Load() {
-			_, _ = io.WriteString(source, text)
-			continue
+		p := part{time.Now(), bytes.Clone(data[:n])}
+		if l.slow.Load() {
+			p.at = p.at.Add(4 * time.Second)
 		}
-		time.AfterFunc(4*time.Second, func() { _, _ = io.WriteString(source, text) })
+		parts <- p
 	}
 }
 
