@@ -141,7 +141,7 @@ func (r *receiver) receive(ctx context.Context, other *wire.Status, key []byte) 
 		switch {
 		case err == nil:
 			return receptionReport{result: &result}
-		case !errors.Is(err, handover.ErrNotTerminating) && !errors.Is(err, handover.ErrBusy):
+		case !handover.IsNotReady(err):
 			return receptionReport{err: err, final: errors.Is(err, handover.ErrImpossible) || errors.Is(err, handover.ErrDiverged) || !accepts(ctx, target.Source)}
 		}
 		if !sleep(ctx, notReadyInterval) {

@@ -72,6 +72,12 @@ func TestTargetFindsOnlyAnotherPodThatHandsOver(t *testing.T) {
 			})
 		})
 	}
+	t.Run("a port that refuses connections", func(t *testing.T) {
+		query := func(ctx context.Context) (wire.Status, error) { return queryService(ctx, "127.0.0.1:1") }
+		if found, reason := findOther(t.Context(), "own", query); found != nil || reason != "" {
+			t.Errorf("found %+v, reason %q", found, reason)
+		}
+	})
 }
 
 // No pod of the shard serves any more.

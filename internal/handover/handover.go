@@ -182,3 +182,6 @@ var (
 	// ErrImpossible is the source's answer when its items can't be handed over, now or later.
 	ErrImpossible = errors.New("the items can't be handed over")
 )
+
+// IsNotReady returns whether an error of Receive says that the target has received nothing yet, and should try again.
+func IsNotReady(err error) bool { return errors.Is(err, ErrNotTerminating) || errors.Is(err, ErrBusy) }

@@ -143,7 +143,7 @@ func (s *source) handle(ctx context.Context, accepted net.Conn, identity *tls.Co
 	if err == nil {
 		return
 	}
-	if !errors.Is(err, ErrNotTerminating) && !errors.Is(err, ErrBusy) { // the target waits, and tries again twice a second
+	if !IsNotReady(err) { // the target tries again twice a second
 		log.Info("A handover session failed", "reason", err)
 	}
 	_ = l.send(kindError, failureOf(err))

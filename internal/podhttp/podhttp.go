@@ -17,7 +17,7 @@ const (
 	timeout = 2 * time.Second
 	// connectTimeout bounds the connection. The kernel of the pod's node accepts it within milliseconds, or a second later
 	// if the first packet was lost. Some networks drop the packets to a Service without a ready pod instead of rejecting
-	// them, for which each new pod of a shard waits.
+	// them, for which each attempt of a new pod to find the former one waits.
 	connectTimeout = 1200 * time.Millisecond
 	// maxBytes bounds an answer, which is about 1 KB.
 	maxBytes = 64 << 10

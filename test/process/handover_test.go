@@ -254,7 +254,7 @@ func TestHungServiceDelaysTheFirstStartOnly(t *testing.T) {
 	defer listener.Close()
 	next.service = listener.Addr().String()
 	next.launch()
-	next.wantCold("no other pod responded")
+	next.wantCold("no saved items: first start of this pod, and no other pod responded within 10s: ")
 	fill(t, next.address(), 10)
 	next.stopContainer()
 	wantWarm(t, next.run(), 10)

@@ -70,7 +70,7 @@ func testMain(m *testing.M) (int, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("building the agent: %w\n%s", err, out)
 	}
-	// The tests wait most of the time.
+	// The tests often wait.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		return 0, err
