@@ -541,11 +541,12 @@ func TestPodWithAKeyDrainsWithoutAReplacement(t *testing.T) {
 func TestHandoverEndsInTime(t *testing.T) {
 	t.Parallel()
 	old, next, _ := newPair(t, "-m", "256")
-	old.drainTimeout = 4 * time.Second // too short for a live pass over all items
+	old.drainTimeout = 5 * time.Second // the end has to begin at once, without a live pass
 	old.run()
 	pour(t, old.address(), manyItems)
-	old.signal(syscall.SIGTERM)
 	next.launch()
+	next.waitForPhase(agentwire.PhaseReceiving)
+	old.signal(syscall.SIGTERM)
 	wantHandedOver(t, next.waitForPhase(agentwire.PhaseServing).Start, manyItems)
 	if n := count(t, next.address(), manyItems); n != manyItems {
 		t.Errorf("%d of %d items were handed over", n, manyItems)
