@@ -267,6 +267,58 @@ func TestPodsWithoutAKeyAreReplacedAsBefore(t *testing.T) {
 	cluster.wantEvent(events, v1alpha1.EventShardStartedEmpty)
 }
 
+// Clients that reach either pod would read items that the other one no longer has.
+func TestOnlyOnePodServesAlsoWhileNothingElseIsChanged(t *testing.T) {
+	memory := func(s *v1alpha1.MemcachedSpec) { s.Memory = ptr.To(resource.MustParse("80Mi")) }
+	for name, c := range map[string]struct {
+		edit   func(*v1alpha1.MemcachedSpec)
+		former bool // the pod that remains
+	}{
+		"the Memcached is paused": {func(s *v1alpha1.MemcachedSpec) { s.Paused = true }, false},
+		"it is paused, and its spec is as before": {func(s *v1alpha1.MemcachedSpec) {
+			s.Paused, s.Memory = true, ptr.To(resource.MustParse("64Mi"))
+		}, true},
+		"the update strategy is invalid": {func(s *v1alpha1.MemcachedSpec) {
+			s.UpdateStrategy = &v1alpha1.UpdateStrategy{Type: v1alpha1.UpdateHandover}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := newReadyCluster(t, "cache", `{size: 2, handover: {mode: Disabled}}`)
+			former := cluster.list()
+			cluster.change("cache", func(m *v1alpha1.Memcached) { memory(&m.Spec) })
+			for cluster.serving("cache-0") < 2 {
+				cluster.reconcile("cache")
+				cluster.tick()
+			}
+			cluster.change("cache", func(m *v1alpha1.Memcached) { c.edit(&m.Spec) })
+			cluster.must(admin.Delete(cluster.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.namespace, Name: "cache-1"}}))
+			m := cluster.converge()
+			if n := cluster.serving("cache-0"); n != 1 || (cluster.list()[0].UID == former[0].UID) != c.former {
+				t.Errorf("%d pods of the shard serve, the first one is %s", n, cluster.list()[0].Name)
+			}
+			if !m.Spec.Paused {
+				return
+			}
+			cluster.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonPaused)
+			if cluster.exists("cache-1", &corev1.Service{}) || cluster.list()[1].UID != former[1].UID {
+				t.Error("something else was changed")
+			}
+			cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Paused = false })
+			cluster.wantCondition(cluster.converge(), v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
+		})
+	}
+}
+
+// serving returns how many pods of a shard serve.
+func (cluster *fakeCluster) serving(shard string) (n int) {
+	for _, p := range cluster.pods {
+		if p.shard == shard && p.ready {
+			n++
+		}
+	}
+	return n
+}
+
 // Also outside of an update, such as when a node is drained.
 func TestDeletedPodHandsOverItsItems(t *testing.T) {
 	cluster := newCluster(t, "cache", "{size: 1, refill: {}}")

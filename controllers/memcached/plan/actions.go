@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,6 +73,13 @@ func merge(all ...Actions) Actions {
 		m.RequeueAfter = Soonest(m.RequeueAfter, a.RequeueAfter)
 	}
 	return m
+}
+
+// only returns the actions that apply one object.
+func (a Actions) only(key resources.Key) Actions {
+	a.Apply = slices.DeleteFunc(a.Apply, func(o Apply) bool { return o.Key != key })
+	a.Postponed = nil
+	return a
 }
 
 // Soonest returns the smallest of the times after which to reconcile again; 0 is never.

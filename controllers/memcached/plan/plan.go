@@ -51,14 +51,20 @@ func Make(obs *Observation, options resources.Options) Plan {
 		p.Preflight = preflight.Evaluate(build, obs.PreflightPods, shards, obs.UpdateRevision, shard.RetryToken(m))
 		shards = p.Preflight.Annotate(shards)
 		p.Decision, p.Invalid = planRollout(obs, shards)
-		if !m.Spec.Paused {
-			step := planStep(obs, shards, p.Decision, p.Preflight)
+		step := planStep(obs, shards, p.Decision, p.Preflight)
+		switch {
+		case !m.Spec.Paused:
 			repeats := planRepeats(obs.Now, shards, step.Patch)
 			p.Discovery = planDiscovery(obs, shards, append(step.Patch, repeats.Patch...))
 			p.Binding = planBinding(obs, build)
 			desired := desiredShards(obs, shards, p.Decision, p.Bootstrap.HoldUntil, p.Discovery.list)
 			p.Resources = planResources(obs, build, desired, p.Bootstrap.DelaysShards)
 			all = append(all, p.Resources.Actions, step, repeats, p.Discovery.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))
+		case p.Decision.Step != rollout.StepNone: // two pods of that shard serve
+			desired := desiredShards(obs, shards, p.Decision, p.Bootstrap.HoldUntil, PublishedList(obs).String())
+			p.Resources = planResources(obs, build, desired, p.Bootstrap.DelaysShards)
+			p.Resources.Actions = p.Resources.Actions.only(resources.Key{Kind: resources.KindReplicaSet, Name: p.Decision.Shard})
+			all = append(all, p.Resources.Actions, step)
 		}
 	}
 	p.Shards, p.Rejected = shards, cmp.Or(p.Resources.Rejected, p.Preflight.Rejected, problem)

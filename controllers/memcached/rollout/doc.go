@@ -33,7 +33,8 @@
 //
 // A second pod that can receive the items of the first one runs and doesn't serve. The first one is
 // deleted then (StepHandOver), and keeps serving until it has handed over its items. Another second
-// pod serves first (StepDrain).
+// pod serves first (StepDrain). Clients then reach both pods, which have different items, so this step
+// is taken also while paused.
 //
 // Rules:
 //   - The operator makes at most one shard unavailable at a time. It changes no shard while

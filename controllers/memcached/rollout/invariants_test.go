@@ -22,10 +22,13 @@ func violation(in Input, d Decision) string {
 		}
 		return doneViolation(in)
 	case d.Step == StepNone || d.Step == StepPreflight:
+		if (in.Paused || in.Invalid != "") && bothServe(*s) {
+			return "two pods serve until it is no longer paused or invalid"
+		}
 		return gateViolation(in, d)
 	case d.Gate != "":
 		return fmt.Sprintf("%s although %s blocks", d.Step, d.Gate)
-	case in.Paused || in.Invalid != "" && d.Step != StepRevert:
+	case (in.Paused || in.Invalid != "" && d.Step != StepRevert) && !bothServe(*s):
 		return string(d.Step) + " while paused or invalid"
 	case d.NeedsIntervention && (d.Step != StepAwait || s.Next == nil || s.Next.Reason == "" || d.Message != s.Next.Reason):
 		return string(d.Step) + " needs intervention"

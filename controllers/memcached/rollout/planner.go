@@ -76,9 +76,9 @@ func isUnfinished(in Input, s Shard) bool {
 
 func decide(in Input, s Shard) Decision {
 	switch {
-	case in.Paused:
+	case in.Paused && !bothServe(s):
 		return blockedBy(s, GatePaused, "nothing is changed until spec.paused is false")
-	case in.Invalid != "":
+	case in.Invalid != "" && !bothServe(s):
 		return blockedBy(s, GateUpdateStrategyInvalid, in.Invalid)
 	case s.Pod.State == Absent:
 		return blockedBy(s, GateShardUnavailable, "shard "+s.Name+" has no pod yet")
@@ -91,6 +91,12 @@ func decide(in Input, s Shard) Decision {
 	default:
 		return abandonReplacement(in, s)
 	}
+}
+
+// bothServe reports whether clients reach two pods of a shard, which have different items. One of them has to go, whatever
+// else must not be changed.
+func bothServe(s Shard) bool {
+	return s.Next != nil && s.Next.State == Serving && s.Pod.State == Serving && !s.Pod.Terminating
 }
 
 // begin starts the update of a shard, unless a gate blocks it.

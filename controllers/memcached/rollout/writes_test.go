@@ -16,8 +16,11 @@ type write struct {
 func (w *world) writes(d Decision, shards []observedShard) []write {
 	var all []write
 	target := w.target
-	if !w.paused {
+	if !w.paused || d.Step != StepNone {
 		for _, s := range shards {
+			if w.paused && s.Name != d.Shard {
+				continue
+			}
 			all = append(all, write{"ReplicaSet " + s.Name, w.replicaSetWrite(d, s)})
 		}
 		if d.Step == StepPreflight {
