@@ -103,6 +103,13 @@ func (s nodeSpec) network() error {
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
 		return err
 	}
+	// That route makes the kernel send ICMP redirects, and for each one it omits the message that a Service without pods
+	// refuses the connection.
+	for _, of := range []string{"all", "cni0"} {
+		if err := os.WriteFile("/proc/sys/net/ipv4/conf/"+of+"/send_redirects", []byte("0"), 0); err != nil {
+			return err
+		}
+	}
 	// Pods need it to reach a Service whose pod is on the same bridge. The file exists when the kernel has bridge
 	// filters.
 	const bridgeFilter = "/proc/sys/net/bridge/bridge-nf-call-iptables"

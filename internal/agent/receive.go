@@ -22,9 +22,9 @@ const (
 	// packets to a Service that has no ready pod. A pod that doesn't find the other one starts without its items.
 	findTimeout  = 10 * time.Second
 	findInterval = 250 * time.Millisecond
-	// absences is how many successive responses must say that there is no other pod. The proxy of a node learns late of one
-	// that has just become ready.
-	absences = 3
+	// absence is how long all responses must say that there is no other pod. The proxy of a node learns late of one that has
+	// just become ready. A refusal can take a second: Linux limits them to one per second and address (icmp_ratelimit).
+	absence = 500 * time.Millisecond
 	// acceptTimeout bounds the attempt to connect to the other pod after a failure.
 	acceptTimeout = 2 * time.Second
 	// notReadyInterval is between the attempts while the other pod is not being deleted.
@@ -183,7 +183,9 @@ func (r *receiver) scan(ctx context.Context, visit func(*memfile.Item) error) (m
 func findOther(ctx context.Context, podUID string, query func(context.Context) (wire.Status, error)) (other *wire.Status, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
-	for absent := 0; ; {
+	var since time.Time // all responses say that there is no other pod
+	for {
+		began := time.Now()
 		status, err := query(ctx)
 		switch {
 		case err == nil && (status.PodUID == "" || status.PodUID == podUID):
@@ -192,12 +194,12 @@ func findOther(ctx context.Context, podUID string, query func(context.Context) (
 			return nil, fmt.Sprintf("pod %s does not hand over its items", status.PodUID)
 		case err == nil:
 			return &status, ""
-		case isRejected(err) || isNotFound(err):
-			absent++
-		default:
-			absent = 0 // a lost packet, or a pod that is slow
+		case !isRejected(err) && !isNotFound(err):
+			since = time.Time{} // a lost packet, or a pod that is slow
+		case since.IsZero():
+			since = began
 		}
-		if absent == absences {
+		if !since.IsZero() && time.Since(since) >= absence {
 			return nil, ""
 		}
 		if !sleep(ctx, findInterval) {

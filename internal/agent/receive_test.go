@@ -23,6 +23,7 @@ func TestTargetFindsOnlyAnotherPodThatHandsOver(t *testing.T) {
 	type response struct {
 		status wire.Status
 		err    error
+		after  time.Duration
 	}
 	other := response{status: wire.Status{PodUID: "other", PodIP: "10.0.0.1", HandoverPort: 1}}
 	// As net/http wraps them.
@@ -32,7 +33,8 @@ func TestTargetFindsOnlyAnotherPodThatHandsOver(t *testing.T) {
 	refused := dial(os.NewSyscallError("connect", syscall.ECONNREFUSED))
 	reset, closed := response{err: &url.Error{Op: "Get", Err: os.NewSyscallError("read", syscall.ECONNRESET)}}, response{err: &url.Error{Op: "Get", Err: io.EOF}}
 	missing, lost := dial(&net.DNSError{IsNotFound: true}), dial(&net.DNSError{Err: "i/o timeout", IsTimeout: true})
-	silent := dial(os.ErrDeadlineExceeded)
+	silent, late := dial(os.ErrDeadlineExceeded), refused
+	late.after = 1020 * time.Millisecond
 	for name, c := range map[string]struct {
 		// responses come one after the other, the last one again and again.
 		responses []response
@@ -45,12 +47,14 @@ func TestTargetFindsOnlyAnotherPodThatHandsOver(t *testing.T) {
 		"an older agent, or one without key": {[]response{{status: wire.Status{PodUID: "other"}}}, false, "pod other does not hand over its items", 0},
 		"an agent that knows no address":     {[]response{{status: wire.Status{PodUID: "other", HandoverPort: 1}}}, false, "pod other does not hand over its items", 0},
 		"no ready pod":                       {[]response{refused}, false, "", 2 * findInterval},
+		"no ready pod, and a late refusal":   {[]response{late}, false, "", late.after},
 		"no ready pod behind a proxy":        {[]response{reset, closed, reset}, false, "", 2 * findInterval},
 		"no Service":                         {[]response{missing}, false, "", 2 * findInterval},
 		"a Service that is created":          {[]response{missing, refused}, false, "", 2 * findInterval},
 		"a pod that has just become ready":   {[]response{refused, refused, other}, true, "", 2 * findInterval},
 		"a lost lookup":                      {[]response{lost, other}, true, "", findInterval},
 		"a slow pod between other answers":   {[]response{refused, refused, silent, refused, refused, other}, true, "", 5 * findInterval},
+		"a lost lookup, and a late refusal":  {[]response{lost, late}, false, "", findInterval + late.after},
 		"a network that drops packets":       {[]response{silent}, false, "no other pod responded within 10s: ", findTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,6 +65,7 @@ func TestTargetFindsOnlyAnotherPodThatHandsOver(t *testing.T) {
 					if len(c.responses) > 1 {
 						c.responses = c.responses[1:]
 					}
+					time.Sleep(r.after)
 					return r.status, r.err
 				})
 				if (found != nil) != c.found || !strings.HasPrefix(reason, c.reason) || (reason == "") != (c.reason == "") {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
@@ -140,13 +141,16 @@ func (s *space) madeAgain(deleted client.Object) client.Object {
 	return made
 }
 
-// replaced waits until a shard serves from another pod than before and all is
-// up to date.
+// replaced waits until a shard serves from another pod than before, the status
+// describes how it started, and all is up to date.
 func (s *space) replaced(name string, ordinal int, before corev1.Pod) *v1alpha1.Memcached {
 	s.Helper()
 	s.Await(name, fmt.Sprintf("shard %d in another pod", ordinal), func(m *v1alpha1.Memcached) error {
 		if slices.Contains(m.Status.Nodes, before.Name) {
 			return fmt.Errorf("pods are %v", m.Status.Nodes)
+		}
+		if id := s.Shard(m, ordinal).ContainerID; id == "" || id == shard.ContainerID(&before) {
+			return fmt.Errorf("the status describes the start of container %q", id)
 		}
 		return nil
 	})
