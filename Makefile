@@ -201,7 +201,7 @@ test-first:
 test-static:
 	@$(MAKE) --no-print-directory -k PARALLEL= test-generated test-vet test-prose
 test-local:
-	@$(MAKE) --no-print-directory -j3 PARALLEL=1 SKIPPED='$(PEERS)' test-unit test-process test-quick-sim
+	@$(MAKE) --no-print-directory -j3 PARALLEL=1 SKIPPED='$(PEERS)|$(FACTS)' RUNS=6 test-unit test-process test-quick-sim
 
 # The package whose raced tests take longest uses one processor, and so do most of the others.
 test-code:
@@ -244,10 +244,12 @@ test-unit: $(CLUSTER) ## Test the operator's module, also with an API server.
 
 # The tests of test/process that need the programs of others: clients, an S3 server, Prometheus and memcached_exporter.
 PEERS = TestSnippet|TestRings|TestClientsFindEveryKey|TestAgentAnswersDiscovery|TestAlerts|TestQueriesOf|TestPromtool|TestMetricsAreThoseOf|TestStore|TestMultipart|TestSnapshotIsRestoredFromEach|TestStoppedTransfer|TestUn(responsiveS|usableS3|writableS)
+# Those that compare what the operator expects of memcached with each version of it.
+FACTS = TestMemcachedStartsWithOnePageForEachSlabClass|TestMemcachedRejectsItemsAfterTheseChanges|TestMemoryFileHasTheItemsThatMemcachedReturns
 # They mount volumes and run agents under other users, for which a user other than root needs a namespace.
 .PHONY: test-process
 test-process: $(CLUSTER) ## Test agent and protocol with memcached processes.
-	$(call tier,processes,$(call with,process $(if $(SKIPPED),,peers)) setsid -w go -C test test -count=1 -timeout 20m $(if $(SKIPPED),-skip '$(SKIPPED)') $(if $(filter-out 0,$(shell id -u)),-exec 'unshare --user --map-root-user --map-auto --mount') ./process/...)
+	$(call tier,processes,$(call with,process $(if $(SKIPPED),,peers)) setsid -w go -C test test -count=1 -timeout 20m $(if $(SKIPPED),-skip '$(SKIPPED)') $(if $(filter-out 0,$(shell id -u)),-exec 'unshare --user --map-root-user --map-auto --mount') ./process $(if $(RUNS),-runs $(RUNS)))
 
 .PHONY: test-quick-sim
 test-quick-sim: $(CLUSTER) ## Test the operator in a simulated cluster with failures, ten seeds.

@@ -402,7 +402,7 @@ func TestAvailableHandoverReturnsNoOldValueAfterItsEnd(t *testing.T) {
 	var longest float64
 	t.Run("runs", func(t *testing.T) {
 		for n := range *runs {
-			from, to, surge := versions[n%3], versions[n/3%3], n/9%2 == 1
+			from, to, surge := versions[n/2%3], versions[n/6%3], n%2 == 1
 			flushed := map[int]string{3: "old", 6: "next"}[n%8]
 			t.Run(fmt.Sprintf("%d from %s to %s surge=%t flush=%s", n, from, to, surge, flushed), func(t *testing.T) {
 				t.Parallel()
