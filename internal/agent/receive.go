@@ -23,7 +23,8 @@ const (
 	findTimeout  = 10 * time.Second
 	findInterval = 250 * time.Millisecond
 	// absence is how long all responses must say that there is no other pod. The proxy of a node learns late of one that has
-	// just become ready. A refusal can take a second: Linux limits them to one per second and address (icmp_ratelimit).
+	// just become ready. A refusal can take a second: after the first ones, Linux sends one per second and address
+	// (icmp_ratelimit).
 	absence = 500 * time.Millisecond
 	// acceptTimeout bounds the attempt to connect to the other pod after a failure.
 	acceptTimeout = 2 * time.Second
@@ -183,7 +184,7 @@ func (r *receiver) scan(ctx context.Context, visit func(*memfile.Item) error) (m
 func findOther(ctx context.Context, podUID string, query func(context.Context) (wire.Status, error)) (other *wire.Status, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
-	var since time.Time // all responses say that there is no other pod
+	var since time.Time // when all responses began to say that there is no other pod
 	for {
 		began := time.Now()
 		status, err := query(ctx)

@@ -402,8 +402,8 @@ func TestAvailableHandoverReturnsNoOldValueAfterItsEnd(t *testing.T) {
 	var longest float64
 	t.Run("runs", func(t *testing.T) {
 		for n := range *runs {
-			from, to, surge := versions[n/2%3], versions[n/6%3], n%2 == 1
-			flushed := map[int]string{3: "old", 6: "next"}[n%8]
+			from, to, surge := versions[n%3], versions[n/3%3], n%2 == 1
+			flushed := map[int]string{3: "old", 5: "next"}[n%7]
 			t.Run(fmt.Sprintf("%d from %s to %s surge=%t flush=%s", n, from, to, surge, flushed), func(t *testing.T) {
 				t.Parallel()
 				p := newBothPair(t, uint64(n), from, to)

@@ -187,7 +187,7 @@ func TestHandoverLosesNoWriteAndReturnsNoStaleValue(t *testing.T) {
 	totals := &handoverTotals{}
 	t.Run("runs", func(t *testing.T) {
 		for n := range *runs {
-			from, to, surge := versions[n/2%3], versions[n/6%3], n%2 == 1
+			from, to, surge := versions[n%3], versions[n/3%3], n%2 == 1
 			flush := n%5 == 4
 			t.Run(fmt.Sprintf("%d from %s to %s surge=%t flush=%t", n, from, to, surge, flush), func(t *testing.T) {
 				t.Parallel()
