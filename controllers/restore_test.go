@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/fair"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -243,6 +244,40 @@ func TestBootstrapRestoreUsesOwnServices(t *testing.T) {
 	w.must(admin.List(w.ctx, &services, client.InNamespace(w.namespace)))
 	if len(services.Items) != 0 {
 		t.Errorf("%d Services are left", len(services.Items))
+	}
+}
+
+// A shard has a Service during a bootstrap.
+func TestBootstrapRestoreOfManyShardsIsWrittenInBatches(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const size = 2*fair.BatchSize + 7
+	w.memcached("fresh", size, bootstrapping("fill", v1alpha1.TransferRunning))
+	w.create("MemcachedRestore", "fill", fromClaim)
+	services := func() int {
+		var all corev1.ServiceList
+		w.must(admin.List(w.ctx, &all, client.InNamespace(w.namespace)))
+		return len(all.Items)
+	}
+	reconciled := func(want int) {
+		t.Helper()
+		if w.reconcile(w.restores, "fill"); services() != want {
+			t.Errorf("there are %d Services, want %d", services(), want)
+		}
+	}
+	reconciled(fair.BatchSize)
+	reconciled(2 * fair.BatchSize)
+	if r := w.restore("fill"); r.Status.JobUID != "" {
+		t.Error("the Job was created before all Services")
+	}
+	reconciled(size)
+	if _, task := taskOf(w.job(transfer.Restore, w.restore("fill"))); len(task.Servers) != size {
+		t.Errorf("the Job has %d servers", len(task.Servers))
+	}
+	w.converge()
+	w.wantEnd(w.restore("fill").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+	if n := services(); n != 0 {
+		t.Errorf("%d Services are left", n)
 	}
 }
 

@@ -11,6 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
+// BatchSize bounds how many objects a reconcile applies, patches, creates and deletes each, and how many missing names it
+// looks up. The others follow in the next reconcile, behind the requests of other namespaces: 1,000 shards are 2,003
+// objects, and would occupy a worker for tens of seconds.
+const BatchSize = 50
+
 // Options returns the options of a controller of whose workers one namespace uses at most
 // half. The last quarter of them is for namespaces that have none: however many requests the
 // others cause, and however long these take, such a namespace has a worker at once.

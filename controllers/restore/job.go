@@ -3,6 +3,7 @@ package restore
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,7 +55,7 @@ func bootstraps(obs *observation) bool {
 }
 
 func (obs *observation) Objects() ([]client.Object, error) {
-	objects, err := services(obs)
+	needed, err := services(obs)
 	if err != nil {
 		return nil, err
 	}
@@ -72,10 +73,14 @@ func (obs *observation) Objects() ([]client.Object, error) {
 		load.Ring, load.RingServers = string(h.Algorithm), ringServers(m)
 	}
 	servers := m.Status.Servers
-	if len(objects) > 0 {
+	var objects []client.Object
+	if len(needed) > 0 {
 		servers = nil
-		for _, service := range objects {
+		for _, service := range needed {
 			servers = append(servers, resources.Server(s.Namespace, service.GetName()))
+			if !obs.hasService(service.GetName()) {
+				objects = append(objects, service)
+			}
 		}
 	}
 	job, err := obs.Options.Job(transfer.JobSpec{
@@ -85,6 +90,10 @@ func (obs *observation) Objects() ([]client.Object, error) {
 		Task: snapshotwire.Task{Path: obs.path(), Servers: servers, ItemsPerSecond: items, BytesPerSecond: bytes, Load: load},
 	})
 	return append(objects, job), err
+}
+
+func (obs *observation) hasService(name string) bool {
+	return slices.ContainsFunc(obs.services, func(o client.Object) bool { return o.GetName() == name })
 }
 
 // cacheSize returns the size of the cache that the snapshot is of, if that is known, or else

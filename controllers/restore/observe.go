@@ -20,16 +20,17 @@ type observation struct {
 	backup *v1alpha1.MemcachedBackup
 	// others are the unfinished restores into the same Memcached.
 	others []*v1alpha1.MemcachedRestore
-	// services that the operator created for a restore that has finished.
+	// services that the operator created for a restore that has no Job yet or has finished.
 	services []client.Object
 }
 
 func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (obs *observation, err error) {
 	obs = &observation{Observation: common, restore: common.Object.(*v1alpha1.MemcachedRestore)}
 	status, ref := obs.restore.Status, obs.restore.Spec.BackupRef
-	if status.IsFinished() {
-		obs.services, err = r.servicesOf(ctx, obs.restore)
-		return obs, err
+	if status.JobUID == "" || status.IsFinished() {
+		if obs.services, err = r.servicesOf(ctx, obs.restore); err != nil || status.IsFinished() {
+			return obs, err
+		}
 	}
 	// A backup that is being deleted looks for running restores before it deletes its
 	// snapshot, so does an update before it replaces a shard, and another restore before it

@@ -23,7 +23,9 @@ func makePlan(obs *observation) transfer.Plan {
 	if obs.restore.Status.JobName != p.Status().JobName { // it starts: the backup may be deleted before it has finished
 		p.Object.(*v1alpha1.MemcachedRestore).Status.Snapshot = snapshotOf(obs)
 	}
-	p.Delete = obs.services
+	if obs.restore.Status.IsFinished() {
+		p.Delete = obs.services
+	}
 	return p
 }
 

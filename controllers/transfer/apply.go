@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/fair"
 )
 
 // finishedJobTTL is how long, in seconds, a Job and its log stay after the status
@@ -33,7 +34,8 @@ var ErrStale = errors.New("the object has changed since it was read")
 type Event struct{ Type, Reason, Message string }
 
 // apply makes the writes of a plan in order, and none after one that failed. It reports
-// whether the phase or the finalizers changed, after which the rest is planned again.
+// whether the phase or the finalizers changed, after which the rest is planned again. It returns ErrStale
+// if a later reconcile creates or deletes the rest of many objects.
 func (e *Engine) apply(ctx context.Context, obs Observation, p Plan) (changed bool, err error) {
 	if changed, err = e.applyObject(ctx, obs, p); err != nil || changed {
 		return changed, err
@@ -46,7 +48,10 @@ func (e *Engine) apply(ctx context.Context, obs Observation, p Plan) (changed bo
 	if err := e.applyJob(ctx, p.Job, obs.Job.Job); err != nil {
 		return false, err
 	}
-	for _, o := range p.Delete {
+	for i, o := range p.Delete {
+		if i == fair.BatchSize {
+			return false, ErrStale
+		}
 		if err := DeleteObject(ctx, e.Client, o); err != nil {
 			return false, err
 		}
@@ -90,7 +95,10 @@ func (e *Engine) create(ctx context.Context, obs Observation, build func() ([]cl
 	if err := EnsureFresh(ctx, e.APIReader, obs.Object); err != nil {
 		return err
 	}
-	for _, o := range objects {
+	for i, o := range objects {
+		if i == fair.BatchSize {
+			return ErrStale
+		}
 		if err := CreateObject(ctx, e.Client, o); err != nil {
 			return err
 		}

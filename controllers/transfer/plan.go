@@ -28,7 +28,7 @@ type Plan struct {
 	Object client.Object
 	// Events to record when Object is written.
 	Events []Event
-	// Create builds the objects to create; nil when there are none.
+	// Create builds the objects to create, the Job last; nil when there are none.
 	Create func() ([]client.Object, error)
 	// Job is what to do about the Job that exists.
 	Job Action
@@ -46,7 +46,7 @@ type Transfer interface {
 	Blocker() *Blocker
 	// Summary says what the Job will do, once nothing blocks it.
 	Summary() string
-	// Objects returns the Job and what it needs.
+	// Objects returns what the Job needs and doesn't exist yet, and then the Job.
 	Objects() ([]client.Object, error)
 	// Store that the Job reads or writes.
 	Store() v1alpha1.SnapshotStore

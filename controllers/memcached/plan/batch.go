@@ -3,31 +3,26 @@ package plan
 import (
 	"slices"
 
+	"github.com/memcached-operator/memcached-operator/controllers/fair"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
-// BatchSize bounds how many objects a reconcile applies, creates and deletes, and how many
-// missing names it looks up. The others follow in the next reconcile, behind the requests of
-// other Memcacheds: 1,000 shards are 2,003 objects, and would occupy a worker for tens of
-// seconds.
-const BatchSize = 50
-
-// Batch returns which objects a reconcile works on: up to batchSize without a failed attempt, in
+// Batch returns which objects a reconcile works on: up to fair.BatchSize without a failed attempt, in
 // their order, and as many of the others, the longest ago first. So an object that can't be
 // written delays no other.
 func Batch(keys []resources.Key, failed applycache.Attempts) map[resources.Key]bool {
-	chosen := make(map[resources.Key]bool, min(len(keys), 2*BatchSize))
+	chosen := make(map[resources.Key]bool, min(len(keys), 2*fair.BatchSize))
 	var again []resources.Key
 	for _, key := range keys {
 		if _, ok := failed[key]; ok {
 			again = append(again, key)
-		} else if len(chosen) < BatchSize {
+		} else if len(chosen) < fair.BatchSize {
 			chosen[key] = true
 		}
 	}
 	slices.SortStableFunc(again, func(a, b resources.Key) int { return failed[a].At.Compare(failed[b].At) })
-	for _, key := range again[:min(len(again), BatchSize)] {
+	for _, key := range again[:min(len(again), fair.BatchSize)] {
 		chosen[key] = true
 	}
 	return chosen
@@ -42,9 +37,12 @@ func BatchContinues(postponed []resources.Key, succeeded bool, failed applycache
 	})
 }
 
-// batch returns the actions of one reconcile. Patches concern one shard.
+// batch returns the actions of one reconcile.
 func (a Actions) batch(failed applycache.Attempts) Actions {
 	a.Apply, a.Postponed = batchOf(a.Apply, failed, a.Postponed, func(o Apply) resources.Key { return o.Key })
+	a.Patch, a.Postponed = batchOf(a.Patch, failed, a.Postponed, func(p PodPatch) resources.Key {
+		return resources.Key{Kind: resources.KindPod, Name: p.Pod.Name}
+	})
 	a.Create, a.Postponed = batchOf(a.Create, failed, a.Postponed, resources.KeyOf)
 	a.Delete, a.Postponed = batchOf(a.Delete, failed, a.Postponed, resources.KeyOf)
 	return a
@@ -55,7 +53,7 @@ func batchOf[T any](all []T, failed applycache.Attempts, postponed []resources.K
 	for i, o := range all {
 		keys[i] = keyOf(o)
 	}
-	if len(keys) <= BatchSize {
+	if len(keys) <= fair.BatchSize {
 		return all, postponed
 	}
 	chosen := Batch(keys, failed)

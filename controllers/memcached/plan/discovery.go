@@ -84,10 +84,6 @@ func planDiscovery(obs *Observation, shards []shard.State, patched []PodPatch) D
 		if pod.Annotations[annotations.Discovery] == p.list || slices.ContainsFunc(patched, func(other PodPatch) bool { return other.Pod.UID == pod.UID }) {
 			continue
 		}
-		if len(p.Actions.Patch) == BatchSize {
-			p.Actions.Postponed = append(p.Actions.Postponed, resources.Key{Kind: resources.KindPod, Name: pod.Name})
-			continue
-		}
 		var value any
 		if p.list != "" {
 			value = p.list
