@@ -200,7 +200,7 @@ func TestNoJobMountsASecretThatTheSettingsDontAllow(t *testing.T) {
 		return map[string]string{"ALLOWED_SECRET_PREFIXES": "memcached-"}[name]
 	})
 	w.must(err)
-	w.backups.Options.SecretViolation, w.restores.Options.SecretViolation = restrictions.SecretViolation, restrictions.SecretViolation
+	w.backups.Options.Restrictions, w.restores.Options.Restrictions = restrictions, restrictions
 	use := func(secret string) {
 		m := &v1alpha1.Memcached{}
 		w.read("cache", m)
@@ -221,6 +221,45 @@ func TestNoJobMountsASecretThatTheSettingsDontAllow(t *testing.T) {
 	w.converge()
 	w.wantEnd(w.backup("later").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
 	w.wantEnd(w.restore("again").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+}
+
+func TestJobsUseOnlyCredentialsThatTheSettingsAllow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.backedUp(1)
+	restrictions, err := resources.ParseRestrictions(func(name string) string {
+		return map[string]string{"ALLOWED_SECRET_PREFIXES": "memcached-", "ALLOWED_SERVICE_ACCOUNTS": "memcached"}[name]
+	})
+	w.must(err)
+	w.backups.Options.Restrictions, w.restores.Options.Restrictions = restrictions, restrictions
+	type test struct {
+		store   string
+		problem string // empty if it is allowed
+	}
+	tests := map[string]test{
+		"other-key":     {"{bucket: bbb, credentialsSecretName: admin}", "credentialsSecretName admin of the store isn't allowed: ALLOWED_SECRET_PREFIXES of the operator is memcached-"},
+		"other-ca":      {"{bucket: bbb, credentialsSecretName: memcached-s3, caSecretName: admin}", "caSecretName admin of the store isn't allowed: ALLOWED_SECRET_PREFIXES"},
+		"other-account": {"{bucket: bbb, serviceAccountName: admin}", "serviceAccountName admin of the store isn't allowed: ALLOWED_SERVICE_ACCOUNTS of the operator is memcached;"},
+		"key":           {"{bucket: bbb, credentialsSecretName: memcached-s3, caSecretName: memcached-ca}", ""},
+		"account":       {"{bucket: bbb, serviceAccountName: memcached}", ""},
+	}
+	for name, c := range tests {
+		w.create("MemcachedBackup", name, "{memcachedRef: {name: cache}, store: {s3: "+c.store+"}}")
+		w.create("MemcachedRestore", name, "{memcachedRef: {name: cache}, snapshot: {path: p, store: {s3: "+c.store+"}}}")
+	}
+	w.converge()
+	for name, c := range tests {
+		for _, status := range []v1alpha1.TransferStatus{w.backup(name).Status.TransferStatus, w.restore(name).Status.TransferStatus} {
+			if c.problem == "" {
+				w.wantEnd(status, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
+				continue
+			}
+			w.wantEnd(status, v1alpha1.TransferPending, v1alpha1.ReasonNotAllowed, c.problem)
+			if status.JobName != "" {
+				t.Errorf("%s: there is a Job %s", name, status.JobName)
+			}
+		}
+	}
 }
 
 func TestBackupWaitsForBootstrap(t *testing.T) {

@@ -84,7 +84,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	}
 	engine := transfer.Engine{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Progress: transfer.HTTPProgress{}, Queries: &podquery.Queries[snapshotwire.Progress]{}, Recorder: recorder, Clock: o.Clock,
-		Options: transfer.Options{Image: o.Image, OmitRunAsUser: openShift, Proxy: proxy, OperatorNamespace: o.Namespace, SecretViolation: o.Restrictions.SecretViolation},
+		Options: transfer.Options{Image: o.Image, OmitRunAsUser: openShift, Proxy: proxy, OperatorNamespace: o.Namespace, Restrictions: o.Restrictions},
 	}
 	err = errors.Join(
 		(&memcached.Reconciler{

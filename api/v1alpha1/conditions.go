@@ -203,7 +203,8 @@ const (
 	// Do: fix spec.image.
 	ReasonImageInvalid = "ImageInvalid"
 	// ReasonNotAllowed: a setting of the operator doesn't allow a value of the spec. The message
-	// names both. No shard was changed. If the setting doesn't allow a Secret, backups and restores wait.
+	// names both. No shard was changed. If the setting doesn't allow a Secret or the
+	// ServiceAccount of a store, backups and restores wait.
 	//
 	// Do: use a value that the setting allows, or ask the administrator of the operator to change
 	// the setting.

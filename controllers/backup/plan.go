@@ -49,7 +49,7 @@ func (obs *observation) Blocker() *transfer.Blocker {
 		return transfer.WaitFor(v1alpha1.ReasonBootstrapping,
 			"waiting until Memcached %s is filled from a snapshot and its shards serve", name)
 	}
-	return cmp.Or(obs.SecretNotAllowed(), transfer.MemcachedNotReady(m))
+	return cmp.Or(obs.NotAllowed(obs.Store()), transfer.MemcachedNotReady(m))
 }
 
 func (obs *observation) Summary() string {

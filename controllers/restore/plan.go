@@ -32,7 +32,7 @@ func makePlan(obs *observation) transfer.Plan {
 // Blocker implements transfer.Transfer. What is final comes first.
 func (obs *observation) Blocker() *transfer.Blocker {
 	for _, check := range []func(*observation) *transfer.Blocker{
-		invalidTarget, invalidBackup, invalidSnapshot, secretNotAllowed, backupPending, targetPending, shardReplaced, otherRestore,
+		invalidTarget, invalidBackup, invalidSnapshot, notAllowed, backupPending, targetPending, shardReplaced, otherRestore,
 	} {
 		if blocker := check(obs); blocker != nil {
 			return blocker
@@ -107,7 +107,7 @@ func invalidSnapshot(obs *observation) *transfer.Blocker {
 	return nil
 }
 
-func secretNotAllowed(obs *observation) *transfer.Blocker { return obs.SecretNotAllowed() }
+func notAllowed(obs *observation) *transfer.Blocker { return obs.NotAllowed(obs.Store()) }
 
 // backupPending returns that the backup is not complete yet, or nil.
 func backupPending(obs *observation) *transfer.Blocker {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -49,9 +50,8 @@ type Options struct {
 	OmitRunAsUser bool
 	// Proxy are the environment variables of Jobs that use S3: see ProxyEnvironment.
 	Proxy []corev1.EnvVar
-	// SecretViolation returns why a Job must not mount the Secrets of a Memcached, and what to do; empty if it may. A
-	// nil function allows all.
-	SecretViolation func(*v1alpha1.Memcached) string
+	// Restrictions are what the operator's settings allow.
+	Restrictions resources.Restrictions
 }
 
 // JobSpec is what a Job is built from.

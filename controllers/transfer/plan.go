@@ -104,14 +104,14 @@ func HasServers(m *v1alpha1.Memcached) bool {
 	return true
 }
 
-// SecretNotAllowed returns the blocker of a Memcached with a Secret that its pods must not mount, else nil: a Job logs in to
-// the shards, whose image its user can choose, with what that Secret contains.
-func (obs Observation) SecretNotAllowed() *Blocker {
-	if obs.Options.SecretViolation == nil {
-		return nil
-	}
-	if violation := obs.Options.SecretViolation(obs.Memcached); violation != "" {
+// NotAllowed returns the blocker of a Job that would use a Secret or a ServiceAccount that the operator's settings don't allow,
+// else nil. A Job logs in to the shards, whose image its user can choose, with what the Secret of the Memcached contains.
+func (obs Observation) NotAllowed(store v1alpha1.SnapshotStore) *Blocker {
+	if violation := obs.Options.Restrictions.SecretViolation(obs.Memcached); violation != "" {
 		return WaitFor(v1alpha1.ReasonNotAllowed, "Memcached %s: %s", obs.Memcached.Name, violation)
+	}
+	if violation := obs.Options.Restrictions.StoreViolation(store); violation != "" {
+		return WaitFor(v1alpha1.ReasonNotAllowed, "%s", violation)
 	}
 	return nil
 }

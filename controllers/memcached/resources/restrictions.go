@@ -26,12 +26,12 @@ const (
 	// spec.scheduling.tolerations, or affinity and nodeSelector.
 	settingTolerations = "ALLOW_TOLERATIONS"
 	settingAffinity    = "ALLOW_AFFINITY"
-	// settingServiceAccounts lists values of spec.podSecurity.serviceAccountName.
+	// settingServiceAccounts lists values of spec.podSecurity.serviceAccountName, and of serviceAccountName of a store.
 	settingServiceAccounts = "ALLOWED_SERVICE_ACCOUNTS"
 	// settingServiceTypes lists values of spec.service.type, in addition to ClusterIP.
 	settingServiceTypes = "ALLOWED_SERVICE_TYPES"
 	// settingSecrets lists prefixes of the names of the Secrets that the shards' pods mount, apart from that of the
-	// handovers.
+	// handovers, and of those of a store.
 	settingSecrets = "ALLOWED_SECRET_PREFIXES"
 )
 
@@ -85,29 +85,29 @@ func (r Restrictions) Violation(m *v1alpha1.Memcached) string {
 	scheduling, account, service := &spec.Scheduling, spec.PodSecurity.ServiceAccountName, spec.Service.Type
 	switch {
 	case spec.Image != "" && !allows(r.images, func(prefix string) bool { return isImageOf(spec.Image, prefix) }):
-		return violation("image "+spec.Image, settingImages, r.images)
+		return violation("spec.image "+spec.Image, settingImages, r.images)
 	case scheduling.PriorityClassName != "" && !allows(r.priorityClasses, func(name string) bool { return name == scheduling.PriorityClassName }):
-		return violation("scheduling.priorityClassName "+scheduling.PriorityClassName, settingPriorityClasses, r.priorityClasses)
+		return violation("spec.scheduling.priorityClassName "+scheduling.PriorityClassName, settingPriorityClasses, r.priorityClasses)
 	case r.denyTolerations && len(scheduling.Tolerations) > 0:
-		return violation("scheduling.tolerations", settingTolerations, []string{"false"})
+		return violation("spec.scheduling.tolerations", settingTolerations, []string{"false"})
 	case r.denyAffinity && scheduling.Affinity != nil:
-		return violation("scheduling.affinity", settingAffinity, []string{"false"})
+		return violation("spec.scheduling.affinity", settingAffinity, []string{"false"})
 	case r.denyAffinity && len(scheduling.NodeSelector) > 0:
-		return violation("scheduling.nodeSelector", settingAffinity, []string{"false"})
+		return violation("spec.scheduling.nodeSelector", settingAffinity, []string{"false"})
 	case account != "" && !allows(r.serviceAccounts, func(name string) bool { return name == account }):
-		return violation("podSecurity.serviceAccountName "+account, settingServiceAccounts, r.serviceAccounts)
+		return violation("spec.podSecurity.serviceAccountName "+account, settingServiceAccounts, r.serviceAccounts)
 	case service != "" && service != v1alpha1.ServiceClusterIP && !allows(r.serviceTypes, func(name string) bool { return name == string(service) }):
-		return violation("service.type "+string(service), settingServiceTypes, r.serviceTypes)
+		return violation("spec.service.type "+string(service), settingServiceTypes, r.serviceTypes)
 	}
 	for _, keys := range []struct {
 		field, setting string
 		allowed        []string
 		of             map[string]string
 	}{
-		{"podMetadata.labels", settingLabels, r.labels, spec.PodMetadata.Labels},
-		{"podMetadata.annotations", settingAnnotations, r.annotations, spec.PodMetadata.Annotations},
-		{"service.labels", settingLabels, r.labels, spec.Service.Labels},
-		{"service.annotations", settingAnnotations, r.annotations, spec.Service.Annotations},
+		{"spec.podMetadata.labels", settingLabels, r.labels, spec.PodMetadata.Labels},
+		{"spec.podMetadata.annotations", settingAnnotations, r.annotations, spec.PodMetadata.Annotations},
+		{"spec.service.labels", settingLabels, r.labels, spec.Service.Labels},
+		{"spec.service.annotations", settingAnnotations, r.annotations, spec.Service.Annotations},
 	} {
 		for _, key := range slices.Sorted(maps.Keys(keys.of)) {
 			if !allows(keys.allowed, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
@@ -123,22 +123,41 @@ func (r Restrictions) SecretViolation(m *v1alpha1.Memcached) string {
 	certificate, users, binding := v1alpha1.TLSSecretName(m.Name, m.Spec.TLS), v1alpha1.AuthSecretName(m.Name, m.Spec.Auth), v1alpha1.BindingSecretName(m.Name)
 	switch {
 	case m.Spec.TLS != nil && !r.allowSecret(certificate):
-		return violation("tls with the Secret "+certificate, settingSecrets, r.secrets)
+		return violation("spec.tls with the Secret "+certificate, settingSecrets, r.secrets)
 	case m.Spec.Auth != nil && !r.allowSecret(users):
-		return violation("auth with the Secret "+users, settingSecrets, r.secrets)
+		return violation("spec.auth with the Secret "+users, settingSecrets, r.secrets)
 	case m.Spec.Binding.Enabled && !r.allowSecret(binding):
-		return violation("binding with the Secret "+binding, settingSecrets, r.secrets)
+		return violation("spec.binding with the Secret "+binding, settingSecrets, r.secrets)
 	}
 	return ""
 }
 
-// allowSecret reports whether the shards' pods may mount a Secret.
+// StoreViolation returns which Secret or ServiceAccount of a store the settings don't allow to a Job, and what to do; empty if
+// they allow all.
+func (r Restrictions) StoreViolation(store v1alpha1.SnapshotStore) string {
+	s := store.S3
+	if s == nil {
+		return ""
+	}
+	account, credentials, ca := s.ServiceAccountName, s.CredentialsSecretName, s.CASecretName
+	switch {
+	case account != "" && !allows(r.serviceAccounts, func(name string) bool { return name == account }):
+		return violation("serviceAccountName "+account+" of the store", settingServiceAccounts, r.serviceAccounts)
+	case credentials != "" && !r.allowSecret(credentials):
+		return violation("credentialsSecretName "+credentials+" of the store", settingSecrets, r.secrets)
+	case ca != "" && !r.allowSecret(ca):
+		return violation("caSecretName "+ca+" of the store", settingSecrets, r.secrets)
+	}
+	return ""
+}
+
+// allowSecret reports whether the shards' pods and the Jobs may mount a Secret.
 func (r Restrictions) allowSecret(name string) bool {
 	return allows(r.secrets, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 func violation(what, setting string, allowed []string) string {
-	return fmt.Sprintf("spec.%s isn't allowed: %s of the operator is %s; change it, or ask the administrator of the operator",
+	return fmt.Sprintf("%s isn't allowed: %s of the operator is %s; use another one, or ask the administrator of the operator",
 		what, setting, strings.Join(allowed, ","))
 }
 
