@@ -94,10 +94,9 @@ func run() error {
 		return err
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme,
-		Cache:  controllers.CacheOptions(watched),
-		Metrics: metricsserver.Options{BindAddress: *metrics, SecureServing: true, FilterProvider: metricsauth.FilterProvider,
-			CertDir: os.Getenv("METRICS_CERT_DIR")},
+		Scheme:                        scheme,
+		Cache:                         controllers.CacheOptions(watched),
+		Metrics:                       metricsOptions(*metrics),
 		HealthProbeBindAddress:        *probes,
 		LeaderElection:                *elect,
 		LeaderElectionID:              "memcached-operator.cache.memcached-operator.io",
@@ -126,6 +125,11 @@ func run() error {
 		return err
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())
+}
+
+// metricsOptions returns how the metrics are served: with the certificate in METRICS_CERT_DIR, or with a self-signed one.
+func metricsOptions(address string) metricsserver.Options {
+	return metricsserver.Options{BindAddress: address, SecureServing: true, FilterProvider: metricsauth.FilterProvider, CertDir: os.Getenv("METRICS_CERT_DIR")}
 }
 
 // parseDefaultImageUpdates returns how many Memcacheds follow another default image at a time:
