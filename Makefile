@@ -192,10 +192,10 @@ test-all: $(CLUSTER) ## Run every test; needs root for the local cluster.
 
 .PHONY: test-every
 test-every:
-	$(call run,tools-build code process sim e2e scorecard olmv1)
+	$(call run,tools-build code e2e scorecard olmv1)
 
 # What downloads runs beside what compiles, and what waits beside what computes.
-.PHONY: test-first test-static test-local test-code test-checks
+.PHONY: test-first test-static test-local test-code test-runs test-checks
 test-first:
 	@$(MAKE) --no-print-directory -j2 PARALLEL=1 PREPARED= test-static test-tools-build
 test-static:
@@ -203,9 +203,10 @@ test-static:
 test-local:
 	@$(MAKE) --no-print-directory -j3 PARALLEL=1 SKIPPED='$(PEERS)|$(FACTS)' RUNS=6 test-unit test-process test-quick-sim
 
-# The package whose raced tests take longest uses one processor, and so do most of the others.
 test-code:
-	@$(MAKE) --no-print-directory -k -j2 PARALLEL=1 test-race test-checks
+	@$(MAKE) --no-print-directory -k -j2 PARALLEL=1 test-runs test-checks
+test-runs:
+	@$(MAKE) --no-print-directory -k PARALLEL= test-process test-sim test-race
 test-checks:
 	@$(MAKE) --no-print-directory -k PARALLEL= test-generated test-vet test-lint test-prose test-unraced test-tools
 

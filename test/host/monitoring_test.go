@@ -44,6 +44,10 @@ const (
 	lessShort = 5
 	// longerWaits is the label of those.
 	longerWaits = `waits="longer"`
+	// livenessBound is when the sixth probe has failed, at an interval of 10 s, if the first one comes 10 s after memcached hangs;
+	// a probe fails after 5 s. hungBound is how long the kubelet and the agent then may take until the shard serves again.
+	livenessBound = 65 * time.Second
+	hungBound     = 10 * time.Second
 	// picturesVariable names the folder to which the test writes pictures of the dashboards.
 	picturesVariable = "DASHBOARD_PICTURES"
 )
@@ -74,12 +78,13 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	s.Apply("crowded", suite.Small(1).WithMaxConnections(256).WithThreads(1))
 	s.Apply("refusing", suite.Small(1).WithExtraArgs("-M", "-X"))
 	s.Apply("frozen", suite.Small(1))
+	s.Apply("hung", suite.Small(1))
 	s.Apply("limping", suite.Small(3))
 	crt, key := testcert.NewCA("shards").Issue(testcert.Options{Names: []string{"*." + s.Namespace + ".svc"}})
 	s.Must(k.Create(s.Ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "lost-tls"}, Data: map[string][]byte{"tls.crt": crt, "tls.key": key}}))
 	s.Apply("lost", suite.Small(1).WithTLS(memcachedac.TLS()))
 	s.Apply("stuck", suite.Small(1).WithVersion(before))
-	for _, name := range []string{"searched", "updated", "crowded", "refusing", "frozen", "limping", "lost", "stuck"} {
+	for _, name := range []string{"searched", "updated", "crowded", "refusing", "frozen", "hung", "limping", "lost", "stuck"} {
 		s.Available(name)
 	}
 	s.start()
@@ -109,6 +114,8 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	s.Apply("stuck", suite.Small(1).WithVersion("1.6.999"))
 	s.signal("lost", 0, syscall.SIGKILL)
 	s.signal("frozen", 0, syscall.SIGSTOP)
+	hungSince := time.Now()
+	s.signal("hung", 0, syscall.SIGSTOP)
 	s.signal("limping", 1, syscall.SIGSTOP)
 	store := v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "backups"}}
 	backup := func(memcached string) *v1alpha1.MemcachedBackup {
@@ -162,6 +169,7 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	} {
 		s.resolves(alert, memcached)
 	}
+	s.wasRestarted("hung", hungSince)
 	s.operators(0)
 	s.fires("MemcachedOperatorDown", "")
 	s.operators(1)
@@ -399,6 +407,31 @@ func (s monitored) signal(name string, ordinal int, signal syscall.Signal) {
 		}
 	}
 	s.Fatalf("no memcached of pod %s is on this machine: this test is for the local cluster, run as root", pod.Name)
+}
+
+// wasRestarted waits until the pod of a Memcached whose memcached hung is ready again, and checks how long that took.
+func (s monitored) wasRestarted(name string, since time.Time) {
+	s.Helper()
+	m := s.Await(name, "a restart", func(m *v1alpha1.Memcached) error {
+		if shard := m.Status.Shards[0]; shard.StartedAt == nil || shard.StartedAt.Time.Before(since) || !shard.Ready {
+			return fmt.Errorf("%+v", shard)
+		}
+		return nil
+	})
+	if start := s.Shard(m, 0).Start; start != v1alpha1.StartCold {
+		s.Errorf("%s: the start is %s", name, start)
+	}
+	pod := s.Pods(name)[cluster.ShardName(name, 0)]
+	for _, c := range pod.Status.Conditions {
+		if c.Type != corev1.PodReady {
+			continue
+		}
+		took := c.LastTransitionTime.Sub(since)
+		s.Logf("%s: ready again %s after memcached hung, with %d restarts", name, took.Round(time.Second), pod.Status.ContainerStatuses[0].RestartCount)
+		if took > livenessBound+hungBound {
+			s.Errorf("%s: ready again after %s", name, took)
+		}
+	}
 }
 
 // operators scales the operator.

@@ -19,7 +19,7 @@ import (
 
 // parallel is the number of tests that run in parallel. With five, the suite takes as long on two cores, and each test twice
 // as long.
-const parallel = "3"
+const parallel = "5"
 
 var (
 	// K is the cluster.
