@@ -112,11 +112,11 @@ func TestMetricsAreServedWithTheCertificateOfTheirFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- server.Start(ctx) }()
+	stopped := make(chan error)
+	go func() { stopped <- server.Start(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
+		if err := <-stopped; err != nil {
 			t.Error(err)
 		}
 	})
