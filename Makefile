@@ -250,7 +250,7 @@ FACTS = TestMemcachedStartsWithOnePageForEachSlabClass|TestMemcachedRejectsItems
 # They mount volumes and run agents under other users, for which a user other than root needs a namespace.
 .PHONY: test-process
 test-process: $(CLUSTER) ## Test agent and protocol with memcached processes.
-	$(call tier,processes,$(call with,process $(if $(SKIPPED),,peers)) setsid -w go -C test test -count=1 -timeout 20m $(if $(SKIPPED),-skip '$(SKIPPED)') $(if $(filter-out 0,$(shell id -u)),-exec 'unshare --user --map-root-user --map-auto --mount') ./process $(if $(RUNS),-runs $(RUNS)))
+	$(call tier,processes,$(call with,process $(if $(SKIPPED),,peers)) setsid -w go -C test test -count=1 -timeout 40m $(if $(SKIPPED),-skip '$(SKIPPED)') $(if $(filter-out 0,$(shell id -u)),-exec 'unshare --user --map-root-user --map-auto --mount') ./process $(if $(RUNS),-runs $(RUNS)))
 
 .PHONY: test-quick-sim
 test-quick-sim: $(CLUSTER) ## Test the operator in a simulated cluster with failures, ten seeds.
@@ -258,7 +258,7 @@ test-quick-sim: $(CLUSTER) ## Test the operator in a simulated cluster with fail
 
 .PHONY: test-sim
 test-sim: $(CLUSTER) ## Test the operator in a simulated cluster with failures.
-	$(call tier,simulation,$(call with,api) GOGC=400 go -C test test -count=1 -timeout 20m ./sim)
+	$(call tier,simulation,$(call with,api) GOGC=400 go -C test test -count=1 -timeout 40m ./sim)
 
 # What the race detector tests, without the tests that enumerate inputs of a pure function or measure memory, and without those
 # that let the Memcached controller reconcile once: they have one goroutine, and with the race detector they take ten times as
