@@ -191,16 +191,20 @@ func TestBackupWaitsForServersUntilDeadline(t *testing.T) {
 	w.wantEnd(w.backup("patient").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
 }
 
+// restrict sets the settings of the operator.
+func (w *world) restrict(settings map[string]string) {
+	w.Helper()
+	restrictions, err := resources.ParseRestrictions(func(name string) string { return settings[name] })
+	w.must(err)
+	w.backups.Options.Restrictions, w.restores.Options.Restrictions = restrictions, restrictions
+}
+
 // A Job logs in to the shards, whose image its user can choose, with the content of the Secret.
 func TestNoJobMountsASecretThatTheSettingsDontAllow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.backedUp(1)
-	restrictions, err := resources.ParseRestrictions(func(name string) string {
-		return map[string]string{"ALLOWED_SECRET_PREFIXES": "memcached-"}[name]
-	})
-	w.must(err)
-	w.backups.Options.Restrictions, w.restores.Options.Restrictions = restrictions, restrictions
+	w.restrict(map[string]string{"ALLOWED_SECRET_PREFIXES": "memcached-"})
 	use := func(secret string) {
 		m := &v1alpha1.Memcached{}
 		w.read("cache", m)
@@ -227,11 +231,7 @@ func TestJobsUseOnlyCredentialsThatTheSettingsAllow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.backedUp(1)
-	restrictions, err := resources.ParseRestrictions(func(name string) string {
-		return map[string]string{"ALLOWED_SECRET_PREFIXES": "memcached-", "ALLOWED_SERVICE_ACCOUNTS": "memcached"}[name]
-	})
-	w.must(err)
-	w.backups.Options.Restrictions, w.restores.Options.Restrictions = restrictions, restrictions
+	w.restrict(map[string]string{"ALLOWED_SECRET_PREFIXES": "memcached-", "ALLOWED_SERVICE_ACCOUNTS": "memcached"})
 	type test struct {
 		store   string
 		problem string // empty if it is allowed

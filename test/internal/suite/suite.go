@@ -17,8 +17,8 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-// parallel is the number of tests that run in parallel. With five, the suite takes as long on two cores, and each test twice
-// as long.
+// parallel is the number of tests that run in parallel. With three, half of two cores is idle and the tests in the pod take 697
+// instead of 514 s.
 const parallel = "5"
 
 var (
