@@ -228,12 +228,13 @@ func TestShardWithoutUsableBackupIsNotRefilledAndHasOneEvent(t *testing.T) {
 // failingClient fails to create restores a number of times.
 type failingClient struct {
 	client.Client
-	times int
+	times  int
+	failed *v1alpha1.MemcachedRestore // the last one
 }
 
 func (r *failingClient) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
-	if _, is := o.(*v1alpha1.MemcachedRestore); is && r.times > 0 {
-		r.times--
+	if restore, is := o.(*v1alpha1.MemcachedRestore); is && r.times > 0 {
+		r.times, r.failed = r.times-1, restore
 		return errors.New("the API server is overloaded")
 	}
 	return r.Client.Create(ctx, o, options...)
@@ -241,7 +242,7 @@ func (r *failingClient) Create(ctx context.Context, o client.Object, options ...
 
 func TestLostShardIsRefilledWhenItsRestoreIsCreatedLate(t *testing.T) {
 	cluster := newRefillCluster(t, withRefill)
-	cluster.reconciler.Client = &failingClient{cluster.reconciler.Client, 2}
+	cluster.reconciler.Client = &failingClient{Client: cluster.reconciler.Client, times: 2}
 	was := cluster.get("cache").Status.Shards[1]
 	cluster.losePod("cache-1")
 	cluster.tick()
@@ -257,6 +258,27 @@ func TestLostShardIsRefilledWhenItsRestoreIsCreatedLate(t *testing.T) {
 	m := cluster.converge()
 	if len(cluster.listRestores()) != 1 || m.Status.Shards[1].ContainerID == was.ContainerID || len(cluster.eventsOf(v1alpha1.EventRefillStarted)) != 1 {
 		t.Errorf("restores %+v, shard %+v", cluster.listRestores(), m.Status.Shards[1])
+	}
+}
+
+// A user can create what the operator is about to create, with other contents.
+func TestRestoreOfASnapshotWithTheNameOfARefillIsTakenForIt(t *testing.T) {
+	cluster := newRefillCluster(t, withRefill)
+	creates := &failingClient{Client: cluster.reconciler.Client, times: 1}
+	cluster.reconciler.Client = creates
+	was := cluster.get("cache").Status.Shards[1]
+	cluster.losePod("cache-1")
+	cluster.tick()
+	cluster.step("cache")
+	if creates.failed == nil {
+		t.Fatal("no restore was created")
+	}
+	creates.failed.Spec.BackupRef = nil
+	creates.failed.Spec.Snapshot = &v1alpha1.SnapshotSource{Path: "other", Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}}
+	cluster.must(admin.Create(cluster.ctx, creates.failed))
+	m := cluster.converge()
+	if restores := cluster.listRestores(); len(restores) != 1 || restores[0].Spec.Snapshot == nil || m.Status.Shards[1].ContainerID == was.ContainerID || m.Status.ReadySize != 2 {
+		t.Errorf("restores %+v, shard %+v", restores, m.Status.Shards[1])
 	}
 }
 
