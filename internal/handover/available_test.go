@@ -13,7 +13,7 @@ import (
 // available is a handover in which both sides serve. ready is what clients do then.
 func available(t *testing.T, origin *fakeOrigin, cache *fakeCache, ready func()) Result {
 	t.Helper()
-	source := start(t, offerOf(origin, len(origin.items)), quick)
+	source := start(t, offerOf(origin, len(origin.items)), patient)
 	target := targetOf(t, source.address, cache)
 	called := 0
 	target.Ready = func() {
@@ -25,12 +25,12 @@ func available(t *testing.T, origin *fakeOrigin, cache *fakeCache, ready func())
 			ready()
 		}
 	}
-	result, err := receive(t.Context(), target, quick)
+	result, err := receive(t.Context(), target, patient)
 	if err != nil {
 		t.Fatal(err)
 	}
 	source.wait()
-	if outcome := origin.outcome(); called != 1 || outcome != "stop, complete" || result.Gap != 0 || result.Both < quick.follow || result.Strict != "" {
+	if outcome := origin.outcome(); called != 1 || outcome != "stop, complete" || result.Gap != 0 || result.Both < patient.follow || result.Strict != "" {
 		t.Errorf("the target was ready %d times, the source did %s: %+v", called, outcome, result)
 	}
 	return result
@@ -211,7 +211,7 @@ func TestHandoverIsStrictIfOneSideCanNotServeBefore(t *testing.T) {
 		"the source has no CAS":           func(_ *fakeOrigin, _ *fakeCache, offer *Offer) { offer.CAS = false },
 		"the target has no CAS":           func(_ *fakeOrigin, c *fakeCache, _ *Offer) { c.noCAS = true },
 		"the source has no room":          func(o *fakeOrigin, _ *fakeCache, _ *Offer) { o.noRoom = true },
-		"the end comes too early":         func(_ *fakeOrigin, _ *fakeCache, offer *Offer) { offer.Deadline = time.Now().Add(quick.follow / 2) },
+		"the end comes too early":         func(_ *fakeOrigin, _ *fakeCache, offer *Offer) { offer.Deadline = time.Now().Add(patient.follow / 2) },
 		"the end comes in the first pass": func(_ *fakeOrigin, _ *fakeCache, offer *Offer) { offer.Deadline = time.Now() },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -221,11 +221,11 @@ func TestHandoverIsStrictIfOneSideCanNotServeBefore(t *testing.T) {
 				offer, err := offerOf(origin, 1000)(ctx)
 				prepare(origin, cache, &offer)
 				return offer, err
-			}, quick)
+			}, patient)
 			prepare(origin, cache, &Offer{})
 			target := targetOf(t, source.address, cache)
 			target.Ready = func() { t.Error("the target serves before the end") }
-			result, err := receive(t.Context(), target, quick)
+			result, err := receive(t.Context(), target, patient)
 			if err != nil || result.Strict == "" || result.Both != 0 {
 				t.Errorf("%+v, %v", result, err)
 			}
@@ -261,7 +261,7 @@ func TestSourceAbandonsItsItemsWhenTheTargetMayHaveServed(t *testing.T) {
 				}
 				err := ErrBusy
 				for errors.Is(err, ErrBusy) {
-					_, err = receive(t.Context(), targetOf(t, source.address, cache), quick)
+					_, err = receive(t.Context(), targetOf(t, source.address, cache), patient)
 				}
 				if !errors.Is(err, ErrImpossible) {
 					t.Errorf("another target: %v", err)
@@ -283,7 +283,7 @@ func TestSourceAbandonsItsItemsWhenTheTargetMayHaveServed(t *testing.T) {
 // A target that did not ask for it, or without a copy, can't follow.
 func TestSourceFollowsOnlyAfterACopy(t *testing.T) {
 	t.Parallel()
-	values := newScript(t, start(t, offerOf(newOrigin(10), 10), quick).address, "target")
+	values := newScript(t, start(t, offerOf(newOrigin(10), 10), patient).address, "target")
 	values.available = true
 	values.follow("target", 6)
 	if err := values.step("pass", ""); err != nil {
@@ -294,7 +294,7 @@ func TestSourceFollowsOnlyAfterACopy(t *testing.T) {
 	}
 	for name, target := range map[string]script{"without a copy": {available: true}, "in mode Strict": {}} {
 		origin := newOrigin(10)
-		source := start(t, offerOf(origin, 10), quick)
+		source := start(t, offerOf(origin, 10), patient)
 		s := newScript(t, source.address, "target")
 		s.available = target.available
 		for _, step := range []string{"hello", "offer", "follow"} {

@@ -29,7 +29,7 @@ func dialAs(t *testing.T, address string, key []byte) (*link, error) {
 		return nil, err
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return newLink(conn, quick), nil
+	return newLink(conn, patient), nil
 }
 
 // script is a target that follows the protocol for a number of steps.
@@ -137,7 +137,7 @@ func TestSourceSurvivesTargetThatFails(t *testing.T) {
 				}
 				fail(first)
 				for err := ErrBusy; errors.Is(err, ErrBusy); {
-					if _, err = receive(t.Context(), targetOf(t, source.address, cache), quick); err != nil && !errors.Is(err, ErrBusy) {
+					if _, err = receive(t.Context(), targetOf(t, source.address, cache), patient); err != nil && !errors.Is(err, ErrBusy) {
 						t.Fatal(err)
 					}
 				}
@@ -162,7 +162,7 @@ func TestSourceSurvivesTargetThatFails(t *testing.T) {
 func TestSourceThatConfirmedDoesNotResume(t *testing.T) {
 	t.Parallel()
 	origin := newOrigin(10)
-	source := start(t, offerOf(origin, 10), quick)
+	source := start(t, offerOf(origin, 10), patient)
 	target := newScript(t, source.address, "target")
 	target.follow("target", len(targetSteps))
 	if err := target.step("confirm", ""); err != nil {
@@ -201,7 +201,7 @@ func fakeSource(t *testing.T, steps []string, fail func(conn net.Conn, l *link))
 		}
 		defer conn.Close()
 		secured := tls.Server(conn, config)
-		l := newLink(secured, quick)
+		l := newLink(secured, patient)
 		for _, step := range steps[1:] {
 			switch step {
 			case "handshake":
@@ -279,7 +279,7 @@ func TestTargetAcceptsFakeSource(t *testing.T) {
 	t.Parallel()
 	cache := newCache(t)
 	address := fakeSource(t, sourceSteps, func(_ net.Conn, l *link) { _ = l.send(kindConfirm, confirmation{Milliseconds: 7}) })
-	result, err := receive(t.Context(), targetOf(t, address, cache), quick)
+	result, err := receive(t.Context(), targetOf(t, address, cache), patient)
 	if err != nil || result.Gap != 7*time.Millisecond {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -292,12 +292,12 @@ func TestConnectionsWithoutTheKeyAreRejected(t *testing.T) {
 	source := start(t, func(ctx context.Context) (Offer, error) {
 		offers.Add(1)
 		return offerOf(origin, 100)(ctx)
-	}, quick)
+	}, patient)
 
 	other := bytes.Repeat([]byte("o"), keySize)
 	target := targetOf(t, source.address, cache)
 	target.Key = other
-	if _, err := receive(t.Context(), target, quick); !errors.Is(err, errOtherKey) || !errors.Is(err, ErrImpossible) {
+	if _, err := receive(t.Context(), target, patient); !errors.Is(err, errOtherKey) || !errors.Is(err, ErrImpossible) {
 		t.Errorf("a target with another key: %v", err)
 	}
 	// A peer that accepts any source, with a key of its own or with none.
@@ -309,7 +309,7 @@ func TestConnectionsWithoutTheKeyAreRejected(t *testing.T) {
 		}
 		conn, err := tls.Dial("tcp", source.address, config)
 		if err == nil {
-			l := newLink(conn, quick)
+			l := newLink(conn, patient)
 			_ = l.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: "p", Shard: "cache-0"})
 			if _, err = expect[offer](l, kindOffer); err == nil {
 				t.Errorf("%s: got an offer", name)
@@ -333,7 +333,7 @@ func TestConnectionsWithoutTheKeyAreRejected(t *testing.T) {
 	}
 	var err error
 	await(t, "the right key is accepted", func() bool {
-		_, err = receive(t.Context(), targetOf(t, source.address, cache), quick)
+		_, err = receive(t.Context(), targetOf(t, source.address, cache), patient)
 		return err == nil
 	})
 	mustEqual(t, cache.snapshot(), origin.snapshot())
@@ -342,8 +342,6 @@ func TestConnectionsWithoutTheKeyAreRejected(t *testing.T) {
 // Without the key, each of these connections may stay open for a minute.
 func TestSilentConnectionsDelayNoTarget(t *testing.T) {
 	t.Parallel()
-	patient := quick
-	patient.open = time.Minute
 	origin, cache := newOrigin(100), newCache(t)
 	address := ""
 	flood := func() {
@@ -393,8 +391,10 @@ func TestSourceAcceptsTargetsAfterItHadTooManyOpenFiles(t *testing.T) {
 	failing := &exhausted{Listener: listener}
 	failing.failures.Store(3)
 	over := make(chan error, 1)
-	go func() { over <- serve(t.Context(), failing, testKey, offerOf(origin, 100), logOf(t, "source"), quick) }()
-	if _, err := receive(t.Context(), targetOf(t, listener.Addr().String(), cache), quick); err != nil {
+	go func() {
+		over <- serve(t.Context(), failing, testKey, offerOf(origin, 100), logOf(t, "source"), patient)
+	}()
+	if _, err := receive(t.Context(), targetOf(t, listener.Addr().String(), cache), patient); err != nil {
 		t.Fatal(err)
 	}
 	mustEqual(t, cache.snapshot(), origin.snapshot())
@@ -433,12 +433,12 @@ func TestErrorsOfTheSourceAreIdentified(t *testing.T) {
 			source := start(t, func(ctx context.Context) (Offer, error) {
 				offer, _ := offerOf(origin, 10)(ctx)
 				return offer, c.offer
-			}, quick)
+			}, patient)
 			target := targetOf(t, source.address, cache)
 			if c.change != nil {
 				c.change(&target)
 			}
-			_, err := receive(t.Context(), target, quick)
+			_, err := receive(t.Context(), target, patient)
 			if err == nil || c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("%v, want %v", err, c.want)
 			}
@@ -454,7 +454,7 @@ func TestErrorsOfTheSourceAreIdentified(t *testing.T) {
 
 func TestOtherProtocolVersionIsImpossible(t *testing.T) {
 	t.Parallel()
-	source := start(t, offerOf(newOrigin(0), 0), quick)
+	source := start(t, offerOf(newOrigin(0), 0), patient)
 	s := newScript(t, source.address, "target")
 	_ = s.link.send(kindHello, hello{Versions: []int{protocolVersion + 1}, Pod: "target", Shard: "cache-0"})
 	if _, err := expect[offer](s.link, kindOffer); !errors.Is(err, ErrImpossible) {
@@ -465,10 +465,10 @@ func TestOtherProtocolVersionIsImpossible(t *testing.T) {
 func TestFirstTargetKeepsItsSession(t *testing.T) {
 	t.Parallel()
 	origin, cache := newOrigin(100), newCache(t)
-	source := start(t, offerOf(origin, 100), quick)
+	source := start(t, offerOf(origin, 100), patient)
 	first := newScript(t, source.address, "first")
 	first.follow("first", 4)
-	if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); !errors.Is(err, ErrBusy) {
+	if _, err := receive(t.Context(), targetOf(t, source.address, cache), patient); !errors.Is(err, ErrBusy) {
 		t.Errorf("the second target: %v", err)
 	}
 	if cache.writes != 0 {
@@ -489,12 +489,12 @@ func TestPodReplacesItsEarlierSession(t *testing.T) {
 		t.Run("before "+targetSteps[steps], func(t *testing.T) {
 			t.Parallel()
 			origin, cache := newOrigin(100), newCache(t)
-			endless := quick
+			endless := patient
 			endless.step, endless.silence = time.Hour, time.Hour
 			source := start(t, offerOf(origin, 100), endless)
 			first := newScript(t, source.address, "target")
 			first.follow("target", steps)
-			if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); err != nil {
+			if _, err := receive(t.Context(), targetOf(t, source.address, cache), patient); err != nil {
 				t.Fatal(err)
 			}
 			source.wait()
@@ -507,8 +507,8 @@ func TestFailedStopIsNotResumed(t *testing.T) {
 	t.Parallel()
 	origin, cache := newOrigin(10), newCache(t)
 	origin.onStop = func(context.Context) error { return errTest }
-	source := start(t, offerOf(origin, 10), quick)
-	if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); err == nil || !strings.Contains(err.Error(), errTest.Error()) {
+	source := start(t, offerOf(origin, 10), patient)
+	if _, err := receive(t.Context(), targetOf(t, source.address, cache), patient); err == nil || !strings.Contains(err.Error(), errTest.Error()) {
 		t.Error(err)
 	}
 	source.stop()
@@ -552,8 +552,8 @@ func TestFailedScanFailsTheSession(t *testing.T) {
 				}
 				return nil
 			}
-			source := start(t, offerOf(origin, 10), quick)
-			if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); !errors.Is(err, ErrImpossible) {
+			source := start(t, offerOf(origin, 10), patient)
+			if _, err := receive(t.Context(), targetOf(t, source.address, cache), patient); !errors.Is(err, ErrImpossible) {
 				t.Error(err)
 			}
 			source.stop()
@@ -614,7 +614,9 @@ func hangAt(command string, hang func()) func(string) {
 func TestBusyPeersAreAlive(t *testing.T) {
 	t.Parallel()
 	origin, cache := newOrigin(100), newCache(t)
-	busy := (quick.silence + quick.step) / 2
+	timing := patient
+	timing.silence = time.Second
+	busy := 3 * timing.silence / 2
 	origin.onStop = func(context.Context) error {
 		origin.remove("key-7")
 		time.Sleep(busy)
@@ -624,8 +626,8 @@ func TestBusyPeersAreAlive(t *testing.T) {
 	source := start(t, func(ctx context.Context) (Offer, error) {
 		time.Sleep(busy)
 		return offerOf(origin, 100)(ctx)
-	}, quick)
-	if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); err != nil {
+	}, timing)
+	if _, err := receive(t.Context(), targetOf(t, source.address, cache), timing); err != nil {
 		t.Fatal(err)
 	}
 	source.wait()
@@ -647,8 +649,8 @@ func TestUnreadableItemsAreScannedAgain(t *testing.T) {
 			origin.remove("key-7")
 		}
 	}
-	source := start(t, offerOf(origin, 100), quick)
-	if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); err != nil {
+	source := start(t, offerOf(origin, 100), patient)
+	if _, err := receive(t.Context(), targetOf(t, source.address, cache), patient); err != nil {
 		t.Fatal(err)
 	}
 	if scans != 2 {

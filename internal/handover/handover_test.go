@@ -18,10 +18,10 @@ func TestHandoverCopiesAllItems(t *testing.T) {
 	origin.items["a key\r\nwith a line end"] = entry{value: "c", binary: true}
 	origin.items["expires"] = entry{value: "d", ttl: 1000}
 	want := origin.snapshot()
-	source := start(t, offerOf(origin, len(want)), quick)
+	source := start(t, offerOf(origin, len(want)), patient)
 	target, log := targetOf(t, source.address, cache), &bytes.Buffer{}
 	target.Log = slog.New(slog.NewTextHandler(log, nil))
-	result, err := receive(t.Context(), target, quick)
+	result, err := receive(t.Context(), target, patient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +80,8 @@ func TestTargetEqualsLastScan(t *testing.T) {
 					change(random.IntN(3000))
 				}
 			}
-			source := start(t, offerOf(origin, random.IntN(n)), quick)
-			result, err := receive(t.Context(), targetOf(t, source.address, cache), quick)
+			source := start(t, offerOf(origin, random.IntN(n)), patient)
+			result, err := receive(t.Context(), targetOf(t, source.address, cache), patient)
 			if err != nil {
 				t.Fatal(err)
 			}

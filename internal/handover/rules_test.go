@@ -17,8 +17,8 @@ func TestWithoutRoomEverythingIsSentInTheEnd(t *testing.T) {
 	t.Parallel()
 	origin, cache := newOrigin(100), newCache(t)
 	origin.noRoom = true
-	source := start(t, offerOf(origin, 100), quick)
-	result, err := receive(t.Context(), targetOf(t, source.address, cache), quick)
+	source := start(t, offerOf(origin, 100), patient)
+	result, err := receive(t.Context(), targetOf(t, source.address, cache), patient)
 	if err != nil || result.Passes != 0 || result.Items != 100 {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -37,8 +37,8 @@ func TestPassesStopAfterThree(t *testing.T) {
 			origin.set("key-1", entry{value: fmt.Sprint(scan)})
 		}
 	}
-	source := start(t, offerOf(origin, 100), quick)
-	result, err := receive(t.Context(), targetOf(t, source.address, cache), quick)
+	source := start(t, offerOf(origin, 100), patient)
+	result, err := receive(t.Context(), targetOf(t, source.address, cache), patient)
 	if err != nil || result.Passes != maxPasses {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -62,8 +62,8 @@ func TestDeadlineStopsLivePasses(t *testing.T) {
 		offer, err := offerOf(origin, 5000)(ctx)
 		offer.Deadline = deadline
 		return offer, err
-	}, quick)
-	result, err := receive(t.Context(), targetOf(t, source.address, cache), quick)
+	}, patient)
+	result, err := receive(t.Context(), targetOf(t, source.address, cache), patient)
 	if err != nil || result.Items != 5000 {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -76,7 +76,7 @@ func TestDeadlineStopsLivePasses(t *testing.T) {
 // A large item can take seconds on a slow network.
 func TestDeadlineStopsLivePassesBeforeEachItem(t *testing.T) {
 	t.Parallel()
-	p := pass{session: &session{link: newLink(nil, quick), offer: Offer{Deadline: time.Now().Add(-time.Millisecond)}}, ctx: t.Context(), live: true}
+	p := pass{session: &session{link: newLink(nil, patient), offer: Offer{Deadline: time.Now().Add(-time.Millisecond)}}, ctx: t.Context(), live: true}
 	if err := p.visit(&memfile.Item{Key: []byte("k")}); !errors.Is(err, errDeadline) || p.done.Sent != 0 {
 		t.Errorf("%v, %d items are sent", err, p.done.Sent)
 	}
@@ -96,8 +96,8 @@ func TestAfterLimitNoContentsAreSent(t *testing.T) {
 		offer, err := offerOf(origin, 1000)(ctx)
 		offer.Limit = time.Now().Add(-time.Second)
 		return offer, err
-	}, quick)
-	result, err := receive(t.Context(), targetOf(t, source.address, cache), quick)
+	}, patient)
+	result, err := receive(t.Context(), targetOf(t, source.address, cache), patient)
 	if err != nil || result.ItemsBefore != 1000 || result.Items != 998 {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -137,8 +137,8 @@ func TestHottestItemsAreFirstWhenTimeIsShort(t *testing.T) {
 					offer.Limit = time.Now().Add(c.limit)
 				}
 				return offer, err
-			}, quick)
-			if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); err != nil {
+			}, patient)
+			if _, err := receive(t.Context(), targetOf(t, source.address, cache), patient); err != nil {
 				t.Fatal(err)
 			}
 			source.wait()
@@ -153,7 +153,7 @@ func TestHottestItemsAreFirstWhenTimeIsShort(t *testing.T) {
 func TestTimeToLiveIsThatAtTheTimeOfSending(t *testing.T) {
 	t.Parallel()
 	for ttl, want := range map[int64]int64{0: 0, 1: -1, 2: -1, 3: 1, 1000: 998} {
-		p := pass{session: &session{link: newLink(nil, quick)}, ctx: t.Context(), began: time.Now().Add(-2500 * time.Millisecond)}
+		p := pass{session: &session{link: newLink(nil, patient)}, ctx: t.Context(), began: time.Now().Add(-2500 * time.Millisecond)}
 		if err := p.send(&memfile.Item{Key: []byte("k"), TTL: ttl}, 0, 0, 0, false); err != nil {
 			t.Fatal(err)
 		}
@@ -181,11 +181,11 @@ func TestExpiryIsADurationOrATime(t *testing.T) {
 func TestProgressIsReported(t *testing.T) {
 	t.Parallel()
 	origin, cache := newOrigin(100), newCache(t)
-	source := start(t, offerOf(origin, 90), quick)
+	source := start(t, offerOf(origin, 90), patient)
 	var all []Progress
 	target := targetOf(t, source.address, cache)
 	target.Progress = func(p Progress) { all = append(all, p) }
-	if _, err := receive(t.Context(), target, quick); err != nil {
+	if _, err := receive(t.Context(), target, patient); err != nil {
 		t.Fatal(err)
 	}
 	if len(all) < 3 || all[0].Pass != 1 || all[0].Total != 90 {
@@ -201,8 +201,8 @@ func TestPageMoverRunsAgainAfterHandover(t *testing.T) {
 	for level, want := range map[string]string{"1": "[0 1]", "2": "[0 2]", "0": "[]"} {
 		origin, cache := newOrigin(10), newCache(t)
 		cache.automove = level
-		source := start(t, offerOf(origin, 10), quick)
-		if _, err := receive(t.Context(), targetOf(t, source.address, cache), quick); err != nil {
+		source := start(t, offerOf(origin, 10), patient)
+		if _, err := receive(t.Context(), targetOf(t, source.address, cache), patient); err != nil {
 			t.Fatal(err)
 		}
 		if got := fmt.Sprint(cache.moves); got != want {
