@@ -26,10 +26,10 @@ import (
 // patience bounds waits in tests for what happens much sooner.
 const patience = time.Minute
 
-// quick lets tests of hangs finish early. A side that doesn't hang can exceed it on a busy machine, so the others are patient.
+// quick lets tests of hangs finish early. All else is patient: on a busy machine, a side that doesn't hang can exceed quick.
 var (
 	quick   = timing{open: 2 * time.Second, beat: 20 * time.Millisecond, silence: 500 * time.Millisecond, step: time.Second, follow: 200 * time.Millisecond}
-	patient = timing{open: time.Minute, beat: quick.beat, silence: time.Minute, step: time.Minute, follow: quick.follow}
+	patient = timing{open: patience, beat: quick.beat, silence: patience, step: patience, follow: quick.follow}
 )
 
 var testKey = bytes.Repeat([]byte("k"), keySize)
