@@ -21,6 +21,15 @@ type Server struct {
 	Address string
 	// User and Password log in to a server that requires it; empty if it doesn't.
 	User, Password string
+	// DialContext connects to the address; nil is net.Dialer's. Tests connect to a server in memory.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+func (s Server) dial(ctx context.Context) (net.Conn, error) {
+	if s.DialContext != nil {
+		return s.DialContext(ctx, "tcp", s.Address)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", s.Address)
 }
 
 // At returns a server that requires no login.
@@ -31,7 +40,7 @@ func (s Server) String() string { return s.Address }
 
 // Connect returns a connection that is logged in.
 func (s Server) Connect(ctx context.Context) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
+	conn, err := s.dial(ctx)
 	if err != nil || s.User == "" {
 		return conn, err
 	}
