@@ -18,10 +18,10 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
-// The operator is killed after writes of a backup, its restore and the end of both in turn, each time with a cache of its
-// own.
+// The operator is killed after three writes of a backup, its restore and the deletion of both in turn, each time with a cache
+// of its own.
 func TestBackupAndRestoreCompleteWhereverTheOperatorIsKilled(t *testing.T) {
-	killAfterWrites(t, 15, operators.backUpAndRestore, func(operator.Write) bool { return false })
+	killAfterWrites(t, 15, operators.backUpAndRestore)
 }
 
 // backUpAndRestore takes a backup, loses the items, restores them, and deletes the

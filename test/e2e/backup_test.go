@@ -191,21 +191,6 @@ func mustAddress(s *space, memcached string, ordinal int) string {
 	return address
 }
 
-func TestFailedBootstrapServesEmptyAndReportsIt(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	s.Apply("cold", suite.Small(1).WithBootstrap(memcachedac.Bootstrap().WithBackupRef(memcachedac.BackupReference().WithName("none"))))
-	m := s.Await("cold", "serving without its bootstrap", func(m *v1alpha1.Memcached) error {
-		if m.Status.ReadySize != 1 {
-			return fmt.Errorf("%d shards serve", m.Status.ReadySize)
-		}
-		return nil
-	})
-	if b := m.Status.Bootstrap; b == nil || b.Phase != v1alpha1.TransferFailed || b.Message == "" {
-		t.Errorf("the bootstrap's status is %+v", b)
-	}
-}
-
 func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 	t.Parallel()
 	const shards, perShard = 2, 5_000

@@ -112,7 +112,7 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 	s.Holds(others)
 	s.Holds(large)
 	slices.Sort(silences)
-	t.Logf("downtime of a step: median %s, longest %s", median(silences).Round(10*time.Millisecond), silences[len(silences)-1].Round(10*time.Millisecond))
+	t.Logf("downtime of a step: median %s, longest %s", silences[len(silences)/2].Round(10*time.Millisecond), silences[len(silences)-1].Round(10*time.Millisecond))
 }
 
 // tour returns an order in which each of three versions is followed by each other
@@ -120,15 +120,4 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 func tour(v []string) []string {
 	a, b, c := v[0], v[len(v)/2], v[len(v)-1]
 	return []string{a, b, c, a, c, b, a}
-}
-
-func TestTourVisitsEveryPairOfVersions(t *testing.T) {
-	order := tour([]string{"1", "2", "3"})
-	seen := map[string]bool{}
-	for i, version := range order[1:] {
-		seen[order[i]+version] = order[i] != version
-	}
-	if len(seen) != 6 {
-		t.Errorf("%d of 6 ordered pairs are in %v", len(seen), order)
-	}
 }

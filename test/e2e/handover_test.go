@@ -72,13 +72,18 @@ func TestChangesThatReplaceShardsHandOverTheirItems(t *testing.T) {
 	s.Available("cache")
 	set := s.Written("cache", 0, size)
 	check := s.handoverChecked("cache", 1)
+	s.Must(k.Create(s.Ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "cache"}}))
+	larger := func() *memcachedac.MemcachedSpecApplyConfiguration {
+		return suite.Small(1).WithMemory(resource.MustParse("96Mi")).WithMaxItemSize(resource.MustParse("4Mi"))
+	}
 	for _, change := range []struct {
 		what string
 		spec *memcachedac.MemcachedSpecApplyConfiguration
 	}{
 		{"memory 64Mi to 256Mi", suite.Small(1).WithMemory(resource.MustParse("256Mi"))},
 		{"memory 256Mi to 96Mi", suite.Small(1).WithMemory(resource.MustParse("96Mi"))},
-		{"maxItemSize 1Mi to 4Mi", suite.Small(1).WithMemory(resource.MustParse("96Mi")).WithMaxItemSize(resource.MustParse("4Mi"))},
+		{"maxItemSize 1Mi to 4Mi", larger()},
+		{"user and service account", larger().WithPodSecurity(memcachedac.PodSecurity().WithServiceAccountName("cache").WithRunAsUser(1000).WithRunAsGroup(2000))},
 	} {
 		before := s.Pods("cache")["cache-0"]
 		h := s.Follow("cache")
@@ -91,30 +96,12 @@ func TestChangesThatReplaceShardsHandOverTheirItems(t *testing.T) {
 		}
 		s.handedOver(change.what, m, 0, set, size)
 	}
+	pod := s.Pods("cache")["cache-0"]
+	if security := pod.Spec.SecurityContext; pod.Spec.ServiceAccountName != "cache" || *security.RunAsUser != 1000 || *security.RunAsGroup != 2000 || !*security.RunAsNonRoot {
+		t.Errorf("the pod has the service account %s and runs as %+v", pod.Spec.ServiceAccountName, security)
+	}
 	check()
 	s.NoPreflightPods()
-}
-
-func TestModeDisabledReplacesShardsWithEmptyOnesAndMountsNoKey(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	s.Apply("cache", withoutHandover(suite.Small(1)))
-	s.Available("cache")
-	s.Written("cache", 0, 1000)
-	pod := s.Pods("cache")["cache-0"]
-	for _, volume := range pod.Spec.Volumes {
-		if volume.Secret != nil && volume.Secret.SecretName == "cache-handover" {
-			t.Errorf("the pod has the key in %s", volume.Secret.SecretName)
-		}
-	}
-	if port := s.agents("cache")["cache-0"].HandoverPort; port != 0 {
-		t.Errorf("the agent hands over at port %d", port)
-	}
-	s.Must(k.Delete(s.Ctx, &pod))
-	m := s.replaced("cache", 0, pod)
-	if shard := s.Shard(m, 0); shard.Start != v1alpha1.StartCold || shard.Items != 0 {
-		t.Errorf("the status of the shard in its new pod is %+v", shard)
-	}
 }
 
 // handedOver checks that a shard in another pod has its items.

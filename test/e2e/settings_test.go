@@ -39,7 +39,7 @@ func (s *space) small(size int32) *memcachedac.MemcachedSpecApplyConfiguration {
 	return spec
 }
 
-// One setting after the other is changed on the same shards.
+// One setting after the other is changed on the same shards; then one is restarted, and version and threads change together.
 func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 	t.Parallel()
 	const shards, size = 2, 20_000
@@ -116,40 +116,31 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 			t.Errorf("the resources in effect in the pod of %s are %+v", name, status)
 		}
 	}
+
+	shard, err := k.Restart(s.Ctx, s.Key("cache"), 1, "now", suite.Soon)
+	s.Must(err)
+	if shard.Start != v1alpha1.StartWarm || float64(shard.Items) < share*float64(shard.ItemsBefore) {
+		t.Errorf("after a restart by annotation the shard's status is %+v", shard)
+	}
+	s.Event("cache", v1alpha1.EventShardKeptItems, "cache-1", fmt.Sprintf("%d of %d items", shard.Items, shard.ItemsBefore))
+	s.Untouched("cache", before)
+
+	s.Apply("cache", spec.WithVersion(versions[0]).WithThreads(3))
+	s.Updated("cache")
+	s.Restarted("cache", before, map[string]int32{"cache-0": 1, "cache-1": 1})
+	for name, agent := range s.agents("cache") {
+		if words := strings.Join(agent.Arguments, " "); agent.Version != versions[0] || !strings.Contains(words, "-t 3") {
+			t.Errorf("memcached %s of %s runs with %s", agent.Version, name, words)
+		}
+		if starts := strings.Count(s.memcachedLog(s.Pods("cache")[name]), "Started memcached"); starts != 1 {
+			t.Errorf("for a version and a setting together, the new container of %s started memcached %d times", name, starts)
+		}
+	}
+	for _, set := range sets {
+		s.Holds(set)
+	}
 	check()
 	s.NoPreflightPods()
-}
-
-func TestVersionAndSettingsTogetherNeedOneRestart(t *testing.T) {
-	t.Parallel()
-	const size = 10_000
-	s := newSpace(t)
-	s.Apply("cache", s.small(1).WithVersion(versions[0]))
-	s.Available("cache")
-	kept := s.Written("cache", 0, size)
-	before := s.Lives("cache")
-	to := versions[len(versions)-1]
-	h := s.Follow("cache")
-	s.Apply("cache", s.small(1).WithVersion(to).WithThreads(2).WithMaxConnections(2048).WithExtraArgs("-v").WithPodMetadata(memcachedac.PodMetadata().WithLabels(map[string]string{"tier": "cache"})))
-	m := s.Updated("cache")
-	s.Restarted("cache", before, map[string]int32{"cache-0": 1})
-	all := h.End()
-	h.InTurn(all, "cache-0")
-	h.Says(all.Progress(), fmt.Sprintf("%s: shard 1 of 1: %s → %s, maxConnections 1024 → 2048, threads 4 → 2", v1alpha1.ReasonUpdatingShard, versions[0], to))
-	if shard := s.Shard(m, 0); shard.Version != to || shard.Start != v1alpha1.StartWarm {
-		t.Errorf("the shard's status is %+v", shard)
-	}
-	s.Holds(kept)
-	agent := s.agents("cache")["cache-0"]
-	if words := strings.Join(agent.Arguments, " "); agent.ArgumentsError != "" || !strings.Contains(words, "-c 2048 -t 2") || !strings.Contains(words, "-v") {
-		t.Errorf("memcached runs with %s, %s", words, agent.ArgumentsError)
-	}
-	if starts := strings.Count(s.memcachedLog(s.Pods("cache")["cache-0"]), "Started memcached"); starts != 1 {
-		t.Errorf("the new container started memcached %d times", starts)
-	}
-	if pod := s.Pods("cache")["cache-0"]; pod.Labels["tier"] != "cache" {
-		t.Errorf("the pod's labels are %v", pod.Labels)
-	}
 }
 
 // agents returns the statuses of a Memcached's agents, by shard.

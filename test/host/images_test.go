@@ -54,26 +54,6 @@ func TestFailedImageChangesAtMostOneShardAndRollsItBack(t *testing.T) {
 	s.NoPreflightPods()
 }
 
-func TestOnItemLossContinueUpdatesAllShards(t *testing.T) {
-	s := newSpace(t)
-	s.Apply("cache", suite.Small(2))
-	s.Available("cache")
-	before := s.Lives("cache")
-	for ordinal := range 2 {
-		s.Written("cache", ordinal, 100)
-	}
-	image := s.forgetful()
-	s.Apply("cache", suite.Small(2).WithImage(image).WithUpdateStrategy(memcachedac.UpdateStrategy().WithOnItemLoss(v1alpha1.ItemLossContinue)))
-	m := s.Updated("cache")
-	s.Restarted("cache", before, map[string]int32{"cache-0": 1, "cache-1": 1})
-	for ordinal := range 2 {
-		if shard := s.Shard(m, ordinal); shard.Start != v1alpha1.StartCold || shard.Items != 0 {
-			t.Errorf("the shard's status is %+v", shard)
-		}
-		s.Event("cache", v1alpha1.EventShardStartedEmpty, cluster.ShardName("cache", ordinal))
-	}
-}
-
 // retry has an update tried again that was stopped.
 func (s *space) retry(name string) {
 	s.Helper()
@@ -88,12 +68,6 @@ func (s *space) retry(name string) {
 func (s *space) named(name, version string) string {
 	sum := sha256.Sum256([]byte(s.Namespace))
 	return fmt.Sprintf("docker.io/library/memcached-%s:%s-%x", name, version, sum[:4])
-}
-
-// forgetful returns an image whose memcached does not find what was saved for it.
-func (s *space) forgetful() string {
-	s.Helper()
-	return s.load(s.named("forgetful", versions[len(versions)-1]), `case " $* " in *" -e "*) /bin/busybox rm -f /var/lib/memcached/memory.meta;; esac`)
 }
 
 // load puts an image of the newest memcached into the local cluster's registry whose
