@@ -294,7 +294,9 @@ test-e2e: $(if $(KUBECONFIG),test-pod,test-host) ## Test on a cluster.
 
 .PHONY: test-host
 test-host: olm not-by-olm deploy-as-generated e2e-image
-	$(call tier,cluster,$(call with,cluster api process peers) IMG=$(USED_IMG) TEST_IMAGE=$(E2E_IMG) MEMCACHED_VERSIONS="$$(ls "$$MEMCACHED_DIR" | xargs)" go -C test test -count=1 -timeout 60m -v ./host $(ARGS))
+	$(call tier,cluster,$(call with,cluster api process peers) export IMG=$(USED_IMG) MEMCACHED_VERSIONS="$$(ls "$$MEMCACHED_DIR" | xargs)" AUDIT_SINCE="$$(date -u +%FT%TZ)" && \
+	$(if $(ARGS),,go -C test run ./inpod --image $(E2E_IMG) --env TEST_IMAGE=$(E2E_IMG) --env "MEMCACHED_VERSIONS=$$MEMCACHED_VERSIONS" /e2e.test -test.v -test.timeout=60m && )\
+	go -C test test -count=1 -timeout 60m -v ./host $(ARGS)$(if $(ARGS),, && go -C test test -count=1 -v ./rights))
 
 .PHONY: test-pod
 test-pod: deploy-as-generated e2e-image ## Test in a pod of the cluster; ARGS are flags such as -test.run=Backup.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -16,12 +15,6 @@ var (
 	defaultVersion string
 	versions       []string
 )
-
-// testImage is the image of the tests that run in a pod.
-var testImage = os.Getenv("TEST_IMAGE")
-
-// began is the time from which the operator's requests count.
-var began = time.Now()
 
 func TestMain(m *testing.M) {
 	code := suite.Run(m, func() { k, defaultVersion, versions = suite.K, suite.DefaultVersion, suite.Versions })

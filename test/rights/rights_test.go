@@ -1,4 +1,6 @@
-package host
+// Package rights compares the operator's roles with the audit log of the local cluster. It runs after the tests of e2e and
+// host, which use what the operator may do.
+package rights
 
 import (
 	"net/http"
@@ -6,14 +8,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
-	"github.com/memcached-operator/memcached-operator/test/internal/inpod"
-	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
+
+// sinceVariable is the environment variable with the time in RFC 3339 at which those tests began.
+const sinceVariable = "AUDIT_SINCE"
 
 // unseen are rights that leave no request in the audit log.
 var unseen = []string{
@@ -31,17 +35,20 @@ var unseen = []string{
 	"delete /configmaps memcached-operator-dashboard-fleet",
 }
 
-// The tests in the pod, and those before them here, use what the operator may do. That it lacks none is what they all
-// show, as it has no other rights in them.
+// TestOperatorUsesAllItsPermissions reads what the operator requested while the tests of e2e and host ran. That it lacks no
+// permission is what those tests show, as it has no other rights in them.
 func TestOperatorUsesAllItsPermissions(t *testing.T) {
-	t.Parallel()
 	ctx := t.Context()
-	err := inpod.Run(ctx, k, inpod.Program{
-		Image: testImage, Command: []string{"/e2e.test", "-test.v"}, Output: os.Stdout,
-		Environment: map[string]string{"TEST_IMAGE": testImage, suite.VersionsVariable: strings.Join(versions, " ")},
-	})
+	var since time.Time // all of the log
+	if value := os.Getenv(sinceVariable); value != "" {
+		var err error
+		if since, err = time.Parse(time.RFC3339, value); err != nil {
+			t.Fatalf("%s: %v", sinceVariable, err)
+		}
+	}
+	k, err := cluster.Connect()
 	if err != nil {
-		t.Error(err)
+		t.Fatal(err)
 	}
 	ofRole := func(name string) []rbacv1.PolicyRule {
 		role := &rbacv1.Role{}
@@ -63,7 +70,7 @@ func TestOperatorUsesAllItsPermissions(t *testing.T) {
 	if len(rights) < 20 {
 		t.Fatalf("the operator's roles give %d rights, which cannot be all: %v", len(rights), rights)
 	}
-	requests, err := cluster.OperatorRequests(ctx, began)
+	requests, err := cluster.OperatorRequests(ctx, since)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +89,7 @@ func TestOperatorUsesAllItsPermissions(t *testing.T) {
 	if monitoring := rightsOf(ofRole("monitoring-role")); used["get monitoring.coreos.com/servicemonitors memcached-operator"] {
 		rights = append(rights, monitoring...)
 	} else {
-		t.Logf("the CRDs of prometheus-operator were not installed since %s, so nothing used %v", began, monitoring)
+		t.Logf("the CRDs of prometheus-operator were not installed, so nothing used %v", monitoring)
 	}
 	unused := slices.DeleteFunc(rights, func(r string) bool { return used[r] || slices.Contains(unseen, r) })
 	if len(unused) > 0 {
