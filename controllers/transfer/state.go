@@ -215,9 +215,10 @@ const (
 	ExpireJob
 )
 
+// actionFor returns what to do about the Job of a transfer that isn't finished.
 func actionFor(s v1alpha1.TransferStatus, obs JobObservation, state State) Action {
 	switch {
-	case state.Stage == Absent && s.JobUID == "":
+	case state.Stage == Absent: // a Job that was observed before would have failed the transfer
 		return CreateJob
 	case state.Stage == Stuck && state.NoPod && s.Progress != nil:
 		return NoAction // it has copied before, and its deadline bounds it

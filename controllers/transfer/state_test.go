@@ -110,13 +110,21 @@ func TestEvaluateReturnsStateOfJob(t *testing.T) {
 type stub struct {
 	Observation
 	blocker *Blocker
+	objects []client.Object // besides the Job
+	failure string
 }
 
-func (s stub) Blocker() *Blocker                                         { return s.blocker }
-func (s stub) Summary() string                                           { return "" }
-func (s stub) Store() v1alpha1.SnapshotStore                             { return claim }
-func (s stub) Objects() ([]client.Object, error)                         { return nil, nil }
-func (s stub) Record(client.Object, *snapshotwire.Outcome) (_, _ string) { return "", "" }
+func (s stub) Blocker() *Blocker             { return s.blocker }
+func (s stub) Summary() string               { return "" }
+func (s stub) Store() v1alpha1.SnapshotStore { return claim }
+func (s stub) Objects() ([]client.Object, error) {
+	job, err := s.Options.Job(JobSpec{Prefix: Backup, Owner: s.Object, Store: claim, Action: snapshotwire.ActionSave})
+	return append(s.objects, job), err
+}
+
+func (s stub) Record(client.Object, *snapshotwire.Outcome) (summary, failure string) {
+	return "copied all", s.failure
+}
 
 // observation returns one of a backup that has this status.
 func observation(s v1alpha1.TransferStatus, job JobObservation) Observation {
@@ -174,7 +182,7 @@ func TestBlockedTransferIsPendingUntilItsDeadline(t *testing.T) {
 		"a final blocker":     {Reject(v1alpha1.ReasonNoShards, "no shards"), 0, v1alpha1.TransferFailed, v1alpha1.ReasonNoShards, 0},
 		"no blocker":          {nil, 20 * time.Second, v1alpha1.TransferRunning, v1alpha1.ReasonStarting, 0},
 	} {
-		p := MakePlan(stub{Observation{Object: b, Now: now.Add(test.age)}, test.blocker})
+		p := MakePlan(stub{Observation: Observation{Object: b, Now: now.Add(test.age)}, blocker: test.blocker})
 		if s := p.Status(); s.Phase != test.phase || s.Reason != test.reason || p.RequeueAfter != test.requeue {
 			t.Errorf("%s: it is %s (%s), and requeued after %s", name, s.Phase, s.Reason, p.RequeueAfter)
 		}

@@ -1,0 +1,245 @@
+package transfer
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+// The operator may have been away between the status that says Running and the Job.
+func TestTransferIsCheckedAgainBeforeItsJobIsCreated(t *testing.T) {
+	wait := WaitFor(v1alpha1.ReasonShardsStarting, "waiting")
+	for name, c := range map[string]struct {
+		blocker   *Blocker
+		rejection error
+		age       time.Duration // since it was created; it started a minute later
+		phase     v1alpha1.TransferPhase
+		reason    string
+		requeue   time.Duration
+	}{
+		"nothing blocks it":                    {nil, nil, time.Hour, v1alpha1.TransferRunning, v1alpha1.ReasonStarting, progressPoll},
+		"it waits":                             {wait, nil, time.Hour, v1alpha1.TransferRunning, v1alpha1.ReasonShardsStarting, time.Hour + time.Minute},
+		"it waits until its deadline":          {wait, nil, 2*time.Hour + time.Minute, v1alpha1.TransferFailed, v1alpha1.ReasonDeadlineExceeded, 0},
+		"it never can":                         {Reject(v1alpha1.ReasonMemcachedNotFound, "none"), nil, time.Hour, v1alpha1.TransferFailed, v1alpha1.ReasonMemcachedNotFound, 0},
+		"it withdraws":                         {WithdrawFor(v1alpha1.ReasonShardReplaced, "waiting"), nil, time.Hour, v1alpha1.TransferPending, v1alpha1.ReasonShardReplaced, time.Hour},
+		"the API server rejects its Job":       {wait, terminating(), time.Hour, v1alpha1.TransferRunning, v1alpha1.ReasonStarting, 0},
+		"it was rejected by another condition": {wait, errNotAllowed, time.Hour, v1alpha1.TransferRunning, v1alpha1.ReasonJobCannotStart, RejectionRecheck},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := begun(runs)
+			b.CreationTimestamp, b.Status.StartTime = metav1.NewTime(now), &metav1.Time{Time: now.Add(time.Minute)}
+			b.Spec.DeadlineSeconds = new(int32((2 * time.Hour).Seconds()))
+			p := MakePlan(stub{Observation: Observation{Object: b, Rejection: c.rejection, Now: now.Add(c.age)}, blocker: c.blocker})
+			s := p.Status()
+			if s.Phase != c.phase || s.Reason != c.reason || !s.IsFinished() && p.RequeueAfter != c.requeue {
+				t.Errorf("it is %s (%s), and requeued after %s", s.Phase, s.Reason, p.RequeueAfter)
+			}
+			if creates := c.blocker == nil && c.rejection == nil; (p.Create != nil) != creates {
+				t.Errorf("it creates the Job: %t", p.Create != nil)
+			}
+			if isPending := s.Phase == v1alpha1.TransferPending; (s.JobName == "") != isPending || (s.StartTime == nil) != isPending {
+				t.Errorf("it has started Job %q at %v", s.JobName, s.StartTime)
+			}
+		})
+	}
+}
+
+var errNotAllowed = apiError("exceeded quota")
+
+type apiError string
+
+func (e apiError) Error() string { return string(e) }
+
+func TestResultOfJobIsReported(t *testing.T) {
+	succeeded := finished(batchv1.JobComplete, "")
+	report := func(text string) corev1.Pod {
+		return pod(0, corev1.PodSucceeded, terminatedState(0, "Completed", text))
+	}
+	for name, c := range map[string]struct {
+		job     JobObservation
+		failure string
+		phase   v1alpha1.TransferPhase
+		reason  string
+		words   string
+		event   Event
+		percent int32
+	}{
+		"success": {jobObservation(0, succeeded, report(`{"reason":"Succeeded","items":100,"totalItems":100}`)), "",
+			v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "", Event{corev1.EventTypeNormal, v1alpha1.EventBackupComplete, "copied all"}, 100},
+		"success without what the kind needs": {jobObservation(0, succeeded, report(`{"reason":"Succeeded"}`)), "no snapshot",
+			v1alpha1.TransferFailed, v1alpha1.ReasonJobFailed, "no snapshot", Event{corev1.EventTypeWarning, v1alpha1.EventBackupFailed, "JobFailed: no snapshot"}, 100},
+		"a failure after 30 of 100 items": {jobObservation(0, finished(batchv1.JobFailed, ""), pod(0, corev1.PodFailed, terminatedState(3, "Error", `{"reason":"StoreFull","message":"full","items":30,"totalItems":100}`))), "",
+			v1alpha1.TransferFailed, v1alpha1.ReasonStoreFull, "full", Event{corev1.EventTypeWarning, v1alpha1.EventBackupFailed, "StoreFull: full"}, 30},
+		"a reason that isn't one": {jobObservation(0, succeeded, report(`{"reason":"not a reason!","message":"x"}`)), "",
+			v1alpha1.TransferFailed, v1alpha1.ReasonJobFailed, "x", Event{corev1.EventTypeWarning, v1alpha1.EventBackupFailed, "JobFailed: x"}, 0},
+		"a Job that was deleted": {JobObservation{}, "",
+			v1alpha1.TransferFailed, v1alpha1.ReasonJobDeleted, "was deleted before it finished", Event{corev1.EventTypeWarning, v1alpha1.EventBackupFailed, "JobDeleted: Job backup-u was deleted before it finished. Create another MemcachedBackup"}, 0},
+		"a Job of another owner": {JobObservation{Name: "backup-u", Foreign: true}, "",
+			v1alpha1.TransferFailed, v1alpha1.ReasonJobCannotStart, "belongs to another object", Event{}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := runs
+			status.JobUID, status.JobName = "u", "backup-u"
+			p := MakePlan(stub{Observation: observation(status, c.job), failure: c.failure})
+			s := p.Status()
+			if s.Phase != c.phase || s.Reason != c.reason || !strings.Contains(s.Message, c.words) || s.CompletionTime == nil || p.RequeueAfter != 0 {
+				t.Errorf("it is %s (%s): %s, at %v, and requeued after %s", s.Phase, s.Reason, s.Message, s.CompletionTime, p.RequeueAfter)
+			}
+			if len(p.Events) != 1 || c.event != (Event{}) && p.Events[0] != c.event {
+				t.Errorf("the events are %+v", p.Events)
+			}
+			if s.Progress != nil && s.Progress.Percent != c.percent || s.Progress == nil && c.percent > 0 {
+				t.Errorf("the progress is %+v", s.Progress)
+			}
+			conditions := map[string]metav1.ConditionStatus{}
+			for _, condition := range s.Conditions {
+				conditions[condition.Type] = condition.Status
+			}
+			want := map[string]metav1.ConditionStatus{v1alpha1.ConditionComplete: metav1.ConditionFalse, v1alpha1.ConditionFailed: metav1.ConditionFalse}
+			want[string(c.phase)] = metav1.ConditionTrue
+			if diff := cmp.Diff(want, conditions); diff != "" {
+				t.Errorf("the conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The last known progress stays while a pod doesn't answer, and the first one is empty.
+func TestStatusKeepsLastProgress(t *testing.T) {
+	copying := jobObservation(time.Minute, nil, pod(time.Minute, corev1.PodRunning, corev1.ContainerState{}))
+	answers := copying
+	answers.Progress = &snapshotwire.Progress{Items: 50, TotalItems: 200, Bytes: 10, ItemsPerSecond: 5}
+	s := after(runs, jobObservation(0, nil, pod(0, corev1.PodPending, waiting("ContainerCreating", ""))), 0)
+	if s.Progress != nil {
+		t.Errorf("a pod that has not run has progress %+v", s.Progress)
+	}
+	s = after(s, copying, 0)
+	if s.Progress == nil || *s.Progress != (v1alpha1.TransferProgress{}) {
+		t.Errorf("a pod that does not answer has progress %+v", s.Progress)
+	}
+	want := &v1alpha1.TransferProgress{Items: 50, TotalItems: 200, Bytes: 10, Percent: 25, ItemsPerSecond: 5}
+	for _, job := range []JobObservation{answers, copying} {
+		s = after(s, job, 0)
+		if diff := cmp.Diff(want, s.Progress); diff != "" {
+			t.Errorf("the progress (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestSuspendedJobIsDeletedAtItsDeadline(t *testing.T) {
+	suspended := func(age time.Duration) JobObservation {
+		return jobObservation(age, func(j *batchv1.Job) {
+			j.Spec.Suspend, j.Spec.ActiveDeadlineSeconds = new(true), new(int64(3600))
+		})
+	}
+	status := runs
+	status.JobUID = "u"
+	for age, want := range map[time.Duration]Action{time.Hour - time.Second: NoAction, time.Hour: DeleteJob} {
+		p := MakePlan(stub{Observation: observation(status, suspended(age))})
+		if s := p.Status(); p.Job != want || s.Reason != v1alpha1.ReasonJobCannotStart || !strings.Contains(s.Message, "spec.suspend") {
+			t.Errorf("after %s: action %d, %s: %s", age, p.Job, s.Reason, s.Message)
+		}
+	}
+}
+
+func TestNoJobUsesCredentialsThatTheSettingsDontAllow(t *testing.T) {
+	restrictions, err := resources.ParseRestrictions(func(name string) string {
+		return map[string]string{"ALLOWED_SECRET_PREFIXES": "memcached-", "ALLOWED_SERVICE_ACCOUNTS": "memcached"}[name]
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := cache()
+	for name, c := range map[string]struct {
+		auth  *v1alpha1.Auth
+		store v1alpha1.S3Store
+		want  string // empty if it is allowed
+	}{
+		"another Secret of the Memcached": {&v1alpha1.Auth{SecretName: "admin-token"}, v1alpha1.S3Store{}, "Memcached cache: spec.auth with the Secret admin-token isn't allowed: ALLOWED_SECRET_PREFIXES"},
+		"its Secret":                      {&v1alpha1.Auth{SecretName: "memcached-users"}, v1alpha1.S3Store{}, ""},
+		"another key":                     {nil, v1alpha1.S3Store{CredentialsSecretName: "admin"}, "credentialsSecretName admin of the store isn't allowed: ALLOWED_SECRET_PREFIXES of the operator is memcached-"},
+		"another CA":                      {nil, v1alpha1.S3Store{CredentialsSecretName: "memcached-s3", CASecretName: "admin"}, "caSecretName admin of the store isn't allowed: ALLOWED_SECRET_PREFIXES"},
+		"another account":                 {nil, v1alpha1.S3Store{ServiceAccountName: "admin"}, "serviceAccountName admin of the store isn't allowed: ALLOWED_SERVICE_ACCOUNTS of the operator is memcached;"},
+		"a key":                           {nil, v1alpha1.S3Store{CredentialsSecretName: "memcached-s3", CASecretName: "memcached-ca"}, ""},
+		"an account":                      {nil, v1alpha1.S3Store{ServiceAccountName: "memcached"}, ""},
+	} {
+		m.Spec.Auth = c.auth
+		blocker := Observation{Memcached: m, Options: Options{Restrictions: restrictions}}.NotAllowed(v1alpha1.SnapshotStore{S3: &c.store})
+		switch {
+		case c.want == "" && blocker != nil:
+			t.Errorf("%s: %s", name, blocker.Message)
+		case c.want != "" && (blocker == nil || blocker.Reason != v1alpha1.ReasonNotAllowed || !blocker.Transient || !strings.Contains(blocker.Message, c.want)):
+			t.Errorf("%s: %+v", name, blocker)
+		}
+	}
+}
+
+func TestMemcachedIsNotReadyWithoutAllServers(t *testing.T) {
+	m := cache()
+	m.Spec.Size = new(int32(1))
+	if blocker := MemcachedNotReady(m); blocker == nil || !blocker.Transient || blocker.Withdraws || blocker.Reason != v1alpha1.ReasonShardsStarting || !strings.Contains(blocker.Message, "status.servers") {
+		t.Errorf("it is blocked by %+v", blocker)
+	}
+	m.Status.Servers = []string{"cache-0.team.svc:11211"}
+	if blocker := MemcachedNotReady(m); blocker != nil {
+		t.Errorf("it is blocked by %+v", blocker)
+	}
+}
+
+func TestSnapshotOfEachBackupHasItsOwnPath(t *testing.T) {
+	b := begun(v1alpha1.TransferStatus{})
+	if got := SnapshotPath(b); got != "team/cache/nightly-11111111" {
+		t.Errorf("the path is %s", got)
+	}
+	b.UID = "short"
+	if got := SnapshotPath(b); got != "team/cache/nightly-short" {
+		t.Errorf("the path is %s", got)
+	}
+}
+
+// A year of more than four digits, which the API server rejects, has no place in a status.
+func TestSnapshotIsReportedAsTheAPIServerAcceptsIt(t *testing.T) {
+	if SnapshotOf(nil, "p") != nil {
+		t.Error("there is a snapshot without a report of one")
+	}
+	taken := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	want := &v1alpha1.SnapshotStatus{Path: "p", TakenAt: metav1.NewTime(taken), Shards: 2, Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}
+	if diff := cmp.Diff(want, SnapshotOf(&snapshotwire.Snapshot{TakenAt: taken, Shards: 2, Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}, "p")); diff != "" {
+		t.Errorf("the snapshot (-want +got):\n%s", diff)
+	}
+	for _, at := range []time.Time{{}, time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -10*3600))} {
+		if got := SnapshotOf(&snapshotwire.Snapshot{TakenAt: at}, "p").TakenAt; got.UTC().Year() > 9999 {
+			t.Errorf("%s is reported as %s", at, got)
+		}
+	}
+}
+
+func TestSizeOfCacheIsUnknownWithoutDefaults(t *testing.T) {
+	m := cache()
+	if got := CacheSizeOf(m); got != (CacheSize{}) {
+		t.Errorf("it is %+v", got)
+	}
+	m.Spec.Size, m.Spec.Memory = new(int32(3)), new(resource.MustParse("64Mi"))
+	if got := CacheSizeOf(m); got != (CacheSize{Shards: 3, Memory: 64 << 20}) {
+		t.Errorf("it is %+v", got)
+	}
+}
+
+func TestMessageOfDeletionLeavesConditions(t *testing.T) {
+	p := observation(runs, JobObservation{}).Plan()
+	p.SetMessage("being deleted: " + strings.Repeat("x", 2000))
+	p.RecordStart(State{Started: true})
+	if s := p.Status(); len(s.Message) > maxMessage || !strings.HasPrefix(s.Message, "being deleted") || s.Conditions != nil || s.Progress == nil {
+		t.Errorf("the status is %+v", s)
+	}
+}
