@@ -1,0 +1,330 @@
+package backup
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// observed returns the observation of a backup of two shards that deletes its snapshot and has not begun.
+func observed(edits ...func(*observation)) *observation {
+	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly", UID: "11111111-2222", CreationTimestamp: metav1.NewTime(now)}}
+	b.Spec.MemcachedRef.Name, b.Spec.DeletionPolicy = "cache", v1alpha1.SnapshotDelete
+	b.Spec.Store.PersistentVolumeClaim = &v1alpha1.PersistentVolumeClaimStore{ClaimName: "snapshots", SubPath: "cache"}
+	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "m"}, Spec: v1alpha1.MemcachedSpec{Size: new(int32(2))}}
+	m.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+	m.Status.Version, m.Status.Servers = "1.6.45", []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}
+	obs := &observation{backup: b, Observation: transfer.Observation{Object: b, Memcached: m, Job: transfer.JobObservation{Name: transfer.Name(transfer.Backup, b.UID), Now: now}, Now: now}}
+	for _, edit := range edits {
+		edit(obs)
+	}
+	return obs
+}
+
+// begun makes a backup Running, with a Job if that has a UID.
+func begun(uid string) func(*observation) {
+	return func(obs *observation) {
+		s := &obs.backup.Status
+		s.Phase, s.Reason, s.JobName, s.JobUID = v1alpha1.TransferRunning, v1alpha1.ReasonStarting, obs.Job.Name, uid
+		s.StartTime, s.ImagePullSecrets = &metav1.Time{Time: now}, obs.Memcached.Spec.ImagePullSecrets
+		obs.backup.Finalizers = []string{v1alpha1.FinalizerSnapshot}
+	}
+}
+
+func deleted(age time.Duration) func(*observation) {
+	return func(obs *observation) {
+		obs.backup.Finalizers = []string{v1alpha1.FinalizerSnapshot}
+		obs.backup.DeletionTimestamp = &metav1.Time{Time: now.Add(-age)}
+	}
+}
+
+func TestBackupStartsOnlyWithReachableShards(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit           func(*observation)
+		reason, words  string
+		final, started bool
+	}{
+		"all shards are reachable":   {func(*observation) {}, "", "", false, true},
+		"there is no Memcached":      {func(obs *observation) { obs.Memcached = nil }, v1alpha1.ReasonMemcachedNotFound, "no Memcached cache in this namespace", true, false},
+		"the Memcached has no shard": {func(obs *observation) { obs.Memcached.Spec.Size = new(int32(0)) }, v1alpha1.ReasonNoShards, "no shard to copy", true, false},
+		"it is being deleted":        {func(obs *observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: now} }, "", "", false, true},
+		"it is being deleted, without all shards": {func(obs *observation) {
+			obs.Memcached.DeletionTimestamp, obs.Memcached.Status.Servers = &metav1.Time{Time: now}, nil
+		}, v1alpha1.ReasonMemcachedDeleting, "is being deleted", true, false},
+		"it is filled": {func(obs *observation) {
+			obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning}
+		}, v1alpha1.ReasonBootstrapping, "is filled", false, false},
+		"it was filled": {func(obs *observation) {
+			obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferComplete}
+		}, "", "", false, true},
+		"not all shards are reachable": {func(obs *observation) { obs.Memcached.Status.Servers = obs.Memcached.Status.Servers[:1] }, v1alpha1.ReasonShardsStarting, "status.servers", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := observed(c.edit)
+			blocker := obs.Blocker()
+			switch {
+			case (blocker == nil) != c.started:
+				t.Fatalf("it is blocked by %+v", blocker)
+			case blocker != nil && (blocker.Reason != c.reason || !strings.Contains(blocker.Message, c.words) || blocker.Transient == c.final || blocker.Withdraws):
+				t.Errorf("it is blocked by %+v", blocker)
+			}
+			// The finalizer comes first, and never for a backup that can't start.
+			p := makePlan(obs)
+			if got := slices.Contains(p.Object.GetFinalizers(), v1alpha1.FinalizerSnapshot); got != c.started {
+				t.Errorf("its finalizers are %v", p.Object.GetFinalizers())
+			}
+			if c.started && p.Status().Phase != "" {
+				t.Errorf("it is %s before its finalizer is written", p.Status().Phase)
+			}
+			obs.backup.Spec.DeletionPolicy = v1alpha1.SnapshotRetain
+			p = makePlan(obs)
+			if len(p.Object.GetFinalizers()) != 0 || (p.Status().Phase == v1alpha1.TransferRunning) != c.started {
+				t.Errorf("a backup that retains its snapshot is %s, with the finalizers %v", p.Status().Phase, p.Object.GetFinalizers())
+			}
+			if secrets := p.Object.(*v1alpha1.MemcachedBackup).Status.ImagePullSecrets; (len(secrets) == 1) != c.started {
+				t.Errorf("the status has the pull secrets %v", secrets)
+			}
+		})
+	}
+}
+
+func TestFinalizerIsNotAddedOnceBackupHasStarted(t *testing.T) {
+	obs := observed(begun(""))
+	obs.backup.Finalizers = nil
+	if p := makePlan(obs); len(p.Object.GetFinalizers()) != 0 || p.Create == nil {
+		t.Errorf("the finalizers are %v, and it creates the Job: %t", p.Object.GetFinalizers(), p.Create != nil)
+	}
+}
+
+// jobOf returns the Job that a plan creates.
+func jobOf(t *testing.T, p transfer.Plan) *batchv1.Job {
+	t.Helper()
+	if p.Create == nil {
+		t.Fatal("there is no Job")
+	}
+	objects, err := p.Create()
+	if err != nil || len(objects) != 1 {
+		t.Fatal(objects, err)
+	}
+	return objects[0].(*batchv1.Job)
+}
+
+func TestJobCopiesAllShards(t *testing.T) {
+	obs := observed(begun(""))
+	obs.backup.Spec.RateLimit = &v1alpha1.RateLimit{ItemsPerSecond: new(int32(10))}
+	objects, err := obs.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := obs.Options.Job(transfer.JobSpec{
+		Prefix: transfer.Backup, Owner: obs.backup, Store: obs.backup.Spec.Store, Action: snapshotwire.ActionSave, PullSecrets: obs.Memcached.Spec.ImagePullSecrets, Memcached: obs.Memcached,
+		Task: snapshotwire.Task{Path: "team/cache/nightly-11111111", Servers: obs.Memcached.Status.Servers, ItemsPerSecond: 10, BytesPerSecond: 32 << 20,
+			Memcached: snapshotwire.Memcached{Namespace: "team", Name: "cache", UID: "m", Version: "1.6.45"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]client.Object{want}, objects); diff != "" {
+		t.Errorf("the Job (-want +got):\n%s", diff)
+	}
+	if got := obs.Summary(); got != "Job backup-11111111-2222 will copy 2 shards of Memcached cache" {
+		t.Errorf("the summary is %q", got)
+	}
+}
+
+func TestCompleteBackupHasSnapshot(t *testing.T) {
+	snapshot := &snapshotwire.Snapshot{TakenAt: now, Shards: 2, Items: 100, Bytes: 5000, StoredBytes: 3000, FormatVersion: 1}
+	for name, c := range map[string]struct {
+		phase            v1alpha1.TransferPhase
+		snapshot         *snapshotwire.Snapshot
+		summary, failure string
+	}{
+		"complete":                    {v1alpha1.TransferComplete, snapshot, "copied 100 items of 2 shards to team/cache/nightly-11111111", ""},
+		"complete without a snapshot": {v1alpha1.TransferComplete, nil, "", "Job backup-11111111-2222 did not report its snapshot. Create another backup"},
+		"failed":                      {v1alpha1.TransferFailed, snapshot, "", ""},
+	} {
+		obs := observed()
+		obs.backup.Status.Phase = c.phase
+		summary, failure := obs.Record(obs.backup, &snapshotwire.Outcome{Snapshot: c.snapshot})
+		if summary != c.summary || failure != c.failure || (obs.backup.Status.Snapshot != nil) != (summary != "") {
+			t.Errorf("%s: %q, %q, and the snapshot %+v", name, summary, failure, obs.backup.Status.Snapshot)
+		}
+	}
+}
+
+// job returns what is observed of a Job of that age, with these pods.
+func job(prefix transfer.Prefix, age time.Duration, edit func(*batchv1.Job), pods ...corev1.Pod) transfer.JobObservation {
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: transfer.Name(prefix, "11111111-2222"), UID: "j", CreationTimestamp: metav1.NewTime(now.Add(-age))}}
+	if edit != nil {
+		edit(j)
+	}
+	return transfer.JobObservation{Name: j.Name, Job: j, Pods: pods, Now: now}
+}
+
+func has(kind batchv1.JobConditionType) func(*batchv1.Job) {
+	return func(j *batchv1.Job) {
+		j.Status.Conditions = []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue}}
+	}
+}
+
+func podThat(phase corev1.PodPhase, state corev1.ContainerState) corev1.Pod {
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", CreationTimestamp: metav1.NewTime(now)}}
+	p.Status.Phase, p.Status.ContainerStatuses = phase, []corev1.ContainerStatus{{Name: transfer.Container, State: state}}
+	return p
+}
+
+func TestDeletionOfSnapshot(t *testing.T) {
+	succeeded := podThat(corev1.PodSucceeded, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: `{"reason":"Succeeded"}`}})
+	stuck := podThat(corev1.PodPending, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: `secret "minio" not found`}})
+	running := podThat(corev1.PodRunning, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
+	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "j", errors.New("exceeded quota"))
+	terminating := apierrors.NewForbidden(schema.GroupResource{}, "j", errors.New("the namespace is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	ran := func(obs *observation) { begun("j")(obs); obs.backup.Status.Progress = &v1alpha1.TransferProgress{} }
+	deletion := func(o transfer.JobObservation) func(*observation) {
+		return func(obs *observation) { obs.deletion = o }
+	}
+	copies := func(o transfer.JobObservation) func(*observation) {
+		return func(obs *observation) { obs.Job = o }
+	}
+	rejected := func(err error) func(*observation) { return func(obs *observation) { obs.Rejection = err } }
+	const released, waits, creates = "released", "waits", "creates"
+	for name, c := range map[string]struct {
+		edits []func(*observation)
+		age   time.Duration
+		want  string
+		event string // its reason
+		words string // of the event or of the message
+		job   transfer.Action
+		after time.Duration
+	}{
+		"it has not begun":                              {nil, 0, released, "", "", transfer.NoAction, 0},
+		"its Job runs":                                  {[]func(*observation){ran, copies(job(transfer.Backup, 0, nil, running))}, 0, waits, "", "waiting until Job backup-11111111-2222 has stopped", transfer.DeleteJob, deletionPoll},
+		"its Job is being deleted":                      {[]func(*observation){ran, copies(job(transfer.Backup, 0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }, running))}, 0, waits, "", "has stopped", transfer.NoAction, deletionPoll},
+		"its Job does not stop":                         {[]func(*observation){ran, copies(job(transfer.Backup, 0, nil, running))}, deletionTimeout, released, v1alpha1.EventSnapshotRetained, "has not stopped", transfer.NoAction, 0},
+		"there never was a Job":                         {[]func(*observation){begun("")}, 0, released, "", "", transfer.NoAction, 0},
+		"no container of its Job has run":               {[]func(*observation){begun("j"), func(obs *observation) { obs.backup.Status.Reason = v1alpha1.ReasonJobCannotStart }}, 0, released, "", "", transfer.NoAction, 0},
+		"its Job was deleted before it was seen to run": {[]func(*observation){begun("j")}, 0, creates, "", "", transfer.NoAction, deletionPoll},
+		"it is complete":                                {[]func(*observation){ran, copies(job(transfer.Backup, time.Hour, has(batchv1.JobComplete)))}, 0, creates, "", "", transfer.NoAction, deletionPoll},
+		"a restore reads the snapshot":                  {[]func(*observation){ran, func(obs *observation) { obs.activeRestores = []string{"MemcachedRestore again"} }}, 0, waits, v1alpha1.EventDeletionBlocked, "waiting until MemcachedRestore again has read the snapshot", transfer.NoAction, deletionPoll},
+		"its deletion has succeeded":                    {[]func(*observation){ran, deletion(job(transfer.Delete, 0, has(batchv1.JobComplete), succeeded))}, 0, released, v1alpha1.EventSnapshotDeleted, "directory cache/team/cache/nightly-11111111", transfer.NoAction, 0},
+		"its deletion has failed":                       {[]func(*observation){ran, deletion(job(transfer.Delete, 0, has(batchv1.JobFailed)))}, 0, released, v1alpha1.EventSnapshotRetained, "PersistentVolumeClaim snapshots, because it could not be deleted: JobFailed", transfer.NoAction, 0},
+		"another's Job has the name":                    {[]func(*observation){ran, deletion(transfer.JobObservation{Name: "delete-x", Foreign: true})}, 0, released, v1alpha1.EventSnapshotRetained, "belongs to another object", transfer.NoAction, 0},
+		"its deletion runs":                             {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout, nil, running))}, deletionTimeout, waits, "", "is copying", transfer.NoAction, deletionPoll},
+		"its deletion cannot start":                     {[]func(*observation){ran, deletion(job(transfer.Delete, 0, nil, stuck))}, 0, waits, "", `secret "minio" not found`, transfer.NoAction, deletionPoll},
+		"its deletion outlives its deadline":            {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout+deletionGrace, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }))}, 0, released, v1alpha1.EventSnapshotRetained, "is suspended", transfer.NoAction, 0},
+		"the Job that deletes is rejected":              {[]func(*observation){ran, rejected(quota)}, deletionTimeout - 1, waits, "", "exceeded quota", transfer.NoAction, transfer.RejectionRecheck},
+		"it is rejected for ten minutes":                {[]func(*observation){ran, rejected(quota)}, deletionTimeout, released, v1alpha1.EventSnapshotRetained, "exceeded quota", transfer.NoAction, 0},
+		"the namespace is being deleted":                {[]func(*observation){ran, rejected(terminating)}, 0, released, v1alpha1.EventSnapshotRetained, "is being terminated", transfer.NoAction, 0},
+		"its Memcached was deleted":                     {[]func(*observation){ran, func(obs *observation) { obs.Memcached = nil }}, 0, creates, "", "", transfer.NoAction, deletionPoll},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := observed(append(c.edits, deleted(c.age))...)
+			p := makePlan(obs)
+			got := waits
+			switch {
+			case !hasFinalizer(p.Object.(*v1alpha1.MemcachedBackup)):
+				got = released
+			case p.Create != nil:
+				got = creates
+			}
+			if got != c.want || p.Job != c.job || got != released && p.RequeueAfter != c.after {
+				t.Errorf("it %s, action %d, requeued after %s", got, p.Job, p.RequeueAfter)
+			}
+			text := p.Status().Message
+			if c.event != "" {
+				if len(p.Events) != 1 || p.Events[0].Reason != c.event {
+					t.Fatalf("the events are %+v", p.Events)
+				}
+				text = p.Events[0].Message
+			} else if len(p.Events) != 0 {
+				t.Errorf("the events are %+v", p.Events)
+			}
+			if !strings.Contains(text, c.words) {
+				t.Errorf("the message is %q", text)
+			}
+			if got == creates {
+				j := jobOf(t, p)
+				if j.Name != "delete-11111111-2222" || *j.Spec.ActiveDeadlineSeconds != transfer.DeleteDeadlineSeconds || len(j.Spec.Template.Spec.ImagePullSecrets) != 1 {
+					t.Errorf("the Job is %+v", j)
+				}
+			}
+		})
+	}
+	obs := observed(ran, deleted(0))
+	obs.backup.Finalizers = nil
+	if p := makePlan(obs); p.Create != nil || p.RequeueAfter != 0 || p.Job != transfer.NoAction || len(p.Events) != 0 {
+		t.Errorf("without the finalizer: %+v", p)
+	}
+}
+
+// A restore reads the snapshot of a backup by the backup's name, or by the path.
+func TestObservationOfDeletionFindsActiveRestores(t *testing.T) {
+	b := observed(begun("j"), deleted(0)).backup
+	restore := func(name string, phase v1alpha1.TransferPhase, edit func(*v1alpha1.MemcachedRestoreSpec)) *v1alpha1.MemcachedRestore {
+		r := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+		r.Status.Phase, r.Status.StartTime = phase, &metav1.Time{Time: now}
+		r.Status.JobUID = "j"
+		edit(&r.Spec)
+		return r
+	}
+	byName := func(name string) func(*v1alpha1.MemcachedRestoreSpec) {
+		return func(s *v1alpha1.MemcachedRestoreSpec) { s.BackupRef = &v1alpha1.BackupReference{Name: name} }
+	}
+	byPath := func(path, claim string) func(*v1alpha1.MemcachedRestoreSpec) {
+		return func(s *v1alpha1.MemcachedRestoreSpec) {
+			store := *b.Spec.Store.DeepCopy()
+			store.PersistentVolumeClaim.ClaimName = claim
+			s.Snapshot = &v1alpha1.SnapshotSource{Path: path, Store: store}
+		}
+	}
+	path := transfer.SnapshotPath(b)
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), batchv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	restores := []client.Object{restore("by-name", v1alpha1.TransferRunning, byName("nightly")), restore("by-path", v1alpha1.TransferRunning, byPath(path, "snapshots")),
+		restore("complete", v1alpha1.TransferComplete, byName("nightly")), restore("pending", v1alpha1.TransferPending, byName("nightly")),
+		restore("of-another", v1alpha1.TransferRunning, byName("weekly")), restore("another-path", v1alpha1.TransferRunning, byPath("other", "snapshots")),
+		restore("another-store", v1alpha1.TransferRunning, byPath(path, "other")), restore("neither", v1alpha1.TransferRunning, func(*v1alpha1.MemcachedRestoreSpec) {})}
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(restores...).Build()
+	empty := fake.NewClientBuilder().WithScheme(scheme).Build()
+	want := []string{"MemcachedRestore by-name", "MemcachedRestore by-path"}
+	// What the cache lacks is read from the API server before a Job deletes the snapshot.
+	r := &Reconciler{Engine: transfer.Engine{Client: empty, APIReader: live}}
+	obs, err := r.observe(t.Context(), transfer.Observation{Object: b, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, obs.activeRestores); diff != "" || obs.deletion.Name != "delete-11111111-2222" {
+		t.Errorf("the restores of %s (-want +got):\n%s", obs.deletion.Name, diff)
+	}
+	for name, edit := range map[string]func(*v1alpha1.MemcachedBackup){
+		"no deletion":  func(b *v1alpha1.MemcachedBackup) { b.DeletionTimestamp = nil },
+		"no finalizer": func(b *v1alpha1.MemcachedBackup) { b.Finalizers = nil },
+	} {
+		other := b.DeepCopy()
+		edit(other)
+		if obs, err := r.observe(t.Context(), transfer.Observation{Object: other, Now: now}); err != nil || obs.deletion.Name != "" || obs.activeRestores != nil {
+			t.Errorf("%s: %v, %+v", name, err, obs)
+		}
+	}
+}

@@ -1,0 +1,380 @@
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	"github.com/memcached-operator/memcached-operator/internal/index"
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// observed returns the observation of a restore of a Complete backup into two shards that has not begun.
+func observed(edits ...func(*observation)) *observation {
+	r := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "again", UID: "u", CreationTimestamp: metav1.NewTime(now)}}
+	r.Spec.MemcachedRef.Name, r.Spec.BackupRef = "cache", &v1alpha1.BackupReference{Name: "nightly"}
+	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly"}}
+	b.Spec.Store.PersistentVolumeClaim = &v1alpha1.PersistentVolumeClaimStore{ClaimName: "snapshots"}
+	b.Status.Phase, b.Status.Snapshot = v1alpha1.TransferComplete, &v1alpha1.SnapshotStatus{Path: "a/b", TakenAt: metav1.NewTime(now.Add(-2 * time.Hour)), Shards: 2, Items: 100}
+	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "m"}, Spec: v1alpha1.MemcachedSpec{Size: new(int32(2))}}
+	m.Status.Selector = v1alpha1.LabelInstance + "=cache"
+	m.Status.Servers = []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}
+	obs := &observation{restore: r, backup: b, Observation: transfer.Observation{Object: r, Memcached: m, Job: transfer.JobObservation{Name: "restore-u", Now: now}, Now: now}}
+	for _, edit := range edits {
+		edit(obs)
+	}
+	return obs
+}
+
+// running makes a restore Running, without a Job.
+func running(obs *observation) {
+	s := &obs.restore.Status
+	s.Phase, s.Reason, s.JobName, s.StartTime = v1alpha1.TransferRunning, v1alpha1.ReasonStarting, "restore-u", &metav1.Time{Time: now}
+}
+
+func fromPath(obs *observation) {
+	obs.restore.Spec.BackupRef, obs.backup = nil, nil
+	obs.restore.Spec.Snapshot = &v1alpha1.SnapshotSource{Path: "c/d", Store: v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{Bucket: "shared", CredentialsSecretName: "aws"}}}
+}
+
+// filledBy makes the Memcached wait for a restore.
+func filledBy(restore string, phase v1alpha1.TransferPhase) func(*observation) {
+	return func(obs *observation) {
+		obs.Memcached.Spec.Bootstrap = &v1alpha1.Bootstrap{}
+		obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: restore, Phase: phase}
+	}
+}
+
+func replaces(gate v1alpha1.Gate) func(*observation) {
+	return func(obs *observation) {
+		obs.Memcached.Status.Update = &v1alpha1.UpdateStatus{Shard: "cache-1", Method: v1alpha1.UpdateReplace, Gate: gate}
+	}
+}
+
+// another is a restore into the same Memcached that was created a minute earlier.
+func another(phase v1alpha1.TransferPhase, reason string, shards ...int32) func(*observation) {
+	return func(obs *observation) {
+		o := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: "other", UID: "o", CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}
+		o.Spec.Shards, o.Status.Phase, o.Status.Reason, o.Status.StartTime = shards, phase, reason, &metav1.Time{Time: now}
+		obs.others = append(obs.others, o)
+	}
+}
+
+func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
+	type kind int
+	const (
+		starts kind = iota
+		fails
+		waits
+		withdraws
+	)
+	shards := func(shards ...int32) func(*observation) {
+		return func(obs *observation) { obs.restore.Spec.Shards = shards }
+	}
+	resized := func(size int32) func(*observation) {
+		return func(obs *observation) { obs.Memcached.Spec.Size = &size }
+	}
+	owned := func(obs *observation) {
+		obs.restore.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(obs.Memcached, v1alpha1.GroupVersion.WithKind("Memcached"))}
+	}
+	bootstrap := func(obs *observation) { obs.Memcached.Spec.Bootstrap = &v1alpha1.Bootstrap{} }
+	type edits = []func(*observation)
+	for name, c := range map[string]struct {
+		edits         edits
+		want          kind
+		reason, words string
+	}{
+		"nothing":                        {nil, starts, "", ""},
+		"a snapshot by its path":         {edits{fromPath}, starts, "", ""},
+		"there is no Memcached":          {edits{func(obs *observation) { obs.Memcached = nil }}, fails, v1alpha1.ReasonMemcachedNotFound, "no Memcached cache"},
+		"the Memcached is being deleted": {edits{func(obs *observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: now} }}, fails, v1alpha1.ReasonMemcachedDeleting, "Restore into another one"},
+		"the Memcached has no shard":     {edits{resized(0)}, fails, v1alpha1.ReasonNoShards, "no shard to fill"},
+		"its size is unknown":            {edits{func(obs *observation) { obs.Memcached.Spec.Size = nil }}, fails, v1alpha1.ReasonNoShards, "no shard to fill"},
+		"it lacks a shard":               {edits{shards(0, 2)}, fails, v1alpha1.ReasonShardNotFound, "has the shards 0 to 1"},
+		"it has the shard":               {edits{shards(1)}, starts, "", ""},
+		"there is no backup":             {edits{func(obs *observation) { obs.backup = nil }}, fails, v1alpha1.ReasonBackupNotFound, "no MemcachedBackup nightly"},
+		"the backup failed": {edits{func(obs *observation) {
+			obs.backup.Status.Phase, obs.backup.Status.Reason = v1alpha1.TransferFailed, v1alpha1.ReasonNoShards
+		}}, fails, v1alpha1.ReasonBackupNotComplete, "is Failed (NoShards)"},
+		"the backup has no snapshot":      {edits{func(obs *observation) { obs.backup.Status.Snapshot = nil }}, fails, v1alpha1.ReasonBackupNotComplete, "Set spec.snapshot"},
+		"the backup is being deleted":     {edits{func(obs *observation) { obs.backup.DeletionTimestamp = &metav1.Time{Time: now} }}, fails, v1alpha1.ReasonBackupDeleting, "Restore from another one"},
+		"the backup runs":                 {edits{func(obs *observation) { obs.backup.Status.Phase = v1alpha1.TransferRunning }}, waits, v1alpha1.ReasonBackupNotComplete, "waiting until MemcachedBackup nightly"},
+		"the snapshot is too old":         {edits{func(obs *observation) { obs.restore.Spec.MaxAgeSeconds = new(int32(7199)) }}, fails, v1alpha1.ReasonSnapshotTooOld, "spec.maxAgeSeconds is 7199"},
+		"the snapshot is just new enough": {edits{func(obs *observation) { obs.restore.Spec.MaxAgeSeconds = new(int32(7200)) }}, starts, "", ""},
+		"the size differs":                {edits{resized(1)}, fails, v1alpha1.ReasonSizeDiffers, "spec.hashing"},
+		"the size differs, with hashing": {edits{func(obs *observation) {
+			obs.backup.Status.Snapshot.Shards, obs.Memcached.Spec.Hashing = 3, &v1alpha1.Hashing{}
+		}}, starts, "", ""},
+		"the shards aren't reachable":           {edits{func(obs *observation) { obs.Memcached.Status.Servers = nil }}, waits, v1alpha1.ReasonShardsStarting, "status.servers"},
+		"another restore fills the Memcached":   {edits{filledBy("first", v1alpha1.TransferRunning)}, waits, v1alpha1.ReasonBootstrapping, "MemcachedRestore first"},
+		"another restore has filled it":         {edits{filledBy("first", v1alpha1.TransferComplete)}, starts, "", ""},
+		"it fills the Memcached":                {edits{filledBy("again", v1alpha1.TransferRunning), func(obs *observation) { obs.Memcached.Status.Servers = nil }}, starts, "", ""},
+		"it will fill the Memcached":            {edits{bootstrap, owned}, waits, v1alpha1.ReasonBootstrapping, "keeps its shards from serving"},
+		"it refills one shard of it":            {edits{bootstrap, owned, shards(0)}, starts, "", ""},
+		"a restore of the user's":               {edits{bootstrap}, starts, "", ""},
+		"a shard is replaced":                   {edits{replaces("")}, withdraws, v1alpha1.ReasonShardReplaced, "shard cache-1"},
+		"a shard is in transition":              {edits{replaces(v1alpha1.GateShardInTransition)}, withdraws, v1alpha1.ReasonShardReplaced, "shard cache-1"},
+		"an update waits for restores":          {edits{replaces(v1alpha1.GateRestoreRunning)}, withdraws, v1alpha1.ReasonShardReplaced, "shard cache-1"},
+		"an update announces an empty start":    {edits{replaces(v1alpha1.GateEmptyStartNotAnnounced)}, withdraws, v1alpha1.ReasonShardReplaced, "shard cache-1"},
+		"an update waits for its window":        {edits{replaces(v1alpha1.GateOutsideMaintenanceWindow)}, starts, "", ""},
+		"an update is paused":                   {edits{replaces(v1alpha1.GatePaused)}, starts, "", ""},
+		"an update failed":                      {edits{replaces(v1alpha1.GateUpdateFailed)}, starts, "", ""},
+		"a shard restarts in its pod":           {edits{replaces(""), func(obs *observation) { obs.Memcached.Status.Update.Method = v1alpha1.UpdateRestart }}, starts, "", ""},
+		"it fills what is updated":              {edits{filledBy("again", v1alpha1.TransferRunning), replaces("")}, starts, "", ""},
+		"another restore is running":            {edits{another(v1alpha1.TransferRunning, "")}, withdraws, v1alpha1.ReasonRestoreRunning, "MemcachedRestore other"},
+		"another one into other shards":         {edits{another(v1alpha1.TransferRunning, "", 0), shards(1)}, starts, "", ""},
+		"another one into a common shard":       {edits{another(v1alpha1.TransferRunning, "", 0, 1), shards(1)}, withdraws, v1alpha1.ReasonRestoreRunning, "MemcachedRestore other"},
+		"an older one waits for a restore":      {edits{another(v1alpha1.TransferPending, v1alpha1.ReasonRestoreRunning)}, withdraws, v1alpha1.ReasonRestoreRunning, "MemcachedRestore other"},
+		"an older one waits for something else": {edits{another(v1alpha1.TransferPending, v1alpha1.ReasonShardsStarting)}, starts, "", ""},
+		"a newer one waits for a restore": {edits{another(v1alpha1.TransferPending, v1alpha1.ReasonRestoreRunning), func(obs *observation) {
+			obs.others[0].CreationTimestamp = metav1.NewTime(now.Add(time.Second))
+		}}, starts, "", ""},
+		"one of the same age and a later name":  {edits{another(v1alpha1.TransferPending, v1alpha1.ReasonRestoreRunning), func(obs *observation) { obs.others[0].CreationTimestamp = metav1.NewTime(now) }}, starts, "", ""},
+		"an older one waits, and it is Running": {edits{running, another(v1alpha1.TransferPending, v1alpha1.ReasonRestoreRunning)}, starts, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := observed(c.edits...)
+			got, b := starts, obs.Blocker()
+			switch {
+			case b == nil:
+			case b.Withdraws:
+				got = withdraws
+			case b.Transient:
+				got = waits
+			default:
+				got = fails
+			}
+			if got != c.want || b != nil && (b.Reason != c.reason || !strings.Contains(b.Message, c.words)) {
+				t.Errorf("%d: it is blocked by %+v", got, b)
+			}
+		})
+	}
+}
+
+// The backup may be deleted before the restore has finished.
+func TestStatusNamesSnapshotOnceRestoreStarts(t *testing.T) {
+	p := makePlan(observed())
+	if s := p.Object.(*v1alpha1.MemcachedRestore).Status; s.Phase != v1alpha1.TransferRunning || s.Snapshot == nil || s.Snapshot.Path != "a/b" {
+		t.Errorf("the status is %+v", s)
+	}
+	obs := observed(running, func(obs *observation) { obs.restore.Status.Snapshot, obs.backup = obs.backup.Status.Snapshot, nil })
+	if obs.path() != "a/b" || obs.Store() != (v1alpha1.SnapshotStore{}) {
+		t.Errorf("after its backup was deleted it reads %s of %+v", obs.path(), obs.Store())
+	}
+	if got := observed().Summary(); got != "Job restore-u will fill Memcached cache from directory a/b of PersistentVolumeClaim snapshots" {
+		t.Errorf("the summary is %q", got)
+	}
+}
+
+func TestFinishedRestoreDeletesItsServices(t *testing.T) {
+	services := []client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "restore-u-0"}}}
+	for phase, want := range map[v1alpha1.TransferPhase]int{"": 0, v1alpha1.TransferRunning: 0, v1alpha1.TransferComplete: 1, v1alpha1.TransferFailed: 1} {
+		if p := makePlan(observed(running, func(obs *observation) { obs.services, obs.restore.Status.Phase = services, phase })); len(p.Delete) != want {
+			t.Errorf("in phase %q it deletes %d Services", phase, len(p.Delete))
+		}
+	}
+	deleted := observed(func(obs *observation) {
+		obs.services, obs.restore.DeletionTimestamp = services, &metav1.Time{Time: now}
+	})
+	if p := makePlan(deleted); p.Delete != nil || p.Create != nil || p.Status().Phase != "" {
+		t.Errorf("a restore that is being deleted: %+v", p)
+	}
+}
+
+func TestStatusCountsItemsAlsoOfAFailedRestore(t *testing.T) {
+	obs := observed()
+	snapshot := &snapshotwire.Snapshot{TakenAt: now, Shards: 2, Items: 100}
+	summary, failure := obs.Record(obs.restore, &snapshotwire.Outcome{Reason: v1alpha1.ReasonSnapshotCorrupt, Restored: 25, Kept: 5, Expired: 4, Rejected: 1, Snapshot: snapshot})
+	if s := obs.restore.Status; s.Restored != 25 || s.Kept != 5 || s.Expired != 4 || s.Rejected != 1 || s.Snapshot.Path != "a/b" || s.Snapshot.Items != 100 {
+		t.Errorf("the status is %+v", s)
+	}
+	if summary != "restored 25 items; 5 existed already, 4 had expired, memcached rejected 1" || failure != "" {
+		t.Errorf("%q, %q", summary, failure)
+	}
+	obs.restore.Status.Snapshot = nil
+	if obs.Record(obs.restore, &snapshotwire.Outcome{}); obs.restore.Status.Snapshot != nil {
+		t.Errorf("the snapshot is %+v", obs.restore.Status.Snapshot)
+	}
+}
+
+// created returns what a restore creates: names of Services, and its Job.
+func created(t *testing.T, obs *observation) (services []*corev1.Service, job *batchv1.Job) {
+	t.Helper()
+	objects, err := obs.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects[:len(objects)-1] {
+		services = append(services, o.(*corev1.Service))
+	}
+	return services, objects[len(objects)-1].(*batchv1.Job)
+}
+
+func TestJobFillsShards(t *testing.T) {
+	for name, c := range map[string]struct {
+		edits []func(*observation)
+		path  string
+		load  snapshotwire.Load
+		limit int
+		cache transfer.CacheSize
+	}{
+		"from a backup": {nil, "a/b", snapshotwire.Load{}, 20000, transfer.CacheSize{}},
+		"as the spec says": {[]func(*observation){fromPath, func(obs *observation) {
+			s := &obs.restore.Spec
+			s.Shards, s.ExistingItems, s.MaxAgeSeconds, s.MaxTTLSeconds = []int32{0, 1}, v1alpha1.ExistingReplace, new(int32(21600)), new(int32(900))
+			s.RateLimit = &v1alpha1.RateLimit{ItemsPerSecond: new(int32(10))}
+		}}, "c/d", snapshotwire.Load{Replace: true, Shards: []int{0, 1}, MaxAge: 6 * time.Hour, MaxTTL: 15 * time.Minute}, 10, transfer.CacheSize{}},
+		"with the ring of clients": {[]func(*observation){func(obs *observation) {
+			obs.Memcached.Spec.Hashing = &v1alpha1.Hashing{Algorithm: v1alpha1.HashKetama, ServerNameTemplate: "{shard}.{namespace}:1"}
+		}}, "a/b", snapshotwire.Load{Ring: "Ketama", RingServers: []string{"cache-0.team:1", "cache-1.team:1"}}, 20000, transfer.CacheSize{}},
+		"with the default names": {[]func(*observation){func(obs *observation) { obs.Memcached.Spec.Hashing = &v1alpha1.Hashing{Algorithm: v1alpha1.HashJump} }},
+			"a/b", snapshotwire.Load{Ring: "Jump", RingServers: []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}}, 20000, transfer.CacheSize{}},
+		"from a larger cache": {[]func(*observation){func(obs *observation) { obs.backup.Status.Snapshot.Bytes = 64 << 30 }}, "a/b", snapshotwire.Load{}, 20000, transfer.CacheSize{Shards: 1, Memory: 64 << 30}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := observed(c.edits...)
+			services, job := created(t, obs)
+			want, err := obs.Options.Job(transfer.JobSpec{
+				Prefix: transfer.Restore, Owner: obs.restore, Store: obs.Store(), Action: snapshotwire.ActionLoad, Memcached: obs.Memcached, Cache: c.cache,
+				Task: snapshotwire.Task{Path: c.path, Servers: obs.Memcached.Status.Servers, ItemsPerSecond: c.limit, BytesPerSecond: 32 << 20, Load: &c.load},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, job); diff != "" || len(services) != 0 {
+				t.Errorf("%d Services, and the Job (-want +got):\n%s", len(services), diff)
+			}
+		})
+	}
+}
+
+// Until a bootstrap is complete, the Services of the shards don't lead to them.
+func TestBootstrapReachesShardsByServicesOfItsOwn(t *testing.T) {
+	obs := observed(filledBy("again", v1alpha1.TransferRunning))
+	services, job := created(t, obs)
+	if len(services) != 2 {
+		t.Fatalf("it creates %d Services", len(services))
+	}
+	for ordinal, s := range services {
+		want := map[string]string{v1alpha1.LabelInstance: "cache", v1alpha1.LabelShard: fmt.Sprint(ordinal)}
+		if diff := cmp.Diff(want, s.Spec.Selector); diff != "" || !s.Spec.PublishNotReadyAddresses || s.Spec.ClusterIP != corev1.ClusterIPNone || s.Spec.Ports[0].Port != 11211 {
+			t.Errorf("Service %s is %+v (-want +got):\n%s", s.Name, s.Spec, diff)
+		}
+		if s.Labels[v1alpha1.LabelInstance] == "cache" || s.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue || !metav1.IsControlledBy(s, obs.restore) {
+			t.Errorf("Service %s is labelled %v and owned by %v", s.Name, s.Labels, s.OwnerReferences)
+		}
+	}
+	if args := job.Spec.Template.Spec.Containers[0].Args[2]; !strings.Contains(args, `"restore-u-0.team.svc:11211","restore-u-1.team.svc:11211"`) {
+		t.Errorf("the task is %s", args)
+	}
+	obs.services = []client.Object{services[0]}
+	if left, _ := created(t, obs); len(left) != 1 || left[0].Name != "restore-u-1" {
+		t.Errorf("it creates %v beside the Service that exists", left)
+	}
+	obs.Memcached.Status.Selector = "not=a=selector"
+	if _, err := obs.Objects(); err == nil || !strings.Contains(err.Error(), "parsing status.selector") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// A status contains Running before there is a Job. From then on the API server is read, and not the cache.
+func TestObservationReadsFromAPIServerWhatDecidesAboutStart(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), clientgoscheme.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	server := func(suffix string, more ...client.Object) client.Client {
+		o := observed()
+		for _, object := range []client.Object{o.Memcached, o.backup} {
+			object.SetLabels(map[string]string{"from": suffix})
+		}
+		objects := append(more, o.Memcached, o.backup)
+		for name, edit := range map[string]func(*v1alpha1.MemcachedRestore){
+			"other-" + suffix:    func(*v1alpha1.MemcachedRestore) {},
+			"complete-" + suffix: func(r *v1alpha1.MemcachedRestore) { r.Status.Phase = v1alpha1.TransferComplete },
+			"into-another-cache": func(r *v1alpha1.MemcachedRestore) { r.Spec.MemcachedRef.Name = "another" },
+		} {
+			r := o.restore.DeepCopy()
+			r.Name, r.UID = name, "another"
+			edit(r)
+			objects = append(objects, r)
+		}
+		builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, o.restore)...)
+		if err := index.Setup(t.Context(), indexer{builder}); err != nil {
+			t.Fatal(err)
+		}
+		return builder.Build()
+	}
+	service := func(name string, owner client.Object) client.Object {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Labels: transfer.Labels(transfer.Restore, "u"), OwnerReferences: []metav1.OwnerReference{transfer.OwnerReference(owner)}}}
+	}
+	own := observed().restore
+	foreign := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: "x"}}
+	r := &Reconciler{Engine: transfer.Engine{Client: server("cache", service("own", own), service("foreign", foreign)), APIReader: server("server")}}
+	for name, c := range map[string]struct {
+		edits    []func(*observation)
+		from     string // of the backup
+		others   []string
+		services int
+	}{
+		"it has not begun":      {nil, "cache", []string{"other-cache"}, 1},
+		"it is Running, no Job": {[]func(*observation){running}, "server", []string{"other-server"}, 1},
+		"it has a Job":          {[]func(*observation){running, func(obs *observation) { obs.restore.Status.JobUID = "j" }}, "cache", nil, 0},
+		"it has finished": {[]func(*observation){running, func(obs *observation) {
+			obs.restore.Status.JobUID, obs.restore.Status.Phase = "j", v1alpha1.TransferComplete
+		}}, "", nil, 1},
+		"a snapshot, and no backup": {[]func(*observation){fromPath}, "", []string{"other-cache"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			common := observed(c.edits...)
+			obs, err := r.observe(t.Context(), common.Observation)
+			if err != nil {
+				t.Fatal(err)
+			}
+			from := ""
+			if obs.backup != nil {
+				from = obs.backup.Labels["from"]
+			}
+			var others []string
+			for _, o := range obs.others {
+				others = append(others, o.Name)
+			}
+			if from != c.from || !slices.Equal(others, c.others) || len(obs.services) != c.services {
+				t.Errorf("the backup is from the %s, the other restores are %v, and %d Services are its own", from, others, len(obs.services))
+			}
+			if isRead := obs.Memcached.Labels["from"] == "server"; isRead != (c.from == "server") {
+				t.Errorf("the Memcached is read from the API server: %t", isRead)
+			}
+		})
+	}
+	none := fake.NewClientBuilder().WithScheme(scheme).Build()
+	r = &Reconciler{Engine: transfer.Engine{Client: r.Client, APIReader: none}}
+	if obs, err := r.observe(t.Context(), observed(running).Observation); err != nil || obs.Memcached != nil || obs.backup != nil {
+		t.Errorf("%v: after both were deleted: %v, %v", err, obs.Memcached, obs.backup)
+	}
+}
+
+// indexer gives an API server in memory the indexes of the manager's cache.
+type indexer struct{ *fake.ClientBuilder }
+
+func (i indexer) IndexField(_ context.Context, o client.Object, name string, values client.IndexerFunc) error {
+	i.WithIndex(o, name, values)
+	return nil
+}
