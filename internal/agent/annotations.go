@@ -58,13 +58,18 @@ func (s *supervisor) stopToken() string {
 // require it.
 func (s *supervisor) applyAnnotations() {
 	restart := s.info.restart != s.handledRestart
+	retry := !s.retryArguments.IsZero() && !s.now().Before(s.retryArguments)
 	// A requested restart tries rejected arguments again: their cause may be fixed.
-	if s.info.arguments == s.handledArguments && !restart {
+	if s.info.arguments == s.handledArguments && !restart && !retry {
 		return
 	}
-	s.handledArguments, s.handledRestart, s.rejection = s.info.arguments, s.info.restart, ""
+	s.handledArguments, s.handledRestart, s.rejection, s.retryArguments = s.info.arguments, s.info.restart, "", time.Time{}
 	desired, err := validateArguments(s.binary, s.info.arguments, s.arguments)
-	if err != nil {
+	switch {
+	case isSlow(err):
+		s.postponeArguments(err)
+		desired = s.arguments
+	case err != nil:
 		s.rejection = err.Error()
 		s.log.Warn("Rejected the desired arguments", "reason", err)
 		desired = s.arguments
@@ -73,6 +78,12 @@ func (s *supervisor) applyAnnotations() {
 	if changed := !slices.Equal(desired, s.arguments); changed || restart {
 		s.restart(desired, changed)
 	}
+}
+
+// postponeArguments lets the supervisor try arguments again that may be good.
+func (s *supervisor) postponeArguments(slow error) {
+	s.retryArguments = s.now().Add(dryRunRetry)
+	s.log.Warn("Cannot check the desired arguments now; memcached keeps the previous ones", "reason", slow, "retryAt", s.retryArguments)
 }
 
 func (s *supervisor) restart(arguments []string, changed bool) {

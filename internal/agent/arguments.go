@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/args"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
@@ -99,6 +100,8 @@ type startArgs struct {
 	fallback *[]string
 	// rejection is the reason why the desired arguments are not used; empty if they are.
 	rejection string
+	// slow is why it is unknown whether the desired arguments can be used; nil if it is known.
+	slow error
 }
 
 const notApplied = "the new arguments are not applied: "
@@ -121,18 +124,25 @@ func selectStartArgs(memcached binary, text string, saved savedData) (startArgs,
 		ranBefore := stopped && saved.last.Version == memcached.version
 		rejection := invalid
 		if rejection == nil {
-			rejection = checkItemsKept(memcached, desired, saved.file.geometry, ranBefore && selected.fallback == nil)
+			rejection = checkItemsKept(memcached, desired, saved.file.geometry, ranBefore && selected.fallback == nil, dryRunTimeout)
 		}
 		if rejection == nil {
 			return selected, nil
 		}
 		lastRejection := rejection
 		if stopped && (invalid != nil || selected.fallback != nil) {
-			lastRejection = checkItemsKept(memcached, last.arguments, saved.file.geometry, ranBefore)
+			lastRejection = checkItemsKept(memcached, last.arguments, saved.file.geometry, ranBefore, dryRunTimeout)
 		}
-		if lastRejection == nil {
+		switch {
+		case lastRejection == nil && isSlow(rejection):
+			last.slow = rejection
+			return last, nil
+		case lastRejection == nil:
 			last.rejection = notApplied + rejection.Error()
 			return last, nil
+		}
+		if slow, ok := errors.AsType[*slowError](errors.Join(rejection, lastRejection)); ok {
+			return startArgs{}, fmt.Errorf("the saved items stay for the next start: %w", slow)
 		}
 		// If memcached loads the items with no arguments, they are lost.
 		if failed, ok := errors.AsType[*dryRunError](errors.Join(rejection, lastRejection)); ok {
@@ -162,7 +172,7 @@ func validateArguments(memcached binary, text string, current []string) ([]strin
 		err = errors.New("the users can't be read: " + problem)
 	}
 	if err == nil && !slices.Equal(desired, current) {
-		err = checkItemsKept(memcached, desired, slab.Of(current, memcached.version), false)
+		err = checkItemsKept(memcached, desired, slab.Of(current, memcached.version), false, servingDryRunTimeout)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", notApplied, err)
@@ -171,18 +181,19 @@ func validateArguments(memcached binary, text string, current []string) ([]strin
 }
 
 // checkItemsKept returns an error if memcached does not start with the arguments, or
-// does not load items of that geometry. ranBefore skips the dry run.
-func checkItemsKept(memcached binary, arguments []string, items slab.Geometry, ranBefore bool) error {
+// does not load items of that geometry. ranBefore skips the dry run. A slowError says that it is unknown.
+func checkItemsKept(memcached binary, arguments []string, items slab.Geometry, ranBefore bool, timeout time.Duration) error {
 	if difference := items.Difference(slab.Of(arguments, memcached.version)); difference != "" {
 		return fmt.Errorf("they require a new pod, because memcached cannot reload its items with them: %s", difference)
 	}
 	if ranBefore {
 		return nil
 	}
-	if err := dryRun(memcached, arguments, dryRunTimeout); err != nil {
-		return &dryRunError{err}
+	err := dryRun(memcached, arguments, timeout)
+	if err == nil || isSlow(err) {
+		return err
 	}
-	return nil
+	return &dryRunError{err}
 }
 
 type dryRunError struct{ reason error }

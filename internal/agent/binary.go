@@ -3,13 +3,17 @@ package agent
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 // commonDirs are where known images install memcached: the official ones, the
@@ -20,6 +24,8 @@ var commonDirs = []string{
 
 type binary struct {
 	path, version string
+	// start is startProcess, or a memcached of a test.
+	start func(path string, words []string, server protocol.Server, log *slog.Logger) (*process, error)
 	// tls has the certificate with which it starts, and users those who may log in, if its arguments require them.
 	tls   *serverTLS
 	users *serverUsers
@@ -34,8 +40,8 @@ func findBinary(path string) (binary, error) {
 		}
 		path = found
 	}
-	version, err := readVersion(path)
-	return binary{path: path, version: version}, err
+	version, err := readVersion(path, versionTimeout)
+	return binary{path: path, version: version, start: startProcess}, err
 }
 
 // searchBinary returns the path of memcached in this image. searchPath is $PATH.
@@ -63,14 +69,22 @@ func isExecutable(path string) bool {
 
 var versionLine = regexp.MustCompile(`^memcached (\d+\.\d+\.\d+\S*)\s*$`)
 
-func readVersion(path string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+// versionTimeout bounds "memcached -V", which takes 2 ms, and more than 5 s on a node that is overloaded.
+const versionTimeout = time.Minute
+
+func readVersion(path string, timeout time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	command := exec.CommandContext(ctx, path, "-V")
 	command.WaitDelay = time.Second
 	out, err := command.CombinedOutput()
-	if match := versionLine.FindSubmatch(out); err == nil && match != nil {
+	late := ctx.Err() != nil
+	match := versionLine.FindSubmatch(out)
+	switch {
+	case match != nil && (err == nil || late || errors.Is(err, exec.ErrWaitDelay)):
 		return string(match[1]), nil
+	case late:
+		return "", fmt.Errorf("running %s -V: %w", path, &slowError{"print its version", timeout})
 	}
 	line, _, _ := bytes.Cut(bytes.TrimSpace(out), []byte("\n"))
 	if err != nil {

@@ -1,9 +1,14 @@
 package agent
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 func TestSearchBinaryPrefersPathOverCommonDirectories(t *testing.T) {
@@ -28,6 +33,54 @@ func TestSearchBinaryPrefersPathOverCommonDirectories(t *testing.T) {
 			}
 			if err != nil && !strings.HasPrefix(err.Error(), "no memcached in this image: looked in ") {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// program writes a shell script that stands for the memcached of an image.
+func program(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "memcached")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestVersionIsWhatMemcachedPrints(t *testing.T) {
+	for name, c := range map[string]struct{ text, version, err string }{
+		"memcached":                         {"echo memcached 1.6.45", "1.6.45", ""},
+		"memcached with a child that stays": {"sleep 100 &\necho memcached 1.6.45", "1.6.45", ""},
+		"another program":                   {"echo Redis server v=7.2.4", "", `is not memcached: -V printed "Redis server v=7.2.4"`},
+		"a missing library":                 {"echo no such library >&2; exit 127", "", `is not memcached: -V printed "no such library": exit status 127`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			version, err := readVersion(program(t, c.text), versionTimeout)
+			if version != c.version || c.err == "" && err != nil || c.err != "" && (err == nil || !strings.HasSuffix(err.Error(), c.err)) || isSlow(err) {
+				t.Errorf("version %q, %v; want %q, %q", version, err, c.version, c.err)
+			}
+		})
+	}
+}
+
+// A node that is overloaded doesn't start a program in time, and the image may be good.
+func TestProgramThatStallsIsNotRejected(t *testing.T) {
+	for name, text := range map[string]string{
+		"it prints nothing":            "exec sleep 100",
+		"it prints a part":             "printf 'memcached 1.6'; exec sleep 100",
+		"its child keeps its output":   "sleep 100 &\nsleep 100",
+		"it prints an unexpected line": "echo hello; exec sleep 100",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := readVersion(program(t, text), 50*time.Millisecond)
+			if !isSlow(err) || !strings.HasSuffix(err.Error(), "did not print its version within 50ms: the node is overloaded, or memcached hangs") {
+				t.Errorf("error %v", err)
+			}
+			if code := ExitCode(err); code != wire.ExitTimedOut {
+				t.Errorf("exit code %d, want that for which the operator repeats a preflight check", code)
 			}
 		})
 	}

@@ -116,7 +116,9 @@ func (c *client) do(ask func(*protocol.Conn) error) error {
 
 // poke opens a connection and closes it, which wakes memcached's event loop.
 func (c *client) poke() {
-	conn, err := net.DialTimeout("tcp", c.server.Address, time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn, err := protocol.Server{Address: c.server.Address, DialContext: c.server.DialContext}.Connect(ctx)
 	if err == nil {
 		_ = conn.Close()
 	}

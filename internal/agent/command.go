@@ -136,6 +136,9 @@ func ExitCode(err error) int {
 	if exit, ok := errors.AsType[*exitError](err); ok && exit.code > 0 {
 		return exit.code
 	}
+	if isSlow(err) {
+		return wire.ExitTimedOut
+	}
 	return 1
 }
 

@@ -30,7 +30,7 @@ type drainEnd struct {
 }
 
 // drain waits until the Service no longer needs this pod, and returns the reason.
-func drain(ctx context.Context, service, podUID string, timeout time.Duration) string {
+func drain(ctx context.Context, status queryStatus, service, podUID string, timeout time.Duration) string {
 	if service == "" {
 		return "there is no Service"
 	}
@@ -38,7 +38,7 @@ func drain(ctx context.Context, service, podUID string, timeout time.Duration) s
 	defer cancel()
 	d := drainer{podUID: podUID}
 	for {
-		reason, replaced := d.evaluate(queryService(ctx, service))
+		reason, replaced := d.evaluate(status(ctx, service))
 		if replaced {
 			sleep(ctx, endpointPropagation)
 		}
@@ -79,7 +79,10 @@ func isNotFound(err error) bool {
 	return ok && dns.IsNotFound
 }
 
-// queryService returns the status of a pod behind the Service.
+// queryStatus returns the status of a pod behind a Service.
+type queryStatus func(ctx context.Context, service string) (wire.Status, error)
+
+// queryService is a queryStatus over the network.
 func queryService(ctx context.Context, service string) (wire.Status, error) {
 	return podhttp.Get[wire.Status](ctx, clusterdns.Absolute(service), wire.StatusPath)
 }

@@ -13,15 +13,21 @@ import (
 )
 
 const (
-	// dryRunTimeout bounds a dry run by the supervisor, which handles nothing else in
-	// the meantime. A dry run takes 30 ms: without items there is nothing to read.
-	dryRunTimeout = 3 * time.Second
+	// dryRunTimeout bounds a dry run that no memcached waits for. It takes 30 ms: without items there is nothing to read.
+	// It takes more on a node that is overloaded, or that reads an image for the first time.
+	dryRunTimeout = time.Minute
+	// servingDryRunTimeout bounds one while memcached serves. The supervisor handles no SIGTERM in the meantime, and the
+	// pod's grace period is 10 s longer than the drain and the save that follow it. The supervisor tries again after
+	// dryRunRetry.
+	servingDryRunTimeout = 10 * time.Second
+	dryRunRetry          = time.Minute
 	// dryRunPorts is how many ports a dry run tries.
 	dryRunPorts = 3
 )
 
 // dryRun starts memcached without the items, on a free port, and returns the reason
-// why it does not start within timeout.
+// why it does not start. It returns a slowError if memcached neither responds nor exits
+// within timeout.
 //
 // This protects the items: a memcached that exits after it has loaded them and
 // before it listens has destroyed them, since it has changed pointers in them and
@@ -53,7 +59,7 @@ func dryRunOnce(memcached binary, arguments []string, timeout time.Duration) err
 		return err
 	}
 	line, server := memcached.users.server(line, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	p, err := startProcess(memcached.path, line, server, silent)
+	p, err := memcached.start(memcached.path, line, server, silent)
 	if err != nil {
 		return err
 	}
@@ -62,13 +68,13 @@ func dryRunOnce(memcached binary, arguments []string, timeout time.Duration) err
 	select {
 	case r := <-responses:
 		if r.hangs {
-			err = fmt.Errorf("it accepts connections but did not respond for %s", hangTimeout)
+			err = &slowError{"respond", hangTimeout}
 		}
 	case <-p.done:
 		message, _ := p.exitReason()
 		return errors.New(message)
 	case <-time.After(timeout):
-		err = fmt.Errorf("it did not respond within %s", timeout)
+		err = &slowError{"respond", timeout}
 	}
 	_ = p.signal(syscall.SIGKILL)
 	<-p.done

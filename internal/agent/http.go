@@ -33,9 +33,9 @@ const (
 	maxStatsWaiters = 8
 )
 
-func serveHTTP(listener net.Listener, states *atomic.Pointer[state]) {
+func serveHTTP(listener net.Listener, states *atomic.Pointer[state], started <-chan struct{}) {
 	server := &http.Server{
-		Handler:           handler(states),
+		Handler:           awaitStart(started, handler(states)),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       5 * time.Second,
 		WriteTimeout:      10 * time.Second,
@@ -44,6 +44,26 @@ func serveHTTP(listener net.Listener, states *atomic.Pointer[state]) {
 	// The next request to a Service must be able to reach another pod.
 	server.SetKeepAlivesEnabled(false)
 	_ = server.Serve(&connlimit.Listener{Listener: listener, Limit: maxConnections})
+}
+
+// awaitStart delays requests until the supervisor has published its first state. /healthz answers before, or the kubelet
+// would kill a container that waits for a slow node or for a Secret.
+func awaitStart(started <-chan struct{}, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" {
+			select {
+			case <-started:
+			default:
+				respond(w, nil)
+				return
+			}
+		}
+		select {
+		case <-started:
+			next.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	})
 }
 
 func handler(states *atomic.Pointer[state]) http.Handler {

@@ -56,7 +56,7 @@ func (s *supervisor) startMemcached() {
 	}
 	line, own := s.tls.commandLine(s.arguments, s.loopbackPort)
 	line, server := s.users.server(line, own)
-	p, err := startProcess(s.binary.path, append(slices.Clone(line), "-e", memoryPath(s.dataDir)), server, s.log)
+	p, err := s.binary.start(s.binary.path, append(slices.Clone(line), "-e", memoryPath(s.dataDir)), server, s.log)
 	if err != nil {
 		s.fail(err)
 		return
@@ -148,7 +148,7 @@ func (s *supervisor) handleExit(p *process) {
 	starting := s.phase == wire.PhaseStarting || s.phase == wire.PhaseRestarting
 	switch {
 	case s.afterExit != nil:
-		s.log.Info("memcached stopped", "state", p.command.ProcessState.String())
+		s.log.Info("memcached stopped", "exitCode", p.exit.ExitStatus())
 		_, err := os.Stat(metaPath(s.dataDir))
 		s.history.saveEnds(err == nil)
 		next := s.afterExit

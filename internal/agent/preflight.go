@@ -12,14 +12,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
-const (
-	// preflightDryRunTimeout is longer than dryRunTimeout: no memcached is waiting, and
-	// an image that was just pulled is slow to read.
-	preflightDryRunTimeout = 15 * time.Second
-	// preflightTimeout bounds the check if the program does not even exit when it is
-	// killed, for example while it waits for a disk.
-	preflightTimeout = 30 * time.Second
-)
+// preflightTimeout bounds the check if the program does not even exit when it is killed, for example
+// while it waits for a disk.
+const preflightTimeout = versionTimeout + dryRunTimeout + time.Minute
 
 // preflight checks that the image's memcached starts with given arguments. It writes
 // the result, or the reason of the failure, to the termination log, and the result
@@ -39,9 +34,12 @@ func preflight(args []string, out io.Writer) error {
 	}
 	var text []byte
 	err = callWithTimeout(preflightTimeout, func() error {
-		version, err := checkImage(memcached, arguments)
+		found, err := findBinary(memcached)
 		if err == nil {
-			text, err = json.Marshal(wire.Preflight{Version: version})
+			err = checkImage(found, arguments)
+		}
+		if err == nil {
+			text, err = json.Marshal(wire.Preflight{Version: found.version})
 		}
 		return err
 	})
@@ -54,26 +52,22 @@ func preflight(args []string, out io.Writer) error {
 	return err
 }
 
-// checkImage runs memcached with the arguments of an annotation's text, and returns its
-// version. It searches the image if path is empty.
-func checkImage(path, text string) (version string, err error) {
-	memcached, err := findBinary(path)
-	if err != nil {
-		return "", err
-	}
+// checkImage runs memcached with the arguments of an annotation's text.
+func checkImage(memcached binary, text string) error {
 	arguments, err := parseArguments(text)
 	if err != nil {
-		return "", err
+		return err
 	}
 	remove, err := memcached.addThrowawaySecrets()
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer remove()
-	if err := dryRun(memcached, arguments, preflightDryRunTimeout); err != nil {
-		return "", fmt.Errorf("memcached %s does not start with its arguments: %w", memcached.version, err)
+	err = dryRun(memcached, arguments, dryRunTimeout)
+	if err != nil && !isSlow(err) {
+		err = fmt.Errorf("memcached %s does not start with its arguments: %w", memcached.version, err)
 	}
-	return memcached.version, nil
+	return err
 }
 
 // addThrowawaySecrets lets memcached start with TLS and authentication in a pod without their Secrets.
@@ -102,6 +96,6 @@ func callWithTimeout(timeout time.Duration, f func() error) error {
 	case err := <-result:
 		return err
 	case <-time.After(timeout):
-		return errors.New("memcached neither responded nor exited within " + timeout.String())
+		return &slowError{"respond or exit", timeout}
 	}
 }

@@ -15,34 +15,42 @@ import (
 )
 
 type process struct {
-	command *exec.Cmd
-	pid     int
-	client  *client
-	stderr  *stderrTail
-	// done is closed when the process has exited; err is valid from then on.
+	pid    int
+	client *client
+	stderr *stderrTail
+	signal func(os.Signal) error
+	// done is closed when the process has exited; exit is valid from then on.
 	done chan struct{}
-	err  error
+	exit syscall.WaitStatus
+}
+
+func newProcess(server protocol.Server, log *slog.Logger) *process {
+	return &process{client: newClient(server), stderr: &stderrTail{log: log}, done: make(chan struct{})}
+}
+
+func (p *process) exited(status syscall.WaitStatus) {
+	p.exit = status
+	close(p.done)
+	p.client.close()
 }
 
 // startProcess starts memcached, which responds to the agent at server.
 func startProcess(path string, words []string, server protocol.Server, log *slog.Logger) (*process, error) {
-	p := &process{
-		command: exec.Command(path, forClients(words, mostFiles())...),
-		client:  newClient(server),
-		stderr:  &stderrTail{log: log},
-		done:    make(chan struct{}),
-	}
-	p.command.Stdout, p.command.Stderr = p.stderr, p.stderr
+	command := exec.Command(path, forClients(words, mostFiles())...)
+	p := newProcess(server, log)
+	command.Stdout, command.Stderr = p.stderr, p.stderr
 	// A process that inherited the pipe must not hide the exit of memcached.
-	p.command.WaitDelay = time.Second
-	if err := p.command.Start(); err != nil {
+	command.WaitDelay = time.Second
+	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("starting memcached: %w", err)
 	}
-	p.pid = p.command.Process.Pid
+	p.pid, p.signal = command.Process.Pid, command.Process.Signal
 	go func() {
-		p.err = p.command.Wait()
-		close(p.done)
-		p.client.close()
+		var status syscall.WaitStatus
+		if exit, ok := errors.AsType[*exec.ExitError](command.Wait()); ok {
+			status = exit.Sys().(syscall.WaitStatus)
+		}
+		p.exited(status)
 	}()
 	return p, nil
 }
@@ -55,8 +63,6 @@ func mostFiles() uint64 {
 	}
 	return limit.Max
 }
-
-func (p *process) signal(s os.Signal) error { return p.command.Process.Signal(s) }
 
 // wakeUntilExit connects to memcached until it has exited. memcached checks for a
 // stop only when its event loop runs: once a second, or at a new connection.
@@ -74,14 +80,10 @@ func (p *process) wakeUntilExit() {
 // exitReason describes an unexpected exit of memcached, and returns the exit code
 // that the agent takes over.
 func (p *process) exitReason() (message string, code int) {
-	message, code = "memcached exited unexpectedly with code 0", 1
-	if exit, ok := errors.AsType[*exec.ExitError](p.err); ok {
-		wait := exit.Sys().(syscall.WaitStatus)
-		if wait.Signaled() {
-			message, code = fmt.Sprintf("memcached was terminated by signal %q", wait.Signal()), 128+int(wait.Signal())
-		} else {
-			message, code = fmt.Sprintf("memcached exited unexpectedly with code %d", wait.ExitStatus()), wait.ExitStatus()
-		}
+	if p.exit.Signaled() {
+		message, code = fmt.Sprintf("memcached was terminated by signal %q", p.exit.Signal()), 128+int(p.exit.Signal())
+	} else {
+		message, code = fmt.Sprintf("memcached exited unexpectedly with code %d", p.exit.ExitStatus()), max(p.exit.ExitStatus(), 1)
 	}
 	if last := p.stderr.lastLine(); last != "" {
 		message += ": " + last
@@ -91,8 +93,9 @@ func (p *process) exitReason() (message string, code int) {
 
 const (
 	// hangTimeout bounds the time for which memcached may accept connections without
-	// responding. It listens only after it has read its items, so by then it hangs.
-	hangTimeout = 10 * time.Second
+	// responding. It listens only after it has read its items, so by then it hangs, unless the
+	// node is overloaded: a kill then loses the items.
+	hangTimeout = time.Minute
 	// errorTimeout bounds the wait for statistics from a memcached that responds with
 	// errors, as when clients occupy all of its connections.
 	errorTimeout = 2 * time.Second

@@ -58,10 +58,21 @@ func (r *reception) stop() {
 	}
 }
 
+// peers is how an agent reaches the other pod of its shard.
+type peers struct {
+	status  queryStatus
+	receive func(context.Context, handover.Target) (handover.Result, error)
+	// accepts returns whether the other pod still accepts connections.
+	accepts func(ctx context.Context, address string) bool
+}
+
+var network = peers{status: queryService, receive: handover.Receive, accepts: accepts}
+
 // receiver finds the other pod and receives its items into one process of memcached. It
 // runs on a goroutine of its own.
 type receiver struct {
 	config
+	peers   peers
 	process *process
 	// Of memcached.
 	arguments        []string
@@ -110,7 +121,7 @@ func (r *receiver) run(ctx context.Context, other *wire.Status) {
 		return
 	}
 	if other == nil {
-		found, reason := findOther(ctx, r.podUID, func(ctx context.Context) (wire.Status, error) { return queryService(ctx, r.service) })
+		found, reason := findOther(ctx, r.podUID, func(ctx context.Context) (wire.Status, error) { return r.peers.status(ctx, r.service) })
 		if found == nil {
 			r.report(ctx, receptionReport{reason: reason})
 			return
@@ -138,12 +149,12 @@ func (r *receiver) receive(ctx context.Context, other *wire.Status, key []byte) 
 		target.Ready = func() { r.report(ctx, receptionReport{ready: true}) }
 	}
 	for {
-		result, err := handover.Receive(ctx, target)
+		result, err := r.peers.receive(ctx, target)
 		switch {
 		case err == nil:
 			return receptionReport{result: &result}
 		case !handover.IsNotReady(err):
-			return receptionReport{err: err, final: errors.Is(err, handover.ErrImpossible) || errors.Is(err, handover.ErrDiverged) || !accepts(ctx, target.Source)}
+			return receptionReport{err: err, final: errors.Is(err, handover.ErrImpossible) || errors.Is(err, handover.ErrDiverged) || !r.peers.accepts(ctx, target.Source)}
 		}
 		if !sleep(ctx, notReadyInterval) {
 			return receptionReport{err: ctx.Err()}
@@ -230,7 +241,7 @@ func readHandoverKey(path string) ([]byte, error) {
 func (s *supervisor) receive() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.reception.cancel = cancel
-	r := &receiver{config: s.config, process: s.process, arguments: s.arguments, memcachedVersion: s.binary.version, log: s.log, reports: s.receptions}
+	r := &receiver{config: s.config, peers: s.peers, process: s.process, arguments: s.arguments, memcachedVersion: s.binary.version, log: s.log, reports: s.receptions}
 	go r.run(ctx, s.reception.other)
 }
 

@@ -48,7 +48,7 @@ func TestNewAgentSelectsArgumentsThatKeepTheSavedItems(t *testing.T) {
 			`["-m","128"]`, savedData{file: metaFor(m128...), last: stopOf("1.6.38", m64...)}, nil, nil, "", "the items stay for the version"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := selectStartArgs(binary{path: "/nonexistent", version: "1.6.45", tls: &serverTLS{}, users: &serverUsers{}}, c.text, c.saved)
+			got, err := selectStartArgs(binary{path: "/nonexistent", version: "1.6.45", start: startProcess, tls: &serverTLS{}, users: &serverUsers{}}, c.text, c.saved)
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, want %q in it", err, c.err)

@@ -58,7 +58,9 @@ func (s *supervisor) startDrain() {
 	run := &drainRun{cancel: cancel}
 	s.drain = run
 	timeout := s.drainUntil.Sub(s.now())
-	go func() { s.drained <- drainEnd{run: run, reason: drain(ctx, s.service, s.podUID, timeout)} }()
+	go func() {
+		s.drained <- drainEnd{run: run, reason: drain(ctx, s.peers.status, s.service, s.podUID, timeout)}
+	}()
 }
 
 func (s *supervisor) handleDrained(end drainEnd) {

@@ -44,6 +44,7 @@ type config struct {
 type supervisor struct {
 	config
 	binary  binary
+	peers   peers
 	log     *slog.Logger
 	history *history
 	// states contains the latest state, for readers on any goroutine.
@@ -80,6 +81,8 @@ type supervisor struct {
 	// handledArguments is the last text of the arguments annotation that was handled,
 	// rejection the reason why it is not in effect; empty when it is.
 	handledArguments, rejection string
+	// retryArguments is when the supervisor checks them again; zero if it knows whether memcached starts with them.
+	retryArguments time.Time
 
 	tls   *serverTLS
 	users *serverUsers
@@ -126,16 +129,22 @@ func supervise(c config, log *slog.Logger) error {
 
 	// First of all: the kubelet's first probe arrives within milliseconds of the
 	// container's start. When its connection is refused, the next probe comes a second
-	// later; an accepted connection waits until the server below responds.
+	// later.
 	listener, err := net.Listen("tcp", c.listen)
 	if err != nil {
 		return fmt.Errorf("listening for /status: %w", err)
 	}
-	s, err := newSupervisor(c, log)
+	states, started := &atomic.Pointer[state]{}, make(chan struct{})
+	go serveHTTP(listener, states, started)
+	memcached, err := findBinary(c.memcached)
 	if err != nil {
 		return err
 	}
-	go serveHTTP(listener, s.states)
+	s, err := newSupervisor(c, memcached, network, states, terminations, log)
+	if err != nil {
+		return err
+	}
+	close(started)
 	if c.metricsListen != "" {
 		go serveMetrics(c.metricsListen, s.states, s.history, log)
 	}
@@ -151,11 +160,7 @@ func supervise(c config, log *slog.Logger) error {
 	return s.err
 }
 
-func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
-	memcached, err := findBinary(c.memcached)
-	if err != nil {
-		return nil, err
-	}
+func newSupervisor(c config, memcached binary, peers peers, states *atomic.Pointer[state], terminations <-chan os.Signal, log *slog.Logger) (*supervisor, error) {
 	if err := checkWritable(c.dataDir); err != nil {
 		return nil, err
 	}
@@ -168,7 +173,7 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 		return nil, err
 	}
 	memcached.tls, memcached.users = newServerTLS(c), newServerUsers(c)
-	if err := awaitSecrets(memcached, info.arguments, saved, log); err != nil {
+	if err := awaitSecrets(memcached, info.arguments, saved, terminations, log); err != nil {
 		return nil, err
 	}
 	selected, err := selectStartArgs(memcached, info.arguments, saved)
@@ -176,8 +181,8 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 		return nil, err
 	}
 	s := &supervisor{
-		config: c, binary: memcached, log: log, now: time.Now, history: readHistory(c.dataDir, time.Now, log),
-		timer: time.NewTimer(time.Hour), states: &atomic.Pointer[state]{},
+		config: c, binary: memcached, peers: peers, log: log, now: time.Now, history: readHistory(c.dataDir, time.Now, log),
+		timer: time.NewTimer(time.Hour), states: states,
 		exits: make(chan *process, 1), responses: make(chan firstResponse, 1), drained: make(chan drainEnd, 1),
 		handoverPorts: make(chan int, 1), origins: make(chan originRequest), receptions: make(chan receptionReport), reloads: make(chan reloadEnd, 1), usersReloads: make(chan usersReloadEnd, 1),
 		phase: wire.PhaseStarting, info: info, saved: saved,
@@ -187,6 +192,9 @@ func newSupervisor(c config, log *slog.Logger) (*supervisor, error) {
 	}
 	s.timer.Stop()
 	s.stopRead = s.now()
+	if selected.slow != nil {
+		s.postponeArguments(selected.slow)
+	}
 	s.delay.update(info.holdUntil, s.now())
 	// During a readiness delay the operator fills the shard.
 	if c.handoverKey != "" && c.service != "" && !saved.ran && s.delay.until.IsZero() {

@@ -10,12 +10,10 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -24,11 +22,13 @@ import (
 )
 
 const (
-	// secretTimeout is how long a container without its Secrets waits for them: less than the
-	// kubelet's liveness probe, which gets no answer in that time.
+	// secretTimeout is how long a container without its Secrets waits for them before it exits with the reason.
 	secretTimeout = 45 * time.Second
 	// reloadRetry is the time between two attempts to let memcached serve the Secret's certificate.
 	reloadRetry = 5 * time.Second
+	// reloadTimeout bounds such an attempt, and one to let memcached read the Secret's users. memcached needs
+	// milliseconds for a certificate, and a second for users.
+	reloadTimeout = time.Minute
 )
 
 // tlsMode is what memcached's arguments say of TLS.
@@ -221,14 +221,11 @@ func (t *serverTLS) forStart(words []string, now time.Time) (*certificate, error
 
 // awaitSecrets waits until the first memcached of a pod can start: the Secrets of a new cache can be created
 // after its pods, and the kubelet needs a minute or two to mount them.
-func awaitSecrets(memcached binary, text string, saved savedData, log *slog.Logger) error {
+func awaitSecrets(memcached binary, text string, saved savedData, terminations <-chan os.Signal, log *slog.Logger) error {
 	words, err := parseArguments(text)
 	if err != nil || !saved.last.At.IsZero() {
 		return nil
 	}
-	terminations := make(chan os.Signal, 1)
-	signal.Notify(terminations, syscall.SIGTERM, syscall.SIGINT)
-	defer signal.Stop(terminations)
 	for deadline, logged := time.Now().Add(secretTimeout), false; ; logged = true {
 		_, err := memcached.tls.forStart(words, time.Now())
 		if err == nil {
@@ -238,7 +235,7 @@ func awaitSecrets(memcached binary, text string, saved savedData, log *slog.Logg
 		case err == nil:
 			return nil
 		case time.Now().After(deadline):
-			return err
+			return fmt.Errorf("%w; if the Secret is correct, the kubelet has not mounted it within %s", err, secretTimeout)
 		case !logged:
 			log.Info("Waiting for a Secret", "error", err)
 		}
@@ -300,7 +297,7 @@ type reloadEnd struct {
 // run replaces the files, lets memcached read them, and compares what it serves.
 func (r *reload) run() reloadEnd {
 	end := reloadEnd{reload: r}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*queryTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), reloadTimeout)
 	defer cancel()
 	if end.err = r.files.write(r.to); end.err == nil {
 		if end.err = r.refresh(ctx); end.err != nil && protocol.IsAnswer(end.err) {
@@ -311,7 +308,10 @@ func (r *reload) run() reloadEnd {
 		}
 	}
 	if end.err == nil {
-		end.served, end.err = servedFingerprint(ctx, r.address)
+		end.served, end.err = servedFingerprint(ctx, r.process.client.server, r.address)
+	}
+	if ctx.Err() != nil && end.err != nil && !protocol.IsAnswer(end.err) {
+		end.err = &slowError{"load the certificate of the Secret", reloadTimeout}
 	}
 	return end
 }
@@ -321,17 +321,17 @@ func (r *reload) refresh(ctx context.Context) error {
 }
 
 // servedFingerprint returns that of the certificate at an address.
-func servedFingerprint(ctx context.Context, address string) (served string, err error) {
-	dialer := tls.Dialer{Config: &tls.Config{
-		InsecureSkipVerify: true, // this compares it with the one that is expected
-		MinVersion:         tls.VersionTLS12,
-		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
-			served = fingerprint(raw[0])
-			return nil
-		},
-	}}
-	conn, err := dialer.DialContext(ctx, "tcp", address)
+func servedFingerprint(ctx context.Context, server protocol.Server, address string) (served string, err error) {
+	conn, err := protocol.Server{Address: address, DialContext: server.DialContext}.Connect(ctx)
 	if err == nil {
+		err = tls.Client(conn, &tls.Config{
+			InsecureSkipVerify: true, // this compares it with the one that is expected
+			MinVersion:         tls.VersionTLS12,
+			VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
+				served = fingerprint(raw[0])
+				return nil
+			},
+		}).HandshakeContext(ctx)
 		_ = conn.Close()
 	}
 	if served != "" { // a server that requires a client certificate ends the handshake after that
@@ -374,10 +374,14 @@ func (s *supervisor) pollCertificate() {
 // handleReload records what memcached serves now.
 func (s *supervisor) handleReload(end reloadEnd) {
 	t := s.tls
-	if end.reload != t.reload { // memcached has started again
+	if end.reload.process != s.process { // memcached has stopped since
 		return
 	}
 	t.reload = nil
+	if isSlow(end.err) {
+		s.log.Warn("memcached has not loaded the certificate yet; trying again", "reason", end.err)
+		return
+	}
 	if end.err != nil {
 		t.rejected = end.err.Error()
 		s.log.Warn("memcached did not load the certificate; it keeps the previous one", "error", end.err)

@@ -28,8 +28,8 @@ const (
 	maxUserLine = 250
 	// ownUser is the agent's, which no Secret can have.
 	ownUser = "AGENT"
-	// usersTimeout bounds the time in which memcached reads its users again: it does so within a second.
-	usersTimeout = 5 * time.Second
+	// loginTimeout bounds one login of each user.
+	loginTimeout = 10 * time.Second
 )
 
 var userName = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
@@ -209,26 +209,30 @@ type usersReloadEnd struct {
 
 // run signals memcached, which reads the file within a second and reports nothing, and logs in as each user.
 func (r *usersReload) run() usersReloadEnd {
-	err := r.process.signal(syscall.SIGHUP)
-	ctx, cancel := context.WithTimeout(context.Background(), usersTimeout)
-	defer cancel()
-	for err == nil {
-		if err = r.logIn(ctx); err == nil || !protocol.IsAnswer(err) {
-			break
+	if err := r.process.signal(syscall.SIGHUP); err != nil {
+		return usersReloadEnd{r, err}
+	}
+	for deadline := time.Now().Add(reloadTimeout); ; {
+		err := r.logIn()
+		if late := time.Now().After(deadline); late && err != nil && !protocol.IsAnswer(err) {
+			return usersReloadEnd{r, &slowError{"answer the logins of its users", reloadTimeout}}
+		} else if late || err == nil {
+			return usersReloadEnd{r, err}
 		}
 		select {
-		case <-ctx.Done():
+		case <-r.process.done:
 			return usersReloadEnd{r, err}
 		case <-time.After(100 * time.Millisecond):
-			err = nil
 		}
 	}
-	return usersReloadEnd{r, err}
 }
 
-func (r *usersReload) logIn(ctx context.Context) error {
+func (r *usersReload) logIn() error {
+	ctx, cancel := context.WithTimeout(context.Background(), loginTimeout)
+	defer cancel()
 	for _, u := range r.to {
-		server := protocol.Server{Address: r.process.client.server.Address, User: u.name, Password: u.password}
+		server := r.process.client.server
+		server.User, server.Password = u.name, u.password
 		conn, err := server.Connect(ctx)
 		if err != nil {
 			return fmt.Errorf("logging in as user %s: %w", u.name, err)
@@ -269,10 +273,15 @@ func (s *supervisor) pollUsers() {
 
 func (s *supervisor) handleUsersReload(end usersReloadEnd) {
 	u := s.users
-	if end.reload != u.reload { // memcached has started again
+	if end.reload.process != s.process { // memcached has stopped since
 		return
 	}
-	u.reload, u.rejected = nil, ""
+	u.reload = nil
+	if isSlow(end.err) {
+		s.log.Warn("memcached has not read the users of the Secret yet; trying again", "reason", end.err)
+		return
+	}
+	u.rejected = ""
 	if end.err != nil {
 		u.rejected = end.err.Error()
 		s.log.Warn("memcached does not accept the users of the Secret", "error", end.err)

@@ -1,11 +1,9 @@
 package process
 
 import (
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -114,39 +112,6 @@ func (s *shard) freeze(memcached int) {
 	for len(childrenOf(s.t, s.command.Process.Pid, "T")) == 0 {
 		time.Sleep(time.Millisecond)
 	}
-}
-
-// A memcached that hangs at its start listens, and the kernel accepts connections for
-// it. No real memcached does so on demand, so the test's own program stands for it.
-func TestMemcachedThatHangsAtItsStartFailsTheContainer(t *testing.T) {
-	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newShard(t)
-	s.memcached = filepath.Join(s.dir, "silent")
-	script(t, s.memcached, `test "$1" != -V || exec echo memcached 1.6.45
-exec env `+silentPort+`=`+strconv.Itoa(s.port)+` `+self)
-	s.launch()
-	if code := s.exit(); code == 0 {
-		t.Error("status 0")
-	}
-	wantContains(t, "the reason", s.reason(), "memcached accepts connections at "+s.address()+" but did not respond for 10s")
-}
-
-// silentPort is the environment variable with which this program listens at a port
-// without responding.
-const silentPort = "PROCESS_TEST_SILENT_PORT"
-
-func listenSilently(port string) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:"+port)
-	if err != nil {
-		return err
-	}
-	defer listener.Close()
-	time.Sleep(time.Minute)
-	return nil
 }
 
 func script(t testing.TB, path, text string) {

@@ -40,9 +40,6 @@ func TestMain(m *testing.M) {
 }
 
 func testMain(m *testing.M) (int, error) {
-	if port := os.Getenv(silentPort); port != "" {
-		return 0, listenSilently(port)
-	}
 	if os.Geteuid() != 0 {
 		return 0, fmt.Errorf("these tests mount volumes and run agents under other users: run them as root")
 	}

@@ -119,10 +119,6 @@ func TestPreflightAcceptsAnImage(t *testing.T) {
 
 func TestPreflightRejectsAnImage(t *testing.T) {
 	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	// program replaces the shard's memcached by a script.
 	program := func(text string) func(*shard) string {
 		return func(s *shard) string {
@@ -160,19 +156,10 @@ func TestPreflightRejectsAnImage(t *testing.T) {
 			}
 			return s.arguments()
 		}, "is not memcached", quickly},
-		"with a program that hangs at -V":          {program("exec sleep 100"), "is not memcached: -V printed", patience},
-		"with a program whose child does not exit": {program("sleep 100 &\nsleep 100"), "is not memcached: -V printed", patience},
 		"with a memcached that crashes": {program(printsVersion + "kill -SEGV $$"),
 			`memcached 1.6.45 does not start with its arguments: memcached was terminated by signal "segmentation fault"`, quickly},
 		"with a memcached that exits": {program(printsVersion + "echo not today >&2"),
 			"memcached 1.6.45 does not start with its arguments: memcached exited unexpectedly with code 0: not today", quickly},
-		"with a memcached that never listens": {program(printsVersion + "exec sleep 100"),
-			"memcached 1.6.45 does not start with its arguments: it did not respond within 15s", patience},
-		"with a memcached that is stopped": {program(printsVersion + "kill -STOP $$"),
-			"memcached 1.6.45 does not start with its arguments: it did not respond within 15s", patience},
-		"with a memcached that listens and never responds": {
-			program(printsVersion + "while test $# -gt 1; do test \"$1\" != -p || port=$2; shift; done\nexec env " + silentPort + "=$port " + self),
-			"memcached 1.6.45 does not start with its arguments: it accepts connections but did not respond for 10s", patience},
 		"with a number out of bounds": {words("-t", "0"),
 			"memcached " + newest + " does not start with its arguments: memcached exited unexpectedly with code", quickly},
 		"with an unknown option":  {words("-q"), "does not start with its arguments", quickly},
@@ -209,7 +196,6 @@ func TestVersionThatDoesNotStartKeepsTheItems(t *testing.T) {
 	}{
 		"it is not memcached":                    {"echo hello", nil, "is not memcached"},
 		"it crashes":                             {printsVersion + "kill -SEGV $$", nil, "memcached 9.9.9 does not start, so the items stay for the version that saved them: memcached was terminated by signal"},
-		"it hangs":                               {printsVersion + "exec sleep 100", nil, "it did not respond within 3s"},
 		"it has new arguments, and crashes":      {printsVersion + "kill -SEGV $$", []string{"-t", "2"}, "memcached was terminated by signal"},
 		"it has other memory, and crashes":       {printsVersion + "kill -SEGV $$", []string{"-m", "96"}, "memcached was terminated by signal"},
 		"it has a forbidden option, and crashes": {printsVersion + "kill -SEGV $$", []string{"-e", "/tmp/x"}, "memcached was terminated by signal"},

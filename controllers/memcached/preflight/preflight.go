@@ -53,7 +53,9 @@ func Evaluate(build *resources.Builder, pods []*corev1.Pod, shards []shard.State
 		progress, message := rollout.Needed, fmt.Sprintf("checking image %s on node %s", update.Image.Reference, s.Active.Spec.NodeName)
 		if i := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Name == want.Key.Name }); i >= 0 {
 			var problem *shard.Problem
-			if progress, problem = podResult(pods[i], update.Image.Version, &update.Spec); problem != nil {
+			if progress, problem = podResult(pods[i], update.Image.Version, &update.Spec); problem != nil && progress != rollout.Refused {
+				message = fmt.Sprintf("the preflight check on node %s took too long, and is repeated: %s", pods[i].Spec.NodeName, problem.Message)
+			} else if problem != nil {
 				message = fmt.Sprintf("preflight check failed on node %s, and no shard was changed: %s", pods[i].Spec.NodeName, problem.Message)
 				r.Problem = cmp.Or(r.Problem, problem)
 			}
@@ -106,13 +108,14 @@ func Obsolete(pods []*corev1.Pod, done bool, update string, now time.Time) (obso
 	return obsolete, retryIn
 }
 
-// podResult returns how far a check is, and why it failed. version is the one that the image
+// podResult returns how far a check is, and why it failed or has to be repeated. version is the one that the image
 // should contain, or empty when its reference doesn't say. The spec may not support the one that it contains.
 func podResult(pod *corev1.Pod, version string, spec *v1alpha1.MemcachedSpec) (rollout.Progress, *shard.Problem) {
-	output := ""
+	output, timedOut := "", pod.Status.Reason == "DeadlineExceeded" // of the pod, mostly for a slow pull
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Terminated != nil {
 			output = strings.TrimSpace(c.State.Terminated.Message)
+			timedOut = timedOut || c.State.Terminated.ExitCode == agentwire.ExitTimedOut
 		}
 	}
 	problem := shard.PodProblem(pod)
@@ -135,7 +138,11 @@ func podResult(pod *corev1.Pod, version string, spec *v1alpha1.MemcachedSpec) (r
 		if message == "" && problem != nil {
 			message = problem.Message
 		}
-		return rollout.Refused, &shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: cmp.Or(message, "the preflight check failed")}
+		progress := rollout.Refused
+		if timedOut {
+			progress = rollout.Underway
+		}
+		return progress, &shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: cmp.Or(message, "the preflight check failed")}
 	case problem != nil:
 		return rollout.Refused, problem
 	default:

@@ -29,6 +29,8 @@ func terminated(phase corev1.PodPhase, message string) corev1.PodStatus {
 func TestPodResult(t *testing.T) {
 	pulling := corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: resources.Container, Image: "i:1",
 		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}}}}
+	timedOut := terminated(corev1.PodFailed, "memcached did not respond within 1m0s")
+	timedOut.ContainerStatuses[0].State.Terminated.ExitCode = agentwire.ExitTimedOut
 	plain := v1alpha1.MemcachedSpec{}
 	for name, c := range map[string]struct {
 		status  corev1.PodStatus
@@ -57,6 +59,10 @@ func TestPodResult(t *testing.T) {
 			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the preflight check did not report memcached's version"}},
 		"failed": {terminated(corev1.PodFailed, "no memcached in this image"), "1.6.45", plain, rollout.Refused,
 			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "no memcached in this image"}},
+		"a node that is too slow": {timedOut, "1.6.45", plain, rollout.Underway,
+			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "memcached did not respond within 1m0s"}},
+		"a pull that takes an hour": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded", Message: "active for too long"}, "1.6.45", plain, rollout.Underway,
+			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "active for too long"}},
 		"failed without output": {corev1.PodStatus{Phase: corev1.PodFailed}, "1.6.45", plain, rollout.Refused,
 			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the preflight check failed"}},
 		"the node can't pull the image": {pulling, "1.6.45", plain, rollout.Refused,
@@ -133,6 +139,20 @@ func TestImageIsCheckedOnEachNodeThatNeedsIt(t *testing.T) {
 				t.Error("Annotate changed its argument")
 			}
 		})
+	}
+}
+
+// The node can be overloaded, which says nothing about the image.
+func TestCheckThatTookTooLongDoesNotRefuseTheImage(t *testing.T) {
+	m, shards, update := newShards(t, "node1")
+	build := resources.NewBuilder(m, options)
+	pod := finished(Evaluate(build, nil, shards, update, "").Create[0], corev1.PodFailed, "memcached did not print its version within 1m0s")
+	pod.Spec.NodeName = "node1"
+	pod.Status.ContainerStatuses[0].State.Terminated.ExitCode = agentwire.ExitTimedOut
+	r := Evaluate(build, []*corev1.Pod{pod}, shards, update, "")
+	want := "the preflight check on node node1 took too long, and is repeated: memcached did not print its version within 1m0s"
+	if r.Progress != rollout.Underway || r.Problem != nil || r.Message != want {
+		t.Errorf("%+v", r)
 	}
 }
 

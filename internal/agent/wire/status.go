@@ -205,6 +205,10 @@ type Certificate struct {
 	PlainConnections int64 `json:"plainConnections,omitempty"`
 }
 
+// ExitTimedOut is the exit code of an agent that waited for memcached for too long. It is no verdict about the image: the
+// node can be overloaded.
+const ExitTimedOut = 75
+
 // Preflight is the result of a successful "agent preflight", written as JSON to the
 // container's termination log. If the check fails, the log contains a message for
 // the user instead.

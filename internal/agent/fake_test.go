@@ -1,0 +1,561 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+)
+
+// behavior is what differs from a memcached that starts and stops at once.
+type behavior struct {
+	loads, saves time.Duration
+	// exits returns the message with which memcached exits at its start; empty if it doesn't.
+	exits func(words []string) string
+	// deaf says that memcached never listens, and silent that it listens and never responds.
+	deaf, silent func(words []string) bool
+	// busy memcacheds have no free connection, stuck ones don't save, and lazy ones don't read their users again.
+	busy, stuck, lazy bool
+	// refresh is the answer to refresh_certs.
+	refresh string
+}
+
+func always([]string) bool { return true }
+
+// without says that words don't contain a word, as those of a dry run don't contain -e.
+func without(word string) func([]string) bool {
+	return func(words []string) bool { return !slices.Contains(words, word) }
+}
+
+// fakeMemcached stands for the memcached of an image. Its connections are in memory, and instead of items it keeps their
+// number in the data directory.
+type fakeMemcached struct {
+	t  *testing.T
+	mu sync.Mutex
+	behavior
+	pid     int
+	running *fakeProcess
+}
+
+func (f *fakeMemcached) set(change func(*behavior)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.behavior)
+}
+
+// latest returns the memcached that was started last with a memory file.
+func (f *fakeMemcached) latest() *fakeProcess {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.running
+}
+
+func (f *fakeMemcached) start(_ string, words []string, server protocol.Server, log *slog.Logger) (*process, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pid++
+	p := &fakeProcess{t: f.t, behavior: f.behavior, words: words, own: server.Address, loaded: make(chan struct{}), conns: map[net.Conn]bool{}}
+	server.DialContext = p.dial
+	p.process = newProcess(server, log)
+	p.pid, p.process.signal = f.pid, p.signal
+	if i := slices.Index(words, "-e"); i >= 0 {
+		p.dir = filepath.Dir(words[i+1])
+		f.running = p
+	}
+	go p.run()
+	return p.process, nil
+}
+
+type fakeProcess struct {
+	*process
+	behavior
+	t     *testing.T
+	words []string
+	own   string // the agent's address
+	dir   string // of the memory file; empty in a dry run
+
+	mu        sync.Mutex
+	listening bool
+	loaded    chan struct{} // closed when it has loaded its items
+	items     int64
+	users     map[string]string // nil without authentication
+	conns     map[net.Conn]bool // nil after the exit
+}
+
+func (p *fakeProcess) run() {
+	if p.exits != nil {
+		if message := p.exits(p.words); message != "" {
+			_, _ = fmt.Fprintln(p.stderr, message)
+			p.end(71 << 8)
+			return
+		}
+	}
+	if p.deaf != nil && p.deaf(p.words) || !p.pass(p.loads) {
+		return
+	}
+	items := int64(0)
+	if p.dir != "" {
+		items = p.load()
+	}
+	p.readUsers()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.items, p.listening = items, true
+	close(p.loaded)
+}
+
+// pass returns false if the process exits first.
+func (p *fakeProcess) pass(d time.Duration) bool {
+	select {
+	case <-p.done:
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+func (p *fakeProcess) end(status syscall.WaitStatus) {
+	p.mu.Lock()
+	conns := p.conns
+	p.conns, p.listening = nil, false
+	p.mu.Unlock()
+	if conns == nil {
+		return
+	}
+	for conn := range conns {
+		_ = conn.Close()
+	}
+	p.exited(status)
+}
+
+const savedItems = "Kfake_items "
+
+// load deletes memory.meta, as memcached does.
+func (p *fakeProcess) load() (items int64) {
+	text, err := os.ReadFile(metaPath(p.dir))
+	if err == nil {
+		err = os.Remove(metaPath(p.dir))
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		p.t.Error(err)
+	}
+	if err := os.WriteFile(memoryPath(p.dir), nil, 0o600); err != nil {
+		p.t.Error(err)
+	}
+	return max(itemsOf(text), 0)
+}
+
+// itemsOf returns the number of items that memory.meta stands for; -1 if it stands for none.
+func itemsOf(text []byte) int64 {
+	_, rest, ok := strings.Cut(string(text), savedItems)
+	number, _, _ := strings.Cut(rest, "\n")
+	items, err := strconv.ParseInt(number, 10, 64)
+	if !ok || err != nil {
+		return -1
+	}
+	return items
+}
+
+func (p *fakeProcess) save() {
+	p.mu.Lock()
+	items := p.items
+	p.mu.Unlock()
+	text := meta(p.t, "1.6.45")
+	text = replaceLine(text, "stop_time", time.Now().Unix()) + savedItems + strconv.FormatInt(items, 10) + "\n"
+	if err := os.WriteFile(metaPath(p.dir), []byte(text), 0o600); err != nil {
+		p.t.Error(err)
+	}
+}
+
+func (p *fakeProcess) signal(s os.Signal) error {
+	select {
+	case <-p.done:
+		return os.ErrProcessDone
+	default:
+	}
+	p.mu.Lock()
+	stuck := p.stuck
+	p.mu.Unlock()
+	go func() {
+		switch {
+		case s == syscall.SIGKILL:
+			p.end(syscall.WaitStatus(syscall.SIGKILL))
+		case s == syscall.SIGUSR1 && !stuck:
+			<-p.loaded
+			if p.pass(p.saves) {
+				p.save()
+				p.end(0)
+			}
+		case s == syscall.SIGHUP && !p.lazy && p.pass(time.Second):
+			p.readUsers()
+		}
+	}()
+	return nil
+}
+
+func (p *fakeProcess) readUsers() {
+	i := slices.Index(p.words, "-Y")
+	if i < 0 {
+		return
+	}
+	text, err := os.ReadFile(p.words[i+1])
+	if err != nil {
+		p.t.Error(err)
+	}
+	users := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, password, _ := strings.Cut(strings.TrimSpace(line), ":")
+		users[name] = password
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.users = users
+}
+
+// hang lets memcached answer and save no more.
+func (p *fakeProcess) hang() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent, p.stuck = always, true
+}
+
+// add stands for clients that store items.
+func (p *fakeProcess) add(items int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.items += items
+}
+
+func (p *fakeProcess) dial(_ context.Context, _, address string) (net.Conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.listening {
+		return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	}
+	client, server := net.Pipe()
+	p.conns[server] = true
+	go func() {
+		defer server.Close()
+		if address == p.own {
+			p.serve(server)
+		} else {
+			p.serveTLS(server)
+		}
+	}()
+	return client, nil
+}
+
+// serveTLS ends after the handshake.
+func (p *fakeProcess) serveTLS(conn net.Conn) {
+	_, text, _ := strings.Cut(strings.Join(p.words, " "), "ssl_chain_cert=")
+	path, _, _ := strings.Cut(text, ",")
+	certificate, err := tls.LoadX509KeyPair(path, path)
+	if err != nil {
+		p.t.Error(err)
+	}
+	_ = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate}}).Handshake()
+}
+
+func (p *fakeProcess) serve(conn net.Conn) {
+	r, loggedIn := bufio.NewReader(conn), false
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		silent := p.silent != nil && p.silent(p.words)
+		p.mu.Unlock()
+		if silent {
+			_, _ = io.Copy(io.Discard, r)
+			return
+		}
+		if _, err := io.WriteString(conn, p.answer(strings.Fields(line), r, &loggedIn)); err != nil {
+			return
+		}
+	}
+}
+
+func (p *fakeProcess) answer(request []string, r *bufio.Reader, loggedIn *bool) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.busy:
+		return "ERROR Too many open connections\r\n"
+	case request[0] == "set" || request[0] == "ms":
+		value, err := r.ReadString('\n')
+		if err != nil {
+			return ""
+		}
+		name, password, _ := strings.Cut(strings.TrimSpace(value), " ")
+		switch {
+		case request[0] == "ms":
+			return "HD\r\n"
+		case p.users == nil || p.users[name] == password && password != "":
+			*loggedIn = true
+			return "STORED\r\n"
+		}
+		return "CLIENT_ERROR authentication failure\r\n"
+	case p.users != nil && !*loggedIn:
+		return "CLIENT_ERROR unauthenticated\r\n"
+	case request[0] == "version":
+		return "VERSION 1.6.45\r\n"
+	case request[0] == "refresh_certs":
+		if p.refresh != "" {
+			return p.refresh + "\r\n"
+		}
+		return "OK\r\n"
+	case request[0] == "stats" && len(request) == 1:
+		return fmt.Sprintf("STAT pid %d\r\nSTAT version 1.6.45\r\nSTAT curr_items %d\r\nSTAT limit_maxbytes 67108864\r\nEND\r\n", p.pid, p.items)
+	case request[0] == "stats":
+		return "END\r\n"
+	}
+	return "ERROR\r\n"
+}
+
+// pod is a pod of a shard whose containers run the supervisor with a fake memcached, in a bubble of synctest.
+type pod struct {
+	t         *testing.T
+	config    config
+	memcached *fakeMemcached
+	version   string // of memcached
+	peers     peers
+	info      map[string]string
+	volume    *testVolume
+	log       *lockedBuilder
+	// other is what responds behind the Service; nil if nothing does.
+	other atomic.Pointer[wire.Status]
+
+	// Of the running container.
+	*supervisor
+	terminations chan os.Signal
+	exited       chan struct{}
+}
+
+type lockedBuilder struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuilder) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuilder) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+var errNoPeer = errors.New("no other pod responds")
+
+func newPod(t *testing.T) *pod {
+	t.Helper()
+	p := &pod{
+		t: t, memcached: &fakeMemcached{t: t}, version: "1.6.45", log: &lockedBuilder{},
+		config: config{podUID: "own", dataDir: t.TempDir(), podInfoDir: t.TempDir(), service: testHost + ":11212",
+			loopbackPort: wire.LoopbackPort, drainTimeout: time.Minute, handoverMode: wire.ModeStrict},
+		info: map[string]string{wire.ArgumentsFile: `["-m","64"]`},
+	}
+	p.peers = peers{accepts: func(context.Context, string) bool { return true }, status: func(context.Context, string) (wire.Status, error) {
+		if other := p.other.Load(); other != nil {
+			return *other, nil
+		}
+		return wire.Status{}, errNoPeer
+	}}
+	t.Cleanup(p.abort)
+	p.volume = &testVolume{t: t, dir: p.config.podInfoDir}
+	p.annotate("", "")
+	return p
+}
+
+// annotate changes an annotation of the pod.
+func (p *pod) annotate(file, text string) {
+	p.t.Helper()
+	p.info[file] = text
+	content := map[string][]byte{}
+	for _, name := range []string{wire.StopFile, wire.ArgumentsFile, wire.RestartFile, wire.HoldFile} {
+		content[name] = []byte(p.info[name])
+	}
+	p.volume.put(content)
+}
+
+// secret returns the volume of a Secret.
+func (p *pod) secret(content map[string][]byte) *testVolume {
+	volume := &testVolume{t: p.t, dir: p.t.TempDir()}
+	volume.put(content)
+	return volume
+}
+
+// create starts a container, and returns an error if it can't start memcached.
+func (p *pod) create() error {
+	p.t.Helper()
+	p.terminations, p.exited = make(chan os.Signal, 4), make(chan struct{})
+	memcached := binary{path: "memcached", version: p.version, start: p.memcached.start}
+	s, err := newSupervisor(p.config, memcached, p.peers, &atomic.Pointer[state]{}, p.terminations, slog.New(slog.NewTextHandler(p.log, nil)))
+	if err != nil {
+		return err
+	}
+	p.supervisor = s
+	s.launch()
+	exited := p.exited
+	go func() {
+		defer close(exited)
+		s.run(p.terminations, nil)
+	}()
+	return nil
+}
+
+// run starts a container, and returns its status when memcached serves.
+func (p *pod) run() wire.Status {
+	p.t.Helper()
+	if err := p.create(); err != nil {
+		p.t.Fatal(err)
+	}
+	return p.await(wire.PhaseServing)
+}
+
+func (p *pod) await(phase wire.Phase) wire.Status {
+	p.t.Helper()
+	return p.awaitStatus(string(phase), func(s wire.Status) bool { return s.Phase == phase })
+}
+
+// awaitStatus waits until the supervisor publishes such a status.
+func (p *pod) awaitStatus(what string, ok func(wire.Status) bool) wire.Status {
+	p.t.Helper()
+	timeout := time.After(time.Hour)
+	for {
+		current := p.states.Load()
+		if ok(current.status) {
+			return current.status
+		}
+		select {
+		case <-current.superseded:
+		case <-p.exited:
+			p.t.Fatalf("the container exited with %v before it was %s:\n%s", p.err, what, p.log)
+		case <-timeout:
+			p.t.Fatalf("never %s: %+v\n%s", what, current.status, p.log)
+		}
+	}
+}
+
+// ready returns what a probe of the kubelet gets.
+func (p *pod) ready() error { return checkReadiness(p.t.Context(), p.states) }
+
+// keyFile returns the path of a key for handovers.
+func (p *pod) keyFile() string {
+	path := filepath.Join(p.config.dataDir, "key")
+	if err := os.WriteFile(path, []byte("key"), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	return path
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func (p *pod) status() wire.Status { return p.states.Load().status }
+
+// pass lets time pass.
+func (p *pod) pass(d time.Duration) { <-time.After(d) }
+
+// exit waits until the container has stopped, and returns its error.
+func (p *pod) exit() error {
+	p.t.Helper()
+	select {
+	case <-p.exited:
+	case <-time.After(time.Hour):
+		p.t.Fatalf("the container doesn't stop: %+v\n%s", p.status(), p.log)
+	}
+	if latest := p.memcached.latest(); p.err != nil && latest != nil {
+		_ = latest.signal(syscall.SIGKILL) // as the kernel does when PID 1 has exited
+	}
+	return p.err
+}
+
+// stop terminates a container, and returns its error.
+func (p *pod) stop() error {
+	p.t.Helper()
+	p.terminations <- syscall.SIGTERM
+	return p.exit()
+}
+
+// announce announces the next stop.
+func (p *pod) announce(token string) {
+	p.t.Helper()
+	p.annotate(wire.StopFile, token)
+	p.awaitStatus("announced", func(s wire.Status) bool { return s.AnnouncedStop == token })
+}
+
+// finish ends the container of a test that needs it no longer.
+func (p *pod) finish() {
+	p.t.Helper()
+	if p.status().AnnouncedStop == "" {
+		p.announce(time.Now().String())
+	}
+	if err := p.stop(); err != nil {
+		p.t.Errorf("the container stopped with %v:\n%s", err, p.log)
+	}
+}
+
+// abort ends the container of a test that has failed.
+func (p *pod) abort() {
+	if !p.t.Failed() || p.supervisor == nil {
+		return
+	}
+	p.memcached.set(func(b *behavior) { b.exits = func([]string) string { return "the test has failed" } })
+	for range 2 {
+		if p.memcached.latest() == nil {
+			return
+		}
+		p.memcached.latest().end(syscall.WaitStatus(syscall.SIGKILL))
+		synctest.Wait()
+		p.terminations <- syscall.SIGTERM
+		synctest.Wait()
+	}
+}
+
+func (p *pod) wantStart(status wire.Status, result wire.StartResult, items int64, reason string) {
+	p.t.Helper()
+	if start := status.Start; start.Result != result || start.Items != items || !strings.Contains(start.Reason, reason) {
+		p.t.Errorf("started %s with %d items: %s; want %s with %d: %s", start.Result, start.Items, start.Reason, result, items, reason)
+	}
+}
+
+func (p *pod) wantExit(want string) {
+	p.t.Helper()
+	if err := p.exit(); err == nil || !strings.Contains(err.Error(), want) {
+		p.t.Errorf("the container exited with %v, want %q", err, want)
+	}
+}
+
+// saved returns how many items are saved; -1 if none are.
+func (p *pod) saved() int64 {
+	text, err := os.ReadFile(metaPath(p.config.dataDir))
+	if err != nil {
+		return -1
+	}
+	return itemsOf(text)
+}

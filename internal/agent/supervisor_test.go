@@ -1,0 +1,684 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/handover"
+)
+
+// inPod runs a test with a pod in a bubble.
+func inPod(t *testing.T, test func(t *testing.T, p *pod)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newPod(t)) })
+}
+
+func TestAnnouncedStopSavesTheItemsForTheNextContainer(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		p.wantStart(p.run(), wire.StartCold, 0, "first start of this pod")
+		p.memcached.latest().add(7)
+		p.announce("a")
+		if err := p.stop(); err != nil || p.saved() != 7 {
+			t.Fatalf("stopped with %v and %d saved items", err, p.saved())
+		}
+		p.pass(3 * time.Second)
+		p.wantStart(p.run(), wire.StartWarm, 7, "loaded the saved items")
+		// The annotation still announces the stop before.
+		if token := p.status().AnnouncedStop; token != "" {
+			t.Errorf("stop %q is announced again", token)
+		}
+		p.finish()
+	})
+}
+
+func TestRestartInPlaceKeepsTheItems(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		first := p.run()
+		p.memcached.latest().add(7)
+		p.memcached.set(func(b *behavior) { b.saves, b.loads = time.Second, time.Second })
+		p.annotate(wire.RestartFile, "now")
+		second := p.awaitStatus("restarted", func(s wire.Status) bool { return s.Restart == "now" })
+		p.wantStart(second, wire.StartWarm, 7, "")
+		if s := second.Start.UnavailableSeconds; s < 1 || s > 1.1 { // the first one saved at once
+			t.Errorf("unavailable for %v s", second.Start.UnavailableSeconds)
+		}
+		p.annotate(wire.ArgumentsFile, `["-m","64","-t","2"]`)
+		third := p.awaitStatus("changed", func(s wire.Status) bool { return s.Phase == wire.PhaseServing && len(s.Arguments) == 4 })
+		p.wantStart(third, wire.StartWarm, 7, "")
+		if first.PID == second.PID || second.PID == third.PID || third.ArgumentsError != "" {
+			t.Errorf("PIDs %d, %d, %d, error %q", first.PID, second.PID, third.PID, third.ArgumentsError)
+		}
+		p.finish()
+	})
+}
+
+// A change that is announced together with a stop waits for the next container, which applies both in one start.
+func TestChangesWaitForAnAnnouncedStop(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		p.run()
+		p.memcached.latest().add(7)
+		p.announce("a")
+		p.annotate(wire.ArgumentsFile, `["-m","64","-t","2"]`)
+		p.pass(announcementTimeout / 2)
+		if status := p.status(); status.Phase != wire.PhaseServing || len(status.Arguments) != 2 {
+			t.Errorf("memcached was changed: %+v", status)
+		}
+		if err := p.stop(); err != nil {
+			t.Fatal(err)
+		}
+		status := p.run()
+		p.wantStart(status, wire.StartWarm, 7, "")
+		if len(status.Arguments) != 4 {
+			t.Errorf("the next container has the arguments %q", status.Arguments)
+		}
+		p.finish()
+	})
+}
+
+func TestRejectedArgumentsStopNoMemcached(t *testing.T) {
+	for name, c := range map[string]struct{ arguments, want string }{
+		"memcached exits with them": {`["-m","64","-t","0"]`, "memcached does not start with them: memcached exited unexpectedly with code 71: too few threads"},
+		"they lose the items":       {`["-m","65"]`, "they require a new pod"},
+		"they are no JSON":          {"-m 64", "not a JSON array"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				before := p.run()
+				p.memcached.set(func(b *behavior) {
+					b.exits = func(words []string) string {
+						if strings.Contains(strings.Join(words, " "), "-t 0") {
+							return "too few threads"
+						}
+						return ""
+					}
+				})
+				p.annotate(wire.ArgumentsFile, c.arguments)
+				after := p.awaitStatus("rejected", func(s wire.Status) bool { return s.ArgumentsError != "" })
+				if !strings.HasPrefix(after.ArgumentsError, notApplied) || !strings.Contains(after.ArgumentsError, c.want) || after.PID != before.PID || after.Phase != wire.PhaseServing {
+					t.Errorf("%+v", after)
+				}
+				// A requested restart tries them again: their cause may be fixed.
+				p.memcached.set(func(b *behavior) { b.exits = nil })
+				p.memcached.latest().add(7)
+				p.annotate(wire.RestartFile, "again")
+				after = p.awaitStatus("restarted", func(s wire.Status) bool { return s.Restart == "again" })
+				p.wantStart(after, wire.StartWarm, 7, "")
+				if fixed := strings.Contains(name, "exits"); fixed != (after.ArgumentsError == "") {
+					t.Errorf("after a restart: %+v", after)
+				}
+				p.finish()
+			})
+		})
+	}
+}
+
+// A dry run does not see everything.
+func TestArgumentsThatFailWithTheItemsAreReverted(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		p.run()
+		p.memcached.latest().add(7)
+		p.memcached.set(func(b *behavior) {
+			b.exits = func(words []string) string {
+				if !without("-t")(words) && !without("-e")(words) {
+					return "not with items"
+				}
+				return ""
+			}
+		})
+		p.annotate(wire.ArgumentsFile, `["-m","64","-t","2"]`)
+		status := p.awaitStatus("reverted", func(s wire.Status) bool { return s.Phase == wire.PhaseServing && s.ArgumentsError != "" })
+		p.wantStart(status, wire.StartWarm, 7, "")
+		if len(status.Arguments) != 2 || !strings.Contains(status.ArgumentsError, "not with items") {
+			t.Errorf("%+v", status)
+		}
+		p.finish()
+	})
+}
+
+func TestCrashFailsTheContainer(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		p.run()
+		p.memcached.latest().add(7)
+		p.memcached.latest().end(syscall.WaitStatus(syscall.SIGSEGV))
+		p.wantExit(`memcached was terminated by signal "segmentation fault"`)
+		if code := ExitCode(p.err); code != 128+int(syscall.SIGSEGV) {
+			t.Errorf("exit code %d", code)
+		}
+		p.wantStart(p.run(), wire.StartCold, 0, "did not save its items at its last stop")
+		p.memcached.latest().end(0)
+		p.wantExit("memcached exited unexpectedly with code 0")
+		if code := ExitCode(p.err); code != 1 {
+			t.Errorf("exit code %d", code)
+		}
+	})
+}
+
+func TestStartThatFailsKeepsTheItems(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault func(*behavior)
+		want  string
+	}{
+		"memcached exits": {func(b *behavior) { b.exits = func([]string) string { return "no such option" } },
+			"memcached 1.6.99 does not start, so the items stay for the version that saved them: memcached exited unexpectedly with code 71: no such option"},
+		"memcached never listens": {func(b *behavior) { b.deaf = always },
+			"the saved items stay for the next start: memcached did not respond within 1m0s: the node is overloaded, or memcached hangs"},
+		"memcached never responds": {func(b *behavior) { b.silent = always },
+			"the saved items stay for the next start: memcached did not respond within 1m0s: the node is overloaded, or memcached hangs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				p.run()
+				p.memcached.latest().add(7)
+				p.finish()
+				p.version = "1.6.99"
+				p.memcached.set(c.fault)
+				if err := p.create(); err == nil || err.Error() != c.want || p.saved() != 7 {
+					t.Errorf("%v; %d items are saved", err, p.saved())
+				}
+				p.version = "1.6.45"
+				p.memcached.set(func(b *behavior) { *b = behavior{} })
+				p.wantStart(p.run(), wire.StartWarm, 7, "")
+				p.finish()
+			})
+		})
+	}
+}
+
+// What takes too long on an overloaded node says nothing about the arguments.
+func TestSlowDryRunRejectsNoArguments(t *testing.T) {
+	slow := func(b *behavior) { b.deaf = without("-e") }
+	changed := func(s wire.Status) bool { return s.Phase == wire.PhaseServing && len(s.Arguments) == 4 }
+	t.Run("of a memcached that serves", func(t *testing.T) {
+		inPod(t, func(t *testing.T, p *pod) {
+			before := p.run()
+			p.memcached.latest().add(7)
+			p.memcached.set(slow)
+			p.annotate(wire.ArgumentsFile, `["-m","64","-t","2"]`)
+			p.pass(2 * dryRunRetry)
+			if after := p.status(); after.ArgumentsError != "" || after.PID != before.PID || after.Phase != wire.PhaseServing {
+				t.Errorf("%+v", after)
+			}
+			p.memcached.set(func(b *behavior) { *b = behavior{} })
+			after := p.awaitStatus("changed", changed)
+			p.wantStart(after, wire.StartWarm, 7, "")
+			p.finish()
+		})
+	})
+	t.Run("of a new container", func(t *testing.T) {
+		inPod(t, func(t *testing.T, p *pod) {
+			p.run()
+			p.memcached.latest().add(7)
+			p.finish()
+			p.annotate(wire.ArgumentsFile, `["-m","64","-t","2"]`)
+			p.memcached.set(func(b *behavior) {
+				b.deaf = func(words []string) bool { return without("-e")(words) && !without("-t")(words) }
+			})
+			status := p.run()
+			p.wantStart(status, wire.StartWarm, 7, "")
+			if len(status.Arguments) != 2 || status.ArgumentsError != "" {
+				t.Errorf("%+v", status)
+			}
+			p.memcached.set(func(b *behavior) { *b = behavior{} })
+			p.wantStart(p.awaitStatus("changed", changed), wire.StartWarm, 7, "")
+			p.finish()
+		})
+	})
+}
+
+func TestSIGTERMDuringAStartKeepsTheItems(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		p.run()
+		p.memcached.latest().add(7)
+		p.finish()
+		p.memcached.set(func(b *behavior) { b.loads = 5 * time.Second })
+		if err := p.create(); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.stop(); err != nil || p.saved() != 7 {
+			t.Fatalf("stopped with %v, %d items are saved", err, p.saved())
+		}
+		p.wantStart(p.run(), wire.StartWarm, 7, "")
+		p.finish()
+	})
+}
+
+func TestMemcachedThatHangsAtItsStartFailsTheContainer(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault func(*behavior)
+		after time.Duration
+		want  string
+	}{
+		"it accepts connections":   {func(b *behavior) { b.silent = always }, hangTimeout, "memcached accepts connections at 127.0.0.1:11211 but did not respond for 1m0s"},
+		"it refuses connections":   {func(b *behavior) { b.deaf = always }, startTimeout, "memcached did not respond at 127.0.0.1:11211 within 10m0s of its start"},
+		"it loads items for hours": {func(b *behavior) { b.loads = time.Hour }, startTimeout, "memcached did not respond at 127.0.0.1:11211 within 10m0s of its start"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				p.memcached.set(c.fault)
+				began := time.Now()
+				if err := p.create(); err != nil {
+					t.Fatal(err)
+				}
+				p.wantExit(c.want)
+				if took := time.Since(began); took < c.after || took > c.after+5*time.Second {
+					t.Errorf("it failed after %s, want %s", took, c.after)
+				}
+			})
+		})
+	}
+}
+
+func TestMemcachedWithoutAFreeConnectionServes(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		p.run()
+		p.memcached.latest().add(7)
+		p.finish()
+		p.memcached.set(func(b *behavior) { b.busy = true })
+		status := p.run()
+		p.wantStart(status, wire.StartWarm, 7, "returned no statistics to count them")
+		p.finish()
+	})
+}
+
+// An unannounced SIGTERM to a memcached that hangs is the kubelet's after a minute of failed probes.
+func TestMemcachedThatHangsAtItsStopIsKilled(t *testing.T) {
+	for name, c := range map[string]struct {
+		announced bool
+		timeout   time.Duration
+	}{
+		"announced":   {true, saveTimeout},
+		"unannounced": {false, hangQueryTimeout + hungSaveTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				p.run()
+				memcached := p.memcached.latest()
+				memcached.add(7)
+				if c.announced {
+					p.announce("a")
+				}
+				memcached.hang()
+				began := time.Now()
+				if err := p.stop(); err != nil || p.saved() >= 0 {
+					t.Errorf("stopped with %v, %d items are saved", err, p.saved())
+				}
+				if took := time.Since(began); took < c.timeout || took > c.timeout+time.Second {
+					t.Errorf("killed after %s, want %s", took, c.timeout)
+				}
+				p.wantStart(p.run(), wire.StartCold, 0, "did not save its items")
+				p.finish()
+			})
+		})
+	}
+}
+
+func TestDeletedPodServesUntilItIsReplaced(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(p *pod)
+		took time.Duration
+		want string
+	}{
+		"another pod serves": {func(p *pod) {
+			p.pass(10 * time.Second)
+			p.other.Store(&wire.Status{PodUID: "other", Phase: wire.PhaseServing})
+		}, 10*time.Second + endpointPropagation, "pod other serves behind the Service"},
+		"nothing replaces it": {func(*pod) {}, time.Minute, "no other pod responded"},
+		"a second SIGTERM": {func(p *pod) {
+			p.pass(10 * time.Second)
+			p.terminations <- syscall.SIGTERM
+		}, 10 * time.Second, "Stopping the container"},
+		"the stop is announced late": {func(p *pod) {
+			p.pass(10 * time.Second)
+			p.annotate(wire.StopFile, "late")
+		}, time.Minute, "no other pod responded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				p.run()
+				p.memcached.latest().add(7)
+				began := time.Now()
+				p.terminations <- syscall.SIGTERM
+				p.await(wire.PhaseDraining)
+				if err := p.ready(); err != nil {
+					t.Errorf("not ready during the drain: %v", err)
+				}
+				c.end(p)
+				if err := p.exit(); err != nil || p.saved() != 7 {
+					t.Errorf("stopped with %v, and %d items are saved", err, p.saved())
+				}
+				if took := time.Since(began); took < c.took || took > c.took+time.Second {
+					t.Errorf("stopped after %s, want %s", took, c.took)
+				}
+				if !strings.Contains(p.log.String(), c.want) {
+					t.Errorf("the log lacks %q:\n%s", c.want, p.log)
+				}
+			})
+		})
+	}
+}
+
+func TestReadinessDelayEndsWithoutADrain(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		p.annotate(wire.HoldFile, time.Now().Add(10*time.Minute).Format(time.RFC3339))
+		p.run()
+		p.memcached.latest().add(7)
+		if err := p.ready(); err == nil || !strings.Contains(err.Error(), "the shard is being filled until") {
+			t.Errorf("readiness during the delay: %v", err)
+		}
+		began := time.Now()
+		if err := p.stop(); err != nil || time.Since(began) > time.Second || p.saved() != 7 {
+			t.Errorf("stopped with %v after %s, %d items are saved", err, time.Since(began), p.saved())
+		}
+		p.run()
+		p.annotate(wire.HoldFile, "")
+		p.awaitStatus("filled", func(s wire.Status) bool { return s.HoldUntil.IsZero() })
+		if err := p.ready(); err != nil {
+			t.Errorf("readiness after the delay: %v", err)
+		}
+		p.finish()
+	})
+}
+
+// drained starts the drain of a pod with 7 items, and returns the origin of a target that has connected.
+func (p *pod) drained() *origin {
+	p.t.Helper()
+	p.config.handoverKey = p.keyFile()
+	p.config.service = "" // no search for another pod
+	p.run()
+	p.config.service = testHost + ":11212"
+	p.supervisor.config.service = p.config.service
+	p.memcached.latest().add(7)
+	p.terminations <- syscall.SIGTERM
+	p.await(wire.PhaseDraining)
+	o := &origin{requests: p.origins, dataDir: p.config.dataDir}
+	if err := o.ask(originBegins, handover.Result{}); err != nil {
+		p.t.Fatal(err)
+	}
+	return o
+}
+
+func TestSourceStopsWhenTheTargetHasTheItems(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		o := p.drained()
+		if err := o.Stop(t.Context()); err != nil || p.saved() != 7 || p.status().Phase != wire.PhaseStopping {
+			t.Fatalf("%v, %d items are saved, %+v", err, p.saved(), p.status())
+		}
+		o.Complete(handover.Result{Items: 7, ItemsBefore: 7})
+		if err := p.exit(); err != nil || !strings.Contains(p.log.String(), "Handed over") {
+			t.Errorf("%v:\n%s", err, p.log)
+		}
+	})
+}
+
+func TestSourceServesAgainWhenTheTargetDoesNotTakeOver(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		o := p.drained()
+		began := time.Now()
+		if err := o.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.pass(10 * time.Second)
+		o.Resume()
+		p.wantStart(p.await(wire.PhaseDraining), wire.StartWarm, 7, "")
+		// The drain still ends in time for the save.
+		if err := p.exit(); err != nil || p.saved() != 7 || time.Since(began) > p.config.drainTimeout {
+			t.Errorf("stopped with %v after %s, %d items are saved", err, time.Since(began), p.saved())
+		}
+	})
+}
+
+func TestSourceStopsForGoodWhenTheTargetIsLost(t *testing.T) {
+	for name, end := range map[string]func(o *origin){
+		"before the last changes": func(o *origin) { o.Abandon() },
+		"after the last changes":  func(o *origin) { _ = o.Stop(context.Background()); o.Abandon() },
+		"without an acknowledgment": func(o *origin) {
+			_ = o.Stop(context.Background())
+		},
+		"when there is no time left": func(o *origin) {
+			_ = o.Stop(context.Background())
+			<-time.After(time.Minute)
+			o.Resume()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				o := p.drained()
+				before := p.status().PID
+				end(o)
+				if err := p.exit(); err != nil || p.saved() != 7 || p.memcached.latest().pid != before {
+					t.Errorf("stopped with %v, %d items are saved, memcached %d after %d", err, p.saved(), p.memcached.latest().pid, before)
+				}
+			})
+		})
+	}
+}
+
+func TestSourceThatCanNotSaveHandsNothingOver(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		o := p.drained()
+		p.memcached.latest().hang()
+		if err := o.Stop(t.Context()); !errors.Is(err, errNotSaved) {
+			t.Errorf("the target gets %v", err)
+		}
+		if err := p.exit(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// receives lets the pod find another one that hands its items over. Each function is one handover, the last one again and again.
+func (p *pod) receives(handovers ...func(context.Context, handover.Target) (handover.Result, error)) {
+	p.config.handoverKey = p.keyFile()
+	p.other.Store(&wire.Status{PodUID: "other", PodIP: "10.0.0.1", HandoverPort: wire.HandoverPort})
+	p.peers.receive = func(ctx context.Context, target handover.Target) (handover.Result, error) {
+		receive := handovers[0]
+		if len(handovers) > 1 {
+			handovers = handovers[1:]
+		}
+		return receive(ctx, target)
+	}
+}
+
+var errLostSource = errors.New("the source is lost")
+
+func TestTargetServesWithTheItemsOfTheOtherPod(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		continues := make(chan struct{})
+		p.receives(
+			func(context.Context, handover.Target) (handover.Result, error) {
+				return handover.Result{}, handover.ErrNotTerminating // the operator deletes the other pod later
+			},
+			func(_ context.Context, target handover.Target) (handover.Result, error) {
+				target.Progress(handover.Progress{Pass: 1, Items: 3, Total: 7})
+				p.memcached.latest().add(7)
+				<-continues
+				return handover.Result{Items: 7, ItemsBefore: 7, Took: 2 * time.Second, Gap: time.Second}, nil
+			})
+		if err := p.create(); err != nil {
+			t.Fatal(err)
+		}
+		status := p.awaitStatus("receiving", func(s wire.Status) bool { return s.Handover != nil && s.Handover.Items == 3 })
+		if err := p.ready(); err == nil || status.Phase != wire.PhaseReceiving || !exists(receptionPath(p.config.dataDir)) {
+			t.Errorf("readiness %v, %+v", err, status)
+		}
+		close(continues)
+		status = p.await(wire.PhaseServing)
+		p.wantStart(status, wire.StartHandedOver, 7, "received 7 of 7 items from pod other in 2.0 s; unavailable for 1.00 s")
+		if err := p.ready(); err != nil || exists(receptionPath(p.config.dataDir)) {
+			t.Errorf("readiness %v", err)
+		}
+		p.finish()
+		p.wantStart(p.run(), wire.StartWarm, 7, "") // it does not receive again
+		p.finish()
+	})
+}
+
+func TestTargetStartsWithoutItemsAfterHandoversThatFailed(t *testing.T) {
+	for name, c := range map[string]struct {
+		err     error
+		accepts bool
+		tries   int
+	}{
+		"five times": {errLostSource, true, maxFailures},
+		"once, and the other pod no longer exists": {errLostSource, false, 1},
+		"once, for a reason that stays":            {handover.ErrImpossible, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				tries := 0
+				p.receives(func(_ context.Context, target handover.Target) (handover.Result, error) {
+					tries++
+					p.memcached.latest().add(3)
+					return handover.Result{}, c.err
+				})
+				p.peers.accepts = func(context.Context, string) bool { return c.accepts }
+				status := p.run()
+				p.wantStart(status, wire.StartCold, 0, "the handover from pod other failed: "+c.err.Error())
+				if tries != c.tries || p.memcached.latest().pid != tries+1 {
+					t.Errorf("%d handovers, %d memcacheds", tries, p.memcached.latest().pid)
+				}
+				p.finish()
+			})
+		})
+	}
+}
+
+func TestTargetStartsAtOnceWithoutAnotherPod(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(p *pod)
+		reason  string
+	}{
+		"its Service leads to itself": {func(p *pod) { p.other.Store(&wire.Status{PodUID: "own"}) }, "first start of this pod"},
+		"its key is missing":          {func(p *pod) { p.config.handoverKey += "-missing" }, "reading the key of the handover"},
+		"it is being filled": {func(p *pod) { p.annotate(wire.HoldFile, time.Now().Add(time.Minute).Format(time.RFC3339)) },
+			"first start of this pod"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				p.receives(func(context.Context, handover.Target) (handover.Result, error) {
+					t.Error("it receives items")
+					return handover.Result{}, handover.ErrImpossible
+				})
+				c.prepare(p)
+				p.wantStart(p.run(), wire.StartCold, 0, c.reason)
+				p.finish()
+			})
+		})
+	}
+}
+
+func TestTargetInModeAvailableServesWhileTheOtherPodDoes(t *testing.T) {
+	for name, lost := range map[string]bool{"both reach the end": false, "one is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				p.config.handoverMode = wire.ModeAvailable
+				continues := make(chan struct{})
+				p.receives(func(_ context.Context, target handover.Target) (handover.Result, error) {
+					p.memcached.latest().add(7)
+					target.Ready()
+					<-continues
+					if lost {
+						return handover.Result{}, handover.ErrDiverged
+					}
+					return handover.Result{Items: 7, ItemsBefore: 7, Took: 2 * time.Second, Both: time.Second}, nil
+				})
+				if err := p.create(); err != nil {
+					t.Fatal(err)
+				}
+				p.await(wire.PhaseFollowing)
+				if err := p.ready(); err != nil {
+					t.Errorf("not ready while it follows: %v", err)
+				}
+				close(continues)
+				status := p.await(wire.PhaseServing)
+				if lost {
+					p.wantStart(status, wire.StartCold, 0, "the handover from pod other failed")
+				} else {
+					p.wantStart(status, wire.StartHandedOver, 7, "both pods served for 1.0 s")
+				}
+				p.finish()
+			})
+		})
+	}
+}
+
+// Clients of both pods may have changed items, so that those of this one are out of date.
+func TestTargetThatStopsDiscardsIncompleteItems(t *testing.T) {
+	for phase, end := range map[wire.Phase]func(p *pod) error{
+		wire.PhaseReceiving: (*pod).stop,
+		wire.PhaseFollowing: (*pod).stop,
+	} {
+		t.Run(string(phase), func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				p.config.handoverMode = wire.ModeAvailable
+				p.receives(func(ctx context.Context, target handover.Target) (handover.Result, error) {
+					p.memcached.latest().add(5)
+					if phase == wire.PhaseFollowing {
+						target.Ready()
+					}
+					<-ctx.Done()
+					return handover.Result{}, ctx.Err()
+				})
+				if err := p.create(); err != nil {
+					t.Fatal(err)
+				}
+				p.await(phase)
+				if err := end(p); err != nil || p.saved() >= 0 {
+					t.Errorf("stopped with %v, %d items are saved", err, p.saved())
+				}
+				received := false
+				p.receives(func(context.Context, handover.Target) (handover.Result, error) {
+					received = true
+					p.memcached.latest().add(7)
+					return handover.Result{Items: 7, ItemsBefore: 7}, nil
+				})
+				status := p.run()
+				if again := phase == wire.PhaseReceiving; received != again || again && status.Start.Items != 7 || !again && status.Start.Items != 0 {
+					t.Errorf("received again: %t, %+v", received, status.Start)
+				}
+				p.finish()
+			})
+		})
+	}
+}
+
+func TestMemcachedThatCrashesDuringAHandoverReceivesAgainUnlessItServed(t *testing.T) {
+	for phase, tries := range map[wire.Phase]int{wire.PhaseReceiving: 2, wire.PhaseFollowing: 1} {
+		t.Run(string(phase), func(t *testing.T) {
+			inPod(t, func(t *testing.T, p *pod) {
+				p.config.handoverMode = wire.ModeAvailable
+				made := 0
+				p.receives(
+					func(ctx context.Context, target handover.Target) (handover.Result, error) {
+						made++
+						if phase == wire.PhaseFollowing {
+							target.Ready()
+						}
+						<-ctx.Done()
+						return handover.Result{}, ctx.Err()
+					},
+					func(context.Context, handover.Target) (handover.Result, error) {
+						made++
+						p.memcached.latest().add(7)
+						return handover.Result{Items: 7, ItemsBefore: 7}, nil
+					})
+				if err := p.create(); err != nil {
+					t.Fatal(err)
+				}
+				p.await(phase)
+				p.memcached.latest().end(syscall.WaitStatus(syscall.SIGSEGV))
+				status := p.await(wire.PhaseServing)
+				if made != tries {
+					t.Errorf("%d handovers, want %d: %+v", made, tries, status.Start)
+				}
+				p.finish()
+			})
+		})
+	}
+}
