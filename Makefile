@@ -47,7 +47,7 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false -gcflags=all=-dwa
 endif
 
 # Every module that is formatted, vetted and linted.
-MODULES = . hack/cluster hack/catalog test
+MODULES = . hack/cluster hack/catalog test bench
 # Files that "make generate manifests" writes. Tests compare the bundle, the catalog and the generated documents.
 GENERATED = api config/crd/bases config/rbac/role.yaml
 
@@ -94,7 +94,7 @@ USED_SCORECARD_IMG = $(eval USED_SCORECARD_IMG := $(SCORECARD_IMG)$(if $(KUBECON
 # The images in which the tests and the demo's client run.
 E2E_SOURCES = $(SOURCES) config/crd/bases hack/cluster/notmemcached hack/cluster/s3 test/go.mod test/go.sum test/internal test/sim test/e2e
 E2E_IMG = $(eval E2E_IMG := $(IMAGE_TAG_BASE):e2e-$(shell $(call hash,$(E2E_SOURCES))))$(E2E_IMG)
-DEMO_SOURCES = go.mod go.sum api controllers internal config/samples test/go.mod test/go.sum test/internal test/demo
+DEMO_SOURCES = go.mod go.sum api controllers internal config/samples test/go.mod test/go.sum test/internal bench
 DEMO_IMG = $(eval DEMO_IMG := $(IMAGE_TAG_BASE):demo-$(shell $(call hash,$(DEMO_SOURCES),$(no_tests))))$(DEMO_IMG)
 
 # $(call tier,NAME,COMMAND) runs a tier of the tests, and adds its seconds to the table that $(call run,TIERS) prints.
@@ -231,7 +231,7 @@ test-generated: ## Check that generated files are up to date.
 # The other modules are vetted by test-lint.
 .PHONY: test-vet
 test-vet:
-	$(call tier,vet and format,$(MAKE) --no-print-directory vet MODULES='. test' && \
+	$(call tier,vet and format,$(MAKE) --no-print-directory vet MODULES='. test bench' && \
 	unformatted="$$(git ls-files -co --exclude-standard '*.go' | xargs ls 2>/dev/null | xargs gofmt -l)" && \
 	if [ -n "$$unformatted" ]; then echo 'run "make fmt": the format differs in'; echo "$$unformatted"; exit 1; fi)
 
@@ -287,7 +287,7 @@ test-unraced: $(CLUSTER)
 test-tools: $(CLUSTER) ## Test the local cluster's program and the other tools.
 	@# -count=1: Go's cache ignores changes of files outside of the module.
 	$(call tier,tools,go test ./hack/... && for module in hack/cluster hack/catalog; do go -C $$module test -count=1 ./... || exit 1; done; \
-	$(call with,api) go -C test test -count=1 ./internal/... ./scorecard/... ./bench/... ./benchbackup/... ./benchmemory/... ./benchscale/...)
+	$(call with,api) go -C test test -count=1 ./internal/... ./scorecard/... ./tenants && go -C bench test -count=1 ./...)
 
 .PHONY: test-e2e
 test-e2e: $(if $(KUBECONFIG),test-pod,test-host) ## Test on a cluster.
@@ -471,39 +471,38 @@ env: $(CLUSTER) ## Print the environment of the tests, for: eval "$(make -s env)
 
 .PHONY: demo
 demo: $(if $(KUBECONFIG),deploy-as-generated,image olm) demo-image ## Show what the operator does.
-	@$(ON_CLUSTER) IMG=$(USED_IMG) DEMO_IMAGE=$(DEMO_IMG) go -C test run ./demo
+	@$(ON_CLUSTER) IMG=$(USED_IMG) DEMO_IMAGE=$(DEMO_IMG) go -C bench run . demo
 
 .PHONY: bench-upgrade
 bench-upgrade: not-by-olm deploy-as-generated ## Measure the effect of an upgrade of memcached on a client, and write docs/bench-upgrade.*; takes 45 min.
-	@$(ON_CLUSTER) go -C test run ./bench $(ARGS)
+	@$(ON_CLUSTER) go -C bench run . upgrade $(ARGS)
 
 .PHONY: bench-handover
 bench-handover: not-by-olm deploy-as-generated ## Measure the effect of the eviction of all pods on a client, and write docs/bench-handover.*.
-	@$(ON_CLUSTER) go -C test run ./bench -drain $(ARGS)
+	@$(ON_CLUSTER) go -C bench run . handover $(ARGS)
 
 .PHONY: bench-backup
 bench-backup: not-by-olm deploy-as-generated ## Measure the cost of a backup and a restore, and write docs/bench-backup.md; takes 4 min.
-	@$(ON_CLUSTER) go -C test run ./benchbackup $(ARGS)
+	@$(ON_CLUSTER) go -C bench run . backup $(ARGS)
 
 .PHONY: bench-memory
 bench-memory: $(CLUSTER) ## Measure how many items fit into a shard and what it uses, and write docs/bench-memory.md; needs root and no cluster.
-	@$(call with,process) go -C test run ./benchmemory $(ARGS)
+	@$(call with,process) go -C bench run . memory $(ARGS)
 
-.PHONY: bench-scrapes
-bench-scrapes: $(CLUSTER) ## Compare the p99 of a client with and without scrapes of the shards' metrics; needs root and no cluster.
-	@$(call with,process) unshare -n sh -c 'ip link set lo up && exec "$$@"' sh go -C test test ./process -run xxx -bench Scrapes -benchtime 1x -timeout 30m $(ARGS)
-
-.PHONY: bench-tls
-bench-tls: $(CLUSTER) ## Compare latencies, requests a second and memory of clients with and without TLS; needs root and no cluster.
-	@$(call with,process) unshare -n sh -c 'ip link set lo up && exec "$$@"' sh go -C test test ./process -run xxx -bench TLS -benchtime 1x -timeout 30m -v $(ARGS)
+.PHONY: bench-scrapes bench-tls bench-snapshot
+bench-scrapes: ## Measure what scrapes of the shards' metrics cost; needs root and no cluster.
+bench-tls: ## Compare latencies, requests a second and memory of clients with and without TLS; needs root and no cluster.
+bench-snapshot: ## Compare a save and a load of a snapshot with a bare copy; needs root and no cluster.
+bench-scrapes bench-tls bench-snapshot: bench-%: $(CLUSTER)
+	@$(call with,process) go -C bench run . $* $(ARGS)
 
 .PHONY: dashboards
 dashboards: ## Draw docs/dashboard-*.svg from what the test of the alerts records on the local cluster.
-	@DASHBOARD_PICTURES="$(CURDIR)/docs" $(MAKE) --no-print-directory test-host ARGS=-run=DashboardsHaveData
+	@mkdir -p dist && DASHBOARD_RECORDINGS="$(CURDIR)/dist" $(MAKE) --no-print-directory test-host ARGS=-run=DashboardsHaveData && go -C bench run . dashboards $(CURDIR)/dist
 
 .PHONY: bench-scale
 bench-scale: $(CLUSTER) ## Measure the operator with many Memcacheds, and write docs/bench-scale.*; needs no cluster.
-	@$(call with,cluster) go -C test run ./benchscale $(ARGS)
+	@$(call with,cluster) go -C bench run . scale $(ARGS)
 
 # Go knows whether it is up to date.
 $(CLUSTER): FORCE
@@ -545,5 +544,5 @@ image: ready $(CLUSTER)
 e2e-image: ready $(CLUSTER)
 	$(call load,$(E2E_IMG),e2e,test/e2e/Dockerfile,)
 demo-image: ready $(CLUSTER)
-	$(call load,$(DEMO_IMG),demo,test/demo/Dockerfile,)
+	$(call load,$(DEMO_IMG),demo,bench/demo/Dockerfile,)
 endif

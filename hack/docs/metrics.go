@@ -21,7 +21,7 @@ there: ` + "`memcached_slab_mem_requested_bytes` and `memcached_slab_items_evict
 
 An answer contains the metrics of each slab class only if the request asks for them: ` + "`/metrics?slabs`" + `. It is at
 most one second old. A scrape takes 1.5 to 2 ms of the agent's CPU time, and less than 0.3 ms of memcached's. The agent
-accepts 50 connections per second: a flood of requests takes 3% of a CPU, and nothing of memcached's time (` + "`BenchmarkScrape`" + `). While
+accepts 50 connections per second: a flood of requests takes 3% of a CPU, and nothing of memcached's time (` + "`make bench-scrapes`" + `). While
 memcached doesn't answer, ` + "`memcached_up`" + ` is 0, and the agent still reports its own metrics.
 
 A series is absent if memcached doesn't report the value, or if the agent can't know it.

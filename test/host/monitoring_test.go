@@ -31,7 +31,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
-	"github.com/memcached-operator/memcached-operator/test/internal/dashboard"
 	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
 	"github.com/memcached-operator/memcached-operator/test/internal/prometheus"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -48,8 +47,8 @@ const (
 	// a probe fails after 5 s. hungBound is how long the kubelet and the agent then may take until the shard serves again.
 	livenessBound = 65 * time.Second
 	hungBound     = 10 * time.Second
-	// picturesVariable names the folder to which the test writes pictures of the dashboards.
-	picturesVariable = "DASHBOARD_PICTURES"
+	// recordingsVariable names the folder to which the test writes recordings of the dashboards, for "make dashboards".
+	recordingsVariable = "DASHBOARD_RECORDINGS"
 )
 
 // monitored is a namespace with Memcacheds that a Prometheus scrapes as the objects of the operator say.
@@ -526,8 +525,8 @@ func (s monitored) now(query string) []map[string]string {
 	return labels
 }
 
-// dashboards fails the test for each query of the dashboards that has no data. It writes pictures of them if that is
-// what the test runs for.
+// dashboards fails the test for each query of the dashboards that has no data. It records them if that is what
+// the test runs for.
 func (s monitored) dashboards() {
 	s.Helper()
 	// Without version 2 of control groups, no file has the memory limit of a container.
@@ -535,7 +534,7 @@ func (s monitored) dashboards() {
 	for _, name := range []string{"memcached", "fleet"} {
 		var content corev1.ConfigMap
 		s.Must(k.Get(s.Ctx, client.ObjectKey{Namespace: cluster.OperatorNamespace, Name: "memcached-operator-dashboard-" + name}, &content))
-		d, err := dashboard.Parse([]byte(content.Data["memcached-"+name+".json"]))
+		d, err := prometheus.ParseDashboard([]byte(content.Data["memcached-"+name+".json"]))
 		s.Must(err)
 		query := func(expr, memcached string) []prometheus.Series {
 			return s.history(strings.NewReplacer("$__rate_interval", "10s", "$namespace", s.Namespace, "$memcached", memcached, "$shard", ".*").Replace(expr))
@@ -555,9 +554,10 @@ func (s monitored) dashboards() {
 		if checked < 15 {
 			s.Errorf("only %d queries of the dashboard %s were checked", checked, name)
 		}
-		if folder := os.Getenv(picturesVariable); folder != "" {
-			picture := d.SVG(s.began, time.Now(), func(expr string) []prometheus.Series { return query(expr, "updated") })
-			s.Must(os.WriteFile(filepath.Join(folder, "dashboard-"+name+".svg"), picture, 0o644)) //nolint:gosec // a document
+		if folder := os.Getenv(recordingsVariable); folder != "" {
+			recording, err := json.Marshal(d.Record(s.began, time.Now(), func(expr string) []prometheus.Series { return query(expr, "updated") }))
+			s.Must(err)
+			s.Must(os.WriteFile(filepath.Join(folder, "dashboard-"+name+".json"), recording, 0o600))
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 )
@@ -104,72 +103,5 @@ func TestOfSelectsUserAndTime(t *testing.T) {
 	}
 	if got := Of(requests, operator, at(10), at(20)); len(got) != 1 || got[0] != requests[1] {
 		t.Errorf("got %+v", got)
-	}
-}
-
-func TestFirstWriteCountsFromTheAnswerToTheChange(t *testing.T) {
-	name := func(r Request) string { return r.Name }
-	changes := []Request{{Name: "a", Answered: at(10)}, {Name: "b", Answered: at(10)}, {Name: "c", Answered: at(10)}}
-	requests := []Request{
-		{Name: "a", Verb: "patch", Resource: "services", Received: at(5)}, // before the change
-		{Name: "a", Verb: "get", Resource: "services", Received: at(11)},  // a read
-		{Name: "a", Verb: "create", Resource: "events", Received: at(12)}, // an event
-		{Name: "b", Verb: "patch", Resource: "services", Received: at(50)},
-		{Name: "a", Verb: "patch", Resource: "services", Received: at(30)},
-		{Name: "b", Verb: "patch", Resource: "services", Received: at(40)}, // answered later, received before
-		{Name: "d", Verb: "patch", Resource: "services", Received: at(12)},
-	}
-	if got, want := FirstWrites(changes, requests, name), []time.Duration{20 * time.Millisecond, 30 * time.Millisecond}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-}
-
-func TestPercentiles(t *testing.T) {
-	var hundred []time.Duration
-	for i := range 100 {
-		hundred = append(hundred, time.Duration(i+1))
-	}
-	for _, c := range []struct {
-		of      []time.Duration
-		percent int
-		want    time.Duration
-	}{
-		{nil, 99, 0}, {hundred[:1], 50, 1}, {hundred[:1], 99, 1}, {hundred[:2], 50, 1}, {hundred[:3], 50, 2},
-		{hundred, 50, 50}, {hundred, 99, 99}, {hundred, 100, 100}, {hundred[:10], 99, 10}, {hundred, 0, 1},
-	} {
-		if got := Percentile(c.of, c.percent); got != c.want {
-			t.Errorf("p%d of %d is %d, want %d", c.percent, len(c.of), got, c.want)
-		}
-	}
-}
-
-func TestInFlightReturnsWhenEnoughRequestsOverlap(t *testing.T) {
-	request := func(from, until int) Request {
-		return Request{Verb: "patch", Resource: "services", Received: at(from), Answered: at(until)}
-	}
-	requests := []Request{
-		request(0, 10), request(5, 20), request(20, 30), request(10, 25), // two from 5 to 25, with no gap at 10 and at 20
-		request(40, 50), request(45, 46), // two from 45 to 46
-		{Verb: "watch", Resource: "pods", Received: at(0), Answered: at(100)},
-		{Verb: "create", Resource: "events", Received: at(0), Answered: at(100)},
-		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Received: at(0), Answered: at(100)},
-	}
-	want := []Span{{at(5), at(25)}, {at(45), at(46)}}
-	if got := InFlight(requests, 2); !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	if got := InFlight(requests, 4); len(got) != 0 {
-		t.Errorf("never four overlap, got %v", got)
-	}
-}
-
-func TestWithinCountsTheCoveredTime(t *testing.T) {
-	spans := []Span{{at(0), at(10)}, {at(20), at(30)}, {at(40), at(60)}, {at(70), at(80)}}
-	for _, c := range []struct{ from, until, want int }{
-		{0, 100, 50}, {5, 25, 10}, {10, 20, 0}, {45, 50, 5}, {55, 75, 10}, {90, 100, 0}, {-10, 0, 0},
-	} {
-		if got := Within(spans, at(c.from), at(c.until)); got != time.Duration(c.want)*time.Millisecond {
-			t.Errorf("from %d to %d: %s, want %d ms", c.from, c.until, got, c.want)
-		}
 	}
 }

@@ -1,0 +1,68 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+)
+
+// Machine describes this machine, without anything that identifies its owner.
+func Machine() (string, error) {
+	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return "", err
+	}
+	var info syscall.Sysinfo_t
+	if err := syscall.Sysinfo(&info); err != nil {
+		return "", fmt.Errorf("reading the memory of the machine: %w", err)
+	}
+	return fmt.Sprintf("machine of %d cores and %d GiB of memory, Linux %s", runtime.NumCPU(), gibibytes(int64(info.Totalram)*int64(info.Unit)), kernel(string(release))), nil //nolint:gosec // bytes of memory
+}
+
+// Cluster describes a cluster by its first node, and where the load runs: on the same machine if the cluster is local.
+func Cluster(ctx context.Context, c *cluster.Cluster) (string, error) {
+	version, err := c.Set.Discovery().ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("reading the version of Kubernetes: %w", err)
+	}
+	var nodes corev1.NodeList
+	if err := c.List(ctx, &nodes); err != nil {
+		return "", fmt.Errorf("listing nodes: %w", err)
+	}
+	if len(nodes.Items) == 0 {
+		return "", fmt.Errorf("the cluster has no node")
+	}
+	node := nodes.Items[0].Status
+	text := fmt.Sprintf("Kubernetes %s on %d node(s) of %s cores and %d GiB of memory, Linux %s, %s.", version.GitVersion, len(nodes.Items), node.Capacity.Cpu(),
+		gibibytes(node.Capacity.Memory().Value()), kernel(node.NodeInfo.KernelVersion), strings.Replace(node.NodeInfo.ContainerRuntimeVersion, "://", " ", 1))
+	if os.Getenv("MEMCACHED_OPERATOR_CLUSTER") != "" {
+		return text + " Everything runs on that one machine, the load too, and memcached is Debian's.", nil
+	}
+	return text + fmt.Sprintf(" The load runs on a machine of %d cores.", runtime.NumCPU()), nil
+}
+
+// kernel returns a kernel's release without its suffix, which names the distributor.
+func kernel(release string) string {
+	version, _, _ := strings.Cut(strings.TrimSpace(release), "-")
+	return version
+}
+
+// gibibytes rounds to the nearest, as a kernel reserves some memory.
+func gibibytes(bytes int64) int64 { return (bytes + 1<<29) >> 30 }
+
+// InNamespace calls use with a new namespace, and deletes the namespace, also after an interrupt.
+func InNamespace(ctx context.Context, c *cluster.Cluster, prefix string, use func(namespace string) error) error {
+	namespace, err := c.CreateNamespace(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(namespace), c.DeleteNamespace(context.WithoutCancel(ctx), namespace))
+}

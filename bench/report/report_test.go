@@ -1,0 +1,119 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNumberSeparatesThousands(t *testing.T) {
+	for value, want := range map[float64]string{0: "0", -0.2: "0", 999: "999", 1000: "1,000", 1234567.4: "1,234,567", -1000: "-1,000", -999: "-999"} {
+		if got := Number(value); got != want {
+			t.Errorf("%v: got %q, want %q", value, got, want)
+		}
+	}
+}
+
+func TestTableIsWrittenForDocumentAndTerminal(t *testing.T) {
+	table := Table{{"**Shards**", "one", "another"}}
+	Add(&table, "items `kept`", []float64{10, 2000}, Number)
+	if got, want := table.Markdown(), "| **Shards** | one | another |\n|---|---:|---:|\n| items `kept` | 10 | 2,000 |\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got, want := table.Terminal(), "Shards      one  another  \nitems kept  10   2,000    \n"; got != want {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+}
+
+func TestDocumentHasTheTablesAndTheCommandAndRequiresEveryValue(t *testing.T) {
+	b := Benchmark{Name: "x", Template: "{{.Tables}}`{{.Command}}` on {{.Date}}: {{.A}}"}
+	noon, args := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), []string{"-n", "5"}
+	result := Result{Tables: []Table{{{"a", "b"}}, {{"c", "d"}}}, Values: map[string]any{"A": 1}}
+	want := "| a | b |\n|---|---:|\n\n| c | d |\n|---|---:|\n`make bench-x ARGS='-n 5'` on 2026-01-01: 1"
+	if got, err := b.Document(result, noon, args); err != nil || string(got) != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	result.Values = nil
+	if got, err := b.Document(result, noon, args); err == nil {
+		t.Errorf("a value is missing: got %q", got)
+	}
+}
+
+func TestQuantileIsTheSmallestValueThatAShareDoesNotExceed(t *testing.T) {
+	values := []int{4, 1, 3, 2}
+	for share, want := range map[float64]int{0: 1, 0.25: 1, 0.5: 2, 0.51: 3, 0.99: 4, 1: 4} {
+		if got := Quantile(values, share); got != want {
+			t.Errorf("%v of %v: %d, want %d", share, values, got, want)
+		}
+	}
+	if got := Quantile([]int(nil), 0.5); got != 0 {
+		t.Errorf("without values: %d", got)
+	}
+}
+
+func TestAxesFitTheSeries(t *testing.T) {
+	p := Panel{YTo: 100, Series: []Series{{Points: []Point{{-10, 100}, {0, 52}}}, {Points: []Point{{60, 90}}}}}
+	x, y := p.axes(90)
+	if x.from != -10 || x.to != 60 || x.step != 10 || y.from != 40 || y.to != 100 || y.at(40) != 300 || y.at(100) != 90 || y.at(70) != 195 || y.at(20) != 300 {
+		t.Errorf("x %+v, y %+v", x, y)
+	}
+	if got := y.ticks(); !slices.Equal(got, []float64{40, 60, 80, 100}) {
+		t.Errorf("ticks %v", got)
+	}
+	p = Panel{Series: []Series{{Points: []Point{{0, 0}, {30, 1234}}}}}
+	if _, y = p.axes(0); y.from != 0 || y.to != 1500 || y.step != 500 {
+		t.Errorf("up to 1234: %+v", y)
+	}
+	if x, y = (Panel{}).axes(0); x.to != 1 || y.to != 1 {
+		t.Errorf("without series: %+v, %+v", x, y)
+	}
+}
+
+func TestStepIsOneTwoOrFive(t *testing.T) {
+	for _, c := range []struct {
+		length float64
+		atMost int
+		want   float64
+	}{{1, 3, 0.5}, {1100, 3, 500}, {60, 10, 10}, {168, 10, 20}, {3000, 3, 1000}} {
+		if got := step(c.length, c.atMost); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%d steps in %v: %v, want %v", c.atMost, c.length, got, c.want)
+		}
+	}
+}
+
+func TestChartIsXMLWithALineForEachSeries(t *testing.T) {
+	chart := Chart{Title: "A & B", Subtitle: `of "all" <things>`, Panels: []Panel{
+		{Title: "ratio & errors", XLabel: "seconds", YTo: 100, Series: []Series{
+			{Name: "a < b", Notes: []string{"kept <all>"}, Points: []Point{{-1, 50}, {5, 100}}}, {Name: "second", Points: []Point{{-1, 50}, {5, 99}}},
+		}},
+		{Title: "seconds", Series: []Series{{Name: "none"}, {Name: "long", Points: make([]Point, 21)}}},
+	}}
+	svg := chart.SVG()
+	for decoder := xml.NewDecoder(bytes.NewReader(svg)); ; {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, svg)
+		}
+	}
+	for _, want := range []string{"A &amp; B", "a &lt; b", "kept &lt;all&gt;", "prefers-color-scheme: dark", `<g class="s1">`, ">60</text>"} {
+		if !strings.Contains(string(svg), want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	for element, want := range map[string]int{"<path": 3, "<circle": 4, `class="mark"`: 1, "NaN": 0, "Inf": 0} {
+		if got := bytes.Count(svg, []byte(element)); got != want {
+			t.Errorf("%d of %s, want %d", got, element, want)
+		}
+	}
+	_, y := chart.Panels[0].axes(0)
+	if labels := chart.Panels[0].labels(y); math.Abs(labels[1]-labels[0]) < 2*lineHeight {
+		t.Errorf("labels overlap: %v", labels)
+	}
+}

@@ -1,0 +1,199 @@
+package upgrade
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/test/bench/load"
+	"github.com/memcached-operator/memcached-operator/test/bench/report"
+)
+
+// shownBefore is how much of the time before the change the chart shows.
+const shownBefore = 10 * time.Second
+
+// document reports a run of the benchmark.
+type document struct {
+	options options
+	// results are those of all rounds, by variant.
+	results [][]result
+}
+
+func (d document) result(machine string) report.Result {
+	var changes []string
+	for _, rounds := range d.results {
+		changes = append(changes, fmt.Sprintf("- **%s**: %s.", rounds[0].variant.name, rounds[0].variant.does))
+	}
+	o, chart, warning := d.options, d.chart(), ""
+	if n := d.errorsBefore(); n > 0 {
+		warning = report.Number(n) + " operations failed before the change: the machine was busy. Run the benchmark again when it is idle."
+	}
+	return report.Result{
+		Machine: machine, Tables: []report.Table{d.table()}, Chart: &chart, Warning: warning,
+		Values: map[string]any{
+			"Title": o.kind.title(o), "Changes": strings.Join(changes, "\n"), "Rounds": o.rounds, "Saturated": saturated, "Settle": settle,
+			"Shards": shards, "Rate": report.Number(o.rate), "Keys": report.Number(o.keysPerShard), "AllKeys": report.Number(shards * o.keysPerShard),
+			"ColdLoss": fmt.Sprintf("%.3g", float64(shards*o.keysPerShard)/float64(o.rate)),
+			"Unread":   report.Number(shards * o.unreadPerShard()), "Bytes": o.bytes, "Version": o.to, "Mebibytes": o.mebibytes(),
+			"ValueSize": load.ValueSize, "Window": recoveryWindow, "DatabaseTime": load.DatabaseTime, "Timeout": load.Timeout, "Patience": load.Patience,
+		},
+	}
+}
+
+// table has a column for each variant, with the median and the range of all rounds. The others are compared with the first.
+func (d document) table() report.Table {
+	table := report.Table{{""}}
+	all := make([][]figures, len(d.results))
+	for i, rounds := range d.results {
+		table[0] = append(table[0], rounds[0].variant.name)
+		for _, r := range rounds {
+			all[i] = append(all[i], r.figures())
+		}
+	}
+	add := func(label string, cell func(rounds []figures) string) { report.Add(&table, label, all, cell) }
+	addSpread := func(label string, value func(figures) float64, format func(float64) string) {
+		add(label, func(rounds []figures) string { return spreadOf(rounds, value).text(format) })
+	}
+	addCompared := func(label string, value func(figures) float64, format func(float64) string) {
+		add(label, func(rounds []figures) string {
+			s := spreadOf(rounds, value)
+			return s.text(format) + factor(s.median, spreadOf(all[0], value).median)
+		})
+	}
+	seconds := func(n float64) string { return fmt.Sprintf("%.1f s", n) }
+	milliseconds := func(n float64) string { return fmt.Sprintf("%.1f ms", n) }
+	number := func(n float64) string { return report.Number(n) }
+	percent := func(n float64) string { return report.Percent(n, 1) }
+	inMilliseconds := func(t time.Duration) float64 { return float64(t) / float64(time.Millisecond) }
+
+	addCompared("hits lost, in seconds of full traffic", func(f figures) float64 { return f.loss.Seconds }, seconds)
+	addSpread("hits lost, in additional reads of the database", func(f figures) float64 { return f.loss.Hits }, number)
+	addCompared("operations that failed after a retry", func(f figures) float64 { return float64(f.errors) }, number)
+	addSpread("longest time without an answer of a shard", func(f figures) float64 { return f.silence.Seconds() }, seconds)
+	addSpread("items kept, of those that no client read", func(f figures) float64 { return float64(f.kept) / float64(f.unread) }, percent)
+	addSpread("lowest hit ratio of half a second", func(f figures) float64 { return f.lowest }, percent)
+	add("hit ratio back to 99% of the value before", func(rounds []figures) string {
+		late := 0
+		for _, f := range rounds {
+			if !f.recovered {
+				late++
+			}
+		}
+		if late > 0 {
+			return fmt.Sprintf("not within %s in %d of %d rounds: %s", report.Seconds(rounds[0].ran, 0), late, len(rounds), percent(spreadOf(rounds, func(f figures) float64 { return f.last }).median))
+		}
+		recovery := func(f figures) float64 { return f.recovery.Seconds() }
+		s := spreadOf(rounds, recovery)
+		return "after " + s.text(func(n float64) string { return fmt.Sprintf("%.0f s", n) }) + factor(s.median, spreadOf(all[0], recovery).median)
+	})
+	addSpread("duration of the "+d.options.kind.noun, func(f figures) float64 { return f.took.Seconds() }, seconds)
+	addSpread("p99 latency before the change", func(f figures) float64 { return inMilliseconds(f.p99Before) }, milliseconds)
+	if d.options.kind.during {
+		addSpread("p99 latency from the change until it is done", func(f figures) float64 { return inMilliseconds(f.p99During) }, milliseconds)
+	}
+	addSpread("p99 latency after the change", func(f figures) float64 { return inMilliseconds(f.p99After) }, milliseconds)
+	addCompared("steady state: operations per second at most", func(f figures) float64 { return f.most }, number)
+	addCompared("steady state: p99 latency of these", func(f figures) float64 { return inMilliseconds(f.mostP99) }, milliseconds)
+	addSpread("for comparison: hits lost in "+report.Seconds(all[0][0].noiseFor, 0)+" without a change", func(f figures) float64 { return f.noise.Seconds }, func(n float64) string {
+		if n > -0.005 && n < 0 {
+			n = 0 // not -0.00
+		}
+		return fmt.Sprintf("%.2f s", n)
+	})
+	return table
+}
+
+// spread is the median and the range of a figure.
+type spread struct{ median, low, high float64 }
+
+func spreadOf(rounds []figures, value func(figures) float64) spread {
+	var all []float64
+	for _, f := range rounds {
+		all = append(all, value(f))
+	}
+	slices.Sort(all)
+	middle := len(all) / 2
+	return spread{median: (all[middle] + all[(len(all)-1)/2]) / 2, low: all[0], high: all[len(all)-1]}
+}
+
+// text returns the median, and the range if it is one.
+func (s spread) text(format func(float64) string) string {
+	median, low, high := format(s.median), format(s.low), format(s.high)
+	if low == high {
+		return median
+	}
+	return fmt.Sprintf("%s [%s to %s]", median, low, high)
+}
+
+// medianOf returns the round with the median of the hits lost.
+func medianOf(rounds []result) result {
+	sorted := slices.SortedFunc(slices.Values(rounds), func(a, b result) int {
+		return cmp.Compare(a.figures().loss.Seconds, b.figures().loss.Seconds)
+	})
+	return sorted[len(sorted)/2]
+}
+
+// factor compares a value with the first variant's. It is empty if the two are equal or one is too small.
+func factor(value, first float64) string {
+	ratio := value / first
+	switch {
+	case min(value, first) < 0.1 || value == first || ratio < 0.1:
+		return ""
+	case ratio < 10:
+		return fmt.Sprintf(" (%.1f ×)", ratio)
+	}
+	return fmt.Sprintf(" (%.0f ×)", ratio)
+}
+
+func (d document) chart() report.Chart {
+	ratio := report.Panel{Title: "Hit ratio, %", XLabel: "seconds since the change", YTo: 100}
+	errors := report.Panel{Title: "Failed operations per second", XLabel: "seconds since the change"}
+	for _, rounds := range d.results {
+		r := medianOf(rounds)
+		f := r.figures()
+		recovery := "hit ratio back after " + report.Seconds(f.recovery, 0)
+		if !f.recovered {
+			recovery = "hit ratio not back within " + report.Seconds(f.ran, 0)
+		}
+		ratios, failed := r.points()
+		ratio.Series = append(ratio.Series, report.Series{Name: r.variant.name, Points: ratios, Notes: []string{
+			report.Seconds(f.lossDuration(), 1) + " of traffic lost", recovery, fmt.Sprintf("%.4g%% of items kept", 100*float64(f.kept)/float64(f.unread)),
+		}})
+		errors.Series = append(errors.Series, report.Series{Name: r.variant.name, Points: failed})
+	}
+	return report.Chart{
+		Title: d.options.kind.title(d.options),
+		Subtitle: fmt.Sprintf("%d shards of %s items, %s operations per second, 80%% get and 20%% set, keys by Zipf's law",
+			shards, report.Number(d.options.keysPerShard), report.Number(d.options.rate)),
+		Panels: []report.Panel{ratio, errors},
+	}
+}
+
+// points returns the hit ratio in percent and the errors per second over the seconds since the change, each bucket at its
+// middle.
+func (r result) points() (ratio, errors []report.Point) {
+	for i := range r.report.Buckets() {
+		at := r.report.At(i)
+		if at.Before(r.change.Add(-shownBefore)) || !at.Before(r.until) {
+			continue
+		}
+		c := r.report.Bucket(i)
+		x := at.Sub(r.change).Seconds() + r.report.Every.Seconds()/2
+		ratio = append(ratio, report.Point{X: x, Y: 100 * c.Ratio()})
+		errors = append(errors, report.Point{X: x, Y: float64(c.Errors) / r.report.Every.Seconds()})
+	}
+	return ratio, errors
+}
+
+// errorsBefore returns how many operations failed before the changes, which nothing that is measured explains.
+func (d document) errorsBefore() int {
+	sum := 0
+	for _, rounds := range d.results {
+		for _, r := range rounds {
+			sum += r.figures().errorsBefore
+		}
+	}
+	return sum
+}

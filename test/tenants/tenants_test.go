@@ -1,0 +1,375 @@
+// Package tenants tests that tenants of a cluster can't use up the operator's memory or delay the shards of others for long. It
+// runs the operator's program as its Deployment does, with its memory limit. Nothing enforces the limit here, so the tests compare
+// the peak of the operator's memory with it.
+package tenants
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/internal/audit"
+	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
+	build "github.com/memcached-operator/memcached-operator/test/internal/operator"
+	"github.com/memcached-operator/memcached-operator/test/internal/scale"
+)
+
+const (
+	// version of memcached, which no pod runs.
+	version = "1.6.45"
+	// patience bounds hangs, and nothing else.
+	patience = 10 * time.Minute
+)
+
+// scene is a scene with a fleet of small Memcacheds.
+type scene struct {
+	*scale.Scene
+	fleet *scale.Fleet
+}
+
+// withOperator calls use with a new API server, for which the operator is installed and not started.
+func withOperator(t *testing.T, pods, tenants int, use func(ctx context.Context, s *scene)) {
+	t.Helper()
+	log.SetLogger(logr.Discard())
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir) // of the API server and etcd, too
+	program, err := build.Build(t.Context(), dir)
+	must(t, err)
+	must(t, scale.With(t.Context(), scale.Options{Dir: dir, Program: program, Size: 1}, func(ctx context.Context, s *scale.Scene) error {
+		if err := errors.Join(scale.StartKubelet(ctx, s.Admin, pods), scale.StartReplicaSets(ctx, s.Admin)); err != nil {
+			return err
+		}
+		fleet, err := scale.NewFleet(ctx, s.Client, s.Admin, tenants, tenants)
+		if err != nil {
+			return err
+		}
+		if use(ctx, &scene{s, fleet}); t.Failed() {
+			return errors.New("failed")
+		}
+		return nil
+	}))
+}
+
+// createFleet creates the Memcacheds of the fleet and waits until they are Available.
+func (s *scene) createFleet(ctx context.Context, t *testing.T) {
+	t.Helper()
+	must(t, s.fleet.Create(ctx, version))
+	must(t, cluster.Eventually(ctx, patience, "the fleet", func(context.Context) error {
+		if n, isNot := s.fleet.Count(scale.IsAvailable); n < s.fleet.Size {
+			return fmt.Errorf("%d of %d are Available, and this isn't: %+v", n, s.fleet.Size, isNot)
+		}
+		return s.Operator.Process.Runs()
+	}))
+}
+
+// The API server accepts 256 KiB of annotations per object.
+var largeAnnotation = map[string]string{"example.com/large": strings.Repeat("x", 250<<10)}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func createAll(ctx context.Context, t *testing.T, c client.Client, n int, object func(i int) client.Object) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for i := range n {
+		group.Go(func() error { return c.Create(ctx, object(i)) })
+	}
+	must(t, group.Wait())
+}
+
+// wantPeak fails the test if the operator's memory ever was above its limit.
+func (s *scene) wantPeak(t *testing.T, when string) {
+	t.Helper()
+	must(t, s.Operator.Process.Runs())
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.Operator.Process.Pid), "status"))
+	must(t, err)
+	match := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
+	if match == nil {
+		t.Fatalf("no peak of the memory in\n%s", status)
+	}
+	peak, err := strconv.ParseInt(string(match[1]), 10, 64)
+	must(t, err)
+	t.Logf("%s: peak %d MiB, limit %d MiB", when, peak>>10, s.Operator.Limit>>20)
+	if peak<<10 > s.Operator.Limit {
+		t.Errorf("%s the operator used %d MiB, and its limit is %d MiB", when, peak>>10, s.Operator.Limit>>20)
+	}
+}
+
+func namespaceOf(ctx context.Context, t *testing.T, c client.Client, name string) string {
+	t.Helper()
+	must(t, c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	return name
+}
+
+func backupOf(namespace, name, memcached string) *v1alpha1.MemcachedBackup {
+	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	b.Spec.MemcachedRef.Name = memcached
+	b.Spec.Store.PersistentVolumeClaim = &v1alpha1.PersistentVolumeClaimStore{ClaimName: "backups"}
+	return b
+}
+
+// A tenant's objects carry 250 MB of annotations, and his Memcacheds 150 MB of clients: more than the operator's memory.
+func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
+	withOperator(t, 1000, 1, func(ctx context.Context, s *scene) {
+		loud := namespaceOf(ctx, t, s.Client, "loud")
+		managed := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelInstance: "cache"}
+		createAll(ctx, t, s.Client, 500, func(i int) client.Object {
+			return &corev1.Service{
+				ObjectMeta: metav1.ObjectMeta{Namespace: loud, Name: fmt.Sprintf("large-%d", i), Labels: managed, Annotations: largeAnnotation},
+				Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
+			}
+		})
+		createAll(ctx, t, s.Client, 500, func(i int) client.Object {
+			b := backupOf(loud, fmt.Sprintf("large-%d", i), "none")
+			b.Annotations = largeAnnotation
+			return b
+		})
+		createAll(ctx, t, s.Client, 150, func(i int) client.Object {
+			m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: loud, Name: fmt.Sprintf("large-%d", i)}}
+			m.Spec.NetworkPolicy.AllowedClients = slices.Repeat([]networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: slices.Repeat([]string{strings.Repeat("x", 63)}, 500)}},
+			}}}, 32)
+			return m
+		})
+		environment := s.Operator.Environment
+		s.Operator.Environment = append(slices.Clone(environment), "KUBE_FEATURE_WatchListClient=false")
+		must(t, s.Operator.Start(ctx))
+		s.createFleet(ctx, t)
+		s.wantPeak(t, "with 1,000 objects of 250 KiB and 150 of 1 MiB that were listed")
+		s.Operator.Stop()
+		s.Operator.Environment = environment
+		must(t, s.Operator.Start(ctx))
+		must(t, cluster.Eventually(ctx, patience, "a reconcile", func(ctx context.Context) error {
+			if g, err := s.Operator.Metrics.Read(ctx); err != nil || g.Reconciles == 0 {
+				return fmt.Errorf("%d reconciles, error %v", g.Reconciles, err) //nolint:errorlint // err may be nil
+			}
+			return nil
+		}))
+		s.wantPeak(t, "with 1,000 objects of 250 KiB and 150 of 1 MiB that were streamed")
+
+		large := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(ctx, t, s.Client, "large"), Name: "cache", Annotations: largeAnnotation}}
+		large.Spec.Size = new(int32(1000))
+		large.Spec.PodMetadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 100<<10)}
+		if err := s.Client.Create(ctx, large.DeepCopy()); err == nil || !strings.Contains(err.Error(), "8192") {
+			t.Errorf("100 KiB of pod annotations: %v", err)
+		}
+		large.Spec.PodMetadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 8192-len("example.com/large"))}
+		must(t, s.Client.Create(ctx, large))
+		must(t, cluster.Eventually(ctx, patience, "1,000 shards", func(ctx context.Context) error {
+			m := &v1alpha1.Memcached{}
+			if err := s.Client.Get(ctx, client.ObjectKeyFromObject(large), m); err != nil {
+				return err
+			}
+			if !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionAvailable) {
+				return fmt.Errorf("%s shards are ready", m.Status.Ready)
+			}
+			return nil
+		}))
+		s.wantPeak(t, "with 1,000 shards with as many pod annotations as possible too")
+	})
+}
+
+// loss is what happened after the ReplicaSet of a shard was deleted, by the API server's clock.
+type loss struct {
+	// noticed is when the operator sent the first request for the shard, and replaced when its ReplicaSet existed again.
+	noticed, replaced time.Duration
+	// before is how many other requests the operator sent until then.
+	before int
+}
+
+// lossesOf returns the losses since a moment, and how many shards are not replaced yet.
+func lossesOf(requests []audit.Request, since time.Time) (losses []loss, missing int) {
+	isSet := func(r audit.Request) bool { return r.Resource == "replicasets" && r.Code < 300 }
+	for i, lost := range requests {
+		if lost.User != scale.AdminUser || lost.Verb != "delete" || !isSet(lost) || lost.Received.Before(since) {
+			continue
+		}
+		l, others, replaced := loss{}, 0, false
+		for _, r := range requests[i+1:] {
+			switch {
+			case r.User != scale.OperatorUser || r.Received.Before(lost.Answered):
+			case r.Namespace != lost.Namespace || r.Name != lost.Name:
+				others++
+			default:
+				if l.noticed == 0 {
+					l.noticed, l.before = r.Received.Sub(lost.Answered), others
+				}
+				replaced = r.Made() && isSet(r)
+			}
+			if replaced {
+				l.replaced = r.Answered.Sub(lost.Answered)
+				break
+			}
+		}
+		if replaced {
+			losses = append(losses, l)
+		} else {
+			missing++
+		}
+	}
+	return losses, missing
+}
+
+// lose deletes shard 0 of each Memcached of the fleet, one after the other, and returns what happened.
+func (s *scene) lose(ctx context.Context, t *testing.T) (losses []loss) {
+	t.Helper()
+	since := time.Now()
+	for number := range s.fleet.Size {
+		lost := &appsv1.ReplicaSet{}
+		key := client.ObjectKey{Namespace: s.fleet.NamespaceOf(number), Name: scale.NameOf(number) + "-0"}
+		must(t, s.Client.Get(ctx, key, lost))
+		must(t, s.Client.Delete(ctx, lost, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		must(t, wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+			now := &appsv1.ReplicaSet{}
+			err := s.Client.Get(ctx, key, now)
+			return err == nil && now.UID != lost.UID, client.IgnoreNotFound(err)
+		}))
+	}
+	must(t, cluster.Eventually(ctx, patience, "the log of the shards' replacement", func(context.Context) error {
+		all, err := s.Log.Requests()
+		if err != nil {
+			return err
+		}
+		missing := 0
+		if losses, missing = lossesOf(all, since); missing > 0 || len(losses) < s.fleet.Size {
+			return fmt.Errorf("%d of %d are in it", len(losses), s.fleet.Size)
+		}
+		return nil
+	}))
+	return losses
+}
+
+// median returns the median and the highest of a figure.
+func median[T cmp.Ordered](losses []loss, figure func(loss) T) (middle, highest T) {
+	var all []T
+	for _, l := range losses {
+		all = append(all, figure(l))
+	}
+	slices.Sort(all)
+	return all[len(all)/2], all[len(all)-1]
+}
+
+// repeat calls do until ctx ends, with a pause between two calls. A tenant doesn't care for errors.
+func repeat(ctx context.Context, pause time.Duration, do func(i int)) {
+	go func() {
+		for i := 0; cluster.Sleep(ctx, pause) == nil; i++ {
+			do(i)
+		}
+	}()
+}
+
+// startTenants starts five tenants that do the worst that Memcacheds and backups allow, and returns their namespaces.
+func startTenants(ctx context.Context, t *testing.T, c client.Client) []string {
+	t.Helper()
+	memcached := func(namespace, name, spec string) *v1alpha1.Memcached {
+		m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		must(t, c.Create(ctx, m))
+		must(t, c.Patch(ctx, m, client.RawPatch(types.MergePatchType, []byte(spec))))
+		return m
+	}
+	patch := func(m *v1alpha1.Memcached, patch string, arguments ...any) {
+		_ = c.Patch(ctx, m.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, patch, arguments...)))
+	}
+	flips := namespaceOf(ctx, t, c, "flips")
+	for i := range 8 {
+		m := memcached(flips, fmt.Sprintf("m%d", i), `{"spec":{"size":1000}}`)
+		repeat(ctx, 10*time.Second, func(i int) { patch(m, `{"spec":{"size":%d}}`, i%2*1000) })
+	}
+	silent := namespaceOf(ctx, t, c, "silent")
+	for i := range 20 {
+		m := memcached(silent, fmt.Sprintf("m%d", i), `{"spec":{"size":5,"podMetadata":{"annotations":{"`+scale.SilentAgent+`":"true"}}}}`)
+		repeat(ctx, time.Second, func(i int) { patch(m, `{"spec":{"threads":%d}}`, 1+i%8) })
+	}
+	storm := namespaceOf(ctx, t, c, "storm")
+	repeat(ctx, 20*time.Millisecond, func(i int) {
+		_ = c.Create(ctx, backupOf(storm, fmt.Sprintf("b%d", i), "none"))
+		_ = c.Delete(ctx, backupOf(storm, fmt.Sprintf("b%d", i-100), "none"))
+	})
+	large := memcached(namespaceOf(ctx, t, c, "large"), "m", `{"spec":{"size":20}}`)
+	repeat(ctx, 100*time.Millisecond, func(i int) {
+		patch(large, `{"metadata":{"annotations":{"example.com/large":%q}}}`, strings.Repeat(fmt.Sprint(i%10), 200<<10))
+	})
+	invalid := namespaceOf(ctx, t, c, "invalid")
+	for i := range 10 {
+		m := memcached(invalid, fmt.Sprintf("m%d", i), `{"spec":{"version":"1.4.0"}}`)
+		repeat(ctx, 50*time.Millisecond, func(i int) { patch(m, `{"spec":{"version":"1.4.%d"}}`, i%10) })
+	}
+	return []string{flips, silent, storm, large.Namespace, invalid}
+}
+
+// awaitTenants waits until the operator has served each of the hostile tenants for some time.
+func (s *scene) awaitTenants(ctx context.Context, t *testing.T, namespaces ...string) {
+	t.Helper()
+	since := time.Now()
+	must(t, cluster.Eventually(ctx, patience, "requests for the hostile tenants", func(context.Context) error {
+		all, err := s.Log.Requests()
+		if err != nil {
+			return err
+		}
+		requests := map[string]int{}
+		for _, r := range audit.Of(all, scale.OperatorUser, since, time.Now()) {
+			requests[r.Namespace]++
+		}
+		for _, namespace := range namespaces {
+			if requests[namespace] < 50 {
+				return fmt.Errorf("%v", requests)
+			}
+		}
+		return s.Operator.Process.Runs()
+	}))
+}
+
+// 45 of 50 tenants don't wait for the requests of the other five. How long they wait for an API server on a busy machine
+// is only printed.
+func TestLostShardsAreReplacedBesideHostileTenants(t *testing.T) {
+	// The operator's workers send some requests until it has seen the loss, usually about 20, and not all of a large Memcached, which
+	// has thousands.
+	const maxBefore = 200
+	withOperator(t, 20000, 45, func(ctx context.Context, s *scene) {
+		must(t, s.Operator.Start(ctx))
+		s.createFleet(ctx, t)
+		figures := func(losses []loss) (replaced time.Duration, before int) {
+			noticed, latest := median(losses, func(l loss) time.Duration { return l.noticed })
+			replaced, last := median(losses, func(l loss) time.Duration { return l.replaced })
+			before, most := median(losses, func(l loss) int { return l.before })
+			t.Logf("the operator notices a loss after %s (%s), and %d (%d) other requests; the shard is replaced after %s (%s)", noticed, latest, before, most, replaced, last)
+			return replaced, before
+		}
+		quiet, _ := figures(s.lose(ctx, t))
+		s.awaitTenants(ctx, t, startTenants(ctx, t, s.Client)...)
+		loud, before := figures(s.lose(ctx, t))
+		t.Logf("beside hostile tenants, it takes %.2f times as long until a lost shard is replaced, with the second in which its pod starts %.2f times",
+			loud.Seconds()/quiet.Seconds(), (loud+scale.StartDelay).Seconds()/(quiet+scale.StartDelay).Seconds())
+		if before > maxBefore {
+			t.Errorf("the operator sends %d other requests before it replaces a shard, want at most %d", before, maxBefore)
+		}
+		s.wantPeak(t, "beside hostile tenants")
+	})
+}
