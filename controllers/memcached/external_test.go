@@ -9,10 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
 )
 
 // balance sets the address of a shard's load balancer, as its controller does.
@@ -138,56 +135,6 @@ func TestExternalServiceOfAnotherMemcachedIsForeign(t *testing.T) {
 		env.converge(names[1])
 		if after := (&corev1.Service{}); !env.exists(other, after) || after.UID != service.UID || after.ResourceVersion != service.ResourceVersion {
 			t.Errorf("%s has changed or deleted the Service of %s", names[1], names[0])
-		}
-	}
-}
-
-func TestServicesOfAShardAreDeletedBeforeItsPod(t *testing.T) {
-	obs := plantest.Observation(0, "valid", [2]string{"ours", "ours"}, [2]string{"ours", "ours"}, [2]string{"ready", "ready"})
-	obs.Memcached.Spec.Service.Type = v1alpha1.ServiceLoadBalancer
-	for ordinal, state := range []string{"ours", "ours", "foreign"} {
-		plantest.AddObject(obs, resources.ExternalKey(resources.ShardName("cache", ordinal)), state)
-	}
-	deleted := func() (all []string) {
-		for _, o := range plantest.Plan(obs).Actions.Delete {
-			all = append(all, resources.KeyOf(o).String())
-		}
-		return all
-	}
-	want := []string{
-		"Service cache-1-ext", "Service cache-1", "ReplicaSet cache-1",
-		"Service cache-0-ext", "Service cache-0", "ReplicaSet cache-0",
-	}
-	if got := deleted(); !slices.Equal(got, want) {
-		t.Errorf("the order is %q, want %q", got, want)
-	}
-	*obs.Memcached.Spec.Size, obs.Memcached.Spec.Service.Type = 1, v1alpha1.ServiceClusterIP
-	want = []string{"Service cache-1-ext", "Service cache-0-ext", "Service cache-1", "ReplicaSet cache-1"}
-	if got := deleted(); !slices.Equal(got, want) {
-		t.Errorf("with type ClusterIP, the order is %q, want %q", got, want)
-	}
-	plantest.AddObject(obs, resources.ExternalKey("cache-0"), "terminating")
-	if got := deleted(); slices.Contains(got, "Service cache-0-ext") {
-		t.Errorf("a Service that is being deleted is deleted again: %q", got)
-	}
-	delete(obs.Objects, resources.ExternalKey("cache-1"))
-	if got := deleted(); !slices.Equal(got, []string{"Service cache-1", "ReplicaSet cache-1"}) {
-		t.Errorf("without such Services, these are deleted: %q", got)
-	}
-}
-
-// The load balancer of a deleted Memcached, or of one that is being deleted, leads nowhere soon.
-func TestOnlyTheMemcachedsOwnLoadBalancersHaveAddresses(t *testing.T) {
-	for _, state := range objectStates {
-		obs := plantest.Observation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"ready", "none"})
-		obs.Memcached.Spec.Service.Type = v1alpha1.ServiceLoadBalancer
-		key := resources.ExternalKey("cache-0")
-		if plantest.AddObject(obs, key, state); state != "absent" {
-			obs.Objects[key].APIObject.(*corev1.Service).Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.10"}}
-		}
-		s := status.Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now)
-		if has := len(s.External.Servers) == 1; has != (state == "ours") || has == strings.Contains(s.External.Message, "no external address") {
-			t.Errorf("%s: %+v", state, s.External)
 		}
 	}
 }

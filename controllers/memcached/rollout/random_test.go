@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/exhaustive"
 )
 
 var seed = flag.Uint64("seed", 0, "play one sequence and log its story")
@@ -36,11 +38,11 @@ func playSeeds(t *testing.T, withFaults bool) {
 		}
 		return
 	}
-	for n := range uint64(seeds) {
-		if err := playSeed(n+1, withFaults, nil); err != nil {
+	for n := uint64(1); n <= seeds; n += uint64(exhaustive.OneIn(7)) { //nolint:gosec // it is positive
+		if err := playSeed(n, withFaults, nil); err != nil {
 			var story strings.Builder
-			_ = playSeed(n+1, withFaults, &story)
-			t.Fatalf("-seed=%d: %v\n%s", n+1, err, &story)
+			_ = playSeed(n, withFaults, &story)
+			t.Fatalf("-seed=%d: %v\n%s", n, err, &story)
 		}
 	}
 }

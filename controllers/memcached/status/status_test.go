@@ -113,3 +113,18 @@ func TestUpdateMessageSaysWhyTheKubeletHasNotResizedThePod(t *testing.T) {
 		t.Errorf("the message is %q, want %q", got, want)
 	}
 }
+
+// They serve until their Services are deleted, but clients must not start to use them.
+func TestServersAreThoseOfTheDesiredShards(t *testing.T) {
+	obs := plantest.Observation(1, "valid", [2]string{"ours", "ours"}, [2]string{"ours", "ours"}, [2]string{"starting", "ready"})
+	s := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now)
+	if s.ReadySize != 0 || s.Ready != "0/1" {
+		t.Errorf("%d ready, %s", s.ReadySize, s.Ready)
+	}
+	if want := resources.Server("default", "cache-0"); len(s.Servers) != 1 || s.Servers[0] != want {
+		t.Errorf("servers %q, want only %s", s.Servers, want)
+	}
+	if len(s.Shards) != 2 {
+		t.Errorf("status of %d shards, want 2", len(s.Shards))
+	}
+}

@@ -1,4 +1,4 @@
-package memcached
+package plan_test
 
 import (
 	"go/ast"
@@ -37,7 +37,7 @@ func parseProduct(t *testing.T, directory string) map[string]*ast.File {
 
 func TestPlannersAreFunctions(t *testing.T) {
 	planners := 0
-	for file, parsed := range parseProduct(t, "plan") {
+	for file, parsed := range parseProduct(t, ".") {
 		for _, d := range parsed.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok || !strings.HasPrefix(f.Name.Name, "plan") && f.Name.Name != "Make" {
@@ -61,7 +61,7 @@ func TestPlannersAreFunctions(t *testing.T) {
 func TestOnlyTheObserverReadsAndOnlyTheWritersWrite(t *testing.T) {
 	readers, writers := []string{"observe.go"}, []string{"apply.go"}
 	found := map[string]bool{}
-	for file, parsed := range parseProduct(t, ".") {
+	for file, parsed := range parseProduct(t, "..") {
 		for _, d := range parsed.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && typeName(f.Recv.List[0].Type) == "observer" && !slices.Contains(readers, file) {
 				t.Errorf("%s: %s is a method of observer", file, f.Name.Name)
@@ -127,7 +127,7 @@ func typeName(e ast.Expr) string {
 
 func TestPurePackagesHaveNoClockAndNoClient(t *testing.T) {
 	for _, directory := range []string{"plan", "preflight", "resources", "rollout", "shard", "status"} {
-		for file, parsed := range parseProduct(t, directory) {
+		for file, parsed := range parseProduct(t, filepath.Join("..", directory)) {
 			for _, i := range parsed.Imports {
 				path, err := strconv.Unquote(i.Path.Value)
 				if err != nil {
@@ -177,7 +177,7 @@ func gates(t *testing.T, directory string) []string {
 
 // Package rollout doesn't import the API, so both have the gates.
 func TestGatesOfTheRolloutAreThoseOfTheAPI(t *testing.T) {
-	inRollout, inAPI := gates(t, "rollout"), gates(t, filepath.Join("..", "..", "api", "v1alpha1"))
+	inRollout, inAPI := gates(t, filepath.Join("..", "rollout")), gates(t, filepath.Join("..", "..", "..", "api", "v1alpha1"))
 	if len(inAPI) == 0 || !slices.Equal(inRollout, inAPI) {
 		t.Errorf("rollout has %v, the API has %v", inRollout, inAPI)
 	}

@@ -1,0 +1,44 @@
+package plan_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+)
+
+func TestServicesOfAShardAreDeletedBeforeItsPod(t *testing.T) {
+	obs := plantest.Observation(0, "valid", [2]string{"ours", "ours"}, [2]string{"ours", "ours"}, [2]string{"ready", "ready"})
+	obs.Memcached.Spec.Service.Type = v1alpha1.ServiceLoadBalancer
+	for ordinal, state := range []string{"ours", "ours", "foreign"} {
+		plantest.AddObject(obs, resources.ExternalKey(resources.ShardName("cache", ordinal)), state)
+	}
+	deleted := func() (all []string) {
+		for _, o := range plantest.Plan(obs).Actions.Delete {
+			all = append(all, resources.KeyOf(o).String())
+		}
+		return all
+	}
+	want := []string{
+		"Service cache-1-ext", "Service cache-1", "ReplicaSet cache-1",
+		"Service cache-0-ext", "Service cache-0", "ReplicaSet cache-0",
+	}
+	if got := deleted(); !slices.Equal(got, want) {
+		t.Errorf("the order is %q, want %q", got, want)
+	}
+	*obs.Memcached.Spec.Size, obs.Memcached.Spec.Service.Type = 1, v1alpha1.ServiceClusterIP
+	want = []string{"Service cache-1-ext", "Service cache-0-ext", "Service cache-1", "ReplicaSet cache-1"}
+	if got := deleted(); !slices.Equal(got, want) {
+		t.Errorf("with type ClusterIP, the order is %q, want %q", got, want)
+	}
+	plantest.AddObject(obs, resources.ExternalKey("cache-0"), "terminating")
+	if got := deleted(); slices.Contains(got, "Service cache-0-ext") {
+		t.Errorf("a Service that is being deleted is deleted again: %q", got)
+	}
+	delete(obs.Objects, resources.ExternalKey("cache-1"))
+	if got := deleted(); !slices.Equal(got, []string{"Service cache-1", "ReplicaSet cache-1"}) {
+		t.Errorf("without such Services, these are deleted: %q", got)
+	}
+}
