@@ -1,0 +1,136 @@
+package plantest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// Now is when an observation of Running was made.
+var Now = time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
+
+// Running returns an observation of the Memcached "cache" in steady state, for tests to change: each shard has a ready pod,
+// such as "cache-0-x", whose start the status describes, and all objects are up to date. The plan for it has no actions.
+func Running(t testing.TB, size int32, edits ...shardtest.Edit) *plan.Observation {
+	t.Helper()
+	m := &v1alpha1.Memcached{}
+	shardtest.Edit(func(s *v1alpha1.MemcachedSpec) { *s = shardtest.Revision(t).Spec })(&m.Spec)
+	m.Name, m.Namespace, m.UID, m.Generation = "cache", "default", UID, 7
+	m.CreationTimestamp = metav1.NewTime(Now.Add(-7 * 24 * time.Hour))
+	m.Spec.Size = &size
+	for _, edit := range edits {
+		edit(&m.Spec)
+	}
+	obs := &plan.Observation{Memcached: m, Now: Now, Objects: map[resources.Key]plan.Object{}, Pods: map[string][]*corev1.Pod{},
+		Agents: map[string]agentwire.Status{}, Restores: map[string]plan.Object{}, Receiving: map[string]agentwire.Status{},
+		Owned: metav1.ObjectMeta{Namespace: "default", Labels: resources.Labels("cache")}, Unreachable: map[string]bool{}, Secrets: map[types.UID]agentwire.Secrets{}, Cached: applycache.Objects{}}
+	Read(obs)
+	desired := make([]resources.Shard, size)
+	for ordinal := range desired {
+		desired[ordinal] = resources.Shard{Revision: obs.UpdateRevision, Annotations: map[string]string{}}
+		name := resources.ShardName("cache", ordinal)
+		obs.Pods[name] = []*corev1.Pod{Pod(obs, name, "x")}
+		m.Status.Shards = append(m.Status.Shards, v1alpha1.ShardStatus{Name: name, PodName: name + "-x", Ready: true, Current: true, Start: v1alpha1.StartCold,
+			ContainerID: shardtest.RunningContainer, Revision: obs.UpdateRevision.Hash(), StartedAt: ptr.To(v1alpha1.Time(Now.Add(-time.Hour)))})
+	}
+	for _, want := range resources.NewBuilder(m, Options).Desired(desired) {
+		AddObject(obs, want.Key, "ours")
+		have := obs.Objects[want.Key]
+		if set := obs.ReplicaSet(want.Key.Name); want.Shard != nil {
+			set.Spec.Template.Annotations = resources.PodAnnotations(obs.UpdateRevision)
+		}
+		if service, ok := have.APIObject.(*corev1.Service); ok {
+			service.Spec.ClusterIPs = []string{"10.96.0.1"}
+		}
+		obs.Cached[want.Key] = applycache.NewObject(m, want, have)
+	}
+	m.Status.Image, m.Status.Size, m.Status.ReadySize, m.Status.UpdatedSize = obs.Image.Reference, size, size, size
+	Read(obs)
+	return obs
+}
+
+// Pod returns another ready pod of a shard, with the update revision.
+func Pod(obs *plan.Observation, shard, suffix string) *corev1.Pod {
+	pod := shardtest.Pod(shard+"-"+suffix, obs.UpdateRevision)
+	pod.Namespace, pod.Status.PodIP, pod.Spec.NodeName = obs.Memcached.Namespace, "10.0.0.1", "node1"
+	pod.Annotations[annotations.Handover] = string(v1alpha1.HandoverStrict)
+	pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+	return pod
+}
+
+// ActivePod returns the only pod of a shard.
+func ActivePod(obs *plan.Observation, shard string) *corev1.Pod { return obs.Pods[shard][0] }
+
+// Answer lets the agent of a shard's pod report a start. StartWarm and StartCold are of another container.
+func Answer(obs *plan.Observation, shard string, result agentwire.StartResult) {
+	pod := ActivePod(obs, shard)
+	pod.Status.ContainerStatuses[0].ContainerID = "containerd://another"
+	obs.Agents[pod.Name] = agentwire.Status{Phase: agentwire.PhaseServing, PodUID: string(pod.UID), Version: obs.Image.Version, Arguments: obs.UpdateRevision.Arguments,
+		Start: agentwire.Start{Result: result, At: Now.Add(-time.Minute)}}
+}
+
+// Read sets what follows from the other fields of an observation, as the observer does.
+func Read(obs *plan.Observation) {
+	obs.Image, obs.ImageError = resources.ResolveImage(obs.Memcached.Spec.Image, obs.Memcached.Spec.Version, Options.DefaultImage)
+	obs.ReadShards()
+}
+
+// Describe returns the writes of actions, one a line in their order, and when to reconcile again.
+func Describe(a plan.Actions) (lines []string) {
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if a.Finalizer.Add {
+		add("add the finalizer")
+	}
+	if b := a.Finalizer.Backup; b != nil {
+		add("create MemcachedBackup %s", b.Name)
+	}
+	if a.Finalizer.Remove {
+		add("remove the finalizer%s", messageOf(a.Finalizer.Event))
+	}
+	if a.Secret != nil {
+		add("create Secret %s", a.Secret.Name)
+	}
+	if a.Binding != nil {
+		add("%s Secret %s", map[bool]string{true: "create", false: "update"}[a.Binding.UID == ""], a.Binding.Name)
+	}
+	for _, o := range a.Apply {
+		add("%s %s", map[bool]string{true: "create", false: "update"}[o.UID == ""], o.Key)
+	}
+	for _, p := range a.Patch {
+		body, _ := json.Marshal(p.Body)
+		add("patch %s%s: %s", p.Pod.Name, cmp.Or(map[string]string{shard.ResizeSubresource: "/resize"}[p.Subresource], p.Subresource), body)
+	}
+	for _, o := range a.Create {
+		add("create %s", resources.KeyOf(o))
+	}
+	for _, o := range a.Delete {
+		add("delete %s", resources.KeyOf(o))
+	}
+	if a.RequeueAfter > 0 {
+		add("again in %s", a.RequeueAfter)
+	}
+	return lines
+}
+
+func messageOf(e *plan.Event) string {
+	if e == nil {
+		return ""
+	}
+	return ": " + e.Message
+}
