@@ -25,6 +25,8 @@ type origin struct {
 
 	// stopped is whether memcached has saved its items and exited.
 	stopped bool
+	// clock is memcached's, according to the best reading since it started.
+	clock protocol.Clock
 }
 
 // offer returns an error if the memory file can't be read as memcached does.
@@ -37,6 +39,11 @@ func (o *origin) offer(ctx context.Context, podUID, shard, owner string) (handov
 	if err := file.Verify(ctx, o.client.server); err != nil {
 		return handover.Offer{}, fmt.Errorf("comparing the memory file with memcached: %w", err)
 	}
+	clock, err := memfile.ClockOfRunning(ctx, o.client.server)
+	if err != nil {
+		return handover.Offer{}, fmt.Errorf("reading memcached's clock: %w", err)
+	}
+	o.clock = clock.Clock
 	stats, err := o.client.generalStats(ctx)
 	if err != nil {
 		return handover.Offer{}, fmt.Errorf("counting the items: %w", err)
@@ -78,6 +85,8 @@ func (o *origin) Scan(ctx context.Context, order handover.Order, visit func(*mem
 	if err != nil {
 		return memfile.Report{}, fmt.Errorf("reading memcached's clock: %w", err)
 	}
+	clock.Clock = clock.Best(o.clock)
+	o.clock = clock.Clock
 	scan := file.Scan
 	switch order {
 	case handover.ColdFirst:

@@ -4,17 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // available is a handover in which both sides serve. ready is what clients do then.
 func available(t *testing.T, origin *fakeOrigin, cache *fakeCache, ready func()) Result {
 	t.Helper()
-	source := start(t, offerOf(origin, len(origin.items)), patient)
-	target := targetOf(t, source.address, cache)
+	source := start(t, cache.network, offerOf(origin, len(origin.items)))
+	target := targetOf(t, cache)
 	called := 0
 	target.Ready = func() {
 		called++
@@ -25,12 +26,12 @@ func available(t *testing.T, origin *fakeOrigin, cache *fakeCache, ready func())
 			ready()
 		}
 	}
-	result, err := receive(t.Context(), target, patient)
+	result, err := Receive(t.Context(), target)
 	if err != nil {
 		t.Fatal(err)
 	}
 	source.wait()
-	if outcome := origin.outcome(); called != 1 || outcome != "stop, complete" || result.Gap != 0 || result.Both < patient.follow || result.Strict != "" {
+	if outcome := origin.outcome(); called != 1 || outcome != "stop, complete" || result.Gap != 0 || result.Both < followFor || result.Strict != "" {
 		t.Errorf("the target was ready %d times, the source did %s: %+v", called, outcome, result)
 	}
 	return result
@@ -46,7 +47,6 @@ func wantOnly(t *testing.T, cache *fakeCache, origin *fakeOrigin, without ...str
 }
 
 func TestChangesWhileBothServeAreDeletedAndNeverAdded(t *testing.T) {
-	t.Parallel()
 	// At each of these moments a client of the source changes something.
 	for name, moment := range map[string]func(*fakeOrigin, func()) (ready func()){
 		"when the target is ready": func(_ *fakeOrigin, change func()) func() { return change },
@@ -67,169 +67,178 @@ func TestChangesWhileBothServeAreDeletedAndNeverAdded(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			origin, cache := newOrigin(1000), newCache(t)
-			ready := moment(origin, func() {
-				origin.set("key-1", entry{value: "changed"})
-				origin.set("key-2", origin.snapshot()["key-2"]) // another client may have changed it in the target
-				origin.set("key-3", entry{value: "value-3", flags: 3, ttl: 100})
-				origin.remove("key-4")
-				origin.set("new", entry{value: "new"})
-				// Clients of the target have older values of these.
-				cache.set("key-5", entry{value: "older"})
-				origin.set("key-5", entry{value: "newer"})
-				cache.set("also new", entry{value: "older"})
-				origin.set("also new", entry{value: "newer"})
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(1000), newCache(t)
+				ready := moment(origin, func() {
+					origin.set("key-1", entry{value: "changed"})
+					origin.set("key-2", origin.snapshot()["key-2"]) // another client may have changed it in the target
+					origin.set("key-3", entry{value: "value-3", flags: 3, expires: time.Now().Unix() + 100})
+					origin.remove("key-4")
+					origin.set("new", entry{value: "new"})
+					// Clients of the target have older values of these.
+					cache.set("key-5", entry{value: "older"})
+					origin.set("key-5", entry{value: "newer"})
+					cache.set("also new", entry{value: "older"})
+					origin.set("also new", entry{value: "newer"})
+				})
+				result := available(t, origin, cache, ready)
+				wantOnly(t, cache, origin, "key-1", "key-2", "key-3", "key-5", "new", "also new")
+				if result.Items != int64(len(origin.items)-6) || result.ItemsBefore != int64(len(origin.items)) {
+					t.Errorf("%+v", result)
+				}
 			})
-			result := available(t, origin, cache, ready)
-			wantOnly(t, cache, origin, "key-1", "key-2", "key-3", "key-5", "new", "also new")
-			if result.Items != int64(len(origin.items)-6) || result.ItemsBefore != int64(len(origin.items)) {
-				t.Errorf("%+v", result)
-			}
 		})
 	}
 }
 
 func TestTargetKeepsWhatOnlyItsClientsHaveChanged(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(1000), newCache(t)
-	available(t, origin, cache, func() { cache.set("key-1", entry{value: "changed"}) })
-	if got := cache.snapshot()["key-1"].value; got != "changed" {
-		t.Errorf("the client's value is %q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(1000), newCache(t)
+		available(t, origin, cache, func() { cache.set("key-1", entry{value: "changed"}) })
+		if got := cache.snapshot()["key-1"].value; got != "changed" {
+			t.Errorf("the client's value is %q", got)
+		}
+	})
 }
 
 // A deletion in the source of a key that only the target has leaves no trace. After the source has
 // stopped, "md I", "incr" and others can give an older value a new CAS.
 func TestWhatOnlyTheTargetHasIsDeletedAtTheEnd(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(1000), newCache(t)
-	origin.onStop = func(context.Context) error {
-		cache.set("before the stop", entry{})
-		origin.remove("key-1")
-		return nil
-	}
-	var once bool
-	cache.before = func(command string) {
-		if command == "lru_crawler" && !once {
-			once = true
-			cache.set("after the stop", entry{value: "new"})
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(1000), newCache(t)
+		origin.onStop = func(context.Context) error {
+			cache.set("before the stop", entry{})
+			origin.remove("key-1")
+			return nil
+		}
+		var once bool
+		cache.Before = func(request string) string {
+			if strings.HasPrefix(request, "lru_crawler") && !once {
+				once = true
+				cache.set("after the stop", entry{value: "new"})
+				cache.set("in the overlap", entry{value: "own"})
+			}
+			return ""
+		}
+		available(t, origin, cache, func() {
 			cache.set("in the overlap", entry{value: "own"})
-		}
-	}
-	available(t, origin, cache, func() {
-		cache.set("in the overlap", entry{value: "own"})
-		for i := range 3 * maxRemoved / 8 { // more than one question
-			cache.set(fmt.Sprintf("own-%d", i), entry{value: "own"})
-		}
-		origin.remove("key-2")
-		cache.set("key-2", entry{value: "own"})
+			for i := range 3 * maxRemoved / 8 { // more than one question
+				cache.set(fmt.Sprintf("own-%d", i), entry{value: "own"})
+			}
+			origin.remove("key-2")
+			cache.set("key-2", entry{value: "own"})
+		})
+		wantOnly(t, cache, origin)
 	})
-	wantOnly(t, cache, origin)
 }
 
 // A scan of the target's memory misses an item that a client stores at the same time.
 func TestLastNamesAreThoseOfADump(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(1000), newCache(t)
-	cache.hidden = "key-1"
-	origin.onStop = func(context.Context) error {
-		origin.remove("key-1")
-		return nil
-	}
-	available(t, origin, cache, nil)
-	wantOnly(t, cache, origin)
-}
-
-// The last pass with values can read an item while memcached changes it.
-func TestTargetServesAfterAPassWithoutValues(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(1000), newCache(t)
-	origin.during = func(scan int) {
-		if scan == 3 {
-			origin.set("key-1", entry{value: "what it really is"})
-		}
-	}
-	available(t, origin, cache, func() {
-		if got, there := cache.snapshot()["key-1"]; there {
-			t.Errorf("the target serves %q", got.value)
-		}
-		if got := fmt.Sprint(cache.moves); got != "[0]" {
-			t.Errorf("the page mover: %s, want it to be off", got)
-		}
-	})
-	wantOnly(t, cache, origin, "key-1")
-	if got := fmt.Sprint(cache.moves); got != "[0 1]" {
-		t.Errorf("the page mover: %s, want it to be on again", got)
-	}
-}
-
-func TestFlushOfEitherSideWhileBothServe(t *testing.T) {
-	t.Parallel()
-	empty := map[string]entry{}
-	t.Run("the source", func(t *testing.T) {
-		t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		origin, cache := newOrigin(1000), newCache(t)
-		available(t, origin, cache, origin.flush)
-		mustEqual(t, cache.snapshot(), empty)
-	})
-	t.Run("the source, just before it stops", func(t *testing.T) {
-		t.Parallel()
-		origin, cache := newOrigin(1000), newCache(t)
+		cache.hidden = "key-1"
 		origin.onStop = func(context.Context) error {
-			origin.flush()
+			origin.remove("key-1")
 			return nil
-		}
-		available(t, origin, cache, nil)
-		mustEqual(t, cache.snapshot(), empty)
-	})
-	t.Run("the source, before the target serves", func(t *testing.T) {
-		t.Parallel()
-		origin, cache := newOrigin(1000), newCache(t)
-		origin.during = func(scan int) {
-			if scan == 1 {
-				origin.flush()
-			}
 		}
 		available(t, origin, cache, nil)
 		wantOnly(t, cache, origin)
 	})
-	t.Run("the target", func(t *testing.T) {
-		t.Parallel()
+}
+
+// The last pass with values can read an item while memcached changes it.
+func TestTargetServesAfterAPassWithoutValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		origin, cache := newOrigin(1000), newCache(t)
+		origin.during = func(scan int) {
+			if scan == 3 {
+				origin.set("key-1", entry{value: "what it really is"})
+			}
+		}
 		available(t, origin, cache, func() {
-			_, _ = cache.answer([]string{"flush_all"}, nil)
-			cache.set("key-1", entry{value: "changed"})
+			if got, there := cache.snapshot()["key-1"]; there {
+				t.Errorf("the target serves %q", got.value)
+			}
+			if got := fmt.Sprint(cache.moves()); got != "[0]" {
+				t.Errorf("the page mover: %s, want it to be off", got)
+			}
 		})
-		mustEqual(t, cache.snapshot(), map[string]entry{"key-1": {value: "changed"}})
+		wantOnly(t, cache, origin, "key-1")
+		if got := fmt.Sprint(cache.moves()); got != "[0 1]" {
+			t.Errorf("the page mover: %s, want it to be on again", got)
+		}
+	})
+}
+
+func TestFlushOfEitherSideWhileBothServe(t *testing.T) {
+	empty := map[string]entry{}
+	t.Run("the source", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			origin, cache := newOrigin(1000), newCache(t)
+			available(t, origin, cache, origin.flush)
+			mustEqual(t, cache.snapshot(), empty)
+		})
+	})
+	t.Run("the source, just before it stops", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			origin, cache := newOrigin(1000), newCache(t)
+			origin.onStop = func(context.Context) error {
+				origin.flush()
+				return nil
+			}
+			available(t, origin, cache, nil)
+			mustEqual(t, cache.snapshot(), empty)
+		})
+	})
+	t.Run("the source, before the target serves", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			origin, cache := newOrigin(1000), newCache(t)
+			origin.during = func(scan int) {
+				if scan == 1 {
+					origin.flush()
+				}
+			}
+			available(t, origin, cache, nil)
+			wantOnly(t, cache, origin)
+		})
+	})
+	t.Run("the target", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			origin, cache := newOrigin(1000), newCache(t)
+			available(t, origin, cache, func() {
+				cache.Clear()
+				cache.set("key-1", entry{value: "changed"})
+			})
+			mustEqual(t, cache.snapshot(), map[string]entry{"key-1": {value: "changed"}})
+		})
 	})
 }
 
 func TestHandoverIsStrictIfOneSideCanNotServeBefore(t *testing.T) {
-	t.Parallel()
 	for name, prepare := range map[string]func(*fakeOrigin, *fakeCache, *Offer){
 		"the source has no CAS":           func(_ *fakeOrigin, _ *fakeCache, offer *Offer) { offer.CAS = false },
-		"the target has no CAS":           func(_ *fakeOrigin, c *fakeCache, _ *Offer) { c.noCAS = true },
+		"the target has no CAS":           func(_ *fakeOrigin, c *fakeCache, _ *Offer) { c.NoCAS = true },
 		"the source has no room":          func(o *fakeOrigin, _ *fakeCache, _ *Offer) { o.noRoom = true },
-		"the end comes too early":         func(_ *fakeOrigin, _ *fakeCache, offer *Offer) { offer.Deadline = time.Now().Add(patient.follow / 2) },
+		"the end comes too early":         func(_ *fakeOrigin, _ *fakeCache, offer *Offer) { offer.Deadline = time.Now().Add(followFor / 2) },
 		"the end comes in the first pass": func(_ *fakeOrigin, _ *fakeCache, offer *Offer) { offer.Deadline = time.Now() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			origin, cache := newOrigin(1000), newCache(t)
-			source := start(t, func(ctx context.Context) (Offer, error) {
-				offer, err := offerOf(origin, 1000)(ctx)
-				prepare(origin, cache, &offer)
-				return offer, err
-			}, patient)
-			prepare(origin, cache, &Offer{})
-			target := targetOf(t, source.address, cache)
-			target.Ready = func() { t.Error("the target serves before the end") }
-			result, err := receive(t.Context(), target, patient)
-			if err != nil || result.Strict == "" || result.Both != 0 {
-				t.Errorf("%+v, %v", result, err)
-			}
-			mustEqual(t, cache.snapshot(), origin.snapshot())
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(1000), newCache(t)
+				start(t, cache.network, func(ctx context.Context) (Offer, error) {
+					offer, err := offerOf(origin, 1000)(ctx)
+					prepare(origin, cache, &offer)
+					return offer, err
+				})
+				prepare(origin, cache, &Offer{})
+				target := targetOf(t, cache)
+				target.Ready = func() { t.Error("the target serves before the end") }
+				result, err := Receive(t.Context(), target)
+				if err != nil || result.Strict == "" || result.Both != 0 {
+					t.Errorf("%+v, %v", result, err)
+				}
+				mustEqual(t, cache.snapshot(), origin.snapshot())
+			})
 		})
 	}
 }
@@ -239,7 +248,6 @@ var availableSteps = []string{"hello", "offer", "pass", "done", "follow", "follo
 
 // A target that is lost may have served: the source must not serve again, nor hand its items to another one.
 func TestSourceAbandonsItsItemsWhenTheTargetMayHaveServed(t *testing.T) {
-	t.Parallel()
 	failures := map[string]func(*script){
 		"dies":             func(s *script) { s.link.abort() },
 		"is silent":        func(s *script) { s.stop() },
@@ -249,32 +257,27 @@ func TestSourceAbandonsItsItemsWhenTheTargetMayHaveServed(t *testing.T) {
 	for name, fail := range failures {
 		for steps := 5; steps < len(availableSteps); steps++ {
 			t.Run(fmt.Sprintf("%s before %d %s", name, steps, availableSteps[steps]), func(t *testing.T) {
-				t.Parallel()
-				origin, cache := newOrigin(500), newCache(t)
-				source := start(t, offerOf(origin, 500), quick)
-				first := newScript(t, source.address, "first")
-				first.available = true
-				first.follow("first", steps)
-				stopped := slices.Index(availableSteps, "finish") < steps
-				if stopped {
-					await(t, "the source stops", func() bool { return origin.outcome() != "" })
-				}
-				err := ErrBusy
-				for errors.Is(err, ErrBusy) {
-					_, err = receive(t.Context(), targetOf(t, source.address, cache), patient)
-				}
-				if !errors.Is(err, ErrImpossible) {
-					t.Errorf("another target: %v", err)
-				}
-				fail(first)
-				source.wait()
-				want := "abandon"
-				if stopped {
-					want = "stop, abandon"
-				}
-				if outcome := origin.outcome(); outcome != want {
-					t.Errorf("the source did %s, want %s", outcome, want)
-				}
+				synctest.Test(t, func(t *testing.T) {
+					origin, cache := newOrigin(500), newCache(t)
+					source := start(t, cache.network, offerOf(origin, 500))
+					first := newScript(t, cache.network)
+					first.available = true
+					first.follow("first", steps)
+					stopped := slices.Index(availableSteps, "finish") < steps
+					synctest.Wait()
+					if _, err := Receive(t.Context(), targetOf(t, cache)); !errors.Is(err, ErrImpossible) {
+						t.Errorf("another target: %v", err)
+					}
+					fail(first)
+					source.wait()
+					want := "abandon"
+					if stopped {
+						want = "stop, abandon"
+					}
+					if outcome := origin.outcome(); outcome != want {
+						t.Errorf("the source did %s, want %s", outcome, want)
+					}
+				})
 			})
 		}
 	}
@@ -282,64 +285,70 @@ func TestSourceAbandonsItsItemsWhenTheTargetMayHaveServed(t *testing.T) {
 
 // A target that did not ask for it, or without a copy, can't follow.
 func TestSourceFollowsOnlyAfterACopy(t *testing.T) {
-	t.Parallel()
-	values := newScript(t, start(t, offerOf(newOrigin(10), 10), patient).address, "target")
-	values.available = true
-	values.follow("target", 6)
-	if err := values.step("pass", ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := values.step("done", ""); err == nil {
-		t.Error("the source sends values while both serve")
-	}
-	for name, target := range map[string]script{"without a copy": {available: true}, "in mode Strict": {}} {
-		origin := newOrigin(10)
-		source := start(t, offerOf(origin, 10), patient)
-		s := newScript(t, source.address, "target")
-		s.available = target.available
-		for _, step := range []string{"hello", "offer", "follow"} {
-			if err := s.step(step, "target"); err != nil {
-				t.Fatal(err)
-			}
+	synctest.Test(t, func(t *testing.T) {
+		network := newNetwork(t)
+		start(t, network, offerOf(newOrigin(10), 10))
+		values := newScript(t, network)
+		values.available = true
+		values.follow("target", 6)
+		if err := values.step("pass", ""); err != nil {
+			t.Fatal(err)
 		}
-		if err := s.step("followed", ""); err == nil {
-			t.Errorf("%s: the source follows", name)
+		if err := values.step("done", ""); err == nil {
+			t.Error("the source sends values while both serve")
 		}
-		if outcome := origin.outcome(); outcome != "" {
-			t.Errorf("%s: the source did %s", name, outcome)
-		}
+	})
+	for name, available := range map[string]bool{"without a copy": true, "in mode Strict": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				origin, network := newOrigin(10), newNetwork(t)
+				start(t, network, offerOf(origin, 10))
+				s := newScript(t, network)
+				s.available = available
+				for _, step := range []string{"hello", "offer", "follow"} {
+					if err := s.step(step, "target"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := s.step("followed", ""); err == nil {
+					t.Error("the source follows")
+				}
+				if outcome := origin.outcome(); outcome != "" {
+					t.Errorf("the source did %s", outcome)
+				}
+			})
+		})
 	}
 }
 
 // A target whose source is lost while both serve can have older values, whatever step was reached.
 func TestTargetReportsThatItsSourceWasLostWhileBothServed(t *testing.T) {
-	t.Parallel()
-	timing := quick
-	timing.follow = 0 // one pass
 	steps := []string{"accept", "handshake", "hello", "offer", "pass", "items", "done", "follow", "done", "finish", "done", "acknowledge", "confirm"}
-	failures := map[string]func(net.Conn, *link){
-		"dies":             func(conn net.Conn, _ *link) { _ = conn.Close() },
-		"only sends beats": func(net.Conn, *link) {},
-		"is silent":        func(_ net.Conn, l *link) { l.mu.Lock() },
-		"fails":            func(_ net.Conn, l *link) { _ = l.send(kindError, failureOf(errTest)) },
-		"sends a value":    func(_ net.Conn, l *link) { _ = l.sendContent(kindConfirm, []byte("x")) },
+	failures := map[string]func(*script){
+		"dies":             func(s *script) { s.link.abort() },
+		"only sends beats": func(*script) {},
+		"is silent":        func(s *script) { s.stop() },
+		"fails":            func(s *script) { _ = s.link.send(kindError, failureOf(errTest)) },
+		"sends a value":    func(s *script) { _ = s.link.sendContent(kindConfirm, []byte("x")) },
 	}
 	for name, fail := range failures {
 		for n := slices.Index(steps, "follow"); n < len(steps); n++ {
 			t.Run(fmt.Sprintf("%s before %d %s", name, n, steps[n]), func(t *testing.T) {
-				t.Parallel()
-				cache := newCache(t)
-				ready := false
-				target := targetOf(t, fakeSource(t, steps[:n], fail), cache)
-				target.Ready = func() { ready = true }
-				within(t, "the target", func() {
-					if result, err := receive(t.Context(), target, timing); !errors.Is(err, ErrDiverged) {
-						t.Errorf("%+v, %v", result, err)
+				synctest.Test(t, func(t *testing.T) {
+					cache := newCache(t)
+					ready := false
+					target := targetOf(t, cache)
+					fakeSource(t, cache.network, steps[:n], fail)
+					target.Ready = func() { ready = true }
+					within(t, "the target", func() {
+						if result, err := Receive(t.Context(), target); !errors.Is(err, ErrDiverged) {
+							t.Errorf("%+v, %v", result, err)
+						}
+					})
+					if want := n > slices.Index(steps, "follow")+1; ready != want {
+						t.Errorf("the target serves: %t, want %t", ready, want)
 					}
 				})
-				if want := n > slices.Index(steps, "follow")+1; ready != want {
-					t.Errorf("the target serves: %t, want %t", ready, want)
-				}
 			})
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -19,17 +18,16 @@ import (
 const (
 	// maxBuffered is the largest value that is read into memory, in bytes.
 	maxBuffered = 256 << 10
-	// maxTTL is the longest time that memcached takes for a duration, in seconds; a longer one must be a Unix time.
-	maxTTL = 30 * 24 * 60 * 60
+	// clockReadings is how often memcached's clock is read: the first reading may be late.
+	clockReadings = 2
 )
 
 // cache writes to the memcached of the target. It sends one batch while the answers to
 // the one before are outstanding.
 type cache struct {
-	conn    *boundedConn
-	r       *bufio.Reader
-	server  protocol.Server
-	timeout time.Duration
+	conn   *boundedConn
+	r      *bufio.Reader
+	server protocol.Server
 
 	batch   []byte
 	count   int // requests in batch
@@ -39,17 +37,18 @@ type cache struct {
 	rejected int64
 	automove string
 	cas      bool // no -C
+	clock    protocol.Clock
 }
 
-// openCache connects to an empty memcached, each of whose answers may take timeout. Until it is restored, memcached moves no pages: an item
+// openCache connects to an empty memcached, each of whose answers may take silence. Until it is restored, memcached moves no pages: an item
 // that moves could be missed by a scan.
-func openCache(ctx context.Context, server protocol.Server, timeout time.Duration) (*cache, error) {
-	conn, err := connect(ctx, server, timeout)
+func openCache(ctx context.Context, server protocol.Server) (*cache, error) {
+	conn, err := connect(ctx, server)
 	if err != nil {
 		return nil, err
 	}
-	bounded := &boundedConn{Conn: conn, read: timeout, write: timeout}
-	c := &cache{conn: bounded, r: bufio.NewReaderSize(bounded, protocol.MaxLine), server: server, timeout: timeout}
+	bounded := &boundedConn{Conn: conn, read: silence, write: silence}
+	c := &cache{conn: bounded, r: bufio.NewReaderSize(bounded, protocol.MaxLine), server: server}
 	if err := c.prepare(ctx); err != nil {
 		_ = c.close()
 		return nil, err
@@ -57,8 +56,8 @@ func openCache(ctx context.Context, server protocol.Server, timeout time.Duratio
 	return c, nil
 }
 
-func connect(ctx context.Context, server protocol.Server, timeout time.Duration) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func connect(ctx context.Context, server protocol.Server) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
 	return server.Connect(ctx)
 }
@@ -66,12 +65,14 @@ func connect(ctx context.Context, server protocol.Server, timeout time.Duration)
 func (c *cache) close() error { return c.conn.Close() }
 
 func (c *cache) prepare(ctx context.Context) error {
-	n, err := c.items(ctx)
-	if err != nil {
-		return err
-	}
-	if n != 0 {
-		return fmt.Errorf("it has %d items, and only an empty one can receive others", n)
+	for range clockReadings {
+		n, err := c.items(ctx)
+		if err != nil {
+			return err
+		}
+		if n != 0 {
+			return fmt.Errorf("it has %d items, and only an empty one can receive others", n)
+		}
 	}
 	settings, err := c.stats(ctx, "stats settings")
 	if err != nil {
@@ -137,7 +138,7 @@ func (c *cache) lastCAS() (uint64, error) {
 
 // stats asks over a connection of its own, since memcached closes idle ones with idle_timeout.
 func (c *cache) stats(ctx context.Context, request string) (protocol.Stats, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
 	answers, err := c.server.QueryStats(ctx, request)
 	if err != nil {
@@ -146,12 +147,17 @@ func (c *cache) stats(ctx context.Context, request string) (protocol.Stats, erro
 	return answers[0], nil
 }
 
-// items returns the number of items.
+// items returns the number of items, and reads memcached's clock.
 func (c *cache) items(ctx context.Context) (int64, error) {
 	stats, err := c.stats(ctx, "stats")
 	if err != nil {
 		return 0, err
 	}
+	clock, err := protocol.ClockOf(stats, time.Now())
+	if err != nil {
+		return 0, err
+	}
+	c.clock = clock.Best(c.clock)
 	n, err := strconv.ParseInt(stats["curr_items"], 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("curr_items: %w", err)
@@ -159,17 +165,9 @@ func (c *cache) items(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
-// expiry returns memcached's exptime for a time to live in seconds, 0 for none.
-func expiry(ttl int64, now time.Time) int64 {
-	if ttl <= maxTTL {
-		return ttl
-	}
-	return min(now.Unix()+ttl, math.MaxInt32)
-}
-
-// set stores an item, whose value it reads from r.
-func (c *cache) set(item received, r *bufio.Reader) error {
-	exptime := expiry(item.ttl, time.Now())
+// set stores an item that expires at a time, the zero time for never, and whose value it reads from r.
+func (c *cache) set(item received, expires time.Time, r *bufio.Reader) error {
+	exptime := c.clock.Exptime(expires)
 	var ok bool
 	if item.binary {
 		c.batch, ok = protocol.AppendMetaSetEncoded(c.batch, item.key, item.size, uint64(item.flags), exptime)

@@ -12,27 +12,34 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 )
 
-// dialAs connects to a source with a key and returns after the handshake.
-func dialAs(t *testing.T, address string, key []byte) (*link, error) {
+// connectTo connects to a source and returns after the handshake.
+func connectTo(t *testing.T, network *fake.Network, config *tls.Config) (*link, error) {
 	t.Helper()
-	config, err := identity(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := tls.Dial("tcp", address, config)
+	conn, err := network.DialContext(t.Context(), "tcp", sourceAddress)
 	if err != nil {
 		return nil, err
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return newLink(conn, patient), nil
+	secured := tls.Client(conn, config)
+	return newLink(secured), secured.HandshakeContext(t.Context())
 }
 
-// script is a target that follows the protocol for a number of steps.
+func testIdentity(t *testing.T) *tls.Config {
+	t.Helper()
+	config, err := identity(testKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// script is a peer that follows the protocol for a number of steps.
 type script struct {
 	t    *testing.T
 	link *link
@@ -41,16 +48,21 @@ type script struct {
 	available bool
 }
 
-func newScript(t *testing.T, address, pod string) *script {
+func newScript(t *testing.T, network *fake.Network) *script {
 	t.Helper()
-	l, err := dialAs(t, address, testKey)
+	l, err := connectTo(t, network, testIdentity(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	go l.beat(ctx, quick.beat)
-	t.Cleanup(stop)
-	return &script{t: t, link: l, stop: stop}
+	s := &script{t: t, link: l}
+	s.beat()
+	return s
+}
+
+func (s *script) beat() {
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(s.t.Context())
+	go s.link.beat(ctx)
 }
 
 // targetSteps are what a target does, in this order.
@@ -113,7 +125,6 @@ func (s *script) skip(until kind) error {
 
 // A target that dies or hangs leaves the source as it was, whatever step it reached. The next one gets all items.
 func TestSourceSurvivesTargetThatFails(t *testing.T) {
-	t.Parallel()
 	failures := map[string]func(*script){
 		"dies": func(s *script) { s.link.abort() },
 		// Frozen, or its node is lost.
@@ -127,127 +138,132 @@ func TestSourceSurvivesTargetThatFails(t *testing.T) {
 	for name, fail := range failures {
 		for steps := range targetSteps {
 			t.Run(fmt.Sprintf("%s before %s", name, targetSteps[steps]), func(t *testing.T) {
-				t.Parallel()
-				origin, cache := newOrigin(500), newCache(t)
-				source := start(t, offerOf(origin, 500), quick)
-				first := newScript(t, source.address, "first")
-				first.follow("first", steps)
-				if steps == 5 {
-					await(t, "the source stops", func() bool { return origin.outcome() != "" })
-				}
-				fail(first)
-				for err := ErrBusy; errors.Is(err, ErrBusy); {
-					if _, err = receive(t.Context(), targetOf(t, source.address, cache), patient); err != nil && !errors.Is(err, ErrBusy) {
+				synctest.Test(t, func(t *testing.T) {
+					origin, cache := newOrigin(500), newCache(t)
+					source := start(t, cache.network, offerOf(origin, 500))
+					first := newScript(t, cache.network)
+					first.follow("first", steps)
+					synctest.Wait()
+					fail(first)
+					if _, err := receiveSoon(t, targetOf(t, cache)); err != nil {
 						t.Fatal(err)
 					}
-				}
-				source.wait()
-				mustEqual(t, cache.snapshot(), origin.snapshot())
-				want := "stop, complete"
-				if steps >= 5 {
-					want = "stop, resume, stop, complete"
-				}
-				if outcome := origin.outcome(); outcome != want {
-					t.Errorf("the source did %s, want %s", outcome, want)
-				}
-				if origin.reserved != 0 {
-					t.Errorf("%d bytes remain reserved", origin.reserved)
-				}
+					source.wait()
+					mustEqual(t, cache.snapshot(), origin.snapshot())
+					want := "stop, complete"
+					if steps >= 5 {
+						want = "stop, resume, stop, complete"
+					}
+					if outcome := origin.outcome(); outcome != want {
+						t.Errorf("the source did %s, want %s", outcome, want)
+					}
+					if origin.reserved != 0 {
+						t.Errorf("%d bytes remain reserved", origin.reserved)
+					}
+				})
 			})
 		}
 	}
 }
 
-// After the acknowledgement the source confirms, even if the target can't receive it.
+// After the acknowledgement the source confirms, even if the target can't receive it. No other target gets the items.
 func TestSourceThatConfirmedDoesNotResume(t *testing.T) {
-	t.Parallel()
-	origin := newOrigin(10)
-	source := start(t, offerOf(origin, 10), patient)
-	target := newScript(t, source.address, "target")
-	target.follow("target", len(targetSteps))
-	if err := target.step("confirm", ""); err != nil {
-		t.Fatal(err)
-	}
-	target.link.abort()
-	source.wait()
-	if outcome := origin.outcome(); outcome != "stop, complete" {
-		t.Error(outcome)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		origin, network := newOrigin(10), newNetwork(t)
+		source := start(t, network, offerOf(origin, 10))
+		target := newScript(t, network)
+		target.follow("target", len(targetSteps))
+		if err := target.step("confirm", ""); err != nil {
+			t.Fatal(err)
+		}
+		another := newScript(t, network)
+		_ = another.step("hello", "another")
+		if err := another.step("offer", ""); !errors.Is(err, ErrImpossible) {
+			t.Errorf("another target: %v", err)
+		}
+		target.link.abort()
+		source.wait()
+		if outcome := origin.outcome(); outcome != "stop, complete" {
+			t.Error(outcome)
+		}
+	})
 }
 
 // sourceSteps are what a source does, in this order.
 var sourceSteps = []string{"accept", "handshake", "hello", "offer", "pass", "items", "done", "finish", "items", "done", "acknowledge", "confirm"}
 
 // fakeSource follows the protocol for a number of steps, and then fails.
-func fakeSource(t *testing.T, steps []string, fail func(conn net.Conn, l *link)) (address string) {
+func fakeSource(t *testing.T, network *fake.Network, steps []string, fail func(*script)) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	config, err := identity(testKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := testIdentity(t)
 	if len(steps) == 0 {
-		_ = listener.Close()
-		return listener.Addr().String()
+		return
 	}
+	listener := network.Listen(sourceAddress)
 	go func() {
 		conn, err := listener.Accept()
 		if err != nil {
+			t.Error(err)
 			return
 		}
-		defer conn.Close()
 		secured := tls.Server(conn, config)
-		l := newLink(secured, patient)
+		s := &script{t: t, link: newLink(secured), stop: func() {}}
 		for _, step := range steps[1:] {
 			switch step {
 			case "handshake":
 				err = secured.HandshakeContext(t.Context())
-				go l.beat(t.Context(), quick.beat)
-			case "hello":
-				_, err = expect[hello](l, kindHello)
-			case "offer":
-				err = l.send(kindOffer, offer{Version: protocolVersion, Pod: "source", Items: 2, Live: true, Follow: true, Milliseconds: time.Hour.Milliseconds()})
-			case "pass", "finish", "follow", "ask":
-				var size int
-				if _, size, err = l.next(); err == nil {
-					_, err = l.r.Discard(size)
-				}
-			case "answer":
-				err = l.sendContent(kindRemoved, nil)
-			case "items":
-				err = l.sendItem(&memfile.Item{Key: []byte("k"), Value: []byte("v")}, 0)
-			case "done":
-				err = l.send(kindDone, done{Items: 1, Complete: true})
-			case "acknowledge":
-				_, err = expect[acknowledgement](l, kindAcknowledge)
+				s.beat()
+			default:
+				err = s.sourceStep(step)
 			}
 			if err != nil {
 				t.Errorf("%s: %v", step, err)
 				return
 			}
 		}
-		if fail(conn, l); t.Context().Err() == nil {
-			<-t.Context().Done()
-		}
+		fail(s)
 	}()
-	return listener.Addr().String()
+}
+
+func (s *script) sourceStep(step string) (err error) {
+	l := s.link
+	switch step {
+	case "hello":
+		_, err = expect[hello](l, kindHello)
+	case "offer":
+		err = l.send(kindOffer, offer{Version: protocolVersion, Pod: "source", Items: 2, Live: true, Follow: true, Milliseconds: time.Hour.Milliseconds(), Now: time.Now().UnixMilli()})
+	case "pass", "follow", "ask":
+		var size int
+		if _, size, err = l.next(); err == nil {
+			_, err = l.r.Discard(size)
+		}
+	case "finish":
+		var k kind
+		for k, _, err = l.next(); err == nil && k == kindFollow; k, _, err = l.next() { // as often as the target likes
+			if err := s.sourceStep("done"); err != nil {
+				return err
+			}
+		}
+	case "items":
+		err = l.sendItem(&memfile.Item{Key: []byte("k"), Value: []byte("v")})
+	case "done":
+		err = l.send(kindDone, done{Items: 1, Complete: true})
+	case "acknowledge":
+		_, err = expect[acknowledgement](l, kindAcknowledge)
+	}
+	return err
 }
 
 // A target whose source dies or hangs returns an error, whatever step was reached: without the
 // confirmation it must not serve.
 func TestTargetFailsWithItsSource(t *testing.T) {
-	t.Parallel()
-	failures := map[string]func(net.Conn, *link){
-		"dies":             func(conn net.Conn, _ *link) { _ = conn.Close() },
-		"only sends beats": func(net.Conn, *link) {},
-		"is silent":        func(_ net.Conn, l *link) { l.mu.Lock() },
-		"sends garbage":    func(_ net.Conn, l *link) { _, _ = l.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) },
-		"fails":            func(_ net.Conn, l *link) { _ = l.send(kindError, failureOf(errTest)) },
-		"sends a command":  func(_ net.Conn, l *link) { _ = l.send(kindPass, nil) },
+	failures := map[string]func(*script){
+		"dies":             func(s *script) { s.link.abort() },
+		"only sends beats": func(*script) {},
+		"is silent":        func(s *script) { s.stop() },
+		"sends garbage":    func(s *script) { _, _ = s.link.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) },
+		"fails":            func(s *script) { _ = s.link.send(kindError, failureOf(errTest)) },
+		"sends a command":  func(s *script) { _ = s.link.send(kindPass, nil) },
 	}
 	for name, fail := range failures {
 		for steps := range sourceSteps {
@@ -255,19 +271,20 @@ func TestTargetFailsWithItsSource(t *testing.T) {
 				continue // there is no connection yet
 			}
 			t.Run(fmt.Sprintf("%s before %d %s", name, steps, sourceSteps[steps]), func(t *testing.T) {
-				t.Parallel()
-				cache := newCache(t)
-				address := fakeSource(t, sourceSteps[:steps], fail)
-				within(t, "the target", func() {
-					result, err := receive(t.Context(), targetOf(t, address, cache), quick)
-					if err == nil {
-						t.Errorf("it received %+v", result)
-					}
-					for _, known := range []error{ErrBusy, ErrNotTerminating, ErrImpossible} {
-						if errors.Is(err, known) {
-							t.Error(err)
+				synctest.Test(t, func(t *testing.T) {
+					cache := newCache(t)
+					fakeSource(t, cache.network, sourceSteps[:steps], fail)
+					within(t, "the target", func() {
+						result, err := Receive(t.Context(), targetOf(t, cache))
+						if err == nil {
+							t.Errorf("it received %+v", result)
 						}
-					}
+						for _, known := range []error{ErrBusy, ErrNotTerminating, ErrImpossible} {
+							if errors.Is(err, known) {
+								t.Error(err)
+							}
+						}
+					})
 				})
 			})
 		}
@@ -276,96 +293,89 @@ func TestTargetFailsWithItsSource(t *testing.T) {
 
 // A peer that completes the protocol in this fixture is accepted: the failures above are what fails.
 func TestTargetAcceptsFakeSource(t *testing.T) {
-	t.Parallel()
-	cache := newCache(t)
-	address := fakeSource(t, sourceSteps, func(_ net.Conn, l *link) { _ = l.send(kindConfirm, confirmation{Milliseconds: 7}) })
-	result, err := receive(t.Context(), targetOf(t, address, cache), patient)
-	if err != nil || result.Gap != 7*time.Millisecond {
-		t.Errorf("%+v, %v", result, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		cache := newCache(t)
+		fakeSource(t, cache.network, sourceSteps, func(s *script) { _ = s.link.send(kindConfirm, confirmation{Milliseconds: 7}) })
+		result, err := Receive(t.Context(), targetOf(t, cache))
+		if err != nil || result.Gap != 7*time.Millisecond {
+			t.Errorf("%+v, %v", result, err)
+		}
+	})
 }
 
 func TestConnectionsWithoutTheKeyAreRejected(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(100), newCache(t)
-	var offers atomic.Int64
-	source := start(t, func(ctx context.Context) (Offer, error) {
-		offers.Add(1)
-		return offerOf(origin, 100)(ctx)
-	}, patient)
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(100), newCache(t)
+		var offers atomic.Int64
+		start(t, cache.network, func(ctx context.Context) (Offer, error) {
+			offers.Add(1)
+			return offerOf(origin, 100)(ctx)
+		})
 
-	other := bytes.Repeat([]byte("o"), keySize)
-	target := targetOf(t, source.address, cache)
-	target.Key = other
-	if _, err := receive(t.Context(), target, patient); !errors.Is(err, errOtherKey) || !errors.Is(err, ErrImpossible) {
-		t.Errorf("a target with another key: %v", err)
-	}
-	// A peer that accepts any source, with a key of its own or with none.
-	for name, key := range map[string][]byte{"another key": other, "no certificate": nil} {
-		config := &tls.Config{InsecureSkipVerify: true}
-		if key != nil {
-			config, _ = identity(key)
-			config.VerifyConnection = nil
+		other := bytes.Repeat([]byte("o"), keySize)
+		target := targetOf(t, cache)
+		target.Key = other
+		if _, err := Receive(t.Context(), target); !errors.Is(err, errOtherKey) || !errors.Is(err, ErrImpossible) {
+			t.Errorf("a target with another key: %v", err)
 		}
-		conn, err := tls.Dial("tcp", source.address, config)
-		if err == nil {
-			l := newLink(conn, patient)
-			_ = l.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: "p", Shard: "cache-0"})
-			if _, err = expect[offer](l, kindOffer); err == nil {
-				t.Errorf("%s: got an offer", name)
+		// A peer that accepts any source, with a key of its own or with none.
+		for name, key := range map[string][]byte{"another key": other, "no certificate": nil} {
+			config := &tls.Config{InsecureSkipVerify: true}
+			if key != nil {
+				config, _ = identity(key)
+				config.VerifyConnection = nil
 			}
-			_ = conn.Close()
+			if l, err := connectTo(t, cache.network, config); err == nil {
+				_ = l.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: "p", Shard: "cache-0"})
+				if _, err = expect[offer](l, kindOffer); err == nil {
+					t.Errorf("%s: got an offer", name)
+				}
+			}
 		}
-	}
-	// Scanners: more of them than connections are served at a time, none of which says anything.
-	for i := range maxConnections + 4 {
-		conn, err := net.Dial("tcp", source.address)
-		if err != nil {
-			t.Fatal(err)
+		// Scanners: more of them than connections are served at a time, none of which says anything.
+		for i := range maxConnections + 4 {
+			conn, err := cache.network.DialContext(t.Context(), "tcp", sourceAddress)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i%2 == 0 {
+				_, _ = io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n")
+			}
 		}
-		defer conn.Close()
-		if i%2 == 0 {
-			_, _ = io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n")
+		synctest.Wait()
+		if n := offers.Load(); n != 0 {
+			t.Errorf("%d offers", n)
 		}
-	}
-	if n := offers.Load(); n != 0 {
-		t.Errorf("%d offers", n)
-	}
-	var err error
-	await(t, "the right key is accepted", func() bool {
-		_, err = receive(t.Context(), targetOf(t, source.address, cache), patient)
-		return err == nil
+		if _, err := Receive(t.Context(), targetOf(t, cache)); err != nil {
+			t.Error(err)
+		}
+		mustEqual(t, cache.snapshot(), origin.snapshot())
 	})
-	mustEqual(t, cache.snapshot(), origin.snapshot())
 }
 
 // Without the key, each of these connections may stay open for a minute.
 func TestSilentConnectionsDelayNoTarget(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(100), newCache(t)
-	address := ""
-	flood := func() {
-		for range 3 * maxConnections {
-			conn, err := net.Dial("tcp", address)
-			if err != nil {
-				t.Error(err)
-				return
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(100), newCache(t)
+		flood := func() {
+			for range 3 * maxConnections {
+				if _, err := cache.network.DialContext(t.Context(), "tcp", sourceAddress); err != nil {
+					t.Error(err)
+				}
 			}
-			t.Cleanup(func() { _ = conn.Close() })
 		}
-	}
-	source := start(t, func(ctx context.Context) (Offer, error) {
-		flood() // closes no connection of a target with the key
-		return offerOf(origin, 100)(ctx)
-	}, patient)
-	address = source.address
-	flood()
-	ctx, cancel := context.WithTimeout(t.Context(), patient.open/2)
-	defer cancel()
-	if _, err := receive(ctx, targetOf(t, address, cache), patient); err != nil {
-		t.Fatal(err)
-	}
-	mustEqual(t, cache.snapshot(), origin.snapshot())
+		start(t, cache.network, func(ctx context.Context) (Offer, error) {
+			flood() // closes no connection of a target with the key
+			return offerOf(origin, 100)(ctx)
+		})
+		flood()
+		ctx, cancel := context.WithTimeout(t.Context(), openTimeout/2)
+		defer cancel()
+		if _, err := Receive(ctx, targetOf(t, cache)); err != nil {
+			t.Fatal(err)
+		}
+		mustEqual(t, cache.snapshot(), origin.snapshot())
+	})
 }
 
 // exhausted fails to accept connections for a while.
@@ -382,29 +392,20 @@ func (l *exhausted) Accept() (net.Conn, error) {
 }
 
 func TestSourceAcceptsTargetsAfterItHadTooManyOpenFiles(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(100), newCache(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	failing := &exhausted{Listener: listener}
-	failing.failures.Store(3)
-	over := make(chan error, 1)
-	go func() {
-		over <- serve(t.Context(), failing, testKey, offerOf(origin, 100), logOf(t, "source"), patient)
-	}()
-	if _, err := receive(t.Context(), targetOf(t, listener.Addr().String(), cache), patient); err != nil {
-		t.Fatal(err)
-	}
-	mustEqual(t, cache.snapshot(), origin.snapshot())
-	if err := <-over; err != nil {
-		t.Errorf("the source returned %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(100), newCache(t)
+		failing := &exhausted{Listener: cache.network.Listen(sourceAddress)}
+		failing.failures.Store(3)
+		source := startOn(t, failing, offerOf(origin, 100))
+		if _, err := Receive(t.Context(), targetOf(t, cache)); err != nil {
+			t.Fatal(err)
+		}
+		source.wait()
+		mustEqual(t, cache.snapshot(), origin.snapshot())
+	})
 }
 
 func TestShortKeyIsAnError(t *testing.T) {
-	t.Parallel()
 	if _, err := identity(testKey[:keySize-1]); err == nil {
 		t.Error("a short key is accepted")
 	}
@@ -412,7 +413,6 @@ func TestShortKeyIsAnError(t *testing.T) {
 
 // The source sends them before it has sent any item.
 func TestErrorsOfTheSourceAreIdentified(t *testing.T) {
-	t.Parallel()
 	cases := map[string]struct {
 		offer  error
 		change func(*Target)
@@ -428,252 +428,254 @@ func TestErrorsOfTheSourceAreIdentified(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			origin, cache := newOrigin(10), newCache(t)
-			source := start(t, func(ctx context.Context) (Offer, error) {
-				offer, _ := offerOf(origin, 10)(ctx)
-				return offer, c.offer
-			}, patient)
-			target := targetOf(t, source.address, cache)
-			if c.change != nil {
-				c.change(&target)
-			}
-			_, err := receive(t.Context(), target, patient)
-			if err == nil || c.want != nil && !errors.Is(err, c.want) {
-				t.Errorf("%v, want %v", err, c.want)
-			}
-			if c.want == nil && (errors.Is(err, ErrImpossible) || !strings.Contains(err.Error(), errTest.Error())) {
-				t.Error(err)
-			}
-			if len(cache.moves) != 0 || cache.writes != 0 || len(origin.history()) != 0 {
-				t.Errorf("moves %v, %d writes, the source did %v", cache.moves, cache.writes, origin.history())
-			}
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(10), newCache(t)
+				start(t, cache.network, func(ctx context.Context) (Offer, error) {
+					offer, _ := offerOf(origin, 10)(ctx)
+					return offer, c.offer
+				})
+				target := targetOf(t, cache)
+				if c.change != nil {
+					c.change(&target)
+				}
+				_, err := Receive(t.Context(), target)
+				if err == nil || c.want != nil && !errors.Is(err, c.want) {
+					t.Errorf("%v, want %v", err, c.want)
+				}
+				if c.want == nil && (errors.Is(err, ErrImpossible) || !strings.Contains(err.Error(), errTest.Error())) {
+					t.Error(err)
+				}
+				if len(cache.moves()) != 0 || cache.writes() != 0 || len(origin.history()) != 0 {
+					t.Errorf("moves %v, %d writes, the source did %v", cache.moves(), cache.writes(), origin.history())
+				}
+			})
 		})
 	}
 }
 
 func TestOtherProtocolVersionIsImpossible(t *testing.T) {
-	t.Parallel()
-	source := start(t, offerOf(newOrigin(0), 0), patient)
-	s := newScript(t, source.address, "target")
-	_ = s.link.send(kindHello, hello{Versions: []int{protocolVersion + 1}, Pod: "target", Shard: "cache-0"})
-	if _, err := expect[offer](s.link, kindOffer); !errors.Is(err, ErrImpossible) {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		network := newNetwork(t)
+		start(t, network, offerOf(newOrigin(0), 0))
+		s := newScript(t, network)
+		_ = s.link.send(kindHello, hello{Versions: []int{protocolVersion + 1}, Pod: "target", Shard: "cache-0"})
+		if _, err := expect[offer](s.link, kindOffer); !errors.Is(err, ErrImpossible) {
+			t.Error(err)
+		}
+	})
 }
 
 func TestFirstTargetKeepsItsSession(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(100), newCache(t)
-	source := start(t, offerOf(origin, 100), patient)
-	first := newScript(t, source.address, "first")
-	first.follow("first", 4)
-	if _, err := receive(t.Context(), targetOf(t, source.address, cache), patient); !errors.Is(err, ErrBusy) {
-		t.Errorf("the second target: %v", err)
-	}
-	if cache.writes != 0 {
-		t.Errorf("the second target has %d items", cache.writes)
-	}
-	for _, step := range []string{"finish", "end", "acknowledge", "confirm"} {
-		if err := first.step(step, ""); err != nil {
-			t.Fatalf("%s: %v", step, err)
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(100), newCache(t)
+		source := start(t, cache.network, offerOf(origin, 100))
+		first := newScript(t, cache.network)
+		first.follow("first", 4)
+		if _, err := Receive(t.Context(), targetOf(t, cache)); !errors.Is(err, ErrBusy) {
+			t.Errorf("the second target: %v", err)
 		}
-	}
-	_ = first.link.conn.Close()
-	source.wait()
+		if cache.writes() != 0 {
+			t.Errorf("the second target has %d items", cache.writes())
+		}
+		for _, step := range []string{"finish", "end", "acknowledge", "confirm"} {
+			if err := first.step(step, ""); err != nil {
+				t.Fatalf("%s: %v", step, err)
+			}
+		}
+		_ = first.link.conn.Close()
+		source.wait()
+	})
 }
 
 func TestPodReplacesItsEarlierSession(t *testing.T) {
-	t.Parallel()
 	for steps := 2; steps < len(targetSteps); steps++ {
 		t.Run("before "+targetSteps[steps], func(t *testing.T) {
-			t.Parallel()
-			origin, cache := newOrigin(100), newCache(t)
-			endless := patient
-			endless.step, endless.silence = time.Hour, time.Hour
-			source := start(t, offerOf(origin, 100), endless)
-			first := newScript(t, source.address, "target")
-			first.follow("target", steps)
-			if _, err := receive(t.Context(), targetOf(t, source.address, cache), patient); err != nil {
-				t.Fatal(err)
-			}
-			source.wait()
-			mustEqual(t, cache.snapshot(), origin.snapshot())
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(100), newCache(t)
+				source := start(t, cache.network, offerOf(origin, 100))
+				first := newScript(t, cache.network)
+				first.follow("target", steps)
+				if _, err := Receive(t.Context(), targetOf(t, cache)); err != nil {
+					t.Fatal(err)
+				}
+				source.wait()
+				mustEqual(t, cache.snapshot(), origin.snapshot())
+			})
 		})
 	}
 }
 
 func TestFailedStopIsNotResumed(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(10), newCache(t)
-	origin.onStop = func(context.Context) error { return errTest }
-	source := start(t, offerOf(origin, 10), patient)
-	if _, err := receive(t.Context(), targetOf(t, source.address, cache), patient); err == nil || !strings.Contains(err.Error(), errTest.Error()) {
-		t.Error(err)
-	}
-	source.stop()
-	source.wait()
-	if outcome := origin.outcome(); outcome != "stop" {
-		t.Error(outcome)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(10), newCache(t)
+		origin.onStop = func(context.Context) error { return errTest }
+		source := start(t, cache.network, offerOf(origin, 10))
+		if _, err := Receive(t.Context(), targetOf(t, cache)); err == nil || !strings.Contains(err.Error(), errTest.Error()) {
+			t.Error(err)
+		}
+		source.stop()
+		source.wait()
+		if outcome := origin.outcome(); outcome != "stop" {
+			t.Error(outcome)
+		}
+	})
 }
 
 // A target that is lost during the stop doesn't cancel it: memcached would be in an unknown state.
 func TestStopContinuesWithoutTarget(t *testing.T) {
-	t.Parallel()
-	origin := newOrigin(10)
-	stopping := make(chan struct{})
-	origin.onStop = func(ctx context.Context) error {
-		close(stopping)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(4 * quick.silence):
-			return nil
+	synctest.Test(t, func(t *testing.T) {
+		const long = 4 * silence
+		origin, network := newOrigin(10), newNetwork(t)
+		origin.onStop = func(ctx context.Context) error { return sleep(ctx, long) }
+		start(t, network, offerOf(origin, 10))
+		target := newScript(t, network)
+		target.follow("target", 5)
+		synctest.Wait()
+		target.link.abort()
+		_ = sleep(t.Context(), long)
+		synctest.Wait()
+		if outcome := origin.outcome(); outcome != "stop, resume" {
+			t.Error(outcome)
 		}
-	}
-	source := start(t, offerOf(origin, 10), quick)
-	target := newScript(t, source.address, "target")
-	target.follow("target", 5)
-	<-stopping
-	target.link.abort()
-	await(t, "memcached serves again", func() bool { return origin.outcome() == "stop, resume" })
+	})
 }
 
 func TestFailedScanFailsTheSession(t *testing.T) {
-	t.Parallel()
 	for scan, want := range map[int]string{1: "", 3: "stop, resume"} {
 		t.Run(fmt.Sprint(scan), func(t *testing.T) {
-			t.Parallel()
-			origin, cache := newOrigin(10), newCache(t)
-			origin.onScan = func(_ context.Context, n int) error {
-				if n == scan {
-					return memfile.ErrLayout
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(10), newCache(t)
+				origin.onScan = func(_ context.Context, n int) error {
+					if n == scan {
+						return memfile.ErrLayout
+					}
+					return nil
 				}
-				return nil
-			}
-			source := start(t, offerOf(origin, 10), patient)
-			if _, err := receive(t.Context(), targetOf(t, source.address, cache), patient); !errors.Is(err, ErrImpossible) {
-				t.Error(err)
-			}
-			source.stop()
-			source.wait()
-			if outcome := origin.outcome(); outcome != want {
-				t.Error(outcome)
-			}
+				source := start(t, cache.network, offerOf(origin, 10))
+				if _, err := Receive(t.Context(), targetOf(t, cache)); !errors.Is(err, ErrImpossible) {
+					t.Error(err)
+				}
+				source.stop()
+				source.wait()
+				if outcome := origin.outcome(); outcome != want {
+					t.Error(outcome)
+				}
+			})
 		})
 	}
 }
 
 // A memcached that hangs or has a scan with unreadable items fails the target.
 func TestTargetFailsWithItsMemcached(t *testing.T) {
-	t.Parallel()
 	cases := map[string]func(*fakeCache, func()){
-		"hangs at once":         func(c *fakeCache, hang func()) { c.before = func(string) { hang() } },
-		"hangs at a set":        func(c *fakeCache, hang func()) { c.before = hangAt("ms", hang) },
-		"hangs at a deletion":   func(c *fakeCache, hang func()) { c.before = hangAt("md", hang) },
-		"hangs at the settings": func(c *fakeCache, hang func()) { c.before = hangAt("slabs", hang) },
+		"hangs at once":         func(c *fakeCache, hang func()) { c.Before = hangAt("", hang) },
+		"hangs at a set":        func(c *fakeCache, hang func()) { c.Before = hangAt("ms", hang) },
+		"hangs at a deletion":   func(c *fakeCache, hang func()) { c.Before = hangAt("md", hang) },
+		"hangs at the settings": func(c *fakeCache, hang func()) { c.Before = hangAt("slabs", hang) },
 		"can't be scanned": func(c *fakeCache, _ func()) {
 			c.scanned = func(report *memfile.Report) { report.Unreadable = 1 }
 		},
 	}
 	for name, prepare := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			origin, cache := newOrigin(2000), newCache(t)
-			prepare(cache, func() { <-t.Context().Done() })
-			origin.during = func(scan int) {
-				if scan == 2 {
-					origin.remove("key-7")
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(2000), newCache(t)
+				prepare(cache, func() { <-t.Context().Done() })
+				origin.during = func(scan int) {
+					if scan == 2 {
+						origin.remove("key-7")
+					}
 				}
-			}
-			source := start(t, offerOf(origin, 2000), quick)
-			within(t, "the target", func() {
-				if result, err := receive(t.Context(), targetOf(t, source.address, cache), quick); err == nil {
-					t.Errorf("it received %+v", result)
+				source := start(t, cache.network, offerOf(origin, 2000))
+				within(t, "the target", func() {
+					if result, err := Receive(t.Context(), targetOf(t, cache)); err == nil {
+						t.Errorf("it received %+v", result)
+					}
+				})
+				source.stop()
+				source.wait()
+				if outcome := origin.outcome(); strings.Contains(outcome, "complete") {
+					t.Error(outcome)
 				}
 			})
-			source.stop()
-			source.wait()
-			if outcome := origin.outcome(); strings.Contains(outcome, "complete") {
-				t.Error(outcome)
-			}
 		})
 	}
 }
 
-func hangAt(command string, hang func()) func(string) {
-	return func(got string) {
-		if got == command {
+func hangAt(command string, hang func()) func(string) string {
+	return func(request string) string {
+		if strings.HasPrefix(request, command) {
 			hang()
 		}
+		return ""
 	}
 }
 
 // A peer may be busy for longer than it may be silent.
 func TestBusyPeersAreAlive(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(100), newCache(t)
-	timing := patient
-	timing.silence = time.Second
-	busy := 3 * timing.silence / 2
-	origin.onStop = func(context.Context) error {
-		origin.remove("key-7")
-		time.Sleep(busy)
-		return nil
-	}
-	cache.scanned = func(*memfile.Report) { time.Sleep(busy) }
-	source := start(t, func(ctx context.Context) (Offer, error) {
-		time.Sleep(busy)
-		return offerOf(origin, 100)(ctx)
-	}, timing)
-	if _, err := receive(t.Context(), targetOf(t, source.address, cache), timing); err != nil {
-		t.Fatal(err)
-	}
-	source.wait()
-	mustEqual(t, cache.snapshot(), origin.snapshot())
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(100), newCache(t)
+		busy := func() { _ = sleep(t.Context(), 3*silence/2) }
+		origin.onStop = func(context.Context) error {
+			origin.remove("key-7")
+			busy()
+			return nil
+		}
+		cache.scanned = func(*memfile.Report) { busy() }
+		source := start(t, cache.network, func(ctx context.Context) (Offer, error) {
+			busy()
+			return offerOf(origin, 100)(ctx)
+		})
+		if _, err := Receive(t.Context(), targetOf(t, cache)); err != nil {
+			t.Fatal(err)
+		}
+		source.wait()
+		mustEqual(t, cache.snapshot(), origin.snapshot())
+	})
 }
 
 // A scan that couldn't read everything is repeated.
 func TestUnreadableItemsAreScannedAgain(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(100), newCache(t)
-	scans := 0
-	cache.scanned = func(report *memfile.Report) {
-		if scans++; scans == 1 {
-			report.Unreadable = 1
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(100), newCache(t)
+		scans := 0
+		cache.scanned = func(report *memfile.Report) {
+			if scans++; scans == 1 {
+				report.Unreadable = 1
+			}
 		}
-	}
-	origin.during = func(scan int) {
-		if scan == 2 {
-			origin.remove("key-7")
+		origin.during = func(scan int) {
+			if scan == 2 {
+				origin.remove("key-7")
+			}
 		}
-	}
-	source := start(t, offerOf(origin, 100), patient)
-	if _, err := receive(t.Context(), targetOf(t, source.address, cache), patient); err != nil {
-		t.Fatal(err)
-	}
-	if scans != 2 {
-		t.Errorf("%d scans", scans)
-	}
-	mustEqual(t, cache.snapshot(), origin.snapshot())
+		start(t, cache.network, offerOf(origin, 100))
+		if _, err := Receive(t.Context(), targetOf(t, cache)); err != nil {
+			t.Fatal(err)
+		}
+		if scans != 2 {
+			t.Errorf("%d scans", scans)
+		}
+		mustEqual(t, cache.snapshot(), origin.snapshot())
+	})
 }
 
 func TestCanceledContextStopsBothSides(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(100), newCache(t)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	origin.onScan = func(scan context.Context, _ int) error {
-		cancel(errTest)
-		<-scan.Done()
-		return scan.Err()
-	}
-	source := start(t, offerOf(origin, 100), defaultTiming)
-	within(t, "the target", func() {
-		if _, err := receive(ctx, targetOf(t, source.address, cache), defaultTiming); !errors.Is(err, errTest) {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(100), newCache(t)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		origin.onScan = func(scan context.Context, _ int) error {
+			cancel(errTest)
+			<-scan.Done()
+			return scan.Err()
 		}
+		source := start(t, cache.network, offerOf(origin, 100))
+		within(t, "the target", func() {
+			if _, err := Receive(ctx, targetOf(t, cache)); !errors.Is(err, errTest) {
+				t.Error(err)
+			}
+		})
+		source.stop()
+		source.wait()
 	})
-	source.stop()
-	source.wait()
 }

@@ -1,45 +1,41 @@
 package handover
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
-// patience bounds waits in tests for what happens much sooner.
-const patience = time.Minute
+// patience bounds waits in tests. All of them run in bubbles, where it takes no time.
+const patience = time.Hour
 
-// quick lets tests of hangs finish early. All else is patient: on a busy machine, a side that doesn't hang can exceed quick.
-var (
-	quick   = timing{open: 2 * time.Second, beat: 20 * time.Millisecond, silence: 500 * time.Millisecond, step: time.Second, follow: 200 * time.Millisecond}
-	patient = timing{open: patience, beat: quick.beat, silence: patience, step: patience, follow: quick.follow}
+const (
+	sourceAddress = "10.0.0.2:11215"
+	cacheAddress  = "127.0.0.1:11211"
 )
 
 var testKey = bytes.Repeat([]byte("k"), keySize)
 
 // entry is an item of a fake server.
 type entry struct {
-	value  string
-	flags  uint32
-	ttl    int64 // in seconds, 0 for none; a Unix time on a server beyond 30 days
-	binary bool
+	value string
+	flags uint32
+	// expires is a Unix time in seconds; 0 for never.
+	expires int64
+	binary  bool
 }
 
 // fakeOrigin keeps the items of a source in memory.
@@ -56,10 +52,11 @@ type fakeOrigin struct {
 	// noRoom lets Reserve fail.
 	noRoom bool
 	// during is called in each scan after the items were listed and before they are visited, from
-	// 1 for the first; onStop and onScan may return an error.
-	during func(scan int)
-	onStop func(context.Context) error
-	onScan func(ctx context.Context, scan int) error
+	// 1 for the first, visiting before each visit; onStop and onScan may return an error.
+	during   func(scan int)
+	visiting func(scan int, item int64)
+	onStop   func(context.Context) error
+	onScan   func(ctx context.Context, scan int) error
 }
 
 func newOrigin(n int) *fakeOrigin {
@@ -137,7 +134,13 @@ func (o *fakeOrigin) Scan(ctx context.Context, order Order, visit func(*memfile.
 			continue
 		}
 		report.Items++
-		item := &memfile.Item{Key: []byte(key), Value: []byte(e.value), Flags: e.flags, TTL: e.ttl, Expires: uint32(e.ttl), Binary: e.binary, CAS: cas}
+		if o.visiting != nil {
+			o.visiting(scan, report.Items)
+		}
+		item := &memfile.Item{Key: []byte(key), Value: []byte(e.value), Flags: e.flags, Expires: uint32(e.expires), Binary: e.binary, CAS: cas}
+		if e.expires != 0 {
+			item.ExpiresAt = time.Unix(e.expires, 0)
+		}
 		if err := visit(item); err != nil {
 			return report, err
 		}
@@ -185,178 +188,49 @@ func (o *fakeOrigin) outcome() string {
 	}), ", ")
 }
 
-// fakeCache is a memcached that understands what a target sends.
+// fakeCache is the memcached of a target.
 type fakeCache struct {
-	t        testing.TB
-	listener net.Listener
-	mu       sync.Mutex
-	items    map[string]entry
-	cas      map[string]uint64
-	changes  uint64
-	noCAS    bool
-	automove string
-	moves    []string // levels that were set
-	maxValue int
-	writes   int
-	// before, if set, is called before each request, which it may block.
-	before func(command string)
+	*fake.Server
+	network *fake.Network
 	// hidden is a key that scans miss, as when a client stores it at the same time.
 	hidden string
 	// scanned may change the report of a scan.
 	scanned func(*memfile.Report)
 }
 
-func newCache(t testing.TB) *fakeCache {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &fakeCache{t: t, listener: listener, items: map[string]entry{}, cas: map[string]uint64{}, changes: 1 << 40, automove: "1", maxValue: 1 << 20}
-	var conns sync.WaitGroup
-	conns.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			conns.Go(func() {
-				defer conn.Close()
-				stop := context.AfterFunc(t.Context(), func() { _ = conn.Close() })
-				defer stop()
-				c.serve(conn)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		_ = listener.Close()
-		conns.Wait()
-	})
-	return c
+func newNetwork(t *testing.T) *fake.Network {
+	network := &fake.Network{}
+	t.Cleanup(network.Close)
+	return network
 }
 
-func (c *fakeCache) address() string { return c.listener.Addr().String() }
+func newCache(t *testing.T) *fakeCache {
+	network := newNetwork(t)
+	return &fakeCache{Server: fake.New().Serve(network, cacheAddress), network: network}
+}
 
 func (c *fakeCache) snapshot() map[string]entry {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return maps.Clone(c.items)
-}
-
-func (c *fakeCache) serve(conn net.Conn) {
-	r := bufio.NewReader(conn)
-	for {
-		line, err := r.ReadString('\n')
-		if err != nil {
-			return
-		}
-		words := strings.Fields(line)
-		if c.before != nil {
-			c.before(words[0])
-		}
-		answer, err := c.answer(words, r)
-		if err != nil {
-			return
-		}
-		if _, err := io.WriteString(conn, answer); err != nil {
-			return
-		}
+	items := map[string]entry{}
+	for key, item := range c.Items() {
+		items[key] = entry{value: item.Value, flags: uint32(item.Flags), expires: item.Expires, binary: item.Binary}
 	}
-}
-
-func (c *fakeCache) answer(words []string, r io.Reader) (string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case strings.Join(words, " ") == "stats settings":
-		return "STAT slab_automove " + c.automove + "\r\nSTAT cas_enabled " + map[bool]string{true: "no", false: "yes"}[c.noCAS] + "\r\nEND\r\n", nil
-	case words[0] == "lru_crawler":
-		var dump strings.Builder
-		for key := range c.items {
-			fmt.Fprintf(&dump, "key=%s exp=-1 la=1 cas=%d fetch=no cls=1 size=100\n", url.PathEscape(key), c.cas[key])
-		}
-		return dump.String() + "END\r\n", nil
-	case words[0] == "flush_all":
-		clear(c.items)
-		return "OK\r\n", nil
-	case words[0] == "stats":
-		return fmt.Sprintf("STAT curr_items %d\r\nEND\r\n", len(c.items)), nil
-	case words[0] == "slabs":
-		c.automove = words[2]
-		c.moves = append(c.moves, words[2])
-		return "OK\r\n", nil
-	case words[0] == "ms":
-		return c.store(words, r)
-	case words[0] == "md":
-		key, _ := c.key(words)
-		if _, ok := c.items[key]; !ok {
-			return "NF\r\n", nil
-		}
-		delete(c.items, key)
-		return "HD\r\n", nil
-	}
-	c.t.Errorf("the target sent %q", words)
-	return "ERROR\r\n", nil
-}
-
-func (c *fakeCache) key(words []string) (key string, encoded bool) {
-	if !slices.Contains(words[2:], "b") {
-		return words[1], false
-	}
-	decoded, err := base64.StdEncoding.DecodeString(words[1])
-	if err != nil {
-		c.t.Errorf("the target sent %q: %v", words, err)
-	}
-	return string(decoded), true
-}
-
-func (c *fakeCache) store(words []string, r io.Reader) (string, error) {
-	size, err := strconv.Atoi(words[2])
-	if err != nil {
-		c.t.Errorf("the target sent %q: %v", words, err)
-	}
-	value := make([]byte, size+2)
-	if _, err := io.ReadFull(r, value); err != nil {
-		return "", err
-	}
-	if !bytes.HasSuffix(value, []byte("\r\n")) {
-		c.t.Errorf("a value ends with %q", value[size:])
-	}
-	key, encoded := c.key(words)
-	c.writes++
-	if size > c.maxValue {
-		delete(c.items, key)
-		return "SERVER_ERROR object too large for cache\r\n", nil
-	}
-	e := entry{value: string(value[:size]), binary: encoded}
-	for _, word := range words[3:] {
-		n, _ := strconv.ParseInt(word[1:], 10, 64)
-		switch word[0] {
-		case 'T':
-			e.ttl = n
-		case 'F':
-			e.flags = uint32(n)
-		}
-	}
-	c.put(key, e)
-	if slices.Contains(words[3:], "c") {
-		return fmt.Sprintf("HD c%d\r\n", c.changes), nil
-	}
-	return "HD\r\n", nil
-}
-
-func (c *fakeCache) put(key string, e entry) {
-	c.items[key] = e
-	c.changes++
-	c.cas[key] = c.changes
+	return items
 }
 
 // set is a write of a client.
 func (c *fakeCache) set(key string, e entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.put(key, e)
+	c.Set(key, fake.Item{Value: e.value, Flags: uint64(e.flags)})
 }
+
+// moves are the levels of the page mover that were set.
+func (c *fakeCache) moves() (levels []string) {
+	for _, request := range c.Requests("slabs automove ") {
+		levels = append(levels, strings.TrimPrefix(request, "slabs automove "))
+	}
+	return levels
+}
+
+func (c *fakeCache) writes() int { return len(c.Requests("ms ")) }
 
 func (c *fakeCache) scan(_ context.Context, visit func(*memfile.Item) error) (memfile.Report, error) {
 	var report memfile.Report
@@ -377,11 +251,10 @@ func (c *fakeCache) scan(_ context.Context, visit func(*memfile.Item) error) (me
 
 // running is a source in a test.
 type running struct {
-	t       testing.TB
-	address string
-	stop    context.CancelFunc
-	over    chan struct{}
-	err     error // valid when over is closed
+	t    testing.TB
+	stop context.CancelFunc
+	over chan struct{}
+	err  error // valid when over is closed
 }
 
 func offerOf(o Origin, items int) func(context.Context) (Offer, error) {
@@ -391,17 +264,18 @@ func offerOf(o Origin, items int) func(context.Context) (Offer, error) {
 }
 
 // start runs a source until the test is over.
-func start(t testing.TB, offer func(context.Context) (Offer, error), timing timing) *running {
+func start(t testing.TB, network *fake.Network, offer func(context.Context) (Offer, error)) *running {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	return startOn(t, network.Listen(sourceAddress), offer)
+}
+
+func startOn(t testing.TB, listener net.Listener, offer func(context.Context) (Offer, error)) *running {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	r := &running{t: t, address: listener.Addr().String(), stop: stop, over: make(chan struct{})}
+	r := &running{t: t, stop: stop, over: make(chan struct{})}
 	go func() {
 		defer close(r.over)
-		r.err = serve(ctx, listener, testKey, offer, logOf(t, "source"), timing)
+		r.err = Serve(ctx, listener, testKey, offer, logOf(t, "source"))
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -423,11 +297,24 @@ func (r *running) wait() {
 	}
 }
 
-func targetOf(t testing.TB, source string, c *fakeCache) Target {
+func targetOf(t testing.TB, c *fakeCache) Target {
 	return Target{
-		Source: source, Key: testKey, Pod: "target", Shard: "cache-0", Owner: "owner", Memcached: protocol.At(c.address()), Scan: c.scan,
-		Log: logOf(t, "target"),
+		Source: sourceAddress, DialContext: c.network.DialContext, Key: testKey, Pod: "target", Shard: "cache-0", Owner: "owner",
+		Memcached: protocol.Server{Address: cacheAddress, DialContext: c.network.DialContext}, Scan: c.scan, Log: logOf(t, "target"),
 	}
+}
+
+// receiveSoon is Receive, again while the source is busy, as agents do.
+func receiveSoon(t testing.TB, target Target) (result Result, err error) {
+	t.Helper()
+	within(t, "the target", func() {
+		for err = ErrBusy; errors.Is(err, ErrBusy); {
+			if result, err = Receive(t.Context(), target); errors.Is(err, ErrBusy) {
+				_ = sleep(t.Context(), silence)
+			}
+		}
+	})
+	return result, err
 }
 
 type logWriter struct{ t testing.TB }
@@ -439,16 +326,6 @@ func (w logWriter) Write(p []byte) (int, error) {
 
 func logOf(t testing.TB, side string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(logWriter{t}, nil)).With("side", side)
-}
-
-// await waits until a condition is true.
-func await(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", patience, what)
-		}
-	}
 }
 
 // within fails if f doesn't return.

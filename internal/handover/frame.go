@@ -13,7 +13,7 @@ import (
 )
 
 // protocolVersion is the version of the frames.
-const protocolVersion = 1
+const protocolVersion = 2
 
 // A frame is one byte of its kind, four bytes of the length of its content (big endian), and the content.
 type kind byte
@@ -40,8 +40,8 @@ const (
 	maxMessage = 4 << 10
 	// maxRemoved is the largest frame of key hashes, in bytes.
 	maxRemoved = 8 << 10
-	// itemHeadSize: one byte of the key's length, one of bits, four of flags, four of the TTL.
-	itemHeadSize = 1 + 1 + 4 + 4
+	// itemHeadSize: one byte of the key's length, one of bits, four of flags, eight of when the item expires.
+	itemHeadSize = 1 + 1 + 4 + 8
 	frameHead    = 1 + 4
 )
 
@@ -101,6 +101,8 @@ type offer struct {
 	Items     int64
 	// Milliseconds until the end has to begin. Clocks of nodes differ.
 	Milliseconds int64
+	// Now is the source's time when it sends the offer, as when items expire: a Unix time in milliseconds.
+	Now int64
 	// Live reports whether the source has room for live passes.
 	Live bool
 	// Follow is whether the target may do so.
@@ -193,15 +195,16 @@ type received struct {
 	key    []byte // valid until the next item
 	binary bool
 	flags  uint32
-	ttl    int64 // in seconds, 0 for none
-	size   int   // of the value
+	// expires is a Unix time of the source in milliseconds; 0 for never.
+	expires int64
+	size    int // of the value
 }
 
 // bitBinary marks a key that was stored in base64.
 const bitBinary = 1
 
-// appendItem appends the head of an item's frame, up to its value. ttl is in seconds.
-func appendItem(dst []byte, item *memfile.Item, ttl int64) []byte {
+// appendItem appends the head of an item's frame, up to its value.
+func appendItem(dst []byte, item *memfile.Item) []byte {
 	dst = appendFrameHead(dst, kindItem, itemHeadSize+len(item.Key)+len(item.Value))
 	var bits byte
 	if item.Binary {
@@ -209,7 +212,11 @@ func appendItem(dst []byte, item *memfile.Item, ttl int64) []byte {
 	}
 	dst = append(dst, byte(len(item.Key)), bits)
 	dst = binary.BigEndian.AppendUint32(dst, item.Flags)
-	dst = binary.BigEndian.AppendUint32(dst, uint32(ttl))
+	var expires int64
+	if !item.ExpiresAt.IsZero() {
+		expires = item.ExpiresAt.UnixMilli()
+	}
+	dst = binary.BigEndian.AppendUint64(dst, uint64(expires))
 	return append(dst, item.Key...)
 }
 
@@ -225,7 +232,7 @@ func readItem(r *bufio.Reader, size int, key *[protocol.MaxKey]byte) (item recei
 	length := int(head[0])
 	item = received{
 		key: key[:min(length, len(key))], binary: head[1]&bitBinary != 0, flags: binary.BigEndian.Uint32(head[2:]),
-		ttl: int64(binary.BigEndian.Uint32(head[6:])), size: size - itemHeadSize - length,
+		expires: int64(binary.BigEndian.Uint64(head[6:])), size: size - itemHeadSize - length,
 	}
 	if length == 0 || length > len(key) || item.size < 0 || item.size > protocol.MaxValue {
 		return item, fmt.Errorf("%w: a key of %d bytes in an item of %d", errFrame, length, size)

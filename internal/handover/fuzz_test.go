@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -13,8 +14,8 @@ import (
 
 // Any input is either frames within their limits or a documented error.
 func FuzzFrames(f *testing.F) {
-	item := memfile.Item{Key: []byte("key"), Value: []byte("value"), Flags: 7, Binary: true}
-	f.Add(append(appendItem(nil, &item, 60), item.Value...))
+	item := memfile.Item{Key: []byte("key"), Value: []byte("value"), Flags: 7, Binary: true, ExpiresAt: time.UnixMilli(1_800_000_000_123)}
+	f.Add(append(appendItem(nil, &item), item.Value...))
 	f.Add(append(appendFrameHead(nil, kindRemoved, 16), make([]byte, 16)...))
 	f.Add(append(appendFrameHead(nil, kindOffer, 27), `{"Version":1,"Pod":"a-pod"}`...))
 	f.Add(append(appendFrameHead(appendFrameHead(nil, kindBeat, 0), kindDone, 2), `{}`...))
@@ -52,9 +53,13 @@ func readFrame(t *testing.T, r *bufio.Reader) error {
 		if n, _ := io.ReadFull(r, value); n < got.size {
 			return io.ErrUnexpectedEOF
 		}
-		again := append(appendItem(nil, &memfile.Item{Key: got.key, Value: value, Flags: got.flags, Binary: got.binary}, got.ttl), value...)
+		item := memfile.Item{Key: got.key, Value: value, Flags: got.flags, Binary: got.binary}
+		if got.expires != 0 {
+			item.ExpiresAt = time.UnixMilli(got.expires)
+		}
+		again := append(appendItem(nil, &item), value...)
 		second, err := readItem(bufio.NewReader(bytes.NewReader(again[frameHead:])), len(again)-frameHead, new([protocol.MaxKey]byte))
-		if err != nil || !bytes.Equal(second.key, got.key) || second.flags != got.flags || second.ttl != got.ttl || second.size != got.size || second.binary != got.binary {
+		if err != nil || !bytes.Equal(second.key, got.key) || second.flags != got.flags || second.expires != got.expires || second.size != got.size || second.binary != got.binary {
 			t.Errorf("%+v is read as %+v, %v", got, second, err)
 		}
 	case kindRemoved:

@@ -43,6 +43,10 @@
 // have deleted it, and the deletion of what the source doesn't have leaves no trace. A flush_all of the source
 // is repeated in the target.
 //
+// An item travels with the time at which it expires, and not with what it has left to live, which is wrong
+// once it has waited. The clocks of nodes may differ: the offer shows the source's. The target's memcached
+// has a clock of its own (protocol.Clock).
+//
 // Both sides send a beat every second. A side that receives nothing for silence closes the
 // connection, and so does one whose peer doesn't continue within stepTimeout.
 //
@@ -123,8 +127,9 @@ type Offer struct {
 
 // Target describes the pod that receives the items.
 type Target struct {
-	// Source is the address of the source, a host and a port.
-	Source string
+	// Source is the address of the source, a host and a port, DialContext connects to it; nil means over TCP.
+	Source      string
+	DialContext protocol.DialContext
 	// Key of the Memcached, as in its Secret.
 	Key []byte
 	// Pod is the UID of the target's pod. Shard and Owner must be those of the source.

@@ -12,20 +12,16 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 )
 
-// timing contains the bounds of all waits.
-type timing struct {
-	// open bounds the connection and its handshake.
-	open time.Duration
-	// beat is the interval of beats. A peer that sends nothing for silence is dead.
-	beat, silence time.Duration
-	// step bounds the time in which a peer that sends beats must continue: it may have to stop
+const (
+	// openTimeout bounds the connection and its handshake.
+	openTimeout = 5 * time.Second
+	// beatInterval is that of beats. A peer that sends nothing for silence is dead.
+	beatInterval = time.Second
+	silence      = 10 * time.Second
+	// stepTimeout bounds the time in which a peer that sends beats must continue: it may have to stop
 	// memcached or scan its memory.
-	step time.Duration
-	// follow is how long both sides serve in a handover that lets them.
-	follow time.Duration
-}
-
-var defaultTiming = timing{follow: followFor, open: 5 * time.Second, beat: time.Second, silence: 10 * time.Second, step: 2 * time.Minute}
+	stepTimeout = 2 * time.Minute
+)
 
 // piece is the number of bytes that are written under one deadline.
 const piece = 64 << 10
@@ -60,16 +56,15 @@ func (c *boundedConn) Write(p []byte) (n int, err error) {
 type link struct {
 	conn *boundedConn
 	r    *bufio.Reader
-	step time.Duration
 
 	mu   sync.Mutex
 	w    *bufio.Writer
 	head []byte
 }
 
-func newLink(conn net.Conn, t timing) *link {
-	bounded := &boundedConn{Conn: conn, read: t.silence, write: t.step}
-	return &link{conn: bounded, r: bufio.NewReaderSize(bounded, piece), w: bufio.NewWriterSize(bounded, piece), step: t.step}
+func newLink(conn net.Conn) *link {
+	bounded := &boundedConn{Conn: conn, read: silence, write: stepTimeout}
+	return &link{conn: bounded, r: bufio.NewReaderSize(bounded, piece), w: bufio.NewWriterSize(bounded, piece)}
 }
 
 func (l *link) close() { _ = l.conn.Close() }
@@ -101,10 +96,10 @@ func (l *link) sendContent(k kind, content []byte) error {
 }
 
 // sendItem buffers an item.
-func (l *link) sendItem(item *memfile.Item, ttl int64) error {
+func (l *link) sendItem(item *memfile.Item) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.head = appendItem(l.head[:0], item, ttl)
+	l.head = appendItem(l.head[:0], item)
 	if _, err := l.w.Write(l.head); err != nil {
 		return err
 	}
@@ -129,8 +124,8 @@ func (l *link) flush() error {
 
 // beat sends beats until the context is done or the connection fails, which the reader notices too:
 // before that, it may read why.
-func (l *link) beat(ctx context.Context, interval time.Duration) {
-	ticker := time.NewTicker(interval)
+func (l *link) beat(ctx context.Context) {
+	ticker := time.NewTicker(beatInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -151,8 +146,8 @@ func (l *link) next() (kind, int, error) {
 		if err != nil || k != kindBeat {
 			return k, size, err
 		}
-		if time.Since(started) > l.step {
-			return 0, 0, fmt.Errorf("the peer has not continued for %s", l.step)
+		if time.Since(started) > stepTimeout {
+			return 0, 0, fmt.Errorf("the peer has not continued for %s", stepTimeout)
 		}
 	}
 }

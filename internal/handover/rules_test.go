@@ -4,79 +4,93 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 )
 
 func TestWithoutRoomEverythingIsSentInTheEnd(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(100), newCache(t)
-	origin.noRoom = true
-	source := start(t, offerOf(origin, 100), patient)
-	result, err := receive(t.Context(), targetOf(t, source.address, cache), patient)
-	if err != nil || result.Passes != 0 || result.Items != 100 {
-		t.Errorf("%+v, %v", result, err)
-	}
-	source.wait()
-	if events := strings.Join(origin.history(), ", "); events != "stop, scan, cold first, complete" {
-		t.Error(events)
-	}
-	mustEqual(t, cache.snapshot(), origin.snapshot())
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(100), newCache(t)
+		origin.noRoom = true
+		source := start(t, cache.network, offerOf(origin, 100))
+		result, err := Receive(t.Context(), targetOf(t, cache))
+		if err != nil || result.Passes != 0 || result.Items != 100 {
+			t.Errorf("%+v, %v", result, err)
+		}
+		source.wait()
+		if events := strings.Join(origin.history(), ", "); events != "stop, scan, cold first, complete" {
+			t.Error(events)
+		}
+		mustEqual(t, cache.snapshot(), origin.snapshot())
+	})
 }
 
 func TestPassesStopAfterThree(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(100), newCache(t)
-	origin.during = func(scan int) {
-		if scan < 4 {
-			origin.set("key-1", entry{value: fmt.Sprint(scan)})
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(100), newCache(t)
+		origin.during = func(scan int) {
+			if scan < 4 {
+				origin.set("key-1", entry{value: fmt.Sprint(scan)})
+			}
 		}
-	}
-	source := start(t, offerOf(origin, 100), patient)
-	result, err := receive(t.Context(), targetOf(t, source.address, cache), patient)
-	if err != nil || result.Passes != maxPasses {
-		t.Errorf("%+v, %v", result, err)
-	}
+		start(t, cache.network, offerOf(origin, 100))
+		result, err := Receive(t.Context(), targetOf(t, cache))
+		if err != nil || result.Passes != maxPasses {
+			t.Errorf("%+v, %v", result, err)
+		}
+	})
 }
 
-// At the deadline the passes stop wherever they are, and the end sends what is missing.
+// At the deadline the passes stop wherever they are, and the end sends what is missing, and nothing else: it takes time
+// in which no memcached serves.
 func TestDeadlineStopsLivePasses(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(5000), newCache(t)
-	began := time.Now()
-	deadline := began.Add(300 * time.Millisecond)
-	origin.during = func(scan int) {
-		if scan == 2 { // some items changed since the first pass
-			for i := range 5000 {
-				origin.set(fmt.Sprintf("key-%d", i), entry{value: "changed"})
-			}
-			time.Sleep(time.Until(deadline) + time.Millisecond)
-		}
+	for interrupted := 1; interrupted < maxPasses; interrupted++ {
+		t.Run(fmt.Sprintf("pass %d", interrupted), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const items = 5000
+				origin, cache := newOrigin(items), newCache(t)
+				changes := 0
+				origin.during = func(scan int) {
+					if scan != interrupted || scan == 1 {
+						return
+					}
+					for i := 0; i < items; i += 10 {
+						origin.set(fmt.Sprintf("key-%d", i), entry{value: "changed"})
+						changes++
+					}
+				}
+				origin.visiting = func(scan int, item int64) {
+					if scan == interrupted && item == items/5 {
+						_ = sleep(t.Context(), time.Minute)
+					}
+				}
+				start(t, cache.network, func(ctx context.Context) (Offer, error) {
+					offer, err := offerOf(origin, items)(ctx)
+					offer.Deadline = time.Now().Add(time.Minute)
+					return offer, err
+				})
+				result, err := Receive(t.Context(), targetOf(t, cache))
+				if err != nil || result.Items != items || result.Passes != interrupted {
+					t.Errorf("%+v, %v", result, err)
+				}
+				if n := cache.writes(); n != items+changes {
+					t.Errorf("%d items are sent, want %d, and %d that changed", n, items, changes)
+				}
+				mustEqual(t, cache.snapshot(), origin.snapshot())
+			})
+		})
 	}
-	source := start(t, func(ctx context.Context) (Offer, error) {
-		offer, err := offerOf(origin, 5000)(ctx)
-		offer.Deadline = deadline
-		return offer, err
-	}, patient)
-	result, err := receive(t.Context(), targetOf(t, source.address, cache), patient)
-	if err != nil || result.Items != 5000 {
-		t.Errorf("%+v, %v", result, err)
-	}
-	if result.Passes >= maxPasses {
-		t.Errorf("%d passes", result.Passes)
-	}
-	mustEqual(t, cache.snapshot(), origin.snapshot())
 }
 
 // A large item can take seconds on a slow network.
 func TestDeadlineStopsLivePassesBeforeEachItem(t *testing.T) {
 	t.Parallel()
-	p := pass{session: &session{link: newLink(nil, patient), offer: Offer{Deadline: time.Now().Add(-time.Millisecond)}}, ctx: t.Context(), live: true}
+	p := pass{session: &session{link: newLink(nil), offer: Offer{Deadline: time.Now().Add(-time.Millisecond)}}, ctx: t.Context(), live: true}
 	if err := p.visit(&memfile.Item{Key: []byte("k")}); !errors.Is(err, errDeadline) || p.done.Sent != 0 {
 		t.Errorf("%v, %d items are sent", err, p.done.Sent)
 	}
@@ -84,32 +98,32 @@ func TestDeadlineStopsLivePassesBeforeEachItem(t *testing.T) {
 
 // After the limit the target loses what it doesn't have, and keeps nothing that is wrong.
 func TestAfterLimitNoContentsAreSent(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(1000), newCache(t)
-	origin.onStop = func(context.Context) error {
-		origin.set("key-1", entry{value: "changed"})
-		origin.remove("key-2")
-		origin.set("new", entry{value: "new"})
-		return nil
-	}
-	source := start(t, func(ctx context.Context) (Offer, error) {
-		offer, err := offerOf(origin, 1000)(ctx)
-		offer.Limit = time.Now().Add(-time.Second)
-		return offer, err
-	}, patient)
-	result, err := receive(t.Context(), targetOf(t, source.address, cache), patient)
-	if err != nil || result.ItemsBefore != 1000 || result.Items != 998 {
-		t.Errorf("%+v, %v", result, err)
-	}
-	want := origin.snapshot()
-	delete(want, "key-1")
-	delete(want, "new")
-	mustEqual(t, cache.snapshot(), want)
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(1000), newCache(t)
+		origin.onStop = func(context.Context) error {
+			origin.set("key-1", entry{value: "changed"})
+			origin.remove("key-2")
+			origin.set("new", entry{value: "new"})
+			return nil
+		}
+		start(t, cache.network, func(ctx context.Context) (Offer, error) {
+			offer, err := offerOf(origin, 1000)(ctx)
+			offer.Limit = time.Now().Add(-time.Second)
+			return offer, err
+		})
+		result, err := Receive(t.Context(), targetOf(t, cache))
+		if err != nil || result.ItemsBefore != 1000 || result.Items != 998 {
+			t.Errorf("%+v, %v", result, err)
+		}
+		want := origin.snapshot()
+		delete(want, "key-1")
+		delete(want, "new")
+		mustEqual(t, cache.snapshot(), want)
+	})
 }
 
 // The target evicts in the order of the copy, so the coldest items are first while there is time for all.
 func TestHottestItemsAreFirstWhenTimeIsShort(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct {
 		items, bytes    int64
 		deadline, limit time.Duration // 0: none
@@ -122,92 +136,66 @@ func TestHottestItemsAreFirstWhenTimeIsShort(t *testing.T) {
 		"a pass that was interrupted": {1000, 1000, -time.Second, time.Hour, "scan, hot first, stop, scan, hot first, complete"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			origin, cache := newOrigin(1000), newCache(t)
-			origin.onScan = func(_ context.Context, scan int) error {
-				if scan == 1 {
-					origin.set("changed", entry{})
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(1000), newCache(t)
+				origin.onScan = func(_ context.Context, scan int) error {
+					if scan == 1 {
+						origin.set("changed", entry{})
+					}
+					return nil
 				}
-				return nil
-			}
-			source := start(t, func(ctx context.Context) (Offer, error) {
-				offer, err := offerOf(origin, 1000)(ctx)
-				offer.Items, offer.Bytes, offer.Deadline = c.items, c.bytes, time.Now().Add(c.deadline)
-				if c.limit != 0 {
-					offer.Limit = time.Now().Add(c.limit)
+				source := start(t, cache.network, func(ctx context.Context) (Offer, error) {
+					offer, err := offerOf(origin, 1000)(ctx)
+					offer.Items, offer.Bytes, offer.Deadline = c.items, c.bytes, time.Now().Add(c.deadline)
+					if c.limit != 0 {
+						offer.Limit = time.Now().Add(c.limit)
+					}
+					return offer, err
+				})
+				if _, err := Receive(t.Context(), targetOf(t, cache)); err != nil {
+					t.Fatal(err)
 				}
-				return offer, err
-			}, patient)
-			if _, err := receive(t.Context(), targetOf(t, source.address, cache), patient); err != nil {
-				t.Fatal(err)
-			}
-			source.wait()
-			if events := strings.Join(origin.history(), ", "); events != c.want {
-				t.Error(events)
-			}
+				source.wait()
+				if events := strings.Join(origin.history(), ", "); events != c.want {
+					t.Error(events)
+				}
+			})
 		})
 	}
 }
 
-// The clock of a scan is that of its start, but a pass takes time.
-func TestTimeToLiveIsThatAtTheTimeOfSending(t *testing.T) {
-	t.Parallel()
-	for ttl, want := range map[int64]int64{0: 0, 1: -1, 2: -1, 3: 1, 1000: 998} {
-		p := pass{session: &session{link: newLink(nil, patient)}, ctx: t.Context(), began: time.Now().Add(-2500 * time.Millisecond)}
-		if err := p.send(&memfile.Item{Key: []byte("k"), TTL: ttl}, 0, 0, 0, false); err != nil {
+func TestProgressIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		origin, cache := newOrigin(100), newCache(t)
+		start(t, cache.network, offerOf(origin, 90))
+		var all []Progress
+		target := targetOf(t, cache)
+		target.Progress = func(p Progress) { all = append(all, p) }
+		if _, err := Receive(t.Context(), target); err != nil {
 			t.Fatal(err)
 		}
-		sent := p.done.Sent == 1
-		if sent != (want >= 0) {
-			t.Errorf("a TTL of %d is sent: %t", ttl, sent)
+		if len(all) < 3 || all[0].Pass != 1 || all[0].Total != 90 {
+			t.Fatalf("%+v", all)
 		}
-		if sent && p.session.link.head[frameHead+itemHeadSize-1] != byte(want) {
-			t.Errorf("a TTL of %d is sent as %x", ttl, p.session.link.head)
+		if last := all[len(all)-1]; last.Pass != 0 || last.Items != 100 || last.Total != 100 || last.Bytes == 0 {
+			t.Errorf("%+v", last)
 		}
-	}
-}
-
-func TestExpiryIsADurationOrATime(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	for ttl, want := range map[int64]int64{
-		0: 0, 1: 1, maxTTL: maxTTL, maxTTL + 1: 1_800_000_000 + maxTTL + 1, math.MaxUint32: math.MaxInt32,
-	} {
-		if got := expiry(ttl, now); got != want {
-			t.Errorf("a TTL of %d is %d, want %d", ttl, got, want)
-		}
-	}
-}
-
-func TestProgressIsReported(t *testing.T) {
-	t.Parallel()
-	origin, cache := newOrigin(100), newCache(t)
-	source := start(t, offerOf(origin, 90), patient)
-	var all []Progress
-	target := targetOf(t, source.address, cache)
-	target.Progress = func(p Progress) { all = append(all, p) }
-	if _, err := receive(t.Context(), target, patient); err != nil {
-		t.Fatal(err)
-	}
-	if len(all) < 3 || all[0].Pass != 1 || all[0].Total != 90 {
-		t.Fatalf("%+v", all)
-	}
-	if last := all[len(all)-1]; last.Pass != 0 || last.Items != 100 || last.Total != 100 || last.Bytes == 0 {
-		t.Errorf("%+v", last)
-	}
+	})
 }
 
 func TestPageMoverRunsAgainAfterHandover(t *testing.T) {
-	t.Parallel()
 	for level, want := range map[string]string{"1": "[0 1]", "2": "[0 2]", "0": "[]"} {
-		origin, cache := newOrigin(10), newCache(t)
-		cache.automove = level
-		source := start(t, offerOf(origin, 10), patient)
-		if _, err := receive(t.Context(), targetOf(t, source.address, cache), patient); err != nil {
-			t.Fatal(err)
-		}
-		if got := fmt.Sprint(cache.moves); got != want {
-			t.Errorf("level %s: %s, want %s", level, got, want)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			origin, cache := newOrigin(10), newCache(t)
+			cache.Automove = level
+			start(t, cache.network, offerOf(origin, 10))
+			if _, err := Receive(t.Context(), targetOf(t, cache)); err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(cache.moves()); got != want {
+				t.Errorf("level %s: %s, want %s", level, got, want)
+			}
+		})
 	}
 }
 
@@ -337,10 +325,10 @@ func TestFullTableHasFreeSlots(t *testing.T) {
 // Each part of an item makes another content.
 func TestContentHashCoversWholeItem(t *testing.T) {
 	h := newHasher()
-	item := memfile.Item{Key: []byte("key"), Value: []byte("value"), Flags: 1, Expires: 2, TTL: 3, LastAccess: 4, CAS: 5}
+	item := memfile.Item{Key: []byte("key"), Value: []byte("value"), Flags: 1, Expires: 2, LastAccess: 4, CAS: 5}
 	content := h.content(&item)
 	same := item
-	same.TTL, same.LastAccess, same.CAS = 6, 7, 8
+	same.ExpiresAt, same.LastAccess, same.CAS = time.Unix(6, 0), 7, 8
 	if h.content(&same) != content {
 		t.Error("what every access changes is a part of the content")
 	}

@@ -29,10 +29,6 @@ const (
 // session; its error is sent to the target: ErrNotTerminating, ErrImpossible, memfile.ErrLayout, or any
 // other, after which the target may try again.
 func Serve(ctx context.Context, listener net.Listener, key []byte, offer func(context.Context) (Offer, error), log *slog.Logger) error {
-	return serve(ctx, listener, key, offer, log, defaultTiming)
-}
-
-func serve(ctx context.Context, listener net.Listener, key []byte, offer func(context.Context) (Offer, error), log *slog.Logger, t timing) error {
 	defer listener.Close()
 	identity, err := identity(key)
 	if err != nil {
@@ -40,7 +36,7 @@ func serve(ctx context.Context, listener net.Listener, key []byte, offer func(co
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &source{offer: offer, log: log, timing: t, completed: cancel}
+	s := &source{offer: offer, log: log, completed: cancel}
 	defer s.sessions.Wait()
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
 	limited := &connlimit.Listener{Listener: listener, Limit: maxConnections}
@@ -71,7 +67,6 @@ func serve(ctx context.Context, listener net.Listener, key []byte, offer func(co
 type source struct {
 	offer     func(context.Context) (Offer, error)
 	log       *slog.Logger
-	timing    timing
 	completed func()
 	sessions  sync.WaitGroup
 
@@ -116,8 +111,8 @@ func (s *source) handle(ctx context.Context, accepted net.Conn, identity *tls.Co
 	conn := tls.Server(accepted, identity)
 	log := s.log.With("peer", conn.RemoteAddr().String())
 	defer conn.Close()
-	l := newLink(conn, s.timing)
-	opening, stop := context.WithTimeout(ctx, s.timing.open)
+	l := newLink(conn)
+	opening, stop := context.WithTimeout(ctx, openTimeout)
 	defer stop()
 	defer context.AfterFunc(ctx, func() { _ = accepted.Close() })()
 	if err := conn.HandshakeContext(opening); err != nil {
@@ -191,7 +186,7 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 	// A dead target must not block a write.
 	defer context.AfterFunc(ctx, s.link.abort)()
 	go s.receive()
-	go s.link.beat(ctx, s.source.timing.beat)
+	go s.link.beat(ctx)
 	offered, err := s.source.offer(ctx)
 	if err != nil {
 		return err
@@ -214,6 +209,7 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 	err = s.link.send(kindOffer, offer{
 		Version: protocolVersion, Pod: offered.Pod, Items: offered.Items, Memcached: offered.Version,
 		Milliseconds: max(0, time.Until(offered.Deadline).Milliseconds()), Live: s.table != nil, Follow: s.follow, Seed: s.seed,
+		Now: time.Now().UnixMilli(),
 	})
 	if err != nil {
 		return s.cause(ctx, err)
@@ -334,7 +330,7 @@ func (l *link) readCommand() (c command, err error) {
 
 // next waits for the next command.
 func (s *session) next(ctx context.Context) (command, error) {
-	timer := time.NewTimer(s.link.step)
+	timer := time.NewTimer(stepTimeout)
 	defer timer.Stop()
 	select {
 	case c := <-s.commands:
@@ -342,7 +338,7 @@ func (s *session) next(ctx context.Context) (command, error) {
 	case <-ctx.Done():
 		return command{}, context.Cause(ctx)
 	case <-timer.C:
-		return command{}, fmt.Errorf("the target has not continued for %s", s.link.step)
+		return command{}, fmt.Errorf("the target has not continued for %s", stepTimeout)
 	}
 }
 
@@ -410,7 +406,7 @@ func (s *session) finish(stop, ctx context.Context, log *slog.Logger) error {
 	}
 	s.result.Took = time.Since(s.began)
 	// Until the target has closed the connection, the confirmation may not have arrived.
-	_ = sleep(ctx, s.source.timing.silence)
+	_ = sleep(ctx, silence)
 	s.offer.Origin.Complete(s.result)
 	s.source.completed()
 	return nil
@@ -531,17 +527,10 @@ func (p *pass) send(item *memfile.Item, hash, content uint64, at slot, found boo
 	if p.live && now.After(s.offer.Deadline) {
 		return errDeadline
 	}
-	ttl := item.TTL
-	if ttl > 0 {
-		// The scan's clock is that of its start.
-		if ttl -= int64(now.Sub(p.began) / time.Second); ttl <= 0 {
-			return nil
-		}
-	}
 	if s.table != nil && !s.table.put(at, found, hash, content) && p.live {
 		return nil // sent in the end
 	}
-	if err := s.link.sendItem(item, ttl); err != nil {
+	if err := s.link.sendItem(item); err != nil {
 		return err
 	}
 	size := int64(len(item.Key) + len(item.Value))

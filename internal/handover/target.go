@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"fmt"
-	"net"
 	"slices"
 	"time"
 
@@ -34,13 +33,9 @@ const (
 // ErrNotTerminating and ErrBusy, the target's memcached has some of the items, and must be restarted
 // without them. After ErrImpossible and ErrDiverged another attempt would fail too.
 func Receive(ctx context.Context, target Target) (Result, error) {
-	return receive(ctx, target, defaultTiming)
-}
-
-func receive(ctx context.Context, target Target, t timing) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &receiver{Target: target, timing: t, began: time.Now()}
+	r := &receiver{Target: target, began: time.Now()}
 	err := r.run(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -53,13 +48,14 @@ func receive(ctx context.Context, target Target, t timing) (Result, error) {
 
 type receiver struct {
 	Target
-	timing timing
 	began  time.Time
 	link   *link
 	cache  *cache
 	offer  offer
 	result Result
 
+	// ahead is by how many milliseconds the source's clock is ahead of the own one.
+	ahead int64
 	// following is whether both sides serve.
 	following bool
 	key       [protocol.MaxKey]byte
@@ -75,19 +71,21 @@ func (r *receiver) run(ctx context.Context) error {
 	defer r.link.close()
 	defer context.AfterFunc(ctx, r.link.abort)()
 	var err error
+	asked := time.Now()
 	if err := r.link.send(kindHello, hello{Versions: []int{protocolVersion}, Pod: r.Pod, Shard: r.Shard, Owner: r.Owner, Follow: r.Ready != nil}); err != nil {
 		return fmt.Errorf("sending to the source: %w", err)
 	}
-	go r.link.beat(ctx, r.timing.beat)
+	go r.link.beat(ctx)
 	if r.offer, err = expect[offer](r.link, kindOffer); err != nil {
 		return fmt.Errorf("reading the source's offer: %w", err)
 	}
+	r.ahead = ahead(r.offer.Now, asked, time.Now())
 	if r.offer.Version != protocolVersion {
 		return fmt.Errorf("%w: the source uses version %d of the handover", ErrImpossible, r.offer.Version)
 	}
 	r.Log.Info("The handover started", "source", r.offer.Pod, "items", r.offer.Items, "live", r.offer.Live,
 		"sourceVersion", r.offer.Memcached, "seconds", float64(r.offer.Milliseconds)/1000)
-	if r.cache, err = openCache(ctx, r.Memcached, r.timing.silence); err != nil {
+	if r.cache, err = openCache(ctx, r.Memcached); err != nil {
 		return fmt.Errorf("connecting to the own memcached: %w", err)
 	}
 	defer func() { _ = r.cache.close() }()
@@ -95,14 +93,20 @@ func (r *receiver) run(ctx context.Context) error {
 	return r.copy(ctx)
 }
 
+// ahead returns by how many milliseconds a clock that showed a Unix time at some time in between is at least ahead, or, negative, behind:
+// an answer that took long is no sign that clocks differ.
+func ahead(shown int64, from, to time.Time) int64 {
+	return shown - min(max(shown, from.UnixMilli()), to.UnixMilli())
+}
+
 func (r *receiver) connect(ctx context.Context) error {
 	config, err := identity(r.Key)
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithTimeout(ctx, r.timing.open)
+	ctx, stop := context.WithTimeout(ctx, openTimeout)
 	defer stop()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", r.Source)
+	conn, err := r.DialContext.OrTCP()(ctx, "tcp", r.Source)
 	if err != nil {
 		return err
 	}
@@ -111,7 +115,7 @@ func (r *receiver) connect(ctx context.Context) error {
 		_ = conn.Close()
 		return err
 	}
-	r.link = newLink(secured, r.timing)
+	r.link = newLink(secured)
 	return nil
 }
 
@@ -148,7 +152,7 @@ func (r *receiver) strict() string {
 		return "the other pod's agent or its memcached (-C) can't hand over in this mode, or it lacks memory"
 	case !r.cache.cas:
 		return "memcached has no CAS (-C)"
-	case time.Until(end) < r.timing.follow:
+	case time.Until(end) < followFor:
 		return "there was no time for it"
 	}
 	return ""
@@ -167,7 +171,7 @@ func (r *receiver) follow(ctx context.Context) error {
 	}
 	served := time.Now()
 	r.Ready()
-	for time.Since(served) < r.timing.follow {
+	for time.Since(served) < followFor {
 		r.progress.Pass++
 		if err := sleep(ctx, followPause); err != nil {
 			return err
@@ -225,7 +229,7 @@ func (r *receiver) deleteOwn(ctx context.Context, after uint64) error {
 		names, hashes = names[:0], hashes[:0]
 		return r.cache.barrier()
 	}
-	err := r.Memcached.Dump(ctx, r.timing.silence, func(item protocol.Listed) error {
+	err := r.Memcached.Dump(ctx, silence, func(item protocol.Listed) error {
 		hash := keyHash(r.offer.Seed, item.Key)
 		if _, found := slices.BinarySearch(r.removed, hash); found {
 			return r.cache.delete(item.Key)
@@ -361,7 +365,11 @@ func (r *receiver) item(size int) error {
 	if err != nil {
 		return fmt.Errorf("reading from the source: %w", err)
 	}
-	if err := r.cache.set(item, r.link.r); err != nil {
+	var expires time.Time
+	if item.expires != 0 {
+		expires = time.UnixMilli(item.expires - r.ahead)
+	}
+	if err := r.cache.set(item, expires, r.link.r); err != nil {
 		return fmt.Errorf("storing an item: %w", err)
 	}
 	r.progress.Items++

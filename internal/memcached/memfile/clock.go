@@ -12,6 +12,7 @@ import (
 
 // Clock is what memcached knows about time, in seconds of its own clock.
 type Clock struct {
+	protocol.Clock
 	Now uint32
 	// OldestLive and OldestCAS are of the last flush_all, which removed the items that are not
 	// newer; 0 without one. OldestLive may be in the future.
@@ -30,13 +31,14 @@ func (c Clock) isExpiredOrFlushed(item *Item) bool {
 
 // ClockOfMeta returns the clock of a memcached that has stopped, now. meta is the text of
 // its memory.meta. While it is stopped its clock advances with the wall clock, as for
-// memcached when it starts again.
+// memcached when it starts again. The clock that it saved is late by the time for which it got no processor time before it
+// stopped: Best corrects that with a reading of when it ran.
 func ClockOfMeta(meta string, now time.Time) (Clock, error) {
 	values := map[string]uint64{}
 	for _, line := range strings.Split(meta, "\n") {
 		name, value, _ := strings.Cut(line, " ")
 		switch name {
-		case "Kcurrent_time", "Kstop_time", "Koldest_live", "Koldest_cas":
+		case "Kcurrent_time", "Kprocess_started", "Kstop_time", "Koldest_live", "Koldest_cas":
 			n, err := strconv.ParseUint(value, 10, 64)
 			if err != nil {
 				return Clock{}, fmt.Errorf("memory.meta has the invalid line %.80q", line)
@@ -44,22 +46,22 @@ func ClockOfMeta(meta string, now time.Time) (Clock, error) {
 			values[name] = n
 		}
 	}
-	for _, name := range []string{"Kcurrent_time", "Kstop_time", "Koldest_live"} {
+	for _, name := range []string{"Kcurrent_time", "Kprocess_started", "Kstop_time", "Koldest_live"} {
 		if _, ok := values[name]; !ok {
 			return Clock{}, fmt.Errorf("memory.meta lacks the line %s", name[1:])
 		}
 	}
 	since := max(now.Unix()-int64(values["Kstop_time"]), 0)
 	return Clock{
+		Clock: protocol.Clock{
+			Zero:    time.Unix(int64(values["Kstop_time"])-int64(values["Kcurrent_time"]), 0),
+			Started: int64(values["Kprocess_started"]),
+		},
 		Now:        uint32(int64(values["Kcurrent_time"]) + since),
 		OldestLive: uint32(values["Koldest_live"]),
 		OldestCAS:  values["Koldest_cas"],
 	}, nil
 }
-
-// startOfClock is what the clock of memcached shows when its uptime is 0
-// (ITEM_UPDATE_INTERVAL).
-const startOfClock = 60
 
 // ClockOfRunning asks a memcached. Versions below 1.6.25 don't show
 // OldestCAS, without which items are not recognized as flushed that were stored in the
@@ -69,17 +71,17 @@ func ClockOfRunning(ctx context.Context, server protocol.Server) (Clock, error) 
 	if err != nil {
 		return Clock{}, err
 	}
-	return clockOf(stats[0], stats[1])
+	return clockOf(stats[0], stats[1], time.Now())
 }
 
-func clockOf(general, settings protocol.Stats) (Clock, error) {
-	uptime, err := strconv.ParseUint(general["uptime"], 10, 32)
+func clockOf(general, settings protocol.Stats, now time.Time) (Clock, error) {
+	clock, err := protocol.ClockOf(general, now)
 	if err != nil {
-		return Clock{}, fmt.Errorf("memcached has the invalid uptime %.80q", general["uptime"])
+		return Clock{}, err
 	}
 	oldest, err := strconv.ParseUint(settings["oldest"], 10, 32)
 	if err != nil {
 		return Clock{}, fmt.Errorf("memcached has the invalid setting oldest %.80q", settings["oldest"])
 	}
-	return Clock{Now: uint32(uptime) + startOfClock, OldestLive: uint32(oldest)}, nil
+	return Clock{Clock: clock, Now: uint32(now.Sub(clock.Zero) / time.Second), OldestLive: uint32(oldest)}, nil
 }

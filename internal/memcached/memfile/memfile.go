@@ -27,6 +27,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
@@ -37,8 +38,8 @@ type Item struct {
 	Key   []byte
 	Value []byte // without the trailing \r\n
 	Flags uint32
-	// TTL is the remaining time to live in seconds, at least 1; 0 for an item that doesn't expire.
-	TTL int64
+	// ExpiresAt is when the item expires; the zero time if it doesn't.
+	ExpiresAt time.Time
 	// Expires and LastAccess are in seconds of memcached's own clock. Expires is 0 if an item doesn't expire.
 	Expires, LastAccess uint32
 	// CAS is 0 for a memcached with -C.
@@ -401,7 +402,7 @@ func (s *scan) parse(chunk []byte, offset int64, class int, flags uint16) bool {
 	}
 	s.skip = s.clock.isExpiredOrFlushed(&s.item) || flags&(flagStale|flagExtstore) != 0 || flags&flagTokenSent != 0 && length == len(lineEnd)
 	if s.item.Expires != 0 {
-		s.item.TTL = int64(s.item.Expires) - int64(s.clock.Now)
+		s.item.ExpiresAt = s.clock.At(s.item.Expires)
 	}
 	switch {
 	case flags&flagExtstore != 0:

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
 // testdata/memory.gz is the memory file of 1.6.45 with these arguments, after a save.
@@ -81,8 +83,8 @@ func TestScanOfARecordedFile(t *testing.T) {
 			report, err := scan(clock, func(item *Item) error {
 				found[string(item.Key)] = len(item.Value)
 				switch key := string(item.Key); {
-				case key == "plain" && (string(item.Value) != "value" || item.Flags != 0 || item.CAS != 2 || item.TTL != 0 || item.Binary),
-					key == "flags" && (string(item.Value) != "x" || item.Flags != 1<<32-1 || item.TTL < 990 || item.TTL > 1000),
+				case key == "plain" && (string(item.Value) != "value" || item.Flags != 0 || item.CAS != 2 || !item.ExpiresAt.IsZero() || item.Binary),
+					key == "flags" && (string(item.Value) != "x" || item.Flags != 1<<32-1 || item.ExpiresAt != clock.At(item.Expires) || item.Expires < clock.Now+990 || item.Expires > clock.Now+1000),
 					key[0] == 0 && (string(item.Value) != "bin" || !item.Binary),
 					key == "counter" && string(item.Value) != "9 ",
 					key == "large" && (string(item.Value) != strings.Repeat("0123456789", 120_000) || item.Flags != 9):
@@ -258,22 +260,27 @@ func TestExpiredAndFlushedItems(t *testing.T) {
 }
 
 func TestClockOfMeta(t *testing.T) {
+	zero := protocol.Clock{Zero: time.Unix(1000, 0), Started: 1000}
 	const meta = "Tmain\nKcurrent_time 164\nKprocess_started 1000\nKstop_time 1164\nKoldest_live 90\n"
 	for name, c := range map[string]struct {
 		meta string
 		now  int64
 		want Clock
 	}{
-		"at once":                  {meta, 1164, Clock{Now: 164, OldestLive: 90}},
-		"later":                    {meta, 1174, Clock{Now: 174, OldestLive: 90}},
-		"the wall clock was reset": {meta, 11, Clock{Now: 164, OldestLive: 90}},
-		"before 1.6.25":            {meta + "Koldest_cas 7\n", 1164, Clock{Now: 164, OldestLive: 90, OldestCAS: 7}},
+		"at once":                  {meta, 1164, Clock{Clock: zero, Now: 164, OldestLive: 90}},
+		"later":                    {meta, 1174, Clock{Clock: zero, Now: 174, OldestLive: 90}},
+		"the wall clock was reset": {meta, 11, Clock{Clock: zero, Now: 164, OldestLive: 90}},
+		"before 1.6.25":            {meta + "Koldest_cas 7\n", 1164, Clock{Clock: zero, Now: 164, OldestLive: 90, OldestCAS: 7}},
 	} {
 		if got, err := ClockOfMeta(c.meta, time.Unix(c.now, 0)); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	for _, line := range []string{"Kcurrent_time", "Kstop_time", "Koldest_live"} {
+	// It stood still for 6 seconds before it stopped.
+	if late, err := ClockOfMeta(strings.Replace(meta, "Kcurrent_time 164", "Kcurrent_time 158", 1), time.Unix(1164, 0)); err != nil || late.Best(zero) != zero {
+		t.Errorf("%+v, %v", late, err)
+	}
+	for _, line := range []string{"Kcurrent_time", "Kprocess_started", "Kstop_time", "Koldest_live"} {
 		if _, err := ClockOfMeta(strings.ReplaceAll(meta, line, "Kother"), time.Unix(0, 0)); err == nil {
 			t.Errorf("%s is missing", line)
 		}
@@ -330,8 +337,8 @@ func FuzzScan(f *testing.F) {
 		file := &File{reader: p, layout: l}
 		for _, scan := range []func(Clock, func(*Item) error) (Report, error){file.Scan, file.ScanColdFirst, file.ScanHotFirst} {
 			_, err := scan(clock, func(item *Item) error {
-				if len(item.Key) == 0 || len(item.Key) > 250 || len(item.Value) > 4<<20 || item.TTL < 0 || (item.Expires == 0) != (item.TTL == 0) {
-					t.Errorf("%d bytes of key, %d of value, TTL %d", len(item.Key), len(item.Value), item.TTL)
+				if len(item.Key) == 0 || len(item.Key) > 250 || len(item.Value) > 4<<20 || (item.Expires == 0) != item.ExpiresAt.IsZero() {
+					t.Errorf("%d bytes of key, %d of value, expires at %d, %s", len(item.Key), len(item.Value), item.Expires, item.ExpiresAt)
 				}
 				return nil
 			})

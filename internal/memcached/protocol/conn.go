@@ -21,15 +21,19 @@ type Server struct {
 	Address string
 	// User and Password log in to a server that requires it; empty if it doesn't.
 	User, Password string
-	// DialContext connects to the address; nil is net.Dialer's. Tests connect to a server in memory.
-	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// DialContext connects to it; nil means over TCP.
+	DialContext DialContext
 }
 
-func (s Server) dial(ctx context.Context) (net.Conn, error) {
-	if s.DialContext != nil {
-		return s.DialContext(ctx, "tcp", s.Address)
+// DialContext is that of a net.Dialer.
+type DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+
+// OrTCP returns the function that connects over TCP if d is nil.
+func (d DialContext) OrTCP() DialContext {
+	if d == nil {
+		return new(net.Dialer).DialContext
 	}
-	return new(net.Dialer).DialContext(ctx, "tcp", s.Address)
+	return d
 }
 
 // At returns a server that requires no login.
@@ -40,7 +44,7 @@ func (s Server) String() string { return s.Address }
 
 // Connect returns a connection that is logged in.
 func (s Server) Connect(ctx context.Context) (net.Conn, error) {
-	conn, err := s.dial(ctx)
+	conn, err := s.DialContext.OrTCP()(ctx, "tcp", s.Address)
 	if err != nil || s.User == "" {
 		return conn, err
 	}

@@ -1,0 +1,149 @@
+package handover
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+)
+
+// Whatever waits for whatever on the way of an item, it expires in the target when it would have in the source.
+func TestItemExpiresOnTimeHoweverLongItsWayTakes(t *testing.T) {
+	const stall = 6 * time.Second
+	for name, prepare := range map[string]func(*testing.T, *fakeOrigin, *fakeCache, *Target){
+		"nothing waits": func(*testing.T, *fakeOrigin, *fakeCache, *Target) {},
+		"the scan is slow": func(t *testing.T, o *fakeOrigin, _ *fakeCache, _ *Target) {
+			o.during = func(int) { _ = sleep(t.Context(), stall) }
+		},
+		"the target stops between two items": func(t *testing.T, _ *fakeOrigin, _ *fakeCache, target *Target) {
+			target.Progress = func(Progress) { _ = sleep(t.Context(), stall) }
+		},
+		"the target's memcached stops before it stores": func(t *testing.T, _ *fakeOrigin, c *fakeCache, _ *Target) {
+			c.Before = hangAt("ms", func() { _ = sleep(t.Context(), stall/200) })
+		},
+		"the target's memcached stores while its clock stands still": func(t *testing.T, _ *fakeOrigin, c *fakeCache, _ *Target) {
+			c.Before = hangAt("slabs", func() {
+				c.Freeze()
+				_ = sleep(t.Context(), stall)
+			})
+		},
+		"the clock of the target's memcached stands still when it is first read": frozenAtReading(1, stall),
+		"the clock of the target's memcached stands still when it is read again": frozenAtReading(2, stall),
+		"the answer of the target's memcached about its clock is late": func(t *testing.T, _ *fakeOrigin, c *fakeCache, target *Target) {
+			slow := true
+			target.Memcached.DialContext = stalled(c.network.DialContext, func() {
+				if slow {
+					_ = sleep(t.Context(), stall)
+				}
+				slow = false
+			})
+		},
+		"the clock of the target's memcached is off since a restart": func(_ *testing.T, _ *fakeOrigin, c *fakeCache, _ *Target) {
+			c.Started += 9
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				origin, cache := newOrigin(300), newCache(t)
+				want := map[string]time.Time{}
+				for i := range 3 {
+					for _, ttl := range []int64{1800, 86400, 31 * 86400} {
+						key, expires := fmt.Sprintf("expires-%d-%d", ttl, i), time.Now().Unix()+ttl
+						origin.items[key] = entry{expires: expires}
+						want[key] = time.Unix(expires, 0)
+					}
+				}
+				origin.items["expires on the way"] = entry{expires: time.Now().Unix() + 1}
+				start(t, cache.network, offerOf(origin, 300))
+				target := targetOf(t, cache)
+				prepare(t, origin, cache, &target)
+				if _, err := Receive(t.Context(), target); err != nil {
+					t.Fatal(err)
+				}
+				_ = sleep(t.Context(), stall)
+				got := cache.Items()
+				for key, at := range want {
+					if expires := cache.Zero().Add(time.Duration(got[key].Expires-cache.Started) * time.Second); !expires.Equal(at) {
+						t.Errorf("%s expires %s after it should", key, expires.Sub(at))
+					}
+				}
+				for key, item := range got {
+					if strings.HasPrefix(key, "key-") && item.Expires != 0 {
+						t.Errorf("%s expires", key)
+					}
+				}
+				if item, there := got["expires on the way"]; there && item.Expires > cache.Started+int64(time.Since(cache.Zero())/time.Second) {
+					t.Errorf("an item is alive that has expired: %+v", item)
+				}
+			})
+		})
+	}
+}
+
+// frozenAtReading lets a clock stand still when it is read for the nth time.
+func frozenAtReading(n int, stall time.Duration) func(*testing.T, *fakeOrigin, *fakeCache, *Target) {
+	return func(t *testing.T, _ *fakeOrigin, c *fakeCache, _ *Target) {
+		readings := 0
+		c.Before = func(request string) string {
+			if request == "stats" {
+				readings++
+			}
+			if c.Thaw(); request == "stats" && readings == n {
+				c.Freeze()
+				_ = sleep(t.Context(), stall)
+			}
+			return ""
+		}
+	}
+}
+
+func TestClocksOfTheNodesMayDiffer(t *testing.T) {
+	for _, differ := range []time.Duration{0, time.Hour, -time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			cache := newCache(t)
+			fakeSource(t, cache.network, sourceSteps[:3], func(s *script) {
+				now := time.Now().Add(differ)
+				_ = sleep(t.Context(), time.Second) // an answer that is slow is no sign that they differ
+				_ = s.link.send(kindOffer, offer{Version: protocolVersion, Pod: "source", Now: now.UnixMilli()})
+				_ = s.sourceStep("finish")
+				_ = s.link.sendItem(&memfile.Item{Key: []byte("k"), ExpiresAt: now.Add(time.Minute)})
+				for _, step := range []string{"done", "acknowledge"} {
+					_ = s.sourceStep(step)
+				}
+				_ = s.link.send(kindConfirm, confirmation{})
+			})
+			want := time.Now().Add(time.Minute).Unix()
+			if _, err := Receive(t.Context(), targetOf(t, cache)); err != nil {
+				t.Fatal(err)
+			}
+			if got := cache.Items()["k"].Expires; got < want || got > want+1 || differ == 0 && got != want {
+				t.Errorf("clocks that differ by %s: the item expires %d s after it should", differ, got-want)
+			}
+		})
+	}
+}
+
+// stalled is a dialer whose connections wait before they pass on what they have read.
+func stalled(dial protocol.DialContext, wait func()) protocol.DialContext {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		return &stalledConn{conn, wait}, err
+	}
+}
+
+type stalledConn struct {
+	net.Conn
+	wait func()
+}
+
+func (c *stalledConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.wait()
+	return n, err
+}
