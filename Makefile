@@ -201,7 +201,7 @@ test-first:
 test-static:
 	@$(MAKE) --no-print-directory -k PARALLEL= test-generated test-vet test-prose
 test-local:
-	@$(MAKE) --no-print-directory -j3 PARALLEL=1 SKIPPED='$(PEERS)|$(FACTS)' RUNS=6 test-unit test-process test-quick-sim
+	@$(MAKE) --no-print-directory -j3 PARALLEL=1 PROCESSES='./process ./checker' test-unit test-process test-quick-sim
 
 test-code:
 	@$(MAKE) --no-print-directory -k -j2 PARALLEL=1 test-runs test-checks
@@ -251,14 +251,12 @@ test-tools-build: $(CLUSTER)
 test-unit: $(CLUSTER) ## Test the operator's module, also with an API server.
 	$(call tier,unit and API,$(call with,api) go test ./...)
 
-# The tests of test/process that need the programs of others: clients, an S3 server, Prometheus and memcached_exporter.
-PEERS = TestSnippet|TestRings|TestClientsFindEveryKey|TestAgentAnswersDiscovery|TestAlerts|TestQueriesOf|TestPromtool|TestMetricsAreThoseOf|TestStore|TestMultipart|TestSnapshotIsRestoredFromEach|TestStoppedTransfer|TestUn(responsiveS|usableS3|writableS)
-# Those that compare what the operator expects of memcached with each version of it.
-FACTS = TestMemcachedStartsWithOnePageForEachSlabClass|TestMemcachedRejectsItemsAfterTheseChanges|TestMemoryFileHasTheItemsThatMemcachedReturns
+# The packages with tests of memcached processes: peers also needs clients, an S3 server, Prometheus and memcached_exporter.
+PROCESSES = ./process ./peers ./facts ./checker
 # They mount volumes and run agents under other users, for which a user other than root needs a namespace.
 .PHONY: test-process
 test-process: $(CLUSTER) ## Test agent and protocol with memcached processes.
-	$(call tier,processes,$(call with,process $(if $(SKIPPED),,peers)) setsid -w go -C test test -count=1 -timeout 40m $(if $(SKIPPED),-skip '$(SKIPPED)') $(if $(filter-out 0,$(shell id -u)),-exec 'unshare --user --map-root-user --map-auto --mount') ./process $(if $(RUNS),-runs $(RUNS)))
+	$(call tier,processes,$(call with,process $(if $(findstring peers,$(PROCESSES)),peers)) setsid -w go -C test test -p 1 -count=1 -timeout 40m $(if $(filter-out 0,$(shell id -u)),-exec 'unshare --user --map-root-user --map-auto --mount') $(PROCESSES))
 
 .PHONY: test-quick-sim
 test-quick-sim: $(CLUSTER) ## Test the operator in a simulated cluster with failures, ten seeds.

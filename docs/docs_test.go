@@ -198,8 +198,8 @@ func TestTheIndexLinksToEveryDocument(t *testing.T) {
 var languages = map[string]string{
 	"yaml":       "TestEveryExampleIsAKnownKind, and TestExamplesOfTheDocumentsAreValid in test/internal/schemaedit",
 	"shell":      "TestCommandsOfTheDocuments",
-	"go":         "TestSnippetsOfTheDocuments in test/process, for connect.md",
-	"python":     "TestSnippetsOfTheDocuments in test/process",
+	"go":         "TestSnippetsOfTheDocuments in test/peers, for connect.md",
+	"python":     "TestSnippetsOfTheDocuments in test/peers",
 	"console":    "nothing: the output of a command",
 	"text":       "nothing",
 	"json":       "nothing: an extract of a file",

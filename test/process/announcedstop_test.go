@@ -9,6 +9,7 @@ import (
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // severalPolls is how long a test waits before it decides that the agent ignores a
@@ -16,12 +17,12 @@ import (
 const severalPolls = 1500 * time.Millisecond
 
 // wantUnchanged checks that the agent has not changed memcached.
-func (s *shard) wantUnchanged(before agentwire.Status) {
-	s.t.Helper()
-	now := s.status()
+func wantUnchanged(s *pods.Shard, before agentwire.Status) {
+	s.T.Helper()
+	now := s.Status()
 	if now.PID != before.PID || now.Phase != agentwire.PhaseServing || !slices.Equal(now.Arguments, before.Arguments) ||
 		now.ArgumentsError != "" || now.Restart != before.Restart {
-		s.t.Errorf("memcached was changed: %+v, before %+v", now, before)
+		s.T.Errorf("memcached was changed: %+v, before %+v", now, before)
 	}
 }
 
@@ -32,48 +33,48 @@ func TestNewVersionAndArgumentsAreAppliedInOneStart(t *testing.T) {
 		before, after  []string
 		requestRestart bool
 	}{
-		"upwards":                  {oldest, newest, nil, []string{"-t", "2"}, false},
-		"downwards":                {newest, oldest, nil, []string{"-t", "2", "-o", "no_lru_crawler"}, false},
-		"to the next version":      {middle, newest, []string{"-v"}, nil, false},
-		"with a requested restart": {oldest, newest, nil, []string{"-t", "2"}, true},
-		"the same size in the unit of an older version": {newest, oldest, []string{"-o", "slab_chunk_max=256"}, []string{"-o", "slab_chunk_max=262144"}, false},
-		"the same size in the unit of a newer version":  {oldest, newest, []string{"-o", "slab_chunk_max=262144"}, []string{"-o", "slab_chunk_max=256"}, false},
+		"upwards":                  {pods.Oldest, pods.Newest, nil, []string{"-t", "2"}, false},
+		"downwards":                {pods.Newest, pods.Oldest, nil, []string{"-t", "2", "-o", "no_lru_crawler"}, false},
+		"to the next version":      {pods.Middle, pods.Newest, []string{"-v"}, nil, false},
+		"with a requested restart": {pods.Oldest, pods.Newest, nil, []string{"-t", "2"}, true},
+		"the same size in the unit of an older version": {pods.Newest, pods.Oldest, []string{"-o", "slab_chunk_max=256"}, []string{"-o", "slab_chunk_max=262144"}, false},
+		"the same size in the unit of a newer version":  {pods.Oldest, pods.Newest, []string{"-o", "slab_chunk_max=262144"}, []string{"-o", "slab_chunk_max=256"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const size = 10_000
-			s := newShard(t)
-			s.memcached = memcachedPath(c.from)
-			s.annotate(agentwire.ArgumentsFile, s.arguments(c.before...))
-			s.run()
-			fill(t, s.address(), size)
-			s.announce("upgrade")
-			first := s.status()
-			s.annotate(agentwire.ArgumentsFile, s.arguments(c.after...))
+			s := pods.NewShard(t)
+			s.Memcached = pods.MemcachedPath(c.from)
+			s.Annotate(agentwire.ArgumentsFile, s.Arguments(c.before...))
+			s.Run()
+			pods.Fill(t, s.Address(), size)
+			s.Announce("upgrade")
+			first := s.Status()
+			s.Annotate(agentwire.ArgumentsFile, s.Arguments(c.after...))
 			if c.requestRestart {
-				s.annotate(agentwire.RestartFile, "once")
+				s.Annotate(agentwire.RestartFile, "once")
 			}
 			time.Sleep(severalPolls)
-			s.wantUnchanged(first)
-			s.signal(syscall.SIGTERM)
-			if status := s.exit(); status != 0 {
+			wantUnchanged(s, first)
+			s.Signal(syscall.SIGTERM)
+			if status := s.Exit(); status != 0 {
 				t.Errorf("status %d", status)
 			}
 
-			s.memcached = memcachedPath(c.to)
-			status := s.run()
-			wantWarm(t, status, size)
-			arguments := s.arguments(c.after...)
+			s.Memcached = pods.MemcachedPath(c.to)
+			status := s.Run()
+			pods.WantWarm(t, status, size)
+			arguments := s.Arguments(c.after...)
 			if got := fmt.Sprintf("%q", status.Arguments); strings.ReplaceAll(got, " ", ",") != arguments || status.ArgumentsError != "" || status.Version != c.to {
 				t.Errorf("version %s with %s, %q; want %s with %s", status.Version, got, status.ArgumentsError, c.to, arguments)
 			}
-			if n := count(t, s.address(), size); n < size*99/100 {
+			if n := pods.Count(t, s.Address(), size); n < size*99/100 {
 				t.Errorf("%d of %d items kept", n, size)
 			}
 			// The annotation still contains the token, which is consumed.
 			time.Sleep(severalPolls)
-			s.wantUnchanged(status)
-			if n := strings.Count(s.log.String(), "Started memcached"); n != 1 {
+			wantUnchanged(s, status)
+			if n := strings.Count(s.Log.String(), "Started memcached"); n != 1 {
 				t.Errorf("memcached was started %d times", n)
 			}
 		})
@@ -91,17 +92,17 @@ func TestNewVersionKeepsTheItemsInsteadOfNewArguments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShard(t)
-			s.memcached = memcachedPath(oldest)
-			first := s.run()
-			fill(t, s.address(), 1000)
-			s.stopContainer()
-			s.annotate(agentwire.ArgumentsFile, s.arguments(c.more...))
-			s.memcached = memcachedPath(newest)
-			status := s.run()
-			wantWarm(t, status, 1000)
-			wantContains(t, "the rejection", status.ArgumentsError, c.want)
-			if status.Version != newest || !slices.Equal(status.Arguments, first.Arguments) {
+			s := pods.NewShard(t)
+			s.Memcached = pods.MemcachedPath(pods.Oldest)
+			first := s.Run()
+			pods.Fill(t, s.Address(), 1000)
+			s.StopContainer()
+			s.Annotate(agentwire.ArgumentsFile, s.Arguments(c.more...))
+			s.Memcached = pods.MemcachedPath(pods.Newest)
+			status := s.Run()
+			pods.WantWarm(t, status, 1000)
+			pods.WantContains(t, "the rejection", status.ArgumentsError, c.want)
+			if status.Version != pods.Newest || !slices.Equal(status.Arguments, first.Arguments) {
 				t.Errorf("version %s with %q", status.Version, status.Arguments)
 			}
 		})
@@ -112,49 +113,49 @@ func TestChangesWaitWhileAStopIsAnnounced(t *testing.T) {
 	t.Parallel()
 	t.Run("and are applied when it is withdrawn", func(t *testing.T) {
 		t.Parallel()
-		s := newShard(t)
-		s.run()
-		fill(t, s.address(), 1000)
-		s.announce("upgrade")
-		first := s.status()
-		s.annotate(agentwire.RestartFile, "once")
-		s.annotate(agentwire.ArgumentsFile, s.arguments("-t", "2"))
+		s := pods.NewShard(t)
+		s.Run()
+		pods.Fill(t, s.Address(), 1000)
+		s.Announce("upgrade")
+		first := s.Status()
+		s.Annotate(agentwire.RestartFile, "once")
+		s.Annotate(agentwire.ArgumentsFile, s.Arguments("-t", "2"))
 		time.Sleep(severalPolls)
-		s.wantUnchanged(first)
-		s.annotate(agentwire.StopFile, "")
-		status := s.waitFor("the restart", func(status agentwire.Status) bool {
+		wantUnchanged(s, first)
+		s.Annotate(agentwire.StopFile, "")
+		status := s.WaitFor("the restart", func(status agentwire.Status) bool {
 			return status.Phase == agentwire.PhaseServing && status.Restart == "once"
 		})
-		wantWarm(t, status, 1000)
+		pods.WantWarm(t, status, 1000)
 		if !slices.Contains(status.Arguments, "-t") {
 			t.Errorf("arguments %q", status.Arguments)
 		}
 	})
 	t.Run("and are not applied when they are withdrawn with it", func(t *testing.T) {
 		t.Parallel()
-		s := newShard(t)
-		s.run()
-		s.announce("upgrade")
-		first := s.status()
-		s.annotate(agentwire.ArgumentsFile, s.arguments("-t", "2"))
+		s := pods.NewShard(t)
+		s.Run()
+		s.Announce("upgrade")
+		first := s.Status()
+		s.Annotate(agentwire.ArgumentsFile, s.Arguments("-t", "2"))
 		time.Sleep(severalPolls)
-		s.annotate(agentwire.ArgumentsFile, s.arguments())
-		s.announce("")
+		s.Annotate(agentwire.ArgumentsFile, s.Arguments())
+		s.Announce("")
 		time.Sleep(severalPolls)
-		s.wantUnchanged(first)
+		wantUnchanged(s, first)
 	})
 	t.Run("and are not rejected either", func(t *testing.T) {
 		t.Parallel()
-		s := newShard(t)
-		s.run()
-		s.announce("upgrade")
-		first := s.status()
-		s.annotate(agentwire.ArgumentsFile, s.arguments("-m", "96"))
+		s := pods.NewShard(t)
+		s.Run()
+		s.Announce("upgrade")
+		first := s.Status()
+		s.Annotate(agentwire.ArgumentsFile, s.Arguments("-m", "96"))
 		time.Sleep(severalPolls)
-		s.wantUnchanged(first)
-		s.annotate(agentwire.StopFile, "")
-		status := s.waitFor("the rejection", func(status agentwire.Status) bool { return status.ArgumentsError != "" })
-		wantContains(t, "the rejection", status.ArgumentsError, "require a new pod")
+		wantUnchanged(s, first)
+		s.Annotate(agentwire.StopFile, "")
+		status := s.WaitFor("the rejection", func(status agentwire.Status) bool { return status.ArgumentsError != "" })
+		pods.WantContains(t, "the rejection", status.ArgumentsError, "require a new pod")
 	})
 }
 
@@ -170,27 +171,27 @@ func TestContainerWaitsForAnnouncedArguments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShard(t)
-			s.memcached = memcachedPath(middle)
-			s.run()
-			fill(t, s.address(), 1000)
-			s.announce(agentwire.AnnounceArguments("upgrade", s.arguments("-t", "2")))
-			s.signal(syscall.SIGTERM)
-			if status := s.exit(); status != 0 {
+			s := pods.NewShard(t)
+			s.Memcached = pods.MemcachedPath(pods.Middle)
+			s.Run()
+			pods.Fill(t, s.Address(), 1000)
+			s.Announce(agentwire.AnnounceArguments("upgrade", s.Arguments("-t", "2")))
+			s.Signal(syscall.SIGTERM)
+			if status := s.Exit(); status != 0 {
 				t.Errorf("status %d", status)
 			}
-			s.memcached = memcachedPath(newest)
+			s.Memcached = pods.MemcachedPath(pods.Newest)
 			if c.arrive {
-				time.AfterFunc(500*time.Millisecond, func() { s.annotate(agentwire.ArgumentsFile, s.arguments("-t", "2")) })
+				time.AfterFunc(500*time.Millisecond, func() { s.Annotate(agentwire.ArgumentsFile, s.Arguments("-t", "2")) })
 			}
-			status := s.run()
-			wantWarm(t, status, 1000)
+			status := s.Run()
+			pods.WantWarm(t, status, 1000)
 			time.Sleep(severalPolls)
-			now := s.status()
-			if got, want := fmt.Sprintf("%q", now.Arguments), s.arguments(c.want...); strings.ReplaceAll(got, " ", ",") != want {
+			now := s.Status()
+			if got, want := fmt.Sprintf("%q", now.Arguments), s.Arguments(c.want...); strings.ReplaceAll(got, " ", ",") != want {
 				t.Errorf("arguments %s, want %s", got, want)
 			}
-			if n := strings.Count(s.log.String(), "Started memcached"); n != 1 || now.PID != status.PID {
+			if n := strings.Count(s.Log.String(), "Started memcached"); n != 1 || now.PID != status.PID {
 				t.Errorf("memcached was started %d times", n)
 			}
 		})

@@ -13,13 +13,14 @@ import (
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // wantProbes checks that the kubelet's probes succeed.
-func wantProbes(t *testing.T, s *shard) {
+func wantProbes(t *testing.T, s *pods.Shard) {
 	t.Helper()
 	for _, path := range []string{"/healthz", "/readyz"} {
-		if code, body, err := s.get(path); err != nil || code != http.StatusOK {
+		if code, body, err := s.Get(path); err != nil || code != http.StatusOK {
 			t.Errorf("%s: %d %s, %v", path, code, body, err)
 		}
 	}
@@ -30,10 +31,10 @@ func wantProbes(t *testing.T, s *shard) {
 func TestIdleConnectionsToTheAgentAreBounded(t *testing.T) {
 	t.Parallel()
 	const bound, others = 128, 32
-	s := newShard(t)
-	s.run()
+	s := pods.NewShard(t)
+	s.Run()
 	for i := range 5 * bound {
-		conn, err := net.Dial("tcp", s.agentAddress())
+		conn, err := net.Dial("tcp", s.AgentAddress())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,7 @@ func TestIdleConnectionsToTheAgentAreBounded(t *testing.T) {
 		}
 	}
 	wantProbes(t, s)
-	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.command.Process.Pid))
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.Command.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,21 +60,21 @@ func TestIdleConnectionsToTheAgentAreBounded(t *testing.T) {
 func TestClientsCanUseAllConnections(t *testing.T) {
 	t.Parallel()
 	const connections = 256
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		for _, threads := range []string{"1", "64"} {
 			t.Run(version+" with "+threads+" threads", func(t *testing.T) {
 				t.Parallel()
-				s := newShard(t)
-				s.memcached = memcachedPath(version)
-				s.annotate(agentwire.ArgumentsFile, s.arguments("-c", strconv.Itoa(connections), "-t", threads))
-				s.run()
+				s := pods.NewShard(t)
+				s.Memcached = pods.MemcachedPath(version)
+				s.Annotate(agentwire.ArgumentsFile, s.Arguments("-c", strconv.Itoa(connections), "-t", threads))
+				s.Run()
 				for i := range connections {
-					conn, err := net.Dial("tcp", s.address())
+					conn, err := net.Dial("tcp", s.Address())
 					if err != nil {
 						t.Fatal(err)
 					}
 					defer conn.Close()
-					_ = conn.SetDeadline(time.Now().Add(patience))
+					_ = conn.SetDeadline(time.Now().Add(pods.Patience))
 					_, _ = io.WriteString(conn, "version\r\n")
 					if answer, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.HasPrefix(answer, "VERSION ") {
 						t.Fatalf("connection %d: %q, %v", i+1, answer, err)

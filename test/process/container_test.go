@@ -14,12 +14,13 @@ import (
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // contain runs the agent in a mount namespace that a script changes first.
-func (s *shard) contain(script string) {
-	s.attributes = &syscall.SysProcAttr{Setpgid: true, Unshareflags: syscall.CLONE_NEWNS}
-	s.wrap = containerCommand(script, uid)
+func contain(s *pods.Shard, script string) {
+	s.Attributes = &syscall.SysProcAttr{Setpgid: true, Unshareflags: syscall.CLONE_NEWNS}
+	s.Wrap = containerCommand(script, pods.UID)
 }
 
 // containerCommand runs a script as root, and then the words after it as a user whose
@@ -37,21 +38,21 @@ exec setpriv --reuid %d --regid %d --clear-groups --no-new-privs \
 func TestAgentRunsInAContainerAsAnyUser(t *testing.T) {
 	t.Parallel()
 	const unknownUser = 1000650000
-	s := newShard(t)
-	s.attributes = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID}
-	s.wrap = containerCommand("mount -t proc proc /proc\nmount -o remount,bind,ro /", unknownUser)
+	s := pods.NewShard(t)
+	s.Attributes = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID}
+	s.Wrap = containerCommand("mount -t proc proc /proc\nmount -o remount,bind,ro /", unknownUser)
 
-	status := s.run()
-	fill(t, s.address(), 1000)
+	status := s.Run()
+	pods.Fill(t, s.Address(), 1000)
 	if status.PID < 2 || status.PID > 100 {
 		t.Errorf("memcached has the PID %d: is the agent PID 1?", status.PID)
 	}
-	s.annotate(agentwire.RestartFile, "once")
-	wantWarm(t, s.waitFor("the restart", func(now agentwire.Status) bool {
+	s.Annotate(agentwire.RestartFile, "once")
+	pods.WantWarm(t, s.WaitFor("the restart", func(now agentwire.Status) bool {
 		return now.Phase == agentwire.PhaseServing && now.PID != status.PID
 	}), 1000)
 
-	pid := s.command.Process.Pid
+	pid := s.Command.Process.Pid
 	t.Run("it reaps orphaned processes", func(t *testing.T) {
 		before := childrenOf(t, pid, "")
 		leave := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-p", "sh", "-c", "sleep 1000 >/dev/null 2>&1 & sleep 1000 >/dev/null 2>&1 &")
@@ -71,30 +72,30 @@ func TestAgentRunsInAContainerAsAnyUser(t *testing.T) {
 			}
 		}
 		// A zombie stays a child.
-		for deadline := time.Now().Add(patience); len(childrenOf(t, pid, "")) > len(before); time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(pods.Patience); len(childrenOf(t, pid, "")) > len(before); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("zombies: %v", childrenOf(t, pid, "Z"))
 			}
 		}
-		if status := s.status(); status.Phase != agentwire.PhaseServing {
+		if status := s.Status(); status.Phase != agentwire.PhaseServing {
 			t.Errorf("phase %s", status.Phase)
 		}
 	})
 
-	s.stopContainer()
-	wantWarm(t, s.run(), 1000)
+	s.StopContainer()
+	pods.WantWarm(t, s.Run(), 1000)
 	// The agent gets memcached's exit status, also as PID 1.
-	memcached := childrenOf(t, s.command.Process.Pid, "")
+	memcached := childrenOf(t, s.Command.Process.Pid, "")
 	if len(memcached) != 1 {
 		t.Fatalf("children %v", memcached)
 	}
 	if err := syscall.Kill(memcached[0], syscall.SIGSEGV); err != nil {
 		t.Fatal(err)
 	}
-	if status := s.exit(); status != 128+int(syscall.SIGSEGV) {
+	if status := s.Exit(); status != 128+int(syscall.SIGSEGV) {
 		t.Errorf("status %d", status)
 	}
-	wantContains(t, "the reason", s.reason(), `memcached was terminated by signal "segmentation fault"`)
+	pods.WantContains(t, "the reason", s.Reason(), `memcached was terminated by signal "segmentation fault"`)
 }
 
 // childrenOf returns the children of a process in a state of proc_pid_stat(5), by default in any.
@@ -124,14 +125,14 @@ func childrenOf(t testing.TB, parent int, state string) []int {
 
 func TestInstallCopiesTheAgent(t *testing.T) {
 	t.Parallel()
-	dir := sharedDir(t)
-	install := exec.Command(agentPath, "install", dir)
+	dir := pods.SharedDir(t)
+	install := exec.Command(pods.AgentPath, "install", dir)
 	install.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	// Over an existing copy, as when the init container runs again.
-	install = exec.Command(agentPath, "install", dir)
+	install = exec.Command(pods.AgentPath, "install", dir)
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("again: %v: %s", err, out)
 	}
@@ -146,7 +147,7 @@ func TestInstallCopiesTheAgent(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("directory entries: %v, %v", entries, err)
 	}
-	if out, err := exec.Command(agentPath, "install", filepath.Join(dir, "missing")).CombinedOutput(); err == nil {
+	if out, err := exec.Command(pods.AgentPath, "install", filepath.Join(dir, "missing")).CombinedOutput(); err == nil {
 		t.Errorf("installed into a missing directory: %s", out)
 	}
 }

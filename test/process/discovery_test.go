@@ -1,111 +1,19 @@
 package process
 
 import (
-	"fmt"
-	"io"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"gocloud.dev/blob/memblob"
 
-	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
-
-// listOf returns the list of these shards as the operator writes it.
-func listOf(version int, shards ...*shard) string {
-	var servers []string
-	for i, s := range shards {
-		servers = append(servers, fmt.Sprintf("cache-%d.shop.svc|127.0.0.1|%d", i, s.port))
-	}
-	return fmt.Sprintf("%d\n%s\n", version, strings.Join(servers, " "))
-}
-
-// request returns the answer to a request, up to its END.
-func request(t *testing.T, address, text string) string {
-	t.Helper()
-	conn, err := net.DialTimeout("tcp", address, patience)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
-	if _, err := io.WriteString(conn, text+"quit\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	answer, err := io.ReadAll(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(answer)
-}
-
-// Three agents serve clients, also Thanos', lists of two, three and two shards, at the endpoint and in an item of each memcached.
-func TestAgentAnswersDiscovery(t *testing.T) {
-	t.Parallel()
-	var shards []*shard
-	for _, version := range versions {
-		s := newShard(t)
-		s.memcached, s.discoveryPort = memcachedPath(version), freePort(t)
-		s.run()
-		shards = append(shards, s)
-		if answer := request(t, s.discoveryAddress(), "config get cluster\r\n"); !strings.HasPrefix(answer, "SERVER_ERROR ") {
-			t.Errorf("without a list: %q", answer)
-		}
-		if answer := talk(t, s.address(), "get AmazonElastiCache:cluster\r\n"); answer != "END\r\n" {
-			t.Errorf("without a list memcached has the item %q", answer)
-		}
-	}
-	for version, size := range []int{2, 3, 2} {
-		list := listOf(1+version, shards[:size]...)
-		for i, s := range shards {
-			s.annotate(agentwire.DiscoveryFile, list)
-			want := fmt.Sprintf("CONFIG cluster 0 %d\r\n%s\r\nEND\r\n", len(list), list)
-			if answer := request(t, s.discoveryAddress(), "config get cluster\n"); answer != want {
-				t.Errorf("shard %d answers %q, want %q", i, answer, want)
-			}
-			found, err := exec.Command(filepath.Join(os.Getenv("MEMCACHED_CLIENTS"), "thanos"), s.discoveryAddress()).CombinedOutput()
-			var servers strings.Builder
-			for ordinal, shard := range shards[:size] {
-				fmt.Fprintf(&servers, "cache-%d.shop.svc:%d\n", ordinal, shard.port)
-			}
-			if err != nil || string(found) != servers.String() {
-				t.Errorf("Thanos finds %q at shard %d, %v; want %q", found, i, err, servers.String())
-			}
-			if answer := request(t, s.discoveryAddress(), "version\r\n"); answer != "VERSION "+versions[i]+"\r\n" {
-				t.Errorf("shard %d answers %q", i, answer)
-			}
-		}
-	}
-	list := listOf(4, shards...)
-	for i, s := range shards {
-		s.annotate(agentwire.DiscoveryFile, list)
-		want := fmt.Sprintf("VALUE AmazonElastiCache:cluster 0 %d\r\n%s\r\nEND\r\n", len(list), list)
-		if answer := request(t, s.discoveryAddress(), "get AmazonElastiCache:cluster\r\n"); answer != want {
-			t.Errorf("shard %d answers %q, want %q", i, answer, want)
-		}
-		for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-			answer := request(t, s.address(), "get AmazonElastiCache:cluster\r\n")
-			if answer == want {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("memcached of shard %d has the item %q, want %q", i, answer, want)
-			}
-		}
-	}
-}
 
 // In another cache the addresses would be wrong.
 func TestBackupOmitsTheListOfTheShards(t *testing.T) {
 	t.Parallel()
-	cache := startCache(t, newest)
-	talk(t, cache.address(), "set AmazonElastiCache:cluster 0 60 2\r\n1\n\r\nset greeting 0 0 5\r\nhello\r\n")
-	if outcome := save(t, memblob.OpenBucket(nil), saveTask(cache)); outcome.Snapshot.Items != 1 {
+	cache := pods.StartCache(t, pods.Newest)
+	pods.Talk(t, cache.Address(), "set AmazonElastiCache:cluster 0 60 2\r\n1\n\r\nset greeting 0 0 5\r\nhello\r\n")
+	if outcome := save(t, memblob.OpenBucket(nil), pods.SaveTask(cache)); outcome.Snapshot.Items != 1 {
 		t.Errorf("the snapshot has %d items, want 1", outcome.Snapshot.Items)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // The container exits with memcached's code, and a message in the termination log.
@@ -26,15 +27,15 @@ func TestUnexpectedExitOfMemcachedEndsTheContainer(t *testing.T) {
 	} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
-			s := newShard(t)
-			status := s.run()
+			s := pods.NewShard(t)
+			status := s.Run()
 			if err := syscall.Kill(status.PID, signal); err != nil {
 				t.Fatal(err)
 			}
-			if code := s.exit(); code != c.status {
+			if code := s.Exit(); code != c.status {
 				t.Errorf("status %d, want %d", code, c.status)
 			}
-			wantContains(t, "the reason", s.reason(), c.want)
+			pods.WantContains(t, "the reason", s.Reason(), c.want)
 		})
 	}
 }
@@ -42,81 +43,81 @@ func TestUnexpectedExitOfMemcachedEndsTheContainer(t *testing.T) {
 func TestTerminationLogSaysWhyTheContainerCannotStart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		prepare func(*testing.T, *shard)
+		prepare func(*testing.T, *pods.Shard)
 		want    string
 	}{
-		"no memcached in the image": {func(t *testing.T, s *shard) {
-			s.memcached = ""
-			s.contain("export PATH=/opt/tools:$PATH\nfor d in /usr/bin /bin /usr/local/bin; do test ! -e $d/memcached || mount --bind /dev/null $d/memcached; done")
+		"no memcached in the image": {func(t *testing.T, s *pods.Shard) {
+			s.Memcached = ""
+			contain(s, "export PATH=/opt/tools:$PATH\nfor d in /usr/bin /bin /usr/local/bin; do test ! -e $d/memcached || mount --bind /dev/null $d/memcached; done")
 		}, "no memcached in this image: looked in /opt/tools, "},
-		"another program": {func(t *testing.T, s *shard) {
-			s.memcached = filepath.Join(s.dir, "true")
-			script(t, s.memcached, "echo hello")
+		"another program": {func(t *testing.T, s *pods.Shard) {
+			s.Memcached = filepath.Join(s.Dir, "true")
+			script(t, s.Memcached, "echo hello")
 		}, `is not memcached: -V printed "hello"`},
-		"a program that fails": {func(t *testing.T, s *shard) {
-			s.memcached = filepath.Join(s.dir, "false")
-			script(t, s.memcached, "echo no such library >&2; exit 127")
+		"a program that fails": {func(t *testing.T, s *pods.Shard) {
+			s.Memcached = filepath.Join(s.Dir, "false")
+			script(t, s.Memcached, "echo no such library >&2; exit 127")
 		}, `is not memcached: -V printed "no such library": exit status 127`},
-		"a similar program": {func(t *testing.T, s *shard) {
-			s.memcached = filepath.Join(s.dir, "redis")
-			script(t, s.memcached, "echo Redis server v=7.2.4")
+		"a similar program": {func(t *testing.T, s *pods.Shard) {
+			s.Memcached = filepath.Join(s.Dir, "redis")
+			script(t, s.Memcached, "echo Redis server v=7.2.4")
 		}, "is not memcached"},
-		"a data directory that is not writable": {func(t *testing.T, s *shard) {
-			if err := os.Chmod(s.data, 0o555); err != nil {
+		"a data directory that is not writable": {func(t *testing.T, s *pods.Shard) {
+			if err := os.Chmod(s.Data, 0o555); err != nil {
 				t.Fatal(err)
 			}
 		}, "the data directory must be writable"},
-		"no data directory": {func(_ *testing.T, s *shard) { s.data = filepath.Join(s.dir, "missing") }, "the data directory must be writable"},
-		"arguments that memcached rejects": {func(_ *testing.T, s *shard) {
-			s.annotate(agentwire.ArgumentsFile, s.arguments("-I", "1024m"))
+		"no data directory": {func(_ *testing.T, s *pods.Shard) { s.Data = filepath.Join(s.Dir, "missing") }, "the data directory must be writable"},
+		"arguments that memcached rejects": {func(_ *testing.T, s *pods.Shard) {
+			s.Annotate(agentwire.ArgumentsFile, s.Arguments("-I", "1024m"))
 		}, "Cannot set item size limit higher than 1/2 of memory max"},
-		"arguments that are not JSON": {func(_ *testing.T, s *shard) {
-			s.annotate(agentwire.ArgumentsFile, "-m 64")
+		"arguments that are not JSON": {func(_ *testing.T, s *pods.Shard) {
+			s.Annotate(agentwire.ArgumentsFile, "-m 64")
 		}, "the arguments are not a JSON array of strings"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShard(t)
+			s := pods.NewShard(t)
 			c.prepare(t, s)
-			s.launch()
-			if code := s.exit(); code == 0 {
+			s.Launch()
+			if code := s.Exit(); code == 0 {
 				t.Error("status 0")
 			}
-			wantContains(t, "the reason", s.reason(), c.want)
+			pods.WantContains(t, "the reason", s.Reason(), c.want)
 		})
 	}
 }
 
 func TestAnotherMemcachedAtThePortIsNotMistakenForOwn(t *testing.T) {
 	t.Parallel()
-	s := newShard(t)
-	other := startRaw(t, newest, sharedDir(t))
-	s.port = other.port
-	s.annotate(agentwire.ArgumentsFile, s.arguments())
-	s.launch()
-	if code := s.exit(); code == 0 {
+	s := pods.NewShard(t)
+	other := pods.StartRaw(t, pods.Newest, pods.SharedDir(t))
+	s.Port = other.Port
+	s.Annotate(agentwire.ArgumentsFile, s.Arguments())
+	s.Launch()
+	if code := s.Exit(); code == 0 {
 		t.Error("status 0")
 	}
-	wantContains(t, "the reason", s.reason(), "failed to listen on TCP port")
-	if strings.Contains(s.log.String(), "memcached is serving") {
+	pods.WantContains(t, "the reason", s.Reason(), "failed to listen on TCP port")
+	if strings.Contains(s.Log.String(), "memcached is serving") {
 		t.Error("it mistook the other memcached for its own")
 	}
 }
 
 // freeze stops memcached with SIGSTOP, and waits until it has stopped.
-func (s *shard) freeze(memcached int) {
-	s.t.Helper()
+func freeze(s *pods.Shard, memcached int) {
+	s.T.Helper()
 	if err := syscall.Kill(memcached, syscall.SIGSTOP); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
-	for len(childrenOf(s.t, s.command.Process.Pid, "T")) == 0 {
+	for len(childrenOf(s.T, s.Command.Process.Pid, "T")) == 0 {
 		time.Sleep(time.Millisecond)
 	}
 }
 
 func script(t testing.TB, path, text string) {
 	t.Helper()
-	writeFile(t, path, "#!/bin/sh\n"+text+"\n")
+	pods.WriteFile(t, path, "#!/bin/sh\n"+text+"\n")
 	if err := os.Chmod(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -124,45 +125,45 @@ func script(t testing.TB, path, text string) {
 
 func TestSIGTERMDuringAStartKeepsTheItems(t *testing.T) {
 	t.Parallel()
-	s := newShard(t)
-	s.run()
-	fill(t, s.address(), 1000)
-	s.stopContainer()
+	s := pods.NewShard(t)
+	s.Run()
+	pods.Fill(t, s.Address(), 1000)
+	s.StopContainer()
 	for delay := time.Duration(0); delay < 60*time.Millisecond; delay += 7 * time.Millisecond {
-		s.launch()
+		s.Launch()
 		time.Sleep(delay)
-		s.signal(syscall.SIGTERM)
-		s.exit()
-		if !exists(s.meta()) {
+		s.Signal(syscall.SIGTERM)
+		s.Exit()
+		if !pods.Exists(s.Meta()) {
 			t.Fatalf("after %s: nothing is saved", delay)
 		}
 	}
-	if status := s.run(); status.Start.Result != agentwire.StartWarm || status.Start.Items != 1000 {
+	if status := s.Run(); status.Start.Result != agentwire.StartWarm || status.Start.Items != 1000 {
 		t.Errorf("start %+v", status.Start)
 	}
 }
 
 func TestHungMemcachedIsUnreadySoonAndUnhealthyLater(t *testing.T) {
 	t.Parallel()
-	s := newShard(t)
-	status := s.run()
-	s.freeze(status.PID)
+	s := pods.NewShard(t)
+	status := s.Run()
+	freeze(s, status.PID)
 	for path, atLeast := range map[string]time.Duration{"/readyz": 0, "/healthz": 3 * time.Second} {
 		started := time.Now()
-		if code, _, err := s.get(path); err != nil || code != http.StatusServiceUnavailable {
+		if code, _, err := s.Get(path); err != nil || code != http.StatusServiceUnavailable {
 			t.Errorf("%s: %d, %v", path, code, err)
 		}
 		if took := time.Since(started); took < atLeast {
 			t.Errorf("%s gave up after %s", path, took)
 		}
 	}
-	if status, err := s.fetchStatus(); err != nil || status.Phase != agentwire.PhaseServing {
+	if status, err := s.FetchStatus(); err != nil || status.Phase != agentwire.PhaseServing {
 		t.Errorf("/status: %+v, %v", status, err)
 	}
 	if err := syscall.Kill(status.PID, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	if code, body, err := s.get("/healthz"); err != nil || code != http.StatusOK {
+	if code, body, err := s.Get("/healthz"); err != nil || code != http.StatusOK {
 		t.Errorf("/healthz: %d %s, %v", code, body, err)
 	}
 }
@@ -181,19 +182,19 @@ func TestMemcachedThatHangsAtItsStopIsKilled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShard(t)
-			s.service = s.agentAddress() // no other pod responds there
-			status := s.run()
+			s := pods.NewShard(t)
+			s.Service = s.AgentAddress() // no other pod responds there
+			status := s.Run()
 			if c.announced {
-				s.announce("stop")
+				s.Announce("stop")
 			}
-			s.freeze(status.PID)
-			s.signal(syscall.SIGTERM)
-			if code := s.exitWithoutDrain(); code != 0 || exists(s.meta()) {
-				t.Errorf("status %d, saved %v", code, exists(s.meta()))
+			freeze(s, status.PID)
+			s.Signal(syscall.SIGTERM)
+			if code := s.Exit(); code != 0 || pods.Exists(s.Meta()) {
+				t.Errorf("status %d, saved %v", code, pods.Exists(s.Meta()))
 			}
-			wantContains(t, "the log", s.log.String(), `its items are lost" `+c.timeout)
-			if next := s.run(); next.Start.Result != agentwire.StartCold {
+			pods.WantContains(t, "the log", s.Log.String(), `its items are lost" `+c.timeout)
+			if next := s.Run(); next.Start.Result != agentwire.StartCold {
 				t.Errorf("start %+v", next.Start)
 			}
 		})

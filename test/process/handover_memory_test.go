@@ -9,17 +9,18 @@ import (
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // agentMemory returns a value of /proc/<pid>/status of the agent, in bytes; 0 if it has exited.
-func (s *shard) agentMemory(name string) int64 {
-	s.t.Helper()
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.command.Process.Pid))
+func agentMemory(s *pods.Shard, name string) int64 {
+	s.T.Helper()
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Command.Process.Pid))
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, name+":"); ok {
 			var kib int64
 			if _, err := fmt.Sscan(rest, &kib); err != nil {
-				s.t.Fatal(err)
+				s.T.Fatal(err)
 			}
 			return kib << 10
 		}
@@ -27,40 +28,39 @@ func (s *shard) agentMemory(name string) int64 {
 	return 0
 }
 
-// The agent shares the container's memory with the items. $ITEMS is the number of items.
+// The agent shares the container's memory with the items.
 func TestAgentsMemoryInAHandover(t *testing.T) {
 	t.Parallel()
-	const perItem, buffers, idle = 64, 4 << 20, 4 << 20
-	size := number("ITEMS", 200_000)
-	old, next, _ := newPair(t, "-m", "1200")
-	old.run()
-	fillCaches(t, size, 500, old.asCache())
-	before := old.agentMemory("VmRSS")
-	old.signal(syscall.SIGTERM)
-	next.launch()
-	next.waitFor("the first items", func(status agentwire.Status) bool {
+	const perItem, buffers, idle, size = 64, 4 << 20, 4 << 20, 200_000
+	old, next, _ := pods.NewPair(t, "-m", "1200")
+	old.Run()
+	pods.FillCaches(t, size, 500, old.AsCache())
+	before := agentMemory(old, "VmRSS")
+	old.Signal(syscall.SIGTERM)
+	next.Launch()
+	next.WaitFor("the first items", func(status agentwire.Status) bool {
 		return status.Phase == agentwire.PhaseReceiving && status.Handover.Items > 0
 	})
 	sourcePeak := int64(0)
-	for next.status().Phase == agentwire.PhaseReceiving && !old.hasExited() {
-		sourcePeak = max(sourcePeak, old.agentMemory("VmHWM"))
+	for next.Status().Phase == agentwire.PhaseReceiving && !old.HasExited() {
+		sourcePeak = max(sourcePeak, agentMemory(old, "VmHWM"))
 		time.Sleep(20 * time.Millisecond)
 	}
-	status := next.waitForPhase(agentwire.PhaseServing)
-	wantHandedOver(t, status.Start, int64(size))
-	targetPeak, after := next.agentMemory("VmHWM"), next.agentMemory("VmRSS")
+	status := next.WaitForPhase(agentwire.PhaseServing)
+	wantHandedOver(t, status.Start, size)
+	targetPeak, after := agentMemory(next, "VmHWM"), agentMemory(next, "VmRSS")
 	t.Logf("%d items: the idle agent %.1f MiB; source %.1f MiB more (%.0f bytes an item), target %.1f MiB more (%.0f), %.1f MiB more after it",
 		size, mebibytes(before), mebibytes(sourcePeak-before), float64(sourcePeak-before)/float64(size),
 		mebibytes(targetPeak-before), float64(targetPeak-before)/float64(size), mebibytes(after-before))
 	for side, peak := range map[string]int64{"source": sourcePeak, "target": targetPeak} {
-		if more := peak - before; more <= 0 || more > int64(size*perItem+buffers) {
+		if more := peak - before; more <= 0 || more > size*perItem+buffers {
 			t.Errorf("the %s takes %.1f MiB more", side, mebibytes(more))
 		}
 	}
 	if after-before > idle {
 		t.Errorf("it keeps %.1f MiB after the handover", mebibytes(after-before))
 	}
-	old.exitWithoutDrain()
+	old.Exit()
 }
 
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }

@@ -9,18 +9,19 @@ import (
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // The agent finds in the memory file what memory no client uses, whether memcached keeps an item
 // in one chunk or in several, and changes no statistics for it.
 func TestIdleBytesAreThoseThatNoClientReads(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			s := newShard(t)
-			s.memcached = memcachedPath(version)
-			s.run()
+			s := pods.NewShard(t)
+			s.Memcached = pods.MemcachedPath(version)
+			s.Run()
 			var sets, gets strings.Builder
 			for i := range 4500 {
 				size := 2000
@@ -32,42 +33,42 @@ func TestIdleBytesAreThoseThatNoClientReads(t *testing.T) {
 			for i := 0; i < 4500; i += 3 {
 				fmt.Fprintf(&gets, "mg idle%d\r\n", i)
 			}
-			talk(t, s.address(), sets.String())
-			if text := talk(t, s.address(), gets.String()); strings.Count(text, "HD") != 1500 {
+			pods.Talk(t, s.Address(), sets.String())
+			if text := pods.Talk(t, s.Address(), gets.String()); strings.Count(text, "HD") != 1500 {
 				t.Fatalf("%d hits", strings.Count(text, "HD"))
 			}
 
-			s.stopContainer()
-			edit(t, s.meta(), func(text string) string {
-				second := strconv.FormatInt(stopSecond(t, s.meta()), 10)
-				past := strconv.FormatInt(stopSecond(t, s.meta())-2*3600, 10)
+			s.StopContainer()
+			pods.Edit(t, s.Meta(), func(text string) string {
+				second := strconv.FormatInt(pods.StopSecond(t, s.Meta()), 10)
+				past := strconv.FormatInt(pods.StopSecond(t, s.Meta())-2*3600, 10)
 				return strings.Replace(text, "Kstop_time "+second, "Kstop_time "+past, 1)
 			})
-			s.annotate(agentwire.StopFile, "")
-			if start := s.run().Start; start.Items != 4500 {
+			s.Annotate(agentwire.StopFile, "")
+			if start := s.Run().Start; start.Items != 4500 {
 				t.Fatalf("%+v", start)
 			}
 
-			var m scrape
-			for deadline := time.Now().Add(patience); m.values["memcached_agent_idle_sample_items"] < 100; {
+			var m pods.Scrape
+			for deadline := time.Now().Add(pods.Patience); m.Values["memcached_agent_idle_sample_items"] < 100; {
 				if time.Now().After(deadline) {
-					t.Fatalf("no sample: %s", m.text)
+					t.Fatalf("no sample: %s", m.Text)
 				}
-				m = s.metrics(t, "")
+				m = s.Metrics(t, "")
 			}
 			idle := func(idle, read string) float64 {
-				return m.values[fmt.Sprintf(`memcached_agent_idle_bytes{idle="%s",read="%s"}`, idle, read)]
+				return m.Values[fmt.Sprintf(`memcached_agent_idle_bytes{idle="%s",read="%s"}`, idle, read)]
 			}
-			used := m.values[`memcached_agent_slab_bytes{kind="requested"}`] + m.values[`memcached_agent_slab_bytes{kind="overhead"}`]
+			used := m.Values[`memcached_agent_slab_bytes{kind="requested"}`] + m.Values[`memcached_agent_slab_bytes{kind="overhead"}`]
 			never, before := idle("1h", "never"), idle("1h", "before")
 			// Ten standard errors of the sample.
 			if most := 0.05 * (64 << 20); math.Abs(never+before-used) > most || math.Abs(before-used/3) > most {
 				t.Errorf("%.0f bytes never read and %.0f read before, of %.0f; want a third read before", never, before, used)
 			}
 			if idle("5m", "never") != never || idle("5m", "before") != before || idle("1d", "never") != 0 || idle("1d", "before") != 0 {
-				t.Errorf("after two hours: %s", m.text)
+				t.Errorf("after two hours: %s", m.Text)
 			}
-			if gets := m.values[`memcached_commands_total{command="get",status="hit"}`]; gets != 0 {
+			if gets := m.Values[`memcached_commands_total{command="get",status="hit"}`]; gets != 0 {
 				t.Errorf("the agent has read %v items", gets)
 			}
 		})

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // ask runs a command in the shard's container.
-func (s *shard) ask(words ...string) (string, error) {
-	command := exec.Command(agentPath, append([]string{words[0], "-data", s.data}, words[1:]...)...)
-	command.SysProcAttr = s.attributes
+func askAgent(s *pods.Shard, words ...string) (string, error) {
+	command := exec.Command(pods.AgentPath, append([]string{words[0], "-data", s.Data}, words[1:]...)...)
+	command.SysProcAttr = s.Attributes
 	out, err := command.CombinedOutput()
 	return string(out), err
 }
@@ -26,18 +27,18 @@ func (s *shard) ask(words ...string) (string, error) {
 // Users see the keys that are read most, which the agent reports nowhere else.
 func TestHotKeysAreThoseThatClientsReadMost(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			s := newShard(t)
-			s.memcached = memcachedPath(version)
-			s.run()
-			fill(t, s.address(), 1000)
-			talk(t, s.address(), "set secret 0 0 1 noreply\r\nx\r\n")
+			s := pods.NewShard(t)
+			s.Memcached = pods.MemcachedPath(version)
+			s.Run()
+			pods.Fill(t, s.Address(), 1000)
+			pods.Talk(t, s.Address(), "set secret 0 0 1 noreply\r\nx\r\n")
 			stop, stopped := make(chan struct{}), make(chan struct{})
 			go func() {
 				defer close(stopped)
-				conn, err := net.Dial("tcp", s.address())
+				conn, err := net.Dial("tcp", s.Address())
 				if err != nil {
 					return
 				}
@@ -56,9 +57,9 @@ func TestHotKeysAreThoseThatClientsReadMost(t *testing.T) {
 			}()
 			var out string
 			var lines []string
-			for deadline := time.Now().Add(patience); len(lines) < 4 && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(pods.Patience); len(lines) < 4 && time.Now().Before(deadline); {
 				var err error
-				if out, err = s.ask("hotkeys", "-for", "500ms"); err != nil {
+				if out, err = askAgent(s, "hotkeys", "-for", "500ms"); err != nil {
 					t.Fatal(out, err)
 				}
 				lines = strings.Split(out, "\n")
@@ -68,12 +69,12 @@ func TestHotKeysAreThoseThatClientsReadMost(t *testing.T) {
 			if len(lines) < 4 || !strings.HasSuffix(lines[2], "  100%  secret") || !strings.HasSuffix(lines[3], "    0%  missing%2520key") {
 				t.Errorf("the keys are\n%s", out)
 			}
-			for what, text := range map[string]string{"log": s.log.String(), "metrics": s.metrics(t, "?slabs").text} {
+			for what, text := range map[string]string{"log": s.Log.String(), "metrics": s.Metrics(t, "?slabs").Text} {
 				if strings.Contains(text, "secret") {
 					t.Errorf("the %s contains a key:\n%s", what, text)
 				}
 			}
-			if answer := talk(t, s.address(), "stats\r\n"); strings.Contains(answer, "STAT log_watchers 1") {
+			if answer := pods.Talk(t, s.Address(), "stats\r\n"); strings.Contains(answer, "STAT log_watchers 1") {
 				t.Error("memcached still logs its reads")
 			}
 		})
@@ -82,13 +83,13 @@ func TestHotKeysAreThoseThatClientsReadMost(t *testing.T) {
 
 func TestHotKeysOfAMemcachedThatForbidsThem(t *testing.T) {
 	t.Parallel()
-	s := newShard(t)
-	s.annotate(agentwire.ArgumentsFile, s.arguments("-W"))
-	s.run()
-	if out, err := s.ask("hotkeys"); err == nil || !strings.Contains(out, "watch commands not allowed") {
+	s := pods.NewShard(t)
+	s.Annotate(agentwire.ArgumentsFile, s.Arguments("-W"))
+	s.Run()
+	if out, err := askAgent(s, "hotkeys"); err == nil || !strings.Contains(out, "watch commands not allowed") {
 		t.Errorf("%q, %v", out, err)
 	}
-	if out, err := s.ask("hotkeys", "-for", "1h"); err == nil || !strings.Contains(out, "at most 30s") {
+	if out, err := askAgent(s, "hotkeys", "-for", "1h"); err == nil || !strings.Contains(out, "at most 30s") {
 		t.Errorf("%q, %v", out, err)
 	}
 }
@@ -96,19 +97,19 @@ func TestHotKeysOfAMemcachedThatForbidsThem(t *testing.T) {
 // The list of clients is there when they leave no connection for another one.
 func TestConnectionsAreListedAtTheLimit(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			s := newShard(t)
-			s.memcached = memcachedPath(version)
-			s.run()
-			if out, err := s.ask("connections"); err != nil { // the agent has its connection
+			s := pods.NewShard(t)
+			s.Memcached = pods.MemcachedPath(version)
+			s.Run()
+			if out, err := askAgent(s, "connections"); err != nil { // the agent has its connection
 				t.Fatal(out, err)
 			}
 			open := 0
 			for range 1100 {
 				dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 7)}}
-				conn, err := dialer.Dial("tcp", s.address())
+				conn, err := dialer.Dial("tcp", s.Address())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -117,13 +118,13 @@ func TestConnectionsAreListedAtTheLimit(t *testing.T) {
 					break
 				}
 				answer := make([]byte, 4)
-				_ = conn.SetReadDeadline(time.Now().Add(patience))
+				_ = conn.SetReadDeadline(time.Now().Add(pods.Patience))
 				if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "MN\r\n" {
 					break
 				}
 				open++
 			}
-			out, err := s.ask("connections")
+			out, err := askAgent(s, "connections")
 			if err != nil || open < 100 || open >= 1100 {
 				t.Fatal(open, out, err)
 			}
@@ -131,7 +132,7 @@ func TestConnectionsAreListedAtTheLimit(t *testing.T) {
 			if len(fields) != 4 || fields[0] != fmt.Sprint(open) || fields[1] != "0" || fields[3] != "127.0.0.7" {
 				t.Errorf("%d connections are open:\n%s", open, out)
 			}
-			if out, err := s.ask("hotkeys", "-for", "1s"); err == nil || !strings.Contains(out, "onnection") {
+			if out, err := askAgent(s, "hotkeys", "-for", "1s"); err == nil || !strings.Contains(out, "onnection") {
 				t.Errorf("%q, %v", out, err)
 			}
 		})
@@ -141,23 +142,23 @@ func TestConnectionsAreListedAtTheLimit(t *testing.T) {
 // Only the user of the container can connect, and a killed agent's socket is no obstacle.
 func TestInsightsAreForTheContainerOnly(t *testing.T) {
 	t.Parallel()
-	s := newShard(t)
-	s.run()
-	path := filepath.Join(s.data, "insights.sock")
+	s := pods.NewShard(t)
+	s.Run()
+	path := filepath.Join(s.Data, "insights.sock")
 	info, err := os.Stat(path)
 	if err != nil || info.Mode() != fs.ModeSocket|0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	s.stopContainer()
-	s.annotate(agentwire.StopFile, "")
-	if !exists(path) {
-		writeFile(t, path, "")
+	s.StopContainer()
+	s.Annotate(agentwire.StopFile, "")
+	if !pods.Exists(path) {
+		pods.WriteFile(t, path, "")
 	}
-	s.run()
-	if out, err := s.ask("connections"); err != nil {
+	s.Run()
+	if out, err := askAgent(s, "connections"); err != nil {
 		t.Error(out, err)
 	}
-	if out, err := s.ask("connections", "-for", "1s"); err == nil {
+	if out, err := askAgent(s, "connections", "-for", "1s"); err == nil {
 		t.Errorf("a flag of another command: %s", out)
 	}
 }

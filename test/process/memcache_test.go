@@ -10,21 +10,22 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 func TestProtocolWithEachVersion(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			r := startRaw(t, version, sharedDir(t), "-I", "2m", "-t", "2", "-C")
+			r := pods.StartRaw(t, version, pods.SharedDir(t), "-I", "2m", "-t", "2", "-C")
 			ctx := t.Context()
-			conn, err := protocol.At(r.address()).Dial(ctx)
+			conn, err := protocol.At(r.Address()).Dial(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			client, err := memcacheclient.Dial(ctx, r.address())
+			client, err := memcacheclient.Dial(ctx, r.Address())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,10 +54,10 @@ func TestProtocolWithEachVersion(t *testing.T) {
 			if item, err := client.Get(ctx, "m", ""); err != nil || item == nil || item.Flags != 7 || string(item.Value) != "x" || item.TTL < 58 || item.TTL > 60 {
 				t.Errorf("%+v, %v", item, err)
 			}
-			if answer := talk(t, r.address(), "ms m 1 ME\r\ny\r\n"); answer != "NS\r\n" {
+			if answer := pods.Talk(t, r.Address(), "ms m 1 ME\r\ny\r\n"); answer != "NS\r\n" {
 				t.Errorf("the answer to an add is %q", answer)
 			}
-			if general, err := conn.General(ctx); err != nil || general.Items != 2 || general.PID != r.command.Process.Pid {
+			if general, err := conn.General(ctx); err != nil || general.Items != 2 || general.PID != r.Command.Process.Pid {
 				t.Errorf("general %+v, %v", general, err)
 			}
 			var refused *protocol.ServerError
@@ -76,8 +77,8 @@ func TestProtocolWithEachVersion(t *testing.T) {
 }
 
 // settingsOf reads the settings of a server.
-func settingsOf(r *raw) (protocol.Settings, error) {
-	conn, err := net.Dial("tcp", r.address())
+func settingsOf(r *pods.Raw) (protocol.Settings, error) {
+	conn, err := net.Dial("tcp", r.Address())
 	if err != nil {
 		return protocol.Settings{}, err
 	}

@@ -13,19 +13,20 @@ import (
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // preflight runs the preflight check in the environment of the shard's agent. It
 // returns the exit code, stdout and the duration.
-func (s *shard) preflight(arguments string) (status int, stdout string, took time.Duration) {
-	s.t.Helper()
-	args := append(append([]string{}, s.wrap...), agentPath, "preflight", "-termination-log", s.terminationLog(),
+func preflight(s *pods.Shard, arguments string) (status int, stdout string, took time.Duration) {
+	s.T.Helper()
+	args := append(append([]string{}, s.Wrap...), pods.AgentPath, "preflight", "-termination-log", s.TerminationLog(),
 		"-arguments", arguments)
-	if s.memcached != "" {
-		args = append(args, "-memcached", s.memcached)
+	if s.Memcached != "" {
+		args = append(args, "-memcached", s.Memcached)
 	}
 	command := exec.Command(args[0], args[1:]...)
-	command.SysProcAttr = s.attributes
+	command.SysProcAttr = s.Attributes
 	var out, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &out, &stderr
 	command.WaitDelay = time.Second
@@ -36,82 +37,82 @@ func (s *shard) preflight(arguments string) (status int, stdout string, took tim
 	_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
-	s.t.Cleanup(func() {
-		if s.t.Failed() {
-			s.t.Logf("stderr of the preflight check:\n%s", &stderr)
+	s.T.Cleanup(func() {
+		if s.T.Failed() {
+			s.T.Logf("stderr of the preflight check:\n%s", &stderr)
 		}
 	})
 	return command.ProcessState.ExitCode(), out.String(), took
 }
 
-func (s *shard) wantPreflight(arguments, version string) {
-	s.t.Helper()
-	status, stdout, _ := s.preflight(arguments)
+func wantPreflight(s *pods.Shard, arguments, version string) {
+	s.T.Helper()
+	status, stdout, _ := preflight(s, arguments)
 	want := fmt.Sprintf(`{"version":%q}`, version)
-	if status != 0 || stdout != want+"\n" || s.reason() != want {
-		s.t.Errorf("status %d, stdout %q, termination log %q; want %s", status, stdout, s.reason(), want)
+	if status != 0 || stdout != want+"\n" || s.Reason() != want {
+		s.T.Errorf("status %d, stdout %q, termination log %q; want %s", status, stdout, s.Reason(), want)
 	}
 }
 
 func TestPreflightAcceptsAnImage(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			s := newShard(t)
-			s.memcached = memcachedPath(version)
-			s.wantPreflight(s.arguments("-t", "2", "-o", "hashpower=18"), version)
+			s := pods.NewShard(t)
+			s.Memcached = pods.MemcachedPath(version)
+			wantPreflight(s, s.Arguments("-t", "2", "-o", "hashpower=18"), version)
 		})
 	}
-	for name, arguments := range map[string]func(*shard) string{
-		"without arguments": func(*shard) string { return "" },
-		"more than once": func(s *shard) string {
-			s.preflight(s.arguments())
-			return s.arguments()
+	for name, arguments := range map[string]func(*pods.Shard) string{
+		"without arguments": func(*pods.Shard) string { return "" },
+		"more than once": func(s *pods.Shard) string {
+			preflight(s, s.Arguments())
+			return s.Arguments()
 		},
-		"after a failure": func(s *shard) string {
-			s.preflight(s.arguments("-t", "0"))
-			return s.arguments()
+		"after a failure": func(s *pods.Shard) string {
+			preflight(s, s.Arguments("-t", "0"))
+			return s.Arguments()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShard(t)
-			s.wantPreflight(arguments(s), newest)
+			s := pods.NewShard(t)
+			wantPreflight(s, arguments(s), pods.Newest)
 		})
 	}
 	t.Run("while its port is taken", func(t *testing.T) {
 		t.Parallel()
-		s := newShard(t)
-		s.port = startRaw(t, newest, sharedDir(t)).port
-		s.wantPreflight(s.arguments(), newest)
+		s := pods.NewShard(t)
+		s.Port = pods.StartRaw(t, pods.Newest, pods.SharedDir(t)).Port
+		wantPreflight(s, s.Arguments(), pods.Newest)
 	})
 	t.Run("found in PATH", func(t *testing.T) {
 		t.Parallel()
-		s := newShard(t)
-		s.memcached = ""
-		s.contain("export PATH=" + filepath.Dir(memcachedPath(middle)) + ":$PATH")
-		s.wantPreflight(s.arguments(), middle)
+		s := pods.NewShard(t)
+		s.Memcached = ""
+		contain(s, "export PATH="+filepath.Dir(pods.MemcachedPath(pods.Middle))+":$PATH")
+		wantPreflight(s, s.Arguments(), pods.Middle)
 	})
 	t.Run("with a read-only root and no data volume", func(t *testing.T) {
 		t.Parallel()
-		s := newShard(t)
-		s.contain("mount -o remount,bind,ro /")
-		s.wantPreflight(s.arguments(), newest)
+		s := pods.NewShard(t)
+		contain(s, "mount -o remount,bind,ro /")
+		wantPreflight(s, s.Arguments(), pods.Newest)
 	})
 	t.Run("outside of a pod, where there is no termination log", func(t *testing.T) {
 		t.Parallel()
-		s := newShard(t)
-		if err := os.Remove(s.terminationLog()); err != nil {
+		s := pods.NewShard(t)
+		if err := os.Remove(s.TerminationLog()); err != nil {
 			t.Fatal(err)
 		}
-		status, stdout, _ := s.preflight(s.arguments())
-		if want := fmt.Sprintf("{\"version\":%q}\n", newest); status != 0 || stdout != want {
+		status, stdout, _ := preflight(s, s.Arguments())
+		if want := fmt.Sprintf("{\"version\":%q}\n", pods.Newest); status != 0 || stdout != want {
 			t.Errorf("status %d, stdout %q", status, stdout)
 		}
-		if exists(s.terminationLog()) {
+		if pods.Exists(s.TerminationLog()) {
 			t.Error("it created one")
 		}
 	})
@@ -120,65 +121,65 @@ func TestPreflightAcceptsAnImage(t *testing.T) {
 func TestPreflightRejectsAnImage(t *testing.T) {
 	t.Parallel()
 	// program replaces the shard's memcached by a script.
-	program := func(text string) func(*shard) string {
-		return func(s *shard) string {
-			s.memcached = filepath.Join(s.dir, "program")
-			script(s.t, s.memcached, text)
-			return s.arguments()
+	program := func(text string) func(*pods.Shard) string {
+		return func(s *pods.Shard) string {
+			s.Memcached = filepath.Join(s.Dir, "program")
+			script(s.T, s.Memcached, text)
+			return s.Arguments()
 		}
 	}
 	// A program that does not hang is rejected before the check would give up on one that does.
 	const quickly = 9 * time.Second
 	const printsVersion = `test "$1" != -V || exec echo memcached 1.6.45` + "\n"
-	words := func(words ...string) func(*shard) string {
-		return func(s *shard) string { return s.arguments(words...) }
+	words := func(words ...string) func(*pods.Shard) string {
+		return func(s *pods.Shard) string { return s.Arguments(words...) }
 	}
 	for name, c := range map[string]struct {
 		// prepare returns the arguments.
-		prepare func(*shard) string
+		prepare func(*pods.Shard) string
 		want    string
 		within  time.Duration
 	}{
-		"without a memcached": {func(s *shard) string {
-			s.memcached = ""
-			s.contain("export PATH=/opt/tools:$PATH\nfor d in /usr/bin /bin /usr/local/bin; do test ! -e $d/memcached || mount --bind /dev/null $d/memcached; done")
-			return s.arguments()
+		"without a memcached": {func(s *pods.Shard) string {
+			s.Memcached = ""
+			contain(s, "export PATH=/opt/tools:$PATH\nfor d in /usr/bin /bin /usr/local/bin; do test ! -e $d/memcached || mount --bind /dev/null $d/memcached; done")
+			return s.Arguments()
 		}, "no memcached in this image: looked in /opt/tools, ", quickly},
 		"with another program": {program("echo Redis server v=7.2.4"),
 			`is not memcached: -V printed "Redis server v=7.2.4"`, quickly},
 		"with a program that lacks a library": {program("echo no such library >&2; exit 127"),
 			`is not memcached: -V printed "no such library": exit status 127`, quickly},
-		"with a program of another architecture": {func(s *shard) string {
-			s.memcached = filepath.Join(s.dir, "program")
-			writeFile(s.t, s.memcached, "\x7fELF\x02\x01\x01")
-			if err := os.Chmod(s.memcached, 0o755); err != nil {
-				s.t.Fatal(err)
+		"with a program of another architecture": {func(s *pods.Shard) string {
+			s.Memcached = filepath.Join(s.Dir, "program")
+			pods.WriteFile(s.T, s.Memcached, "\x7fELF\x02\x01\x01")
+			if err := os.Chmod(s.Memcached, 0o755); err != nil {
+				s.T.Fatal(err)
 			}
-			return s.arguments()
+			return s.Arguments()
 		}, "is not memcached", quickly},
 		"with a memcached that crashes": {program(printsVersion + "kill -SEGV $$"),
 			`memcached 1.6.45 does not start with its arguments: memcached was terminated by signal "segmentation fault"`, quickly},
 		"with a memcached that exits": {program(printsVersion + "echo not today >&2"),
 			"memcached 1.6.45 does not start with its arguments: memcached exited unexpectedly with code 0: not today", quickly},
 		"with a number out of bounds": {words("-t", "0"),
-			"memcached " + newest + " does not start with its arguments: memcached exited unexpectedly with code", quickly},
+			"memcached " + pods.Newest + " does not start with its arguments: memcached exited unexpectedly with code", quickly},
 		"with an unknown option":  {words("-q"), "does not start with its arguments", quickly},
 		"with an unknown address": {words("-l", "203.0.113.1"), "failed to listen on one of interface(s) 203.0.113.1", quickly},
-		"with an address that is in use": {func(s *shard) string {
-			return s.arguments("-l", startRaw(s.t, newest, sharedDir(s.t)).address())
+		"with an address that is in use": {func(s *pods.Shard) string {
+			return s.Arguments("-l", pods.StartRaw(s.T, pods.Newest, pods.SharedDir(s.T)).Address())
 		}, "ddress already in use", quickly},
 		"with the agent's own option":      {words("-e", "/tmp/x"), "option -e is not allowed", quickly},
 		"with a daemon":                    {words("-vd"), "option -d is not allowed", quickly},
-		"with arguments that are not JSON": {func(*shard) string { return "-m 64" }, "the arguments are not a JSON array of strings", quickly},
+		"with arguments that are not JSON": {func(*pods.Shard) string { return "-m 64" }, "the arguments are not a JSON array of strings", quickly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShard(t)
-			status, stdout, took := s.preflight(c.prepare(s))
+			s := pods.NewShard(t)
+			status, stdout, took := preflight(s, c.prepare(s))
 			if status == 0 || stdout != "" {
 				t.Errorf("status %d, stdout %q", status, stdout)
 			}
-			wantContains(t, "the reason", s.reason(), c.want)
+			pods.WantContains(t, "the reason", s.Reason(), c.want)
 			if took > c.within {
 				t.Errorf("it took %s, more than %s", took, c.within)
 			}
@@ -202,31 +203,31 @@ func TestVersionThatDoesNotStartKeepsTheItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShard(t)
-			s.run()
-			fill(t, s.address(), 1000)
-			s.stopContainer()
-			good := s.memcached
-			s.memcached = filepath.Join(s.dir, "program")
-			script(t, s.memcached, c.program)
+			s := pods.NewShard(t)
+			s.Run()
+			pods.Fill(t, s.Address(), 1000)
+			s.StopContainer()
+			good := s.Memcached
+			s.Memcached = filepath.Join(s.Dir, "program")
+			script(t, s.Memcached, c.program)
 			if c.more != nil {
-				s.annotate(agentwire.ArgumentsFile, s.arguments(c.more...))
+				s.Annotate(agentwire.ArgumentsFile, s.Arguments(c.more...))
 			}
 			// The kubelet restarts the container.
 			for range 2 {
-				s.launch()
-				if status := s.exit(); status == 0 {
+				s.Launch()
+				if status := s.Exit(); status == 0 {
 					t.Error("status 0")
 				}
-				wantContains(t, "the reason", s.reason(), c.want)
-				if strings.Contains(s.log.String(), "Started memcached") {
+				pods.WantContains(t, "the reason", s.Reason(), c.want)
+				if strings.Contains(s.Log.String(), "Started memcached") {
 					t.Error("it was started with the items")
 				}
 			}
-			s.memcached = good
-			s.annotate(agentwire.ArgumentsFile, s.arguments())
-			wantWarm(t, s.run(), 1000)
-			if n := count(t, s.address(), 1000); n != 1000 {
+			s.Memcached = good
+			s.Annotate(agentwire.ArgumentsFile, s.Arguments())
+			pods.WantWarm(t, s.Run(), 1000)
+			if n := pods.Count(t, s.Address(), 1000); n != 1000 {
 				t.Errorf("%d of 1000 items", n)
 			}
 		})

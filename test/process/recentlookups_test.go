@@ -7,6 +7,7 @@ import (
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // wantRecent checks the gets and hits of a status, all of which are recent.
@@ -19,18 +20,18 @@ func wantRecent(t *testing.T, when string, status agentwire.Status, gets, hits i
 
 func TestStatusReportsRecentGetsAndHits(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			s := newShard(t)
-			s.memcached = memcachedPath(version)
-			wantRecent(t, "at first", s.run(), 0, 0)
-			fill(t, s.address(), 100)
-			wantRecent(t, "after writes alone", s.status(), 0, 0)
-			count(t, s.address(), 150)
-			wantRecent(t, "after 100 hits and 50 misses", s.status(), 150, 100)
+			s := pods.NewShard(t)
+			s.Memcached = pods.MemcachedPath(version)
+			wantRecent(t, "at first", s.Run(), 0, 0)
+			pods.Fill(t, s.Address(), 100)
+			wantRecent(t, "after writes alone", s.Status(), 0, 0)
+			pods.Count(t, s.Address(), 150)
+			wantRecent(t, "after 100 hits and 50 misses", s.Status(), 150, 100)
 
-			conn, err := memcacheclient.Dial(t.Context(), s.address())
+			conn, err := memcacheclient.Dial(t.Context(), s.Address())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,19 +42,19 @@ func TestStatusReportsRecentGetsAndHits(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			wantRecent(t, "after gets that touch", s.status(), 152, 101)
+			wantRecent(t, "after gets that touch", s.Status(), 152, 101)
 
-			s.annotate(agentwire.RestartFile, "once")
-			status := s.waitFor("the restart", func(status agentwire.Status) bool { return status.Restart == "once" })
-			wantWarm(t, status, 100)
+			s.Annotate(agentwire.RestartFile, "once")
+			status := s.WaitFor("the restart", func(status agentwire.Status) bool { return status.Restart == "once" })
+			pods.WantWarm(t, status, 100)
 			wantRecent(t, "after a restart in place", status, 0, 0)
-			count(t, s.address(), 100)
-			wantRecent(t, "after that", s.status(), 100, 100)
+			pods.Count(t, s.Address(), 100)
+			wantRecent(t, "after that", s.Status(), 100, 100)
 
-			s.stopContainer()
-			wantRecent(t, "after a restart of the container", s.run(), 0, 0)
-			count(t, s.address(), 120)
-			wantRecent(t, "after that", s.status(), 120, 100)
+			s.StopContainer()
+			wantRecent(t, "after a restart of the container", s.Run(), 0, 0)
+			pods.Count(t, s.Address(), 120)
+			wantRecent(t, "after that", s.Status(), 120, 100)
 		})
 	}
 }
@@ -61,12 +62,12 @@ func TestStatusReportsRecentGetsAndHits(t *testing.T) {
 // The period is 10 s. The test measures it, since a busy machine sleeps longer than requested.
 func TestAgentSamplesLookupsPeriodically(t *testing.T) {
 	t.Parallel()
-	s := newShard(t)
-	s.annotate(agentwire.ArgumentsFile, s.arguments("-vv"))
-	s.run()
-	queries := func() int { return strings.Count(s.log.String(), ` stats" source=memcached`) }
+	s := pods.NewShard(t)
+	s.Annotate(agentwire.ArgumentsFile, s.Arguments("-vv"))
+	s.Run()
+	queries := func() int { return strings.Count(s.Log.String(), ` stats" source=memcached`) }
 	next := func(seen int) time.Time {
-		for deadline := time.Now().Add(patience); queries() <= seen; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(pods.Patience); queries() <= seen; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("no query after %d", seen)
 			}

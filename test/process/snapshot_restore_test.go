@@ -18,27 +18,28 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/copy"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/format"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // A newer value on the target wins, unless the restore replaces items.
 func TestRestoreKeepsOrReplaces(t *testing.T) {
 	t.Parallel()
-	source := startCache(t, newest)
+	source := pods.StartCache(t, pods.Newest)
 	items := someItems(1, 5000)
-	source.put(items)
+	putItems(source, items)
 	bucket := memblob.OpenBucket(nil)
-	save(t, bucket, saveTask(source))
+	save(t, bucket, pods.SaveTask(source))
 
 	newer := map[string]entry{}
 	for i := range 1000 {
 		newer[fmt.Sprintf("key-1-%d", i)] = entry{"newer", 77, 123}
 	}
 	for _, replace := range []bool{false, true} {
-		target := startCache(t, newest)
-		target.put(newer)
+		target := pods.StartCache(t, pods.Newest)
+		putItems(target, newer)
 		began := time.Now()
-		want := source.get(names(items))
-		task := loadTask(target)
+		want := getItems(source, names(items))
+		task := pods.LoadTask(target)
 		task.Load.Replace = replace
 		outcome := load(t, bucket, task)
 		if replace {
@@ -51,7 +52,7 @@ func TestRestoreKeepsOrReplaces(t *testing.T) {
 				t.Errorf("keeping: %+v", outcome)
 			}
 		}
-		have := target.get(names(items))
+		have := getItems(target, names(items))
 		wantItemsWithin(t, 2*time.Second+time.Since(began), have, want)
 	}
 }
@@ -63,7 +64,7 @@ func later(d time.Duration) func() time.Time {
 
 func TestRestoreLater(t *testing.T) {
 	t.Parallel()
-	source := startCache(t, newest)
+	source := pods.StartCache(t, pods.Newest)
 	items := map[string]entry{
 		"forever": {"a", 1, -1}, "an hour": {"b", 2, 3600}, "forty days": {"c", 3, 40 * 86400}, "two minutes": {"d", 4, 120},
 		"ten days, which is a time to live as memcached counts, and later": {"e", 5, 10 * 86400},
@@ -89,16 +90,16 @@ func TestRestoreLater(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			source.put(items) // again, since they have aged
+			putItems(source, items) // again, since they have aged
 			// memcached's clock is today's, so it is the save that was earlier.
 			bucket := memblob.OpenBucket(nil)
 			options := testOptions(t)
 			options.Now = later(-c.later)
-			if _, err := copy.Save(t.Context(), bucket, saveTask(source), options); err != nil {
+			if _, err := copy.Save(t.Context(), bucket, pods.SaveTask(source), options); err != nil {
 				t.Fatal(err)
 			}
-			target := startCache(t, newest)
-			task := loadTask(target)
+			target := pods.StartCache(t, pods.Newest)
+			task := pods.LoadTask(target)
 			task.Load.MaxTTL = c.maxTTL
 			outcome, err := copy.Load(t.Context(), bucket, task, testOptions(t))
 			expired := len(items) - len(c.want)
@@ -109,7 +110,7 @@ func TestRestoreLater(t *testing.T) {
 			for key, ttl := range c.want {
 				want[key] = entry{items[key].value, items[key].flags, ttl}
 			}
-			have := target.get(names(items))
+			have := getItems(target, names(items))
 			wantItemsWithin(t, 2*time.Second+time.Since(began), have, want)
 		})
 	}
@@ -117,13 +118,13 @@ func TestRestoreLater(t *testing.T) {
 
 func TestRestoreRejectsSnapshotThatIsTooOld(t *testing.T) {
 	t.Parallel()
-	cache := startCache(t, newest)
-	cache.put(someItems(2, 10))
+	cache := pods.StartCache(t, pods.Newest)
+	putItems(cache, someItems(2, 10))
 	bucket := memblob.OpenBucket(nil)
-	save(t, bucket, saveTask(cache))
+	save(t, bucket, pods.SaveTask(cache))
 	options := testOptions(t)
 	options.Now = later(time.Hour)
-	task := loadTask(cache)
+	task := pods.LoadTask(cache)
 	task.Load.MaxAge = 50 * time.Minute
 	_, err := copy.Load(t.Context(), bucket, task, options)
 	wantFailure(t, err, snapshotwire.ReasonSnapshotTooOld, true)
@@ -136,7 +137,7 @@ func TestRestoreRejectsSnapshotThatIsTooOld(t *testing.T) {
 // Into another number of shards each key goes where the clients look for it, or nothing goes.
 func TestRestoreIntoAnotherNumberOfShards(t *testing.T) {
 	t.Parallel()
-	sources := []*cache{startCache(t, newest), startCache(t, newest), startCache(t, newest)}
+	sources := []*pods.Cache{pods.StartCache(t, pods.Newest), pods.StartCache(t, pods.Newest), pods.StartCache(t, pods.Newest)}
 	all := map[string]entry{}
 	for i, source := range sources {
 		items := someItems(uint64(i), 3000)
@@ -150,25 +151,25 @@ func TestRestoreIntoAnotherNumberOfShards(t *testing.T) {
 		if i == 0 {
 			items["large"] = entry{strings.Repeat("0123456789abcdef", 300_000), 0, -1}
 			all["large"] = items["large"]
-			source.kill()
-			source.args = []string{"-I", "8m"}
-			source.start()
+			source.Kill()
+			source.Args = []string{"-I", "8m"}
+			source.Start()
 		}
-		source.put(items)
+		putItems(source, items)
 	}
 	bucket := memblob.OpenBucket(nil)
-	save(t, bucket, saveTask(sources...))
+	save(t, bucket, pods.SaveTask(sources...))
 
 	for _, n := range []int{2, 5} {
-		var targets []*cache
+		var targets []*pods.Cache
 		for range n {
-			targets = append(targets, startCache(t, newest, "-I", "8m"))
+			targets = append(targets, pods.StartCache(t, pods.Newest, "-I", "8m"))
 		}
-		task := loadTask(targets...)
+		task := pods.LoadTask(targets...)
 		_, err := copy.Load(t.Context(), bucket, task, testOptions(t))
-		wantContains(t, "the error", wantFailure(t, err, snapshotwire.ReasonSizeDiffers, true), "spec.hashing")
+		pods.WantContains(t, "the error", wantFailure(t, err, snapshotwire.ReasonSizeDiffers, true), "spec.hashing")
 		for _, target := range targets {
-			if n := target.items(); n != 0 {
+			if n := target.Items(); n != 0 {
 				t.Errorf("%d items were loaded by a restore that was rejected", n)
 			}
 		}
@@ -193,7 +194,7 @@ func TestRestoreIntoAnotherNumberOfShards(t *testing.T) {
 			if len(parts[i]) == 0 {
 				t.Fatalf("the ring has nothing for shard %d: the test shows nothing", i)
 			}
-			got := target.get(names(all))
+			got := getItems(target, names(all))
 			if len(got) != len(parts[i]) {
 				t.Errorf("shard %d of %d has %d items, and %d belong there", i, n, len(got), len(parts[i]))
 			}
@@ -205,7 +206,7 @@ func TestRestoreIntoAnotherNumberOfShards(t *testing.T) {
 		}
 
 		// Of some shards only.
-		targets[1].talk("flush_all\r\n")
+		targets[1].Talk("flush_all\r\n")
 		task.Load.Shards = []int{1}
 		if outcome := load(t, bucket, task); outcome.Restored != int64(len(parts[1])) || outcome.Items != outcome.Restored {
 			t.Errorf("of shard 1 alone: %+v of %d items", outcome, len(parts[1]))
@@ -215,21 +216,21 @@ func TestRestoreIntoAnotherNumberOfShards(t *testing.T) {
 
 func TestRestoreOfSomeShards(t *testing.T) {
 	t.Parallel()
-	caches := []*cache{startCache(t, newest), startCache(t, newest), startCache(t, newest)}
+	caches := []*pods.Cache{pods.StartCache(t, pods.Newest), pods.StartCache(t, pods.Newest), pods.StartCache(t, pods.Newest)}
 	for i, c := range caches {
-		c.put(someItems(uint64(i), 100))
+		putItems(c, someItems(uint64(i), 100))
 	}
 	bucket := memblob.OpenBucket(nil)
-	save(t, bucket, saveTask(caches...))
+	save(t, bucket, pods.SaveTask(caches...))
 	for _, c := range caches {
-		c.kill()
-		c.start()
+		c.Kill()
+		c.Start()
 	}
-	task := loadTask(caches...)
+	task := pods.LoadTask(caches...)
 	task.Load.Shards = []int{0, 2}
 	load(t, bucket, task)
-	if caches[0].items() == 0 || caches[1].items() != 0 || caches[2].items() == 0 {
-		t.Errorf("%d, %d and %d items", caches[0].items(), caches[1].items(), caches[2].items())
+	if caches[0].Items() == 0 || caches[1].Items() != 0 || caches[2].Items() == 0 {
+		t.Errorf("%d, %d and %d items", caches[0].Items(), caches[1].Items(), caches[2].Items())
 	}
 	task.Load.Shards = []int{3}
 	_, err := copy.Load(t.Context(), bucket, task, testOptions(t))
@@ -240,25 +241,25 @@ func TestRestoreOfSomeShards(t *testing.T) {
 // of an item that is too large for it: the restore must not send it.
 func TestRestoreCountsItemsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			source := startCache(t, newest, "-I", "8m", "-m", "128")
-			source.put(map[string]entry{
+			source := pods.StartCache(t, pods.Newest, "-I", "8m", "-m", "128")
+			putItems(source, map[string]entry{
 				"whole": {strings.Repeat("x", 900<<10), 0, -1}, "divided": {strings.Repeat("x", 5<<20), 0, -1}, "small": {"x", 0, -1},
 				"new": {strings.Repeat("x", 900<<10), 0, -1},
 			})
 			bucket := memblob.OpenBucket(nil)
-			save(t, bucket, saveTask(source))
-			target := startCache(t, version, "-I", "512k")
+			save(t, bucket, pods.SaveTask(source))
+			target := pods.StartCache(t, version, "-I", "512k")
 			own := map[string]entry{"whole": {"newer", 1, -1}, "divided": {"newer", 2, -1}}
-			target.put(own)
-			outcome := load(t, bucket, loadTask(target))
+			putItems(target, own)
+			outcome := load(t, bucket, pods.LoadTask(target))
 			if outcome.Rejected != 3 || outcome.Restored != 1 || outcome.Items != 4 {
 				t.Errorf("%+v", outcome)
 			}
 			own["small"] = entry{"x", 0, -1}
-			wantItems(t, target.get([]string{"whole", "divided", "small", "new"}), own)
+			wantItems(t, getItems(target, []string{"whole", "divided", "small", "new"}), own)
 		})
 	}
 }
@@ -266,24 +267,24 @@ func TestRestoreCountsItemsThatAreTooLarge(t *testing.T) {
 // A restore skips no item that memcached accepts, at the limit of what it accepts.
 func TestRestoreOfTheLargestItem(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		for _, args := range [][]string{{"-I", "512k", "-m", "256"}, {"-I", "512k", "-m", "256", "-C"}} {
 			t.Run(version+strings.Join(args, ""), func(t *testing.T) {
 				t.Parallel()
-				source, target := startCache(t, version, args...), startCache(t, version, args...)
+				source, target := pods.StartCache(t, version, args...), pods.StartCache(t, version, args...)
 				n := 0
 				for size := 512<<10 - 100; size < 512<<10; size++ {
 					for flags := range 2 {
 						key := fmt.Sprintf("%d-%d", size, flags)
-						source.talk(fmt.Sprintf("ms %s %d F%d\r\n%s\r\n", key, size, flags, strings.Repeat("x", size)))
-						if strings.HasPrefix(source.talk("mg "+key+"\r\n"), "HD") {
+						source.Talk(fmt.Sprintf("ms %s %d F%d\r\n%s\r\n", key, size, flags, strings.Repeat("x", size)))
+						if strings.HasPrefix(source.Talk("mg "+key+"\r\n"), "HD") {
 							n++
 						}
 					}
 				}
 				bucket := memblob.OpenBucket(nil)
-				save(t, bucket, saveTask(source))
-				if outcome := load(t, bucket, loadTask(target)); outcome.Restored != int64(n) || n == 0 || n == 200 {
+				save(t, bucket, pods.SaveTask(source))
+				if outcome := load(t, bucket, pods.LoadTask(target)); outcome.Restored != int64(n) || n == 0 || n == 200 {
 					t.Errorf("%+v of %d items", outcome, n)
 				}
 			})
@@ -295,45 +296,45 @@ func TestRestoreOfTheLargestItem(t *testing.T) {
 // has under the key of an item that it rejects: the restore must not send it.
 func TestRestoreIntoAFullShard(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			source := startCache(t, newest, "-m", "64")
-			fillCaches(t, 40_000, 500, source)
+			source := pods.StartCache(t, pods.Newest, "-m", "64")
+			pods.FillCaches(t, 40_000, 500, source)
 			own := map[string]entry{}
 			for i := range 200 {
 				// The last ones: there is no room for them.
 				own[fmt.Sprintf("key:0:%d", 39_999-i)] = entry{"newer", 5, -1}
 			}
 			own["with spaces in it"] = entry{"newer", 6, -1}
-			source.put(map[string]entry{"with spaces in it": {strings.Repeat("older", 100), 0, -1}})
+			putItems(source, map[string]entry{"with spaces in it": {strings.Repeat("older", 100), 0, -1}})
 			bucket := memblob.OpenBucket(nil)
-			save(t, bucket, saveTask(source))
-			target := startCache(t, version, "-m", "8", "-M")
-			target.put(own)
-			outcome := load(t, bucket, loadTask(target))
+			save(t, bucket, pods.SaveTask(source))
+			target := pods.StartCache(t, version, "-m", "8", "-M")
+			putItems(target, own)
+			outcome := load(t, bucket, pods.LoadTask(target))
 			if outcome.Rejected == 0 || outcome.Restored == 0 || outcome.Kept != int64(len(own)) || outcome.Items != 40_001 ||
-				outcome.Restored+outcome.Kept != target.items() {
-				t.Errorf("%+v, and the target has %d items", outcome, target.items())
+				outcome.Restored+outcome.Kept != target.Items() {
+				t.Errorf("%+v, and the target has %d items", outcome, target.Items())
 			}
-			wantItems(t, target.get(names(own)), own)
+			wantItems(t, getItems(target, names(own)), own)
 		})
 	}
 }
 
 func TestSaveRunsOnce(t *testing.T) {
 	t.Parallel()
-	source := startCache(t, newest)
-	source.put(someItems(1, 100))
+	source := pods.StartCache(t, pods.Newest)
+	putItems(source, someItems(1, 100))
 	bucket := memblob.OpenBucket(nil)
-	first := save(t, bucket, saveTask(source))
+	first := save(t, bucket, pods.SaveTask(source))
 	before := objects(t, bucket)
-	source.put(someItems(2, 100))
-	second := save(t, bucket, saveTask(source))
+	putItems(source, someItems(2, 100))
+	second := save(t, bucket, pods.SaveTask(source))
 	if second.Items != first.Items || second.Reason != snapshotwire.ReasonSucceeded || !second.Snapshot.TakenAt.Equal(first.Snapshot.TakenAt) {
 		t.Errorf("the second %+v, the first %+v", second, first)
 	}
-	task := saveTask(source)
+	task := pods.SaveTask(source)
 	task.ID = "another"
 	_, err := copy.Save(t.Context(), bucket, task, testOptions(t))
 	wantFailure(t, err, snapshotwire.ReasonSnapshotOwnedByOther, true)
@@ -369,10 +370,10 @@ func objects(t *testing.T, bucket *blob.Bucket) []string {
 // next one does.
 func TestSaveThatIsStopped(t *testing.T) {
 	t.Parallel()
-	source := startCache(t, newest, "-m", "256")
-	fillCaches(t, 100_000, 500, source)
+	source := pods.StartCache(t, pods.Newest, "-m", "256")
+	pods.FillCaches(t, 100_000, 500, source)
 	bucket := memblob.OpenBucket(nil)
-	task := saveTask(source)
+	task := pods.SaveTask(source)
 	task.ItemsPerSecond = 50_000
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := midway(t, func(_ context.Context, options copy.Options) (snapshotwire.Outcome, error) {
@@ -386,7 +387,7 @@ func TestSaveThatIsStopped(t *testing.T) {
 	if err := bucket.WriteAll(t.Context(), killed, []byte("a chunk"), nil); err != nil {
 		t.Fatal(err)
 	}
-	_, err = copy.Load(t.Context(), bucket, loadTask(source), testOptions(t))
+	_, err = copy.Load(t.Context(), bucket, pods.LoadTask(source), testOptions(t))
 	wantFailure(t, err, snapshotwire.ReasonSnapshotIncomplete, true)
 
 	task.ItemsPerSecond = 0
@@ -405,21 +406,21 @@ func TestRateLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			source, target := startCache(t, newest), startCache(t, newest)
-			fillCaches(t, 10_000, 1000, source)
+			source, target := pods.StartCache(t, pods.Newest), pods.StartCache(t, pods.Newest)
+			pods.FillCaches(t, 10_000, 1000, source)
 			bucket := memblob.OpenBucket(nil)
 			limited := func(task snapshotwire.Task) snapshotwire.Task {
 				task.ItemsPerSecond, task.BytesPerSecond = c.ItemsPerSecond, c.BytesPerSecond
 				return task
 			}
 			began := time.Now()
-			save(t, bucket, limited(saveTask(source)))
-			if took := time.Since(began); took < 1800*time.Millisecond || took > patience {
+			save(t, bucket, limited(pods.SaveTask(source)))
+			if took := time.Since(began); took < 1800*time.Millisecond || took > pods.Patience {
 				t.Errorf("a save of 10 MB and 10000 items took %s, at half of it a second", took)
 			}
 			began = time.Now()
-			load(t, bucket, limited(loadTask(target)))
-			if took := time.Since(began); took < 1800*time.Millisecond || took > patience {
+			load(t, bucket, limited(pods.LoadTask(target)))
+			if took := time.Since(began); took < 1800*time.Millisecond || took > pods.Patience {
 				t.Errorf("a load of 10 MB and 10000 items took %s, at half of it a second", took)
 			}
 		})
@@ -447,12 +448,12 @@ func damage(t *testing.T, bucket *blob.Bucket, name string, change func([]byte) 
 // nothing at all where that can be known before.
 func TestDamagedSnapshot(t *testing.T) {
 	t.Parallel()
-	source := startCache(t, newest, "-m", "128", "-I", "32m")
+	source := pods.StartCache(t, pods.Newest, "-m", "128", "-I", "32m")
 	items := someItems(1, 30_000)
 	items["large"] = entry{strings.Repeat("0123456789abcdef", 1_000_000), 0, -1}
-	source.put(items)
+	putItems(source, items)
 	whole := memblob.OpenBucket(nil)
-	task := saveTask(source)
+	task := pods.SaveTask(source)
 	save(t, whole, task)
 	manifest := task.Path + "/manifest.json"
 	var chunks []string
@@ -506,21 +507,21 @@ func TestDamagedSnapshot(t *testing.T) {
 				}
 			}
 			damage(t, bucket, c.object, c.change)
-			target := startCache(t, newest, "-m", "128", "-I", "32m")
-			outcome, err := copy.Load(t.Context(), bucket, loadTask(target), testOptions(t))
+			target := pods.StartCache(t, pods.Newest, "-m", "128", "-I", "32m")
+			outcome, err := copy.Load(t.Context(), bucket, pods.LoadTask(target), testOptions(t))
 			text := wantFailure(t, err, c.reason, true)
-			n := target.items()
+			n := target.Items()
 			if !c.some && n != 0 {
 				t.Errorf("%d items were loaded: %v", n, err)
 			}
 			if c.some {
-				wantContains(t, "the error", text, fmt.Sprintf("%d items were restored", outcome.Restored))
+				pods.WantContains(t, "the error", text, fmt.Sprintf("%d items were restored", outcome.Restored))
 			}
 			// Requests in progress may have no answer.
 			if outcome.Restored > n || n >= int64(len(items)) {
 				t.Errorf("%d items of %d, and %+v", n, len(items), outcome)
 			}
-			for key, item := range target.get(names(items)) {
+			for key, item := range getItems(target, names(items)) {
 				if item.value != items[key].value {
 					t.Errorf("%.40q is not as it was", key)
 				}
@@ -528,37 +529,37 @@ func TestDamagedSnapshot(t *testing.T) {
 			if err := format.Inspect(t.Context(), bucket, task.Path, &bytes.Buffer{}, format.InspectOptions{Verify: true}); c.reason != snapshotwire.AsFailure(err).Reason {
 				t.Errorf("it is inspected as %v", err)
 			}
-			target.kill()
+			target.Kill()
 		})
 	}
 }
 
 func TestMissingSnapshot(t *testing.T) {
 	t.Parallel()
-	target := startCache(t, newest)
-	_, err := copy.Load(t.Context(), memblob.OpenBucket(nil), loadTask(target), testOptions(t))
+	target := pods.StartCache(t, pods.Newest)
+	_, err := copy.Load(t.Context(), memblob.OpenBucket(nil), pods.LoadTask(target), testOptions(t))
 	wantFailure(t, err, snapshotwire.ReasonSnapshotNotFound, true)
 }
 
 func TestInspect(t *testing.T) {
 	t.Parallel()
-	source := startCache(t, newest, "-I", "32m")
+	source := pods.StartCache(t, pods.Newest, "-I", "32m")
 	items := map[string]entry{"one": {"1", 1, -1}, "two words": {"22", 2, 600}, "large": {strings.Repeat("x", 10<<20), 3, -1}}
-	source.put(items)
+	putItems(source, items)
 	bucket := memblob.OpenBucket(nil)
-	save(t, bucket, saveTask(source))
+	save(t, bucket, pods.SaveTask(source))
 	var out strings.Builder
-	if err := format.Inspect(t.Context(), bucket, saveTask(source).Path, &out, format.InspectOptions{Keys: true, Chunks: true, Verify: true}); err != nil {
+	if err := format.Inspect(t.Context(), bucket, pods.SaveTask(source).Path, &out, format.InspectOptions{Keys: true, Chunks: true, Verify: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{"ns/cache", "backup-1", "3 items of 1 shards", `"two words"  2 bytes, flags 2, expires 2`, `"one"  1 bytes, flags 1, expires never`, `"large"  10485760 bytes`, "All checksums match."} {
-		wantContains(t, "what is printed", out.String(), part)
+		pods.WantContains(t, "what is printed", out.String(), part)
 	}
 	var manifest struct {
 		Format  string
 		Version int
 	}
-	content, err := bucket.ReadAll(t.Context(), saveTask(source).Path+"/manifest.json")
+	content, err := bucket.ReadAll(t.Context(), pods.SaveTask(source).Path+"/manifest.json")
 	if err == nil {
 		err = json.Unmarshal(content, &manifest)
 	}

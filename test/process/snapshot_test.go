@@ -3,17 +3,12 @@ package process
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,115 +18,8 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/copy"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
-
-// cache is a memcached that can be restarted under its address.
-type cache struct {
-	t       testing.TB
-	version string
-	port    int
-	args    []string
-	command *exec.Cmd
-	exited  chan struct{}
-}
-
-// startCache starts a memcached of its own port and waits until it answers.
-func startCache(t testing.TB, version string, args ...string) *cache {
-	t.Helper()
-	c := &cache{t: t, version: version, port: freePort(t), args: args}
-	c.start()
-	t.Cleanup(c.kill)
-	return c
-}
-
-// startWarmCache is startCache of one that keeps its items over stopWarm.
-func startWarmCache(t *testing.T, version string, args ...string) *cache {
-	t.Helper()
-	return startCache(t, version, append(args, "-e", filepath.Join(sharedDir(t), "memory"))...)
-}
-
-func (c *cache) address() string { return fmt.Sprintf("127.0.0.1:%d", c.port) }
-
-func (c *cache) start() {
-	c.t.Helper()
-	c.command = exec.Command(memcachedPath(c.version), append([]string{"-u", "root", "-p", strconv.Itoa(c.port), "-U", "0"}, c.args...)...)
-	if err := c.command.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	exited := make(chan struct{})
-	command := c.command
-	go func() {
-		_ = command.Wait()
-		close(exited)
-	}()
-	c.exited = exited
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", c.address()); err == nil {
-			_ = conn.Close()
-			return
-		}
-	}
-	c.t.Fatal("memcached does not answer")
-}
-
-// kill stops memcached without saving anything.
-func (c *cache) kill() {
-	_ = c.command.Process.Kill()
-	<-c.exited
-}
-
-// stopWarm stops memcached so that the next start has its items.
-func (c *cache) stopWarm() {
-	c.t.Helper()
-	if err := c.command.Process.Signal(syscall.SIGUSR1); err != nil {
-		c.t.Fatal(err)
-	}
-	stopped := time.Now()
-	for deadline := stopped.Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", c.address()); err == nil {
-			_ = conn.Close() // it looks at signals once a second, or when a client comes
-		}
-		select {
-		case <-c.exited:
-			nextSecond(time.Now().Unix())
-			return
-		default:
-		}
-	}
-	c.t.Fatal("memcached does not stop")
-}
-
-// talk sends text and returns the answers.
-func (c *cache) talk(text string) string {
-	c.t.Helper()
-	return talk(c.t, c.address(), text)
-}
-
-// talk sends text to a server and returns the answers up to that of a final mn.
-func talk(t testing.TB, address, text string) string {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(60 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _, _ = io.WriteString(conn, text+"mn\r\n") }()
-	var out strings.Builder
-	r := bufio.NewReader(conn)
-	for {
-		line, err := r.ReadString('\n')
-		if err != nil {
-			t.Fatalf("after %q: %v", out.String(), err)
-		}
-		if line == "MN\r\n" {
-			return out.String()
-		}
-		out.WriteString(line)
-	}
-}
 
 // entry is an item as a client sees it.
 type entry struct {
@@ -142,11 +30,11 @@ type entry struct {
 }
 
 // put writes items.
-func (c *cache) put(items map[string]entry) {
-	c.t.Helper()
-	conn, err := net.Dial("tcp", c.address())
+func putItems(c *pods.Cache, items map[string]entry) {
+	c.T.Helper()
+	conn, err := net.Dial("tcp", c.Address())
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	defer conn.Close()
 	names := slices.Sorted(maps.Keys(items))
@@ -170,17 +58,17 @@ func (c *cache) put(items map[string]entry) {
 	r := bufio.NewReader(conn)
 	for _, key := range names {
 		if head, err := protocol.ReadHead(r); err != nil || head.Code != protocol.MetaHit {
-			c.t.Fatalf("writing %q: %s, %v", key, head.Code, err)
+			c.T.Fatalf("writing %q: %s, %v", key, head.Code, err)
 		}
 	}
 }
 
 // get reads items, those that are there.
-func (c *cache) get(names []string) map[string]entry {
-	c.t.Helper()
-	conn, err := net.Dial("tcp", c.address())
+func getItems(c *pods.Cache, names []string) map[string]entry {
+	c.T.Helper()
+	conn, err := net.Dial("tcp", c.Address())
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	defer conn.Close()
 	go func() {
@@ -196,14 +84,14 @@ func (c *cache) get(names []string) map[string]entry {
 	for _, key := range names {
 		head, err := protocol.ReadHead(r)
 		if err != nil {
-			c.t.Fatalf("reading %q: %v", key, err)
+			c.T.Fatalf("reading %q: %v", key, err)
 		}
 		if head.Code != protocol.MetaValue {
 			continue
 		}
 		value, err := protocol.ReadValue(r, nil, head.Size)
 		if err != nil {
-			c.t.Fatalf("reading %q: %v", key, err)
+			c.T.Fatalf("reading %q: %v", key, err)
 		}
 		found[key] = entry{value: string(value), flags: head.Flags, ttl: head.TTL}
 	}
@@ -219,11 +107,11 @@ func wantItems(t *testing.T, got, want map[string]entry) {
 // wantSameItems compares the items of two caches. Each second that passes between the two reads
 // is one that the items of the second cache have less to live, and each warm restart rounds its
 // clock to a second.
-func wantSameItems(t *testing.T, got, want *cache, names []string, restarts int) {
+func wantSameItems(t *testing.T, got, want *pods.Cache, names []string, restarts int) {
 	t.Helper()
 	began := time.Now()
-	have := got.get(names)
-	expected := want.get(names)
+	have := getItems(got, names)
+	expected := getItems(want, names)
 	wantItemsWithin(t, 2*time.Second+time.Since(began)+time.Duration(restarts)*time.Second, have, expected)
 }
 
@@ -295,25 +183,6 @@ func names(items ...map[string]entry) []string {
 	return all
 }
 
-func addresses(caches ...*cache) []string {
-	var list []string
-	for _, c := range caches {
-		list = append(list, c.address())
-	}
-	return list
-}
-
-func saveTask(caches ...*cache) snapshotwire.Task {
-	return snapshotwire.Task{ID: "backup-1", Path: "ns/cache/nightly-1", Servers: addresses(caches...),
-		Memcached: snapshotwire.Memcached{Namespace: "ns", Name: "cache", UID: "7", Version: caches[0].version}}
-}
-
-func loadTask(caches ...*cache) snapshotwire.Task {
-	task := saveTask(caches...)
-	task.ID, task.Load = "restore-1", &snapshotwire.Load{}
-	return task
-}
-
 func testOptions(t *testing.T) copy.Options {
 	t.Helper()
 	return copy.Options{SpoolDir: t.TempDir(), Progress: &copy.Progress{}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), ShardTimeout: 20 * time.Second}
@@ -350,44 +219,41 @@ func wantFailure(t *testing.T, err error, reason string, final bool) string {
 // Every item comes back as it was, from each version into each.
 func TestSnapshotRestoresEveryItem(t *testing.T) {
 	t.Parallel()
-	for _, from := range versions {
+	for _, from := range pods.Tested {
 		t.Run("from "+from, func(t *testing.T) {
 			t.Parallel()
 			bucket := memblob.OpenBucket(nil)
-			sources := []*cache{startCache(t, from), startCache(t, from), startCache(t, from)}
+			sources := []*pods.Cache{pods.StartCache(t, from), pods.StartCache(t, from), pods.StartCache(t, from)}
 			var items []map[string]entry
 			total := 0
 			for i, source := range sources {
 				items = append(items, someItems(uint64(i), 20_000))
-				source.put(items[i])
+				putItems(source, items[i])
 				total += len(items[i])
 			}
-			outcome := save(t, bucket, saveTask(sources...))
+			outcome := save(t, bucket, pods.SaveTask(sources...))
 			if outcome.Reason != snapshotwire.ReasonSucceeded || outcome.Items != int64(total) || outcome.TotalItems != int64(total) ||
 				outcome.Snapshot == nil || outcome.Snapshot.Items != int64(total) || outcome.Snapshot.Shards != 3 {
 				t.Errorf("outcome %+v of %d items", outcome, total)
 			}
-			for _, into := range versions {
-				targets := []*cache{startCache(t, into), startCache(t, into), startCache(t, into)}
-				outcome := load(t, bucket, loadTask(targets...))
+			for _, into := range pods.Tested {
+				targets := []*pods.Cache{pods.StartCache(t, into), pods.StartCache(t, into), pods.StartCache(t, into)}
+				outcome := load(t, bucket, pods.LoadTask(targets...))
 				if outcome.Reason != snapshotwire.ReasonSucceeded || outcome.Restored != int64(total) || outcome.Items != int64(total) {
 					t.Errorf("into %s: outcome %+v of %d items", into, outcome, total)
 				}
 				for i, target := range targets {
 					// What the source has now is what the target should have.
 					wantSameItems(t, target, sources[i], names(items[i]), 0)
-					if n := sources[i].items(); n != int64(len(items[i])) {
+					if n := sources[i].Items(); n != int64(len(items[i])) {
 						t.Errorf("the source has %d items of %d", n, len(items[i]))
 					}
-					if n := target.items(); n != int64(len(items[i])) {
+					if n := target.Items(); n != int64(len(items[i])) {
 						t.Errorf("%d items in shard %d, not %d", n, i, len(items[i]))
 					}
-					target.kill()
+					target.Kill()
 				}
 			}
 		})
 	}
 }
-
-// items returns the number of all items.
-func (c *cache) items() int64 { return itemsOf(c.t, c.address()) }

@@ -20,6 +20,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/copy"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // cutter passes connections on, and cuts each of the first few after so many bytes
@@ -34,7 +35,7 @@ type cutter struct {
 }
 
 // startCutter cuts so many connections.
-func startCutter(t *testing.T, to *cache, cuts int32, answered, sent int64) *cutter {
+func startCutter(t *testing.T, to *pods.Cache, cuts int32, answered, sent int64) *cutter {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,7 +47,7 @@ func startCutter(t *testing.T, to *cache, cuts int32, answered, sent int64) *cut
 	return c
 }
 
-func (c *cutter) serve(t *testing.T, listener net.Listener, to *cache) {
+func (c *cutter) serve(t *testing.T, listener net.Listener, to *pods.Cache) {
 	t.Helper()
 	var group sync.WaitGroup
 	t.Cleanup(func() {
@@ -62,7 +63,7 @@ func (c *cutter) serve(t *testing.T, listener net.Listener, to *cache) {
 			if c.before != nil {
 				c.before(n)
 			}
-			group.Go(func() { c.pass(client, to.address()) })
+			group.Go(func() { c.pass(client, to.Address()) })
 		}
 	})
 }
@@ -108,17 +109,17 @@ func TestSnapshotOverDroppedConnections(t *testing.T) {
 		t.Run(fmt.Sprintf("every %d bytes", cut), func(t *testing.T) {
 			t.Parallel()
 			args := []string{"-m", "256", "-I", "16m"}
-			source, target := startCache(t, newest, args...), startCache(t, newest, args...)
+			source, target := pods.StartCache(t, pods.Newest, args...), pods.StartCache(t, pods.Newest, args...)
 			items := someItems(1, 10_000)
 			// Some are in several chunks, and none fits between two cuts of the shorter kind.
 			items["large"] = entry{strings.Repeat("0123456789abcdef", 600_000), 9, -1}
 			items["larger"] = entry{strings.Repeat("0123456789abcdef", 900_000), 9, 5000}
-			source.put(items)
+			putItems(source, items)
 
 			const cuts = 8
 			in, out := startCutter(t, source, cuts, cut, 0), startCutter(t, target, cuts, 0, cut)
 			bucket := memblob.OpenBucket(nil)
-			task := saveTask(source)
+			task := pods.SaveTask(source)
 			task.Servers[0] = in.address
 			outcome := save(t, bucket, task)
 			if outcome.Items != int64(len(items)) {
@@ -127,7 +128,7 @@ func TestSnapshotOverDroppedConnections(t *testing.T) {
 			if left := in.cuts.Load(); left > cuts-2 {
 				t.Errorf("only %d connections were cut", cuts-left)
 			}
-			task = loadTask(target)
+			task = pods.LoadTask(target)
 			task.Servers[0] = out.address
 			outcome = load(t, bucket, task)
 			if outcome.Restored != int64(len(items)) {
@@ -137,7 +138,7 @@ func TestSnapshotOverDroppedConnections(t *testing.T) {
 				t.Errorf("only %d connections were cut", cuts-left)
 			}
 			wantSameItems(t, target, source, names(items), 0)
-			if n := target.items(); n != int64(len(items)) {
+			if n := target.Items(); n != int64(len(items)) {
 				t.Errorf("%d items, not %d", n, len(items))
 			}
 		})
@@ -157,7 +158,7 @@ func midway(t *testing.T, run func(context.Context, copy.Options) (snapshotwire.
 		outcome, err := run(t.Context(), options)
 		stopped <- end{outcome, err}
 	}()
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(pods.Patience); ; time.Sleep(time.Millisecond) {
 		if p := options.Progress.Report(""); p.Items > p.TotalItems/4 && p.TotalItems > 0 {
 			break
 		}
@@ -178,26 +179,26 @@ func midway(t *testing.T, run func(context.Context, copy.Options) (snapshotwire.
 // A shard that is restarted in place, as an upgrade does, is waited for.
 func TestSnapshotOfShardThatRestartsWarm(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			source, target := startWarmCache(t, version), startWarmCache(t, version)
+			source, target := pods.StartWarmCache(t, version), pods.StartWarmCache(t, version)
 			items := someItems(2, 20_000)
-			source.put(items)
+			putItems(source, items)
 			bucket := memblob.OpenBucket(nil)
-			task := saveTask(source)
+			task := pods.SaveTask(source)
 			task.ItemsPerSecond = 10_000
 			outcome, err := midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
 				return copy.Save(ctx, bucket, task, options)
-			}, func() { source.stopWarm(); source.start() })
+			}, func() { source.StopWarm(); source.Start() })
 			if err != nil || outcome.Items != int64(len(items)) {
 				t.Fatalf("saved %+v of %d items, %v", outcome, len(items), err)
 			}
-			task = loadTask(target)
+			task = pods.LoadTask(target)
 			task.ItemsPerSecond = 10_000
 			outcome, err = midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
 				return copy.Load(ctx, bucket, task, options)
-			}, func() { target.stopWarm(); target.start() })
+			}, func() { target.StopWarm(); target.Start() })
 			if err != nil || outcome.Restored != int64(len(items)) {
 				t.Fatalf("restored %+v of %d items, %v", outcome, len(items), err)
 			}
@@ -210,17 +211,17 @@ func TestSnapshotOfShardThatRestartsWarm(t *testing.T) {
 // open, so only the answers show the loss.
 func TestSnapshotOfShardThatLosesItsItems(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]func(*cache){
-		"restart":   func(c *cache) { c.kill(); c.start() },
-		"flush_all": func(c *cache) { c.talk("flush_all\r\n") },
+	for name, lose := range map[string]func(*pods.Cache){
+		"restart":   func(c *pods.Cache) { c.Kill(); c.Start() },
+		"flush_all": func(c *pods.Cache) { c.Talk("flush_all\r\n") },
 	} {
-		for _, version := range versions {
+		for _, version := range pods.Tested {
 			t.Run(name+"/"+version, func(t *testing.T) {
 				t.Parallel()
-				source := startCache(t, version)
-				source.put(someItems(3, 20_000))
+				source := pods.StartCache(t, version)
+				putItems(source, someItems(3, 20_000))
 				bucket := memblob.OpenBucket(nil)
-				task := saveTask(source)
+				task := pods.SaveTask(source)
 				task.ItemsPerSecond = 10_000
 				_, err := midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
 					return copy.Save(ctx, bucket, task, options)
@@ -237,8 +238,8 @@ func TestSnapshotOfShardThatLosesItsItems(t *testing.T) {
 // Between the list of keys and the first value no connection reports a restart.
 func TestSnapshotOfShardThatRestartsEmptyAfterKeysWereListed(t *testing.T) {
 	t.Parallel()
-	source := startCache(t, newest)
-	source.put(someItems(3, 1000))
+	source := pods.StartCache(t, pods.Newest)
+	putItems(source, someItems(3, 1000))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -246,13 +247,13 @@ func TestSnapshotOfShardThatRestartsEmptyAfterKeysWereListed(t *testing.T) {
 	var restarted atomic.Int32
 	c := &cutter{address: listener.Addr().String(), before: func(n int) {
 		if n == 2 {
-			source.kill()
-			source.start()
+			source.Kill()
+			source.Start()
 			restarted.Add(1)
 		}
 	}}
 	c.serve(t, listener, source)
-	task := saveTask(source)
+	task := pods.SaveTask(source)
 	task.Servers[0] = c.address
 	_, err = copy.Save(t.Context(), memblob.OpenBucket(nil), task, testOptions(t))
 	if restarted.Load() == 0 {
@@ -276,7 +277,7 @@ func TestSnapshotOfShardWhoseItemsAreRemoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			source := startCache(t, newest)
+			source := pods.StartCache(t, pods.Newest)
 			const n = 20_000
 			var put, remove strings.Builder
 			for i := range n {
@@ -289,15 +290,15 @@ func TestSnapshotOfShardWhoseItemsAreRemoved(t *testing.T) {
 					fmt.Fprintf(&remove, "md key%d\r\n", i)
 				}
 			}
-			source.talk(put.String())
-			task := saveTask(source)
+			source.Talk(put.String())
+			task := pods.SaveTask(source)
 			task.ItemsPerSecond = 4_000
 			outcome, err := midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
 				return copy.Save(ctx, memblob.OpenBucket(nil), task, options)
-			}, func() { source.talk(remove.String()) })
+			}, func() { source.Talk(remove.String()) })
 			if c.reason != "" {
 				wantFailure(t, err, c.reason, true)
-				wantContains(t, "the error", err.Error(), "rateLimit")
+				pods.WantContains(t, "the error", err.Error(), "rateLimit")
 				return
 			}
 			if err != nil || outcome.Items >= n {
@@ -310,12 +311,12 @@ func TestSnapshotOfShardWhoseItemsAreRemoved(t *testing.T) {
 // A memcached without memory for answers says SERVER_ERROR to every get.
 func TestSnapshotOfShardThatCannotAnswer(t *testing.T) {
 	t.Parallel()
-	source := startCache(t, newest)
+	source := pods.StartCache(t, pods.Newest)
 	items := someItems(3, 1000)
-	source.put(items)
+	putItems(source, items)
 	var refuse atomic.Int32
 	address := startRefuser(t, source, &refuse)
-	task := saveTask(source)
+	task := pods.SaveTask(source)
 	task.Servers[0] = address
 	refuse.Store(3) // passes after a few requests
 	if outcome, err := copy.Save(t.Context(), memblob.OpenBucket(nil), task, testOptions(t)); err != nil || outcome.Items != int64(len(items)) {
@@ -326,12 +327,12 @@ func TestSnapshotOfShardThatCannotAnswer(t *testing.T) {
 	options.ShardTimeout = time.Second
 	_, err := copy.Save(t.Context(), memblob.OpenBucket(nil), task, options)
 	wantFailure(t, err, snapshotwire.ReasonShardUnreachable, false)
-	wantContains(t, "the error", err.Error(), "out of memory")
+	pods.WantContains(t, "the error", err.Error(), "out of memory")
 }
 
 // startRefuser passes connections on to a cache, and itself answers a number of gets of
 // values with memcached's error for a lack of memory.
-func startRefuser(t *testing.T, to *cache, refuse *atomic.Int32) (address string) {
+func startRefuser(t *testing.T, to *pods.Cache, refuse *atomic.Int32) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -350,7 +351,7 @@ func startRefuser(t *testing.T, to *cache, refuse *atomic.Int32) (address string
 			}
 			group.Go(func() {
 				defer client.Close()
-				server, err := net.Dial("tcp", to.address())
+				server, err := net.Dial("tcp", to.Address())
 				if err != nil {
 					return
 				}
@@ -380,22 +381,22 @@ func startRefuser(t *testing.T, to *cache, refuse *atomic.Int32) (address string
 // A shard that is replaced while others are still restored has lost its items at the end.
 func TestRestoreIntoShardThatIsReplacedAfterItWasLoaded(t *testing.T) {
 	t.Parallel()
-	sources := []*cache{startCache(t, newest), startCache(t, newest)}
+	sources := []*pods.Cache{pods.StartCache(t, pods.Newest), pods.StartCache(t, pods.Newest)}
 	first := someItems(5, 1000)
-	sources[0].put(first)
-	sources[1].put(someItems(6, 20_000))
+	putItems(sources[0], first)
+	putItems(sources[1], someItems(6, 20_000))
 	bucket := memblob.OpenBucket(nil)
-	save(t, bucket, saveTask(sources...))
-	targets := []*cache{startCache(t, newest), startCache(t, newest)}
-	task := loadTask(targets...)
+	save(t, bucket, pods.SaveTask(sources...))
+	targets := []*pods.Cache{pods.StartCache(t, pods.Newest), pods.StartCache(t, pods.Newest)}
+	task := pods.LoadTask(targets...)
 	task.ItemsPerSecond = 5_000
 	_, err := midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
 		return copy.Load(ctx, bucket, task, options)
-	}, func() { targets[0].kill(); targets[0].start() })
+	}, func() { targets[0].Kill(); targets[0].Start() })
 	wantFailure(t, err, snapshotwire.ReasonShardLostItems, false)
-	outcome, err := copy.Load(t.Context(), bucket, loadTask(targets...), testOptions(t)) // as the Job's next pod does
-	if err != nil || targets[0].items() != int64(len(first)) {
-		t.Errorf("%+v, %v: %d items", outcome, err, targets[0].items())
+	outcome, err := copy.Load(t.Context(), bucket, pods.LoadTask(targets...), testOptions(t)) // as the Job's next pod does
+	if err != nil || targets[0].Items() != int64(len(first)) {
+		t.Errorf("%+v, %v: %d items", outcome, err, targets[0].Items())
 	}
 }
 
@@ -405,26 +406,26 @@ func TestRestoreIntoShardThatRestartsEmpty(t *testing.T) {
 	for _, by := range []string{"ordinal", "ring"} {
 		t.Run("by "+by, func(t *testing.T) {
 			t.Parallel()
-			source, targets := startCache(t, newest), []*cache{startCache(t, newest)}
+			source, targets := pods.StartCache(t, pods.Newest), []*pods.Cache{pods.StartCache(t, pods.Newest)}
 			items := someItems(4, 20_000)
-			source.put(items)
+			putItems(source, items)
 			bucket := memblob.OpenBucket(nil)
-			save(t, bucket, saveTask(source))
+			save(t, bucket, pods.SaveTask(source))
 			if by == "ring" {
-				targets = append(targets, startCache(t, newest))
+				targets = append(targets, pods.StartCache(t, pods.Newest))
 			}
-			task := loadTask(targets...)
+			task := pods.LoadTask(targets...)
 			task.Load.Ring, task.Load.RingServers = ring.Modulo, task.Servers
 			task.ItemsPerSecond = 5_000
 			outcome, err := midway(t, func(ctx context.Context, options copy.Options) (snapshotwire.Outcome, error) {
 				return copy.Load(ctx, bucket, task, options)
-			}, func() { targets[0].kill(); targets[0].start() })
+			}, func() { targets[0].Kill(); targets[0].Start() })
 			if err != nil || outcome.Restored != int64(len(items)) || outcome.Items != int64(len(items)) {
 				t.Fatalf("restored %+v of %d items, %v", outcome, len(items), err)
 			}
 			var n int64
 			for _, target := range targets {
-				n += target.items()
+				n += target.Items()
 			}
 			if n != int64(len(items)) {
 				t.Errorf("%d items, not %d", n, len(items))
@@ -435,40 +436,40 @@ func TestRestoreIntoShardThatRestartsEmpty(t *testing.T) {
 
 func TestUnreachableShard(t *testing.T) {
 	t.Parallel()
-	source := startCache(t, newest)
-	source.put(someItems(5, 10))
+	source := pods.StartCache(t, pods.Newest)
+	putItems(source, someItems(5, 10))
 	bucket := memblob.OpenBucket(nil)
-	save(t, bucket, saveTask(source))
-	source.kill()
+	save(t, bucket, pods.SaveTask(source))
+	source.Kill()
 	options := testOptions(t)
 	options.ShardTimeout = 500 * time.Millisecond
-	task := saveTask(source)
+	task := pods.SaveTask(source)
 	task.Path = "another"
 	_, err := copy.Save(t.Context(), bucket, task, options)
 	wantFailure(t, err, snapshotwire.ReasonShardUnreachable, false)
-	_, err = copy.Load(t.Context(), bucket, loadTask(source), options)
+	_, err = copy.Load(t.Context(), bucket, pods.LoadTask(source), options)
 	wantFailure(t, err, snapshotwire.ReasonShardUnreachable, false)
 }
 
 func TestShardThatRequiresPassword(t *testing.T) {
 	t.Parallel()
-	file := sharedDir(t) + "/users"
-	writeFile(t, file, "user:password\n")
-	source := startCache(t, newest, "-Y", file)
+	file := pods.SharedDir(t) + "/users"
+	pods.WriteFile(t, file, "user:password\n")
+	source := pods.StartCache(t, pods.Newest, "-Y", file)
 	options := testOptions(t)
 	options.ShardTimeout = time.Second // it can be about to be changed
-	_, err := copy.Save(t.Context(), memblob.OpenBucket(nil), saveTask(source), options)
-	wantContains(t, "the error", wantFailure(t, err, snapshotwire.ReasonShardUnreachable, false), "unauthenticated")
+	_, err := copy.Save(t.Context(), memblob.OpenBucket(nil), pods.SaveTask(source), options)
+	pods.WantContains(t, "the error", wantFailure(t, err, snapshotwire.ReasonShardUnreachable, false), "unauthenticated")
 }
 
 func TestShardWithoutKeyDump(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		for _, args := range [][]string{{"-X"}, {"-o", "no_lru_crawler"}} {
 			t.Run(version+" with "+strings.Join(args, " "), func(t *testing.T) {
 				t.Parallel()
-				source := startCache(t, version, args...)
-				_, err := copy.Save(t.Context(), memblob.OpenBucket(nil), saveTask(source), testOptions(t))
+				source := pods.StartCache(t, version, args...)
+				_, err := copy.Save(t.Context(), memblob.OpenBucket(nil), pods.SaveTask(source), testOptions(t))
 				wantFailure(t, err, snapshotwire.ReasonKeyDumpDisabled, true)
 			})
 		}
@@ -478,20 +479,20 @@ func TestShardWithoutKeyDump(t *testing.T) {
 // Another dump is waited for.
 func TestShardBusyWithAnotherKeyDump(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{middle, newest} {
+	for _, version := range []string{pods.Middle, pods.Newest} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			// More lines than the buffers between two programs hold.
-			source := startCache(t, version, "-m", "256")
+			source := pods.StartCache(t, version, "-m", "256")
 			items := map[string]entry{}
 			for i := range 200_000 {
 				items[fmt.Sprintf("a-key-of-some-length-%0100d", i)] = entry{"v", 0, -1}
 			}
-			source.put(items)
+			putItems(source, items)
 			// memcached's own crawl, which new items set off, may be before it.
 			var dump *protocol.DumpReader
 			for err := protocol.ErrBusy; errors.Is(err, protocol.ErrBusy); {
-				holder, dialled := net.Dial("tcp", source.address())
+				holder, dialled := net.Dial("tcp", source.Address())
 				if dialled != nil {
 					t.Fatal(dialled)
 				}
@@ -504,17 +505,17 @@ func TestShardBusyWithAnotherKeyDump(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			said := &log{}
+			said := &pods.Log{}
 			options := testOptions(t)
 			options.Log = slog.New(slog.NewTextHandler(said, nil))
 			stopped := make(chan error, 1)
 			var outcome snapshotwire.Outcome
 			go func() {
 				var err error
-				outcome, err = copy.Save(t.Context(), memblob.OpenBucket(nil), saveTask(source), options)
+				outcome, err = copy.Save(t.Context(), memblob.OpenBucket(nil), pods.SaveTask(source), options)
 				stopped <- err
 			}()
-			for deadline := time.Now().Add(patience); !strings.Contains(said.String(), "busy"); time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(pods.Patience); !strings.Contains(said.String(), "busy"); time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("it was never busy: %s", said)
 				}
@@ -537,26 +538,26 @@ func TestShardBusyWithAnotherKeyDump(t *testing.T) {
 // no client had read it.
 func TestStaleItems(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			source := startCache(t, version)
+			source := pods.StartCache(t, version)
 			items := someItems(6, 1000)
-			source.put(items)
-			source.talk("ms stale 3 T300\r\nold\r\nmd stale I T100\r\nms b2xk 4 b T300\r\nolds\r\nmd b2xk I b\r\n" +
+			putItems(source, items)
+			source.Talk("ms stale 3 T300\r\nold\r\nmd stale I T100\r\nms b2xk 4 b T300\r\nolds\r\nmd b2xk I b\r\n" +
 				"ms renewing 1\r\nx\r\nmd renewing I\r\nmg renewing v\r\n")
-			outcome := save(t, memblob.OpenBucket(nil), saveTask(source))
+			outcome := save(t, memblob.OpenBucket(nil), pods.SaveTask(source))
 			if outcome.Items != int64(len(items)) {
 				t.Errorf("%+v with %d items that are not stale", outcome, len(items))
 			}
-			wantContains(t, "the message", outcome.Message, "3 are stale")
+			pods.WantContains(t, "the message", outcome.Message, "3 are stale")
 			for _, request := range []string{"mg stale v\r\n", "mg b2xk b v\r\n"} {
-				if answer := source.talk(request); !strings.Contains(answer, " X") || !strings.Contains(answer, " W") {
+				if answer := source.Talk(request); !strings.Contains(answer, " X") || !strings.Contains(answer, " W") {
 					t.Errorf("after the save, the answer to %q is %q", request, answer)
 				}
 			}
 			// Another client renews this one already.
-			if answer := source.talk("mg renewing v\r\n"); !strings.Contains(answer, " Z") {
+			if answer := source.Talk("mg renewing v\r\n"); !strings.Contains(answer, " Z") {
 				t.Errorf("the answer about an item that is renewed is %q", answer)
 			}
 		})
@@ -566,10 +567,10 @@ func TestStaleItems(t *testing.T) {
 // The order of the LRU, by which memcached evicts, is not that of a save.
 func TestSaveDoesNotCountAsAccess(t *testing.T) {
 	t.Parallel()
-	source := startCache(t, newest)
-	source.put(map[string]entry{"a": {"1", 0, -1}})
-	save(t, memblob.OpenBucket(nil), saveTask(source))
-	if answer := source.talk("mg a h u\r\n"); answer != "HD h0\r\n" {
+	source := pods.StartCache(t, pods.Newest)
+	putItems(source, map[string]entry{"a": {"1", 0, -1}})
+	save(t, memblob.OpenBucket(nil), pods.SaveTask(source))
+	if answer := source.Talk("mg a h u\r\n"); answer != "HD h0\r\n" {
 		t.Errorf("after a save, %q", answer)
 	}
 }

@@ -8,34 +8,34 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 func TestStatusReportsTheShard(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			s := newShard(t)
-			s.memcached = memcachedPath(version)
-			s.annotate(agentwire.RestartFile, "before the start")
+			s := pods.NewShard(t)
+			s.Memcached = pods.MemcachedPath(version)
+			s.Annotate(agentwire.RestartFile, "before the start")
 			before := time.Now()
-			first := s.run()
+			first := s.Run()
 			if first.Start.At.Before(before) || first.Start.At.After(time.Now()) {
 				t.Errorf("started at %s", first.Start.At)
 			}
-			fill(t, s.address(), 50)
-			s.announce("token")
-			got := s.status()
+			pods.Fill(t, s.Address(), 50)
+			s.Announce("token")
+			got := s.Status()
 			want := agentwire.Status{
-				Phase: agentwire.PhaseServing, PodUID: s.podUID, AgentVersion: "1.2.3-test", Version: version, PID: got.PID,
-				Arguments:     []string{"-p", strconv.Itoa(s.port), "-U", "0", "-m", "64", "-c", "1024"},
+				Phase: agentwire.PhaseServing, PodUID: s.PodUID, AgentVersion: "1.2.3-test", Version: version, PID: got.PID,
+				Arguments:     []string{"-p", strconv.Itoa(s.Port), "-U", "0", "-m", "64", "-c", "1024"},
 				AnnouncedStop: "token", Restart: "before the start",
 				Start: agentwire.Start{Result: agentwire.StartCold, Reason: "no saved items: first start of this pod", At: got.Start.At},
 				Items: 50, Bytes: got.Bytes, MaxBytes: 64 << 20, CurrConnections: got.CurrConnections, UptimeSeconds: got.UptimeSeconds,
@@ -47,13 +47,13 @@ func TestStatusReportsTheShard(t *testing.T) {
 				t.Errorf("unexpected statistics: %+v", got)
 			}
 			for _, path := range []string{"/healthz", "/readyz"} {
-				if code, body, err := s.get(path); err != nil || code != http.StatusOK || string(body) != "ok\n" {
+				if code, body, err := s.Get(path); err != nil || code != http.StatusOK || string(body) != "ok\n" {
 					t.Errorf("%s: %d %s, %v", path, code, body, err)
 				}
 			}
 			// The restart was requested before this container started.
 			time.Sleep(1500 * time.Millisecond)
-			if later := s.status(); later.PID != got.PID {
+			if later := s.Status(); later.PID != got.PID {
 				t.Error("memcached was restarted for nothing")
 			}
 		})
@@ -64,54 +64,54 @@ func TestStatusReportsTheShard(t *testing.T) {
 // are reloaded in a second, which is too short to be seen for certain.
 func TestReadinessWaitsForAStartAndItsItems(t *testing.T) {
 	t.Parallel()
-	s := newShard(t)
-	s.run()
-	fill(t, s.address(), 1000)
-	s.stopContainer()
-	gate, real := filepath.Join(s.dir, "gate"), s.memcached
-	s.memcached = filepath.Join(s.dir, "gated")
-	script(t, s.memcached, fmt.Sprintf(`test "$1" = -V || while test -e %s; do sleep 0.02; done
+	s := pods.NewShard(t)
+	s.Run()
+	pods.Fill(t, s.Address(), 1000)
+	s.StopContainer()
+	gate, real := filepath.Join(s.Dir, "gate"), s.Memcached
+	s.Memcached = filepath.Join(s.Dir, "gated")
+	script(t, s.Memcached, fmt.Sprintf(`test "$1" = -V || while test -e %s; do sleep 0.02; done
 exec %s "$@"`, gate, real))
 
 	for _, c := range []struct {
 		phase agentwire.Phase
 		begin func()
 	}{
-		{agentwire.PhaseStarting, s.launch},
-		{agentwire.PhaseRestarting, func() { s.annotate(agentwire.RestartFile, "once") }},
+		{agentwire.PhaseStarting, s.Launch},
+		{agentwire.PhaseRestarting, func() { s.Annotate(agentwire.RestartFile, "once") }},
 	} {
 		phase := c.phase
-		writeFile(t, gate, "")
+		pods.WriteFile(t, gate, "")
 		c.begin()
-		s.waitFor("the start", func(status agentwire.Status) bool { return status.Phase == phase && status.PID != 0 })
+		s.WaitFor("the start", func(status agentwire.Status) bool { return status.Phase == phase && status.PID != 0 })
 		for range 3 {
 			began := time.Now()
-			code, body, err := s.get("/readyz")
+			code, body, err := s.Get("/readyz")
 			if err != nil || code != http.StatusServiceUnavailable {
 				t.Errorf("%s: /readyz: %d, %v; want 503", phase, code, err)
 			}
-			wantContains(t, "/readyz", string(body), "phase "+string(phase))
+			pods.WantContains(t, "/readyz", string(body), "phase "+string(phase))
 			// Otherwise a probe that is slightly early would delay the shard by a whole period.
 			if took := time.Since(began); took < 700*time.Millisecond {
 				t.Errorf("%s: /readyz did not wait for the start: it took %s", phase, took)
 			}
-			if code, _, err := s.get("/healthz"); err != nil || code != http.StatusOK {
+			if code, _, err := s.Get("/healthz"); err != nil || code != http.StatusOK {
 				t.Errorf("%s: /healthz: %d, %v", phase, code, err)
 			}
 		}
 		if err := os.Remove(gate); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(patience); ; {
-			if code, _, err := s.get("/readyz"); err == nil && code == http.StatusOK {
+		for deadline := time.Now().Add(pods.Patience); ; {
+			if code, _, err := s.Get("/readyz"); err == nil && code == http.StatusOK {
 				break
 			}
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: it does not become ready", phase)
 			}
 		}
-		wantWarm(t, s.status(), 1000)
-		if n := count(t, s.address(), 1000); n != 1000 {
+		pods.WantWarm(t, s.Status(), 1000)
+		if n := pods.Count(t, s.Address(), 1000); n != 1000 {
 			t.Errorf("%s: %d of 1000 items when it became ready", phase, n)
 		}
 	}
@@ -120,30 +120,30 @@ exec %s "$@"`, gate, real))
 // Clients may occupy all connections; the agent has kept its own.
 func TestMemcachedWithoutFreeConnectionsIsReady(t *testing.T) {
 	t.Parallel()
-	s := newShard(t)
-	s.annotate(agentwire.ArgumentsFile, s.arguments("-c", "64"))
-	s.run()
-	s.status()
+	s := pods.NewShard(t)
+	s.Annotate(agentwire.ArgumentsFile, s.Arguments("-c", "64"))
+	s.Run()
+	s.Status()
 	for range 100 {
-		conn, err := net.Dial("tcp", s.address())
+		conn, err := net.Dial("tcp", s.Address())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
 	}
-	if err := greet(s.address()); err == nil {
+	if err := pods.Greet(s.Address()); err == nil {
 		t.Fatal("there is room for one more")
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
-		if code, body, err := s.get(path); err != nil || code != http.StatusOK {
+		if code, body, err := s.Get(path); err != nil || code != http.StatusOK {
 			t.Errorf("%s: %d %s, %v", path, code, body, err)
 		}
 	}
-	if status := s.status(); status.CurrConnections < 20 {
+	if status := s.Status(); status.CurrConnections < 20 {
 		t.Errorf("no statistics: %+v", status)
 	}
-	s.stopContainer()
-	if !exists(s.meta()) {
+	s.StopContainer()
+	if !pods.Exists(s.Meta()) {
 		t.Error("it did not save")
 	}
 }
@@ -151,32 +151,32 @@ func TestMemcachedWithoutFreeConnectionsIsReady(t *testing.T) {
 // If the agent closed its connection after a query without an answer, clients would have it next.
 func TestAgentKeepsItsConnectionWhenAnAnswerIsLate(t *testing.T) {
 	t.Parallel()
-	s := newShard(t)
-	s.annotate(agentwire.ArgumentsFile, s.arguments("-c", "64"))
-	pid := s.run().PID
+	s := pods.NewShard(t)
+	s.Annotate(agentwire.ArgumentsFile, s.Arguments("-c", "64"))
+	pid := s.Run().PID
 	done := make(chan struct{})
 	var clients sync.WaitGroup
 	for range 8 {
-		clients.Go(func() { occupy(s.address(), done) })
+		clients.Go(func() { occupy(s.Address(), done) })
 	}
 	defer clients.Wait()
 	defer close(done)
-	for greet(s.address()) == nil {
+	for pods.Greet(s.Address()) == nil {
 		time.Sleep(time.Millisecond)
 	}
-	s.freeze(pid)
-	if up := s.metrics(t, "").values["memcached_up"]; up != 0 {
+	freeze(s, pid)
+	if up := s.Metrics(t, "").Values["memcached_up"]; up != 0 {
 		t.Errorf("memcached_up is %v while memcached is stopped", up)
 	}
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); s.metrics(t, "").values["memcached_up"] != 1; {
+	for deadline := time.Now().Add(pods.Patience); s.Metrics(t, "").Values["memcached_up"] != 1; {
 		if time.Now().After(deadline) {
 			t.Fatal("the agent has no connection")
 		}
 	}
-	if err := greet(s.address()); err == nil {
+	if err := pods.Greet(s.Address()); err == nil {
 		t.Error("the clients don't occupy the connections")
 	}
 }
@@ -189,11 +189,11 @@ func occupy(address string, done <-chan struct{}) {
 			return
 		case <-time.After(time.Millisecond):
 		}
-		conn, err := net.DialTimeout("tcp", address, patience)
+		conn, err := net.DialTimeout("tcp", address, pods.Patience)
 		if err != nil {
 			continue
 		}
-		_ = conn.SetDeadline(time.Now().Add(patience))
+		_ = conn.SetDeadline(time.Now().Add(pods.Patience))
 		response := make([]byte, 1)
 		_, _ = conn.Write([]byte("version\r\n"))
 		if _, err := conn.Read(response); err == nil && response[0] == 'V' {
@@ -207,7 +207,7 @@ func occupy(address string, done <-chan struct{}) {
 // The agent shares the pod's memory with the items.
 func TestAgentIsSmallAndStatic(t *testing.T) {
 	t.Parallel()
-	info, err := os.Stat(agentPath)
+	info, err := os.Stat(pods.AgentPath)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestAgentIsSmallAndStatic(t *testing.T) {
 	if info.Size() > 8_000_000 {
 		t.Errorf("the agent has %d bytes, more than 8 MB", info.Size())
 	}
-	program, err := elf.Open(agentPath)
+	program, err := elf.Open(pods.AgentPath)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,20 +226,20 @@ func TestAgentIsSmallAndStatic(t *testing.T) {
 		}
 	}
 
-	s := newShard(t)
-	s.run()
+	s := pods.NewShard(t)
+	s.Run()
 	for i := range 300 {
 		for _, path := range []string{"/status", "/healthz", "/readyz"} {
-			if _, _, err := s.get(path); err != nil {
+			if _, _, err := s.Get(path); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if i == 100 {
-			s.annotate(agentwire.RestartFile, "once")
+			s.Annotate(agentwire.RestartFile, "once")
 		}
 	}
-	resident := memory(t, s.command.Process.Pid, "VmRSS")
-	t.Logf("%d KiB resident, at most %d", resident, memory(t, s.command.Process.Pid, "VmHWM"))
+	resident := memory(t, s.Command.Process.Pid, "VmRSS")
+	t.Logf("%d KiB resident, at most %d", resident, memory(t, s.Command.Process.Pid, "VmHWM"))
 	if resident > 16<<10 { // with transparent huge pages, which Debian uses: 12.3 MiB, on a busy machine 14.3
 		t.Errorf("%d KiB resident, more than 16 MiB", resident)
 	}
@@ -248,23 +248,9 @@ func TestAgentIsSmallAndStatic(t *testing.T) {
 // memory reads a size in KiB.
 func memory(t *testing.T, pid int, name string) int {
 	t.Helper()
-	kib, err := strconv.Atoi(procStatus(t, pid, name))
+	kib, err := strconv.Atoi(pods.ProcStatus(t, pid, name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return kib
-}
-
-// procStatus reads the first word of a line of proc_pid_status(5).
-func procStatus(t *testing.T, pid int, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, ok := strings.Cut(string(text), "\n"+name+":")
-	if !ok {
-		t.Fatalf("no %s of process %d", name, pid)
-	}
-	return strings.Fields(rest)[0]
 }

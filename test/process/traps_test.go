@@ -13,26 +13,27 @@ import (
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // memcached rejects a file whose stop was in the current second of the wall clock. This test isn't parallel, as it needs
 // starts within a second.
 func TestStartInTheSecondOfTheStop(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		t.Run("memcached alone starts cold: "+version, func(t *testing.T) {
-			dir := sharedDir(t)
+			dir := pods.SharedDir(t)
 			for range 5 {
-				first := startRaw(t, version, dir)
-				fill(t, first.address(), 10)
-				earlyInSecond()
-				first.stop(syscall.SIGUSR1)
-				stopped := stopSecond(t, first.meta())
-				second := startRaw(t, version, dir)
+				first := pods.StartRaw(t, version, dir)
+				pods.Fill(t, first.Address(), 10)
+				pods.EarlyInSecond()
+				first.Stop(syscall.SIGUSR1)
+				stopped := pods.StopSecond(t, first.Meta())
+				second := pods.StartRaw(t, version, dir)
 				if time.Now().Unix() != stopped {
-					second.stop(syscall.SIGTERM)
+					second.Stop(syscall.SIGTERM)
 					continue
 				}
-				if n := second.count(); n != 0 {
+				if n := second.Count(); n != 0 {
 					t.Errorf("it started with %d items: the trap no longer exists", n)
 				}
 				return
@@ -40,19 +41,19 @@ func TestStartInTheSecondOfTheStop(t *testing.T) {
 			t.Fatal("no start fell into the second of the stop")
 		})
 		t.Run("the agent is warm: "+version, func(t *testing.T) {
-			s := newShard(t)
-			s.memcached = memcachedPath(version)
-			s.run()
-			fill(t, s.address(), 1000)
+			s := pods.NewShard(t)
+			s.Memcached = pods.MemcachedPath(version)
+			s.Run()
+			pods.Fill(t, s.Address(), 1000)
 			for range 5 {
 				token := fmt.Sprint(time.Now().UnixNano())
-				s.announce(token)
-				earlyInSecond()
-				s.signal(syscall.SIGTERM)
-				s.exit()
-				stopped := stopSecond(t, s.meta())
-				status := s.run()
-				wantWarm(t, status, 1000)
+				s.Announce(token)
+				pods.EarlyInSecond()
+				s.Signal(syscall.SIGTERM)
+				s.Exit()
+				stopped := pods.StopSecond(t, s.Meta())
+				status := s.Run()
+				pods.WantWarm(t, status, 1000)
 				if status.Start.At.Unix() == stopped {
 					return
 				}
@@ -70,17 +71,17 @@ func TestSIGTERMAfterTheSaveSignal(t *testing.T) {
 		// The second signal must arrive before the event loop checks for the first, which
 		// it does once a second or at a new connection.
 		for range 5 {
-			r := startRaw(t, newest, sharedDir(t))
+			r := pods.StartRaw(t, pods.Newest, pods.SharedDir(t))
 			time.Sleep(50 * time.Millisecond)
-			if err := r.command.Process.Signal(syscall.SIGUSR1); err != nil {
+			if err := r.Command.Process.Signal(syscall.SIGUSR1); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(5 * time.Millisecond)
-			if r.hasExited() {
+			if r.HasExited() {
 				continue
 			}
-			r.stop(syscall.SIGTERM)
-			if !exists(r.meta()) {
+			r.Stop(syscall.SIGTERM)
+			if !pods.Exists(r.Meta()) {
 				return
 			}
 		}
@@ -88,20 +89,20 @@ func TestSIGTERMAfterTheSaveSignal(t *testing.T) {
 	})
 	t.Run("the agent never sends one, however many it gets", func(t *testing.T) {
 		t.Parallel()
-		s := newShard(t)
-		memcached := s.run().PID
-		fill(t, s.address(), 1000)
-		s.announce("now")
+		s := pods.NewShard(t)
+		memcached := s.Run().PID
+		pods.Fill(t, s.Address(), 1000)
+		s.Announce("now")
 		// A stopped memcached shows its pending signals.
-		s.freeze(memcached)
-		s.signal(syscall.SIGTERM)
-		for deadline := time.Now().Add(patience); !pending(t, memcached, syscall.SIGUSR1); time.Sleep(time.Millisecond) {
+		freeze(s, memcached)
+		s.Signal(syscall.SIGTERM)
+		for deadline := time.Now().Add(pods.Patience); !pending(t, memcached, syscall.SIGUSR1); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("it never got the save signal")
 			}
 		}
 		for range 5 {
-			s.signal(syscall.SIGTERM)
+			s.Signal(syscall.SIGTERM)
 			time.Sleep(20 * time.Millisecond)
 		}
 		if pending(t, memcached, syscall.SIGTERM) {
@@ -110,10 +111,10 @@ func TestSIGTERMAfterTheSaveSignal(t *testing.T) {
 		if err := syscall.Kill(memcached, syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
-		if status := s.exit(); status != 0 {
+		if status := s.Exit(); status != 0 {
 			t.Errorf("status %d", status)
 		}
-		if start := s.run().Start; start.Result != agentwire.StartWarm || start.Items != 1000 {
+		if start := s.Run().Start; start.Result != agentwire.StartWarm || start.Items != 1000 {
 			t.Errorf("start %+v", start)
 		}
 	})
@@ -122,7 +123,7 @@ func TestSIGTERMAfterTheSaveSignal(t *testing.T) {
 // pending reports whether a signal is pending for a process, as in proc_pid_status(5).
 func pending(t *testing.T, pid int, signal syscall.Signal) bool {
 	t.Helper()
-	mask, err := strconv.ParseUint(procStatus(t, pid, "ShdPnd"), 16, 64)
+	mask, err := strconv.ParseUint(pods.ProcStatus(t, pid, "ShdPnd"), 16, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,25 +135,25 @@ func TestDowngradeBelow1625(t *testing.T) {
 	t.Parallel()
 	t.Run("memcached alone starts cold", func(t *testing.T) {
 		t.Parallel()
-		dir := sharedDir(t)
-		first := startRaw(t, newest, dir)
-		fill(t, first.address(), 10)
-		first.stop(syscall.SIGUSR1)
-		nextSecond(stopSecond(t, first.meta()))
-		second := startRaw(t, oldest, dir)
-		if n := second.count(); n != 0 {
+		dir := pods.SharedDir(t)
+		first := pods.StartRaw(t, pods.Newest, dir)
+		pods.Fill(t, first.Address(), 10)
+		first.Stop(syscall.SIGUSR1)
+		pods.NextSecond(pods.StopSecond(t, first.Meta()))
+		second := pods.StartRaw(t, pods.Oldest, dir)
+		if n := second.Count(); n != 0 {
 			t.Errorf("it started with %d items: the trap no longer exists", n)
 		}
-		wantContains(t, "stderr", second.log.String(), "missing some metadata lines")
+		pods.WantContains(t, "stderr", second.Log.String(), "missing some metadata lines")
 	})
 	t.Run("the agent writes the line and is warm", func(t *testing.T) {
 		t.Parallel()
-		s := newShard(t)
-		s.run()
-		fill(t, s.address(), 1000)
-		s.stopContainer()
-		s.memcached = memcachedPath(oldest)
-		wantWarm(t, s.run(), 1000)
+		s := pods.NewShard(t)
+		s.Run()
+		pods.Fill(t, s.Address(), 1000)
+		s.StopContainer()
+		s.Memcached = pods.MemcachedPath(pods.Oldest)
+		pods.WantWarm(t, s.Run(), 1000)
 	})
 }
 
@@ -166,22 +167,22 @@ func TestClockSetBack(t *testing.T) {
 	}
 	t.Run("memcached alone starts cold", func(t *testing.T) {
 		t.Parallel()
-		dir := sharedDir(t)
-		first := startRaw(t, newest, dir)
-		fill(t, first.address(), 10)
-		first.stop(syscall.SIGUSR1)
-		stopped := stopSecond(t, first.meta())
-		edit(t, first.meta(), hourAhead(stopped))
-		nextSecond(stopped)
-		if n := startRaw(t, newest, dir).count(); n != 0 {
+		dir := pods.SharedDir(t)
+		first := pods.StartRaw(t, pods.Newest, dir)
+		pods.Fill(t, first.Address(), 10)
+		first.Stop(syscall.SIGUSR1)
+		stopped := pods.StopSecond(t, first.Meta())
+		pods.Edit(t, first.Meta(), hourAhead(stopped))
+		pods.NextSecond(stopped)
+		if n := pods.StartRaw(t, pods.Newest, dir).Count(); n != 0 {
 			t.Errorf("it started with %d items: the trap no longer exists", n)
 		}
 	})
 	t.Run("the agent is warm, and TTLs continue", func(t *testing.T) {
 		t.Parallel()
-		s := newShard(t)
-		s.run()
-		conn, err := memcacheclient.Dial(t.Context(), s.address())
+		s := pods.NewShard(t)
+		s.Run()
+		conn, err := memcacheclient.Dial(t.Context(), s.Address())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,13 +190,13 @@ func TestClockSetBack(t *testing.T) {
 		if err := conn.Set(t.Context(), "short", []byte("lived"), 0, 1000); err != nil {
 			t.Fatal(err)
 		}
-		s.stopContainer()
-		edit(t, s.meta(), hourAhead(stopSecond(t, s.meta())))
-		status := s.run()
+		s.StopContainer()
+		pods.Edit(t, s.Meta(), hourAhead(pods.StopSecond(t, s.Meta())))
+		status := s.Run()
 		if status.Start.Result != agentwire.StartWarm || status.Items != 1 {
 			t.Errorf("start %+v", status.Start)
 		}
-		again, err := memcacheclient.Dial(t.Context(), s.address())
+		again, err := memcacheclient.Dial(t.Context(), s.Address())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,13 +214,13 @@ func TestTruncatedMetaFile(t *testing.T) {
 	empty := func(string) string { return "" }
 	t.Run("memcached alone never starts again", func(t *testing.T) {
 		t.Parallel()
-		dir := sharedDir(t)
-		first := startRaw(t, newest, dir)
-		first.stop(syscall.SIGUSR1)
-		edit(t, first.meta(), empty)
+		dir := pods.SharedDir(t)
+		first := pods.StartRaw(t, pods.Newest, dir)
+		first.Stop(syscall.SIGUSR1)
+		pods.Edit(t, first.Meta(), empty)
 		for range 2 {
-			r := startRaw(t, newest, dir)
-			if !r.hasExited() {
+			r := pods.StartRaw(t, pods.Newest, dir)
+			if !r.HasExited() {
 				t.Error("it runs: the trap no longer exists")
 			}
 		}
@@ -235,16 +236,16 @@ func TestTruncatedMetaFile(t *testing.T) {
 	} {
 		t.Run("the agent starts cold with a reason: "+name, func(t *testing.T) {
 			t.Parallel()
-			s := newShard(t)
-			s.run()
-			fill(t, s.address(), 10)
-			s.stopContainer()
-			edit(t, s.meta(), cut)
-			start := s.run().Start
+			s := pods.NewShard(t)
+			s.Run()
+			pods.Fill(t, s.Address(), 10)
+			s.StopContainer()
+			pods.Edit(t, s.Meta(), cut)
+			start := s.Run().Start
 			if start.Result != agentwire.StartCold {
 				t.Errorf("start %+v", start)
 			}
-			wantContains(t, "the reason", start.Reason, "the saved items were unusable and were removed")
+			pods.WantContains(t, "the reason", start.Reason, "the saved items were unusable and were removed")
 		})
 	}
 }
@@ -253,8 +254,8 @@ func TestTruncatedMetaFile(t *testing.T) {
 func TestVolumeSmallerThanMemory(t *testing.T) {
 	t.Parallel()
 	small := func(t *testing.T) string {
-		dir := filepath.Join(sharedDir(t), "small")
-		makeDir(t, dir)
+		dir := filepath.Join(pods.SharedDir(t), "small")
+		pods.MakeDir(t, dir)
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=48m,mode=0777"); err != nil {
 			t.Fatal(err)
 		}
@@ -263,8 +264,8 @@ func TestVolumeSmallerThanMemory(t *testing.T) {
 	}
 	t.Run("memcached alone starts and dies by SIGBUS", func(t *testing.T) {
 		t.Parallel()
-		r := startRaw(t, newest, small(t))
-		conn, err := memcacheclient.Dial(t.Context(), r.address())
+		r := pods.StartRaw(t, pods.Newest, small(t))
+		conn, err := memcacheclient.Dial(t.Context(), r.Address())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,21 +277,21 @@ func TestVolumeSmallerThanMemory(t *testing.T) {
 		if err == nil {
 			t.Fatal("it stored 50 MB: the trap no longer exists")
 		}
-		<-r.exited
-		wait := r.command.ProcessState.Sys().(syscall.WaitStatus)
+		<-r.Exited
+		wait := r.Command.ProcessState.Sys().(syscall.WaitStatus)
 		if wait.Signal() != syscall.SIGBUS {
-			t.Errorf("it exited with %v", r.command.ProcessState)
+			t.Errorf("it exited with %v", r.Command.ProcessState)
 		}
 	})
 	t.Run("the agent does not start it, with a reason", func(t *testing.T) {
 		t.Parallel()
-		s := newShard(t)
-		s.data = small(t)
-		s.launch()
-		if status := s.exit(); status == 0 {
+		s := pods.NewShard(t)
+		s.Data = small(t)
+		s.Launch()
+		if status := s.Exit(); status == 0 {
 			t.Error("status 0")
 		}
-		wantContains(t, "the reason", s.reason(), "the data volume has 48 MiB, but memcached with -m 64 needs 65 MiB")
+		pods.WantContains(t, "the reason", s.Reason(), "the data volume has 48 MiB, but memcached with -m 64 needs 65 MiB")
 	})
 }
 
@@ -301,40 +302,40 @@ func TestArgumentsThatFailAfterLoadingItems(t *testing.T) {
 	nowhere := []string{"-l", "203.0.113.1"} // an address for documentation
 	t.Run("memcached alone loses its items", func(t *testing.T) {
 		t.Parallel()
-		dir := sharedDir(t)
-		first := startRaw(t, newest, dir)
-		fill(t, first.address(), 10)
-		first.stop(syscall.SIGUSR1)
-		nextSecond(stopSecond(t, first.meta()))
-		if failed := startRaw(t, newest, dir, nowhere...); !failed.hasExited() {
+		dir := pods.SharedDir(t)
+		first := pods.StartRaw(t, pods.Newest, dir)
+		pods.Fill(t, first.Address(), 10)
+		first.Stop(syscall.SIGUSR1)
+		pods.NextSecond(pods.StopSecond(t, first.Meta()))
+		if failed := pods.StartRaw(t, pods.Newest, dir, nowhere...); !failed.HasExited() {
 			t.Fatal("it listens at an address that is not here")
 		}
-		if n := startRaw(t, newest, dir).count(); n != 0 {
+		if n := pods.StartRaw(t, pods.Newest, dir).Count(); n != 0 {
 			t.Errorf("it started with %d items: the trap no longer exists", n)
 		}
 	})
 	t.Run("the agent tries them in a dry run while memcached serves", func(t *testing.T) {
 		t.Parallel()
-		s := newShard(t)
-		first := s.run()
-		fill(t, s.address(), 1000)
-		s.annotate(agentwire.ArgumentsFile, s.arguments(nowhere...))
-		status := s.waitFor("the rejection", func(status agentwire.Status) bool { return status.ArgumentsError != "" })
-		wantContains(t, "the rejection", status.ArgumentsError, "failed to listen on one of interface(s) 203.0.113.1")
+		s := pods.NewShard(t)
+		first := s.Run()
+		pods.Fill(t, s.Address(), 1000)
+		s.Annotate(agentwire.ArgumentsFile, s.Arguments(nowhere...))
+		status := s.WaitFor("the rejection", func(status agentwire.Status) bool { return status.ArgumentsError != "" })
+		pods.WantContains(t, "the rejection", status.ArgumentsError, "failed to listen on one of interface(s) 203.0.113.1")
 		if status.PID != first.PID || status.Items != 1000 || status.Phase != agentwire.PhaseServing {
 			t.Errorf("memcached was changed: %+v", status)
 		}
 	})
 	t.Run("a new agent tries them in a dry run before it loads the items", func(t *testing.T) {
 		t.Parallel()
-		s := newShard(t)
-		s.run()
-		fill(t, s.address(), 1000)
-		s.stopContainer()
-		s.annotate(agentwire.ArgumentsFile, s.arguments(nowhere...))
-		status := s.run()
-		wantWarm(t, status, 1000)
-		wantContains(t, "the rejection", status.ArgumentsError, "failed to listen on one of interface(s) 203.0.113.1")
+		s := pods.NewShard(t)
+		s.Run()
+		pods.Fill(t, s.Address(), 1000)
+		s.StopContainer()
+		s.Annotate(agentwire.ArgumentsFile, s.Arguments(nowhere...))
+		status := s.Run()
+		pods.WantWarm(t, status, 1000)
+		pods.WantContains(t, "the rejection", status.ArgumentsError, "failed to listen on one of interface(s) 203.0.113.1")
 	})
 }
 
@@ -348,14 +349,14 @@ func TestHashTableThatIsTooSmall(t *testing.T) {
 	shrink := func(text string) string { return strings.Replace(text, "Khashpower 16", "Khashpower 15", 1) }
 	t.Run("memcached alone enlarges it at its start", func(t *testing.T) {
 		t.Parallel()
-		dir := sharedDir(t)
-		first := startRaw(t, newest, dir)
-		fill(t, first.address(), size)
-		first.stop(syscall.SIGUSR1)
-		edit(t, first.meta(), shrink)
-		nextSecond(stopSecond(t, first.meta()))
-		second := startRaw(t, newest, dir, "-vv")
-		for deadline := time.Now().Add(patience); !strings.Contains(second.log.String(), grows); time.Sleep(time.Millisecond) {
+		dir := pods.SharedDir(t)
+		first := pods.StartRaw(t, pods.Newest, dir)
+		pods.Fill(t, first.Address(), size)
+		first.Stop(syscall.SIGUSR1)
+		pods.Edit(t, first.Meta(), shrink)
+		pods.NextSecond(pods.StopSecond(t, first.Meta()))
+		second := pods.StartRaw(t, pods.Newest, dir, "-vv")
+		for deadline := time.Now().Add(pods.Patience); !strings.Contains(second.Log.String(), grows); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("it does not grow: the trap no longer exists")
 			}
@@ -363,15 +364,15 @@ func TestHashTableThatIsTooSmall(t *testing.T) {
 	})
 	t.Run("the agent starts it with a larger one", func(t *testing.T) {
 		t.Parallel()
-		s := newShard(t)
-		s.run()
-		fill(t, s.address(), size)
-		s.stopContainer()
-		edit(t, s.meta(), shrink)
-		s.annotate(agentwire.ArgumentsFile, s.arguments("-vv"))
-		wantWarm(t, s.run(), size)
+		s := pods.NewShard(t)
+		s.Run()
+		pods.Fill(t, s.Address(), size)
+		s.StopContainer()
+		pods.Edit(t, s.Meta(), shrink)
+		s.Annotate(agentwire.ArgumentsFile, s.Arguments("-vv"))
+		pods.WantWarm(t, s.Run(), size)
 		time.Sleep(1500 * time.Millisecond)
-		if strings.Contains(s.log.String(), grows) {
+		if strings.Contains(s.Log.String(), grows) {
 			t.Error("it grows")
 		}
 	})
@@ -380,24 +381,24 @@ func TestHashTableThatIsTooSmall(t *testing.T) {
 // The record of an earlier save must not count for a later exit without a save.
 func TestKilledMemcachedStartsCold(t *testing.T) {
 	t.Parallel()
-	s := newShard(t)
-	s.run()
-	fill(t, s.address(), 100)
-	s.stopContainer()
-	status := s.run()
-	wantWarm(t, status, 100)
+	s := pods.NewShard(t)
+	s.Run()
+	pods.Fill(t, s.Address(), 100)
+	s.StopContainer()
+	status := s.Run()
+	pods.WantWarm(t, status, 100)
 	if err := syscall.Kill(status.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if code := s.exit(); code != 137 {
+	if code := s.Exit(); code != 137 {
 		t.Errorf("status %d, want that of memcached, 137", code)
 	}
-	status = s.run()
+	status = s.Run()
 	want := agentwire.Start{Result: agentwire.StartCold, Reason: "memcached did not save its items at its last stop", At: status.Start.At, UnavailableSeconds: status.Start.UnavailableSeconds}
 	if status.Start != want || want.UnavailableSeconds == 0 {
 		t.Errorf("start %+v, want %+v", status.Start, want)
 	}
-	if _, err := os.Stat(filepath.Join(s.data, "last-stop.json")); err != nil {
+	if _, err := os.Stat(filepath.Join(s.Data, "last-stop.json")); err != nil {
 		t.Error(err)
 	}
 }

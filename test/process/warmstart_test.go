@@ -14,39 +14,40 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // One shard visits all pairs of versions, upwards and downwards.
 func TestItemsSurviveARestartOfTheContainer(t *testing.T) {
 	t.Parallel()
 	const size = 100_000
-	a, b, c := oldest, middle, newest
+	a, b, c := pods.Oldest, pods.Middle, pods.Newest
 	visits := []string{a, a, b, b, c, c, a, c, b, a}
 
-	s := newShard(t)
-	s.memcached = memcachedPath(visits[0])
-	if status := s.run(); status.Start.Result != agentwire.StartCold || status.Version != visits[0] {
+	s := pods.NewShard(t)
+	s.Memcached = pods.MemcachedPath(visits[0])
+	if status := s.Run(); status.Start.Result != agentwire.StartCold || status.Version != visits[0] {
 		t.Fatalf("the first start: %+v", status)
 	}
-	fill(t, s.address(), size)
+	pods.Fill(t, s.Address(), size)
 	for i, to := range visits[1:] {
 		from := visits[i]
 		t.Run(fmt.Sprintf("%s to %s", from, to), func(t *testing.T) {
-			before := count(t, s.address(), size)
+			before := pods.Count(t, s.Address(), size)
 			if before < size*9/10 {
 				t.Fatalf("only %d items to begin with", before)
 			}
-			items := s.status().Items
-			s.stopContainer()
-			stopped := s.lastStop()
-			s.memcached = memcachedPath(to)
-			status := s.run()
+			items := s.Status().Items
+			s.StopContainer()
+			stopped := s.LastStop()
+			s.Memcached = pods.MemcachedPath(to)
+			status := s.Run()
 			t.Logf("unavailable for %s", time.Since(stopped).Round(time.Millisecond))
-			wantWarm(t, status, items)
+			pods.WantWarm(t, status, items)
 			if status.Version != to {
 				t.Errorf("version %s, want %s", status.Version, to)
 			}
-			after := count(t, s.address(), size)
+			after := pods.Count(t, s.Address(), size)
 			t.Logf("%d of %d items kept", after, before)
 			if after*100 < before*99 {
 				t.Errorf("%d of %d items kept, want 99%%", after, before)
@@ -58,7 +59,7 @@ func TestItemsSurviveARestartOfTheContainer(t *testing.T) {
 // The operator adds pages to -m, by which a full shard stores as many items as memory has room for.
 func TestFullShardWithTheOperatorsArgumentsKeepsItsItems(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		for _, extra := range [][]string{nil, {"-f", "1.05"}} {
 			t.Run(version+strings.Join(extra, ""), func(t *testing.T) {
 				t.Parallel()
@@ -67,23 +68,23 @@ func TestFullShardWithTheOperatorsArgumentsKeepsItsItems(t *testing.T) {
 				revision := resources.NewPodRevision(&v1alpha1.MemcachedSpec{
 					Memory: &memory, MaxItemSize: &itemSize, MaxConnections: new(int32(1024)), Threads: new(int32(4)), ExtraArgs: extra,
 				}, resources.Image{Reference: "memcached:" + version, Version: version})
-				s := newShard(t)
-				s.memcached = memcachedPath(version)
-				s.annotate(agentwire.ArgumentsFile, strings.Replace(revision.ArgumentsText, `"11211"`, strconv.Quote(strconv.Itoa(s.port)), 1))
-				s.run()
-				set := items.Sized("item", 2*64<<20/perItem, perItem-100, s.address())
+				s := pods.NewShard(t)
+				s.Memcached = pods.MemcachedPath(version)
+				s.Annotate(agentwire.ArgumentsFile, strings.Replace(revision.ArgumentsText, `"11211"`, strconv.Quote(strconv.Itoa(s.Port)), 1))
+				s.Run()
+				set := items.Sized("item", 2*64<<20/perItem, perItem-100, s.Address())
 				defer set.Close()
 				if err := set.Fill(); err != nil {
 					t.Fatal(err)
 				}
-				full := s.status().Items
+				full := s.Status().Items
 				if full < 64<<20*95/100/perItem {
 					t.Errorf("%d items of %d bytes are less than fit into 64Mi", full, perItem)
 				}
-				s.stopContainer()
-				wantWarm(t, s.run(), full)
-				s.annotate(agentwire.RestartFile, "now")
-				wantWarm(t, s.waitFor("the restart", func(status agentwire.Status) bool {
+				s.StopContainer()
+				pods.WantWarm(t, s.Run(), full)
+				s.Annotate(agentwire.RestartFile, "now")
+				pods.WantWarm(t, s.WaitFor("the restart", func(status agentwire.Status) bool {
 					return status.Restart == "now" && status.Phase == agentwire.PhaseServing
 				}), full)
 			})
@@ -94,22 +95,22 @@ func TestFullShardWithTheOperatorsArgumentsKeepsItsItems(t *testing.T) {
 // A restart takes up to a second of the items' time to live, and adds none.
 func TestRestartInPlaceKeepsAllItemsAtAnyTimeOfASecond(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			const size, restarts = 20_000, 8
-			s := newShard(t)
-			s.memcached = memcachedPath(version)
-			status := s.run()
-			fill(t, s.address(), size-1)
-			talk(t, s.address(), "set expires 0 100000 1\r\nx\r\n")
+			s := pods.NewShard(t)
+			s.Memcached = pods.MemcachedPath(version)
+			status := s.Run()
+			pods.Fill(t, s.Address(), size-1)
+			pods.Talk(t, s.Address(), "set expires 0 100000 1\r\nx\r\n")
 			var took []time.Duration
 			inItsSecond := false
 			for i := 0; i < restarts || i < 10*restarts && !inItsSecond; i++ {
 				value, former := fmt.Sprintf("restart %d", i), status.PID
 				began, before := time.Now(), timeToLive(t, s)
-				s.annotate(agentwire.RestartFile, value)
-				status = s.waitFor("the restart", func(status agentwire.Status) bool { return status.Restart == value })
+				s.Annotate(agentwire.RestartFile, value)
+				status = s.WaitFor("the restart", func(status agentwire.Status) bool { return status.Restart == value })
 				if status.Phase != agentwire.PhaseServing || status.PID == former {
 					t.Errorf("restart %q is reported while the former process %d is %s", value, former, status.Phase)
 				}
@@ -120,10 +121,10 @@ func TestRestartInPlaceKeepsAllItemsAtAnyTimeOfASecond(t *testing.T) {
 				if after := timeToLive(t, s); after >= before || after < before-elapsed-2 {
 					t.Errorf("an item expires in %d s, %d s after it was to expire in %d s", after, elapsed, before)
 				}
-				took = append(took, status.Start.At.Sub(s.lastStop()))
-				inItsSecond = inItsSecond || status.Start.At.Unix() == s.lastStop().Unix()
+				took = append(took, status.Start.At.Sub(s.LastStop()))
+				inItsSecond = inItsSecond || status.Start.At.Unix() == s.LastStop().Unix()
 			}
-			if n := count(t, s.address(), size-1); n != size-1 {
+			if n := pods.Count(t, s.Address(), size-1); n != size-1 {
 				t.Errorf("%d of %d items kept", n, size-1)
 			}
 			if !inItsSecond {
@@ -132,7 +133,7 @@ func TestRestartInPlaceKeepsAllItemsAtAnyTimeOfASecond(t *testing.T) {
 			slices.Sort(took)
 			t.Logf("unavailable for %s, at most %s", took[len(took)/2], took[len(took)-1])
 			time.Sleep(600 * time.Millisecond)
-			if again := s.status(); again.PID != status.PID {
+			if again := s.Status(); again.PID != status.PID {
 				t.Error("it was restarted a second time for the same annotation")
 			}
 		})
@@ -140,10 +141,10 @@ func TestRestartInPlaceKeepsAllItemsAtAnyTimeOfASecond(t *testing.T) {
 }
 
 // timeToLive returns the seconds until the item "expires" does.
-func timeToLive(t *testing.T, s *shard) int {
+func timeToLive(t *testing.T, s *pods.Shard) int {
 	t.Helper()
 	var seconds int
-	answer := talk(t, s.address(), "mg expires t\r\n")
+	answer := pods.Talk(t, s.Address(), "mg expires t\r\n")
 	if _, err := fmt.Sscanf(answer, "HD t%d", &seconds); err != nil {
 		t.Fatalf("the answer is %q: %v", answer, err)
 	}

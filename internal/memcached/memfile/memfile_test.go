@@ -73,7 +73,7 @@ func offsets(t testing.TB, f *File) map[string]int {
 	return at
 }
 
-// A recorded file, so that the details are visible that test/process compares with memcached.
+// A recorded file, so that the details are visible that test/facts compares with memcached.
 func TestScanOfARecordedFile(t *testing.T) {
 	data, clock := memory(t)
 	f := &File{reader: bytes.NewReader(data), layout: layout(t, recorded...)}

@@ -3,7 +3,7 @@
 //
 // # Rings
 //
-// Each gives exactly the result of one client library, with which test/process
+// Each gives exactly the result of one client library, with which test/peers
 // compares it:
 //
 //   - Modulo: crc32 (IEEE) of the key, modulo the number of servers in the order

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// test/process compares the decision with memcached's own.
+// test/facts compares the decision with memcached's own.
 func TestDifferenceNamesTheOption(t *testing.T) {
 	for name, c := range map[string]struct {
 		to   string
@@ -55,7 +55,7 @@ func FuzzOf(f *testing.F) {
 	})
 }
 
-// test/process compares the number with memcached's own.
+// test/facts compares the number with memcached's own.
 func TestClassesAreCounted(t *testing.T) {
 	for options, want := range map[string]int{
 		"": 39, "-I 2m": 39, "-f 1.05": 63, "-f 1": 63, "-f x": 63, "-o slab_sizes=100-200-400-1000": 5, "-o slab_sizes=512": 2, "-o slab_sizes=1024-2048": 3,

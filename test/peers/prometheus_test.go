@@ -1,4 +1,4 @@
-package process
+package peers
 
 import (
 	"encoding/json"
@@ -8,17 +8,19 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // What dashboards and alerts for memcached_exporter ask has an answer.
 func TestQueriesOfExporterDashboardsHaveData(t *testing.T) {
 	t.Parallel()
-	s := newShard(t)
-	s.run()
-	traffic(t, s.address())
-	config, address := filepath.Join(s.dir, "prometheus.yml"), fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	writeFile(t, config, fmt.Sprintf(`{scrape_configs: [{job_name: memcached, scrape_interval: 1s, scrape_timeout: 1s, params: {slabs: ["true"]}, static_configs: [{targets: [%q]}]}]}`, s.metricsAddress()))
-	startProgram(t, "PROMETHEUS", "--config.file", config, "--storage.tsdb.path", filepath.Join(s.dir, "tsdb"), "--web.listen-address", address)
+	s := pods.NewShard(t)
+	s.Run()
+	pods.Traffic(t, s.Address())
+	config, address := filepath.Join(s.Dir, "prometheus.yml"), fmt.Sprintf("127.0.0.1:%d", pods.FreePort(t))
+	pods.WriteFile(t, config, fmt.Sprintf(`{scrape_configs: [{job_name: memcached, scrape_interval: 1s, scrape_timeout: 1s, params: {slabs: ["true"]}, static_configs: [{targets: [%q]}]}]}`, s.MetricsAddress()))
+	startProgram(t, "PROMETHEUS", "--config.file", config, "--storage.tsdb.path", filepath.Join(s.Dir, "tsdb"), "--web.listen-address", address)
 	for _, query := range []string{
 		`memcached_up{job="memcached"} == 1`,
 		`max_over_time(memcached_current_connections[1m]) / on (instance) memcached_max_connections`,
@@ -43,7 +45,7 @@ func TestQueriesOfExporterDashboardsHaveData(t *testing.T) {
 func waitForData(t *testing.T, address, query string) {
 	t.Helper()
 	var last string
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(pods.Patience); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		response, err := http.Get(address)
 		if err != nil { // Prometheus is starting
 			last = err.Error()

@@ -1,4 +1,4 @@
-package process
+package peers
 
 import (
 	"encoding/json"

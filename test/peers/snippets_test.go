@@ -1,4 +1,4 @@
-package process
+package peers
 
 import (
 	"os"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // The snippets that the tests have the libraries for store an item in one of three servers, and print it.
@@ -52,7 +53,7 @@ func TestSnippetsOfTheDocuments(t *testing.T) {
 				words, environment = serveUser(t)
 			}
 			for range 3 {
-				servers = append(servers, startRaw(t, newest, sharedDir(t), words...).address())
+				servers = append(servers, pods.StartRaw(t, pods.Newest, pods.SharedDir(t), words...).Address())
 			}
 			// In this directory, go finds the library in the module of the tests.
 			cmd := exec.Command(command[0], append(command[1:len(command)-1:len(command)-1], file)...)
@@ -68,8 +69,8 @@ func TestSnippetsOfTheDocuments(t *testing.T) {
 // serveTLS returns the arguments of servers with TLS, and the environment of their clients.
 func serveTLS(t *testing.T) (words, environment []string) {
 	t.Helper()
-	ca, dir := testcert.NewCA("shards"), sharedDir(t)
-	crt, key := ca.Issue(testcert.Options{Names: []string{tlsHost, "127.0.0.1"}})
+	ca, dir := testcert.NewCA("shards"), pods.SharedDir(t)
+	crt, key := ca.Issue(testcert.Options{Names: []string{pods.TLSHost, "127.0.0.1"}})
 	files := map[string]string{}
 	for name, content := range map[string][]byte{"crt": crt, "key": key, "ca": ca.PEM()} {
 		files[name] = filepath.Join(dir, name)
@@ -78,13 +79,13 @@ func serveTLS(t *testing.T) (words, environment []string) {
 		}
 	}
 	return []string{"-Z", "-o", "ssl_chain_cert=" + files["crt"] + ",ssl_key=" + files["key"]},
-		[]string{"MEMCACHED_CA=" + files["ca"], "MEMCACHED_NAME=" + tlsHost}
+		[]string{"MEMCACHED_CA=" + files["ca"], "MEMCACHED_NAME=" + pods.TLSHost}
 }
 
 // serveUser returns the arguments of servers that require a login, and the environment of their clients.
 func serveUser(t *testing.T) (words, environment []string) {
 	t.Helper()
-	file := filepath.Join(sharedDir(t), "users")
+	file := filepath.Join(pods.SharedDir(t), "users")
 	if err := os.WriteFile(file, []byte("shop:s3cr3t\n"), 0o644); err != nil { //nolint:gosec // memcached is another user
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestSnippetOfPymemcacheKeepsAFailedServer(t *testing.T) {
 	}
 	var servers []string
 	for range 3 {
-		servers = append(servers, startRaw(t, newest, sharedDir(t)).address())
+		servers = append(servers, pods.StartRaw(t, pods.Newest, pods.SharedDir(t)).Address())
 	}
 	servers[1] = "127.0.0.1:1" // nothing listens there
 	cmd := exec.Command(filepath.Join(os.Getenv("MEMCACHED_CLIENTS"), "python3"), "-c", string(snippet[1])+`

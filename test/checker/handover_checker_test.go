@@ -1,4 +1,4 @@
-package process
+package checker
 
 import (
 	"flag"
@@ -16,10 +16,21 @@ import (
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/checker"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-// runs is the number of checked handovers. The default is one for each pair of versions and each trigger.
-var runs = flag.Int("runs", 18, "checked handovers")
+var runsFlag = flag.Int("runs", 0, "checked handovers of a kind; 0 is 6, and 18 if TEST_EXHAUSTIVE is set: one for each pair of versions and each trigger")
+
+// runs returns the number of checked handovers.
+func runs() int {
+	switch {
+	case *runsFlag != 0:
+		return *runsFlag
+	case pods.Exhaustive():
+		return 18
+	}
+	return 6
+}
 
 // handoverTotals are the figures of all runs.
 type handoverTotals struct {
@@ -68,8 +79,8 @@ const (
 type checkedPair struct {
 	t         *testing.T
 	random    *mathrand.Rand
-	old, next *shard
-	router    *router
+	old, next *pods.Shard
+	router    *pods.Router
 	check     *checker.Commands
 	wire      *wire
 }
@@ -78,21 +89,21 @@ type checkedPair struct {
 func newCheckedPair(t *testing.T, seed uint64, from, to string) *checkedPair {
 	t.Helper()
 	p := &checkedPair{t: t, random: mathrand.New(mathrand.NewPCG(seed, 1))}
-	p.old, p.next, p.router = newPair(t, "-m", "128", "-I", "8m")
-	p.old.memcached, p.next.memcached = memcachedPath(from), memcachedPath(to)
+	p.old, p.next, p.router = pods.NewPair(t, "-m", "128", "-I", "8m")
+	p.old.Memcached, p.next.Memcached = pods.MemcachedPath(from), pods.MemcachedPath(to)
 	return p
 }
 
 // fill starts the old pod with items.
 func (p *checkedPair) fill() {
 	p.t.Helper()
-	p.old.run()
-	others := items.New("other", otherItems, p.old.address())
+	p.old.Run()
+	others := items.New("other", otherItems, p.old.Address())
 	defer others.Close()
 	if err := others.Fill(); err != nil {
 		p.t.Fatal(err)
 	}
-	for p.router.address() == "" {
+	for p.router.Address() == "" {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -103,7 +114,7 @@ func (p *checkedPair) begin(seed uint64) {
 	p.fill()
 	p.check = checker.StartCommands(checker.Options{
 		Seed: seed, Workers: 4, Keys: 200, Pause: 300 * time.Microsecond, LargeBytes: 3 << 20,
-	}, p.router.address)
+	}, p.router.Address)
 	p.t.Cleanup(func() { p.check.Stop() })
 	p.sleep(400, 800)
 	awaitOperations(p.t, p.check, 300, 100, 0)
@@ -118,32 +129,32 @@ func (p *checkedPair) sleep(from, to int) {
 func (p *checkedPair) trigger(surge bool) {
 	p.t.Helper()
 	if !surge {
-		p.old.signal(syscall.SIGTERM)
-		p.next.launch()
+		p.old.Signal(syscall.SIGTERM)
+		p.next.Launch()
 		return
 	}
-	p.next.launch()
-	p.next.waitFor("the new pod to find the old one", func(s agentwire.Status) bool { return s.Phase == agentwire.PhaseReceiving })
+	p.next.Launch()
+	p.next.WaitFor("the new pod to find the old one", func(s agentwire.Status) bool { return s.Phase == agentwire.PhaseReceiving })
 	p.sleep(0, 300)
-	if isReady(p.t.Context(), p.next) {
+	if pods.IsReady(p.t.Context(), p.next) {
 		p.t.Error("the new pod is ready before the handover")
 	}
-	p.old.signal(syscall.SIGTERM)
+	p.old.Signal(syscall.SIGTERM)
 }
 
 // moved waits until the new pod is ready, and returns the last status of its start.
 func (p *checkedPair) moved() agentwire.Start {
 	p.t.Helper()
-	waitReady(p.t, p.next)
-	start := p.next.status().Start
-	for !p.old.hasExited() {
-		if start.Result == agentwire.StartHandedOver && greet(p.old.address()) == nil {
+	pods.WaitReady(p.t, p.next)
+	start := p.next.Status().Start
+	for !p.old.HasExited() {
+		if start.Result == agentwire.StartHandedOver && pods.Greet(p.old.Address()) == nil {
 			p.t.Error("the old memcached answers while the new pod is ready")
 			break
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	p.old.exit()
+	p.old.Exit()
 	return start
 }
 
@@ -156,7 +167,7 @@ func (p *checkedPair) end(totals *handoverTotals, start agentwire.Start, flushed
 	if len(r.Findings) > 0 || handedOver && r.Lost > 0 || r.Err != nil {
 		p.t.Errorf("start %+v: %.4000s", start, r)
 	}
-	others := items.New("other", otherItems, p.next.address())
+	others := items.New("other", otherItems, p.next.Address())
 	defer others.Close()
 	kept, err := others.Count()
 	if err != nil {
@@ -170,12 +181,12 @@ func (p *checkedPair) end(totals *handoverTotals, start agentwire.Start, flushed
 		want = 0
 		fallthrough
 	default:
-		wantNewTokens(p.t, p.next.address())
+		wantNewTokens(p.t, p.next.Address())
 		if kept != want {
 			p.t.Errorf("%d other items are there, want %d; start %+v", kept, want, start)
 		}
 	}
-	if evictions := statOf(p.t, p.next.address(), "evictions"); evictions != 0 {
+	if evictions := statOf(p.t, p.next.Address(), "evictions"); evictions != 0 {
 		p.t.Errorf("%d evictions", evictions)
 	}
 	totals.add(r, start, want, kept)
@@ -186,8 +197,8 @@ func (p *checkedPair) end(totals *handoverTotals, start agentwire.Start, flushed
 func TestHandoverLosesNoWriteAndReturnsNoStaleValue(t *testing.T) {
 	totals := &handoverTotals{}
 	t.Run("runs", func(t *testing.T) {
-		for n := range *runs {
-			from, to, surge := versions[n%3], versions[n/3%3], n%2 == 1
+		for n := range runs() {
+			from, to, surge := pods.Versions[n%3], pods.Versions[n/3%3], n%2 == 1
 			flush := n%5 == 4
 			t.Run(fmt.Sprintf("%d from %s to %s surge=%t flush=%t", n, from, to, surge, flush), func(t *testing.T) {
 				t.Parallel()
@@ -203,7 +214,7 @@ func TestHandoverLosesNoWriteAndReturnsNoStaleValue(t *testing.T) {
 				}
 				p.trigger(surge)
 				start := p.moved()
-				if code := p.old.exit(); code != 0 {
+				if code := p.old.Exit(); code != 0 {
 					t.Errorf("the old agent exited with code %d", code)
 				}
 				if flush {
@@ -224,7 +235,7 @@ func TestHandoverLosesNoWriteAndReturnsNoStaleValue(t *testing.T) {
 // flushAll repeats flush_all until a server confirms it.
 func (p *checkedPair) flushAll() error {
 	var err error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(pods.Patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if err = p.check.FlushAll(0); err == nil {
 			break
 		}
@@ -241,14 +252,14 @@ type interruption struct {
 
 var interruptions = []interruption{
 	{"the old pod is killed", func(p *checkedPair) bool {
-		_ = syscall.Kill(-p.old.command.Process.Pid, syscall.SIGKILL)
+		_ = syscall.Kill(-p.old.Command.Process.Pid, syscall.SIGKILL)
 		return false
 	}},
 	{"the container of the new pod restarts", func(p *checkedPair) bool {
-		p.next.kill()
+		p.next.Kill()
 		// While its memcached answers, the old pod has not confirmed the end.
-		confirmed := greet(p.old.address()) != nil
-		p.next.launch()
+		confirmed := pods.Greet(p.old.Address()) != nil
+		p.next.Launch()
 		return !confirmed
 	}},
 	{"the connection is cut", func(p *checkedPair) bool {
@@ -262,9 +273,9 @@ var interruptions = []interruption{
 func TestInterruptedHandoverReturnsNoStaleValue(t *testing.T) {
 	totals := &handoverTotals{}
 	t.Run("runs", func(t *testing.T) {
-		for n := range *runs {
+		for n := range runs() {
 			fault, atEnd := interruptions[n%3], n/3%2 == 1
-			from, to, surge := versions[n/2%3], versions[n%3], n%4 > 1
+			from, to, surge := pods.Versions[n/2%3], pods.Versions[n%3], n%4 > 1
 			t.Run(fmt.Sprintf("%d %s from %s to %s surge=%t end=%t", n, fault.name, from, to, surge, atEnd), func(t *testing.T) {
 				t.Parallel()
 				p := newCheckedPair(t, uint64(n), from, to)
@@ -273,7 +284,7 @@ func TestInterruptedHandoverReturnsNoStaleValue(t *testing.T) {
 				p.trigger(surge)
 				if atEnd {
 					// The old memcached has stopped, and the new pod does not have everything yet.
-					for greet(p.old.address()) == nil && !p.old.hasExited() {
+					for pods.Greet(p.old.Address()) == nil && !p.old.HasExited() {
 						time.Sleep(time.Millisecond)
 					}
 					p.sleep(0, 50)
@@ -303,8 +314,8 @@ type wire struct {
 func (p *checkedPair) relay(n int) {
 	p.t.Helper()
 	address := fmt.Sprintf("127.78.%d.%d", n/250, 1+n%250)
-	port := strconv.Itoa(p.old.handoverPort)
-	p.old.wrap = []string{"env", "POD_IP=" + address}
+	port := strconv.Itoa(p.old.HandoverPort)
+	p.old.Wrap = []string{"env", "POD_IP=" + address}
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, port))
 	if err != nil {
 		p.t.Fatal(err)
@@ -352,9 +363,9 @@ func (w *wire) cut() {
 
 func statOf(t *testing.T, address, name string) int {
 	t.Helper()
-	c := textTo(t, address)
-	c.send("stats\r\n")
-	for line := c.line(); line != "END"; line = c.line() {
+	c := pods.TextTo(t, address)
+	c.Send("stats\r\n")
+	for line := c.Line(); line != "END"; line = c.Line() {
 		if text, found := strings.CutPrefix(line, "STAT "+name+" "); found {
 			n, err := strconv.Atoi(text)
 			if err != nil {
@@ -370,11 +381,11 @@ func statOf(t *testing.T, address, name string) int {
 // wantNewTokens checks that no token of the old memcached can match: the new one numbers its changes from elsewhere.
 func wantNewTokens(t *testing.T, address string) {
 	t.Helper()
-	fill(t, address, 1)
-	c := textTo(t, address)
-	c.send("gets other-0 item-0\r\n")
+	pods.Fill(t, address, 1)
+	c := pods.TextTo(t, address)
+	c.Send("gets other-0 item-0\r\n")
 	found := false
-	for line := c.line(); line != "END"; line = c.line() {
+	for line := c.Line(); line != "END"; line = c.Line() {
 		words := strings.Fields(line)
 		if words[0] != "VALUE" {
 			continue

@@ -1,4 +1,4 @@
-package process
+package peers
 
 import (
 	"bufio"
@@ -22,6 +22,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/ring"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // A client prints the name of the server that it uses for each key.
@@ -208,7 +209,7 @@ func (a access) lookup(server string, keys []string) (missing int, err error) {
 		return 0, err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(pods.Patience))
 	if a.config != nil {
 		conn = tls.Client(conn, a.config)
 	}
@@ -244,16 +245,16 @@ func TestClientsFindEveryKeyWhileTLSAndLoginsAreSwitchedOnAndOff(t *testing.T) {
 	t.Parallel()
 	const size = 3
 	ca := testcert.NewCA("shards")
-	var shards []*tlsShard
+	var shards []*pods.TLSShard
 	var servers []string
 	for range size {
-		s := newTLSShard(t)
-		s.issue(ca, testcert.Options{})
-		users := &userShard{shard: s.shard}
-		users.mountUsers()
-		users.put(map[string]string{"app": "secret"})
-		s.run()
-		shards, servers = append(shards, s), append(servers, net.JoinHostPort(tlsHost, strconv.Itoa(s.port)))
+		s := pods.NewTLSShard(t)
+		s.Issue(ca, testcert.Options{})
+		users := &pods.UserShard{Shard: s.Shard}
+		users.MountUsers()
+		users.Put(map[string]string{"app": "secret"})
+		s.Run()
+		shards, servers = append(shards, s), append(servers, net.JoinHostPort(pods.TLSHost, strconv.Itoa(s.Port)))
 	}
 	// The keys of each ring, by shard.
 	rings := map[cachev1alpha1.HashAlgorithm][size][]string{}
@@ -274,7 +275,7 @@ func TestClientsFindEveryKeyWhileTLSAndLoginsAreSwitchedOnAndOff(t *testing.T) {
 			_, _ = fmt.Fprintf(&stores[i], "ms %s %d q\r\n%s\r\n", key, len(key), key)
 		}
 		for i := range stores {
-			if answer := talk(t, shards[i].address(), stores[i].String()); answer != "" || len(of[i]) == 0 {
+			if answer := pods.Talk(t, shards[i].Address(), stores[i].String()); answer != "" || len(of[i]) == 0 {
 				t.Fatalf("storing %d keys: %q", len(of[i]), answer)
 			}
 		}
@@ -290,7 +291,7 @@ func TestClientsFindEveryKeyWhileTLSAndLoginsAreSwitchedOnAndOff(t *testing.T) {
 			}
 		}
 	}
-	secured := clientConfig(t, ca, nil)
+	secured := pods.ClientConfig(t, ca, nil)
 	plain, withTLS, withLogin := access{"plain connections", nil, false}, access{"TLS", secured, false}, access{"TLS and a login", secured, true}
 	find("without TLS", plain)
 	for _, step := range []struct {
@@ -300,14 +301,14 @@ func TestClientsFindEveryKeyWhileTLSAndLoginsAreSwitchedOnAndOff(t *testing.T) {
 		during access
 		after  []access
 	}{
-		{"Permissive", wordsPermissive, plain, []access{plain, withTLS, withLogin}},
-		{"Required", wordsRequired, withTLS, []access{withTLS, withLogin}},
-		{"a login", append(wordsLogin, wordsRequired...), withLogin, []access{withLogin}},
-		{"Permissive again", wordsPermissive, withLogin, []access{plain, withTLS, withLogin}},
+		{"Permissive", pods.WordsPermissive, plain, []access{plain, withTLS, withLogin}},
+		{"Required", pods.WordsRequired, withTLS, []access{withTLS, withLogin}},
+		{"a login", append(pods.WordsLogin, pods.WordsRequired...), withLogin, []access{withLogin}},
+		{"Permissive again", pods.WordsPermissive, withLogin, []access{plain, withTLS, withLogin}},
 		{"plain again", nil, plain, []access{plain}},
 	} {
 		for i, s := range shards {
-			s.apply(step.words...)
+			s.Apply(step.words...)
 			find(fmt.Sprintf("%s, after shard %d", step.name, i), step.during)
 		}
 		for _, a := range step.after {

@@ -1,4 +1,4 @@
-package process
+package peers
 
 import (
 	"bufio"
@@ -19,7 +19,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -28,21 +27,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/store"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 	"github.com/memcached-operator/memcached-operator/test/internal/s3"
 )
-
-// snapshotProgram is the program of the Jobs, built once for the tests that need it.
-var snapshotProgram = sync.OnceValues(func() (string, error) {
-	program := filepath.Join(filepath.Dir(agentPath), "snapshot")
-	// As the Makefile builds it.
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=1.2.3-test", "-o", program, "./cmd/snapshot")
-	build.Dir = filepath.Join("..", "..")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the program of snapshots: %w\n%s", err, out)
-	}
-	return program, nil
-})
 
 // job runs the program of the Jobs as the kubelet does, but as root.
 type job struct {
@@ -56,7 +43,7 @@ type job struct {
 	dir string
 	// port of its progress, once it runs.
 	port    int
-	said    *log
+	said    *pods.Log
 	command *exec.Cmd
 	done    chan struct{}
 }
@@ -74,7 +61,7 @@ func (j *job) terminationLog() string { return filepath.Join(j.dir, "termination
 // start begins to run an action.
 func (j *job) start(action snapshotwire.Action) {
 	j.Helper()
-	program, err := snapshotProgram()
+	program, err := pods.SnapshotProgram()
 	if err != nil {
 		j.Fatal(err)
 	}
@@ -82,11 +69,11 @@ func (j *job) start(action snapshotwire.Action) {
 	if err != nil {
 		j.Fatal(err)
 	}
-	writeFile(j.T, j.terminationLog(), "")
+	pods.WriteFile(j.T, j.terminationLog(), "")
 	if err := os.Chmod(j.terminationLog(), 0o666); err != nil {
 		j.Fatal(err)
 	}
-	j.port, j.said, j.done = freePort(j.T), &log{}, make(chan struct{})
+	j.port, j.said, j.done = pods.FreePort(j.T), &pods.Log{}, make(chan struct{})
 	words := append(j.wrap, program, string(action), "-task", string(task),
 		"-termination-log", j.terminationLog(), "-listen", fmt.Sprintf("127.0.0.1:%d", j.port))
 	j.command = exec.Command(words[0], words[1:]...)
@@ -157,7 +144,7 @@ func (j *job) fails(o snapshotwire.Outcome, code int, reason string, final bool,
 		j.Fatalf("exit code %d, %+v, want %s, final %v\n%s", code, o, reason, final, j.said)
 	}
 	for _, word := range words {
-		wantContains(j.T, "the message", o.Message, word)
+		pods.WantContains(j.T, "the message", o.Message, word)
 	}
 	if j.secret != "" && strings.Contains(j.said.String(), j.secret) {
 		j.Errorf("it gives its secret away:\n%s", j.said)
@@ -215,7 +202,7 @@ func newAuthority(t *testing.T) *s3.Authority {
 func trusting(t *testing.T, a *s3.Authority) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.crt")
-	writeFile(t, file, string(a.PEM()))
+	pods.WriteFile(t, file, string(a.PEM()))
 	return file
 }
 
@@ -244,8 +231,8 @@ func filesBelow(t *testing.T, folder string) []string {
 // smallDisk mounts a folder of so many bytes.
 func smallDisk(t *testing.T, size int) string {
 	t.Helper()
-	dir := filepath.Join(sharedDir(t), "disk")
-	makeDir(t, dir)
+	dir := filepath.Join(pods.SharedDir(t), "disk")
+	pods.MakeDir(t, dir)
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=777", size)); err != nil {
 		t.Fatal(err)
 	}
@@ -258,10 +245,10 @@ func smallDisk(t *testing.T, size int) string {
 }
 
 // filled returns a memcached with items.
-func filled(t *testing.T, size int) (*raw, *items.Set) {
+func filled(t *testing.T, size int) (*pods.Raw, *items.Set) {
 	t.Helper()
-	server := startRaw(t, newest, sharedDir(t), "-m", "256")
-	set := items.New("stores", size, server.address())
+	server := pods.StartRaw(t, pods.Newest, pods.SharedDir(t), "-m", "256")
+	set := items.New("stores", size, server.Address())
 	t.Cleanup(func() { _ = set.Close() })
 	if err := set.Fill(); err != nil {
 		t.Fatal(err)
@@ -447,7 +434,7 @@ func TestStoreIsOpenedByWebIdentity(t *testing.T) {
 			j := newJob(t, bucket(server, ""))
 			j.access, j.secret = "", ""
 			file := filepath.Join(j.dir, "token")
-			writeFile(t, file, c.token)
+			pods.WriteFile(t, file, c.token)
 			j.environment = append(c.environment, "AWS_ENDPOINT_URL_STS="+service, "AWS_WEB_IDENTITY_TOKEN_FILE="+file)
 			if c.words == nil {
 				j.must(snapshotwire.ActionDelete)
@@ -496,9 +483,9 @@ func TestSnapshotIsRestoredFromEachKindOfStore(t *testing.T) {
 			t.Parallel()
 			const size = 10_000
 			from, set := filled(t, size)
-			into := startRaw(t, newest, sharedDir(t), "-m", "256")
+			into := pods.StartRaw(t, pods.Newest, pods.SharedDir(t), "-m", "256")
 			j := newJob(t, test.store)
-			j.task.Servers = []string{from.address()}
+			j.task.Servers = []string{from.Address()}
 			saved := j.must(snapshotwire.ActionSave)
 			if saved.Items != size || saved.Snapshot == nil || saved.Snapshot.Items != size {
 				t.Fatalf("the outcome is %+v", saved)
@@ -517,12 +504,12 @@ func TestSnapshotIsRestoredFromEachKindOfStore(t *testing.T) {
 			}
 			j.inspect(size)
 
-			j.task.Servers, j.task.Load = []string{into.address()}, &snapshotwire.Load{}
+			j.task.Servers, j.task.Load = []string{into.Address()}, &snapshotwire.Load{}
 			loaded := j.must(snapshotwire.ActionLoad)
 			if loaded.Restored != size {
 				t.Errorf("it restored %+v", loaded)
 			}
-			there := items.New("stores", size, into.address())
+			there := items.New("stores", size, into.Address())
 			t.Cleanup(func() { _ = there.Close() })
 			for _, all := range []*items.Set{there, set} {
 				if _, err := all.Keep(1); err != nil {
@@ -545,7 +532,7 @@ func TestSnapshotIsRestoredFromEachKindOfStore(t *testing.T) {
 // inspect runs the inspect command on the Job's snapshot.
 func (j *job) inspect(size int) {
 	j.Helper()
-	program, err := snapshotProgram()
+	program, err := pods.SnapshotProgram()
 	if err != nil {
 		j.Fatal(err)
 	}
@@ -571,17 +558,17 @@ func (j *job) inspect(size int) {
 	if got := run("-store", place); got != j.task.Path+"\n" {
 		j.Errorf("the snapshots of the store are %q", got)
 	}
-	wantContains(j.T, "what is in it", run("-store", place, "-path", j.task.Path, "-verify"), fmt.Sprint(size))
+	pods.WantContains(j.T, "what is in it", run("-store", place, "-path", j.task.Path, "-verify"), fmt.Sprint(size))
 	if lines := strings.Count(run("-store", place, "-path", j.task.Path, "-items"), "\n"); lines < size {
 		j.Errorf("of %d items %d lines are printed", size, lines)
 	}
 }
 
 // noisy returns a memcached with items of 100 kB, which nothing makes smaller.
-func noisy(t *testing.T, size int) *raw {
+func noisy(t *testing.T, size int) *pods.Raw {
 	t.Helper()
-	server := startRaw(t, newest, sharedDir(t), "-m", "256")
-	conn, err := net.Dial("tcp", server.address())
+	server := pods.StartRaw(t, pods.Newest, pods.SharedDir(t), "-m", "256")
+	conn, err := net.Dial("tcp", server.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -617,7 +604,7 @@ func TestUnwritableStoreIsReportedAndContainsNoSnapshot(t *testing.T) {
 	t.Parallel()
 	const disk = 8 << 20
 	from := noisy(t, 200) // 20 MB
-	locked := sharedDir(t)
+	locked := pods.SharedDir(t)
 	if err := os.Chmod(locked, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -647,10 +634,10 @@ func TestUnwritableStoreIsReportedAndContainsNoSnapshot(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			j := newJob(t, test.store)
-			j.task.Servers, j.wrap = []string{from.address()}, test.wrap
+			j.task.Servers, j.wrap = []string{from.Address()}, test.wrap
 			if test.wrap != nil {
 				// its folder is root's alone
-				j.dir = sharedDir(t)
+				j.dir = pods.SharedDir(t)
 			}
 			o, code := j.run(snapshotwire.ActionSave)
 			j.fails(o, code, test.reason, !test.passes, test.words...)
@@ -669,7 +656,7 @@ func TestStoreThatStopsMidwayFailsTheTransferAndTheNextOneSucceeds(t *testing.T)
 	folder := t.TempDir()
 	server := serveS3(t, folder, "127.0.0.1:0", nil)
 	j := newJob(t, bucket(server, ""))
-	j.task.Servers, j.task.BytesPerSecond = []string{from.address()}, 4<<20
+	j.task.Servers, j.task.BytesPerSecond = []string{from.Address()}, 4<<20
 	j.start(snapshotwire.ActionSave)
 	j.copies()
 	server.Kill()
@@ -687,11 +674,11 @@ func TestStoreThatStopsMidwayFailsTheTransferAndTheNextOneSucceeds(t *testing.T)
 func TestStoreThatRestartsMidwayFailsNothing(t *testing.T) {
 	t.Parallel()
 	const size = 200
-	from, into := noisy(t, size), startRaw(t, newest, sharedDir(t), "-m", "256")
+	from, into := noisy(t, size), pods.StartRaw(t, pods.Newest, pods.SharedDir(t), "-m", "256")
 	folder := t.TempDir()
 	server := serveS3(t, folder, "127.0.0.1:0", nil)
 	j := newJob(t, bucket(server, ""))
-	j.task.Servers = []string{from.address()}
+	j.task.Servers = []string{from.Address()}
 	restarted := func(action snapshotwire.Action) snapshotwire.Outcome {
 		t.Helper()
 		j.task.BytesPerSecond = 8 << 20
@@ -708,9 +695,9 @@ func TestStoreThatRestartsMidwayFailsNothing(t *testing.T) {
 	if saved := restarted(snapshotwire.ActionSave); saved.Items != size {
 		t.Errorf("the outcome is %+v", saved)
 	}
-	j.task.Servers, j.task.Load = []string{into.address()}, &snapshotwire.Load{}
-	if loaded := restarted(snapshotwire.ActionLoad); loaded.Restored != size || into.count() != size {
-		t.Errorf("the outcome is %+v, and %d items are there", loaded, into.count())
+	j.task.Servers, j.task.Load = []string{into.Address()}, &snapshotwire.Load{}
+	if loaded := restarted(snapshotwire.ActionLoad); loaded.Restored != size || into.Count() != size {
+		t.Errorf("the outcome is %+v, and %d items are there", loaded, into.Count())
 	}
 }
 
@@ -728,7 +715,7 @@ func TestStoppedTransferReportsItAndLeavesNoSnapshot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newJob(t, test.store)
-			j.task.Servers, j.task.BytesPerSecond = []string{from.address()}, 4<<20
+			j.task.Servers, j.task.BytesPerSecond = []string{from.Address()}, 4<<20
 			j.start(snapshotwire.ActionSave)
 			j.copies()
 			if err := j.command.Process.Signal(syscall.SIGTERM); err != nil {

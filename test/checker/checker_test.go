@@ -1,11 +1,9 @@
-package process
+package checker
 
 import (
-	"bufio"
 	"encoding/base64"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/test/internal/checker"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
 // copier is a simple copy of all items, with optional mistakes.
@@ -27,10 +26,10 @@ type copier struct {
 // run copies the items of one memcached to another. Both must be idle for a right copy.
 func (o copier) run(t *testing.T, from, to string) {
 	t.Helper()
-	source, target := textTo(t, from), textTo(t, to)
+	source, target := pods.TextTo(t, from), pods.TextTo(t, to)
 	var names []string
-	source.send(protocol.DumpRequest) // by LRUs it would miss items that move
-	for line := source.line(); line != "END"; line = source.line() {
+	source.Send(protocol.DumpRequest) // by LRUs it would miss items that move
+	for line := source.Line(); line != "END"; line = source.Line() {
 		name, _, found := strings.Cut(strings.TrimPrefix(line, "key="), " ")
 		if !found {
 			t.Fatalf("metadump: %q", line)
@@ -42,8 +41,8 @@ func (o copier) run(t *testing.T, from, to string) {
 		names = append(names, base64.StdEncoding.EncodeToString([]byte(name)))
 	}
 	for i, name := range names {
-		source.send("mg " + name + " b v f t\r\n")
-		words := strings.Fields(source.line())
+		source.Send("mg " + name + " b v f t\r\n")
+		words := strings.Fields(source.Line())
 		if words[0] == "EN" {
 			continue
 		}
@@ -66,7 +65,7 @@ func (o copier) run(t *testing.T, from, to string) {
 			}
 		}
 		data := make([]byte, size+2)
-		if _, err := io.ReadFull(source.reader, data); err != nil {
+		if _, err := io.ReadFull(source.Reader, data); err != nil {
 			t.Fatal(err)
 		}
 		if stale && !o.noMarks || placeholder && !o.noPlaceholders || o.omit > 0 && i%o.omit == 0 {
@@ -81,48 +80,9 @@ func (o copier) run(t *testing.T, from, to string) {
 		if seconds, _ := time.ParseDuration(strings.TrimPrefix(ttl, "T") + "s"); seconds > 30*24*time.Hour {
 			ttl = fmt.Sprintf("T%d", time.Now().Add(seconds).Unix())
 		}
-		target.send(fmt.Sprintf("ms %s %d b %s %s\r\n%s", name, size, flags, ttl, data))
-		if line := target.line(); line != "HD" {
+		target.Send(fmt.Sprintf("ms %s %d b %s %s\r\n%s", name, size, flags, ttl, data))
+		if line := target.Line(); line != "HD" {
 			t.Fatalf("ms: %q", line)
-		}
-	}
-}
-
-// textConn is a connection to a memcached.
-type textConn struct {
-	t      *testing.T
-	conn   net.Conn
-	reader *bufio.Reader
-}
-
-func textTo(t *testing.T, address string) *textConn {
-	t.Helper()
-	conn, err := net.DialTimeout("tcp", address, patience)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(patience))
-	return &textConn{t, conn, bufio.NewReader(conn)}
-}
-
-func (c *textConn) send(text string) {
-	c.t.Helper()
-	if _, err := io.WriteString(c.conn, text); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-// line returns the next line. It skips the OK before a metadump, which only newer versions send.
-func (c *textConn) line() string {
-	c.t.Helper()
-	for {
-		line, err := c.reader.ReadString('\n')
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		if line = strings.TrimRight(line, "\r\n"); line != "OK" {
-			return line
 		}
 	}
 }
@@ -149,25 +109,25 @@ func TestCheckerWithAllCommandsFindsMistakesOfACopy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for i, version := range versions {
+			for i, version := range pods.Tested {
 				args := []string{"-m", "128", "-I", "8m"}
-				source, target := startCache(t, version, args...), startCache(t, versions[(i+1)%len(versions)], args...)
+				source, target := pods.StartCache(t, version, args...), pods.StartCache(t, pods.Versions[(i+1)%len(pods.Versions)], args...)
 				var current atomic.Pointer[string]
-				current.Store(ref(source.address()))
+				current.Store(pods.Ref(source.Address()))
 				check := checker.StartCommands(checker.Options{
 					Seed: uint64(i), Workers: 4, Keys: 100, Pause: 200 * time.Microsecond, LargeBytes: 3 << 20,
 				}, func() string { return *current.Load() })
 				awaitOperations(t, check, 500, 500, 100)
 				if c.early {
-					check.Between(func() { c.run(t, source.address(), target.address()) })
+					check.Between(func() { c.run(t, source.Address(), target.Address()) })
 					time.Sleep(300 * time.Millisecond)
 				}
 				check.Between(func() {
 					if !c.early {
-						c.run(t, source.address(), target.address())
+						c.run(t, source.Address(), target.Address())
 					}
-					source.kill()
-					current.Store(ref(target.address()))
+					source.Kill()
+					current.Store(pods.Ref(target.Address()))
 				})
 				time.Sleep(200 * time.Millisecond)
 				// Both servers number their changes from 1.
@@ -194,7 +154,7 @@ func wantFindings(t *testing.T, r checker.Report, finds, may []checker.Kind, los
 // awaitOperations waits until the checker has seen enough of a server. Processors differ in how long that takes.
 func awaitOperations(t *testing.T, check *checker.Commands, reads, writes, deletes int) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(pods.Patience); ; time.Sleep(20 * time.Millisecond) {
 		r := check.SoFar()
 		switch {
 		case r.Reads >= reads && r.Writes >= writes && r.Deletes >= deletes:
@@ -208,11 +168,11 @@ func awaitOperations(t *testing.T, check *checker.Commands, reads, writes, delet
 // A flush_all deletes items that were not used for a second, and the checker expects that.
 func TestCheckerWithAllCommandsKnowsFlushAll(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range pods.Tested {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			cache := startCache(t, version, "-m", "64")
-			check := checker.StartCommands(checker.Options{Workers: 4, Keys: 500, Pause: time.Millisecond}, cache.address)
+			cache := pods.StartCache(t, version, "-m", "64")
+			check := checker.StartCommands(checker.Options{Workers: 4, Keys: 500, Pause: time.Millisecond}, cache.Address)
 			awaitOperations(t, check, 500, 500, 100)
 			if err := check.FlushAll(4 * time.Second); err != nil {
 				t.Error(err)

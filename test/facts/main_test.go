@@ -1,0 +1,9 @@
+package facts
+
+import (
+	"testing"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
+)
+
+func TestMain(m *testing.M) { pods.Main(m, 20000) }

@@ -1,0 +1,249 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
+)
+
+// A scan finds exactly what memcached returns, while it runs and after it has saved its items.
+func TestMemoryFileHasTheItemsThatMemcachedReturns(t *testing.T) {
+	t.Parallel()
+	for _, version := range pods.Versions {
+		for _, options := range pods.Layouts {
+			t.Run(version+" "+options, func(t *testing.T) {
+				t.Parallel()
+				arguments := pods.LayoutArguments(version, options)
+				server := pods.StartRaw(t, version, pods.SharedDir(t), arguments...)
+				file := server.MemoryFile(arguments)
+				w := pods.NewWorkload(t, server)
+				w.Run(1500)
+				// Below 1.6.25, nothing but memory.meta says which items of its second a flush_all removed.
+				pods.NextSecond(time.Now().Unix() + 1)
+				w.Do("flush_all")
+				w.Run(1500)
+				w.Do("flush_all 1000")
+				pods.NextSecond(time.Now().Unix() + 3) // the short-lived items expire
+
+				clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := w.Answers(server)
+				pods.WantInFile(t, "of the running memcached", file, clock, want)
+				if err := file.Verify(t.Context(), protocol.At(server.Address())); err != nil {
+					t.Error(err)
+				}
+
+				w.Reconnect(server)
+				w.Run(200)
+				w.Do("flush_all")
+				w.Run(300)
+				pods.NextSecond(time.Now().Unix() + 1) // without CAS, 1.6.18 removes all items of the second
+				w.Run(300)
+				server.Stop(syscall.SIGUSR1)
+				pods.NextSecond(max(pods.StopSecond(t, server.Meta()), time.Now().Unix()+2))
+				clock = pods.ClockOfMeta(t, server)
+				saved := pods.Collect(t, file.Scan, clock)
+				coldFirst := pods.Collect(t, file.ScanColdFirst, clock)
+				again := pods.StartRaw(t, version, server.Dir, arguments...)
+				want = w.Answers(again)
+				pods.WantEqual(t, "after the save", saved, want)
+				pods.WantEqual(t, "after the save, coldest first", coldFirst, want)
+				t.Logf("%d items", len(want))
+			})
+		}
+	}
+}
+
+// A page that moves to another slab class leaves chunks behind, and moves the chunks of large items.
+func TestMemoryFileAfterPagesHaveMoved(t *testing.T) {
+	t.Parallel()
+	for _, version := range pods.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			arguments := pods.LayoutArguments(version, "-I 4m -o slab_chunk_max=16 -f 2")
+			server := pods.StartRaw(t, version, pods.SharedDir(t), arguments...)
+			file := server.MemoryFile(arguments)
+			w := pods.NewWorkload(t, server)
+			for range 20 {
+				w.Run(200)
+				for class := range 8 {
+					w.Do(fmt.Sprintf("slabs reassign %d %d", class+1, (class+1)%8+1))
+				}
+			}
+			pods.NextSecond(time.Now().Unix() + 3) // the short-lived items expire, and the last pages have moved
+			stats := map[string]string{}
+			for deadline := time.Now().Add(pods.Patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+				if stats = w.Stats(); stats["slab_reassign_running"] == "0" {
+					break
+				}
+			}
+			if stats["slab_reassign_running"] != "0" || stats["slabs_moved"] == "0" || stats["slab_reassign_chunk_rescues"] == "0" {
+				t.Fatalf("%s pages have moved, %s chunks of large items", stats["slabs_moved"], stats["slab_reassign_chunk_rescues"])
+			}
+			t.Logf("%s pages, %s items, %s chunks", stats["slabs_moved"], stats["slab_reassign_rescues"], stats["slab_reassign_chunk_rescues"])
+			clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pods.WantInFile(t, "after moves", file, clock, w.Answers(server))
+		})
+	}
+}
+
+// Placeholders and invalidated items would be hits at another memcached.
+func TestMemoryFileOmitsItemsThatAreNotValues(t *testing.T) {
+	t.Parallel()
+	for _, version := range pods.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			server := pods.StartRaw(t, version, pods.SharedDir(t))
+			file := server.MemoryFile(nil)
+			w := pods.NewWorkload(t, server)
+			for _, request := range []string{
+				"ms empty 0\r\n", "mg placeholder N100 c", "mg won N100 c", "ms won 1\r\nx", "ms stale 1\r\nx", "md stale I T100",
+				"ms expiring 1 T10\r\nx", "mg expiring R30 c", "ms negative 1 T-1\r\nx",
+			} {
+				w.Do(request)
+			}
+			clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := pods.Collect(t, file.Scan, clock)
+			for key, want := range map[string]bool{"empty": true, "placeholder": false, "won": true, "stale": false, "expiring": true, "negative": false} {
+				if _, found := got[key]; found != want {
+					t.Errorf("%s is found: %v, want %v", key, found, want)
+				}
+			}
+		})
+	}
+}
+
+// The clock in memory.meta stands still while memcached is stopped.
+func TestClockOfAStoppedMemcached(t *testing.T) {
+	t.Parallel()
+	for _, version := range pods.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			server := pods.StartRaw(t, version, pods.SharedDir(t))
+			file := server.MemoryFile(nil)
+			w := pods.NewWorkload(t, server)
+			w.Do("ms short 1 T3\r\nx")
+			w.Do("ms long 1 T1000\r\nx")
+			running, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			server.Stop(syscall.SIGUSR1)
+			if stopped := pods.ClockOfMeta(t, server); stopped.Now < running.Now || stopped.Now > running.Now+60 {
+				t.Errorf("the clock is %d after it was %d", stopped.Now, running.Now)
+			}
+			pods.NextSecond(time.Now().Unix() + 4)
+			got := pods.Collect(t, file.Scan, pods.ClockOfMeta(t, server))
+			if _, ok := got["short"]; ok || len(got) != 1 {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+// What a scan sees of an item that changes is undefined, but it is bounded, and other items are there.
+func TestMemoryFileIsReadWhileClientsWrite(t *testing.T) {
+	t.Parallel()
+	for _, version := range pods.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			arguments := pods.LayoutArguments(version, "-I 4m")
+			server := pods.StartRaw(t, version, pods.SharedDir(t), arguments...)
+			file := server.MemoryFile(arguments)
+			const constant = 2000
+			pods.Fill(t, server.Address(), constant)
+			ctx, cancel := context.WithCancel(t.Context())
+			var clients sync.WaitGroup
+			for i := range 3 {
+				w := pods.NewWorkload(t, server)
+				w.Rand = rand.New(rand.NewPCG(uint64(i), 0))
+				clients.Go(func() {
+					for ctx.Err() == nil {
+						w.Step()
+					}
+				})
+			}
+			for i := range 30 {
+				clock, err := memfile.ClockOfRunning(t.Context(), protocol.At(server.Address()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				scan := file.Scan
+				if i%2 == 1 {
+					scan = file.ScanColdFirst
+				}
+				found := map[string]bool{}
+				report, err := scan(clock, func(item *memfile.Item) error {
+					if len(item.Key) == 0 || len(item.Key) > protocol.MaxKey || len(item.Value) > 4<<20 {
+						return fmt.Errorf("item %q of %d bytes", item.Key, len(item.Value))
+					}
+					found[string(item.Key)] = true
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(found) < constant {
+					t.Errorf("%d items: %+v", len(found), report)
+				}
+			}
+			if err := file.Verify(t.Context(), protocol.At(server.Address())); err != nil {
+				t.Error(err)
+			}
+			cancel()
+			clients.Wait()
+		})
+	}
+}
+
+func TestMemoryFileOfOtherArgumentsIsRejected(t *testing.T) {
+	t.Parallel()
+	for _, version := range pods.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			server := pods.StartRaw(t, version, pods.SharedDir(t))
+			pods.Fill(t, server.Address(), 20_000) // more than a sample, so that dumps are cut off
+			for range 3 {
+				if err := server.MemoryFile(nil).Verify(t.Context(), protocol.At(server.Address())); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := server.MemoryFile([]string{"-f", "1.26"}).Verify(t.Context(), protocol.At(server.Address())); !errors.Is(err, memfile.ErrLayout) {
+				t.Errorf("another growth factor: %v", err)
+			}
+			other := pods.StartRaw(t, version, pods.SharedDir(t))
+			if err := other.MemoryFile([]string{"-n", "40"}).Verify(t.Context(), protocol.At(other.Address())); !errors.Is(err, memfile.ErrLayout) {
+				t.Errorf("another smallest item, without items: %v", err)
+			}
+			pods.NewWorkload(t, other).Run(500)
+			if err := server.MemoryFile(nil).Verify(t.Context(), protocol.At(other.Address())); !errors.Is(err, memfile.ErrLayout) {
+				t.Errorf("another memcached: %v", err)
+			}
+			layout, err := memfile.LayoutOf([]string{"-m", "65"}, version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := memfile.Open(filepath.Join(server.Dir, "memory"), layout); !errors.Is(err, memfile.ErrLayout) {
+				t.Errorf("more memory: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,464 @@
+package pods
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/podhttp"
+	"github.com/memcached-operator/memcached-operator/test/internal/items"
+)
+
+const (
+	// UID is the official image's user. memcached does not run as root.
+	UID = 11211
+	// dacReadSearch is CAP_DAC_READ_SEARCH: MEMCACHED_DIR may be in a directory that
+	// is root's alone.
+	dacReadSearch = 2
+	// Patience bounds hangs, and nothing else: no test compares it with what it measures.
+	Patience = 2 * time.Minute
+)
+
+// Shard stands for a pod: a data volume, a pod-info volume, two ports. Its agent can
+// be stopped and started again.
+type Shard struct {
+	T              testing.TB
+	Dir            string
+	Data, podInfo  string
+	Port, httpPort int
+	// HandoverKey is the path of the key; empty if the next agent does not hand over items.
+	HandoverKey  string
+	HandoverMode agentwire.Mode // empty: the default
+	HandoverPort int
+	metricsPort  int
+	// DiscoveryPort is 0 if the next agent serves no discovery endpoint.
+	DiscoveryPort int
+	// Secret is the volume with the certificate; empty if the next agent has none. loopbackPort is
+	// memcached's port for the agent while clients use TLS.
+	Secret string
+	// users is the volume with the users; empty if the next agent has none.
+	users        string
+	LoopbackPort int
+	// PodIP is the address that the next agent reports.
+	PodIP string
+	// PodUID, Service and DrainTimeout are flags of the next start. A drain ends by its timeout only where a test sets a shorter one.
+	PodUID, Service string
+	DrainTimeout    time.Duration
+	// Memcached is the path of the program, at first the newest version.
+	Memcached string
+	// Attributes are the agent's process attributes.
+	Attributes *syscall.SysProcAttr
+	// Wrap precedes the agent's command line.
+	Wrap []string
+
+	Command *exec.Cmd
+	exited  chan struct{}
+	Log     *Log
+	updates int
+}
+
+func NewShard(t testing.TB) *Shard {
+	t.Helper()
+	s := &Shard{
+		T: t, Dir: SharedDir(t), Port: FreePort(t), httpPort: FreePort(t), HandoverPort: FreePort(t), metricsPort: FreePort(t),
+		PodUID: "pod-of-" + t.Name(), PodIP: "127.0.0.1", DrainTimeout: time.Hour, Memcached: MemcachedPath(Newest),
+		Attributes: &syscall.SysProcAttr{
+			Setpgid:     true,
+			Credential:  &syscall.Credential{Uid: UID, Gid: UID},
+			AmbientCaps: []uintptr{dacReadSearch},
+		},
+	}
+	s.Data, s.podInfo = filepath.Join(s.Dir, "data"), filepath.Join(s.Dir, "podinfo")
+	for _, dir := range []string{s.Data, s.podInfo} {
+		MakeDir(t, dir)
+	}
+	if err := os.WriteFile(s.TerminationLog(), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(s.TerminationLog(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	s.Annotate(agentwire.ArgumentsFile, s.Arguments())
+	return s
+}
+
+// SharedDir returns a directory in memory that is writable for any user.
+func SharedDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "process-") //nolint:usetesting // t.TempDir is on a disk, and root's alone
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	MakeDir(t, dir)
+	return dir
+}
+
+func MakeDir(t testing.TB, dir string) {
+	t.Helper()
+	err := os.MkdirAll(dir, 0o777)
+	if err == nil {
+		err = os.Chmod(dir, 0o777)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var ports atomic.Int32
+
+// FreePort returns a port below those that the kernel gives to clients. No other
+// process may take it between two starts of a memcached, which would then silently
+// listen on the other address family only.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	// A program that another test starts now would inherit the listener.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	for range 1000 {
+		port := int(ports.Add(1))
+		listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+		if err == nil {
+			_ = listener.Close()
+			return port
+		}
+	}
+	t.Fatal("no free port")
+	return 0
+}
+
+// Arguments returns the annotation's text with this shard's port and more words.
+func (s *Shard) Arguments(more ...string) string {
+	text, err := json.Marshal(append([]string{"-p", strconv.Itoa(s.Port), "-U", "0", "-m", "64", "-c", "1024"}, more...))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return string(text)
+}
+
+func (s *Shard) TerminationLog() string { return filepath.Join(s.Dir, "termination-log") }
+
+func (s *Shard) Meta() string { return filepath.Join(s.Data, "memory.meta") }
+
+func (s *Shard) Address() string { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
+
+func (s *Shard) AgentAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.httpPort) }
+
+func (s *Shard) DiscoveryAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.DiscoveryPort) }
+
+func (s *Shard) MetricsAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.metricsPort) }
+
+// Annotate changes one file of the pod-info volume as the kubelet does: it writes all
+// files to a new directory, and replaces the symbolic link to the former one.
+func (s *Shard) Annotate(name, value string) {
+	s.T.Helper()
+	s.updates++
+	content := map[string]string{agentwire.ArgumentsFile: "", agentwire.RestartFile: "", agentwire.StopFile: "", agentwire.HoldFile: "", agentwire.DiscoveryFile: ""}
+	for file := range content {
+		old, err := os.ReadFile(filepath.Join(s.podInfo, file))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			s.T.Fatal(err)
+		}
+		content[file] = string(old)
+	}
+	content[name] = value
+	Project(s.T, s.podInfo, s.updates, content)
+}
+
+// Project replaces the content of a volume as the kubelet does.
+func Project(t testing.TB, volume string, generation int, content map[string]string) {
+	t.Helper()
+	version := filepath.Join(volume, fmt.Sprintf("..%d", generation))
+	MakeDir(t, version)
+	for file, text := range content {
+		if err := os.WriteFile(filepath.Join(version, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		link := filepath.Join(volume, file)
+		if err := os.Symlink(filepath.Join("..data", file), link); err != nil && !errors.Is(err, os.ErrExist) {
+			t.Fatal(err)
+		}
+	}
+	next := filepath.Join(volume, "..next")
+	if err := os.Symlink(filepath.Base(version), next); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, filepath.Join(volume, "..data")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Launch starts the agent without waiting.
+func (s *Shard) Launch() {
+	s.T.Helper()
+	args := append(append([]string{}, s.Wrap...), AgentPath, "run", "-data", s.Data, "-podinfo", s.podInfo, "-listen", s.AgentAddress(),
+		"-service", s.Service, "-drain-timeout", s.DrainTimeout.String(), "-termination-log", s.TerminationLog())
+	args = append(args, "-metrics-listen", s.MetricsAddress())
+	if s.DiscoveryPort != 0 {
+		args = append(args, "-discovery-listen", s.DiscoveryAddress())
+	}
+	if s.Secret != "" {
+		args = append(args, "-tls-dir", s.Secret, "-loopback-port", strconv.Itoa(s.LoopbackPort))
+	}
+	if s.users != "" {
+		args = append(args, "-auth-dir", s.users)
+	}
+	if s.Memcached != "" {
+		args = append(args, "-memcached", s.Memcached)
+	}
+	if s.HandoverMode != "" {
+		args = append(args, "-handover-mode", string(s.HandoverMode))
+	}
+	if s.HandoverKey != "" {
+		args = append(args, "-handover-key", s.HandoverKey, "-handover-listen", fmt.Sprintf("127.0.0.1:%d", s.HandoverPort))
+	}
+	command := exec.Command(args[0], args[1:]...)
+	command.Env = append(os.Environ(), "POD_UID="+s.PodUID, "POD_IP="+s.PodIP)
+	command.SysProcAttr = s.Attributes
+	out := &Log{}
+	command.Stdout, command.Stderr = out, out
+	command.WaitDelay = time.Second
+	if err := command.Start(); err != nil {
+		s.T.Fatal(err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		_ = command.Wait()
+		close(exited)
+	}()
+	s.Command, s.exited, s.Log = command, exited, out
+	s.T.Cleanup(func() {
+		// The group: a memcached must not outlive an agent that a test killed.
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+		<-exited
+		if s.T.Failed() {
+			s.T.Logf("output of agent %d:\n%s", command.Process.Pid, out)
+		}
+	})
+}
+
+// Run starts the agent and waits until memcached serves.
+func (s *Shard) Run() agentwire.Status {
+	s.T.Helper()
+	s.Launch()
+	return s.WaitFor("memcached to serve", func(status agentwire.Status) bool { return status.Phase == agentwire.PhaseServing })
+}
+
+// WaitFor polls the status until it is as wanted.
+func (s *Shard) WaitFor(what string, wanted func(agentwire.Status) bool) agentwire.Status {
+	s.T.Helper()
+	var status agentwire.Status
+	var err error
+	for deadline := time.Now().Add(Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if status, err = s.FetchStatus(); err == nil && wanted(status) {
+			return status
+		}
+		if err != nil && s.HasExited() {
+			break
+		}
+	}
+	s.T.Fatalf("waited for %s; the last status: %+v, %v", what, status, err)
+	return status
+}
+
+func (s *Shard) HasExited() bool {
+	select {
+	case <-s.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *Shard) FetchStatus() (agentwire.Status, error) {
+	return podhttp.Get[agentwire.Status](s.T.Context(), s.AgentAddress(), agentwire.StatusPath)
+}
+
+func (s *Shard) Status() agentwire.Status {
+	s.T.Helper()
+	status, err := s.FetchStatus()
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return status
+}
+
+func (s *Shard) Get(path string) (int, []byte, error) {
+	client := http.Client{Timeout: Patience}
+	response, err := client.Get("http://" + s.AgentAddress() + path)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, body, err
+}
+
+func (s *Shard) Signal(signal syscall.Signal) {
+	s.T.Helper()
+	if err := s.Command.Process.Signal(signal); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// Exit waits until the agent exits, and returns its code.
+func (s *Shard) Exit() int {
+	s.T.Helper()
+	select {
+	case <-s.exited:
+		return s.Command.ProcessState.ExitCode()
+	case <-time.After(Patience):
+		s.T.Fatalf("the agent still runs after %s", Patience)
+		return 0
+	}
+}
+
+// Announce announces a stop of the container, and waits until the agent reports it.
+func (s *Shard) Announce(token string) {
+	s.T.Helper()
+	s.Annotate(agentwire.StopFile, token)
+	s.WaitFor("the announced stop", func(status agentwire.Status) bool { return status.AnnouncedStop == token })
+}
+
+// StopContainer sends an announced SIGTERM, as the kubelet does when the image changes.
+func (s *Shard) StopContainer() {
+	s.T.Helper()
+	s.Announce(fmt.Sprintf("stop-%d", s.updates))
+	s.Signal(syscall.SIGTERM)
+	if status := s.Exit(); status != 0 {
+		s.T.Fatalf("the agent exited with code %d after an announced SIGTERM", status)
+	}
+}
+
+// LastStop returns when the agent last sent the save signal.
+func (s *Shard) LastStop() time.Time {
+	s.T.Helper()
+	text, err := os.ReadFile(filepath.Join(s.Data, "last-stop.json"))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	var record struct{ At time.Time }
+	if err := json.Unmarshal(text, &record); err != nil {
+		s.T.Fatal(err)
+	}
+	return record.At
+}
+
+func (s *Shard) Reason() string {
+	s.T.Helper()
+	text, err := os.ReadFile(s.TerminationLog())
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return string(text)
+}
+
+// Fill writes items to a memcached.
+func Fill(t testing.TB, address string, size int) {
+	t.Helper()
+	set := items.New("item", size, address)
+	defer set.Close()
+	if err := set.Write(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Count returns how many items of fill a memcached has. It needs a new client, whose
+// connections are open.
+func Count(t *testing.T, address string, size int) int {
+	t.Helper()
+	set := items.New("item", size, address)
+	defer set.Close()
+	n, err := set.Count()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// WantWarm checks that the last start kept the items.
+func WantWarm(t *testing.T, status agentwire.Status, itemsBefore int64) {
+	t.Helper()
+	start := status.Start
+	if start.Result != agentwire.StartWarm || start.ItemsBefore != itemsBefore || start.Items*100 < itemsBefore*99 || start.At.IsZero() {
+		t.Errorf("start %+v, want Warm with %d items before and 99%% of them after", start, itemsBefore)
+	}
+}
+
+func WantContains(t testing.TB, what, text, part string) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%s is %q, want %q in it", what, text, part)
+	}
+}
+
+// Log is a buffer for concurrent reads and writes.
+type Log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func WriteFile(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// AsCache lets the tests of snapshots' helpers read and write the items of a shard.
+func (s *Shard) AsCache() *Cache { return &Cache{T: s.T, port: s.Port} }
+
+func (s *Shard) WaitForPhase(phase agentwire.Phase) agentwire.Status {
+	s.T.Helper()
+	return s.WaitFor("phase "+string(phase), func(status agentwire.Status) bool { return status.Phase == phase })
+}
+
+// Kill ends a pod without a warning.
+func (s *Shard) Kill() {
+	s.T.Helper()
+	if err := syscall.Kill(-s.Command.Process.Pid, syscall.SIGKILL); err != nil {
+		s.T.Fatal(err)
+	}
+	<-s.exited
+}
+
+// ProcStatus reads the first word of a line of proc_pid_status(5).
+func ProcStatus(t *testing.T, pid int, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), "\n"+name+":")
+	if !ok {
+		t.Fatalf("no %s of process %d", name, pid)
+	}
+	return strings.Fields(rest)[0]
+}

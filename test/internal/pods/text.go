@@ -1,0 +1,49 @@
+package pods
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// textConn is a connection to a memcached.
+type textConn struct {
+	t      *testing.T
+	conn   net.Conn
+	Reader *bufio.Reader
+}
+
+func TextTo(t *testing.T, address string) *textConn {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", address, Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(Patience))
+	return &textConn{t, conn, bufio.NewReader(conn)}
+}
+
+func (c *textConn) Send(text string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.conn, text); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Line returns the next line. It skips the OK before a metadump, which only newer versions send.
+func (c *textConn) Line() string {
+	c.t.Helper()
+	for {
+		line, err := c.Reader.ReadString('\n')
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if line = strings.TrimRight(line, "\r\n"); line != "OK" {
+			return line
+		}
+	}
+}

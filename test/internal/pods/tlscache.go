@@ -1,0 +1,52 @@
+package pods
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+	"github.com/memcached-operator/memcached-operator/internal/testcert"
+)
+
+// TLSFiles are the Secret's files in the volume of a Job.
+type TLSFiles struct {
+	Dir string
+	ca  *testcert.CA
+}
+
+func NewTLSFiles(t testing.TB, ca *testcert.CA, o testcert.Options) TLSFiles {
+	t.Helper()
+	f := TLSFiles{SharedDir(t), ca}
+	crt, key := ca.Issue(o)
+	for name, content := range map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": ca.PEM()} {
+		if err := os.WriteFile(filepath.Join(f.Dir, name), content, 0o644); err != nil { //nolint:gosec // memcached is another user
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// StartTLSCache starts a memcached that serves clients with certificates at the second address, and the test at its own.
+func StartTLSCache(t testing.TB, version string, f TLSFiles, args ...string) (c *Cache, address string) {
+	t.Helper()
+	c = &Cache{T: t, version: version, port: FreePort(t)}
+	address = net.JoinHostPort("127.0.0.1", strconv.Itoa(FreePort(t)))
+	file := func(name string) string { return filepath.Join(f.Dir, name) }
+	c.Args = append([]string{"-Z", "-l", "notls:" + c.Address(), "-l", address,
+		"-o", "ssl_chain_cert=" + file("tls.crt") + ",ssl_key=" + file("tls.key") + ",ssl_ca_cert=" + file("ca.crt") + ",ssl_verify_mode=2,ssl_session_cache"}, args...)
+	c.Start()
+	t.Cleanup(c.Kill)
+	return c, address
+}
+
+// WithTLS lets a task connect to these addresses with TLS.
+func WithTLS(task snapshotwire.Task, addresses ...string) snapshotwire.Task {
+	task.Servers, task.TLS = addresses, &snapshotwire.TLS{ClientCertificate: true}
+	for range addresses {
+		task.TLS.ServerNames = append(task.TLS.ServerNames, TLSHost)
+	}
+	return task
+}

@@ -1,0 +1,76 @@
+package pods
+
+import (
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+)
+
+// WordsLogin are those with which the operator switches authentication on.
+var WordsLogin = []string{"-Y", "users"}
+
+// UserShard is a shard whose pod mounts a Secret with users.
+type UserShard struct {
+	*Shard
+	generation int
+}
+
+func NewUserShard(t testing.TB) *UserShard {
+	t.Helper()
+	s := &UserShard{Shard: NewShard(t)}
+	s.MountUsers()
+	return s
+}
+
+func (s *UserShard) MountUsers() {
+	s.T.Helper()
+	s.users = filepath.Join(s.Dir, "users")
+	MakeDir(s.T, s.users)
+	Project(s.T, s.users, 0, nil)
+}
+
+// Put replaces the users of the Secret.
+func (s *UserShard) Put(users map[string]string) {
+	s.T.Helper()
+	s.generation++
+	Project(s.T, s.users, s.generation, users)
+}
+
+// LogIn returns nil if memcached accepts the user.
+func (s *UserShard) LogIn(user, password string) error {
+	conn, err := net.Dial("tcp", s.Address())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(Patience))
+	return protocol.Login(conn, user, password)
+}
+
+func (s *UserShard) WaitForUsers(what string, wanted func(agentwire.Users) bool) agentwire.Status {
+	s.T.Helper()
+	return s.WaitFor(what, func(status agentwire.Status) bool {
+		return status.Phase == agentwire.PhaseServing && status.Secrets != nil && wanted(status.Secrets.Users)
+	})
+}
+
+// WantLogin waits until memcached accepts a user, or no longer.
+func (s *UserShard) WantLogin(user, password string, accepted bool) {
+	s.T.Helper()
+	var err error
+	for deadline := time.Now().Add(Patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if err = s.LogIn(user, password); (err == nil) == accepted {
+			return
+		}
+	}
+	s.T.Fatalf("user %s: %v, want accepted: %t", user, err, accepted)
+}
+
+func (s *UserShard) Apply(more ...string) agentwire.Status {
+	s.T.Helper()
+	return (&TLSShard{Shard: s.Shard}).Apply(more...)
+}

@@ -1,0 +1,11 @@
+package peers
+
+import (
+	"testing"
+
+	"github.com/memcached-operator/memcached-operator/test/internal/pods"
+)
+
+func TestMain(m *testing.M) {
+	pods.Main(m, 18000, "MEMCACHED_CLIENTS", "S3_SERVER", "PROMETHEUS", "PROMTOOL", "MEMCACHED_EXPORTER")
+}
