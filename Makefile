@@ -29,8 +29,6 @@ ignore-not-found ?= false
 LOAD ?=
 # The versions of memcached that are tested on the cluster in KUBECONFIG.
 MEMCACHED_VERSIONS ?= 1.6.18 1.6.38 1.6.45
-# What "make test-tools-build" builds besides an API server and memcached.
-PREPARED ?= peers
 ARGS ?=
 FUZZTIME ?= 20s
 SOAK ?= 10m
@@ -39,8 +37,10 @@ FROM ?= 1
 # What the prose check reads: files or directories of Markdown and Go.
 PROSE ?= README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs config/manifests/bases api cmd controllers internal hack test main.go
 
+SHELL := /bin/bash
+
 # One flavour for tests, tools, images and the local cluster: what is compiled for one of them serves the others.
-# hack/cluster/build.go has the same flags. "go test" vets nothing, since test-vet and test-lint vet all.
+# hack/cluster/build.go has the same flags. "go test" vets nothing, since test-vet and test-lint do.
 export CGO_ENABLED := 0
 ifeq ($(findstring -trimpath,$(GOFLAGS)),)
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false -gcflags=all=-dwarf=false -vet=off)
@@ -97,82 +97,48 @@ E2E_IMG = $(eval E2E_IMG := $(IMAGE_TAG_BASE):e2e-$(shell $(call hash,$(E2E_SOUR
 DEMO_SOURCES = go.mod go.sum api controllers internal config/samples test/go.mod test/go.sum test/internal bench
 DEMO_IMG = $(eval DEMO_IMG := $(IMAGE_TAG_BASE):demo-$(shell $(call hash,$(DEMO_SOURCES),$(no_tests))))$(DEMO_IMG)
 
-# $(call tier,NAME,COMMAND) runs a tier of the tests, and adds its seconds to the table that $(call run,TIERS) prints.
-TIMES = dist/test-times
-define tier
-@echo '==> $(1)'; began=$$(date +%s); { $(2); } && mkdir -p dist && printf '%-16s %5d s\n' '$(1)' $$(($$(date +%s) - began)) >>$(TIMES)
-endef
-define run
-@mkdir -p dist && rm -f $(TIMES); began=$$(date +%s); failed=; \
-for tier in $(1); do $(MAKE) --no-print-directory test-$$tier || failed="$$failed test-$$tier"; done; \
-if [ -n "$$failed" ]; then printf '\nFailed:%s\n' "$$failed"; exit 1; fi; printf '%-16s %5d s\n' all $$(($$(date +%s) - began)) >>$(TIMES) && \
-printf '\nAll tests passed ($(TIMES)):\n\n' && cat $(TIMES)
-endef
-
-# $(call build,IMAGE,NAME,DOCKERFILE,FLAGS,LOCAL FLAGS) and $(call push,IMAGE,NAME) use the container daemon. Without one
-# they build the same Dockerfile into dist/NAME.tar and push that. --local-base builds without access to a registry.
-HAS_DAEMON = $(CONTAINER_TOOL) info >/dev/null 2>&1
-LOCAL_BUILD = $(CLUSTER) image build -t $(1) -o dist/$(2).tar -f $(3) $(4) $(5) .
-define build
-	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) build -f $(3) $(4) -t $(1) .; else \
-	echo '$(CONTAINER_TOOL) has no daemon: building $(1) into dist/$(2).tar without one' && $(LOCAL_BUILD); fi
-endef
-define push
-	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) push $(1); else $(CLUSTER) image push dist/$(2).tar $(1); fi
-endef
-
 .DEFAULT_GOAL = help
-ifndef PARALLEL
 .NOTPARALLEL:
-endif
-.PHONY: FORCE
+.PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST))) FORCE
 FORCE:
 
 ##@ General
 
-.PHONY: help
 help: ## Show this help.
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
-	@printf '\nUses the cluster in KUBECONFIG, or creates a local one on demand.\n'
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@printf '\nCONTRIBUTING.md has the others: tiers, benchmarks, images. They use the cluster in KUBECONFIG, or start a local one.\n'
 
-.PHONY: clean
-clean: ## Remove bin/ and dist/; the local cluster and its cache stay.
+# Remove bin/ and dist/; the local cluster and its cache stay.
+clean:
 	rm -rf bin dist
 
 ##@ Development
 
-.PHONY: generate
 generate: ## Generate deep copies and apply configurations from api/.
 	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
 
-.PHONY: manifests
 manifests: ## Generate the CRDs from api/, and the operator's role, rules and dashboards from controllers/.
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:dir=config/rbac
 	go run ./hack/monitoring
 
-.PHONY: docs
 docs: ## Generate docs/api.md, docs/troubleshooting.md and docs/monitoring-metrics.md.
 	go run ./hack/docs
 
-.PHONY: docs-site
-docs-site: ## Build the site of docs/ in dist/site; the first build takes three minutes.
+# Build the site of docs/ in dist/site; the first build takes three minutes.
+docs-site:
 	rm -rf dist/site
 	$(HUGO) --source hack/site --destination $(CURDIR)/dist/site --panicOnWarning
 
-.PHONY: fmt
 fmt: ## Format the Go code.
 	@for module in $(MODULES); do go -C $$module fmt ./... || exit 1; done
 
-.PHONY: vet
-vet: ## Run go vet.
+vet:
 	@for module in $(MODULES); do echo "go vet $$module" && go -C $$module vet ./... || exit 1; done
 
-.PHONY: lint
 lint: ## Run golangci-lint; its first build takes minutes.
 	@for module in $(MODULES); do echo "golangci-lint $$module" && (cd $$module && $(GOLANGCI_LINT) run) || exit 1; done
 
-.PHONY: prose
 prose: ## Check the wording of PROSE; the first build takes two minutes and needs a C compiler.
 	@command -v cc >/dev/null || if [ "$$(id -u)" = 0 ]; then echo 'installing a C compiler'; apt-get update -q && apt-get install -qy --no-install-recommends gcc libc6-dev; else \
 	echo 'the prose check needs a C compiler: run "apt-get install gcc libc6-dev" as root'; exit 1; fi >&2
@@ -181,336 +147,210 @@ prose: ## Check the wording of PROSE; the first build takes two minutes and need
 
 ##@ Tests
 
-.PHONY: test
-test: ## Test without root and without a cluster; the first run builds an API server.
-	$(call run,first local)
+# hack/suite has the table of tiers, runs them and reports.
+SUITE = go build -o bin/suite ./hack/suite && exec bin/suite
 
-.PHONY: test-all
-test-all: $(CLUSTER) ## Run every test; needs root for the local cluster.
-	@if [ -z "$(KUBECONFIG)" ] && $(CLUSTER) status | grep -q "does not run"; then trap '$(CLUSTER) down' EXIT; trap 'exit 1' INT TERM; fi; \
-	$(MAKE) --no-print-directory test-every
+test: $(CLUSTER) ## Test in two minutes, without root and without a cluster; the first run builds an API server.
+	@$(SUITE) quick
 
-.PHONY: test-every
-test-every:
-	$(call run,tools-build code cluster scorecard olmv1)
+test-all: $(CLUSTER) ## Run every test; needs root for the local cluster, which it starts and stops.
+	@$(SUITE) all
 
-# What downloads runs beside what compiles, and what waits beside what computes.
-.PHONY: test-first test-static test-local test-code test-runs test-checks test-cluster test-installed test-beside
-test-first:
-	@$(MAKE) --no-print-directory -j2 PARALLEL=1 PREPARED= test-static test-tools-build
-test-static:
-	@$(MAKE) --no-print-directory -k PARALLEL= test-generated test-vet test-prose
-test-local:
-	@$(MAKE) --no-print-directory -j3 PARALLEL=1 PROCESSES='./process ./checker' test-unit test-process test-quick-sim
+test-%: $(CLUSTER) FORCE ## Run one tier of the tests, such as test-unit or test-e2e, with flags of go test in ARGS.
+	@$(SUITE) $* -- $(ARGS)
 
-test-code:
-	@$(MAKE) --no-print-directory -k -j2 PARALLEL=1 test-runs test-checks
-test-runs:
-	@$(MAKE) --no-print-directory -k PARALLEL= test-process test-sim
-test-checks:
-	@$(MAKE) --no-print-directory -k PARALLEL= test-generated test-vet test-prose test-race test-unraced
+verify: check-generated check-vet ## Check in a minute that generated files are up to date, vet and format.
+verify: GENERATORS = generate manifests bundle catalog docs
 
-# The tests on the cluster come first; what else has to be computed takes the time in which they wait.
-test-cluster:
-	@$(MAKE) --no-print-directory -k -j2 PARALLEL=1 test-installed test-beside
-test-installed:
-	@$(MAKE) --no-print-directory PARALLEL= test-e2e
-test-beside:
-	@nice -n 19 $(MAKE) --no-print-directory -k PARALLEL= test-tools test-lint
+pr: verify lint test ## Check that a change is ready.
 
-# In a copy, so that a tree that fails is left as it is.
-.PHONY: test-generated
-test-generated: ## Check that generated files are up to date.
-	$(call tier,generated,copy="$$(mktemp -d)" && trap 'rm -rf "$$copy"' EXIT && \
+stress: ## Run tests of a folder 50 times on a busy machine: PKG=internal/handover RUN=Replacement
+	@busy() { while kill -0 $$$$ 2>/dev/null; do :; done; }; busy & busy & \
+	GOMAXPROCS=1 go -C $(PKG) test -count=50 -shuffle=on -timeout=60m -run '$(RUN)' . $(ARGS); status=$$?; exit $$status
+
+env-api: $(CLUSTER) ## Print the environment of most tests (API server, memcached), for: eval "$(make -s env-api)"
+	@$(CLUSTER) env api process
+
+# In a copy, so that a tree that fails is left as it is. The bundle, the catalog and the generated documents are compared by tests.
+GENERATORS = generate manifests
+check-generated:
+	@copy="$$(mktemp -d)" && trap 'rm -rf "$$copy"' EXIT && \
 	git ls-files -zco --exclude-standard --deduplicate | tar -cf - --null --ignore-failed-read -T - 2>/dev/null | tar -xf - -C "$$copy" && \
-	$(MAKE) --no-print-directory -s -C "$$copy" generate manifests && \
-	for path in $(GENERATED); do \
-		diff -r "$$path" "$$copy/$$path" || { echo 'run "make generate manifests bundle catalog" and commit what changes'; exit 1; }; \
-	done)
+	$(MAKE) --no-print-directory -s -C "$$copy" $(GENERATORS) && \
+	for path in $(GENERATED); do diff -r "$$path" "$$copy/$$path" || { echo 'run "make generate manifests bundle catalog docs" and commit what changes'; exit 1; }; done
 
-# The other modules are vetted by test-lint.
-.PHONY: test-vet
-test-vet:
-	$(call tier,vet and format,$(MAKE) --no-print-directory vet MODULES='. test bench' && \
-	unformatted="$$(git ls-files -co --exclude-standard '*.go' | xargs ls 2>/dev/null | xargs gofmt -l)" && \
-	if [ -n "$$unformatted" ]; then echo 'run "make fmt": the format differs in'; echo "$$unformatted"; exit 1; fi)
+# The other modules are vetted by check-lint.
+check-vet:
+	@$(MAKE) --no-print-directory vet MODULES='. test bench'
+	@unformatted="$$(git ls-files -co --exclude-standard '*.go' | xargs ls 2>/dev/null | xargs gofmt -l)" && \
+	if [ -n "$$unformatted" ]; then echo 'run "make fmt": the format differs in'; echo "$$unformatted"; exit 1; fi
 
-.PHONY: test-lint
-test-lint:
-	$(call tier,lint,$(MAKE) --no-print-directory lint test-modules test-workflows test-commits docs-site)
+check-lint: lint prose check-modules check-workflows check-commits docs-site
 
-.PHONY: test-prose
-test-prose:
-	$(call tier,prose,$(MAKE) --no-print-directory prose)
+# -count=1: Go's cache ignores changes of files outside of the module.
+check-tools:
+	go test -json ./hack/...
+	for module in hack/cluster hack/catalog; do go -C $$module test -json -count=1 ./... || exit 1; done
+	go -C test test -json -count=1 ./internal/... ./scorecard/...
+	go -C bench test -json -count=1 ./...
 
-.PHONY: test-tools-build
-test-tools-build: $(CLUSTER)
-	$(call tier,build of tools,$(CLUSTER) env api process $(PREPARED) >/dev/null)
+VERSIONS = $(if $(KUBECONFIG),$(MEMCACHED_VERSIONS),$$(ls "$$MEMCACHED_DIR" | xargs))
+tier-e2e: $(if $(KUBECONFIG),,olm not-by-olm) deploy-as-generated e2e-image
+	set -o pipefail; $(ON_CLUSTER) go -C test run ./inpod --image $(E2E_IMG) --env TEST_IMAGE=$(E2E_IMG) --env "MEMCACHED_VERSIONS=$(VERSIONS)" \
+	/e2e.test -test.v=test2json -test.timeout=60m $(ARGS) | go tool test2json -t -p e2e
+tier-host: olm not-by-olm deploy-as-generated
+	$(call with,cluster api process peers) IMG=$(USED_IMG) MEMCACHED_VERSIONS="$(VERSIONS)" go -C test test -json -count=1 -timeout 60m ./host $(ARGS)
+tier-olmv1: not-by-olm image olmv1
+	$(TOOLS) IMG=$(USED_IMG) go -C test test -json -count=1 -timeout 10m ./olmv1/... $(ARGS)
 
-.PHONY: test-unit
-test-unit: $(CLUSTER) ## Test the operator's module, also with an API server.
-	$(call tier,unit and API,$(call with,api) go test ./...)
-
-# The packages with tests of memcached processes: peers also needs clients, an S3 server, Prometheus and memcached_exporter.
-PROCESSES = ./process ./peers ./facts ./checker
-# They mount volumes and run agents under other users, for which a user other than root needs a namespace.
-.PHONY: test-process
-test-process: $(CLUSTER) ## Test agent and protocol with memcached processes.
-	$(call tier,processes,$(call with,process $(if $(findstring peers,$(PROCESSES)),peers)) setsid -w go -C test test -p 1 -count=1 -timeout 40m $(if $(filter-out 0,$(shell id -u)),-exec 'unshare --user --map-root-user --map-auto --mount') $(PROCESSES))
-
-.PHONY: test-quick-sim
-test-quick-sim: $(CLUSTER) ## Test the operator in a simulated cluster with failures, ten seeds.
-	$(call tier,quick simulation,$(call with,api) GOGC=400 go -C test test -count=1 ./sim -run TestInvariantsHold -seeds 10)
-
-.PHONY: test-sim
-test-sim: $(CLUSTER) ## Test the operator in a simulated cluster with failures.
-	$(call tier,simulation,$(call with,api) GOGC=400 go -C test test -count=1 -timeout 40m ./sim)
-
-# What the race detector tests, without the tests that enumerate inputs of a pure function or measure memory, and without those
-# that let the Memcached controller reconcile once: they have one goroutine, and with the race detector they take ten times as
-# long, or as much. The simulation races the whole controller.
-RACED = $$(go list ./api/... ./internal/... ./controllers/... | grep -v '/controllers/memcached$$')
-UNRACED = TestInvariantsHoldForEveryObservation|TestWindowIsOpenAfterTheWait|TestEveryStateOfTwoShards|TestInvariantsHoldInRandomSequences|TestManifestOfAnySizeFitsIntoMemoryOfJob
-.PHONY: test-race
-test-race: $(CLUSTER) ## Test with the race detector, in a random order; needs a C compiler.
-	$(call tier,race,export CGO_ENABLED=1; $(call with,api) go test -race -shuffle=on -timeout 30m -skip '$(UNRACED)' $(RACED) && \
-	go -C test test -race -shuffle=on -count=1 ./sim -run TestInvariantsHold -seeds 3)
-
-# The unit tests that test-race omits.
-.PHONY: test-unraced
-test-unraced: $(CLUSTER)
-	$(call tier,unit and API,$(call with,api) go test . ./cmd/... ./docs/... ./controllers/memcached && go test -run '$(UNRACED)' $(RACED))
-
-.PHONY: test-tools
-test-tools: $(CLUSTER) ## Test the local cluster's program and the other tools.
-	@# -count=1: Go's cache ignores changes of files outside of the module.
-	$(call tier,tools,go test ./hack/... && for module in hack/cluster hack/catalog; do go -C $$module test -count=1 ./... || exit 1; done; \
-	$(call with,api) go -C test test -count=1 ./internal/... ./scorecard/... ./tenants && go -C bench test -count=1 ./...)
-
-.PHONY: test-e2e
-test-e2e: $(if $(KUBECONFIG),test-pod,test-host) ## Test on a cluster.
-
-.PHONY: test-host
-test-host: olm not-by-olm deploy-as-generated e2e-image
-	$(call tier,cluster,$(call with,cluster api process peers) export IMG=$(USED_IMG) MEMCACHED_VERSIONS="$$(ls "$$MEMCACHED_DIR" | xargs)" AUDIT_SINCE="$$(date -u +%FT%TZ)" && \
-	$(if $(ARGS),,go -C test run ./inpod --image $(E2E_IMG) --env TEST_IMAGE=$(E2E_IMG) --env "MEMCACHED_VERSIONS=$$MEMCACHED_VERSIONS" /e2e.test -test.v -test.timeout=60m && )\
-	go -C test test -count=1 -timeout 60m -v ./host $(ARGS)$(if $(ARGS),, && go -C test test -count=1 -v ./rights))
-
-.PHONY: test-pod
-test-pod: deploy-as-generated e2e-image ## Test in a pod of the cluster; ARGS are flags such as -test.run=Backup.
-	$(call tier,cluster,$(ON_CLUSTER) go -C test run ./inpod --image $(E2E_IMG) --env TEST_IMAGE=$(E2E_IMG) --env "MEMCACHED_VERSIONS=$(MEMCACHED_VERSIONS)" /e2e.test -test.v -test.timeout=60m $(ARGS))
-
-.PHONY: test-scorecard
-test-scorecard: ## Run our custom scorecard tests.
-	$(call tier,scorecard,$(MAKE) --no-print-directory scorecard)
-
-.PHONY: test-olmv1
-test-olmv1: not-by-olm image olmv1 ## Test with OLM v1 on the local cluster. OLM v1 deletes every Memcached, so there must be none.
-	$(call tier,OLM v1,$(TOOLS) IMG=$(USED_IMG) go -C test test -count=1 -timeout 10m -v ./olmv1/...)
-
-.PHONY: soak
-soak: ## Run the simulation with seeds from FROM on for SOAK, 500 steps each.
+# Run the simulation with seeds from FROM on for SOAK, 500 steps each.
+soak:
 	@$(call with,api) GOGC=400 go -C test test -count=1 -timeout 0 -v ./sim -run 'TestInvariantsHold' -seeds 0 -from $(FROM) -for $(SOAK)
 
-.PHONY: mutants
 mutants: ## Test the unit tests with mutants of the code and write docs/mutants.md; takes about 50 min.
 	@go -C hack/tools/mutants run . $(ARGS)
 
-.PHONY: fuzz
 fuzz: ## Run every fuzz test for FUZZTIME.
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' api cmd controllers internal | while IFS=: read -r file name; do \
 		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) "./$${file%/*}" || exit 1; done
 
-.PHONY: test-modules
-test-modules: ## Check go.mod and go.sum of all modules.
+check-modules:
 	@for module in $$(git ls-files '*go.mod'); do echo "go mod tidy $${module%go.mod}" && go -C "./$${module%go.mod}" mod tidy -diff || exit 1; done
 
-.PHONY: test-workflows
-test-workflows: ## Check the GitHub workflows.
+check-workflows:
 	@$(CI_TOOL) actionlint
 
-.PHONY: test-commits
-test-commits: ## Check the subjects of the commits since release 1.0.0.
+# Check the subjects of the commits since release 1.0.0.
+check-commits:
 	@go run ./hack/commits
 
-.PHONY: test-vulnerabilities
-test-vulnerabilities: ## Check all modules for known vulnerabilities of the code that they call; needs the internet.
+check-vulnerabilities:
 	@for module in $(MODULES); do echo "govulncheck $$module" && (cd $$module && $(CI_TOOL) govulncheck ./...) || exit 1; done
 
-##@ Build
+##@ Build and run
 
-.PHONY: build
 build: ## Build the operator, the agent and the backup program.
 	$(STATIC_BUILD) -o bin/manager .
 	$(STATIC_BUILD) -tags $(AGENT_TAGS) -o bin/agent ./cmd/agent
 	$(STATIC_BUILD) -o bin/snapshot ./cmd/snapshot
 
-.PHONY: docker-build
-docker-build: $(CLUSTER) ## Build the operator's image; without a container daemon, into dist/.
-	$(call build,$(IMG),operator,Dockerfile,--build-arg VERSION=$(VERSION),--local-base)
+# Build and push images with the container daemon. Without one, build the same Dockerfile into dist/NAME.tar and push that;
+# --local-base builds without access to a registry.
+HAS_DAEMON = $(CONTAINER_TOOL) info >/dev/null 2>&1
+LOCAL_BUILD = $(CLUSTER) image build -t $(1) -o dist/$(2).tar -f $(3) $(4) .
+docker-%: NAME = operator
+docker-%: IMAGE = $(IMG)
+docker-%: FILE = Dockerfile --build-arg VERSION=$(VERSION)
+docker-%: LOCALLY = --local-base
+bundle-%: NAME = bundle
+bundle-%: IMAGE = $(BUNDLE_IMG)
+bundle-%: FILE = bundle.Dockerfile
+catalog-%: NAME = catalog
+catalog-%: IMAGE = $(CATALOG_IMG)
+catalog-%: FILE = catalog/Dockerfile --build-arg OPM_IMAGE=$(OPM_IMAGE)
+scorecard-%: NAME = scorecard
+scorecard-%: IMAGE = $(SCORECARD_IMG)
+scorecard-%: FILE = test/scorecard/Dockerfile
+docker-build bundle-build catalog-build scorecard-build: $(CLUSTER)
+	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) build -f $(FILE) -t $(IMAGE) .; else \
+	echo '$(CONTAINER_TOOL) has no daemon: building $(IMAGE) into dist/$(NAME).tar without one' && $(call LOCAL_BUILD,$(IMAGE),$(NAME),$(FILE),$(LOCALLY)); fi
+docker-push bundle-push catalog-push scorecard-push: $(CLUSTER)
+	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) push $(IMAGE); else $(CLUSTER) image push dist/$(NAME).tar $(IMAGE); fi
+release-images: docker-build bundle-build catalog-build scorecard-build
 
-.PHONY: docker-push
-docker-push: $(CLUSTER) ## Push the operator's image.
-	$(call push,$(IMG),operator)
-
-.PHONY: docker-buildx
-docker-buildx: ## Build and push the operator's image for all PLATFORMS.
+# For all PLATFORMS.
+docker-buildx:
 	$(CONTAINER_TOOL) buildx build --push --build-arg VERSION=$(VERSION) --platform $(PLATFORMS) -t $(IMG) .
 
-##@ Operator
-
-.PHONY: run
-run: manifests generate image ## Run the operator in this shell with the flags in ARGS.
+run: ready manifests generate image ## Run the operator in this shell with the flags in ARGS.
 	go build -o bin/manager .
 	@$(ON_CLUSTER) RELATED_IMAGE_AGENT="$${RELATED_IMAGE_AGENT:-$(USED_IMG)}" exec bin/manager $(ARGS)
 
-.PHONY: install
-install: manifests ready ## Install the CRDs.
+install: ready manifests
 	@$(ON_CLUSTER) $(KUSTOMIZE) config/crd | $(KUBECTL) apply --server-side --force-conflicts -f -
 
-.PHONY: uninstall
-uninstall: ready ## Delete the CRDs and with them every Memcached.
+uninstall: ready
 	@$(ON_CLUSTER) $(KUSTOMIZE) config/crd | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
 
-.PHONY: deploy
-deploy: manifests deploy-as-generated ## Run the operator in the cluster.
+deploy: ready manifests deploy-as-generated ## Run the operator in the cluster.
 
-.PHONY: deploy-as-generated
-deploy-as-generated: image
+deploy-as-generated: ready image
 	@$(ON_CLUSTER) owner="$$($(OLM_OWNER))" && if [ -n "$$owner" ]; then echo "the operator is already installed by OLM ($$owner); run \"make undeploy\" first"; exit 1; fi
 	@$(ON_CLUSTER) $(KUSTOMIZE) --image controller=$(USED_IMG) config/default | $(KUBECTL) apply --server-side --force-conflicts -f -
 	@$(ON_CLUSTER) $(KUBECTL) -n memcached-operator-system rollout status deployment/memcached-operator-controller-manager --timeout=2m
 
-.PHONY: undeploy
 undeploy: ready ## Delete the operator, also one that OLM installed; Memcacheds keep serving (see uninstall).
 	@$(ON_CLUSTER) ignored=$(ignore-not-found) && \
 	if [ -n "$$($(OLM_OWNER))" ]; then ignored=true && $(KUBECTL) -n memcached-operator-system delete --all subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com; fi && \
 	$(KUSTOMIZE) --without CustomResourceDefinition config/default | $(KUBECTL) delete --ignore-not-found=$$ignored -f -
 
 # Deletes an operator that OLM installed.
-.PHONY: not-by-olm
 not-by-olm: ready
 	@$(ON_CLUSTER) if [ -n "$$($(OLM_OWNER))" ]; then $(MAKE) --no-print-directory undeploy; fi
 
 ##@ OLM
 
-.PHONY: bundle
 bundle: manifests ## Generate bundle/, bundle.Dockerfile and the installer in config/samples/olmv1, and validate the bundle.
 	go run ./hack/bundle generate --version $(VERSION) --image $(BUNDLED_IMG) --scorecard-image $(SCORECARD_IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
 	@$(MAKE) --no-print-directory validate
 
-.PHONY: validate
-validate: ## Validate bundle/ with the checks of OperatorHub.
+validate:
 	go run ./hack/bundle validate
 
-.PHONY: bundle-build
-bundle-build: $(CLUSTER) ## Build the bundle's image; without a container daemon, into dist/.
-	$(call build,$(BUNDLE_IMG),bundle,bundle.Dockerfile,)
-
-.PHONY: bundle-push
-bundle-push: $(CLUSTER) ## Push the bundle's image.
-	$(call push,$(BUNDLE_IMG),bundle)
-
-.PHONY: catalog-add
 catalog-add: # Copy bundle/ to catalog/releases.
 	go -C hack/catalog run . add
 
-.PHONY: catalog
 catalog: ## Render catalog/configs from catalog/releases, and validate it.
 	go -C hack/catalog run . render $(IMAGE_TAG_BASE)-bundle
 
-.PHONY: catalog-build
-catalog-build: $(CLUSTER) ## Build the catalog's image; without a container daemon, into dist/.
-	$(call build,$(CATALOG_IMG),catalog,catalog/Dockerfile,--build-arg OPM_IMAGE=$(OPM_IMAGE))
-
-.PHONY: catalog-push
-catalog-push: $(CLUSTER) ## Push the catalog's image.
-	$(call push,$(CATALOG_IMG),catalog)
-
-.PHONY: scorecard
-scorecard: scorecard-image operator ## Run the scorecard's tests that SELECTOR names with the installed operator.
+scorecard: ready scorecard-image operator
 	@$(ON_CLUSTER) rights="$$($(KUSTOMIZE) config/scorecard/rbac)" && \
 	trap 'echo "$$rights" | $(KUBECTL) delete --ignore-not-found -f -' EXIT && trap 'exit 1' INT TERM && \
 	echo "$$rights" | $(KUBECTL) apply --server-side --force-conflicts -f - && \
 	go -C test run ./scorecard/run --bundle $(CURDIR)/bundle --namespace memcached-scorecard --service-account memcached-scorecard --image $(USED_SCORECARD_IMG) --selector '$(SELECTOR)'
 
-.PHONY: scorecard-build
-scorecard-build: $(CLUSTER) ## Build the scorecard's image; without a container daemon, into dist/.
-	$(call build,$(SCORECARD_IMG),scorecard,test/scorecard/Dockerfile,)
-
-.PHONY: scorecard-push
-scorecard-push: $(CLUSTER) ## Push the scorecard's image.
-	$(call push,$(SCORECARD_IMG),scorecard)
-
-.PHONY: release
-release: ## Prepare release VERSION (everything except pushing), with IMAGE_DIGEST of the operator if it is pushed already.
+# Prepare release VERSION (everything except pushing), with IMAGE_DIGEST of the operator if it is pushed already.
+release:
 	@go run ./hack/release $(VERSION) $(IMAGE_DIGEST)
-
-.PHONY: release-images
-release-images: docker-build bundle-build catalog-build scorecard-build
 
 ##@ Local cluster
 
-.PHONY: cluster-up
 cluster-up: $(CLUSTER) ## Start the local cluster: real Kubernetes on this machine; needs root.
 	@$(CLUSTER) up
 
-.PHONY: cluster-down
 cluster-down: $(CLUSTER) ## Stop the local cluster.
 	@$(CLUSTER) down
 
-.PHONY: cluster-wipe
-cluster-wipe: $(CLUSTER) ## Stop the local cluster and delete its data; builds stay.
+cluster-wipe: $(CLUSTER)
 	@$(CLUSTER) down --wipe
 
-.PHONY: env
 env: $(CLUSTER) ## Print the environment of the tests, for: eval "$(make -s env)"
 	@$(CLUSTER) env
 
-.PHONY: demo
-demo: $(if $(KUBECONFIG),deploy-as-generated,image olm) demo-image ## Show what the operator does.
+demo: ready $(if $(KUBECONFIG),deploy-as-generated,image olm) demo-image ## Show what the operator does.
 	@$(ON_CLUSTER) IMG=$(USED_IMG) DEMO_IMAGE=$(DEMO_IMG) go -C bench run . demo
 
-.PHONY: bench-upgrade
-bench-upgrade: not-by-olm deploy-as-generated ## Measure the effect of an upgrade of memcached on a client, and write docs/bench-upgrade.*; takes 45 min.
-	@$(ON_CLUSTER) go -C bench run . upgrade $(ARGS)
-
-.PHONY: bench-handover
-bench-handover: not-by-olm deploy-as-generated ## Measure the effect of the eviction of all pods on a client, and write docs/bench-handover.*.
-	@$(ON_CLUSTER) go -C bench run . handover $(ARGS)
-
-.PHONY: bench-backup
-bench-backup: not-by-olm deploy-as-generated ## Measure the cost of a backup and a restore, and write docs/bench-backup.md; takes 4 min.
-	@$(ON_CLUSTER) go -C bench run . backup $(ARGS)
-
-.PHONY: bench-memory
-bench-memory: $(CLUSTER) ## Measure how many items fit into a shard and what it uses, and write docs/bench-memory.md; needs root and no cluster.
-	@$(call with,process) go -C bench run . memory $(ARGS)
-
-.PHONY: bench-scrapes bench-tls bench-snapshot
-bench-scrapes: ## Measure what scrapes of the shards' metrics cost; needs root and no cluster.
-bench-tls: ## Compare latencies, requests a second and memory of clients with and without TLS; needs root and no cluster.
-bench-snapshot: ## Compare a save and a load of a snapshot with a bare copy; needs root and no cluster.
-bench-scrapes bench-tls bench-snapshot: bench-%: $(CLUSTER)
+bench-upgrade bench-handover bench-backup: bench-%: not-by-olm deploy-as-generated
+	@$(ON_CLUSTER) go -C bench run . $* $(ARGS)
+bench-memory bench-scrapes bench-tls bench-snapshot: bench-%: $(CLUSTER)
 	@$(call with,process) go -C bench run . $* $(ARGS)
-
-.PHONY: dashboards
-dashboards: ## Draw docs/dashboard-*.svg from what the test of the alerts records on the local cluster.
-	@mkdir -p dist && DASHBOARD_RECORDINGS="$(CURDIR)/dist" $(MAKE) --no-print-directory test-host ARGS=-run=DashboardsHaveData && go -C bench run . dashboards $(CURDIR)/dist
-
-.PHONY: bench-scale
-bench-scale: $(CLUSTER) ## Measure the operator with many Memcacheds, and write docs/bench-scale.*; needs no cluster.
+bench-scale: $(CLUSTER)
 	@$(call with,cluster) go -C bench run . scale $(ARGS)
+
+# Draw docs/dashboard-*.svg from what the test of the alerts records on the local cluster.
+dashboards:
+	@mkdir -p dist && DASHBOARD_RECORDINGS="$(CURDIR)/dist" $(MAKE) --no-print-directory test-host ARGS=-run=DashboardsHaveData && go -C bench run . dashboards $(CURDIR)/dist
 
 # Go knows whether it is up to date.
 $(CLUSTER): FORCE
 	@go -C hack/cluster build -o $@ .
 
 # ready starts the local cluster, operator deploys the operator unless it is installed, and olm and olmv1 start OLM and
-# OLM v1. On the cluster in KUBECONFIG, these do nothing.
-.PHONY: ready scorecard-image operator olm olmv1
+# OLM v1. On the cluster in KUBECONFIG, these do nothing, and all that changes it needs YES=1.
 ifdef KUBECONFIG
-ready scorecard-image operator olm olmv1:
+ready:
+	@[ "$(YES)" = 1 ] || { echo "this changes the cluster of the context $$($(KUBECTL) config current-context), which KUBECONFIG names: add YES=1, or unset KUBECONFIG"; exit 1; }
+scorecard-image operator olm olmv1: ready
 else
 ready: $(CLUSTER)
 	@$(CLUSTER) up
@@ -533,9 +373,8 @@ LOAD_k3d = k3d image import dist/$(2).tar
 LOAD_push = $(CLUSTER) image push dist/$(2).tar $(1)
 
 # image, e2e-image and demo-image load $(USED_IMG), $(E2E_IMG) and $(DEMO_IMG).
-.PHONY: image e2e-image demo-image
 ifneq ($(pulled),)
-image e2e-image demo-image:
+image e2e-image demo-image: ready
 else
 image: ready $(CLUSTER)
 	$(call load,$(USED_IMG),operator,Dockerfile,--build-arg VERSION=$(VERSION) --local-base)

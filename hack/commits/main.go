@@ -1,5 +1,5 @@
 // Command commits checks the subjects of the commits since release 1.0.0: imperative, with a capital, without a full stop
-// and of at most 72 characters. "make test-commits" runs it.
+// and of at most 72 characters. "make check-commits" runs it.
 package main
 
 import (

@@ -33,7 +33,7 @@ const Interval = time.Second
 func Start(dir string, scrapes []Scrape, groups []any) (*Server, error) {
 	program := os.Getenv("PROMETHEUS")
 	if program == "" {
-		return nil, errors.New(`PROMETHEUS is not set: run this through make (make test-host), or first eval "$(make -s env)"`)
+		return nil, errors.New(`PROMETHEUS is not set: run this through make (make test-e2e), or first eval "$(make -s env)"`)
 	}
 	rules, err := yaml.Marshal(map[string]any{"groups": groups})
 	if err != nil {

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// junit writes the results of a tier in the format of JUnit.
+func (r *results) junit(path, name string, v verdict, took time.Duration) error {
+	type failure struct {
+		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"`
+	}
+	type testcase struct {
+		Package string   `xml:"classname,attr"`
+		Name    string   `xml:"name,attr"`
+		Seconds float64  `xml:"time,attr"`
+		Failure *failure `xml:"failure,omitempty"`
+	}
+	type testsuite struct {
+		XMLName  xml.Name   `xml:"testsuite"`
+		Name     string     `xml:"name,attr"`
+		Tests    int        `xml:"tests,attr"`
+		Failures int        `xml:"failures,attr"`
+		Seconds  float64    `xml:"time,attr"`
+		Cases    []testcase `xml:"testcase"`
+	}
+	s := testsuite{Name: name, Seconds: took.Seconds()}
+	add := func(ids []testID, failed bool) {
+		for _, id := range ids {
+			o := r.outcomes[id]
+			c := testcase{Package: id.pkg, Name: id.test, Seconds: o.elapsed.Seconds()}
+			if failed {
+				c.Failure = &failure{Message: "failed", Text: printable(tail(o.output.String(), longest))}
+				s.Failures++
+			}
+			s.Tests++
+			s.Cases = append(s.Cases, c)
+		}
+	}
+	add(v.passed, false)
+	add(v.failed, true)
+	add(v.broken, true)
+	content, err := xml.MarshalIndent(s, "", " ")
+	if err != nil {
+		return err
+	}
+	return write(path, append([]byte(xml.Header), content...))
+}
+
+// printable omits the control characters that XML cannot contain.
+func printable(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' && c != '\n' && c != '\t' {
+			return -1
+		}
+		return c
+	}, text)
+}
+
+func write(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o644)
+}
+
+// flake is a test that failed in a run and passed when it was repeated: a fault without an owner yet.
+type flake struct {
+	Time    time.Time `json:"time"`
+	Commit  string    `json:"commit"`
+	Tier    string    `json:"tier"`
+	Package string    `json:"package"`
+	Test    string    `json:"test"`
+	Output  string    `json:"output"`
+}
+
+// record adds flakes to the file of those of all runs.
+func record(path string, more []flake) error {
+	flakes := []flake{}
+	content, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(content, &flakes)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading the recorded flakes: %w", err)
+	}
+	if content, err = json.MarshalIndent(append(flakes, more...), "", "  "); err != nil {
+		return err
+	}
+	return write(path, append(content, '\n'))
+}
+
+// history is the seconds of tiers in all runs, a line each: when, the commit, the suite, the tier and its seconds.
+type history struct{ path string }
+
+const historyFormat = "%s %s %s %s %d\n"
+
+// last returns the seconds of the last time that each tier passed in a suite.
+func (h history) last(suite string) map[string]int {
+	result := map[string]int{}
+	content, err := os.ReadFile(h.path)
+	if err != nil {
+		return result // the first run
+	}
+	lines := bufio.NewScanner(strings.NewReader(string(content)))
+	for lines.Scan() {
+		var when, commit, in, tier string
+		var seconds int
+		if _, err := fmt.Sscanf(lines.Text()+"\n", historyFormat, &when, &commit, &in, &tier, &seconds); err == nil && in == suite {
+			result[tier] = seconds
+		}
+	}
+	return result
+}
+
+func (h history) add(when time.Time, commit, suite, tier string, seconds int) error {
+	if err := os.MkdirAll(filepath.Dir(h.path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(h.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, historyFormat, when.UTC().Format(time.RFC3339), commit, suite, tier, seconds)
+	return errors.Join(err, f.Close())
+}

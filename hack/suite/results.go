@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// testID names a test, or with an empty test a package. A subtest's name is that of its test, a slash and its own.
+type testID struct{ pkg, test string }
+
+// short returns the name without the path of the package.
+func (id testID) short() string {
+	pkg := id.pkg[strings.LastIndex(id.pkg, "/")+1:]
+	if id.test == "" {
+		return pkg
+	}
+	return pkg + "." + id.test
+}
+
+// event is a line of "go test -json".
+type event struct {
+	Time       time.Time
+	Action     string
+	Package    string
+	ImportPath string // of a package that does not build
+	Test       string
+	Elapsed    float64
+	Output     string
+}
+
+// outcome is what is known of a test of the first level, or of a package.
+type outcome struct {
+	id      testID
+	action  string // the last one
+	began   time.Time
+	elapsed time.Duration
+	output  bytes.Buffer
+}
+
+// results collects the events of a tier.
+type results struct {
+	mu       sync.Mutex
+	outcomes map[testID]*outcome
+	order    []testID
+	last     string // the last line that is not an event
+}
+
+func newResults() *results { return &results{outcomes: map[testID]*outcome{}} }
+
+// line reads a line of output and returns what the log has of it.
+func (r *results) line(line []byte) []byte {
+	var e event
+	if !bytes.HasPrefix(line, []byte("{")) || json.Unmarshal(line, &e) != nil || e.Action == "" {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if text := strings.TrimSpace(string(line)); text != "" {
+			r.last = text
+		}
+		return line
+	}
+	r.event(e)
+	return []byte(e.Output)
+}
+
+func (r *results) event(e event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.Package == "" {
+		e.Package, _, _ = strings.Cut(e.ImportPath, " ") // followed by the test binary that needs the package
+	}
+	name, _, isPart := strings.Cut(e.Test, "/")
+	id := testID{e.Package, name}
+	o := r.outcomes[id]
+	if o == nil {
+		o = &outcome{id: id, began: e.Time}
+		r.outcomes[id] = o
+		r.order = append(r.order, id)
+	}
+	switch {
+	case e.Output != "":
+		o.output.WriteString(e.Output)
+	case e.Action == "skip" && e.Test != "":
+		o.output.WriteString("    " + e.Test + " was skipped. No test is: provide what it needs, or delete it.\n")
+		o.action = "fail"
+	case isPart:
+	case o.action != "fail":
+		o.action, o.elapsed = e.Action, time.Duration(e.Elapsed*float64(time.Second))
+	}
+}
+
+// verdict is what a tier's tests say together with the exit status of their command.
+type verdict struct {
+	passed, failed []testID // tests
+	broken         []testID // packages that failed otherwise: they do not build, panicked, hang, or no test of theirs failed
+}
+
+func (r *results) verdict() verdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var v verdict
+	unfinished := map[string]bool{}
+	failed := map[string]bool{}
+	for _, id := range r.order {
+		o := r.outcomes[id]
+		switch {
+		case id.test == "":
+		case o.action == "pass":
+			v.passed = append(v.passed, id)
+		case o.action == "fail":
+			v.failed = append(v.failed, id)
+			failed[id.pkg] = true
+		default:
+			v.failed = append(v.failed, id)
+			unfinished[id.pkg] = true
+		}
+	}
+	for _, id := range r.order {
+		if o := r.outcomes[id]; id.test == "" && (o.action == "fail" || o.action == "build-fail") {
+			if unfinished[id.pkg] || !failed[id.pkg] || panicked(o.output.String()) {
+				v.broken = append(v.broken, id)
+			}
+		} else if id.test == "" && unfinished[id.pkg] {
+			v.broken = append(v.broken, id) // its command was killed
+		}
+	}
+	return v
+}
+
+// panicked returns whether the program of a package exited for another reason than failed tests.
+func panicked(output string) bool {
+	for line := range strings.Lines(output) {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") ||
+			strings.HasPrefix(line, "exit status ") && strings.TrimSpace(line) != "exit status 1" {
+			return true
+		}
+	}
+	return false
+}
+
+// longest is how many lines of a test's output are shown; the log has all.
+const longest = 150
+
+// failures returns the output of failed tests and packages.
+func (r *results) failures(v verdict) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var b strings.Builder
+	for _, id := range slices.Concat(v.broken, v.failed) {
+		fmt.Fprintf(&b, "--- %s\n%s", id.short(), tail(r.outcomes[id].output.String(), longest))
+	}
+	return b.String()
+}
+
+// tail returns the last lines of a text.
+func tail(text string, lines int) string {
+	all := strings.SplitAfter(strings.TrimRight(text, "\n"), "\n")
+	if omitted := len(all) - lines; omitted > 0 {
+		all = append([]string{fmt.Sprintf("[%d lines omitted]\n", omitted)}, all[omitted:]...)
+	}
+	return strings.Join(all, "") + "\n"
+}
+
+// progress returns which tests run for longest, or else the last line of output.
+func (r *results) progress(now time.Time) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var running []*outcome
+	done := 0
+	for _, o := range r.outcomes {
+		switch {
+		case o.id.test == "":
+		case o.action == "pass" || o.action == "fail":
+			done++
+		case o.action == "run" || o.action == "cont":
+			running = append(running, o)
+		}
+	}
+	if done == 0 && len(running) == 0 {
+		if len(r.last) > 80 {
+			return r.last[:80] + "…"
+		}
+		return r.last
+	}
+	slices.SortFunc(running, func(a, b *outcome) int { return a.began.Compare(b.began) })
+	text := fmt.Sprintf("%d done", done)
+	for _, o := range running[:min(2, len(running))] {
+		text += fmt.Sprintf(", %s since %d s", o.id.short(), int(now.Sub(o.began).Seconds()))
+	}
+	return text
+}
