@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -43,36 +45,38 @@ func (v *testVolume) put(content map[string][]byte) {
 
 func TestCertificateAndKeyAreOfTheSameGeneration(t *testing.T) {
 	ca := testcert.NewCA("shards")
-	var contents []map[string][]byte
-	for range 10 {
+	content := func() map[string][]byte {
 		crt, key := ca.Issue(testcert.Options{Names: []string{testHost}})
-		contents = append(contents, map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": ca.PEM()})
+		return map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": ca.PEM()}
 	}
+	first, second := content(), content()
 	volume := &testVolume{t: t, dir: t.TempDir()}
-	volume.put(contents[0])
-	var swaps sync.WaitGroup
-	done := make(chan struct{})
-	swaps.Go(func() {
-		defer close(done)
-		for i := range 1000 {
-			volume.put(contents[i%len(contents)])
-			time.Sleep(200 * time.Microsecond) // the kubelet needs a second
-		}
-	})
-	reads := 0
-	for running := true; running; reads++ {
-		c, err := readCertificate(volume.dir, testHost, time.Now())
-		if err != nil || c.problem != nil {
-			t.Fatalf("read %d: %v, %+v", reads, err, c)
-		}
-		select {
-		case <-done:
-			running = false
-		default:
-		}
+	volume.put(first)
+	// The reader opens tls.key after it has read tls.crt, and the kubelet replaces both then.
+	key := filepath.Join(volume.dir, "..data", "tls.key")
+	if err := errors.Join(os.Remove(key), syscall.Mkfifo(key, 0o600)); err != nil {
+		t.Fatal(err)
 	}
-	swaps.Wait()
-	t.Logf("%d reads during 1,000 swaps", reads)
+	var swap sync.WaitGroup
+	swap.Go(func() {
+		pipe, err := os.OpenFile(key, os.O_WRONLY, 0) // waits for the reader
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		volume.put(second)
+		_, _ = pipe.Write(first["tls.key"])
+		_ = pipe.Close()
+	})
+	c, err := readCertificate(volume.dir, testHost, time.Now())
+	swap.Wait()
+	if err != nil || c.problem != nil {
+		t.Fatalf("%v, %+v", err, c)
+	}
+	want, err := parseCertificate(second["tls.crt"], second["tls.key"], second["ca.crt"], testHost, time.Now())
+	if err != nil || c.fingerprint() != want.fingerprint() || string(c.combined) != string(want.combined) {
+		t.Errorf("read another certificate than the second: %v", err)
+	}
 }
 
 func TestCommandLineHasTheListenersOfTheMode(t *testing.T) {

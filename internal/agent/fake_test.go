@@ -95,7 +95,9 @@ type fakeProcess struct {
 	mu        sync.Mutex
 	listening bool
 	loaded    chan struct{} // closed when it has loaded its items
+	hung      chan struct{} // nil unless it hangs, and closed when it continues
 	items     int64
+	lookups   int64
 	users     map[string]string // nil without authentication
 	conns     map[net.Conn]bool // nil after the exit
 }
@@ -192,7 +194,7 @@ func (p *fakeProcess) signal(s os.Signal) error {
 	default:
 	}
 	p.mu.Lock()
-	stuck := p.stuck
+	stuck, lazy := p.stuck, p.lazy
 	p.mu.Unlock()
 	go func() {
 		switch {
@@ -204,7 +206,7 @@ func (p *fakeProcess) signal(s os.Signal) error {
 				p.save()
 				p.end(0)
 			}
-		case s == syscall.SIGHUP && !p.lazy && p.pass(time.Second):
+		case s == syscall.SIGHUP && !lazy && p.pass(time.Second):
 			p.readUsers()
 		}
 	}()
@@ -230,19 +232,24 @@ func (p *fakeProcess) readUsers() {
 	p.users = users
 }
 
-// hang lets memcached answer and save no more.
-func (p *fakeProcess) hang() {
+// hang lets memcached answer and save no more, until it continues.
+func (p *fakeProcess) hang() (resume func()) {
+	hung := make(chan struct{})
+	p.change(func() { p.hung, p.stuck = hung, true })
+	return func() {
+		p.change(func() { p.hung, p.stuck = nil, false })
+		close(hung)
+	}
+}
+
+func (p *fakeProcess) change(set func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.silent, p.stuck = always, true
+	set()
 }
 
 // add stands for clients that store items.
-func (p *fakeProcess) add(items int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.items += items
-}
+func (p *fakeProcess) add(items int64) { p.change(func() { p.items += items }) }
 
 func (p *fakeProcess) dial(_ context.Context, _, address string) (net.Conn, error) {
 	p.mu.Lock()
@@ -282,8 +289,15 @@ func (p *fakeProcess) serve(conn net.Conn) {
 			return
 		}
 		p.mu.Lock()
-		silent := p.silent != nil && p.silent(p.words)
+		silent, hung := p.silent != nil && p.silent(p.words), p.hung
 		p.mu.Unlock()
+		if hung != nil {
+			select {
+			case <-hung:
+			case <-p.done:
+				return
+			}
+		}
 		if silent {
 			_, _ = io.Copy(io.Discard, r)
 			return
@@ -324,7 +338,7 @@ func (p *fakeProcess) answer(request []string, r *bufio.Reader, loggedIn *bool) 
 		}
 		return "OK\r\n"
 	case request[0] == "stats" && len(request) == 1:
-		return fmt.Sprintf("STAT pid %d\r\nSTAT version 1.6.45\r\nSTAT curr_items %d\r\nSTAT limit_maxbytes 67108864\r\nEND\r\n", p.pid, p.items)
+		return fmt.Sprintf("STAT pid %d\r\nSTAT version 1.6.45\r\nSTAT curr_items %d\r\nSTAT cmd_get %d\r\nSTAT limit_maxbytes 67108864\r\nEND\r\n", p.pid, p.items, p.lookups)
 	case request[0] == "stats":
 		return "END\r\n"
 	}

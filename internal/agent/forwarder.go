@@ -25,6 +25,7 @@ const (
 // migrated.
 type forwarder struct {
 	listener net.Listener
+	dial     func(address string) (net.Conn, error)
 	// tls and plain are memcached's addresses.
 	tls, plain string
 	// idle bounds the wait for the first byte, as memcached's idle_timeout bounds that for all others; 0 is no bound.
@@ -46,7 +47,8 @@ func (s *supervisor) forward() error {
 	}
 	limit := numberOption(s.arguments, 'c', defaultConnections)
 	setMemoryLimit(limit * forwarderMemory)
-	s.forwarder = &forwarder{listener: listener, tls: net.JoinHostPort(tlsLoopback, strconv.Itoa(s.loopbackPort)),
+	dial := func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, forwardTimeout) }
+	s.forwarder = &forwarder{listener: listener, dial: dial, tls: net.JoinHostPort(tlsLoopback, strconv.Itoa(s.loopbackPort)),
 		plain: s.process.client.server.Address, idle: idleTimeout(s.arguments), slots: make(chan struct{}, limit)}
 	go s.forwarder.serve()
 	return nil
@@ -84,7 +86,7 @@ func (f *forwarder) serve() {
 		case err == nil:
 			go func() {
 				defer func() { <-f.slots }()
-				f.forward(conn.(*net.TCPConn))
+				f.forward(conn)
 			}()
 			continue
 		case errors.Is(err, net.ErrClosed):
@@ -96,7 +98,7 @@ func (f *forwarder) serve() {
 }
 
 // forward copies in both directions until memcached or the client closes its connection.
-func (f *forwarder) forward(client *net.TCPConn) {
+func (f *forwarder) forward(client net.Conn) {
 	defer client.Close()
 	first := make([]byte, 1)
 	if f.idle > 0 {
@@ -112,12 +114,13 @@ func (f *forwarder) forward(client *net.TCPConn) {
 		f.plainConnections.Add(1)
 		defer f.plainConnections.Add(-1)
 	}
-	conn, err := net.DialTimeout("tcp", address, forwardTimeout)
+	server, err := f.dial(address)
 	if err != nil {
-		_ = client.SetLinger(0) // a reset, as from a port without a listener
+		if tcp, ok := client.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // a reset, as from a port without a listener
+		}
 		return
 	}
-	server := conn.(*net.TCPConn)
 	defer server.Close()
 	if _, err := server.Write(first); err != nil {
 		return
@@ -129,6 +132,8 @@ func (f *forwarder) forward(client *net.TCPConn) {
 		_ = client.Close()
 	}()
 	_, _ = io.Copy(server, client)
-	_ = server.CloseWrite() // memcached answers what it has read, and closes
+	if half, ok := server.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite() // memcached answers what it has read, and closes
+	}
 	<-done
 }

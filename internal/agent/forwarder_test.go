@@ -1,11 +1,10 @@
 package agent
 
 import (
-	"errors"
 	"io"
 	"net"
-	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -21,55 +20,82 @@ func TestIdleTimeoutIsThatOfMemcachedsArguments(t *testing.T) {
 	}
 }
 
+// pipeListener accepts connections in memory.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func newPipeListener() *pipeListener {
+	return &pipeListener{make(chan net.Conn), make(chan struct{})}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error { close(l.closed); return nil }
+
+func (l *pipeListener) Addr() net.Addr { return nil }
+
+func (l *pipeListener) dial() net.Conn {
+	client, server := net.Pipe()
+	l.conns <- server
+	return client
+}
+
+// halfConn stands for a connection to memcached, which closes it when the client has.
+type halfConn struct{ net.Conn }
+
+func (c halfConn) CloseWrite() error { return c.Close() }
+
 // memcached doesn't know of a connection before its first byte, and can't close it.
 func TestForwarderClosesOnlyConnectionsWithoutAFirstByte(t *testing.T) {
-	listen := func() net.Listener {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = l.Close() })
-		return l
-	}
-	memcached := listen()
-	go func() {
-		for {
-			conn, err := memcached.Accept()
-			if err != nil {
-				return
+	synctest.Test(t, func(t *testing.T) {
+		const idle = 30 * time.Second
+		listener, dialed := newPipeListener(), make(chan string, 3)
+		f := &forwarder{listener: listener, tls: "tls", plain: "plain", idle: idle, slots: make(chan struct{}, 2),
+			dial: func(address string) (net.Conn, error) {
+				dialed <- address
+				client, server := net.Pipe()
+				go func() { _, _ = io.Copy(server, server) }()
+				return halfConn{client}, nil
+			}}
+		go f.serve()
+		echoes := func(conn net.Conn, request, address string) {
+			t.Helper()
+			if _, err := io.WriteString(conn, request); err != nil {
+				t.Fatal(err)
 			}
-			go func() { _, _ = io.Copy(conn, conn) }()
+			answer := make([]byte, len(request))
+			if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != request {
+				t.Fatalf("a connection with requests answers %q, %v", answer, err)
+			}
+			if address != "" && <-dialed != address {
+				t.Errorf("it does not lead to %s", address)
+			}
 		}
-	}()
-	const idle = 300 * time.Millisecond
-	f := &forwarder{listener: listen(), plain: memcached.Addr().String(), idle: idle, slots: make(chan struct{}, 2)}
-	go f.serve()
-	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", f.listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
+		began := time.Now()
+		active, silent := listener.dial(), listener.dial()
+		echoes(active, "mn\r\n", "plain")
+		if _, err := silent.Read(make([]byte, 1)); err == nil || time.Since(began) != idle {
+			t.Fatalf("a silent connection is closed after %s: %v", time.Since(began), err)
 		}
-		t.Cleanup(func() { _ = conn.Close() })
-		if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-			t.Fatal(err)
+		<-time.After(2 * idle)
+		echoes(active, "mn\r\n", "")
+		encrypted := listener.dial() // in the slot of the silent one
+		echoes(encrypted, "\x16\x03", "tls")
+		if n := f.plainConnections.Load(); n != 1 {
+			t.Errorf("%d connections without TLS", n)
 		}
-		return conn
-	}
-	echoes := func(conn net.Conn) {
-		t.Helper()
-		if _, err := conn.Write([]byte("mn\r\n")); err != nil {
-			t.Fatal(err)
+		for _, conn := range []net.Conn{active, encrypted} {
+			_ = conn.Close()
 		}
-		if _, err := io.ReadFull(conn, make([]byte, 4)); err != nil {
-			t.Fatalf("a connection with requests was closed: %v", err)
-		}
-	}
-	active, silent := dial(), dial()
-	echoes(active)
-	if _, err := silent.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) || err == nil {
-		t.Fatalf("a silent connection isn't closed after %s: %v", idle, err)
-	}
-	time.Sleep(2 * idle)
-	echoes(active)
-	echoes(dial()) // in the slot of the silent one
+		f.close()
+	})
 }

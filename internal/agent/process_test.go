@@ -1,11 +1,7 @@
 package agent
 
 import (
-	"bufio"
-	"fmt"
-	"net"
-	"os"
-	"sync/atomic"
+	"log/slog"
 	"testing"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -13,30 +9,35 @@ import (
 
 // Clients may occupy all connections before the agent gets one.
 func TestFirstResponseIsRetriedWhileThereAreTooManyConnections(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	inPod(t, func(t *testing.T, p *pod) {
+		p.memcached.set(func(b *behavior) { b.busy = true })
+		started, err := p.memcached.start("memcached", []string{"-e", memoryPath(p.config.dataDir)}, protocol.At("127.0.0.1:11211"), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		responses := make(chan firstResponse, 1)
+		go awaitFirstResponse(started, responses)
+		p.pass(errorTimeout / 2)
+		fake := p.memcached.latest()
+		fake.change(func() { fake.busy, fake.items = false, 7 })
+		if r := <-responses; r.hangs || r.stats == nil || r.stats.Items != 7 {
+			t.Errorf("%+v", r)
+		}
+		fake.end(0)
+	})
+}
+
+func TestMemcachedsOwnExitCodeIsKept(t *testing.T) {
+	path := program(t, "echo one >&2; echo two >&2; exit 3")
+	p, err := startProcess(path, nil, protocol.At("127.0.0.1:1"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	var accepted atomic.Int32
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			if accepted.Add(1) <= 3 {
-				_, _ = conn.Write([]byte("ERROR Too many open connections\r\n"))
-			} else if _, err := bufio.NewReader(conn).ReadString('\n'); err == nil {
-				_, _ = fmt.Fprintf(conn, "STAT pid %d\r\nSTAT curr_items 7\r\nEND\r\n", os.Getpid())
-			}
-			_ = conn.Close()
-		}
-	}()
-	p := &process{client: newClient(protocol.At(listener.Addr().String())), pid: os.Getpid(), done: make(chan struct{})}
-	responses := make(chan firstResponse, 1)
-	awaitFirstResponse(p, responses)
-	if r := <-responses; r.hangs || r.stats == nil || r.stats.Items != 7 {
-		t.Errorf("after %d connections: %+v", accepted.Load(), r)
+	<-p.done
+	if message, code := p.exitReason(); message != "memcached exited unexpectedly with code 3: two" || code != 3 {
+		t.Errorf("%q, %d", message, code)
+	}
+	if _, err := startProcess(path+"-missing", nil, protocol.At("127.0.0.1:1"), slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("a missing program starts")
 	}
 }

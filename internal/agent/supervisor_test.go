@@ -682,3 +682,16 @@ func TestMemcachedThatCrashesDuringAHandoverReceivesAgainUnlessItServed(t *testi
 		})
 	}
 }
+
+func TestWithdrawnAnnouncementLetsThePodDrain(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		p.run()
+		p.announce("a")
+		p.announce("")
+		p.terminations <- syscall.SIGTERM
+		p.await(wire.PhaseDraining)
+		if err := p.exit(); err != nil {
+			t.Error(err)
+		}
+	})
+}

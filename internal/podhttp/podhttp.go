@@ -23,12 +23,14 @@ const (
 	maxBytes = 64 << 10
 )
 
+var dialer = &net.Dialer{Timeout: connectTimeout}
+
 // client opens a connection for each request, since an open one to a Service stays with
 // the pod that accepted it. It uses no proxy, since pods are in the cluster. It follows no
 // redirect: a pod must not choose where the operator sends requests to.
 var client = &http.Client{
 	Timeout:       timeout,
-	Transport:     &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Timeout: connectTimeout}).DialContext},
+	Transport:     &http.Transport{DisableKeepAlives: true, DialContext: dialer.DialContext},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 

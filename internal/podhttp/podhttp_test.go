@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -57,31 +57,23 @@ func TestGetStopsWithItsContext(t *testing.T) {
 	}
 }
 
-// A listener whose queue is full drops the packets of further connections, as some networks do those to a Service without pods.
+// Some networks drop the packets to a Service without pods.
 func TestGetWaitsLessForAConnectionThanForAnAnswer(t *testing.T) {
-	listener, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = syscall.Close(listener) }()
-	if err := errors.Join(syscall.Bind(listener, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(listener, 0)); err != nil {
-		t.Fatal(err)
-	}
-	bound, err := syscall.Getsockname(listener)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(bound.(*syscall.SockaddrInet4).Port))
-	for isFull := false; !isFull; {
-		conn, err := net.DialTimeout("tcp", address, 200*time.Millisecond)
-		if isFull = err != nil; !isFull {
-			defer conn.Close()
+	synctest.Test(t, func(t *testing.T) {
+		dialer.ControlContext = func(ctx context.Context, _, _ string, _ syscall.RawConn) error { // before the first packet
+			<-ctx.Done()
+			return ctx.Err()
 		}
-	}
-	_, err = Get[int](t.Context(), address, "/status")
-	if err == nil || !strings.Contains(err.Error(), "dial tcp") || strings.Contains(err.Error(), "Client.Timeout") {
-		t.Errorf("error %v, want that of the connection's timeout", err)
-	}
+		defer func() { dialer.ControlContext = nil }()
+		began := time.Now()
+		_, err := Get[int](t.Context(), "127.0.0.1:1", "/status")
+		if err == nil || !strings.Contains(err.Error(), "dial tcp") || strings.Contains(err.Error(), "Client.Timeout") {
+			t.Errorf("error %v, want that of the connection's timeout", err)
+		}
+		if took := time.Since(began); took != connectTimeout || took >= timeout {
+			t.Errorf("it took %s", took)
+		}
+	})
 }
 
 // Another program in the pod could have the operator send requests for it.
