@@ -95,6 +95,12 @@ func (d dirs) buildKubernetes(source, name, took string, programs []string) (str
 	if err != nil {
 		return "", err
 	}
+	if name == apiServer { // which all of Kubernetes contains, if it is built
+		k, err := goKey(dir, allOfKubernetes, versionFlags(version), kubernetesPrograms)
+		if built := filepath.Join(d.builds, allOfKubernetes+"-"+k); err != nil || exists(built) {
+			return built, err
+		}
+	}
 	what := fmt.Sprintf("building Kubernetes %s: %s (once, about %s on two cores)", version, strings.Join(programs, ", "), took)
 	return d.buildGo(name, dir, what, versionFlags(version), programs...)
 }
@@ -117,11 +123,7 @@ var leanFlags = []string{"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=fa
 
 // buildGo builds the main package in dir with its name as a tag, and returns the folder with the program and links to it.
 func (d dirs) buildGo(name, dir, what, ldflags string, links ...string) (string, error) {
-	version, err := goVersion(dir)
-	if err != nil {
-		return "", err
-	}
-	k, err := sourceKey(dir, version, runtime.GOARCH, name, strings.Join(leanFlags, " "), ldflags, strings.Join(links, " "))
+	k, err := goKey(dir, name, ldflags, links)
 	if err != nil {
 		return "", err
 	}
@@ -136,6 +138,14 @@ func (d dirs) buildGo(name, dir, what, ldflags string, links ...string) (string,
 		}
 		return nil
 	})
+}
+
+func goKey(dir, name, ldflags string, links []string) (string, error) {
+	version, err := goVersion(dir)
+	if err != nil {
+		return "", err
+	}
+	return sourceKey(dir, version, runtime.GOARCH, name, strings.Join(leanFlags, " "), ldflags, strings.Join(links, " "))
 }
 
 func goBuild(dir, out, pkg string, flags ...string) error {

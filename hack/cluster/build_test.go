@@ -37,6 +37,29 @@ func TestKubernetesVersion(t *testing.T) {
 	}
 }
 
+func TestAPIServerOfTheClusterServesTestsOfTheAPI(t *testing.T) {
+	source, err := findSource()
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := requiredVersion("kubernetes", "k8s.io/kubernetes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := goKey(filepath.Join(source, "kubernetes"), allOfKubernetes, versionFlags(version), kubernetesPrograms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := dirsUnder(t.TempDir())
+	built := filepath.Join(d.builds, allOfKubernetes+"-"+k)
+	if err := os.MkdirAll(built, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.buildKubernetes(source, apiServer, "", apiServerPrograms); got != built || err != nil {
+		t.Errorf("the API server is in %q, want %q (%v)", got, built, err)
+	}
+}
+
 func TestRequiredVersion(t *testing.T) {
 	for dir, module := range map[string]string{"olm": olmModule, "olmv1": olmv1Module} {
 		version, err := requiredVersion(dir, module)

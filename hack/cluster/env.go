@@ -35,6 +35,10 @@ func (d dirs) printEnv(sets []string) error {
 	}
 	variables := map[string]string{"MEMCACHED_OPERATOR_CLUSTER": program}
 	var kubernetes, memcached, clients, s3, prometheus, exporter string
+	// The cluster first, since it contains the API server.
+	if i := slices.Index(sets, forCluster); i > 0 {
+		sets[0], sets[i] = sets[i], sets[0]
+	}
 	for _, set := range sets {
 		switch set {
 		case forAPI:

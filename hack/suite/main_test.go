@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -311,6 +312,38 @@ func TestSelection(t *testing.T) {
 		}
 	}
 }
+
+func TestEveryPackageWithGoroutinesIsRaced(t *testing.T) {
+	found := 0
+	for _, folder := range []string{"controllers", "internal"} {
+		err := filepath.WalkDir(filepath.Join("../..", folder), func(path string, _ os.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			pkg := "./" + filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), "../../"))
+			if err != nil || !concurrent.Match(content) || pkg == "./controllers/memcached" {
+				return err
+			}
+			found++
+			if !slices.ContainsFunc(raced, func(r string) bool {
+				return r == pkg || strings.HasPrefix(pkg+"/", strings.TrimSuffix(r, "...")) && strings.HasSuffix(r, "...")
+			}) {
+				t.Errorf("%s has goroutines or locks, and the tier race does not have it", pkg)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found < 10 {
+		t.Errorf("found only %d such files", found)
+	}
+}
+
+// concurrent matches code that starts goroutines or locks.
+var concurrent = regexp.MustCompile(`(?m)^\s*go (func|[\w.]+)\(|"sync"|"sync/atomic"`)
 
 func TestContributingDescribesEachTier(t *testing.T) {
 	content, err := os.ReadFile("../../CONTRIBUTING.md")

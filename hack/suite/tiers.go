@@ -18,9 +18,10 @@ const (
 type suite string
 
 const (
-	quick    suite = "quick" // "make test"
-	all      suite = "all"   // "make test-all"
-	onDemand suite = ""      // "make test-NAME" only
+	quick      suite = "quick"   // "make test"
+	code       suite = "code"    // what needs neither root nor a cluster, without lint and the race detector
+	onACluster suite = "cluster" // what needs one
+	all        suite = "all"     // "make test-all"
 )
 
 // tier is a part of the tests that runs, is measured and reports as one.
@@ -45,54 +46,61 @@ type tier struct {
 
 // tiers are all tiers. CONTRIBUTING.md has the same names, in this order.
 var tiers = []tier{
-	{name: "generated", suites: []suite{quick, all}, lane: computes, nice: 10, target: "check-generated",
+	{name: "generated", suites: []suite{quick, code, all}, lane: computes, nice: 10, target: "check-generated",
 		what: "the files that are generated from `api` and `controllers` are up to date"},
-	{name: "vet", suites: []suite{quick, all}, lane: computes, nice: 10, target: "check-vet",
+	{name: "vet", suites: []suite{quick, code, all}, lane: computes, nice: 10, target: "check-vet",
 		what: "`go vet`, and the format of all files"},
-	{name: "unit", suites: []suite{quick, all}, lane: computes, nice: 5, needs: []string{forAPI}, module: ".", packages: []string{"./..."}, flags: []string{"-timeout=20m"},
+	{name: "unit", suites: []suite{quick, code, all}, lane: computes, nice: 5, needs: []string{forAPI}, module: ".", packages: []string{"./..."}, flags: []string{"-timeout=20m"},
 		what: "the operator's module"},
 	{name: "scenarios", suites: []suite{quick}, lane: computes, nice: 5, needs: []string{forAPI}, module: "test", packages: []string{"./sim"}, strict: true,
 		flags: []string{"-count=1", "-run=^TestScenariosConverge$", "-timeout=20m"},
 		what:  "the scenarios of the simulated cluster, without faults"},
-	{name: "process", suites: []suite{quick, all}, lane: waits, needs: []string{forProcess}, module: "test", packages: []string{"./process"}, mounts: true,
+	{name: "process", suites: []suite{quick, code, all}, lane: waits, needs: []string{forProcess}, module: "test", packages: []string{"./process"}, mounts: true,
 		flags: []string{"-count=1", "-timeout=40m"},
 		what:  "the agent with real memcached processes"},
-	{name: "checker", suites: []suite{quick, all}, lane: waits, needs: []string{forProcess}, module: "test", packages: []string{"./checker"}, mounts: true, strict: true,
+	{name: "checker", suites: []suite{quick, code, all}, lane: waits, needs: []string{forProcess}, module: "test", packages: []string{"./checker"}, mounts: true, strict: true,
 		flags: []string{"-count=1", "-timeout=40m"},
 		what:  "that no item is lost or wrong in handovers under load"},
-	{name: "facts", suites: []suite{all}, lane: waits, needs: []string{forProcess}, module: "test", packages: []string{"./facts"}, mounts: true,
+	{name: "facts", suites: []suite{code, all}, lane: waits, needs: []string{forProcess}, module: "test", packages: []string{"./facts"}, mounts: true,
 		flags: []string{"-count=1", "-timeout=40m"},
 		what:  "what the operator expects of each version of memcached"},
-	{name: "peers", suites: []suite{all}, lane: waits, needs: []string{forProcess, forPeers}, module: "test", packages: []string{"./peers"}, mounts: true,
+	{name: "peers", suites: []suite{code, all}, lane: waits, needs: []string{forProcess, forPeers}, module: "test", packages: []string{"./peers"}, mounts: true,
 		flags: []string{"-count=1", "-timeout=40m"},
 		what:  "the agent with programs of others: clients, an S3 server, Prometheus and memcached_exporter"},
-	{name: "sim", suites: []suite{all}, lane: computes, nice: 5, needs: []string{forAPI}, module: "test", packages: []string{"./sim"}, strict: true,
+	{name: "sim", suites: []suite{code, all}, lane: computes, nice: 5, needs: []string{forAPI}, module: "test", packages: []string{"./sim"}, strict: true,
 		flags: []string{"-count=1", "-timeout=40m"},
 		what:  "the operator in a simulated cluster with faults ([reliability](docs/reliability.md))"},
 	{name: "race", suites: []suite{all}, lane: computes, nice: 10, needs: []string{forAPI}, module: ".", packages: raced, race: true, strict: true,
-		flags: []string{"-shuffle=on", "-timeout=30m", "-skip=TestManifestOfAnySizeFitsIntoMemoryOfJob|TestWindowIsOpenAfterTheWait"},
+		// A test that measures memory.
+		flags: []string{"-shuffle=on", "-timeout=30m", "-skip=^TestManifestOfAnySizeFitsIntoMemoryOfJob$"},
 		what:  "the packages with goroutines, with the race detector and in a random order"},
-	{name: "tenants", suites: []suite{all}, lane: computes, nice: 5, needs: []string{forAPI}, module: "test", packages: []string{"./tenants"},
+	{name: "race-sim", suites: []suite{all}, lane: computes, nice: 10, needs: []string{forAPI}, module: "test", packages: []string{"./sim"}, race: true, strict: true,
+		flags: []string{"-count=1", "-timeout=30m", "-run=^TestInvariantsHold$", "-seeds=3"},
+		what:  "the whole operator in a simulated cluster, with the race detector"},
+	{name: "tenants", suites: []suite{code, all}, lane: computes, nice: 5, needs: []string{forAPI}, module: "test", packages: []string{"./tenants"},
 		flags: []string{"-count=1", "-timeout=30m"},
 		what:  "that a tenant does not use up the operator"},
-	{name: "tools", suites: []suite{all}, lane: computes, nice: 15, needs: []string{forAPI, forPeers}, target: "check-tools",
+	{name: "tools", suites: []suite{code, all}, lane: computes, nice: 15, needs: []string{forAPI, forPeers}, target: "check-tools",
 		what: "the programs in `hack`, the benchmarks' own code and the test libraries"},
 	{name: "lint", suites: []suite{all}, lane: computes, nice: 15, target: "check-lint",
 		what: "golangci-lint, the wording, `go.mod` files, workflows, commit subjects, and that the site of the documents builds"},
-	{name: "e2e", suites: []suite{all}, lane: waits, needs: []string{forCluster}, target: "tier-e2e", strict: true,
+	{name: "e2e", suites: []suite{onACluster, all}, lane: waits, needs: []string{forCluster}, target: "tier-e2e", strict: true,
 		what: "the operator on a cluster, from a pod: the local one, or that in `KUBECONFIG`"},
-	{name: "host", suites: []suite{all}, lane: waits, needs: []string{forProcess, forCluster, forAPI, forPeers}, target: "tier-host",
+	{name: "host", suites: []suite{onACluster, all}, lane: waits, needs: []string{forProcess, forCluster, forAPI, forPeers}, target: "tier-host",
 		what: "the local cluster from outside: OLM, nodes that come and go, processes that are killed, monitoring"},
-	{name: "rights", suites: []suite{all}, lane: waits, needs: []string{forCluster}, module: "test", packages: []string{"./rights"}, flags: []string{"-count=1"}, strict: true,
+	{name: "rights", suites: []suite{onACluster, all}, lane: waits, needs: []string{forCluster}, module: "test", packages: []string{"./rights"}, flags: []string{"-count=1"}, strict: true,
 		what: "by the audit log of the tests on the local cluster, that the operator needs all its permissions and no others"},
-	{name: "scorecard", suites: []suite{all}, lane: waits, needs: []string{forCluster}, target: "scorecard",
+	{name: "scorecard", suites: []suite{onACluster, all}, lane: waits, needs: []string{forCluster}, target: "scorecard",
 		what: "our custom scorecard tests, in their image as operator-sdk runs them"},
-	{name: "olmv1", suites: []suite{all}, lane: waits, needs: []string{forCluster}, target: "tier-olmv1",
+	{name: "olmv1", suites: []suite{onACluster, all}, lane: waits, needs: []string{forCluster}, target: "tier-olmv1",
 		what: "the operator on the local cluster with OLM v1; it requires a cluster without Memcacheds"},
 }
 
-// raced are the packages whose code starts goroutines or locks.
-var raced = []string{"./api/...", "./internal/...", "./controllers/..."}
+// raced are the packages whose code starts goroutines or locks. Those of the Memcached controller run in race-sim.
+var raced = []string{
+	"./controllers/cache", "./controllers/enqueue", "./controllers/fair", "./controllers/memcached/applycache", "./controllers/metrics", "./controllers/monitoring",
+	"./controllers/podquery", "./controllers/transfer", "./controllers/upgradeable", "./internal/...",
+}
 
 // The sets of "bin/cluster env", in the order in which they are built: memcached first, since its download is fast, and
 // the cluster before the API server that it contains.
@@ -111,7 +119,7 @@ func selectTiers(names []string) ([]tier, error) {
 	for _, name := range names {
 		found := false
 		for _, t := range tiers {
-			if t.name == name || name != "" && slices.Contains(t.suites, suite(name)) {
+			if t.name == name || slices.Contains(t.suites, suite(name)) {
 				selected, found = append(selected, t), true
 			}
 		}
@@ -120,7 +128,7 @@ func selectTiers(names []string) ([]tier, error) {
 			for _, t := range tiers {
 				known = append(known, t.name)
 			}
-			return nil, fmt.Errorf("there is no tier %q: there are %s, and the suites quick and all", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("there is no tier %q: there are %s, and the suites quick, code, cluster and all", name, strings.Join(known, ", "))
 		}
 	}
 	return selected, nil
