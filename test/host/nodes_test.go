@@ -134,7 +134,24 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 	for _, pod := range before {
 		s.Must(k.Delete(s.Ctx, &pod))
 	}
-	time.Sleep(5 * time.Second) // the replacements are pending
+	for _, name := range []string{"cache", "both"} {
+		s.Eventually("replacements of "+name+" that no node accepts", func(ctx context.Context) error {
+			var pods corev1.PodList
+			if err := k.List(ctx, &pods, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelInstance: name}); err != nil {
+				return err
+			}
+			pending := 0
+			for _, pod := range pods.Items {
+				if pod.Spec.NodeName == "" && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Reason == corev1.PodReasonUnschedulable }) {
+					pending++
+				}
+			}
+			if pending != 2 {
+				return fmt.Errorf("%d of %d pods are pending", pending, len(pods.Items))
+			}
+			return nil
+		})
+	}
 	for _, set := range slices.Concat(sets, bothSets) {
 		s.Holds(set)
 	}

@@ -282,7 +282,6 @@ func (l *lifecycle) uninstalls() {
 	l.hadItsRights()
 	stop := l.Probes("cache", 3)
 	l.Must(l.Uninstall(l.Ctx))
-	time.Sleep(2 * time.Second) // without an operator
 	stop()
 	*l.since = time.Now() // OLM took its rights away while it still said goodbye
 	l.keeps()

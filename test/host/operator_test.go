@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,24 +31,32 @@ func TestOperatorKilledAtAnyTimeFinishesUpdate(t *testing.T) {
 	s.Available("cache")
 	first := s.Lives("cache")
 	for _, round := range []struct {
-		size  int32
-		how   string
-		after time.Duration
-		end   func(corev1.Pod)
+		size int32
+		how  string
+		// sets is how many ReplicaSets exist when the operator stops, on the way to size of them.
+		sets int
+		end  func(corev1.Pod)
 	}{
-		{4, "killed", 350 * time.Millisecond, s.killOperator},
-		{8, "deleted", 150 * time.Millisecond, s.deletePod},
-		{2, "deleted", 600 * time.Millisecond, s.deletePod},
-		{5, "killed", 50 * time.Millisecond, s.killOperator},
+		{4, "killed", 3, s.killOperator},
+		{8, "deleted", 5, s.deletePod},
+		{2, "deleted", 7, s.deletePod},
+		{5, "killed", 3, s.killOperator},
 	} {
 		pod := s.operatorPod()
 		began := time.Now()
 		s.Apply("cache", suite.Small(round.size))
-		time.Sleep(round.after)
+		s.Eventually(fmt.Sprintf("%d ReplicaSets on the way to %d", round.sets, round.size), func(ctx context.Context) error {
+			var sets appsv1.ReplicaSetList
+			err := k.List(ctx, &sets, client.InNamespace(s.Namespace))
+			if n := len(sets.Items); err == nil && n != round.sets && (n < round.sets) == (int(round.size) > round.sets) {
+				err = fmt.Errorf("there are %d", n)
+			}
+			return err
+		})
 		round.end(pod)
 		m := s.Available("cache")
-		t.Logf("to %d shards, operator %s %s after the change: done after %s",
-			round.size, round.how, round.after, time.Since(began).Round(100*time.Millisecond))
+		t.Logf("to %d shards, operator %s at %d: done after %s",
+			round.size, round.how, round.sets, time.Since(began).Round(100*time.Millisecond))
 		if m.Status.Size != round.size || len(s.Pods("cache")) != int(round.size) {
 			t.Errorf("the status has %d shards, there are %d pods, want %d", m.Status.Size, len(s.Pods("cache")), round.size)
 		}
@@ -137,7 +146,6 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.OperatorNamespace}}
 	s.Must(k.Delete(s.Ctx, namespace))
 	s.Must(k.Gone(s.Ctx, namespace, suite.Soon))
-	time.Sleep(2 * time.Second) // without an operator
 	s.Holds(kept)
 	served := moved.Probes("available", 1)
 	for _, pod := range pods {
