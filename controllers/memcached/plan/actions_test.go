@@ -1,16 +1,484 @@
 package plan_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-func TestSteadyStateNeedsNoAction(t *testing.T) {
-	obs := plantest.Running(t, 3)
-	if diff := cmp.Diff([]string(nil), plantest.Describe(plantest.Plan(obs).Actions)); diff != "" {
-		t.Error(diff)
+func size(n int32) func(*plan.Observation) {
+	return func(obs *plan.Observation) { *obs.Memcached.Spec.Size = n }
+}
+
+func remove(kind resources.Kind, name string) func(*plan.Observation) {
+	return func(obs *plan.Observation) { delete(obs.Objects, resources.Key{Kind: kind, Name: name}) }
+}
+
+// Each case changes one thing in the steady state of a Memcached of three shards.
+func TestActionsFollowWhatWasObserved(t *testing.T) {
+	spec := func(change func(*v1alpha1.MemcachedSpec)) func(*plan.Observation) {
+		return func(obs *plan.Observation) { change(&obs.Memcached.Spec) }
+	}
+	changed := func(kind resources.Kind, name string) func(*plan.Observation) {
+		return func(obs *plan.Observation) {
+			obs.Objects[resources.Key{Kind: kind, Name: name}].APIObject.SetAnnotations(map[string]string{"theirs": "1"})
+		}
+	}
+	owner := func(kind resources.Kind, name, state string) func(*plan.Observation) {
+		return func(obs *plan.Observation) { plantest.AddObject(obs, resources.Key{Kind: kind, Name: name}, state) }
+	}
+	for name, c := range map[string]struct {
+		change func(*plan.Observation)
+		want   []string
+	}{
+		"nothing changes":   {func(*plan.Observation) {}, nil},
+		"it scales out":     {size(4), []string{"create Secret cache-handover", "create Service cache-3", "create ReplicaSet cache-3"}},
+		"it scales in":      {size(1), []string{"delete Service cache-2", "delete ReplicaSet cache-2", "delete Service cache-1", "delete ReplicaSet cache-1"}},
+		"it scales in to 0": {size(0), []string{"delete Service cache-2", "delete ReplicaSet cache-2", "delete Service cache-1", "delete ReplicaSet cache-1", "delete Service cache-0", "delete ReplicaSet cache-0"}},
+		"it is paused":      {func(obs *plan.Observation) { size(1)(obs); obs.Memcached.Spec.Paused = true }, nil},
+		"it is being deleted": {func(obs *plan.Observation) {
+			size(1)(obs)
+			obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now}
+		}, nil},
+		"its version is not known":      {func(obs *plan.Observation) { size(1)(obs); obs.Memcached.Spec.Version = "1.5.0" }, nil},
+		"a Service was deleted":         {remove(resources.KindService, "cache-1"), []string{"create Service cache-1"}},
+		"the NetworkPolicy was deleted": {remove(resources.KindNetworkPolicy, "cache"), []string{"create NetworkPolicy cache"}},
+		"the NetworkPolicy is disabled": {spec(func(s *v1alpha1.MemcachedSpec) { s.NetworkPolicy.Mode = v1alpha1.NetworkPolicyDisabled }), []string{"delete NetworkPolicy cache"}},
+		"a ReplicaSet was deleted":      {remove(resources.KindReplicaSet, "cache-1"), []string{"create Secret cache-handover", "create ReplicaSet cache-1"}},
+		"without handover": {func(obs *plan.Observation) {
+			obs.Memcached.Spec.Handover.Mode = v1alpha1.HandoverDisabled
+			remove(resources.KindReplicaSet, "cache-1")(obs)
+		}, []string{"create ReplicaSet cache-1"}},
+		"a Service was modified":     {changed(resources.KindService, "cache-1"), []string{"update Service cache-1"}},
+		"a Service is an orphan":     {owner(resources.KindService, "cache-1", "orphaned"), []string{"update Service cache-1"}},
+		"a Service is foreign":       {owner(resources.KindService, "cache-1", "foreign"), []string{"again in 30s"}},
+		"a Service is a former one":  {owner(resources.KindService, "cache-1", "predecessors"), nil},
+		"a Service is being deleted": {owner(resources.KindService, "cache-1", "terminating"), nil},
+		"a name wasn't looked up": {func(obs *plan.Observation) {
+			size(4)(obs)
+			obs.Unread = map[resources.Key]bool{{Kind: resources.KindReplicaSet, Name: "cache-3"}: true}
+		}, []string{"create Service cache-3"}},
+		"an extra shard is foreign": {func(obs *plan.Observation) { size(2)(obs); owner(resources.KindReplicaSet, "cache-2", "foreign")(obs) }, []string{"delete Service cache-2"}},
+		"an agent doesn't answer":   {func(obs *plan.Observation) { obs.Unreachable["cache-1-x"] = true }, []string{"again in 1s"}},
+		"an agent hasn't answered for a while": {func(obs *plan.Observation) {
+			obs.Unreachable["cache-1-x"] = true
+			obs.Memcached.Status.Shards[1].AgentUnreachableSince = ptr.To(v1alpha1.Time(obs.Now.Add(-time.Minute)))
+		}, []string{"again in 15s"}},
+		"a start isn't known": {func(obs *plan.Observation) { obs.Memcached.Status.Shards[1].Start = "" }, []string{"again in 1s"}},
+		"a shard starts": {func(obs *plan.Observation) {
+			obs.Memcached.Status.Shards[1].Start = ""
+			shardtest.Starting(obs.Pods["cache-1"][0])
+		}, nil},
+		"a shard has no pod":               {func(obs *plan.Observation) { delete(obs.Pods, "cache-1") }, nil},
+		"it follows another default image": {func(obs *plan.Observation) { obs.Follow.Message = "waits" }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := plantest.Running(t, 3)
+			c.change(obs)
+			if diff := cmp.Diff(c.want, plantest.Describe(plantest.Plan(obs).Actions)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The API server rejects the write when the ReplicaSet has changed since: its replicas may be those of a replacement.
+func TestReplicaSetIsUpdatedInTheObservedVersion(t *testing.T) {
+	obs := plantest.Running(t, 1)
+	set := obs.ReplicaSet("cache-0")
+	set.SetAnnotations(map[string]string{"theirs": "1"})
+	set.SetResourceVersion("17")
+	if apply := plantest.Plan(obs).Actions.Apply; len(apply) != 1 || apply[0].UID != set.UID || apply[0].Version != "17" {
+		t.Errorf("%+v", apply)
+	}
+}
+
+func TestFirstShardsWaitForTheirSecret(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*plan.Observation)
+		want   bool
+	}{
+		"it was just created":                 {func(*plan.Observation) {}, true},
+		"a former Secret is collected by now": {func(obs *plan.Observation) { obs.Now = obs.Now.Add(plan.FormerSecret) }, false},
+		"the operator created it": {func(obs *plan.Observation) {
+			obs.Cached[resources.Key{Kind: resources.KindSecret, Name: "cache-handover"}] = applycache.Object{}
+		}, false},
+		"it has shards": {func(obs *plan.Observation) {
+			plantest.AddObject(obs, resources.Key{Kind: resources.KindReplicaSet, Name: "cache-1"}, "ours")
+		}, false},
+	} {
+		obs := plantest.Running(t, 2)
+		withoutShards(obs)
+		obs.Memcached.CreationTimestamp = metav1.NewTime(obs.Now)
+		c.change(obs)
+		if a := plantest.Plan(obs).Actions; a.Secret == nil || a.SecretIsFirst != c.want {
+			t.Errorf("%s: Secret %v, before the shards: %t", name, a.Secret != nil, a.SecretIsFirst)
+		}
+	}
+}
+
+func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
+	tls := func(s *v1alpha1.MemcachedSpec) { s.TLS = &v1alpha1.TLS{} }
+	for name, c := range map[string]struct {
+		change  func(*plan.Observation)
+		reason  string
+		message string
+	}{
+		"valid":                  {func(*plan.Observation) {}, "", ""},
+		"too large to be stored": {func(obs *plan.Observation) { obs.Memcached.Annotations = map[string]string{resources.ReducedSpec: ""} }, v1alpha1.ReasonPodConfigurationTooLarge, "shorten its lists"},
+		"not an image":           {func(obs *plan.Observation) { obs.Memcached.Spec.Image = "Not an image" }, v1alpha1.ReasonImageInvalid, "correct spec.image"},
+		"an unsupported version": {func(obs *plan.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, v1alpha1.ReasonVersionUnsupported, "nothing changes until then"},
+		"an unsupported version that runs": {func(obs *plan.Observation) {
+			obs.Memcached.Spec.Image = "memcached@sha256:" + strings.Repeat("0", 64)
+			plantest.Read(obs)
+			obs.Pods["cache-0"] = []*corev1.Pod{plantest.Pod(obs, "cache-0", "x")}
+			obs.Memcached.Status.Shards[0].Version, obs.Memcached.Status.Shards[0].Revision = "1.5.0", obs.UpdateRevision.Hash()
+		}, v1alpha1.ReasonVersionUnsupported, "shard cache-0 runs image"},
+		"options of TLS among the arguments": {func(obs *plan.Observation) {
+			tls(&obs.Memcached.Spec)
+			obs.Memcached.Spec.ExtraArgs = []string{"-o", "ssl_min_version=3"}
+		}, v1alpha1.ReasonTLSNotPossible, "remove it"},
+		"a pod configuration that is too large": {func(obs *plan.Observation) {
+			obs.Memcached.Spec.PodMetadata.Annotations = map[string]string{"a": strings.Repeat("x", resources.MaxRevision)}
+		}, v1alpha1.ReasonPodConfigurationTooLarge, "shorten spec.podMetadata"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := plantest.Running(t, 1)
+			c.change(obs)
+			size(3)(obs) // would create shards
+			p := plantest.Plan(obs)
+			var got shard.Problem
+			if p.Rejected != nil {
+				got = *p.Rejected
+			}
+			if got.Reason != c.reason || !strings.Contains(got.Message, c.message) {
+				t.Errorf("%+v, want %s: %s", got, c.reason, c.message)
+			}
+			if writes := len(p.Actions.Apply) + len(p.Actions.Delete) + len(p.Actions.Patch); (writes == 0) != (c.reason != "") {
+				t.Errorf("%d writes", writes)
+			}
+		})
+	}
+}
+
+func TestOperatorsSettingsRestrictTheSpec(t *testing.T) {
+	obs := plantest.Running(t, 1, func(s *v1alpha1.MemcachedSpec) { s.Image = "example.com/memcached:1.6.45" })
+	options := plantest.Options
+	options.Restrictions, _ = resources.ParseRestrictions(func(name string) string {
+		return map[string]string{"ALLOWED_IMAGE_PREFIXES": "docker.io/library/memcached"}[name]
+	})
+	if p := plan.Make(obs, options); p.Rejected == nil || p.Rejected.Reason != v1alpha1.ReasonNotAllowed {
+		t.Errorf("%+v with %+v", p.Rejected, options.Restrictions)
+	}
+}
+
+func TestStepOfTheRolloutBecomesAWrite(t *testing.T) {
+	to := shardtest.All(shardtest.Version("1.6.38"), shardtest.MaxConnections(2048))
+	old, update := shardtest.Revision(t, shardtest.Resources("cpu 1")), shardtest.Revision(t, to, shardtest.Resources("cpu 2"))
+	for name, c := range map[string]struct {
+		decision rollout.Decision
+		change   func(*plantest.Shard)
+		want     []string // parts of the lines
+	}{
+		"it waits":              {rollout.Decision{Step: rollout.StepAwait, RequeueAfter: time.Second}, nil, []string{"again in 1s"}},
+		"a gate blocks":         {rollout.Decision{Gate: rollout.GatePaused}, nil, nil},
+		"its pod is resized":    {rollout.Decision{Step: rollout.StepResize}, nil, []string{`patch first/resize: {"spec":{"containers":[{"name":"memcached","resources":{"limits":`}},
+		"its stop is announced": {rollout.Decision{Step: rollout.StepAnnounceStop}, nil, []string{`patch first: {"metadata":{"annotations":{"cache.memcached-operator.io/stop":"running-` + update.Hash()}},
+		"its stop is announced already": {rollout.Decision{Step: rollout.StepAnnounceStop}, func(f *plantest.Shard) {
+			f.Pod.Annotations[annotations.Stop] = agentwire.AnnounceArguments("running-"+update.Hash()+"-999", update.ArgumentsText)
+		}, nil},
+		"a stop of its rollback is announced": {rollout.Decision{Step: rollout.StepAnnounceStop, RollingBack: true}, nil, []string{`"running-` + old.Hash()}},
+		"its stop is not needed any more": {rollout.Decision{Step: rollout.StepRevert}, func(f *plantest.Shard) {
+			f.Pod.Annotations[annotations.Stop] = "running-x"
+		}, []string{`patch first: {"metadata":{"annotations":{"cache.memcached-operator.io/stop":null}}}`}},
+		"its resources are not needed any more": {rollout.Decision{Step: rollout.StepRevert}, nil, []string{`patch first/resize: `}},
+		"it is updated in place":                {rollout.Decision{Step: rollout.StepUpdateInPlace, Change: rollout.Change{Method: rollout.Recreate}}, nil, []string{`"image":"docker.io/library/memcached:1.6.38"`}},
+		"it is drained":                         {rollout.Decision{Step: rollout.StepDrain}, nil, []string{`patch first: {"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"-1000"}}}`}},
+		"it is drained already": {rollout.Decision{Step: rollout.StepDrain}, func(f *plantest.Shard) {
+			f.Pod.Annotations[corev1.PodDeletionCost] = shard.DrainedPodDeletionCost
+		}, nil},
+		"it hands over its items": {rollout.Decision{Step: rollout.StepHandOver}, nil, []string{"delete Pod first"}},
+		"its image is checked":    {rollout.Decision{Step: rollout.StepPreflight}, nil, nil},
+		"it doesn't exist":        {rollout.Decision{Shard: "cache-9", Step: rollout.StepHandOver}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := plantest.NewShard(old, old, update)
+			if c.change != nil {
+				c.change(f)
+			}
+			if c.decision.Shard == "" {
+				c.decision.Shard = "cache-0"
+			}
+			p := f.Plan(c.decision)
+			got := plantest.Describe(plan.PlanStep(f.Observation, p.Shards, p.Decision, p.Preflight))
+			if len(got) != len(c.want) {
+				t.Fatalf("%q, want %q", got, c.want)
+			}
+			for i := range got {
+				if !strings.Contains(got[i], c.want[i]) {
+					t.Errorf("%s, want %s", got[i], c.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestUpdateInPlaceIsOneWriteWithItsRecord(t *testing.T) {
+	metadata := func(name string) shardtest.Edit {
+		return func(s *v1alpha1.MemcachedSpec) {
+			s.PodMetadata = v1alpha1.PodMetadata{Labels: map[string]string{name: "1"}, Annotations: map[string]string{name: "2"}}
+		}
+	}
+	old, update := shardtest.Revision(t, metadata("old")), shardtest.Revision(t, metadata("new"))
+	f := plantest.NewShard(old, old, update)
+	p := f.Plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepUpdateInPlace, Change: rollout.Change{Method: rollout.Live}})
+	p.Shards[0].RestartToken = "token"
+	patch := plan.PlanStep(f.Observation, p.Shards, p.Decision, p.Preflight).Patch[0]
+	body := patch.Body["metadata"].(map[string]any)
+	set := body["annotations"].(map[string]any)
+	record := shard.DecodeRecord[shard.UpdateRecord](map[string]string{"": set[annotations.Update].(string)}, "")
+	if record == nil || record.Revision != update.Hash() || record.From != old.Hash() || record.Method != rollout.Live || record.Restart != "token" {
+		t.Errorf("the record is %+v", record)
+	}
+	if diff := cmp.Diff(map[string]any{"old": nil, "new": "1"}, body["labels"]); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if set["old"] != nil || set["new"] != "2" || set[annotations.Revision] != update.Hash() || set[v1alpha1.AnnotationRestart] != "token" {
+		t.Errorf("the annotations are %v", set)
+	}
+	if _, ok := patch.Body["spec"]; ok {
+		t.Error("the image is written, although it is the same")
+	}
+	f.Pod.UID, f.Pod.ResourceVersion = "pod", "17"
+	if raw := string(patch.Bytes()); !strings.Contains(raw, `"resourceVersion":"17","uid":"pod"`) {
+		t.Errorf("without the version of the pod: %s", raw)
+	}
+	if raw := string(plan.PodPatch{Pod: &corev1.Pod{}, Body: map[string]any{}}.Bytes()); raw != `{"metadata":{"resourceVersion":"","uid":""}}` {
+		t.Errorf("an empty patch is %s", raw)
+	}
+}
+
+func TestMovedShardAvoidsItsNode(t *testing.T) {
+	revision := shardtest.Revision(t)
+	f := plantest.NewShard(revision, revision, revision)
+	f.Pod.Spec.NodeName = "node1"
+	f.Pod.Annotations[v1alpha1.AnnotationMove] = "1"
+	desired := func(step rollout.Step) resources.Shard {
+		p := f.Plan(rollout.Decision{Shard: "cache-0", Step: step, Change: rollout.Change{KeepsItems: true}})
+		return plan.DesiredShards(f.Observation, p.Shards, p.Decision, "", "")[0]
+	}
+	surged := desired(rollout.StepSurge)
+	record := shard.DecodeRecord[shard.UpdateRecord](surged.Annotations, annotations.Update)
+	if surged.AvoidNode != "node1" || !surged.Surge || record == nil || record.Moves != "first" || !record.KeepsItems {
+		t.Errorf("the replacement is %+v with the record %+v", surged, record)
+	}
+	f.Set.Annotations = surged.Annotations
+	if moving := desired(rollout.StepAwait); moving.AvoidNode != "node1" {
+		t.Errorf("while it moves: %+v", moving)
+	}
+	if stays := desired(rollout.StepPromoteTemplate); stays.AvoidNode != "" || stays.Annotations[annotations.Update] != "" || stays.Surge {
+		t.Errorf("the pod stays: %+v", stays)
+	}
+}
+
+// The rollout knows neither the spec nor Kubernetes.
+func TestRolloutIsBlockedByWhatTheSpecSays(t *testing.T) {
+	strategy := func(change func(*v1alpha1.UpdateStrategy)) func(*plan.Observation) {
+		return func(obs *plan.Observation) {
+			obs.Memcached.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{}
+			change(obs.Memcached.Spec.UpdateStrategy)
+		}
+	}
+	restore := func(obs *plan.Observation, name string, phase v1alpha1.TransferPhase) {
+		r := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		r.Status.Phase, r.Status.StartTime = phase, &metav1.Time{Time: obs.Now}
+		obs.Restores[name] = plan.Object{APIObject: r, Owner: plan.Foreign}
+	}
+	larger := func(obs *plan.Observation) {
+		obs.Memcached.Spec.Memory = shardtest.Revision(t, shardtest.Memory("128Mi")).Spec.Memory
+	}
+	record := func(obs *plan.Observation, ago time.Duration) {
+		shardtest.Annotate(obs.Pods["cache-0"][0], annotations.Update, shard.EncodeRecord(shard.UpdateRecord{Revision: obs.UpdateRevision.Hash(),
+			At: obs.Now.Add(-ago), Method: rollout.Restart, Gets: 5000, Hits: 4000}))
+	}
+	for name, c := range map[string]struct {
+		change  func(*plan.Observation)
+		gate    rollout.Gate
+		message string
+		again   time.Duration
+	}{
+		"nothing":                    {func(*plan.Observation) {}, "", "", 0},
+		"a missing shard":            {size(4), rollout.GateShardUnavailable, "waiting until shard cache-3 is created", 0},
+		"a shard missing in between": {remove(resources.KindReplicaSet, "cache-1"), rollout.GateShardUnavailable, "waiting until shard cache-1 is created", 0},
+		"a closed window": {strategy(func(s *v1alpha1.UpdateStrategy) {
+			s.MaintenanceWindows = []v1alpha1.MaintenanceWindow{{Start: "13:00", DurationSeconds: 3600}}
+		}), rollout.GateOutsideMaintenanceWindow, "", time.Hour},
+		"an invalid window": {strategy(func(s *v1alpha1.UpdateStrategy) {
+			s.MaintenanceWindows = []v1alpha1.MaintenanceWindow{{Start: "13:00", TimeZone: "Europe/Bonn"}}
+		}), rollout.GateUpdateStrategyInvalid, "Europe/Bonn", 0},
+		"a handover without a handover": {func(obs *plan.Observation) {
+			strategy(func(s *v1alpha1.UpdateStrategy) { s.Type = v1alpha1.UpdateHandover })(obs)
+			obs.Memcached.Spec.Handover.Mode = v1alpha1.HandoverDisabled
+		}, rollout.GateUpdateStrategyInvalid, "set handover.mode to Strict or Available", 0},
+		"a recent update": {func(obs *plan.Observation) {
+			strategy(func(s *v1alpha1.UpdateStrategy) { s.MinIntervalSeconds = ptr.To[int32](60) })(obs)
+			record(obs, 20*time.Second)
+		}, rollout.GateMinIntervalNotElapsed, "", 40 * time.Second},
+		"a hit ratio": {func(obs *plan.Observation) {
+			strategy(func(s *v1alpha1.UpdateStrategy) { s.HitRatioGate = &v1alpha1.HitRatioGate{} })(obs)
+			record(obs, 20*time.Second)
+		}, rollout.GateHitRatioNotRecovered, "waiting for shard cache-0's hit ratio to recover to 90% of its previous value (80.0%)", 5 * time.Second},
+		"the first of two restores that run": {func(obs *plan.Observation) {
+			restore(obs, "a", v1alpha1.TransferComplete)
+			restore(obs, "b", v1alpha1.TransferRunning)
+			restore(obs, "c", v1alpha1.TransferRunning)
+			larger(obs)
+		}, rollout.GateRestoreRunning, "waiting until MemcachedRestore b has finished", 0},
+		"an empty start that is not announced": {larger, rollout.GateEmptyStartNotAnnounced, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := plantest.Running(t, 3)
+			c.change(obs)
+			if name != "nothing" {
+				obs.Memcached.Spec.Threads = ptr.To[int32](2) // an update, which begins with shard 0
+			}
+			p := plantest.Plan(obs)
+			if p.Decision.Gate != c.gate || !strings.Contains(p.Decision.Message, c.message) || p.Decision.RequeueAfter != c.again {
+				t.Errorf("%+v, want gate %q: %s, again in %s", p.Decision, c.gate, c.message, c.again)
+			}
+			if invalid := p.Invalid != nil; invalid != (c.gate == rollout.GateUpdateStrategyInvalid) {
+				t.Errorf("invalid: %+v", p.Invalid)
+			}
+			if p.IsDisruptive() {
+				t.Errorf("the plan disturbs a shard: %+v", p.Decision)
+			}
+		})
+	}
+}
+
+// Both pods of a shard serve clients, which have different items. Also while it is paused, one of them has to go.
+func TestPausedMemcachedHasOneServingPodPerShard(t *testing.T) {
+	obs := plantest.Running(t, 2)
+	obs.Memcached.Spec.Paused = true
+	former := obs.Pods["cache-1"][0]
+	obs.Memcached.Spec.Threads = ptr.To[int32](2)
+	plantest.Read(obs)
+	obs.ReplicaSet("cache-1").Spec.Template.Annotations = resources.PodAnnotations(obs.UpdateRevision)
+	shardtest.Annotate(obs.ReplicaSet("cache-1"), annotations.Update, shard.EncodeRecord(shard.UpdateRecord{Revision: obs.UpdateRevision.Hash(), Method: rollout.Replace}))
+	obs.Pods["cache-1"] = []*corev1.Pod{former, plantest.Pod(obs, "cache-1", "y")}
+	p := plantest.Plan(obs)
+	want := []string{"create Secret cache-handover", "update ReplicaSet cache-1", `patch cache-1-x: {"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"-1000"}}}`}
+	if diff := cmp.Diff(want, plantest.Describe(p.Actions)); diff != "" || !p.IsDisruptive() {
+		t.Errorf("%+v (-want +got):\n%s", p.Decision, diff)
+	}
+}
+
+func TestPlanKnowsWhatDisturbsClients(t *testing.T) {
+	obs := plantest.Running(t, 2)
+	for what, c := range map[string]struct {
+		change               func(p *plan.Plan)
+		disruptive, replaces bool
+	}{
+		"nothing":                 {func(*plan.Plan) {}, false, false},
+		"a step that waits":       {func(p *plan.Plan) { p.Decision.Step = rollout.StepAwait }, false, false},
+		"an update in place":      {func(p *plan.Plan) { p.Decision.Step = rollout.StepUpdateInPlace }, true, false},
+		"a replacement begins":    {func(p *plan.Plan) { p.Decision.Step = rollout.StepSurge }, true, true},
+		"a replacement continues": {func(p *plan.Plan) { p.Decision.Step = rollout.StepSurge; p.Shards[0].Rollout.Template = "another" }, true, false},
+		"a shard is deleted":      {func(p *plan.Plan) { p.Actions.Delete = []resources.APIObject{obs.ReplicaSet("cache-1")} }, true, false},
+		"a policy is deleted": {func(p *plan.Plan) {
+			p.Actions.Delete = []resources.APIObject{resources.NewObject(resources.KindNetworkPolicy)}
+		}, false, false},
+	} {
+		p := plantest.Plan(obs)
+		p.Decision.Shard = "cache-0"
+		c.change(&p)
+		if p.IsDisruptive() != c.disruptive || p.BeginsReplacement() != c.replaces {
+			t.Errorf("%s: disturbs clients %t, replaces a pod %t", what, p.IsDisruptive(), p.BeginsReplacement())
+		}
+	}
+}
+
+func TestResultHasTheErrorsToRetry(t *testing.T) {
+	if err := (plan.Result{}).Retry(); err != nil {
+		t.Error(err)
+	}
+	if err := (plan.Result{Failures: []error{errors.New("timeout")}, Rejections: []error{errors.New("denied")}}).Retry(); err == nil || err.Error() != "timeout" {
+		t.Error(err)
+	}
+	if e := plan.Warning("Reason", "%d", 7); e.Kind != corev1.EventTypeWarning || e.Message != "7" || plan.Normal("Reason", "").Kind != corev1.EventTypeNormal {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestReportsOfSecretsAreForgottenWithTheirPods(t *testing.T) {
+	obs := plantest.Running(t, 2, func(s *v1alpha1.MemcachedSpec) { s.TLS = &v1alpha1.TLS{} })
+	report := agentwire.Secrets{Certificate: agentwire.Certificate{SHA256: "abc"}}
+	obs.Agents["cache-0-x"] = agentwire.Status{Secrets: &report}
+	obs.Secrets = map[types.UID]agentwire.Secrets{"cache-1-x": report, "gone": report}
+	obs.ReadSecrets()
+	if len(obs.Secrets) != 2 || !obs.Secrets["cache-0-x"].ReadAt.Equal(obs.Now) || !obs.Secrets["cache-1-x"].ReadAt.IsZero() {
+		t.Errorf("%+v", obs.Secrets)
+	}
+	obs.Memcached.Spec.TLS = nil
+	if obs.ReadSecrets(); len(obs.Secrets) != 0 {
+		t.Errorf("without TLS: %+v", obs.Secrets)
+	}
+}
+
+func TestReportsOfSecretsAreReadEachMinute(t *testing.T) {
+	for name, c := range map[string]struct {
+		ago         [2]time.Duration
+		unreachable bool
+		want        []string
+	}{
+		"both are recent":            {[2]time.Duration{10 * time.Second, 20 * time.Second}, false, []string{"again in 40s"}},
+		"one is due":                 {[2]time.Duration{10 * time.Second, time.Minute}, false, []string{"again in 1s"}},
+		"one's agent doesn't answer": {[2]time.Duration{10 * time.Second, time.Minute}, true, []string{"again in 1s"}},
+	} {
+		obs := plantest.Running(t, 2, func(s *v1alpha1.MemcachedSpec) { s.TLS = &v1alpha1.TLS{} })
+		for i, pod := range []*corev1.Pod{obs.Pods["cache-0"][0], obs.Pods["cache-1"][0]} {
+			shardtest.MountTLS(pod, "cache-tls")
+			obs.Secrets[pod.UID] = agentwire.Secrets{ReadAt: obs.Now.Add(-c.ago[i])}
+		}
+		obs.Unreachable["cache-1-x"] = c.unreachable
+		if diff := cmp.Diff(c.want, plantest.Describe(plantest.Plan(obs).Actions)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestProgressOfAHandoverIsRead(t *testing.T) {
+	for pass, want := range map[int]string{0: "again in 1s", 2: "again in 5s"} {
+		obs := plantest.Running(t, 1)
+		next := plantest.Pod(obs, "cache-0", "y")
+		shardtest.Starting(next)
+		obs.Pods["cache-0"] = append(obs.Pods["cache-0"], next)
+		obs.Pods["cache-0"][0].DeletionTimestamp = &metav1.Time{Time: obs.Now}
+		obs.Receiving[next.Name] = agentwire.Status{Handover: &agentwire.Progress{Pass: pass}}
+		plantest.Read(obs)
+		if got := plantest.Describe(plantest.Plan(obs).Actions); len(got) != 1 || got[0] != want {
+			t.Errorf("pass %d: %q, want %s", pass, got, want)
+		}
+		if names := plan.AgentsToQuery(obs); len(names) != 1 || names[0] != next {
+			t.Errorf("%d agents are queried", len(names))
+		}
 	}
 }

@@ -2,8 +2,11 @@ package plan_test
 
 import (
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
@@ -58,4 +61,84 @@ func deletedObservation() *plan.Observation {
 	obs.Memcached.Finalizers = []string{v1alpha1.FinalizerFinalBackup}
 	obs.Memcached.Spec.DeletionPolicy = v1alpha1.DeletionBackup
 	return obs
+}
+
+func TestDeletedMemcachedIsBackedUpFirst(t *testing.T) {
+	backup := func(obs *plan.Observation, phase v1alpha1.TransferPhase) *v1alpha1.MemcachedBackup {
+		obs.FinalBackup = &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: "cache-final-ours", Labels: resources.Labels("cache")}}
+		obs.FinalBackup.Spec.MemcachedRef.Name, obs.FinalBackup.Status.Phase = "cache", phase
+		return obs.FinalBackup
+	}
+	for name, c := range map[string]struct {
+		change func(*plan.Observation)
+		want   []string
+	}{
+		"it was just deleted": {func(*plan.Observation) {}, []string{"create MemcachedBackup cache-final-ours", "again in 5m0s"}},
+		"it is paused":        {func(obs *plan.Observation) { obs.Memcached.Spec.Paused = true }, []string{"create MemcachedBackup cache-final-ours", "again in 5m0s"}},
+		"its backup starts":   {func(obs *plan.Observation) { backup(obs, "") }, []string{"again in 5m0s"}},
+		"its backup is complete": {func(obs *plan.Observation) {
+			backup(obs, v1alpha1.TransferComplete).Status.Snapshot = &v1alpha1.SnapshotStatus{Items: 2000}
+		},
+			[]string{"remove the finalizer: MemcachedBackup cache-final-ours contains the last 2,000 items"}},
+		"its backup is complete and empty": {func(obs *plan.Observation) { backup(obs, v1alpha1.TransferComplete) },
+			[]string{"remove the finalizer: MemcachedBackup cache-final-ours contains the last 0 items"}},
+		"its backup failed": {func(obs *plan.Observation) { backup(obs, v1alpha1.TransferFailed).Status.Message = "the store is full" },
+			[]string{"remove the finalizer: deleting without a final backup: MemcachedBackup cache-final-ours failed: the store is full"}},
+		"its deadline comes": {func(obs *plan.Observation) {
+			backup(obs, v1alpha1.TransferRunning)
+			obs.Now = obs.Now.Add(5 * time.Minute)
+		},
+			[]string{"remove the finalizer: deleting without a final backup: MemcachedBackup cache-final-ours did not finish within 5m0s"}},
+		"its backup is complete at the deadline": {func(obs *plan.Observation) {
+			backup(obs, v1alpha1.TransferComplete)
+			obs.Now = obs.Now.Add(5 * time.Minute)
+		},
+			[]string{"remove the finalizer: MemcachedBackup cache-final-ours contains the last 0 items"}},
+		"it has no pods": {func(obs *plan.Observation) { obs.Pods["cache-0"], obs.Pods["cache-1"] = nil, nil }, []string{"remove the finalizer: no shard exists to back up"}},
+		"it was not filled": {func(obs *plan.Observation) {
+			obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning}
+		},
+			[]string{"remove the finalizer: deleting without a final backup: its shards had not been filled yet"}},
+		"it wants no backup any more":   {func(obs *plan.Observation) { obs.Memcached.Spec.DeletionPolicy = v1alpha1.DeletionDelete }, []string{"remove the finalizer"}},
+		"its finalizer was removed":     {func(obs *plan.Observation) { obs.Memcached.Finalizers = []string{"example.com/theirs"} }, nil},
+		"it exists":                     {func(obs *plan.Observation) { obs.Memcached.DeletionTimestamp = nil }, nil},
+		"it exists without a finalizer": {func(obs *plan.Observation) { obs.Memcached.DeletionTimestamp, obs.Memcached.Finalizers = nil, nil }, []string{"add the finalizer"}},
+		"it exists and wants no backup any more": {func(obs *plan.Observation) {
+			obs.Memcached.DeletionTimestamp, obs.Memcached.Spec.DeletionPolicy = nil, v1alpha1.DeletionDelete
+		}, []string{"remove the finalizer"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := plantest.Running(t, 2, func(s *v1alpha1.MemcachedSpec) {
+				s.DeletionPolicy, s.FinalBackup = v1alpha1.DeletionBackup, &v1alpha1.FinalBackup{DeadlineSeconds: ptr.To[int32](300)}
+			})
+			obs.Memcached.Finalizers, obs.Memcached.DeletionTimestamp = []string{v1alpha1.FinalizerFinalBackup}, &metav1.Time{Time: obs.Now}
+			c.change(obs)
+			if diff := cmp.Diff(c.want, plantest.Describe(plantest.Plan(obs).Actions)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDeletionReportsTheProgressOfItsBackup(t *testing.T) {
+	obs := plantest.Running(t, 1, func(s *v1alpha1.MemcachedSpec) {
+		s.DeletionPolicy = v1alpha1.DeletionBackup
+		s.FinalBackup = &v1alpha1.FinalBackup{RateLimit: &v1alpha1.RateLimit{ItemsPerSecond: ptr.To[int32](7)}}
+	})
+	obs.Memcached.Finalizers, obs.Memcached.DeletionTimestamp = []string{v1alpha1.FinalizerFinalBackup}, &metav1.Time{Time: obs.Now}
+	created := plantest.Plan(obs)
+	obs.FinalBackup = created.Actions.Finalizer.Backup
+	if b := obs.FinalBackup; len(b.OwnerReferences) > 0 || b.Spec.DeletionPolicy != v1alpha1.SnapshotRetain || *b.Spec.RateLimit.ItemsPerSecond != 7 || b.Spec.MemcachedRef.Name != "cache" {
+		t.Errorf("the backup is %+v", b)
+	}
+	messages := []string{created.FinalBackup.Message, plantest.Plan(obs).FinalBackup.Message}
+	obs.FinalBackup.Status.Progress = &v1alpha1.TransferProgress{TotalItems: 2000, Percent: 43}
+	messages = append(messages, plantest.Plan(obs).FinalBackup.Message)
+	if diff := cmp.Diff([]string{
+		"starting MemcachedBackup cache-final-ours",
+		"MemcachedBackup cache-final-ours has copied no items yet; the Memcached is deleted when it is done, or at 12:30 UTC",
+		"MemcachedBackup cache-final-ours has copied 43% of 2,000 items; the Memcached is deleted when it is done, or at 12:30 UTC",
+	}, messages); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

@@ -30,7 +30,8 @@ var Now = time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
 func Running(t testing.TB, size int32, edits ...shardtest.Edit) *plan.Observation {
 	t.Helper()
 	m := &v1alpha1.Memcached{}
-	shardtest.Edit(func(s *v1alpha1.MemcachedSpec) { *s = shardtest.Revision(t).Spec })(&m.Spec)
+	m.Spec = shardtest.Revision(t).Spec
+	m.Spec.Image = ""
 	m.Name, m.Namespace, m.UID, m.Generation = "cache", "default", UID, 7
 	m.CreationTimestamp = metav1.NewTime(Now.Add(-7 * 24 * time.Hour))
 	m.Spec.Size = &size

@@ -1,0 +1,586 @@
+package status
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+// describe returns the conditions of a status: those that are as in the steady state are omitted.
+func describe(s v1alpha1.MemcachedStatus) (lines []string) {
+	steady := []string{"Ready True AllShardsReady", "Available True AllShardsReady", "Progressing False UpToDate", "Degraded False AsExpected"}
+	for _, c := range s.Conditions {
+		if line := fmt.Sprintf("%s %s %s", c.Type, c.Status, c.Reason); !slices.Contains(steady, line) {
+			lines = append(lines, line+": "+c.Message)
+		}
+	}
+	return lines
+}
+
+func deleted(obs *plan.Observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now} }
+
+func sized(n int32) func(*plan.Observation) {
+	return func(obs *plan.Observation) { *obs.Memcached.Spec.Size = n }
+}
+
+// Each case changes one thing in the steady state of a Memcached of three shards.
+func TestConditionsFollowWhatWasObserved(t *testing.T) {
+	serviceOf := func(name, state string) func(*plan.Observation) {
+		return func(obs *plan.Observation) {
+			key := resources.Key{Kind: resources.KindService, Name: name}
+			delete(obs.Objects, key)
+			plantest.AddObject(obs, key, state)
+		}
+	}
+	updating := func(decision rollout.Decision) (func(*plan.Observation), func(*plan.Plan, *plan.Result)) {
+		return func(*plan.Observation) {}, func(p *plan.Plan, _ *plan.Result) { p.Decision = decision }
+	}
+	type change = func(*plan.Observation)
+	type outcome = func(*plan.Plan, *plan.Result)
+	nothing, asPlanned := func(*plan.Observation) {}, func(*plan.Plan, *plan.Result) {}
+	withDecision := func(d rollout.Decision) outcome { _, o := updating(d); return o }
+	for name, c := range map[string]struct {
+		change  change
+		outcome outcome
+		want    []string
+		phase   v1alpha1.Phase
+	}{
+		"steady state": {nothing, asPlanned, nil, v1alpha1.PhaseRunning},
+		"one shard too few": {func(obs *plan.Observation) { shardtest.Starting(obs.Pods["cache-1"][0]) }, asPlanned, []string{
+			"Ready False ShardsStarting: waiting for cache-1", "Available False ShardsNotReady: 2 of 3 shards are ready; not ready: cache-1", "Progressing True ShardsStarting: waiting for cache-1",
+		}, v1alpha1.PhaseProgressing},
+		"two shards too few": {func(obs *plan.Observation) { shardtest.Starting(obs.Pods["cache-0"][0]); delete(obs.Pods, "cache-2") }, asPlanned, []string{
+			"Ready False ShardsStarting: waiting for cache-0, cache-2", "Available False ShardsNotReady: 1 of 3 shards are ready; not ready: cache-0, cache-2", "Progressing True ShardsStarting: waiting for cache-0, cache-2",
+		}, v1alpha1.PhaseProgressing},
+		"no Service leads to a shard": {serviceOf("cache-1", "terminating"), asPlanned, []string{
+			"Ready False WaitingForGarbageCollection: waiting for garbage collection of Service cache-1 of a deleted Memcached with the same name",
+			"Available False ShardsNotReady: 2 of 3 shards are ready; not ready: cache-1",
+			"Progressing True WaitingForGarbageCollection: waiting for garbage collection of Service cache-1 of a deleted Memcached with the same name",
+		}, v1alpha1.PhaseProgressing},
+		"another owner has a Service": {serviceOf("cache-1", "foreign"), asPlanned, []string{
+			"Ready False NameConflict: Service cache-1 already exists and isn't managed by this Memcached; delete it, or create the Memcached with another name",
+			"Available False ShardsNotReady: 2 of 3 shards are ready; not ready: cache-1", "Progressing True ShardsStarting: waiting for cache-1",
+			"Degraded True NameConflict: Service cache-1 already exists and isn't managed by this Memcached; delete it, or create the Memcached with another name",
+		}, v1alpha1.PhaseDegraded},
+		"it scales out": {sized(5), asPlanned, []string{
+			"Ready False ScalingOut: from 3 to 5 shards", "Available False ShardsNotReady: 3 of 5 shards are ready", "Progressing True ScalingOut: from 3 to 5 shards",
+		}, v1alpha1.PhaseProgressing},
+		"it scales in": {sized(2), asPlanned, []string{
+			"Ready False ScalingIn: from 3 to 2 shards", "Progressing True ScalingIn: from 3 to 2 shards",
+		}, v1alpha1.PhaseProgressing},
+		"it scales in when clients know": {func(obs *plan.Observation) { sized(2)(obs); obs.Memcached.Spec.Discovery.Enabled = true }, asPlanned, []string{
+			"Ready False ScalingIn: from 3 to 2 shards at 2026-11-18T12:01:30Z, after clients have read the new list",
+			"Progressing True ScalingIn: from 3 to 2 shards at 2026-11-18T12:01:30Z, after clients have read the new list",
+		}, v1alpha1.PhaseProgressing},
+		"it scales in to 0": {sized(0), asPlanned, []string{
+			"Ready False ScalingIn: from 3 to 0 shards", "Available False NoShards: spec.size is 0", "Progressing True ScalingIn: from 3 to 0 shards",
+		}, v1alpha1.PhaseProgressing},
+		"it is paused":        {func(obs *plan.Observation) { obs.Memcached.Spec.Paused = true }, asPlanned, []string{"Progressing False Paused: nothing changes until spec.paused is false"}, v1alpha1.PhasePaused},
+		"it is being deleted": {deleted, asPlanned, []string{"Ready False Deleting: deleting the shards", "Progressing True Deleting: deleting the shards"}, v1alpha1.PhaseDeleting},
+		"it is being deleted while paused": {func(obs *plan.Observation) { deleted(obs); obs.Memcached.Spec.Paused = true }, asPlanned, []string{
+			"Ready False Deleting: deleting the shards", "Progressing True Deleting: deleting the shards"}, v1alpha1.PhaseDeleting},
+		"it is being deleted after a backup": {deleted, func(p *plan.Plan, _ *plan.Result) { p.FinalBackup.Message = "copying" }, []string{
+			"Ready False BackingUp: copying", "Progressing True BackingUp: copying"}, v1alpha1.PhaseDeleting},
+		"it is being filled": {nothing, func(p *plan.Plan, _ *plan.Result) {
+			p.Bootstrap.Status = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning, Message: "restoring"}
+		}, []string{
+			"Ready False Bootstrapping: restoring", "Progressing True Bootstrapping: restoring"}, v1alpha1.PhaseProgressing},
+		"a write failed": {nothing, func(_ *plan.Plan, res *plan.Result) {
+			res.Failures = []error{errors.New("timeout"), errors.New("another")}
+		}, []string{
+			"Ready False Retrying: timeout; retrying", "Progressing True Retrying: timeout; retrying"}, v1alpha1.PhaseProgressing},
+		"a write was rejected": {nothing, func(_ *plan.Plan, res *plan.Result) { res.Rejections = []error{errors.New("Service cache: denied")} }, []string{
+			"Ready False ApplyRejected: the API server rejected Service cache: denied", "Degraded True ApplyRejected: the API server rejected Service cache: denied"}, v1alpha1.PhaseBlocked},
+		"more objects will be written": {nothing, func(p *plan.Plan, _ *plan.Result) { p.Actions.Postponed = make([]resources.Key, 7) }, []string{
+			"Ready False UpdatingObjects: writing 7 more objects", "Progressing True UpdatingObjects: writing 7 more objects"}, v1alpha1.PhaseProgressing},
+		"it keeps its image": {func(obs *plan.Observation) { obs.Follow.Message = "keeps image" }, asPlanned, []string{"Progressing False KeepingImage: keeps image"}, v1alpha1.PhaseRunning},
+		"a shard is updated": {nothing, withDecision(rollout.Decision{Shard: "cache-1", Step: rollout.StepUpdateInPlace, Change: rollout.Change{Method: rollout.Restart, Description: "threads 4 → 2"}}), []string{
+			"Ready False UpdatingShard: shard 2 of 3: threads 4 → 2", "Progressing True UpdatingShard: shard 2 of 3: threads 4 → 2"}, v1alpha1.PhaseProgressing},
+		"the update waits for another shard": {nothing, withDecision(rollout.Decision{Shard: "cache-1", Gate: rollout.GateShardInTransition, Message: "waiting for cache-0"}), []string{
+			"Ready False ShardInTransition: shard 2 of 3; waiting for cache-0", "Progressing True ShardInTransition: shard 2 of 3; waiting for cache-0"}, v1alpha1.PhaseProgressing},
+		"the update waits for its window": {nothing, withDecision(rollout.Decision{Shard: "cache-0", Gate: rollout.GateOutsideMaintenanceWindow, Message: "waiting", RequeueAfter: time.Hour}), []string{
+			"Ready False OutsideMaintenanceWindow: shard 1 of 3; waiting, which opens at 13:00 UTC on Wednesday, 18 November",
+			"Progressing False OutsideMaintenanceWindow: shard 1 of 3; waiting, which opens at 13:00 UTC on Wednesday, 18 November"}, v1alpha1.PhaseRunning},
+		"the update requires intervention": {nothing, withDecision(rollout.Decision{Shard: "cache-0", Gate: rollout.GateUpdatePathNotAllowed, Message: "not allowed", NeedsIntervention: true}), []string{
+			"Ready False UpdatePathNotAllowed: not allowed", "Progressing False UpdatePathNotAllowed: shard 1 of 3; not allowed", "Degraded True UpdatePathNotAllowed: not allowed"}, v1alpha1.PhaseBlocked},
+		"the update strategy is invalid": {nothing, func(p *plan.Plan, _ *plan.Result) {
+			p.Invalid = &shard.Problem{Reason: "UpdateStrategyInvalid", Message: "no such zone"}
+		}, []string{
+			"Ready False UpdateStrategyInvalid: no such zone", "Degraded True UpdateStrategyInvalid: no such zone"}, v1alpha1.PhaseBlocked},
+		"the spec is rejected while it scales": {sized(5), func(p *plan.Plan, _ *plan.Result) { p.Rejected = &shard.Problem{Reason: "NotAllowed", Message: "no"} }, []string{
+			"Ready False NotAllowed: no", "Available False ShardsNotReady: 3 of 5 shards are ready", "Degraded True NotAllowed: no"}, v1alpha1.PhaseDegraded},
+		"a pod crashes": {func(obs *plan.Observation) {
+			pod := obs.Pods["cache-1"][0]
+			pod.Status.ContainerStatuses[0].Image = "i:1"
+			shardtest.Crashing(pod)
+		}, asPlanned, []string{
+			"Ready False ShardCrashes: shard cache-1: image i:1: CrashLoopBackOff: back-off", "Available False ShardsNotReady: 2 of 3 shards are ready; not ready: cache-1",
+			"Progressing True ShardsStarting: waiting for cache-1", "Degraded True ShardCrashes: shard cache-1: image i:1: CrashLoopBackOff: back-off"}, v1alpha1.PhaseDegraded},
+		"an agent hasn't answered for minutes": {func(obs *plan.Observation) {
+			obs.Unreachable["cache-1-x"] = true
+			obs.Memcached.Status.Shards[1].AgentUnreachableSince = &metav1.Time{Time: obs.Now.Add(-5 * time.Minute)}
+		}, asPlanned, []string{
+			"Ready False AgentUnreachable: shard cache-1: the agent in pod cache-1-x hasn't answered since 11:55 UTC on 18 November; let the operator's pods connect to its TCP port 11212: check the NetworkPolicies and the service mesh",
+			"Degraded True AgentUnreachable: shard cache-1: the agent in pod cache-1-x hasn't answered since 11:55 UTC on 18 November; let the operator's pods connect to its TCP port 11212: check the NetworkPolicies and the service mesh"}, v1alpha1.PhaseBlocked},
+		"an image has another version than its tag": {func(obs *plan.Observation) { obs.Memcached.Status.Shards[1].Version = "1.6.40" }, asPlanned, []string{
+			"Ready False VersionMismatch: shard cache-1: image docker.io/library/memcached:1.6.45 contains memcached 1.6.40, but its tag says 1.6.45; use an image whose tag matches its version",
+			"Degraded True VersionMismatch: shard cache-1: image docker.io/library/memcached:1.6.45 contains memcached 1.6.40, but its tag says 1.6.45; use an image whose tag matches its version"}, v1alpha1.PhaseBlocked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := plantest.Running(t, 3)
+			c.change(obs)
+			p, res := plantest.Plan(obs), plan.Result{}
+			c.outcome(&p, &res)
+			s := Make(obs, p, res, obs.Now)
+			if diff := cmp.Diff(c.want, describe(s)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if s.Phase != c.phase {
+				t.Errorf("phase %s, want %s", s.Phase, c.phase)
+			}
+		})
+	}
+}
+
+func TestSecretThatCannotBeUsedIsReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		report agentwire.Secrets
+		reason string
+		words  string
+	}{
+		"it can be used": {agentwire.Secrets{}, "", ""},
+		"no certificate": {agentwire.Secrets{Certificate: agentwire.Certificate{Error: "tls.crt is missing"}}, v1alpha1.ReasonSecretInvalid, "shard cache-0: tls.crt is missing; correct Secret cache-tls"},
+		"an expired one": {agentwire.Secrets{Certificate: agentwire.Certificate{SHA256: "a", NotAfter: plantest.Now}}, v1alpha1.ReasonCertificateExpiring, "shard cache-0: the certificate expired at 2026-11-18T12:00:00Z"},
+		"no users":       {agentwire.Secrets{Users: agentwire.Users{Error: "there are no users"}}, v1alpha1.ReasonSecretInvalid, "shard cache-0: there are no users; correct Secret cache-auth"},
+	} {
+		obs := plantest.Running(t, 1, func(s *v1alpha1.MemcachedSpec) { s.TLS, s.Auth = &v1alpha1.TLS{}, &v1alpha1.Auth{} })
+		pod := obs.Pods["cache-0"][0]
+		shardtest.MountTLS(pod, "cache-tls")
+		users := *pod.Spec.Volumes[0].DeepCopy()
+		users.Name, users.Projected.Sources[0].Secret.Name = "users", "cache-auth"
+		pod.Spec.Volumes = append(pod.Spec.Volumes, users)
+		obs.Secrets[pod.UID] = c.report
+		degraded := meta.FindStatusCondition(Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).Conditions, v1alpha1.ConditionDegraded)
+		if (degraded.Status == metav1.ConditionTrue) != (c.reason != "") || c.reason != "" && degraded.Reason != c.reason || !strings.Contains(degraded.Message, c.words) {
+			t.Errorf("%s: %+v", name, degraded)
+		}
+	}
+}
+
+func TestEachShardHasAMessageUntilItServes(t *testing.T) {
+	for want, change := range map[string]func(obs *plan.Observation, pod *corev1.Pod){
+		"":           func(*plan.Observation, *corev1.Pod) {},
+		"no pod yet": func(obs *plan.Observation, _ *corev1.Pod) { delete(obs.Pods, "cache-0") },
+		"starting":   func(_ *plan.Observation, pod *corev1.Pod) { shardtest.Starting(pod) },
+		"running, but no Service selects it": func(obs *plan.Observation, _ *corev1.Pod) {
+			delete(obs.Objects, resources.Key{Kind: resources.KindService, Name: "cache-0"})
+		},
+		"running; a restore fills it before it becomes ready": func(obs *plan.Observation, pod *corev1.Pod) {
+			shardtest.Starting(pod)
+			pod.Annotations[annotations.HoldUntil] = obs.Now.Add(time.Minute).UTC().Format(time.RFC3339)
+		},
+		"pod next waits for the items":                                              receiving(agentwire.Status{}),
+		"pod next received 50.0% of 2,000 items":                                    receiving(agentwire.Status{Handover: &agentwire.Progress{Items: 1000, Total: 2000}}),
+		"pod next received 100% of 2,000 items":                                     receiving(agentwire.Status{Handover: &agentwire.Progress{Items: 3000, Total: 2000}}),
+		"pod next serves new connections, and the previous pod those that are open": receiving(agentwire.Status{Phase: agentwire.PhaseFollowing}),
+	} {
+		obs := plantest.Running(t, 1)
+		change(obs, obs.Pods["cache-0"][0])
+		plantest.Read(obs)
+		if got := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).Shards[0].Message; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// receiving adds a second pod, which receives the items of the first.
+func receiving(agent agentwire.Status) func(*plan.Observation, *corev1.Pod) {
+	return func(obs *plan.Observation, _ *corev1.Pod) {
+		next := plantest.Pod(obs, "cache-0", "next")
+		next.Name = "next"
+		shardtest.Starting(next)
+		obs.Pods["cache-0"] = append(obs.Pods["cache-0"], next)
+		obs.Receiving["next"] = agent
+	}
+}
+
+func TestShardsOfTheStatus(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*plan.Observation, *plan.Result)
+		want   []string
+	}{
+		"those that exist": {func(*plan.Observation, *plan.Result) {}, []string{"cache-0", "cache-1"}},
+		"one was just created": {func(_ *plan.Observation, res *plan.Result) {
+			res.Applied[resources.Key{Kind: resources.KindReplicaSet, Name: "cache-2"}] = true
+		}, []string{"cache-0", "cache-1", "cache-2"}},
+		"a ReplicaSet was deleted": {func(obs *plan.Observation, _ *plan.Result) {
+			delete(obs.Objects, resources.Key{Kind: resources.KindReplicaSet, Name: "cache-1"})
+		}, []string{"cache-0", "cache-1"}},
+		"an extra shard still exists": {func(obs *plan.Observation, _ *plan.Result) { sized(1)(obs) }, []string{"cache-0", "cache-1"}},
+		"an extra shard was deleted": {func(obs *plan.Observation, _ *plan.Result) {
+			sized(1)(obs)
+			delete(obs.Objects, resources.Key{Kind: resources.KindReplicaSet, Name: "cache-1"})
+		}, []string{"cache-0"}},
+		"another owner has a name": {func(obs *plan.Observation, _ *plan.Result) {
+			obs.Memcached.Status.Shards = nil
+			plantest.AddObject(obs, resources.Key{Kind: resources.KindReplicaSet, Name: "cache-1"}, "foreign")
+		}, []string{"cache-0"}},
+	} {
+		obs, res := plantest.Running(t, 2), plan.Result{Applied: map[resources.Key]bool{}}
+		c.change(obs, &res)
+		var got []string
+		for _, s := range Make(obs, plantest.Plan(obs), res, obs.Now).Shards {
+			got = append(got, s.Name)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// Then the operator tries again.
+func TestLossIsRecordedWhenItsRestoreExists(t *testing.T) {
+	obs := plantest.Running(t, 1)
+	plantest.Answer(obs, "cache-0", agentwire.StartCold)
+	p := plantest.Plan(obs)
+	p.Refills.Lost = []plan.Refill{{Shard: "cache-0", Restore: "refill", Event: plan.Normal(v1alpha1.EventRefillStarted, "refilling")}}
+	for failed, want := range map[bool]string{true: shardtest.RunningContainer, false: "another"} {
+		res := plan.Result{FailedCreates: map[string]bool{"refill": failed}}
+		s := Make(obs, p, res, obs.Now)
+		if got := s.Shards[0].ContainerID; got != want {
+			t.Errorf("the restore could not be created: %t: the status describes the start of container %q", failed, got)
+		}
+		reasons := reasonsOf(Events(obs.Memcached.Status, s, obs, p, res))
+		if slices.Contains(reasons, v1alpha1.EventRefillStarted) == failed {
+			t.Errorf("the restore could not be created: %t: events %q", failed, reasons)
+		}
+	}
+}
+
+func reasonsOf(events []plan.Event) (reasons []string) {
+	for _, e := range events {
+		reasons = append(reasons, e.Reason)
+	}
+	return reasons
+}
+
+func TestBindingIsReportedWhenItsSecretIsWritten(t *testing.T) {
+	obs := plantest.Running(t, 2, func(s *v1alpha1.MemcachedSpec) { s.Binding.Enabled = true })
+	p := plantest.Plan(obs)
+	if got := Make(obs, p, plan.Result{}, obs.Now).Binding; got == nil || got.Name != "" {
+		t.Errorf("before: %+v", got)
+	}
+	written := plan.Result{Applied: map[resources.Key]bool{resources.KeyOf(p.Actions.Binding): true}}
+	if got := Make(obs, p, written, obs.Now).Binding; got == nil || got.Name != p.Actions.Binding.Name || got.Size != 2 {
+		t.Errorf("after: %+v", got)
+	}
+	obs.Memcached.Spec.Paused, obs.Memcached.Status.Binding = true, &v1alpha1.BindingStatus{Name: "kept"}
+	if got := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).Binding; got == nil || got.Name != "kept" {
+		t.Errorf("while paused: %+v", got)
+	}
+	obs.Memcached.Spec.Binding.Enabled = false
+	if got := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).Binding; got != nil {
+		t.Errorf("without it: %+v", got)
+	}
+}
+
+func TestClientsOutsideTheClusterFindTheFirstShards(t *testing.T) {
+	for name, c := range map[string]struct {
+		addresses []string
+		policy    v1alpha1.NetworkPolicy
+		servers   []string
+		message   string
+	}{
+		"all have an address":    {[]string{"192.0.2.1", "lb.example.com"}, v1alpha1.NetworkPolicy{Mode: v1alpha1.NetworkPolicyOpen}, []string{"192.0.2.1:11211", "lb.example.com:11211"}, ""},
+		"the first one has none": {[]string{"", "192.0.2.2"}, v1alpha1.NetworkPolicy{Mode: v1alpha1.NetworkPolicyDisabled}, nil, "1 of 2 shards have no external address, such as cache-0; check the events of the Service cache-0-ext, and whether the cluster has a controller for load balancers"},
+		"an IPv6 address":        {[]string{"fd00::1"}, v1alpha1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{}}}}, []string{"[fd00::1]:11211"}, ""},
+		"no client is admitted":  {[]string{"192.0.2.1"}, v1alpha1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{{}}}, []string{"192.0.2.1:11211"}, "the NetworkPolicy admits no client outside the cluster; add an ipBlock to spec.networkPolicy.allowedClients"},
+	} {
+		obs := plantest.Running(t, int32(len(c.addresses)), func(s *v1alpha1.MemcachedSpec) {
+			s.Service.Type, s.NetworkPolicy = v1alpha1.ServiceLoadBalancer, c.policy
+		}) //nolint:gosec // two
+		for i, address := range c.addresses {
+			ingress := corev1.LoadBalancerIngress{IP: address}
+			if strings.HasSuffix(address, ".com") {
+				ingress = corev1.LoadBalancerIngress{Hostname: address}
+			}
+			obs.Objects[resources.ExternalKey(obs.Names[i])].APIObject.(*corev1.Service).Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{ingress}
+		}
+		if s := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).External; !slices.Equal(s.Servers, c.servers) || s.Message != c.message {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
+func TestCertificateThatExpiresFirstIsReported(t *testing.T) {
+	at := func(hours int) time.Time { return plantest.Now.Add(time.Duration(hours) * time.Hour) }
+	early, late := agentwire.Certificate{SHA256: "b", NotAfter: at(1), PlainConnections: 3}, agentwire.Certificate{SHA256: "a", NotAfter: at(2), PlainConnections: 4}
+	same := agentwire.Certificate{SHA256: "a", NotAfter: at(1)}
+	was := &v1alpha1.TLSStatus{Fingerprint: "was", NotAfter: ptr.To(v1alpha1.Time(at(9))), PlainConnections: ptr.To[int64](7)}
+	for name, c := range map[string]struct {
+		mode        v1alpha1.TLSMode
+		reports     []*agentwire.Certificate // by shard; nil is unknown
+		fingerprint string
+		plain       *int64
+	}{
+		"the first shard's":                          {"", []*agentwire.Certificate{&early, &late}, "b", nil},
+		"the second shard's":                         {"", []*agentwire.Certificate{&late, &early}, "b", nil},
+		"of two that expire together, the lower one": {"", []*agentwire.Certificate{&early, &same}, "a", nil},
+		"of one shard":                               {"", []*agentwire.Certificate{nil, &late}, "a", nil},
+		"of none yet":                                {"", []*agentwire.Certificate{nil, nil}, "was", nil},
+		"all count plain connections":                {v1alpha1.TLSPermissive, []*agentwire.Certificate{&early, &late}, "b", ptr.To[int64](7)},
+		"not all count plain connections":            {v1alpha1.TLSPermissive, []*agentwire.Certificate{&early, nil}, "b", was.PlainConnections},
+	} {
+		obs := plantest.Running(t, 3, func(s *v1alpha1.MemcachedSpec) { s.TLS = &v1alpha1.TLS{Mode: c.mode} })
+		delete(obs.Pods, "cache-2")
+		plantest.Read(obs)
+		obs.Memcached.Status.TLS = was
+		for i, report := range c.reports {
+			if report != nil {
+				obs.Secrets[obs.Pods[obs.Names[i]][0].UID] = agentwire.Secrets{Certificate: *report}
+			}
+		}
+		s := tlsStatus(obs)
+		if s.Fingerprint != c.fingerprint || ptr.Deref(s.PlainConnections, -1) != ptr.Deref(c.plain, -1) {
+			t.Errorf("%s: %+v, want %s", name, s, c.fingerprint)
+		}
+	}
+}
+
+func TestEventsReportWhatHasChanged(t *testing.T) {
+	type statuses = func(was, next *v1alpha1.MemcachedStatus)
+	shard1 := func(change func(was, next *v1alpha1.ShardStatus)) statuses {
+		return func(was, next *v1alpha1.MemcachedStatus) { change(&was.Shards[1], &next.Shards[1]) }
+	}
+	restarted := func(result v1alpha1.StartResult) statuses {
+		return shard1(func(_, next *v1alpha1.ShardStatus) {
+			next.ContainerID, next.Start, next.Items, next.ItemsBefore, next.GapMilliseconds = "another", result, 90, 100, 250
+		})
+	}
+	degraded := func(s *v1alpha1.MemcachedStatus, reason string) {
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: reason, Message: "message"})
+	}
+	cost := func(s *v1alpha1.MemcachedStatus, misses *int64, recovered *metav1.Time) {
+		s.LastUpdate = &v1alpha1.UpdateCost{Revision: "r", StartedAt: metav1.NewTime(plantest.Now), ExtraMisses: misses, HitRatioRecoveredAt: recovered}
+	}
+	later := metav1.NewTime(plantest.Now.Add(90 * time.Second))
+	for name, c := range map[string]struct {
+		change statuses
+		agent  agentwire.Start
+		want   []string
+	}{
+		"nothing":                        {func(*v1alpha1.MemcachedStatus, *v1alpha1.MemcachedStatus) {}, agentwire.Start{}, nil},
+		"it was scaled out":              {func(was, _ *v1alpha1.MemcachedStatus) { was.Size = 1 }, agentwire.Start{}, []string{"Normal Scaled: from 1 to 3 shards"}},
+		"it was scaled in":               {func(was, _ *v1alpha1.MemcachedStatus) { was.Size = 5 }, agentwire.Start{}, []string{"Normal Scaled: from 5 to 3 shards. Keys that return to a remaining shard may have an old value there, from before the last scale-out, until its TTL"}},
+		"it was scaled to 0":             {func(was, next *v1alpha1.MemcachedStatus) { next.Size, next.Shards, was.Shards = 0, nil, nil }, agentwire.Start{}, []string{"Normal Scaled: from 3 to 0 shards"}},
+		"it is new":                      {func(was, _ *v1alpha1.MemcachedStatus) { was.Size, was.ObservedGeneration = 0, 0 }, agentwire.Start{}, nil},
+		"a shard is ready":               {shard1(func(was, _ *v1alpha1.ShardStatus) { was.Ready = false }), agentwire.Start{}, []string{"Normal ShardReady cache-1-x: shard cache-1 is ready in pod cache-1-x"}},
+		"a shard is not ready":           {shard1(func(_, next *v1alpha1.ShardStatus) { next.Ready = false }), agentwire.Start{}, []string{"Warning ShardNotReady cache-1-x: shard cache-1 is not ready: not ready"}},
+		"a shard has no pod":             {shard1(func(_, next *v1alpha1.ShardStatus) { next.Ready, next.PodName, next.Message = false, "", "no pod yet" }), agentwire.Start{}, []string{"Warning ShardNotReady cache-1-x: shard cache-1 is not ready: no pod yet"}},
+		"a shard started empty":          {restarted(v1alpha1.StartCold), agentwire.Start{}, []string{"Warning ShardStartedEmpty cache-1-x: shard cache-1 started empty in pod cache-1-x"}},
+		"a shard started empty, and why": {restarted(v1alpha1.StartCold), agentwire.Start{Reason: "no file"}, []string{"Warning ShardStartedEmpty cache-1-x: shard cache-1 started empty in pod cache-1-x: no file"}},
+		"a shard kept its items":         {restarted(v1alpha1.StartWarm), agentwire.Start{}, []string{"Normal ShardKeptItems cache-1-x: shard cache-1 restarted in pod cache-1-x with 90 of 100 items"}},
+		"a shard moved":                  {restarted(v1alpha1.StartHandedOver), agentwire.Start{}, []string{"Normal ShardHandedOver cache-1-x: shard cache-1 moved to pod cache-1-x with 90 of 100 items; no pod responded for 250ms"}},
+		"a shard moved while both served": {restarted(v1alpha1.StartHandedOver), agentwire.Start{Mode: agentwire.ModeAvailable, StaleSeconds: 1.5, Reason: "full"}, []string{
+			"Normal ShardHandedOver cache-1-x: shard cache-1 moved to pod cache-1-x with 90 of 100 items; no pod responded for 250ms, and clients could read values that were up to 1.5s old (mode Available); full"}},
+		"a user restarted a shard":   {shard1(func(_, next *v1alpha1.ShardStatus) { next.Restart, next.Start = "now", v1alpha1.StartWarm }), agentwire.Start{}, []string{"Normal ShardKeptItems cache-1-x: shard cache-1 restarted in pod cache-1-x with 0 of 0 items"}},
+		"the first start of a shard": {shard1(func(was, next *v1alpha1.ShardStatus) { was.Start, next.ContainerID = "", "another" }), agentwire.Start{}, nil},
+		"it is Degraded":             {func(_, next *v1alpha1.MemcachedStatus) { degraded(next, "NameConflict") }, agentwire.Start{}, []string{"Warning NameConflict: message"}},
+		"it is Degraded for another reason": {func(was, next *v1alpha1.MemcachedStatus) {
+			degraded(was, "UpdateFailed")
+			degraded(next, "NameConflict")
+		}, agentwire.Start{}, []string{"Warning NameConflict: message"}},
+		"it remains Degraded": {func(was, next *v1alpha1.MemcachedStatus) {
+			degraded(was, "NameConflict")
+			degraded(next, "NameConflict")
+		}, agentwire.Start{}, nil},
+		"it is not Degraded any more": {func(was, _ *v1alpha1.MemcachedStatus) { degraded(was, "NameConflict") }, agentwire.Start{}, []string{"Normal AsExpected: no problems detected"}},
+		"it was filled": {func(was, next *v1alpha1.MemcachedStatus) {
+			was.Bootstrap, next.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning}, &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferComplete, Message: "filled"}
+		}, agentwire.Start{}, []string{"Normal BootstrapFinished: filled"}},
+		"it could not be filled": {func(was, next *v1alpha1.MemcachedStatus) {
+			was.Bootstrap, next.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning}, &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferFailed}
+		}, agentwire.Start{}, []string{"Warning BootstrapFinished: Failed"}},
+		"it was filled before": {func(was, next *v1alpha1.MemcachedStatus) {
+			was.Bootstrap, next.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferComplete}, &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferComplete}
+		}, agentwire.Start{}, nil},
+		"an update is finished": {func(was, next *v1alpha1.MemcachedStatus) {
+			was.Update = &v1alpha1.UpdateStatus{Revision: "r", Items: 900, ItemsBefore: 1000}
+			next.LastUpdate = &v1alpha1.UpdateCost{Revision: "r", UnavailableMilliseconds: 1500, MaxUnavailableMilliseconds: 1000}
+		}, agentwire.Start{}, []string{"Normal UpdateFinished: updated 3 shards to image docker.io/library/memcached:1.6.45; kept 90.0% of 1,000 items; unavailable for 1.5s in total, for 1s at most"}},
+		"the misses of an update are measured": {func(was, next *v1alpha1.MemcachedStatus) {
+			cost(was, nil, nil)
+			cost(next, ptr.To[int64](1234), &later)
+		}, agentwire.Start{}, []string{
+			"Normal HitRatioMeasured: the update caused 1,234 additional misses; the hit ratio recovered 1m30s after the update started"}},
+		"the hit ratio has not recovered": {func(was, next *v1alpha1.MemcachedStatus) { cost(was, nil, nil); cost(next, ptr.To[int64](1234), nil) }, agentwire.Start{}, []string{
+			"Normal HitRatioMeasured: the update caused 1,234 additional misses; the hit ratio had not recovered 30m after the update"}},
+		"the misses were measured before": {func(was, next *v1alpha1.MemcachedStatus) {
+			cost(was, ptr.To[int64](1), nil)
+			cost(next, ptr.To[int64](1), nil)
+		}, agentwire.Start{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := plantest.Running(t, 3)
+			p := plantest.Plan(obs)
+			was := Make(obs, p, plan.Result{}, obs.Now)
+			next := *was.DeepCopy()
+			c.change(&was, &next)
+			obs.Agents["cache-1-x"] = agentwire.Status{Start: c.agent}
+			var got []string
+			for _, e := range Events(was, next, obs, p, plan.Result{}) {
+				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Kind, e.Reason, e.Pod))+": "+e.Message)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// updated returns an observation of a Memcached whose three shards were restarted for an update. Each had 1,000 items before and has 900,
+// had a hit ratio of 50%, and was unavailable for half a second. The status doesn't describe these starts yet.
+func updated(t *testing.T) *plan.Observation {
+	obs := plantest.Running(t, 3)
+	for i, name := range obs.Names {
+		plantest.Answer(obs, name, agentwire.StartWarm)
+		answer := obs.Agents[name+"-x"]
+		answer.Start.Items, answer.Start.ItemsBefore, answer.Start.UnavailableSeconds = 900, 1000, 0.5
+		answer.Gets, answer.Hits, answer.RecentGets, answer.RecentHits = 2000, 900, 2000, 1000
+		obs.Agents[name+"-x"] = answer
+		obs.Memcached.Status.Shards[i].Revision = "former"
+		shardtest.Annotate(obs.Pods[name][0], annotations.Update, shard.EncodeRecord(shard.UpdateRecord{Revision: obs.UpdateRevision.Hash(), Method: rollout.Restart,
+			At: obs.Now.Add(-2 * time.Minute), Items: 1000, Gets: 2000, Hits: 1000}))
+	}
+	plantest.Read(obs)
+	return obs
+}
+
+func TestStatusHasTheCostOfAnUpdate(t *testing.T) {
+	obs := updated(t)
+	next := func() *v1alpha1.UpdateCost {
+		obs.Memcached.Status = Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now)
+		return obs.Memcached.Status.LastUpdate
+	}
+	last := obs.Pods["cache-2"]
+	delete(obs.Agents, "cache-2-x")
+	if c := next(); c == nil || c.Shards != 2 || c.Items != 1800 || c.ItemsBefore != 2000 || c.UnavailableMilliseconds != 1000 || c.MaxUnavailableMilliseconds != 500 ||
+		c.FinishedAt != nil || !c.StartedAt.Time.Equal(obs.Now.Add(-2*time.Minute)) {
+		t.Fatalf("after two shards: %+v", c)
+	}
+	if c := next(); c.Shards != 2 {
+		t.Errorf("each start counts once: %+v", c)
+	}
+	plantest.Answer(obs, "cache-2", agentwire.StartCold)
+	obs.Pods["cache-2"] = last
+	if c := next(); c.Shards != 3 || c.Items != 1800 || c.ItemsBefore != 3000 || c.FinishedAt == nil || !c.FinishedAt.Time.Equal(obs.Now) {
+		t.Fatalf("after all shards: %+v", c)
+	}
+	obs.Now = obs.Now.Add(time.Minute)
+	if c := next(); !c.FinishedAt.Time.Equal(plantest.Now) {
+		t.Errorf("a minute later: %+v", c)
+	}
+}
+
+func TestMissesOfAnUpdateAreCountedUntilTheHitRatioIsBack(t *testing.T) {
+	const unknown = -1
+	for name, c := range map[string]struct {
+		change    func(obs *plan.Observation)
+		misses    int64
+		recovered bool
+	}{
+		"it is back on all shards": {func(*plan.Observation) {}, 300, true},
+		"a shard still misses":     {func(obs *plan.Observation) { agent(obs, 1, func(a *agentwire.Status) { a.RecentHits = 800 }) }, unknown, false},
+		"a shard still misses at the end": {func(obs *plan.Observation) {
+			agent(obs, 1, func(a *agentwire.Status) { a.RecentHits = 800 })
+			obs.Now = obs.Now.Add(shard.HitRatioTimeout - 2*plan.HitRatioPoll)
+		}, 300, false},
+		"a shard has too few requests": {func(obs *plan.Observation) {
+			agent(obs, 1, func(a *agentwire.Status) { a.RecentGets, a.RecentHits = 999, 999 })
+		}, unknown, false},
+		"a shard hasn't answered": {func(obs *plan.Observation) { delete(obs.Agents, "cache-1-x") }, unknown, false},
+		"no shard counts": {func(obs *plan.Observation) {
+			for i := range 3 {
+				agent(obs, i, func(a *agentwire.Status) { a.Gets = 0 })
+			}
+		}, unknown, false},
+		"one shard doesn't count": {func(obs *plan.Observation) { agent(obs, 1, func(a *agentwire.Status) { a.Gets = 0 }) }, 200, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := updated(t)
+			obs.Memcached.Status = Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now)
+			if obs.Memcached.Status.LastUpdate.ExtraMisses == nil {
+				t.Fatal("with the hit ratio back, they are measured at once")
+			}
+			obs.Memcached.Status.LastUpdate.ExtraMisses, obs.Memcached.Status.LastUpdate.HitRatioRecoveredAt = nil, nil
+			c.change(obs)
+			got := Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).LastUpdate
+			if ptr.Deref(got.ExtraMisses, unknown) != c.misses || (got.HitRatioRecoveredAt != nil) != c.recovered {
+				t.Errorf("%d misses, recovered at %v; want %d", ptr.Deref(got.ExtraMisses, unknown), got.HitRatioRecoveredAt, c.misses)
+			}
+		})
+	}
+}
+
+func agent(obs *plan.Observation, ordinal int, change func(*agentwire.Status)) {
+	name := obs.Names[ordinal] + "-x"
+	answer := obs.Agents[name]
+	change(&answer)
+	obs.Agents[name] = answer
+}
+
+func TestUpdateReportsItsProgress(t *testing.T) {
+	obs := updated(t)
+	obs.Memcached.Status.Shards = Make(obs, plantest.Plan(obs), plan.Result{}, obs.Now).Shards
+	decision := rollout.Decision{Shard: "cache-1", Step: rollout.StepAwait, Change: rollout.Change{Method: rollout.Replace, Description: "memory"}}
+	made := func(d rollout.Decision) *v1alpha1.UpdateStatus {
+		p := plantest.Plan(obs)
+		p.Decision = d
+		return Make(obs, p, plan.Result{}, obs.Now).Update
+	}
+	u := made(decision)
+	want := &v1alpha1.UpdateStatus{Revision: obs.UpdateRevision.Hash(), Updated: 3, Shard: "cache-1", Method: "Replace", Items: 2700, ItemsBefore: 3000,
+		Since: metav1.NewTime(obs.Now), Message: "shard 2 of 3: memory; kept 90.0% of 3,000 items"}
+	if diff := cmp.Diff(want, u); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	obs.Memcached.Status.Update, obs.Now = u, obs.Now.Add(time.Minute)
+	if again := made(decision); !again.Since.Equal(&u.Since) {
+		t.Errorf("the same step is since %s", again.Since)
+	}
+	decision.RollingBack, decision.Message = true, "it crashed"
+	if back := made(decision); !back.RollingBack || back.Since.Equal(&u.Since) || back.Message != "shard 2 of 3: rolling back; it crashed; kept 90.0% of 3,000 items" {
+		t.Errorf("%+v", back)
+	}
+	for _, over := range []rollout.Decision{{}, {Shard: "cache-1", Step: rollout.StepRevert}} {
+		if u := made(over); u != nil {
+			t.Errorf("%+v: %+v", over, u)
+		}
+	}
+	receiving(agentwire.Status{Handover: &agentwire.Progress{Items: 1, Total: 4}})(obs, nil)
+	plantest.Read(obs)
+	decision = rollout.Decision{Shard: "cache-0", Step: rollout.StepAwait}
+	if u := made(decision); !strings.Contains(u.Message, "shard 1 of 3; pod next received 25.0% of 4 items") {
+		t.Errorf("%+v", u)
+	}
+}
