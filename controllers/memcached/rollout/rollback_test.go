@@ -62,3 +62,14 @@ func TestShardThatLostItsItemsStopsTheRestartsOfOthers(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// The shard without a pod is the one that the user has to care about: its ReplicaSet may not be able to create one.
+func TestShardWithoutAPodIsReportedBeforeOneThatWillMoveOrRestart(t *testing.T) {
+	missing := Shard{Name: "cache-1", Template: former}
+	for _, disturbed := range []Shard{{Moves: true, ToTarget: Change{Method: Replace}}, {Restarts: true, ToTarget: Change{Method: Restart}}} {
+		disturbed.Name, disturbed.Template, disturbed.Pod = "cache-0", updated, Pod{Revision: updated, State: Serving, Outcome: Verified}
+		if d := Next(Input{Target: updated, Shards: []Shard{disturbed, missing}}); d.Shard != "cache-1" || d.Gate != GateShardUnavailable {
+			t.Errorf("the decision is %+v", d)
+		}
+	}
+}

@@ -7,6 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 func TestPodsAreOrderedByWhoServesAndWhoWill(t *testing.T) {
@@ -50,5 +55,97 @@ func TestWaitingAfterPlannedStopIsNoProblem(t *testing.T) {
 		if got := containerProblem(c); (got != nil) != want {
 			t.Errorf("exit code %d: problem %+v", code, got)
 		}
+	}
+}
+
+func TestProblemOfAPodRequiresManualIntervention(t *testing.T) {
+	unschedulable := func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes"}}
+	}
+	waiting := func(reason string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			shardtest.Crashing(p)
+			p.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: reason, Message: "message"}
+		}
+	}
+	running := func(p *corev1.Pod) {
+		shardtest.Starting(p)
+		p.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+	}
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		reason string
+		first  rollout.State // of the pod as the first one of its shard
+		second rollout.State
+	}{
+		"it is ready":        {func(*corev1.Pod) {}, "", rollout.Serving, rollout.Serving},
+		"it starts":          {shardtest.Starting, "", rollout.Starting, rollout.Starting},
+		"no node accepts it": {unschedulable, v1alpha1.ReasonUnschedulable, rollout.Broken, rollout.Starting},
+		"its container exited": {func(p *corev1.Pod) {
+			shardtest.Starting(p)
+			p.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
+		}, v1alpha1.ReasonShardCrashes, rollout.Broken, rollout.Broken},
+		"its container stopped": {func(p *corev1.Pod) {
+			shardtest.Starting(p)
+			p.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{}
+		}, "", rollout.Starting, rollout.Starting},
+		"it crashes again":          {waiting("CrashLoopBackOff"), v1alpha1.ReasonShardCrashes, rollout.Broken, rollout.Broken},
+		"its image can't be pulled": {waiting("ImagePullBackOff"), v1alpha1.ReasonImageCannotBePulled, rollout.Broken, rollout.Broken},
+		"its container is created":  {waiting("ContainerCreating"), "", rollout.Starting, rollout.Starting},
+		"the agent can't be installed": {func(p *corev1.Pod) {
+			shardtest.Starting(p)
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}}
+		}, v1alpha1.ReasonImageCannotBePulled, rollout.Broken, rollout.Broken},
+		"its node doesn't respond": {func(p *corev1.Pod) {
+			running(p)
+			p.Status.Phase = corev1.PodRunning
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}
+		}, v1alpha1.ReasonNodeLost, rollout.Starting, rollout.Starting},
+		"it runs and isn't ready": {func(p *corev1.Pod) {
+			running(p)
+			p.Status.Phase = corev1.PodRunning
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionFalse}}
+		}, "", rollout.Starting, rollout.Starting},
+	} {
+		pod := shardtest.Pod("cache-0-x", podRevision(t))
+		c.change(pod)
+		reason := ""
+		if problem := PodProblem(pod); problem != nil {
+			reason = problem.Reason
+		}
+		first, second := podState(pod, "r", false).State, podState(pod, "r", true).State
+		if reason != c.reason || first != c.first || second != c.second {
+			t.Errorf("%s: problem %q, %s as the first pod, %s as the second; want %q, %s, %s", name, reason, first, second, c.reason, c.first, c.second)
+		}
+	}
+}
+
+func TestReadinessIsDelayedWhileMemcachedRuns(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	for value, want := range map[string]bool{"": false, "later": false, now.Format(time.RFC3339): false, now.Add(time.Second).Format(time.RFC3339): true} {
+		pod := shardtest.Pod("cache-0-x", podRevision(t))
+		pod.Annotations[annotations.HoldUntil] = value
+		if IsReadinessDelayed(pod, now) {
+			t.Errorf("%q: it delays a pod that doesn't run", value)
+		}
+		pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+		if got := IsReadinessDelayed(pod, now); got != want {
+			t.Errorf("%q: %t", value, got)
+		}
+	}
+}
+
+func TestLastTransitionIsOfThePodsOrTheReplicaSet(t *testing.T) {
+	at := func(second int64) metav1.Time { return metav1.NewTime(time.Unix(second, 0)) }
+	set, pod := shardtest.ReplicaSet("cache-0", podRevision(t)), shardtest.Pod("cache-0-x", podRevision(t))
+	set.CreationTimestamp, pod.CreationTimestamp, pod.Status.Conditions[0].LastTransitionTime = at(10), at(20), at(30)
+	for want, got := range map[int64]time.Time{10: LastTransition(set, nil), 30: LastTransition(set, []*corev1.Pod{pod})} {
+		if got.Unix() != want {
+			t.Errorf("%d, want %d", got.Unix(), want)
+		}
+	}
+	pod.Status.Conditions = nil
+	if got := LastTransition(nil, []*corev1.Pod{pod}); got.Unix() != 20 {
+		t.Errorf("%d, want 20", got.Unix())
 	}
 }

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -104,5 +105,48 @@ func TestRecordHasNoNegativeNumbers(t *testing.T) {
 	text := EncodeRecord(UpdateRecord{Revision: "r", Items: -1, Gets: -1 << 63, Hits: 1<<63 - 1})
 	if got := decodeUpdate(map[string]string{annotations.Update: text}); got.Items != 0 || got.Gets != 0 || got.Hits != maxCount || got.Revision != "r" {
 		t.Errorf("the record is %+v", got)
+	}
+}
+
+// An agent that missed it can learn of it in time.
+func TestAnnouncedStopIsOfOneContainerAndRepeated(t *testing.T) {
+	update := podRevision(t, version("1.6.38"))
+	f := newFixture(podRevision(t), podRevision(t), update)
+	at := func(token string, later time.Duration) string {
+		shardtest.Annotate(f.pods[0], annotations.Stop, token)
+		s := f.evaluate()
+		return s.StopToken(update, f.now.Add(later))
+	}
+	first := at("", 0)
+	if want := agentwire.AnnounceArguments("running-"+update.Hash()+"-1000", update.ArgumentsText); first != want {
+		t.Errorf("%s, want %s", first, want)
+	}
+	if again := at(first, AnnounceRetry-time.Second); again != first {
+		t.Errorf("soon after, it is %s", again)
+	}
+	if again := at(first, AnnounceRetry); again == first {
+		t.Error("it is not repeated")
+	}
+	if again := at(strings.Replace(first, "1000", "soon", 1), 0); again != first {
+		t.Errorf("after a value that isn't a time, it is %s", again)
+	}
+	f.pods[0].Status.ContainerStatuses[0].ContainerID = "containerd://next"
+	if again := at(first, 0); again == first || !strings.HasPrefix(again, "next-") {
+		t.Errorf("in the next container, it is %s", again)
+	}
+}
+
+func TestRecordOfAnUpdateHasTheStateBeforeIt(t *testing.T) {
+	old, update := podRevision(t), podRevision(t, version("1.6.38"))
+	f := newFixture(old, old, update)
+	s := f.evaluate()
+	want := UpdateRecord{Revision: update.Hash(), From: old.Hash(), At: f.now.UTC(), Method: rollout.Recreate, Container: shardtest.RunningContainer}
+	if got := s.NewUpdateRecord(update, rollout.Recreate, f.now); got != want {
+		t.Errorf("%+v", got)
+	}
+	f.agents["first"] = agentwire.Status{Items: 7, RecentGets: 5, RecentHits: 3}
+	s = f.evaluate()
+	if want.Items, want.Gets, want.Hits = 7, 5, 3; s.NewUpdateRecord(update, rollout.Recreate, f.now) != want {
+		t.Errorf("%+v", s.NewUpdateRecord(update, rollout.Recreate, f.now))
 	}
 }

@@ -1,7 +1,9 @@
 package shard
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -181,5 +183,35 @@ func TestFailureOfARestartLastsUntilTheSecretHasAnotherCertificate(t *testing.T)
 	f.pods = nil
 	if f.evaluate().Rollout.Failed == "" {
 		t.Error("a shard without a pod hasn't failed")
+	}
+}
+
+func TestCertificateIsRenewedBeforeItExpires(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	day := 24 * time.Hour
+	served := func(left time.Duration) agentwire.Certificate {
+		return agentwire.Certificate{SHA256: "a", NotBefore: now.Add(left - 90*day), NotAfter: now.Add(left)}
+	}
+	withError := func(c agentwire.Certificate) agentwire.Certificate { c.Error = "tls.key is missing"; return c }
+	for name, c := range map[string]struct {
+		certificate agentwire.Certificate
+		reason      string
+		words       string
+	}{
+		"none":                                  {agentwire.Certificate{}, "", ""},
+		"new":                                   {served(90 * day), "", ""},
+		"it expires soon":                       {served(day), v1alpha1.ReasonCertificateExpiring, "the certificate expires at "},
+		"it has expired":                        {served(0), v1alpha1.ReasonCertificateExpiring, "the certificate expired at "},
+		"the Secret can't be used":              {withError(agentwire.Certificate{}), v1alpha1.ReasonSecretInvalid, "tls.key is missing; correct Secret cache-tls"},
+		"the Secret can't be used any more":     {withError(served(90 * day)), v1alpha1.ReasonSecretInvalid, "tls.key is missing; correct Secret cache-tls"},
+		"it has expired, and can't be replaced": {withError(served(0)), v1alpha1.ReasonCertificateExpiring, "the certificate expired at "},
+	} {
+		var got Problem
+		if problem := CertificateProblem(c.certificate, "cache-tls", now); problem != nil {
+			got = *problem
+		}
+		if got.Reason != c.reason || !strings.HasPrefix(got.Message, c.words) {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
