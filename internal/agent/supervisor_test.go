@@ -653,10 +653,11 @@ func TestMemcachedThatCrashesDuringAHandoverReceivesAgainUnlessItServed(t *testi
 		t.Run(string(phase), func(t *testing.T) {
 			inPod(t, func(t *testing.T, p *pod) {
 				p.config.handoverMode = wire.ModeAvailable
-				made := 0
+				made, began := 0, make(chan struct{})
 				p.receives(
 					func(ctx context.Context, target handover.Target) (handover.Result, error) {
 						made++
+						close(began)
 						if phase == wire.PhaseFollowing {
 							target.Ready()
 						}
@@ -671,6 +672,7 @@ func TestMemcachedThatCrashesDuringAHandoverReceivesAgainUnlessItServed(t *testi
 				if err := p.create(); err != nil {
 					t.Fatal(err)
 				}
+				<-began
 				p.await(phase)
 				p.memcached.latest().end(syscall.WaitStatus(syscall.SIGSEGV))
 				status := p.await(wire.PhaseServing)

@@ -95,9 +95,8 @@ type serverUsers struct {
 
 	// loaded are the users that memcached started with or read last; nil without authentication.
 	loaded []user
-	// reload in progress; nil while there is none. retryAt is when the next one may begin.
-	reload  *usersReload
-	retryAt time.Time
+	// reload in progress; nil while there is none.
+	reload *usersReload
 	// rejected is why memcached doesn't accept the users of the Secret; empty if it does.
 	rejected string
 }
@@ -251,17 +250,16 @@ func (s *supervisor) pollUsers() {
 		} else {
 			s.log.Info("The Secret has other users", "users", len(u.offered))
 		}
-		u.rejected, u.retryAt = "", time.Time{}
+		u.rejected = ""
 		if s.rejection != "" {
 			s.handledArguments = "" // the users may have been the reason
 		}
 		s.publish()
 	}
 	serving := s.phase == wire.PhaseServing || s.phase == wire.PhaseDraining
-	if u.loaded == nil || !serving || u.reload != nil || u.problem() != "" || slices.Equal(u.offered, u.loaded) || s.now().Before(u.retryAt) {
+	if u.loaded == nil || !serving || u.reload != nil || u.problem() != "" || slices.Equal(u.offered, u.loaded) {
 		return
 	}
-	u.retryAt = s.now().Add(reloadRetry)
 	if err := u.write(u.offered); err != nil {
 		u.rejected = err.Error()
 		s.publish()
