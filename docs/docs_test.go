@@ -196,7 +196,7 @@ func TestTheIndexLinksToEveryDocument(t *testing.T) {
 
 // languages are those of fenced blocks, and what checks them.
 var languages = map[string]string{
-	"yaml":       "TestEveryExampleIsAKnownKind, and TestExamplesOfTheDocumentsAreValid in test/internal/schemaedit",
+	"yaml":       "TestEveryExampleIsAKnownKind, and TestExamplesOfTheDocumentsAreValid in internal/schemaedit",
 	"shell":      "TestCommandsOfTheDocuments",
 	"go":         "TestSnippetsOfTheDocuments in test/peers, for connect.md",
 	"python":     "TestSnippetsOfTheDocuments in test/peers",

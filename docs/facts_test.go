@@ -240,7 +240,7 @@ func TestMemoryOfTheOperatorFollowsTheDocumentedFormula(t *testing.T) {
 
 func TestReliabilityHasTheNumbersOfTheSimulation(t *testing.T) {
 	text := strings.Join(strings.Fields(read(t, "docs/reliability.md")), " ")
-	file, err := parser.ParseFile(token.NewFileSet(), root+"/test/sim/scenarios_test.go", nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), root+"/test/sim/scenarios.go", nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}

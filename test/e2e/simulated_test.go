@@ -16,7 +16,7 @@ import (
 )
 
 // TestSimulationConvergesLikeTheCluster keeps the models of Kubernetes, the agent and
-// memcached in test/sim to the truth.
+// memcached in internal/simtest to the truth.
 func TestSimulationConvergesLikeTheCluster(t *testing.T) {
 	t.Parallel()
 	middle, newest := versions[len(versions)/2], versions[len(versions)-1]

@@ -10,21 +10,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
 // cache is what the operator's informers hold: each kind as it was at some time, of
-// the kinds that the operator makes only what bears its label.
+// the simtest.Kinds that the operator makes only what bears its label.
 type cache struct {
-	server *history
+	server *simtest.Server
 	// seen is how many changes of a kind the informer has received.
-	seen map[kind]int
-	held map[kind]map[string]client.Object
+	seen map[simtest.Kind]int
+	held map[simtest.Kind]map[string]client.Object
 }
 
 // newCache returns one that begins with lists of the changes up to seen.
-func newCache(server *history, seen map[kind]int) *cache {
-	c := &cache{server: server, seen: map[kind]int{}, held: map[kind]map[string]client.Object{}}
-	for _, k := range kinds {
+func newCache(server *simtest.Server, seen map[simtest.Kind]int) *cache {
+	c := &cache{server: server, seen: map[simtest.Kind]int{}, held: map[simtest.Kind]map[string]client.Object{}}
+	for _, k := range simtest.Kinds {
 		c.held[k] = map[string]client.Object{}
 		for c.seen[k] < seen[k] {
 			c.next(k)
@@ -34,28 +35,28 @@ func newCache(server *history, seen map[kind]int) *cache {
 }
 
 // behind returns how many changes of a kind the informer has not received.
-func (c *cache) behind(k kind) int { return len(c.server.past[k]) - c.seen[k] }
+func (c *cache) behind(k simtest.Kind) int { return len(c.server.Past[k]) - c.seen[k] }
 
 // next sends one change to the informer, and returns the object before and after it.
-func (c *cache) next(k kind) (was, is client.Object) {
-	change := c.server.past[k][c.seen[k]]
+func (c *cache) next(k simtest.Kind) (was, is client.Object) {
+	change := c.server.Past[k][c.seen[k]]
 	c.seen[k]++
-	was, is = c.held[k][change.name], change.is
+	was, is = c.held[k][change.Name], change.Is
 	if is != nil && !isCached(k, is) {
 		is = nil
 	}
 	if is == nil {
-		delete(c.held[k], change.name)
+		delete(c.held[k], change.Name)
 	} else {
-		c.held[k][change.name] = is
+		c.held[k][change.Name] = is
 	}
 	return was, is
 }
 
 // isCached reports whether the informer of a kind receives an object.
-func isCached(k kind, o client.Object) bool {
+func isCached(k simtest.Kind, o client.Object) bool {
 	switch k {
-	case memcachedKind, backupKind, restoreKind:
+	case simtest.KindMemcached, simtest.KindBackup, simtest.KindRestore:
 		return true
 	default:
 		return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
@@ -64,9 +65,9 @@ func isCached(k kind, o client.Object) bool {
 
 // Get implements client.Reader.
 func (c *cache) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
-	k := kindOf(o)
+	k := simtest.KindOf(o)
 	have, ok := c.held[k][key.Name]
-	if !ok || key.Namespace != c.server.namespace {
+	if !ok || key.Namespace != c.server.Namespace {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: string(k)}, key.Name)
 	}
 	copyInto(have, o)
@@ -77,7 +78,7 @@ func (c *cache) Get(_ context.Context, key client.ObjectKey, o client.Object, _ 
 func (c *cache) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	var how client.ListOptions
 	how.ApplyOptions(options)
-	k, set := kindOfList(list)
+	k, set := simtest.KindOfList(list)
 	var found []client.Object
 	for _, name := range slices.Sorted(maps.Keys(c.held[k])) {
 		o := c.held[k][name]

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,33 +41,27 @@ func (c operatorClient) List(ctx context.Context, list client.ObjectList, option
 }
 
 func (c operatorClient) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
-	return c.w.operatorWrites("create", kindOf(o), o.GetName(), func() error { return c.w.server.Client.Create(ctx, o, options...) })
+	return c.w.operatorWrites("create", simtest.KindOf(o), o.GetName(), func() error { return c.w.Server.Create(ctx, o, options...) })
 }
 
 func (c operatorClient) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
-	return c.w.operatorWrites("delete", kindOf(o), o.GetName(), func() error { return c.w.server.Client.Delete(ctx, o, options...) })
+	return c.w.operatorWrites("delete", simtest.KindOf(o), o.GetName(), func() error { return c.w.Server.Delete(ctx, o, options...) })
 }
 
 func (c operatorClient) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
-	return c.w.operatorWrites("patch", kindOf(o), o.GetName(), func() error { return c.w.server.Client.Patch(ctx, o, patch, options...) })
+	return c.w.operatorWrites("patch", simtest.KindOf(o), o.GetName(), func() error { return c.w.Server.Patch(ctx, o, patch, options...) })
 }
 
 func (c operatorClient) Apply(ctx context.Context, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-	named, ok := o.(interface {
-		GetKind() *string
-		GetName() *string
-	})
-	if !ok {
-		return fmt.Errorf("%T has no name", o)
-	}
-	return c.w.operatorWrites("apply", kind(*named.GetKind()), *named.GetName(), func() error { return c.w.server.Client.Apply(ctx, o, options...) })
+	k, name := simtest.Applied(o)
+	return c.w.operatorWrites("apply", k, name, func() error { return c.w.Server.Apply(ctx, o, options...) })
 }
 
 func (c operatorClient) Update(ctx context.Context, o client.Object, options ...client.UpdateOption) error {
-	if kindOf(o) != secretKind || o.GetResourceVersion() == "" {
+	if simtest.KindOf(o) != simtest.KindSecret || o.GetResourceVersion() == "" {
 		return fmt.Errorf("the operator updates only Secrets that it has read, and not %s of %T", o.GetName(), o)
 	}
-	return c.w.operatorWrites("update", kindOf(o), o.GetName(), func() error { return c.w.server.Client.Update(ctx, o, options...) })
+	return c.w.operatorWrites("update", simtest.KindOf(o), o.GetName(), func() error { return c.w.Server.Update(ctx, o, options...) })
 }
 
 func (c operatorClient) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error {
@@ -76,7 +71,7 @@ func (c operatorClient) DeleteAllOf(context.Context, client.Object, ...client.De
 func (c operatorClient) Status() client.SubResourceWriter { return c.SubResource("status") }
 
 func (c operatorClient) SubResource(name string) client.SubResourceClient {
-	return subResource{c.w.server.Client.SubResource(name), name, c.w}
+	return subResource{c.w.Server.SubResource(name), name, c.w}
 }
 
 type subResource struct {
@@ -86,7 +81,7 @@ type subResource struct {
 }
 
 func (s subResource) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-	return s.w.operatorWrites("patch "+s.name+" of", kindOf(o), o.GetName(), func() error { return s.SubResourceClient.Patch(ctx, o, patch, options...) })
+	return s.w.operatorWrites("patch "+s.name+" of", simtest.KindOf(o), o.GetName(), func() error { return s.SubResourceClient.Patch(ctx, o, patch, options...) })
 }
 
 // liveReader reads from the API server, which may not answer.
@@ -94,20 +89,20 @@ type liveReader struct{ w *World }
 
 func (l liveReader) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 	if l.w.faulty(l.w.faults.reads) {
-		l.w.log("fault", "a read of %s %s times out", kindOf(o), key.Name)
+		l.w.log("fault", "a read of %s %s times out", simtest.KindOf(o), key.Name)
 		return timeout()
 	}
-	return l.w.server.Client.Get(ctx, key, o, options...)
+	return l.w.Server.Get(ctx, key, o, options...)
 }
 
 func (l liveReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	return l.w.server.Client.List(ctx, list, options...)
+	return l.w.Server.List(ctx, list, options...)
 }
 
 // refusal is what a write may end with that the API server does not do.
-func (w *World) refusal(k kind, name string) error {
+func (w *World) refusal(k simtest.Kind, name string) error {
 	resource := schema.GroupResource{Resource: string(k)}
-	switch w.rng.IntN(4) {
+	switch w.Rand.IntN(4) {
 	case 0:
 		return apierrors.NewConflict(resource, name, errors.New("the object has been modified"))
 	case 1:
@@ -124,16 +119,16 @@ func timeout() error {
 }
 
 // operatorWrites does a write of the operator, with the faults of the day, and watches it.
-func (w *World) operatorWrites(verb string, k kind, name string, do func() error) error {
+func (w *World) operatorWrites(verb string, k simtest.Kind, name string, do func() error) error {
 	w.writes++
 	if w.faulty(w.faults.refusals) || w.writes == w.rejectAt {
 		err := w.refusal(k, name)
 		w.log("fault", "rejects %s %s %s: %v", verb, k, name, err)
 		return err
 	}
-	before := w.server.now[k][name]
-	err := w.server.write(k, name, do)
-	after := w.server.now[k][name]
+	before := w.Server.Now[k][name]
+	err := do()
+	after := w.Server.Now[k][name]
 	if err != nil {
 		w.log("operator", "%s %s %s: rejected: %v", verb, k, name, err)
 	} else {

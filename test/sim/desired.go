@@ -17,6 +17,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
 // This file says what a spec means, as its fields are documented. It calls none of the operator's
@@ -141,7 +142,7 @@ func desiredResources(spec *v1alpha1.MemcachedSpec, have corev1.ResourceRequirem
 // wrongTemplate returns what a ReplicaSet's template has against a spec; empty if nothing.
 func wrongTemplate(set *appsv1.ReplicaSet, spec *v1alpha1.MemcachedSpec) string {
 	t := &set.Spec.Template
-	c := containerOf(&t.Spec)
+	c := simtest.ContainerOf(&t.Spec)
 	var noted v1alpha1.MemcachedSpec
 	if err := json.Unmarshal([]byte(t.Annotations[annotations.Spec]), &noted); err != nil {
 		return err.Error()

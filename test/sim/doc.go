@@ -1,22 +1,16 @@
-// Package sim simulates a cluster in memory in which the production reconciler of Memcacheds
-// runs and everything that can fail does: one goroutine, one clock that is set by hand, and
-// one seed that decides what happens next.
+// Package sim runs the production reconciler of Memcacheds in the simulated cluster of internal/simtest, where everything
+// that can fail does: one goroutine, one clock that is set by hand, and one seed that decides what happens next.
 //
-//	apiserver   controller-runtime's fake client over a tracker that gives objects
-//	            identity, age, generation and the owners of their fields
-//	history     an API server with all versions of every object
 //	cache       the operator's informers: each kind as it was some time ago
 //	client      the operator's client: it reads from the cache and writes to the API
 //	            server, which may reject a write, or apply it and lose the answer
 //	operator    the process: the reconciler and its queue; killed and started again
-//	kubernetes  small models of the ReplicaSet controller, the scheduler, the garbage
-//	            collector, the node controller, and of who backs up and restores
-//	kubelet     a model of the kubelet, the agent, and a memcached that holds items
 //	user        a user who edits specs, also in ways that the CRD's schema rejects, and who
 //	            changes and deletes what the operator manages
 //	faults      faults of pods and nodes
 //	watch       the invariants, checked after every write and every step
 //	end         the final state, to be compared with that of another path
+//	scenarios   what users do, and the bugs that the seeds found
 //
 // The invariants at any time:
 //
@@ -31,8 +25,5 @@
 // for a reason that has a name, and then nothing is written for restFor seconds.
 //
 // A seed that violates an invariant prints its last lines and the command that prints its
-// complete story. A bug that a seed found becomes a scenario in scenarios_test.go.
-//
-// A model of Kubernetes may be wrong. The scenarios are played against a real API server
-// (real_test.go) and on a cluster (test/e2e) too, and have to converge to the same state.
+// complete story. A bug that a seed found becomes a scenario in scenarios.go.
 package sim

@@ -4,53 +4,39 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	"k8s.io/apimachinery/pkg/types"
-
-	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 // crash kills a memcached, which loses its items: its container starts again.
 func (w *World) crash() {
 	var running []types.UID
-	for _, uid := range slices.Sorted(maps.Keys(w.procs)) {
-		if w.procs[uid].runs {
+	for _, uid := range slices.Sorted(maps.Keys(w.Procs)) {
+		if w.Procs[uid].Runs {
 			running = append(running, uid)
 		}
 	}
 	if len(running) == 0 {
 		return
 	}
-	w.crashOf(w.procs[running[w.rng.IntN(len(running))]])
+	w.crashOf(w.Procs[running[w.Rand.IntN(len(running))]])
 }
 
 // crashOf kills the memcached of one pod.
-func (w *World) crashOf(p *proc) {
-	pod := w.podOf(p)
-	w.log("fault", "memcached in pod %s crashes", p.pod)
-	w.watch.out(pod, byFault)
-	p.serves, p.items, p.saved, p.used = false, 0, savedItems{}, ""
-	p.containers++
-	p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "it crashed", At: w.clock.Now()}
-	w.writeStatus(p)
+func (w *World) crashOf(p *simtest.Proc) {
+	pod := w.PodOf(p)
+	w.log("fault", "memcached in pod %s crashes", p.Pod)
+	w.watch.Out(pod, simtest.ByFault)
+	p.Crash()
 }
 
 // troubleNode takes a node away, or returns it.
 func (w *World) troubleNode() {
-	n := w.nodes[w.rng.IntN(len(w.nodes))]
-	n.down, n.since = !n.down, w.clock.Now()
-	if n.down {
-		w.log("fault", "%s does not answer", n.name)
+	n := w.Nodes[w.Rand.IntN(len(w.Nodes))]
+	n.Down, n.Since = !n.Down, w.Clock.Now()
+	if n.Down {
+		w.log("fault", "%s does not answer", n.Name)
 		return
 	}
-	w.log("fault", "%s is back", n.name)
-}
-
-// heal returns every node that a fault took away, and has kubelets bring what they missed.
-func (w *World) heal() {
-	for _, p := range w.procs {
-		p.missed = nil
-	}
-	for _, n := range w.nodes {
-		n.down = false
-	}
+	w.log("fault", "%s is back", n.Name)
 }

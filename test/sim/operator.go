@@ -17,6 +17,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
 // operatorImage is the same in every version of the operator, since the tokens of its pods set
@@ -38,37 +39,37 @@ type operator struct {
 // start starts the operator's process. Its informers list what was the latest, or
 // what an API server that lags has for it.
 func (w *World) start() {
-	seen := map[kind]int{}
-	for _, k := range kinds {
-		n := len(w.server.past[k])
+	seen := map[simtest.Kind]int{}
+	for _, k := range simtest.Kinds {
+		n := len(w.Server.Past[k])
 		if w.faults.stale && w.chaos {
-			n -= w.rng.IntN(min(n, 12) + 1)
+			n -= w.Rand.IntN(min(n, 12) + 1)
 		}
 		seen[k] = n
 	}
-	op := &operator{w: w, cache: newCache(w.server, seen), queue: queue{}}
+	op := &operator{w: w, cache: newCache(w.Server, seen), queue: queue{}}
 	op.reconciler = &memcached.Reconciler{
-		Client: operatorClient{w.server.Client, w}, APIReader: liveReader{w}, AgentClient: agents{w}, Recorder: &events.FakeRecorder{}, Clock: w.clock,
+		Client: operatorClient{w.Server, w}, APIReader: liveReader{w}, AgentClient: agents{w}, Recorder: &events.FakeRecorder{}, Clock: w.Clock,
 		Options: resources.Options{
 			AgentImage: operatorImage, DefaultImage: w.defaultImage,
 			OperatorNamespace: "memcached-operator-system", Resizing: w.resizing,
 		},
 		DefaultImageUpdates: 1,
 	}
-	for _, name := range slices.Sorted(maps.Keys(op.cache.held[memcachedKind])) {
-		op.queue.add(name, w.clock.Now())
+	for _, name := range slices.Sorted(maps.Keys(op.cache.held[simtest.KindMemcached])) {
+		op.queue.add(name, w.Clock.Now())
 	}
 	w.operator = op
 }
 
 // setDefault restarts the operator with another default version of memcached.
 func (w *World) setDefault(version string) {
-	w.defaultImage = image(version)
+	w.defaultImage = simtest.Image(version)
 	w.start()
 }
 
 // deliver sends changes to an informer and queues the Memcacheds that they concern.
-func (op *operator) deliver(k kind, n int) {
+func (op *operator) deliver(k simtest.Kind, n int) {
 	for range min(n, op.cache.behind(k)) {
 		was, is := op.cache.next(k)
 		for _, o := range []client.Object{was, is} {
@@ -76,7 +77,7 @@ func (op *operator) deliver(k kind, n int) {
 				continue
 			}
 			if name := memcachedOf(o); name != "" {
-				op.queue.add(name, op.w.clock.Now())
+				op.queue.add(name, op.w.Clock.Now())
 			}
 		}
 	}
@@ -103,7 +104,7 @@ func (op *operator) reconcile(name string) {
 	w := op.w
 	op.queue.take(name)
 	op.reconciling, op.uid = name, ""
-	if m, ok := op.cache.held[memcachedKind][name]; ok {
+	if m, ok := op.cache.held[simtest.KindMemcached][name]; ok {
 		op.uid = m.GetUID()
 	}
 	defer func() {
@@ -118,14 +119,14 @@ func (op *operator) reconcile(name string) {
 		}
 	}()
 	w.log("operator", "reconciles %s", name)
-	result, err := op.reconciler.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: w.server.namespace, Name: name}})
+	result, err := op.reconciler.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: w.Server.Namespace, Name: name}})
 	switch {
 	case err != nil:
 		w.log("operator", "ends with: %v", err)
-		op.queue.again(name, w.clock.Now())
+		op.queue.again(name, w.Clock.Now())
 	case result.RequeueAfter > 0:
 		op.queue.forget(name)
-		op.queue.add(name, w.clock.Now().Add(result.RequeueAfter))
+		op.queue.add(name, w.Clock.Now().Add(result.RequeueAfter))
 	default:
 		op.queue.forget(name)
 	}
@@ -202,10 +203,5 @@ func (a agents) Status(_ context.Context, podIP string) (agentwire.Status, error
 			return agentwire.Status{}, fmt.Errorf("no answer from %s", podIP)
 		}
 	}
-	for _, p := range w.procs {
-		if p.ip == podIP && p.runs && !w.nodeOf(p).down {
-			return p.status(), nil
-		}
-	}
-	return agentwire.Status{}, fmt.Errorf("no agent answers at %s", podIP)
+	return w.AgentStatus(podIP)
 }

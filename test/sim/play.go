@@ -14,6 +14,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
 // Play creates a Memcached of a spec in a world without faults and has it changed to
@@ -33,7 +34,7 @@ func Play(version string, resizing resources.Resizing, name string, specs ...map
 			return "", fmt.Errorf("spec %d: %s\n%s", i, w.broken, w.tail(80))
 		}
 	}
-	return Summary(context.Background(), w.server.Client, client.ObjectKey{Namespace: w.server.namespace, Name: name})
+	return Summary(context.Background(), w.Server, client.ObjectKey{Namespace: w.Server.Namespace, Name: name})
 }
 
 // Summary returns in lines how a Memcached and its shards stand, as far as that can be
@@ -63,7 +64,7 @@ func Summary(ctx context.Context, c client.Reader, key client.ObjectKey) (string
 		if pod.DeletionTimestamp != nil || pod.Labels[v1alpha1.LabelName] != v1alpha1.NameValue {
 			continue
 		}
-		line := fmt.Sprintf("pod of shard %s: %s, %s", pod.Labels[v1alpha1.LabelShard], container(&pod).Image, pod.Annotations[annotations.Spec])
+		line := fmt.Sprintf("pod of shard %s: %s, %s", pod.Labels[v1alpha1.LabelShard], simtest.Container(&pod).Image, pod.Annotations[annotations.Spec])
 		for _, status := range pod.Status.ContainerStatuses {
 			line += fmt.Sprintf(", ready %t after %d restarts", status.Ready, status.RestartCount)
 		}

@@ -45,7 +45,7 @@ var mustHappen = []string{
 func live(seed uint64) *World {
 	w := newWorld(seed, everything)
 	p := newRandomUser(w)
-	w.Make("cache", map[string]any{"size": int64(1 + w.rng.IntN(3))})
+	w.Make("cache", map[string]any{"size": int64(1 + w.Rand.IntN(3))})
 	for range *steps {
 		if w.Step(p); w.broken != "" {
 			return w

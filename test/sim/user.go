@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"path/filepath"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,17 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/test/internal/schemaedit"
+	"github.com/memcached-operator/memcached-operator/internal/schemaedit"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
-
-// memcachedSchema is the API server's view of Memcacheds.
-var memcachedSchema = sync.OnceValue(func() *schemaedit.Schema {
-	s, err := schemaedit.Load(filepath.Join("..", "..", "config", "crd", "bases", "cache.memcached-operator.io_memcacheds.yaml"))
-	if err != nil {
-		panic(err)
-	}
-	return s
-})
 
 // user changes specs, and objects that the operator manages.
 type user interface{ act(*World) }
@@ -37,13 +27,13 @@ type user interface{ act(*World) }
 type randomUser struct{ edits *schemaedit.Edits }
 
 func newRandomUser(w *World) randomUser {
-	return randomUser{memcachedSchema().NewEdits(rand.New(rand.NewPCG(w.seed, 1)))}
+	return randomUser{simtest.Schema(simtest.KindMemcached).NewEdits(rand.New(rand.NewPCG(w.seed, 1)))}
 }
 
 // act makes one change. Of the two Memcacheds that the user creates, the objects of the second
 // have names that the first one's shards use too.
 func (p randomUser) act(w *World) {
-	switch roll := w.rng.IntN(20); {
+	switch roll := w.Rand.IntN(20); {
 	case roll < 12:
 		p.edit(w, "cache")
 	case roll == 12:
@@ -63,12 +53,17 @@ func (p randomUser) act(w *World) {
 	}
 }
 
+// idleUser changes nothing.
+type idleUser struct{}
+
+func (idleUser) act(*World) {}
+
 // edit creates a Memcached, or changes its spec.
 func (p randomUser) edit(w *World, name string) {
-	have := get[*v1alpha1.Memcached](w.server, name)
+	have := simtest.Get[*v1alpha1.Memcached](w.Server, name)
 	if have == nil {
-		mode := []v1alpha1.HandoverMode{v1alpha1.HandoverStrict, v1alpha1.HandoverAvailable}[w.rng.IntN(2)]
-		w.Make(name, map[string]any{"size": int64(1 + w.rng.IntN(3)), "handover": map[string]any{"mode": string(mode)}})
+		mode := []v1alpha1.HandoverMode{v1alpha1.HandoverStrict, v1alpha1.HandoverAvailable}[w.Rand.IntN(2)]
+		w.Make(name, map[string]any{"size": int64(1 + w.Rand.IntN(3)), "handover": map[string]any{"mode": string(mode)}})
 		return
 	}
 	if have.DeletionTimestamp != nil {
@@ -83,37 +78,28 @@ func (p randomUser) edit(w *World, name string) {
 
 // Make creates a Memcached, and reports whether the API server takes it.
 func (w *World) Make(name string, spec map[string]any) bool {
-	o := &unstructured.Unstructured{Object: map[string]any{
+	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Memcached",
-		"metadata": map[string]any{"name": name, "namespace": w.server.namespace}, "spec": spec,
+		"metadata": map[string]any{"name": name, "namespace": w.Server.Namespace}, "spec": spec,
 	}}
-	admitted, err := memcachedSchema().Admit(context.Background(), o, nil)
-	if err != nil {
+	if err := w.Server.Create(context.Background(), u); err != nil {
 		w.log("user", "may not create %s: %v", name, err)
 		return false
 	}
-	m := memcachedFrom(admitted)
-	w.server.create(m)
-	w.log("user", "creates %s: %s", name, specText(m))
+	w.log("user", "creates %s: %s", name, w.specText(name))
 	return true
 }
 
 // Edit changes a Memcached's spec, and reports whether the API server takes it.
 func (w *World) Edit(name string, edit func(spec map[string]any) map[string]any) bool {
-	have := get[*v1alpha1.Memcached](w.server, name)
-	old := unstructuredOf(have)
-	is := old.DeepCopy()
-	spec, _, _ := unstructured.NestedMap(is.Object, "spec")
-	is.Object["spec"] = edit(spec)
-	admitted, err := memcachedSchema().Admit(context.Background(), is, old)
-	if err != nil {
+	u := unstructuredOf(simtest.Get[*v1alpha1.Memcached](w.Server, name))
+	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+	u.Object["spec"] = edit(spec)
+	if err := w.Server.Update(context.Background(), u); err != nil {
 		w.log("user", "is rejected: %v", err)
 		return false
 	}
-	m := memcachedFrom(admitted)
-	m.Status = have.Status
-	w.server.update(m)
-	w.log("user", "has %s: %s", name, specText(m))
+	w.log("user", "has %s: %s", name, w.specText(name))
 	return true
 }
 
@@ -127,39 +113,44 @@ func unstructuredOf(m *v1alpha1.Memcached) *unstructured.Unstructured {
 	return u
 }
 
-func memcachedFrom(u *unstructured.Unstructured) *v1alpha1.Memcached {
-	m := &v1alpha1.Memcached{}
-	if err := kruntime.DefaultUnstructuredConverter.FromUnstructured(u.Object, m); err != nil {
-		panic(err)
-	}
-	return m
-}
-
-func specText(m *v1alpha1.Memcached) string {
-	raw, err := json.Marshal(m.Spec)
+func (w *World) specText(name string) string {
+	raw, err := json.Marshal(simtest.Get[*v1alpha1.Memcached](w.Server, name).Spec)
 	if err != nil {
 		panic(err)
 	}
 	return string(raw)
 }
 
+// must panics when a write of the user fails that the API server can't reject.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (w *World) create(o client.Object) { must(w.Server.Create(context.Background(), o)) }
+func (w *World) update(o client.Object) { must(w.Server.Update(context.Background(), o)) }
+func (w *World) delete(o client.Object) {
+	must(client.IgnoreNotFound(w.Server.Delete(context.Background(), o)))
+}
+
 // remove deletes a Memcached, if it is there.
 func (w *World) remove(name string) {
-	if m := get[*v1alpha1.Memcached](w.server, name); m != nil {
+	if m := simtest.Get[*v1alpha1.Memcached](w.Server, name); m != nil {
 		w.log("user", "deletes %s", name)
-		w.server.delete(m)
+		w.delete(m)
 	}
 }
 
 // retry has an update that was stopped tried again.
 func (w *World) retry(name string) {
-	m := get[*v1alpha1.Memcached](w.server, name)
+	m := simtest.Get[*v1alpha1.Memcached](w.Server, name)
 	if m == nil || m.DeletionTimestamp != nil {
 		return
 	}
 	m = m.DeepCopy()
-	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationRetry, w.suffix())
-	w.server.update(m)
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationRetry, w.Suffix())
+	w.update(m)
 	w.log("user", "retries %s", name)
 }
 
@@ -169,20 +160,20 @@ func (w *World) move() {
 	if len(pods) == 0 {
 		return
 	}
-	pod := pods[w.rng.IntN(len(pods))].DeepCopy()
-	value := w.suffix()
+	pod := pods[w.Rand.IntN(len(pods))].DeepCopy()
+	value := w.Suffix()
 	if pod.Annotations[v1alpha1.AnnotationMove] != "" {
 		value = ""
 	}
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1alpha1.AnnotationMove, value)
-	w.server.update(pod)
+	w.update(pod)
 	w.log("user", "wants pod %s on another node: %q", pod.Name, value)
 }
 
 // livePods returns the pods that aren't being deleted.
 func (w *World) livePods() []*corev1.Pod {
 	var pods []*corev1.Pod
-	for _, pod := range all[*corev1.Pod](w.server) {
+	for _, pod := range simtest.All[*corev1.Pod](w.Server) {
 		if pod.DeletionTimestamp == nil {
 			pods = append(pods, pod)
 		}
@@ -196,54 +187,54 @@ func (w *World) evict() {
 	if len(pods) == 0 {
 		return
 	}
-	pod := pods[w.rng.IntN(len(pods))]
+	pod := pods[w.Rand.IntN(len(pods))]
 	w.deletePod(pod)
 }
 
 func (w *World) deletePod(pod *corev1.Pod) {
 	w.log("user", "deletes pod %s", pod.Name)
-	w.watch.deletes(pod, byUser)
-	w.server.delete(pod)
+	w.watch.Deletes(pod, byUser)
+	w.delete(pod)
 }
 
 // orphan deletes a ReplicaSet without its pod.
 func (w *World) orphan(set *appsv1.ReplicaSet) {
 	w.log("user", "deletes ReplicaSet %s and keeps its pod", set.Name)
-	for _, pod := range all[*corev1.Pod](w.server) {
+	for _, pod := range simtest.All[*corev1.Pod](w.Server) {
 		if metav1.IsControlledBy(pod, set) {
 			pod = pod.DeepCopy()
 			pod.OwnerReferences = nil
-			w.server.update(pod)
+			w.update(pod)
 		}
 	}
-	w.server.delete(set)
+	w.delete(set)
 }
 
 // interfere deletes, changes or replaces an object that the operator manages.
 func (w *World) interfere() {
-	owned := []kind{replicaSetKind, serviceKind, budgetKind, networkPolicyKind}
-	k := owned[w.rng.IntN(len(owned))]
-	names := w.server.names(k)
-	if len(names) == 0 || w.rng.IntN(4) == 0 {
+	owned := []simtest.Kind{simtest.KindReplicaSet, simtest.KindService, simtest.KindBudget, simtest.KindNetworkPolicy}
+	k := owned[w.Rand.IntN(len(owned))]
+	names := w.Server.Names(k)
+	if len(names) == 0 || w.Rand.IntN(4) == 0 {
 		w.squat(k)
 		return
 	}
-	o := w.server.now[k][names[w.rng.IntN(len(names))]]
+	o := w.Server.Now[k][names[w.Rand.IntN(len(names))]]
 	if o.GetLabels()["squatter"] != "" {
 		return
 	}
-	switch w.rng.IntN(3) {
+	switch w.Rand.IntN(3) {
 	case 0:
 		w.log("user", "deletes %s %s", k, o.GetName())
 		if set, ok := o.(*appsv1.ReplicaSet); ok {
 			w.drifted[set.Name] = true
-			for _, pod := range all[*corev1.Pod](w.server) {
+			for _, pod := range simtest.All[*corev1.Pod](w.Server) {
 				if metav1.IsControlledBy(pod, set) {
-					w.watch.deletes(pod, byUser)
+					w.watch.Deletes(pod, byUser)
 				}
 			}
 		}
-		w.server.delete(o)
+		w.delete(o)
 	case 1:
 		set, ok := o.(*appsv1.ReplicaSet)
 		if !ok {
@@ -261,11 +252,11 @@ func (w *World) drift(o client.Object) {
 	o = o.DeepCopyObject().(client.Object)
 	switch o := o.(type) {
 	case *appsv1.ReplicaSet:
-		o.Spec.Replicas = ptr.To(int32(w.rng.IntN(3))) //nolint:gosec // 0 to 2
+		o.Spec.Replicas = ptr.To(int32(w.Rand.IntN(3))) //nolint:gosec // 0 to 2
 		w.drifted[o.Name] = true
-		for _, pod := range all[*corev1.Pod](w.server) {
+		for _, pod := range simtest.All[*corev1.Pod](w.Server) {
 			if metav1.IsControlledBy(pod, o) && *o.Spec.Replicas == 0 {
-				w.watch.deletes(pod, byUser)
+				w.watch.Deletes(pod, byUser)
 			}
 		}
 	case *corev1.Service:
@@ -275,20 +266,20 @@ func (w *World) drift(o client.Object) {
 		delete(labels, v1alpha1.LabelInstance)
 		o.SetLabels(labels)
 	}
-	w.log("user", "changes %s %s", kindOf(o), o.GetName())
-	w.server.update(o)
+	w.log("user", "changes %s %s", simtest.KindOf(o), o.GetName())
+	w.update(o)
 }
 
 // squat takes a name that a Memcached's object could have, or gives one free again.
-func (w *World) squat(k kind) {
+func (w *World) squat(k simtest.Kind) {
 	name := "cache"
-	if k == replicaSetKind || k == serviceKind {
-		name = fmt.Sprintf("cache-%d", w.rng.IntN(4))
+	if k == simtest.KindReplicaSet || k == simtest.KindService {
+		name = fmt.Sprintf("cache-%d", w.Rand.IntN(4))
 	}
-	if have, ok := w.server.now[k][name]; ok {
+	if have, ok := w.Server.Now[k][name]; ok {
 		if have.GetLabels()["squatter"] != "" {
 			w.log("user", "deletes the foreign %s %s", k, name)
-			w.server.delete(have)
+			w.delete(have)
 		}
 		return
 	}
@@ -296,10 +287,10 @@ func (w *World) squat(k kind) {
 }
 
 // take creates a foreign object of that name when there is none.
-func (w *World) take(k kind, name string) {
-	o := newObject(k)
+func (w *World) take(k simtest.Kind, name string) {
+	o := simtest.NewObject(k)
 	o.SetName(name)
-	o.SetNamespace(w.server.namespace)
+	o.SetNamespace(w.Server.Namespace)
 	o.SetLabels(map[string]string{"squatter": "yes"})
 	if set, ok := o.(*appsv1.ReplicaSet); ok {
 		set.Spec.Replicas = ptr.To[int32](0)
@@ -311,5 +302,5 @@ func (w *World) take(k kind, name string) {
 		service.Spec.Ports = []corev1.ServicePort{{Port: 80}}
 	}
 	w.log("user", "creates a foreign %s %s", k, name)
-	w.server.create(o)
+	w.create(o)
 }

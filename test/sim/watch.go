@@ -20,93 +20,92 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
-// who has something end.
-type who string
-
-const (
-	byOperator   who = "the operator"
-	byReplicaSet who = "its ReplicaSet"
-	byCollector  who = "the garbage collector"
-	byUser       who = "the user"
-	byFault      who = "a fault"
-)
+// byUser is what the user has end.
+const byUser simtest.By = "the user"
 
 // watch is what the check of the invariants remembers.
 type watch struct {
+	w *World
 	// outs are the shards that serve no more, by whom.
-	outs map[string]who
+	outs map[string]simtest.By
 	// ends are the pods that are being terminated, by whom.
-	ends map[types.UID]who
+	ends map[types.UID]simtest.By
 	// announced are the shards of which a status announced that they will start empty.
 	announced map[string]bool
 	// read is how many changes of Memcacheds were checked.
 	read int
 }
 
-func newWatch() watch {
-	return watch{outs: map[string]who{}, ends: map[types.UID]who{}, announced: map[string]bool{}}
+func newWatch(w *World) *watch {
+	return &watch{w: w, outs: map[string]simtest.By{}, ends: map[types.UID]simtest.By{}, announced: map[string]bool{}}
 }
 
-// deletes notes that an object is being deleted, by whom first.
-func (w *watch) deletes(o client.Object, by who) {
+// Deletes implements simtest.Watcher: it notes that an object is being deleted, by whom first.
+func (w *watch) Deletes(o client.Object, by simtest.By) {
 	if _, ok := w.ends[o.GetUID()]; !ok {
 		w.ends[o.GetUID()] = by
 	}
 }
 
-// out notes that a shard serves no more.
-func (w *watch) out(pod *corev1.Pod, by who) {
-	if shard := shardOf(pod); shard != "" && isReady(pod) {
+// Out implements simtest.Watcher: it notes that a shard serves no more.
+func (w *watch) Out(pod *corev1.Pod, by simtest.By) {
+	if shard := simtest.ShardOf(pod); shard != "" && simtest.IsReady(pod) {
 		if _, ok := w.outs[shard]; !ok {
 			w.outs[shard] = by
 		}
 	}
 }
 
-// stops notes that a pod's container ends for another image.
-func (w *watch) stops(p *proc, announced bool) {
-	pod := p.w.podOf(p)
+// Stops implements simtest.Watcher: it notes that a pod's container ends for another image.
+func (w *watch) Stops(p *simtest.Proc, announced bool) {
+	pod := w.w.PodOf(p)
 	if !announced {
-		p.w.breaks("the container of pod %s, which served, ends without its agent knowing that the pod stays", p.pod)
+		w.w.breaks("the container of pod %s, which served, ends without its agent knowing that the pod stays", p.Pod)
 	}
-	w.out(pod, byOperator)
+	w.Out(pod, simtest.ByOperator)
 }
 
-// lost notes that memcached started in its pod without the items that it had.
-func (w *watch) lost(p *proc, items int64) {
-	p.w.breaks("shard %s restarted in its pod and lost its %d items", p.shard, items)
+// Lost implements simtest.Watcher: it notes that memcached started in its pod without the items that it had.
+func (w *watch) Lost(p *simtest.Proc, items int64) {
+	w.w.breaks("shard %s restarted in its pod and lost its %d items", p.Shard, items)
 }
 
-// gone notes that a pod was deleted.
-func (w *watch) gone(p *proc) {
-	world, by := p.w, w.ends[p.uid]
-	pod := world.podOf(p)
-	if by == byReplicaSet && world.isExtra(pod) {
+// Missed implements simtest.Watcher.
+func (w *watch) Missed(p *simtest.Proc) {
+	w.w.log("fault", "the kubelet misses a change of pod %s", p.Pod)
+}
+
+// Gone implements simtest.Watcher: it notes that a pod was deleted.
+func (w *watch) Gone(p *simtest.Proc) {
+	world, pod := w.w, w.w.PodOf(p)
+	by := w.ends[pod.UID]
+	if by == simtest.ByReplicaSet && world.isExtra(pod) {
 		by = byUser // the set was scaled, not the shard
 	}
-	if !world.servedByOther(p) {
+	if !world.ServedByOther(p) {
 		cause := by
-		if by == byReplicaSet {
-			cause = byOperator
+		if by == simtest.ByReplicaSet {
+			cause = simtest.ByOperator
 		}
-		w.out(pod, cause)
+		w.Out(pod, cause)
 	}
-	m := world.ownerOf(p.shard)
-	set := get[*appsv1.ReplicaSet](world.server, p.shard)
+	m := world.ownerOf(p.Shard)
+	set := simtest.Get[*appsv1.ReplicaSet](world.Server, p.Shard)
 	isOf := m != nil && set != nil && metav1.IsControlledBy(set, m) && metav1.IsControlledBy(pod, set)
-	if p.items == 0 || !p.serves || !isOf || m.DeletionTimestamp != nil || !isDesired(m, p.shard) {
+	if p.Items == 0 || !p.Serves || !isOf || m.DeletionTimestamp != nil || !isDesired(m, p.Shard) {
 		return
 	}
-	if (by == byOperator || by == byReplicaSet) && !w.announced[announcement(m, p.shard)] {
-		world.breaks("pod %s went with %d items by %s, and no status had announced that shard %s would start empty", p.pod, p.items, by, p.shard)
+	if (by == simtest.ByOperator || by == simtest.ByReplicaSet) && !w.announced[announcement(m, p.Shard)] {
+		world.breaks("pod %s went with %d items by %s, and no status had announced that shard %s would start empty", p.Pod, p.Items, by, p.Shard)
 	}
 }
 
 // isExtra reports whether a pod is one too many because the user changed the ReplicaSet or
 // gave it another pod.
-func (w *World) isExtra(pod *corev1.Pod) bool { return w.drifted[shardOf(pod)] }
+func (w *World) isExtra(pod *corev1.Pod) bool { return w.drifted[simtest.ShardOf(pod)] }
 
 func announcement(m *v1alpha1.Memcached, shard string) string { return string(m.UID) + " " + shard }
 
@@ -116,7 +115,7 @@ func (w *World) ownerOf(shard string) *v1alpha1.Memcached {
 	if i < 0 {
 		return nil
 	}
-	return get[*v1alpha1.Memcached](w.server, shard[:i])
+	return simtest.Get[*v1alpha1.Memcached](w.Server, shard[:i])
 }
 
 // isDesired reports whether the spec contains a shard.
@@ -127,9 +126,9 @@ func isDesired(m *v1alpha1.Memcached, shard string) bool {
 
 // watchWorld checks the invariants after each step.
 func (w *World) watchWorld() {
-	past := w.server.past[memcachedKind]
+	past := w.Server.Past[simtest.KindMemcached]
 	for ; w.watch.read < len(past); w.watch.read++ {
-		m, ok := past[w.watch.read].is.(*v1alpha1.Memcached)
+		m, ok := past[w.watch.read].Is.(*v1alpha1.Memcached)
 		if ok {
 			w.noteStatus(m)
 		}
@@ -143,7 +142,7 @@ func (w *World) watchWorld() {
 		switch {
 		case m == nil || m.DeletionTimestamp != nil || !isDesired(m, shard) || w.isBack(shard):
 			delete(w.watch.outs, shard)
-		case by == byOperator:
+		case by == simtest.ByOperator:
 			out[m.Name] = append(out[m.Name], shard)
 		}
 	}
@@ -171,8 +170,8 @@ func (w *World) noteStatus(m *v1alpha1.Memcached) {
 
 // isBack reports whether a pod of a shard is ready, whether its Service leads there or not.
 func (w *World) isBack(shard string) bool {
-	for _, pod := range all[*corev1.Pod](w.server) {
-		if shardOf(pod) == shard && isReady(pod) {
+	for _, pod := range simtest.All[*corev1.Pod](w.Server) {
+		if simtest.ShardOf(pod) == shard && simtest.IsReady(pod) {
 			return true
 		}
 	}
@@ -182,12 +181,12 @@ func (w *World) isBack(shard string) bool {
 // served reports whether a ready pod that a ReplicaSet keeps stands behind a shard's
 // Service.
 func (w *World) served(m *v1alpha1.Memcached, shard string) bool {
-	service := get[*corev1.Service](w.server, shard)
+	service := simtest.Get[*corev1.Service](w.Server, shard)
 	if service == nil || service.Labels[v1alpha1.LabelInstance] != m.Name {
 		return false
 	}
-	for _, pod := range all[*corev1.Pod](w.server) {
-		if isReady(pod) && metav1.GetControllerOf(pod) != nil && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+	for _, pod := range simtest.All[*corev1.Pod](w.Server) {
+		if simtest.IsReady(pod) && metav1.GetControllerOf(pod) != nil && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
 			return true
 		}
 	}
@@ -195,26 +194,26 @@ func (w *World) served(m *v1alpha1.Memcached, shard string) bool {
 }
 
 // watchWrite looks at each of the operator's writes whether it may be.
-func (w *World) watchWrite(verb string, k kind, name string, before, after client.Object) {
+func (w *World) watchWrite(verb string, k simtest.Kind, name string, before, after client.Object) {
 	switch {
 	case before == nil && after == nil: // what it deletes no longer existed
-	case k == memcachedKind:
+	case k == simtest.KindMemcached:
 		w.watchOwn(verb, name, before.(*v1alpha1.Memcached), after)
 	case before == nil:
-		if owner := metav1.GetControllerOf(after); k != backupKind && (owner == nil || owner.UID != w.operator.uid) {
+		if owner := metav1.GetControllerOf(after); k != simtest.KindBackup && (owner == nil || owner.UID != w.operator.uid) {
 			w.breaks("%s %s was created for another Memcached", k, name)
 		}
 	case !w.mayWrite(k, before):
 		w.breaks("%s %s is foreign, and the operator wrote: %s", k, name, verb)
 	}
-	if pod, ok := before.(*corev1.Pod); ok && !isPreflight(pod) {
+	if pod, ok := before.(*corev1.Pod); ok && !simtest.IsPreflight(pod) {
 		w.watchPod(verb, pod, after)
 	}
 	if set, ok := before.(*appsv1.ReplicaSet); ok && verb == "apply" && after != nil {
 		w.watchTemplate(set, after.(*appsv1.ReplicaSet))
 	}
-	if verb == "delete" && (k == replicaSetKind || k == serviceKind) && before != nil {
-		if m := get[*v1alpha1.Memcached](w.server, w.operator.reconciling); m != nil && m.DeletionTimestamp == nil && slices.Contains(resources.Keys(m), resources.Key{Kind: resources.Kind(k), Name: name}) {
+	if verb == "delete" && (k == simtest.KindReplicaSet || k == simtest.KindService) && before != nil {
+		if m := simtest.Get[*v1alpha1.Memcached](w.Server, w.operator.reconciling); m != nil && m.DeletionTimestamp == nil && slices.Contains(resources.Keys(m), resources.Key{Kind: resources.Kind(k), Name: name}) {
 			w.breaks("%s %s was deleted, and the spec contains it", k, name)
 		}
 	}
@@ -222,7 +221,7 @@ func (w *World) watchWrite(verb string, k kind, name string, before, after clien
 
 // mayWrite reports whether an object is the operator's to write: controlled by the
 // Memcached that it reconciles, or without an owner and with its labels.
-func (w *World) mayWrite(k kind, o client.Object) bool {
+func (w *World) mayWrite(k simtest.Kind, o client.Object) bool {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil {
 		return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue && o.GetLabels()[v1alpha1.LabelInstance] == w.operator.reconciling
@@ -230,11 +229,11 @@ func (w *World) mayWrite(k kind, o client.Object) bool {
 	if owner.UID == w.operator.uid {
 		return true
 	}
-	if k != podKind {
+	if k != simtest.KindPod {
 		return false
 	}
-	set := get[*appsv1.ReplicaSet](w.server, owner.Name)
-	return set == nil || set.UID != owner.UID || w.mayWrite(replicaSetKind, set)
+	set := simtest.Get[*appsv1.ReplicaSet](w.Server, owner.Name)
+	return set == nil || set.UID != owner.UID || w.mayWrite(simtest.KindReplicaSet, set)
 }
 
 // watchOwn looks at a write to a Memcached: its status and its finalizer only, and
@@ -259,7 +258,7 @@ func (w *World) watchOwn(verb, name string, before *v1alpha1.Memcached, after cl
 	}
 	for ordinal := range int(*m.Spec.Size) {
 		shard := resources.ShardName(name, ordinal)
-		if seen, ok := w.operator.cache.held[memcachedKind][name]; !ok || seen.GetGeneration() != m.Generation {
+		if seen, ok := w.operator.cache.held[simtest.KindMemcached][name]; !ok || seen.GetGeneration() != m.Generation {
 			return // it describes another size
 		}
 		if !w.operator.sees(shard) {
@@ -271,15 +270,15 @@ func (w *World) watchOwn(verb, name string, before *v1alpha1.Memcached, after cl
 // sees reports whether in the operator's eyes a ready pod stands behind a shard's Service.
 func (op *operator) sees(shard string) bool {
 	// A Service that the operator looked up is one that its informer may not know yet.
-	service := get[*corev1.Service](op.w.server, shard)
-	if held, ok := op.cache.held[serviceKind][shard].(*corev1.Service); ok && held.Labels[v1alpha1.LabelInstance] == op.reconciling {
+	service := simtest.Get[*corev1.Service](op.w.Server, shard)
+	if held, ok := op.cache.held[simtest.KindService][shard].(*corev1.Service); ok && held.Labels[v1alpha1.LabelInstance] == op.reconciling {
 		service = held
 	}
 	if service == nil {
 		return false
 	}
-	for _, o := range op.cache.held[podKind] {
-		if isReady(o.(*corev1.Pod)) && labels.SelectorFromSet(service.Spec.Selector).Matches(labelsOf(o)) {
+	for _, o := range op.cache.held[simtest.KindPod] {
+		if simtest.IsReady(o.(*corev1.Pod)) && labels.SelectorFromSet(service.Spec.Selector).Matches(labelsOf(o)) {
 			return true
 		}
 	}
@@ -288,8 +287,8 @@ func (op *operator) sees(shard string) bool {
 
 // seesPod reports whether in the operator's eyes a pod of a shard is ready.
 func (op *operator) seesPod(shard string) bool {
-	for _, o := range op.cache.held[podKind] {
-		if pod := o.(*corev1.Pod); shardOf(pod) == shard && isReady(pod) {
+	for _, o := range op.cache.held[simtest.KindPod] {
+		if pod := o.(*corev1.Pod); simtest.ShardOf(pod) == shard && simtest.IsReady(pod) {
 			return true
 		}
 	}
@@ -300,20 +299,20 @@ func (op *operator) seesPod(shard string) bool {
 // serves must find every other shard served, in the operator's eyes.
 func (w *World) watchPod(verb string, pod *corev1.Pod, after client.Object) {
 	is, _ := after.(*corev1.Pod)
-	restarts := is != nil && (container(is).Image != container(pod).Image || is.Annotations[annotations.Arguments] != pod.Annotations[annotations.Arguments] ||
+	restarts := is != nil && (simtest.Container(is).Image != simtest.Container(pod).Image || is.Annotations[annotations.Arguments] != pod.Annotations[annotations.Arguments] ||
 		is.Annotations[v1alpha1.AnnotationRestart] != pod.Annotations[v1alpha1.AnnotationRestart])
 	if verb == "delete" {
-		w.watch.deletes(pod, byOperator)
+		w.watch.Deletes(pod, simtest.ByOperator)
 	}
-	if verb != "delete" && !restarts || !isReady(pod) {
+	if verb != "delete" && !restarts || !simtest.IsReady(pod) {
 		return
 	}
-	m := w.ownerOf(shardOf(pod))
+	m := w.ownerOf(simtest.ShardOf(pod))
 	if m == nil {
 		return
 	}
 	for ordinal := range int(*m.Spec.Size) {
-		if other := resources.ShardName(m.Name, ordinal); other != shardOf(pod) && get[*appsv1.ReplicaSet](w.server, other) != nil && !w.operator.seesPod(other) {
+		if other := resources.ShardName(m.Name, ordinal); other != simtest.ShardOf(pod) && simtest.Get[*appsv1.ReplicaSet](w.Server, other) != nil && !w.operator.seesPod(other) {
 			w.breaks("pod %s, which serves, was changed while no pod was seen to serve shard %s", pod.Name, other)
 		}
 	}
@@ -340,15 +339,15 @@ func (w *World) isAnnounced(m *v1alpha1.Memcached, shard string) bool {
 // watchSteadyState checks, when nothing changes any more, that everything matches the spec or
 // is blocked for a reason that has a name.
 func (w *World) watchSteadyState() {
-	for _, m := range all[*v1alpha1.Memcached](w.server) {
+	for _, m := range simtest.All[*v1alpha1.Memcached](w.Server) {
 		if m.DeletionTimestamp != nil {
 			w.breaks("Memcached %s should have been deleted, and is not", m.Name)
 		}
 		w.watchIdle(m)
 	}
-	for _, k := range kinds {
-		for _, name := range w.server.names(k) {
-			if owner := metav1.GetControllerOf(w.server.now[k][name]); owner != nil && owner.Kind == string(memcachedKind) && get[*v1alpha1.Memcached](w.server, owner.Name) == nil {
+	for _, k := range simtest.Kinds {
+		for _, name := range w.Server.Names(k) {
+			if owner := metav1.GetControllerOf(w.Server.Now[k][name]); owner != nil && owner.Kind == string(simtest.KindMemcached) && simtest.Get[*v1alpha1.Memcached](w.Server, owner.Name) == nil {
 				w.breaks("%s %s is left of Memcached %s, which no longer exists", k, name, owner.Name)
 			}
 		}
@@ -395,12 +394,12 @@ func (w *World) watchIdle(m *v1alpha1.Memcached) {
 		w.watchShard(m, resources.ShardName(m.Name, ordinal), w.desired(m))
 	}
 	if b := m.Status.Binding; m.Spec.Binding.Enabled && !m.Spec.Paused && b.Message == "" {
-		secret := get[*corev1.Secret](w.server, b.Name)
+		secret := simtest.Get[*corev1.Secret](w.Server, b.Name)
 		if secret == nil || !metav1.IsControlledBy(secret, m) || strings.Count(string(secret.Data["servers"]), ":11211") != int(*m.Spec.Size) {
 			w.breaks("Memcached %s is reported as up to date, and the Secret of its binding is %+v", m.Name, secret)
 		}
 	}
-	for _, set := range all[*appsv1.ReplicaSet](w.server) {
+	for _, set := range simtest.All[*appsv1.ReplicaSet](w.Server) {
 		if owner := metav1.GetControllerOf(set); owner != nil && owner.UID == m.UID && !isDesired(m, set.Name) {
 			w.breaks("Memcached %s is reported as up to date, and shard %s is one too many", m.Name, set.Name)
 		}
@@ -413,8 +412,8 @@ func (w *World) watchShard(m *v1alpha1.Memcached, shard string, desired v1alpha1
 		w.breaks("Memcached %s is reported as up to date, and shard %s %s", m.Name, shard, fmt.Sprintf(format, words...))
 	}
 	var pods []*corev1.Pod
-	for _, pod := range all[*corev1.Pod](w.server) {
-		if shardOf(pod) == shard && pod.DeletionTimestamp == nil {
+	for _, pod := range simtest.All[*corev1.Pod](w.Server) {
+		if simtest.ShardOf(pod) == shard && pod.DeletionTimestamp == nil {
 			pods = append(pods, pod)
 		}
 	}
@@ -422,30 +421,30 @@ func (w *World) watchShard(m *v1alpha1.Memcached, shard string, desired v1alpha1
 		wrong("has %d pods", len(pods))
 		return
 	}
-	pod, p := pods[0], w.procs[pods[0].UID]
+	pod, p := pods[0], w.Procs[pods[0].UID]
 	switch {
-	case p == nil || !p.serves:
+	case p == nil || !p.Serves:
 		wrong("does not serve")
 		return
-	case p.image != desired.Image:
-		wrong("runs image %s, not %s", p.image, desired.Image)
-	case !labels.SelectorFromSet(desired.Scheduling.NodeSelector).Matches(labels.Set(w.nodeOf(p).labels)):
-		wrong("is on %s", p.node)
+	case p.Image != desired.Image:
+		wrong("runs image %s, not %s", p.Image, desired.Image)
+	case !labels.SelectorFromSet(desired.Scheduling.NodeSelector).Matches(labels.Set(w.NodeOf(p).Labels)):
+		wrong("is on %s", p.Node)
 	case !contains(pod.Labels, desired.PodMetadata.Labels) || !contains(pod.Annotations, desired.PodMetadata.Annotations):
 		wrong("lacks labels or annotations")
 	}
-	if problem := wrongArguments(p.arguments, &desired); problem != "" {
+	if problem := wrongArguments(p.Arguments, &desired); problem != "" {
 		wrong("runs with %s", problem)
 	}
-	has := p.resourcesOf(pod)
+	has := p.ResourcesOf(pod)
 	if want := desiredResources(&desired, has); !equality.Semantic.DeepEqual(has.Limits, want.Limits) || !equality.Semantic.DeepEqual(has.Requests, want.Requests) {
-		if p.resized && hasMore(has, want) { // for a spec that was reverted before the rest of it was applied
+		if p.Resized && hasMore(has, want) { // for a spec that was reverted before the rest of it was applied
 			w.gaps++
 		} else {
-			wrong("has resources %s, not %s", resourcesText(has), resourcesText(want))
+			wrong("has resources %s, not %s", simtest.ResourcesText(has), simtest.ResourcesText(want))
 		}
 	}
-	set := get[*appsv1.ReplicaSet](w.server, shard)
+	set := simtest.Get[*appsv1.ReplicaSet](w.Server, shard)
 	if set == nil {
 		wrong("has no ReplicaSet")
 		return
@@ -503,8 +502,8 @@ func (w *World) gist(before, after client.Object) string {
 		words = append(words, differences(was.Spec.Template.Annotations, after.Spec.Template.Annotations)...)
 	case *corev1.Pod:
 		was := before.(*corev1.Pod)
-		if container(was).Image != container(after).Image {
-			words = append(words, "image "+container(after).Image)
+		if simtest.Container(was).Image != simtest.Container(after).Image {
+			words = append(words, "image "+simtest.Container(after).Image)
 		}
 		words = append(words, differences(was.Annotations, after.Annotations)...)
 		if after.DeletionTimestamp != nil {

@@ -2,17 +2,14 @@ package sim
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	testclock "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
 // faults says how often things go wrong: one in so many; 0 is never.
@@ -32,23 +29,16 @@ type faults struct {
 	crashes, nodes, evictions int
 }
 
-// World is a cluster with one namespace and one operator.
+// World is a cluster with one operator.
 type World struct {
+	*simtest.Cluster
 	seed     uint64
-	rng      *rand.Rand
-	clock    *testclock.FakeClock
 	began    time.Time
-	server   *history
 	operator *operator
 	// defaultImage is what the operator is started with, and resizing what it knows of Kubernetes.
 	defaultImage string
 	resizing     resources.Resizing
-	models       []model
-	nodes        []*node
-	procs        map[types.UID]*proc
-	// certificate that the Secrets have.
-	certificate string
-	faults      faults
+	faults       faults
 	// forgetful kubelets miss every other change of a pod's annotations.
 	forgetful bool
 	// chaos: faults happen.
@@ -59,18 +49,10 @@ type World struct {
 	killAt, rejectAt, loseAt int
 	kills                    int
 	step                     int
-	made                     int
-	// transfers that run, and since when.
-	transfers map[types.UID]time.Time
-	// pods that each ReplicaSet has created, and the phases of the restores when a shard's first one served.
-	pods       map[string]int
-	servedWith map[string]string
 	// drifted are the shards whose ReplicaSet the user changed.
 	drifted map[string]bool
-	// binds puts a pod on a node where an update cannot.
-	binds func(pod *corev1.Pod, node string) error
-	story []string
-	watch watch
+	story   []string
+	watch   *watch
 	// gaps are the pods that kept the resources of a spec that was reverted:
 	// a known gap of the operator, see docs/reliability.md.
 	gaps int
@@ -85,57 +67,35 @@ type World struct {
 	broken string
 }
 
+// The versions of memcached in this world.
+const oldest, middle, newest, later, missing = simtest.Oldest, simtest.Middle, simtest.Newest, simtest.Later, simtest.Missing
+
 // firstDay is when every world in memory begins.
 var firstDay = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // newWorld returns a cluster of three nodes in memory, whose operator has just
 // started.
 func newWorld(seed uint64, f faults) *World {
-	w := &World{seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), faults: f}
-	server, look := newFakeServer(func() time.Time { return w.clock.Now() }, w.newUID)
-	w.begin(firstDay, server, inMemory)
-	w.server.look = look
+	w := newWorldOf(simtest.NewCluster(firstDay, seed), seed)
+	w.faults = f
 	return w
 }
 
-// begin sets up what is around an API server.
-func (w *World) begin(at time.Time, server client.Client, namespace string) {
-	w.defaultImage, w.resizing = image(newest), resources.ResizeAll
-	w.clock, w.began = testclock.NewFakeClock(at), at
-	w.procs, w.certificate = map[types.UID]*proc{}, "0123456789abcdef"
-	w.transfers, w.happened = map[types.UID]time.Time{}, map[string]int{}
-	w.pods, w.servedWith = map[string]int{}, map[string]string{}
-	w.watch, w.drifted = newWatch(), map[string]bool{}
-	for i, disk := range []string{"ssd", "ssd", "hdd"} {
-		w.nodes = append(w.nodes, &node{name: fmt.Sprintf("node%d", i+1), labels: map[string]string{"disk": disk}, memory: 4 << 30})
+// newWorldOf starts the operator in a cluster.
+func newWorldOf(cluster *simtest.Cluster, seed uint64) *World {
+	w := &World{
+		Cluster: cluster, seed: seed, began: cluster.Clock.Now(), happened: map[string]int{}, drifted: map[string]bool{},
+		defaultImage: simtest.Image(newest), resizing: resources.ResizeAll,
 	}
-	w.models = []model{garbageCollector, replicaSets, scheduler, kubelets, nodeLifecycle, restores, backups}
-	w.server = newHistory(server, namespace)
+	w.watch = newWatch(w)
+	w.Watcher, w.Misses = w.watch, func() bool { return w.forgetful || w.faulty(w.faults.misses) }
 	w.start()
-}
-
-func (w *World) newUID() types.UID {
-	return types.UID(fmt.Sprintf("%08x-0000-4000-8000-%012x", w.rng.Uint32(), w.rng.Uint64()&0xffffffffffff))
-}
-
-// suffix returns what makes a generated name unique.
-func (w *World) suffix() string {
-	w.made++
-	return fmt.Sprintf("%04x%d", w.rng.Uint32()&0xffff, w.made)
-}
-
-// model is a part of Kubernetes. It returns what it could do next.
-type model func(*World) []action
-
-// action is one thing that can happen, and a sentence of it.
-type action struct {
-	story string
-	do    func()
+	return w
 }
 
 // faulty decides whether a fault happens that does once in so many times; 0 is never.
 func (w *World) faulty(once int) bool {
-	return w.chaos && once > 0 && w.rng.IntN(once) == 0
+	return w.chaos && once > 0 && w.Rand.IntN(once) == 0
 }
 
 // log adds a line to the story.
@@ -143,7 +103,7 @@ func (w *World) log(who, format string, words ...any) {
 	if who == "fault" || who == "user" {
 		w.happened[format]++
 	}
-	w.story = append(w.story, fmt.Sprintf("%4d %s %-9s %s", w.step, w.clock.Now().Sub(w.began).Truncate(time.Millisecond), who, fmt.Sprintf(format, words...)))
+	w.story = append(w.story, fmt.Sprintf("%4d %s %-9s %s", w.step, w.Clock.Now().Sub(w.began).Truncate(time.Millisecond), who, fmt.Sprintf(format, words...)))
 }
 
 // breaks records a violated invariant.
@@ -163,13 +123,13 @@ func (w *World) tail(lines int) string {
 func (w *World) Step(users user) {
 	w.step++
 	w.chaos = true
-	switch roll := w.rng.IntN(100); {
+	switch roll := w.Rand.IntN(100); {
 	case roll < 34:
-		if due := w.operator.queue.due(w.clock.Now()); len(due) > 0 {
+		if due := w.operator.queue.due(w.Clock.Now()); len(due) > 0 {
 			if w.faulty(w.faults.kills) {
-				w.killAt = w.writes + 1 + w.rng.IntN(6)
+				w.killAt = w.writes + 1 + w.Rand.IntN(6)
 			}
-			w.operator.reconcile(due[w.rng.IntN(len(due))])
+			w.operator.reconcile(due[w.Rand.IntN(len(due))])
 			break
 		}
 		fallthrough
@@ -195,8 +155,8 @@ func (w *World) Step(users user) {
 
 // deliver sends some changes to one informer, and reports whether there were any.
 func (w *World) deliver() bool {
-	var behind []kind
-	for _, k := range kinds {
+	var behind []simtest.Kind
+	for _, k := range simtest.Kinds {
 		if w.operator.cache.behind(k) > 0 {
 			behind = append(behind, k)
 		}
@@ -204,10 +164,10 @@ func (w *World) deliver() bool {
 	if len(behind) == 0 {
 		return false
 	}
-	k := behind[w.rng.IntN(len(behind))]
+	k := behind[w.Rand.IntN(len(behind))]
 	n := w.operator.cache.behind(k)
 	if w.faults.stale {
-		n = 1 + w.rng.IntN(n)
+		n = 1 + w.Rand.IntN(n)
 	}
 	w.log("watch", "%d changes of %s", n, k)
 	w.operator.deliver(k, n)
@@ -216,36 +176,36 @@ func (w *World) deliver() bool {
 
 // advance has Kubernetes do one thing, and reports whether there was any to do.
 func (w *World) advance() bool {
-	var could []action
-	for _, m := range w.models {
-		could = append(could, m(w)...)
+	var could []simtest.Action
+	for _, m := range w.Models() {
+		could = append(could, m()...)
 	}
 	if len(could) == 0 {
 		return false
 	}
-	a := could[w.rng.IntN(len(could))]
-	w.log("cluster", "%s", a.story)
-	a.do()
+	a := could[w.Rand.IntN(len(could))]
+	w.log("cluster", "%s", a.Story)
+	a.Do()
 	return true
 }
 
 // pass has time pass: a moment, some seconds, or until the operator looks again.
 func (w *World) pass() {
-	d := time.Duration(50+w.rng.IntN(1500)) * time.Millisecond
-	switch w.rng.IntN(6) {
+	d := time.Duration(50+w.Rand.IntN(1500)) * time.Millisecond
+	switch w.Rand.IntN(6) {
 	case 0:
-		d = time.Duration(2+w.rng.IntN(40)) * time.Second
+		d = time.Duration(2+w.Rand.IntN(40)) * time.Second
 	case 1:
-		if at, ok := w.operator.queue.next(); ok && at.After(w.clock.Now()) {
-			d = min(at.Sub(w.clock.Now()), time.Hour)
+		if at, ok := w.operator.queue.next(); ok && at.After(w.Clock.Now()) {
+			d = min(at.Sub(w.Clock.Now()), time.Hour)
 		}
 	}
-	w.clock.Step(d)
+	w.Clock.Step(d)
 }
 
 // disturb has one fault happen that is not of a single request.
 func (w *World) disturb() {
-	switch w.rng.IntN(4) {
+	switch w.Rand.IntN(4) {
 	case 0:
 		if w.faults.kills > 0 {
 			w.log("fault", "the operator restarts")
@@ -278,7 +238,7 @@ const (
 func (w *World) Rest() {
 	if w.chaos {
 		w.chaos, w.killAt = false, 0
-		w.heal()
+		w.Heal()
 		w.log("world", "no more faults")
 	}
 	quiet := 0
@@ -303,29 +263,29 @@ func (w *World) Rest() {
 func (w *World) Round() (busy bool) {
 	w.step++
 	for range 3 {
-		for _, k := range kinds {
+		for _, k := range simtest.Kinds {
 			w.operator.deliver(k, w.operator.cache.behind(k))
 		}
-		for _, name := range w.operator.queue.due(w.clock.Now()) {
+		for _, name := range w.operator.queue.due(w.Clock.Now()) {
 			w.operator.reconcile(name)
 			w.watchWorld()
 		}
-		for _, m := range w.models {
+		for _, m := range w.Models() {
 			for range 20 { // what it does next may be another thing each time
-				could := m(w)
+				could := m()
 				if len(could) == 0 {
 					break
 				}
-				w.log("cluster", "%s", could[0].story)
-				could[0].do()
+				w.log("cluster", "%s", could[0].Story)
+				could[0].Do()
 				busy = true
 				w.watchWorld()
 			}
 		}
-		w.clock.Step(300 * time.Millisecond)
+		w.Clock.Step(300 * time.Millisecond)
 	}
-	w.clock.Step(100 * time.Millisecond)
-	for _, pod := range all[*corev1.Pod](w.server) {
+	w.Clock.Step(100 * time.Millisecond)
+	for _, pod := range simtest.All[*corev1.Pod](w.Server) {
 		busy = busy || pod.DeletionTimestamp != nil // it drains
 	}
 	return busy

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var bases = filepath.Join("..", "..", "..", "config", "crd", "bases")
+var bases = filepath.Join("..", "..", "config", "crd", "bases")
 
 // load returns the schema of one of the operator's resources, such as memcacheds.
 func load(t testing.TB, plural string) *Schema {

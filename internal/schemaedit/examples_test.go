@@ -16,7 +16,7 @@ var example = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 // The API server would accept the custom resources of all documents, with its CEL rules and
 // without dropping a field.
 func TestExamplesOfTheDocumentsAreValid(t *testing.T) {
-	root := os.DirFS("../../..")
+	root := os.DirFS("../..")
 	documents := []string{"README.md"}
 	err := fs.WalkDir(root, "docs", func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".md") {

@@ -1,18 +1,25 @@
-package schemaedit
+package apiserver
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/internal/apiservertest"
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
 // rejections are Memcacheds that the API server rejects.
@@ -58,34 +65,37 @@ var acceptances = map[string]string{
 	"a status and an unknown field": `{spec: {}, status: {phase: Running}, data: {}}`,
 }
 
-const backup = `{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: backups}}}`
+const backupSpec = `{memcachedRef: {name: cache}, store: {persistentVolumeClaim: {claimName: backups}}}`
 
-// updates are objects before and after an update.
-var updates = map[string]struct{ plural, before, after string }{
-	"another size":               {"memcacheds", `spec: {size: 3}`, `spec: {size: 4}`},
-	"the same with its defaults": {"memcacheds", `spec: {size: 3}`, `spec: {size: 3, threads: 4}`},
-	"a label":                    {"memcacheds", `spec: {size: 3}`, `{metadata: {labels: {a: b}}, spec: {size: 3}}`},
-	"a status":                   {"memcacheds", `spec: {size: 3}`, `{spec: {size: 3}, status: {phase: Degraded}}`},
-	"an unknown field":           {"memcacheds", `spec: {size: 3}`, `spec: {size: 3, replicas: 4}`},
-	"another generation":         {"memcacheds", `spec: {size: 3}`, `{metadata: {generation: 7}, spec: {size: 4}}`},
-	"the same immutable spec":    {"memcachedbackups", `spec: ` + backup, `spec: ` + backup},
-	"another immutable spec":     {"memcachedbackups", `spec: ` + backup, `spec: ` + strings.Replace(backup, "backups", "others", 1)},
+// admittedUpdates are objects before and after an update.
+var admittedUpdates = map[string]struct {
+	kind          simtest.Kind
+	before, after string
+}{
+	"another size":               {simtest.KindMemcached, `spec: {size: 3}`, `spec: {size: 4}`},
+	"the same with its defaults": {simtest.KindMemcached, `spec: {size: 3}`, `spec: {size: 3, threads: 4}`},
+	"a label":                    {simtest.KindMemcached, `spec: {size: 3}`, `{metadata: {labels: {a: b}}, spec: {size: 3}}`},
+	"a status":                   {simtest.KindMemcached, `spec: {size: 3}`, `{spec: {size: 3}, status: {phase: Degraded}}`},
+	"an unknown field":           {simtest.KindMemcached, `spec: {size: 3}`, `spec: {size: 3, replicas: 4}`},
+	"another generation":         {simtest.KindMemcached, `spec: {size: 3}`, `{metadata: {generation: 7}, spec: {size: 4}}`},
+	"the same immutable spec":    {simtest.KindBackup, `spec: ` + backupSpec, `spec: ` + backupSpec},
+	"another immutable spec":     {simtest.KindBackup, `spec: ` + backupSpec, `spec: ` + strings.Replace(backupSpec, "backups", "others", 1)},
 }
 
 // TestAdmitAgreesWithTheAPIServer compares what Admit accepts, rejects and stores with the API server.
 func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
-	server := apiservertest.StartForTest(t)
-	server.Admin.WarningHandler = rest.NoWarnings{} // about each field that it drops
-	c, err := client.New(server.Admin, client.Options{})
+	config := rest.CopyConfig(server.Admin)
+	config.WarningHandler = rest.NoWarnings{} // about each field that it drops
+	c, err := client.New(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := load(t, "memcacheds")
+	s := simtest.Schema(simtest.KindMemcached)
 
 	t.Run("creations", func(t *testing.T) {
 		for wanted, objects := range map[bool]map[string]string{true: acceptances, false: rejections} {
 			for reason, text := range objects {
-				created := named(t, s, "cache", text)
+				created := named(t, simtest.KindMemcached, "cache", text)
 				before := created.DeepCopy()
 				admitted, rejection := s.Admit(t.Context(), created, nil)
 				if diff := cmp.Diff(before.Object, created.Object); diff != "" {
@@ -101,10 +111,10 @@ func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
 	})
 
 	t.Run("updates", func(t *testing.T) {
-		schemas := map[string]*Schema{"memcacheds": s, "memcachedbackups": load(t, "memcachedbackups")}
-		for reason, u := range updates {
-			s, name := schemas[u.plural], strings.ReplaceAll(reason, " ", "-")
-			stored := named(t, s, name, u.before)
+
+		for reason, u := range admittedUpdates {
+			kind, name := u.kind, strings.ReplaceAll(reason, " ", "-")
+			stored := named(t, kind, name, u.before)
 			if err := c.Create(t.Context(), stored); err != nil {
 				t.Fatal(err)
 			}
@@ -112,9 +122,9 @@ func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
 			if err := c.Status().Update(t.Context(), stored); err != nil {
 				t.Fatal(err)
 			}
-			updated := named(t, s, name, u.after)
+			updated := named(t, kind, name, u.after)
 			updated.SetResourceVersion(stored.GetResourceVersion())
-			admitted, rejection := s.Admit(t.Context(), updated, stored)
+			admitted, rejection := simtest.Schema(kind).Admit(t.Context(), updated, stored)
 			compare(t, reason, admitted, rejection, updated, c.Update(t.Context(), updated, client.DryRunAll))
 		}
 	})
@@ -123,7 +133,7 @@ func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
 		const seeds, edits = 10, 30
 		creations, updates := counts{}, counts{}
 		for seed := range uint64(seeds) {
-			e := seeded(s, seed)
+			e := s.NewEdits(rand.New(rand.NewPCG(seed, 0)))
 			e.Weigh("spec.bootstrap", 4)
 			var stored *unstructured.Unstructured
 			spec := map[string]any{}
@@ -132,8 +142,8 @@ func TestAdmitAgreesWithTheAPIServer(t *testing.T) {
 				reason := fmt.Sprintf("seed %d, edit %d, %s", seed, n, story)
 
 				// Each edit is also tried as a new object. The first that is accepted is stored.
-				answer := object(s, edited).DeepCopy()
-				answer.SetName(fmt.Sprintf("cache-%d-%d", seed, n))
+				answer := named(t, simtest.KindMemcached, fmt.Sprintf("cache-%d-%d", seed, n), "")
+				answer.Object["spec"] = runtime.DeepCopyJSONValue(edited)
 				admitted, rejected := s.Admit(t.Context(), answer, nil)
 				var options []client.CreateOption
 				if stored != nil {
@@ -190,7 +200,7 @@ func compare(t *testing.T, reason string, admitted *unstructured.Unstructured, r
 			t.Errorf("%s: other causes (-API server +Admit):\n%s", reason, diff)
 		}
 	default:
-		if diff := cmp.Diff(withoutMetadata(answer.Object), withoutMetadata(admitted.Object)); diff != "" {
+		if diff := cmp.Diff(answer.Object, admitted.Object, cmpopts.IgnoreMapEntries(func(name string, _ any) bool { return name == "metadata" })); diff != "" {
 			t.Errorf("%s: another object (-API server +Admit):\n%s", reason, diff)
 		}
 		if want, got := answer.GetGeneration(), admitted.GetGeneration(); want != got {
@@ -205,4 +215,39 @@ func sorted(err error) []string {
 	all := causes(err)
 	slices.Sort(all)
 	return slices.DeleteFunc(all, func(cause string) bool { return strings.HasPrefix(cause, ".spec.size: ") })
+}
+
+// causes returns the causes of an error as the API server reports them.
+func causes(err error) []string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return []string{err.Error()}
+	}
+	var said []string
+	for _, cause := range status.Status().Details.Causes {
+		said = append(said, cause.Field+": "+cause.Message)
+	}
+	return said
+}
+
+// named returns an object with the content of a YAML text, and with a name if that has none.
+func named(t *testing.T, kind simtest.Kind, name, text string) *unstructured.Unstructured {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	if text != "" {
+		err = json.Unmarshal(raw, &u.Object)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(string(kind)))
+	if u.GetName() == "" {
+		u.SetName(name)
+	}
+	u.SetNamespace("default")
+	return u
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func TestSamplesAreValid(t *testing.T) {
-	files, err := filepath.Glob("../../../config/samples/cache_*.yaml")
+	files, err := filepath.Glob("../../config/samples/cache_*.yaml")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("samples: %v, %v", files, err)
 	}

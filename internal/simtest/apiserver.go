@@ -1,4 +1,4 @@
-package sim
+package simtest
 
 import (
 	"context"
@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,10 +38,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/schemaedit"
 )
 
-// ourScheme holds the kinds of the world.
-var ourScheme = sync.OnceValue(func() *runtime.Scheme {
+// Scheme has the kinds of Kubernetes and of the operator.
+var Scheme = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
@@ -52,39 +56,136 @@ var ourScheme = sync.OnceValue(func() *runtime.Scheme {
 // none, and a pod stays until its kubelet lets it go.
 const keeper = "memcached-operator.io/kubelet"
 
-// inMemory is the namespace of a world in memory.
-const inMemory = "default"
+// InMemory is the namespace of a Server in memory.
+const InMemory = "default"
 
-// newFakeServer returns an API server in memory: controller-runtime's fake client,
-// over a tracker that does what the fake one does not. look reads past the client,
-// which is faster.
-func newFakeServer(now func() time.Time, uid func() types.UID) (server client.Client, look func(k kind, name string) (client.Object, error)) {
-	s := ourScheme()
+// NewServer returns an API server in memory: controller-runtime's fake client, over a tracker that does what the fake one
+// does not, behind the admission of our CRDs. It has no controller, and neither defaults nor validates the kinds of
+// Kubernetes.
+func NewServer(now func() time.Time, uid func() types.UID) *Server {
+	s := Scheme()
 	t := &tracker{
 		ObjectTracker: testing.NewObjectTracker(s, serializer.NewCodecFactory(s).UniversalDecoder()),
 		now:           now, uid: uid,
 	}
-	look = func(k kind, name string) (client.Object, error) {
-		gvk, err := apiutil.GVKForObject(newObject(k), s)
-		if err != nil {
-			return nil, err
-		}
-		resource, _ := meta.UnsafeGuessKindToResource(gvk)
-		o, err := t.Get(resource, inMemory, name)
-		if err != nil {
-			return nil, err
-		}
-		return o.(client.Object), nil
-	}
-	server = fake.NewClientBuilder().
+	server := Around(fake.NewClientBuilder().
 		WithScheme(s).
 		WithObjectTracker(t).
 		WithReturnManagedFields().
 		WithGlobalResourceVersionCounter().
 		WithStatusSubresource(&v1alpha1.Memcached{}, &v1alpha1.MemcachedBackup{}, &v1alpha1.MemcachedRestore{}, &v1alpha1.MemcachedScheduledBackup{}).
-		WithInterceptorFuncs(interceptor.Funcs{Apply: t.applyOnly, Delete: deleteOnly}).
-		Build()
-	return server, look
+		WithInterceptorFuncs(interceptor.Funcs{Create: createAdmitted, Update: updateAdmitted, Apply: t.applyOnly, Delete: deleteOnly}).
+		Build(), InMemory)
+	server.look = func(k Kind, name string) (client.Object, error) { // past the client, which is faster
+		gvk, err := apiutil.GVKForObject(NewObject(k), s)
+		if err != nil {
+			return nil, err
+		}
+		resource, _ := meta.UnsafeGuessKindToResource(gvk)
+		o, err := t.Get(resource, InMemory, name)
+		if err != nil {
+			return nil, err
+		}
+		return o.(client.Object), nil
+	}
+	return server
+}
+
+// Schema returns the API server's view of one of our kinds.
+func Schema(k Kind) *schemaedit.Schema { return schemas()[k] }
+
+var schemas = sync.OnceValue(func() map[Kind]*schemaedit.Schema {
+	bases, err := crds()
+	if err != nil {
+		panic(err)
+	}
+	all := map[Kind]*schemaedit.Schema{}
+	for _, k := range []Kind{KindMemcached, KindBackup, KindRestore, KindSchedule} {
+		file := v1alpha1.GroupVersion.Group + "_" + strings.ToLower(string(k)) + "s.yaml"
+		if all[k], err = schemaedit.Load(filepath.Join(bases, file)); err != nil {
+			panic(err)
+		}
+	}
+	return all
+})
+
+// crds returns the folder with the CRDs, which is in the working directory of a test or above it.
+func crds() (string, error) {
+	folder, err := os.Getwd()
+	for err == nil {
+		bases := filepath.Join(folder, "config", "crd", "bases")
+		if _, missing := os.Stat(bases); missing == nil {
+			return bases, nil
+		}
+		if filepath.Dir(folder) == folder {
+			return "", errors.New("no folder above the working directory has config/crd/bases")
+		}
+		folder = filepath.Dir(folder)
+	}
+	return "", err
+}
+
+// createAdmitted creates what the API server makes of an object.
+func createAdmitted(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+	return admitted(ctx, o, nil, func(o client.Object) error { return c.Create(ctx, o, options...) })
+}
+
+// updateAdmitted updates to what the API server makes of an object.
+func updateAdmitted(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+	k, _ := kindIn(o)
+	if Schema(k) == nil {
+		return c.Update(ctx, o, options...)
+	}
+	old := NewObject(k)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), old); err != nil {
+		return err
+	}
+	return admitted(ctx, o, old, func(o client.Object) error { return c.Update(ctx, o, options...) })
+}
+
+// admitted writes what the API server makes of an object, and sets the object to the result.
+func admitted(ctx context.Context, o, old client.Object, write func(client.Object) error) error {
+	k, _ := kindIn(o)
+	s := Schema(k)
+	if s == nil {
+		return write(o)
+	}
+	is, err := toUnstructured(k, o)
+	if err != nil {
+		return err
+	}
+	var was *unstructured.Unstructured
+	if old != nil {
+		if was, err = toUnstructured(k, old); err != nil {
+			return err
+		}
+	}
+	if is, err = s.Admit(ctx, is, was); err != nil {
+		return err
+	}
+	typed := NewObject(k)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(is.Object, typed); err != nil {
+		return err
+	}
+	if err := write(typed); err != nil {
+		return err
+	}
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		result, err := toUnstructured(k, typed)
+		if err == nil {
+			u.Object = result.Object
+		}
+		return err
+	}
+	reflect.ValueOf(o).Elem().Set(reflect.ValueOf(typed).Elem())
+	return nil
+}
+
+func toUnstructured(k Kind, o client.Object) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(string(k)))
+	return u, err
 }
 
 // applyOnly applies what is meant, and to no other object than the one that is meant.
@@ -98,7 +199,7 @@ func (t *tracker) applyOnly(ctx context.Context, c client.WithWatch, o runtime.A
 		return err
 	}
 	if uid := meant.GetUID(); uid != "" {
-		have := newObject(kind(meant.GetKind()))
+		have := NewObject(Kind(meant.GetKind()))
 		err := c.Get(ctx, client.ObjectKeyFromObject(meant), have)
 		if err == nil && have.GetUID() != uid {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: meant.GetKind()}, meant.GetName(),
@@ -114,12 +215,12 @@ func (t *tracker) applyOnly(ctx context.Context, c client.WithWatch, o runtime.A
 func deleteOnly(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 	var how client.DeleteOptions
 	how.ApplyOptions(options)
-	have := newObject(kindOf(o))
+	have := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(o), have); err != nil {
 		return err
 	}
 	if p := how.Preconditions; p != nil && p.UID != nil && *p.UID != have.GetUID() {
-		return apierrors.NewConflict(schema.GroupResource{Resource: string(kindOf(o))}, o.GetName(),
+		return apierrors.NewConflict(schema.GroupResource{Resource: reflect.TypeOf(o).Elem().Name()}, o.GetName(),
 			fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s)", *p.UID, have.GetUID()))
 	}
 	pod, ok := have.(*corev1.Pod)
@@ -149,7 +250,7 @@ type tracker struct {
 
 // owners are the keepers of the fields' owners of the kinds that are applied.
 var owners = sync.OnceValue(func() map[schema.GroupVersionKind]*managedfields.FieldManager {
-	s := ourScheme()
+	s := Scheme()
 	builtIn := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(builtIn); err != nil {
 		panic(err)
@@ -171,7 +272,7 @@ var owners = sync.OnceValue(func() map[schema.GroupVersionKind]*managedfields.Fi
 // subresourceOf returns the one of whose writes it is kept who set what: of a pod it is
 // compared by its resources alone.
 func subresourceOf(gvk schema.GroupVersionKind) string {
-	if gvk.Kind == string(podKind) {
+	if gvk.Kind == string(KindPod) {
 		return "resize"
 	}
 	return ""
@@ -184,7 +285,7 @@ func isSameSize(a, b client.Object) bool {
 		return false
 	}
 	is := b.(*corev1.Pod)
-	return equality.Semantic.DeepEqual(container(was).Resources, container(is).Resources)
+	return equality.Semantic.DeepEqual(Container(was).Resources, Container(is).Resources)
 }
 
 type noDefaults struct{}
@@ -192,11 +293,11 @@ type noDefaults struct{}
 func (noDefaults) Default(runtime.Object) {}
 
 func (t *tracker) Create(gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.CreateOptions) error {
-	gvk, err := apiutil.GVKForObject(o, ourScheme())
+	gvk, err := apiutil.GVKForObject(o, Scheme())
 	if err != nil {
 		return err
 	}
-	blank, err := ourScheme().New(gvk)
+	blank, err := Scheme().New(gvk)
 	if err != nil {
 		return err
 	}
@@ -253,7 +354,7 @@ func (t *tracker) Patch(gvr schema.GroupVersionResource, o runtime.Object, ns st
 }
 
 func (t *tracker) Apply(gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.PatchOptions) error {
-	gvk, err := apiutil.GVKForObject(o, ourScheme())
+	gvk, err := apiutil.GVKForObject(o, Scheme())
 	if err != nil {
 		return err
 	}
@@ -270,7 +371,7 @@ func (t *tracker) Apply(gvr schema.GroupVersionResource, o runtime.Object, ns st
 		return err
 	}
 	if _, err := t.Get(gvr, ns, m.GetName()); apierrors.IsNotFound(err) {
-		blank, err := ourScheme().New(gvk)
+		blank, err := Scheme().New(gvk)
 		if err != nil {
 			return err
 		}
@@ -286,7 +387,7 @@ func (t *tracker) Apply(gvr schema.GroupVersionResource, o runtime.Object, ns st
 
 // update keeps the result of a change to an object, with the identity that it had.
 func (t *tracker) update(gvr schema.GroupVersionResource, o runtime.Object, ns string, become func(schema.GroupVersionKind, runtime.Object) (runtime.Object, error)) error {
-	gvk, err := apiutil.GVKForObject(o, ourScheme())
+	gvk, err := apiutil.GVKForObject(o, Scheme())
 	if err != nil {
 		return err
 	}

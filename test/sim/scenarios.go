@@ -1,0 +1,286 @@
+package sim
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
+)
+
+// spec is a spec as the user writes it.
+type spec = map[string]any
+
+// scenario is a Memcached that comes to rest, and what happens to it then.
+type scenario struct {
+	begins spec
+	// then happens one after the other, with so many seconds between.
+	then    []func(*World)
+	seconds int
+	// keeps: no shard may be left with less than all its items. settles: at the end all is up to date and
+	// nothing requires manual intervention. silent: the operator has nothing to write.
+	keeps, settles, silent bool
+	// restored is what both shards have when they serve first.
+	restored string
+}
+
+// must breaks a scenario in which something does not happen that should.
+func (w *World) must(happens bool, format string, words ...any) {
+	if !happens {
+		w.breaks("the scenario doesn't happen: "+format, words...)
+	}
+}
+
+// edits returns an edit of the spec, which the API server must accept.
+func edits(edit func(spec) spec) func(*World) {
+	return func(w *World) { w.must(w.Edit("cache", edit), "the edit is rejected") }
+}
+
+// set returns a change of fields of the spec.
+func set(change spec) func(*World) {
+	return edits(func(s spec) spec {
+		for name, value := range change {
+			if s[name] = value; value == nil {
+				delete(s, name)
+			}
+		}
+		return s
+	})
+}
+
+// upgrades starts another version of the operator, whose default version of memcached is another
+// one.
+func upgrades(version string) func(*World) {
+	return func(w *World) {
+		w.log("user", "upgrades the operator: the default version of memcached is %s", version)
+		w.setDefault(version)
+	}
+}
+
+// scenarios that stand for what users do, and for the bugs that were found.
+var scenarios = map[string]scenario{
+	"a version":                                   {begins: spec{"size": int64(3), "version": middle}, then: []func(*World){set(spec{"version": newest})}, keeps: true},
+	"a version, and back in the middle":           {begins: spec{"size": int64(3), "version": middle}, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-1", newest), set(spec{"version": middle})}, keeps: true},
+	"a version, and a third":                      {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-0", newest), set(spec{"version": oldest})}, keeps: true},
+	"another default version":                     {begins: spec{"size": int64(2)}, then: []func(*World){upgrades(later)}, keeps: true, settles: true},
+	"another default version, and a repository":   {begins: spec{"size": int64(2), "image": "docker.io/library/memcached"}, then: []func(*World){upgrades(later)}, keeps: true, settles: true},
+	"another default version than the pinned one": {begins: spec{"size": int64(2), "version": newest}, then: []func(*World){upgrades(later)}, keeps: true, settles: true, silent: true},
+	"threads":                              {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"threads": int64(2)})}, keeps: true},
+	"a version and threads":                {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"version": newest, "threads": int64(2)})}, keeps: true},
+	"resources":                            {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"resources": spec{"limits": spec{"memory": "512Mi"}}})}, keeps: true},
+	"labels":                               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"podMetadata": spec{"labels": spec{"team": "shop"}}})}, keeps: true},
+	"memory":                               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"})}},
+	"memory, and back in the middle":       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), untilGiven("cache-0", "228Mi"), set(spec{"memory": "64Mi"})}},
+	"a node selector":                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"scheduling": spec{"nodeSelector": spec{"disk": "ssd"}}})}},
+	"scaling out":                          {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)})}, keeps: true},
+	"scaling in":                           {begins: spec{"size": int64(3)}, then: []func(*World){set(spec{"size": int64(1)})}, keeps: true},
+	"to size 0 and back":                   {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"size": int64(0)}), set(spec{"size": int64(2)})}, seconds: 40},
+	"a version while scaling out":          {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"version": newest}), set(spec{"size": int64(3)})}, seconds: 2, keeps: true},
+	"an image that is not there":           {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"image": simtest.Image(missing)})}, keeps: true},
+	"an image that is not memcached":       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"image": "docker.io/library/busybox:1.37"})}, keeps: true},
+	"arguments that memcached rejects":     {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"extraArgs": []any{"-R", "0"}})}, keeps: true},
+	"rejected arguments, and back":         {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"extraArgs": []any{"-R", "0"}}), set(spec{"extraArgs": nil})}, seconds: 15, keeps: true},
+	"paused, a version, and on":            {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"paused": true, "version": newest}), set(spec{"paused": nil})}, seconds: 5, keeps: true},
+	"a final backup":                       {begins: spec{"size": int64(2), "deletionPolicy": "Backup", "finalBackup": spec{"store": spec{"persistentVolumeClaim": spec{"claimName": "backups"}}}}, then: []func(*World){deletes}},
+	"deletion":                             {begins: spec{"size": int64(2)}, then: []func(*World){deletes}, silent: true},
+	"recreated at once":                    {begins: spec{"size": int64(2)}, then: []func(*World){deletes, makes(spec{"size": int64(2), "version": middle})}},
+	"a pod that is deleted":                {begins: spec{"size": int64(2)}, then: []func(*World){deletesPod("cache-0")}},
+	"a version, and a pod that is deleted": {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"version": newest}), deletesPod("cache-1")}, seconds: 2},
+	"a refill":                             {begins: spec{"size": int64(2), "refill": spec{"maxAgeSeconds": int64(86400)}}, then: []func(*World){deletesPod("cache-1")}},
+	"a bootstrap":                          {then: []func(*World){makes(spec{"size": int64(2), "hashing": spec{"algorithm": "Ketama"}, "bootstrap": spec{"backupRef": spec{"name": "yesterday"}}})}, restored: "restore cache-bootstrap Complete"},
+
+	"TLS":                                {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"tls": spec{}})}, keeps: true, settles: true},
+	"TLS, and back":                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"tls": spec{}}), set(spec{"tls": nil})}, seconds: 2, keeps: true, settles: true},
+	"a certificate that takes a restart": {begins: spec{"size": int64(3), "tls": spec{}}, then: []func(*World){rotates}, keeps: true, settles: true},
+
+	"less memory than before, after a version": {begins: spec{"size": int64(2), "version": middle, "maxConnections": int64(4096)}, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-1", newest), set(spec{"maxConnections": nil})}, keeps: true, settles: true},
+
+	"a version, threads and a certificate that the kubelets miss at first": {begins: spec{"size": int64(2), "version": middle, "tls": spec{}}, then: []func(*World){forgets, set(spec{"version": newest}), untilUpdated("cache-1", newest), set(spec{"threads": int64(2)}), rotates}, seconds: 30, keeps: true, settles: true},
+
+	// Bugs that the seeds found.
+	"a set is deleted without its pod while shard 0 is replaced":      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
+	"a Service is deleted and can't be recreated":                     {begins: spec{"size": int64(2)}, then: []func(*World){takes(simtest.KindService, "cache-1"), frees(simtest.KindService, "cache-1")}, seconds: 40, keeps: true},
+	"a restarted operator reads the spec from before it scaled out":   {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)}), readsThePast}, seconds: 30, keeps: true},
+	"a restarted operator reads the ReplicaSets from before a change": {begins: spec{"size": int64(2)}, then: []func(*World){marks, set(spec{"threads": int64(2)}), crashes("cache-0"), readsMarkedSets}, seconds: 20, settles: true},
+	"resources, and back before the rest of the change":               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"resources": spec{"limits": spec{"memory": "512Mi"}}, "threads": int64(2)}), untilGiven("cache-0", "512Mi"), set(spec{"resources": nil, "threads": nil})}, keeps: true, settles: true},
+	"two constraints of one key":                                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"scheduling": spec{"topologySpreadConstraints": sameKeyTwice}, "memory": "128Mi"})}, keeps: true},
+	"a version and another shard at once":                             {begins: spec{"size": int64(1), "version": middle}, then: []func(*World){set(spec{"version": newest, "size": int64(2)})}, keeps: true},
+}
+
+// untilUpdated plays until the operator has applied a version to the shard's pod. A number of
+// seconds instead would be a race with an operator that is killed and starts again.
+func untilUpdated(shard, version string) func(*World) {
+	return until(100, func(w *World) { w.Round() }, shard, func(c *corev1.Container) bool { return simtest.VersionIn(c.Image) == version })
+}
+
+// untilGiven plays until the shard's pod, or its second one, is given so much memory or more.
+func untilGiven(shard, memory string) func(*World) {
+	return until(1000, func(w *World) { w.Step(idleUser{}) }, shard, func(c *corev1.Container) bool {
+		return c.Resources.Limits.Memory().Cmp(resource.MustParse(memory)) >= 0
+	})
+}
+
+// until has so many steps happen at most, until the pod of a shard is as wanted.
+func until(limit int, step func(*World), shard string, wanted func(*corev1.Container) bool) func(*World) {
+	return func(w *World) {
+		for range limit {
+			for _, pod := range simtest.All[*corev1.Pod](w.Server) {
+				if simtest.ShardOf(pod) == shard && wanted(simtest.Container(pod)) {
+					return
+				}
+			}
+			step(w)
+		}
+		w.must(false, "after %d steps no pod of %s is changed", limit, shard)
+	}
+}
+
+// forgets has the kubelets miss every other change of a pod's annotations.
+func forgets(w *World) { w.forgetful = true }
+
+// sameKeyTwice is what the API server takes of a Memcached, and not of a ReplicaSet.
+var sameKeyTwice = []any{
+	spec{"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "maxSkew": int64(1)},
+	spec{"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "maxSkew": int64(2)},
+}
+
+// rotates gives the Secret a certificate that memcached serves after a restart only, and plays until each does.
+func rotates(w *World) {
+	w.log("user", "rotates the certificate")
+	w.Certificate = "fedcba9876543210"
+	for range 200 {
+		served := 0
+		for _, p := range w.Procs {
+			if p.Serves && p.Certificate == w.Certificate {
+				served++
+			}
+		}
+		if served == len(w.Procs) {
+			return
+		}
+		w.Round()
+	}
+	w.must(false, "not all shards serve the new certificate")
+}
+
+func deletes(w *World) {
+	w.must(simtest.Get[*v1alpha1.Memcached](w.Server, "cache") != nil, "there is no Memcached to delete")
+	w.remove("cache")
+}
+
+func makes(s spec) func(*World) {
+	return func(w *World) { w.must(w.Make("cache", s), "the Memcached is rejected") }
+}
+
+func deletesPod(shard string) func(*World) {
+	return func(w *World) {
+		for _, pod := range simtest.All[*corev1.Pod](w.Server) {
+			if simtest.ShardOf(pod) == shard && pod.DeletionTimestamp == nil {
+				w.deletePod(pod)
+				return
+			}
+		}
+		w.must(false, "there is no pod of %s to delete", shard)
+	}
+}
+
+func orphans(shard string) func(*World) {
+	return func(w *World) { w.orphan(simtest.Get[*appsv1.ReplicaSet](w.Server, shard)) }
+}
+
+// startsBehind restarts the operator, which reads one kind as it was after that many changes
+// from an API server that lags behind, before it receives the others.
+func (w *World) startsBehind(k simtest.Kind, changes int) {
+	w.log("fault", "the operator starts and reads %s as it was after %d changes", k, changes)
+	w.start()
+	seen := map[simtest.Kind]int{}
+	for _, other := range simtest.Kinds {
+		seen[other] = len(w.Server.Past[other])
+	}
+	seen[k] = changes
+	w.operator.cache = newCache(w.Server, seen)
+}
+
+// readsThePast restarts the operator, which reads the first version of the Memcached.
+func readsThePast(w *World) {
+	w.startsBehind(simtest.KindMemcached, 1)
+	w.operator.reconcile("cache")
+}
+
+// marks notes how far the ReplicaSets are.
+func marks(w *World) { w.marked = len(w.Server.Past[simtest.KindReplicaSet]) }
+
+// readsMarkedSets restarts the operator, which reads the ReplicaSets as they were
+// when that was noted.
+func readsMarkedSets(w *World) {
+	w.startsBehind(simtest.KindReplicaSet, w.marked)
+	w.operator.reconcile("cache")
+	w.operator.reconcile("cache")
+}
+
+// crashes has a shard's memcached end, with its items.
+func crashes(shard string) func(*World) {
+	return func(w *World) {
+		crashed := false
+		for _, p := range w.Procs {
+			if p.Shard == shard && p.Runs {
+				w.crashOf(p)
+				crashed = true
+			}
+		}
+		w.must(crashed, "no memcached of %s runs", shard)
+	}
+}
+
+// takes deletes an object and creates a foreign one in its place.
+func takes(k simtest.Kind, name string) func(*World) {
+	return func(w *World) {
+		w.delete(w.Server.Now[k][name])
+		w.take(k, name)
+	}
+}
+
+func frees(k simtest.Kind, name string) func(*World) {
+	return func(w *World) {
+		w.log("user", "deletes the foreign %s %s", k, name)
+		w.delete(w.Server.Now[k][name])
+	}
+}
+
+// play has a scenario happen, after a rest from which on writes are counted, and
+// returns the world in steady state again.
+func (s scenario) play(w *World, fault func(*World)) *World {
+	if s.begins != nil {
+		makes(s.begins)(w)
+		w.Rest()
+	}
+	w.writes = 0
+	if fault != nil {
+		fault(w)
+	}
+	for i, act := range s.then {
+		if act(w); i+1 < len(s.then) {
+			for range s.seconds {
+				w.Round()
+			}
+		}
+	}
+	w.Rest()
+	return w
+}
+
+// PlayScenario plays a scenario in a new cluster, without a fault, and returns its final state.
+func PlayScenario(name string, cluster *simtest.Cluster) (string, error) {
+	s, ok := scenarios[name]
+	if !ok {
+		return "", fmt.Errorf("there is no scenario %q", name)
+	}
+	w := s.play(newWorldOf(cluster, 1), nil)
+	if w.broken != "" {
+		return "", fmt.Errorf("%s\n%s", w.broken, w.tail(80))
+	}
+	return w.End() + "\n" + w.Starts(), nil
+}
