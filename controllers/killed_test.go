@@ -10,9 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -31,7 +32,7 @@ func TestResultIsSameWhereverOperatorIsKilled(t *testing.T) {
 		"a backup that fails": {
 			given: func(w *world) {
 				w.memcached("cache", 2)
-				w.jobs.ends = map[snapshotwire.Action][]end{snapshotwire.ActionSave: {failed(snapshotwire.ExitFinal, v1alpha1.ReasonStoreFull, "full")}}
+				w.jobs.Ends = map[snapshotwire.Action][]simtest.End{snapshotwire.ActionSave: {{Exit: snapshotwire.ExitFinal, Outcome: &snapshotwire.Outcome{Reason: v1alpha1.ReasonStoreFull, Message: "full", Final: true}}}}
 			},
 			when: func(w *world) { w.create("MemcachedBackup", "nightly", toClaim) },
 			want: []string{"pods map[save:1]", "backup nightly: Failed StoreFull", "snapshots 0"},
@@ -39,7 +40,7 @@ func TestResultIsSameWhereverOperatorIsKilled(t *testing.T) {
 		"a backup whose pod cannot start": {
 			given: func(w *world) {
 				w.memcached("cache", 2)
-				w.jobs.stuck = &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: "no secret"}
+				w.jobs.Stuck = &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: "no secret"}
 			},
 			when: func(w *world) {
 				w.create("MemcachedBackup", "nightly", toClaim)
@@ -54,14 +55,14 @@ func TestResultIsSameWhereverOperatorIsKilled(t *testing.T) {
 			want:  []string{"pods map[load:1]", "restore fill: Complete Succeeded, 90 restored", "Job of fill: expires true", "Services 0"},
 		},
 		"a deletion": {
-			given: func(w *world) { w.toBeDeleted() },
+			given: func(w *world) { w.backedUp(1) },
 			when:  func(w *world) { w.delete(w.backup("nightly")) },
 			want:  []string{"pods map[delete:1 save:1]", "snapshots 0"},
 		},
 		"a deletion while it runs": {
 			given: func(w *world) {
-				w.jobs.hang = map[snapshotwire.Action]bool{snapshotwire.ActionSave: true}
-				w.toBeDeleted()
+				w.jobs.Hang = map[snapshotwire.Action]bool{snapshotwire.ActionSave: true}
+				w.backedUp(1)
 			},
 			when: func(w *world) { w.delete(w.backup("nightly")) },
 			want: []string{"pods map[delete:1 save:1]", "snapshots 0"},
@@ -79,17 +80,16 @@ func TestResultIsSameWhereverOperatorIsKilled(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			run := func(lives int64) (string, int64, bool) {
+			run := func(lives int) (string, int, bool) {
 				w := newWorld(t)
 				test.given(w)
-				before := w.writes.Load()
+				before := w.writes
 				if lives > 0 {
 					w.killAfter(lives)
 				}
 				test.when(w)
 				w.converge()
-				return w.end(), w.writes.Load() - before, w.killed
+				return w.end(), w.writes - before, w.killed
 			}
 			want, writes, _ := run(0)
 			for _, line := range test.want {
@@ -97,7 +97,7 @@ func TestResultIsSameWhereverOperatorIsKilled(t *testing.T) {
 					t.Fatalf("no %q in:\n%s", line, want)
 				}
 			}
-			for lives := int64(1); lives <= writes; lives++ {
+			for lives := 1; lives <= writes; lives++ {
 				got, _, killed := run(lives)
 				if !killed {
 					t.Errorf("there were %d writes, and write %d is missing now", writes, lives)
@@ -113,44 +113,29 @@ func TestResultIsSameWhereverOperatorIsKilled(t *testing.T) {
 
 // end summarizes all objects, without what differs from run to run.
 func (w *world) end() string {
-	w.Helper()
-	lines := []string{fmt.Sprintf("pods %v", w.jobs.created), fmt.Sprintf("snapshots %d", len(w.jobs.snapshots))}
-	names := map[string]string{}
-	var backups v1alpha1.MemcachedBackupList
-	w.must(admin.List(w.ctx, &backups, client.InNamespace(w.namespace)))
-	for _, b := range backups.Items {
-		name := b.Name
-		if s := b.Labels[v1alpha1.LabelSchedule]; s != "" {
-			name = "of schedule " + s
-		}
-		names[string(b.UID)] = name
-		line := fmt.Sprintf("backup %s: %s %s", name, b.Status.Phase, b.Status.Reason)
+	lines := []string{fmt.Sprintf("pods %v", w.jobs.Created), fmt.Sprintf("snapshots %d", len(w.jobs.Snapshots))}
+	names := map[types.UID]string{}
+	for _, b := range simtest.All[*v1alpha1.MemcachedBackup](w.admin) {
+		names[b.UID] = b.Name
+		line := fmt.Sprintf("backup %s: %s %s", b.Name, b.Status.Phase, b.Status.Reason)
 		if b.Status.Snapshot != nil {
 			line += fmt.Sprintf(", %d items", b.Status.Snapshot.Items)
 		}
 		lines = append(lines, line+fmt.Sprintf(", finalizers %v", b.Finalizers))
 	}
-	var restores v1alpha1.MemcachedRestoreList
-	w.must(admin.List(w.ctx, &restores, client.InNamespace(w.namespace)))
-	for _, r := range restores.Items {
-		names[string(r.UID)] = r.Name
+	for _, r := range simtest.All[*v1alpha1.MemcachedRestore](w.admin) {
+		names[r.UID] = r.Name
 		lines = append(lines, fmt.Sprintf("restore %s: %s %s, %d restored", r.Name, r.Status.Phase, r.Status.Reason, r.Status.Restored))
 	}
-	var schedules v1alpha1.MemcachedScheduledBackupList
-	w.must(admin.List(w.ctx, &schedules, client.InNamespace(w.namespace)))
-	for _, s := range schedules.Items {
-		lines = append(lines, fmt.Sprintf("schedule %s: active %v, last reported %t", s.Name, s.Status.Active, s.Status.LastBackupName != "" && s.Status.LastScheduleTime != nil))
+	for _, s := range simtest.All[*v1alpha1.MemcachedScheduledBackup](w.admin) {
+		lines = append(lines, fmt.Sprintf("schedule %s: active %v, last %s at %v", s.Name, s.Status.Active, s.Status.LastBackupName, s.Status.LastScheduleTime))
 	}
-	var all batchv1.JobList
-	w.must(admin.List(w.ctx, &all, client.InNamespace(w.namespace)))
-	for _, job := range all.Items {
-		if name := names[string(job.OwnerReferences[0].UID)]; name != "" { // others are the garbage collector's
+	for _, job := range simtest.All[*batchv1.Job](w.admin) {
+		if name := names[job.OwnerReferences[0].UID]; name != "" { // others are the garbage collector's
 			lines = append(lines, fmt.Sprintf("Job of %s: expires %t", name, job.Spec.TTLSecondsAfterFinished != nil))
 		}
 	}
-	var services corev1.ServiceList
-	w.must(admin.List(w.ctx, &services, client.InNamespace(w.namespace)))
-	lines = append(lines, fmt.Sprintf("Services %d", len(services.Items)))
+	lines = append(lines, fmt.Sprintf("Services %d", len(w.admin.Names(simtest.KindService))))
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }

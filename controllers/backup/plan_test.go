@@ -12,13 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -297,16 +297,12 @@ func TestObservationOfDeletionFindsActiveRestores(t *testing.T) {
 		}
 	}
 	path := transfer.SnapshotPath(b)
-	scheme := runtime.NewScheme()
-	if err := errors.Join(v1alpha1.AddToScheme(scheme), batchv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
 	restores := []client.Object{restore("by-name", v1alpha1.TransferRunning, byName("nightly")), restore("by-path", v1alpha1.TransferRunning, byPath(path, "snapshots")),
 		restore("complete", v1alpha1.TransferComplete, byName("nightly")), restore("pending", v1alpha1.TransferPending, byName("nightly")),
 		restore("of-another", v1alpha1.TransferRunning, byName("weekly")), restore("another-path", v1alpha1.TransferRunning, byPath("other", "snapshots")),
 		restore("another-store", v1alpha1.TransferRunning, byPath(path, "other")), restore("neither", v1alpha1.TransferRunning, func(*v1alpha1.MemcachedRestoreSpec) {})}
-	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(restores...).Build()
-	empty := fake.NewClientBuilder().WithScheme(scheme).Build()
+	live := fake.NewClientBuilder().WithScheme(simtest.Scheme()).WithObjects(restores...).Build()
+	empty := fake.NewClientBuilder().WithScheme(simtest.Scheme()).Build()
 	want := []string{"MemcachedRestore by-name", "MemcachedRestore by-path"}
 	// What the cache lacks is read from the API server before a Job deletes the snapshot.
 	r := &Reconciler{Engine: transfer.Engine{Client: empty, APIReader: live}}

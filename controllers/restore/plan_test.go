@@ -1,8 +1,6 @@
 package restore
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,14 +11,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
-	"github.com/memcached-operator/memcached-operator/internal/index"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -296,10 +292,6 @@ func TestBootstrapReachesShardsByServicesOfItsOwn(t *testing.T) {
 
 // A status contains Running before there is a Job. From then on the API server is read, and not the cache.
 func TestObservationReadsFromAPIServerWhatDecidesAboutStart(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(v1alpha1.AddToScheme(scheme), clientgoscheme.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
 	server := func(suffix string, more ...client.Object) client.Client {
 		o := observed()
 		for _, object := range []client.Object{o.Memcached, o.backup} {
@@ -316,11 +308,7 @@ func TestObservationReadsFromAPIServerWhatDecidesAboutStart(t *testing.T) {
 			edit(r)
 			objects = append(objects, r)
 		}
-		builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, o.restore)...)
-		if err := index.Setup(t.Context(), indexer{builder}); err != nil {
-			t.Fatal(err)
-		}
-		return builder.Build()
+		return simtest.Indexed(fake.NewClientBuilder().WithScheme(simtest.Scheme()).WithObjects(append(objects, o.restore)...).Build())
 	}
 	service := func(name string, owner client.Object) client.Object {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Labels: transfer.Labels(transfer.Restore, "u"), OwnerReferences: []metav1.OwnerReference{transfer.OwnerReference(owner)}}}
@@ -364,17 +352,9 @@ func TestObservationReadsFromAPIServerWhatDecidesAboutStart(t *testing.T) {
 			}
 		})
 	}
-	none := fake.NewClientBuilder().WithScheme(scheme).Build()
+	none := fake.NewClientBuilder().WithScheme(simtest.Scheme()).Build()
 	r = &Reconciler{Engine: transfer.Engine{Client: r.Client, APIReader: none}}
 	if obs, err := r.observe(t.Context(), observed(running).Observation); err != nil || obs.Memcached != nil || obs.backup != nil {
 		t.Errorf("%v: after both were deleted: %v, %v", err, obs.Memcached, obs.backup)
 	}
-}
-
-// indexer gives an API server in memory the indexes of the manager's cache.
-type indexer struct{ *fake.ClientBuilder }
-
-func (i indexer) IndexField(_ context.Context, o client.Object, name string, values client.IndexerFunc) error {
-	i.WithIndex(o, name, values)
-	return nil
 }

@@ -14,11 +14,9 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	testclock "k8s.io/utils/clock/testing"
@@ -31,6 +29,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/index"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
@@ -48,30 +47,12 @@ type fixture struct {
 
 func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.MemcachedBackup{}, &v1alpha1.MemcachedRestore{}, &batchv1.Job{})
-	if err := index.Setup(t.Context(), indexer{builder}); err != nil {
-		t.Fatal(err)
-	}
-	live := builder.Build()
+	live := fake.NewClientBuilder().WithScheme(simtest.Scheme()).WithObjects(objects...).
+		WithStatusSubresource(&v1alpha1.MemcachedBackup{}, &v1alpha1.MemcachedRestore{}).Build()
 	b := &fixture{t: t, live: live, fail: func(string) error { return nil }, recorder: events.NewFakeRecorder(100)}
-	b.Engine = Engine{Client: interceptor.NewClient(live, b.recording()), APIReader: live, Progress: progress{}, Recorder: b.recorder,
+	b.Engine = Engine{Client: simtest.Indexed(interceptor.NewClient(live, b.recording())), APIReader: live, Progress: progress{}, Recorder: b.recorder,
 		Options: Options{OperatorNamespace: "system"}, Clock: testclock.NewFakePassiveClock(now)}
 	return b
-}
-
-// indexer gives an API server in memory the indexes of the manager's cache.
-type indexer struct{ *fake.ClientBuilder }
-
-func (i indexer) IndexField(_ context.Context, o client.Object, name string, values client.IndexerFunc) error {
-	i.WithIndex(o, name, values)
-	return nil
 }
 
 func (b *fixture) recording() interceptor.Funcs {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -285,7 +286,9 @@ func isSameSize(a, b client.Object) bool {
 		return false
 	}
 	is := b.(*corev1.Pod)
-	return equality.Semantic.DeepEqual(Container(was).Resources, Container(is).Resources)
+	return slices.EqualFunc(was.Spec.Containers, is.Spec.Containers, func(a, b corev1.Container) bool {
+		return equality.Semantic.DeepEqual(a.Resources, b.Resources)
+	})
 }
 
 type noDefaults struct{}
