@@ -1,0 +1,89 @@
+package apiserver
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/memcached-operator/memcached-operator/internal/metricsauth"
+)
+
+// The rights are those that the operator and a reader of metrics are installed with.
+func TestAPIServerDecidesWhoReadsTheMetrics(t *testing.T) {
+	t.Parallel()
+	tr := newTransfers(t)
+	grant := func(file, user string) {
+		t.Helper()
+		raw, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", file))
+		tr.must(err)
+		var role rbacv1.ClusterRole
+		tr.must(yaml.UnmarshalStrict(raw, &role))
+		tr.must(errors.Join(client.IgnoreAlreadyExists(admin.Create(t.Context(), &role)), admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+		})))
+	}
+	token := func(name string) string {
+		t.Helper()
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: tr.namespace, Name: name}}
+		request := &authenticationv1.TokenRequest{}
+		tr.must(errors.Join(admin.Create(t.Context(), account), admin.SubResource("token").Create(t.Context(), account, request)))
+		return request.Status.Token
+	}
+	grant("metrics_auth_role.yaml", "metrics-operator")
+	grant("metrics_reader_role.yaml", "system:serviceaccount:"+tr.namespace+":reader")
+	reader, stranger := token("reader"), token("stranger")
+
+	asOperator := rest.CopyConfig(server.Admin)
+	asOperator.Impersonate.UserName = "metrics-operator"
+	httpClient, err := rest.HTTPClientFor(asOperator)
+	tr.must(err)
+	filter, err := metricsauth.FilterProvider(asOperator, httpClient)
+	tr.must(err)
+	handler, err := filter(logr.Discard(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") }))
+	tr.must(err)
+	for name, c := range map[string]struct {
+		token, path string
+		want        int
+	}{
+		"a reader reads":                    {reader, "/metrics", http.StatusOK},
+		"a reader of metrics reads no more": {reader, "/debug", http.StatusForbidden},
+		"a user without permission":         {stranger, "/metrics", http.StatusForbidden},
+		"a made-up token":                   {"made-up", "/metrics", http.StatusUnauthorized},
+		"a token with a letter changed":     {withOtherSignature(reader), "/metrics", http.StatusUnauthorized},
+	} {
+		r := httptest.NewRequest(http.MethodGet, c.path, nil)
+		r.Header.Set("Authorization", "Bearer "+c.token)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code != c.want {
+			t.Errorf("%s: answer %d, want %d", name, w.Code, c.want)
+		}
+	}
+}
+
+// withOtherSignature changes the signature's first letter: the last one holds bits that no decoder reads, and
+// fixed letters can be those that the signature has.
+func withOtherSignature(token string) string {
+	first := strings.LastIndexByte(token, '.') + 1
+	letter := "A"
+	if token[first] == letter[0] {
+		letter = "B"
+	}
+	return token[:first] + letter + token[first+1:]
+}
