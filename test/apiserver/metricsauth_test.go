@@ -23,7 +23,7 @@ import (
 )
 
 // The rights are those that the operator and a reader of metrics are installed with.
-func TestAPIServerDecidesWhoReadsTheMetrics(t *testing.T) {
+func TestTheAPIServerDecidesWhoReadsTheMetrics(t *testing.T) {
 	t.Parallel()
 	tr := newTransfers(t)
 	grant := func(file, user string) {
