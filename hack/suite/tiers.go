@@ -52,6 +52,8 @@ var tiers = []tier{
 		what: "`go vet`, and the format of all files"},
 	{name: "unit", suites: []suite{quick, code, all}, lane: computes, nice: 5, needs: []string{forAPI}, module: ".", packages: []string{"./..."}, flags: []string{"-timeout=20m"},
 		what: "the operator's module"},
+	{name: "apiserver", suites: []suite{quick, all}, lane: computes, nice: 5, needs: []string{forAPI}, module: "test", packages: []string{"./apiserver"}, flags: []string{"-timeout=20m"},
+		what: "what depends on a real API server: admission, conflicts, permissions, informers"},
 	{name: "scenarios", suites: []suite{quick}, lane: computes, nice: 5, needs: []string{forAPI}, module: "test", packages: []string{"./sim"}, strict: true,
 		flags: []string{"-count=1", "-run=^TestScenariosConverge$", "-timeout=20m"},
 		what:  "the scenarios of the simulated cluster, without faults"},
