@@ -120,7 +120,7 @@ func TestCheckerWithAllCommandsFindsMistakesOfACopy(t *testing.T) {
 				awaitOperations(t, check, 500, 500, 100)
 				if c.early {
 					check.Between(func() { c.run(t, source.Address(), target.Address()) })
-					time.Sleep(300 * time.Millisecond)
+					awaitMore(t, check)
 				}
 				check.Between(func() {
 					if !c.early {
@@ -129,7 +129,7 @@ func TestCheckerWithAllCommandsFindsMistakesOfACopy(t *testing.T) {
 					source.Kill()
 					current.Store(pods.Ref(target.Address()))
 				})
-				time.Sleep(200 * time.Millisecond)
+				awaitMore(t, check)
 				// Both servers number their changes from 1.
 				wantFindings(t, check.Stop(), c.finds, append(c.may, checker.Token), c.loses)
 			}
@@ -154,15 +154,20 @@ func wantFindings(t *testing.T, r checker.Report, finds, may []checker.Kind, los
 // awaitOperations waits until the checker has seen enough of a server. Processors differ in how long that takes.
 func awaitOperations(t *testing.T, check *checker.Commands, reads, writes, deletes int) {
 	t.Helper()
-	for deadline := time.Now().Add(pods.Patience); ; time.Sleep(20 * time.Millisecond) {
-		r := check.SoFar()
-		switch {
-		case r.Reads >= reads && r.Writes >= writes && r.Deletes >= deletes:
-			return
-		case time.Now().After(deadline):
-			t.Fatalf("too few operations: %.200s", r)
-		}
+	var r checker.Report
+	if !pods.Eventually(func() bool {
+		r = check.SoFar()
+		return r.Reads >= reads && r.Writes >= writes && r.Deletes >= deletes
+	}) {
+		t.Fatalf("too few operations: %.200s", r)
 	}
+}
+
+// awaitMore waits until the checker has used most of its keys again.
+func awaitMore(t *testing.T, check *checker.Commands) {
+	t.Helper()
+	seen := check.SoFar()
+	awaitOperations(t, check, seen.Reads+500, seen.Writes+300, seen.Deletes+50)
 }
 
 // A flush_all deletes items that were not used for a second, and the checker expects that.
@@ -177,7 +182,7 @@ func TestCheckerWithAllCommandsKnowsFlushAll(t *testing.T) {
 			if err := check.FlushAll(4 * time.Second); err != nil {
 				t.Error(err)
 			}
-			time.Sleep(time.Second)
+			awaitMore(t, check)
 			wantFindings(t, check.Stop(), nil, nil, false)
 		})
 	}

@@ -94,7 +94,7 @@ func dialBoth(address string) (*bothConn, error) {
 	if address == "" {
 		return nil, errors.New("no pod is ready")
 	}
-	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
+	conn, err := net.DialTimeout("tcp", address, pods.Patience)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func dialBoth(address string) (*bothConn, error) {
 }
 
 func (c *bothConn) do(request string) (line, value string, err error) {
-	if err := c.conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.conn.SetDeadline(time.Now().Add(pods.Patience)); err != nil {
 		return "", "", err
 	}
 	if _, err := io.WriteString(c.conn, request); err != nil {
@@ -236,6 +236,7 @@ func (w *bothWorker) write(k *bothKey, conn *bothConn, next string) error {
 		request = store("set")
 	}
 	w.totals.writes++
+	began := time.Now()
 	line, value, err := conn.do(request)
 	if err != nil {
 		k.closed = true
@@ -253,7 +254,7 @@ func (w *bothWorker) write(k *bothKey, conn *bothConn, next string) error {
 	case line == "DELETED", command == "md":
 		k.now("")
 	case command == "gat":
-		w.evaluate(k, value, false)
+		w.evaluate(k, value, false, began)
 	case command == "append", command == "prepend", command == "decr", command == "incr", command == "ma":
 		// The result depends on what this server had, and is in it.
 		if _, value, err = conn.do("mg " + k.name + " v\r\n"); err != nil {
@@ -283,7 +284,7 @@ func (k *bothKey) now(value string) {
 }
 
 func (w *bothWorker) read(k *bothKey, conn *bothConn) error {
-	over := w.check.over.Load() // before the request
+	over, began := w.check.over.Load(), time.Now() // before the request
 	command := "get " + k.name + "\r\n"
 	if w.random.IntN(2) == 0 {
 		command = "mg " + k.name + " v\r\n"
@@ -304,11 +305,12 @@ func (w *bothWorker) read(k *bothKey, conn *bothConn) error {
 		}
 		return nil
 	}
-	w.evaluate(k, value, over)
+	w.evaluate(k, value, over, began)
 	return nil
 }
 
-func (w *bothWorker) evaluate(k *bothKey, value string, over bool) {
+// evaluate compares the value of a read that began at a time.
+func (w *bothWorker) evaluate(k *bothKey, value string, over bool, began time.Time) {
 	switch value {
 	case "":
 		w.totals.misses++
@@ -332,7 +334,7 @@ func (w *bothWorker) evaluate(k *bothKey, value string, over bool) {
 		w.note("%s is %q, and should be %q for %s", k.name, value, k.newest, time.Since(at))
 	default:
 		w.totals.stale++
-		w.totals.oldest = max(w.totals.oldest, time.Since(at))
+		w.totals.oldest = max(w.totals.oldest, began.Sub(at))
 	}
 }
 
@@ -361,6 +363,14 @@ func (p *bothPair) start(seed uint64) {
 	p.fill()
 	p.check = startBoth(seed, p.router.Address)
 	p.sleep(1200, 1500) // flush_all keeps what is younger
+}
+
+// follows waits until the new pod serves too, and returns whether it does: on a busy machine, a handover may fail by itself.
+func (p *bothPair) follows() bool {
+	p.t.Helper()
+	return p.next.WaitFor("the new pod to serve", func(status agentwire.Status) bool {
+		return status.Phase == agentwire.PhaseFollowing || status.Phase == agentwire.PhaseServing
+	}).Phase == agentwire.PhaseFollowing
 }
 
 // served waits until the new pod alone serves, and returns its start.
@@ -395,6 +405,21 @@ func (p *bothPair) kept() int {
 	return kept
 }
 
+// attempts bounds how often a test repeats a handover that fails by itself, as it may on a busy machine.
+const attempts = 3
+
+// untilHandedOver repeats a run until its handover succeeds.
+func untilHandedOver[P, T any](t *testing.T, run func() (P, agentwire.Start, T)) (pair P, start agentwire.Start, totals T) {
+	t.Helper()
+	for range attempts {
+		if pair, start, totals = run(); start.Result == agentwire.StartHandedOver {
+			break
+		}
+		t.Logf("the handover failed by itself: %s", start.Reason)
+	}
+	return pair, start, totals
+}
+
 // Both pods serve for some seconds while clients use all commands in both. "-runs 200" repeats it.
 func TestAvailableHandoverReturnsNoOldValueAfterItsEnd(t *testing.T) {
 	var mu sync.Mutex
@@ -407,24 +432,27 @@ func TestAvailableHandoverReturnsNoOldValueAfterItsEnd(t *testing.T) {
 			flushed := map[int]string{3: "old", 5: "next"}[n%7]
 			t.Run(fmt.Sprintf("%d from %s to %s surge=%t flush=%s", n, from, to, surge, flushed), func(t *testing.T) {
 				t.Parallel()
-				p := newBothPair(t, uint64(n), from, to)
-				p.start(uint64(n))
-				p.trigger(surge)
-				p.next.WaitForPhase(agentwire.PhaseFollowing)
-				if pods.Greet(p.old.Address()) != nil {
-					t.Error("the old pod does not serve while the new one follows it")
-				}
-				if s := map[string]*pods.Shard{"old": p.old, "next": p.next}[flushed]; s != nil {
-					p.sleep(0, 3000)
-					if answer := pods.Talk(t, s.Address(), "flush_all\r\n"); answer != "OK\r\n" {
-						t.Errorf("flush_all: %q", answer)
+				p, start, totals := untilHandedOver(t, func() (*bothPair, agentwire.Start, bothTotals) {
+					p := newBothPair(t, uint64(n), from, to)
+					p.start(uint64(n))
+					p.trigger(surge)
+					if p.follows() {
+						if pods.Greet(p.old.Address()) != nil {
+							t.Error("the old pod does not serve while the new one follows it")
+						}
+						if s := map[string]*pods.Shard{"old": p.old, "next": p.next}[flushed]; s != nil {
+							p.sleep(0, 3000)
+							if answer := pods.Talk(t, s.Address(), "flush_all\r\n"); answer != "OK\r\n" {
+								t.Errorf("flush_all: %q", answer)
+							}
+						}
 					}
-				}
-				start := p.served()
+					start := p.served()
+					return p, start, p.finish(start)
+				})
 				if code := p.old.Exit(); code != 0 {
 					t.Errorf("the old agent exited with code %d", code)
 				}
-				totals := p.finish(start)
 				if start.Result != agentwire.StartHandedOver || start.Mode != agentwire.ModeAvailable || start.GapSeconds != 0 || start.StaleSeconds < 5 {
 					t.Errorf("start %+v", start)
 				}
@@ -482,24 +510,32 @@ func TestAvailableHandoverThatIsInterruptedLeavesNoOldValue(t *testing.T) {
 			from, to, surge := pods.Versions[n%3], pods.Versions[n/3%3], n%2 == 1
 			t.Run(fmt.Sprintf("%d %s from %s to %s", n, fault.name, from, to), func(t *testing.T) {
 				t.Parallel()
-				p := newBothPair(t, uint64(n), from, to)
-				p.relay(1000 + n)
-				p.start(uint64(n))
-				p.trigger(surge)
-				p.next.WaitForPhase(agentwire.PhaseFollowing)
-				p.sleep(0, 4000)
-				fault.do(t, p)
-				start := p.served()
-				if start.Result != agentwire.StartCold || !strings.Contains(start.Reason, "both pods") {
-					t.Errorf("start %+v, want Cold", start)
+				for attempt := range attempts {
+					p := newBothPair(t, uint64(n), from, to)
+					p.relay(1000 + n)
+					p.start(uint64(n))
+					p.trigger(surge)
+					interrupted := p.follows()
+					if interrupted {
+						p.sleep(0, 4000)
+						fault.do(t, p)
+					}
+					start := p.served()
+					totals := p.finish(start)
+					mu.Lock()
+					all.add(totals)
+					mu.Unlock()
+					if !interrupted && attempt < attempts-1 {
+						continue // it failed by itself before
+					}
+					if start.Result != agentwire.StartCold || !strings.Contains(start.Reason, "both pods") {
+						t.Errorf("start %+v, want Cold", start)
+					}
+					if kept := p.kept(); kept > 0 {
+						t.Errorf("%d of the other items are there", kept)
+					}
+					return
 				}
-				totals := p.finish(start)
-				if kept := p.kept(); kept > 0 {
-					t.Errorf("%d of the other items are there", kept)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				all.add(totals)
 			})
 		}
 	})

@@ -103,9 +103,7 @@ func (p *checkedPair) fill() {
 	if err := others.Fill(); err != nil {
 		p.t.Fatal(err)
 	}
-	for p.router.Address() == "" {
-		time.Sleep(time.Millisecond)
-	}
+	p.router.WaitFor(p.old)
 }
 
 // begin starts the old pod, with items, and the clients.
@@ -122,7 +120,7 @@ func (p *checkedPair) begin(seed uint64) {
 
 // sleep waits for a random time of so many milliseconds.
 func (p *checkedPair) sleep(from, to int) {
-	time.Sleep(time.Duration(from+p.random.IntN(to-from)) * time.Millisecond)
+	time.Sleep(time.Duration(from+p.random.IntN(to-from)) * time.Millisecond) // what comes next comes at any time of a handover
 }
 
 // trigger deletes the old pod, either before its replacement is created, as a drain does, or after it, as the operator does.
@@ -147,13 +145,14 @@ func (p *checkedPair) moved() agentwire.Start {
 	p.t.Helper()
 	pods.WaitReady(p.t, p.next)
 	start := p.next.Status().Start
-	for !p.old.HasExited() {
-		if start.Result == agentwire.StartHandedOver && pods.Greet(p.old.Address()) == nil {
+	pods.Eventually(func() bool {
+		exited := p.old.HasExited()
+		if !exited && start.Result == agentwire.StartHandedOver && pods.Greet(p.old.Address()) == nil {
 			p.t.Error("the old memcached answers while the new pod is ready")
-			break
+			return true
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return exited
+	})
 	p.old.Exit()
 	return start
 }
@@ -202,30 +201,30 @@ func TestHandoverLosesNoWriteAndReturnsNoStaleValue(t *testing.T) {
 			flush := n%5 == 4
 			t.Run(fmt.Sprintf("%d from %s to %s surge=%t flush=%t", n, from, to, surge, flush), func(t *testing.T) {
 				t.Parallel()
-				p := newCheckedPair(t, uint64(n), from, to)
-				p.begin(uint64(n))
-				flushed := make(chan error, 1)
-				if flush {
-					delay := time.Duration(p.random.IntN(1500)) * time.Millisecond
-					go func() {
-						time.Sleep(delay)
-						flushed <- p.flushAll()
-					}()
-				}
-				p.trigger(surge)
-				start := p.moved()
-				if code := p.old.Exit(); code != 0 {
-					t.Errorf("the old agent exited with code %d", code)
-				}
-				if flush {
-					if err := <-flushed; err != nil {
-						t.Errorf("flush_all: %v", err)
+				_, start, _ := untilHandedOver(t, func() (*checkedPair, agentwire.Start, error) {
+					p := newCheckedPair(t, uint64(n), from, to)
+					p.begin(uint64(n))
+					flushed := make(chan error, 1)
+					if flush {
+						delay := time.Duration(p.random.IntN(1500)) * time.Millisecond
+						time.AfterFunc(delay, func() { flushed <- p.flushAll() })
 					}
-				}
+					p.trigger(surge)
+					start := p.moved()
+					if code := p.old.Exit(); code != 0 {
+						t.Errorf("the old agent exited with code %d", code)
+					}
+					if flush {
+						if err := <-flushed; err != nil {
+							t.Errorf("flush_all: %v", err)
+						}
+					}
+					p.end(totals, start, flush)
+					return p, start, nil
+				})
 				if start.Result != agentwire.StartHandedOver {
 					t.Errorf("start %+v, want %s", start, agentwire.StartHandedOver)
 				}
-				p.end(totals, start, flush)
 			})
 		}
 	})
@@ -235,11 +234,10 @@ func TestHandoverLosesNoWriteAndReturnsNoStaleValue(t *testing.T) {
 // flushAll repeats flush_all until a server confirms it.
 func (p *checkedPair) flushAll() error {
 	var err error
-	for deadline := time.Now().Add(pods.Patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if err = p.check.FlushAll(0); err == nil {
-			break
-		}
-	}
+	pods.Eventually(func() bool {
+		err = p.check.FlushAll(0)
+		return err == nil
+	})
 	return err
 }
 
@@ -284,9 +282,7 @@ func TestInterruptedHandoverReturnsNoStaleValue(t *testing.T) {
 				p.trigger(surge)
 				if atEnd {
 					// The old memcached has stopped, and the new pod does not have everything yet.
-					for pods.Greet(p.old.Address()) == nil && !p.old.HasExited() {
-						time.Sleep(time.Millisecond)
-					}
+					pods.Eventually(func() bool { return pods.Greet(p.old.Address()) != nil || p.old.HasExited() })
 					p.sleep(0, 50)
 				} else {
 					p.sleep(0, 700)

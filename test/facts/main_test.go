@@ -6,4 +6,4 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-func TestMain(m *testing.M) { pods.Main(m, 20000) }
+func TestMain(m *testing.M) { pods.Main(m) }

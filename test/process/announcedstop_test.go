@@ -12,9 +12,13 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-// severalPolls is how long a test waits before it decides that the agent ignores a
-// change: the agent polls each 200 ms, and then waits for the end of a second.
-const severalPolls = 1500 * time.Millisecond
+// handleAnnotations waits until the agent has handled the pod's annotations. A stop is announced afterwards.
+func handleAnnotations(s *pods.Shard) {
+	s.T.Helper()
+	s.Announce("a stop")
+	s.Announce("")
+	s.Announce("another stop") // what is handled without an announced stop has been
+}
 
 // wantUnchanged checks that the agent has not changed memcached.
 func wantUnchanged(s *pods.Shard, before agentwire.Status) {
@@ -54,7 +58,8 @@ func TestNewVersionAndArgumentsAreAppliedInOneStart(t *testing.T) {
 			if c.requestRestart {
 				s.Annotate(agentwire.RestartFile, "once")
 			}
-			time.Sleep(severalPolls)
+			s.Announce("the agent has read this")
+			s.Announce("and handled what it read with it")
 			wantUnchanged(s, first)
 			s.Signal(syscall.SIGTERM)
 			if status := s.Exit(); status != 0 {
@@ -72,91 +77,13 @@ func TestNewVersionAndArgumentsAreAppliedInOneStart(t *testing.T) {
 				t.Errorf("%d of %d items kept", n, size)
 			}
 			// The annotation still contains the token, which is consumed.
-			time.Sleep(severalPolls)
+			handleAnnotations(s)
 			wantUnchanged(s, status)
 			if n := strings.Count(s.Log.String(), "Started memcached"); n != 1 {
 				t.Errorf("memcached was started %d times", n)
 			}
 		})
 	}
-}
-
-func TestNewVersionKeepsTheItemsInsteadOfNewArguments(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		more []string
-		want string
-	}{
-		"if it does not start with them": {[]string{"-l", "203.0.113.1"}, "memcached does not start with them: memcached exited unexpectedly"},
-		"if it would start empty":        {[]string{"-m", "96"}, "they require a new pod"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := pods.NewShard(t)
-			s.Memcached = pods.MemcachedPath(pods.Oldest)
-			first := s.Run()
-			pods.Fill(t, s.Address(), 1000)
-			s.StopContainer()
-			s.Annotate(agentwire.ArgumentsFile, s.Arguments(c.more...))
-			s.Memcached = pods.MemcachedPath(pods.Newest)
-			status := s.Run()
-			pods.WantWarm(t, status, 1000)
-			pods.WantContains(t, "the rejection", status.ArgumentsError, c.want)
-			if status.Version != pods.Newest || !slices.Equal(status.Arguments, first.Arguments) {
-				t.Errorf("version %s with %q", status.Version, status.Arguments)
-			}
-		})
-	}
-}
-
-func TestChangesWaitWhileAStopIsAnnounced(t *testing.T) {
-	t.Parallel()
-	t.Run("and are applied when it is withdrawn", func(t *testing.T) {
-		t.Parallel()
-		s := pods.NewShard(t)
-		s.Run()
-		pods.Fill(t, s.Address(), 1000)
-		s.Announce("upgrade")
-		first := s.Status()
-		s.Annotate(agentwire.RestartFile, "once")
-		s.Annotate(agentwire.ArgumentsFile, s.Arguments("-t", "2"))
-		time.Sleep(severalPolls)
-		wantUnchanged(s, first)
-		s.Annotate(agentwire.StopFile, "")
-		status := s.WaitFor("the restart", func(status agentwire.Status) bool {
-			return status.Phase == agentwire.PhaseServing && status.Restart == "once"
-		})
-		pods.WantWarm(t, status, 1000)
-		if !slices.Contains(status.Arguments, "-t") {
-			t.Errorf("arguments %q", status.Arguments)
-		}
-	})
-	t.Run("and are not applied when they are withdrawn with it", func(t *testing.T) {
-		t.Parallel()
-		s := pods.NewShard(t)
-		s.Run()
-		s.Announce("upgrade")
-		first := s.Status()
-		s.Annotate(agentwire.ArgumentsFile, s.Arguments("-t", "2"))
-		time.Sleep(severalPolls)
-		s.Annotate(agentwire.ArgumentsFile, s.Arguments())
-		s.Announce("")
-		time.Sleep(severalPolls)
-		wantUnchanged(s, first)
-	})
-	t.Run("and are not rejected either", func(t *testing.T) {
-		t.Parallel()
-		s := pods.NewShard(t)
-		s.Run()
-		s.Announce("upgrade")
-		first := s.Status()
-		s.Annotate(agentwire.ArgumentsFile, s.Arguments("-m", "96"))
-		time.Sleep(severalPolls)
-		wantUnchanged(s, first)
-		s.Annotate(agentwire.StopFile, "")
-		status := s.WaitFor("the rejection", func(status agentwire.Status) bool { return status.ArgumentsError != "" })
-		pods.WantContains(t, "the rejection", status.ArgumentsError, "require a new pod")
-	})
 }
 
 // The kubelet may start a container before it updates the annotations.
@@ -186,7 +113,7 @@ func TestContainerWaitsForAnnouncedArguments(t *testing.T) {
 			}
 			status := s.Run()
 			pods.WantWarm(t, status, 1000)
-			time.Sleep(severalPolls)
+			handleAnnotations(s)
 			now := s.Status()
 			if got, want := fmt.Sprintf("%q", now.Arguments), s.Arguments(c.want...); strings.ReplaceAll(got, " ", ",") != want {
 				t.Errorf("arguments %s, want %s", got, want)

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -35,39 +34,6 @@ func TestExtstoreRequiresANewPod(t *testing.T) {
 	s.Annotate(agentwire.ArgumentsFile, s.Arguments("-o", "ext_path="+s.Data+"/ext:64m"))
 	status := s.WaitFor("the rejection", func(status agentwire.Status) bool { return status.ArgumentsError != "" })
 	pods.WantContains(t, "the rejection", status.ArgumentsError, "extstore")
-}
-
-func TestAgentRejectsInvalidArguments(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ text, want string }{
-		"not JSON":               {"-m 64", "the arguments are not a JSON array of strings"},
-		"another JSON type":      {`{"m":64}`, "the arguments are not a JSON array of strings"},
-		"two arrays":             {`["-v"]["-v"]`, "unexpected text after the array"},
-		"a NUL byte":             {`["-P","a\u0000b"]`, "NUL"},
-		"the agent's own option": {`["-e","/tmp/x"]`, "option -e is not allowed"},
-		"its long form":          {`["--memory-file=/tmp/x"]`, "option -e is not allowed"},
-		"a daemon":               {`["-vd"]`, "option -d is not allowed"},
-		"an unknown option":      {`["-q"]`, "memcached does not start with them"},
-		"an unknown suboption":   {`["-o","nonsense"]`, "memcached does not start with them"},
-		"a number out of bounds": {`["-t","0"]`, "Number of threads must be greater than 0"},
-		"no connections":         {`["-c","0"]`, "memcached does not start with them"},
-		"a missing certificate":  {`["-Z"]`, "memcached does not start with them"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := pods.NewShard(t)
-			first := s.Run()
-			pods.Fill(t, s.Address(), 100)
-			s.Annotate(agentwire.ArgumentsFile, c.text)
-			status := s.WaitFor("the rejection", func(status agentwire.Status) bool { return status.ArgumentsError != "" })
-			pods.WantContains(t, "the rejection", status.ArgumentsError, c.want)
-			if status.PID != first.PID || status.Items != 100 {
-				t.Errorf("memcached was changed: %+v", status)
-			}
-			s.Annotate(agentwire.ArgumentsFile, s.Arguments())
-			s.WaitFor("the rejection to disappear with its cause", func(status agentwire.Status) bool { return status.ArgumentsError == "" })
-		})
-	}
 }
 
 func TestNewContainerAppliesArgumentsThatKeepTheItems(t *testing.T) {
@@ -111,26 +77,5 @@ func TestColdContainerFallsBackFromArgumentsThatMemcachedRejects(t *testing.T) {
 	pods.WantContains(t, "the rejection", status.ArgumentsError, "memcached exited unexpectedly with code")
 	if strings.Contains(strings.Join(status.Arguments, " "), "1024m") {
 		t.Errorf("arguments %v", status.Arguments)
-	}
-}
-
-func TestRequestedRestartTriesRejectedArgumentsAgain(t *testing.T) {
-	t.Parallel()
-	s := pods.NewShard(t)
-	file := s.Dir + "/allowed"
-	memcached := s.Memcached
-	s.Memcached = filepath.Join(s.Dir, "program")
-	script(t, s.Memcached, `case "$*" in *"-t 2"*) test -e `+file+` || exit 1;; esac
-exec `+memcached+` "$@"`)
-	s.Run()
-	s.Annotate(agentwire.ArgumentsFile, s.Arguments("-t", "2"))
-	s.WaitFor("the rejection", func(status agentwire.Status) bool { return status.ArgumentsError != "" })
-	pods.WriteFile(t, file, "")
-	s.Annotate(agentwire.RestartFile, "retry")
-	status := s.WaitFor("the restart", func(status agentwire.Status) bool {
-		return status.Phase == agentwire.PhaseServing && status.Restart == "retry" && status.Start.Result == agentwire.StartWarm
-	})
-	if status.ArgumentsError != "" || !slices.Contains(status.Arguments, "-t") {
-		t.Errorf("arguments %v, %q", status.Arguments, status.ArgumentsError)
 	}
 }

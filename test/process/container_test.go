@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
@@ -72,10 +71,8 @@ func TestAgentRunsInAContainerAsAnyUser(t *testing.T) {
 			}
 		}
 		// A zombie stays a child.
-		for deadline := time.Now().Add(pods.Patience); len(childrenOf(t, pid, "")) > len(before); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("zombies: %v", childrenOf(t, pid, "Z"))
-			}
+		if !pods.Eventually(func() bool { return len(childrenOf(t, pid, "")) <= len(before) }) {
+			t.Fatalf("zombies: %v", childrenOf(t, pid, "Z"))
 		}
 		if status := s.Status(); status.Phase != agentwire.PhaseServing {
 			t.Errorf("phase %s", status.Phase)

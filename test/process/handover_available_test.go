@@ -4,7 +4,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
@@ -43,9 +42,7 @@ func TestNewConnectionsLeadToTheNewPodWhileOldOnesStay(t *testing.T) {
 	next.HandoverMode = agentwire.ModeAvailable
 	old.Run()
 	pods.Fill(t, old.Address(), 1000)
-	for r.Address() == "" {
-		time.Sleep(time.Millisecond)
-	}
+	r.WaitFor(old)
 	stays := pods.TextTo(t, r.Address())
 	old.Signal(syscall.SIGTERM)
 	next.Launch()
@@ -53,9 +50,7 @@ func TestNewConnectionsLeadToTheNewPodWhileOldOnesStay(t *testing.T) {
 	if !pods.IsReady(t.Context(), next) || !pods.IsReady(t.Context(), old) || status.Handover == nil {
 		t.Errorf("one of the pods is not ready: %+v", status)
 	}
-	for r.Address() != next.Address() {
-		time.Sleep(time.Millisecond)
-	}
+	r.WaitFor(next)
 	stays.Send("set item-1 0 0 3\r\nnew\r\n")
 	if line := stays.Line(); line != "STORED" {
 		t.Errorf("the connection to the old pod: %q", line)

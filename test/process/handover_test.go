@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"net"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,121 +149,6 @@ func token(t *testing.T, s *pods.Shard, key string) string {
 	return words[4]
 }
 
-// The operator deletes the old pod when it sees that the new one waits.
-func TestNewPodWaitsUntilTheOldOneIsDeleted(t *testing.T) {
-	t.Parallel()
-	old, next, _ := pods.NewPair(t)
-	old.Run()
-	pods.Fill(t, old.Address(), 1000)
-	next.Launch()
-	next.WaitForPhase(agentwire.PhaseReceiving)
-	time.Sleep(2 * time.Second)
-	status := next.WaitForPhase(agentwire.PhaseReceiving)
-	if status.PodUID != "next" || status.Handover == nil || status.Handover.Items != 0 {
-		t.Errorf("while it waits: %+v", status)
-	}
-	if code, body, err := next.Get("/healthz"); err != nil || code != http.StatusOK {
-		t.Errorf("/healthz: %d %s, %v", code, body, err)
-	}
-	if code, body, err := next.Get("/readyz"); err != nil || code == http.StatusOK {
-		t.Errorf("/readyz: %d %s, %v", code, body, err)
-	}
-	if status := old.Status(); status.Phase != agentwire.PhaseServing || status.Items != 1000 {
-		t.Errorf("the old pod: %+v", status)
-	}
-	old.Signal(syscall.SIGTERM)
-	wantHandedOver(t, next.WaitForPhase(agentwire.PhaseServing).Start, 1000)
-	old.Exit()
-}
-
-func TestPodStartsWithoutItemsIfThereIsNoHandover(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		prepare func(t *testing.T, old, next *pods.Shard)
-		reason  string
-	}{
-		"because the old pod has no key": {func(_ *testing.T, old, _ *pods.Shard) {
-			old.HandoverKey = ""
-		}, "pod old does not hand over its items"},
-		"because the old pod's key file is missing": {func(_ *testing.T, old, _ *pods.Shard) {
-			old.HandoverKey += "-missing"
-		}, "pod old does not hand over its items"},
-		"because the new pod's key file is missing": {func(_ *testing.T, _, next *pods.Shard) {
-			next.HandoverKey += "-missing"
-		}, "reading the key of the handover"},
-		"because the new pod has another key": {func(t *testing.T, _, next *pods.Shard) {
-			pods.WriteFile(t, next.HandoverKey, strings.Repeat("another key", 3)[:32])
-		}, "the items can't be handed over: the peer has another handover key"},
-		"because that is off": {func(_ *testing.T, _, next *pods.Shard) {
-			next.HandoverKey = ""
-		}, "first start of this pod"},
-		"because the file has no items (extstore)": {func(t *testing.T, old, _ *pods.Shard) {
-			old.Annotate(agentwire.ArgumentsFile, old.Arguments("-o", "ext_path="+old.Dir+"/ext:64m"))
-		}, "the handover from pod old failed"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			old, next, _ := pods.NewPair(t)
-			c.prepare(t, old, next)
-			old.Run()
-			pods.Fill(t, old.Address(), 1000)
-			stop := make(chan struct{})
-			memcacheds := pods.NewService(t, old.Address())
-			visits := pods.Visit(memcacheds.Address(), stop)
-			old.Signal(syscall.SIGTERM)
-			next.Launch()
-			wantCold(next, c.reason)
-			memcacheds.Backend.Store(pods.Ref(next.Address()))
-			if code := old.Exit(); code != 0 {
-				t.Errorf("the old agent exited with code %d", code)
-			}
-			close(stop)
-			if n := <-visits; n[1] != 0 {
-				t.Errorf("%d of %d connections failed", n[1], n[0])
-			}
-			if !pods.Exists(old.Meta()) {
-				t.Error("the old pod did not save its items")
-			}
-		})
-	}
-}
-
-func TestFirstPodOfAShardStartsAtOnce(t *testing.T) {
-	t.Parallel()
-	_, next, _ := pods.NewPair(t)
-	if start := next.Run().Start; start.Result != agentwire.StartCold || start.Reason != "no saved items: first start of this pod" {
-		t.Errorf("start %+v", start)
-	}
-}
-
-func TestHungServiceDelaysTheFirstStartOnly(t *testing.T) {
-	t.Parallel()
-	_, next, _ := pods.NewPair(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections and does not answer
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	next.Service = listener.Addr().String()
-	next.Launch()
-	wantCold(next, "no saved items: first start of this pod, and no other pod responded within 10s: ")
-	pods.Fill(t, next.Address(), 10)
-	next.StopContainer()
-	pods.WantWarm(t, next.Run(), 10)
-}
-
-// The operator fills the shard.
-func TestPodWithAReadinessHoldReceivesNothing(t *testing.T) {
-	t.Parallel()
-	old, next, _ := pods.NewPair(t)
-	old.Run()
-	pods.Fill(t, old.Address(), 100)
-	delayReadiness(next, time.Now().Add(time.Hour))
-	next.Launch()
-	wantCold(next, "first start of this pod")
-	wantReady(next, false)
-}
-
 // slowPair returns two pods of which the first is draining and the second receives many items.
 func slowPair(t *testing.T, size int) (old, next *pods.Shard) {
 	t.Helper()
@@ -281,42 +165,6 @@ func slowPair(t *testing.T, size int) (old, next *pods.Shard) {
 
 // manyItems take seconds at the rate of a handover while clients use the old pod.
 const manyItems = 200_000
-
-func TestPodStartsWithoutItemsIfTheOldOneDies(t *testing.T) {
-	t.Parallel()
-	t.Run("before the end", func(t *testing.T) {
-		t.Parallel()
-		old, next := slowPair(t, manyItems)
-		old.Kill()
-		wantCold(next, "the handover from pod old failed")
-	})
-	t.Run("at a second SIGTERM", func(t *testing.T) {
-		t.Parallel()
-		old, next := slowPair(t, manyItems)
-		old.Signal(syscall.SIGTERM)
-		if code := old.Exit(); code != 0 || !pods.Exists(old.Meta()) {
-			t.Errorf("code %d, saved %t", code, pods.Exists(old.Meta()))
-		}
-		wantCold(next, "the handover from pod old failed")
-	})
-	t.Run("because its memcached does", func(t *testing.T) {
-		t.Parallel()
-		old, next := slowPair(t, manyItems)
-		if err := syscall.Kill(old.Status().PID, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		if code := old.Exit(); code == 0 {
-			t.Error("the old agent exited with code 0")
-		}
-		wantCold(next, "the handover from pod old failed")
-	})
-	t.Run("during the end", func(t *testing.T) {
-		t.Parallel()
-		old, next, _ := slowEnd(t)
-		old.Kill()
-		wantCold(next, "the handover from pod old failed")
-	})
-}
 
 // slowEnd returns two pods of which the first has stopped its memcached, and waits for the
 // second one's acknowledgement, which takes seconds to arrive.
@@ -465,63 +313,6 @@ func TestOldPodServesOnIfTheNewOneDies(t *testing.T) {
 	})
 }
 
-// It has only a part of the items, which the next memcached must not serve.
-func TestRestartedReceiverReceivesAllItems(t *testing.T) {
-	t.Parallel()
-	for name, stop := range map[string]func(*testing.T, *pods.Shard){
-		"after a SIGTERM": func(t *testing.T, next *pods.Shard) {
-			next.Signal(syscall.SIGTERM)
-			if code := next.Exit(); code != 0 || pods.Exists(next.Meta()) {
-				t.Errorf("code %d, saved %t", code, pods.Exists(next.Meta()))
-			}
-		},
-		"after an announced stop": func(t *testing.T, next *pods.Shard) {
-			next.Announce("upgrade")
-			next.Signal(syscall.SIGTERM)
-			if code := next.Exit(); code != 0 || pods.Exists(next.Meta()) {
-				t.Errorf("code %d, saved %t", code, pods.Exists(next.Meta()))
-			}
-		},
-		"after a kill of its container": func(_ *testing.T, next *pods.Shard) { next.Kill() },
-		"after memcached died": func(t *testing.T, next *pods.Shard) {
-			if err := syscall.Kill(next.Status().PID, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			old, next := slowPair(t, manyItems)
-			stop(t, next)
-			old.WaitForPhase(agentwire.PhaseDraining)
-			if next.HasExited() {
-				next.Launch()
-			}
-			wantHandedOver(t, next.WaitForPhase(agentwire.PhaseServing).Start, manyItems)
-			if n := pods.Count(t, next.Address(), manyItems); n != manyItems {
-				t.Errorf("%d of %d items were handed over", n, manyItems)
-			}
-			old.Exit()
-		})
-	}
-}
-
-func TestPodWithAKeyDrainsWithoutAReplacement(t *testing.T) {
-	t.Parallel()
-	old, _, _ := pods.NewPair(t)
-	old.DrainTimeout = 2 * time.Second
-	old.Run()
-	pods.Fill(t, old.Address(), 1000)
-	began := time.Now()
-	old.Signal(syscall.SIGTERM)
-	if code := old.Exit(); code != 0 || !pods.Exists(old.Meta()) {
-		t.Errorf("code %d, saved %t", code, pods.Exists(old.Meta()))
-	}
-	if took := time.Since(began); took < old.DrainTimeout {
-		t.Errorf("it exited after %s", took)
-	}
-}
-
 func TestHandoverEndsInTime(t *testing.T) {
 	t.Parallel()
 	old, next, _ := pods.NewPair(t, "-m", "256")
@@ -538,57 +329,6 @@ func TestHandoverEndsInTime(t *testing.T) {
 	if code := old.Exit(); code != 0 {
 		t.Errorf("the old agent exited with code %d", code)
 	}
-}
-
-func TestRecentlyUsedItemsAreHandedOverWhenTimeIsShort(t *testing.T) {
-	t.Parallel()
-	old, next, _ := pods.NewPair(t, "-m", "256")
-	newSlowLink(t, old).rate = 3 << 20
-	old.DrainTimeout = 8 * time.Second
-	old.Run()
-	const cold, hot = 2400, 100
-	store := func(name string, size int) map[string]entry {
-		entries := map[string]entry{}
-		for i := range size {
-			entries[fmt.Sprintf("%s-%d", name, i)] = entry{strings.Repeat("x", 64<<10), 1, -1}
-		}
-		putItems(old.AsCache(), entries)
-		return entries
-	}
-	store("cold", cold)
-	time.Sleep(2100 * time.Millisecond) // memcached's clock has seconds
-	recent := store("hot", hot)
-	next.Launch()
-	next.WaitForPhase(agentwire.PhaseReceiving)
-	old.Signal(syscall.SIGTERM)
-	start := next.WaitForPhase(agentwire.PhaseServing).Start
-	t.Log(start.Reason)
-	if start.Result != agentwire.StartHandedOver || start.ItemsBefore != cold+hot || start.Items >= cold {
-		t.Errorf("start %+v, want a part of the %d items", start, cold+hot)
-	}
-	if got := getItems(next.AsCache(), names(recent)); len(got) != hot {
-		t.Errorf("%d of the %d items that were used last were handed over", len(got), hot)
-	}
-	old.Exit()
-}
-
-// The pod is ready for the probe that waits, and does not wait for the next one.
-func TestProbeReportsTheEndOfAHandoverAtOnce(t *testing.T) {
-	t.Parallel()
-	old, next := slowPair(t, manyItems)
-	for {
-		code, _, err := next.Get("/readyz")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if code == http.StatusOK {
-			break
-		}
-	}
-	since := time.Since(next.Status().Start.At)
-	t.Logf("ready %s after the end", since.Round(time.Millisecond))
-	wantHandedOver(t, next.Status().Start, manyItems)
-	old.Exit()
 }
 
 func TestAnnouncedChangesWaitForTheEndOfAHandover(t *testing.T) {

@@ -48,10 +48,10 @@ func TestProtocolWithEachVersion(t *testing.T) {
 			if item, err := client.Get(ctx, "big", ""); err != nil || item == nil || item.Flags != 42 || string(item.Value) != string(big) || item.TTL != -1 {
 				t.Errorf("1.5 MB came back different: %v", err)
 			}
-			if err := client.Set(ctx, "m", []byte("x"), 7, 60); err != nil {
+			if err := client.Set(ctx, "m", []byte("x"), 7, 100_000); err != nil {
 				t.Error(err)
 			}
-			if item, err := client.Get(ctx, "m", ""); err != nil || item == nil || item.Flags != 7 || string(item.Value) != "x" || item.TTL < 58 || item.TTL > 60 {
+			if item, err := client.Get(ctx, "m", ""); err != nil || item == nil || item.Flags != 7 || string(item.Value) != "x" || item.TTL < 90_000 || item.TTL > 100_000 {
 				t.Errorf("%+v, %v", item, err)
 			}
 			if answer := pods.Talk(t, r.Address(), "ms m 1 ME\r\ny\r\n"); answer != "NS\r\n" {

@@ -84,36 +84,6 @@ func TestMetricsLastOverRestarts(t *testing.T) {
 	}
 }
 
-// The agent answers while memcached does not, and says so.
-func TestMetricsOfAMemcachedThatHangs(t *testing.T) {
-	t.Parallel()
-	s := pods.NewShard(t)
-	pid := s.Run().PID
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	m := s.Metrics(t, "")
-	if m.Values["memcached_up"] != 0 || m.Values["memcached_agent_ready"] != 0 || m.Values[`memcached_agent_phase{phase="Serving"}`] != 1 {
-		t.Errorf("%s", m.Text)
-	}
-	for deadline := time.Now().Add(pods.Patience); s.Metrics(t, "").Values["memcached_agent_unavailable_seconds_total"] == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the hang is not counted")
-		}
-	}
-	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(pods.Patience); s.Metrics(t, "").Values["memcached_agent_last_outage_seconds"] == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the hang does not end")
-		}
-	}
-	if m := s.Metrics(t, ""); m.Values["memcached_up"] != 1 {
-		t.Error("memcached is down")
-	}
-}
-
 // Every pod of the cluster may be able to connect.
 func TestFloodOfScrapesCostsMemcachedNothing(t *testing.T) {
 	t.Parallel()
@@ -142,7 +112,7 @@ func TestFloodOfScrapesCostsMemcachedNothing(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	wantProbes(t, s)
+	wantProbes(s)
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.Command.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +133,7 @@ func TestShardServesWithoutMetrics(t *testing.T) {
 	}
 	defer listener.Close()
 	s.Run()
-	wantProbes(t, s)
+	wantProbes(s)
 	pods.WantContains(t, "the log", s.Log.String(), "This pod has no metrics")
 }
 

@@ -17,8 +17,8 @@ import (
 )
 
 // preflight runs the preflight check in the environment of the shard's agent. It
-// returns the exit code, stdout and the duration.
-func preflight(s *pods.Shard, arguments string) (status int, stdout string, took time.Duration) {
+// returns the exit code and stdout.
+func preflight(s *pods.Shard, arguments string) (status int, stdout string) {
 	s.T.Helper()
 	args := append(append([]string{}, s.Wrap...), pods.AgentPath, "preflight", "-termination-log", s.TerminationLog(),
 		"-arguments", arguments)
@@ -30,9 +30,7 @@ func preflight(s *pods.Shard, arguments string) (status int, stdout string, took
 	var out, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &out, &stderr
 	command.WaitDelay = time.Second
-	started := time.Now()
 	err := command.Run()
-	took = time.Since(started)
 	// Children of a program that hung.
 	_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 	var exit *exec.ExitError
@@ -44,12 +42,12 @@ func preflight(s *pods.Shard, arguments string) (status int, stdout string, took
 			s.T.Logf("stderr of the preflight check:\n%s", &stderr)
 		}
 	})
-	return command.ProcessState.ExitCode(), out.String(), took
+	return command.ProcessState.ExitCode(), out.String()
 }
 
 func wantPreflight(s *pods.Shard, arguments, version string) {
 	s.T.Helper()
-	status, stdout, _ := preflight(s, arguments)
+	status, stdout := preflight(s, arguments)
 	want := fmt.Sprintf(`{"version":%q}`, version)
 	if status != 0 || stdout != want+"\n" || s.Reason() != want {
 		s.T.Errorf("status %d, stdout %q, termination log %q; want %s", status, stdout, s.Reason(), want)
@@ -108,7 +106,7 @@ func TestPreflightAcceptsAnImage(t *testing.T) {
 		if err := os.Remove(s.TerminationLog()); err != nil {
 			t.Fatal(err)
 		}
-		status, stdout, _ := preflight(s, s.Arguments())
+		status, stdout := preflight(s, s.Arguments())
 		if want := fmt.Sprintf("{\"version\":%q}\n", pods.Newest); status != 0 || stdout != want {
 			t.Errorf("status %d, stdout %q", status, stdout)
 		}
@@ -128,8 +126,6 @@ func TestPreflightRejectsAnImage(t *testing.T) {
 			return s.Arguments()
 		}
 	}
-	// A program that does not hang is rejected before the check would give up on one that does.
-	const quickly = 9 * time.Second
 	const printsVersion = `test "$1" != -V || exec echo memcached 1.6.45` + "\n"
 	words := func(words ...string) func(*pods.Shard) string {
 		return func(s *pods.Shard) string { return s.Arguments(words...) }
@@ -138,17 +134,16 @@ func TestPreflightRejectsAnImage(t *testing.T) {
 		// prepare returns the arguments.
 		prepare func(*pods.Shard) string
 		want    string
-		within  time.Duration
 	}{
 		"without a memcached": {func(s *pods.Shard) string {
 			s.Memcached = ""
 			contain(s, "export PATH=/opt/tools:$PATH\nfor d in /usr/bin /bin /usr/local/bin; do test ! -e $d/memcached || mount --bind /dev/null $d/memcached; done")
 			return s.Arguments()
-		}, "no memcached in this image: looked in /opt/tools, ", quickly},
+		}, "no memcached in this image: looked in /opt/tools, "},
 		"with another program": {program("echo Redis server v=7.2.4"),
-			`is not memcached: -V printed "Redis server v=7.2.4"`, quickly},
+			`is not memcached: -V printed "Redis server v=7.2.4"`},
 		"with a program that lacks a library": {program("echo no such library >&2; exit 127"),
-			`is not memcached: -V printed "no such library": exit status 127`, quickly},
+			`is not memcached: -V printed "no such library": exit status 127`},
 		"with a program of another architecture": {func(s *pods.Shard) string {
 			s.Memcached = filepath.Join(s.Dir, "program")
 			pods.WriteFile(s.T, s.Memcached, "\x7fELF\x02\x01\x01")
@@ -156,33 +151,30 @@ func TestPreflightRejectsAnImage(t *testing.T) {
 				s.T.Fatal(err)
 			}
 			return s.Arguments()
-		}, "is not memcached", quickly},
+		}, "is not memcached"},
 		"with a memcached that crashes": {program(printsVersion + "kill -SEGV $$"),
-			`memcached 1.6.45 does not start with its arguments: memcached was terminated by signal "segmentation fault"`, quickly},
+			`memcached 1.6.45 does not start with its arguments: memcached was terminated by signal "segmentation fault"`},
 		"with a memcached that exits": {program(printsVersion + "echo not today >&2"),
-			"memcached 1.6.45 does not start with its arguments: memcached exited unexpectedly with code 0: not today", quickly},
+			"memcached 1.6.45 does not start with its arguments: memcached exited unexpectedly with code 0: not today"},
 		"with a number out of bounds": {words("-t", "0"),
-			"memcached " + pods.Newest + " does not start with its arguments: memcached exited unexpectedly with code", quickly},
-		"with an unknown option":  {words("-q"), "does not start with its arguments", quickly},
-		"with an unknown address": {words("-l", "203.0.113.1"), "failed to listen on one of interface(s) 203.0.113.1", quickly},
+			"memcached " + pods.Newest + " does not start with its arguments: memcached exited unexpectedly with code"},
+		"with an unknown option":  {words("-q"), "does not start with its arguments"},
+		"with an unknown address": {words("-l", "203.0.113.1"), "failed to listen on one of interface(s) 203.0.113.1"},
 		"with an address that is in use": {func(s *pods.Shard) string {
 			return s.Arguments("-l", pods.StartRaw(s.T, pods.Newest, pods.SharedDir(s.T)).Address())
-		}, "ddress already in use", quickly},
-		"with the agent's own option":      {words("-e", "/tmp/x"), "option -e is not allowed", quickly},
-		"with a daemon":                    {words("-vd"), "option -d is not allowed", quickly},
-		"with arguments that are not JSON": {func(*pods.Shard) string { return "-m 64" }, "the arguments are not a JSON array of strings", quickly},
+		}, "ddress already in use"},
+		"with the agent's own option":      {words("-e", "/tmp/x"), "option -e is not allowed"},
+		"with a daemon":                    {words("-vd"), "option -d is not allowed"},
+		"with arguments that are not JSON": {func(*pods.Shard) string { return "-m 64" }, "the arguments are not a JSON array of strings"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := pods.NewShard(t)
-			status, stdout, took := preflight(s, c.prepare(s))
+			status, stdout := preflight(s, c.prepare(s))
 			if status == 0 || stdout != "" {
 				t.Errorf("status %d, stdout %q", status, stdout)
 			}
 			pods.WantContains(t, "the reason", s.Reason(), c.want)
-			if took > c.within {
-				t.Errorf("it took %s, more than %s", took, c.within)
-			}
 		})
 	}
 }
@@ -195,11 +187,7 @@ func TestVersionThatDoesNotStartKeepsTheItems(t *testing.T) {
 		more    []string
 		want    string
 	}{
-		"it is not memcached":                    {"echo hello", nil, "is not memcached"},
-		"it crashes":                             {printsVersion + "kill -SEGV $$", nil, "memcached 9.9.9 does not start, so the items stay for the version that saved them: memcached was terminated by signal"},
-		"it has new arguments, and crashes":      {printsVersion + "kill -SEGV $$", []string{"-t", "2"}, "memcached was terminated by signal"},
-		"it has other memory, and crashes":       {printsVersion + "kill -SEGV $$", []string{"-m", "96"}, "memcached was terminated by signal"},
-		"it has a forbidden option, and crashes": {printsVersion + "kill -SEGV $$", []string{"-e", "/tmp/x"}, "memcached was terminated by signal"},
+		"it crashes": {printsVersion + "kill -SEGV $$", nil, "memcached 9.9.9 does not start, so the items stay for the version that saved them: memcached was terminated by signal"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

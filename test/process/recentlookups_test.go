@@ -1,9 +1,7 @@
 package process
 
 import (
-	"strings"
 	"testing"
-	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
@@ -56,33 +54,5 @@ func TestStatusReportsRecentGetsAndHits(t *testing.T) {
 			pods.Count(t, s.Address(), 120)
 			wantRecent(t, "after that", s.Status(), 120, 100)
 		})
-	}
-}
-
-// The period is 10 s. The test measures it, since a busy machine sleeps longer than requested.
-func TestAgentSamplesLookupsPeriodically(t *testing.T) {
-	t.Parallel()
-	s := pods.NewShard(t)
-	s.Annotate(agentwire.ArgumentsFile, s.Arguments("-vv"))
-	s.Run()
-	queries := func() int { return strings.Count(s.Log.String(), ` stats" source=memcached`) }
-	next := func(seen int) time.Time {
-		for deadline := time.Now().Add(pods.Patience); queries() <= seen; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("no query after %d", seen)
-			}
-		}
-		return time.Now()
-	}
-	next(0)
-	time.Sleep(time.Second) // until memcached has logged those of the start
-	began := next(queries())
-	const periods = 2
-	before := queries()
-	for i := range periods {
-		next(before + i)
-	}
-	if took := time.Since(began); took < periods*10*time.Second*3/4 {
-		t.Errorf("%d queries within %s, want one each 10 s", periods, took)
 	}
 }

@@ -172,7 +172,9 @@ type commander struct {
 	keys, old  []*item
 	made       int
 	largeBytes int
-	report     Report
+	// began is when the operation in progress did.
+	began  time.Time
+	report Report
 }
 
 func (w *commander) newItem(kind keyKind) *item {
@@ -211,6 +213,7 @@ func (w *commander) do(request string, data ...string) (reply, error) {
 
 // step does one operation on one key.
 func (w *commander) step() {
+	w.began = time.Now()
 	i := w.random.IntN(len(w.keys))
 	k := w.keys[i]
 	if k.kind == large && w.random.IntN(4) != 0 {
@@ -283,6 +286,7 @@ func (w *commander) newValue(k *item) string {
 // wrote records the outcome of a change.
 func (w *commander) wrote(k *item, next stored, err error, answered *int) {
 	came := outcomeOf(err)
+	next.within = max(next.within, time.Since(w.began))
 	k.write(next, came)
 	switch came {
 	case done:
@@ -539,6 +543,7 @@ func (w *commander) readMeta(k *item) {
 }
 
 func (w *commander) tryReadMeta(k *item) error {
+	w.began = time.Now()
 	name, flag := k.meta()
 	r, err := w.do("mg " + name + " v f t" + flag)
 	if err != nil {
@@ -554,6 +559,7 @@ func (w *commander) compare(k *item, found stored) {
 	if k.kind == counter {
 		found.text = strings.TrimRight(found.text, " ") // decr leaves blanks
 	}
+	found.within = time.Since(w.began)
 	want := k.content.String()
 	switch kind := k.saw(found, time.Now()); kind {
 	case fine:

@@ -26,6 +26,8 @@ type stored struct {
 	flags uint32
 	// expires is zero for never.
 	expires time.Time
+	// within is how long the operation took that wrote or read it: the server's clock counts from some time of that.
+	within time.Duration
 	// ttl that was read, in seconds: -1 for never.
 	ttl int64
 	// stale was invalidated, and reads show that; a placeholder belongs to the first reader.
@@ -200,6 +202,7 @@ func (v stored) expected(found stored, at time.Time) Kind {
 	if left > relative {
 		allowed = absoluteSlack
 	}
+	allowed += v.within + found.within
 	if off := left - time.Duration(found.ttl)*time.Second; found.ttl < 0 || off.Abs() > allowed {
 		return Expiry
 	}

@@ -58,13 +58,9 @@ func (c *Cache) Start() {
 		close(exited)
 	}()
 	c.exited = exited
-	for deadline := time.Now().Add(Patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", c.Address()); err == nil {
-			_ = conn.Close()
-			return
-		}
+	if !Eventually(func() bool { return c.poke() == nil }) {
+		c.T.Fatal("memcached does not answer")
 	}
-	c.T.Fatal("memcached does not answer")
 }
 
 // Kill stops memcached without saving anything.
@@ -79,19 +75,26 @@ func (c *Cache) StopWarm() {
 	if err := c.command.Process.Signal(syscall.SIGUSR1); err != nil {
 		c.T.Fatal(err)
 	}
-	stopped := time.Now()
-	for deadline := stopped.Add(Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", c.Address()); err == nil {
-			_ = conn.Close() // it looks at signals once a second, or when a client comes
-		}
+	if !Eventually(func() bool {
+		_ = c.poke() // it looks at signals once a second, or when a client comes
 		select {
 		case <-c.exited:
-			NextSecond(time.Now().Unix())
-			return
+			return true
 		default:
+			return false
 		}
+	}) {
+		c.T.Fatal("memcached does not stop")
 	}
-	c.T.Fatal("memcached does not stop")
+	NextSecond(time.Now().Unix())
+}
+
+func (c *Cache) poke() error {
+	conn, err := net.Dial("tcp", c.Address())
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // Talk sends text and returns the answers.

@@ -43,10 +43,8 @@ var (
 // Exhaustive is whether TEST_EXHAUSTIVE is set: tests then repeat themselves with all versions and more often.
 func Exhaustive() bool { return os.Getenv("TEST_EXHAUSTIVE") != "" }
 
-// Main is the TestMain of a package whose tests use ports from firstPort on, which packages that run beside each other
-// don't share, and the programs that the environment variables name.
-func Main(m *testing.M, firstPort int32, variables ...string) {
-	ports.Store(firstPort)
+// Main is the TestMain of a package whose tests also use the programs that these environment variables name.
+func Main(m *testing.M, variables ...string) {
 	status, err := run(m, variables)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "these tests can't run:", err)

@@ -17,14 +17,16 @@ import (
 // old one while it is, and to none otherwise.
 type Router struct {
 	old, next *Shard
-	agents    *service
-	current   atomic.Pointer[string]
+	// failures counts the probes of a pod that failed since the last success.
+	failures map[*Shard]int
+	agents   *service
+	current  atomic.Pointer[string]
 }
 
 // newRouter routes between two pods, of which neither runs yet, until the test ends.
 func newRouter(t *testing.T, old, next *Shard) *Router {
 	t.Helper()
-	r := &Router{old: old, next: next, agents: NewService(t, old.AgentAddress())}
+	r := &Router{old: old, next: next, failures: map[*Shard]int{}, agents: NewService(t, old.AgentAddress())}
 	r.current.Store(Ref(""))
 	old.Service, next.Service = r.agents.Address(), r.agents.Address()
 	ctx, stop := context.WithCancel(context.Background())
@@ -34,9 +36,8 @@ func newRouter(t *testing.T, old, next *Shard) *Router {
 		running.Wait()
 	})
 	running.Go(func() {
-		for ctx.Err() == nil {
+		for looks := time.NewTicker(5 * time.Millisecond); ctx.Err() == nil; <-looks.C {
 			r.route(ctx)
-			time.Sleep(5 * time.Millisecond)
 		}
 	})
 	return r
@@ -44,10 +45,10 @@ func newRouter(t *testing.T, old, next *Shard) *Router {
 
 func (r *Router) route(ctx context.Context) {
 	switch {
-	case IsReady(ctx, r.next):
+	case r.isReady(ctx, r.next):
 		r.agents.Backend.Store(Ref(r.next.AgentAddress()))
 		r.current.Store(Ref(r.next.Address()))
-	case IsReady(ctx, r.old):
+	case r.isReady(ctx, r.old):
 		r.agents.Backend.Store(Ref(r.old.AgentAddress()))
 		r.current.Store(Ref(r.old.Address()))
 	default:
@@ -55,7 +56,22 @@ func (r *Router) route(ctx context.Context) {
 	}
 }
 
-// IsReady asks the probe that the kubelet asks.
+// isReady is the kubelet's opinion: a pod whose probe succeeded is unready after two failures.
+func (r *Router) isReady(ctx context.Context, s *Shard) bool {
+	failures, known := r.failures[s]
+	switch {
+	case IsReady(ctx, s):
+		r.failures[s] = 0
+	case known && failures == 0:
+		r.failures[s] = 1
+	default:
+		delete(r.failures, s)
+		return false
+	}
+	return true
+}
+
+// IsReady requests the probe that the kubelet requests.
 func IsReady(ctx context.Context, s *Shard) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -71,7 +87,16 @@ func IsReady(ctx context.Context, s *Shard) bool {
 	return response.StatusCode == http.StatusOK
 }
 
+// Address returns the pod to which the Service leads; empty if that is none.
 func (r *Router) Address() string { return *r.current.Load() }
+
+// WaitFor waits until the Service leads to a pod.
+func (r *Router) WaitFor(pod *Shard) {
+	pod.T.Helper()
+	if !Eventually(func() bool { return r.Address() == pod.Address() }) {
+		pod.T.Fatalf("the Service leads to %q, want %s", r.Address(), pod.Address())
+	}
+}
 
 // NewPair returns two pods of a shard that share a key.
 func NewPair(t *testing.T, args ...string) (old, next *Shard, r *Router) {
@@ -94,9 +119,12 @@ func NewPair(t *testing.T, args ...string) (old, next *Shard, r *Router) {
 // WaitReady waits until a pod is ready.
 func WaitReady(t *testing.T, s *Shard) {
 	t.Helper()
-	for deadline := time.Now().Add(Patience); !IsReady(t.Context(), s); time.Sleep(2 * time.Millisecond) {
-		if s.HasExited() || time.Now().After(deadline) {
-			t.Fatalf("the pod %s is not ready", s.PodUID)
-		}
+	ready := false
+	Eventually(func() bool {
+		ready = IsReady(t.Context(), s)
+		return ready || s.HasExited()
+	})
+	if !ready {
+		t.Fatalf("the pod %s is not ready", s.PodUID)
 	}
 }

@@ -56,13 +56,10 @@ func StartRaw(t testing.TB, version, dir string, args ...string) *Raw {
 			t.Logf("output of memcached %s %v:\n%s", version, words, r.Log)
 		}
 	})
-	for deadline := time.Now().Add(Patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if r.HasExited() || r.poke() == nil {
-			return r
-		}
+	if !Eventually(func() bool { return r.HasExited() || r.poke() == nil }) {
+		t.Fatal("memcached neither responds nor exits")
 	}
-	t.Fatal("memcached neither responds nor exits")
-	return nil
+	return r
 }
 
 func (r *Raw) Address() string { return fmt.Sprintf("127.0.0.1:%d", r.Port) }
@@ -94,15 +91,12 @@ func (r *Raw) Stop(signals ...syscall.Signal) {
 			r.t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(Patience); time.Now().Before(deadline); {
-		_ = r.poke()
-		select {
-		case <-r.Exited:
-			return
-		case <-time.After(5 * time.Millisecond):
-		}
+	if !Eventually(func() bool {
+		_ = r.poke() // it looks at signals once a second, or when a client comes
+		return r.HasExited()
+	}) {
+		r.t.Fatalf("memcached still runs after %v", signals)
 	}
-	r.t.Fatalf("memcached still runs after %v", signals)
 }
 
 // Count returns the number of all items.

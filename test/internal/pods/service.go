@@ -59,12 +59,14 @@ func Visit(address string, stop <-chan struct{}) <-chan [2]int {
 	result := make(chan [2]int, 1)
 	go func() {
 		var tried, failed int
+		pace := time.NewTicker(20 * time.Millisecond)
+		defer pace.Stop()
 		for {
 			select {
 			case <-stop:
 				result <- [2]int{tried, failed}
 				return
-			case <-time.After(20 * time.Millisecond):
+			case <-pace.C:
 			}
 			tried++
 			if err := Greet(address); err != nil {

@@ -30,8 +30,6 @@ const (
 	// dacReadSearch is CAP_DAC_READ_SEARCH: MEMCACHED_DIR may be in a directory that
 	// is root's alone.
 	dacReadSearch = 2
-	// Patience bounds hangs, and nothing else: no test compares it with what it measures.
-	Patience = 2 * time.Minute
 )
 
 // Shard stands for a pod: a data volume, a pod-info volume, two ports. Its agent can
@@ -122,18 +120,22 @@ func MakeDir(t testing.TB, dir string) {
 
 var ports atomic.Int32
 
-// FreePort returns a port below those that the kernel gives to clients. No other
-// process may take it between two starts of a memcached, which would then silently
-// listen on the other address family only.
+// FreePort returns a port below those that the kernel gives to clients. No other test may take it between two starts of a
+// memcached, which would then silently listen on the other address family only, nor another run of the tests: a socket that
+// stays open reserves it.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	// A program that another test starts now would inherit the listener.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	for range 1000 {
-		port := int(ports.Add(1))
-		listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
-		if err == nil {
+	for range 15_000 {
+		port := 15_000 + int(ports.Add(1))
+		if reservation, err := net.Listen("unix", fmt.Sprintf("@memcached-operator-test-port-%d", port)); err != nil {
+			continue
+		} else if listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port)); err != nil {
+			_ = reservation.Close()
+		} else {
+			reservations.Store(port, reservation) // so that it is not collected
 			_ = listener.Close()
 			return port
 		}
@@ -141,6 +143,8 @@ func FreePort(t testing.TB) int {
 	t.Fatal("no free port")
 	return 0
 }
+
+var reservations sync.Map
 
 // Arguments returns the annotation's text with this shard's port and more words.
 func (s *Shard) Arguments(more ...string) string {
@@ -264,15 +268,15 @@ func (s *Shard) WaitFor(what string, wanted func(agentwire.Status) bool) agentwi
 	s.T.Helper()
 	var status agentwire.Status
 	var err error
-	for deadline := time.Now().Add(Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if status, err = s.FetchStatus(); err == nil && wanted(status) {
-			return status
-		}
-		if err != nil && s.HasExited() {
-			break
-		}
+	reached := false
+	Eventually(func() bool {
+		status, err = s.FetchStatus()
+		reached = err == nil && wanted(status)
+		return reached || err != nil && s.HasExited()
+	})
+	if !reached {
+		s.T.Fatalf("waited for %s; the last status: %+v, %v", what, status, err)
 	}
-	s.T.Fatalf("waited for %s; the last status: %+v, %v", what, status, err)
 	return status
 }
 
@@ -285,17 +289,42 @@ func (s *Shard) HasExited() bool {
 	}
 }
 
+// FetchStatus returns the status, which has memcached's statistics: a busy machine can be too slow for the time that the
+// agent gives memcached for them.
 func (s *Shard) FetchStatus() (agentwire.Status, error) {
+	status, err := s.AnyStatus()
+	switch status.Phase {
+	case agentwire.PhaseServing, agentwire.PhaseDraining, agentwire.PhaseFollowing:
+		if err == nil && status.MaxBytes == 0 {
+			err = errors.New("memcached has not answered the agent in time")
+		}
+	}
+	return status, err
+}
+
+// AnyStatus returns the status, without statistics if memcached does not answer.
+func (s *Shard) AnyStatus() (agentwire.Status, error) {
 	return podhttp.Get[agentwire.Status](s.T.Context(), s.AgentAddress(), agentwire.StatusPath)
 }
 
+// Status waits for the status.
 func (s *Shard) Status() agentwire.Status {
 	s.T.Helper()
-	status, err := s.FetchStatus()
-	if err != nil {
-		s.T.Fatal(err)
+	return s.WaitFor("a status", func(agentwire.Status) bool { return true })
+}
+
+// WaitForProbe waits until a probe of the kubelet succeeds.
+func (s *Shard) WaitForProbe(path string) {
+	s.T.Helper()
+	var code int
+	var body []byte
+	var err error
+	if !Eventually(func() bool {
+		code, body, err = s.Get(path)
+		return err == nil && code == http.StatusOK
+	}) {
+		s.T.Fatalf("%s: %d %s, %v", path, code, body, err)
 	}
-	return status
 }
 
 func (s *Shard) Get(path string) (int, []byte, error) {

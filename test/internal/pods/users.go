@@ -51,23 +51,16 @@ func (s *UserShard) LogIn(user, password string) error {
 	return protocol.Login(conn, user, password)
 }
 
-func (s *UserShard) WaitForUsers(what string, wanted func(agentwire.Users) bool) agentwire.Status {
-	s.T.Helper()
-	return s.WaitFor(what, func(status agentwire.Status) bool {
-		return status.Phase == agentwire.PhaseServing && status.Secrets != nil && wanted(status.Secrets.Users)
-	})
-}
-
 // WantLogin waits until memcached accepts a user, or no longer.
 func (s *UserShard) WantLogin(user, password string, accepted bool) {
 	s.T.Helper()
 	var err error
-	for deadline := time.Now().Add(Patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if err = s.LogIn(user, password); (err == nil) == accepted {
-			return
-		}
+	if !Eventually(func() bool {
+		err = s.LogIn(user, password)
+		return (err == nil) == accepted
+	}) {
+		s.T.Fatalf("user %s: %v, want accepted: %t", user, err, accepted)
 	}
-	s.T.Fatalf("user %s: %v, want accepted: %t", user, err, accepted)
 }
 
 func (s *UserShard) Apply(more ...string) agentwire.Status {
