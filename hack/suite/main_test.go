@@ -210,6 +210,12 @@ func TestTargetWithoutTestsIsOneTest(t *testing.T) {
 	}
 }
 
+func TestTierWithoutATestFails(t *testing.T) {
+	s := newScripted(t, unit)
+	s.goPrints([]string{ofPackage("start"), output("", "testing: warning: no tests to run"), ofPackage("pass")})
+	s.want(errFailed, "0 passed, 1 failed")
+}
+
 func TestTestOfATargetIsRepeatedThroughMake(t *testing.T) {
 	got := tier{name: "e2e", target: "tier-e2e"}.again(testID{"example.com/e2e", "TestA"})
 	if want := []string{"make", "--no-print-directory", "tier-e2e", "ARGS=-test.run=^TestA$$"}; !slices.Equal(got, want) {
@@ -220,7 +226,7 @@ func TestTestOfATargetIsRepeatedThroughMake(t *testing.T) {
 func TestTierWaitsForWhatItNeeds(t *testing.T) {
 	s := newScripted(t, unit)
 	s.script("cluster", `[ "$1" = env ] && touch `+s.bin+`/built; echo "export SET=$2"`)
-	s.script("go", `[ -e `+s.bin+`/built ] && [ "$SET" = api ]`)
+	s.script("go", `[ -e `+s.bin+`/built ] && [ "$SET" = api ] && echo '`+on("pass", "TestA")+`'`)
 	s.want(nil, "1 passed, 0 failed")
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -184,7 +185,7 @@ func (r *results) progress(now time.Time) string {
 		if len(r.last) > 80 {
 			return r.last[:80] + "…"
 		}
-		return r.last
+		return cmp.Or(r.last, "compiles")
 	}
 	slices.SortFunc(running, func(a, b *outcome) int { return a.began.Compare(b.began) })
 	text := fmt.Sprintf("%d done", done)

@@ -135,9 +135,14 @@ func (r *run) tier(ctx context.Context, t tier, built map[string]*tools) {
 	})
 	err := r.tests(ctx, t, t.command(r.more), results, log)
 	v := results.verdict()
-	ok := err == nil && len(v.failed) == 0 && len(v.broken) == 0
+	none := t.target == "" && len(v.passed)+len(v.failed)+len(v.broken) == 0
+	ok := err == nil && !none && len(v.failed) == 0 && len(v.broken) == 0
 	failures := results.failures(v)
-	if !ok && failures == "" {
+	switch {
+	case ok || failures != "":
+	case err == nil && none:
+		failures = "no test ran: check the names of tests and packages\n"
+	default:
 		failures = tail(r.logged(t.name), longest)
 	}
 	if r.repeats(t, v) {
