@@ -40,7 +40,7 @@ const (
 	// version of memcached, which no pod runs.
 	version = "1.6.45"
 	// patience bounds hangs, and nothing else.
-	patience = 10 * time.Minute
+	patience = 20 * time.Minute
 )
 
 // scene is a scene with a fleet of small Memcacheds.
