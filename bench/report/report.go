@@ -38,7 +38,7 @@ type Measure func(context.Context, *Run) (Result, error)
 
 // Result is what a benchmark measured.
 type Result struct {
-	// Machine describes where.
+	// Machine describes where; empty means this machine.
 	Machine string
 	Tables  []Table
 	// Chart is nil if there is none.
@@ -84,6 +84,13 @@ func (b Benchmark) Execute(ctx context.Context, args []string) error {
 	result, err := measure(ctx, r)
 	if err != nil {
 		return err
+	}
+	if result.Machine == "" {
+		machine, err := Machine()
+		if err != nil {
+			return err
+		}
+		result.Machine = "A " + machine + "."
 	}
 	fmt.Println()
 	for _, table := range result.Tables {

@@ -50,9 +50,6 @@ var (
 )
 
 func (o *scrapesOptions) run(ctx context.Context, r *report.Run) (result report.Result, err error) {
-	if result.Machine, err = report.Machine(); err != nil {
-		return result, err
-	}
 	err = onHost(ctx, o.version, func(h *host) error {
 		var shards []*server
 		for range 3 {
@@ -83,7 +80,8 @@ func (o *scrapesOptions) costs(ctx context.Context, r *report.Run, s *server) (r
 	if err != nil {
 		return nil, err
 	}
-	table := report.Table{{"scrapes of a shard without clients", "answers a second", "processor time of the agent", "of memcached", "the agent's for an answer"}}
+	table := report.Table{{"scrapes of a shard without clients", "answers a second", "additional processor time of the agent", "of memcached", "the agent's for an answer"}}
+	var idle [2]time.Duration
 	for _, kind := range []scrapes{noScrapes, eachSecond, ofSlabs, flood} {
 		var before, after [2]time.Duration
 		read := func(into *[2]time.Duration) (err error) {
@@ -102,10 +100,13 @@ func (o *scrapesOptions) costs(ctx context.Context, r *report.Run, s *server) (r
 		if err := read(&after); err != nil {
 			return nil, err
 		}
-		share := func(i int) string { return report.Percent(float64(after[i]-before[i])/float64(4*o.turn), 2) }
+		if kind == noScrapes {
+			idle = [2]time.Duration{after[0] - before[0], after[1] - before[1]}
+		}
+		share := func(i int) string { return report.Percent(float64(after[i]-before[i]-idle[i])/float64(4*o.turn), 2) }
 		row := []string{kind.name, fmt.Sprintf("%.1f", float64(answered)/(4*o.turn).Seconds()), share(0), share(1), ""}
 		if answered > 0 {
-			row[4] = report.Milliseconds((after[0]-before[0])/time.Duration(answered), 2)
+			row[4] = report.Milliseconds((after[0]-before[0]-idle[0])/time.Duration(answered), 2)
 		}
 		r.Say("%s", strings.Join(row, ", "))
 		table = append(table, row)

@@ -32,9 +32,6 @@ type snapshotOptions struct {
 }
 
 func (o *snapshotOptions) run(ctx context.Context, r *report.Run) (result report.Result, err error) {
-	if result.Machine, err = report.Machine(); err != nil {
-		return result, err
-	}
 	total := int64(3 * o.items)
 	names := []string{bareCopy, saved, loaded}
 	var rates [3][]float64

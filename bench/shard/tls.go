@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/bench/report"
+	"github.com/memcached-operator/memcached-operator/test/bench/usage"
 )
 
 // TLS compares clients without TLS, with it, and in mode Permissive, which take turns.
@@ -50,9 +52,6 @@ type tlsClient struct {
 }
 
 func (o *tlsOptions) run(ctx context.Context, r *report.Run) (result report.Result, err error) {
-	if result.Machine, err = report.Machine(); err != nil {
-		return result, err
-	}
 	ca := testcert.NewCA("shards")
 	secured := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: hostName, MinVersion: tls.VersionTLS12}
 	secured.RootCAs.AppendCertsFromPEM(ca.PEM())
@@ -60,7 +59,7 @@ func (o *tlsOptions) run(ctx context.Context, r *report.Run) (result report.Resu
 		{name: "plain"}, {name: "`Required`", mode: v1alpha1.TLSRequired, config: secured},
 		{name: "`Permissive`, plain clients", mode: v1alpha1.TLSPermissive}, {name: "`Permissive`, clients with TLS", mode: v1alpha1.TLSPermissive, config: secured},
 	}
-	table := report.Table{{"", "p50", "p99", "requests a second", "memory of a connection"}}
+	table := report.Table{{"", "p50", "p99", "requests a second", "memory of a connection", "with the kernel's"}}
 	err = onHost(ctx, o.version, func(h *host) error {
 		for _, k := range kinds {
 			spec := specOf(64<<20, 4096)
@@ -93,11 +92,12 @@ func (o *tlsOptions) run(ctx context.Context, r *report.Run) (result report.Resu
 			for _, figure := range k.measured {
 				row = append(row, fmt.Sprintf("%.2f", report.Quantile(figure, 0.5)))
 			}
-			bytes, err := k.memory(ctx)
+			resident, container, err := k.memory(ctx)
 			if err != nil {
 				return err
 			}
-			table = append(table, append(row, fmt.Sprintf("%.1f KiB", float64(bytes)/1024)))
+			kibibytes := func(bytes int64) string { return fmt.Sprintf("%.1f KiB", float64(bytes)/1024) }
+			table = append(table, append(row, kibibytes(resident), kibibytes(container)))
 		}
 		return nil
 	})
@@ -115,7 +115,11 @@ func (k *tlsClient) connect(ctx context.Context) (net.Conn, *bufio.Reader, error
 		conn = tls.Client(conn, k.config)
 	}
 	r := bufio.NewReader(conn)
-	return conn, r, get(conn, r)
+	if err := get(conn, r); err != nil {
+		_ = conn.Close()
+		return nil, nil, fmt.Errorf("the first request of a client, %s: %w", k.name, err)
+	}
+	return conn, r, nil
 }
 
 func get(conn net.Conn, r *bufio.Reader) error {
@@ -154,19 +158,29 @@ func (k *tlsClient) readFor(ctx context.Context, d time.Duration) (latencies []f
 	return latencies, group.Wait()
 }
 
-// memory returns by how much an idle connection enlarges the memory of the shard, in bytes without the buffers of its socket.
-func (k *tlsClient) memory(ctx context.Context) (int64, error) {
-	before, _, err := k.shard.usage()
+// memory returns by how much an idle connection enlarges memcached and its agent, and the memory of their container, which has that
+// of the kernel too, in bytes without the buffers of sockets.
+func (k *tlsClient) memory(ctx context.Context) (resident, container int64, err error) {
+	memcached, err := usage.ChildOf(k.shard.command.Process.Pid)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
+	read := func(sign int64) {
+		for _, pid := range []int{memcached, k.shard.command.Process.Pid} {
+			m, e := usage.MemoryOf(pid)
+			resident, err = resident+sign*m.Now, errors.Join(err, e)
+		}
+		used, _, e := k.shard.usage()
+		container, err = container+sign*used, errors.Join(err, e)
+	}
+	read(-1)
 	for range idleClients {
 		conn, _, err := k.connect(ctx)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		defer conn.Close()
 	}
-	after, _, err := k.shard.usage()
-	return (after - before) / idleClients, err
+	read(1)
+	return resident / idleClients, container / idleClients, err
 }
