@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/agent"
 )
 
 // kinds are the types of the objects in examples and commands, by the names that kubectl takes.
@@ -111,10 +110,10 @@ var stubbed = []string{"kubectl", "make", "kind", "go", "git", "operator-sdk", "
 
 var placeholder = regexp.MustCompile(`<[a-z][a-z -]*>`)
 
-// callsOf runs a block with bash, in which each command records how it was called.
-func callsOf(t *testing.T, script string) []call {
+// stubs returns a folder with the commands of the documents and what their stubs use.
+func stubs(t *testing.T) string {
 	t.Helper()
-	dir, calls := t.TempDir(), t.TempDir()
+	dir := t.TempDir()
 	for _, name := range stubbed {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -133,6 +132,13 @@ func callsOf(t *testing.T, script string) []call {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+// callsOf runs a block with bash in the folder of the stubs, in which each command records how it was called.
+func callsOf(t *testing.T, dir, script string) []call {
+	t.Helper()
+	calls := t.TempDir()
 	cmd := exec.Command("bash", "-euo", "pipefail", "-c", placeholder.ReplaceAllString(script, "PLACEHOLDER"))
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + dir, "CALLS=" + calls}
@@ -159,7 +165,7 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 	for _, match := range regexp.MustCompile(`\{name: "([a-z0-9-]+)"`).FindAllStringSubmatch(read(t, "hack/suite/tiers.go"), -1) {
 		targets = append(targets, "test-"+match[1])
 	}
-	checked := map[string]int{}
+	checked, dir := map[string]int{}, stubs(t)
 	for document, text := range markdown(t) {
 		blocks, prose := split(document, text)
 		for _, match := range code.FindAllStringSubmatch(prose, -1) {
@@ -172,7 +178,7 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s:%d", document, b.line), func(t *testing.T) {
-				calls := callsOf(t, b.text)
+				calls := callsOf(t, dir, b.text)
 				if len(calls) == 0 {
 					t.Errorf("it calls none of %v:\n%s", stubbed, b.text)
 				}
@@ -186,7 +192,7 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 							}
 						}
 					case "kubectl":
-						for _, problem := range checkKubectl(t, c, prose) {
+						for _, problem := range checkKubectl(c, prose) {
 							t.Errorf("%s: %s", strings.Join(c.words, " "), problem)
 						}
 					}
@@ -208,9 +214,8 @@ var verbs = map[string]bool{
 // withValue are the flags whose value is the next word.
 var withValue = []string{"-n", "-f", "-k", "-l", "-o", "-p", "--name"}
 
-// checkKubectl returns what is wrong with a call of kubectl in a document.
-func checkKubectl(t *testing.T, c call, prose string) (problems []string) {
-	t.Helper()
+// checkKubectl returns what is wrong with the names, fields and objects of a call of kubectl in a document.
+func checkKubectl(c call, prose string) (problems []string) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	flags := map[string][]string{}
 	var positional []string
@@ -229,96 +234,36 @@ func checkKubectl(t *testing.T, c call, prose string) (problems []string) {
 	if len(positional) == 0 {
 		return append(problems, "it has no verb")
 	}
-	namesObjects, known := verbs[positional[0]]
-	if !known {
-		problem("no test knows the verb %s", positional[0])
-	}
-
-	var types []reflect.Type
-	check := func(names string) {
-		for name := range strings.SplitSeq(names, ",") {
-			name, _, _ = strings.Cut(name, "/")
-			if typ, known := kinds[strings.ToLower(name)]; known {
-				types = append(types, typ)
-			} else if name != "customresourcedefinition.apiextensions.k8s.io" {
-				problem("no test knows the resource %s", name)
-			}
-		}
-	}
-	if namesObjects && len(positional) > 1 {
-		check(positional[1])
-	}
-	for _, name := range flags["--for"] {
-		if positional[0] == "events" {
-			check(name)
-		}
-	}
-	if positional[0] == "exec" {
-		if err := checkExec(t, c.words[slices.Index(c.words, "--")+1:]); err != nil {
-			problem("%v", err)
-		}
-	}
-	if positional[0] == "logs" && len(positional) > 1 && strings.Contains(positional[1], "/") {
-		check(positional[1])
-	}
-	if positional[0] == "logs" && len(positional) == 1 && len(flags["-l"]) == 0 {
-		problem("it names no pod")
-	}
-	if (positional[0] == "rollout" || positional[0] == "set") && len(positional) > 2 {
-		check(positional[2])
-	}
-	if positional[0] == "explain" && len(positional) > 1 {
+	verb, object := positional[0], ""
+	namesObjects, known := verbs[verb]
+	switch {
+	case !known:
+		problem("no test knows the verb %s", verb)
+	case verb == "explain" && len(positional) > 1:
 		kind, path, _ := strings.Cut(positional[1], ".")
-		check(kind)
 		if err := hasField(kinds[kind], path); err != nil {
 			problem("%v", err)
 		}
+	case verb == "events":
+		object = strings.Join(flags["--for"], ",")
+	case (verb == "rollout" || verb == "set") && len(positional) > 2:
+		object = positional[2]
+	case (namesObjects || verb == "logs" && strings.Contains(strings.Join(positional[1:], ""), "/")) && len(positional) > 1:
+		object = positional[1]
 	}
-	for _, object := range positional[1:] {
-		if _, own, found := strings.Cut(object, "memcached-operator-"); found && (strings.Contains(own, "manager") || strings.Contains(own, "role")) && !namedInConfig(t, own) {
-			problem("config/ has no object %s", object)
+	for name := range strings.FieldsFuncSeq(object, func(r rune) bool { return r == ',' }) {
+		name, _, _ = strings.Cut(name, "/")
+		typ, known := kinds[strings.ToLower(name)]
+		if !known && name != "customresourcedefinition.apiextensions.k8s.io" {
+			problem("no test knows the resource %s", name)
 		}
-	}
-
-	for _, typ := range types {
-		if typ == nil {
-			continue
-		}
-		for _, output := range append(flags["-o"], flags["--for"]...) {
-			for _, path := range jsonPaths(output) {
-				if err := hasField(typ, path); err != nil {
-					problem("%v", err)
-				}
-			}
-			if condition, is := strings.CutPrefix(output, "condition="); is && !slices.Contains(conditions, condition) {
-				problem("there is no condition %s", condition)
-			}
-		}
-		for _, patch := range flags["-p"] {
-			if err := yaml.UnmarshalStrict([]byte(patch), reflect.New(typ).Interface()); err != nil {
-				problem("the patch: %v", err)
-			}
-		}
-	}
-	var keys []string
-	for _, selector := range flags["-l"] {
-		keys = append(keys, strings.Split(selector, ",")...)
-	}
-	if len(positional) > 2 && (positional[0] == "annotate" || positional[0] == "label") {
-		keys = append(keys, positional[2:]...)
-	}
-	for _, key := range keys {
-		if name, _, isKey := strings.Cut(key, "="); isKey && strings.Contains(name, v1alpha1.GroupVersion.Group) && !slices.Contains(ownKeys, name) {
-			problem("the API has no label or annotation %s", name)
+		if typ != nil {
+			problems = append(problems, checkFields(typ, flags)...)
 		}
 	}
 	for _, directory := range flags["-k"] {
-		if remote, path, isRemote := strings.Cut(directory, "/memcached-operator//"); isRemote {
-			var ref string
-			directory, ref, _ = strings.Cut(path, "?ref=v")
-			if _, err := os.Stat(filepath.Join(root, "catalog", "releases", ref)); err != nil || !strings.HasPrefix(remote, "https://github.com/") {
-				problem("%q is no release: %v", ref, err)
-			}
+		if _, path, isRemote := strings.Cut(directory, "/memcached-operator//"); isRemote {
+			directory, _, _ = strings.Cut(path, "?") // TestDocumentsInstallAnExistingRelease checks the release
 		}
 		if _, err := os.Stat(filepath.Join(root, directory, "kustomization.yaml")); err != nil {
 			problem("%v", err)
@@ -336,39 +281,29 @@ func checkKubectl(t *testing.T, c call, prose string) (problems []string) {
 	return problems
 }
 
-// checkExec returns an error unless a command in a shard's container is one of the agent's, at
-// the path at which the pods have it.
-func checkExec(t *testing.T, words []string) error {
-	t.Helper()
-	if !strings.Contains(read(t, "controllers/memcached/resources/testdata/defaults.golden.yaml"), "\n        - "+words[0]+"\n        - run\n") {
-		return fmt.Errorf("the shards' pods have no agent at %s", words[0])
+// checkFields returns what is wrong with the fields, conditions and patches of a command about objects of a type.
+func checkFields(typ reflect.Type, flags map[string][]string) (problems []string) {
+	for _, output := range append(flags["-o"], flags["--for"]...) {
+		for _, path := range jsonPaths(output) {
+			if err := hasField(typ, path); err != nil {
+				problems = append(problems, err.Error())
+			}
+		}
+		if condition, is := strings.CutPrefix(output, "condition="); is && !slices.Contains(conditions, condition) {
+			problems = append(problems, "there is no condition "+condition)
+		}
 	}
-	var out bytes.Buffer
-	if len(words) < 2 || !strings.Contains(agent.Command("", nil, &out).Error(), "\n  agent "+words[1]+" ") {
-		return fmt.Errorf("the agent has no such command")
+	for _, patch := range flags["-p"] {
+		if err := yaml.UnmarshalStrict([]byte(patch), reflect.New(typ).Interface()); err != nil {
+			problems = append(problems, fmt.Sprintf("the patch: %v", err))
+		}
 	}
-	return nil
+	return problems
 }
 
 var conditions = []string{
 	v1alpha1.ConditionReady, v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded,
 	v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionScheduled,
-}
-
-var ownKeys = []string{v1alpha1.LabelShard, v1alpha1.LabelSchedule, v1alpha1.AnnotationRestart, v1alpha1.AnnotationMove, v1alpha1.AnnotationRetry}
-
-// namedInConfig reports whether an object in config/ has a name, without the prefix of
-// config/default.
-func namedInConfig(t *testing.T, name string) bool {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, "config", "*", "*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%v, %v", files, err)
-	}
-	return slices.ContainsFunc(files, func(file string) bool {
-		content, err := os.ReadFile(file)
-		return err == nil && bytes.Contains(content, []byte("\n  name: "+name+"\n"))
-	})
 }
 
 var expression = regexp.MustCompile(`\{(range )?(\.[^}]+)\}|\{end\}`)

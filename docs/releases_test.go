@@ -94,59 +94,8 @@ func opening(document, anchor string) string {
 }
 
 var (
-	mark      = regexp.MustCompile(`\((\d+\.\d+\.\d+)\)`)
 	specField = regexp.MustCompile("`(spec\\.[a-zA-Z.]+(?:: [A-Z][A-Za-z]+)?)`")
 )
-
-// A reader who follows the README installs the release that its command names.
-func TestREADMEMarksWhatTheReleaseThatItInstallsLacks(t *testing.T) {
-	readme := read(t, "README.md")
-	release, err := semver.ParseTolerant(installed.FindStringSubmatch(readme)[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "The commands above install the latest release, " + release.String() + ".\n"; !strings.Contains(readme, want) {
-		t.Errorf("README.md doesn't say %q", want)
-	}
-	fields := fieldsOfRelease(t, release)
-	_, prose := split("README.md", readme)
-	prose = strings.Replace(prose, section(t, prose, "## Documentation"), "", 1)
-	blocks := strings.Split(regexp.MustCompile(`\n(- |\|)`).ReplaceAllString(prose, "\n\n$1"), "\n\n")
-	needed := 0
-	for _, block := range blocks {
-		newest := release
-		for _, match := range mark.FindAllStringSubmatch(block, -1) {
-			if version := semver.MustParse(match[1]); version.GT(newest) {
-				newest = version
-			}
-		}
-		for _, match := range specField.FindAllStringSubmatch(block, -1) {
-			if !fields[match[1]] {
-				needed++
-				if newest.EQ(release) {
-					t.Errorf("release %s lacks `%s`: add the version that has it in parentheses to\n%s", release, match[1], block)
-				}
-			}
-		}
-		for _, match := range link.FindAllStringSubmatch(block, -1) {
-			if !strings.HasPrefix(match[1], "docs/") || !strings.HasSuffix(match[1], ".md") {
-				continue
-			}
-			note := required.FindStringSubmatch(opening(read(t, match[1]), match[2]))
-			if note == nil || semver.MustParse(note[1]).LTE(release) {
-				continue
-			}
-			needed++
-			if newest.LT(semver.MustParse(note[1])) {
-				t.Errorf("%s%s requires release %s: add (%[3]s) to\n%s", match[1], match[2], note[1], block)
-			}
-		}
-	}
-	// Once a release has all of them, no mark is needed.
-	if unreleased := len(fieldsOf(t, "config/crd/bases/"+memcachedCRD)) > len(fields); unreleased && needed < 5 {
-		t.Errorf("only %d marks are needed", needed)
-	}
-}
 
 func TestEveryFieldThatTheFirstReleaseLacksHasANoteInItsSection(t *testing.T) {
 	all := releases(t)
