@@ -56,12 +56,11 @@ func TestHealthAnswersBeforeTheFirstStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := make(chan struct{})
 		h := awaitStart(started, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
-		answers := map[string]*httptest.ResponseRecorder{"/healthz": {}, "/readyz": {}, "/status": {}}
+		answers := map[string]*httptest.ResponseRecorder{"/healthz": httptest.NewRecorder(), "/readyz": httptest.NewRecorder(), "/status": httptest.NewRecorder()}
 		var requests sync.WaitGroup
-		for path := range answers {
-			answers[path] = httptest.NewRecorder()
+		for path, w := range answers {
 			requests.Go(func() {
-				h.ServeHTTP(answers[path], httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+				h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
 			})
 		}
 		synctest.Wait()

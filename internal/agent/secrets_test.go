@@ -92,6 +92,13 @@ func TestUsersThatMemcachedDoesNotReadAreReportedAndTriedAgain(t *testing.T) {
 		if !strings.Contains(status.Secrets.Users.Error, "logging in as user shop: ") || time.Since(began) < reloadTimeout {
 			t.Errorf("after %s: %+v", time.Since(began), status.Secrets)
 		}
+		volume.put(users("third")) // the error was that of the second
+		began = time.Now()
+		p.awaitStatus("changed", func(s wire.Status) bool { return s.Secrets.Users.Error == "" })
+		if took := time.Since(began); took > pollInterval {
+			t.Errorf("the error of other users stays for %s", took)
+		}
+		p.awaitStatus("rejected", func(s wire.Status) bool { return s.Secrets.Users.Error != "" })
 		memcached := p.memcached.latest()
 		memcached.change(func() { memcached.lazy = false })
 		p.awaitStatus("accepted", func(s wire.Status) bool { return s.Secrets.Users.Error == "" })
