@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,36 +23,44 @@ var byLabel = ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o c
 })
 
 func TestDelayedBatchesEventsAndKeepsTheirPriority(t *testing.T) {
-	const delay = 200 * time.Millisecond
-	q := priorityqueue.New[reconcile.Request]("delayed")
-	defer q.ShutDown()
-	h := Delayed(byLabel, delay)
-	service := func(owner, version string) *corev1.Service {
-		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Labels: map[string]string{"of": owner}}}
-	}
-	start := time.Now()
-	h.Create(t.Context(), ctrlevent.CreateEvent{Object: service("listed", "1"), IsInInitialList: true}, q)
-	h.Create(t.Context(), ctrlevent.CreateEvent{Object: service("created", "1")}, q)
-	for range 9 {
-		h.Update(t.Context(), ctrlevent.UpdateEvent{ObjectOld: service("created", "1"), ObjectNew: service("created", "2")}, q)
-	}
-	h.Delete(t.Context(), ctrlevent.DeleteEvent{Object: service("created", "2")}, q)
-	want := map[string]int{"listed": ctrlhandler.LowPriority, "created": 0}
-	for len(want) > 0 {
-		request, priority, _ := q.GetWithPriority()
-		q.Done(request)
-		if at, ok := want[request.Name]; !ok || at != priority {
-			t.Errorf("%s has priority %d", request.Name, priority)
+	synctest.Test(t, func(t *testing.T) {
+		const delay = time.Second
+		q := priorityqueue.New[reconcile.Request]("delayed")
+		defer q.ShutDown()
+		h := Delayed(byLabel, delay)
+		service := func(owner, version string) *corev1.Service {
+			return &corev1.Service{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Labels: map[string]string{"of": owner}}}
 		}
-		delete(want, request.Name)
-	}
-	if elapsed := time.Since(start); elapsed < delay {
-		t.Errorf("the requests arrive after %s, want %s", elapsed, delay)
-	}
-	time.Sleep(2 * delay)
-	if n := q.Len(); n != 0 {
-		t.Errorf("%d requests arrive again", n)
-	}
+		h.Create(t.Context(), ctrlevent.CreateEvent{Object: service("listed", "1"), IsInInitialList: true}, q)
+		h.Create(t.Context(), ctrlevent.CreateEvent{Object: service("created", "1")}, q)
+		for range 9 {
+			h.Update(t.Context(), ctrlevent.UpdateEvent{ObjectOld: service("created", "1"), ObjectNew: service("created", "2")}, q)
+		}
+		h.Delete(t.Context(), ctrlevent.DeleteEvent{Object: service("created", "2")}, q)
+		arrived := func(after time.Duration) int {
+			time.Sleep(after)
+			synctest.Wait()
+			return q.Len()
+		}
+		if n := arrived(delay - 1); n != 0 {
+			t.Errorf("%d requests arrive early", n)
+		}
+		if n := arrived(1); n != 2 {
+			t.Fatalf("%d requests arrive, want 2", n)
+		}
+		want := map[string]int{"listed": ctrlhandler.LowPriority, "created": 0}
+		for range 2 {
+			request, priority, _ := q.GetWithPriority()
+			q.Done(request)
+			if at, ok := want[request.Name]; !ok || at != priority {
+				t.Errorf("%s has priority %d", request.Name, priority)
+			}
+			delete(want, request.Name)
+		}
+		if n := arrived(time.Hour); n != 0 {
+			t.Errorf("%d requests arrive again", n)
+		}
+	})
 }
 
 func TestPrioritizedEventsComeBeforeOthers(t *testing.T) {

@@ -60,10 +60,6 @@ type Reconciler struct {
 // SetupWithManager adds the controller to the manager. namespaces are those of the manager's cache;
 // none is all.
 func SetupWithManager(mgr ctrl.Manager, o Options, namespaces []string) error {
-	return setUp(mgr, o, namespaces, recheck)
-}
-
-func setUp(mgr ctrl.Manager, o Options, namespaces []string, every time.Duration) error {
 	objects, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("creating a client of the monitoring objects: %w", err)
@@ -77,7 +73,7 @@ func setUp(mgr ctrl.Manager, o Options, namespaces []string, every time.Duration
 		return fmt.Errorf("creating a client of the API's discovery: %w", err)
 	}
 	r := &Reconciler{Client: mgr.GetClient(), Objects: objects, Options: o}
-	r.kinds = newKinds(api, watches, namespaces, every, r.namespaces)
+	r.kinds = newKinds(api, watches, namespaces, recheck, r.namespaces)
 	if err := mgr.Add(manager.RunnableFunc(r.kinds.run)); err != nil {
 		return err
 	}

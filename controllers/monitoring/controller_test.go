@@ -4,322 +4,437 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/apiservertest"
 )
 
 const operatorNamespace = "memcached-operator-system"
 
-// world is an API server with the operator's permissions, and the controller on it.
-type world struct {
-	*testing.T
-	admin  client.Client
-	server *apiservertest.Server
-	writes atomic.Int64
-	// every is how often the controller asks for the CRDs.
-	every time.Duration
+// store is an API server with objects of prometheus-operator's kinds, while it has their CRDs.
+type store struct {
+	discovery.DiscoveryInterface
+	lock     sync.Mutex
+	crds     bool
+	objects  map[string]*unstructured.Unstructured
+	watchers map[string][]*watch.RaceFreeFakeWatcher
+	// writes were tried, and fail so.
+	writes []string
+	fails  error
+	uids   int
 }
 
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	ctrl.SetLogger(logr.Discard())
-	w := &world{T: t, server: apiservertest.StartForTest(t), every: 200 * time.Millisecond}
-	scheme := runtime.NewScheme()
-	w.must(errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)))
-	var err error
-	w.admin, err = client.New(w.server.Admin, client.Options{Scheme: scheme})
-	w.must(err)
-	for _, name := range []string{operatorNamespace, "team", "other"} {
-		w.must(w.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+func newStore() *store {
+	return &store{objects: map[string]*unstructured.Unstructured{}, watchers: map[string][]*watch.RaceFreeFakeWatcher{}}
+}
+
+func notFound(name string) error { return apierrors.NewNotFound(schema.GroupResource{}, name) }
+
+// ServerResourcesForGroupVersion implements discovery.DiscoveryInterface.
+func (s *store) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if !s.crds || version != prometheusGroup.String() {
+		return nil, notFound(version)
 	}
-	raw, err := os.ReadFile("../../config/rbac/monitoring_role.yaml")
-	w.must(err)
-	var role rbacv1.Role
-	w.must(yaml.UnmarshalStrict(raw, &role))
-	role.Namespace = operatorNamespace
-	w.must(errors.Join(w.admin.Create(t.Context(), &role), w.admin.Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "monitoring"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: apiservertest.OperatorUser}},
-	})))
+	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "podmonitors"}, {Name: "prometheusrules"}, {Name: "servicemonitors"}}}, nil
+}
+
+// part is what a store has of a kind in a namespace; none is all.
+type part struct {
+	dynamic.NamespaceableResourceInterface
+	*store
+	resource, namespace string
+}
+
+func (s *store) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return part{store: s, resource: gvr.Resource}
+}
+
+func (p part) Namespace(name string) dynamic.ResourceInterface {
+	p.namespace = name
+	return p
+}
+
+func (p part) key(name string) string { return p.resource + " " + p.namespace + "/" + name }
+
+func (p part) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if o, ok := p.objects[p.key(name)]; ok {
+		return o.DeepCopy(), nil
+	}
+	return nil, notFound(name)
+}
+
+func (p part) Apply(_ context.Context, name string, o *unstructured.Unstructured, options metav1.ApplyOptions, _ ...string) (*unstructured.Unstructured, error) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.writes = append(p.writes, "apply "+p.key(name))
+	have := p.objects[p.key(name)]
+	switch {
+	case p.fails != nil:
+		return nil, p.fails
+	case !p.crds && p.resource != "configmaps":
+		return nil, notFound(name)
+	case !options.Force || options.FieldManager != v1alpha1.ManagedByValue, have != nil && have.GetUID() != o.GetUID(), have == nil && o.GetResourceVersion() == "":
+		return nil, fmt.Errorf("it would apply to another object, with %+v", options)
+	}
+	o = o.DeepCopy()
+	if have == nil {
+		p.uids++
+		o.SetUID(types.UID(fmt.Sprint(p.uids)))
+	}
+	p.set(p.key(name), o)
+	return o, nil
+}
+
+func (p part) Delete(_ context.Context, name string, options metav1.DeleteOptions, _ ...string) error {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.writes = append(p.writes, "delete "+p.key(name))
+	if have := p.objects[p.key(name)]; have == nil || options.Preconditions == nil || *options.Preconditions.UID != have.GetUID() {
+		return notFound(name)
+	}
+	p.set(p.key(name), nil)
+	return nil
+}
+
+// set changes an object, and notifies its watchers; nil deletes it.
+func (s *store) set(key string, o *unstructured.Unstructured) {
+	send, changed := (*watch.RaceFreeFakeWatcher).Modify, o
+	if s.objects[key] == nil {
+		send = (*watch.RaceFreeFakeWatcher).Add
+	}
+	if s.objects[key] = o; o == nil {
+		send = (*watch.RaceFreeFakeWatcher).Delete
+		changed = &unstructured.Unstructured{}
+		_, name, _ := strings.Cut(key, " ")
+		namespace, name, _ := strings.Cut(name, "/")
+		changed.SetNamespace(namespace)
+		changed.SetName(name)
+		delete(s.objects, key)
+	}
+	resource, _, _ := strings.Cut(key, " ")
+	for _, w := range s.watchers[resource] {
+		send(w, identityOf(changed))
+	}
+}
+
+func identityOf(o *unstructured.Unstructured) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Labels: o.GetLabels(), ResourceVersion: "1"}}
+}
+
+// edit changes an object as a user would; nil deletes it.
+func (s *store) edit(k kind, namespace, name string, change func(*unstructured.Unstructured)) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	key := k.resource.Resource + " " + namespace + "/" + name
+	if change == nil {
+		s.set(key, nil)
+		return
+	}
+	o := s.objects[key].DeepCopy()
+	change(o)
+	s.set(key, o)
+}
+
+// install creates the CRDs, and uninstall deletes them with their objects.
+func (s *store) install() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.crds = true
+}
+
+func (s *store) uninstall() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.crds = false
+	for key := range s.objects {
+		if !strings.HasPrefix(key, "configmaps ") {
+			delete(s.objects, key)
+		}
+	}
+}
+
+// watches is a store whose objects are watched.
+type watches struct {
+	metadata.Getter
+	*store
+	resource string
+}
+
+func (w watches) Resource(gvr schema.GroupVersionResource) metadata.Getter {
+	return watches{store: w.store, resource: gvr.Resource}
+}
+
+func (w watches) Namespace(string) metadata.ResourceInterface { return w }
+
+func (w watches) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	watcher := watch.NewRaceFreeFake()
+	for key, o := range w.objects {
+		if strings.HasPrefix(key, w.resource+" ") && o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue {
+			watcher.Add(identityOf(o))
+		}
+	}
+	watcher.Action(watch.Bookmark, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
+	w.watchers[w.resource] = append(w.watchers[w.resource], watcher)
+	return watcher, nil
+}
+
+// world is the controller on a store, in a synctest bubble.
+type world struct {
+	*testing.T
+	*store
+	memcacheds client.Client
+	reconciler *Reconciler
+}
+
+func newWorld(t *testing.T, s *store, o Options, memcacheds ...client.Object) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	o.OperatorNamespace, o.DashboardNamespace = operatorNamespace, operatorNamespace
+	w := &world{T: t, store: s, memcacheds: fake.NewClientBuilder().WithScheme(scheme).WithObjects(memcacheds...).Build()}
+	w.reconciler = &Reconciler{Client: w.memcacheds, Objects: s, Options: o}
+	w.reconciler.kinds = newKinds(s, watches{store: s}, nil, recheck, w.reconciler.namespaces)
 	return w
 }
 
-func (w *world) must(err error) {
+// start runs the controller until the test stops.
+func (w *world) start() {
+	go func() {
+		if err := w.reconciler.kinds.run(w.Context()); err != nil {
+			w.Error(err)
+		}
+	}()
+	go func() {
+		for {
+			select {
+			case e := <-w.reconciler.kinds.changes:
+				w.reconcile(e.Object.GetNamespace())
+			case <-w.Context().Done():
+				return
+			}
+		}
+	}()
+	synctest.Wait()
+}
+
+func (w *world) reconcile(namespace string) {
+	if _, err := w.reconciler.Reconcile(w.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace}}); err != nil {
+		w.Error(err)
+	}
+}
+
+// pass has time pass, and returns what the controller writes in it.
+func (w *world) pass(d time.Duration) (writes []string) {
+	time.Sleep(d)
+	synctest.Wait()
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	writes, w.writes = w.writes, nil
+	slices.Sort(writes)
+	return writes
+}
+
+func (w *world) wantWrites(got []string, want ...string) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
+	if !slices.Equal(got, want) {
+		w.Errorf("it writes %q, want %q", got, want)
 	}
 }
 
-// start runs the controller with its permissions until the returned function is called.
-func (w *world) start(o Options) (stop func()) {
-	w.Helper()
-	o.OperatorNamespace, o.DashboardNamespace = operatorNamespace, operatorNamespace
-	asSelf := rest.CopyConfig(w.server.Operator)
-	asSelf.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, &w.writes} })
-	scheme := runtime.NewScheme()
-	w.must(v1alpha1.AddToScheme(scheme))
-	mgr, err := ctrl.NewManager(asSelf, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
-		Cache: cache.Options{ReaderFailOnMissingInformer: true}})
-	w.must(err)
-	w.must(setUp(mgr, o, nil, w.every))
-	ctx, cancel := context.WithCancel(w.Context())
-	stopped := make(chan error, 1)
-	go func() { stopped <- mgr.Start(ctx) }()
-	return func() {
-		cancel()
-		w.must(<-stopped)
-	}
+func memcached(namespace, name string, monitoring v1alpha1.Monitoring) *v1alpha1.Memcached {
+	return &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.MemcachedSpec{Monitoring: monitoring}}
 }
 
-// counter counts the requests that are not reads.
-type counter struct {
-	next   http.RoundTripper
-	writes *atomic.Int64
-}
-
-func (c counter) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method != http.MethodGet && request.Method != http.MethodHead {
-		c.writes.Add(1)
-	}
-	return c.next.RoundTrip(request)
-}
-
-// crds are those of prometheus-operator that the operator uses.
-func (w *world) crds() envtest.CRDInstallOptions {
-	folder := os.Getenv("PROMETHEUS_CRDS")
-	if folder == "" {
-		w.Fatal(`PROMETHEUS_CRDS is not set, so there are no CRDs of prometheus-operator: run make test, or eval "$(make -s env)" first`)
-	}
-	var o envtest.CRDInstallOptions
-	for _, name := range []string{"podmonitors", "prometheusrules", "servicemonitors"} {
-		o.Paths = append(o.Paths, filepath.Join(folder, "monitoring.coreos.com_"+name+".yaml"))
-	}
-	o.ErrorIfPathMissing = true
-	return o
-}
-
-func (w *world) install() {
-	w.Helper()
-	_, err := envtest.InstallCRDs(w.server.Admin, w.crds())
-	w.must(err)
-}
-
-func (w *world) memcached(namespace, name string, monitoring v1alpha1.Monitoring) *v1alpha1.Memcached {
-	w.Helper()
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.MemcachedSpec{Monitoring: monitoring}}
-	w.must(w.admin.Create(w.Context(), m))
-	return m
-}
-
-func (w *world) eventually(what string, holds func() bool) {
-	w.Helper()
-	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return holds(), nil })
-	if err != nil {
-		w.Fatalf("%s: %v", what, err)
-	}
-}
-
-// get returns an object, or nil if there is none.
-func (w *world) get(k kind, namespace, name string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(k.resource.GroupVersion().WithKind(k.name))
-	if err := w.admin.Get(w.Context(), types.NamespacedName{Namespace: namespace, Name: name}, u); err != nil {
-		return nil
-	}
-	return u
-}
-
-func (w *world) exist(namespace string) bool {
-	return w.get(podMonitor, namespace, shardsName) != nil && w.get(prometheusRule, namespace, shardsName) != nil
-}
-
-func (w *world) absent(namespace string) bool {
-	return w.get(podMonitor, namespace, shardsName) == nil && w.get(prometheusRule, namespace, shardsName) == nil
-}
-
-func (w *world) idle() {
-	w.Helper()
-	var before int64
-	w.eventually("no writes for two seconds", func() bool {
-		before = w.writes.Load()
-		time.Sleep(2 * time.Second) // ten times that of asking for the CRDs, which compares the operator's objects
-		return w.writes.Load() == before
-	})
-}
+var (
+	ofTeam     = []string{"apply podmonitors team/memcached-shards", "apply prometheusrules team/memcached-shards"}
+	ofOperator = []string{"apply configmaps memcached-operator-system/memcached-operator-dashboard-fleet", "apply configmaps memcached-operator-system/memcached-operator-dashboard-memcached"}
+)
 
 func TestMonitoringObjectsFollowMemcachedsAndCRDs(t *testing.T) {
-	w := newWorld(t)
-	stop := w.start(Options{Labels: map[string]string{"release": "prometheus"}, Interval: "15s"})
-	cacheA := w.memcached("team", "a", v1alpha1.Monitoring{})
-	time.Sleep(2 * debounce)
-	if n := w.writes.Load(); n != 0 {
-		t.Errorf("%d writes without the CRDs", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, newStore(), Options{}, memcached("team", "a", v1alpha1.Monitoring{}))
+		w.start()
+		w.reconcile("team")
+		w.wantWrites(w.pass(time.Hour)) // without the CRDs
 
-	w.install()
-	w.eventually("the objects of the namespace exist", func() bool { return w.exist("team") })
-	w.eventually("those of the operator exist", func() bool {
-		return w.get(serviceMonitor, operatorNamespace, operatorName) != nil && w.get(prometheusRule, operatorNamespace, operatorName) != nil &&
-			w.get(configMap, operatorNamespace, dashboardPrefix+"memcached") != nil && w.get(configMap, operatorNamespace, dashboardPrefix+"fleet") != nil
-	})
-	if !w.absent("other") {
-		t.Error("a namespace without a Memcached has objects")
-	}
-	monitor := w.get(podMonitor, "team", shardsName)
-	if monitor.GetLabels()["release"] != "prometheus" {
-		t.Errorf("the labels are %v", monitor.GetLabels())
-	}
-	endpoints, _, err := unstructured.NestedSlice(monitor.Object, "spec", "podMetricsEndpoints")
-	w.must(err)
-	if got := fmt.Sprint(endpoints); len(endpoints) != 1 || !strings.Contains(got, "port:metrics") || !strings.Contains(got, "interval:15s") || strings.Contains(got, "__param_slabs") {
-		t.Errorf("the PodMonitor scrapes %s", got)
-	}
-	if got := fmt.Sprint(monitor.Object["spec"]); !strings.Contains(got, "sampleLimit:5000") || !strings.Contains(got, "labelLimit:32") || !strings.Contains(got, "followRedirects:false") {
-		t.Errorf("a pod with the labels of a shard can flood Prometheus, or redirect its requests: %s", got)
-	}
-	w.idle()
+		w.install()
+		w.wantWrites(w.pass(recheck), slices.Concat(ofOperator, ofTeam[:1], []string{"apply prometheusrules memcached-operator-system/memcached-operator"}, ofTeam[1:],
+			[]string{"apply servicemonitors memcached-operator-system/memcached-operator"})...)
+		w.wantWrites(w.pass(time.Hour))
 
-	// Another manager's change of a field that is ours is reverted; a label of its own stays.
-	edited := monitor.DeepCopy()
-	w.must(unstructured.SetNestedStringMap(edited.Object, map[string]string{"app": "none"}, "spec", "selector", "matchLabels"))
-	edited.SetLabels(map[string]string{"release": "prometheus", "theirs": "stays", v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})
-	w.must(w.admin.Update(t.Context(), edited))
-	w.eventually("the selector is restored", func() bool {
-		labels, _, _ := unstructured.NestedStringMap(w.get(podMonitor, "team", shardsName).Object, "spec", "selector", "matchLabels")
-		return labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
-	})
-	if w.get(podMonitor, "team", shardsName).GetLabels()["theirs"] != "stays" {
-		t.Error("the label of another manager was deleted")
-	}
-	w.must(w.admin.Delete(t.Context(), w.get(prometheusRule, "team", shardsName)))
-	w.eventually("a deleted PrometheusRule exists again", func() bool { return w.exist("team") })
-
-	// Excluded Memcacheds and those with slab classes are in the relabelings.
-	cacheB := w.memcached("team", "b", v1alpha1.Monitoring{Slabs: true})
-	cacheC := w.memcached("team", "c", v1alpha1.Monitoring{Enabled: new(false)})
-	w.eventually("the relabelings name both", func() bool {
-		got := fmt.Sprint(w.get(podMonitor, "team", shardsName).Object["spec"])
-		return strings.Contains(got, "action:drop regex:c ") && strings.Contains(got, "regex:b replacement:true") && strings.Contains(got, "__param_slabs")
-	})
-	w.must(w.admin.Delete(t.Context(), cacheB))
-	w.must(w.admin.Delete(t.Context(), cacheA))
-	w.eventually("nothing is left if all Memcacheds are excluded", func() bool { return w.absent("team") })
-	w.must(w.admin.Patch(t.Context(), cacheC, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"monitoring":{"enabled":true}}}`))))
-	w.eventually("the objects exist again", func() bool { return w.exist("team") })
-
-	// The CRDs are lost and found without a restart.
-	w.uninstall()
-	time.Sleep(time.Second)
-	w.install()
-	w.eventually("the objects exist again", func() bool { return w.exist("team") && w.get(serviceMonitor, operatorNamespace, operatorName) != nil })
-	w.idle()
-	w.must(w.admin.Delete(t.Context(), cacheC))
-	w.eventually("they are deleted with the last Memcached", func() bool { return w.absent("team") })
-
-	// A write that fails since its CRD was deleted isn't retried, although the controller asks seldom.
-	stop()
-	w.every = time.Hour
-	defer w.start(Options{})()
-	w.memcached("team", "d", v1alpha1.Monitoring{})
-	w.eventually("the objects of the namespace exist", func() bool { return w.exist("team") })
-	w.uninstall()
-	w.memcached("other", "e", v1alpha1.Monitoring{})
-	time.Sleep(2 * debounce)
-	w.idle()
-	before := w.writes.Load()
-	w.memcached("other", "f", v1alpha1.Monitoring{Slabs: true})
-	time.Sleep(2 * debounce)
-	if n := w.writes.Load() - before; n != 0 {
-		t.Errorf("%d writes of objects whose CRDs were deleted", n)
-	}
-}
-
-// uninstall deletes the CRDs.
-func (w *world) uninstall() {
-	w.Helper()
-	w.must(envtest.UninstallCRDs(w.server.Admin, w.crds()))
-	w.eventually("the CRDs no longer exist", func() bool {
-		var crds apiextensionsv1.CustomResourceDefinitionList
-		w.must(w.admin.List(w.Context(), &crds))
-		return !slices.ContainsFunc(crds.Items, func(crd apiextensionsv1.CustomResourceDefinition) bool {
-			return crd.Spec.Group == prometheusGroup.Group
+		w.edit(prometheusRule, "team", shardsName, nil)
+		w.wantWrites(w.pass(0), ofTeam[1])
+		w.edit(podMonitor, "team", shardsName, func(o *unstructured.Unstructured) {
+			if err := unstructured.SetNestedStringMap(o.Object, map[string]string{"app": "none"}, "spec", "selector", "matchLabels"); err != nil {
+				t.Fatal(err)
+			}
 		})
+		w.wantWrites(w.pass(0), ofTeam[0])
+		w.edit(podMonitor, "team", shardsName, func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{"theirs": "stays"}) })
+		w.wantWrites(w.pass(0))
+		w.edit(serviceMonitor, operatorNamespace, operatorName, nil) // which isn't watched, but compared
+		w.wantWrites(w.pass(recheck), "apply servicemonitors memcached-operator-system/memcached-operator")
+
+		// A write that fails since its CRD was deleted isn't repeated.
+		w.uninstall()
+		w.reconcile("team")
+		w.wantWrites(w.pass(0), ofTeam...)
+		w.reconcile("team")
+		w.wantWrites(w.pass(time.Hour))
+		w.install()
+		if got := w.pass(recheck); !slices.Contains(got, ofTeam[0]) || !slices.Contains(got, ofTeam[1]) {
+			t.Errorf("once the CRDs exist again, it writes %q", got)
+		}
+
+		if err := w.memcacheds.Delete(t.Context(), memcached("team", "a", v1alpha1.Monitoring{})); err != nil {
+			t.Fatal(err)
+		}
+		w.reconcile("team")
+		w.wantWrites(w.pass(time.Hour), "delete podmonitors team/memcached-shards", "delete prometheusrules team/memcached-shards")
 	})
 }
 
+// Only the label shows which objects are the operator's. It may have left some in a namespace whose last Memcached was deleted while it was down.
 func TestMonitoringLeavesObjectsOfOthers(t *testing.T) {
-	w := newWorld(t)
-	w.install()
-	theirs := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"selector": map[string]any{}, "podMetricsEndpoints": []any{}}}}
-	theirs.SetGroupVersionKind(prometheusGroup.WithKind("PodMonitor"))
-	theirs.SetNamespace("team")
-	theirs.SetName(shardsName)
-	w.must(w.admin.Create(t.Context(), theirs))
-	m := w.memcached("team", "a", v1alpha1.Monitoring{})
-	w.memcached("other", "a", v1alpha1.Monitoring{})
-	stop := w.start(Options{})
-	w.eventually("the other objects exist", func() bool { return w.get(prometheusRule, "team", shardsName) != nil && w.exist("other") })
-	w.idle()
-	if got := w.get(podMonitor, "team", shardsName); got.GetResourceVersion() != theirs.GetResourceVersion() {
-		t.Errorf("the operator changed an object of others: %v", got.Object)
-	}
-	w.must(w.admin.Delete(t.Context(), m))
-	w.eventually("our rule is deleted", func() bool { return w.get(prometheusRule, "team", shardsName) == nil })
-	if w.get(podMonitor, "team", shardsName) == nil {
-		t.Error("the operator deleted an object of others")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.install()
+		theirs := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+		theirs.SetUID("theirs")
+		theirs.SetNamespace("team")
+		theirs.SetName(shardsName)
+		left := theirs.DeepCopy()
+		left.SetNamespace("other")
+		left.SetLabels(map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})
+		s.objects["podmonitors team/"+shardsName], s.objects["podmonitors other/"+shardsName] = theirs, left
+		w := newWorld(t, s, Options{}, memcached("team", "a", v1alpha1.Monitoring{}))
+		w.start()
+		got := w.pass(time.Hour)
+		if slices.Contains(got, ofTeam[0]) || !slices.Contains(got, ofTeam[1]) || !slices.Contains(got, "delete podmonitors other/memcached-shards") {
+			t.Errorf("it writes %q", got)
+		}
+		if err := w.memcacheds.Delete(t.Context(), memcached("team", "a", v1alpha1.Monitoring{})); err != nil {
+			t.Fatal(err)
+		}
+		w.reconcile("team")
+		w.wantWrites(w.pass(0), "delete prometheusrules team/memcached-shards")
 
-	// What the last operator left is found by its label, also in a namespace without a Memcached.
-	stop()
-	w.must(w.admin.Delete(t.Context(), &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "a"}}))
-	before := w.writes.Load()
-	stop = w.start(Options{})
-	w.eventually("objects of a namespace without a Memcached are deleted after a restart", func() bool { return w.absent("other") })
-	w.idle()
-	if n := w.writes.Load() - before; n != 2 {
-		t.Errorf("the operator wrote %d times after its restart, and not only the two deletions", n)
-	}
-
-	// Off deletes all that is ours.
-	stop()
-	w.memcached("other", "b", v1alpha1.Monitoring{})
-	defer w.start(Options{Disabled: true})()
-	w.eventually("the operator's objects are deleted", func() bool {
-		return w.get(serviceMonitor, operatorNamespace, operatorName) == nil && w.get(configMap, operatorNamespace, dashboardPrefix+"fleet") == nil
+		w.reconciler.Options.Disabled = true
+		got = w.pass(recheck)
+		for _, write := range []string{"delete servicemonitors memcached-operator-system/memcached-operator", "delete configmaps memcached-operator-system/memcached-operator-dashboard-fleet"} {
+			if !slices.Contains(got, write) {
+				t.Errorf("off, it doesn't %s, but %q", write, got)
+			}
+		}
+		if s.objects["podmonitors team/"+shardsName] == nil {
+			t.Error("the operator deleted an object of others")
+		}
 	})
-	w.idle()
-	if !w.absent("other") {
-		t.Error("there are objects though they are off")
+}
+
+func TestRejectedMonitoringObjectIsRetried(t *testing.T) {
+	gone := notFound("team")
+	gone.(*apierrors.StatusError).ErrStatus.Details.Kind = "namespaces"
+	terminating := apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("the namespace is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	for name, c := range map[string]struct {
+		fails  error
+		retry  bool
+		looks  bool // which CRDs exist
+		exists func(*unstructured.Unstructured)
+	}{
+		"the API server is busy":         {fails: errors.New("busy"), retry: true},
+		"the namespace was deleted":      {fails: gone, retry: true},
+		"the namespace is being deleted": {fails: terminating},
+		"the CRD was deleted":            {fails: notFound("podmonitors"), looks: true},
+		"the object is being deleted":    {fails: errors.New("it is written"), exists: func(o *unstructured.Unstructured) { o.SetDeletionTimestamp(&metav1.Time{Time: time.Now()}) }},
+		"the object is as it is applied": {fails: errors.New("it is written"), exists: func(*unstructured.Unstructured) {}},
+	} {
+		s := newStore()
+		s.fails = c.fails
+		w := newWorld(t, s, Options{})
+		target := w.reconciler.Options.shardTargets("team", []v1alpha1.Memcached{*memcached("team", "a", v1alpha1.Monitoring{})})[0]
+		if c.exists != nil {
+			o := target.object.DeepCopy()
+			c.exists(o)
+			s.objects["podmonitors team/"+shardsName] = o
+		}
+		if err := w.reconciler.ensure(t.Context(), target); (err != nil) != c.retry || (len(w.reconciler.kinds.missing) > 0) != c.looks {
+			t.Errorf("%s: %v, it looks which CRDs exist: %t", name, err, len(w.reconciler.kinds.missing) > 0)
+		}
+	}
+}
+
+func TestPodMonitorScrapesShardsOfMemcachedsThatAreNotExcluded(t *testing.T) {
+	o := Options{Labels: map[string]string{"release": "prometheus"}, Interval: "15s"}
+	spec := func(memcacheds ...v1alpha1.Memcached) string {
+		target := o.shardTargets("team", memcacheds)[0]
+		if target.object == nil {
+			return ""
+		}
+		if got := target.object.GetLabels(); got["release"] != "prometheus" || got[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
+			t.Errorf("the labels are %v", got)
+		}
+		return fmt.Sprint(target.object.Object["spec"])
+	}
+	a, slabs, excluded := *memcached("team", "a", v1alpha1.Monitoring{}), *memcached("team", "b", v1alpha1.Monitoring{Slabs: true}), *memcached("team", "c", v1alpha1.Monitoring{Enabled: new(false)})
+	// A pod with the labels of a shard can't flood Prometheus, nor redirect its requests.
+	all := spec(a)
+	for _, words := range []string{"port:metrics", "interval:15s", "sampleLimit:5000", "labelLimit:32", "followRedirects:false"} {
+		if !strings.Contains(all, words) {
+			t.Errorf("no %s in %s", words, all)
+		}
+	}
+	if strings.Contains(all, "__param_slabs") || strings.Contains(all, "action:drop") {
+		t.Errorf("the PodMonitor scrapes %s", all)
+	}
+	some := spec(a, slabs, excluded)
+	if !strings.Contains(some, "action:drop regex:c ") || !strings.Contains(some, "regex:b replacement:true") || !strings.Contains(some, "__param_slabs") {
+		t.Errorf("the PodMonitor scrapes %s", some)
+	}
+	if got := spec(excluded); got != "" {
+		t.Errorf("if all are excluded, the PodMonitor scrapes %s", got)
+	}
+}
+
+func TestOnlyChangesOfMonitoringAreRelevant(t *testing.T) {
+	was := memcached("team", "a", v1alpha1.Monitoring{})
+	resized := was.DeepCopy()
+	resized.Spec.Size = new(int32(3))
+	for want, is := range map[bool]*v1alpha1.Memcached{false: resized, true: memcached("team", "a", v1alpha1.Monitoring{Slabs: true})} {
+		if got := relevantChange().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}); got != want {
+			t.Errorf("%+v is relevant: %t", is.Spec, got)
+		}
 	}
 }
 
