@@ -1,12 +1,9 @@
 package scale
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -23,8 +20,6 @@ type phase struct {
 	// Took is until the phase was done. The operator's requests count until it had written all.
 	Took   time.Duration
 	Counts audit.Counts
-	// ByResource counts the requests by verb and resource.
-	ByResource map[string]int
 	// First are the times from a change of a Memcached to the first write for it.
 	First      []time.Duration
 	Spent      spent
@@ -35,17 +30,12 @@ type phase struct {
 	workers int
 }
 
-// summary returns the phase in one line.
+// summary returns the phase in one line; the document has the rest.
 func (p phase) summary(size int) string {
 	per := func(n int) string { return fmt.Sprintf("%.2f", float64(n)/float64(size)) }
-	rate := func(n int) string { return fmt.Sprintf("%.0f/s", float64(n)/p.Took.Seconds()) }
-	seconds := func(d time.Duration) string { return report.Seconds(d, 1) }
-	c, s := p.Counts, p.Spent
-	return fmt.Sprintf("%-8s %s; per Memcached: %s writes (%s created, %s statuses, %s rejected), %s events, %s reads; %s writes, %s reads, %d reconciles; "+
-		"RSS %s, peak %s; processor: operator %s, API server and etcd %s, controllers %s, bench %s of %s; waiting %s; first write p50 %s, p99 %s",
-		p.Name, seconds(p.Took), per(c.Changes()), per(c.Made), per(c.Statuses), per(c.Rejected), per(c.Events), per(c.Reads), rate(c.Changes()+c.Events), rate(c.Reads), p.Reconciles,
-		report.Mebibytes(p.Memory.Now), report.Mebibytes(p.Memory.Peak), seconds(s.Operator), seconds(s.Server), seconds(s.Controllers), seconds(s.Bench), seconds(s.Machine),
-		report.Percent(p.Waiting, 0), report.Seconds(report.Quantile(p.First, 0.5), 2), report.Seconds(report.Quantile(p.First, 0.99), 2))
+	return fmt.Sprintf("%-8s %s; per Memcached: %s writes, %s events, %s reads; %d rejected writes, %d reconciles; RSS %s, peak %s; waiting %s",
+		p.Name, report.Seconds(p.Took, 1), per(p.Counts.Changes()), per(p.Counts.Events), per(p.Counts.Reads), p.Counts.Rejected, p.Reconciles,
+		report.Mebibytes(p.Memory.Now), report.Mebibytes(p.Memory.Peak), report.Percent(p.Waiting, 0))
 }
 
 // observer measures phases.
@@ -105,7 +95,7 @@ func (o *observer) observe(ctx context.Context, name string, do func(context.Con
 	if err != nil {
 		return p, err
 	}
-	p.Counts, p.ByResource = audit.Count(requests), byResource(requests)
+	p.Counts = audit.Count(requests)
 	p.First = firstWrites(changes, requests)
 	g, err := o.Operator.Metrics.Read(ctx)
 	if err != nil {
@@ -118,21 +108,6 @@ func (o *observer) observe(ctx context.Context, name string, do func(context.Con
 	p.Waiting = float64(inFlight(audit.Of(requests, scale.OperatorUser, o.began, done), p.workers)) / float64(p.Took)
 	p.Memory, err = usage.MemoryOf(o.Operator.Process.Pid)
 	return p, err
-}
-
-func byResource(requests []audit.Request) map[string]int {
-	counts := map[string]int{}
-	for _, r := range requests {
-		verb := r.Verb
-		if r.Made() {
-			verb = "create"
-		}
-		if r.Code >= 400 {
-			verb = fmt.Sprintf("%s (%d)", verb, r.Code)
-		}
-		counts[verb+" "+r.Resource]++
-	}
-	return counts
 }
 
 // awaitQuiet waits until the operator has written nothing for quietFor and its queue is empty.
@@ -269,18 +244,6 @@ func (o *observer) sayProgress(what string, n int, since time.Duration) (int, er
 	o.say("    %s, %s: %s of %s %s; the operator: %.0f writes/s, %.0f events/s, %.0f reads/s, %s", o.name, report.Seconds(time.Since(o.began), 0), report.Number(n), report.Number(o.fleet.Size), what,
 		rate(c.Changes()), rate(c.Events), rate(c.Reads), report.Mebibytes(memory.Now))
 	return len(requests), nil
-}
-
-// list returns the requests of a phase, the most frequent first.
-func (p phase) list(size int) string {
-	var b strings.Builder
-	whats := slices.SortedFunc(maps.Keys(p.ByResource), func(a, b string) int {
-		return cmp.Or(p.ByResource[b]-p.ByResource[a], strings.Compare(a, b))
-	})
-	for _, what := range whats {
-		fmt.Fprintf(&b, "    %10d  %8.2f per Memcached  %s\n", p.ByResource[what], float64(p.ByResource[what])/float64(size), what)
-	}
-	return b.String()
 }
 
 // firstWrites returns, for each change of a Memcached that a write followed, the time from the answer to the change until the first

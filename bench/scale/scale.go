@@ -38,7 +38,6 @@ var Benchmark = report.Benchmark{Name: "scale", Summary: "what hundreds and thou
 		flags.StringVar(&o.from, "from", "1.6.38", "`version` of memcached before the change")
 		flags.StringVar(&o.to, "to", "1.6.45", "`version` after the change")
 		flags.StringVar(&o.program, "program", "", "`path` of an operator's program to measure, such as one of another release; empty builds this checkout")
-		flags.BoolVar(&o.requests, "requests", false, "list the operator's requests to the API server by verb and resource")
 		flags.BoolVar(&o.idle, "idle", true, "measure an operator without Memcacheds too, alone and beside foreign objects")
 		return o.run
 	}}
@@ -51,8 +50,8 @@ type options struct {
 	// from and to are the versions of memcached before and after the change.
 	from, to string
 	// program is the path of the operator; empty means that the bench builds this checkout.
-	program        string
-	requests, idle bool
+	program string
+	idle    bool
 }
 
 // maxDisturbance is the share of the processors that other programs may use. The kernel's work for the network is part of it.
@@ -257,9 +256,6 @@ func (b *bench) phases(ctx context.Context, s *scene, size int) (run, error) {
 		}
 		r.Phases, r.Workers = append(r.Phases, p), p.workers
 		b.say("%s", p.summary(size))
-		if b.options.requests {
-			b.say("%s", p.list(size))
-		}
 	}
 	return r, nil
 }

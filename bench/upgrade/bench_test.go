@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/bench/load"
 	"github.com/memcached-operator/memcached-operator/test/bench/report"
 )
@@ -115,17 +112,6 @@ func TestRoundsAreSummarizedByMedianAndRange(t *testing.T) {
 	}
 }
 
-func TestErrorsBeforeTheChangeAreCounted(t *testing.T) {
-	d := document{options: options{kind: upgrade}, results: [][]result{{sample(upgrade.variants[0], 0)}, {sample(upgrade.variants[2], 0)}}}
-	if n := d.errorsBefore(); n != 0 {
-		t.Errorf("%d errors after the change are counted", n)
-	}
-	d.results[1][0].report.Shards[2][10].Errors = 7
-	if n := d.errorsBefore(); n != 7 {
-		t.Errorf("%d errors, want the 7 before the change", n)
-	}
-}
-
 func TestFactorIsGivenWhereItIsMeaningful(t *testing.T) {
 	for _, c := range []struct {
 		value, first float64
@@ -219,57 +205,6 @@ func TestPointsAreTheBucketsOverTheSecondsSinceTheChange(t *testing.T) {
 		}
 		if want := map[bool]float64{false: 0, true: 240}[out]; errors[i] != (report.Point{X: p.X, Y: want}) {
 			t.Errorf("at %v s there are %v errors a second, want %v", p.X, errors[i].Y, want)
-		}
-	}
-}
-
-func TestChartHasAPanelForRatioAndErrors(t *testing.T) {
-	c := document{options: options{kind: upgrade}, results: [][]result{{sample(upgrade.variants[0], 6)}, {sample(upgrade.variants[2], 60)}}}.chart()
-	if len(c.Panels) != 2 || len(c.Panels[0].Series) != 2 || len(c.Panels[1].Series) != 2 {
-		t.Fatalf("chart %+v", c)
-	}
-	svg := string(c.SVG())
-	for _, want := range []string{"this operator", "StatefulSet", "1.7 s of traffic lost", "hit ratio back after 10 s", "hit ratio not back within 40 s", "100% of items kept"} {
-		if !strings.Contains(svg, want) {
-			t.Errorf("%q is missing", want)
-		}
-	}
-}
-
-func TestMemcachedIsUpToDateWhenEveryShardRunsTheVersion(t *testing.T) {
-	check := func(change func(*v1alpha1.Memcached)) error {
-		m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 2}}
-		m.Status.ObservedGeneration = 2
-		for ordinal := range shards {
-			m.Status.Shards = append(m.Status.Shards, v1alpha1.ShardStatus{
-				Name: []string{"cache-0", "cache-1", "cache-2"}[ordinal], Version: "1.6.45", Current: true, Ready: true, Start: v1alpha1.StartWarm,
-			})
-		}
-		m.Status.Conditions = []metav1.Condition{
-			{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue},
-			{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse},
-			{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse},
-		}
-		change(m)
-		return checkMemcached(m, "1.6.45")
-	}
-	for name, c := range map[string]struct {
-		change func(*v1alpha1.Memcached)
-		says   string
-	}{
-		"UpToDate":   {func(*v1alpha1.Memcached) {}, ""},
-		"OldStatus":  {func(m *v1alpha1.Memcached) { m.Generation = 3 }, "not observed"},
-		"OldVersion": {func(m *v1alpha1.Memcached) { m.Status.Shards[2].Version = "1.6.38" }, "1.6.38"},
-		"NotCurrent": {func(m *v1alpha1.Memcached) { m.Status.Shards[1].Current = false }, "cache-1"},
-		"NotReady":   {func(m *v1alpha1.Memcached) { m.Status.Shards[0].Ready = false }, "cache-0"},
-		"Missing":    {func(m *v1alpha1.Memcached) { m.Status.Shards = m.Status.Shards[:2] }, "cache-2"},
-		"UnderWay": {func(m *v1alpha1.Memcached) {
-			m.Status.Conditions[1] = metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: "UpdatingShard", Message: "shard 2 of 3"}
-		}, "shard 2 of 3"},
-	} {
-		err := check(c.change)
-		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v, want it to say %q", name, err, c.says)
 		}
 	}
 }

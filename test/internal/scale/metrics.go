@@ -1,16 +1,16 @@
 package scale
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 )
 
 // Metrics reads the operator's metrics as a monitoring system does.
@@ -62,28 +62,23 @@ func (m *Metrics) Read(ctx context.Context) (Gauges, error) {
 	return parse(response.Body)
 }
 
-func parse(from io.Reader) (Gauges, error) {
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(from)
-	if err != nil {
-		return Gauges{}, fmt.Errorf("reading the operator's metrics: %w", err)
+func parse(from io.Reader) (g Gauges, err error) {
+	into := map[string]*int{
+		"controller_runtime_reconcile_total": &g.Reconciles, "workqueue_depth": &g.Queued, "controller_runtime_active_workers": &g.Queued,
+		"controller_runtime_max_concurrent_reconciles": &g.Workers,
 	}
-	sum := func(names ...string) int {
-		total := 0.0
-		for _, name := range names {
-			for _, metric := range families[name].GetMetric() {
-				for _, label := range metric.GetLabel() {
-					if label.GetName() == "controller" && label.GetValue() == "memcached" {
-						total += metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + metric.GetUntyped().GetValue()
-					}
-				}
-			}
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
+		name, rest, _ := strings.Cut(lines.Text(), "{")
+		labels, text, _ := strings.Cut(rest, "} ")
+		if into[name] == nil || !strings.Contains(labels, `controller="memcached"`) {
+			continue
 		}
-		return int(total)
+		value, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return g, fmt.Errorf("reading the operator's metric %s: %w", name, err)
+		}
+		*into[name] += int(value)
 	}
-	return Gauges{
-		Reconciles: sum("controller_runtime_reconcile_total"),
-		Queued:     sum("workqueue_depth", "controller_runtime_active_workers"),
-		Workers:    sum("controller_runtime_max_concurrent_reconciles"),
-	}, nil
+	return g, lines.Err()
 }

@@ -20,35 +20,11 @@ func shardPod() *corev1.Pod {
 	}
 }
 
-func TestPodIsReadyAfterTheStartDelay(t *testing.T) {
-	pod, p := shardPod(), &runningPod{uid: "uid", ip: "127.1.0.1"}
-	if again := p.advance(pod, noon); again != StartDelay {
-		t.Errorf("the next change is due after %s, want %s", again, StartDelay)
-	}
-	if p.isReported(pod, noon) {
-		t.Error("the status of a started pod is up to date")
-	}
-	p.write(&pod.Status, noon)
-	if !p.isReported(pod, noon) || pod.Status.ContainerStatuses[0].Ready || pod.Status.PodIP != "127.1.0.1" {
-		t.Errorf("status %+v", pod.Status)
-	}
-	if s := p.status(noon); s.Phase == agentwire.PhaseServing || s.Start.Result != "" {
-		t.Errorf("its agent reports a start that is not finished: %+v", s)
-	}
-	later := noon.Add(StartDelay)
-	if again := p.advance(pod, later); again != 0 || p.isReported(pod, later) {
-		t.Errorf("the next change is due after %s, or the status is up to date", again)
-	}
-	p.write(&pod.Status, later)
-	s := p.status(later)
-	if !pod.Status.ContainerStatuses[0].Ready || s.Phase != agentwire.PhaseServing || s.Start.Result != agentwire.StartCold || s.Version != "1.6.38" || len(s.Arguments) != 2 {
-		t.Errorf("its agent reports %+v", s)
-	}
-}
-
 func TestChangedImageRestartsTheContainerWithItsItems(t *testing.T) {
 	pod, p := shardPod(), &runningPod{uid: "uid"}
-	p.advance(pod, noon)
+	if again := p.advance(pod, noon); again != StartDelay || p.isReady(noon) || p.status(noon).Phase == agentwire.PhaseServing {
+		t.Errorf("a new pod is ready at once, or its next change is due after %s", again)
+	}
 	now := noon.Add(time.Minute)
 	p.write(&pod.Status, now)
 	before := p.containerID()
