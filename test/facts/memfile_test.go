@@ -83,13 +83,11 @@ func TestMemoryFileAfterPagesHaveMoved(t *testing.T) {
 				}
 			}
 			pods.NextSecond(time.Now().Unix() + 3) // the short-lived items expire, and the last pages have moved
-			stats := map[string]string{}
-			for deadline := time.Now().Add(pods.Patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-				if stats = w.Stats(); stats["slab_reassign_running"] == "0" {
-					break
-				}
-			}
-			if stats["slab_reassign_running"] != "0" || stats["slabs_moved"] == "0" || stats["slab_reassign_chunk_rescues"] == "0" {
+			var stats map[string]string
+			if !pods.Eventually(func() bool {
+				stats = w.Stats()
+				return stats["slab_reassign_running"] == "0"
+			}) || stats["slabs_moved"] == "0" || stats["slab_reassign_chunk_rescues"] == "0" {
 				t.Fatalf("%s pages have moved, %s chunks of large items", stats["slabs_moved"], stats["slab_reassign_chunk_rescues"])
 			}
 			t.Logf("%s pages, %s items, %s chunks", stats["slabs_moved"], stats["slab_reassign_rescues"], stats["slab_reassign_chunk_rescues"])

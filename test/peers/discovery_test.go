@@ -87,14 +87,12 @@ func TestAgentAnswersDiscovery(t *testing.T) {
 		if answer := request(t, s.DiscoveryAddress(), "get AmazonElastiCache:cluster\r\n"); answer != want {
 			t.Errorf("shard %d answers %q, want %q", i, answer, want)
 		}
-		for deadline := time.Now().Add(pods.Patience); ; time.Sleep(100 * time.Millisecond) {
-			answer := request(t, s.Address(), "get AmazonElastiCache:cluster\r\n")
-			if answer == want {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("memcached of shard %d has the item %q, want %q", i, answer, want)
-			}
+		var answer string
+		if !pods.Eventually(func() bool {
+			answer = request(t, s.Address(), "get AmazonElastiCache:cluster\r\n")
+			return answer == want
+		}) {
+			t.Fatalf("memcached of shard %d has the item %q, want %q", i, answer, want)
 		}
 	}
 }

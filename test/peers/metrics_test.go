@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
@@ -45,16 +44,13 @@ func exporter(t *testing.T, s *pods.Shard, pid int) string {
 	pods.WriteFile(t, pidFile, strconv.Itoa(pid))
 	address := fmt.Sprintf("127.0.0.1:%d", pods.FreePort(t))
 	startProgram(t, "MEMCACHED_EXPORTER", "--memcached.address", s.Address(), "--memcached.pid-file", pidFile, "--web.listen-address", address)
-	for deadline := time.Now().Add(pods.Patience); ; time.Sleep(20 * time.Millisecond) {
+	if !pods.Eventually(func() bool {
 		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			_ = conn.Close()
-			return "http://" + address + "/metrics"
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the exporter does not listen: %v", err)
-		}
+		return err == nil && conn.Close() == nil
+	}) {
+		t.Fatal("the exporter does not listen")
 	}
+	return "http://" + address + "/metrics"
 }
 
 // Dashboards and alerts for memcached_exporter work with the agent's metrics.

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
@@ -45,11 +44,11 @@ func TestQueriesOfExporterDashboardsHaveData(t *testing.T) {
 func waitForData(t *testing.T, address, query string) {
 	t.Helper()
 	var last string
-	for deadline := time.Now().Add(pods.Patience); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+	if !pods.Eventually(func() bool {
 		response, err := http.Get(address)
 		if err != nil { // Prometheus is starting
 			last = err.Error()
-			continue
+			return false
 		}
 		var answer struct {
 			Error string
@@ -57,10 +56,9 @@ func waitForData(t *testing.T, address, query string) {
 		}
 		err = json.NewDecoder(response.Body).Decode(&answer)
 		_ = response.Body.Close()
-		if err == nil && len(answer.Data.Result) > 0 {
-			return
-		}
 		last = answer.Error
+		return err == nil && len(answer.Data.Result) > 0
+	}) {
+		t.Errorf("%s has no data: %s", query, last)
 	}
-	t.Errorf("%s has no data: %s", query, last)
 }

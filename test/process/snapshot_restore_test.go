@@ -37,7 +37,7 @@ func TestRestoreKeepsOrReplaces(t *testing.T) {
 	for _, replace := range []bool{false, true} {
 		target := pods.StartCache(t, pods.Newest)
 		putItems(target, newer)
-		began := time.Now()
+		kept := getItems(target, names(newer))
 		want := getItems(source, names(items))
 		task := pods.LoadTask(target)
 		task.Load.Replace = replace
@@ -47,73 +47,19 @@ func TestRestoreKeepsOrReplaces(t *testing.T) {
 				t.Errorf("replacing: %+v", outcome)
 			}
 		} else {
-			maps.Copy(want, newer)
+			maps.Copy(want, kept)
 			if outcome.Restored != int64(len(items)-len(newer)) || outcome.Kept != int64(len(newer)) {
 				t.Errorf("keeping: %+v", outcome)
 			}
 		}
 		have := getItems(target, names(items))
-		wantItemsWithin(t, 2*time.Second+time.Since(began), have, want)
+		wantItems(t, 0, have, want)
 	}
 }
 
 // later is the clock of a Job that starts so much later.
 func later(d time.Duration) func() time.Time {
 	return func() time.Time { return time.Now().Add(d) }
-}
-
-func TestRestoreLater(t *testing.T) {
-	t.Parallel()
-	source := pods.StartCache(t, pods.Newest)
-	items := map[string]entry{
-		"forever": {"a", 1, -1}, "an hour": {"b", 2, 3600}, "forty days": {"c", 3, 40 * 86400}, "two minutes": {"d", 4, 120},
-		"ten days, which is a time to live as memcached counts, and later": {"e", 5, 10 * 86400},
-	}
-
-	cases := map[string]struct {
-		later  time.Duration
-		maxTTL time.Duration
-		want   map[string]int64 // what each has to live
-	}{
-		"half an hour": {later: 30 * time.Minute,
-			want: map[string]int64{"forever": -1, "an hour": 1800, "forty days": 40*86400 - 1800,
-				"ten days, which is a time to live as memcached counts, and later": 10*86400 - 1800}},
-		"twenty days": {later: 20 * 24 * time.Hour,
-			want: map[string]int64{"forever": -1, "forty days": 20 * 86400}},
-		"with a bound": {maxTTL: 15 * time.Minute,
-			want: map[string]int64{"forever": 900, "an hour": 900, "forty days": 900, "two minutes": 120,
-				"ten days, which is a time to live as memcached counts, and later": 900}},
-		"with a bound of more than memcached counts": {maxTTL: 35 * 24 * time.Hour,
-			want: map[string]int64{"forever": 35 * 86400, "an hour": 3600, "forty days": 35 * 86400, "two minutes": 120,
-				"ten days, which is a time to live as memcached counts, and later": 10 * 86400}},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			began := time.Now()
-			putItems(source, items) // again, since they have aged
-			// memcached's clock is today's, so it is the save that was earlier.
-			bucket := memblob.OpenBucket(nil)
-			options := testOptions(t)
-			options.Now = later(-c.later)
-			if _, err := copy.Save(t.Context(), bucket, pods.SaveTask(source), options); err != nil {
-				t.Fatal(err)
-			}
-			target := pods.StartCache(t, pods.Newest)
-			task := pods.LoadTask(target)
-			task.Load.MaxTTL = c.maxTTL
-			outcome, err := copy.Load(t.Context(), bucket, task, testOptions(t))
-			expired := len(items) - len(c.want)
-			if err != nil || outcome.Restored != int64(len(c.want)) || outcome.Expired != int64(expired) || outcome.Items != int64(len(items)) {
-				t.Errorf("%+v, %v; want %d restored, %d expired", outcome, err, len(c.want), expired)
-			}
-			want := map[string]entry{}
-			for key, ttl := range c.want {
-				want[key] = entry{items[key].value, items[key].flags, ttl}
-			}
-			have := getItems(target, names(items))
-			wantItemsWithin(t, 2*time.Second+time.Since(began), have, want)
-		})
-	}
 }
 
 func TestRestoreRejectsSnapshotThatIsTooOld(t *testing.T) {
@@ -259,7 +205,7 @@ func TestRestoreCountsItemsThatAreTooLarge(t *testing.T) {
 				t.Errorf("%+v", outcome)
 			}
 			own["small"] = entry{"x", 0, -1}
-			wantItems(t, getItems(target, []string{"whole", "divided", "small", "new"}), own)
+			wantItems(t, 0, getItems(target, []string{"whole", "divided", "small", "new"}), own)
 		})
 	}
 }
@@ -317,7 +263,7 @@ func TestRestoreIntoAFullShard(t *testing.T) {
 				outcome.Restored+outcome.Kept != target.Items() {
 				t.Errorf("%+v, and the target has %d items", outcome, target.Items())
 			}
-			wantItems(t, getItems(target, names(own)), own)
+			wantItems(t, 0, getItems(target, names(own)), own)
 		})
 	}
 }
@@ -415,12 +361,12 @@ func TestRateLimits(t *testing.T) {
 			}
 			began := time.Now()
 			save(t, bucket, limited(pods.SaveTask(source)))
-			if took := time.Since(began); took < 1800*time.Millisecond || took > pods.Patience {
+			if took := time.Since(began); took < 1800*time.Millisecond {
 				t.Errorf("a save of 10 MB and 10000 items took %s, at half of it a second", took)
 			}
 			began = time.Now()
 			load(t, bucket, limited(pods.LoadTask(target)))
-			if took := time.Since(began); took < 1800*time.Millisecond || took > pods.Patience {
+			if took := time.Since(began); took < 1800*time.Millisecond {
 				t.Errorf("a load of 10 MB and 10000 items took %s, at half of it a second", took)
 			}
 		})

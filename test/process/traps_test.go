@@ -25,11 +25,11 @@ func TestSIGTERMAfterTheSaveSignal(t *testing.T) {
 		// it does once a second or at a new connection.
 		for range 5 {
 			r := pods.StartRaw(t, pods.Newest, pods.SharedDir(t))
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(50 * time.Millisecond) // its event loop has begun to wait
 			if err := r.Command.Process.Signal(syscall.SIGUSR1); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(5 * time.Millisecond) // it has the first signal, and has not looked yet
 			if r.HasExited() {
 				continue
 			}

@@ -165,7 +165,7 @@ func TestPodsWithTLSAndLoginHandOverAndAreCopied(t *testing.T) {
 	pods.Project(t, users, 0, map[string]string{"app": "wrong", "other": "password"})
 	source := pods.StartCache(t, pods.Newest)
 	items := someItems(11, size)
-	maps.DeleteFunc(items, func(_ string, item entry) bool { return item.ttl >= 0 })
+	maps.DeleteFunc(items, func(_ string, item entry) bool { return item.expires >= 0 })
 	putItems(source, items)
 	bucket := memblob.OpenBucket(nil)
 	save(t, bucket, pods.SaveTask(source))

@@ -137,7 +137,7 @@ func StopSecond(t *testing.T, meta string) int64 {
 
 // NextSecond waits until the wall clock is past a second.
 func NextSecond(second int64) {
-	time.Sleep(time.Until(time.Unix(second+1, int64(10*time.Millisecond))))
+	time.Sleep(time.Until(time.Unix(second+1, int64(10*time.Millisecond)))) // memcached counts in seconds
 }
 
 // EarlyInSecond waits until most of a second of the wall clock is left.
