@@ -124,6 +124,13 @@ func (s *Server) disconnect() {
 	for conn := range s.conns {
 		_ = conn.Close()
 	}
+	clear(s.conns)
+}
+
+func (s *Server) isOpen(conn net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conns[conn]
 }
 
 // Freeze lets the clock stand still, as it does while memcached gets no processor time, until Thaw.
@@ -242,6 +249,9 @@ func (s *Server) serve(conn net.Conn) {
 		answer := ""
 		if s.Before != nil {
 			answer = s.Before(line)
+		}
+		if !s.isOpen(conn) {
+			return
 		}
 		switch {
 		case answer != "":

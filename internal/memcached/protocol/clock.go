@@ -57,6 +57,9 @@ func (c Clock) AtUnix(unix int64) time.Time {
 	return c.Zero.Add(time.Duration(unix-c.Started) * time.Second)
 }
 
+// Unix returns what memcached takes for the Unix time at a time, according to this reading.
+func (c Clock) Unix(at time.Time) int64 { return c.Started + int64(at.Sub(c.Zero)/time.Second) }
+
 // Exptime returns the argument of a request for an item that expires at a time; the zero time is never. It
 // stays correct however long the request waits.
 func (c Clock) Exptime(at time.Time) int64 {

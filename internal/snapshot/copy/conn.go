@@ -37,6 +37,10 @@ type conn struct {
 	r *bufio.Reader // reads from this conn
 	// maxWrite bounds what writeRequests writes at a time, in bytes; 0 means no limit.
 	maxWrite int
+	// stats are the server's general stats when it was connected to, clock and time its clock, and the Unix time that it showed.
+	stats protocol.Stats
+	clock protocol.Clock
+	time  int64
 }
 
 func newConn(c net.Conn, buffer int) *conn {
@@ -95,11 +99,13 @@ type target struct {
 	tls    *wire.TLS
 	tlsDir string
 	// usersDir has the users that may log in; empty if the server requires no login.
-	usersDir string
+	usersDir    string
+	dialContext protocol.DialContext
+	now         func() time.Time
 }
 
 func newTarget(task wire.Task, ordinal int, o Options) target {
-	t := target{ordinal: ordinal, address: task.Servers[ordinal], tls: task.TLS, tlsDir: o.TLSDir}
+	t := target{ordinal: ordinal, address: task.Servers[ordinal], tls: task.TLS, tlsDir: o.TLSDir, dialContext: o.DialContext.OrTCP(), now: o.Now}
 	if task.Login {
 		t.usersDir = o.UsersDir
 	}
@@ -111,8 +117,10 @@ func (t target) dial(ctx context.Context, buffer int) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	c := newConn(raw, buffer)
+	c.maxWrite = maxWrite
 	if err = t.logIn(raw); err == nil {
-		err = greet(raw)
+		err = t.greet(c)
 	}
 	if err != nil {
 		_ = raw.Close()
@@ -121,8 +129,6 @@ func (t target) dial(ctx context.Context, buffer int) (*conn, error) {
 		}
 		return nil, err
 	}
-	c := newConn(raw, buffer)
-	c.maxWrite = maxWrite
 	return c, nil
 }
 
@@ -158,8 +164,7 @@ func (t target) logIn(raw net.Conn) error {
 
 // connect returns a connection, and how many bytes to write to it at a time; 0 means no limit.
 func (t target) connect(ctx context.Context) (raw net.Conn, maxWrite int, err error) {
-	dialer := &net.Dialer{Timeout: dialTimeout}
-	if raw, err = dialer.DialContext(ctx, "tcp", clusterdns.Absolute(t.address)); err != nil || t.tls == nil {
+	if raw, err = t.dialTCP(ctx); err != nil || t.tls == nil {
 		return raw, 0, err
 	}
 	secured, err := t.secure(ctx, raw)
@@ -169,12 +174,18 @@ func (t target) connect(ctx context.Context) (raw net.Conn, maxWrite int, err er
 	_ = raw.Close()
 	if _, isPlain := errors.AsType[tls.RecordHeaderError](err); isPlain {
 		if t.tls.AllowPlain {
-			raw, err = dialer.DialContext(ctx, "tcp", clusterdns.Absolute(t.address))
+			raw, err = t.dialTCP(ctx)
 			return raw, 0, err
 		}
 		err = errors.New("it serves without TLS; wait until the Memcached is Ready")
 	}
 	return nil, 0, err
+}
+
+func (t target) dialTCP(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return t.dialContext(ctx, "tcp", clusterdns.Absolute(t.address))
 }
 
 // secure returns a connection with TLS. It reads the files each time, since they can be replaced while the
@@ -216,14 +227,19 @@ func (t target) rejected(alert error) error {
 	return fmt.Errorf("it requires a client certificate: %w; wait until the Memcached is Ready", alert)
 }
 
-// greet reads the version: a proxy may accept a connection and then close it, and a
+// greet reads the stats: a proxy may accept a connection and then close it, and a
 // server that requires authentication rejects the request. 1.6.45 closes the
 // connection after mn.
-func greet(raw net.Conn) error {
-	_ = raw.SetDeadline(time.Now().Add(dialTimeout)) // the write fails too
-	_, _ = raw.Write([]byte("version\r\n"))          // reading then fails too, and may get the alert that explains it
-	if _, err := protocol.ReadVersion(bufio.NewReaderSize(raw, protocol.MaxLine)); err != nil {
-		return fmt.Errorf("reading its version: %w", err)
+func (t target) greet(c *conn) (err error) {
+	_ = c.SetDeadline(time.Now().Add(dialTimeout)) // the write fails too
+	_, _ = c.Conn.Write([]byte("stats\r\n"))       // reading then fails too, and may get the alert that explains it
+	if c.stats, err = protocol.ReadStats(bufio.NewReaderSize(c.Conn, protocol.MaxLine)); err == nil {
+		now := t.now()
+		c.clock, err = protocol.ClockOf(c.stats, now)
+		c.time = c.clock.Unix(now)
 	}
-	return raw.SetDeadline(time.Time{})
+	if err != nil {
+		return fmt.Errorf("reading its stats: %w", err)
+	}
+	return c.SetDeadline(time.Time{})
 }

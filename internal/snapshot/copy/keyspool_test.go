@@ -132,10 +132,8 @@ func TestDumpOfFarMoreKeysThanItemsIsStopped(t *testing.T) {
 				defer c.Close()
 				for lines := bufio.NewScanner(c); lines.Scan(); {
 					switch {
-					case lines.Text() == "version":
-						_, err = io.WriteString(c, "VERSION 1.6.45\r\n")
 					case lines.Text() == "stats":
-						_, err = io.WriteString(c, "STAT curr_items 3\r\nEND\r\n")
+						_, err = io.WriteString(c, "STAT curr_items 3\r\nSTAT uptime 2\r\nSTAT time 62\r\nEND\r\n")
 					default:
 						keys := strings.Repeat("key=k exp=-1 la=1795000000 cas=1 fetch=no cls=1 size=50\n", 1000)
 						for err == nil {

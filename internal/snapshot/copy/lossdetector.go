@@ -32,7 +32,7 @@ type lossDetector struct {
 
 type sampledKey struct {
 	key []byte
-	// expires is the Unix time at which it does; 0 means never.
+	// expires is the Unix time of the server at which it does; 0 means never.
 	expires int64
 }
 
@@ -64,14 +64,14 @@ func (d *lossDetector) set(at int, key []byte, expires int64) {
 	d.keys[at] = sampledKey{append(d.keys[at].key[:0], key...), expires}
 }
 
-// check returns errLost if a shard lacks more than half of the keys that live at a Unix
-// time. Some are always missing, since memcached evicts and clients delete.
-func (d *lossDetector) check(c *conn, now int64) error {
+// check returns errLost if a shard lacks more than half of the keys that live. Some are
+// always missing, since memcached evicts and clients delete.
+func (d *lossDetector) check(c *conn) error {
 	var text []byte
 	requested := 0
 	for _, k := range d.keys {
 		var ok bool
-		if len(k.key) == 0 || k.expires != 0 && k.expires <= now+expiryTolerance {
+		if len(k.key) == 0 || k.expires != 0 && k.expires <= c.time+expiryTolerance {
 			continue
 		}
 		if text, ok = protocol.AppendMetaGet(text, k.key, " u"); ok {

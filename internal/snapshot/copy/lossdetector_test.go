@@ -30,7 +30,7 @@ func TestShardLostItsItemsIfMoreThanHalfOfTheSampleIsMissing(t *testing.T) {
 		for n := range keys {
 			d.add(fmt.Appendf(nil, "key%d", n), 0)
 		}
-		if err := d.check(newConn(ours, 4096), 0); errors.Is(err, errLost) != lost || err != nil && !lost {
+		if err := d.check(newConn(ours, 4096)); errors.Is(err, errLost) != lost || err != nil && !lost {
 			t.Errorf("of %d keys it has %d: %v", keys, kept, err)
 		}
 		_ = ours.Close()
@@ -76,7 +76,9 @@ func TestLossDetectorIgnoresExpiredKeys(t *testing.T) {
 	var d lossDetector
 	d.add([]byte("expired"), 900)
 	d.add([]byte("lives"), 2000)
-	if err := d.check(newConn(ours, 4096), 1000); err != nil {
+	c := newConn(ours, 4096)
+	c.time = 1000
+	if err := d.check(c); err != nil {
 		t.Error(err)
 	}
 	if got := <-requests; got != "mg lives u\r\n" {

@@ -25,11 +25,9 @@ type batch struct {
 	text []byte
 	ends []int // of each request in text
 	keys keys
-	// expires are the Unix times at which the items expire, in a save according to the key
+	// expires are the Unix times of the server at which the items expire, in a save according to the key
 	// dump; 0 means never.
 	expires []int64
-	// sentAt is the Unix time at which the batch was sent first.
-	sentAt int64
 	// size in bytes of the items that are requested or sent, as far as it is known.
 	size int64
 	// answered counts the requests with an answer.

@@ -1,54 +1,34 @@
 package copy
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-// lineServer answers "version", and each other line with HD. It closes each connection
-// after so many answers.
-func lineServer(t *testing.T, each int) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				lines := bufio.NewScanner(conn)
-				for n := 0; n < each && lines.Scan(); {
-					answer := "HD\r\n"
-					if lines.Text() == "version" {
-						answer = "VERSION 1.6.45\r\n"
-					} else {
-						n++
-					}
-					if _, err := conn.Write([]byte(answer)); err != nil {
-						return
-					}
-				}
-			}()
+// lineServer is a shard that answers each get with HD, and closes each connection in place of the answer after so many.
+func (s *setup) lineServer(each int) *shard {
+	server, n := s.shard(), 0
+	server.Before = func(request string) string {
+		if !strings.HasPrefix(request, "mg ") {
+			return ""
 		}
-	}()
-	return listener.Addr().String()
+		if n++; n > each {
+			n = 0
+			server.Disconnect()
+		}
+		return "HD\r\n"
+	}
+	return server
 }
 
 // recorder is a handler that sends batches of gets and records the answers.
@@ -84,9 +64,9 @@ func (r *recorder) readAnswer(b *batch, c *conn) error {
 
 func (r *recorder) complete(*batch) {}
 
-func newTestPipeline(address string, h handler) *pipeline {
-	return &pipeline{handler: h, checkServer: func(*conn) error { return nil }, target: target{address: address}, timeout: time.Second,
-		log: slog.New(slog.DiscardHandler), buffer: 4096}
+func (s *setup) pipeline(server *shard, h handler) *pipeline {
+	return &pipeline{handler: h, checkServer: func(*conn) error { return nil }, target: newTarget(taskOf(server), 0, s.options.withDefaults()),
+		timeout: time.Second, log: s.options.Log, buffer: 4096}
 }
 
 // waiting is a handler whose next batch never comes.
@@ -111,45 +91,59 @@ func TestPipelineResendsRequestsWithoutAnAnswer(t *testing.T) {
 		}
 	}
 	for _, each := range []int{1, 3, 10, 11, 25, 99, 1000} {
-		r := &recorder{batches: batches, size: size}
-		if err := newTestPipeline(lineServer(t, each), r).run(t.Context()); err != nil {
-			t.Errorf("%d answers a connection: %v", each, err)
-		}
-		if !slices.Equal(r.answered, want) {
-			t.Errorf("%d answers a connection: answered were %v", each, r.answered)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			s := newSetup(t)
+			r := &recorder{batches: batches, size: size}
+			if err := s.pipeline(s.lineServer(each), r).run(t.Context()); err != nil {
+				t.Errorf("%d answers a connection: %v", each, err)
+			}
+			if !slices.Equal(r.answered, want) {
+				t.Errorf("%d answers a connection: answered were %v", each, r.answered)
+			}
+		})
 	}
 }
 
 func TestPipelineFailsIfTheShardStaysUnreachable(t *testing.T) {
-	silent := lineServer(t, 0)
-	refused, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = refused.Close()
-	for name, address := range map[string]string{"a server that never answers": silent, "no server": refused.Addr().String()} {
-		err := newTestPipeline(address, &recorder{batches: 1, size: 1}).run(t.Context())
-		if f := wire.AsFailure(err); f == nil || f.Reason != wire.ReasonShardUnreachable || f.Final {
-			t.Errorf("%s: %v", name, err)
-		}
+	for name, prepare := range map[string]func(*testing.T, *shard){
+		"a server that never answers": func(_ *testing.T, server *shard) {
+			server.at("mg", 0, server.Disconnect)
+		},
+		"a server that hangs": func(t *testing.T, server *shard) { server.at("mg", 0, func() { <-t.Context().Done() }) },
+		"no server":           func(_ *testing.T, server *shard) { server.Stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSetup(t)
+				server := s.shard()
+				prepare(t, server)
+				err := s.pipeline(server, &recorder{batches: 1, size: 1}).run(t.Context())
+				wantFailure(t, err, wire.ReasonShardUnreachable, false, "")
+			})
+		})
 	}
 }
 
 func TestPipelineStopsWithItsContext(t *testing.T) {
-	stopped := errors.New("stopped")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	var once sync.Once
-	h := waiting{&recorder{}, func() { once.Do(func() { cancel(stopped) }) }}
-	if err := newTestPipeline(lineServer(t, 1000), h).run(ctx); !errors.Is(err, stopped) {
-		t.Errorf("%v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		stopped := errors.New("stopped")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var once sync.Once
+		h := waiting{&recorder{}, func() { once.Do(func() { cancel(stopped) }) }}
+		s := newSetup(t)
+		if err := s.pipeline(s.shard(), h).run(ctx); !errors.Is(err, stopped) {
+			t.Errorf("%v", err)
+		}
+	})
 }
 
 func TestPipelineStopsWhenTheShardLostItsItems(t *testing.T) {
-	p := newTestPipeline(lineServer(t, 5), &recorder{batches: 10, size: 10})
-	p.checkServer = func(*conn) error { return fmt.Errorf("none of them: %w", errLost) }
-	if err := p.run(t.Context()); !errors.Is(err, errLost) {
-		t.Errorf("%v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t)
+		p := s.pipeline(s.lineServer(5), &recorder{batches: 10, size: 10})
+		p.checkServer = func(*conn) error { return fmt.Errorf("none of them: %w", errLost) }
+		if err := p.run(t.Context()); !errors.Is(err, errLost) {
+			t.Errorf("%v", err)
+		}
+	})
 }

@@ -2,27 +2,25 @@ package copy
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 func TestProgressReport(t *testing.T) {
-	progress := &Progress{}
-	progress.expect(10)
-	began := time.Now()
-	progress.add(4, 100)
-	progress.add(2, 50)
-	p := progress.Report("7")
-	if p.TaskID != "7" || p.Items != 6 || p.TotalItems != 10 || p.Bytes != 150 {
-		t.Errorf("%+v", p)
-	}
-	// The rate covers whole seconds, so not the current one.
-	for progress.Report("7").ItemsPerSecond == 0 {
-		if time.Since(began) > time.Minute {
-			t.Fatal("there is no rate")
+	synctest.Test(t, func(t *testing.T) {
+		progress := &Progress{}
+		progress.expect(20)
+		progress.add(4, 100)
+		progress.add(6, 50)
+		if p := progress.Report("7"); p.TaskID != "7" || p.Items != 10 || p.TotalItems != 20 || p.Bytes != 150 || p.ItemsPerSecond != 0 {
+			t.Errorf("%+v", p)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	if rate := progress.Report("7").ItemsPerSecond; rate != 6/rateSeconds {
-		t.Errorf("rate %d", rate)
-	}
+		// The rate covers whole seconds, so not the current one, and forgets them later.
+		for second, want := range []int64{0, 2, 2, 2, 2, 2, 0} {
+			if p := progress.Report("7"); p.ItemsPerSecond != want {
+				t.Errorf("a rate of %d after %d seconds, want %d", p.ItemsPerSecond, second, want)
+			}
+			time.Sleep(time.Second) // of the bubble
+		}
+	})
 }

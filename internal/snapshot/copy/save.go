@@ -11,6 +11,7 @@ import (
 	"gocloud.dev/blob"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/format"
 	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -145,6 +146,8 @@ type Options struct {
 	Progress *Progress
 	// ShardTimeout is how long a shard may be unavailable; 0 means two minutes.
 	ShardTimeout time.Duration
+	// DialContext connects to the shards; nil means over TCP.
+	DialContext protocol.DialContext
 	// Now is the clock; nil means the system's.
 	Now func() time.Time
 	// Log gets one line for each problem that was solved.

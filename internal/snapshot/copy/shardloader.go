@@ -45,6 +45,7 @@ type shardLoader struct {
 	maxTTL   int64 // in seconds; 0 means no limit
 	counts   counts
 	detector lossDetector
+	clock    protocol.Clock // of the shard when it was opened
 	// unanswered limits the bytes of all shards' requests without an answer, of which
 	// this shard has acquired some.
 	unanswered *semaphore.Weighted
@@ -74,7 +75,7 @@ func (l *loader) newShardLoader(ordinal, concurrent int) *shardLoader {
 	// The semaphore doesn't count batches that are being filled.
 	s.limit.batchBytes = min(s.limit.batchBytes, max(4<<10, maxUnanswered/int64(concurrent)/8))
 	s.pipeline = pipeline{
-		handler: s, prepare: s.dropExisting, checkServer: func(c *conn) error { return s.detector.check(c, s.options.Now().Unix()) },
+		handler: s, prepare: s.dropExisting, checkServer: s.detector.check,
 		target: newTarget(l.task, ordinal, l.options), timeout: l.options.ShardTimeout, log: l.options.Log, buffer: answerBuffer,
 	}
 	return s
@@ -86,6 +87,10 @@ func (s *shardLoader) open(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
+	s.clock = c.clock
+	if again, err := s.readClock(c); err == nil { // the first reading may be late
+		s.clock = again.Best(s.clock)
+	}
 	settings, err := readSettings(c)
 	if err != nil {
 		// memcached then rejects items that are too large by itself.
@@ -107,15 +112,27 @@ func (s *shardLoader) open(ctx context.Context) error {
 	return nil
 }
 
-func readSettings(c *conn) (protocol.Settings, error) {
-	if _, err := io.WriteString(c, "stats settings\r\n"); err != nil {
-		return protocol.Settings{}, err
+func (s *shardLoader) readClock(c *conn) (protocol.Clock, error) {
+	stats, err := readStats(c, "stats")
+	if err != nil {
+		return protocol.Clock{}, err
 	}
-	stats, err := protocol.ReadStats(c.r)
+	return protocol.ClockOf(stats, s.options.Now())
+}
+
+func readSettings(c *conn) (protocol.Settings, error) {
+	stats, err := readStats(c, "stats settings")
 	if err != nil {
 		return protocol.Settings{}, err
 	}
 	return protocol.ParseSettings(stats)
+}
+
+func readStats(c *conn, request string) (protocol.Stats, error) {
+	if _, err := io.WriteString(c, request+"\r\n"); err != nil {
+		return nil, err
+	}
+	return protocol.ReadStats(c.r)
 }
 
 // isTooLarge reports whether the server would reject an item. It must not be sent then:
@@ -129,26 +146,28 @@ func (s *shardLoader) isTooLarge(item format.Record) bool {
 	return s.maxItem > 0 && size > s.maxItem
 }
 
-// expiry returns the Unix time at which an item expires in memcached, 0 for never, and
-// false if it already has. A Unix time stays correct however long a request waits,
-// unlike a time to live.
-func (s *shardLoader) expiry(item format.Record) (int64, bool) {
+// expiry returns when an item expires, the zero time for never, and false if it already has.
+func (s *shardLoader) expiry(item format.Record) (at time.Time, lives bool) {
 	expires, now := item.Expires, s.options.Now().Unix()
 	if s.maxTTL > 0 && (expires == 0 || expires > now+s.maxTTL) {
 		expires = now + s.maxTTL
 	}
-	return expires, expires == 0 || expires > now
+	if expires == 0 {
+		return time.Time{}, true
+	}
+	return time.Unix(expires, 0), expires > now
 }
 
-// appendHead appends the first line of a request to dst, unless the item is not sent: then
-// it counts the item.
+// appendHead appends the first line of a request to dst, and returns the Unix time of the shard at which the item expires, unless the
+// item is not sent: then it counts the item.
 func (s *shardLoader) appendHead(dst []byte, item format.Record) (head []byte, expires int64, ok bool) {
 	count := &s.counts.rejected
 	if !s.isTooLarge(item) {
-		if expires, ok = s.expiry(item); !ok {
+		at, lives := s.expiry(item)
+		if !lives {
 			count = &s.counts.expired
-		} else if head, ok = protocol.AppendMetaSet(dst, item.Key, item.Size, item.Flags, expires, s.add); ok {
-			return head, expires, true
+		} else if head, ok = protocol.AppendMetaSet(dst, item.Key, item.Size, item.Flags, s.clock.Exptime(at), s.add); ok {
+			return head, s.clock.Exptime(at), true
 		}
 	}
 	size := int64(len(item.Key) + item.Size)
@@ -174,7 +193,7 @@ func (s *shardLoader) put(ctx context.Context, item format.Record, value []byte)
 	text = append(slices.Grow(text, len(value)+2), value...)
 	b.text = append(text, "\r\n"...)
 	b.ends = append(b.ends, len(b.text))
-	if expires != 0 && expires < s.options.Now().Unix()+minTTL {
+	if expires != 0 && expires < s.clock.Unix(s.options.Now())+minTTL {
 		b.keys.add(nil) // not for the sample
 	} else {
 		b.keys.add(item.Key)

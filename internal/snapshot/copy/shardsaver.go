@@ -23,8 +23,7 @@ const (
 	busyTimeout = 10 * time.Minute
 	// valueBuffer in bytes is the size of reads of values.
 	valueBuffer = 64 << 10
-	// expiryTolerance in seconds is how far the remaining time to live that memcached
-	// reports may be off: it counts whole seconds, by a clock that lags when it is busy.
+	// expiryTolerance in seconds is how far memcached's clock may be off: it counts whole seconds, and lags when memcached is busy.
 	expiryTolerance = 3
 	// getFlags request the value, the client's flags and the remaining time to live,
 	// without a change of the item's place in the LRU.
@@ -39,10 +38,12 @@ type shardSaver struct {
 	spool    *keySpool
 	writer   *format.ChunkWriter
 	detector lossDetector
-	now      int64 // Unix time at which the answers to the batch are read
-	won      [][]byte
-	bytes    int64 // of the batch whose answers are read
-	hits     int
+	// clock is the best reading of the shard's, time the Unix time that it showed last.
+	clock protocol.Clock
+	time  int64
+	won   [][]byte
+	bytes int64 // of the batch whose answers are read
+	hits  int
 	// expired and missing are of Shard.Gone: those whose time was over, and all others.
 	expired, missing int64
 	// unnamed is counted where requests are created, everything else where answers are read.
@@ -73,7 +74,7 @@ func saveShard(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Optio
 		ctx: ctx, options: o, limit: newRateLimit(task), spool: spool, writer: writer,
 	}
 	s.pipeline = pipeline{
-		handler: s, checkServer: func(c *conn) error { return s.detector.check(c, o.Now().Unix()) },
+		handler: s, checkServer: s.checkServer,
 		target: newTarget(task, ordinal, o), timeout: o.ShardTimeout, log: o.Log, buffer: valueBuffer,
 	}
 	if err := s.list(ctx); err != nil {
@@ -87,6 +88,11 @@ func saveShard(ctx context.Context, bucket *blob.Bucket, task wire.Task, o Optio
 	}
 	writer.Shard.Unnamed = s.unnamed.Load()
 	return writer.Finish()
+}
+
+func (s *shardSaver) checkServer(c *conn) error {
+	s.clock, s.time = c.clock.Best(s.clock), c.time
+	return s.detector.check(c)
 }
 
 // failure makes a loss of items final: a retry would save the few items of now as the
@@ -161,14 +167,13 @@ func (s *shardSaver) list(ctx context.Context) error {
 // is read slowly harms older versions.
 func (s *shardSaver) dump(ctx context.Context, c *conn) error {
 	defer c.closeAfter(ctx)()
-	most, err := mostKeys(c)
+	most, err := mostKeys(c.stats)
 	if err != nil {
 		return err
 	}
 	if _, err := c.Write([]byte(protocol.DumpRequest)); err != nil {
 		return err
 	}
-	now := s.options.Now().Unix()
 	dump := protocol.NewDumpReader(c.r)
 	for {
 		listed, err := dump.Next()
@@ -184,10 +189,10 @@ func (s *shardSaver) dump(ctx context.Context, c *conn) error {
 		if s.spool.keys == most {
 			return wire.FailFinally(wire.ReasonSpoolFull, "shard %d at %s lists more than %d keys, which is far more than it has items; check the Memcached's image", s.pipeline.ordinal, s.pipeline.address, most)
 		}
-		if listed.Expires == 0 || listed.Expires > now+minTTL {
+		if listed.Expires == 0 || listed.Expires > c.time+minTTL {
 			s.detector.addUniformly(listed.Key, listed.Expires)
 		}
-		if err := s.spool.add(listed.Key, listed.Size, listed.Expires, ageGroup(now-listed.Accessed)); err != nil {
+		if err := s.spool.add(listed.Key, listed.Size, listed.Expires, ageGroup(c.time-listed.Accessed)); err != nil {
 			return err
 		}
 	}
@@ -195,14 +200,7 @@ func (s *shardSaver) dump(ctx context.Context, c *conn) error {
 
 // mostKeys returns how many keys a shard may list: its items, and many that clients add in
 // the meantime.
-func mostKeys(c *conn) (int64, error) {
-	if _, err := io.WriteString(c, "stats\r\n"); err != nil {
-		return 0, err
-	}
-	stats, err := protocol.ReadStats(c.r)
-	if err != nil {
-		return 0, err
-	}
+func mostKeys(stats protocol.Stats) (int64, error) {
 	items, err := strconv.ParseInt(stats["curr_items"], 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%w: curr_items is %.40q", protocol.ErrMalformed, stats["curr_items"])
@@ -210,13 +208,17 @@ func mostKeys(c *conn) (int64, error) {
 	return 2*min(items, 1<<40) + 1_000_000, nil
 }
 
-// next returns a batch of gets once the limit allows it.
+// next returns a batch of gets once the limit allows it. The first request of a batch reads the clock from which the times
+// to live are counted.
 func (s *shardSaver) next(ctx context.Context) (*batch, error) {
 	b := newBatch()
-	for b.count() < s.limit.batchItems && b.size < s.limit.batchBytes {
+	b.text = append(b.text, "stats\r\n"...)
+	b.ends, b.expires = append(b.ends, len(b.text)), append(b.expires, 0)
+	b.keys.add(nil)
+	for gets(b) < s.limit.batchItems && b.size < s.limit.batchBytes {
 		key, size, expires, err := s.spool.next()
 		if errors.Is(err, io.EOF) {
-			if b.count() == 0 {
+			if gets(b) == 0 {
 				return nil, errNoMore
 			}
 			break
@@ -236,14 +238,15 @@ func (s *shardSaver) next(ctx context.Context) (*batch, error) {
 		b.expires = append(b.expires, expires)
 		b.size += size
 	}
-	err := s.limit.wait(ctx, b.count(), b.size)
-	b.sentAt = s.options.Now().Unix()
-	return b, err
+	return b, s.limit.wait(ctx, gets(b), b.size)
 }
+
+// gets returns the number of items that a batch requests.
+func gets(b *batch) int { return b.count() - 1 }
 
 func (s *shardSaver) readAnswer(b *batch, c *conn) error {
 	if b.answered == 0 {
-		s.now = s.options.Now().Unix()
+		return s.readClock(c)
 	}
 	head, err := protocol.ReadHead(c.r)
 	switch {
@@ -251,7 +254,7 @@ func (s *shardSaver) readAnswer(b *batch, c *conn) error {
 		return err
 	case head.Code == protocol.MetaMiss:
 		s.writer.Shard.Gone++
-		if expires := b.expires[b.answered]; expires != 0 && expires <= s.now+expiryTolerance {
+		if expires := b.expires[b.answered]; expires != 0 && expires <= s.clock.Unix(s.options.Now())+expiryTolerance {
 			s.expired++
 		} else {
 			s.missing++
@@ -265,27 +268,44 @@ func (s *shardSaver) readAnswer(b *batch, c *conn) error {
 		return s.skipStale(key, head, c)
 	}
 	item := format.Record{Key: key, Flags: head.Flags, Size: head.Size}
+	expires := int64(0)
 	if head.TTL >= 0 {
-		item.Expires = s.now + head.TTL
-		// The dump's time is exact, unless a client has changed it since. The remaining
-		// time to live was read at any time between the request and now, which can be
-		// seconds on a busy node.
-		if listed := b.expires[b.answered]; b.sentAt+head.TTL-expiryTolerance <= listed && listed <= item.Expires+expiryTolerance {
-			item.Expires = listed
-		}
+		expires = s.expiry(b.expires[b.answered], head.TTL)
+		item.Expires = s.clock.AtUnix(expires).Unix()
 	}
 	if err := s.writer.Add(item, c.r); err != nil {
 		return err
 	}
 	s.bytes += int64(len(key) + head.Size)
 	if s.hits++; s.hits%hitsPerSample == 0 && (head.TTL < 0 || head.TTL > minTTL) {
-		s.detector.add(key, item.Expires)
+		s.detector.add(key, expires)
 	}
 	return nil
 }
 
+func (s *shardSaver) readClock(c *conn) error {
+	stats, err := protocol.ReadStats(c.r)
+	if err != nil {
+		return err
+	}
+	now := s.options.Now()
+	clock, err := protocol.ClockOf(stats, now)
+	s.clock, s.time = clock.Best(s.clock), clock.Unix(now)
+	return err
+}
+
+// expiry returns the Unix time of the shard at which an item expires whose time to live was just read. The key dump says it
+// exactly, unless a client has changed it since: then it is counted from the clock, which has shown at least s.time
+// since the last reading, and at most the time of now.
+func (s *shardSaver) expiry(listed, ttl int64) int64 {
+	if shown := listed - ttl; s.time <= shown && shown <= s.clock.Unix(s.options.Now())+1 {
+		s.time = shown
+	}
+	return s.time + ttl
+}
+
 func (s *shardSaver) complete(b *batch) {
-	s.options.Progress.add(int64(b.count()), s.bytes)
+	s.options.Progress.add(int64(gets(b)), s.bytes)
 	s.bytes = 0
 	s.reinvalidate()
 	b.recycle()

@@ -1,0 +1,233 @@
+package copy
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/memblob"
+
+	"github.com/memcached-operator/memcached-operator/internal/memcached/fake"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
+	"github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
+)
+
+// setup is a store, and a network with shards.
+type setup struct {
+	t       *testing.T
+	network *fake.Network
+	bucket  *blob.Bucket
+	options Options
+	servers int
+}
+
+// newSetup must be called in a bubble of testing/synctest.
+func newSetup(t *testing.T) *setup {
+	t.Helper()
+	s := &setup{t: t, network: &fake.Network{}, bucket: memblob.OpenBucket(nil)}
+	t.Cleanup(s.network.Close)
+	s.options = Options{
+		SpoolDir: t.TempDir(), UsersDir: t.TempDir(), Progress: &Progress{}, DialContext: s.network.DialContext, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	return s
+}
+
+// shard is a server of the setup.
+type shard struct {
+	*fake.Server
+	network *fake.Network
+	address string
+}
+
+func (s *setup) shard() *shard {
+	s.servers++
+	server := &shard{fake.New(), s.network, fmt.Sprintf("10.0.1.%d:11211", s.servers)}
+	server.ItemSizeMax = 8 << 20
+	server.start()
+	return server
+}
+
+func (s *setup) shards(n int) (shards []*shard) {
+	for range n {
+		shards = append(shards, s.shard())
+	}
+	return shards
+}
+
+func (s *shard) start() { s.Serve(s.network, s.address) }
+
+// restart starts a server without items at the address.
+func (s *shard) restart() {
+	s.Stop()
+	s.Clear()
+	s.start()
+}
+
+func (s *shard) put(items map[string]fake.Item) {
+	for key, item := range items {
+		s.Set(key, item)
+	}
+}
+
+// at does something before the nth request that starts with a text; with nth 0, before each of them.
+func (s *shard) at(request string, nth int, do func()) {
+	n, before := 0, s.Before
+	s.Before = func(got string) string {
+		if strings.HasPrefix(got, request) {
+			if n++; nth == 0 || n == nth {
+				do()
+			}
+		}
+		if before != nil {
+			return before(got)
+		}
+		return ""
+	}
+}
+
+func taskOf(shards ...*shard) wire.Task {
+	task := wire.Task{ID: "backup-1", Path: "ns/cache/nightly-1", Memcached: wire.Memcached{Namespace: "ns", Name: "cache", UID: "7"}, Load: &wire.Load{}}
+	for _, s := range shards {
+		task.Servers = append(task.Servers, s.address)
+	}
+	return task
+}
+
+func (s *setup) save(task wire.Task) wire.Outcome {
+	s.t.Helper()
+	s.options.Progress = &Progress{}
+	outcome, err := Save(s.t.Context(), s.bucket, task, s.options)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return outcome
+}
+
+func (s *setup) load(task wire.Task) wire.Outcome {
+	s.t.Helper()
+	s.options.Progress = &Progress{}
+	outcome, err := Load(s.t.Context(), s.bucket, task, s.options)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return outcome
+}
+
+// objects are the names of all in the store.
+func (s *setup) objects() (names []string) {
+	list := s.bucket.List(nil)
+	for {
+		object, err := list.Next(context.Background())
+		if err != nil {
+			return names
+		}
+		names = append(names, object.Key)
+	}
+}
+
+// limitedConn is a connection that is lost after so many bytes of either direction; 0 is no limit.
+type limitedConn struct {
+	net.Conn
+	reads, writes int64
+	cuts          *int
+}
+
+// limited limits the first connections to an address.
+func limited(dial protocol.DialContext, address string, limit limitedConn, cuts *int) protocol.DialContext {
+	return func(ctx context.Context, network, at string) (net.Conn, error) {
+		conn, err := dial(ctx, network, at)
+		if err != nil || at != address || *cuts == 0 {
+			return conn, err
+		}
+		return &limitedConn{conn, limit.reads, limit.writes, cuts}, nil
+	}
+}
+
+func (c *limitedConn) Read(p []byte) (int, error) { return c.pass(c.Conn.Read, p, &c.reads) }
+
+func (c *limitedConn) Write(p []byte) (int, error) { return c.pass(c.Conn.Write, p, &c.writes) }
+
+func (c *limitedConn) pass(do func([]byte) (int, error), p []byte, left *int64) (int, error) {
+	switch {
+	case *left == 0:
+		return do(p)
+	case *left < 0:
+		return 0, net.ErrClosed
+	}
+	n, err := do(p[:min(int64(len(p)), *left)])
+	if *left -= int64(n); *left == 0 && err == nil {
+		*left = -1
+		*c.cuts--
+		_ = c.Close()
+	}
+	if err == nil && n < len(p) && *left < 0 {
+		err = net.ErrClosed
+	}
+	return n, err
+}
+
+func wantFailure(t *testing.T, err error, reason string, final bool, text string) {
+	t.Helper()
+	if f := wire.AsFailure(err); f == nil || f.Reason != reason || f.Final != final || !strings.Contains(f.Error(), text) {
+		t.Errorf("got %+v, %v; want the reason %s, final %t, and %q", f, err, reason, final, text)
+	}
+}
+
+// wantItems compares all items, and to a second, which is what memcached counts, when they expire.
+func wantItems(t *testing.T, got *shard, want map[string]fake.Item) {
+	t.Helper()
+	have, wrong := got.Items(), 0
+	for key, item := range want {
+		if expires := have[key].Expires; expires != 0 && expires == item.Expires-1 {
+			item.Expires--
+		}
+		if have[key] != item {
+			if wrong++; wrong < 5 {
+				t.Errorf("%.40q: %.60q, want %.60q", key, fmt.Sprint(have[key]), fmt.Sprint(item))
+			}
+		}
+		delete(have, key)
+	}
+	for key := range have {
+		t.Errorf("%.40q is there", key)
+	}
+}
+
+// someItems are items of every kind, and n small ones.
+func someItems(name string, n int) map[string]fake.Item {
+	now := time.Now().Unix()
+	items := map[string]fake.Item{
+		name + "-empty":                {},
+		name + "-line-ends":            {Value: "\r\nEND\r\nVA 1\r\n", Flags: 5, Expires: now + 1500},
+		name + " with spaces \t in it": {Value: "binary", Flags: 1<<32 - 1, Expires: now + 1700, Binary: true},
+		name + "-schlüssel-100%25":     {Value: "ü", Expires: now + 40*86400},
+		name + "-half-a-megabyte":      {Value: strings.Repeat("0123456789abcdef", 32<<10), Flags: 3},
+	}
+	for i := range n {
+		item := fake.Item{Value: fmt.Sprintf("value %d", i), Flags: uint64(i % 3)}
+		if i%2 == 0 {
+			item.Expires = now + 1000 + int64(i)
+		}
+		items[fmt.Sprintf("%s-%d", name, i)] = item
+	}
+	return items
+}
+
+// largeItem is in several chunks.
+func largeItem() fake.Item {
+	return fake.Item{Value: strings.Repeat("0123456789abcdef", 300_000), Flags: 9}
+}
+
+func merged(all ...map[string]fake.Item) map[string]fake.Item {
+	sum := map[string]fake.Item{}
+	for _, items := range all {
+		maps.Copy(sum, items)
+	}
+	return sum
+}
