@@ -70,10 +70,9 @@ func TestResultIsSameWhereverOperatorIsKilled(t *testing.T) {
 		"a scheduled run": {
 			given: func(w *world) {
 				w.memcached("cache", 1)
-				run, spec := w.soon("")
-				w.create("MemcachedScheduledBackup", "nightly", spec)
+				w.create("MemcachedScheduledBackup", "nightly", `{schedule: "30 12 * * *", backupTemplate: {spec: `+toClaim+`}}`)
 				w.converge()
-				w.clock.SetTime(run)
+				w.clock.Step(30 * time.Minute)
 			},
 			when: func(*world) {},
 			want: []string{"pods map[save:1]", "snapshots 1", "schedule nightly: active []"},

@@ -83,21 +83,6 @@ func Main(m *testing.M, setUp func(*Server) error) {
 	os.Exit(code)
 }
 
-// StartForTest starts an API server that runs until the end of a test.
-func StartForTest(t *testing.T) *Server {
-	t.Helper()
-	s, err := Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
 // Stop stops the API server.
 func (s *Server) Stop() error { return s.environment.Stop() }
 
