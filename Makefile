@@ -206,8 +206,8 @@ tier-olmv1: not-by-olm image olmv1
 soak:
 	@$(call with,api) GOGC=400 go -C test test -count=1 -timeout 0 -v ./sim -run 'TestInvariantsHold' -seeds 0 -from $(FROM) -for $(SOAK)
 
-mutants: ## Test the unit tests with mutants of the code and write docs/mutants.md; takes about 50 min.
-	@go -C hack/tools/mutants run . $(ARGS)
+mutants: ## Change the code on the lines that differ from BASE (origin/main), and report what no test of the package detects.
+	@go run ./hack/mutants -base "$(or $(BASE),origin/main)" $(ARGS)
 
 fuzz: ## Run every fuzz test for FUZZTIME.
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' api cmd controllers internal | while IFS=: read -r file name; do \
