@@ -35,7 +35,7 @@ SOAK ?= 10m
 FROM ?= 1
 
 # What the prose check reads: files or directories of Markdown and Go.
-PROSE ?= README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs config/manifests/bases api cmd controllers internal hack test main.go
+PROSE ?= README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs config/manifests/bases api cmd controllers internal hack test bench main.go
 
 SHELL := /bin/bash
 

@@ -100,7 +100,7 @@ func TestEachOperationIsCountedOnce(t *testing.T) {
 		time.Sleep(Every)
 		r := l.Stop()
 		full, lost := r.shard(0), r.shard(1)
-		if n := full.Gets + full.Sets + lost.Gets + lost.Sets; n < 2*rate || n > 2*rate+1 {
+		if n := full.Gets + full.Sets + lost.Gets + lost.Sets; n < 2*rate || n > 2*rate+2 { // one is due at the end, and one in the queue
 			t.Errorf("%d operations in 2 s, want %d a second", n, rate)
 		}
 		if full.Hits != full.Gets || full.Misses+full.Errors+full.Wrong+full.Fills != 0 {

@@ -33,10 +33,14 @@ func TestProcessAndMachineAreMeasured(t *testing.T) {
 }
 
 func TestChildIsFoundByItsProgram(t *testing.T) {
-	sleep := exec.CommandContext(t.Context(), "sleep", "600")
+	sleep := exec.Command("sleep", "600")
 	if err := sleep.Start(); err != nil {
 		t.Fatal(err)
 	}
+	defer func() {
+		_ = sleep.Process.Kill()
+		_ = sleep.Wait() // it was killed
+	}()
 	if pid, err := Child("sleep"); err != nil || pid != sleep.Process.Pid {
 		t.Errorf("process %d, %v; want %d", pid, err, sleep.Process.Pid)
 	}
