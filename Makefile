@@ -116,12 +116,10 @@ clean:
 
 generate: ## Generate deep copies and apply configurations from api/.
 	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
-
 manifests: ## Generate the CRDs from api/, and the operator's role, rules and dashboards from controllers/.
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:dir=config/rbac
 	go run ./hack/monitoring
-
 docs: ## Generate docs/api.md, docs/troubleshooting.md and docs/monitoring-metrics.md.
 	go run ./hack/docs
 
@@ -129,16 +127,12 @@ docs: ## Generate docs/api.md, docs/troubleshooting.md and docs/monitoring-metri
 docs-site:
 	rm -rf dist/site
 	$(HUGO) --source hack/site --destination $(CURDIR)/dist/site --panicOnWarning
-
 fmt: ## Format the Go code.
 	@for module in $(MODULES); do go -C $$module fmt ./... || exit 1; done
-
 vet:
 	@for module in $(MODULES); do echo "go vet $$module" && go -C $$module vet ./... || exit 1; done
-
 lint: ## Run golangci-lint; its first build takes minutes.
 	@for module in $(MODULES); do echo "golangci-lint $$module" && (cd $$module && $(GOLANGCI_LINT) run) || exit 1; done
-
 prose: ## Check the wording of PROSE; the first build takes two minutes and needs a C compiler.
 	@command -v cc >/dev/null || if [ "$$(id -u)" = 0 ]; then echo 'installing a C compiler'; apt-get update -q && apt-get install -qy --no-install-recommends gcc libc6-dev; else \
 	echo 'the prose check needs a C compiler: run "apt-get install gcc libc6-dev" as root'; exit 1; fi >&2
@@ -149,25 +143,19 @@ prose: ## Check the wording of PROSE; the first build takes two minutes and need
 
 # hack/suite has the table of tiers, runs them and reports.
 SUITE = go build -o bin/suite ./hack/suite && exec bin/suite
-
-test: $(CLUSTER) ## Test in two minutes, without root and without a cluster; the first run builds an API server.
+test: $(CLUSTER) ## Test in two minutes, without root and without a cluster.
 	@$(SUITE) quick
-
 test-all: $(CLUSTER) ## Run every test; needs root for the local cluster, which it starts and stops.
 	@$(SUITE) all
-
 test-%: $(CLUSTER) FORCE ## Run one tier of the tests, such as test-unit or test-e2e, with flags of go test in ARGS.
 	@$(SUITE) $* -- $(ARGS)
-
 verify: check-generated check-vet ## Check in a minute that generated files are up to date, vet and format.
 verify: GENERATORS = generate manifests bundle catalog docs
-
+verify: GENERATED = api config bundle catalog docs
 pr: verify lint test ## Check that a change is ready.
-
 stress: ## Run tests of a folder 50 times on a busy machine: PKG=internal/handover RUN=Replacement
 	@busy() { while kill -0 $$$$ 2>/dev/null; do :; done; }; busy & busy & \
 	GOMAXPROCS=1 go -C $(PKG) test -count=50 -shuffle=on -timeout=60m -run '$(RUN)' . $(ARGS); status=$$?; exit $$status
-
 env-api: $(CLUSTER) ## Print the environment of most tests (API server, memcached), for: eval "$(make -s env-api)"
 	@$(CLUSTER) env api process
 
@@ -184,7 +172,6 @@ check-vet:
 	@$(MAKE) --no-print-directory vet MODULES='. test bench'
 	@unformatted="$$(git ls-files -co --exclude-standard '*.go' | xargs ls 2>/dev/null | xargs gofmt -l)" && \
 	if [ -n "$$unformatted" ]; then echo 'run "make fmt": the format differs in'; echo "$$unformatted"; exit 1; fi
-
 check-lint: lint prose check-modules check-workflows check-commits docs-site
 
 # -count=1: Go's cache ignores changes of files outside of the module.
@@ -192,7 +179,6 @@ check-tools:
 	for module in hack/cluster hack/catalog; do go -C $$module test -json -count=1 ./... || exit 1; done
 	go -C test test -json -count=1 ./internal/... ./scorecard/...
 	go -C bench test -json -count=1 ./...
-
 VERSIONS = $(if $(KUBECONFIG),$(MEMCACHED_VERSIONS),$$(ls "$$MEMCACHED_DIR" | xargs))
 tier-e2e: $(if $(KUBECONFIG),,olm not-by-olm) deploy-as-generated e2e-image
 	set -o pipefail; $(ON_CLUSTER) go -C test run ./inpod --image $(E2E_IMG) --env TEST_IMAGE=$(E2E_IMG) --env "MEMCACHED_VERSIONS=$(VERSIONS)" \
@@ -205,24 +191,19 @@ tier-olmv1: not-by-olm image olmv1
 # Run the simulation with seeds from FROM on for SOAK, 500 steps each.
 soak:
 	@$(call with,api) GOGC=400 go -C test test -count=1 -timeout 0 -v ./sim -run 'TestInvariantsHold' -seeds 0 -from $(FROM) -for $(SOAK)
-
 mutants: ## Change the code on the lines that differ from BASE (origin/main), and report what no test of the package detects.
 	@go run ./hack/mutants -base "$(or $(BASE),origin/main)" $(ARGS)
-
 fuzz: ## Run every fuzz test for FUZZTIME.
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' api cmd controllers internal | while IFS=: read -r file name; do \
 		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) "./$${file%/*}" || exit 1; done
-
 check-modules:
 	@for module in $$(git ls-files '*go.mod'); do echo "go mod tidy $${module%go.mod}" && go -C "./$${module%go.mod}" mod tidy -diff || exit 1; done
-
 check-workflows:
 	@$(CI_TOOL) actionlint
 
 # Check the subjects of the commits since release 1.0.0.
 check-commits:
 	@go run ./hack/commits
-
 check-vulnerabilities:
 	@for module in $(MODULES); do echo "govulncheck $$module" && (cd $$module && $(CI_TOOL) govulncheck ./...) || exit 1; done
 
@@ -260,24 +241,18 @@ release-images: docker-build bundle-build catalog-build scorecard-build
 # For all PLATFORMS.
 docker-buildx:
 	$(CONTAINER_TOOL) buildx build --push --build-arg VERSION=$(VERSION) --platform $(PLATFORMS) -t $(IMG) .
-
 run: ready manifests generate image ## Run the operator in this shell with the flags in ARGS.
 	go build -o bin/manager .
 	@$(ON_CLUSTER) RELATED_IMAGE_AGENT="$${RELATED_IMAGE_AGENT:-$(USED_IMG)}" exec bin/manager $(ARGS)
-
 install: ready manifests
 	@$(ON_CLUSTER) $(KUSTOMIZE) config/crd | $(KUBECTL) apply --server-side --force-conflicts -f -
-
 uninstall: ready
 	@$(ON_CLUSTER) $(KUSTOMIZE) config/crd | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
-
 deploy: ready manifests deploy-as-generated ## Run the operator in the cluster.
-
 deploy-as-generated: ready image
 	@$(ON_CLUSTER) owner="$$($(OLM_OWNER))" && if [ -n "$$owner" ]; then echo "the operator is already installed by OLM ($$owner); run \"make undeploy\" first"; exit 1; fi
 	@$(ON_CLUSTER) $(KUSTOMIZE) --image controller=$(USED_IMG) config/default | $(KUBECTL) apply --server-side --force-conflicts -f -
 	@$(ON_CLUSTER) $(KUBECTL) -n memcached-operator-system rollout status deployment/memcached-operator-controller-manager --timeout=2m
-
 undeploy: ready ## Delete the operator, also one that OLM installed; Memcacheds keep serving (see uninstall).
 	@$(ON_CLUSTER) ignored=$(ignore-not-found) && \
 	if [ -n "$$($(OLM_OWNER))" ]; then ignored=true && $(KUBECTL) -n memcached-operator-system delete --all subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com; fi && \
@@ -292,16 +267,12 @@ not-by-olm: ready
 bundle: manifests ## Generate bundle/, bundle.Dockerfile and the installer in config/samples/olmv1, and validate the bundle.
 	go run ./hack/bundle generate --version $(VERSION) --image $(BUNDLED_IMG) --scorecard-image $(SCORECARD_IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
 	@$(MAKE) --no-print-directory validate
-
 validate:
 	go run ./hack/bundle validate
-
 catalog-add: # Copy bundle/ to catalog/releases.
 	go -C hack/catalog run . add
-
 catalog: ## Render catalog/configs from catalog/releases, and validate it.
 	go -C hack/catalog run . render $(IMAGE_TAG_BASE)-bundle
-
 scorecard: ready scorecard-image operator
 	@$(ON_CLUSTER) rights="$$($(KUSTOMIZE) config/scorecard/rbac)" && \
 	trap 'echo "$$rights" | $(KUBECTL) delete --ignore-not-found -f -' EXIT && trap 'exit 1' INT TERM && \
@@ -316,19 +287,14 @@ release:
 
 cluster-up: $(CLUSTER) ## Start the local cluster: real Kubernetes on this machine; needs root.
 	@$(CLUSTER) up
-
 cluster-down: $(CLUSTER) ## Stop the local cluster.
 	@$(CLUSTER) down
-
 cluster-wipe: $(CLUSTER)
 	@$(CLUSTER) down --wipe
-
 env: $(CLUSTER) ## Print the environment of the tests, for: eval "$(make -s env)"
 	@$(CLUSTER) env
-
 demo: ready $(if $(KUBECONFIG),deploy-as-generated,image olm) demo-image ## Show what the operator does.
 	@$(ON_CLUSTER) IMG=$(USED_IMG) DEMO_IMAGE=$(DEMO_IMG) go -C bench run . demo
-
 bench-upgrade bench-handover bench-backup: bench-%: not-by-olm deploy-as-generated
 	@$(ON_CLUSTER) go -C bench run . $* $(ARGS)
 bench-memory bench-scrapes bench-tls bench-snapshot: bench-%: $(CLUSTER)
