@@ -94,6 +94,7 @@ type fakeProcess struct {
 
 	mu        sync.Mutex
 	listening bool
+	saving    bool
 	loaded    chan struct{} // closed when it has loaded its items
 	hung      chan struct{} // nil unless it hangs, and closed when it continues
 	items     int64
@@ -195,6 +196,10 @@ func (p *fakeProcess) signal(s os.Signal) error {
 	}
 	p.mu.Lock()
 	stuck, lazy := p.stuck, p.lazy
+	if p.saving && s != syscall.SIGKILL {
+		p.t.Errorf("memcached gets %s while it saves", s)
+	}
+	p.saving = p.saving || s == syscall.SIGUSR1
 	p.mu.Unlock()
 	go func() {
 		switch {

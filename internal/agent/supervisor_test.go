@@ -236,15 +236,33 @@ func TestSIGTERMDuringAStartKeepsTheItems(t *testing.T) {
 		p.run()
 		p.memcached.latest().add(7)
 		p.finish()
-		p.memcached.set(func(b *behavior) { b.loads = 5 * time.Second })
+		p.memcached.set(func(b *behavior) { b.loads, b.saves = 5*time.Second, 5*time.Second })
 		if err := p.create(); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.stop(); err != nil || p.saved() != 7 {
+		p.terminations <- syscall.SIGTERM
+		p.pass(7 * time.Second) // it responds, and saves
+		if status := p.status(); status.Phase != wire.PhaseStopping {
+			t.Errorf("during the save: %+v", status)
+		}
+		if err := p.exit(); err != nil || p.saved() != 7 {
 			t.Fatalf("stopped with %v, %d items are saved", err, p.saved())
 		}
 		p.wantStart(p.run(), wire.StartWarm, 7, "")
 		p.finish()
+	})
+}
+
+func TestSIGTERMDuringARestartInPlaceSavesOnce(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		p.memcached.set(func(b *behavior) { b.saves = 5 * time.Second })
+		p.run()
+		p.memcached.latest().add(7)
+		p.annotate(wire.RestartFile, "now")
+		p.await(wire.PhaseRestarting)
+		if err := p.stop(); err != nil || p.saved() != 7 || p.memcached.latest().pid != 1 {
+			t.Errorf("stopped with %v, %d items are saved, memcached %d", err, p.saved(), p.memcached.latest().pid)
+		}
 	})
 }
 
