@@ -16,10 +16,10 @@ func TestPodThatHasChangedSinceIsNotDeleted(t *testing.T) {
 	env := newEnv(t)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "broken"}}
 	pod.Spec.Containers = []corev1.Container{{Name: "memcached", Image: "memcached"}}
-	env.must(admin.Create(env.ctx, pod))
+	env.must(env.admin.Create(env.ctx, pod))
 	before := pod.DeepCopy()
 	pod.Annotations = map[string]string{"example.com/changed": "true"}
-	env.must(admin.Update(env.ctx, pod))
+	env.must(env.admin.Update(env.ctx, pod))
 
 	if res := env.apply(nil, plan.Actions{Delete: []resources.APIObject{before}}); !res.Conflict {
 		t.Errorf("no conflict: %+v", res)
@@ -28,7 +28,7 @@ func TestPodThatHasChangedSinceIsNotDeleted(t *testing.T) {
 	if res := env.apply(nil, plan.Actions{Delete: []resources.APIObject{pod}}); res.Conflict {
 		t.Errorf("conflict: %+v", res)
 	}
-	if err := admin.Get(env.ctx, client.ObjectKeyFromObject(pod), pod); err == nil && pod.DeletionTimestamp == nil {
+	if err := env.admin.Get(env.ctx, client.ObjectKeyFromObject(pod), pod); err == nil && pod.DeletionTimestamp == nil {
 		t.Error("a pod that hasn't changed was not deleted")
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -96,7 +95,7 @@ func TestLargeMemcachedIsWrittenInBatches(t *testing.T) {
 		}
 		m := env.get("cache")
 		var sets appsv1.ReplicaSetList
-		env.must(admin.List(env.ctx, &sets, client.InNamespace(env.namespace)))
+		env.must(env.admin.List(env.ctx, &sets, client.InNamespace(env.namespace)))
 		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing)
 		if int(m.Status.Size) != len(sets.Items) || m.Status.Size < 41 && (c.Reason != v1alpha1.ReasonScalingOut || result.RequeueAfter != staleRequeue) {
 			t.Errorf("reconcile %d: size %d of %d ReplicaSets, %s: %s, again after %s", i, m.Status.Size, len(sets.Items), c.Reason, c.Message, result.RequeueAfter)
@@ -121,7 +120,7 @@ func TestForeignNamesDelayNoShard(t *testing.T) {
 	env := newEnv(t)
 	large := map[string]string{"example.com/large": strings.Repeat("x", 1000)}
 	for i := range fair.BatchSize + 10 {
-		env.must(admin.Create(env.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: fmt.Sprintf("cache-%d", i), Annotations: large},
+		env.must(env.admin.Create(env.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: fmt.Sprintf("cache-%d", i), Annotations: large},
 			Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}))
 	}
 	env.create("cache", fmt.Sprintf("size: %d", fair.BatchSize+20))
@@ -138,7 +137,7 @@ func TestForeignNamesDelayNoShard(t *testing.T) {
 			t.Error("the content of a foreign object is kept")
 		}
 	}
-	env.must(admin.Delete(env.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-55"}}))
+	env.must(env.admin.Delete(env.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-55"}}))
 	for range 3 {
 		m = env.reconcile("cache")
 	}
@@ -165,73 +164,4 @@ func TestLargePodConfigurationIsRejected(t *testing.T) {
 	if n := env.writes.Load() - before; n != 1 {
 		t.Errorf("%d writes, want that of the status", n)
 	}
-}
-
-// The cache doesn't even store such a spec, so nothing may be decided by what it stores.
-func TestSpecThatIsTooLargeToStoreIsRejected(t *testing.T) {
-	env := newEnv(t)
-	eventually := env.manage()
-	env.create("cache", "size: 2")
-	eventually("two shards", func() bool { return env.get("cache").Status.Size == 2 })
-	policy := &networkingv1.NetworkPolicy{}
-	env.read("cache", policy)
-	change := func(clients []networkingv1.NetworkPolicyPeer) {
-		env.change("cache", func(m *v1alpha1.Memcached) {
-			m.Spec.Size, m.Spec.NetworkPolicy.AllowedClients = ptr.To[int32](1), clients
-		})
-	}
-	clients := slices.Repeat([]networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: slices.Repeat([]string{strings.Repeat("x", 63)}, 20)},
-	}}}}, 32)
-	change(clients)
-	eventually("it is rejected", func() bool {
-		c := meta.FindStatusCondition(env.get("cache").Status.Conditions, v1alpha1.ConditionDegraded)
-		return c.Reason == v1alpha1.ReasonPodConfigurationTooLarge && strings.Contains(c.Message, "shorten")
-	})
-	m, after := env.get("cache"), &networkingv1.NetworkPolicy{}
-	env.read("cache", after)
-	env.read("cache-1", &appsv1.ReplicaSet{})
-	if after.ResourceVersion != policy.ResourceVersion || len(m.Spec.NetworkPolicy.AllowedClients) != len(clients) {
-		t.Errorf("the policy or the spec, with %d clients, was changed", len(m.Spec.NetworkPolicy.AllowedClients))
-	}
-	change(clients[:1])
-	eventually("the shorter spec is applied", func() bool {
-		env.read("cache", after)
-		return env.get("cache").Status.Size == 1 && after.ResourceVersion != policy.ResourceVersion
-	})
-}
-
-// The cache omits what the operator doesn't read. Only its status and its finalizer are written.
-func TestWritesKeepWhatTheCacheOmits(t *testing.T) {
-	env := newEnv(t)
-	eventually := env.manage()
-	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache", Finalizers: []string{"example.com/keep"},
-		Labels: map[string]string{"team": "shop"}, Annotations: map[string]string{"example.com/large": strings.Repeat("x", 100<<10), v1alpha1.AnnotationRetry: strings.Repeat("x", 2*1024)}}}
-	m.Spec.DeletionPolicy = v1alpha1.DeletionBackup
-	m.Spec.FinalBackup = &v1alpha1.FinalBackup{Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}}
-	env.must(admin.Create(env.ctx, m))
-	eventually("the finalizer and the status are written", func() bool {
-		got := env.get("cache")
-		return slices.Contains(got.Finalizers, v1alpha1.FinalizerFinalBackup) && got.Status.Size == 1
-	})
-	got := env.get("cache")
-	if !slices.Contains(got.Finalizers, "example.com/keep") || got.Labels["team"] != "shop" || len(got.Annotations["example.com/large"]) != 100<<10 ||
-		len(got.Annotations[v1alpha1.AnnotationRetry]) != 2*1024 || got.Generation != m.Generation {
-		t.Errorf("finalizers %q, labels %q, %d annotations, generation %d", got.Finalizers, got.Labels, len(got.Annotations), got.Generation)
-	}
-	service := &corev1.Service{}
-	env.read("cache-0", service)
-	service.Annotations = map[string]string{"example.com/theirs": "x"}
-	env.must(admin.Update(env.ctx, service))
-	service.Spec.Selector[v1alpha1.LabelInstance] = "other"
-	env.must(admin.Update(env.ctx, service))
-	eventually("the Service is corrected", func() bool {
-		env.read("cache-0", service)
-		return service.Spec.Selector[v1alpha1.LabelInstance] == "cache"
-	})
-	if service.Annotations["example.com/theirs"] != "x" {
-		t.Errorf("annotations %q", service.Annotations)
-	}
-	got.Finalizers = nil
-	env.must(admin.Update(env.ctx, got)) // nothing waits for a backup
 }

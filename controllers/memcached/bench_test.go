@@ -21,6 +21,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
 // BenchmarkReconcileNothingToDo reconciles a Memcached of three shards in steady state, whose
@@ -53,11 +54,11 @@ func idleMemcached(b *testing.B) (*Reconciler, ctrl.Request) {
 	}
 	s := &staticClient{Client: env.reconciler.Client, objects: map[reflect.Type][]client.Object{reflect.TypeFor[v1alpha1.Memcached](): {m}}}
 	for kind, options := range cache.Options(env.namespace).ByObject {
-		gvk, err := apiutil.GVKForObject(kind, scheme)
+		gvk, err := apiutil.GVKForObject(kind, simtest.Scheme())
 		env.must(err)
-		list, err := scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		list, err := simtest.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		env.must(err)
-		env.must(admin.List(env.ctx, list.(client.ObjectList), client.InNamespace(env.namespace), client.MatchingLabelsSelector{Selector: options.Label}))
+		env.must(env.admin.List(env.ctx, list.(client.ObjectList), client.InNamespace(env.namespace), client.MatchingLabelsSelector{Selector: options.Label}))
 		env.must(meta.EachListItem(list, func(o runtime.Object) error {
 			if options.Transform != nil {
 				kept, err := options.Transform(o)

@@ -5,12 +5,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/apiservertest"
 )
 
 // wantBinding checks the Secret and the status of a binding to that many shards, and returns the Secret.
@@ -41,14 +39,7 @@ func (env *testEnv) wantBinding(m *v1alpha1.Memcached, size int) *corev1.Secret 
 }
 
 // letOperatorUpdate grants the rights that docs/connect.md grants.
-func (env *testEnv) letOperatorUpdate(secret string) {
-	env.Helper()
-	name := metav1.ObjectMeta{Namespace: env.namespace, Name: "memcached-operator-binding"}
-	env.must(admin.Create(env.ctx, &rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get", "update"}}}}))
-	env.must(admin.Create(env.ctx, &rbacv1.RoleBinding{ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: apiservertest.OperatorUser}}}))
-}
+func (env *testEnv) letOperatorUpdate(secret string) { env.readableSecret = secret }
 
 func TestBindingNeedsNoRightToReadSecrets(t *testing.T) {
 	env := newEnv(t)
@@ -65,7 +56,7 @@ func TestBindingNeedsNoRightToReadSecrets(t *testing.T) {
 	if n := env.writes.Load() - writes; n > 1 {
 		t.Errorf("the operator tried %d times to create a Secret that exists", n)
 	}
-	env.must(admin.Delete(env.ctx, secret))
+	env.must(env.admin.Delete(env.ctx, secret))
 	env.skipAnHour()
 	again := env.wantBinding(env.converge("cache"), 2)
 	if string(again.Data["password"]) == string(secret.Data["password"]) {
@@ -78,7 +69,7 @@ func TestBindingNeedsNoRightToReadSecrets(t *testing.T) {
 		t.Errorf("the status is %+v", b)
 	}
 	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
-	env.must(admin.Delete(env.ctx, again))
+	env.must(env.admin.Delete(env.ctx, again))
 	env.skipAnHour()
 	env.wantBinding(env.converge("cache"), 1)
 	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Binding.Enabled = false })
@@ -93,7 +84,10 @@ func TestBindingListsOtherShardsWithTheSamePassword(t *testing.T) {
 	password := string(cluster.wantBinding(cluster.converge(), 2).Data["password"])
 
 	cluster.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 3 })
-	for m := cluster.get("cache"); m.Status.ReadySize < 3; m = cluster.get("cache") {
+	for i, m := 0, cluster.get("cache"); m.Status.ReadySize < 3; i, m = i+1, cluster.get("cache") {
+		if i == 50 {
+			t.Fatal("the third shard isn't ready")
+		}
 		cluster.wantBinding(m, 2)
 		cluster.reconcileAndTick()
 	}
@@ -115,7 +109,7 @@ func TestSecretOfAnotherOwnerIsKeptByABinding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			env := newEnv(t)
 			theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-binding"}, Data: map[string][]byte{"key": []byte("theirs")}}
-			env.must(admin.Create(env.ctx, theirs))
+			env.must(env.admin.Create(env.ctx, theirs))
 			if c.granted {
 				env.letOperatorUpdate("cache-binding")
 			}
@@ -129,7 +123,7 @@ func TestSecretOfAnotherOwnerIsKeptByABinding(t *testing.T) {
 			if theirs.ResourceVersion != version || !env.exists("cache-0", &corev1.Service{}) {
 				t.Errorf("the Secret is %+v", theirs)
 			}
-			env.must(admin.Delete(env.ctx, theirs))
+			env.must(env.admin.Delete(env.ctx, theirs))
 			env.skipAnHour()
 			env.wantBinding(env.converge("cache"), 1)
 		})

@@ -91,7 +91,7 @@ func TestBootstrapRestoreStartsWhenAllShardsRun(t *testing.T) {
 		pod := env.runPod(shard, "a", ip)
 		pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
 		pod.Status.ContainerStatuses[0].Ready, pod.Status.Conditions = false, nil
-		env.must(admin.Status().Update(env.ctx, pod))
+		env.must(env.admin.Status().Update(env.ctx, pod))
 		return pod
 	}
 	env.answer(run("cache-0", "10.0.0.1"), start, "1.6.45")
@@ -125,18 +125,18 @@ func TestBootstrapWaitsForPodsOfDeletedMemcachedOfTheSameName(t *testing.T) {
 	env.create("cache", "size: 1")
 	env.converge("cache")
 	former := env.runPod("cache-0", "former", "10.0.0.9")
-	env.must(admin.Delete(env.ctx, env.get("cache")))
+	env.must(env.admin.Delete(env.ctx, env.get("cache")))
 	for _, key := range keysOf("cache", 1) { // as the garbage collector does
 		o := resources.NewObject(key.Kind)
 		env.read(key.Name, o)
-		env.must(admin.Delete(env.ctx, o))
+		env.must(env.admin.Delete(env.ctx, o))
 	}
 
 	env.create("cache", "{size: 1, bootstrap: {backupRef: {name: nightly}}}")
 	env.converge("cache")
 	pod := env.runPod("cache-0", "next", "10.0.0.1")
 	pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
-	env.must(admin.Status().Update(env.ctx, pod))
+	env.must(env.admin.Status().Update(env.ctx, pod))
 	env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
 	m := env.converge("cache")
 	env.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonBootstrapping, "waiting for all shards to run before filling them: cache-0;")
@@ -207,7 +207,7 @@ func TestBootstrapLeavesForeignRestoreOfItsNameAlone(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.namespace, Name: "cache-bootstrap"},
 		Spec:       v1alpha1.MemcachedRestoreSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: "other"}, BackupRef: &v1alpha1.BackupReference{Name: "other"}},
 	}
-	cluster.must(admin.Create(cluster.ctx, theirs))
+	cluster.must(cluster.admin.Create(cluster.ctx, theirs))
 	m := cluster.converge()
 	if b := m.Status.Bootstrap; b.Phase != v1alpha1.TransferFailed || !strings.Contains(b.Message, "the shards started empty: MemcachedRestore cache-bootstrap exists and isn't managed by this Memcached; ") || len(cluster.becameReady) != 2 {
 		t.Errorf("bootstrap %+v, ready: %v", b, cluster.becameReady)
@@ -254,7 +254,7 @@ func TestBootstrapStopsWhenItAndItsRestoreAreRemoved(t *testing.T) {
 	cluster := newCluster(t, "cache", withBootstrap)
 	cluster.waitForBootstrap()
 	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Bootstrap = nil })
-	cluster.must(admin.Delete(cluster.ctx, &cluster.listRestores()[0]))
+	cluster.must(cluster.admin.Delete(cluster.ctx, &cluster.listRestores()[0]))
 	if m := cluster.converge(); m.Status.Bootstrap.Phase != v1alpha1.TransferFailed || len(cluster.becameReady) != 2 || len(cluster.listRestores()) > 0 {
 		t.Errorf("bootstrap %+v, ready: %v", m.Status.Bootstrap, cluster.becameReady)
 	}
@@ -264,14 +264,14 @@ func TestBootstrapDoesNotApplyToExistingShards(t *testing.T) {
 	for name, prepare := range map[string]func(cluster *fakeCluster){
 		"ready shards": func(*fakeCluster) {},
 		"lost shards": func(cluster *fakeCluster) {
-			cluster.must(admin.DeleteAllOf(cluster.ctx, &appsv1.ReplicaSet{}, client.InNamespace(cluster.testEnv.namespace)))
+			cluster.must(cluster.admin.DeleteAllOf(cluster.ctx, &appsv1.ReplicaSet{}, client.InNamespace(cluster.testEnv.namespace)))
 		},
 		"shards that were filled before": func(cluster *fakeCluster) {
 			m := cluster.get("cache")
 			m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: "cache-bootstrap", Phase: v1alpha1.TransferComplete, Deadline: metav1.Now()}
 			m.Status.Shards = nil
-			cluster.must(admin.Status().Update(cluster.ctx, m))
-			cluster.must(admin.DeleteAllOf(cluster.ctx, &appsv1.ReplicaSet{}, client.InNamespace(cluster.testEnv.namespace)))
+			cluster.must(cluster.admin.Status().Update(cluster.ctx, m))
+			cluster.must(cluster.admin.DeleteAllOf(cluster.ctx, &appsv1.ReplicaSet{}, client.InNamespace(cluster.testEnv.namespace)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

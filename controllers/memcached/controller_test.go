@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"reflect"
 	"slices"
@@ -16,104 +17,27 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/wait"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
-	"github.com/memcached-operator/memcached-operator/internal/index"
 )
 
-// everyField is a spec in which every field is set, so that the tests find a field that is
-// written in every reconcile.
-const everyField = `
-size: 2
-version: 1.6.45
-image: registry.example.com:5000/cache/memcached
-imagePullPolicy: Always
-imagePullSecrets: [{name: registry}]
-memory: 1.5Gi
-maxConnections: 4096
-threads: 8
-maxItemSize: 2097152
-extraArgs: ["-v", "-o", "hash_algorithm=murmur3"]
-resources:
-  requests: {cpu: "0.5"}
-  limits: {memory: "3e9", cpu: 2}
-scheduling:
-  nodeSelector: {disk: none}
-  tolerations: [{key: cache, operator: Exists, effect: NoSchedule}, {key: spot, value: "yes"}]
-  affinity:
-    nodeAffinity:
-      preferredDuringSchedulingIgnoredDuringExecution:
-        - weight: 1
-          preference: {matchExpressions: [{key: arch, operator: In, values: [a, b]}]}
-    podAntiAffinity:
-      requiredDuringSchedulingIgnoredDuringExecution:
-        - topologyKey: kubernetes.io/hostname
-          labelSelector: {matchLabels: {app.kubernetes.io/instance: sessions}}
-  topologySpreadConstraints:
-    - maxSkew: 1
-      topologyKey: rack
-      whenUnsatisfiable: DoNotSchedule
-      labelSelector: {matchLabels: {app.kubernetes.io/instance: sessions}}
-  priorityClassName: system-cluster-critical
-podSecurity:
-  serviceAccountName: cache
-  runAsUser: 1000
-  runAsGroup: 2000
-  seLinuxOptions: {level: "s0:c1,c2", type: container_t}
-  seccompProfile: {type: Localhost, localhostProfile: cache.json}
-  appArmorProfile: {type: Localhost, localhostProfile: cache}
-tls: {mode: Permissive, secretName: own, clientCertificates: Optional, minVersion: "1.3"}
-auth: {secretName: users}
-discovery: {enabled: true}
-binding: {enabled: true}
-service: {type: LoadBalancer, loadBalancerSourceRanges: [192.0.2.0/24, "2001:db8::/32"], labels: {team: shop}, annotations: {note: one}}
-monitoring: {enabled: false, slabs: true, from: [{namespaceSelector: {}}]}
-podMetadata:
-  labels: {team: shop}
-  annotations: {example.com/note: hello}
-networkPolicy:
-  mode: Restricted
-  allowedClients:
-    - podSelector: {}
-    - podSelector: {matchExpressions: [{key: app, operator: In, values: [shop]}]}
-      namespaceSelector: {}
-    - ipBlock: {cidr: 10.0.0.0/8, except: [10.1.0.0/16]}
-updateStrategy:
-  type: InPlace
-  minIntervalSeconds: 60
-  onItemLoss: Continue
-  crossSeriesUpgrade: Allow
-  maintenanceWindows: [{days: [Saturday], start: "02:00", durationSeconds: 3600, timeZone: Europe/Berlin}]
-  hitRatioGate: {percent: 80, minRequests: 100, timeoutSeconds: 60, onTimeout: Continue}
-hashing: {algorithm: Ketama, serverNameTemplate: "{shard}:11211"}
-bootstrap: {backupRef: {name: nightly}, deadlineSeconds: 300, maxAgeSeconds: 86400, maxTTLSeconds: 900}
-finalBackup:
-  store: {persistentVolumeClaim: {claimName: store, subPath: cache, fsGroup: 2000}}
-  rateLimit: {itemsPerSecond: 7, mebibytesPerSecond: 3}
-  deadlineSeconds: 300
-deletionPolicy: Backup
-handover: {mode: Disabled}
-refill: {maxAgeSeconds: 86400, maxTTLSeconds: 900}
-paused: false
-`
+// everyField is a spec in which every field is set.
+//
+//go:embed testdata/every_field.yaml
+var everyField string
 
 // alternatives are the fields that everyField doesn't set, because each excludes another one.
 var alternatives = []string{"bootstrap.snapshot", "finalBackup.store.s3"}
@@ -159,7 +83,7 @@ func TestEveryFieldSetsEveryFieldOfTheSpec(t *testing.T) {
 
 func (env *testEnv) exists(name string, o client.Object) bool {
 	env.Helper()
-	err := admin.Get(env.ctx, types.NamespacedName{Namespace: env.namespace, Name: name}, o)
+	err := env.admin.Get(env.ctx, types.NamespacedName{Namespace: env.namespace, Name: name}, o)
 	env.must(client.IgnoreNotFound(err))
 	return err == nil
 }
@@ -197,7 +121,7 @@ func (env *testEnv) createPod(shard, suffix string) *corev1.Pod {
 	pod.Name, pod.Namespace = shard+"-"+suffix, env.namespace
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 	pod.Spec.NodeName = "node1"
-	env.must(admin.Create(env.ctx, pod))
+	env.must(env.admin.Create(env.ctx, pod))
 	return pod
 }
 
@@ -212,7 +136,7 @@ func (env *testEnv) setPod(pod *corev1.Pod, ip string, ready bool, container str
 		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: status}, {Type: corev1.ContainersReady, Status: status}},
 		ContainerStatuses: []corev1.ContainerStatus{{Name: resources.Container, ContainerID: container, Ready: ready, Image: "i", ImageID: "i"}},
 	}
-	env.must(admin.Status().Update(env.ctx, pod))
+	env.must(env.admin.Status().Update(env.ctx, pod))
 }
 
 func (env *testEnv) answer(pod *corev1.Pod, start agentwire.Start, version string) {
@@ -226,20 +150,20 @@ func (env *testEnv) answer(pod *corev1.Pod, start agentwire.Start, version strin
 func (env *testEnv) passPreflight(name, version string) {
 	env.Helper()
 	var pods corev1.PodList
-	env.must(admin.List(env.ctx, &pods, client.InNamespace(env.namespace), client.MatchingLabels(resources.PreflightLabels(name))))
+	env.must(env.admin.List(env.ctx, &pods, client.InNamespace(env.namespace), client.MatchingLabels(resources.PreflightLabels(name))))
 	for _, pod := range pods.Items {
 		pod.Status = corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{{
 			Name: resources.Container, Image: "i", ImageID: "i",
 			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: fmt.Sprintf("{\"version\":%q}", version), ContainerID: "containerd://p"}},
 		}}}
-		env.must(admin.Status().Update(env.ctx, &pod))
+		env.must(env.admin.Status().Update(env.ctx, &pod))
 	}
 }
 
 // removePod deletes a pod immediately, as the kubelet does when its containers have terminated.
 func (env *testEnv) removePod(pod *corev1.Pod) {
 	env.Helper()
-	env.must(admin.Delete(env.ctx, pod, client.GracePeriodSeconds(0)))
+	env.must(env.admin.Delete(env.ctx, pod, client.GracePeriodSeconds(0)))
 }
 
 func TestEveryObjectIsCreatedAndOwned(t *testing.T) {
@@ -258,32 +182,6 @@ func TestEveryObjectIsCreatedAndOwned(t *testing.T) {
 	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 	if m.Status.Phase != v1alpha1.PhaseProgressing || m.Status.Ready != "0/3" || m.Status.Size != 3 {
 		t.Errorf("status %+v", m.Status)
-	}
-}
-
-func TestSteadyStateNeedsNoWrites(t *testing.T) {
-	for name, spec := range map[string]string{"cache": "size: 3", "sessions": everyField} {
-		t.Run(name, func(t *testing.T) {
-			env := newEnv(t)
-			m := env.create(name, spec)
-			if m.Spec.Bootstrap != nil { // which has finished
-				m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: name + "-bootstrap", Phase: v1alpha1.TransferComplete, Deadline: metav1.Now()}
-				env.must(admin.Status().Update(env.ctx, m))
-			}
-			env.converge(name)
-			for ordinal := range 2 {
-				pod := env.runPod(resources.ShardName(name, ordinal), "a", "10.0.0."+strconv.Itoa(ordinal+1))
-				env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
-			}
-			env.converge(name)
-			before := env.writes.Load()
-			for range 5 {
-				env.reconcile(name)
-			}
-			if n := env.writes.Load() - before; n != 0 {
-				t.Errorf("%d writes in five reconciles in steady state, want none", n)
-			}
-		})
 	}
 }
 
@@ -347,66 +245,6 @@ func TestBatchedStatusUpdateIsWrittenAfterTheDebounce(t *testing.T) {
 	env.wantEvent(env.recorded(), v1alpha1.EventShardReady)
 }
 
-func TestDriftIsCorrected(t *testing.T) {
-	env := newEnv(t)
-	env.create("cache", "size: 1")
-	env.converge("cache")
-	for name, c := range map[string]struct {
-		object    client.Object
-		name      string
-		edit      func(client.Object)
-		corrected func(client.Object) bool
-	}{
-		"a changed port": {&corev1.Service{}, "cache-0",
-			func(o client.Object) { o.(*corev1.Service).Spec.Ports[0].TargetPort = intstr.FromInt32(1) },
-			func(o client.Object) bool {
-				return o.(*corev1.Service).Spec.Ports[0].TargetPort == intstr.FromString("memcached")
-			}},
-		"a widened selector": {&corev1.Service{}, "cache",
-			func(o client.Object) { o.(*corev1.Service).Spec.Selector = map[string]string{"a": "b"} },
-			func(o client.Object) bool {
-				return o.(*corev1.Service).Spec.Selector[v1alpha1.LabelInstance] == "cache"
-			}},
-		"no replicas": {&appsv1.ReplicaSet{}, "cache-0",
-			func(o client.Object) { o.(*appsv1.ReplicaSet).Spec.Replicas = ptr.To[int32](0) },
-			func(o client.Object) bool { return *o.(*appsv1.ReplicaSet).Spec.Replicas == 1 }},
-		"an edited template": {&appsv1.ReplicaSet{}, "cache-0",
-			func(o client.Object) { o.(*appsv1.ReplicaSet).Spec.Template.Spec.Containers[0].Image = "other" },
-			func(o client.Object) bool {
-				return o.(*appsv1.ReplicaSet).Spec.Template.Spec.Containers[0].Image == "docker.io/library/memcached:1.6.45"
-			}},
-		"a removed label": {&networkingv1.NetworkPolicy{}, "cache",
-			func(o client.Object) { o.SetLabels(nil) },
-			func(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue }},
-		"an opened policy": {&networkingv1.NetworkPolicy{}, "cache",
-			func(o client.Object) {
-				o.(*networkingv1.NetworkPolicy).Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{}}
-			},
-			func(o client.Object) bool { return len(o.(*networkingv1.NetworkPolicy).Spec.Ingress) == 4 }},
-		"a loosened budget": {&policyv1.PodDisruptionBudget{}, "cache",
-			func(o client.Object) {
-				o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable = ptr.To(intstr.FromInt32(3))
-			},
-			func(o client.Object) bool { return o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable.IntVal == 1 }},
-		"a removed owner": {&corev1.Service{}, "cache-0",
-			func(o client.Object) { o.SetOwnerReferences(nil) },
-			func(o client.Object) bool { return len(o.GetOwnerReferences()) == 1 }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			env.TB = t
-			env.read(c.name, c.object)
-			uid := c.object.GetUID()
-			c.edit(c.object)
-			env.must(admin.Update(env.ctx, c.object, client.FieldOwner("user")))
-			env.converge("cache")
-			env.read(c.name, c.object)
-			if !c.corrected(c.object) || c.object.GetUID() != uid {
-				t.Errorf("not corrected in place: %+v", c.object)
-			}
-		})
-	}
-}
-
 func TestStatusComputedFromAnOldVersionIsNotWritten(t *testing.T) {
 	env := newEnv(t)
 	stale := env.create("cache", "size: 1")
@@ -428,7 +266,7 @@ func TestFieldsOfOtherOwnersAreKept(t *testing.T) {
 	var service corev1.Service
 	env.read("cache-0", &service)
 	service.Annotations = map[string]string{"service.example.com/balancer": "internal"}
-	env.must(admin.Update(env.ctx, &service))
+	env.must(env.admin.Update(env.ctx, &service))
 	before := env.writes.Load()
 	env.converge("cache")
 	env.read("cache-0", &service)
@@ -444,7 +282,7 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 	for _, key := range keysOf("cache", 2) {
 		o := resources.NewObject(key.Kind)
 		env.read(key.Name, o)
-		env.must(admin.Delete(env.ctx, o))
+		env.must(env.admin.Delete(env.ctx, o))
 	}
 	env.converge("cache")
 	for _, key := range keysOf("cache", 2) {
@@ -527,7 +365,7 @@ func TestEmptyStartOfAnotherPodIsReported(t *testing.T) {
 	env.converge("cache")
 	env.recorded()
 
-	env.must(admin.Delete(env.ctx, old)) // it keeps serving until its replacement is ready
+	env.must(env.admin.Delete(env.ctx, old)) // it keeps serving until its replacement is ready
 	m := env.converge("cache")
 	env.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
 	replacement := env.runPod("cache-0", "new", "10.0.0.2")
@@ -551,7 +389,7 @@ func TestEmptyStartAfterLossOfTheReplicaSetIsReported(t *testing.T) {
 
 	set := resources.NewObject(resources.KindReplicaSet)
 	env.read("cache-0", set)
-	env.must(admin.Delete(env.ctx, set))
+	env.must(env.admin.Delete(env.ctx, set))
 	env.removePod(old)
 	if m := env.converge("cache"); m.Status.Size != 1 {
 		t.Errorf("size %d while the shard is recreated", m.Status.Size)
@@ -580,7 +418,7 @@ func TestRestartInPlaceIsReportedWithItsItems(t *testing.T) {
 	env.wantEvent(env.recorded(), "999 of 1000 items")
 
 	pod.Annotations[v1alpha1.AnnotationRestart] = "please"
-	env.must(admin.Update(env.ctx, pod)) // which the agent has not read yet
+	env.must(env.admin.Update(env.ctx, pod)) // which the agent has not read yet
 	if m = env.converge("cache"); m.Status.Shards[0].Restart != "" {
 		t.Errorf("an answer from before the restart was used: %+v", m.Status.Shards[0])
 	}
@@ -648,7 +486,7 @@ func TestFixedSpecRecreatesOnlyPodsThatCannotRun(t *testing.T) {
 			env.runPod("cache-0", "a", "10.0.0.1")
 			pod := env.runPod("cache-1", "a", "10.0.0.2")
 			pod.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{c.status}}
-			env.must(admin.Status().Update(env.ctx, pod))
+			env.must(env.admin.Status().Update(env.ctx, pod))
 			if c.fixed {
 				env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Version = "1.6.45" })
 			}
@@ -671,7 +509,7 @@ func TestPausedChangesNothingAndReportsTheStatus(t *testing.T) {
 	env.create("cache", "size: 2")
 	env.converge("cache")
 	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Paused, m.Spec.Size = true, ptr.To[int32](1) })
-	env.must(admin.Delete(env.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-0"}}))
+	env.must(env.admin.Delete(env.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-0"}}))
 	m := env.converge("cache")
 	if env.exists("cache-0", &corev1.Service{}) || !env.exists("cache-1", &appsv1.ReplicaSet{}) {
 		t.Error("an object was changed while paused")
@@ -760,7 +598,7 @@ func TestForeignObjectIsNeitherAdoptedNorDeleted(t *testing.T) {
 	env := newEnv(t)
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-0"},
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"app": "web"}}}
-	env.must(admin.Create(env.ctx, theirs))
+	env.must(env.admin.Create(env.ctx, theirs))
 	env.create("cache", "size: 2")
 	m := env.converge("cache")
 	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameConflict, "Service cache-0 already exists and isn't managed by this Memcached; delete it, or create the Memcached with another name")
@@ -780,7 +618,7 @@ func TestForeignObjectIsNeitherAdoptedNorDeleted(t *testing.T) {
 	if !env.exists("cache-0", &corev1.Service{}) {
 		t.Error("scaling in deleted the foreign Service")
 	}
-	env.must(admin.Delete(env.ctx, theirs))
+	env.must(env.admin.Delete(env.ctx, theirs))
 	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](1) })
 	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 }
@@ -801,7 +639,7 @@ func TestObjectsOfDeletedMemcachedOfTheSameNameAreWaitedFor(t *testing.T) {
 	env := newEnv(t)
 	env.create("cache", "size: 1")
 	first := env.converge("cache")
-	env.must(admin.Delete(env.ctx, first))
+	env.must(env.admin.Delete(env.ctx, first))
 	env.create("cache", "size: 1") // no garbage collector runs here
 	m := env.converge("cache")
 	env.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonWaitingForGarbageCollection, "ReplicaSet cache-0")
@@ -813,7 +651,7 @@ func TestObjectsOfDeletedMemcachedOfTheSameNameAreWaitedFor(t *testing.T) {
 	for _, key := range keysOf("cache", 1) {
 		o := resources.NewObject(key.Kind)
 		env.read(key.Name, o)
-		env.must(admin.Delete(env.ctx, o))
+		env.must(env.admin.Delete(env.ctx, o))
 	}
 	m = env.converge("cache")
 	env.read("cache-0", &set)
@@ -831,10 +669,10 @@ func TestOrphansOfThisNameAreAdopted(t *testing.T) {
 		o := resources.NewObject(key.Kind)
 		env.read(key.Name, o)
 		o.SetOwnerReferences(nil)
-		env.must(admin.Update(env.ctx, o))
+		env.must(env.admin.Update(env.ctx, o))
 		uids[key] = o.GetUID()
 	}
-	env.must(admin.Delete(env.ctx, first))
+	env.must(env.admin.Delete(env.ctx, first))
 	env.create("cache", "size: 1")
 	m := env.converge("cache")
 	for key, uid := range uids {
@@ -858,15 +696,15 @@ func TestApplySparesAnObjectThatTookTheNameSince(t *testing.T) {
 			object := map[string]client.Object{"ReplicaSet": &appsv1.ReplicaSet{}, "Service": &corev1.Service{}}[name]
 			env.read("cache-0", object)
 			change(object)
-			env.must(admin.Update(env.ctx, object))
+			env.must(env.admin.Update(env.ctx, object))
 			obs := env.observe("cache")
 			p := plan.Make(obs, env.reconciler.Options)
-			env.must(admin.Delete(env.ctx, object))
+			env.must(env.admin.Delete(env.ctx, object))
 			other := object.DeepCopyObject().(client.Object)
 			other.SetUID("")
 			other.SetResourceVersion("")
 			other.SetOwnerReferences(nil)
-			env.must(admin.Create(env.ctx, other))
+			env.must(env.admin.Create(env.ctx, other))
 			if res := env.apply(obs.Memcached, p.Actions); !res.Conflict {
 				t.Errorf("no conflict: %+v", res)
 			}
@@ -894,7 +732,7 @@ func TestFirstApplySparesAnObjectThatTookTheFreeName(t *testing.T) {
 	obs := env.observe("cache")
 	p := plan.Make(obs, env.reconciler.Options)
 	for _, o := range foreign {
-		env.must(admin.Create(env.ctx, o))
+		env.must(env.admin.Create(env.ctx, o))
 	}
 	if res := env.apply(m, p.Actions); !res.Conflict {
 		t.Errorf("no conflict: %+v", res)
@@ -909,67 +747,6 @@ func TestFirstApplySparesAnObjectThatTookTheFreeName(t *testing.T) {
 		t.Error("an object whose name was free wasn't created")
 	}
 	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNameConflict)
-}
-
-func TestRejectionByTheAPIServerIsReported(t *testing.T) {
-	for what, spec := range map[string]string{
-		"not a label!": `{size: 1, scheduling: {nodeSelector: {"not a label!": x}}}`,
-		"duplicate entries for key": `{size: 1, scheduling: {topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 1},
-			{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 2}]}}`,
-	} {
-		env := newEnv(t)
-		env.create("cache", spec)
-		m := env.reconcile("cache")
-		env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, "the API server rejected ReplicaSet cache-0: ", what)
-		if !env.exists("cache-0", &corev1.Service{}) {
-			t.Error("the other objects must be created")
-		}
-	}
-}
-
-func TestExceededQuotaIsReportedAndRetried(t *testing.T) {
-	env := newEnv(t)
-	env.must(admin.Create(env.ctx, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "none"},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/replicasets.apps": resource.MustParse("0")}}}))
-	env.setQuota("none", "0")
-	env.create("cache", "size: 1")
-	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: env.namespace, Name: "cache"}}
-	if _, err := env.reconciler.Reconcile(env.ctx, request); err == nil {
-		t.Fatal("no error, so no retry")
-	}
-	m := env.get("cache")
-	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, "the API server rejected ReplicaSet cache-0: ", "exceeded quota")
-	env.wantCondition(m, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonRetrying, "; retrying")
-	env.setQuota("none", "9")
-	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
-}
-
-// setQuota sets a quota and its status, as the quota controller does.
-func (env *testEnv) setQuota(name, hard string) {
-	env.Helper()
-	var quota corev1.ResourceQuota
-	env.read(name, &quota)
-	quota.Spec.Hard = corev1.ResourceList{"count/replicasets.apps": resource.MustParse(hard)}
-	env.must(admin.Update(env.ctx, &quota))
-	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{"count/replicasets.apps": resource.MustParse("0")}}
-	env.must(admin.Status().Update(env.ctx, &quota))
-}
-
-func TestDeletedNamespaceGetsNoWrites(t *testing.T) {
-	env := newEnv(t)
-	env.create("cache", "size: 1")
-	env.converge("cache")
-	env.recorded()
-	env.must(admin.Delete(env.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.namespace}}))
-	env.must(admin.Delete(env.ctx, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-0"}}))
-	before := env.get("cache")
-	m := env.reconcile("cache") // no error, so no retries
-	if diff := cmp.Diff(before.Status, m.Status); diff != "" {
-		t.Errorf("the status was written:\n%s", diff)
-	}
-	if events := env.recorded(); len(events) > 0 {
-		t.Errorf("events %q: the API server rejects them", events)
-	}
 }
 
 func TestProblemsOfPodsAreReported(t *testing.T) {
@@ -996,7 +773,7 @@ func TestProblemsOfPodsAreReported(t *testing.T) {
 			env.converge("cache")
 			pod := env.runPod("cache-0", "a", "10.0.0.1")
 			pod.Status = c.status
-			env.must(admin.Status().Update(env.ctx, pod))
+			env.must(env.admin.Status().Update(env.ctx, pod))
 			m := env.converge("cache")
 			env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, c.reason, "cache-0", c.words)
 			if !strings.Contains(m.Status.Shards[0].Message, c.words) {
@@ -1037,144 +814,6 @@ func TestLoginIsNotSwitchedOnForARunningVersionThatBypassesIt(t *testing.T) {
 	}
 }
 
-// The controller runs as in main, with caches, watches and only the rights of config/rbac.
-func TestManagerWatchesWithTheOperatorsRights(t *testing.T) {
-	env := newEnv(t)
-	eventually := env.manage()
-	env.create("cache", "size: 2")
-	eventually("both shards are created", func() bool { return env.get("cache").Status.Size == 2 })
-
-	var set appsv1.ReplicaSet
-	env.read("cache-1", &set)
-	uid := set.UID
-	env.must(admin.Delete(env.ctx, &set))
-	eventually("a deleted ReplicaSet is recreated", func() bool { return env.exists("cache-1", &set) && set.UID != uid })
-
-	set.Labels = nil
-	env.must(admin.Update(env.ctx, &set))
-	eventually("an object that left the cache with its label is corrected", func() bool {
-		env.read("cache-1", &set)
-		return set.Labels[v1alpha1.LabelManagedBy] != ""
-	})
-	env.runPod("cache-0", "a", "10.0.0.1")
-	env.runPod("cache-1", "a", "10.0.0.2")
-	eventually("the pods' readiness is reported", func() bool { return env.get("cache").Status.Ready == "2/2" })
-	eventually("each shard has its event", func() bool {
-		var list corev1.EventList
-		env.must(admin.List(env.ctx, &list, client.InNamespace(env.namespace)))
-		messages := map[string]bool{}
-		for _, e := range list.Items {
-			if e.Reason == v1alpha1.EventShardReady {
-				messages[e.Message] = true
-			}
-		}
-		return len(messages) == 2
-	})
-	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](0) })
-	eventually("the shards are deleted", func() bool { return env.get("cache").Status.Size == 0 })
-	eventually("an event is recorded", func() bool {
-		var list corev1.EventList
-		env.must(admin.List(env.ctx, &list, client.InNamespace(env.namespace)))
-		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == v1alpha1.EventScaled })
-	})
-}
-
-// manage runs the controller in a manager until the test ends. It returns a function that
-// waits until a condition is met.
-func (env *testEnv) manage() (eventually func(what string, ok func() bool)) {
-	env.Helper()
-	mgr, err := ctrl.NewManager(operatorConfig, ctrl.Options{Scheme: scheme, Cache: cache.Options(env.namespace), Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)}})
-	env.must(err)
-	r := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: podAgents{env}, Recorder: mgr.GetEventRecorder("memcached-operator"), Clock: env.reconciler.Clock, Options: env.reconciler.Options}
-	env.must(index.Setup(env.ctx, mgr.GetFieldIndexer()))
-	env.must(r.SetupWithManager(mgr))
-	ctx, stop := context.WithCancel(env.ctx)
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	env.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			env.Error(err)
-		}
-	})
-	return func(what string, ok func() bool) {
-		env.Helper()
-		if err := wait.PollUntilContextTimeout(env.ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return ok(), nil }); err != nil {
-			env.Fatalf("%s: %v", what, err)
-		}
-	}
-}
-
-// podAgents answers for every pod that it started empty.
-type podAgents struct{ *testEnv }
-
-func (a podAgents) Status(ctx context.Context, podIP string) (agentwire.Status, error) {
-	var pods corev1.PodList
-	if err := admin.List(ctx, &pods, client.InNamespace(a.namespace)); err != nil {
-		return agentwire.Status{}, err
-	}
-	for _, pod := range pods.Items {
-		if pod.Status.PodIP == podIP {
-			return agentwire.Status{Phase: agentwire.PhaseServing, PodUID: string(pod.UID), Version: "1.6.45",
-				Start: agentwire.Start{Result: agentwire.StartCold, At: pod.CreationTimestamp.Time}}, nil
-		}
-	}
-	return agentwire.Status{}, fmt.Errorf("no answer from %s", podIP)
-}
-
-// With only the operator's rights.
-func TestManagerWatchesRestoresAndBackups(t *testing.T) {
-	env := newEnv(t)
-	eventually := env.manage()
-	env.create("cache", "{size: 1, refill: {}, bootstrap: {backupRef: {name: nightly}}, deletionPolicy: Backup, finalBackup: {store: {persistentVolumeClaim: {claimName: store}}}}")
-	eventually("the shard is created", func() bool { return env.exists("cache-0", &appsv1.ReplicaSet{}) })
-	pod := env.runPod("cache-0", "a", "10.0.0.1")
-	pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
-	env.must(admin.Status().Update(env.ctx, pod))
-
-	restore := &v1alpha1.MemcachedRestore{}
-	eventually("the bootstrap's restore is created", func() bool { return env.exists("cache-bootstrap", restore) })
-	restore.Status.Phase = v1alpha1.TransferComplete
-	env.must(admin.Status().Update(env.ctx, restore))
-	eventually("the bootstrap has finished", func() bool { return env.get("cache").Status.Bootstrap.Phase == v1alpha1.TransferComplete })
-
-	backup := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "nightly"}, Spec: v1alpha1.MemcachedBackupSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}}}
-	env.must(admin.Create(env.ctx, backup))
-	backup.Status.Phase = v1alpha1.TransferComplete
-	backup.Status.Snapshot = &v1alpha1.SnapshotStatus{Path: "p", TakenAt: metav1.NewTime(pod.CreationTimestamp.Add(-time.Minute))}
-	env.must(admin.Status().Update(env.ctx, backup))
-	eventually("the first start is recorded", func() bool { return env.get("cache").Status.Shards[0].Start != "" })
-	env.removePod(pod)
-	next := env.runPod("cache-0", "b", "10.0.0.2")
-	ours := func() []v1alpha1.MemcachedRestore {
-		var restores v1alpha1.MemcachedRestoreList
-		env.must(admin.List(env.ctx, &restores, client.InNamespace(env.namespace)))
-		return slices.DeleteFunc(restores.Items, func(r v1alpha1.MemcachedRestore) bool { return r.Name == "cache-bootstrap" })
-	}
-	eventually("the lost shard is refilled", func() bool { return len(ours()) == 1 })
-	refill := ours()[0]
-	refill.Status.Phase = v1alpha1.TransferComplete
-	env.must(admin.Status().Update(env.ctx, &refill))
-	env.removePod(next)
-	eventually("the finished restore of a deleted pod is deleted", func() bool { return len(ours()) == 0 })
-
-	env.runPod("cache-0", "c", "10.0.0.3")
-	eventually("the shard is ready", func() bool { return env.get("cache").Status.Ready == "1/1" })
-	m := env.get("cache")
-	env.must(admin.Delete(env.ctx, m))
-	eventually("the final backup is created", func() bool { return env.exists(plan.FinalBackupName(m), backup) })
-	backup.Status.Phase, backup.Status.Snapshot = v1alpha1.TransferComplete, &v1alpha1.SnapshotStatus{Path: "p", TakenAt: metav1.Now(), Items: 7}
-	env.must(admin.Status().Update(env.ctx, backup))
-	eventually("the Memcached is deleted", func() bool { return !env.exists("cache", m) })
-	eventually("the event is recorded", func() bool {
-		var list corev1.EventList
-		env.must(admin.List(env.ctx, &list, client.InNamespace(env.namespace)))
-		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == v1alpha1.EventFinalBackup })
-	})
-}
-
 func TestCacheOfObjectsDoesNotGrow(t *testing.T) {
 	env := newEnv(t)
 	env.create("cache", "size: 3")
@@ -1189,7 +828,7 @@ func TestCacheOfObjectsDoesNotGrow(t *testing.T) {
 	if n, want := len(env.reconciler.cache.Get(name).Applied), key+len(keysOf("cache", 1)); n != want {
 		t.Errorf("%d objects after scaling in, want %d", n, want)
 	}
-	env.must(admin.Delete(env.ctx, m))
+	env.must(env.admin.Delete(env.ctx, m))
 	_, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: name})
 	env.must(err)
 	if entry := env.reconciler.cache.Get(name); entry.Applied != nil || entry.WrittenVersion != "" {

@@ -2,7 +2,6 @@ package memcached
 
 import (
 	"context"
-	"math"
 	"testing"
 	"time"
 
@@ -51,7 +50,6 @@ func (f *fleet) add(name string) *fakeCluster {
 	f.Helper()
 	first := f.clusters[0]
 	c := &fakeCluster{testEnv: first.testEnv, memcached: name, pods: map[types.UID]*fakePod{}, clock: first.clock, idleRounds: 2}
-	c.writesLeft.Store(math.MaxInt64)
 	c.create(name, "size: 2")
 	f.clusters = append(f.clusters, c)
 	return c

@@ -110,7 +110,7 @@ func TestDiscoveryAddsAShardWhenItIsReady(t *testing.T) {
 	first := cluster.wantList(2)
 	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = new(int32(3)) })
 	unready := 0
-	for {
+	for range 100 {
 		cluster.reconcileAndTick()
 		pods := cluster.list()
 		if len(plan.PublishedList(cluster.observe("cache")).Servers) == 3 {
@@ -141,7 +141,7 @@ func TestDiscoveryAddsAShardWhenItIsReady(t *testing.T) {
 	third := cluster.wantList(3)
 	service := &corev1.Service{}
 	cluster.read("cache-0", service)
-	cluster.must(admin.Delete(cluster.ctx, service))
+	cluster.must(cluster.admin.Delete(cluster.ctx, service))
 	if cluster.converge(); cluster.wantList(3).Version <= third.Version {
 		t.Errorf("after a shard got another address, the version is still %d", third.Version)
 	}
@@ -175,7 +175,7 @@ func TestDiscoveryRemovesAShardBeforeItIsDeleted(t *testing.T) {
 
 // An operator that is killed between the writes to the pods and the status waits all the same.
 func TestShardStaysListedForItsTimeWhenTheOperatorIsKilled(t *testing.T) {
-	for writes := int64(1); ; writes++ {
+	for writes := int64(1); writes < 50; writes++ {
 		cluster := newReadyCluster(t, "cache", "{size: 2, discovery: {enabled: true}}")
 		cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = new(int32(1)) })
 		cluster.writesLeft.Store(writes)
@@ -206,18 +206,18 @@ func TestDiscoveryVersionGrowsWhenAMemcachedIsCreatedAgain(t *testing.T) {
 	for range 3 { // several versions within a second
 		service := &corev1.Service{}
 		cluster.read("cache-0", service)
-		cluster.must(admin.Delete(cluster.ctx, service))
+		cluster.must(cluster.admin.Delete(cluster.ctx, service))
 		cluster.converge()
 	}
 	before := cluster.wantList(1)
-	cluster.must(admin.Delete(cluster.ctx, cluster.get("cache")))
+	cluster.must(cluster.admin.Delete(cluster.ctx, cluster.get("cache")))
 	for _, o := range []client.Object{&appsv1.ReplicaSet{}, &corev1.Service{}, &corev1.Pod{}} { // as the garbage collector does
-		cluster.must(admin.DeleteAllOf(cluster.ctx, o, client.InNamespace(cluster.namespace), client.GracePeriodSeconds(0)))
+		cluster.must(cluster.admin.DeleteAllOf(cluster.ctx, o, client.InNamespace(cluster.namespace), client.GracePeriodSeconds(0)))
 	}
 	var services corev1.ServiceList
-	cluster.must(admin.List(cluster.ctx, &services, client.InNamespace(cluster.namespace)))
+	cluster.must(cluster.admin.List(cluster.ctx, &services, client.InNamespace(cluster.namespace)))
 	for i := range services.Items {
-		cluster.must(admin.Delete(cluster.ctx, &services.Items[i]))
+		cluster.must(cluster.admin.Delete(cluster.ctx, &services.Items[i]))
 	}
 	cluster.create("cache", "{size: 1, discovery: {enabled: true}}")
 	if cluster.converge(); cluster.wantList(1).Version <= before.Version {

@@ -18,7 +18,7 @@ func (env *testEnv) balance(shard string, addresses ...corev1.LoadBalancerIngres
 	service := &corev1.Service{}
 	env.read(resources.ExternalKey(shard).Name, service)
 	service.Status.LoadBalancer.Ingress = addresses
-	env.must(admin.Status().Update(env.ctx, service))
+	env.must(env.admin.Status().Update(env.ctx, service))
 }
 
 // wantExternal checks the status of the external addresses.
@@ -35,7 +35,7 @@ func TestClientsOutsideTheClusterReachShardsByLoadBalancers(t *testing.T) {
 	cluster.wantExternal(cluster.get("cache"), nil, "3 of 3 shards have no external address, such as cache-0; check the events of the Service cache-0-ext")
 	external := &corev1.Service{}
 	cluster.read("cache-1-ext", external)
-	if p := external.Spec.Ports; external.Spec.Type != corev1.ServiceTypeLoadBalancer || len(p) != 1 || p[0].Port != 11211 || p[0].NodePort == 0 {
+	if p := external.Spec.Ports; external.Spec.Type != corev1.ServiceTypeLoadBalancer || len(p) != 1 || p[0].Port != 11211 {
 		t.Errorf("the Service is %+v", external.Spec)
 	}
 
@@ -137,22 +137,4 @@ func TestExternalServiceOfAnotherMemcachedIsForeign(t *testing.T) {
 			t.Errorf("%s has changed or deleted the Service of %s", names[1], names[0])
 		}
 	}
-}
-
-// Kubernetes has an annotation for the same purpose, which the other Services can't have.
-func TestSourceRangesAreThoseOfTheLoadBalancersOnly(t *testing.T) {
-	env := newEnv(t)
-	env.create("cache", "{size: 1, service: {type: LoadBalancer, loadBalancerSourceRanges: [192.0.2.0/24]}}")
-	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
-	for name, want := range map[string][]string{"cache-0-ext": {"192.0.2.0/24"}, "cache-0": nil, "cache": nil} {
-		service := &corev1.Service{}
-		env.read(name, service)
-		if got := service.Spec.LoadBalancerSourceRanges; !slices.Equal(got, want) {
-			t.Errorf("Service %s has the source ranges %q, want %q", name, got, want)
-		}
-	}
-	env.change("cache", func(m *v1alpha1.Memcached) {
-		m.Spec.Service.Annotations = map[string]string{corev1.AnnotationLoadBalancerSourceRangesKey: "192.0.2.0/24"}
-	})
-	env.wantCondition(env.reconcile("cache"), v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonApplyRejected, corev1.AnnotationLoadBalancerSourceRangesKey)
 }

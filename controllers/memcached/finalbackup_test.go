@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,14 +34,14 @@ func (env *testEnv) advanceBackups(phase v1alpha1.TransferPhase) {
 		default:
 			continue
 		}
-		env.must(admin.Status().Update(env.ctx, &backup))
+		env.must(env.admin.Status().Update(env.ctx, &backup))
 	}
 }
 
 func (env *testEnv) listBackups() []v1alpha1.MemcachedBackup {
 	env.Helper()
 	var backups v1alpha1.MemcachedBackupList
-	env.must(admin.List(env.ctx, &backups, client.InNamespace(env.namespace)))
+	env.must(env.admin.List(env.ctx, &backups, client.InNamespace(env.namespace)))
 	return backups.Items
 }
 
@@ -55,7 +54,7 @@ func (env *testEnv) step(name string) *v1alpha1.Memcached {
 		env.Logf("reconciling: %v", err)
 	}
 	m := &v1alpha1.Memcached{}
-	if err := admin.Get(env.ctx, key, m); err != nil {
+	if err := env.admin.Get(env.ctx, key, m); err != nil {
 		env.must(client.IgnoreNotFound(err))
 		return nil
 	}
@@ -66,7 +65,7 @@ func TestFinalBackupIsTakenOnceWhenTheOperatorIsKilledAfterAnyWrite(t *testing.T
 	run := func(t *testing.T, writesLeft int64) (summary string, writes int64, killed bool) {
 		cluster := newReadyCluster(t, "cache", withFinalBackup)
 		pods := cluster.podsCreated
-		cluster.must(admin.Delete(cluster.ctx, cluster.get("cache")))
+		cluster.must(cluster.admin.Delete(cluster.ctx, cluster.get("cache")))
 		before := cluster.writes.Load()
 		if writesLeft > 0 {
 			cluster.writesLeft.Store(writesLeft)
@@ -100,7 +99,7 @@ func TestFinalBackupIsTakenOnceWhenTheOperatorIsKilledAfterAnyWrite(t *testing.T
 func TestShardsKeepServingDuringTheFinalBackup(t *testing.T) {
 	cluster := newReadyCluster(t, "cache", withFinalBackup)
 	m := cluster.get("cache")
-	cluster.must(admin.Delete(cluster.ctx, m))
+	cluster.must(cluster.admin.Delete(cluster.ctx, m))
 	cluster.step("cache")
 	backups := cluster.listBackups()
 	if len(backups) != 1 || backups[0].Name != "cache-final-"+string(m.UID[:8]) {
@@ -155,14 +154,11 @@ func TestMemcachedIsDeletedWithOrWithoutFinalBackup(t *testing.T) {
 				Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}}
 		}), nil, 0, "Warning FinalBackup deleting without a final backup: its shards had not been filled yet"},
 		"a foreign backup has its name": {withFinalBackup, func(cluster *fakeCluster) {
-			cluster.must(admin.Create(cluster.ctx, &v1alpha1.MemcachedBackup{
+			cluster.must(cluster.admin.Create(cluster.ctx, &v1alpha1.MemcachedBackup{
 				ObjectMeta: metav1.ObjectMeta{Namespace: cluster.namespace, Name: plan.FinalBackupName(cluster.get("cache"))},
 				Spec: v1alpha1.MemcachedBackupSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: "other"},
 					Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}}}))
 		}, nil, 1, "Warning FinalBackup deleting without a final backup: MemcachedBackup cache-final-"},
-		"the namespace is being deleted": {withFinalBackup, func(cluster *fakeCluster) {
-			cluster.must(admin.Delete(cluster.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.namespace}}))
-		}, nil, 0, "Warning FinalBackup deleting without a final backup: its namespace is being deleted"},
 		"foreground deletion has deleted the pods": {withFinalBackup, nil, func(cluster *fakeCluster) {
 			running(cluster)
 			for _, pod := range cluster.list() {
@@ -182,7 +178,7 @@ func TestMemcachedIsDeletedWithOrWithoutFinalBackup(t *testing.T) {
 			if has := len(m.Finalizers) > 0; has != (m.Spec.DeletionPolicy == v1alpha1.DeletionBackup) {
 				t.Fatalf("policy %s, finalizers %v", m.Spec.DeletionPolicy, m.Finalizers)
 			}
-			cluster.must(admin.Delete(cluster.ctx, m))
+			cluster.must(cluster.admin.Delete(cluster.ctx, m))
 			if c.after != nil {
 				c.after(cluster)
 			}
@@ -216,7 +212,7 @@ func TestFinalizerOfAnotherControllerIsKept(t *testing.T) {
 	if want := []string{"example.com/theirs", v1alpha1.FinalizerFinalBackup}; !slices.Equal(m.Finalizers, want) {
 		t.Errorf("finalizers %v, want %v", m.Finalizers, want)
 	}
-	env.must(admin.Delete(env.ctx, m))
+	env.must(env.admin.Delete(env.ctx, m))
 	if m = env.step("cache"); m == nil || !slices.Equal(m.Finalizers, []string{"example.com/theirs"}) {
 		t.Errorf("after the deletion: %+v", m)
 	}

@@ -77,7 +77,7 @@ func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
 	// An idle Memcached costs no writes, and the next template recreates the Secret.
 	counter := &secretless{Client: env.reconciler.Client}
 	env.reconciler.Client = counter
-	env.must(admin.Delete(env.ctx, secret))
+	env.must(env.admin.Delete(env.ctx, secret))
 	before := env.writes.Load()
 	env.converge("cache")
 	if counter.creates != 0 || env.writes.Load() != before {
@@ -95,7 +95,7 @@ func TestHandoverSecretIsCreatedBeforeTheShards(t *testing.T) {
 func TestShardsWaitForTheCollectionOfAFormerHandoverSecret(t *testing.T) {
 	env := newEnv(t)
 	former := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-handover"}, Data: map[string][]byte{"key": []byte("former")}}
-	env.must(admin.Create(env.ctx, former))
+	env.must(env.admin.Create(env.ctx, former))
 	m := env.create("cache", "size: 1")
 	env.reconciler.Clock = testclock.NewFakePassiveClock(m.CreationTimestamp.Add(plan.FormerSecret / 2))
 	for range 3 {
@@ -104,7 +104,7 @@ func TestShardsWaitForTheCollectionOfAFormerHandoverSecret(t *testing.T) {
 	if env.exists("cache-0", &appsv1.ReplicaSet{}) {
 		t.Error("the shard doesn't wait")
 	}
-	env.must(admin.Delete(env.ctx, former))
+	env.must(env.admin.Delete(env.ctx, former))
 	env.converge("cache")
 	if !env.exists("cache-0", &appsv1.ReplicaSet{}) || !metav1.IsControlledBy(handoverSecret(env), m) {
 		t.Errorf("the Secret is %+v", handoverSecret(env))
@@ -119,7 +119,7 @@ func TestShardsWaitForTheCollectionOfAFormerHandoverSecret(t *testing.T) {
 func TestExistingHandoverSecretIsKept(t *testing.T) {
 	env := newEnv(t)
 	others := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-handover"}, Data: map[string][]byte{"key": []byte("theirs")}}
-	env.must(admin.Create(env.ctx, others))
+	env.must(env.admin.Create(env.ctx, others))
 	env.create("cache", "size: 1")
 	env.skipAnHour()
 	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
@@ -158,7 +158,7 @@ func TestShardsWaitForTheHandoverSecretUnlessItIsRejected(t *testing.T) {
 				t.Error("the write isn't repeated")
 			}
 			var sets appsv1.ReplicaSetList
-			env.must(admin.List(env.ctx, &sets, client.InNamespace(env.namespace)))
+			env.must(env.admin.List(env.ctx, &sets, client.InNamespace(env.namespace)))
 			if len(sets.Items) != c.shards {
 				t.Errorf("%d shards, want %d", len(sets.Items), c.shards)
 			}
@@ -286,12 +286,15 @@ func TestOnlyOnePodServesAlsoWhileNothingElseIsChanged(t *testing.T) {
 			cluster := newReadyCluster(t, "cache", `{size: 2, handover: {mode: Disabled}}`)
 			former := cluster.list()
 			cluster.change("cache", func(m *v1alpha1.Memcached) { memory(&m.Spec) })
-			for cluster.serving("cache-0") < 2 {
+			for i := 0; cluster.serving("cache-0") < 2; i++ {
+				if i == 20 {
+					t.Fatal("no second pod serves")
+				}
 				cluster.reconcile("cache")
 				cluster.tick()
 			}
 			cluster.change("cache", func(m *v1alpha1.Memcached) { c.edit(&m.Spec) })
-			cluster.must(admin.Delete(cluster.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.namespace, Name: "cache-1"}}))
+			cluster.must(cluster.admin.Delete(cluster.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.namespace, Name: "cache-1"}}))
 			m := cluster.converge()
 			if n := cluster.serving("cache-0"); n != 1 || (cluster.list()[0].UID == former[0].UID) != c.former {
 				t.Errorf("%d pods of the shard serve, the first one is %s", n, cluster.list()[0].Name)
@@ -326,7 +329,7 @@ func TestDeletedPodHandsOverItsItems(t *testing.T) {
 	cluster.converge()
 	cluster.createBackup("nightly", "cache", time.Minute)
 	cluster.recorded()
-	cluster.must(admin.Delete(cluster.ctx, cluster.list()[0]))
+	cluster.must(cluster.admin.Delete(cluster.ctx, cluster.list()[0]))
 	m := cluster.converge()
 	if s := m.Status.Shards[0]; s.Start != v1alpha1.StartHandedOver || s.Items != itemsPerShard-1 {
 		t.Errorf("shard %+v", s)
@@ -546,7 +549,7 @@ func TestMoveEndsWithItsAnnotation(t *testing.T) {
 		t.Fatal("the move hasn't begun")
 	}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationMove+`":null}}}`))
-	cluster.must(admin.Patch(cluster.ctx, pod, patch))
+	cluster.must(cluster.admin.Patch(cluster.ctx, pod, patch))
 	m := cluster.converge()
 	if len(cluster.list()) != 1 || cluster.list()[0].UID != pod.UID || m.Status.Update != nil || strings.Contains(cluster.templateOf("cache-0"), "node1") {
 		t.Errorf("status %+v", m.Status)
@@ -568,7 +571,7 @@ func TestMoveOfAPodThatCannotHandOverIsRejected(t *testing.T) {
 func (cluster *fakeCluster) annotateMove(pod string) {
 	cluster.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationMove+`":"now"}}}`))
-	cluster.must(admin.Patch(cluster.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.namespace, Name: pod}}, patch))
+	cluster.must(cluster.admin.Patch(cluster.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.namespace, Name: pod}}, patch))
 }
 
 func (cluster *fakeCluster) templateOf(shard string) string {

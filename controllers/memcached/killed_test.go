@@ -43,7 +43,7 @@ var updates = map[string]struct {
 }
 
 // The result is the same as without: the same state, with no additional start of a container
-// or of memcached. One update shows it with a real API server; the simulation's
+// or of memcached. The simulation's
 // TestScenariosConvergeWhicheverWriteFails does for all kinds of changes.
 func TestUpdateHasTheSameResultWhenTheOperatorIsKilledAfterAnyWrite(t *testing.T) {
 	for name, update := range updates {
@@ -131,13 +131,13 @@ func (cluster *fakeCluster) summary(m *v1alpha1.Memcached) string {
 			p.shard, p.containers, p.starts, p.unannounced, p.image, p.arguments, pod.Labels, p.ready, pod.Annotations[annotations.HoldUntil]))
 	}
 	var sets appsv1.ReplicaSetList
-	cluster.must(admin.List(cluster.ctx, &sets, client.InNamespace(cluster.namespace)))
+	cluster.must(cluster.admin.List(cluster.ctx, &sets, client.InNamespace(cluster.namespace)))
 	for _, set := range sets.Items {
 		lines = append(lines, fmt.Sprintf("%s: replicas %d, template %s, failed %s, delayed until %q", set.Name, *set.Spec.Replicas,
 			set.Spec.Template.Annotations[annotations.Spec], set.Annotations[annotations.Failed], set.Spec.Template.Annotations[annotations.HoldUntil]))
 	}
 	var preflightPods corev1.PodList
-	cluster.must(admin.List(cluster.ctx, &preflightPods, client.InNamespace(cluster.namespace), client.MatchingLabels(resources.PreflightLabels(cluster.memcached))))
+	cluster.must(cluster.admin.List(cluster.ctx, &preflightPods, client.InNamespace(cluster.namespace), client.MatchingLabels(resources.PreflightLabels(cluster.memcached))))
 	slices.Sort(lines)
 	lines = append(lines, fmt.Sprintf("pods created: %d", cluster.podsCreated), fmt.Sprintf("preflight pods: %d", len(preflightPods.Items)))
 	for _, restore := range cluster.listRestores() {

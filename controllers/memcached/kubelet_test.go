@@ -3,14 +3,11 @@ package memcached
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 	"sort"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,16 +27,14 @@ import (
 )
 
 // fakeCluster simulates the ReplicaSet controller, the kubelet, the agents and the restore
-// controller for the pods of one Memcached, with a real API server. A tick is about a second.
+// controller for the pods of one Memcached. A tick is about a second.
 type fakeCluster struct {
 	*testEnv
 	memcached   string
 	pods        map[types.UID]*fakePod
 	podsCreated int
 	clock       *testclock.FakeClock
-	// writesLeft is how many writes the operator makes before it is killed.
-	writesLeft atomic.Int64
-	killed     bool
+	killed      bool
 	// idleRounds is after how many seconds without a write the Memcached has converged.
 	idleRounds int
 	// rejectedArgument is a word with which memcached doesn't start; empty is none.
@@ -100,14 +94,7 @@ func newCluster(t *testing.T, memcached, spec string) *fakeCluster {
 	t.Helper()
 	env := newEnv(t)
 	cluster := &fakeCluster{testEnv: env, memcached: memcached, pods: map[types.UID]*fakePod{}, clock: testclock.NewFakeClock(time.Now()), idleRounds: 2}
-	cluster.writesLeft.Store(math.MaxInt64)
-	config := rest.CopyConfig(operatorConfig)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return killer{countWrites{next, env.writes}, &cluster.writesLeft}
-	})
-	direct, err := client.New(config, client.Options{Scheme: scheme})
-	env.must(err)
-	env.reconciler.Client, env.reconciler.APIReader, env.reconciler.Clock = cachedClient{unindexed{direct, env.namespace}}, direct, cluster.clock
+	env.reconciler.Client, env.reconciler.Clock = cachedClient{env.reconciler.Client}, cluster.clock
 	env.reconciler.Options.Resizing = resources.ResizeAll
 	env.create(memcached, spec)
 	return cluster
@@ -126,7 +113,7 @@ func (cluster *fakeCluster) tick() {
 	cluster.Helper()
 	cluster.runPreflights()
 	var sets appsv1.ReplicaSetList
-	cluster.must(admin.List(cluster.ctx, &sets, client.InNamespace(cluster.namespace), client.MatchingLabels(resources.Labels(cluster.memcached))))
+	cluster.must(cluster.admin.List(cluster.ctx, &sets, client.InNamespace(cluster.namespace), client.MatchingLabels(resources.Labels(cluster.memcached))))
 	for i := range sets.Items {
 		cluster.syncReplicaSet(&sets.Items[i])
 	}
@@ -153,7 +140,7 @@ func (cluster *fakeCluster) advanceRestores() {
 		default:
 			cluster.finishRestore(&restore)
 		}
-		cluster.must(admin.Status().Update(cluster.ctx, &restore))
+		cluster.must(cluster.admin.Status().Update(cluster.ctx, &restore))
 	}
 }
 
@@ -170,7 +157,7 @@ func failRestore(restore *v1alpha1.MemcachedRestore) {
 func (cluster *fakeCluster) listRestores() []v1alpha1.MemcachedRestore {
 	cluster.Helper()
 	var restores v1alpha1.MemcachedRestoreList
-	cluster.must(admin.List(cluster.ctx, &restores, client.InNamespace(cluster.namespace)))
+	cluster.must(cluster.admin.List(cluster.ctx, &restores, client.InNamespace(cluster.namespace)))
 	slices.SortFunc(restores.Items, func(a, b v1alpha1.MemcachedRestore) int { return strings.Compare(a.Name, b.Name) })
 	return restores.Items
 }
@@ -178,7 +165,7 @@ func (cluster *fakeCluster) listRestores() []v1alpha1.MemcachedRestore {
 func (cluster *fakeCluster) list() []*corev1.Pod {
 	cluster.Helper()
 	var pods corev1.PodList
-	cluster.must(admin.List(cluster.ctx, &pods, client.InNamespace(cluster.namespace), client.MatchingLabels(resources.Labels(cluster.memcached))))
+	cluster.must(cluster.admin.List(cluster.ctx, &pods, client.InNamespace(cluster.namespace), client.MatchingLabels(resources.Labels(cluster.memcached))))
 	var all []*corev1.Pod
 	for i := range pods.Items {
 		all = append(all, &pods.Items[i])
@@ -191,7 +178,7 @@ func (cluster *fakeCluster) list() []*corev1.Pod {
 func (cluster *fakeCluster) runPreflights() {
 	cluster.Helper()
 	var pods corev1.PodList
-	cluster.must(admin.List(cluster.ctx, &pods, client.InNamespace(cluster.namespace), client.MatchingLabels(resources.PreflightLabels(cluster.memcached))))
+	cluster.must(cluster.admin.List(cluster.ctx, &pods, client.InNamespace(cluster.namespace), client.MatchingLabels(resources.PreflightLabels(cluster.memcached))))
 	for _, pod := range pods.Items {
 		image := pod.Spec.Containers[0].Image
 		if pod.Status.Phase == corev1.PodSucceeded {
@@ -207,7 +194,7 @@ func (cluster *fakeCluster) runPreflights() {
 			state.State.Terminated = &corev1.ContainerStateTerminated{Message: fmt.Sprintf(`{"version":%q}`, version), ContainerID: "containerd://preflight"}
 		}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{state}
-		cluster.must(admin.Status().Update(cluster.ctx, &pod))
+		cluster.must(cluster.admin.Status().Update(cluster.ctx, &pod))
 	}
 }
 
@@ -226,7 +213,7 @@ func (cluster *fakeCluster) syncReplicaSet(set *appsv1.ReplicaSet) {
 		pod.Name, pod.Namespace = fmt.Sprintf("%s-%d", set.Name, cluster.podsCreated), cluster.namespace
 		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 		pod.Spec.NodeName = "node1"
-		cluster.must(admin.Create(cluster.ctx, pod))
+		cluster.must(cluster.admin.Create(cluster.ctx, pod))
 		cluster.pods[pod.UID] = &fakePod{shard: set.Name}
 		live = append(live, pod)
 	}
@@ -243,7 +230,7 @@ func (cluster *fakeCluster) syncReplicaSet(set *appsv1.ReplicaSet) {
 		return cmp.Or(rank(a)-rank(b), strings.Compare(b.Name, a.Name)) // the newer one first
 	})
 	for ; len(live) > int(*set.Spec.Replicas); live = live[1:] {
-		cluster.must(admin.Delete(cluster.ctx, live[0]))
+		cluster.must(cluster.admin.Delete(cluster.ctx, live[0]))
 	}
 }
 
@@ -404,7 +391,7 @@ func (cluster *fakeCluster) setPodStatus(pod *corev1.Pod, p *fakePod) {
 			Ready: p.ready, Image: p.image, ImageID: "i", RestartCount: int32(p.containers - 1), //nolint:gosec // a few
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
 	}
-	cluster.must(admin.Status().Update(cluster.ctx, pod))
+	cluster.must(cluster.admin.Status().Update(cluster.ctx, pod))
 }
 
 // setAgentStatus sets the answer of a pod's agent.
@@ -478,24 +465,4 @@ func (cluster *fakeCluster) converge() *v1alpha1.Memcached {
 	}
 	cluster.Fatalf("the operator still writes; the status is %+v", cluster.get(cluster.memcached).Status)
 	return nil
-}
-
-// errKilled is the result of the requests of an operator that was killed.
-var errKilled = errors.New("the operator was killed")
-
-// killer rejects all requests after a number of writes.
-type killer struct {
-	next       http.RoundTripper
-	writesLeft *atomic.Int64
-}
-
-func (r killer) RoundTrip(request *http.Request) (*http.Response, error) {
-	if r.writesLeft.Load() <= 0 {
-		return nil, errKilled
-	}
-	response, err := r.next.RoundTrip(request)
-	if request.Method != http.MethodGet && request.Method != http.MethodHead {
-		r.writesLeft.Add(-1)
-	}
-	return response, err
 }

@@ -124,7 +124,7 @@ func TestMetricsAreOpenToTheNamespaceAndPrometheusOnly(t *testing.T) {
 func TestDisabledNetworkPolicyLeavesAnotherOwnersAlone(t *testing.T) {
 	env := newEnv(t)
 	others := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache", Labels: resources.Labels("sessions")}}
-	env.must(admin.Create(env.ctx, others))
+	env.must(env.admin.Create(env.ctx, others))
 	env.create("cache", "{size: 1, networkPolicy: {mode: Disabled}}")
 	m := env.converge("cache")
 	env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected, "")
@@ -191,7 +191,7 @@ func TestSpecThatTheSettingsDontAllowChangesNoShard(t *testing.T) {
 		m := env.converge(name)
 		env.wantCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNotAllowed, "ALLOWED_IMAGE_PREFIXES")
 		var policies networkingv1.NetworkPolicyList
-		env.must(admin.List(env.ctx, &policies, client.InNamespace(env.namespace), client.MatchingLabels(resources.Labels(name))))
+		env.must(env.admin.List(env.ctx, &policies, client.InNamespace(env.namespace), client.MatchingLabels(resources.Labels(name))))
 		if existed := name == "cache"; (len(policies.Items) > 0) != existed || len(m.Status.Shards) > 0 != existed {
 			t.Errorf("%s has %d policies and the shards %+v", name, len(policies.Items), m.Status.Shards)
 		}

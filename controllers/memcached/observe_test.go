@@ -35,7 +35,7 @@ func TestPreflightPodOfDeletedMemcachedOfTheSameNameIsIgnored(t *testing.T) {
 		pod := template.DeepCopy()
 		pod.Name = name
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Memcached", Name: "cache", UID: uid, Controller: ptr.To(true)}}
-		env.must(admin.Create(env.ctx, pod))
+		env.must(env.admin.Create(env.ctx, pod))
 	}
 	obs := env.observe("cache")
 	if len(obs.PreflightPods) != 1 || obs.PreflightPods[0].Name != "own" {

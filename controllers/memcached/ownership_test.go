@@ -23,9 +23,9 @@ func TestDeleteSparesAnObjectThatTookTheNameSince(t *testing.T) {
 	p := plan.Make(obs, env.reconciler.Options)
 	var set appsv1.ReplicaSet
 	env.read("cache-1", &set)
-	env.must(admin.Delete(env.ctx, &set))
+	env.must(env.admin.Delete(env.ctx, &set))
 	other := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "cache-1", Labels: set.Labels}, Spec: set.Spec}
-	env.must(admin.Create(env.ctx, other))
+	env.must(env.admin.Create(env.ctx, other))
 
 	if res := env.apply(obs.Memcached, p.Actions); !res.Conflict {
 		t.Errorf("no conflict: %+v", res)
@@ -47,8 +47,8 @@ func TestObjectThatIsBeingDeletedIsNotWritten(t *testing.T) {
 	env.read("cache-0", &service)
 	controllerutil.AddFinalizer(&service, "example.com/waits")
 	service.Spec.PublishNotReadyAddresses = true // differs from the desired state
-	env.must(admin.Update(env.ctx, &service))
-	env.must(admin.Delete(env.ctx, &service))
+	env.must(env.admin.Update(env.ctx, &service))
+	env.must(env.admin.Delete(env.ctx, &service))
 	env.read("cache-0", &service)
 
 	m := env.converge("cache")
@@ -59,7 +59,7 @@ func TestObjectThatIsBeingDeletedIsNotWritten(t *testing.T) {
 		t.Error("the Service was written")
 	}
 	controllerutil.RemoveFinalizer(&after, "example.com/waits")
-	env.must(admin.Update(env.ctx, &after))
+	env.must(env.admin.Update(env.ctx, &after))
 	env.converge("cache")
 	env.read("cache-0", &after)
 	if after.UID == service.UID {
@@ -71,10 +71,10 @@ func TestPatchOfPodThatHasChangedIsRejected(t *testing.T) {
 	env := newEnv(t)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "changed"}}
 	pod.Spec.Containers = []corev1.Container{{Name: "memcached", Image: "memcached"}}
-	env.must(admin.Create(env.ctx, pod))
+	env.must(env.admin.Create(env.ctx, pod))
 	before := pod.DeepCopy()
 	pod.Annotations = map[string]string{"example.com/changed": "true"}
-	env.must(admin.Update(env.ctx, pod))
+	env.must(env.admin.Update(env.ctx, pod))
 
 	stop := func(pod *corev1.Pod, value string) plan.Actions {
 		return plan.Actions{Patch: []plan.PodPatch{plan.Annotate(pod, "stop", value)}}
@@ -94,6 +94,6 @@ func TestPatchOfPodThatHasChangedIsRejected(t *testing.T) {
 	}
 
 	// A pod that was deleted is no failure.
-	env.must(admin.Delete(env.ctx, pod, client.GracePeriodSeconds(0)))
+	env.must(env.admin.Delete(env.ctx, pod, client.GracePeriodSeconds(0)))
 	env.apply(nil, stop(pod, "later"))
 }

@@ -32,10 +32,10 @@ func (cluster *fakeCluster) createBackup(name, memcached string, age time.Durati
 		Spec: v1alpha1.MemcachedBackupSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: memcached},
 			Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}},
 	}
-	cluster.must(admin.Create(cluster.ctx, b))
+	cluster.must(cluster.admin.Create(cluster.ctx, b))
 	b.Status.Phase = v1alpha1.TransferComplete
 	b.Status.Snapshot = &v1alpha1.SnapshotStatus{Path: name, TakenAt: metav1.NewTime(cluster.clock.Now().Add(-age)), Items: 2000}
-	cluster.must(admin.Status().Update(cluster.ctx, b))
+	cluster.must(cluster.admin.Status().Update(cluster.ctx, b))
 	return b
 }
 
@@ -199,14 +199,14 @@ func TestShardWithoutUsableBackupIsNotRefilledAndHasOneEvent(t *testing.T) {
 		"still running": func(cluster *fakeCluster) {
 			b := cluster.createBackup("b", "cache", time.Hour)
 			b.Status.Phase = v1alpha1.TransferRunning
-			cluster.must(admin.Status().Update(cluster.ctx, b))
+			cluster.must(cluster.admin.Status().Update(cluster.ctx, b))
 		},
 		"being deleted": func(cluster *fakeCluster) {
 			b := cluster.createBackup("b", "cache", time.Hour)
 			before := b.DeepCopy()
 			b.Finalizers = []string{v1alpha1.FinalizerSnapshot}
-			cluster.must(admin.Patch(cluster.ctx, b, client.MergeFrom(before)))
-			cluster.must(admin.Delete(cluster.ctx, b))
+			cluster.must(cluster.admin.Patch(cluster.ctx, b, client.MergeFrom(before)))
+			cluster.must(cluster.admin.Delete(cluster.ctx, b))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestRestoreOfASnapshotWithTheNameOfARefillIsTakenForIt(t *testing.T) {
 	}
 	creates.failed.Spec.BackupRef = nil
 	creates.failed.Spec.Snapshot = &v1alpha1.SnapshotSource{Path: "other", Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}}
-	cluster.must(admin.Create(cluster.ctx, creates.failed))
+	cluster.must(cluster.admin.Create(cluster.ctx, creates.failed))
 	m := cluster.converge()
 	if restores := cluster.listRestores(); len(restores) != 1 || restores[0].Spec.Snapshot == nil || m.Status.Shards[1].ContainerID == was.ContainerID || m.Status.ReadySize != 2 {
 		t.Errorf("restores %+v, shard %+v", restores, m.Status.Shards[1])

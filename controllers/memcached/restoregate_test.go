@@ -21,10 +21,10 @@ func (cluster *fakeCluster) startRestore(name string) {
 		Spec: v1alpha1.MemcachedRestoreSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: cluster.memcached},
 			BackupRef: &v1alpha1.BackupReference{Name: "nightly"}},
 	}
-	cluster.must(admin.Create(cluster.ctx, restore))
+	cluster.must(cluster.admin.Create(cluster.ctx, restore))
 	now := metav1.NewTime(cluster.clock.Now())
 	restore.Status.Phase, restore.Status.StartTime = v1alpha1.TransferRunning, &now
-	cluster.must(admin.Status().Update(cluster.ctx, restore))
+	cluster.must(cluster.admin.Status().Update(cluster.ctx, restore))
 }
 
 func (cluster *fakeCluster) changeMemory() {

@@ -4,22 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"math"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
@@ -31,43 +26,22 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/internal/apiservertest"
+	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
-
-// The tests of this package use a real API server. They simulate the ReplicaSet controller
-// and the kubelet; the cluster tests have the real ones.
-var (
-	admin          client.Client // has all rights
-	operatorConfig *rest.Config  // has the rights that the operator is installed with
-	tables         rest.Interface
-	scheme         = runtime.NewScheme()
-)
-
-func TestMain(m *testing.M) {
-	apiservertest.Main(m, func(server *apiservertest.Server) (err error) {
-		ctrl.SetLogger(logr.Discard())
-		utilruntime.Must(errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
-		operatorConfig = server.Operator
-		if admin, err = client.New(server.Admin, client.Options{Scheme: scheme}); err != nil {
-			return err
-		}
-		forTables := rest.CopyConfig(server.Admin)
-		forTables.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
-		tables, err = rest.UnversionedRESTClientFor(forTables)
-		return err
-	})
-}
 
 // testEnv is one test's namespace and the operator in it.
 type testEnv struct {
 	testing.TB
 	ctx        context.Context
+	admin      *simtest.Server
 	namespace  string
 	reconciler *Reconciler
 	agents     fakeAgents
 	events     *events.FakeRecorder
-	// writes is the number of the operator's requests that are not reads.
-	writes *atomic.Int64
+	// writes is the number of the operator's writes, and writesLeft how many it makes before it is killed.
+	writes, writesLeft *atomic.Int64
+	// readableSecret is the only Secret that the operator may read and update: its role lets it create Secrets.
+	readableSecret string
 }
 
 // fakeAgents are the agents' answers by pod IP.
@@ -81,31 +55,18 @@ func (a fakeAgents) Status(_ context.Context, podIP string) (agentwire.Status, e
 	return status, nil
 }
 
-var namespaces atomic.Int64
-
-// parallel has the names of the tests that run beside others.
-var parallel sync.Map
-
-// newEnv returns an environment of a test, which then runs beside others. Cases of a test
-// stay in their order, since tests compare them.
+// newEnv returns an environment of a test, with an API server in memory.
 func newEnv(t testing.TB) *testEnv {
 	t.Helper()
-	if test, ok := t.(*testing.T); ok && !strings.Contains(t.Name(), "/") {
-		if _, again := parallel.LoadOrStore(t.Name(), true); !again {
-			test.Parallel()
-		}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	t.Cleanup(cancel)
-	env := &testEnv{TB: t, ctx: ctx, namespace: fmt.Sprintf("test-%d", namespaces.Add(1)), agents: fakeAgents{},
-		events: events.NewFakeRecorder(100), writes: &atomic.Int64{}}
-	env.must(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.namespace}}))
-
-	config := rest.CopyConfig(operatorConfig)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return countWrites{next, env.writes} })
-	direct, err := client.New(config, client.Options{Scheme: scheme})
-	env.must(err)
-	env.reconciler = &Reconciler{Client: unindexed{direct, env.namespace}, APIReader: direct, AgentClient: env.agents, Recorder: env.events, Clock: clock.RealClock{}, Options: resources.Options{
+	uids := 0
+	env := &testEnv{TB: t, ctx: t.Context(), namespace: simtest.InMemory, agents: fakeAgents{}, events: events.NewFakeRecorder(100), writes: &atomic.Int64{}, writesLeft: &atomic.Int64{}}
+	env.admin = simtest.NewServer(time.Now, func() types.UID {
+		uids++
+		return types.UID(fmt.Sprintf("%08x-0000-4000-8000-000000000000", uids))
+	})
+	env.writesLeft.Store(math.MaxInt64)
+	direct := simtest.Client{Client: operatorReads{env.admin, env}, Write: env.write}
+	env.reconciler = &Reconciler{Client: direct, APIReader: direct, AgentClient: env.agents, Recorder: env.events, Clock: clock.RealClock{}, Options: resources.Options{
 		AgentImage:        "ghcr.io/memcached-operator/memcached-operator:v1.0.0",
 		DefaultImage:      "docker.io/library/memcached:1.6.45",
 		OperatorNamespace: "memcached-operator-system",
@@ -113,17 +74,53 @@ func newEnv(t testing.TB) *testEnv {
 	return env
 }
 
-// countWrites counts the requests other than reads.
-type countWrites struct {
-	next  http.RoundTripper
-	count *atomic.Int64
+// errKilled is the result of the requests of an operator that was killed.
+var errKilled = errors.New("the operator was killed")
+
+// write makes a write of the operator.
+func (env *testEnv) write(verb string, k simtest.Kind, key client.ObjectKey, do func() error) error {
+	if err := env.allows(k, key.Name); err != nil && (env.isKilled() || verb == "update") {
+		return err
+	}
+	env.writes.Add(1)
+	env.writesLeft.Add(-1)
+	return do()
 }
 
-func (c countWrites) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		c.count.Add(1)
+func (env *testEnv) isKilled() bool { return env.writesLeft.Load() <= 0 }
+
+// allows returns why the operator can't read an object.
+func (env *testEnv) allows(k simtest.Kind, name string) error {
+	switch {
+	case env.isKilled():
+		return errKilled
+	case k == simtest.KindSecret && name != env.readableSecret:
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, name, errors.New("the role has no rule for it"))
+	default:
+		return nil
 	}
-	return c.next.RoundTrip(r)
+}
+
+// operatorReads is what the operator reads with.
+type operatorReads struct {
+	client.Client
+	env *testEnv
+}
+
+// Get implements client.Reader.
+func (r operatorReads) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if err := r.env.allows(simtest.KindOf(o), key.Name); err != nil {
+		return err
+	}
+	return r.Client.Get(ctx, key, o, options...)
+}
+
+// List implements client.Reader.
+func (r operatorReads) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if r.env.isKilled() {
+		return errKilled
+	}
+	return r.Client.List(ctx, list, options...)
 }
 
 func (env *testEnv) must(err error) {
@@ -143,14 +140,16 @@ func (env *testEnv) create(name, spec string) *v1alpha1.Memcached {
 
 func (env *testEnv) tryCreate(name, spec string) (*v1alpha1.Memcached, error) {
 	env.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(spec))
+	env.must(err)
 	o := map[string]any{}
-	env.must(yaml.Unmarshal([]byte(spec), &o))
+	env.must(json.Unmarshal(raw, &o)) // with integers
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Memcached"))
 	u.SetName(name)
 	u.SetNamespace(env.namespace)
 	u.Object["spec"] = o
-	if err := admin.Create(env.ctx, u, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
+	if err := env.admin.Create(env.ctx, u); err != nil {
 		return nil, err
 	}
 	return env.get(name), nil
@@ -165,7 +164,7 @@ func (env *testEnv) get(name string) *v1alpha1.Memcached {
 
 func (env *testEnv) read(name string, o client.Object) {
 	env.Helper()
-	env.must(admin.Get(env.ctx, types.NamespacedName{Namespace: env.namespace, Name: name}, o))
+	env.must(env.admin.Get(env.ctx, types.NamespacedName{Namespace: env.namespace, Name: name}, o))
 }
 
 // change edits a Memcached as a user does.
@@ -173,7 +172,7 @@ func (env *testEnv) change(name string, edit func(*v1alpha1.Memcached)) {
 	env.Helper()
 	m := env.get(name)
 	edit(m)
-	env.must(admin.Update(env.ctx, m))
+	env.must(env.admin.Update(env.ctx, m))
 }
 
 // reconcile runs one reconcile and returns the Memcached after it.
@@ -249,18 +248,4 @@ func (env *testEnv) apply(m *v1alpha1.Memcached, a plan.Actions) plan.Result {
 		env.Errorf("failures %v, rejections %v", res.Failures, res.Rejections)
 	}
 	return res
-}
-
-// unindexed is a client without a cache, of an operator that watches one namespace. The API
-// server has none of the cache's indexes, and the labels of a list select the same objects.
-type unindexed struct {
-	client.Client
-	namespace string
-}
-
-// List implements client.Reader.
-func (c unindexed) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	o := (&client.ListOptions{}).ApplyOptions(options)
-	o.FieldSelector, o.Namespace = nil, c.namespace
-	return c.Client.List(ctx, list, o)
 }

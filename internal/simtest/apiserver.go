@@ -33,6 +33,7 @@ import (
 	clientgoapply "k8s.io/client-go/applyconfigurations"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -77,6 +78,7 @@ func NewServer(now func() time.Time, uid func() types.UID) *Server {
 		WithStatusSubresource(&v1alpha1.Memcached{}, &v1alpha1.MemcachedBackup{}, &v1alpha1.MemcachedRestore{}, &v1alpha1.MemcachedScheduledBackup{}).
 		WithInterceptorFuncs(interceptor.Funcs{Create: createAdmitted, Update: updateAdmitted, Apply: t.applyOnly, Delete: deleteOnly}).
 		Build(), InMemory)
+	server.inMemory = true
 	server.look = func(k Kind, name string) (client.Object, error) { // past the client, which is faster
 		gvk, err := apiutil.GVKForObject(NewObject(k), s)
 		if err != nil {
@@ -224,6 +226,10 @@ func deleteOnly(ctx context.Context, c client.WithWatch, o client.Object, option
 		return apierrors.NewConflict(schema.GroupResource{Resource: reflect.TypeOf(o).Elem().Name()}, o.GetName(),
 			fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s)", *p.UID, have.GetUID()))
 	}
+	if p := how.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != have.GetResourceVersion() {
+		return apierrors.NewConflict(schema.GroupResource{Resource: reflect.TypeOf(o).Elem().Name()}, o.GetName(),
+			fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s)", *p.ResourceVersion, have.GetResourceVersion()))
+	}
 	pod, ok := have.(*corev1.Pod)
 	if ok && (pod.Spec.NodeName == "" || how.GracePeriodSeconds != nil && *how.GracePeriodSeconds == 0) {
 		pod.Finalizers = nil
@@ -247,6 +253,8 @@ type tracker struct {
 	// meant is what is applied. What the fake client passes on has a status, and
 	// each field that was omitted.
 	meant *unstructured.Unstructured
+	// services is how many were created.
+	services int
 }
 
 // owners are the keepers of the fields' owners of the kinds that are applied.
@@ -325,8 +333,19 @@ func (t *tracker) create(gvr schema.GroupVersionResource, o runtime.Object, ns s
 	m.SetUID(t.uid())
 	m.SetCreationTimestamp(metav1.NewTime(t.now().Truncate(time.Second)))
 	m.SetGeneration(1)
-	if pod, ok := o.(*corev1.Pod); ok {
-		pod.Finalizers = []string{keeper}
+	fields := m.GetManagedFields()
+	for i := range fields {
+		fields[i].Time = ptr.To(metav1.NewTime(t.now().Truncate(time.Second)))
+	}
+	m.SetManagedFields(fields)
+	switch o := o.(type) {
+	case *corev1.Pod:
+		o.Finalizers = []string{keeper}
+	case *corev1.Service:
+		if t.services++; o.Spec.ClusterIP == "" {
+			o.Spec.ClusterIP = fmt.Sprintf("10.96.%d.%d", t.services/250, 1+t.services%250)
+			o.Spec.ClusterIPs = []string{o.Spec.ClusterIP}
+		}
 	}
 	return t.ObjectTracker.Create(gvr, o, ns)
 }
@@ -410,6 +429,9 @@ func (t *tracker) update(gvr schema.GroupVersionResource, o runtime.Object, ns s
 	before, after := was.(client.Object), is.(client.Object)
 	if uid := after.GetUID(); uid != "" && uid != before.GetUID() {
 		return apierrors.NewConflict(gvr.GroupResource(), after.GetName(), errors.New("the UID in the precondition is another"))
+	}
+	if service, ok := is.(*corev1.Service); ok && service.Spec.ClusterIP == "" {
+		service.Spec.ClusterIP, service.Spec.ClusterIPs = was.(*corev1.Service).Spec.ClusterIP, was.(*corev1.Service).Spec.ClusterIPs
 	}
 	after.SetUID(before.GetUID())
 	after.SetCreationTimestamp(before.GetCreationTimestamp())

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -20,17 +22,26 @@ type Change struct {
 // Server is an API server with all that was written through it to one namespace, in order. Objects in it are never
 // changed.
 type Server struct {
-	client.Client
+	Client
 	Namespace string
 	Now       map[Kind]map[string]client.Object
 	Past      map[Kind][]Change
 
 	look func(k Kind, name string) (client.Object, error)
+	// inMemory: Now is what the server has.
+	inMemory bool
 }
 
 // Around returns a real API server with the history of a namespace, which must be empty.
 func Around(server client.Client, namespace string) *Server {
-	s := &Server{Client: server, Namespace: namespace, Now: map[Kind]map[string]client.Object{}, Past: map[Kind][]Change{}}
+	s := &Server{Namespace: namespace, Now: map[Kind]map[string]client.Object{}, Past: map[Kind][]Change{}}
+	s.Client = Client{server, func(_ string, k Kind, key client.ObjectKey, do func() error) error {
+		err := do()
+		if goTypes[k] != nil && key.Namespace == namespace {
+			s.note(k, key.Name)
+		}
+		return err
+	}}
 	s.look = func(k Kind, name string) (client.Object, error) {
 		o := NewObject(k)
 		return o, server.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: name}, o)
@@ -67,83 +78,51 @@ func (s *Server) note(k Kind, name string) {
 	s.Past[k] = append(s.Past[k], Change{name, was, o})
 }
 
-// written notes an object after a write.
-func (s *Server) written(o client.Object, err error) error {
-	if k, ok := kindIn(o); ok && o.GetNamespace() == s.Namespace {
-		s.note(k, o.GetName())
+// Get implements client.Reader.
+func (s *Server) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	k, known := kindIn(o)
+	if !s.inMemory || !known || key.Namespace != s.Namespace || reflect.TypeOf(o).Elem() != goTypes[k] {
+		return s.Client.Get(ctx, key, o, options...)
 	}
-	return err
-}
-
-// Create implements client.Writer.
-func (s *Server) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
-	return s.written(o, s.Client.Create(ctx, o, options...))
-}
-
-// Update implements client.Writer.
-func (s *Server) Update(ctx context.Context, o client.Object, options ...client.UpdateOption) error {
-	return s.written(o, s.Client.Update(ctx, o, options...))
-}
-
-// Patch implements client.Writer.
-func (s *Server) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
-	return s.written(o, s.Client.Patch(ctx, o, patch, options...))
-}
-
-// Delete implements client.Writer.
-func (s *Server) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
-	return s.written(o, s.Client.Delete(ctx, o, options...))
-}
-
-// Apply implements client.Writer.
-func (s *Server) Apply(ctx context.Context, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-	err := s.Client.Apply(ctx, o, options...)
-	if k, name := Applied(o); goTypes[k] != nil {
-		s.note(k, name)
-	}
-	return err
-}
-
-// Applied returns the kind and the name of what is applied, or nothing of what has no name.
-func Applied(o runtime.ApplyConfiguration) (k Kind, name string) {
-	named, ok := o.(interface {
-		GetKind() *string
-		GetName() *string
-	})
+	have, ok := s.Now[k][key.Name]
 	if !ok {
-		return "", ""
+		return apierrors.NewNotFound(schema.GroupResource{Resource: string(k)}, key.Name)
 	}
-	return Kind(*named.GetKind()), *named.GetName()
+	reflect.ValueOf(o).Elem().Set(reflect.ValueOf(have.DeepCopyObject()).Elem())
+	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return nil
 }
 
-// DeleteAllOf implements client.Writer.
+// List implements client.Reader. In memory it ignores field selectors: there are no indexes.
+func (s *Server) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	items := reflect.ValueOf(list).Elem().FieldByName("Items")
+	if !s.inMemory || !items.IsValid() || goTypes[Kind(items.Type().Elem().Name())] != items.Type().Elem() {
+		return s.Client.List(ctx, list, options...)
+	}
+	how := (&client.ListOptions{}).ApplyOptions(options)
+	k, set := KindOfList(list)
+	var found []client.Object
+	for _, name := range s.Names(k) {
+		o := s.Now[k][name]
+		if (how.Namespace == "" || how.Namespace == s.Namespace) && (how.LabelSelector == nil || how.LabelSelector.Matches(labels.Set(o.GetLabels()))) {
+			found = append(found, o)
+		}
+	}
+	set(found)
+	return nil
+}
+
+// DeleteAllOf implements client.Writer. It deletes objects in the order of their names.
 func (s *Server) DeleteAllOf(ctx context.Context, o client.Object, options ...client.DeleteAllOfOption) error {
-	return fmt.Errorf("no test deletes all objects of type %T", o)
-}
-
-// Status implements client.StatusClient.
-func (s *Server) Status() client.SubResourceWriter { return s.SubResource("status") }
-
-// SubResource implements client.SubResourceClientConstructor.
-func (s *Server) SubResource(name string) client.SubResourceClient {
-	return subResource{s.Client.SubResource(name), s}
-}
-
-type subResource struct {
-	client.SubResourceClient
-	server *Server
-}
-
-func (r subResource) Create(ctx context.Context, o, sub client.Object, options ...client.SubResourceCreateOption) error {
-	return r.server.written(o, r.SubResourceClient.Create(ctx, o, sub, options...))
-}
-
-func (r subResource) Update(ctx context.Context, o client.Object, options ...client.SubResourceUpdateOption) error {
-	return r.server.written(o, r.SubResourceClient.Update(ctx, o, options...))
-}
-
-func (r subResource) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-	return r.server.written(o, r.SubResourceClient.Patch(ctx, o, patch, options...))
+	var all client.DeleteAllOfOptions
+	all.ApplyOptions(options)
+	k := KindOf(o)
+	for _, name := range s.Names(k) {
+		if err := s.Delete(ctx, s.Now[k][name].DeepCopyObject().(client.Object), &all.DeleteOptions); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Names of the objects of a kind that there are, in order.

@@ -10,7 +10,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -25,63 +24,32 @@ func copyInto(from, to client.Object) {
 // killed is what a reconcile panics with when its operator is killed.
 type killed struct{}
 
-// operatorClient is the operator's client: it reads from its cache, and its writes
-// go to the API server, which may fail them.
-type operatorClient struct {
-	client.Client // for the scheme and what else no reconcile needs
-	w             *World
+// newOperatorClient returns the operator's client: it reads from its cache, and its writes go to the API server, which may
+// fail them.
+func newOperatorClient(w *World) client.Client {
+	return simtest.Client{Client: cached{w.Server, w}, Write: w.operatorWrites}
 }
 
-func (c operatorClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+// cached reads from the operator's cache.
+type cached struct {
+	client.Client
+	w *World
+}
+
+func (c cached) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 	return c.w.operator.cache.Get(ctx, key, o, options...)
 }
 
-func (c operatorClient) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+func (c cached) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	return c.w.operator.cache.List(ctx, list, options...)
 }
 
-func (c operatorClient) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
-	return c.w.operatorWrites("create", simtest.KindOf(o), o.GetName(), func() error { return c.w.Server.Create(ctx, o, options...) })
-}
-
-func (c operatorClient) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
-	return c.w.operatorWrites("delete", simtest.KindOf(o), o.GetName(), func() error { return c.w.Server.Delete(ctx, o, options...) })
-}
-
-func (c operatorClient) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
-	return c.w.operatorWrites("patch", simtest.KindOf(o), o.GetName(), func() error { return c.w.Server.Patch(ctx, o, patch, options...) })
-}
-
-func (c operatorClient) Apply(ctx context.Context, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-	k, name := simtest.Applied(o)
-	return c.w.operatorWrites("apply", k, name, func() error { return c.w.Server.Apply(ctx, o, options...) })
-}
-
-func (c operatorClient) Update(ctx context.Context, o client.Object, options ...client.UpdateOption) error {
+// Update is for Secrets only, as the operator read them.
+func (c cached) Update(ctx context.Context, o client.Object, options ...client.UpdateOption) error {
 	if simtest.KindOf(o) != simtest.KindSecret || o.GetResourceVersion() == "" {
 		return fmt.Errorf("the operator updates only Secrets that it has read, and not %s of %T", o.GetName(), o)
 	}
-	return c.w.operatorWrites("update", simtest.KindOf(o), o.GetName(), func() error { return c.w.Server.Update(ctx, o, options...) })
-}
-
-func (c operatorClient) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error {
-	return errors.New("the operator deletes nothing by the dozen")
-}
-
-func (c operatorClient) Status() client.SubResourceWriter { return c.SubResource("status") }
-
-func (c operatorClient) SubResource(name string) client.SubResourceClient {
-	return subResource{c.w.Server.SubResource(name), name, c.w}
-}
-
-type subResource struct {
-	client.SubResourceClient
-	name string
-	w    *World
-}
-
-func (s subResource) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-	return s.w.operatorWrites("patch "+s.name+" of", simtest.KindOf(o), o.GetName(), func() error { return s.SubResourceClient.Patch(ctx, o, patch, options...) })
+	return c.Client.Update(ctx, o, options...)
 }
 
 // liveReader reads from the API server, which may not answer.
@@ -119,7 +87,8 @@ func timeout() error {
 }
 
 // operatorWrites does a write of the operator, with the faults of the day, and watches it.
-func (w *World) operatorWrites(verb string, k simtest.Kind, name string, do func() error) error {
+func (w *World) operatorWrites(verb string, k simtest.Kind, key client.ObjectKey, do func() error) error {
+	name := key.Name
 	w.writes++
 	if w.faulty(w.faults.refusals) || w.writes == w.rejectAt {
 		err := w.refusal(k, name)

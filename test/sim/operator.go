@@ -49,7 +49,7 @@ func (w *World) start() {
 	}
 	op := &operator{w: w, cache: newCache(w.Server, seen), queue: queue{}}
 	op.reconciler = &memcached.Reconciler{
-		Client: operatorClient{w.Server, w}, APIReader: liveReader{w}, AgentClient: agents{w}, Recorder: &events.FakeRecorder{}, Clock: w.Clock,
+		Client: newOperatorClient(w), APIReader: liveReader{w}, AgentClient: agents{w}, Recorder: &events.FakeRecorder{}, Clock: w.Clock,
 		Options: resources.Options{
 			AgentImage: operatorImage, DefaultImage: w.defaultImage,
 			OperatorNamespace: "memcached-operator-system", Resizing: w.resizing,

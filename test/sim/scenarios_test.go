@@ -40,7 +40,7 @@ func TestScenariosConverge(t *testing.T) {
 	}
 }
 
-var every = flag.Int("every", 3, "of the writes that are rejected or whose answer is lost, one in this many is tried")
+var every = flag.Int("every", 9, "of the writes that are rejected or whose answer is lost, one in this many is tried")
 
 // TestScenariosConvergeWhicheverWriteFails has each write of each scenario fail in
 // turn: the operator is killed after it and, for some of them, it is rejected or its

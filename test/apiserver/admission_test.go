@@ -1,4 +1,4 @@
-package memcached
+package apiserver
 
 import (
 	"strings"
@@ -6,6 +6,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -17,7 +19,7 @@ func TestAdmission(t *testing.T) {
 	const operatorOption = "extraArgs contains an option that is unknown or that the operator sets: use spec.memory, maxConnections, threads and maxItemSize"
 	for name, c := range map[string]struct{ name, spec, message string }{
 		"an empty spec":                                   {"cache", "{}", ""},
-		"all fields":                                      {"cache", everyField, ""},
+		"all fields":                                      {"cache", env.everyField(), ""},
 		"size 0":                                          {"cache", "size: 0", ""},
 		"a negative size":                                 {"cache", "size: -1", "should be greater than or equal to 0"},
 		"a huge size":                                     {"cache", "size: 1001", "should be less than or equal to 1000"},
@@ -170,6 +172,10 @@ func TestKubectlGetPrintsStatusColumns(t *testing.T) {
 
 func (env *testEnv) table() *metav1.Table {
 	env.Helper()
+	config := rest.CopyConfig(server.Admin)
+	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
+	tables, err := rest.UnversionedRESTClientFor(config)
+	env.must(err)
 	table := &metav1.Table{}
 	env.must(tables.Get().Timeout(time.Minute).AbsPath("/apis/"+v1alpha1.GroupVersion.String()+"/namespaces/"+env.namespace+"/memcacheds").
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(env.ctx).Into(table))
