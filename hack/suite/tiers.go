@@ -50,7 +50,7 @@ var tiers = []tier{
 		what: "the files that are generated from `api` and `controllers` are up to date"},
 	{name: "vet", suites: []suite{quick, code, all}, lane: computes, nice: 10, target: "check-vet",
 		what: "`go vet`, and the format of all files"},
-	{name: "unit", suites: []suite{quick, code, all}, lane: computes, nice: 5, needs: []string{forAPI}, module: ".", packages: []string{"./..."}, flags: []string{"-timeout=20m"},
+	{name: "unit", suites: []suite{quick, code, all}, lane: computes, nice: 5, module: ".", packages: []string{"./..."}, flags: []string{"-timeout=20m"},
 		what: "the operator's module, with the documents and most programs in `hack`"},
 	{name: "apiserver", suites: []suite{code, all}, lane: computes, nice: 5, needs: []string{forAPI}, module: "test", packages: []string{"./apiserver"}, flags: []string{"-timeout=20m"},
 		what: "what depends on a real API server: admission, conflicts, permissions, informers"},
@@ -72,7 +72,7 @@ var tiers = []tier{
 	{name: "sim", suites: []suite{code, all}, lane: computes, nice: 5, module: "test", packages: []string{"./sim"}, strict: true,
 		flags: []string{"-count=1", "-timeout=40m"},
 		what:  "the operator in a simulated cluster with faults ([reliability](docs/reliability.md))"},
-	{name: "race", suites: []suite{all}, lane: computes, nice: 10, needs: []string{forAPI}, module: ".", packages: raced, race: true, strict: true,
+	{name: "race", suites: []suite{all}, lane: computes, nice: 10, module: ".", packages: raced, race: true, strict: true,
 		// A test that measures memory.
 		flags: []string{"-shuffle=on", "-timeout=30m", "-skip=^TestManifestOfAnySizeFitsIntoMemoryOfJob$"},
 		what:  "the packages with goroutines, with the race detector and in a random order"},
