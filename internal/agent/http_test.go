@@ -82,7 +82,7 @@ func (p *pod) get(path string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-func TestHungMemcachedIsUnreadySoonAndUnhealthyLater(t *testing.T) {
+func TestUnansweredProbesFailReadinessSoonAndLivenessLater(t *testing.T) {
 	inPod(t, func(t *testing.T, p *pod) {
 		p.run()
 		p.memcached.latest().add(7)

@@ -106,7 +106,7 @@ func TestUsersThatMemcachedDoesNotReadAreReportedAndTriedAgain(t *testing.T) {
 	})
 }
 
-func TestRotatedCertificateIsServedWithoutARestart(t *testing.T) {
+func TestRotatedCertificateIsLoadedByTheRunningMemcached(t *testing.T) {
 	inPod(t, func(t *testing.T, p *pod) {
 		ca := testcert.NewCA("shards")
 		first, second := issue(ca, testcert.Options{}), issue(ca, testcert.Options{})
