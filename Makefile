@@ -176,7 +176,7 @@ check-lint: lint prose check-modules check-workflows check-commits docs-site
 
 # -count=1: Go's cache ignores changes of files outside of the module.
 check-tools:
-	for module in hack/cluster hack/catalog; do go -C $$module test -json -count=1 ./... || exit 1; done
+	go test -json ./hack/... && for module in hack/cluster hack/catalog; do go -C $$module test -json -count=1 ./... || exit 1; done
 	go -C test test -json -count=1 ./internal/... ./scorecard/...
 	go -C bench test -json -count=1 ./...
 VERSIONS = $(if $(KUBECONFIG),$(MEMCACHED_VERSIONS),$$(ls "$$MEMCACHED_DIR" | xargs))

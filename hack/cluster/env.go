@@ -99,9 +99,6 @@ func writeEnv(w io.Writer, variables map[string]string) error {
 }
 
 func (d dirs) printKubeconfig() error {
-	if !exists(d.kubeconfig()) {
-		return errNotRunning
-	}
 	_, err := fmt.Println(d.kubeconfig())
 	return err
 }

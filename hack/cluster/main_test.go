@@ -27,7 +27,7 @@ func TestBadArguments(t *testing.T) {
 func TestWithoutCluster(t *testing.T) {
 	t.Setenv(cacheVariable, t.TempDir())
 	dir := t.TempDir()
-	for _, args := range [][]string{{"kubeconfig"}, {"olm", "up"}, {"olmv1", "up"}, {"load", "ref:1", "--dir", dir}} {
+	for _, args := range [][]string{{"olm", "up"}, {"olmv1", "up"}, {"load", "ref:1", "--dir", dir}} {
 		if err := run(args); !errors.Is(err, errNotRunning) {
 			t.Errorf("%v: error %v, want %v", args, err, errNotRunning)
 		}
