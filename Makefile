@@ -143,13 +143,13 @@ prose: ## Check the wording of PROSE; the first build takes two minutes and need
 
 # hack/suite has the table of tiers, runs them and reports.
 SUITE = go build -o bin/suite ./hack/suite && exec bin/suite
-test: $(CLUSTER) ## Test in two minutes, without root and without a cluster.
+test: $(CLUSTER) ## Test without root and without a cluster.
 	@$(SUITE) quick
 test-all: $(CLUSTER) ## Run every test; needs root for the local cluster, which it starts and stops.
 	@$(SUITE) all
 test-%: $(CLUSTER) FORCE ## Run one tier of the tests, such as test-unit or test-e2e, with flags of go test in ARGS.
 	@$(SUITE) $* -- $(ARGS)
-verify: check-generated check-vet ## Check in a minute that generated files are up to date, vet and format.
+verify: check-generated check-vet ## Check that generated files are up to date, vet and format.
 verify: GENERATORS = generate manifests bundle catalog docs
 verify: GENERATED = api config bundle catalog docs
 pr: verify lint test ## Check that a change is ready.
