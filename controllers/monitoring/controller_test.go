@@ -363,8 +363,7 @@ func TestMonitoringLeavesObjectsOfOthers(t *testing.T) {
 }
 
 func TestRejectedMonitoringObjectIsRetried(t *testing.T) {
-	gone := notFound("team")
-	gone.(*apierrors.StatusError).ErrStatus.Details.Kind = "namespaces"
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "team")
 	terminating := apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("the namespace is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for name, c := range map[string]struct {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,7 +64,7 @@ func (s *scripted) calls() []string {
 // want runs the tiers and checks the result and the last line.
 func (s *scripted) want(err error, last string) {
 	s.t.Helper()
-	if got := s.all(s.t.Context()); got != err {
+	if got := s.all(s.t.Context()); !errors.Is(got, err) {
 		s.t.Errorf("the run returned %v, want %v", got, err)
 	}
 	if lines := strings.Split(strings.TrimSpace(s.out.String()), "\n"); lines[len(lines)-1] != last {

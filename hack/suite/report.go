@@ -39,7 +39,7 @@ func (r *results) junit(path, name string, v verdict, took time.Duration) error 
 			o := r.outcomes[id]
 			c := testcase{Package: id.pkg, Name: id.test, Seconds: o.elapsed.Seconds()}
 			if failed {
-				c.Failure = &failure{Message: "failed", Text: printable(tail(o.output.String(), longest))}
+				c.Failure = &failure{Message: "failed", Text: printable(tail(o.output.String()))}
 				s.Failures++
 			}
 			s.Tests++

@@ -152,15 +152,15 @@ func (r *results) failures(v verdict) string {
 	defer r.mu.Unlock()
 	var b strings.Builder
 	for _, id := range slices.Concat(v.broken, v.failed) {
-		fmt.Fprintf(&b, "--- %s\n%s", id.short(), tail(r.outcomes[id].output.String(), longest))
+		fmt.Fprintf(&b, "--- %s\n%s", id.short(), tail(r.outcomes[id].output.String()))
 	}
 	return b.String()
 }
 
 // tail returns the last lines of a text.
-func tail(text string, lines int) string {
+func tail(text string) string {
 	all := strings.SplitAfter(strings.TrimRight(text, "\n"), "\n")
-	if omitted := len(all) - lines; omitted > 0 {
+	if omitted := len(all) - longest; omitted > 0 {
 		all = append([]string{fmt.Sprintf("[%d lines omitted]\n", omitted)}, all[omitted:]...)
 	}
 	return strings.Join(all, "") + "\n"

@@ -143,7 +143,7 @@ func (r *run) tier(ctx context.Context, t tier, built map[string]*tools) {
 	case err == nil && none:
 		failures = "no test ran: check the names of tests and packages\n"
 	default:
-		failures = tail(r.logged(t.name), longest)
+		failures = tail(r.logged(t.name))
 	}
 	if r.repeats(t, v) {
 		ok = r.again(ctx, t, results, &v, log)
@@ -195,7 +195,7 @@ func (r *run) again(ctx context.Context, t tier, first *results, v *verdict, log
 			continue
 		}
 		v.passed = append(v.passed, id)
-		output := tail(first.outcomes[id].output.String(), longest)
+		output := tail(first.outcomes[id].output.String())
 		r.mu.Lock()
 		r.flakes = append(r.flakes, flake{Time: time.Now().UTC(), Commit: r.commit, Tier: t.name, Package: id.pkg, Test: id.test, Output: output})
 		r.mu.Unlock()

@@ -42,6 +42,7 @@ type Cluster struct {
 // By is what stops a pod.
 type By string
 
+// What stops a pod.
 const (
 	ByOperator   By = "the operator"
 	ByReplicaSet By = "its ReplicaSet"

@@ -418,6 +418,7 @@ func (p *Proc) ResourcesOf(pod *corev1.Pod) corev1.ResourceRequirements {
 	return p.resources
 }
 
+// ResourcesText returns resources as JSON, to be compared.
 func ResourcesText(r corev1.ResourceRequirements) string {
 	raw, err := json.Marshal(r)
 	if err != nil {
@@ -426,6 +427,7 @@ func ResourcesText(r corev1.ResourceRequirements) string {
 	return string(raw)
 }
 
+// PodOf returns the pod of a process, nil when it is deleted.
 func (cl *Cluster) PodOf(p *Proc) *corev1.Pod { return Get[*corev1.Pod](cl.Server, p.Pod) }
 
 // status is the agent's answer.

@@ -263,6 +263,7 @@ func (cl *Cluster) nodeNamed(name string) *Node {
 	return nil
 }
 
+// NodeOf returns the node of a process, nil when it is gone.
 func (cl *Cluster) NodeOf(p *Proc) *Node { return cl.nodeNamed(p.Node) }
 
 // runRestores does what the restore controller does with a MemcachedRestore.
@@ -302,6 +303,7 @@ func transfers[T client.Object](cl *Cluster, name string, statusOf func(T) *v1al
 	return could
 }
 
+// IsReady returns whether the kubelet reports a pod as ready.
 func IsReady(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
@@ -330,11 +332,15 @@ func ShardOf(pod *corev1.Pod) string {
 
 // The versions of memcached in this world. Nothing depends on which ones exist elsewhere.
 const (
-	Oldest, Middle, Newest, Later = "1.6.18", "1.6.38", "1.6.45", "1.6.46"
+	Oldest = "1.6.18"
+	Middle = "1.6.38"
+	Newest = "1.6.45"
+	Later  = "1.6.46"
 	// Missing is a version that no registry has.
 	Missing = "1.6.99"
 )
 
+// Image returns the reference of the image of a version.
 func Image(version string) string { return "docker.io/library/memcached:" + version }
 
 var versionTag = regexp.MustCompile(`memcached:(1\.6\.[0-9]+)$`)
@@ -348,6 +354,7 @@ func VersionIn(image string) string {
 	return ""
 }
 
+// Container returns the container of memcached of a pod.
 func Container(pod *corev1.Pod) *corev1.Container {
 	if c := ContainerOf(&pod.Spec); c != nil {
 		return c
@@ -355,6 +362,7 @@ func Container(pod *corev1.Pod) *corev1.Container {
 	panic("pod " + pod.Name + " has no memcached")
 }
 
+// ContainerOf returns the container of memcached of a spec, nil when it has none.
 func ContainerOf(spec *corev1.PodSpec) *corev1.Container {
 	for i := range spec.Containers {
 		if spec.Containers[i].Name == resources.Container {
