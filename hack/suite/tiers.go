@@ -22,6 +22,7 @@ const (
 	code       suite = "code"    // what needs neither root nor a cluster, without lint and the race detector
 	onACluster suite = "cluster" // what needs one
 	all        suite = "all"     // "make test-all"
+	onDemand   suite = "ondemand"
 )
 
 // tier is a part of the tests that runs, is measured and reports as one.
@@ -77,8 +78,11 @@ var tiers = []tier{
 		flags: []string{"-shuffle=on", "-timeout=30m", "-skip=^TestManifestOfAnySizeFitsIntoMemoryOfJob$"},
 		what:  "the packages with goroutines, with the race detector and in a random order"},
 	{name: "race-sim", suites: []suite{all}, lane: computes, nice: 10, module: "test", packages: []string{"./sim"}, race: true, strict: true,
-		flags: []string{"-count=1", "-timeout=30m", "-run=^TestInvariantsHold$", "-seeds=3"},
+		flags: []string{"-count=1", "-timeout=30m", "-run=^TestInvariantsHoldForRandomSeeds$", "-seeds=3"},
 		what:  "the whole operator in a simulated cluster, with the race detector"},
+	{name: "sabotage", suites: []suite{onDemand}, lane: computes, nice: 10, module: "test", packages: []string{"./sim/sabotage"},
+		flags: []string{"-count=1", "-timeout=60m"},
+		what:  "that the simulation finds faults of the planner, one at a time; nightly"},
 	{name: "tenants", suites: []suite{code, all}, lane: computes, nice: 5, needs: []string{forAPI}, module: "test", packages: []string{"./tenants"},
 		flags: []string{"-count=1", "-timeout=30m"},
 		what:  "that a tenant does not use up the operator"},

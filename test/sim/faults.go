@@ -30,9 +30,13 @@ func (w *World) crashOf(p *simtest.Proc) {
 	p.Crash()
 }
 
-// troubleNode takes a node away, or returns it.
+// troubleNode takes some node away, or returns it.
 func (w *World) troubleNode() {
-	n := w.Nodes[w.Rand.IntN(len(w.Nodes))]
+	w.turn(w.Nodes[w.Rand.IntN(len(w.Nodes))])
+}
+
+// turn takes a node away, or returns it.
+func (w *World) turn(n *simtest.Node) {
 	n.Down, n.Since = !n.Down, w.Clock.Now()
 	if n.Down {
 		w.log("fault", "%s does not answer", n.Name)

@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
@@ -25,6 +26,28 @@ type scenario struct {
 	keeps, settles, silent bool
 	// restored is what both shards have when they serve first.
 	restored string
+}
+
+// good are specs that can be brought about, and bad ones that cannot.
+var good = []spec{
+	{"size": int64(2)},
+	{"size": int64(3), "version": middle},
+	{"size": int64(1), "version": oldest, "threads": int64(2)},
+	{"size": int64(2), "memory": "128Mi"},
+	{"size": int64(2), "scheduling": spec{"nodeSelector": spec{"disk": "ssd"}}},
+	{"size": int64(3), "maxConnections": int64(512), "podMetadata": spec{"labels": spec{"team": "shop"}}},
+	{"size": int64(2), "resources": spec{"limits": spec{"memory": "512Mi"}}, "extraArgs": []any{"-v"}},
+	{"size": int64(0)},
+}
+
+var bad = []spec{
+	{"size": int64(2), "image": simtest.Image(missing)},
+	{"size": int64(2), "image": "docker.io/library/busybox:1.37"},
+	{"size": int64(2), "extraArgs": []any{"-R", "0"}},
+	{"size": int64(2), "scheduling": spec{"nodeSelector": spec{"disk": "none"}}},
+	{"size": int64(3), "memory": "128Mi", "image": simtest.Image(missing)},
+	{"size": int64(2), "version": "1.5.6"},
+	{"size": int64(2), "scheduling": spec{"topologySpreadConstraints": sameKeyTwice}},
 }
 
 // must breaks a scenario in which something does not happen that should.
@@ -92,6 +115,12 @@ var scenarios = map[string]scenario{
 	"a refill":                             {begins: spec{"size": int64(2), "refill": spec{"maxAgeSeconds": int64(86400)}}, then: []func(*World){deletesPod("cache-1")}},
 	"a bootstrap":                          {then: []func(*World){makes(spec{"size": int64(2), "hashing": spec{"algorithm": "Ketama"}, "bootstrap": spec{"backupRef": spec{"name": "yesterday"}}})}, restored: "restore cache-bootstrap Complete"},
 
+	"a replacement of shards with a refill": {begins: spec{"size": int64(2), "refill": spec{"maxAgeSeconds": int64(86400)}}, then: []func(*World){backsUp, set(spec{"memory": "128Mi"})}, seconds: 5},
+	"a bootstrap of one that runs":          {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"bootstrap": spec{"backupRef": spec{"name": "yesterday"}}})}, keeps: true, settles: true},
+
+	"rejected arguments while another node does not answer": {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"extraArgs": []any{"-R", "0"}}), loses("cache-1")}, seconds: 5, keeps: true},
+	"a handover while another node does not answer":         {begins: spec{"size": int64(2), "version": middle, "updateStrategy": spec{"type": "Handover"}}, then: []func(*World){set(spec{"version": newest}), untilSecond("cache-0", newest), loses("cache-1")}, keeps: true, settles: true},
+
 	"TLS":                                {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"tls": spec{}})}, keeps: true, settles: true},
 	"TLS, and back":                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"tls": spec{}}), set(spec{"tls": nil})}, seconds: 2, keeps: true, settles: true},
 	"a certificate that takes a restart": {begins: spec{"size": int64(3), "tls": spec{}}, then: []func(*World){rotates}, keeps: true, settles: true},
@@ -121,6 +150,29 @@ func untilGiven(shard, memory string) func(*World) {
 	return until(1000, func(w *World) { w.Step(idleUser{}) }, shard, func(c *corev1.Container) bool {
 		return c.Resources.Limits.Memory().Cmp(resource.MustParse(memory)) >= 0
 	})
+}
+
+// untilSecond plays until the shard's pod, or its second one, has the version.
+func untilSecond(shard, version string) func(*World) {
+	return until(1000, func(w *World) { w.Step(idleUser{}) }, shard, func(c *corev1.Container) bool { return simtest.VersionIn(c.Image) == version })
+}
+
+// loses takes the node of a shard away for half a minute.
+func loses(shard string) func(*World) {
+	return func(w *World) {
+		for _, p := range w.Procs {
+			if p.Shard == shard {
+				n := w.NodeOf(p)
+				w.turn(n)
+				for range 30 {
+					w.Round()
+				}
+				w.turn(n)
+				return
+			}
+		}
+		w.must(false, "no pod of %s runs", shard)
+	}
 }
 
 // until has so many steps happen at most, until the pod of a shard is as wanted.
@@ -164,6 +216,18 @@ func rotates(w *World) {
 		w.Round()
 	}
 	w.must(false, "not all shards serve the new certificate")
+}
+
+// backsUp makes a backup of all shards.
+func backsUp(w *World) {
+	w.log("user", "makes a backup")
+	w.create(&v1alpha1.MemcachedBackup{
+		ObjectMeta: metav1.ObjectMeta{Name: "today", Namespace: w.Server.Namespace},
+		Spec: v1alpha1.MemcachedBackupSpec{
+			MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"},
+			Store:        v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "backups"}},
+		},
+	})
 }
 
 func deletes(w *World) {

@@ -77,28 +77,6 @@ func TestScenariosConvergeWhicheverWriteFails(t *testing.T) {
 // by design.
 var requestsFail = faults{refusals: 25, answers: 25, reads: 60, agents: 12, kills: 20, stale: true}
 
-// good are specs that can be brought about, and bad ones that cannot.
-var good = []spec{
-	{"size": int64(2)},
-	{"size": int64(3), "version": middle},
-	{"size": int64(1), "version": oldest, "threads": int64(2)},
-	{"size": int64(2), "memory": "128Mi"},
-	{"size": int64(2), "scheduling": spec{"nodeSelector": spec{"disk": "ssd"}}},
-	{"size": int64(3), "maxConnections": int64(512), "podMetadata": spec{"labels": spec{"team": "shop"}}},
-	{"size": int64(2), "resources": spec{"limits": spec{"memory": "512Mi"}}, "extraArgs": []any{"-v"}},
-	{"size": int64(0)},
-}
-
-var bad = []spec{
-	{"size": int64(2), "image": simtest.Image(missing)},
-	{"size": int64(2), "image": "docker.io/library/busybox:1.37"},
-	{"size": int64(2), "extraArgs": []any{"-R", "0"}},
-	{"size": int64(2), "scheduling": spec{"nodeSelector": spec{"disk": "none"}}},
-	{"size": int64(3), "memory": "128Mi", "image": simtest.Image(missing)},
-	{"size": int64(2), "version": "1.5.6"},
-	{"size": int64(2), "scheduling": spec{"topologySpreadConstraints": sameKeyTwice}},
-}
-
 // to has the whole spec be another one.
 func to(s spec) func(*World) { return edits(func(spec) spec { return s }) }
 

@@ -34,6 +34,8 @@ func newRandomUser(w *World) randomUser {
 // have names that the first one's shards use too.
 func (p randomUser) act(w *World) {
 	switch roll := w.Rand.IntN(20); {
+	case roll < 8:
+		p.update(w)
 	case roll < 12:
 		p.edit(w, "cache")
 	case roll == 12:
@@ -51,6 +53,33 @@ func (p randomUser) act(w *World) {
 	default:
 		w.interfere()
 	}
+}
+
+// update has the first Memcached of two or three shards updated, also one whose edits before can't be applied.
+func (p randomUser) update(w *World) {
+	have := simtest.Get[*v1alpha1.Memcached](w.Server, "cache")
+	if have == nil || have.DeletionTimestamp != nil {
+		p.edit(w, "cache")
+		return
+	}
+	s := map[string]any{"size": int64(2 + w.Rand.IntN(2)), "version": []string{oldest, middle, newest, later}[w.Rand.IntN(4)]}
+	switch w.Rand.IntN(12) {
+	case 0:
+		s["threads"] = int64(1 + w.Rand.IntN(4))
+	case 1:
+		s["memory"] = []string{"96Mi", "128Mi"}[w.Rand.IntN(2)]
+	case 2:
+		s["extraArgs"] = []any{"-R", "0"} // memcached rejects it
+	case 3:
+		s["handover"] = map[string]any{"mode": string(v1alpha1.HandoverDisabled)}
+	case 4:
+		s["updateStrategy"] = map[string]any{"type": string(v1alpha1.UpdateHandover)}
+	case 5:
+		s["podMetadata"] = map[string]any{"labels": map[string]any{"team": "shop"}}
+	case 6:
+		s = bad[w.Rand.IntN(len(bad))]
+	}
+	w.Edit("cache", func(map[string]any) map[string]any { return s })
 }
 
 // idleUser changes nothing.

@@ -35,12 +35,14 @@ type watch struct {
 	ends map[types.UID]simtest.By
 	// announced are the shards of which a status announced that they will start empty.
 	announced map[string]bool
+	// replaced are the shards whose last pod ended for an update.
+	replaced map[string]bool
 	// read is how many changes of Memcacheds were checked.
 	read int
 }
 
 func newWatch(w *World) *watch {
-	return &watch{w: w, outs: map[string]simtest.By{}, ends: map[types.UID]simtest.By{}, announced: map[string]bool{}}
+	return &watch{w: w, outs: map[string]simtest.By{}, ends: map[types.UID]simtest.By{}, announced: map[string]bool{}, replaced: map[string]bool{}}
 }
 
 // Deletes implements simtest.Watcher: it notes that an object is being deleted, by whom first.
@@ -52,6 +54,9 @@ func (w *watch) Deletes(o client.Object, by simtest.By) {
 
 // Out implements simtest.Watcher: it notes that a shard serves no more.
 func (w *watch) Out(pod *corev1.Pod, by simtest.By) {
+	if by != simtest.ByOperator {
+		delete(w.replaced, simtest.ShardOf(pod))
+	}
 	if shard := simtest.ShardOf(pod); shard != "" && simtest.IsReady(pod) {
 		if _, ok := w.outs[shard]; !ok {
 			w.outs[shard] = by
@@ -95,6 +100,7 @@ func (w *watch) Gone(p *simtest.Proc) {
 	m := world.ownerOf(p.Shard)
 	set := simtest.Get[*appsv1.ReplicaSet](world.Server, p.Shard)
 	isOf := m != nil && set != nil && metav1.IsControlledBy(set, m) && metav1.IsControlledBy(pod, set)
+	w.replaced[p.Shard] = by == simtest.ByOperator || by == simtest.ByReplicaSet
 	if p.Items == 0 || !p.Serves || !isOf || m.DeletionTimestamp != nil || !isDesired(m, p.Shard) {
 		return
 	}
@@ -212,9 +218,44 @@ func (w *World) watchWrite(verb string, k simtest.Kind, name string, before, aft
 	if set, ok := before.(*appsv1.ReplicaSet); ok && verb == "apply" && after != nil {
 		w.watchTemplate(set, after.(*appsv1.ReplicaSet))
 	}
+	if restore, ok := after.(*v1alpha1.MemcachedRestore); ok && before == nil {
+		w.watchRefill(restore)
+	}
 	if verb == "delete" && (k == simtest.KindReplicaSet || k == simtest.KindService) && before != nil {
+		w.watchOrder(k, name)
 		if m := simtest.Get[*v1alpha1.Memcached](w.Server, w.operator.reconciling); m != nil && m.DeletionTimestamp == nil && slices.Contains(resources.Keys(m), resources.Key{Kind: resources.Kind(k), Name: name}) {
 			w.breaks("%s %s was deleted, and the spec contains it", k, name)
+		}
+	}
+}
+
+// watchRefill looks at a new restore: what an update left empty by design is not filled.
+func (w *World) watchRefill(r *v1alpha1.MemcachedRestore) {
+	for _, ordinal := range r.Spec.Shards {
+		if shard := resources.ShardName(r.Spec.MemcachedRef.Name, int(ordinal)); r.Annotations[annotations.Refills] != "" && w.watch.replaced[shard] {
+			w.breaks("shard %s was replaced for an update, and MemcachedRestore %s fills it as a lost one", shard, r.Name)
+		}
+	}
+}
+
+// watchOrder looks at the deletion of a shard's object: the highest shard goes first, and its names before its pod. It
+// does not wait for what it could not delete.
+func (w *World) watchOrder(k simtest.Kind, name string) {
+	m := w.ownerOf(name)
+	if m == nil || m.DeletionTimestamp != nil || m.UID != w.operator.uid {
+		return
+	}
+	knows := func(k simtest.Kind, name string) bool {
+		held, now := w.operator.cache.held[k][name], w.Server.Now[k][name]
+		return !w.operator.refused[string(k)+name] && held != nil && now != nil && held.GetUID() == now.GetUID() && now.GetDeletionTimestamp() == nil && metav1.IsControlledBy(held, m)
+	}
+	if k == simtest.KindReplicaSet && knows(simtest.KindService, name) {
+		w.breaks("the pod of shard %s was deleted before its name", name)
+	}
+	ordinal, _ := resources.Ordinal(m.Name, name)
+	for _, set := range w.Server.Names(simtest.KindReplicaSet) {
+		if other, ok := resources.Ordinal(m.Name, set); ok && other > ordinal && knows(simtest.KindReplicaSet, set) {
+			w.breaks("shard %s was deleted before shard %s", name, set)
 		}
 	}
 }
@@ -241,6 +282,7 @@ func (w *World) mayWrite(k simtest.Kind, o client.Object) bool {
 func (w *World) watchOwn(verb, name string, before *v1alpha1.Memcached, after client.Object) {
 	m, ok := after.(*v1alpha1.Memcached)
 	if !ok {
+		w.watchFinalBackup(before)
 		if verb != "patch" || before.DeletionTimestamp == nil {
 			w.breaks("Memcached %s was deleted by the operator", name)
 		}
@@ -251,6 +293,9 @@ func (w *World) watchOwn(verb, name string, before *v1alpha1.Memcached, after cl
 	}
 	if !equality.Semantic.DeepEqual(before.Spec, m.Spec) || !reflect.DeepEqual(before.Labels, m.Labels) || !reflect.DeepEqual(before.Annotations, m.Annotations) {
 		w.breaks("the operator changed what the user wrote of Memcached %s", name)
+	}
+	if before.Status.Bootstrap == nil && m.Status.Bootstrap != nil && len(before.Status.Shards) > 0 {
+		w.breaks("Memcached %s has shards, and is filled as a new one", name)
 	}
 	available := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionAvailable)
 	if available == nil || available.Status != metav1.ConditionTrue || verb != "patch status of" {
@@ -263,6 +308,19 @@ func (w *World) watchOwn(verb, name string, before *v1alpha1.Memcached, after cl
 		}
 		if !w.operator.sees(shard) {
 			w.breaks("Memcached %s is reported as available, and the operator saw no pod serve shard %s", name, shard)
+		}
+	}
+}
+
+// watchFinalBackup looks at the end of a Memcached: its final backup, if there is one, must be over.
+func (w *World) watchFinalBackup(m *v1alpha1.Memcached) {
+	if m.Spec.DeletionPolicy != v1alpha1.DeletionBackup || m.DeletionTimestamp == nil {
+		return
+	}
+	limit := v1alpha1.Seconds(m.Spec.FinalBackup.DeadlineSeconds, v1alpha1.DefaultFinalBackupDeadlineSeconds)
+	for _, b := range simtest.All[*v1alpha1.MemcachedBackup](w.Server) {
+		if b.Spec.MemcachedRef.Name == m.Name && b.CreationTimestamp.After(m.DeletionTimestamp.Time) && !b.Status.IsFinished() && w.Clock.Now().Before(m.DeletionTimestamp.Add(limit)) {
+			w.breaks("Memcached %s was deleted before MemcachedBackup %s was over", m.Name, b.Name)
 		}
 	}
 }

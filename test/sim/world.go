@@ -27,6 +27,8 @@ type faults struct {
 	misses int
 	// crashes of memcached, losses of nodes and pods, in steps.
 	crashes, nodes, evictions int
+	// strikes are crashes, losses of pods, kills and edits right after the operator has written.
+	strikes int
 }
 
 // World is a cluster with one operator.
@@ -48,6 +50,7 @@ type World struct {
 	writes                   int
 	killAt, rejectAt, loseAt int
 	kills                    int
+	struck                   int // at which write there last was, or could have been, a strike
 	step                     int
 	// drifted are the shards whose ReplicaSet the user changed.
 	drifted map[string]bool
@@ -123,6 +126,13 @@ func (w *World) tail(lines int) string {
 func (w *World) Step(users user) {
 	w.step++
 	w.chaos = true
+	if w.writes != w.struck {
+		if w.struck = w.writes; w.faulty(w.faults.strikes) {
+			w.strike(users)
+			w.watchWorld()
+			return
+		}
+	}
 	switch roll := w.Rand.IntN(100); {
 	case roll < 34:
 		if due := w.operator.queue.due(w.Clock.Now()); len(due) > 0 {
@@ -145,7 +155,7 @@ func (w *World) Step(users user) {
 		fallthrough
 	case roll < 94:
 		w.pass()
-	case roll < 97:
+	case roll < 96:
 		users.act(w)
 	default:
 		w.disturb()
@@ -223,6 +233,24 @@ func (w *World) disturb() {
 		if w.faulty(w.faults.nodes) {
 			w.troubleNode()
 		}
+	}
+}
+
+// strike has something happen that the operator does not know of when it reconciles next.
+func (w *World) strike(users user) {
+	switch w.Rand.IntN(8) {
+	case 0, 1:
+		w.crash()
+	case 2:
+		w.evict()
+	case 3:
+		w.log("fault", "the operator restarts")
+		w.start()
+	case 4:
+		w.crash()
+		fallthrough
+	default:
+		users.act(w)
 	}
 }
 

@@ -1,0 +1,65 @@
+package sabotage
+
+// defect is a fault of the planner that the simulation must find.
+type defect struct {
+	name string
+	// file is the product's, from the root of the repository.
+	file  string
+	edits []edit
+}
+
+// edit replaces what occurs once in the file.
+type edit struct{ old, new string }
+
+const (
+	planner    = "controllers/memcached/rollout/planner.go"
+	gates      = "controllers/memcached/rollout/gates.go"
+	state      = "controllers/memcached/shard/state.go"
+	plan       = "controllers/memcached/plan/"
+	conditions = "controllers/memcached/status/conditions.go"
+)
+
+var defects = []defect{
+	{"no gate keeps a second shard from being updated", gates, []edit{
+		{"\tshardInTransition,        // ", "\t// "},
+		{"\tshardUnavailable,         // ", "\t// "},
+	}},
+	{"a shard is replaced unannounced", gates, []edit{{
+		"s.ToTarget.Method == Replace && !s.ToTarget.EmptyStartAnnounced",
+		"s.ToTarget.Method > Replace && !s.ToTarget.EmptyStartAnnounced",
+	}}},
+	{"a pod that recovered is replaced unannounced", planner, []edit{{
+		"(s.ToTarget.Method != Replace || !s.ToTarget.EmptyStartAnnounced)",
+		"s.ToTarget.Method != Replace",
+	}}},
+	{"a shard that serves is rolled back while another one is unavailable", planner, []edit{{
+		"blocked && s.Pod.State == Serving {",
+		"blocked && s.Pod.State != Serving {",
+	}}},
+	{"a handover ends while another shard is unavailable", planner, []edit{{
+		"if d, blocked := shardUnavailable(in, s); blocked {",
+		"if d, blocked := shardUnavailable(in, s); blocked && in.Paused {",
+	}}},
+	{"a failed update goes on", planner, []edit{{
+		"failed && s.Pod.Revision == in.Target && s.Failed",
+		"failed && s.Pod.Revision != in.Target && s.Failed",
+	}}},
+	{"the other pod of a shard ends before it serves", planner, []edit{{
+		"s.Next.State == Serving && !s.Pod.Terminating:",
+		"s.Next.State != Broken && !s.Pod.Terminating:",
+	}}},
+	{"a stop is not announced", planner, []edit{{
+		"change.Method >= Recreate && s.Pod.State == Serving",
+		"change.Method > Recreate && s.Pod.State == Serving",
+	}}},
+	{"any announced stop counts as acknowledged", state, []edit{{
+		"s.Agent.AnnouncedStop == stop && strings.HasPrefix(stop, s.tokenPrefix()+to.Hash())",
+		"s.Agent.AnnouncedStop == stop",
+	}}},
+	{"a stop counts as acknowledged before the agent has read it", state, []edit{{
+		"s.Agent != nil && s.Agent.AnnouncedStop == stop && ",
+		"s.Agent != nil && ",
+	}}},
+	{"a Memcached that runs is filled as a new one", plan + "bootstrap.go", []edit{{"*m.Spec.Size > 0 && isNew(obs):", "*m.Spec.Size > 0:"}}},
+	{"Available with one shard too few", conditions, []edit{{"case s.ReadySize == size:", "case s.ReadySize >= size-1:"}}},
+}
