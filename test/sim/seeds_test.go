@@ -3,7 +3,10 @@ package sim
 import (
 	"flag"
 	"fmt"
+	"os/exec"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,7 +16,7 @@ import (
 var (
 	oneSeed = flag.Uint64("seed", 0, "the one seed to run, with its whole story")
 	seeds   = flag.Uint64("seeds", 30, "how many seeds to run")
-	from    = flag.Uint64("from", uint64(time.Now().Unix()), "the first of them, by default the time") //nolint:gosec // after 1970
+	from    = flag.Uint64("from", 0, "the first of them, by default 1,000 times the number of commits, so that each commit tries others")
 	steps   = flag.Int("steps", 500, "steps of each")
 	during  = flag.Duration("for", 0, "go on with further seeds for so long")
 	stories = flag.Int("story", 60, "how many lines to print of a seed that fails")
@@ -64,6 +67,17 @@ func TestInvariantsHoldForRandomSeeds(t *testing.T) {
 			t.Fatal(w.broken)
 		}
 		return
+	}
+	if *from == 0 {
+		commits, err := exec.Command("git", "rev-list", "--count", "HEAD").Output()
+		if err != nil {
+			t.Fatalf("counting the commits (or name the first seed with -from): %v", err)
+		}
+		n, err := strconv.ParseUint(strings.TrimSpace(string(commits)), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*from = 1000 * n
 	}
 	t.Logf("the same seeds again: go -C test test ./sim -run TestInvariantsHold -from %d -seeds %d", *from, *seeds)
 	run(t, *from, *seeds, *during)
