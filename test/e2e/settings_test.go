@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -39,7 +40,7 @@ func (s *space) small(size int32) *memcachedac.MemcachedSpecApplyConfiguration {
 	return spec
 }
 
-// One setting after the other is changed on the same shards; then one is restarted, and version and threads change together.
+// One setting after the other is changed on the same shards; then the network policy is disabled, one is restarted, and version and threads change together.
 func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 	t.Parallel()
 	const shards, size = 2, 20_000
@@ -116,6 +117,10 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 			t.Errorf("the resources in effect in the pod of %s are %+v", name, status)
 		}
 	}
+
+	s.Apply("cache", spec.WithNetworkPolicy(memcachedac.NetworkPolicy().WithMode(v1alpha1.NetworkPolicyDisabled)))
+	s.Gone(&networkingv1.NetworkPolicy{}, "cache")
+	s.Untouched("cache", before)
 
 	shard, err := k.Restart(s.Ctx, s.Key("cache"), 1, "now", suite.Soon)
 	s.Must(err)
