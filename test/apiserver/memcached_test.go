@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
-	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"net/http"
 	"os"
@@ -215,11 +214,6 @@ func (env *testEnv) recorded() []string {
 			return all
 		}
 	}
-}
-
-// skipAnHour sets the operator's clock ahead.
-func (env *testEnv) skipAnHour() {
-	env.reconciler.Clock = testclock.NewFakePassiveClock(env.reconciler.Clock.Now().Add(time.Hour))
 }
 
 func (env *testEnv) exists(name string, o client.Object) bool {

@@ -19,19 +19,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-// wantCold checks that the shard starts without any item, and the reason.
-func wantCold(s *pods.Shard, reason string) {
-	s.T.Helper()
-	start := s.WaitForPhase(agentwire.PhaseServing).Start
-	s.T.Log(start.Reason)
-	if start.Result != agentwire.StartCold || start.Items != 0 || !strings.Contains(start.Reason, reason) {
-		s.T.Errorf("start %+v, want Cold because of %q", start, reason)
-	}
-	if status := s.Status(); status.Items != 0 {
-		s.T.Errorf("it serves %d items", status.Items)
-	}
-}
-
 func wantHandedOver(t *testing.T, start agentwire.Start, size int64) {
 	t.Helper()
 	t.Log(start.Reason)

@@ -86,8 +86,8 @@ func upgrades(version string) func(*World) {
 // scenarios that stand for what users do, and for the bugs that were found.
 var scenarios = map[string]scenario{
 	"a version":                                   {begins: spec{"size": int64(3), "version": middle}, then: []func(*World){set(spec{"version": newest})}, keeps: true},
-	"a version, and back in the middle":           {begins: spec{"size": int64(3), "version": middle}, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-1", newest), set(spec{"version": middle})}, keeps: true},
-	"a version, and a third":                      {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-0", newest), set(spec{"version": oldest})}, keeps: true},
+	"a version, and back in the middle":           {begins: spec{"size": int64(3), "version": middle}, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-1"), set(spec{"version": middle})}, keeps: true},
+	"a version, and a third":                      {begins: spec{"size": int64(2), "version": middle}, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-0"), set(spec{"version": oldest})}, keeps: true},
 	"another default version":                     {begins: spec{"size": int64(2)}, then: []func(*World){upgrades(later)}, keeps: true, settles: true},
 	"another default version, and a repository":   {begins: spec{"size": int64(2), "image": "docker.io/library/memcached"}, then: []func(*World){upgrades(later)}, keeps: true, settles: true},
 	"another default version than the pinned one": {begins: spec{"size": int64(2), "version": newest}, then: []func(*World){upgrades(later)}, keeps: true, settles: true, silent: true},
@@ -125,9 +125,9 @@ var scenarios = map[string]scenario{
 	"TLS, and back":                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"tls": spec{}}), set(spec{"tls": nil})}, seconds: 2, keeps: true, settles: true},
 	"a certificate that takes a restart": {begins: spec{"size": int64(3), "tls": spec{}}, then: []func(*World){rotates}, keeps: true, settles: true},
 
-	"less memory than before, after a version": {begins: spec{"size": int64(2), "version": middle, "maxConnections": int64(4096)}, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-1", newest), set(spec{"maxConnections": nil})}, keeps: true, settles: true},
+	"less memory than before, after a version": {begins: spec{"size": int64(2), "version": middle, "maxConnections": int64(4096)}, then: []func(*World){set(spec{"version": newest}), untilUpdated("cache-1"), set(spec{"maxConnections": nil})}, keeps: true, settles: true},
 
-	"a version, threads and a certificate that the kubelets miss at first": {begins: spec{"size": int64(2), "version": middle, "tls": spec{}}, then: []func(*World){forgets, set(spec{"version": newest}), untilUpdated("cache-1", newest), set(spec{"threads": int64(2)}), rotates}, seconds: 30, keeps: true, settles: true},
+	"a version, threads and a certificate that the kubelets miss at first": {begins: spec{"size": int64(2), "version": middle, "tls": spec{}}, then: []func(*World){forgets, set(spec{"version": newest}), untilUpdated("cache-1"), set(spec{"threads": int64(2)}), rotates}, seconds: 30, keeps: true, settles: true},
 
 	// Bugs that the seeds found.
 	"a set is deleted without its pod while shard 0 is replaced":      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), orphans("cache-1")}, seconds: 1},
@@ -139,10 +139,10 @@ var scenarios = map[string]scenario{
 	"a version and another shard at once":                             {begins: spec{"size": int64(1), "version": middle}, then: []func(*World){set(spec{"version": newest, "size": int64(2)})}, keeps: true},
 }
 
-// untilUpdated plays until the operator has applied a version to the shard's pod. A number of
+// untilUpdated plays until the operator has applied the newest version to the shard's pod. A number of
 // seconds instead would be a race with an operator that is killed and starts again.
-func untilUpdated(shard, version string) func(*World) {
-	return until(100, func(w *World) { w.Round() }, shard, func(c *corev1.Container) bool { return simtest.VersionIn(c.Image) == version })
+func untilUpdated(shard string) func(*World) {
+	return until(100, func(w *World) { w.Round() }, shard, func(c *corev1.Container) bool { return simtest.VersionIn(c.Image) == newest })
 }
 
 // untilGiven plays until the shard's pod, or its second one, is given so much memory or more.

@@ -43,8 +43,10 @@ func StartWarmCache(t *testing.T, version string, args ...string) *Cache {
 	return StartCache(t, version, append(args, "-e", filepath.Join(SharedDir(t), "memory"))...)
 }
 
+// Address returns where clients reach memcached.
 func (c *Cache) Address() string { return fmt.Sprintf("127.0.0.1:%d", c.port) }
 
+// Start starts memcached and waits until it answers.
 func (c *Cache) Start() {
 	c.T.Helper()
 	c.command = exec.Command(MemcachedPath(c.version), append([]string{"-u", "root", "-p", strconv.Itoa(c.port), "-U", "0"}, c.Args...)...)
@@ -137,11 +139,13 @@ func addresses(caches ...*Cache) []string {
 	return list
 }
 
+// SaveTask returns the task of a Job that saves caches into a folder.
 func SaveTask(caches ...*Cache) snapshotwire.Task {
 	return snapshotwire.Task{ID: "backup-1", Path: "ns/cache/nightly-1", Servers: addresses(caches...),
 		Memcached: snapshotwire.Memcached{Namespace: "ns", Name: "cache", UID: "7", Version: caches[0].version}}
 }
 
+// LoadTask returns the task of a Job that loads a snapshot into caches.
 func LoadTask(caches ...*Cache) snapshotwire.Task {
 	task := SaveTask(caches...)
 	task.ID, task.Load = "restore-1", &snapshotwire.Load{}

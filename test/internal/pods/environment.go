@@ -20,6 +20,7 @@ import (
 	"testing"
 )
 
+// The versions besides the newest one.
 const (
 	Oldest = "1.6.18"
 	Middle = "1.6.38"

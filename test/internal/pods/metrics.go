@@ -18,6 +18,7 @@ type Scrape struct {
 	Types  map[string]string
 }
 
+// FetchMetrics reads the metrics at a URL, or fails the test.
 func FetchMetrics(t testing.TB, url string) Scrape {
 	t.Helper()
 	client := http.Client{Timeout: Patience, Transport: &http.Transport{DisableKeepAlives: true}}

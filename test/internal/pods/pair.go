@@ -19,7 +19,7 @@ type Router struct {
 	old, next *Shard
 	// failures counts the probes of a pod that failed since the last success.
 	failures map[*Shard]int
-	agents   *service
+	agents   *Service
 	current  atomic.Pointer[string]
 }
 

@@ -62,10 +62,13 @@ func StartRaw(t testing.TB, version, dir string, args ...string) *Raw {
 	return r
 }
 
+// Address returns where clients reach memcached.
 func (r *Raw) Address() string { return fmt.Sprintf("127.0.0.1:%d", r.Port) }
 
+// Meta returns the path of the file that describes the saved items.
 func (r *Raw) Meta() string { return filepath.Join(r.Dir, "memory.meta") }
 
+// HasExited returns whether memcached has exited.
 func (r *Raw) HasExited() bool {
 	select {
 	case <-r.Exited:
@@ -161,6 +164,7 @@ func Edit(t *testing.T, meta string, change func(string) string) {
 	}
 }
 
+// Exists returns whether there is a file or folder.
 func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, os.ErrNotExist)

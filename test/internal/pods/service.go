@@ -9,21 +9,22 @@ import (
 	"time"
 )
 
-// service stands for a Service: one address that forwards each new connection to the
+// Service stands for a Service: one address that forwards each new connection to the
 // current backend.
-type service struct {
+type Service struct {
 	listener net.Listener
 	Backend  atomic.Pointer[string]
 }
 
-func NewService(t *testing.T, backend string) *service {
+// NewService returns a Service that forwards to a backend, until the test ends.
+func NewService(t *testing.T, backend string) *Service {
 	t.Helper()
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", FreePort(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	s := &service{listener: listener}
+	s := &Service{listener: listener}
 	s.Backend.Store(&backend)
 	go func() {
 		for {
@@ -37,9 +38,10 @@ func NewService(t *testing.T, backend string) *service {
 	return s
 }
 
-func (s *service) Address() string { return s.listener.Addr().String() }
+// Address returns where the Service is reached.
+func (s *Service) Address() string { return s.listener.Addr().String() }
 
-func (s *service) forward(client net.Conn) {
+func (s *Service) forward(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", *s.Backend.Load())
 	if err != nil {
@@ -77,6 +79,7 @@ func Visit(address string, stop <-chan struct{}) <-chan [2]int {
 	return result
 }
 
+// Greet connects and returns an error unless memcached answers.
 func Greet(address string) error {
 	conn, err := net.DialTimeout("tcp", address, Patience)
 	if err != nil {
@@ -95,4 +98,5 @@ func Greet(address string) error {
 	return err
 }
 
+// Ref returns a pointer to a text.
 func Ref(text string) *string { return &text }

@@ -70,6 +70,7 @@ type Shard struct {
 	updates int
 }
 
+// NewShard returns a shard whose agent is not started yet.
 func NewShard(t testing.TB) *Shard {
 	t.Helper()
 	s := &Shard{
@@ -107,6 +108,7 @@ func SharedDir(t testing.TB) string {
 	return dir
 }
 
+// MakeDir makes a folder that every user may write to.
 func MakeDir(t testing.TB, dir string) {
 	t.Helper()
 	err := os.MkdirAll(dir, 0o777)
@@ -155,16 +157,22 @@ func (s *Shard) Arguments(more ...string) string {
 	return string(text)
 }
 
+// TerminationLog returns the path of the message with which the container terminates.
 func (s *Shard) TerminationLog() string { return filepath.Join(s.Dir, "termination-log") }
 
+// Meta returns the path of the file that describes the saved items.
 func (s *Shard) Meta() string { return filepath.Join(s.Data, "memory.meta") }
 
+// Address returns where clients reach memcached.
 func (s *Shard) Address() string { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
 
+// AgentAddress returns where the agent's HTTP server listens.
 func (s *Shard) AgentAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.httpPort) }
 
+// DiscoveryAddress returns where the endpoint for auto discovery listens.
 func (s *Shard) DiscoveryAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.DiscoveryPort) }
 
+// MetricsAddress returns where the shard's metrics are served.
 func (s *Shard) MetricsAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.metricsPort) }
 
 // Annotate changes one file of the pod-info volume as the kubelet does: it writes all
@@ -280,6 +288,7 @@ func (s *Shard) WaitFor(what string, wanted func(agentwire.Status) bool) agentwi
 	return status
 }
 
+// HasExited returns whether the agent has exited.
 func (s *Shard) HasExited() bool {
 	select {
 	case <-s.exited:
@@ -327,6 +336,7 @@ func (s *Shard) WaitForProbe(path string) {
 	}
 }
 
+// Get reads a path of the agent's HTTP server: the status code and the body.
 func (s *Shard) Get(path string) (int, []byte, error) {
 	client := http.Client{Timeout: Patience}
 	response, err := client.Get("http://" + s.AgentAddress() + path)
@@ -338,6 +348,7 @@ func (s *Shard) Get(path string) (int, []byte, error) {
 	return response.StatusCode, body, err
 }
 
+// Signal sends a signal to the agent.
 func (s *Shard) Signal(signal syscall.Signal) {
 	s.T.Helper()
 	if err := s.Command.Process.Signal(signal); err != nil {
@@ -388,6 +399,7 @@ func (s *Shard) LastStop() time.Time {
 	return record.At
 }
 
+// Reason returns why the container terminated, as Kubernetes reports it.
 func (s *Shard) Reason() string {
 	s.T.Helper()
 	text, err := os.ReadFile(s.TerminationLog())
@@ -429,6 +441,7 @@ func WantWarm(t *testing.T, status agentwire.Status, itemsBefore int64) {
 	}
 }
 
+// WantContains fails the test unless a text contains a part.
 func WantContains(t testing.TB, what, text, part string) {
 	t.Helper()
 	if !strings.Contains(text, part) {
@@ -454,6 +467,7 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
+// WriteFile writes a file as the kubelet does, at once.
 func WriteFile(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -464,6 +478,7 @@ func WriteFile(t testing.TB, path, text string) {
 // AsCache lets the tests of snapshots' helpers read and write the items of a shard.
 func (s *Shard) AsCache() *Cache { return &Cache{T: s.T, port: s.Port} }
 
+// WaitForPhase waits until the agent reports a phase, and returns its status.
 func (s *Shard) WaitForPhase(phase agentwire.Phase) agentwire.Status {
 	s.T.Helper()
 	return s.WaitFor("phase "+string(phase), func(status agentwire.Status) bool { return status.Phase == phase })

@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// textConn is a connection to a memcached.
-type textConn struct {
+// TextConn is a connection to a memcached.
+type TextConn struct {
 	t      *testing.T
 	conn   net.Conn
 	Reader *bufio.Reader
 }
 
-func TextTo(t *testing.T, address string) *textConn {
+// TextTo connects to a memcached, until the test ends.
+func TextTo(t *testing.T, address string) *TextConn {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", address, Patience)
 	if err != nil {
@@ -24,10 +25,11 @@ func TextTo(t *testing.T, address string) *textConn {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(Patience))
-	return &textConn{t, conn, bufio.NewReader(conn)}
+	return &TextConn{t, conn, bufio.NewReader(conn)}
 }
 
-func (c *textConn) Send(text string) {
+// Send sends a text, or fails the test.
+func (c *TextConn) Send(text string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.conn, text); err != nil {
 		c.t.Fatal(err)
@@ -35,7 +37,7 @@ func (c *textConn) Send(text string) {
 }
 
 // Line returns the next line. It skips the OK before a metadump, which only newer versions send.
-func (c *textConn) Line() string {
+func (c *TextConn) Line() string {
 	c.t.Helper()
 	for {
 		line, err := c.Reader.ReadString('\n')

@@ -29,6 +29,7 @@ type TLSShard struct {
 	generation int
 }
 
+// NewTLSShard returns a shard with a mounted certificate.
 func NewTLSShard(t testing.TB) *TLSShard {
 	t.Helper()
 	s := &TLSShard{Shard: NewShard(t)}
@@ -96,6 +97,7 @@ func (s *TLSShard) WaitForCertificate(what string, wanted func(agentwire.Certifi
 	return s.WaitFor(what, func(status agentwire.Status) bool { return status.Secrets != nil && wanted(status.Secrets.Certificate) })
 }
 
+// WaitUntilServed waits until memcached uses the certificate of a fingerprint, and returns the status.
 func (s *TLSShard) WaitUntilServed(fingerprint string) agentwire.Status {
 	s.T.Helper()
 	return s.WaitFor("certificate "+fingerprint, func(status agentwire.Status) bool {
@@ -157,6 +159,7 @@ func RequestVersion(ctx context.Context, address string, config *tls.Config) (fi
 	return fingerprint, err
 }
 
+// WantServed fails the test unless a client connects and gets the certificate of a fingerprint.
 func (s *TLSShard) WantServed(config *tls.Config, fingerprint string) {
 	s.T.Helper()
 	if served, err := RequestVersion(s.T.Context(), s.Address(), config); err != nil || served != fingerprint {
@@ -164,6 +167,7 @@ func (s *TLSShard) WantServed(config *tls.Config, fingerprint string) {
 	}
 }
 
+// WantRejected fails the test if a client connects.
 func (s *TLSShard) WantRejected(config *tls.Config) {
 	s.T.Helper()
 	if served, err := RequestVersion(s.T.Context(), s.Address(), config); err == nil {

@@ -17,6 +17,7 @@ type TLSFiles struct {
 	ca  *testcert.CA
 }
 
+// NewTLSFiles writes a certificate of a CA, and its key, into files.
 func NewTLSFiles(t testing.TB, ca *testcert.CA, o testcert.Options) TLSFiles {
 	t.Helper()
 	f := TLSFiles{SharedDir(t), ca}

@@ -19,6 +19,7 @@ type UserShard struct {
 	generation int
 }
 
+// NewUserShard returns a shard with a folder for the Secret with its users.
 func NewUserShard(t testing.TB) *UserShard {
 	t.Helper()
 	s := &UserShard{Shard: NewShard(t)}
@@ -26,6 +27,7 @@ func NewUserShard(t testing.TB) *UserShard {
 	return s
 }
 
+// MountUsers writes the users as the kubelet mounts their Secret.
 func (s *UserShard) MountUsers() {
 	s.T.Helper()
 	s.users = filepath.Join(s.Dir, "users")
@@ -63,6 +65,7 @@ func (s *UserShard) WantLogin(user, password string, accepted bool) {
 	}
 }
 
+// Apply gives the agent the arguments with authentication and more ones, and returns its status once it has applied them.
 func (s *UserShard) Apply(more ...string) agentwire.Status {
 	s.T.Helper()
 	return (&TLSShard{Shard: s.Shard}).Apply(more...)

@@ -23,6 +23,7 @@ var Layouts = []string{
 	"-o no_chunked_items",
 }
 
+// LayoutArguments returns the arguments that give the memory file of a version a layout.
 func LayoutArguments(version, options string) []string {
 	if version == Oldest { // in KiB since 1.6.24, in bytes before
 		options = strings.Replace(options, "slab_chunk_max=16", "slab_chunk_max=16384", 1)
@@ -32,6 +33,7 @@ func LayoutArguments(version, options string) []string {
 	return append([]string{"-m", "100"}, strings.Fields(options)...)
 }
 
+// MemoryFile opens the memory file of memcached.
 func (r *Raw) MemoryFile(arguments []string) *memfile.File {
 	r.t.Helper()
 	version := filepath.Base(filepath.Dir(r.Command.Args[4])) // after sh -c script name
@@ -47,6 +49,7 @@ func (r *Raw) MemoryFile(arguments []string) *memfile.File {
 	return file
 }
 
+// ClockOfMeta returns memcached's clock as it was saved.
 func ClockOfMeta(t *testing.T, server *Raw) memfile.Clock {
 	t.Helper()
 	text, err := os.ReadFile(server.Meta())
@@ -74,6 +77,7 @@ func (c Content) String() string {
 
 type scanFunc func(memfile.Clock, func(*memfile.Item) error) (memfile.Report, error)
 
+// Collect returns the items that a scan finds, by key.
 func Collect(t *testing.T, scan scanFunc, clock memfile.Clock) map[string]Content {
 	t.Helper()
 	items := map[string]Content{}
@@ -95,6 +99,7 @@ func Collect(t *testing.T, scan scanFunc, clock memfile.Clock) map[string]Conten
 	return items
 }
 
+// WantInFile fails the test unless a memory file has these items.
 func WantInFile(t *testing.T, when string, file *memfile.File, clock memfile.Clock, want map[string]Content) {
 	t.Helper()
 	WantEqual(t, when, Collect(t, file.Scan, clock), want)
@@ -119,6 +124,7 @@ func wantOrder(t *testing.T, when string, scan scanFunc, clock memfile.Clock, in
 	}
 }
 
+// WantEqual fails the test unless two sets of items are equal.
 func WantEqual(t *testing.T, when string, got, want map[string]Content) {
 	t.Helper()
 	if len(want) == 0 {
@@ -141,8 +147,8 @@ func WantEqual(t *testing.T, when string, got, want map[string]Content) {
 	}
 }
 
-// workload is a client that does all kinds of changes.
-type workload struct {
+// Workload is a client that does all kinds of changes.
+type Workload struct {
 	t       *testing.T
 	Rand    *rand.Rand
 	conn    net.Conn
@@ -151,9 +157,10 @@ type workload struct {
 	largest int
 }
 
-func NewWorkload(t *testing.T, server *Raw) *workload {
+// NewWorkload returns a client of a memcached.
+func NewWorkload(t *testing.T, server *Raw) *Workload {
 	t.Helper()
-	w := &workload{t: t, Rand: rand.New(rand.NewPCG(14, 0)), largest: 1 << 20}
+	w := &Workload{t: t, Rand: rand.New(rand.NewPCG(14, 0)), largest: 1 << 20}
 	for i, word := range server.Command.Args {
 		if word == "-I" {
 			if _, err := fmt.Sscanf(server.Command.Args[i+1], "%dm", &w.largest); err != nil {
@@ -180,7 +187,8 @@ func NewWorkload(t *testing.T, server *Raw) *workload {
 	return w
 }
 
-func (w *workload) Reconnect(server *Raw) {
+// Reconnect connects to another memcached.
+func (w *Workload) Reconnect(server *Raw) {
 	w.t.Helper()
 	if w.conn != nil {
 		_ = w.conn.Close()
@@ -192,7 +200,8 @@ func (w *workload) Reconnect(server *Raw) {
 	w.r = bufio.NewReaderSize(w.conn, 64<<10)
 }
 
-func (w *workload) Run(steps int) {
+// Run makes so many steps.
+func (w *Workload) Run(steps int) {
 	for range steps {
 		w.Step()
 	}
@@ -209,7 +218,7 @@ func encode(key []byte) (text, flag string) {
 }
 
 // Step changes a random key.
-func (w *workload) Step() {
+func (w *Workload) Step() {
 	key, flag := encode(w.keys[w.Rand.IntN(len(w.keys))])
 	switch w.Rand.IntN(12) {
 	case 0:
@@ -249,12 +258,12 @@ func (w *workload) Step() {
 	}
 }
 
-func (w *workload) ttl() string {
+func (w *Workload) ttl() string {
 	return []string{"0", "0", "1", "2", "1000", "100000", fmt.Sprint(time.Now().Unix() + 40*86400)}[w.Rand.IntN(7)]
 }
 
 // Do sends a request whose answer is one line.
-func (w *workload) Do(request string) {
+func (w *Workload) Do(request string) {
 	if _, err := w.conn.Write([]byte(request + "\r\n")); err != nil {
 		w.t.Error(err)
 	}
@@ -263,7 +272,8 @@ func (w *workload) Do(request string) {
 	}
 }
 
-func (w *workload) Stats() protocol.Stats {
+// Stats returns memcached's general statistics.
+func (w *Workload) Stats() protocol.Stats {
 	w.t.Helper()
 	if _, err := w.conn.Write([]byte("stats\r\n")); err != nil {
 		w.t.Fatal(err)
@@ -276,7 +286,7 @@ func (w *workload) Stats() protocol.Stats {
 }
 
 // Answers asks memcached for all keys. It returns none that are stale.
-func (w *workload) Answers(server *Raw) map[string]Content {
+func (w *Workload) Answers(server *Raw) map[string]Content {
 	w.t.Helper()
 	w.Reconnect(server)
 	items := map[string]Content{}

@@ -47,6 +47,7 @@ func MemcachedOf(r audit.Request) string {
 	return name
 }
 
+// NamespaceOf returns the namespace of a Memcached by its number.
 func (f *Fleet) NamespaceOf(number int) string { return fmt.Sprintf("bench-%d", number%f.namespaces) }
 
 // NewFleet creates the namespaces and watches Memcacheds until ctx ends.

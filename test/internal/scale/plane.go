@@ -44,9 +44,10 @@ rules:
 `
 
 const (
-	// OperatorUser is the user of the operator's ServiceAccount, and AdminUser that of the test.
+	// OperatorUser is the user of the operator's ServiceAccount.
 	OperatorUser = "system:serviceaccount:" + cluster.OperatorNamespace + ":" + cluster.OperatorAccount
-	AdminUser    = "admin"
+	// AdminUser is that of the test.
+	AdminUser = "admin"
 	// controllersUser starts Kubernetes' controllers, each of which then uses a ServiceAccount of its own.
 	controllersUser = "system:kube-controller-manager"
 	// startTimeout is for a busy machine.
