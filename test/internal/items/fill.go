@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-const fillTimeout = time.Minute
+const fillTimeout = 10 * time.Minute
 
 // Fill writes all items of a set with one address without waiting for answers, which takes seconds for a million.
 func (s *Set) Fill() error {
