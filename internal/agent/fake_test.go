@@ -528,7 +528,7 @@ func (p *pod) announce(token string) {
 	p.awaitStatus("announced", func(s wire.Status) bool { return s.AnnouncedStop == token })
 }
 
-// finish ends the container of a test that needs it no longer.
+// finish terminates the container of a test that needs it no longer.
 func (p *pod) finish() {
 	p.t.Helper()
 	if p.status().AnnouncedStop == "" {
@@ -539,7 +539,7 @@ func (p *pod) finish() {
 	}
 }
 
-// abort ends the container of a test that has failed.
+// abort terminates the container of a test that has failed.
 func (p *pod) abort() {
 	if !p.t.Failed() || p.supervisor == nil {
 		return

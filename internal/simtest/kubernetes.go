@@ -263,7 +263,7 @@ func (cl *Cluster) nodeNamed(name string) *Node {
 	return nil
 }
 
-// NodeOf returns the node of a process, nil when it is gone.
+// NodeOf returns the node of a process, nil when it no longer exists.
 func (cl *Cluster) NodeOf(p *Proc) *Node { return cl.nodeNamed(p.Node) }
 
 // runRestores does what the restore controller does with a MemcachedRestore.

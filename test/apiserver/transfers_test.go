@@ -109,7 +109,7 @@ func (tr *transfers) reconcile(r *backup.Reconciler) *v1alpha1.MemcachedBackup {
 	return b
 }
 
-// until has the Jobs run until the backup nightly is as it should be, for at most a few hundred reconciles.
+// until has the Jobs run until the backup nightly is as expected, for at most a few hundred reconciles.
 func (tr *transfers) until(r *backup.Reconciler, what string, holds func(*v1alpha1.MemcachedBackup) bool) *v1alpha1.MemcachedBackup {
 	tr.Helper()
 	var b *v1alpha1.MemcachedBackup
@@ -263,7 +263,7 @@ func TestEventHasAtMost1024Bytes(t *testing.T) {
 	}
 }
 
-// eventually looks at what the controllers of a manager have written, until it is as it should be or the test's time is over.
+// eventually looks at what the controllers of a manager have written, until it is as expected or the test's time is over.
 func (tr *transfers) eventually(what string, o client.Object, name string, holds func() bool) {
 	tr.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

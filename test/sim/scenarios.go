@@ -218,9 +218,9 @@ func rotates(w *World) {
 	w.must(false, "not all shards serve the new certificate")
 }
 
-// backsUp makes a backup of all shards.
+// backsUp creates a backup of all shards.
 func backsUp(w *World) {
-	w.log("user", "makes a backup")
+	w.log("user", "creates a backup")
 	w.create(&v1alpha1.MemcachedBackup{
 		ObjectMeta: metav1.ObjectMeta{Name: "today", Namespace: w.Server.Namespace},
 		Spec: v1alpha1.MemcachedBackupSpec{

@@ -35,7 +35,7 @@ type watch struct {
 	ends map[types.UID]simtest.By
 	// announced are the shards of which a status announced that they will start empty.
 	announced map[string]bool
-	// replaced are the shards whose last pod ended for an update.
+	// replaced are the shards whose last pod finished for an update.
 	replaced map[string]bool
 	// read is how many changes of Memcacheds were checked.
 	read int

@@ -22,7 +22,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-// Now is when an observation of Running was made.
+// Now is when an observation of Running is created.
 var Now = time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
 
 // Running returns an observation of the Memcached "cache" in steady state, for tests to change: each shard has a ready pod,
