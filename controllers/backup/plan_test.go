@@ -39,7 +39,7 @@ func observed(edits ...func(*observation)) *observation {
 	return obs
 }
 
-// begun creates a backup Running, with a Job if that has a UID.
+// begun lets a backup be Running, with a Job if that has a UID.
 func begun(uid string) func(*observation) {
 	return func(obs *observation) {
 		s := &obs.backup.Status

@@ -39,7 +39,7 @@ func observed(edits ...func(*observation)) *observation {
 	return obs
 }
 
-// running creates a restore Running, without a Job.
+// running lets a restore be Running, without a Job.
 func running(obs *observation) {
 	s := &obs.restore.Status
 	s.Phase, s.Reason, s.JobName, s.StartTime = v1alpha1.TransferRunning, v1alpha1.ReasonStarting, "restore-u", &metav1.Time{Time: now}

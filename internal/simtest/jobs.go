@@ -55,7 +55,7 @@ func (j *Jobs) Progress(context.Context, string) (snapshotwire.Progress, error) 
 }
 
 // Tick has each Job make one step, and reports whether there was one. A step that the operator's own writes overtake is
-// made by the next tick.
+// repeated by the next tick.
 func (j *Jobs) Tick() (moved bool, err error) {
 	var jobs batchv1.JobList
 	if err := j.Client.List(context.Background(), &jobs, client.InNamespace(j.Namespace)); err != nil {
