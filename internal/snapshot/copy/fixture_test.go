@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,10 +78,11 @@ func (s *shard) put(items map[string]fake.Item) {
 
 // at does something before the nth request that starts with a text; with nth 0, before each of them.
 func (s *shard) at(request string, nth int, do func()) {
-	n, before := 0, s.Before
+	var n atomic.Int64 // connections may make requests at once
+	before := s.Before
 	s.Before = func(got string) string {
 		if strings.HasPrefix(got, request) {
-			if n++; nth == 0 || n == nth {
+			if count := int(n.Add(1)); nth == 0 || count == nth {
 				do()
 			}
 		}
