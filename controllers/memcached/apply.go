@@ -28,7 +28,7 @@ type writer struct {
 }
 
 // apply makes the writes in their order. A failed write doesn't prevent the others: a shard
-// doesn't wait for another shard's problem.
+// doesn't wait for another shard's problem, except for its deletion.
 func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a plan.Actions) plan.Result {
 	r := &plan.Result{Applied: map[resources.Key]bool{}, FailedCreates: map[string]bool{}}
 	if w.changeFinalizer(ctx, m, a.Finalizer, r); r.Gone {
@@ -57,6 +57,12 @@ func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a plan.Actions
 	}
 	for _, o := range a.Delete {
 		add(r, resources.KeyOf(o), client.IgnoreNotFound(w.delete(ctx, o)))
+	}
+	for _, o := range a.ScaleIn {
+		err := client.IgnoreNotFound(w.delete(ctx, o))
+		if add(r, resources.KeyOf(o), err); err != nil {
+			break
+		}
 	}
 	return *r
 }

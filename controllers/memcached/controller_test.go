@@ -296,7 +296,7 @@ func TestScalingInDeletesTheHighestOrdinalsFirst(t *testing.T) {
 	env.converge("cache")
 	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](2) })
 	var order []string
-	for _, o := range plan.Make(env.observe("cache"), env.reconciler.Options).Actions.Delete {
+	for _, o := range plan.Make(env.observe("cache"), env.reconciler.Options).Actions.ScaleIn {
 		order = append(order, string(resources.KeyOf(o).Kind)+" "+o.GetName())
 	}
 	want := []string{"Service cache-4", "ReplicaSet cache-4", "Service cache-3", "ReplicaSet cache-3", "Service cache-2", "ReplicaSet cache-2"}

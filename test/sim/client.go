@@ -93,9 +93,6 @@ func (w *World) operatorWrites(verb string, k simtest.Kind, key client.ObjectKey
 	if w.faulty(w.faults.refusals) || w.writes == w.rejectAt {
 		err := w.refusal(k, name)
 		w.log("fault", "rejects %s %s %s: %v", verb, k, name, err)
-		if verb == "delete" {
-			w.operator.refused[string(k)+name] = true
-		}
 		return err
 	}
 	before := w.Server.Now[k][name]

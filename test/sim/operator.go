@@ -34,8 +34,6 @@ type operator struct {
 	// UID that it read.
 	reconciling string
 	uid         types.UID
-	// refused are the objects that it could not delete in this reconcile, by kind and name.
-	refused map[string]bool
 }
 
 // start starts the operator's process. Its informers list what was the latest, or
@@ -105,7 +103,7 @@ func memcachedOf(o client.Object) string {
 func (op *operator) reconcile(name string) {
 	w := op.w
 	op.queue.take(name)
-	op.reconciling, op.uid, op.refused = name, "", map[string]bool{}
+	op.reconciling, op.uid = name, ""
 	if m, ok := op.cache.held[simtest.KindMemcached][name]; ok {
 		op.uid = m.GetUID()
 	}

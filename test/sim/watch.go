@@ -238,8 +238,7 @@ func (w *World) watchRefill(r *v1alpha1.MemcachedRestore) {
 	}
 }
 
-// watchOrder looks at the deletion of a shard's object: the highest shard goes first, and its names before its pod. It
-// does not wait for what it could not delete.
+// watchOrder looks at the deletion of a shard's object: the highest shard goes first, and its names before its pod.
 func (w *World) watchOrder(k simtest.Kind, name string) {
 	m := w.ownerOf(name)
 	if m == nil || m.DeletionTimestamp != nil || m.UID != w.operator.uid {
@@ -247,7 +246,7 @@ func (w *World) watchOrder(k simtest.Kind, name string) {
 	}
 	knows := func(k simtest.Kind, name string) bool {
 		held, now := w.operator.cache.held[k][name], w.Server.Now[k][name]
-		return !w.operator.refused[string(k)+name] && held != nil && now != nil && held.GetUID() == now.GetUID() && now.GetDeletionTimestamp() == nil && metav1.IsControlledBy(held, m)
+		return held != nil && now != nil && held.GetUID() == now.GetUID() && now.GetDeletionTimestamp() == nil && metav1.IsControlledBy(held, m)
 	}
 	if k == simtest.KindReplicaSet && knows(simtest.KindService, name) {
 		w.breaks("the pod of shard %s was deleted before its name", name)

@@ -41,6 +41,9 @@ type Actions struct {
 	Create []resources.APIObject
 	// Delete are objects to delete.
 	Delete []resources.APIObject
+	// ScaleIn are the objects of shards beyond the size, to delete in this order: one that can't be deleted delays those
+	// after it until a later reconcile.
+	ScaleIn []resources.APIObject
 	// Postponed are objects that a later reconcile applies, creates or deletes: see Batch.
 	Postponed []resources.Key
 	// RequeueAfter is when to reconcile again where no watch triggers it; 0 is never.
@@ -69,6 +72,7 @@ func merge(all ...Actions) Actions {
 		m.Patch = append(m.Patch, a.Patch...)
 		m.Create = append(m.Create, a.Create...)
 		m.Delete = append(m.Delete, a.Delete...)
+		m.ScaleIn = append(m.ScaleIn, a.ScaleIn...)
 		m.Postponed = append(m.Postponed, a.Postponed...)
 		m.RequeueAfter = Soonest(m.RequeueAfter, a.RequeueAfter)
 	}

@@ -172,7 +172,7 @@ func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 			if got.Reason != c.reason || !strings.Contains(got.Message, c.message) {
 				t.Errorf("%+v, want %s: %s", got, c.reason, c.message)
 			}
-			if writes := len(p.Actions.Apply) + len(p.Actions.Delete) + len(p.Actions.Patch); (writes == 0) != (c.reason != "") {
+			if writes := len(p.Actions.Apply) + len(p.Actions.Delete) + len(p.Actions.ScaleIn) + len(p.Actions.Patch); (writes == 0) != (c.reason != "") {
 				t.Errorf("%d writes", writes)
 			}
 		})
@@ -402,7 +402,10 @@ func TestPlanKnowsWhatDisturbsClients(t *testing.T) {
 		"an update in place":      {func(p *plan.Plan) { p.Decision.Step = rollout.StepUpdateInPlace }, true, false},
 		"a replacement begins":    {func(p *plan.Plan) { p.Decision.Step = rollout.StepSurge }, true, true},
 		"a replacement continues": {func(p *plan.Plan) { p.Decision.Step = rollout.StepSurge; p.Shards[0].Rollout.Template = "another" }, true, false},
-		"a shard is deleted":      {func(p *plan.Plan) { p.Actions.Delete = []resources.APIObject{obs.ReplicaSet("cache-1")} }, true, false},
+		"a shard is deleted":      {func(p *plan.Plan) { p.Actions.ScaleIn = []resources.APIObject{obs.ReplicaSet("cache-1")} }, true, false},
+		"an external name is deleted": {func(p *plan.Plan) {
+			p.Actions.Delete = []resources.APIObject{resources.NewObject(resources.KindService)}
+		}, true, false},
 		"a policy is deleted": {func(p *plan.Plan) {
 			p.Actions.Delete = []resources.APIObject{resources.NewObject(resources.KindNetworkPolicy)}
 		}, false, false},

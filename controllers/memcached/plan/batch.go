@@ -45,6 +45,7 @@ func (a Actions) batch(failed applycache.Attempts) Actions {
 	})
 	a.Create, a.Postponed = batchOf(a.Create, failed, a.Postponed, resources.KeyOf)
 	a.Delete, a.Postponed = batchOf(a.Delete, failed, a.Postponed, resources.KeyOf)
+	a.ScaleIn, a.Postponed = batchOf(a.ScaleIn, failed, a.Postponed, resources.KeyOf)
 	return a
 }
 

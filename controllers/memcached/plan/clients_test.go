@@ -148,7 +148,7 @@ func TestShardIsDeletedSomeTimeAfterClientsReadTheListWithoutIt(t *testing.T) {
 	obs := published(t, 3)
 	size(2)(obs)
 	p := plantest.Plan(obs)
-	if len(p.Actions.Delete) > 0 || p.Actions.RequeueAfter != plan.ScaleInDelay {
+	if len(p.Actions.ScaleIn) > 0 || p.Actions.RequeueAfter != plan.ScaleInDelay {
 		t.Errorf("%q", plantest.Describe(p.Actions))
 	}
 	for _, patch := range p.Actions.Patch {
@@ -156,11 +156,11 @@ func TestShardIsDeletedSomeTimeAfterClientsReadTheListWithoutIt(t *testing.T) {
 	}
 	obs.Memcached.Status.Discovery = p.Discovery.Status
 	obs.Now = obs.Now.Add(plan.ScaleInDelay - time.Second)
-	if a := plantest.Plan(obs).Actions; len(a.Delete) > 0 || a.RequeueAfter != time.Second {
+	if a := plantest.Plan(obs).Actions; len(a.ScaleIn) > 0 || a.RequeueAfter != time.Second {
 		t.Errorf("a second before: %q", plantest.Describe(a))
 	}
 	obs.Now = obs.Now.Add(time.Second)
-	if a := plantest.Plan(obs).Actions; len(a.Delete) != 2 {
+	if a := plantest.Plan(obs).Actions; len(a.ScaleIn) != 2 {
 		t.Errorf("then: %q", plantest.Describe(a))
 	}
 }

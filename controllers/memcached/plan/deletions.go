@@ -34,11 +34,8 @@ func planDeletions(obs *Observation, delay time.Duration) Actions {
 	}
 	slices.SortFunc(disabled, inOrder)
 	slices.SortFunc(extras, inOrder)
-	a := Actions{Delete: disabled}
 	if len(extras) > 0 && delay > 0 {
-		a.RequeueAfter = delay
-		return a
+		return Actions{Delete: disabled, RequeueAfter: delay}
 	}
-	a.Delete = append(a.Delete, extras...)
-	return a
+	return Actions{Delete: disabled, ScaleIn: extras}
 }

@@ -16,7 +16,7 @@ func TestServicesOfAShardAreDeletedBeforeItsPod(t *testing.T) {
 		plantest.AddObject(obs, resources.ExternalKey(resources.ShardName("cache", ordinal)), state)
 	}
 	deleted := func() (all []string) {
-		for _, o := range plantest.Plan(obs).Actions.Delete {
+		for _, o := range slices.Concat(plantest.Plan(obs).Actions.Delete, plantest.Plan(obs).Actions.ScaleIn) {
 			all = append(all, resources.KeyOf(o).String())
 		}
 		return all

@@ -91,7 +91,7 @@ func checkWrites(t *testing.T, name string, obs *plan.Observation, p plan.Plan) 
 		}
 	}
 	last := int(^uint(0) >> 1)
-	for _, o := range p.Actions.Delete {
+	for _, o := range slices.Concat(p.Actions.Delete, p.Actions.ScaleIn) {
 		if _, isPod := o.(*corev1.Pod); isPod {
 			t.Errorf("%s: pod %s is deleted, in which memcached may run", name, o.GetName())
 			continue
@@ -106,8 +106,8 @@ func checkWrites(t *testing.T, name string, obs *plan.Observation, p plan.Plan) 
 		last = ordinal
 	}
 	blocked := m.Spec.Paused || m.DeletionTimestamp != nil || p.Rejected != nil
-	if blocked && len(p.Actions.Apply)+len(p.Actions.Delete) > 0 {
-		t.Errorf("%s: %d writes and %d deletes, although the spec prevents them", name, len(p.Actions.Apply), len(p.Actions.Delete))
+	if blocked && len(p.Actions.Apply)+len(p.Actions.Delete)+len(p.Actions.ScaleIn) > 0 {
+		t.Errorf("%s: %d writes and %d deletes, although the spec prevents them", name, len(p.Actions.Apply), len(p.Actions.Delete)+len(p.Actions.ScaleIn))
 	}
 	if want := m.Spec.Version == "1.5.0"; want != (p.Rejected != nil) {
 		t.Errorf("%s: rejected: %+v", name, p.Rejected)

@@ -109,8 +109,7 @@ func (p Plan) IsDisruptive() bool {
 	case rollout.StepUpdateInPlace, rollout.StepSurge, rollout.StepDrain, rollout.StepHandOver, rollout.StepRecreate:
 		return true
 	}
-	return slices.ContainsFunc(p.Actions.Delete, func(o resources.APIObject) bool {
-		kind := resources.KeyOf(o).Kind
-		return kind == resources.KindReplicaSet || kind == resources.KindService
+	return len(p.Actions.ScaleIn) > 0 || slices.ContainsFunc(p.Actions.Delete, func(o resources.APIObject) bool {
+		return resources.KeyOf(o).Kind == resources.KindService
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -120,7 +121,7 @@ func Describe(a plan.Actions) (lines []string) {
 	for _, o := range a.Create {
 		add("create %s", resources.KeyOf(o))
 	}
-	for _, o := range a.Delete {
+	for _, o := range slices.Concat(a.Delete, a.ScaleIn) {
 		add("delete %s", resources.KeyOf(o))
 	}
 	if a.RequeueAfter > 0 {
