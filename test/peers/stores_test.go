@@ -307,42 +307,14 @@ func TestUnusableS3ServerIsReportedWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestUnresponsiveStoreFailsTheTransfer(t *testing.T) {
-	t.Parallel()
-	server := serveS3(t, t.TempDir(), "127.0.0.1:0", nil)
-	if err := server.Pause(true); err != nil {
-		t.Fatal(err)
-	}
-	// Nor does one whose packets are lost: a listener whose queue is full drops them.
-	lost := fullListener(t)
-	for name, endpoint := range map[string]string{"paused": server.Endpoint, "lost": "http://" + lost} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			place := bucket(server, "")
-			place.S3.Endpoint = endpoint
-			j := newJob(t, place)
-			j.start(snapshotwire.ActionDelete)
-			o, code := j.end()
-			j.fails(o, code, snapshotwire.ReasonStoreUnreachable, false, "doesn't answer")
-		})
-	}
-}
-
 // silent returns an address that refuses connections, and that no other test gets.
 func silent(t *testing.T) string {
-	t.Helper()
-	fd, address := bound(t)
-	t.Cleanup(func() { _ = syscall.Close(fd) })
-	return address
-}
-
-// bound returns a socket that does not listen yet, and its address.
-func bound(t *testing.T) (fd int, address string) {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
 	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +322,7 @@ func bound(t *testing.T) (fd int, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fd, fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+	return fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
 }
 
 func TestStoreIsReachedThroughProxy(t *testing.T) {
@@ -443,25 +415,6 @@ func TestStoreIsOpenedByWebIdentity(t *testing.T) {
 			j.fails(o, code, snapshotwire.ReasonStoreAccessDenied, true, c.words...)
 		})
 	}
-}
-
-// fullListener returns an address at which a connection is neither accepted nor refused.
-func fullListener(t *testing.T) string {
-	t.Helper()
-	fd, address := bound(t)
-	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := syscall.Listen(fd, 0); err != nil {
-		t.Fatal(err)
-	}
-	for range 10 {
-		conn, err := net.DialTimeout("tcp", address, 100*time.Millisecond)
-		if err != nil {
-			return address
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-	}
-	t.Fatal("the queue of a listener does not fill")
-	return ""
 }
 
 func TestSnapshotIsRestoredFromEachKindOfStore(t *testing.T) {

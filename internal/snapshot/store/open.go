@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/url"
 	"os"
 	"path"
@@ -33,7 +34,7 @@ func Open(ctx context.Context, s wire.Store) (*blob.Bucket, error) {
 	case s.S3 != nil && s.Folder != "":
 		return nil, wire.FailFinally(wire.ReasonStoreFailed, "the task specifies a directory and a bucket; specify one of them")
 	case s.S3 != nil:
-		return openS3(ctx, *s.S3)
+		return openS3(ctx, *s.S3, (&net.Dialer{}).DialContext)
 	case s.Folder != "":
 		return openDirectory(s.Folder)
 	}

@@ -37,8 +37,11 @@ const roleSession = "memcached-operator"
 // defaultRegion is Amazon's own default; most other servers ignore the region.
 const defaultRegion = "us-east-1"
 
-func openS3(ctx context.Context, s wire.S3) (*blob.Bucket, error) {
-	httpClient, err := newHTTPClient(s.CAFile)
+// dial opens a connection, for at most as long as its context lasts.
+type dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+func openS3(ctx context.Context, s wire.S3, d dial) (*blob.Bucket, error) {
+	httpClient, err := newHTTPClient(s.CAFile, d)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +127,7 @@ func credentialsFromEnvironment(region string, httpClient *http.Client) (aws.Cre
 
 // newHTTPClient returns a client that trusts the CA bundle in caFile, by default the
 // system's, and uses the proxy of the environment.
-func newHTTPClient(caFile string) (*http.Client, error) {
+func newHTTPClient(caFile string, d dial) (*http.Client, error) {
 	trust := &tls.Config{MinVersion: tls.VersionTLS12}
 	if caFile != "" {
 		pem, err := os.ReadFile(caFile)
@@ -137,12 +140,13 @@ func newHTTPClient(caFile string) (*http.Client, error) {
 		}
 	}
 	useOwnProxy()
-	dialer := &net.Dialer{Timeout: dialTimeout}
 	transport := &http.Transport{
 		Proxy:           http.ProxyFromEnvironment,
 		TLSClientConfig: trust,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, address)
+			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+			defer cancel()
+			conn, err := d(ctx, network, address)
 			if err != nil {
 				return nil, err
 			}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/smithy-go"
 	"gocloud.dev/blob"
@@ -225,8 +227,37 @@ func TestErrorsAreClassified(t *testing.T) {
 func TestUnreachableServerIsReportedWithItsCause(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-	_, err := Open(t.Context(), wire.Store{S3: &wire.S3{Bucket: "snapshots", Endpoint: "http://127.0.0.1:1"}})
-	if f := wire.AsFailure(err); f == nil || f.Reason != wire.ReasonStoreUnreachable || !strings.Contains(f.Error(), "connection refused") {
-		t.Errorf("%v", err)
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	for name, c := range map[string]struct {
+		dial  dial
+		dials int
+		takes time.Duration
+		cause string
+	}{
+		"refuses connections": {func(context.Context, string, string) (net.Conn, error) { return nil, refused },
+			attempts, 0, "connection refused"},
+		"drops packets": {func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
+		}, attempts, attempts * dialTimeout, "deadline exceeded"},
+		"never answers": {func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, theirs) }()
+			return ours, nil
+		}, 2, openTimeout, errNoAnswer.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dials, began := 0, time.Now()
+				_, err := openS3(t.Context(), wire.S3{Bucket: "snapshots", Endpoint: "http://store"}, func(ctx context.Context, network, address string) (net.Conn, error) {
+					dials++
+					return c.dial(ctx, network, address)
+				})
+				wantFailure(t, err, wire.ReasonStoreUnreachable, false, c.cause, "doesn't answer")
+				if took := time.Since(began); dials != c.dials || took < c.takes || took > c.takes+(attempts-1)*maxBackoff {
+					t.Errorf("it gives up after %s and %d connections, want %s and %d", took, dials, c.takes, c.dials)
+				}
+			})
+		})
 	}
 }

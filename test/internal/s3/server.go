@@ -138,15 +138,6 @@ func (s *Server) Address() string {
 	return u.Host
 }
 
-// Pause stops or continues the process.
-func (s *Server) Pause(paused bool) error {
-	signal := syscall.SIGCONT
-	if paused {
-		signal = syscall.SIGSTOP
-	}
-	return s.process.Process.Signal(signal)
-}
-
 // Kill kills the server and waits until it has exited.
 func (s *Server) Kill() {
 	_ = s.process.Process.Kill() // it may have exited
