@@ -178,7 +178,7 @@ check-lint: lint prose check-modules check-workflows check-commits docs-site
 check-tools:
 	go test -json ./hack/... && for module in hack/cluster hack/catalog; do go -C $$module test -json -count=1 ./... || exit 1; done
 	go -C test test -json -count=1 ./internal/... ./scorecard/...
-	go -C bench test -json -count=1 ./...
+	go -C bench test -json -count=1 $$(go -C bench list ./... | grep -v /tenants)
 VERSIONS = $(if $(KUBECONFIG),$(MEMCACHED_VERSIONS),$$(ls "$$MEMCACHED_DIR" | xargs))
 tier-e2e: $(if $(KUBECONFIG),,olm not-by-olm) deploy-as-generated e2e-image
 	set -o pipefail; $(ON_CLUSTER) go -C test run ./inpod --image $(E2E_IMG) --env TEST_IMAGE=$(E2E_IMG) --env "MEMCACHED_VERSIONS=$(VERSIONS)" \

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/test/bench/internal/scale"
 	"github.com/memcached-operator/memcached-operator/test/bench/report"
-	"github.com/memcached-operator/memcached-operator/test/internal/scale"
 )
 
 // document reports the runs of the benchmark.

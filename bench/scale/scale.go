@@ -19,10 +19,9 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/memcached-operator/memcached-operator/test/bench/internal/scale"
 	"github.com/memcached-operator/memcached-operator/test/bench/report"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
-	build "github.com/memcached-operator/memcached-operator/test/internal/operator"
-	"github.com/memcached-operator/memcached-operator/test/internal/scale"
 )
 
 //go:embed scale.md
@@ -92,7 +91,7 @@ func (o *options) run(ctx context.Context, r *report.Run) (result report.Result,
 		return result, err
 	}
 	if b.program = o.program; b.program == "" {
-		if b.program, err = build.Build(ctx, b.dir); err != nil {
+		if b.program, err = scale.Build(ctx, b.dir); err != nil {
 			return result, err
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/test/bench/internal/scale"
 	"github.com/memcached-operator/memcached-operator/test/bench/usage"
-	"github.com/memcached-operator/memcached-operator/test/internal/scale"
 )
 
 // spent is processor time by program.

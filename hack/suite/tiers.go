@@ -83,7 +83,7 @@ var tiers = []tier{
 	{name: "sabotage", suites: []suite{onDemand}, lane: computes, nice: 10, module: "test", packages: []string{"./sim/sabotage"},
 		flags: []string{"-count=1", "-timeout=60m"},
 		what:  "that the simulation finds faults of the planner, one at a time; nightly"},
-	{name: "tenants", suites: []suite{code, all}, lane: computes, nice: 5, needs: []string{forAPI}, module: "test", packages: []string{"./tenants"},
+	{name: "tenants", suites: []suite{code, all}, lane: computes, nice: 5, needs: []string{forAPI}, module: "bench", packages: []string{"./tenants"},
 		flags: []string{"-count=1", "-timeout=30m"},
 		what:  "that a tenant does not use up the operator"},
 	{name: "tools", suites: []suite{code, all}, lane: computes, nice: 15, target: "check-tools",

@@ -1,4 +1,4 @@
-package operator
+package scale
 
 import (
 	"slices"
@@ -20,11 +20,11 @@ func TestEnvironmentIsThatOfTheContainer(t *testing.T) {
 		Env: []corev1.EnvVar{{Name: "A", Value: "b"}, {Name: "NAMESPACE", ValueFrom: field("metadata.namespace")},
 			{Name: "LIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}}},
 	}}
-	if got, err := Environment(d); err != nil || !slices.Equal(got, []string{"A=b", "NAMESPACE=system", "LIMIT=268435456"}) {
+	if got, err := environmentOf(d); err != nil || !slices.Equal(got, []string{"A=b", "NAMESPACE=system", "LIMIT=268435456"}) {
 		t.Errorf("%q, %v", got, err)
 	}
 	d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "NODE", ValueFrom: field("spec.nodeName")}}
-	if got, err := Environment(d); err == nil {
+	if got, err := environmentOf(d); err == nil {
 		t.Errorf("an unsupported reference: got %q", got)
 	}
 }

@@ -1,5 +1,4 @@
-// Package operator builds the operator's program and reads its environment, for benchmarks that run it as its Deployment does.
-package operator
+package scale
 
 import (
 	"context"
@@ -29,9 +28,9 @@ func Build(ctx context.Context, dir string) (string, error) {
 	return program, nil
 }
 
-// Environment returns the environment variables of the operator's Deployment as name=value, with references to the pod's
+// environmentOf returns the environment variables of the operator's Deployment as name=value, with references to the pod's
 // namespace and the memory limit resolved.
-func Environment(d *appsv1.Deployment) ([]string, error) {
+func environmentOf(d *appsv1.Deployment) ([]string, error) {
 	var all []string
 	container := d.Spec.Template.Spec.Containers[0]
 	for _, e := range container.Env {

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
-	build "github.com/memcached-operator/memcached-operator/test/internal/operator"
 )
 
 // metricsReader is a ServiceAccount that reads the operator's metrics.
@@ -101,7 +100,7 @@ func (o *Operator) read(d *appsv1.Deployment, size int) error {
 	o.Metrics = newMetrics("https://" + addresses[0] + "/metrics")
 	o.args = append(o.args, "--metrics-bind-address="+addresses[0], "--health-probe-bind-address="+addresses[1])
 	container.Resources.Limits[corev1.ResourceMemory] = *resource.NewQuantity(o.Limit, resource.BinarySI)
-	o.Environment, err = build.Environment(d)
+	o.Environment, err = environmentOf(d)
 	return err
 }
 

@@ -30,10 +30,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/test/bench/internal/scale"
 	"github.com/memcached-operator/memcached-operator/test/internal/audit"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
-	build "github.com/memcached-operator/memcached-operator/test/internal/operator"
-	"github.com/memcached-operator/memcached-operator/test/internal/scale"
 )
 
 const (
@@ -55,7 +54,7 @@ func withOperator(t *testing.T, pods, tenants int, use func(ctx context.Context,
 	log.SetLogger(logr.Discard())
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir) // of the API server and etcd, too
-	program, err := build.Build(t.Context(), dir)
+	program, err := scale.Build(t.Context(), dir)
 	must(t, err)
 	must(t, scale.With(t.Context(), scale.Options{Dir: dir, Program: program, Size: 1}, func(ctx context.Context, s *scale.Scene) error {
 		if err := errors.Join(scale.StartKubelet(ctx, s.Admin, pods), scale.StartReplicaSets(ctx, s.Admin)); err != nil {
