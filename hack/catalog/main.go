@@ -81,12 +81,9 @@ func preview(ctx context.Context, arguments []string) ([]byte, error) {
 	return catalogOf(ctx, bundles, images, images)
 }
 
-// write writes a catalog into dir, and removes the one there when there is no content.
+// write writes a catalog into dir.
 func write(dir string, content []byte) error {
 	file := filepath.Join(dir, catalogFile)
-	if content == nil {
-		return os.RemoveAll(filepath.Dir(file))
-	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}

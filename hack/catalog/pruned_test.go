@@ -3,7 +3,6 @@ package main
 import (
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -36,21 +35,5 @@ func TestDowngradeListsTheFieldsThatTheOlderReleaseDoesNotKnow(t *testing.T) {
 	}
 	if got := unknownFields(now, before); got != nil {
 		t.Errorf("fields that only the older release has are listed: %q", got)
-	}
-}
-
-func TestEachReleaseIsListedWithTheFieldsThatItDoesNotKnow(t *testing.T) {
-	versions, err := released(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := pruned(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range versions {
-		if !strings.Contains(text, v.String()+" ") {
-			t.Errorf("release %s is missing in:\n%s", v, text)
-		}
 	}
 }

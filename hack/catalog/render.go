@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// render returns the catalog of every release, nil before the first one. The images of the bundles are
+// render returns the catalog of every release. The images of the bundles are
 // bundleImage:vVERSION. Pre-releases are in the channel of candidates only.
 func render(ctx context.Context, root, bundleImage string) ([]byte, error) {
 	versions, err := released(root)
-	if err != nil || len(versions) == 0 {
+	if err != nil {
 		return nil, err
 	}
 	bundles := map[string]string{}
