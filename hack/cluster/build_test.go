@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -60,33 +59,6 @@ func TestAPIServerOfTheClusterServesTestsOfTheAPI(t *testing.T) {
 	}
 }
 
-func TestRequiredVersion(t *testing.T) {
-	for dir, module := range map[string]string{"olm": olmModule, "olmv1": olmv1Module} {
-		version, err := requiredVersion(dir, module)
-		if err != nil || !regexp.MustCompile(`^v\d+\.\d+\.\d+$`).MatchString(version) {
-			t.Errorf("%s requires %q, %v", dir, version, err)
-		}
-	}
-	dir := t.TempDir()
-	write(t, dir, "go.mod", "module m\n\nrequire example.com/other v1.2.3\n")
-	if v, err := requiredVersion(dir, "example.com/other"); v != "v1.2.3" || err != nil {
-		t.Errorf("found %q, %v", v, err)
-	}
-	if v, err := requiredVersion(dir, olmModule); err == nil {
-		t.Errorf("found %s where there is none", v)
-	}
-}
-
-func TestFindSource(t *testing.T) {
-	source, err := findSource()
-	if err != nil {
-		t.Fatal(err)
-	}
-	wd, err := os.Getwd()
-	if err != nil || source != wd {
-		t.Errorf("found %s, these tests run in %s (%v)", source, wd, err)
-	}
-}
 func TestFlagsAreThoseOfTheMakefile(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {

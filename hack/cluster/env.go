@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -85,13 +84,9 @@ func (d dirs) printEnv(sets []string) error {
 		}
 		variables["MEMCACHED_DIR"], variables["MEMCACHED_NEWEST"] = memcached, versions[len(versions)-1]
 	}
-	return writeEnv(os.Stdout, variables)
-}
-
-func writeEnv(w io.Writer, variables map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		quoted := "'" + strings.ReplaceAll(variables[name], "'", `'\''`) + "'"
-		if _, err := fmt.Fprintf(w, "export %s=%s\n", name, quoted); err != nil {
+		if _, err := fmt.Printf("export %s=%s\n", name, quoted); err != nil {
 			return err
 		}
 	}

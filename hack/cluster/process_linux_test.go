@@ -41,30 +41,6 @@ func TestProcessIdentity(t *testing.T) {
 	}
 }
 
-func TestEndOfAProcess(t *testing.T) {
-	d := dirsUnder(t.TempDir())
-	if err := os.MkdirAll(d.state, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.end("x"); err != nil {
-		t.Errorf("one that was never started: %v", err)
-	}
-	cmd := exec.Command("sleep", "60")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.remember("x", cmd.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.end("x"); err != nil {
-		t.Error(err)
-	}
-	if _, ok := d.alive("x"); ok {
-		t.Error("it is alive")
-	}
-	_ = cmd.Wait()
-}
-
 func TestMissingCapabilities(t *testing.T) {
 	for status, want := range map[string][]string{
 		"Name:\tx\nCapEff:\t000001ffffffffff\n": nil,

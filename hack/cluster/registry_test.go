@@ -54,28 +54,3 @@ func TestRegistryKeepsImagesOverRestart(t *testing.T) {
 		t.Errorf("reading a layer after a restart: %v", err)
 	}
 }
-
-func TestClusterTag(t *testing.T) {
-	for ref, want := range map[string]string{
-		"memcached":                              "library/memcached:latest",
-		"memcached:1.6.38":                       "library/memcached:1.6.38",
-		"docker.io/library/memcached:1.6.38":     "library/memcached:1.6.38",
-		"ghcr.io/some/operator:v1.0.0":           "some/operator:v1.0.0",
-		"registry.example.com:5000/a/b/c:latest": "a/b/c:latest",
-		pauseImage:                               "pause:1",
-	} {
-		got, err := clusterTag(ref)
-		if err != nil || got.String() != registryAddress()+"/"+want {
-			t.Errorf("clusterTag(%s) = %v, %v; want %s", ref, got, err, want)
-		}
-	}
-	for ref, reason := range map[string]string{
-		"a@sha256:" + strings.Repeat("0", 64): "a digest is no tag",
-		"Upper:1":                             "not a name",
-		"":                                    "no name",
-	} {
-		if got, err := clusterTag(ref); err == nil {
-			t.Errorf("clusterTag(%q) = %v, yet it is %s", ref, got, reason)
-		}
-	}
-}

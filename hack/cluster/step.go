@@ -14,28 +14,24 @@ import (
 
 // step reports what runs, how long it took and, in between, that it is alive, on standard error.
 func step(what string, do func() error) error {
-	return stepTo(os.Stderr, what, do)
-}
-
-func quietly(_ string, do func() error) error { return do() }
-
-func stepTo(w io.Writer, what string, do func() error) error {
 	start := time.Now()
-	fmt.Fprintf(w, "%s …", what)
-	stop := heartbeat(w, start)
+	fmt.Fprintf(os.Stderr, "%s …", what)
+	stop := heartbeat(start)
 	err := do()
 	stop()
 	took := time.Since(start).Round(10 * time.Millisecond)
 	if err != nil {
-		fmt.Fprintf(w, " failed after %s\n", took)
+		fmt.Fprintf(os.Stderr, " failed after %s\n", took)
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	fmt.Fprintf(w, " done in %s\n", took)
+	fmt.Fprintf(os.Stderr, " done in %s\n", took)
 	return nil
 }
 
+func quietly(_ string, do func() error) error { return do() }
+
 // heartbeat writes the elapsed time each 30 s, until it is stopped.
-func heartbeat(w io.Writer, start time.Time) (stop func()) {
+func heartbeat(start time.Time) (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -44,7 +40,7 @@ func heartbeat(w io.Writer, start time.Time) (stop func()) {
 			case <-done:
 				return
 			case <-time.After(30 * time.Second):
-				fmt.Fprintf(w, " %s", time.Since(start).Round(time.Second))
+				fmt.Fprintf(os.Stderr, " %s", time.Since(start).Round(time.Second))
 			}
 		}
 	})
