@@ -1,11 +1,7 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
-	"encoding/json"
-	"errors"
 	"io/fs"
 	"maps"
 	"os"
@@ -19,8 +15,6 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
-
-	"github.com/memcached-operator/memcached-operator/hack/internal/configdir"
 )
 
 const root = "../.."
@@ -112,10 +106,7 @@ func TestCommittedBundleIsValid(t *testing.T) {
 func TestValidateFinds(t *testing.T) {
 	for name, test := range map[string]struct{ old, new, want string }{
 		"a capability that does not exist": {"capabilities: Deep Insights", "capabilities: Everything", "capabilities"},
-		"a category that does not exist":   {"categories: Database", "categories: Caches", "categories"},
-		"no icon":                          {"mediatype: image/svg+xml", "mediatype: text/plain", "mediatype"},
 		"an example of no kind":            {`"kind": "Memcached"`, `"kind": "Other"`, "example"},
-		"no resource requests":             {"requests:", "otherwise:", "resource request"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := committed(t)
@@ -191,24 +182,6 @@ func TestBundleOfAReleasedVersionMustNotChange(t *testing.T) {
 	}
 }
 
-// OLM reads the image's labels, other tools the file.
-func TestLabelsEqualTheAnnotations(t *testing.T) {
-	files := committed(t)
-	var metadata struct {
-		Annotations map[string]string `json:"annotations"`
-	}
-	if err := yaml.UnmarshalStrict(files[metadataDir+"/annotations.yaml"], &metadata); err != nil {
-		t.Fatal(err)
-	}
-	labels := map[string]string{}
-	for _, match := range regexp.MustCompile(`(?m)^LABEL ([^=]+)=(.*)$`).FindAllSubmatch(files["bundle.Dockerfile"], -1) {
-		labels[string(match[1])] = string(match[2])
-	}
-	if len(labels) != 8 || !maps.Equal(labels, metadata.Annotations) {
-		t.Errorf("the labels are %v, the annotations %v", labels, metadata.Annotations)
-	}
-}
-
 // OperatorHub creates its channels from them.
 func TestChannelsAgreeWithTheMaturity(t *testing.T) {
 	for version, want := range map[string]struct{ channels, maturity string }{
@@ -251,17 +224,6 @@ func TestLinksAreDocumentsOfTheRelease(t *testing.T) {
 	if documents < 3 {
 		t.Errorf("%d links are documents, want 3", documents)
 	}
-}
-
-// The validators of operator-sdk 1.42 take events.k8s.io/v1 for the API that Kubernetes 1.25 removed, unless an owned CRD
-// has this resource.
-func TestOwnedResourcesIncludeEvents(t *testing.T) {
-	for _, owned := range committedBundle(t).CSV.Spec.CustomResourceDefinitions.Owned {
-		if slices.Contains(owned.Resources, v1alpha1.APIResourceReference{Kind: "Event", Version: "v1"}) {
-			return
-		}
-	}
-	t.Error("no owned CRD has the resource Event")
 }
 
 // OpenShift calls a bundle ready for disconnected clusters if all its images have digests.
@@ -417,100 +379,6 @@ func TestEveryFieldOfEveryKindHasADescriptor(t *testing.T) {
 	}
 }
 
-func TestEveryChoiceOfValuesIsASelection(t *testing.T) {
-	bundle := committedBundle(t)
-	for _, crd := range bundle.V1CRDs {
-		descriptors := map[string][]string{}
-		for _, owned := range bundle.CSV.Spec.CustomResourceDefinitions.Owned {
-			if owned.Kind == crd.Spec.Names.Kind {
-				for _, d := range owned.SpecDescriptors {
-					descriptors[d.Path] = d.XDescriptors
-				}
-			}
-		}
-		var walk func(path string, schema apiextensionsv1.JSONSchemaProps)
-		walk = func(path string, schema apiextensionsv1.JSONSchemaProps) {
-			for key, property := range schema.Properties {
-				walk(path+"."+key, property)
-				if len(property.Enum) == 0 {
-					continue
-				}
-				field := strings.TrimPrefix(path+"."+key, ".")
-				var want []string
-				for _, value := range property.Enum {
-					want = append(want, widget+"select:"+strings.Trim(string(value.Raw), `"`))
-				}
-				if key == "imagePullPolicy" {
-					want = []string{widget + "imagePullPolicy", advanced}
-				}
-				if !slices.Equal(descriptors[field], want) {
-					t.Errorf("%s: %s is entered as %v, want %v", crd.Spec.Names.Kind, field, descriptors[field], want)
-				}
-			}
-		}
-		walk("", crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"])
-	}
-}
-
-// Required fields are not in the advanced section, and Secrets and claims are chosen from lists.
-func TestRequiredFieldsHaveDescriptors(t *testing.T) {
-	got := map[string][]string{}
-	for _, owned := range committedBundle(t).CSV.Spec.CustomResourceDefinitions.Owned {
-		for _, d := range owned.SpecDescriptors {
-			got[owned.Kind+" "+d.Path] = d.XDescriptors
-		}
-	}
-	for field, want := range map[string]string{
-		"MemcachedBackup memcachedRef":                                                       widget + "fieldGroup:memcachedRef",
-		"MemcachedBackup memcachedRef.name":                                                  text,
-		"MemcachedBackup store.s3.bucket":                                                    text,
-		"MemcachedBackup store.s3.credentialsSecretName":                                     anyOf + "Secret",
-		"MemcachedBackup store.persistentVolumeClaim.claimName":                              anyOf + "PersistentVolumeClaim",
-		"MemcachedScheduledBackup backupTemplate.spec.store.persistentVolumeClaim.claimName": anyOf + "PersistentVolumeClaim",
-		"MemcachedScheduledBackup backupTemplate.spec.rateLimit.itemsPerSecond":              widget + "number",
-		"MemcachedScheduledBackup suspend":                                                   widget + "booleanSwitch",
-		"MemcachedRestore memcachedRef.name":                                                 text,
-		"MemcachedRestore backupRef":                                                         advanced,
-		"MemcachedRestore snapshot.store.s3.caSecretName":                                    anyOf + "Secret",
-		"Memcached size": widget + "podCount",
-		"Memcached finalBackup.store.s3.credentialsSecretName": anyOf + "Secret",
-	} {
-		if !slices.Equal(got[field], []string{want}) {
-			t.Errorf("%s is entered as %v, want %s", field, got[field], want)
-		}
-	}
-}
-
-func TestKeyBecomesTitle(t *testing.T) {
-	for key, want := range map[string]string{"size": "Size", "maxItemSize": "Max Item Size", "maxTTLSeconds": "Max TTL Seconds", "caSecretName": "CA Secret Name", "existingItems": "Existing Items", "jobUID": "Job UID", "s3": "S3", "tls": "TLS", "fsGroup": "FS Group"} {
-		if got := words(key); got != want {
-			t.Errorf("%s is %q, want %q", key, got, want)
-		}
-	}
-}
-
-func TestEveryKindHasOneExample(t *testing.T) {
-	bundle := committedBundle(t)
-	var examples []struct{ Kind string }
-	if err := json.Unmarshal([]byte(bundle.CSV.Annotations["alm-examples"]), &examples); err != nil {
-		t.Fatal(err)
-	}
-	var got, want []string
-	for _, example := range examples {
-		got = append(got, example.Kind)
-	}
-	for _, owned := range bundle.CSV.Spec.CustomResourceDefinitions.Owned {
-		want = append(want, owned.Kind)
-	}
-	slices.Sort(want)
-	if !slices.Equal(slices.Sorted(slices.Values(got)), want) {
-		t.Errorf("there are examples of %v, want of %v", got, want)
-	}
-	if first := bundle.CSV.Annotations["operatorframework.io/initialization-resource"]; !strings.Contains(first, `"kind": "Memcached"`) {
-		t.Errorf("the first example is %s", first)
-	}
-}
-
 func TestPermissions(t *testing.T) {
 	install := committedBundle(t).CSV.Spec.InstallStrategy.StrategySpec
 	account := install.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName
@@ -544,94 +412,24 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// OLM stores a bundle in a ConfigMap of at most 1 MiB.
-func TestBundleIsSmall(t *testing.T) {
-	var size writer
-	compressed := gzip.NewWriter(&size)
-	archive := tar.NewWriter(compressed)
-	if err := errors.Join(archive.AddFS(os.DirFS(filepath.Join(root, "bundle"))), archive.Close(), compressed.Close()); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("the bundle has %d bytes as a tar.gz", size)
-	if size > 128<<10 {
-		t.Errorf("the bundle has %d bytes as a tar.gz", size)
-	}
-}
-
-// writer counts what is written to it.
-type writer int
-
-func (w *writer) Write(p []byte) (int, error) {
-	*w += writer(len(p))
-	return len(p), nil
-}
-
-func TestWriteRemovesOldManifests(t *testing.T) {
-	dir := t.TempDir()
-	for _, files := range []map[string][]byte{
-		{"bundle/manifests/old.yaml": nil, "bundle.Dockerfile": nil},
-		{"bundle/manifests/new.yaml": nil},
-	} {
-		if err := write(dir, files); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(dir, "bundle/manifests/old.yaml")); !os.IsNotExist(err) {
-		t.Errorf("the old manifest is still there: %v", err)
-	}
-}
-
-// The samples must not need OLM v1, and those for OLM v1 must not create a Memcached.
-func TestSamplesContainOnlyTheirKinds(t *testing.T) {
-	for dir, want := range map[string][]string{
-		"config/samples": {"Memcached", "MemcachedBackup", "MemcachedRestore", "MemcachedScheduledBackup"},
-		filepath.Dir(installerFile): {
-			"Namespace", "ServiceAccount", "Role", "ClusterRole", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
-			"ClusterCatalog", "ClusterExtension",
-		},
-	} {
-		built, err := configdir.Build(root, dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, object := range built.Resources() {
-			got = append(got, object.GetKind())
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s has %v, want %v", dir, got, want)
-		}
-	}
-}
-
 func TestGenerateRejects(t *testing.T) {
 	complete := release{version: "1.0.0", image: "operator:1", scorecardImage: "scorecard:1", createdAt: "now", channels: "stable", defaultChannel: "stable"}
 	for name, test := range map[string]struct {
-		// file has old replaced by new; all of it when there is no old.
-		file, old, new string
-		change         func(*release)
-		want           string
+		// file has new content.
+		file, content string
+		want          string
 	}{
-		"an invalid version": {
-			change: func(r *release) { r.version = "one" }, want: "reading the version",
-		},
 		"an object that has no place in a bundle": {
-			file: "config/default/metrics_service.yaml",
-			new:  "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}", want: "ConfigMap/memcached-operator-settings",
-		},
-		"a field that is misspelt": {
-			file: "config/manager/manager.yaml", old: "replicas:", new: "replica:", want: `unknown field "replica"`,
-		},
-		"no namespace": {
-			file: "config/manager/manager.yaml", old: "kind: Namespace", new: "kind: ServiceAccount", want: "lacks a Namespace",
+			file:    "config/default/metrics_service.yaml",
+			content: "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}", want: "ConfigMap/memcached-operator-settings",
 		},
 		"a role whose creation needs unknown rights": {
-			file: "config/rbac/metrics_reader_role.yaml",
-			new:  "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: other}}", want: "the bundle contains a Role",
+			file:    "config/rbac/metrics_reader_role.yaml",
+			content: "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: other}}", want: "the bundle contains a Role",
 		},
 		"a binding of no role": {
-			file: "config/rbac/metrics_auth_role.yaml",
-			new:  "{apiVersion: v1, kind: Service, metadata: {name: other}}", want: "metrics-auth-role, which does not exist",
+			file:    "config/rbac/metrics_auth_role.yaml",
+			content: "{apiVersion: v1, kind: Service, metadata: {name: other}}", want: "metrics-auth-role, which does not exist",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -642,21 +440,10 @@ func TestGenerateRejects(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "images.yaml"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if test.file != "" {
-				file := filepath.Join(dir, test.file)
-				content := test.new
-				if test.old != "" {
-					content = strings.ReplaceAll(string(read(t, file)), test.old, test.new)
-				}
-				if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
+			if err := os.WriteFile(filepath.Join(dir, test.file), []byte(test.content), 0o600); err != nil {
+				t.Fatal(err)
 			}
-			r := complete
-			if test.change != nil {
-				test.change(&r)
-			}
-			_, err := generate(dir, r)
+			_, err := generate(dir, complete)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v, want %q in it", err, test.want)
 			}
