@@ -5,7 +5,7 @@
 // "make release VERSION=1.0.0" runs it. It sets version, time and the digest of the operator's image, also in the
 // commands of documents, moves the unreleased changes in CHANGELOG.md to the version, generates the bundle, copies it
 // to catalog/releases, renders and tests the catalog, writes dist/community-operators, builds the images, commits and
-// tags. When a step fails or is interrupted, it restores the tree. The first release needs no other one.
+// tags. When a step fails or is interrupted, it restores the tree.
 package main
 
 import (
