@@ -16,6 +16,8 @@ import (
 type client struct {
 	server protocol.Server
 	recent *recentLookups
+	// clock is the best reading of memcached's clock, nil before the first one.
+	clock atomic.Pointer[protocol.Clock]
 	// idle is the last sample of the memory file, nil before it.
 	idle atomic.Pointer[metrics.Idle]
 	// life ends when the process has exited. Later queries return net.ErrClosed.
@@ -35,7 +37,16 @@ func newClient(server protocol.Server) *client {
 }
 
 func (c *client) generalStats(ctx context.Context) (protocol.General, error) {
-	return query(ctx, c, (*protocol.Conn).General)
+	return query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (protocol.General, error) {
+		stats, err := conn.Stats(ctx, "stats")
+		if clock, unreadable := protocol.ClockOf(stats, time.Now()); err == nil && unreadable == nil {
+			if former := c.clock.Load(); former != nil {
+				clock = clock.Best(*former)
+			}
+			c.clock.Store(&clock)
+		}
+		return protocol.ParseGeneral(stats), err
+	})
 }
 
 // ping returns nil if memcached responds, even with an error such as too many

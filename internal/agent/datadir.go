@@ -200,6 +200,25 @@ func (s savedData) prepare(dir string, now time.Time) error {
 	return nil
 }
 
+// catchUp corrects memory.meta, if memcached has just written it, by a reading of its clock.
+func catchUp(dir string, clock *protocol.Clock, now time.Time) error {
+	text, err := os.ReadFile(metaPath(dir))
+	if errors.Is(err, fs.ErrNotExist) || clock == nil {
+		return nil
+	}
+	var file metaFile
+	if err == nil {
+		file, err = parseMetaFile(string(text))
+	}
+	if err != nil {
+		return err
+	}
+	if corrected := file.catchUp(*clock, now); corrected != file.text {
+		return replaceFile(metaPath(dir), []byte(corrected))
+	}
+	return nil
+}
+
 // assessStart compares the number of items right after a start with what was saved
 // before. rejection is memcached's reason for not loading the saved items.
 // stats is nil if memcached had no connection left to return them.

@@ -28,6 +28,8 @@ import (
 // behavior is what differs from a memcached that starts and stops at once.
 type behavior struct {
 	loads, saves time.Duration
+	// lags is how long before the end of the save memcached's clock stands still.
+	lags time.Duration
 	// exits returns the message with which memcached exits at its start; empty if it doesn't.
 	exits func(words []string) string
 	// deaf says that memcached never listens, and silent that it listens and never responds.
@@ -72,7 +74,7 @@ func (f *fakeMemcached) start(_ string, words []string, server protocol.Server, 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pid++
-	p := &fakeProcess{t: f.t, behavior: f.behavior, words: words, own: server.Address, loaded: make(chan struct{}), conns: map[net.Conn]bool{}}
+	p := &fakeProcess{t: f.t, behavior: f.behavior, zero: time.Now().Add(-62 * time.Second), words: words, own: server.Address, loaded: make(chan struct{}), conns: map[net.Conn]bool{}}
 	server.DialContext = p.dial
 	p.process = newProcess(server, log)
 	p.pid, p.process.signal = f.pid, p.signal
@@ -89,8 +91,9 @@ type fakeProcess struct {
 	behavior
 	t     *testing.T
 	words []string
-	own   string // the agent's address
-	dir   string // of the memory file; empty in a dry run
+	own   string    // the agent's address
+	dir   string    // of the memory file; empty in a dry run
+	zero  time.Time // of its clock
 
 	mu        sync.Mutex
 	listening bool
@@ -149,6 +152,9 @@ func (p *fakeProcess) end(status syscall.WaitStatus) {
 	p.exited(status)
 }
 
+// clock returns what memcached's clock shows at a time.
+func (p *fakeProcess) clock(at time.Time) int64 { return at.Unix() - p.zero.Unix() }
+
 const savedItems = "Kfake_items "
 
 // load deletes memory.meta, as memcached does.
@@ -182,6 +188,7 @@ func (p *fakeProcess) save() {
 	items := p.items
 	p.mu.Unlock()
 	text := meta(p.t, "1.6.45")
+	text = replaceLine(text, "current_time", p.clock(time.Now().Add(-p.lags)))
 	text = replaceLine(text, "stop_time", time.Now().Unix()) + savedItems + strconv.FormatInt(items, 10) + "\n"
 	if err := os.WriteFile(metaPath(p.dir), []byte(text), 0o600); err != nil {
 		p.t.Error(err)
@@ -343,7 +350,7 @@ func (p *fakeProcess) answer(request []string, r *bufio.Reader, loggedIn *bool) 
 		}
 		return "OK\r\n"
 	case request[0] == "stats" && len(request) == 1:
-		return fmt.Sprintf("STAT pid %d\r\nSTAT version 1.6.45\r\nSTAT curr_items %d\r\nSTAT cmd_get %d\r\nSTAT limit_maxbytes 67108864\r\nEND\r\n", p.pid, p.items, p.lookups)
+		return fmt.Sprintf("STAT pid %d\r\nSTAT uptime %d\r\nSTAT time %d\r\nSTAT version 1.6.45\r\nSTAT curr_items %d\r\nSTAT cmd_get %d\r\nSTAT limit_maxbytes 67108864\r\nEND\r\n", p.pid, p.clock(time.Now())-60, time.Now().Unix(), p.items, p.lookups)
 	case request[0] == "stats":
 		return "END\r\n"
 	}

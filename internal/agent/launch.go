@@ -151,6 +151,9 @@ func (s *supervisor) handleExit(p *process) {
 		s.log.Info("memcached stopped", "exitCode", p.exit.ExitStatus())
 		_, err := os.Stat(metaPath(s.dataDir))
 		s.history.saveEnds(err == nil)
+		if err := catchUp(s.dataDir, p.client.clock.Load(), s.now()); err != nil {
+			s.log.Warn("Cannot correct the time of the stop; items live longer by what memcached's clock lags behind", "error", err)
+		}
 		next := s.afterExit
 		s.afterExit = nil
 		next()

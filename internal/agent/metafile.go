@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
@@ -17,8 +18,8 @@ import (
 type metaFile struct {
 	text     string
 	geometry slab.Geometry
-	// stopped is the Unix second in which memcached stopped.
-	stopped int64
+	// stopped is the Unix second in which memcached stopped, clock what its clock showed then.
+	stopped, clock int64
 	// hashPower is the size of the hash table, as a power of two.
 	hashPower int64
 	// hasOldestCAS is whether the file has the line that versions below 1.6.25 require.
@@ -58,7 +59,7 @@ func parseMetaFile(text string) (metaFile, error) {
 	for name, to := range map[string]*int64{
 		"maxbytes": &f.geometry.MaxBytes, "chunk_size": &f.geometry.ChunkSize,
 		"item_size_max": &f.geometry.ItemSizeMax, "slab_chunk_size_max": &f.geometry.SlabChunkMax,
-		"slab_page_size": &f.geometry.SlabPage, "stop_time": &f.stopped, "hashpower": &f.hashPower,
+		"slab_page_size": &f.geometry.SlabPage, "stop_time": &f.stopped, "current_time": &f.clock, "hashpower": &f.hashPower,
 	} {
 		n, err := strconv.ParseInt(values[name], 10, 64)
 		if err != nil {
@@ -93,6 +94,18 @@ func (f metaFile) adjust(now time.Time, items int64) (text string) {
 		text = replaceLine(text, "stop_time", now.Unix()-1)
 	}
 	return text
+}
+
+// catchUp returns the text with the stop at the time at which memcached's clock, as read while it ran, showed what was
+// saved. That clock stands still from the last time that memcached's main thread sets it until the save, which takes
+// long on an overloaded node. The next start counts the time from the stop, and items would live longer by the difference.
+func (f metaFile) catchUp(clock protocol.Clock, now time.Time) (text string) {
+	// now has the wall clock, which may have been set since the reading.
+	shown := now.Add(-now.Sub(clock.Zero.Add(time.Duration(f.clock) * time.Second))).Unix()
+	if shown >= f.stopped {
+		return f.text
+	}
+	return replaceLine(f.text, "stop_time", shown)
 }
 
 // casSeed begins a memory.meta that has nothing but a CAS counter. memcached rejects it as

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
@@ -141,5 +142,33 @@ func TestAdjustEnlargesTheHashTable(t *testing.T) {
 		if err != nil || got.hashPower != want {
 			t.Errorf("%d items: a table of 2^%d, want 2^%d: %v", items, got.hashPower, want, err)
 		}
+	}
+}
+
+// It stands still while memcached gets no processor time between its last tick and the save.
+func TestCatchUpCountsWhatTheClockMissedToTheTimeSinceTheStop(t *testing.T) {
+	file, err := parseMetaFile(meta(t, "1.6.45"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := time.Unix(file.stopped, 0)
+	right := stop.Add(-time.Duration(file.clock) * time.Second)
+	for name, c := range map[string]struct {
+		zero time.Time
+		now  time.Time
+		want int64
+	}{
+		"a clock that is right":          {right, stop.Add(time.Second), 0},
+		"a clock that is 6 s behind":     {right.Add(-6 * time.Second), stop.Add(time.Second), 6},
+		"an exit long after the save":    {right.Add(-6 * time.Second), stop.Add(time.Minute), 6},
+		"a reading that was itself late": {right.Add(3 * time.Second), stop.Add(time.Second), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := file.catchUp(protocol.Clock{Zero: c.zero}, c.now)
+			got, err := parseMetaFile(text)
+			if err != nil || file.stopped-got.stopped != c.want || got.clock != file.clock {
+				t.Errorf("the stop is %d s earlier, %v; want %d", file.stopped-got.stopped, err, c.want)
+			}
+		})
 	}
 }

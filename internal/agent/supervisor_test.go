@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -301,6 +302,24 @@ func TestMemcachedWithoutAFreeConnectionServes(t *testing.T) {
 		status := p.run()
 		p.wantStart(status, wire.StartWarm, 7, "returned no statistics to count them")
 		p.finish()
+	})
+}
+
+// memcached's clock stands still while it saves on a node that gives it no processor time.
+func TestStallDuringASaveLetsNoItemLiveLonger(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		p.memcached.set(func(b *behavior) { b.saves, b.lags = 6*time.Second, 6*time.Second })
+		p.run()
+		zero := p.memcached.latest().zero.Unix()
+		p.finish()
+		text, err := os.ReadFile(metaPath(p.config.dataDir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := parseMetaFile(string(text))
+		if err != nil || file.stopped-file.clock != zero {
+			t.Errorf("%v; the clock that continues showed 0 at %d, want %d", err, file.stopped-file.clock, zero)
+		}
 	})
 }
 

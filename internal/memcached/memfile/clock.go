@@ -31,8 +31,8 @@ func (c Clock) isExpiredOrFlushed(item *Item) bool {
 
 // ClockOfMeta returns the clock of a memcached that has stopped, now. meta is the text of
 // its memory.meta. While it is stopped its clock advances with the wall clock, as for
-// memcached when it starts again. The clock that it saved is late by the time for which it got no processor time before it
-// stopped: Best corrects that with a reading of when it ran.
+// memcached when it starts again. The clock that it saved is late by the time for which it got no processor time before the
+// save: Best corrects that with a reading of when it ran.
 func ClockOfMeta(meta string, now time.Time) (Clock, error) {
 	values := map[string]uint64{}
 	for _, line := range strings.Split(meta, "\n") {
