@@ -203,7 +203,7 @@ check-workflows:
 
 # Check the subjects of the commits since release 1.0.0.
 check-commits:
-	@go run ./hack/commits
+	@hack/commits.sh
 check-vulnerabilities:
 	@for module in $(MODULES); do echo "govulncheck $$module" && (cd $$module && $(CI_TOOL) govulncheck ./...) || exit 1; done
 

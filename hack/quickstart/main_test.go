@@ -72,9 +72,3 @@ func TestScriptFailsWhenTheItemIsLost(t *testing.T) {
 		t.Errorf("error %v after %q", err, calls)
 	}
 }
-
-func TestUnknownBlockIsAnError(t *testing.T) {
-	if _, err := script("```python\nprint()\n```\n"); err == nil || !strings.Contains(err.Error(), "a block of python") {
-		t.Errorf("error %v", err)
-	}
-}

@@ -111,6 +111,9 @@ func TestFailedTestThatPassesAloneIsARecordedFlake(t *testing.T) {
 	s := newScripted(t, unit)
 	s.goPrints(failed, passed...)
 	s.want(nil, "2 passed, 0 failed")
+	if want := "\nFLAKE a.TestB: failed in the tier unit and passed alone"; !strings.Contains(s.out.String(), want) {
+		t.Errorf("no line begins with %q:\n%s", want, s.out.String())
+	}
 	s.goPrints(passed)
 	s.out.Reset()
 	s.run.flakes, s.reports, s.repeated = nil, nil, 0
@@ -122,15 +125,6 @@ func TestFailedTestThatPassesAloneIsARecordedFlake(t *testing.T) {
 	calls := s.calls()
 	if want := "-C . test -json example.com/a -run=^TestB$ -count=1"; len(calls) != 3 || calls[1] != want {
 		t.Errorf("go was called with %q, want the second %q", calls, want)
-	}
-}
-
-func TestFlakeIsInTheLastLines(t *testing.T) {
-	s := newScripted(t, unit)
-	s.goPrints(failed, passed...)
-	s.want(nil, "2 passed, 0 failed")
-	if want := "\nFLAKE a.TestB: failed in the tier unit and passed alone"; !strings.Contains(s.out.String(), want) {
-		t.Errorf("no line begins with %q:\n%s", want, s.out.String())
 	}
 }
 
@@ -283,16 +277,6 @@ func TestSecondsAreComparedWithTheLastRunOfTheSuite(t *testing.T) {
 	}
 	if got := h.last("quick"); got["unit"] != 0 {
 		t.Errorf("recorded %v", got)
-	}
-}
-
-func TestProgressNamesTheTestsThatRun(t *testing.T) {
-	r := newResults()
-	for _, line := range slices.Concat(ran("TestA", "pass"), []string{on("run", "TestB"), on("run", "TestC"), on("pause", "TestC")}) {
-		r.line([]byte(line))
-	}
-	if got, want := r.progress(time.Date(2026, 11, 26, 0, 0, 20, 0, time.UTC)), "1 done, a.TestB since 20 s"; got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
