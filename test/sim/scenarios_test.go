@@ -1,13 +1,13 @@
 package sim
 
 import (
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/memcached-operator/memcached-operator/internal/exhaustive"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
@@ -40,25 +40,23 @@ func TestScenariosConverge(t *testing.T) {
 	}
 }
 
-var every = flag.Int("every", 9, "of the writes that are rejected or whose answer is lost, one in this many is tried")
-
-// TestScenariosConvergeWhicheverWriteFails has each write of each scenario fail in
-// turn: the operator is killed after it and, for some of them, it is rejected or its
-// answer is lost. It must end as without: in the same state, and with no start of a
-// container or of memcached more.
+// TestScenariosConvergeWhicheverWriteFails has some writes of each scenario fail, one at
+// a time: the operator is killed after it, it is rejected, or its answer is lost. The
+// scenario must end as without: in the same state, and with no start of a container or
+// of memcached more.
 func TestScenariosConvergeWhicheverWriteFails(t *testing.T) {
+	every := exhaustive.OneIn(11)
 	for name, s := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			calm := s.play(newWorld(1, faults{}), nil)
 			want := calm.End() + "\n" + calm.Starts()
-			for at := 1; at <= calm.writes; at++ {
-				ways := map[string]func(*World){"the operator is killed after it": func(w *World) { w.killAt = at }}
-				if (at+len(name))%*every == 0 {
-					ways["it is rejected"] = func(w *World) { w.rejectAt = at }
-					ways["its answer is lost"] = func(w *World) { w.loseAt = at }
-				}
-				for fault, put := range ways {
+			for at := 1 + len(name)%every; at <= calm.writes; at += every { // not the same writes in all scenarios
+				for fault, put := range map[string]func(*World){
+					"the operator is killed after it": func(w *World) { w.killAt = at },
+					"it is rejected":                  func(w *World) { w.rejectAt = at },
+					"its answer is lost":              func(w *World) { w.loseAt = at },
+				} {
 					w := s.play(newWorld(1, faults{}), put)
 					story := fmt.Sprintf("write %d of %d: %s", at, calm.writes, fault)
 					if w.broken != "" {
