@@ -78,9 +78,6 @@ const (
 	// shards of both Memcacheds.
 	shards = 3
 	owner  = client.FieldOwner("bench-backup")
-	// stepTimeout bounds what a cluster does within seconds, and transferTimeout a backup or a restore.
-	stepTimeout     = 3 * time.Minute
-	transferTimeout = time.Hour
 	// loadKeys are the keys of the load, besides the items.
 	loadKeys = 30_000
 	// warmUp is how long the load runs until it counts: it opens its connections in this time.
@@ -265,10 +262,10 @@ func (b *bench) memcached(ctx context.Context, name string) ([]string, error) {
 		return nil, fmt.Errorf("applying Memcached %s: %w", name, err)
 	}
 	key := client.ObjectKey{Namespace: b.namespace, Name: name}
-	if _, err := b.Await(ctx, key, stepTimeout, "available", cluster.Available); err != nil {
+	if _, err := b.Await(ctx, key, "available", cluster.Available); err != nil {
 		return nil, err
 	}
-	return b.AnsweringAddresses(ctx, key, shards, stepTimeout)
+	return b.AnsweringAddresses(ctx, key, shards)
 }
 
 func (b *bench) claim(ctx context.Context) (v1alpha1.SnapshotStore, error) {
@@ -291,7 +288,7 @@ func (b *bench) transfer(ctx context.Context, o client.Object) (load.Span, error
 		return load.Span{}, fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
 	}
 	span := load.Span{}
-	err := b.Complete(ctx, o, transferTimeout, func(s *v1alpha1.TransferStatus) {
+	err := b.Complete(ctx, o, func(s *v1alpha1.TransferStatus) {
 		if span.From.IsZero() {
 			span.From = time.Now()
 		}

@@ -34,7 +34,7 @@ func (d *demo) backup(ctx context.Context) error {
 	for _, o := range []client.Object{r, b, claim} { // of an earlier demo
 		err := d.Delete(ctx, o)
 		if err == nil {
-			err = d.Gone(ctx, o, stepTimeout)
+			err = d.Gone(ctx, o)
 		}
 		if client.IgnoreNotFound(err) != nil {
 			return err
@@ -88,7 +88,7 @@ func (d *demo) transfer(ctx context.Context, o client.Object) error {
 	if err := d.Create(ctx, o); err != nil {
 		return fmt.Errorf("creating %T: %w", o, err)
 	}
-	return d.Complete(ctx, o, stepTimeout, func(s *v1alpha1.TransferStatus) {
+	return d.Complete(ctx, o, func(s *v1alpha1.TransferStatus) {
 		d.result("%d of %d items", s.Progress.Items, s.Progress.TotalItems)
 	})
 }

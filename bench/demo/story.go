@@ -32,8 +32,7 @@ const (
 	shards   = 3
 	perShard = 10_000 // items
 	// minWarm is the share of its items that a shard has to keep over a restart.
-	minWarm     = 0.99
-	stepTimeout = 2 * time.Minute
+	minWarm = 0.99
 )
 
 type demo struct {
@@ -147,7 +146,7 @@ func (d *demo) installWithOLM(ctx context.Context) error {
 	if err := d.kubectl(ctx, "apply -k %s", subscription); err != nil {
 		return err
 	}
-	if err := o.Succeeded(ctx, release, stepTimeout); err != nil {
+	if err := o.Succeeded(ctx, release); err != nil {
 		return err
 	}
 	d.good("%s is Succeeded after %.1f s", release.CSV(), time.Since(began).Seconds())
@@ -188,7 +187,7 @@ func (d *demo) applySample(ctx context.Context, o *unstructured.Unstructured) (*
 	if err := d.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("kubectl"), client.ForceOwnership); err != nil {
 		return nil, fmt.Errorf("applying %s: %w", sample, err)
 	}
-	return d.Await(ctx, d.key, stepTimeout, "available", cluster.Available)
+	return d.Await(ctx, d.key, "available", cluster.Available)
 }
 
 // deleteMemcached deletes the Memcached, if it exists, and waits until its pods no longer exist: they answer at the same
@@ -201,7 +200,7 @@ func (d *demo) deleteMemcached(ctx context.Context, o client.Object) (existed bo
 	if err != nil {
 		return true, fmt.Errorf("deleting the Memcached: %w", err)
 	}
-	err = cluster.Eventually(ctx, stepTimeout, "deletion of its pods", func(ctx context.Context) error {
+	err = cluster.Eventually(ctx, "deletion of its pods", func(ctx context.Context) error {
 		var pods corev1.PodList
 		if err := d.List(ctx, &pods, client.InNamespace(d.key.Namespace), client.MatchingLabels{v1alpha1.LabelInstance: d.key.Name}); err != nil {
 			return err
@@ -251,7 +250,7 @@ func (d *demo) fill(ctx context.Context) error {
 
 // connect creates the client's connections to the shards.
 func (d *demo) connect(ctx context.Context) error {
-	addresses, err := d.AnsweringAddresses(ctx, d.key, shards, stepTimeout)
+	addresses, err := d.AnsweringAddresses(ctx, d.key, shards)
 	d.sets = nil
 	for ordinal, address := range addresses {
 		d.sets = append(d.sets, items.New(cluster.ShardName(d.key.Name, ordinal), perShard, address))
@@ -299,7 +298,7 @@ func (d *demo) scale(ctx context.Context) error {
 		if err := d.SubResource("scale").Patch(ctx, m, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 			return fmt.Errorf("scaling to %d: %w", size, err)
 		}
-		m, err = d.Await(ctx, d.key, stepTimeout, "scaled", func(m *v1alpha1.Memcached) error {
+		m, err = d.Await(ctx, d.key, "scaled", func(m *v1alpha1.Memcached) error {
 			if int(m.Status.Size) != size {
 				return fmt.Errorf("it has %d shards", m.Status.Size)
 			}
@@ -357,7 +356,7 @@ func (d *demo) deletePod(ctx context.Context) error {
 		return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
 	}
 	var now v1alpha1.ShardStatus
-	_, err = d.Await(ctx, d.key, stepTimeout, "shard in another pod", func(m *v1alpha1.Memcached) error {
+	_, err = d.Await(ctx, d.key, "shard in another pod", func(m *v1alpha1.Memcached) error {
 		if now, err = cluster.Shard(m, ordinal); err != nil {
 			return err
 		}
@@ -370,7 +369,7 @@ func (d *demo) deletePod(ctx context.Context) error {
 		return err
 	}
 	d.result("pod %s replaces it after %.1f s", now.PodName, time.Since(began).Seconds())
-	if err := d.Gone(ctx, &pod, stepTimeout); err != nil {
+	if err := d.Gone(ctx, &pod); err != nil {
 		return err
 	}
 	report := connections.Stop()
@@ -399,7 +398,7 @@ func (d *demo) restart(ctx context.Context) error {
 	token := time.Now().UTC().Format("20060102T150405")
 	d.command("kubectl annotate pod %s --overwrite %s=%s", shard.PodName, v1alpha1.AnnotationRestart, token)
 	began := time.Now()
-	after, err := d.Restart(ctx, d.key, ordinal, token, stepTimeout)
+	after, err := d.Restart(ctx, d.key, ordinal, token)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func (d *demo) changeVersion(ctx context.Context, l *load.Load, version string) 
 		return fmt.Errorf("changing the version to %s: %w", version, err)
 	}
 	said := began
-	m, err = d.Await(ctx, d.key, stepTimeout, "memcached "+version, func(m *v1alpha1.Memcached) error {
+	m, err = d.Await(ctx, d.key, "memcached "+version, func(m *v1alpha1.Memcached) error {
 		if now := time.Now(); now.Sub(said) >= sayInterval {
 			c := l.Report().Sum(load.Span{From: said, Until: now})
 			d.result("hit ratio %5.1f%%  %3.0f errors/s  %s", 100*c.Ratio(), float64(c.Errors)/now.Sub(said).Seconds(), progress(m))

@@ -158,7 +158,7 @@ func (h *host) start(ctx context.Context, s *server, words ...string) (err error
 		return errors.Join(err, s.remove())
 	}
 	h.servers = append(h.servers, s)
-	return cluster.Eventually(ctx, startTimeout, "an answer of "+words[0], func(context.Context) error {
+	return cluster.Eventually(ctx, "an answer of "+words[0], func(context.Context) error {
 		conn, err := net.Dial("tcp", s.address)
 		if err == nil {
 			_ = conn.Close()

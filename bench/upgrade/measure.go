@@ -18,8 +18,6 @@ import (
 )
 
 const (
-	// stepTimeout bounds what a cluster does within seconds.
-	stepTimeout = 3 * time.Minute
 	// warmUp is how long the load runs until its hit ratio counts: it opens its connections in this time.
 	warmUp = 2 * time.Second
 	// The hit ratio has recovered when its mean over recoveryWindow is this share of the one before the change.
@@ -102,11 +100,11 @@ func (b *bench) start(ctx context.Context, v variant, in space) ([]string, error
 	if err := v.create(ctx, in, b.options.from); err != nil {
 		return nil, err
 	}
-	err := cluster.Eventually(ctx, stepTimeout, "the shards", func(ctx context.Context) error { return v.upToDate(ctx, in, b.options.from) })
+	err := cluster.Eventually(ctx, "the shards", func(ctx context.Context) error { return v.upToDate(ctx, in, b.options.from) })
 	if err != nil {
 		return nil, err
 	}
-	return in.AnsweringAddresses(ctx, client.ObjectKey{Namespace: in.namespace, Name: name}, shards, stepTimeout)
+	return in.AnsweringAddresses(ctx, client.ObjectKey{Namespace: in.namespace, Name: name}, shards)
 }
 
 // change makes the change while the load runs.
@@ -224,7 +222,7 @@ func (s space) pull(ctx context.Context, version string) error {
 		if err := s.create(ctx, pod); err != nil {
 			return err
 		}
-		err := cluster.Eventually(ctx, stepTimeout, fmt.Sprintf("memcached %s on %s", version, node.Name), func(ctx context.Context) error {
+		err := cluster.Eventually(ctx, fmt.Sprintf("memcached %s on %s", version, node.Name), func(ctx context.Context) error {
 			if err := s.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 				return err
 			}

@@ -264,7 +264,7 @@ func evict(ctx context.Context, in space, _ string) error {
 		left[string(pod.UID)] = true
 	}
 	waiting := pods.Items
-	return cluster.Eventually(ctx, stepTimeout, "evicting the pods", func(ctx context.Context) error {
+	return cluster.Eventually(ctx, "evicting the pods", func(ctx context.Context) error {
 		var rejected []corev1.Pod
 		for _, pod := range waiting {
 			err := in.Set.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})

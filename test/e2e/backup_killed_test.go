@@ -52,7 +52,7 @@ func TestBackupContinuesAfterWarmRestartOfShard(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	b, _ := s.slowBackup(v1alpha1.SnapshotRetain)
-	_, err := k.Restart(s.Ctx, s.Key("cache"), 0, "now", suite.Soon)
+	_, err := k.Restart(s.Ctx, s.Key("cache"), 0, "now")
 	s.Must(err)
 	s.complete(b)
 	if b.Status.Snapshot.Items < slowSize*999/1000 {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -294,7 +293,7 @@ func TestScheduleCreatesBackupsAndDeletesOldOnesWithTheirSnapshots(t *testing.T)
 	s.Must(k.Create(s.Ctx, schedule))
 	var first v1alpha1.MemcachedBackup
 	var second string
-	s.Must(cluster.Eventually(s.Ctx, 4*time.Minute, "a second backup in the place of the first", func(ctx context.Context) error {
+	s.Must(cluster.Eventually(s.Ctx, "a second backup in the place of the first", func(ctx context.Context) error {
 		var made v1alpha1.MemcachedBackupList
 		if err := k.List(ctx, &made, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelSchedule: schedule.Name}); err != nil {
 			return err

@@ -3,14 +3,12 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
-	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 // rate is that many items a second for each shard.
@@ -67,13 +65,13 @@ func (s *space) restored(name, memcached, backup string) *v1alpha1.MemcachedRest
 // complete waits until a MemcachedBackup or MemcachedRestore is Complete, and reads it.
 func (s *space) complete(o client.Object) {
 	s.Helper()
-	s.Must(k.Complete(s.Ctx, o, suite.Soon, nil))
+	s.Must(k.Complete(s.Ctx, o, nil))
 }
 
 // failsFor waits until a MemcachedBackup or MemcachedRestore is Failed for that reason.
 func (s *space) failsFor(o client.Object, reason string) *v1alpha1.TransferStatus {
 	s.Helper()
-	s.Must(k.AwaitFinished(s.Ctx, o, 4*time.Minute, nil))
+	s.Must(k.AwaitFinished(s.Ctx, o, nil))
 	status := cluster.RunStatus(o)
 	if status.Phase != v1alpha1.TransferFailed || status.Reason != reason {
 		s.Errorf("%s is %s: %s: %s; want Failed for %s", o.GetName(), status.Phase, status.Reason, status.Message, reason)

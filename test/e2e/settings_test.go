@@ -122,7 +122,7 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 	s.Gone(&networkingv1.NetworkPolicy{}, "cache")
 	s.Untouched("cache", before)
 
-	shard, err := k.Restart(s.Ctx, s.Key("cache"), 1, "now", suite.Soon)
+	shard, err := k.Restart(s.Ctx, s.Key("cache"), 1, "now")
 	s.Must(err)
 	if shard.Start != v1alpha1.StartWarm || float64(shard.Items) < share*float64(shard.ItemsBefore) {
 		t.Errorf("after a restart by annotation the shard's status is %+v", shard)

@@ -135,7 +135,7 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	s.signal("frozen", 0, syscall.SIGCONT)
 	s.signal("limping", 1, syscall.SIGCONT)
 	s.Updated("updated")
-	s.Must(k.Complete(s.Ctx, backup("updated"), suite.Soon, nil))
+	s.Must(k.Complete(s.Ctx, backup("updated"), nil))
 	s.Apply("updated", slabs(suite.Small(4).WithVersion(defaultVersion)))
 	s.fires("MemcachedShardLostItems", "lost")
 	s.fires("MemcachedConnectionsRefused", "crowded")

@@ -26,8 +26,6 @@ import (
 const (
 	firstNode  = "node1"
 	secondNode = "node2"
-	// drainWithin is for several shards, one after the other.
-	drainWithin = 3 * time.Minute
 )
 
 func TestNodeDrainFailsNoConnection(t *testing.T) {
@@ -48,7 +46,7 @@ func TestNodeDrainFailsNoConnection(t *testing.T) {
 		})
 		moving := shardsOn(m, node)
 		began := time.Now()
-		s.Must(k.Drain(s.Ctx, node, s.Key("cache"), drainWithin))
+		s.Must(k.Drain(s.Ctx, node, s.Key("cache")))
 		m = s.Available("cache")
 		t.Logf("%s drained of shards %v in %s", node, moving, time.Since(began).Round(time.Second))
 		if left := shardsOn(m, node); len(left) > 0 {
@@ -175,7 +173,7 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 
 	node := s.Shard(m, 0).NodeName
 	moving := shardsOn(m, node)
-	s.Must(k.Drain(s.Ctx, node, s.Key("cache"), drainWithin))
+	s.Must(k.Drain(s.Ctx, node, s.Key("cache")))
 	check("one node drained", moving)
 	if left := shardsOn(m, node); len(left) > 0 {
 		t.Errorf("shards %v are still on %s", left, node)

@@ -23,8 +23,6 @@ import (
 )
 
 const (
-	// olmWithin bounds an installation or an upgrade by OLM, which take half a minute.
-	olmWithin = 5 * time.Minute
 	// holdWindow is how long OLM is watched while it is to hold an upgrade back.
 	holdWindow = 10 * time.Second
 
@@ -159,7 +157,7 @@ func (l *lifecycle) refusesOneNamespace() {
 func (l *lifecycle) installs() {
 	began := time.Now()
 	l.Must(l.Subscribe(l.Ctx, l.before, operatorsv1alpha1.ApprovalAutomatic))
-	l.Must(l.Succeeded(l.Ctx, l.before, olmWithin))
+	l.Must(l.Succeeded(l.Ctx, l.before))
 	l.Logf("from Subscription to Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
 	tookOver(l.Space, l.before.Operator)
 }
@@ -250,7 +248,7 @@ func (l *lifecycle) upgrades() {
 	stop := l.Probes("cache", 3)
 	began := time.Now()
 	l.Must(l.hold(l.Ctx, "other-1", false))
-	l.Must(l.Succeeded(l.Ctx, l.inWork, olmWithin))
+	l.Must(l.Succeeded(l.Ctx, l.inWork))
 	l.Logf("from the end of the change to the newest release Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
 	tookOver(l.Space, l.inWork.Operator)
 	l.acts()
@@ -289,16 +287,16 @@ func (l *lifecycle) uninstalls() {
 
 func (l *lifecycle) rollsBack() {
 	l.Must(l.Subscribe(l.Ctx, l.before, operatorsv1alpha1.ApprovalManual))
-	l.Must(l.Approve(l.Ctx, l.before, olmWithin))
-	l.Must(l.Succeeded(l.Ctx, l.before, olmWithin))
+	l.Must(l.Approve(l.Ctx, l.before))
+	l.Must(l.Succeeded(l.Ctx, l.before))
 	tookOver(l.Space, l.before.Operator)
 	l.acts()
 }
 
 func (l *lifecycle) approves() {
 	began := time.Now()
-	l.Must(l.Approve(l.Ctx, l.inWork, olmWithin))
-	l.Must(l.Succeeded(l.Ctx, l.inWork, olmWithin))
+	l.Must(l.Approve(l.Ctx, l.inWork))
+	l.Must(l.Succeeded(l.Ctx, l.inWork))
 	l.Logf("from approval to Succeeded: %s", time.Since(began).Round(100*time.Millisecond))
 	tookOver(l.Space, l.inWork.Operator)
 	l.acts()

@@ -145,7 +145,7 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.OperatorNamespace}}
 	s.Must(k.Delete(s.Ctx, namespace))
-	s.Must(k.Gone(s.Ctx, namespace, suite.Soon))
+	s.Must(k.Gone(s.Ctx, namespace))
 	s.Holds(kept)
 	served := moved.Probes("available", 1)
 	for _, pod := range pods {

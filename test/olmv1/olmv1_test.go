@@ -40,9 +40,7 @@ const (
 	olmNamespace = "olmv1-system"
 	catalog      = "ghcr.io/memcached-operator/memcached-operator-catalog:test-olmv1"
 
-	owner = client.FieldOwner("olmv1")
-	// within bounds one step, on a machine that does other things too.
-	within   = 2 * time.Minute
+	owner    = client.FieldOwner("olmv1")
 	shards   = 2
 	perShard = 10_000
 )
@@ -136,7 +134,7 @@ func newLifecycle(t *testing.T) *lifecycle {
 // nothingGoes waits until no namespace is being deleted: those of tests that have just
 // finished need the operator for it.
 func (l *lifecycle) nothingGoes() error {
-	return cluster.Eventually(l.ctx, within, "the end of namespaces that are being deleted", func(ctx context.Context) error {
+	return cluster.Eventually(l.ctx, "the end of namespaces that are being deleted", func(ctx context.Context) error {
 		var all corev1.NamespaceList
 		if err := l.List(ctx, &all); err != nil {
 			return err
@@ -257,7 +255,7 @@ func (l *lifecycle) uninstalls() {
 	began := time.Now()
 	l.must(l.end(l.ctx, clusterExtension()))
 	for _, o := range append(definitions(), named("apps/v1", "Deployment", cluster.OperatorNamespace, cluster.OperatorDeployment)) {
-		l.must(l.Gone(l.ctx, o, within))
+		l.must(l.Gone(l.ctx, o))
 	}
 	l.eventually("the end of the cache", func(ctx context.Context) error {
 		var pods corev1.PodList
@@ -370,7 +368,7 @@ func (l *lifecycle) scale(size int32) {
 	l.Helper()
 	spec := memcachedac.MemcachedSpec().WithSize(size)
 	l.must(l.Apply(l.ctx, memcachedac.Memcached(l.cache.key.Name, l.cache.key.Namespace).WithSpec(spec), owner, client.ForceOwnership))
-	_, err := l.Await(l.ctx, l.cache.key, within, "available and up to date", cluster.Available)
+	_, err := l.Await(l.ctx, l.cache.key, "available and up to date", cluster.Available)
 	l.must(err)
 }
 
@@ -385,7 +383,7 @@ func (l *lifecycle) lives() map[string]cluster.Life {
 // addresses returns the addresses of the cache's shards, once they answer.
 func (l *lifecycle) addresses() []string {
 	l.Helper()
-	addresses, err := l.AnsweringAddresses(l.ctx, l.cache.key, shards, within)
+	addresses, err := l.AnsweringAddresses(l.ctx, l.cache.key, shards)
 	l.must(err)
 	return addresses
 }
@@ -438,7 +436,7 @@ func (l *lifecycle) remove(ctx context.Context) error {
 // end deletes an object and waits until it no longer exists.
 func (l *lifecycle) end(ctx context.Context, o client.Object) error {
 	what := fmt.Sprintf("the end of %s %s", o.GetObjectKind().GroupVersionKind().Kind, o.GetName())
-	return cluster.Eventually(ctx, within, what, func(ctx context.Context) error {
+	return cluster.Eventually(ctx, what, func(ctx context.Context) error {
 		err := l.Delete(ctx, o)
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -482,7 +480,7 @@ func named(version, kind, namespace, name string) *unstructured.Unstructured {
 
 func (l *lifecycle) eventually(what string, check func(context.Context) error) {
 	l.Helper()
-	l.must(cluster.Eventually(l.ctx, within, what, check))
+	l.must(cluster.Eventually(l.ctx, what, check))
 }
 
 // must ends the test unless there is no error.

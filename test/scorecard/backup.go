@@ -123,7 +123,9 @@ func (i *instance) transfer(ctx context.Context, o client.Object) error {
 		return err
 	}
 	i.logf("created a %T", o)
-	err := i.Complete(ctx, o, stepTimeout, func(status *v1alpha1.TransferStatus) {
+	waiting, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	err := i.Complete(waiting, o, func(status *v1alpha1.TransferStatus) {
 		i.logf("  %s: %d of %d items", status.Phase, status.Progress.Items, status.Progress.TotalItems)
 	})
 	status := cluster.RunStatus(o)

@@ -25,7 +25,7 @@ func conditions(ctx context.Context, e *environment) error {
 	if err != nil {
 		return err
 	}
-	err = i.await(ctx, stepTimeout, "Degraded", func(m *v1alpha1.Memcached) error {
+	err = i.await(ctx, "Degraded", func(m *v1alpha1.Memcached) error {
 		return checkVersionUnsupported(m.Status.Conditions, m.Generation)
 	})
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -47,7 +46,9 @@ func (e *environment) create(ctx context.Context, name string, spec v1alpha1.Mem
 	i := &instance{environment: e, key: client.ObjectKeyFromObject(m), last: m}
 	e.instances = append(e.instances, i)
 	e.logf("created Memcached %s, size %d", m.Name, *m.Spec.Size)
-	err := i.await(ctx, observeTimeout, "observed", func(*v1alpha1.Memcached) error { return nil })
+	observing, cancel := context.WithTimeout(ctx, observeTimeout)
+	defer cancel()
+	err := i.await(observing, "observed", func(*v1alpha1.Memcached) error { return nil })
 	if err != nil && ctx.Err() == nil && i.last.Status.ObservedGeneration < i.last.Generation {
 		return i, fmt.Errorf("the status of Memcached %s is out of date after %s: %w", i.key.Name, observeTimeout, errNoOperator)
 	}
@@ -75,8 +76,10 @@ func (i *instance) change(ctx context.Context, spec string) error {
 }
 
 // await waits until the status is up to date and check returns nil.
-func (i *instance) await(ctx context.Context, within time.Duration, what string, check func(*v1alpha1.Memcached) error) error {
-	m, err := i.Await(ctx, i.key, within, what, check)
+func (i *instance) await(ctx context.Context, what string, check func(*v1alpha1.Memcached) error) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	m, err := i.Await(ctx, i.key, what, check)
 	if m != nil {
 		i.last = m
 	}
@@ -85,7 +88,7 @@ func (i *instance) await(ctx context.Context, within time.Duration, what string,
 
 // available waits until all desired shards serve and the operator has nothing left to do.
 func (i *instance) available(ctx context.Context) error {
-	err := i.await(ctx, stepTimeout, "available", func(m *v1alpha1.Memcached) error {
+	err := i.await(ctx, "available", func(m *v1alpha1.Memcached) error {
 		if err := cluster.Available(m); err != nil {
 			return err
 		}
@@ -144,7 +147,7 @@ func (i *instance) write(ctx context.Context, name string, servers ...string) (*
 
 // answers waits until a server answers: DNS and the node's proxy learn of a pod a moment after it is ready.
 func (i *instance) answers(ctx context.Context, server string) error {
-	return cluster.Eventually(ctx, observeTimeout, "an answer of "+server, func(ctx context.Context) error { return probe.Ask(ctx, server) })
+	return cluster.Eventually(ctx, "an answer of "+server, func(ctx context.Context) error { return probe.Ask(ctx, server) })
 }
 
 // lives returns the lives of the shards by name.
@@ -202,7 +205,7 @@ func (i *instance) deletePod(ctx context.Context, ordinal int) error {
 	}
 	i.logf("deleted pod %s of shard %s", shard.PodName, shard.Name)
 	var now v1alpha1.ShardStatus
-	err = i.await(ctx, stepTimeout, "shard "+shard.Name+" serves from a new pod", func(m *v1alpha1.Memcached) error {
+	err = i.await(ctx, "shard "+shard.Name+" serves from a new pod", func(m *v1alpha1.Memcached) error {
 		var err error
 		if now, err = cluster.Shard(m, ordinal); err != nil {
 			return err
@@ -225,7 +228,7 @@ func (i *instance) deletePod(ctx context.Context, ordinal int) error {
 		i.logf("%d of %d new connections to %s were answered", report.Connections, report.Connections, report.Address)
 	}
 	// Until then it may still receive items, as the node's proxy learns of the replacement a moment late.
-	if err := i.Gone(ctx, pod, stepTimeout); err != nil {
+	if err := i.Gone(ctx, pod); err != nil {
 		return err
 	}
 	return i.unchanged(ctx, before, shard.Name)

@@ -192,7 +192,7 @@ func (i *instance) runsVersion(version string) error {
 // awaitRollout waits until the shards are up to date. It returns an error if more than one at a time does not serve.
 func (i *instance) awaitRollout(ctx context.Context, shards int32) error {
 	var unavailable error
-	err := i.await(ctx, stepTimeout, "up to date", func(m *v1alpha1.Memcached) error {
+	err := i.await(ctx, "up to date", func(m *v1alpha1.Memcached) error {
 		if m.Status.ReadySize < shards-1 {
 			unavailable = fmt.Errorf("only %d of %d shards serve during the rollout, which changes one at a time", m.Status.ReadySize, shards)
 			return nil

@@ -163,7 +163,7 @@ func (o *Operator) Start(ctx context.Context) error {
 	if o.Process, err = start(o.dir, slices.Concat(o.Environment, []string{"KUBECONFIG=" + o.kubeconfig()}), o.program, o.args...); err != nil {
 		return err
 	}
-	return cluster.Eventually(ctx, startTimeout, "the start of the operator", func(ctx context.Context) error {
+	return cluster.Eventually(ctx, "the start of the operator", func(ctx context.Context) error {
 		if err := o.Process.Runs(); err != nil {
 			return err
 		}

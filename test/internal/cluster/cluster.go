@@ -92,9 +92,13 @@ func New(config *rest.Config) (*Cluster, error) {
 
 const pollInterval = 300 * time.Millisecond
 
-// Eventually calls check until it returns nil. After within it returns the last error.
-func Eventually(ctx context.Context, within time.Duration, what string, check func(context.Context) error) error {
-	deadline := time.Now().Add(within)
+// hang bounds each wait. It is far more than any takes on a busy machine, since slowness is no failure; tests that wait for
+// less put a deadline into the context.
+const hang = 20 * time.Minute
+
+// Eventually calls check until it returns nil. When the context is done, or after 20 minutes, it returns the last error.
+func Eventually(ctx context.Context, what string, check func(context.Context) error) error {
+	deadline := time.Now().Add(hang)
 	for {
 		err := check(ctx)
 		if err == nil {
@@ -104,15 +108,15 @@ func Eventually(ctx context.Context, within time.Duration, what string, check fu
 			return fmt.Errorf("%s: %w; last: %w", what, ctx.Err(), err)
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s: not within %s: %w", what, within, err)
+			return fmt.Errorf("%s: not within %s: %w", what, hang, err)
 		}
 		time.Sleep(pollInterval)
 	}
 }
 
 // Gone waits until a deleted object no longer exists.
-func (c *Cluster) Gone(ctx context.Context, o client.Object, within time.Duration) error {
-	return Eventually(ctx, within, fmt.Sprintf("deletion of %T %s", o, o.GetName()), func(ctx context.Context) error {
+func (c *Cluster) Gone(ctx context.Context, o client.Object) error {
+	return Eventually(ctx, fmt.Sprintf("deletion of %T %s", o, o.GetName()), func(ctx context.Context) error {
 		err := c.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object))
 		if err == nil {
 			return errors.New("it still exists")

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-const installWithin = 2 * time.Minute
 
 // defaultImage is the variable of the default image of memcached, whose tag is the default version.
 const defaultImage = "RELATED_IMAGE_MEMCACHED"
@@ -35,7 +32,7 @@ func (c *Cluster) Install(ctx context.Context, image string) error {
 	}
 	for _, o := range objects {
 		// The API server rejects objects for a moment while the namespace is being deleted or the CRD is new.
-		err := Eventually(ctx, installWithin, fmt.Sprintf("applying %s %s", o.GetKind(), o.GetName()), func(ctx context.Context) error {
+		err := Eventually(ctx, fmt.Sprintf("applying %s %s", o.GetKind(), o.GetName()), func(ctx context.Context) error {
 			return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), owner, client.ForceOwnership)
 		})
 		if err != nil {
@@ -59,7 +56,7 @@ func (c *Cluster) Uninstall(ctx context.Context) error {
 			return fmt.Errorf("deleting %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
-	return c.Gone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: OperatorNamespace}}, installWithin)
+	return c.Gone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: OperatorNamespace}})
 }
 
 // OperatorImage returns the image of the installed operator, or "".
@@ -119,7 +116,7 @@ func (c *Cluster) DefaultVersion(ctx context.Context) (string, error) {
 
 // OperatorReady waits until the latest Deployment of the operator runs and earlier pods no longer exist.
 func (c *Cluster) OperatorReady(ctx context.Context) error {
-	return Eventually(ctx, installWithin, "the operator", func(ctx context.Context) error {
+	return Eventually(ctx, "the operator", func(ctx context.Context) error {
 		d, _, err := c.manager(ctx)
 		if err != nil {
 			return err

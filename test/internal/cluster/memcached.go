@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,9 +28,9 @@ func (c *Cluster) Memcached(ctx context.Context, key client.ObjectKey) (*v1alpha
 }
 
 // Await waits until the status of a Memcached is up to date and check returns nil, and returns the Memcached.
-func (c *Cluster) Await(ctx context.Context, key client.ObjectKey, within time.Duration, what string, check func(*v1alpha1.Memcached) error) (*v1alpha1.Memcached, error) {
+func (c *Cluster) Await(ctx context.Context, key client.ObjectKey, what string, check func(*v1alpha1.Memcached) error) (*v1alpha1.Memcached, error) {
 	var m *v1alpha1.Memcached
-	err := Eventually(ctx, within, fmt.Sprintf("Memcached %s: %s", key.Name, what), func(ctx context.Context) error {
+	err := Eventually(ctx, fmt.Sprintf("Memcached %s: %s", key.Name, what), func(ctx context.Context) error {
 		var err error
 		if m, err = c.Memcached(ctx, key); err != nil {
 			return err
@@ -158,7 +157,7 @@ func (c *Cluster) Annotate(ctx context.Context, pod client.ObjectKey, name, valu
 }
 
 // Restart restarts memcached of a shard in place and waits until the status reports it.
-func (c *Cluster) Restart(ctx context.Context, key client.ObjectKey, ordinal int, token string, within time.Duration) (v1alpha1.ShardStatus, error) {
+func (c *Cluster) Restart(ctx context.Context, key client.ObjectKey, ordinal int, token string) (v1alpha1.ShardStatus, error) {
 	m, err := c.Memcached(ctx, key)
 	if err != nil {
 		return v1alpha1.ShardStatus{}, err
@@ -170,7 +169,7 @@ func (c *Cluster) Restart(ctx context.Context, key client.ObjectKey, ordinal int
 	if err := c.Annotate(ctx, client.ObjectKey{Namespace: key.Namespace, Name: shard.PodName}, v1alpha1.AnnotationRestart, token); err != nil {
 		return v1alpha1.ShardStatus{}, err
 	}
-	_, err = c.Await(ctx, key, within, fmt.Sprintf("shard %s restarted", shard.Name), func(m *v1alpha1.Memcached) error {
+	_, err = c.Await(ctx, key, fmt.Sprintf("shard %s restarted", shard.Name), func(m *v1alpha1.Memcached) error {
 		var err error
 		if shard, err = Shard(m, ordinal); err != nil {
 			return err
@@ -185,7 +184,7 @@ func (c *Cluster) Restart(ctx context.Context, key client.ObjectKey, ordinal int
 
 // HasEvent waits until an event of a Memcached with this reason contains all words.
 func (c *Cluster) HasEvent(ctx context.Context, key client.ObjectKey, reason string, words ...string) error {
-	return Eventually(ctx, eventTimeout, fmt.Sprintf("an event %s of Memcached %s", reason, key.Name), func(ctx context.Context) error {
+	return Eventually(ctx, fmt.Sprintf("an event %s of Memcached %s", reason, key.Name), func(ctx context.Context) error {
 		events, err := c.Set.EventsV1().Events(key.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return fmt.Errorf("listing events: %w", err)
@@ -203,9 +202,6 @@ func (c *Cluster) HasEvent(ctx context.Context, key client.ObjectKey, reason str
 		return fmt.Errorf("no event contains %q; there are %q", words, others)
 	})
 }
-
-// eventTimeout bounds how long an event may take after the status, which the operator writes first.
-const eventTimeout = 30 * time.Second
 
 func containsAll(text string, words []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })

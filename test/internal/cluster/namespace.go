@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -54,18 +53,18 @@ func (c *Cluster) DeleteNamespace(ctx context.Context, name string) error {
 	if err := c.Delete(ctx, namespace); err != nil {
 		return fmt.Errorf("deleting namespace %s: %w", name, err)
 	}
-	return c.Gone(ctx, namespace, installWithin)
+	return c.Gone(ctx, namespace)
 }
 
 // AnsweringAddresses returns the addresses of the first shards of a Memcached once they answer: the node's proxy learns
 // of a pod a moment after it is ready.
-func (c *Cluster) AnsweringAddresses(ctx context.Context, key client.ObjectKey, shards int, within time.Duration) ([]string, error) {
+func (c *Cluster) AnsweringAddresses(ctx context.Context, key client.ObjectKey, shards int) ([]string, error) {
 	addresses, err := c.Addresses(ctx, key, shards)
 	if err != nil {
 		return nil, err
 	}
 	for _, address := range addresses {
-		if err := Eventually(ctx, within, "answers at "+address, func(ctx context.Context) error { return probe.Ask(ctx, address) }); err != nil {
+		if err := Eventually(ctx, "answers at "+address, func(ctx context.Context) error { return probe.Ask(ctx, address) }); err != nil {
 			return nil, err
 		}
 	}

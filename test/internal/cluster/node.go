@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -42,12 +41,9 @@ func (c *Cluster) Cordon(ctx context.Context, node string, cordoned bool) error 
 	return nil
 }
 
-// evictInterval is how long a drain waits after a disruption budget rejected an eviction. kubectl waits 5 s.
-const evictInterval = 500 * time.Millisecond
-
 // Drain cordons a node and evicts the pods of a Memcached from it, as "kubectl drain" does with a pod selector: all at
 // once, and again while the disruption budget rejects the eviction.
-func (c *Cluster) Drain(ctx context.Context, node string, key client.ObjectKey, within time.Duration) error {
+func (c *Cluster) Drain(ctx context.Context, node string, key client.ObjectKey) error {
 	if err := c.Cordon(ctx, node, true); err != nil {
 		return err
 	}
@@ -55,23 +51,23 @@ func (c *Cluster) Drain(ctx context.Context, node string, key client.ObjectKey, 
 	if err != nil {
 		return err
 	}
-	deadline := time.Now().Add(within)
 	for _, pod := range pods {
 		if pod.Spec.NodeName != node {
 			continue
 		}
-		for {
-			err := c.Set.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
-			if err == nil || apierrors.IsNotFound(err) {
-				break
+		var failed error
+		err := Eventually(ctx, "evicting pod "+pod.Name, func(ctx context.Context) error {
+			failed = c.Set.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+			if apierrors.IsTooManyRequests(failed) {
+				return failed
 			}
-			if !apierrors.IsTooManyRequests(err) || time.Now().After(deadline) {
-				return fmt.Errorf("evicting pod %s: %w", pod.Name, err)
-			}
-			time.Sleep(evictInterval)
+			return nil
+		})
+		if err := errors.Join(err, client.IgnoreNotFound(failed)); err != nil {
+			return err
 		}
 	}
-	return Eventually(ctx, time.Until(deadline), "draining "+node, func(ctx context.Context) error {
+	return Eventually(ctx, "draining "+node, func(ctx context.Context) error {
 		var left corev1.PodList
 		if err := c.List(ctx, &left, client.InNamespace(key.Namespace)); err != nil {
 			return err

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,9 +23,9 @@ func RunStatus(o client.Object) *v1alpha1.TransferStatus {
 
 // AwaitFinished waits until a MemcachedBackup or MemcachedRestore has finished and reads it. It calls seen, unless that is nil,
 // when the progress changes.
-func (c *Cluster) AwaitFinished(ctx context.Context, o client.Object, within time.Duration, seen func(*v1alpha1.TransferStatus)) error {
+func (c *Cluster) AwaitFinished(ctx context.Context, o client.Object, seen func(*v1alpha1.TransferStatus)) error {
 	var last v1alpha1.TransferProgress
-	return Eventually(ctx, within, "completion of "+o.GetName(), func(ctx context.Context) error {
+	return Eventually(ctx, "completion of "+o.GetName(), func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}
@@ -43,8 +42,8 @@ func (c *Cluster) AwaitFinished(ctx context.Context, o client.Object, within tim
 }
 
 // Complete waits until a MemcachedBackup or MemcachedRestore has finished, and returns an error unless it is Complete.
-func (c *Cluster) Complete(ctx context.Context, o client.Object, within time.Duration, seen func(*v1alpha1.TransferStatus)) error {
-	if err := c.AwaitFinished(ctx, o, within, seen); err != nil {
+func (c *Cluster) Complete(ctx context.Context, o client.Object, seen func(*v1alpha1.TransferStatus)) error {
+	if err := c.AwaitFinished(ctx, o, seen); err != nil {
 		return err
 	}
 	if status := RunStatus(o); status.Phase != v1alpha1.TransferComplete {

@@ -22,10 +22,9 @@ import (
 
 const (
 	// account is the ServiceAccount of the pods, which may do everything.
-	account      = "memcached-operator-tests"
-	container    = "program"
-	startTimeout = 2 * time.Minute
-	exitTimeout  = 10 * time.Second
+	account     = "memcached-operator-tests"
+	container   = "program"
+	exitTimeout = 10 * time.Second
 )
 
 // Program is what runs in a pod.
@@ -71,7 +70,7 @@ func Run(ctx context.Context, c *cluster.Cluster, p Program) (err error) {
 
 // started waits until the program has started.
 func (p Program) started(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) error {
-	return cluster.Eventually(ctx, startTimeout, "the start of pod "+pod.Name, func(ctx context.Context) error {
+	return cluster.Eventually(ctx, "the start of pod "+pod.Name, func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err
 		}
@@ -114,7 +113,9 @@ func (p Program) follow(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod
 // exited returns how the program exited, or nil while it runs.
 func (p Program) exited(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	var state *corev1.ContainerStateTerminated
-	_ = cluster.Eventually(ctx, exitTimeout, "its exit", func(ctx context.Context) error { // the kubelet reports it a moment later
+	ctx, cancel := context.WithTimeout(ctx, exitTimeout)
+	defer cancel()
+	_ = cluster.Eventually(ctx, "its exit", func(ctx context.Context) error { // the kubelet reports it a moment later
 		if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -70,7 +69,7 @@ func (o OLM) Provide(ctx context.Context, catalog string, targets ...string) err
 		}},
 	} {
 		// A namespace that still ends refuses for a while.
-		err := cluster.Eventually(ctx, time.Minute, fmt.Sprintf("making %T %s", wanted.object, wanted.object.GetName()), func(ctx context.Context) error {
+		err := cluster.Eventually(ctx, fmt.Sprintf("making %T %s", wanted.object, wanted.object.GetName()), func(ctx context.Context) error {
 			_, err := controllerutil.CreateOrUpdate(ctx, o, wanted.object, func() error { wanted.set(); return nil })
 			return err
 		})
@@ -96,8 +95,8 @@ func (o OLM) Subscribe(ctx context.Context, r Release, approval operatorsv1alpha
 
 // Approve approves the plan that installs a release, once the Subscription names
 // it. There may be others: OLM makes another one when it comes into its own way.
-func (o OLM) Approve(ctx context.Context, r Release, within time.Duration) error {
-	return cluster.Eventually(ctx, within, "the plan that installs "+r.CSV(), func(ctx context.Context) error {
+func (o OLM) Approve(ctx context.Context, r Release) error {
+	return cluster.Eventually(ctx, "the plan that installs "+r.CSV(), func(ctx context.Context) error {
 		subscription := &operatorsv1alpha1.Subscription{}
 		if err := o.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: Package}, subscription); err != nil {
 			return err
@@ -120,8 +119,8 @@ func (o OLM) Approve(ctx context.Context, r Release, within time.Duration) error
 
 // Succeeded waits until OLM has installed a release, and until the operator of no
 // other one is left.
-func (o OLM) Succeeded(ctx context.Context, r Release, within time.Duration) error {
-	err := cluster.Eventually(ctx, within, r.CSV()+" Succeeded", func(ctx context.Context) error {
+func (o OLM) Succeeded(ctx context.Context, r Release) error {
+	err := cluster.Eventually(ctx, r.CSV()+" Succeeded", func(ctx context.Context) error {
 		csv, err := o.CSV(ctx, r.CSV())
 		if err != nil {
 			return err
@@ -164,7 +163,7 @@ func (o OLM) Uninstall(ctx context.Context) error {
 	if err := o.forget(ctx); err != nil {
 		return err
 	}
-	return cluster.Eventually(ctx, time.Minute, "the end of the operator", func(ctx context.Context) error {
+	return cluster.Eventually(ctx, "the end of the operator", func(ctx context.Context) error {
 		pods, err := o.OperatorPods(ctx)
 		if err != nil {
 			return err
@@ -186,7 +185,7 @@ func (o OLM) Remove(ctx context.Context) error {
 	if err := o.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting namespace %s: %w", o.Namespace, err)
 	}
-	if err := o.Gone(ctx, namespace, 2*time.Minute); err != nil {
+	if err := o.Gone(ctx, namespace); err != nil {
 		return err
 	}
 	// OLM would keep its Operator object forever.

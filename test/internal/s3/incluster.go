@@ -3,7 +3,6 @@ package s3
 import (
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +26,6 @@ const (
 	claim        = "s3-data"
 	program      = "/s3"
 	port         = 9000
-	startTimeout = 2 * time.Minute
 )
 
 // Deploy runs the S3 server of an image with TLS in a namespace and returns the store of a prefix of its bucket. Its data is on a
@@ -71,7 +69,7 @@ func Deploy(ctx context.Context, c *cluster.Cluster, image, namespace, prefix st
 
 // Available waits until the server of a namespace serves.
 func Available(ctx context.Context, c *cluster.Cluster, namespace string) error {
-	return cluster.Eventually(ctx, startTimeout, "an S3 server", func(ctx context.Context) error {
+	return cluster.Eventually(ctx, "an S3 server", func(ctx context.Context) error {
 		d := &appsv1.Deployment{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: Name}, d); err != nil {
 			return err

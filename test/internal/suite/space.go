@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,11 +21,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
 )
-
-// Soon bounds what a cluster does within seconds, on a machine that is busy with
-// other tests. A kubelet brings a change of a Secret with its next sync, up to 90 seconds later,
-// and an update waits for one shard after the other.
-const Soon = 5 * time.Minute
 
 // Owner of the fields that tests set.
 const Owner = client.FieldOwner("e2e")
@@ -122,7 +116,7 @@ func (s *Space) Available(name string) *v1alpha1.Memcached {
 // Await waits until the status of a Memcached is up to date and check returns nil.
 func (s *Space) Await(name, what string, check func(*v1alpha1.Memcached) error) *v1alpha1.Memcached {
 	s.Helper()
-	m, err := K.Await(s.Ctx, s.Key(name), Soon, what, check)
+	m, err := K.Await(s.Ctx, s.Key(name), what, check)
 	s.Must(err)
 	return m
 }
@@ -130,7 +124,7 @@ func (s *Space) Await(name, what string, check func(*v1alpha1.Memcached) error) 
 // Eventually waits until check returns nil.
 func (s *Space) Eventually(what string, check func(context.Context) error) {
 	s.Helper()
-	s.Must(cluster.Eventually(s.Ctx, Soon, what, check))
+	s.Must(cluster.Eventually(s.Ctx, what, check))
 }
 
 // Degraded waits until a Memcached is Degraded for that reason, and returns it
@@ -333,5 +327,5 @@ func (s *Space) Gone(o client.Object, name string) {
 	s.Helper()
 	o.SetNamespace(s.Namespace)
 	o.SetName(name)
-	s.Must(K.Gone(s.Ctx, o, Soon))
+	s.Must(K.Gone(s.Ctx, o))
 }

@@ -134,7 +134,7 @@ func (r *runner) cleanUp(ctx context.Context, bundle *corev1.ConfigMap) error {
 	if err := r.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(r.namespace), ofRun); err != nil {
 		return fmt.Errorf("deleting the pods of the tests: %w", err)
 	}
-	err := cluster.Eventually(ctx, cleanupTimeout, "deletion of the pods of the tests", func(ctx context.Context) error {
+	err := cluster.Eventually(ctx, "deletion of the pods of the tests", func(ctx context.Context) error {
 		var pods corev1.PodList
 		if err := r.List(ctx, &pods, client.InNamespace(r.namespace), ofRun); err != nil {
 			return err
