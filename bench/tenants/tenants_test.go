@@ -75,7 +75,7 @@ func withOperator(t *testing.T, pods, tenants int, use func(ctx context.Context,
 func (s *scene) createFleet(ctx context.Context, t *testing.T) {
 	t.Helper()
 	must(t, s.fleet.Create(ctx, version))
-	must(t, cluster.Eventually(ctx, patience, "the fleet", func(context.Context) error {
+	must(t, cluster.Eventually(ctx, "the fleet", func(context.Context) error {
 		if n, isNot := s.fleet.Count(scale.IsAvailable); n < s.fleet.Size {
 			return fmt.Errorf("%d of %d are Available, and this isn't: %+v", n, s.fleet.Size, isNot)
 		}
@@ -165,7 +165,7 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 		s.Operator.Stop()
 		s.Operator.Environment = environment
 		must(t, s.Operator.Start(ctx))
-		must(t, cluster.Eventually(ctx, patience, "a reconcile", func(ctx context.Context) error {
+		must(t, cluster.Eventually(ctx, "a reconcile", func(ctx context.Context) error {
 			if g, err := s.Operator.Metrics.Read(ctx); err != nil || g.Reconciles == 0 {
 				return fmt.Errorf("%d reconciles, error %v", g.Reconciles, err) //nolint:errorlint // err may be nil
 			}
@@ -181,7 +181,7 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 		}
 		large.Spec.PodMetadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 8192-len("example.com/large"))}
 		must(t, s.Client.Create(ctx, large))
-		must(t, cluster.Eventually(ctx, patience, "1,000 shards", func(ctx context.Context) error {
+		must(t, cluster.Eventually(ctx, "1,000 shards", func(ctx context.Context) error {
 			m := &v1alpha1.Memcached{}
 			if err := s.Client.Get(ctx, client.ObjectKeyFromObject(large), m); err != nil {
 				return err
@@ -251,7 +251,7 @@ func (s *scene) lose(ctx context.Context, t *testing.T) (losses []loss) {
 			return err == nil && now.UID != lost.UID, client.IgnoreNotFound(err)
 		}))
 	}
-	must(t, cluster.Eventually(ctx, patience, "the log of the shards' replacement", func(context.Context) error {
+	must(t, cluster.Eventually(ctx, "the log of the shards' replacement", func(context.Context) error {
 		all, err := s.Log.Requests()
 		if err != nil {
 			return err
@@ -327,7 +327,7 @@ func startTenants(ctx context.Context, t *testing.T, c client.Client) []string {
 func (s *scene) awaitTenants(ctx context.Context, t *testing.T, namespaces ...string) {
 	t.Helper()
 	since := time.Now()
-	must(t, cluster.Eventually(ctx, patience, "requests for the hostile tenants", func(context.Context) error {
+	must(t, cluster.Eventually(ctx, "requests for the hostile tenants", func(context.Context) error {
 		all, err := s.Log.Requests()
 		if err != nil {
 			return err
