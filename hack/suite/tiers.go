@@ -69,7 +69,7 @@ var tiers = []tier{
 		what:  "what the operator expects of each version of memcached"},
 	{name: "peers", suites: []suite{code, all}, lane: waits, needs: []string{forProcess, forPeers}, module: "test", packages: []string{"./peers"}, mounts: true,
 		flags: []string{"-count=1", "-timeout=40m"},
-		what:  "the agent with programs of others: clients, an S3 server, Prometheus and memcached_exporter"},
+		what:  "the agent with programs of others: clients, an S3 server, promtool and memcached_exporter"},
 	{name: "sim", suites: []suite{code, all}, lane: computes, nice: 5, module: "test", packages: []string{"./sim"}, strict: true,
 		flags: []string{"-count=1", "-timeout=40m"},
 		what:  "the operator in a simulated cluster with faults ([reliability](docs/reliability.md))"},

@@ -7,5 +7,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	pods.Main(m, "MEMCACHED_CLIENTS", "S3_SERVER", "PROMETHEUS", "PROMTOOL", "MEMCACHED_EXPORTER")
+	pods.Main(m, "MEMCACHED_CLIENTS", "S3_SERVER", "PROMTOOL", "MEMCACHED_EXPORTER")
 }

@@ -1,13 +1,11 @@
 package process
 
 import (
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
@@ -82,27 +80,4 @@ func script(t testing.TB, path, text string) {
 	if err := os.Chmod(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func TestHungMemcachedIsUnreadySoonAndUnhealthyLater(t *testing.T) {
-	t.Parallel()
-	s := pods.NewShard(t)
-	status := s.Run()
-	freeze(s, status.PID)
-	for path, atLeast := range map[string]time.Duration{"/readyz": 0, "/healthz": 3 * time.Second} {
-		started := time.Now()
-		if code, _, err := s.Get(path); err != nil || code != http.StatusServiceUnavailable {
-			t.Errorf("%s: %d, %v", path, code, err)
-		}
-		if took := time.Since(started); took < atLeast {
-			t.Errorf("%s gave up after %s", path, took)
-		}
-	}
-	if status, err := s.AnyStatus(); err != nil || status.Phase != agentwire.PhaseServing {
-		t.Errorf("/status: %+v, %v", status, err)
-	}
-	if err := syscall.Kill(status.PID, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	s.WaitForProbe("/healthz")
 }

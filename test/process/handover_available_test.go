@@ -1,39 +1,12 @@
 package process
 
 import (
-	"strings"
 	"syscall"
 	"testing"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
-
-func TestHandoverIsStrictIfTheOldPodCanNotServeWithTheNewOne(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ before, next []string }{
-		"the old memcached has no CAS": {[]string{"-C"}, nil},
-		"the new memcached has no CAS": {nil, []string{"-C"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			old, next, _ := pods.NewPair(t)
-			old.Annotate(agentwire.ArgumentsFile, old.Arguments(c.before...))
-			next.Annotate(agentwire.ArgumentsFile, next.Arguments(c.next...))
-			next.HandoverMode = agentwire.ModeAvailable
-			old.Run()
-			pods.Fill(t, old.Address(), 1000)
-			old.Signal(syscall.SIGTERM)
-			next.Launch()
-			start := next.WaitForPhase(agentwire.PhaseServing).Start
-			wantHandedOver(t, start, 1000)
-			if start.Mode != agentwire.ModeStrict || start.StaleSeconds != 0 || !strings.Contains(start.Reason, "(mode Strict: ") || !strings.Contains(start.Reason, "-C") {
-				t.Errorf("start %+v", start)
-			}
-			old.Exit()
-		})
-	}
-}
 
 // A client that stays connected to the old pod, and one that is new, while both serve.
 func TestNewConnectionsLeadToTheNewPodWhileOldOnesStay(t *testing.T) {

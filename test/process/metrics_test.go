@@ -5,84 +5,12 @@ import (
 	"math"
 	"net"
 	"os"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
-
-func TestMetricsLastOverRestarts(t *testing.T) {
-	t.Parallel()
-	s := pods.NewShard(t)
-	s.Run()
-	pods.Fill(t, s.Address(), 100)
-	want := func(m pods.Scrape, series string, value float64) {
-		t.Helper()
-		if got, ok := m.Values[series]; !ok || got != value {
-			t.Errorf("%s is %v (%t), want %v", series, got, ok, value)
-		}
-	}
-	m := s.Metrics(t, "")
-	want(m, "memcached_up", 1)
-	want(m, "memcached_current_items", 100)
-	want(m, "memcached_agent_ready", 1)
-	want(m, `memcached_agent_phase{phase="Serving"}`, 1)
-	want(m, `memcached_agent_phase{phase="Draining"}`, 0)
-	want(m, `memcached_agent_starts_total{result="Cold"}`, 1)
-	want(m, "memcached_agent_unavailable_seconds_total", 0)
-	want(m, `memcached_agent_saves_total{result="saved"}`, 0)
-	want(m, "memcached_agent_arguments_refused", 0)
-	if m.Values["memcached_agent_probe_duration_seconds_count"] < 1 {
-		t.Error("no round trip was measured")
-	}
-	if strings.Contains(m.Text, "memcached_slab_chunk_size_bytes") || !strings.Contains(s.Metrics(t, "?slabs=true").Text, "memcached_slab_chunk_size_bytes") {
-		t.Error("the slab classes are not there on request only")
-	}
-
-	s.Annotate(agentwire.RestartFile, "once")
-	s.WaitFor("the restart", func(status agentwire.Status) bool {
-		return status.Restart == "once" && status.Phase == agentwire.PhaseServing
-	})
-	m = s.Metrics(t, "")
-	want(m, `memcached_agent_starts_total{result="Warm"}`, 1)
-	want(m, `memcached_agent_saves_total{result="saved"}`, 1)
-	want(m, "memcached_agent_save_items", 100)
-	want(m, "memcached_agent_start_items", 100)
-	want(m, "memcached_agent_start_items_before", 100)
-	outage := m.Values["memcached_agent_last_outage_seconds"]
-	want(m, "memcached_agent_unavailable_seconds_total", outage)
-	if start := s.Status().Start.UnavailableSeconds; start <= 0 || start > outage {
-		t.Errorf("the restart took %v s by the metrics and %v s by the status", outage, start)
-	}
-
-	s.StopContainer()
-	s.Annotate(agentwire.StopFile, "")
-	s.Run()
-	m = s.Metrics(t, "")
-	want(m, `memcached_agent_starts_total{result="Warm"}`, 2)
-	want(m, `memcached_agent_saves_total{result="saved"}`, 2)
-	second := m.Values["memcached_agent_unavailable_seconds_total"]
-	if second <= outage {
-		t.Errorf("unavailable for %v s after a second restart, %v s after the first one", second, outage)
-	}
-
-	if err := syscall.Kill(-s.Command.Process.Pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	s.Exit()
-	s.Run()
-	m = s.Metrics(t, "")
-	want(m, `memcached_agent_starts_total{result="Cold"}`, 2)
-	if third := m.Values["memcached_agent_unavailable_seconds_total"]; third <= second {
-		t.Errorf("unavailable for %v s after a kill, %v s before", third, second)
-	}
-	if at := m.Values["memcached_agent_start_timestamp_seconds"]; math.Abs(at-float64(time.Now().Unix())) > pods.Patience.Seconds() {
-		t.Errorf("started at %v", at)
-	}
-}
 
 // Every pod of the cluster may be able to connect.
 func TestFloodOfScrapesCostsMemcachedNothing(t *testing.T) {

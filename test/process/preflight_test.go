@@ -7,12 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
@@ -175,49 +173,6 @@ func TestPreflightRejectsAnImage(t *testing.T) {
 				t.Errorf("status %d, stdout %q", status, stdout)
 			}
 			pods.WantContains(t, "the reason", s.Reason(), c.want)
-		})
-	}
-}
-
-func TestVersionThatDoesNotStartKeepsTheItems(t *testing.T) {
-	t.Parallel()
-	const printsVersion = `test "$1" != -V || exec echo memcached 9.9.9` + "\n"
-	for name, c := range map[string]struct {
-		program string
-		more    []string
-		want    string
-	}{
-		"it crashes": {printsVersion + "kill -SEGV $$", nil, "memcached 9.9.9 does not start, so the items stay for the version that saved them: memcached was terminated by signal"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := pods.NewShard(t)
-			s.Run()
-			pods.Fill(t, s.Address(), 1000)
-			s.StopContainer()
-			good := s.Memcached
-			s.Memcached = filepath.Join(s.Dir, "program")
-			script(t, s.Memcached, c.program)
-			if c.more != nil {
-				s.Annotate(agentwire.ArgumentsFile, s.Arguments(c.more...))
-			}
-			// The kubelet restarts the container.
-			for range 2 {
-				s.Launch()
-				if status := s.Exit(); status == 0 {
-					t.Error("status 0")
-				}
-				pods.WantContains(t, "the reason", s.Reason(), c.want)
-				if strings.Contains(s.Log.String(), "Started memcached") {
-					t.Error("it was started with the items")
-				}
-			}
-			s.Memcached = good
-			s.Annotate(agentwire.ArgumentsFile, s.Arguments())
-			pods.WantWarm(t, s.Run(), 1000)
-			if n := pods.Count(t, s.Address(), 1000); n != 1000 {
-				t.Errorf("%d of 1000 items", n)
-			}
 		})
 	}
 }

@@ -41,18 +41,6 @@ func TestStatusReportsRecentGetsAndHits(t *testing.T) {
 				}
 			}
 			wantRecent(t, "after gets that touch", s.Status(), 152, 101)
-
-			s.Annotate(agentwire.RestartFile, "once")
-			status := s.WaitFor("the restart", func(status agentwire.Status) bool { return status.Restart == "once" })
-			pods.WantWarm(t, status, 100)
-			wantRecent(t, "after a restart in place", status, 0, 0)
-			pods.Count(t, s.Address(), 100)
-			wantRecent(t, "after that", s.Status(), 100, 100)
-
-			s.StopContainer()
-			wantRecent(t, "after a restart of the container", s.Run(), 0, 0)
-			pods.Count(t, s.Address(), 120)
-			wantRecent(t, "after that", s.Status(), 120, 100)
 		})
 	}
 }

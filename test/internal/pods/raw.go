@@ -143,14 +143,6 @@ func NextSecond(second int64) {
 	time.Sleep(time.Until(time.Unix(second+1, int64(10*time.Millisecond)))) // memcached counts in seconds
 }
 
-// EarlyInSecond waits until most of a second of the wall clock is left.
-func EarlyInSecond() {
-	now := time.Now()
-	if now.Nanosecond() > int(300*time.Millisecond) {
-		NextSecond(now.Unix())
-	}
-}
-
 // Edit changes memcached's metadata file.
 func Edit(t *testing.T, meta string, change func(string) string) {
 	t.Helper()

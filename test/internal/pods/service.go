@@ -55,30 +55,6 @@ func (s *Service) forward(client net.Conn) {
 	_, _ = client.(*net.TCPConn).ReadFrom(server)
 }
 
-// Visit opens a new connection to a memcached each 20 ms and counts all and failed
-// ones, until stop is closed.
-func Visit(address string, stop <-chan struct{}) <-chan [2]int {
-	result := make(chan [2]int, 1)
-	go func() {
-		var tried, failed int
-		pace := time.NewTicker(20 * time.Millisecond)
-		defer pace.Stop()
-		for {
-			select {
-			case <-stop:
-				result <- [2]int{tried, failed}
-				return
-			case <-pace.C:
-			}
-			tried++
-			if err := Greet(address); err != nil {
-				failed++
-			}
-		}
-	}()
-	return result
-}
-
 // Greet connects and returns an error unless memcached answers.
 func Greet(address string) error {
 	conn, err := net.DialTimeout("tcp", address, Patience)

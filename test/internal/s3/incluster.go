@@ -81,16 +81,6 @@ func Available(ctx context.Context, c *cluster.Cluster, namespace string) error 
 	})
 }
 
-// Scale starts or stops the server of a namespace.
-func Scale(ctx context.Context, c *cluster.Cluster, namespace string, replicas int32) error {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}}
-	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
-	if err := c.Patch(ctx, d, patch); err != nil {
-		return fmt.Errorf("scaling the S3 server: %w", err)
-	}
-	return Available(ctx, c, namespace)
-}
-
 func deployment(meta metav1.ObjectMeta, image string) *appsv1.Deployment {
 	labels := map[string]string{"app": Name}
 	restricted := &corev1.SecurityContext{
