@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,12 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
-	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
@@ -99,46 +94,6 @@ func TestMemoryChangeReplacesShardsOneByOneAfterAnnouncingEmptyStarts(t *testing
 	}
 	h.Says(all.Progress(), v1alpha1.ReasonUpdatingShard+": shard 2 of 2: memory 64Mi → 80Mi, which starts it empty")
 	s.Event("cache", v1alpha1.EventUpdateFinished, "updated 2 shards")
-}
-
-func TestUnschedulableReplacementKeepsTheOldPod(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	s.Apply("cache", suite.Small(2))
-	s.Available("cache")
-	kept := []*items.Set{s.Written("cache", 0, 1000), s.Written("cache", 1, 1000)}
-	before := s.Pods("cache")
-	h, stop := s.Follow("cache"), s.Probes("cache", 2)
-
-	s.Apply("cache", suite.Small(2).WithScheduling(memcachedac.Scheduling().WithNodeSelector(map[string]string{"disk": "none"})))
-	m, sentence := s.Degraded("cache", v1alpha1.ReasonUnschedulable)
-	t.Log(sentence)
-	for _, word := range []string{"cache-0", "node affinity/selector", "the old pod keeps serving", "revert the spec"} {
-		if !strings.Contains(sentence, word) {
-			t.Errorf("the message does not contain %q", word)
-		}
-	}
-	if m.Status.Ready != "2/2" || m.Status.Nodes[0] != before["cache-0"].Name {
-		t.Errorf("the status has %s shards, pods %v", m.Status.Ready, m.Status.Nodes)
-	}
-
-	s.Apply("cache", suite.Small(2))
-	s.Updated("cache")
-	s.Eventually("one pod a shard", func(ctx context.Context) error {
-		var pods corev1.PodList
-		err := k.List(ctx, &pods, client.InNamespace(s.Namespace))
-		if err == nil && len(pods.Items) != 2 {
-			err = fmt.Errorf("%d pods are there", len(pods.Items))
-		}
-		return err
-	})
-	all := h.End()
-	stop()
-	h.NeverOut(all)
-	s.Untouched("cache", cluster.LivesOf(before))
-	for _, set := range kept {
-		s.Holds(set)
-	}
 }
 
 // announcedReplacement returns when the status first said that the operator will replace a shard,

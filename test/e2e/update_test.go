@@ -1,9 +1,6 @@
 package e2e
 
 import (
-	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -11,9 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
-	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -45,58 +40,6 @@ func (s *space) silences(name string, shards int) (stop func() []time.Duration) 
 			silent = append(silent, p.Stop().Silence)
 		}
 		return silent
-	}
-}
-
-// While shard 1 of 3 restarts, the user sets another version: the one before, or a
-// third one.
-func TestVersionChangedDuringUpdateKeepsItems(t *testing.T) {
-	t.Parallel()
-	const shards, size = 3, 5000
-	oldest, middle, newest := versions[0], versions[len(versions)/2], versions[len(versions)-1]
-	for name, then := range map[string]string{"back": middle, "onto-a-third": oldest} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSpace(t)
-			s.Apply("cache", suite.Small(shards).WithVersion(middle))
-			s.Available("cache")
-			var sets []*items.Set
-			for ordinal := range shards {
-				sets = append(sets, s.Written("cache", ordinal, size))
-			}
-			before := s.Lives("cache")
-			check := s.checked("cache", shards)
-			h := s.Follow("cache")
-			// The time between the shards keeps the middle open.
-			s.Apply("cache", suite.Small(shards).WithVersion(newest).WithUpdateStrategy(memcachedac.UpdateStrategy().WithMinIntervalSeconds(20)))
-			s.Eventually("shard 1 is changed", func(context.Context) error {
-				if pod := s.Pods("cache")["cache-1"]; !strings.HasSuffix(pod.Spec.Containers[0].Image, newest) {
-					return fmt.Errorf("its image is %s", pod.Spec.Containers[0].Image)
-				}
-				return nil
-			})
-			s.Apply("cache", suite.Small(shards).WithVersion(then))
-			m := s.Updated("cache")
-			// Shard 1 arrives first, and then goes with shard 0 where all go. Shard 2 never
-			// saw the version in between.
-			times := map[string]int32{"cache-0": 2, "cache-1": 2, "cache-2": 1}
-			if then == middle {
-				times["cache-2"] = 0
-			}
-			s.Restarted("cache", before, times)
-			s.warm(m, then, times)
-
-			all := h.End()
-			h.NeverTwo(all)
-			for _, out := range all.Outages() {
-				t.Logf("%s was unavailable for %s", out.Shard, out.Took.Round(10*time.Millisecond))
-			}
-			check()
-			for _, set := range sets {
-				s.Holds(set)
-			}
-			s.NoPreflightPods()
-		})
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
-func TestFailedImageChangesAtMostOneShardAndRollsItBack(t *testing.T) {
+func TestFailedUpdateChangesAtMostOneShardAndRollsItBack(t *testing.T) {
 	const size = 5000
 	s := newSpace(t)
 	newest := versions[len(versions)-1]
@@ -31,6 +31,18 @@ func TestFailedImageChangesAtMostOneShardAndRollsItBack(t *testing.T) {
 				Fix: func(s *suite.Space, name string) {
 					(&space{s}).load(late, "")
 					(&space{s}).retry(name)
+				},
+			},
+			"nothing-in-the-image": {
+				Spec: image("docker.io/library/busybox:1"), Reason: v1alpha1.ReasonImageUnusable, Words: []string{"no memcached in this image", "no shard was changed"},
+			},
+			"arguments-that-memcached-rejects": {
+				Spec: func() *memcachedac.MemcachedSpecApplyConfiguration {
+					return suite.Small(2).WithExtraArgs("-o", "hash_algorithm=nonsense")
+				},
+				Reason: v1alpha1.ReasonUpdateFailed, Words: []string{"shard -0, which was rolled back", "hash_algorithm"}, Tried: true,
+				Fix: func(s *suite.Space, name string) {
+					s.Apply(name, suite.Small(2).WithExtraArgs("-o", "hash_algorithm=murmur3"))
 				},
 			},
 			"other-version-than-its-tag": {
