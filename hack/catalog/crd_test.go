@@ -139,9 +139,13 @@ func TestViolations(t *testing.T) {
 		"existingFieldRemoval": func(spec apiextensionsv1.JSONSchemaProps) { delete(spec.Properties, "threads") },
 	} {
 		after := before.DeepCopy()
-		change(*specOf(after))
+		change(specOf(after))
 		if got := strings.Join(violations(t, before, after), "\n"); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("the violations are %q, want %q in them", got, want)
 		}
 	}
+}
+
+func specOf(crd *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.JSONSchemaProps {
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 }

@@ -3,13 +3,11 @@
 //	go run . render BUNDLEIMAGE
 //	go run . add
 //	go run . preview --out DIR IMAGE=BUNDLEDIR...
-//	go run . pruned
 //
 // Render writes catalog/configs: every release in catalog/releases, with the image BUNDLEIMAGE:vVERSION. Add copies
 // bundle/ to catalog/releases/VERSION and records its checksum, so that a release never changes; "make release" runs
-// it. Preview renders the given bundles only, all in both channels, to DIR/memcached-operator/catalog.yaml. Pruned prints
-// the fields of bundle/ that each release doesn't know: a downgrade to it loses them. Relative paths are relative to
-// this folder with go -C. Nothing is pulled.
+// it. Preview renders the given bundles only, all in both channels, to DIR/memcached-operator/catalog.yaml. Relative
+// paths are relative to this folder with go -C. Nothing is pulled.
 package main
 
 import (
@@ -52,10 +50,6 @@ func run(ctx context.Context, args []string) error {
 		return write(filepath.Join(*root, configsDir), content)
 	case len(args) == 1 && args[0] == "add":
 		return add(*root)
-	case len(args) == 1 && args[0] == "pruned":
-		text, err := pruned(*root)
-		fmt.Print(text)
-		return err
 	case len(args) > 3 && args[0] == "preview" && args[1] == "--out":
 		content, err := preview(ctx, args[3:])
 		if err != nil {
@@ -63,7 +57,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		return write(args[2], content)
 	}
-	return errors.New("usage: catalog render BUNDLEIMAGE, catalog add, catalog pruned, or catalog preview --out DIR one IMAGE=BUNDLEDIR or more")
+	return errors.New("usage: catalog render BUNDLEIMAGE, catalog add, or catalog preview --out DIR one IMAGE=BUNDLEDIR or more")
 }
 
 // preview returns a catalog of bundles, given as IMAGE=BUNDLEDIR.
