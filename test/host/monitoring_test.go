@@ -43,10 +43,6 @@ const (
 	lessShort = 5
 	// longerWaits is the label of those.
 	longerWaits = `waits="longer"`
-	// livenessBound is when the sixth probe has failed, at an interval of 10 s, if the first one comes 10 s after memcached hangs;
-	// a probe fails after 5 s. hungBound is how long the kubelet and the agent then may take until the shard serves again.
-	livenessBound = 65 * time.Second
-	hungBound     = 10 * time.Second
 	// recordingsVariable names the folder to which the test writes recordings of the dashboards, for "make dashboards".
 	recordingsVariable = "DASHBOARD_RECORDINGS"
 )
@@ -408,7 +404,7 @@ func (s monitored) signal(name string, ordinal int, signal syscall.Signal) {
 	s.Fatalf("no memcached of pod %s is on this machine: this test is for the local cluster, run as root", pod.Name)
 }
 
-// wasRestarted waits until the pod of a Memcached whose memcached hung is ready again, and checks how long that took.
+// wasRestarted waits until the pod of a Memcached whose memcached hung is ready again.
 func (s monitored) wasRestarted(name string, since time.Time) {
 	s.Helper()
 	m := s.Await(name, "a restart", func(m *v1alpha1.Memcached) error {
@@ -425,11 +421,7 @@ func (s monitored) wasRestarted(name string, since time.Time) {
 		if c.Type != corev1.PodReady {
 			continue
 		}
-		took := c.LastTransitionTime.Sub(since)
-		s.Logf("%s: ready again %s after memcached hung, with %d restarts", name, took.Round(time.Second), pod.Status.ContainerStatuses[0].RestartCount)
-		if took > livenessBound+hungBound {
-			s.Errorf("%s: ready again after %s", name, took)
-		}
+		s.Logf("%s: ready again %s after memcached hung, with %d restarts", name, c.LastTransitionTime.Sub(since).Round(time.Second), pod.Status.ContainerStatuses[0].RestartCount)
 	}
 }
 
