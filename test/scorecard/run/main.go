@@ -1,7 +1,7 @@
 // Run runs the scorecard tests of a bundle on the cluster that KUBECONFIG names, as "operator-sdk scorecard" does with
-// --pod-security=restricted:
+// --pod-security=restricted, all at the same time:
 //
-//	go run ./scorecard/run --bundle FOLDER --namespace NAME --image REFERENCE [--service-account NAME] [--selector LABELS] [--wait-time DURATION]
+//	go run ./scorecard/run --bundle FOLDER --namespace NAME --image REFERENCE [--service-account NAME] [--selector LABELS]
 //
 // Each test is a pod with the bundle at /bundle, which an init container unpacks from a ConfigMap. The log of the pod is
 // the result of the test. The exit status is 1 unless all tests pass.
@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,11 +17,14 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
-	"time"
 
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
@@ -32,50 +36,35 @@ const program = "/scorecard-memcached"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "scorecard:", err)
 		os.Exit(1)
 	}
 }
 
-type options struct {
-	bundle, namespace, account, image string
-	selector                          labels.Selector
-	waitTime                          time.Duration
-}
+var (
+	bundle    = flag.String("bundle", "", "`FOLDER` of the bundle")
+	namespace = flag.String("namespace", "", "namespace `NAME` to run the tests in")
+	account   = flag.String("service-account", "default", "`NAME` of the ServiceAccount of the tests")
+	selector  = flag.String("selector", "", "`LABELS` of the tests to run, such as suite=memcached; empty runs all")
+	image     = flag.String("image", "", "image `REFERENCE` that unpacks the bundle and runs the tests of "+program)
+)
 
-func parse(args []string) (options, error) {
-	var o options
-	flags := flag.NewFlagSet("scorecard", flag.ContinueOnError)
-	flags.StringVar(&o.bundle, "bundle", "", "`FOLDER` of the bundle")
-	flags.StringVar(&o.namespace, "namespace", "", "namespace `NAME` to run the tests in")
-	flags.StringVar(&o.account, "service-account", "default", "`NAME` of the ServiceAccount of the tests")
-	selector := flags.String("selector", "", "`LABELS` of the tests to run, such as suite=memcached; empty runs all")
-	flags.StringVar(&o.image, "image", "", "image `REFERENCE` that unpacks the bundle and runs the tests of "+program)
-	flags.DurationVar(&o.waitTime, "wait-time", 5*time.Minute, "`DURATION` that all tests may take together")
-	if err := flags.Parse(args); err != nil {
-		return o, err
+func run(ctx context.Context) error {
+	flag.Parse()
+	selected, err := labels.Parse(*selector)
+	if err != nil {
+		return fmt.Errorf("reading --selector: %w", err)
 	}
-	if o.bundle == "" || o.namespace == "" || o.image == "" || flags.NArg() > 0 {
-		return o, errors.New("--bundle, --namespace and --image are required, and there are no other arguments")
-	}
-	var err error
-	if o.selector, err = labels.Parse(*selector); err != nil {
-		return o, fmt.Errorf("reading --selector: %w", err)
-	}
-	return o, nil
-}
-
-func run(ctx context.Context, args []string) error {
-	o, err := parse(args)
+	content, err := os.ReadFile(filepath.Join(*bundle, "tests", "scorecard", "config.yaml"))
 	if err != nil {
 		return err
 	}
-	config, err := o.readConfig()
-	if err != nil {
-		return err
+	var config v1alpha3.Configuration
+	if err := yaml.UnmarshalStrict(content, &config); err != nil {
+		return fmt.Errorf("reading the scorecard configuration: %w", err)
 	}
-	packed, err := exec.CommandContext(ctx, "tar", "-C", o.bundle, "-czf", "-", ".").Output()
+	packed, err := exec.CommandContext(ctx, "tar", "-C", *bundle, "-czf", "-", ".").Output()
 	if err != nil {
 		return fmt.Errorf("packing the bundle: %w", err)
 	}
@@ -90,54 +79,126 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	r := &runner{Cluster: c, options: o, began: time.Now()}
-	r.say("running tests in namespace %s as ServiceAccount %s", o.namespace, r.account)
-	results, err := r.runAll(ctx, config, packed)
+	archive := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: *namespace, GenerateName: "scorecard-test-", Labels: map[string]string{"app": "scorecard-test"}},
+		BinaryData: map[string][]byte{"bundle.tar.gz": packed},
+	}
+	if err := c.Create(ctx, archive); err != nil {
+		return fmt.Errorf("creating the ConfigMap of the bundle: %w", err)
+	}
+	var tests sync.WaitGroup
+	var lock sync.Mutex
+	passed, failures := 0, []error(nil)
+	for _, stage := range config.Stages {
+		for _, test := range stage.Tests {
+			if !selected.Matches(labels.Set(test.Labels)) {
+				continue
+			}
+			if test.Entrypoint[0] == program {
+				test.Image = *image
+			}
+			tests.Go(func() {
+				err := runTest(ctx, c, test, archive.Name)
+				lock.Lock()
+				defer lock.Unlock()
+				if err != nil {
+					failures = append(failures, fmt.Errorf("%s: %w", test.Labels["test"], err))
+					return
+				}
+				fmt.Printf("%s: pass\n", test.Labels["test"])
+				passed++
+			})
+		}
+	}
+	tests.Wait()
+	if passed+len(failures) == 0 {
+		failures = append(failures, fmt.Errorf("no test has the labels %q", *selector))
+	}
+	return errors.Join(append(failures, cleanUp(context.WithoutCancel(ctx), c, archive))...)
+}
+
+// runTest creates the pod of a test, waits until it has terminated, and returns an error unless the test passed.
+func runTest(ctx context.Context, c *cluster.Cluster, test v1alpha3.TestConfiguration, run string) error {
+	pod, err := testPod(test, run)
 	if err != nil {
 		return err
 	}
-	failed := 0
-	for _, result := range results {
-		if result.State != v1alpha3.PassState {
-			failed++
-			described, _ := yaml.Marshal(result) // consists of strings
-			fmt.Printf("\n%s", described)
-		}
+	if err := c.Create(ctx, pod); err != nil {
+		return fmt.Errorf("creating the pod of the test: %w", err)
 	}
-	if failed > 0 {
-		return fmt.Errorf("%d of %d tests did not pass", failed, len(results))
+	err = cluster.Eventually(ctx, "the end of pod "+pod.Name, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			return err
+		}
+		status, _ := json.Marshal(pod.Status) // says which image cannot be pulled, or why the bundle was not unpacked
+		return errors.New(string(status))
+	})
+	if err != nil {
+		return err
+	}
+	log, err := c.Set.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
+	if err != nil {
+		return err
+	}
+	var status v1alpha3.TestStatus
+	if err := json.Unmarshal(log, &status); err != nil || len(status.Results) == 0 {
+		return fmt.Errorf("the log is not a result: %w: %q", err, log)
+	}
+	for _, result := range status.Results {
+		if result.State != v1alpha3.PassState {
+			described, _ := yaml.Marshal(result) // consists of strings
+			return errors.New(string(described))
+		}
 	}
 	return nil
 }
 
-// readConfig returns the configuration in the bundle with the selected tests, which run in the image of the options if it
-// has their program.
-func (o options) readConfig() (v1alpha3.Configuration, error) {
-	var config v1alpha3.Configuration
-	content, err := os.ReadFile(filepath.Join(o.bundle, "tests", "scorecard", "config.yaml"))
-	if err != nil {
-		return config, fmt.Errorf("reading the scorecard configuration: %w", err)
+// cleanUp deletes the pods of the run and waits until they no longer exist, so that interrupted tests can clean up after
+// themselves. Then it deletes the bundle.
+func cleanUp(ctx context.Context, c *cluster.Cluster, archive *corev1.ConfigMap) error {
+	ofRun := client.MatchingLabels{"testrun": archive.Name}
+	if err := c.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(*namespace), ofRun); err != nil {
+		return fmt.Errorf("deleting the pods of the tests: %w", err)
 	}
-	if err := yaml.UnmarshalStrict(content, &config); err != nil {
-		return config, fmt.Errorf("reading the scorecard configuration: %w", err)
-	}
-	selected := 0
-	for i := range config.Stages {
-		var tests []v1alpha3.TestConfiguration
-		for _, test := range config.Stages[i].Tests {
-			if !o.selector.Matches(labels.Set(test.Labels)) {
-				continue
-			}
-			if len(test.Entrypoint) > 0 && test.Entrypoint[0] == program {
-				test.Image = o.image
-			}
-			tests = append(tests, test)
+	err := cluster.Eventually(ctx, "deletion of the pods of the tests", func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := c.List(ctx, &pods, client.InNamespace(*namespace), ofRun); err != nil || len(pods.Items) == 0 {
+			return err
 		}
-		config.Stages[i].Tests = tests
-		selected += len(tests)
+		return fmt.Errorf("%d pods are left", len(pods.Items))
+	})
+	return errors.Join(err, c.Delete(ctx, archive))
+}
+
+// testPod returns the pod that operator-sdk creates for a test.
+func testPod(test v1alpha3.TestConfiguration, run string) (*corev1.Pod, error) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: *namespace, GenerateName: "scorecard-test-", Labels: map[string]string{"app": "scorecard-test", "testrun": run},
+	}}
+	err := yaml.UnmarshalStrict(fmt.Appendf(nil, `
+serviceAccountName: %q
+restartPolicy: Never
+securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
+initContainers:
+- name: scorecard-untar
+  image: %q
+  imagePullPolicy: IfNotPresent
+  args: [tar, xvzf, /scorecard/bundle.tar.gz, -C, /scorecard-bundle]
+  volumeMounts: [{name: scorecard-bundle, mountPath: /scorecard, readOnly: true}, {name: scorecard-untar, mountPath: /scorecard-bundle}]
+  securityContext: &restricted {runAsNonRoot: true, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+containers:
+- name: scorecard-test
+  image: %q
+  imagePullPolicy: IfNotPresent
+  env: [{name: SCORECARD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}]
+  volumeMounts: [{name: scorecard-untar, mountPath: /bundle, readOnly: true}]
+  securityContext: *restricted
+volumes:
+- {name: scorecard-bundle, configMap: {name: %q}}
+- {name: scorecard-untar, emptyDir: {}}
+`, *account, *image, test.Image, run), &pod.Spec)
+	if err == nil {
+		pod.Spec.Containers[0].Command = test.Entrypoint
 	}
-	if selected == 0 {
-		return config, fmt.Errorf("no test has the labels %q", o.selector)
-	}
-	return config, nil
+	return pod, err
 }
