@@ -15,59 +15,58 @@ import (
 
 // Reviews of tokens and of their rights aren't objects of a namespace.
 func TestNamespacedInstallHasNoRightsInOtherNamespaces(t *testing.T) {
-	built, err := configdir.Build(root, "config/namespaced", nil)
-	if err != nil {
-		t.Fatal(err)
+	const manager = "memcached-operator-manager-role"
+	roles, granted := map[string]*rbacv1.ClusterRole{}, []string{} // roles of both kinds
+	for _, o := range built(t, "config/namespaced", "ClusterRole", "Role") {
+		roles[o.GetKind()+"/"+o.GetName()] = decoded[rbacv1.ClusterRole](t, o)
 	}
-	clusterRoles, roles, granted := map[string]*rbacv1.ClusterRole{}, map[string]*rbacv1.Role{}, []string{}
-	for _, o := range built.Resources() {
-		switch o.GetKind() {
-		case "ClusterRole":
-			clusterRoles[o.GetName()] = decoded[rbacv1.ClusterRole](t, o)
-		case "Role":
-			roles[o.GetName()] = decoded[rbacv1.Role](t, o)
-		}
-	}
-	for _, o := range built.Resources() {
-		switch o.GetKind() {
-		case "ClusterRoleBinding":
-			binding := decoded[rbacv1.ClusterRoleBinding](t, o)
-			role := clusterRoles[binding.RoleRef.Name]
-			if role == nil {
-				t.Fatalf("there is no ClusterRole for the binding %+v", binding)
-			}
+	for _, o := range built(t, "config/namespaced", "ClusterRoleBinding", "RoleBinding") {
+		binding := decoded[rbacv1.ClusterRoleBinding](t, o)
+		role := roles[binding.RoleRef.Kind+"/"+binding.RoleRef.Name]
+		switch {
+		case role == nil:
+			t.Fatalf("there is no role for the binding %+v", binding)
+		case role.Kind == "ClusterRole":
 			for _, rule := range role.Rules {
 				granted = append(granted, rule.Resources...)
 			}
-		case "RoleBinding":
-			binding := decoded[rbacv1.RoleBinding](t, o)
-			role := roles[binding.RoleRef.Name]
-			if role == nil || binding.RoleRef.Kind != "Role" || role.Namespace != binding.Namespace || binding.Namespace != "memcached-operator-system" ||
-				binding.Subjects[0].Name != "memcached-operator-controller-manager" || binding.Subjects[0].Namespace != binding.Namespace {
-				t.Errorf("the binding %+v of %+v", binding, role)
-			}
-		case "Deployment":
-			if text := o.MustYaml(); !strings.Contains(text, "- name: WATCH_NAMESPACE\n          valueFrom:\n            fieldRef:\n              fieldPath: metadata.namespace\n") {
-				t.Errorf("the operator doesn't watch its own namespace:\n%s", text)
-			}
+		}
+		subject := binding.Subjects[0]
+		if role.Namespace != binding.Namespace || subject.Name != "memcached-operator-controller-manager" || subject.Namespace != "memcached-operator-system" ||
+			o.GetKind() == "RoleBinding" && binding.Namespace != subject.Namespace {
+			t.Errorf("the binding %+v of %+v", binding, role)
 		}
 	}
 	if want := []string{"tokenreviews", "subjectaccessreviews"}; !slices.Equal(granted, want) {
 		t.Errorf("the operator has rights in all namespaces for %q, want %q", granted, want)
 	}
-	// The same rights as in an install for all namespaces.
-	everywhere, err := configdir.Build(root, "config/default", nil)
-	if err != nil {
-		t.Fatal(err)
+	for _, o := range built(t, "config/namespaced", "Deployment") {
+		if text := o.MustYaml(); !strings.Contains(text, "- name: WATCH_NAMESPACE\n          valueFrom:\n            fieldRef:\n              fieldPath: metadata.namespace\n") {
+			t.Errorf("the operator doesn't watch its own namespace:\n%s", text)
+		}
 	}
-	const manager = "memcached-operator-manager-role"
-	for _, o := range everywhere.Resources() {
-		if o.GetKind() == "ClusterRole" && o.GetName() == manager {
-			if want := decoded[rbacv1.ClusterRole](t, o).Rules; roles[manager] == nil || len(roles[manager].Rules) != len(want) {
-				t.Errorf("the Role is %+v, the ClusterRole has the rules %+v", roles[manager], want)
+	// The same rights as in an install for all namespaces.
+	for _, o := range built(t, "config/default", "ClusterRole") {
+		if o.GetName() == manager {
+			if want := decoded[rbacv1.ClusterRole](t, o).Rules; len(roles["Role/"+manager].Rules) != len(want) {
+				t.Errorf("the Role is %+v, the ClusterRole has the rules %+v", roles["Role/"+manager], want)
 			}
 		}
 	}
+}
+
+// built returns the objects of some kinds in a folder, at least one.
+func built(t *testing.T, dir string, kinds ...string) []*resource.Resource {
+	t.Helper()
+	all, err := configdir.Build(root, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := slices.DeleteFunc(all.Resources(), func(o *resource.Resource) bool { return !slices.Contains(kinds, o.GetKind()) })
+	if len(found) == 0 {
+		t.Fatalf("%s has no %v", dir, kinds)
+	}
+	return found
 }
 
 func decoded[T any](t *testing.T, o *resource.Resource) *T {
@@ -81,24 +80,10 @@ func decoded[T any](t *testing.T, o *resource.Resource) *T {
 
 // NetworkPolicies admit the operator by these labels.
 func TestOperatorsPodsHaveTheLabelsThatNetworkPoliciesAdmit(t *testing.T) {
-	built, err := configdir.Build(root, "config/default", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := false
-	for _, o := range built.Resources() {
-		if o.GetKind() != "Deployment" {
-			continue
+	have := decoded[appsv1.Deployment](t, built(t, "config/default", "Deployment")[0]).Spec.Template.Labels
+	for name, value := range podlabels.OperatorPodLabels() {
+		if have[name] != value {
+			t.Errorf("%s of the operator's pods is %q, want %q", name, have[name], value)
 		}
-		found = true
-		have := decoded[appsv1.Deployment](t, o).Spec.Template.Labels
-		for name, value := range podlabels.OperatorPodLabels() {
-			if have[name] != value {
-				t.Errorf("%s of the operator's pods is %q, want %q", name, have[name], value)
-			}
-		}
-	}
-	if !found {
-		t.Error("there is no Deployment")
 	}
 }
