@@ -22,8 +22,11 @@ const (
 	readyTimeout = 800 * time.Millisecond
 	// receivedTimeout is the same for a handover, during which no pod of the shard serves
 	// at the end. It is longer than the period of the kubelet's probes, 1 s, so that the
-	// next probe follows at once, and shorter than their timeout, 2 s.
+	// next probe follows at once, and shorter than their timeout, 5 s.
 	receivedTimeout = 1800 * time.Millisecond
+	// servingTimeout is how slowly a memcached that serves may respond. No other pod serves its shard, so a slow answer is
+	// better for clients than a refused connection; one that hangs is unready after two probes.
+	servingTimeout = 3 * time.Second
 	// statsTimeout bounds the wait for memcached's statistics in /status.
 	statsTimeout = 700 * time.Millisecond
 	// healthTimeout is long because a restart by the kubelet is worse than a pause.
@@ -170,7 +173,7 @@ func checkReadiness(ctx context.Context, states *atomic.Pointer[state]) error {
 }
 
 func checkServing(ctx context.Context, current *state) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, servingTimeout)
 	defer cancel()
 	if err := current.client.ping(ctx); err != nil {
 		return fmt.Errorf("memcached does not respond: %w", err)

@@ -90,7 +90,7 @@ func TestUnansweredProbesFailReadinessSoonAndLivenessLater(t *testing.T) {
 			t.Errorf("/status: %d %s", code, body)
 		}
 		resume := p.memcached.latest().hang()
-		for path, within := range map[string]time.Duration{"/readyz": readyTimeout, "/healthz": healthTimeout} {
+		for path, within := range map[string]time.Duration{"/readyz": servingTimeout, "/healthz": healthTimeout} {
 			began := time.Now()
 			if code, body := p.get(path); code != http.StatusServiceUnavailable || time.Since(began) != within {
 				t.Errorf("%s: %d %s after %s", path, code, body, time.Since(began))

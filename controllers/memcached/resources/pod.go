@@ -261,7 +261,8 @@ func memcachedContainer(namespace, shard string, revision PodRevision, resources
 		WithPorts(port(portMemcached, agentwire.MemcachedPort), port(portAgent, agentwire.Port), port(portMetrics, agentwire.MetricsPort), port(portDiscovery, agentwire.DiscoveryPort)).
 		WithResources(resources).
 		WithSecurityContext(containerSecurity()).
-		WithReadinessProbe(get("/readyz").WithPeriodSeconds(1).WithTimeoutSeconds(2).WithFailureThreshold(2)).
+		// the agent responds within 3 s, unless the node is overloaded
+		WithReadinessProbe(get("/readyz").WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(2)).
 		// a kill loses the shard's items, so it takes a minute without an answer
 		WithLivenessProbe(get("/healthz").WithPeriodSeconds(10).WithTimeoutSeconds(5).WithFailureThreshold(6)).
 		WithVolumeMounts(
