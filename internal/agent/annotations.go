@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,6 +64,9 @@ func (s *supervisor) applyAnnotations() {
 	if s.info.arguments == s.handledArguments && !restart && !retry {
 		return
 	}
+	if restart || s.info.arguments != s.handledArguments {
+		s.postponed = 0
+	}
 	s.handledArguments, s.handledRestart, s.rejection, s.retryArguments = s.info.arguments, s.info.restart, "", time.Time{}
 	desired, err := validateArguments(s.binary, s.info.arguments, s.arguments)
 	switch {
@@ -80,9 +84,16 @@ func (s *supervisor) applyAnnotations() {
 	}
 }
 
+// maxPostponed is after how many checks in a row without a result the status reports that: the arguments can be why
+// memcached hangs.
+const maxPostponed = 10
+
 // postponeArguments lets the supervisor try arguments again that may be good.
 func (s *supervisor) postponeArguments(slow error) {
 	s.retryArguments = s.now().Add(dryRunRetry)
+	if s.postponed++; s.postponed >= maxPostponed {
+		s.rejection = fmt.Sprintf("%s (%d checks in a row)", slow, s.postponed)
+	}
 	s.log.Warn("Cannot check the desired arguments now; memcached keeps the previous ones", "reason", slow, "retryAt", s.retryArguments)
 }
 

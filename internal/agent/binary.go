@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -85,6 +86,9 @@ func readVersion(path string, timeout time.Duration) (string, error) {
 		return string(match[1]), nil
 	case late:
 		return "", fmt.Errorf("running %s -V: %w", path, &slowError{"print its version", timeout})
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && isKilled(exit.Sys().(syscall.WaitStatus)) {
+		return "", fmt.Errorf("running %s -V: %w", path, &slowError{action: "print its version"})
 	}
 	line, _, _ := bytes.Cut(bytes.TrimSpace(out), []byte("\n"))
 	if err != nil {

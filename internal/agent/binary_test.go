@@ -65,6 +65,15 @@ func TestVersionIsWhatMemcachedPrints(t *testing.T) {
 	}
 }
 
+// The kernel kills it for lack of memory.
+func TestProgramThatIsKilledIsNotRejected(t *testing.T) {
+	t.Parallel()
+	_, err := readVersion(program(t, "kill -9 $$"), versionTimeout)
+	if !isSlow(err) || !strings.HasSuffix(err.Error(), "memcached was killed and did not print its version: the container or the node is out of memory") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // A node that is overloaded doesn't start a program in time, and the image may be good.
 func TestProgramThatStallsIsNotRejected(t *testing.T) {
 	for name, text := range map[string]string{

@@ -22,7 +22,7 @@
 // exits, and the file stays for the version that wrote it.
 //
 // What takes too long on an overloaded node is no verdict about the image, the arguments or a Secret
-// (slowError). The agent tries again, or exits with wire.ExitTimedOut, and the items stay.
+// (slowError), nor is a check that was killed. The agent tries again, or exits with wire.ExitTimedOut, and the items stay.
 //
 // While a stop is announced, for a minute, the agent begins no other change. A new version and
 // new arguments arrive together, and the next container applies both in one start.

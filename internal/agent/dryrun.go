@@ -71,6 +71,9 @@ func dryRunOnce(memcached binary, arguments []string, timeout time.Duration) err
 			err = &slowError{"respond", hangTimeout}
 		}
 	case <-p.done:
+		if isKilled(p.exit) {
+			return &slowError{action: "respond"}
+		}
 		message, _ := p.exitReason()
 		return errors.New(message)
 	case <-time.After(timeout):

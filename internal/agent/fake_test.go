@@ -32,6 +32,8 @@ type behavior struct {
 	lags time.Duration
 	// exits returns the message with which memcached exits at its start; empty if it doesn't.
 	exits func(words []string) string
+	// killed says that the kernel kills memcached at its start.
+	killed func(words []string) bool
 	// deaf says that memcached never listens, and silent that it listens and never responds.
 	deaf, silent func(words []string) bool
 	// busy memcacheds have no free connection, stuck ones don't save, and lazy ones don't read their users again.
@@ -113,6 +115,10 @@ func (p *fakeProcess) run() {
 			p.end(71 << 8)
 			return
 		}
+	}
+	if p.killed != nil && p.killed(p.words) {
+		p.end(syscall.WaitStatus(syscall.SIGKILL))
+		return
 	}
 	if p.deaf != nil && p.deaf(p.words) || !p.pass(p.loads) {
 		return

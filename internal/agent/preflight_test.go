@@ -44,6 +44,7 @@ func TestPreflightRejectsOnlyWhatMemcachedRejects(t *testing.T) {
 		"memcached exits": {func(b *behavior) { b.exits = func([]string) string { return "not today" } }, "",
 			"memcached 1.6.45 does not start with its arguments: memcached exited unexpectedly with code 71: not today", false},
 		"memcached never listens":  {func(b *behavior) { b.deaf = always }, "", "memcached did not respond within 1m0s", true},
+		"memcached is killed":      {func(b *behavior) { b.killed = always }, "", "memcached was killed and did not respond", true},
 		"memcached never responds": {func(b *behavior) { b.silent = always }, "", "memcached did not respond within 1m0s", true},
 	} {
 		t.Run(name, func(t *testing.T) {

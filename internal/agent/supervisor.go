@@ -83,6 +83,8 @@ type supervisor struct {
 	handledArguments, rejection string
 	// retryArguments is when the supervisor checks them again; zero if it knows whether memcached starts with them.
 	retryArguments time.Time
+	// postponed is how many checks of them in a row had no result.
+	postponed int
 
 	tls   *serverTLS
 	users *serverUsers

@@ -211,6 +211,24 @@ func TestSlowDryRunRejectsNoArguments(t *testing.T) {
 			p.finish()
 		})
 	})
+	t.Run("of arguments with which memcached hangs", func(t *testing.T) {
+		inPod(t, func(t *testing.T, p *pod) {
+			before := p.run()
+			p.memcached.set(slow)
+			began := time.Now()
+			p.annotate(wire.ArgumentsFile, `["-m","64","-t","2"]`)
+			reported := p.awaitStatus("reported", func(s wire.Status) bool { return s.ArgumentsError != "" })
+			want := "the new arguments are not applied: memcached did not respond within 10s: the node is overloaded, or memcached hangs (10 checks in a row)"
+			if took := time.Since(began); reported.ArgumentsError != want || reported.PID != before.PID || took < (maxPostponed-1)*dryRunRetry {
+				t.Errorf("after %s: %+v", took, reported)
+			}
+			p.annotate(wire.ArgumentsFile, `["-m","64","-t","3"]`)
+			p.awaitStatus("checked as others", func(s wire.Status) bool { return s.ArgumentsError == "" })
+			p.memcached.set(func(b *behavior) { *b = behavior{} })
+			p.awaitStatus("changed", changed)
+			p.finish()
+		})
+	})
 	t.Run("of a new container", func(t *testing.T) {
 		inPod(t, func(t *testing.T, p *pod) {
 			p.run()

@@ -54,7 +54,7 @@ func Evaluate(build *resources.Builder, pods []*corev1.Pod, shards []shard.State
 		if i := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Name == want.Key.Name }); i >= 0 {
 			var problem *shard.Problem
 			if progress, problem = podResult(pods[i], update.Image.Version, &update.Spec); problem != nil && progress != rollout.Refused {
-				message = fmt.Sprintf("the preflight check on node %s took too long, and is repeated: %s", pods[i].Spec.NodeName, problem.Message)
+				message = fmt.Sprintf("the preflight check on node %s had no result, and is repeated: %s", pods[i].Spec.NodeName, problem.Message)
 			} else if problem != nil {
 				message = fmt.Sprintf("preflight check failed on node %s, and no shard was changed: %s", pods[i].Spec.NodeName, problem.Message)
 				r.Problem = cmp.Or(r.Problem, problem)
@@ -111,11 +111,10 @@ func Obsolete(pods []*corev1.Pod, done bool, update string, now time.Time) (obso
 // podResult returns how far a check is, and why it failed or has to be repeated. version is the one that the image
 // should contain, or empty when its reference doesn't say. The spec may not support the one that it contains.
 func podResult(pod *corev1.Pod, version string, spec *v1alpha1.MemcachedSpec) (rollout.Progress, *shard.Problem) {
-	output, timedOut := "", pod.Status.Reason == "DeadlineExceeded" // of the pod, mostly for a slow pull
+	output := ""
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Terminated != nil {
 			output = strings.TrimSpace(c.State.Terminated.Message)
-			timedOut = timedOut || c.State.Terminated.ExitCode == agentwire.ExitTimedOut
 		}
 	}
 	problem := shard.PodProblem(pod)
@@ -138,14 +137,27 @@ func podResult(pod *corev1.Pod, version string, spec *v1alpha1.MemcachedSpec) (r
 		if message == "" && problem != nil {
 			message = problem.Message
 		}
-		progress := rollout.Refused
-		if timedOut {
-			progress = rollout.Underway
+		progress := rollout.Underway
+		if isVerdict(pod) {
+			progress = rollout.Refused
 		}
 		return progress, &shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: cmp.Or(message, "the preflight check failed")}
-	case problem != nil:
+	case problem != nil && problem.Reason != v1alpha1.ReasonNodeLost:
 		return rollout.Refused, problem
 	default:
-		return rollout.Underway, nil
+		return rollout.Underway, problem
 	}
+}
+
+// signaled is the least exit code of a container that a signal has terminated, less one.
+const signaled = 128
+
+// isVerdict reports whether a check that failed says something about the image: its container exited by itself, and not because
+// memcached was slow. A pod has a reason if the kubelet or the control plane has terminated it: it was evicted, its
+// node shuts down or is lost, the pull took too long. A signal is theirs too, or the kernel's for lack of memory.
+func isVerdict(pod *corev1.Pod) bool {
+	return pod.Status.Reason == "" && slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		t := c.State.Terminated
+		return t != nil && t.ExitCode != agentwire.ExitTimedOut && t.ExitCode <= signaled
+	})
 }

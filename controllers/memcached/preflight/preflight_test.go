@@ -29,8 +29,16 @@ func terminated(phase corev1.PodPhase, message string) corev1.PodStatus {
 func TestPodResult(t *testing.T) {
 	pulling := corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: resources.Container, Image: "i:1",
 		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}}}}
-	timedOut := terminated(corev1.PodFailed, "memcached did not respond within 1m0s")
-	timedOut.ContainerStatuses[0].State.Terminated.ExitCode = agentwire.ExitTimedOut
+	exited := func(code int32, message string) corev1.PodStatus {
+		status := terminated(corev1.PodFailed, message)
+		status.ContainerStatuses[0].Image = "i:1"
+		status.ContainerStatuses[0].State.Terminated.ExitCode, status.ContainerStatuses[0].State.Terminated.Reason = code, "Error"
+		return status
+	}
+	timedOut, evicted := exited(agentwire.ExitTimedOut, "memcached did not respond within 1m0s"), exited(1, "")
+	evicted.Reason, evicted.Message = "Evicted", "the node was low on memory"
+	lost := corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionFalse}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}}
 	plain := v1alpha1.MemcachedSpec{}
 	for name, c := range map[string]struct {
 		status  corev1.PodStatus
@@ -63,13 +71,25 @@ func TestPodResult(t *testing.T) {
 			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "memcached did not respond within 1m0s"}},
 		"a pull that takes an hour": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded", Message: "active for too long"}, "1.6.45", plain, rollout.Underway,
 			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "active for too long"}},
-		"failed without output": {corev1.PodStatus{Phase: corev1.PodFailed}, "1.6.45", plain, rollout.Refused,
+		"an image that the runtime can't start": {exited(128, "exec format error"), "1.6.45", plain, rollout.Refused,
+			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "exec format error"}},
+		"failed without output": {exited(1, ""), "1.6.45", plain, rollout.Refused,
+			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "image i:1: Error, exit code 1"}},
+		"an eviction": {evicted, "1.6.45", plain, rollout.Underway,
+			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the node was low on memory"}},
+		"a node without memory": {exited(137, ""), "1.6.45", plain, rollout.Underway,
+			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "image i:1: Error, exit code 137"}},
+		"a kubelet that rejects the pod": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfcpu", Message: "not enough CPU"}, "1.6.45", plain, rollout.Underway,
+			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "not enough CPU"}},
+		"an agent that can't be copied": {corev1.PodStatus{Phase: corev1.PodFailed}, "1.6.45", plain, rollout.Underway,
 			&shard.Problem{Reason: v1alpha1.ReasonImageUnusable, Message: "the preflight check failed"}},
+		"a node that is lost": {lost, "1.6.45", plain, rollout.Underway,
+			&shard.Problem{Reason: v1alpha1.ReasonNodeLost, Message: "node node1 doesn't respond; Kubernetes replaces the pod when its tolerations expire"}},
 		"the node can't pull the image": {pulling, "1.6.45", plain, rollout.Refused,
 			&shard.Problem{Reason: v1alpha1.ReasonImageCannotBePulled, Message: "image i:1: ImagePullBackOff: no such image"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, problem := podResult(&corev1.Pod{Status: c.status}, c.version, &c.spec)
+			got, problem := podResult(&corev1.Pod{Spec: corev1.PodSpec{NodeName: "node1"}, Status: c.status}, c.version, &c.spec)
 			if got != c.want || (problem == nil) != (c.problem == nil) || problem != nil && *problem != *c.problem {
 				t.Errorf("%s, %+v; want %s, %+v", got, problem, c.want, c.problem)
 			}
@@ -150,7 +170,7 @@ func TestCheckThatTookTooLongDoesNotRefuseTheImage(t *testing.T) {
 	pod.Spec.NodeName = "node1"
 	pod.Status.ContainerStatuses[0].State.Terminated.ExitCode = agentwire.ExitTimedOut
 	r := Evaluate(build, []*corev1.Pod{pod}, shards, update, "")
-	want := "the preflight check on node node1 took too long, and is repeated: memcached did not print its version within 1m0s"
+	want := "the preflight check on node node1 had no result, and is repeated: memcached did not print its version within 1m0s"
 	if r.Progress != rollout.Underway || r.Problem != nil || r.Message != want {
 		t.Errorf("%+v", r)
 	}
