@@ -26,6 +26,8 @@ type scenario struct {
 	keeps, settles, silent bool
 	// restored is what both shards have when they serve first.
 	restored string
+	// degraded is what requires manual intervention at the end.
+	degraded string
 }
 
 // good are specs that can be brought about, and bad ones that cannot.
@@ -98,6 +100,7 @@ var scenarios = map[string]scenario{
 	"memory":                               {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"})}},
 	"memory, and back in the middle":       {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"memory": "128Mi"}), untilGiven("cache-0", "228Mi"), set(spec{"memory": "64Mi"})}},
 	"a node selector":                      {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"scheduling": spec{"nodeSelector": spec{"disk": "ssd"}}})}},
+	"a node selector that no node has":     {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"scheduling": spec{"nodeSelector": spec{"disk": "none"}}})}, keeps: true, degraded: v1alpha1.ReasonUnschedulable},
 	"scaling out":                          {begins: spec{"size": int64(1)}, then: []func(*World){set(spec{"size": int64(3)})}, keeps: true},
 	"scaling in":                           {begins: spec{"size": int64(3)}, then: []func(*World){set(spec{"size": int64(1)})}, keeps: true},
 	"to size 0 and back":                   {begins: spec{"size": int64(2)}, then: []func(*World){set(spec{"size": int64(0)}), set(spec{"size": int64(2)})}, seconds: 40},

@@ -24,6 +24,9 @@ func TestScenariosConverge(t *testing.T) {
 			if s.settles && !(strings.Contains(w.End(), "Degraded=False") && strings.Contains(w.End(), "Progressing=False UpToDate")) {
 				t.Errorf("it isn't up to date or requires manual intervention:\n%s\n%s", w.End(), w.tail(60))
 			}
+			if s.degraded != "" && !strings.Contains(w.End(), "Degraded=True "+s.degraded) {
+				t.Errorf("it isn't Degraded by %s:\n%s", s.degraded, w.End())
+			}
 			if w.gaps > 0 {
 				t.Error("a pod has other resources than the spec")
 			}
