@@ -53,6 +53,7 @@ func TestMemcachedRejectsItemsAfterTheseChanges(t *testing.T) {
 	t.Parallel()
 	for _, version := range pods.Versions {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel()
 			for _, change := range changes {
 				t.Run(change.name, func(t *testing.T) {
 					t.Parallel()

@@ -18,6 +18,7 @@ func TestMemcachedStartsWithOnePageForEachSlabClass(t *testing.T) {
 	t.Parallel()
 	for _, version := range pods.Versions {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel()
 			for _, options := range []string{
 				"", "-I 2m", "-I 512k", "-f 1.05", "-f 1.08", "-f 1.5", "-f 2", "-f 16", "-n 8", "-n 100", "-n 1000", "-f 1.1 -n 24", "-C",
 				"-o slab_sizes=100-200-400-1000", "-o no_modern", "-o no_chunked_items", "-o no_slab_reassign", "-o slab_chunk_max=16",

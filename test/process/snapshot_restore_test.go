@@ -32,7 +32,7 @@ func TestRestoreCountsItemsThatAreTooLarge(t *testing.T) {
 				t.Errorf("%+v", outcome)
 			}
 			own["small"] = entry{"x", 0, -1}
-			wantItems(t, 0, getItems(target, []string{"whole", "divided", "small", "new"}), own)
+			wantItems(t, getItems(target, []string{"whole", "divided", "small", "new"}), own)
 		})
 	}
 }
@@ -90,7 +90,7 @@ func TestRestoreIntoAFullShard(t *testing.T) {
 				outcome.Restored+outcome.Kept != target.Items() {
 				t.Errorf("%+v, and the target has %d items", outcome, target.Items())
 			}
-			wantItems(t, 0, getItems(target, names(own)), own)
+			wantItems(t, getItems(target, names(own)), own)
 		})
 	}
 }

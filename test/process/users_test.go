@@ -106,7 +106,7 @@ func TestPasswordsRotateWithoutAFailedLogin(t *testing.T) {
 		s.Put(map[string]string{next[0]: next[1]})
 		s.WantLogin(was[0], was[1], false)
 	}
-	await(1000)
+	await(100)
 	close(done)
 	clients.Wait()
 	if status := s.Status(); failed.Load() > 0 || status.PID != pid {

@@ -414,7 +414,7 @@ func Fill(t testing.TB, address string, size int) {
 	t.Helper()
 	set := items.New("item", size, address)
 	defer set.Close()
-	if err := set.Write(); err != nil {
+	if err := set.Fill(); err != nil {
 		t.Fatal(err)
 	}
 }
