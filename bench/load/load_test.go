@@ -21,6 +21,9 @@ type server struct {
 	down, silent bool
 }
 
+// pass lets the fake time of a bubble pass.
+func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // it doesn't wait
+
 var errDown = errors.New("connection refused")
 
 // answer calls do unless the server is down.
@@ -32,7 +35,7 @@ func (s *server) answer(ctx context.Context, do func()) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	time.Sleep(time.Millisecond)
+	pass(time.Millisecond)
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if s.down {
@@ -95,9 +98,9 @@ func TestEachOperationIsCountedOnce(t *testing.T) {
 			t.Fatalf("%d of %d keys are stored after the filling", n, rate)
 		}
 		l.Start()
-		time.Sleep(2*time.Second - Every)
+		pass(2*time.Second - Every)
 		servers[1].set(func() { servers[1].items = map[string]string{} })
-		time.Sleep(Every)
+		pass(Every)
 		r := l.Stop()
 		full, lost := r.shard(0), r.shard(1)
 		if n := full.Gets + full.Sets + lost.Gets + lost.Sets; n < 2*rate || n > 2*rate+2 { // one is due at the end, and one in the queue
@@ -121,7 +124,7 @@ func TestValueOfAnotherKeyIsWrong(t *testing.T) {
 			servers[0].items[key] = "another"
 		}
 		l.Start()
-		time.Sleep(Every)
+		pass(Every)
 		if c := l.Stop().shard(0); c.Wrong == 0 || c.Wrong+c.Hits != c.Gets {
 			t.Errorf("%+v", c)
 		}
@@ -136,11 +139,11 @@ func TestUnavailableShardDoesNotAffectOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withLoad(t, func(l *Load, servers []*server) {
 				l.Start()
-				time.Sleep(Every)
+				pass(Every)
 				servers[0].set(func() { set(servers[0], true) })
-				time.Sleep(2 * time.Second)
+				pass(2 * time.Second)
 				servers[0].set(func() { set(servers[0], false) })
-				time.Sleep(2 * Every)
+				pass(2 * Every)
 				r := l.Stop()
 				out, other := r.shard(0), r.shard(1)
 				if least, all := rate/2, 3*rate/2; out.Errors < least || out.Errors > all {
@@ -164,10 +167,10 @@ func TestStopWaitsForAtMostPatience(t *testing.T) {
 			s.silent = true
 		}
 		l.Start()
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		began := time.Now()
 		r := l.Stop()
-		if took := time.Since(began); took > 2*Patience {
+		if took := time.Since(began); took > 2*Patience { //nolint:forbidigo // the fake time of a bubble
 			t.Errorf("it takes %s", took)
 		}
 		if a, b := r.shard(0), r.shard(1); a.Errors+b.Errors < 3*rate || a.Hits+b.Hits != 0 {

@@ -38,7 +38,7 @@ func TestDelayedBatchesEventsAndKeepsTheirPriority(t *testing.T) {
 		}
 		h.Delete(t.Context(), ctrlevent.DeleteEvent{Object: service("created", "2")}, q)
 		arrived := func(after time.Duration) int {
-			time.Sleep(after)
+			time.Sleep(after) //nolint:forbidigo // the fake time of a bubble
 			synctest.Wait()
 			return q.Len()
 		}

@@ -35,7 +35,7 @@ func (p *program) get(context.Context, string) (string, error) {
 	p.lock.Lock()
 	answer, after, err := p.answer, p.after, p.err
 	p.lock.Unlock()
-	time.Sleep(after)
+	time.Sleep(after) //nolint:forbidigo // the fake time of a bubble
 	p.busy.Add(-1)
 	return answer, err
 }
@@ -73,13 +73,13 @@ func TestSlowAnswerIsReturnedLaterUnlessThePodHasChanged(t *testing.T) {
 		if _, err := q.Get(t.Context(), pod("cache-0", "1"), p.get); !errors.Is(err, ErrPending) || time.Since(began) != wait || p.queries.Load() != 1 {
 			t.Errorf("after %s and %d queries: %v", time.Since(began), p.queries.Load(), err)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // the fake time of a bubble
 		p.set("b", time.Second)
 		if got, err := q.Get(t.Context(), pod("cache-0", "1"), p.get); got != "a" || err != nil || p.queries.Load() != 1 {
 			t.Errorf("%q, %v after %d queries", got, err, p.queries.Load())
 		}
 		_, _ = q.Get(t.Context(), pod("cache-0", "1"), p.get)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // the fake time of a bubble
 		p.set("b", 0)
 		if got, err := q.Get(t.Context(), pod("cache-0", "2"), p.get); got != "b" || err != nil || p.queries.Load() != 3 {
 			t.Errorf("the pod has changed: %q, %v after %d queries", got, err, p.queries.Load())
@@ -97,10 +97,10 @@ func TestUnreachablePodDelaysOneCall(t *testing.T) {
 			called := time.Now()
 			_, err := q.Get(t.Context(), pod("cache-0", "1"), p.get)
 			waited += time.Since(called)
-			if time.Since(began) > 3*time.Second && !errors.Is(err, timeout) { // also while it is queried again
+			if time.Since(began) > 3*time.Second && !errors.Is(err, timeout) { //nolint:forbidigo // the fake time of a bubble; also while it is queried again
 				t.Fatalf("after %s: %v", time.Since(began), err)
 			}
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // the fake time of a bubble
 		}
 		if waited != wait {
 			t.Errorf("the calls took %s", waited)
@@ -116,7 +116,7 @@ func TestUnreachablePodDelaysOneCall(t *testing.T) {
 				}
 				return
 			}
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // the fake time of a bubble
 		}
 		t.Error("the pod answers again, and stays unreachable")
 	})
@@ -144,12 +144,12 @@ func TestQueriesOfANamespaceAreBounded(t *testing.T) {
 			if got, err := q.Get(t.Context(), other, answering.get); err != nil || got != "a" {
 				t.Fatalf("the pod of another namespace: %q, %v", got, err)
 			}
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // the fake time of a bubble
 		}
 		if !answered {
 			t.Error("a pod isn't queried beside 200 unresponsive ones")
 		}
-		time.Sleep(unresponsive.after) // the last queries end
+		time.Sleep(unresponsive.after) //nolint:forbidigo // the fake time of a bubble; the last queries end
 	})
 }
 
@@ -159,7 +159,7 @@ func TestPodsAreForgotten(t *testing.T) {
 		for i := range 100 {
 			_, _ = q.Get(t.Context(), pod(fmt.Sprint(i), "1"), p.get)
 		}
-		time.Sleep(2 * forgetAfter)
+		time.Sleep(2 * forgetAfter) //nolint:forbidigo // the fake time of a bubble
 		_, _ = q.Get(t.Context(), pod("cache-0", "1"), p.get)
 		if len(q.pods) != 1 {
 			t.Errorf("%d pods", len(q.pods))

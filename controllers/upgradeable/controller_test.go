@@ -188,7 +188,7 @@ func TestProbeWaitsUntilTheOperatorIsReady(t *testing.T) {
 		go func() {
 			answered <- r.Ready(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
 		}()
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // the fake time of a bubble
 		if len(answered) > 0 {
 			t.Fatalf("the probe is answered before the operator is ready: %v", <-answered)
 		}

@@ -95,7 +95,7 @@ func TestUsersThatMemcachedDoesNotReadAreReportedAndTriedAgain(t *testing.T) {
 		volume.put(users("third")) // the error was that of the second
 		began = time.Now()
 		p.awaitStatus("changed", func(s wire.Status) bool { return s.Secrets.Users.Error == "" })
-		if took := time.Since(began); took > pollInterval {
+		if took := time.Since(began); took > pollInterval { //nolint:forbidigo // the fake time of a bubble
 			t.Errorf("the error of other users stays for %s", took)
 		}
 		p.awaitStatus("rejected", func(s wire.Status) bool { return s.Secrets.Users.Error != "" })

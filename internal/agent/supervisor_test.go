@@ -303,7 +303,7 @@ func TestMemcachedThatHangsAtItsStartFailsTheContainer(t *testing.T) {
 					t.Fatal(err)
 				}
 				p.wantExit(c.want)
-				if took := time.Since(began); took < c.after || took > c.after+5*time.Second {
+				if took := time.Since(began); took < c.after || took > c.after+5*time.Second { //nolint:forbidigo // the fake time of a bubble
 					t.Errorf("it failed after %s, want %s", took, c.after)
 				}
 			})
@@ -363,7 +363,7 @@ func TestMemcachedThatHangsAtItsStopIsKilled(t *testing.T) {
 				if err := p.stop(); err != nil || p.saved() >= 0 {
 					t.Errorf("stopped with %v, %d items are saved", err, p.saved())
 				}
-				if took := time.Since(began); took < c.timeout || took > c.timeout+time.Second {
+				if took := time.Since(began); took < c.timeout || took > c.timeout+time.Second { //nolint:forbidigo // the fake time of a bubble
 					t.Errorf("killed after %s, want %s", took, c.timeout)
 				}
 				p.wantStart(p.run(), wire.StartCold, 0, "did not save its items")
@@ -407,7 +407,7 @@ func TestDeletedPodServesUntilItIsReplaced(t *testing.T) {
 				if err := p.exit(); err != nil || p.saved() != 7 {
 					t.Errorf("stopped with %v, and %d items are saved", err, p.saved())
 				}
-				if took := time.Since(began); took < c.took || took > c.took+time.Second {
+				if took := time.Since(began); took < c.took || took > c.took+time.Second { //nolint:forbidigo // the fake time of a bubble
 					t.Errorf("stopped after %s, want %s", took, c.took)
 				}
 				if !strings.Contains(p.log.String(), c.want) {
@@ -427,7 +427,7 @@ func TestReadinessDelayEndsWithoutADrain(t *testing.T) {
 			t.Errorf("readiness during the delay: %v", err)
 		}
 		began := time.Now()
-		if err := p.stop(); err != nil || time.Since(began) > time.Second || p.saved() != 7 {
+		if err := p.stop(); err != nil || time.Since(began) > time.Second || p.saved() != 7 { //nolint:forbidigo // the fake time of a bubble
 			t.Errorf("stopped with %v after %s, %d items are saved", err, time.Since(began), p.saved())
 		}
 		p.run()
@@ -482,7 +482,7 @@ func TestSourceServesAgainWhenTheTargetDoesNotTakeOver(t *testing.T) {
 		o.Resume()
 		p.wantStart(p.await(wire.PhaseDraining), wire.StartWarm, 7, "")
 		// The drain still ends in time for the save.
-		if err := p.exit(); err != nil || p.saved() != 7 || time.Since(began) > p.config.drainTimeout {
+		if err := p.exit(); err != nil || p.saved() != 7 || time.Since(began) > p.config.drainTimeout { //nolint:forbidigo // the fake time of a bubble
 			t.Errorf("stopped with %v after %s, %d items are saved", err, time.Since(began), p.saved())
 		}
 	})

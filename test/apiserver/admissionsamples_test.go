@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -45,11 +47,11 @@ func TestAdmissionSamplesRejectWhatTheyName(t *testing.T) {
 	before := env.create("before", "image: evil.example.com/x:1")
 	env.applyAdmissionSamples()
 	rejection := func(o client.Object) (err error) {
-		for err == nil { // an API server uses each new policy after a moment
-			time.Sleep(100 * time.Millisecond)
-			env.must(env.ctx.Err())
-			err = admin.Create(env.ctx, o.DeepCopyObject().(client.Object), client.DryRunAll)
-		}
+		// An API server uses each new policy after a moment.
+		env.must(wait.PollUntilContextCancel(env.ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			err = admin.Create(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll)
+			return err != nil, nil
+		}))
 		return err
 	}
 	evil := before.DeepCopy()

@@ -151,7 +151,7 @@ func startBoth(seed uint64, address func() string) *bothServe {
 				default:
 				}
 				w.step(w.keys[w.random.IntN(len(w.keys))])
-				time.Sleep(500 * time.Microsecond) // the pace of a client
+				time.Sleep(500 * time.Microsecond) //nolint:forbidigo // the pace of a client
 			}
 		})
 	}

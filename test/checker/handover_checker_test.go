@@ -120,7 +120,7 @@ func (p *checkedPair) begin(seed uint64) {
 
 // sleep waits for a random time of so many milliseconds.
 func (p *checkedPair) sleep(from, to int) {
-	time.Sleep(time.Duration(from+p.random.IntN(to-from)) * time.Millisecond) // what comes next comes at any time of a handover
+	time.Sleep(time.Duration(from+p.random.IntN(to-from)) * time.Millisecond) //nolint:forbidigo // what comes next comes at any time of a handover
 }
 
 // trigger deletes the old pod, either before its replacement is created, as a drain does, or after it, as the operator does.

@@ -53,7 +53,7 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 	for i, to := range order[1:] {
 		from := order[i]
 		if slices.Contains(order[:i], to) {
-			time.Sleep(time.Until(updated.Add(kubeletBackOff)))
+			time.Sleep(time.Until(updated.Add(kubeletBackOff))) //nolint:forbidigo // the kubelet would delay the next start
 		}
 		held := []int64{s.count("cache", 0), s.count("cache", 1)}
 		lives := s.Lives("cache")

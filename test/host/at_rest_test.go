@@ -115,7 +115,7 @@ func TestIdleMemcachedsAreNotWrittenForFiveMinutes(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	time.Sleep(time.Until(rest.idleSince.Add(restWindow)))
+	time.Sleep(time.Until(rest.idleSince.Add(restWindow))) //nolint:forbidigo // the window in which nothing is written
 	before, err := cluster.OperatorWrites(s.Ctx, s.Namespace, rest.made)
 	s.Must(err)
 	writes, err := cluster.OperatorWrites(s.Ctx, s.Namespace, rest.idleSince)

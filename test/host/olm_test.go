@@ -211,7 +211,7 @@ func (l *lifecycle) holdsBack() {
 	l.Must(l.Provide(l.Ctx, catalogNow))
 	l.Eventually("the newest release waits", func(ctx context.Context) error { return l.waits(ctx) })
 	l.Logf("from the catalog's change to the newest release, delayed: %s", time.Since(began).Round(100*time.Millisecond))
-	for end := time.Now().Add(holdWindow); time.Now().Before(end); time.Sleep(time.Second) {
+	for end := time.Now().Add(holdWindow); time.Now().Before(end); time.Sleep(time.Second) { //nolint:forbidigo // OLM reports no event when it decides to wait
 		l.Must(l.waits(l.Ctx))
 	}
 }

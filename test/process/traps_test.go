@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
@@ -24,11 +23,13 @@ func TestSIGTERMAfterTheSaveSignal(t *testing.T) {
 		// it does once a second or at a new connection.
 		for range 5 {
 			r := pods.StartRaw(t, pods.Newest, pods.SharedDir(t))
-			time.Sleep(50 * time.Millisecond) // its event loop has begun to wait
+			r.Count() // its event loop has begun
 			if err := r.Command.Process.Signal(syscall.SIGUSR1); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(5 * time.Millisecond) // it has the first signal, and has not looked yet
+			if !pods.Eventually(func() bool { return r.HasExited() || !pending(t, r.Command.Process.Pid, syscall.SIGUSR1) }) {
+				t.Fatal("memcached never got the signal")
+			}
 			if r.HasExited() {
 				continue
 			}

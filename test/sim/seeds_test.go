@@ -106,7 +106,7 @@ func run(t *testing.T, from, seeds uint64, during time.Duration) map[string]int 
 	)
 	defer progress.Stop()
 	goesOn := func(n uint64) bool {
-		return !(*first && failed.Load() > 0) && (n < seeds || during > 0 && time.Since(began) < during)
+		return !(*first && failed.Load() > 0) && (n < seeds || during > 0 && time.Since(began) < during) //nolint:forbidigo // how long it may take is an argument
 	}
 	for range runtime.GOMAXPROCS(0) {
 		wait.Go(func() {

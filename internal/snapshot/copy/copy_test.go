@@ -122,7 +122,7 @@ func (s *shard) deleteSome(n int) {
 func TestSaveOmitsItemsThatAreGone(t *testing.T) {
 	for name, do := range map[string]func(*shard){
 		"a half is deleted":  func(s *shard) { s.deleteSome(2) },
-		"five sixths expire": func(s *shard) { time.Sleep(10 * time.Second) },
+		"five sixths expire": func(s *shard) { pass(10 * time.Second) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -410,7 +410,7 @@ func TestRestoreLater(t *testing.T) {
 				now := time.Now().Unix()
 				source.put(map[string]fake.Item{"forever": {}, "an hour": {Expires: now + 60*minute}, "forty days": {Expires: now + 40*day}, "two minutes": {Expires: now + 2*minute}})
 				s.save(taskOf(source))
-				time.Sleep(c.later)
+				pass(c.later)
 				task := taskOf(target)
 				task.Load.MaxTTL = c.maxTTL
 				if outcome := s.load(task); outcome.Restored != int64(len(c.want)) || outcome.Expired != int64(4-len(c.want)) {
@@ -442,7 +442,7 @@ func TestRestoreRejectsSnapshotThatIsTooOld(t *testing.T) {
 		s := newSetup(t)
 		task := taskOf(s.shard())
 		s.save(task)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		task.Load.MaxAge = 50 * time.Minute
 		_, err := Load(t.Context(), s.bucket, task, s.options)
 		wantFailure(t, err, wire.ReasonSnapshotTooOld, true, "1h0m0s old")
@@ -540,7 +540,7 @@ func TestSaveRunsOnce(t *testing.T) {
 		source.put(someItems("key", 100))
 		task := taskOf(source)
 		first, before := s.save(task), s.objects()
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		source.put(someItems("later", 100))
 		if second := s.save(task); second.Items != first.Items || !second.Snapshot.TakenAt.Equal(first.Snapshot.TakenAt) {
 			t.Errorf("the second %+v, the first %+v", second, first)

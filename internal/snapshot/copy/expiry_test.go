@@ -23,7 +23,7 @@ func TestItemExpiresOnTimeHoweverLongACopyTakes(t *testing.T) {
 			source.Touch(key(i), time.Now().Unix()+5000+int64(i))
 		}
 	}
-	wait := func() { time.Sleep(stall) } // the fake time of the bubble
+	wait := func() { pass(stall) }
 	for name, prepare := range map[string]func(s *setup, source, target *shard){
 		"nothing waits": func(*setup, *shard, *shard) {},
 		"clients change it": func(_ *setup, source, _ *shard) {
@@ -62,7 +62,7 @@ func TestItemExpiresOnTimeHoweverLongACopyTakes(t *testing.T) {
 			target.at("ms", 1, func() { target.Freeze(); wait() })
 		},
 		"the clock of the restored shard stands still when it is first read": func(_ *setup, _, target *shard) {
-			target.at("stats", 1, func() { target.Freeze(); time.Sleep(stall / 2) })
+			target.at("stats", 1, func() { target.Freeze(); pass(stall / 2) })
 			target.at("stats", 0, target.Thaw)
 		},
 		"the clock of the restored shard is off since a restart": func(_ *setup, _, target *shard) { target.Started += 9 },

@@ -28,6 +28,9 @@ type setup struct {
 	servers int
 }
 
+// pass lets the fake time of a bubble pass.
+func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // it doesn't wait
+
 // newSetup must be called in a bubble of testing/synctest.
 func newSetup(t *testing.T) *setup {
 	t.Helper()

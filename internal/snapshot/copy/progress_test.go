@@ -20,7 +20,7 @@ func TestProgressReport(t *testing.T) {
 			if p := progress.Report("7"); p.ItemsPerSecond != want {
 				t.Errorf("a rate of %d after %d seconds, want %d", p.ItemsPerSecond, second, want)
 			}
-			time.Sleep(time.Second) // of the bubble
+			pass(time.Second)
 		}
 	})
 }

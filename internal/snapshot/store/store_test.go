@@ -254,7 +254,7 @@ func TestUnreachableServerIsReportedWithItsCause(t *testing.T) {
 					return c.dial(ctx, network, address)
 				})
 				wantFailure(t, err, wire.ReasonStoreUnreachable, false, c.cause, "doesn't answer")
-				if took := time.Since(began); dials != c.dials || took < c.takes || took > c.takes+(attempts-1)*maxBackoff {
+				if took := time.Since(began); dials != c.dials || took < c.takes || took > c.takes+(attempts-1)*maxBackoff { //nolint:forbidigo // the fake time of a bubble
 					t.Errorf("it gives up after %s and %d connections, want %s and %d", took, dials, c.takes, c.dials)
 				}
 			})

@@ -137,7 +137,7 @@ func Start(seed uint64, addresses ...string) *Checker {
 		c.running.Go(func() {
 			for ctx.Err() == nil {
 				w.step()
-				time.Sleep(pause)
+				time.Sleep(pause) //nolint:forbidigo // the pace of a client
 			}
 		})
 	}
@@ -253,7 +253,7 @@ func (w *worker) sweep() {
 		for _, k := range keys {
 			err := w.read(k)
 			for err != nil && time.Now().Before(deadline) {
-				time.Sleep(pause)
+				time.Sleep(pause) //nolint:forbidigo // a shard that starts reports no event
 				err = w.read(k)
 			}
 			if err != nil {

@@ -87,7 +87,7 @@ func StartCommands(o Options, address func() string) *Commands {
 				c.flush.RLock()
 				w.step()
 				c.flush.RUnlock()
-				time.Sleep(o.Pause)
+				time.Sleep(o.Pause) //nolint:forbidigo // the pace of a client
 			}
 		})
 	}
@@ -115,7 +115,7 @@ func (c *Commands) SoFar() (r Report) {
 func (c *Commands) FlushAll(pause time.Duration) error {
 	c.flush.Lock()
 	defer c.flush.Unlock()
-	time.Sleep(pause)
+	time.Sleep(pause) //nolint:forbidigo // memcached deletes what is older than the second of the request
 	reply, err := c.workers[0].client.do([]byte("flush_all\r\n"))
 	if err == nil && reply.line != "OK" {
 		err = fmt.Errorf("flush_all: %s", reply.line)
@@ -580,7 +580,7 @@ func (w *commander) sweep() {
 	for _, k := range append(append([]*item{}, w.keys...), w.old...) {
 		err := w.tryReadMeta(k)
 		for err != nil && time.Now().Before(deadline) {
-			time.Sleep(pause)
+			time.Sleep(pause) //nolint:forbidigo // a shard that starts reports no event
 			err = w.tryReadMeta(k)
 		}
 		if err != nil {

@@ -104,13 +104,12 @@ func Eventually(ctx context.Context, what string, check func(context.Context) er
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("%s: %w; last: %w", what, ctx.Err(), err)
-		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%s: not within %s: %w", what, hang, err)
 		}
-		time.Sleep(pollInterval)
+		if canceled := Sleep(ctx, pollInterval); canceled != nil {
+			return fmt.Errorf("%s: %w; last: %w", what, canceled, err)
+		}
 	}
 }
 

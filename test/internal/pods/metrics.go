@@ -67,7 +67,7 @@ func cutLast(s, separator string) (before, after string, found bool) {
 // Metrics returns metrics that are not those of an earlier call.
 func (s *Shard) Metrics(t testing.TB, query string) Scrape {
 	t.Helper()
-	time.Sleep(1050 * time.Millisecond) // the agent answers with the same ones for a second
+	time.Sleep(1050 * time.Millisecond) //nolint:forbidigo // the agent answers with the same ones for a second
 	return FetchMetrics(t, "http://"+s.MetricsAddress()+"/metrics"+query)
 }
 

@@ -140,7 +140,7 @@ func StopSecond(t *testing.T, meta string) int64 {
 
 // NextSecond waits until the wall clock is past a second.
 func NextSecond(second int64) {
-	time.Sleep(time.Until(time.Unix(second+1, int64(10*time.Millisecond)))) // memcached counts in seconds
+	time.Sleep(time.Until(time.Unix(second+1, int64(10*time.Millisecond)))) //nolint:forbidigo // memcached counts in seconds
 }
 
 // Edit changes memcached's metadata file.
