@@ -19,15 +19,18 @@ import (
 
 const (
 	// findTimeout bounds the search for the other pod. It delays a first start without one where the network drops the
-	// packets to a Service that has no ready pod. A pod that doesn't find the other one starts without its items.
+	// packets to a Service that has no ready pod. A pod that doesn't find the other one starts without its items. So
+	// it searches for slowTimeout where a pod accepts connections, and is slow to answer.
 	findTimeout  = 10 * time.Second
+	slowTimeout  = time.Minute
 	findInterval = 250 * time.Millisecond
 	// absence is how long all responses must say that there is no other pod. The proxy of a node learns late of one that has
 	// just become ready. A refusal can take a second: after the first ones, Linux sends one per second and address
 	// (icmp_ratelimit).
 	absence = 500 * time.Millisecond
-	// acceptTimeout bounds the attempt to connect to the other pod after a failure.
-	acceptTimeout = 2 * time.Second
+	// acceptTimeout bounds the attempt to connect to the other pod after a failure. The kernel accepts within
+	// milliseconds, and a second or three later if one or two packets were lost.
+	acceptTimeout = 10 * time.Second
 	// notReadyInterval is between the attempts while the other pod is not being deleted.
 	notReadyInterval = 500 * time.Millisecond
 	// After maxFailures handovers that failed this pod starts without items, although the
@@ -193,7 +196,8 @@ func (r *receiver) scan(ctx context.Context, visit func(*memfile.Item) error) (m
 // hands over its items, it returns nil and the reason, which is empty if there is no
 // other pod.
 func findOther(ctx context.Context, podUID string, query func(context.Context) (wire.Status, error)) (other *wire.Status, reason string) {
-	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	started, timeout := time.Now(), findTimeout
+	ctx, cancel := context.WithTimeout(ctx, slowTimeout)
 	defer cancel()
 	var since time.Time // when all responses began to say that there is no other pod
 	for {
@@ -208,14 +212,17 @@ func findOther(ctx context.Context, podUID string, query func(context.Context) (
 			return &status, ""
 		case !isRejected(err) && !isNotFound(err):
 			since = time.Time{} // a lost packet, or a pod that is slow
+			if dial, ok := errors.AsType[*net.OpError](err); !ok || dial.Op != "dial" {
+				timeout = slowTimeout
+			}
 		case since.IsZero():
 			since = began
 		}
 		if !since.IsZero() && time.Since(since) >= absence {
 			return nil, ""
 		}
-		if !sleep(ctx, findInterval) {
-			return nil, fmt.Sprintf("no other pod responded within %s: %s", findTimeout, err)
+		if time.Since(started)+findInterval > timeout || !sleep(ctx, findInterval) {
+			return nil, fmt.Sprintf("no other pod responded within %s: %s", timeout, err)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -34,6 +35,8 @@ func TestTargetFindsOnlyAnotherPodThatHandsOver(t *testing.T) {
 	reset, closed := response{err: &url.Error{Op: "Get", Err: os.NewSyscallError("read", syscall.ECONNRESET)}}, response{err: &url.Error{Op: "Get", Err: io.EOF}}
 	missing, lost := dial(&net.DNSError{IsNotFound: true}), dial(&net.DNSError{Err: "i/o timeout", IsTimeout: true})
 	silent, late := dial(os.ErrDeadlineExceeded), refused
+	// The connection was accepted.
+	answerLate := response{err: &url.Error{Op: "Get", Err: context.DeadlineExceeded}, after: 2 * time.Second}
 	late.after = 1020 * time.Millisecond
 	for name, c := range map[string]struct {
 		// responses come one after the other, the last one again and again.
@@ -55,17 +58,19 @@ func TestTargetFindsOnlyAnotherPodThatHandsOver(t *testing.T) {
 		"a lost lookup":                      {[]response{lost, other}, true, "", findInterval},
 		"a slow pod between other answers":   {[]response{refused, refused, silent, refused, refused, other}, true, "", 5 * findInterval},
 		"a lost lookup, and a late refusal":  {[]response{lost, late}, false, "", findInterval + late.after},
+		"a pod that is overloaded":           {append(slices.Repeat([]response{answerLate}, 12), other), true, "", 12 * (answerLate.after + findInterval)},
+		"a pod that never answers":           {[]response{answerLate}, false, "no other pod responded within 1m0s: ", slowTimeout},
 		"a network that drops packets":       {[]response{silent}, false, "no other pod responded within 10s: ", findTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				found, reason := findOther(t.Context(), "own", func(context.Context) (wire.Status, error) {
+				found, reason := findOther(t.Context(), "own", func(ctx context.Context) (wire.Status, error) {
 					r := c.responses[0]
 					if len(c.responses) > 1 {
 						c.responses = c.responses[1:]
 					}
-					<-time.After(r.after)
+					sleep(ctx, r.after)
 					return r.status, r.err
 				})
 				if (found != nil) != c.found || !strings.HasPrefix(reason, c.reason) || (reason == "") != (c.reason == "") {

@@ -15,24 +15,24 @@ const (
 	// queryTimeout bounds the time for which the supervisor waits for memcached.
 	queryTimeout = 500 * time.Millisecond
 	// A memcached that does not respond within hangQueryTimeout is considered hung at a
-	// SIGTERM: the kubelet sends it after a minute of failed probes. hungSaveTimeout
-	// bounds its save, which most likely fails.
-	hangQueryTimeout = 2 * time.Second
-	hungSaveTimeout  = 4 * time.Second
+	// SIGTERM: the kubelet sends it after a minute of failed probes. It is not drained, and has saveTimeout like any
+	// other, since it may only be slow.
+	hangQueryTimeout = 10 * time.Second
 )
 
 func (s *supervisor) handleTermination() {
+	terminated := s.now() // the grace period has begun
 	s.pollAnnotations()
 	delayed := !s.delay.until.IsZero() // no client is connected
 	switch {
 	case s.finished:
 	case s.phase == wire.PhaseServing && s.stopToken() == "" && !delayed && !s.responds():
-		s.log.Warn("Stopping the container without a drain: memcached does not respond", "timeout", hungSaveTimeout)
-		s.stop(wire.PhaseStopping, "", hungSaveTimeout, s.finish)
+		s.log.Warn("Stopping the container without a drain: memcached does not respond", "timeout", hangQueryTimeout)
+		s.stop(wire.PhaseStopping, "", saveTimeout, s.finish)
 	case s.phase == wire.PhaseServing && s.stopToken() == "" && !delayed:
 		s.log.Info("The pod is being deleted; memcached keeps serving until another pod does", "service", s.service)
 		s.cancelTimer()
-		s.drainUntil = s.now().Add(s.drainTimeout)
+		s.drainUntil = terminated.Add(s.drainTimeout)
 		s.startDrain()
 		s.publish()
 	case s.phase == wire.PhaseReceiving, s.phase == wire.PhaseFollowing:

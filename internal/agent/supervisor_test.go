@@ -348,7 +348,7 @@ func TestMemcachedThatHangsAtItsStopIsKilled(t *testing.T) {
 		timeout   time.Duration
 	}{
 		"announced":   {true, saveTimeout},
-		"unannounced": {false, hangQueryTimeout + hungSaveTimeout},
+		"unannounced": {false, hangQueryTimeout + saveTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inPod(t, func(t *testing.T, p *pod) {

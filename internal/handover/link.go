@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// openTimeout bounds the connection and its handshake.
-	openTimeout = 5 * time.Second
 	// beatInterval is that of beats. A peer that sends nothing for silence is dead.
 	beatInterval = time.Second
 	silence      = 10 * time.Second
+	// openTimeout bounds the connection and its handshake.
+	openTimeout = silence
 	// stepTimeout bounds the time in which a peer that sends beats must continue: it may have to stop
 	// memcached or scan its memory.
 	stepTimeout = 2 * time.Minute
