@@ -325,45 +325,37 @@ func silent(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
 }
 
+// The proxy of a Secret has precedence over that of the environment, and its password reaches only the proxy.
 func TestStoreIsReachedThroughProxy(t *testing.T) {
 	t.Parallel()
+	const withPassword = "//user:secret@"
 	server := serveS3(t, t.TempDir(), "127.0.0.1:0", nil)
-	var requests atomic.Int32
-	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		requests.Add(1)
-		// the name in the request stays, for it is signed
-		r.Out.Host, r.Out.URL.Host = r.In.Host, server.Address()
-	}})
-	t.Cleanup(proxy.Close)
-	place := bucket(server, "")
-	place.S3.Endpoint = "http://s3.invalid:9000"
-	j := newJob(t, place)
-	j.environment = []string{"HTTP_PROXY=" + proxy.URL}
-	j.must(snapshotwire.ActionDelete)
-	if requests.Load() == 0 {
-		t.Error("the proxy got no request")
-	}
-}
-
-// The proxy of a Secret has precedence, and its password reaches only the proxy.
-func TestStoreIsReachedThroughProxyOfItsSecret(t *testing.T) {
-	t.Parallel()
-	server := serveS3(t, t.TempDir(), "127.0.0.1:0", nil)
-	var authorized atomic.Int32
-	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		if r.In.Header.Get("Proxy-Authorization") == "Basic dXNlcjpzZWNyZXQ=" {
-			authorized.Add(1)
-		}
-		r.Out.Host, r.Out.URL.Host = r.In.Host, server.Address()
-	}})
-	t.Cleanup(proxy.Close)
-	place := bucket(server, "")
-	place.S3.Endpoint = "http://s3.invalid:9000"
-	j := newJob(t, place)
-	j.environment = []string{"HTTP_PROXY=http://127.0.0.1:1", snapshotwire.ProxyVariable + "=" + strings.Replace(proxy.URL, "//", "//user:secret@", 1)}
-	j.must(snapshotwire.ActionDelete)
-	if authorized.Load() == 0 {
-		t.Error("the proxy got no request with its password")
+	for name, environment := range map[string]func(proxy string) []string{
+		"of the environment": func(proxy string) []string { return []string{"HTTP_PROXY=" + proxy} },
+		"of its Secret": func(proxy string) []string {
+			return []string{"HTTP_PROXY=http://127.0.0.1:1", snapshotwire.ProxyVariable + "=" + proxy}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var authorized atomic.Int32
+			proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+				if r.In.Header.Get("Proxy-Authorization") == "Basic dXNlcjpzZWNyZXQ=" {
+					authorized.Add(1)
+				}
+				// the name in the request stays, for it is signed
+				r.Out.Host, r.Out.URL.Host = r.In.Host, server.Address()
+			}})
+			t.Cleanup(proxy.Close)
+			place := bucket(server, "")
+			place.S3.Endpoint = "http://s3.invalid:9000"
+			j := newJob(t, place)
+			j.environment = environment(strings.Replace(proxy.URL, "//", withPassword, 1))
+			j.must(snapshotwire.ActionDelete)
+			if authorized.Load() == 0 {
+				t.Error("the proxy got no request with its password")
+			}
+		})
 	}
 }
 

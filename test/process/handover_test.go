@@ -73,26 +73,6 @@ func TestDrainedPodHandsItsItemsOver(t *testing.T) {
 	}
 }
 
-func TestItemsThatDoNotFitAreNotHandedOver(t *testing.T) {
-	t.Parallel()
-	old, next, _ := pods.NewPair(t)
-	old.Annotate(agentwire.ArgumentsFile, old.Arguments("-I", "4m"))
-	old.Run()
-	pods.Fill(t, old.Address(), 1000)
-	large := map[string]entry{"large": {strings.Repeat("x", 2<<20), 1, -1}}
-	putItems(old.AsCache(), large)
-	old.Signal(syscall.SIGTERM)
-	next.Launch()
-	start := next.WaitForPhase(agentwire.PhaseServing).Start
-	if start.Result != agentwire.StartHandedOver || start.ItemsBefore != 1001 || start.Items != 1000 {
-		t.Errorf("start %+v, want 1000 of 1001 items", start)
-	}
-	if n := pods.Count(t, next.Address(), 1000); n != 1000 {
-		t.Errorf("%d of 1000 items were handed over", n)
-	}
-	old.Exit()
-}
-
 // A client reads a token from the old pod and writes with it to the new one.
 func TestCASTokenOfTheOldPodMatchesNoItemOfTheNewOne(t *testing.T) {
 	t.Parallel()

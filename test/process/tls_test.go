@@ -4,16 +4,12 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -304,41 +300,5 @@ func TestPreflightAcceptsTLSWithoutASecret(t *testing.T) {
 	s := pods.NewShard(t)
 	if code, _ := preflight(s, s.Arguments("-Z", "-o", "ssl_unknown=1")); code == 0 {
 		t.Error("the preflight check accepted an unknown option")
-	}
-}
-
-func TestPodsWithTLSHandOverTheirItems(t *testing.T) {
-	t.Parallel()
-	const size = 10_000
-	ca := testcert.NewCA("shards")
-	old, next, r := pods.NewPair(t)
-	arguments := map[*pods.Shard][]string{old: pods.WordsRequired, next: pods.WordsPermissive}
-	const host = "127.0.0.1" // of the router
-	for pod, words := range arguments {
-		pod.Secret, pod.LoopbackPort = filepath.Join(pod.Dir, "secret"), pods.FreePort(t)
-		pods.MakeDir(t, pod.Secret)
-		crt, key := ca.Issue(testcert.Options{Names: []string{host}})
-		pods.Project(t, pod.Secret, 0, map[string]string{"tls.crt": string(crt), "tls.key": string(key), "ca.crt": string(ca.PEM())})
-		pod.Annotate(agentwire.ArgumentsFile, pod.Arguments(words...))
-	}
-	old.Run()
-	pods.Fill(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(old.LoopbackPort)), size)
-	r.WaitFor(old)
-	next.Launch()
-	next.WaitFor("the pod to wait for the items", func(status agentwire.Status) bool { return status.Phase == agentwire.PhaseReceiving })
-	old.Signal(syscall.SIGTERM)
-	status := next.WaitFor("the items", func(status agentwire.Status) bool { return status.Phase == agentwire.PhaseServing })
-	if status.Start.Result != agentwire.StartHandedOver || status.Start.Items != size {
-		t.Errorf("start %+v", status.Start)
-	}
-	config := pods.ClientConfig(t, ca, nil)
-	config.ServerName = host
-	for _, config := range []*tls.Config{config, nil} {
-		if _, err := pods.RequestVersion(t.Context(), next.Address(), config); err != nil {
-			t.Error(err)
-		}
-	}
-	if code := old.Exit(); code != 0 {
-		t.Error(errors.New(old.Log.String()))
 	}
 }
