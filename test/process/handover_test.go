@@ -1,16 +1,12 @@
 package process
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"maps"
-	"net"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -131,137 +127,6 @@ func slowPair(t *testing.T, size int) (old, next *pods.Shard) {
 
 // manyItems take seconds at the rate of a handover while clients use the old pod.
 const manyItems = 100_000
-
-// slowEnd returns two pods of which the first has stopped its memcached, and waits for the
-// second one's acknowledgement, which takes seconds to arrive.
-func slowEnd(t *testing.T) (old, next *pods.Shard, link *slowLink) {
-	t.Helper()
-	old, next, _ = pods.NewPair(t, "-m", "256")
-	link = newSlowLink(t, old)
-	old.Run()
-	pods.Fill(t, old.Address(), manyItems)
-	old.Signal(syscall.SIGTERM)
-	next.Launch()
-	next.WaitFor("the first items", func(status agentwire.Status) bool {
-		return status.Phase == agentwire.PhaseReceiving && status.Handover.Items > 0
-	})
-	link.slow.Store(true)
-	old.WaitForPhase(agentwire.PhaseStopping)
-	return old, next, link
-}
-
-// slowLink forwards connections to the handover port of a pod.
-type slowLink struct {
-	slow atomic.Bool
-}
-
-var slowLinks atomic.Int32
-
-func newSlowLink(t *testing.T, source *pods.Shard) *slowLink {
-	t.Helper()
-	l := &slowLink{}
-	source.PodIP = fmt.Sprintf("127.77.8.%d", slowLinks.Add(1))
-	port := strconv.Itoa(source.HandoverPort)
-	listener, err := net.Listen("tcp", net.JoinHostPort(source.PodIP, port))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			target, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			source, err := net.Dial("tcp", "127.0.0.1:"+port)
-			if err != nil {
-				_ = target.Close()
-				continue
-			}
-			go func() {
-				_, _ = io.Copy(target, source)
-				_ = target.Close()
-			}()
-			go func() {
-				l.forward(target, source)
-				_ = source.Close()
-			}()
-		}
-	}()
-	return l
-}
-
-// forward keeps the order, and loses what it delays when the target closes the connection.
-func (l *slowLink) forward(target io.Reader, source io.Writer) {
-	type part struct {
-		at   time.Time
-		data []byte
-	}
-	parts := make(chan part, 1024)
-	defer close(parts)
-	go func() {
-		for p := range parts {
-			time.Sleep(time.Until(p.at)) //nolint:forbidigo // the delay of the link
-			_, _ = source.Write(p.data)
-		}
-	}()
-	for data := make([]byte, 64<<10); ; {
-		n, err := target.Read(data)
-		if err != nil {
-			return
-		}
-		p := part{time.Now(), bytes.Clone(data[:n])}
-		if l.slow.Load() {
-			p.at = p.at.Add(4 * time.Second)
-		}
-		parts <- p
-	}
-}
-
-func TestOldPodServesOnIfTheNewOneDies(t *testing.T) {
-	t.Parallel()
-	launchThird := func(t *testing.T, next *pods.Shard) *pods.Shard {
-		t.Helper()
-		third := pods.NewShard(t)
-		third.PodUID, third.HandoverKey, third.Service = "third", next.HandoverKey, next.Service
-		third.Annotate(agentwire.ArgumentsFile, third.Arguments("-m", "256"))
-		third.Launch()
-		return third
-	}
-	wantTakenOver := func(t *testing.T, old, third *pods.Shard, size int) {
-		t.Helper()
-		wantHandedOver(t, third.WaitForPhase(agentwire.PhaseServing).Start, int64(size))
-		if n := pods.Count(t, third.Address(), size); n != size {
-			t.Errorf("the third pod serves %d of %d items", n, size)
-		}
-		if code := old.Exit(); code != 0 {
-			t.Errorf("the old agent exited with code %d", code)
-		}
-	}
-	t.Run("before the end", func(t *testing.T) {
-		t.Parallel()
-		const size = 2 * manyItems
-		old, next := slowPair(t, size)
-		third := launchThird(t, next)
-		third.WaitForPhase(agentwire.PhaseReceiving)
-		next.Kill()
-		old.WaitFor("the old pod to serve", func(status agentwire.Status) bool {
-			return status.Phase == agentwire.PhaseDraining && status.Items == size
-		})
-		wantTakenOver(t, old, third, size)
-	})
-	t.Run("during the end", func(t *testing.T) {
-		t.Parallel()
-		old, next, link := slowEnd(t)
-		next.Kill()
-		link.slow.Store(false)
-		status := old.WaitForPhase(agentwire.PhaseDraining)
-		if n := pods.Count(t, old.Address(), manyItems); n != manyItems {
-			t.Errorf("the old pod serves %d of %d items: %+v", n, manyItems, status)
-		}
-		wantTakenOver(t, old, launchThird(t, next), manyItems)
-	})
-}
 
 // By when a handover comes to its end is tested in internal/handover.
 func TestHandoverHasUntilTheDrainTimeout(t *testing.T) {

@@ -10,33 +10,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
-// What memcached does not take is counted. It would delete what it has under the key
-// of an item that is too large for it: the restore must not send it.
-func TestRestoreCountsItemsThatAreTooLarge(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			source := pods.StartCache(t, pods.Newest, "-I", "8m", "-m", "128")
-			putItems(source, map[string]entry{
-				"whole": {strings.Repeat("x", 900<<10), 0, -1}, "divided": {strings.Repeat("x", 5<<20), 0, -1}, "small": {"x", 0, -1},
-				"new": {strings.Repeat("x", 900<<10), 0, -1},
-			})
-			bucket := memblob.OpenBucket(nil)
-			save(t, bucket, pods.SaveTask(source))
-			target := pods.StartCache(t, version, "-I", "512k")
-			own := map[string]entry{"whole": {"newer", 1, -1}, "divided": {"newer", 2, -1}}
-			putItems(target, own)
-			outcome := load(t, bucket, pods.LoadTask(target))
-			if outcome.Rejected != 3 || outcome.Restored != 1 || outcome.Items != 4 {
-				t.Errorf("%+v", outcome)
-			}
-			own["small"] = entry{"x", 0, -1}
-			wantItems(t, getItems(target, []string{"whole", "divided", "small", "new"}), own)
-		})
-	}
-}
-
 // A restore skips no item that memcached accepts, at the limit of what it accepts.
 func TestRestoreOfTheLargestItem(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
@@ -89,56 +88,4 @@ func TestFullShardWithTheOperatorsArgumentsKeepsItsItems(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestRestartInPlaceKeepsAllItems(t *testing.T) {
-	t.Parallel()
-	for _, version := range pods.Tested {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			const size, restarts = 20_000, 8
-			s := pods.NewShard(t)
-			s.Memcached = pods.MemcachedPath(version)
-			status := s.Run()
-			pods.Fill(t, s.Address(), size-1)
-			pods.Talk(t, s.Address(), "set expires 0 100000 1\r\nx\r\n")
-			for i := range restarts {
-				value, former, before := fmt.Sprintf("restart %d", i), status.PID, expiry(t, s)
-				s.Annotate(agentwire.RestartFile, value)
-				status = s.WaitFor("the restart", func(status agentwire.Status) bool { return status.Restart == value })
-				if status.Phase != agentwire.PhaseServing || status.PID == former {
-					t.Errorf("restart %q is reported while the former process %d is %s", value, former, status.Phase)
-				}
-				if status.Start.Result != agentwire.StartWarm || status.Start.Items != size || status.Start.ItemsBefore != size {
-					t.Errorf("start %+v, want %d items", status.Start, size)
-				}
-				if after := expiry(t, s); after > before+startStall || after < before-startStall {
-					t.Errorf("an item expires at %d, and should have at %d", after, before)
-				}
-			}
-			if n := pods.Count(t, s.Address(), size-1); n != size-1 {
-				t.Errorf("%d of %d items kept", n, size-1)
-			}
-			handleAnnotations(s)
-			if again := s.Status(); again.PID != status.PID {
-				t.Error("it was restarted a second time for the same annotation")
-			}
-		})
-	}
-}
-
-// expiry returns the Unix time at which the item "expires" does.
-func expiry(t *testing.T, s *pods.Shard) int64 {
-	t.Helper()
-	var at int64
-	err := protocol.At(s.Address()).Dump(t.Context(), pods.Patience, func(item protocol.Listed) error {
-		if string(item.Key) == "expires" {
-			at = item.Expires
-		}
-		return nil
-	})
-	if err != nil || at == 0 {
-		t.Fatalf("it expires at %d: %v", at, err)
-	}
-	return at
 }
