@@ -99,7 +99,7 @@ func (s *supervisor) postponeArguments(slow error) {
 
 func (s *supervisor) restart(arguments []string, changed bool) {
 	s.log.Info("Restarting memcached in place", "arguments", arguments, "changed", changed, "restart", s.handledRestart)
-	s.stop(wire.PhaseRestarting, "", saveTimeout, func() {
+	s.stop(wire.PhaseRestarting, "", func() {
 		if changed {
 			former := s.arguments
 			s.fallback = &former

@@ -151,7 +151,7 @@ func TestProbeWaitsForTheEndOfAHandover(t *testing.T) {
 		states.Store(&state{status: wire.Status{Phase: wire.PhaseReceiving}, superseded: make(chan struct{})})
 		began := time.Now()
 		err := checkReadiness(t.Context(), &states)
-		if took := time.Since(began); err == nil || took < time.Second || took >= 2*time.Second {
+		if took := time.Since(began); err == nil || took < time.Second || 2*time.Second <= took {
 			t.Errorf("it answered %v after %s, want longer than the probes' period and shorter than their timeout", err, took)
 		}
 		go func() {

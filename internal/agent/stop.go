@@ -28,7 +28,7 @@ func (s *supervisor) handleTermination() {
 	case s.finished:
 	case s.phase == wire.PhaseServing && s.stopToken() == "" && !delayed && !s.responds():
 		s.log.Warn("Stopping the container without a drain: memcached does not respond", "timeout", hangQueryTimeout)
-		s.stop(wire.PhaseStopping, "", saveTimeout, s.finish)
+		s.stop(wire.PhaseStopping, "", s.finish)
 	case s.phase == wire.PhaseServing && s.stopToken() == "" && !delayed:
 		s.log.Info("The pod is being deleted; memcached keeps serving until another pod does", "service", s.service)
 		s.cancelTimer()
@@ -40,7 +40,7 @@ func (s *supervisor) handleTermination() {
 		s.discard(wire.PhaseStopping, s.finish)
 	case s.phase != wire.PhaseStopping:
 		s.log.Info("Stopping the container", "announced", s.stopToken())
-		s.stop(wire.PhaseStopping, s.stopToken(), saveTimeout, s.finish)
+		s.stop(wire.PhaseStopping, s.stopToken(), s.finish)
 	}
 }
 
@@ -66,14 +66,14 @@ func (s *supervisor) startDrain() {
 func (s *supervisor) handleDrained(end drainEnd) {
 	if end.run == s.drain {
 		s.log.Info("Drained", "reason", end.reason)
-		s.stop(wire.PhaseStopping, "", saveTimeout, s.finish)
+		s.stop(wire.PhaseStopping, "", s.finish)
 	}
 }
 
-// stop makes memcached save its items and exit, at most within timeout, and then runs
+// stop makes memcached save its items and exit, at most within saveTimeout, and then runs
 // next. token is the announcement of the stop, empty if there was none. A stop in
 // progress continues with another next.
-func (s *supervisor) stop(phase wire.Phase, token string, timeout time.Duration, next func()) {
+func (s *supervisor) stop(phase wire.Phase, token string, next func()) {
 	if s.drain != nil {
 		s.drain.cancel()
 		s.drain = nil
@@ -99,8 +99,8 @@ func (s *supervisor) stop(phase wire.Phase, token string, timeout time.Duration,
 	}
 	s.history.saveBegins(s.lastStop.Items)
 	go s.process.wakeUntilExit()
-	s.schedule(timeout, func() {
-		s.log.Error("memcached did not exit after the save signal; killing it, its items are lost", "timeout", timeout)
+	s.schedule(saveTimeout, func() {
+		s.log.Error("memcached did not exit after the save signal; killing it, its items are lost", "timeout", saveTimeout)
 		_ = s.process.signal(syscall.SIGKILL)
 	})
 }
