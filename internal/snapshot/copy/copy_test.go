@@ -599,7 +599,7 @@ func TestCopyKeepsItsRateLimits(t *testing.T) {
 					} else {
 						s.load(task)
 					}
-					if took := time.Since(began); took < 9*time.Second || took > 11*time.Second { // of the bubble
+					if took := time.Since(began); took < 9*time.Second || took > 11*time.Second { //nolint:forbidigo // the fake time of a bubble
 						t.Errorf("10 s of items took %s", took)
 					}
 				}
