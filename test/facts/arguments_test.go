@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/exhaustive"
 	"github.com/memcached-operator/memcached-operator/test/internal/pods"
 )
 
@@ -51,10 +52,13 @@ var changes = []struct {
 
 func TestMemcachedRejectsItemsAfterTheseChanges(t *testing.T) {
 	t.Parallel()
-	for _, version := range pods.Versions {
+	for v, version := range pods.Versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			for _, change := range changes {
+			for i, change := range changes {
+				if (i+v)%exhaustive.OneIn(3) != 0 { // each with a version
+					continue
+				}
 				t.Run(change.name, func(t *testing.T) {
 					t.Parallel()
 					dir := pods.SharedDir(t)
