@@ -14,15 +14,11 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
-const (
-	// hung is longer than any start of a million items, also on a busy machine.
-	hung = time.Minute
-	// kubeletBackOff is how long after the end of a pod's last container the kubelet
-	// does not start one of an image that the pod had within the last ten minutes: it
-	// makes it wait as long again, as if it had crashed. With each return to the same
-	// image it is twice as long.
-	kubeletBackOff = 10 * time.Second
-)
+// kubeletBackOff is how long after the end of a pod's last container the kubelet
+// does not start one of an image that the pod had within the last ten minutes: it
+// makes it wait as long again, as if it had crashed. With each return to the same
+// image it is twice as long.
+const kubeletBackOff = 10 * time.Second
 
 // Each version is followed by each other one once. One shard holds a million items
 // of 500 B, the other a few.
@@ -78,9 +74,6 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 			if shard.Version != to || shard.Start != v1alpha1.StartWarm || shard.Items < had || shard.ItemsBefore != had {
 				t.Errorf("the shard's status is %+v", shard)
 			}
-			if silent[ordinal] > hung {
-				t.Errorf("shard %d did not answer for %s", ordinal, silent[ordinal])
-			}
 		}
 		now, err := large.Sample(oneIn)
 		s.Must(err)
@@ -99,7 +92,7 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 		s.NoPreflightPods()
 		cost := m.Status.LastUpdate
 		if cost == nil || cost.FinishedAt == nil || cost.Shards != 2 || cost.ItemsBefore != held[0]+held[1] || cost.Items < cost.ItemsBefore ||
-			cost.MaxUnavailableMilliseconds <= 0 || cost.MaxUnavailableMilliseconds > hung.Milliseconds() || cost.UnavailableMilliseconds <= cost.MaxUnavailableMilliseconds {
+			cost.MaxUnavailableMilliseconds <= 0 || cost.UnavailableMilliseconds <= cost.MaxUnavailableMilliseconds {
 			t.Errorf("the update cost %+v", cost)
 		}
 	}
