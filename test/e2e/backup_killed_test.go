@@ -16,14 +16,14 @@ import (
 const slow, slowSize = 250, 10_000
 
 // slowBackup fills a shard and returns a backup that has copied some of its items, and what it is to contain.
-func (s *space) slowBackup() (*v1alpha1.MemcachedBackup, []*items.Set) {
+func (s *space) slowBackup(policy v1alpha1.SnapshotDeletionPolicy) (*v1alpha1.MemcachedBackup, []*items.Set) {
 	s.Helper()
 	store := s.claim("backups")
 	s.Apply("cache", suite.Small(1))
 	s.Available("cache")
 	sets := s.fill("cache", 1, slowSize)
 	b := s.backup("first", v1alpha1.MemcachedBackupSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: rate(slow),
+		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, Store: store, RateLimit: rate(slow), DeletionPolicy: policy,
 	})
 	s.copies(b)
 	return b, sets
@@ -32,7 +32,7 @@ func (s *space) slowBackup() (*v1alpha1.MemcachedBackup, []*items.Set) {
 func TestBackupCompletesAfterItsPodIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	b, sets := s.slowBackup()
+	b, sets := s.slowBackup(v1alpha1.SnapshotRetain)
 	s.Must(k.DeleteAllOf(s.Ctx, &corev1.Pod{}, client.InNamespace(s.Namespace), client.MatchingLabels{batchv1.JobNameLabel: b.Status.JobName}, client.GracePeriodSeconds(0)))
 	s.complete(b)
 	if b.Status.Snapshot.Items != slowSize {
@@ -46,4 +46,18 @@ func TestBackupCompletesAfterItsPodIsKilled(t *testing.T) {
 	s.Must(k.DeleteAllOf(s.Ctx, &corev1.Pod{}, client.InNamespace(s.Namespace), client.MatchingLabels{batchv1.JobNameLabel: r.Status.JobName}, client.GracePeriodSeconds(0)))
 	s.complete(r)
 	s.Holds(sets[0])
+}
+
+// It is the one test on a cluster in which the operator deletes a Job.
+func TestDeletedRunningBackupLeavesNothingInItsStore(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	b, _ := s.slowBackup(v1alpha1.SnapshotDelete)
+	s.Must(k.Delete(s.Ctx, b))
+	s.Gone(&v1alpha1.MemcachedBackup{}, b.Name)
+	r := s.restore("of-it", v1alpha1.MemcachedRestoreSpec{
+		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"},
+		Snapshot:     &v1alpha1.SnapshotSource{Store: b.Spec.Store, Path: s.Namespace + "/cache/first-" + string(b.UID[:8])},
+	})
+	s.failsFor(r, v1alpha1.ReasonSnapshotNotFound)
 }
