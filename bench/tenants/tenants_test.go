@@ -75,12 +75,25 @@ func withOperator(t *testing.T, pods, tenants int, use func(ctx context.Context,
 func (s *scene) createFleet(ctx context.Context, t *testing.T) {
 	t.Helper()
 	must(t, s.fleet.Create(ctx, version))
-	must(t, cluster.Eventually(ctx, "the fleet", func(context.Context) error {
+	s.eventually(ctx, t, "the fleet", func(context.Context) error {
 		if n, isNot := s.fleet.Count(scale.IsAvailable); n < s.fleet.Size {
 			return fmt.Errorf("%d of %d are Available, and this isn't: %+v", n, s.fleet.Size, isNot)
 		}
-		return s.Operator.Process.Runs()
+		return nil
+	})
+}
+
+// eventually waits until check returns nil, or the operator has exited.
+func (s *scene) eventually(ctx context.Context, t *testing.T, what string, check func(context.Context) error) {
+	t.Helper()
+	var exited error
+	must(t, cluster.Eventually(ctx, what, func(ctx context.Context) error {
+		if exited = s.Operator.Process.Runs(); exited != nil {
+			return nil
+		}
+		return check(ctx)
 	}))
+	must(t, exited)
 }
 
 // The API server accepts 256 KiB of annotations per object.
@@ -165,12 +178,12 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 		s.Operator.Stop()
 		s.Operator.Environment = environment
 		must(t, s.Operator.Start(ctx))
-		must(t, cluster.Eventually(ctx, "a reconcile", func(ctx context.Context) error {
+		s.eventually(ctx, t, "a reconcile", func(ctx context.Context) error {
 			if g, err := s.Operator.Metrics.Read(ctx); err != nil || g.Reconciles == 0 {
 				return fmt.Errorf("%d reconciles, error %v", g.Reconciles, err) //nolint:errorlint // err may be nil
 			}
 			return nil
-		}))
+		})
 		s.wantPeak(t, "with 1,000 objects of 250 KiB and 150 of 1 MiB that were streamed")
 
 		large := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(ctx, t, s.Client, "large"), Name: "cache", Annotations: largeAnnotation}}
@@ -181,7 +194,7 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 		}
 		large.Spec.PodMetadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 8192-len("example.com/large"))}
 		must(t, s.Client.Create(ctx, large))
-		must(t, cluster.Eventually(ctx, "1,000 shards", func(ctx context.Context) error {
+		s.eventually(ctx, t, "1,000 shards", func(ctx context.Context) error {
 			m := &v1alpha1.Memcached{}
 			if err := s.Client.Get(ctx, client.ObjectKeyFromObject(large), m); err != nil {
 				return err
@@ -190,7 +203,7 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 				return fmt.Errorf("%s shards are ready", m.Status.Ready)
 			}
 			return nil
-		}))
+		})
 		s.wantPeak(t, "with 1,000 shards with as many pod annotations as possible too")
 	})
 }
@@ -251,7 +264,7 @@ func (s *scene) lose(ctx context.Context, t *testing.T) (losses []loss) {
 			return err == nil && now.UID != lost.UID, client.IgnoreNotFound(err)
 		}))
 	}
-	must(t, cluster.Eventually(ctx, "the log of the shards' replacement", func(context.Context) error {
+	s.eventually(ctx, t, "the log of the shards' replacement", func(context.Context) error {
 		all, err := s.Log.Requests()
 		if err != nil {
 			return err
@@ -261,7 +274,7 @@ func (s *scene) lose(ctx context.Context, t *testing.T) (losses []loss) {
 			return fmt.Errorf("%d of %d are in it", len(losses), s.fleet.Size)
 		}
 		return nil
-	}))
+	})
 	return losses
 }
 
@@ -327,7 +340,7 @@ func startTenants(ctx context.Context, t *testing.T, c client.Client) []string {
 func (s *scene) awaitTenants(ctx context.Context, t *testing.T, namespaces ...string) {
 	t.Helper()
 	since := time.Now()
-	must(t, cluster.Eventually(ctx, "requests for the hostile tenants", func(context.Context) error {
+	s.eventually(ctx, t, "requests for the hostile tenants", func(context.Context) error {
 		all, err := s.Log.Requests()
 		if err != nil {
 			return err
@@ -341,8 +354,8 @@ func (s *scene) awaitTenants(ctx context.Context, t *testing.T, namespaces ...st
 				return fmt.Errorf("%v", requests)
 			}
 		}
-		return s.Operator.Process.Runs()
-	}))
+		return nil
+	})
 }
 
 // 45 of 50 tenants don't wait for the requests of the other five. How long they wait for an API server on a busy machine

@@ -89,7 +89,9 @@ func (o *Operator) read(d *appsv1.Deployment, size int) error {
 	container := d.Spec.Template.Spec.Containers[0]
 	o.Limit = container.Resources.Limits.Memory().Value() * int64(max(1, (size+ServedByDefault-1)/ServedByDefault))
 	for _, arg := range container.Args {
-		if !strings.HasPrefix(arg, "--metrics-bind-address") && !strings.HasPrefix(arg, "--health-probe-bind-address") {
+		name, _, _ := strings.Cut(arg, "=")
+		// It is alone, and on a busy machine it would lose the lease and exit, after which no kubelet restarts it.
+		if name != "--metrics-bind-address" && name != "--health-probe-bind-address" && name != "--leader-elect" {
 			o.args = append(o.args, arg)
 		}
 	}
