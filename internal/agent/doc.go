@@ -25,7 +25,7 @@
 // (slowError), nor is a check that was killed. The agent tries again, or exits with wire.ExitTimedOut, and the items stay.
 //
 // A bound whose end loses items, or says that another pod is dead, is part of the pod's grace period, or at least ten
-// times what its step takes under load. A pod that refuses connections is gone, one that is slow is not.
+// times what its step takes under load. A pod that refuses connections doesn't run, one that is slow does.
 //
 // While a stop is announced, for a minute, the agent begins no other change. A new version and
 // new arguments arrive together, and the next container applies both in one start.
