@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -32,6 +33,9 @@ func makeCgroups(n node) error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
+		if err := writeIfExists(filepath.Join(dir, "cpu.shares"), 1024*podsWeight); err != nil {
+			return err
+		}
 		// A new cpuset group is empty, and nothing can run in it.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			all, err := os.ReadFile(filepath.Join(filepath.Dir(c), file))
@@ -47,6 +51,18 @@ func makeCgroups(n node) error {
 		}
 	}
 	return nil
+}
+
+// podsWeight is the weight of all pods of a node, in processes: while something compiles or computes on this machine, they
+// would otherwise have as much of the processor as one session of it, and what they are to do in time would wait.
+const podsWeight = 8
+
+// writeIfExists writes a number to a file of a control group, which other controllers don't have.
+func writeIfExists(path string, value int) error {
+	if !exists(path) {
+		return nil
+	}
+	return os.WriteFile(path, []byte(strconv.Itoa(value)), 0)
 }
 
 var kubeletControllers = []string{"cpu", "cpuset", "hugetlb", "io", "memory", "pids"}
@@ -74,7 +90,7 @@ func makeCgroupV2(dir string) error {
 			return fmt.Errorf("switching on control group controllers (in a container this works only with the machine's own control groups, docker run --cgroupns=host): %w", err)
 		}
 	}
-	return nil
+	return writeIfExists(filepath.Join(dir, "cpu.weight"), 100*podsWeight)
 }
 
 // removeCgroups removes control groups, which outlive their processes.

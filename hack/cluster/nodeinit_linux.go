@@ -22,6 +22,8 @@ func nodeInit(args []string) error {
 	if err := s.mounts(); err != nil {
 		return err
 	}
+	// Like podsWeight, for the node's own processes. Not each kernel groups processes by session.
+	_ = os.WriteFile("/proc/self/autogroup", []byte("-5"), 0)
 	if err := s.network(); err != nil {
 		return err
 	}
