@@ -25,7 +25,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -35,12 +34,8 @@ import (
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
-const (
-	// version of memcached, which no pod runs.
-	version = "1.6.45"
-	// patience bounds hangs, and nothing else.
-	patience = 20 * time.Minute
-)
+// version of memcached, which no pod runs.
+const version = "1.6.45"
 
 // scene is a scene with a fleet of small Memcacheds.
 type scene struct {
@@ -258,11 +253,13 @@ func (s *scene) lose(ctx context.Context, t *testing.T) (losses []loss) {
 		key := client.ObjectKey{Namespace: s.fleet.NamespaceOf(number), Name: scale.NameOf(number) + "-0"}
 		must(t, s.Client.Get(ctx, key, lost))
 		must(t, s.Client.Delete(ctx, lost, client.PropagationPolicy(metav1.DeletePropagationBackground)))
-		must(t, wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		s.eventually(ctx, t, "the replacement of "+key.Name, func(ctx context.Context) error {
 			now := &appsv1.ReplicaSet{}
-			err := s.Client.Get(ctx, key, now)
-			return err == nil && now.UID != lost.UID, client.IgnoreNotFound(err)
-		}))
+			if err := s.Client.Get(ctx, key, now); err != nil || now.UID != lost.UID {
+				return err
+			}
+			return errors.New("it is the deleted one")
+		})
 	}
 	s.eventually(ctx, t, "the log of the shards' replacement", func(context.Context) error {
 		all, err := s.Log.Requests()
