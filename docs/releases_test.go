@@ -42,21 +42,21 @@ func fieldsOf(t *testing.T, file string) map[string]bool {
 	return fields
 }
 
-// releases returns the releases, the oldest first.
+// releases returns the releases that CHANGELOG.md has, the oldest first. The catalog also has one that was cut and not
+// published, from which the tests with OLM upgrade.
 func releases(t *testing.T) []semver.Version {
 	t.Helper()
 	entries, err := fs.ReadDir(os.DirFS(root), "catalog/releases")
 	if err != nil {
 		t.Fatal(err)
 	}
+	changelog := read(t, "CHANGELOG.md")
 	var all []semver.Version
 	for _, entry := range entries {
-		if version, err := semver.Parse(entry.Name()); err == nil && len(version.Pre) == 0 {
+		version, err := semver.Parse(entry.Name())
+		if err == nil && len(version.Pre) == 0 && strings.Contains(changelog, "\n## ["+entry.Name()+"]") {
 			all = append(all, version)
 		}
-	}
-	if len(all) == 0 {
-		t.Fatal("there is no release")
 	}
 	slices.SortFunc(all, semver.Version.Compare)
 	return all
@@ -119,6 +119,12 @@ func TestEveryFieldThatTheFirstReleaseLacksHasANoteInItsSection(t *testing.T) {
 				noted["spec."+name] = note[1]
 			}
 		}
+	}
+	if len(all) == 0 {
+		for field, since := range noted {
+			t.Errorf("a section says that %s requires release %s, and there is no release without it", field, since)
+		}
+		return
 	}
 	first := fieldsOfRelease(t, all[0])
 	for field := range fieldsOf(t, "config/crd/bases/"+memcachedCRD) {

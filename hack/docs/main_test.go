@@ -32,6 +32,17 @@ func TestGeneratedPagesAreUpToDate(t *testing.T) {
 }
 
 func TestReferenceNamesTheFirstReleaseOfAField(t *testing.T) {
+	root := t.TempDir() // of a project that has published the first cut of 1.0.0
+	for name, content := range map[string]string{"Makefile": "VERSION ?= 1.1.0\n", "CHANGELOG.md": "\n## [1.0.0] - 2026-11-22\n", "go.mod": "\tk8s.io/api v0.36.0\n"} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, folder := range []string{"catalog/releases", "config/crd/bases"} {
+		if err := os.CopyFS(filepath.Join(root, folder), os.DirFS(filepath.Join("../..", folder))); err != nil {
+			t.Fatal(err)
+		}
+	}
 	releases, err := readSince(root)
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,7 @@ const metricsIntroduction = `# Metrics of the shards
 ` + "`make docs`" + ` generates this page from the agent's table of metrics.
 
 The agent in each pod of a shard serves metrics in the text format of Prometheus at port 9150,
-which is named ` + "`metrics`" + `, and path ` + "`/metrics`" + `. A pod that was created by an operator before version
-1.1.0 has no such port until it is replaced.
+which is named ` + "`metrics`" + `, and path ` + "`/metrics`" + `.
 
 The metrics without the prefix ` + "`memcached_agent_`" + ` are those of memcached_exporter 0.16, with the same names,
 labels and meaning, so that dashboards and alerts for it work unchanged. Two of them are gauges here and counters

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,16 +21,20 @@ type since map[string]map[string]string
 
 var makefileVersion = regexp.MustCompile(`(?m)^VERSION \?= (.*)$`)
 
-// readSince compares the releases in catalog/releases, without candidates. What none of them has is of the version
-// in the Makefile.
+// readSince compares the releases in catalog/releases that CHANGELOG.md has, without candidates. What none of them has
+// is of the version in the Makefile, which is the first release of all if there is none.
 func readSince(root string) (since, error) {
 	entries, err := os.ReadDir(filepath.Join(root, "catalog", "releases"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the releases: %w", err)
 	}
+	changelog, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the releases: %w", err)
+	}
 	var releases []semver.Version
 	for _, entry := range entries {
-		if version, err := semver.Parse(entry.Name()); err == nil && len(version.Pre) == 0 {
+		if version, err := semver.Parse(entry.Name()); err == nil && len(version.Pre) == 0 && bytes.Contains(changelog, []byte("\n## ["+entry.Name()+"]")) {
 			releases = append(releases, version)
 		}
 	}
@@ -69,7 +74,7 @@ func readSince(root string) (since, error) {
 			return nil, err
 		}
 		for path := range fields {
-			if _, found := first[path]; !found {
+			if _, found := first[path]; !found && len(releases) > 0 {
 				first[path] = next.FinalizeVersion()
 			}
 		}

@@ -40,8 +40,7 @@ type Outcome struct {
 	Restored int64 `json:"restored,omitempty"`
 	Kept     int64 `json:"kept,omitempty"`
 	Expired  int64 `json:"expired,omitempty"`
-	// Rejected has the name that Jobs of 1.0.0 report.
-	Rejected int64 `json:"refused,omitempty"`
+	Rejected int64 `json:"rejected,omitempty"`
 }
 
 // Snapshot describes a complete snapshot.
