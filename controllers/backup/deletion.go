@@ -5,12 +5,13 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
+	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -35,14 +36,13 @@ func planDeletion(obs *observation) transfer.Plan {
 	b, p := obs.backup, obs.Plan()
 	p.RequeueAfter = deletionPoll
 	wait := func(reason string) { p.SetMessage("being deleted: " + reason) }
-	release := func(events ...transfer.Event) {
+	release := func(events ...event.Event) {
 		controllerutil.RemoveFinalizer(p.Object, v1alpha1.FinalizerSnapshot)
 		p.Events = events
 	}
 	location := transfer.Describe(b.Spec.Store, transfer.SnapshotPath(b))
 	abandon := func(reason string) {
-		release(transfer.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.EventSnapshotRetained,
-			Message: fmt.Sprintf("kept the snapshot in %s, because it could not be deleted: %s", location, reason)})
+		release(event.Warning(v1alpha1.EventSnapshotRetained, "kept the snapshot in %s, because it could not be deleted: %s", location, reason))
 	}
 	state := transfer.Evaluate(obs.deletion, b.Spec.Store)
 	age := obs.Now.Sub(b.DeletionTimestamp.Time)
@@ -61,9 +61,9 @@ func planDeletion(obs *observation) transfer.Plan {
 		release()
 	case len(obs.activeRestores) > 0:
 		wait(fmt.Sprintf("waiting until %s has read the snapshot", strings.Join(obs.activeRestores, ", ")))
-		p.Events = []transfer.Event{{Type: corev1.EventTypeNormal, Reason: v1alpha1.EventDeletionBlocked, Message: p.Status().Message}}
+		p.Events = []event.Event{event.Normal(v1alpha1.EventDeletionBlocked, "%s", p.Status().Message)}
 	case state.Stage == transfer.Succeeded:
-		release(transfer.Event{Type: corev1.EventTypeNormal, Reason: v1alpha1.EventSnapshotDeleted, Message: "deleted " + location})
+		release(event.Normal(v1alpha1.EventSnapshotDeleted, "deleted %s", location))
 	case state.Stage == transfer.Failed || state.Stage == transfer.Foreign:
 		abandon(state.Reason + ": " + state.Message)
 	case state.Stage != transfer.Absent && obs.Now.Sub(obs.deletion.Job.CreationTimestamp.Time) >= deletionTimeout+deletionGrace:
@@ -72,11 +72,11 @@ func planDeletion(obs *observation) transfer.Plan {
 		wait(state.Message)
 	case obs.Rejection == nil:
 		p.Create = obs.deletionJob
-	case transfer.IsNamespaceTerminating(obs.Rejection) || age >= deletionTimeout:
+	case apiserver.IsTerminating(obs.Rejection) || age >= deletionTimeout:
 		abandon(obs.Rejection.Error())
 	default:
 		wait(obs.Rejection.Error())
-		p.RequeueAfter = transfer.RejectionRecheck
+		p.RequeueAfter = apiserver.RejectionRecheck
 	}
 	return p
 }

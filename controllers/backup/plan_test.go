@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -231,7 +232,7 @@ func TestDeletionOfSnapshot(t *testing.T) {
 		"its deletion runs":                             {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout, nil, running))}, deletionTimeout, waits, "", "is copying", transfer.NoAction, deletionPoll},
 		"its deletion cannot start":                     {[]func(*observation){ran, deletion(job(transfer.Delete, 0, nil, stuck))}, 0, waits, "", `secret "minio" not found`, transfer.NoAction, deletionPoll},
 		"its deletion outlives its deadline":            {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout+deletionGrace, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }))}, 0, released, v1alpha1.EventSnapshotRetained, "is suspended", transfer.NoAction, 0},
-		"the Job that deletes is rejected":              {[]func(*observation){ran, rejected(quota)}, deletionTimeout - 1, waits, "", "exceeded quota", transfer.NoAction, transfer.RejectionRecheck},
+		"the Job that deletes is rejected":              {[]func(*observation){ran, rejected(quota)}, deletionTimeout - 1, waits, "", "exceeded quota", transfer.NoAction, apiserver.RejectionRecheck},
 		"it is rejected for ten minutes":                {[]func(*observation){ran, rejected(quota)}, deletionTimeout, released, v1alpha1.EventSnapshotRetained, "exceeded quota", transfer.NoAction, 0},
 		"the namespace is being deleted":                {[]func(*observation){ran, rejected(terminating)}, 0, released, v1alpha1.EventSnapshotRetained, "is being terminated", transfer.NoAction, 0},
 		"its Memcached was deleted":                     {[]func(*observation){ran, func(obs *observation) { obs.Memcached = nil }}, 0, creates, "", "", transfer.NoAction, deletionPoll},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
@@ -40,7 +40,7 @@ func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a plan.Actions
 	w.writeBinding(ctx, a.Binding, r)
 	for _, o := range a.Apply {
 		err := w.client.Apply(ctx, o.WithPreconditions(o.UID, o.Version), client.FieldOwner(v1alpha1.ManagedByValue), client.ForceOwnership)
-		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		if apiserver.IsTerminating(err) {
 			return plan.Result{Gone: true}
 		}
 		add(r, o.Key, err)
@@ -71,7 +71,7 @@ func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a plan.Actions
 func (w writer) changeFinalizer(ctx context.Context, m *v1alpha1.Memcached, c plan.FinalizerChange, r *plan.Result) {
 	if c.Backup != nil {
 		err := w.client.Create(ctx, c.Backup, client.FieldOwner(v1alpha1.ManagedByValue))
-		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		if apiserver.IsTerminating(err) {
 			c = plan.WithoutBackup("its namespace is being deleted")
 		} else {
 			add(r, resources.KeyOf(c.Backup), err)
@@ -119,13 +119,13 @@ func (w writer) createKey(ctx context.Context, secret *corev1.Secret, isFirst bo
 	case apierrors.IsAlreadyExists(err):
 		r.Conflict = isFirst
 		return !isFirst
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case apiserver.IsTerminating(err):
 		r.Gone = true
 	default:
 		add(r, resources.KeyOf(secret), err)
 	}
 	r.Applied[resources.KeyOf(secret)] = err == nil
-	return err == nil || !r.Gone && (apierrors.IsForbidden(err) || isRejection(err))
+	return err == nil || !r.Gone && apiserver.IsRejected(err)
 }
 
 // writeBinding creates or updates the Secret of a binding. That one exists is no error: a later reconcile reads it, if
@@ -183,28 +183,22 @@ func add(r *plan.Result, key resources.Key, err error) {
 		r.Succeeded = true
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), isUIDMismatch(err):
 		r.Conflict = true
-	case isRejection(err):
-		r.Failed = append(r.Failed, key)
-		r.Rejections = append(r.Rejections, fmt.Errorf("%s: %w", key, err))
 	default:
 		r.Failed = append(r.Failed, key)
 		fail(r, key.String(), err)
 	}
 }
 
-// fail records a write that is retried. A forbidden one is also reported: a quota or a policy
-// that forbids it may change, but not by itself.
+// fail records a write that failed. The status reports what was rejected. A retry may succeed, unless the API server rejects
+// what the write contains.
 func fail(r *plan.Result, what string, err error) {
-	r.Failures = append(r.Failures, fmt.Errorf("writing %s: %w", what, err))
-	if apierrors.IsForbidden(err) {
+	rejected := apiserver.IsRejected(err)
+	if rejected {
 		r.Rejections = append(r.Rejections, fmt.Errorf("%s: %w", what, err))
 	}
-}
-
-// isRejection reports whether no retry changes the answer. For a list with two entries of one
-// key, such as two topologySpreadConstraints, the API server says so in the message only.
-func isRejection(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || strings.Contains(err.Error(), "failed to create typed patch object")
+	if !rejected || apierrors.IsForbidden(err) {
+		r.Failures = append(r.Failures, fmt.Errorf("writing %s: %w", what, err))
+	}
 }
 
 // isUIDMismatch reports whether the API server rejected a write because another object has
@@ -218,24 +212,15 @@ func isUIDMismatch(err error) bool {
 type statusWriter struct{ client client.StatusClient }
 
 // write writes a status that has changed and returns the previous one, or nil if it wrote
-// nothing: the status is the same, the Memcached doesn't exist any more, or, in a conflict,
-// another writer was faster and the status has to be computed again.
-func (w statusWriter) write(ctx context.Context, m *v1alpha1.Memcached, status v1alpha1.MemcachedStatus) (previous *v1alpha1.MemcachedStatus, conflict bool, err error) {
+// nothing. After ErrStale, the status has to be computed again.
+func (w statusWriter) write(ctx context.Context, m *v1alpha1.Memcached, status v1alpha1.MemcachedStatus) (previous *v1alpha1.MemcachedStatus, err error) {
 	if equality.Semantic.DeepEqual(m.Status, status) {
-		return nil, false, nil
+		return nil, nil
 	}
 	before := m.DeepCopy()
 	m.Status = status
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	err = w.client.Status().Patch(ctx, m, patch, client.FieldOwner(v1alpha1.ManagedByValue))
-	switch {
-	case err == nil:
-		return &before.Status, false, nil
-	case apierrors.IsConflict(err):
-		return nil, true, nil
-	case apierrors.IsNotFound(err):
-		return nil, false, nil
-	default:
-		return nil, false, fmt.Errorf("writing the status: %w", err)
+	if err := apiserver.WriteStatus(ctx, w.client, before, m); err != nil {
+		return nil, err
 	}
+	return &before.Status, nil
 }

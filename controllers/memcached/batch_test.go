@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/fair"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
@@ -97,7 +98,7 @@ func TestLargeMemcachedIsWrittenInBatches(t *testing.T) {
 		var sets appsv1.ReplicaSetList
 		env.must(env.admin.List(env.ctx, &sets, client.InNamespace(env.namespace)))
 		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProgressing)
-		if int(m.Status.Size) != len(sets.Items) || m.Status.Size < 41 && (c.Reason != v1alpha1.ReasonScalingOut || result.RequeueAfter != staleRequeue) {
+		if int(m.Status.Size) != len(sets.Items) || m.Status.Size < 41 && (c.Reason != v1alpha1.ReasonScalingOut || result.RequeueAfter != apiserver.StaleRequeue) {
 			t.Errorf("reconcile %d: size %d of %d ReplicaSets, %s: %s, again after %s", i, m.Status.Size, len(sets.Items), c.Reason, c.Message, result.RequeueAfter)
 		}
 		sizes = append(sizes, m.Status.Size)

@@ -2,6 +2,7 @@ package memcached
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,15 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
+	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
 )
-
-// staleRequeue is when to reconcile again after an object has changed since it was read.
-const staleRequeue = 100 * time.Millisecond
 
 // Reconcile reads a Memcached and everything that belongs to it, plans, writes, and reports
 // the status. It returns an error when a retry may help.
@@ -31,7 +31,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	entry := r.cache.Get(request.NamespacedName)
 	if entry.IsStale(m, r.Clock.Now()) {
-		return ctrl.Result{RequeueAfter: staleRequeue}, nil
+		return ctrl.Result{RequeueAfter: apiserver.StaleRequeue}, nil
 	}
 	observer := r.observer()
 	observer.failed, observer.secrets = entry.Failed, entry.Secrets
@@ -65,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	r.cache.Set(request.NamespacedName, entry)
 	if plan.BatchContinues(p.Actions.Postponed, res.Succeeded, entry.Failed) {
-		return ctrl.Result{RequeueAfter: staleRequeue, Priority: new(0)}, nil
+		return ctrl.Result{RequeueAfter: apiserver.StaleRequeue, Priority: new(0)}, nil
 	}
 	if err := res.Retry(); err != nil {
 		return ctrl.Result{}, err
@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		after = plan.Soonest(after, plan.ConflictRecheck)
 	}
 	if res.Conflict {
-		after = plan.Soonest(after, staleRequeue)
+		after = plan.Soonest(after, apiserver.StaleRequeue)
 	}
 	return ctrl.Result{RequeueAfter: plan.Soonest(after, p.Actions.RequeueAfter)}, nil
 }
@@ -108,12 +108,12 @@ func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Memcached, obs *pla
 	if wait := status.Defer(obs, p, res, next); wait > 0 {
 		return wait, nil
 	}
-	previous, conflict, err := statusWriter{r.Client}.write(ctx, m, next)
+	previous, err := statusWriter{r.Client}.write(ctx, m, next)
 	switch {
+	case errors.Is(err, apiserver.ErrStale):
+		return plan.AgentRetryMin, nil // a watch triggers earlier, mostly
 	case err != nil:
 		return 0, err
-	case conflict:
-		return plan.AgentRetryMin, nil // a watch triggers earlier, mostly
 	case previous != nil:
 		r.record(m, status.Events(*previous, next, obs, p, res))
 	}
@@ -122,13 +122,13 @@ func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Memcached, obs *pla
 
 // record records events, those of shards with their pods: of events that differ only in
 // their message, Kubernetes keeps the first.
-func (r *Reconciler) record(m *v1alpha1.Memcached, events []plan.Event) {
+func (r *Reconciler) record(m *v1alpha1.Memcached, events []event.Event) {
 	for _, e := range events {
 		var related runtime.Object
 		if e.Pod != "" {
 			related = &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: m.Namespace, Name: e.Pod}
 		}
-		r.Recorder.Eventf(m, related, e.Kind, e.Reason, "Reconcile", "%s", e.Message)
+		r.Recorder.Eventf(m, related, e.Type, e.Reason, "Reconcile", "%s", e.Message)
 	}
 }
 

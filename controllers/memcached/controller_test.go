@@ -3,6 +3,7 @@ package memcached
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
@@ -250,9 +252,9 @@ func TestStatusComputedFromAnOldVersionIsNotWritten(t *testing.T) {
 	stale := env.create("cache", "size: 1")
 	env.converge("cache")
 	before := env.get("cache")
-	previous, conflict, err := statusWriter{env.reconciler.Client}.write(env.ctx, stale, v1alpha1.MemcachedStatus{Ready: "invented"})
-	if err != nil || previous != nil || !conflict {
-		t.Errorf("written: %t, conflict: %t, error %v: a watch causes the retry, not a back-off", previous != nil, conflict, err)
+	previous, err := statusWriter{env.reconciler.Client}.write(env.ctx, stale, v1alpha1.MemcachedStatus{Ready: "invented"})
+	if previous != nil || !errors.Is(err, apiserver.ErrStale) {
+		t.Errorf("written: %t, error %v", previous != nil, err)
 	}
 	if diff := cmp.Diff(before.Status, env.get("cache").Status); diff != "" {
 		t.Errorf("the status was written (-before +after):\n%s", diff)
@@ -849,7 +851,7 @@ func TestReconcileWaitsUntilTheCacheContainsTheLastWrite(t *testing.T) {
 	before := env.writes.Load()
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(old)}
 	result, err := env.reconciler.Reconcile(env.ctx, request)
-	if env.must(err); env.writes.Load() != before || result.RequeueAfter != staleRequeue || stale.lists != 0 {
+	if env.must(err); env.writes.Load() != before || result.RequeueAfter != apiserver.StaleRequeue || stale.lists != 0 {
 		t.Errorf("%d writes and %d lists, requeue after %s", env.writes.Load()-before, stale.lists, result.RequeueAfter)
 	}
 	now.SetTime(now.Now().Add(5 * time.Second)) // an etcd that was restored keeps the old version

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -144,11 +145,7 @@ func (r observer) list(ctx context.Context, m *v1alpha1.Memcached, into client.O
 
 // lookUp reads an object from the API server and reports whether it exists.
 func (r observer) lookUp(ctx context.Context, namespace, name string, o client.Object) (bool, error) {
-	err := r.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("looking up %T %s: %w", o, name, err)
-	}
-	return err == nil, nil
+	return apiserver.Find(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o, r.api)
 }
 
 // specIsCurrent reports whether the spec that was read is still the API server's. An operator

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
 )
 
@@ -163,7 +163,7 @@ func (r *Reconciler) ensure(ctx context.Context, t target) error {
 	}
 	log.FromContext(ctx).Info("Applying an object of the monitoring", "kind", t.kind.name, "name", t.name)
 	_, err = objects.Apply(ctx, t.name, t.object, metav1.ApplyOptions{FieldManager: v1alpha1.ManagedByValue, Force: true})
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if apiserver.IsTerminating(err) {
 		return nil
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsNotFound(err) && !isNamespace(status) {

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 )
@@ -52,7 +53,7 @@ func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (
 		return obs, nil
 	}
 	b := &v1alpha1.MemcachedBackup{}
-	found, err := transfer.Find(ctx, client.ObjectKey{Namespace: obs.restore.Namespace, Name: ref.Name}, b, readers...)
+	found, err := apiserver.Find(ctx, client.ObjectKey{Namespace: obs.restore.Namespace, Name: ref.Name}, b, readers...)
 	if found {
 		obs.backup = b
 	}
@@ -62,7 +63,7 @@ func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (
 // readAgain reads the Memcached from the API server.
 func (r *Reconciler) readAgain(ctx context.Context, obs *observation) error {
 	m := &v1alpha1.Memcached{}
-	found, err := transfer.Find(ctx, client.ObjectKey{Namespace: obs.restore.Namespace, Name: obs.restore.Spec.MemcachedRef.Name}, m, r.APIReader)
+	found, err := apiserver.Find(ctx, client.ObjectKey{Namespace: obs.restore.Namespace, Name: obs.restore.Spec.MemcachedRef.Name}, m, r.APIReader)
 	if obs.Memcached = nil; found {
 		obs.Memcached = m
 	}

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 )
 
 // apply makes the writes of a plan in order, and none after one that failed. The status
@@ -17,39 +17,39 @@ import (
 func (r *Reconciler) apply(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup, p plan) (ctrl.Result, error) {
 	if p.create != nil || len(p.replace) > 0 {
 		// A status from the cache may not contain the run yet, and its backup may have been deleted.
-		if err := transfer.EnsureFresh(ctx, r.APIReader, s); err != nil {
-			return transfer.Result(0, err)
+		if err := apiserver.EnsureFresh(ctx, r.APIReader, s); err != nil {
+			return apiserver.Result(0, err)
 		}
 	}
 	for i := range p.replace {
 		log.FromContext(ctx).Info("Replacing a backup that is still running", "backup", p.replace[i].Name)
-		if err := transfer.DeleteObject(ctx, r.Client, &p.replace[i]); err != nil {
+		if err := apiserver.Delete(ctx, r.Client, &p.replace[i]); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
 	if p.create != nil {
-		switch err := transfer.CreateObject(ctx, r.Client, p.create); {
-		case transfer.IsNamespaceTerminating(err):
+		switch err := apiserver.Create(ctx, r.Client, p.create); {
+		case apiserver.IsTerminating(err):
 			return ctrl.Result{}, nil
-		case transfer.IsRejected(err):
+		case apiserver.IsRejected(err):
 			p = planRetry(s, err, r.Clock.Now())
 		case err != nil:
 			return ctrl.Result{}, err
 		}
 	}
 	for i := range p.prune {
-		if err := transfer.DeleteObject(ctx, r.Client, &p.prune[i]); err != nil {
+		if err := apiserver.Delete(ctx, r.Client, &p.prune[i]); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
 	if err := r.writeStatus(ctx, s, p); err != nil {
-		return transfer.Result(0, err)
+		return apiserver.Result(0, err)
 	}
 	for _, e := range p.events {
 		r.Recorder.Eventf(s, nil, e.Type, e.Reason, "Reconcile", "%s", e.Message)
 		log.FromContext(ctx).Info(e.Message, "reason", e.Reason)
 	}
-	return transfer.Result(p.requeueAfter, nil)
+	return apiserver.Result(p.requeueAfter, nil)
 }
 
 // writeStatus writes the status if it changed, unless the schedule has changed since it
@@ -60,7 +60,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *v1alpha1.MemcachedSched
 	}
 	next := s.DeepCopy()
 	next.Status = p.status
-	if err := transfer.Write(ctx, r.Client, s, next); err != nil {
+	if err := apiserver.WriteStatus(ctx, r.Client, s, next); err != nil {
 		return err
 	}
 	was := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionScheduled)

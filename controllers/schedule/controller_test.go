@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
@@ -152,7 +152,7 @@ func TestRejectedBackupIsRetried(t *testing.T) {
 	f.cache.fails = apierrors.NewForbidden(schema.GroupResource{Resource: "memcachedbackups"}, dueName, errors.New("exceeded quota"))
 	result, err := f.reconcile()
 	f.must(err)
-	if c := f.condition(); result.RequeueAfter != transfer.RejectionRecheck || c == nil || c.Reason != v1alpha1.ReasonRetrying || !strings.Contains(c.Message, "exceeded quota") || f.schedule().Status.LastScheduleTime != nil {
+	if c := f.condition(); result.RequeueAfter != apiserver.RejectionRecheck || c == nil || c.Reason != v1alpha1.ReasonRetrying || !strings.Contains(c.Message, "exceeded quota") || f.schedule().Status.LastScheduleTime != nil {
 		t.Errorf("it is requeued after %s, and the condition is %+v", result.RequeueAfter, c)
 	}
 	f.cache.fails = nil

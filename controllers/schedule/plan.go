@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/transfer"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
+	"github.com/memcached-operator/memcached-operator/controllers/event"
 )
 
 // maxActive is how many running backups a status names: etcd stores at most 1.5 MiB.
@@ -29,7 +29,7 @@ type plan struct {
 	prune []v1alpha1.MemcachedBackup
 	// status to write, and the events to record after it.
 	status v1alpha1.MemcachedScheduledBackupStatus
-	events []transfer.Event
+	events []event.Event
 	// requeueAfter is when to reconcile again if nothing changes before; 0 is never.
 	requeueAfter time.Duration
 }
@@ -61,7 +61,7 @@ func makePlan(s *v1alpha1.MemcachedScheduledBackup, backups []v1alpha1.Memcached
 	case reason != "":
 		p.setCondition(s, metav1.ConditionFalse, reason, message, now)
 		if before := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionScheduled); before == nil || before.Message != message {
-			p.event(corev1.EventTypeWarning, v1alpha1.EventScheduleInvalid, "%s", message)
+			p.events = append(p.events, event.Warning(v1alpha1.EventScheduleInvalid, "%s", message))
 		}
 	case s.Spec.Suspend:
 		p.setCondition(s, metav1.ConditionFalse, v1alpha1.ReasonSuspended, "no backups are created while spec.suspend is true", now)
@@ -82,7 +82,7 @@ func makePlan(s *v1alpha1.MemcachedScheduledBackup, backups []v1alpha1.Memcached
 	}
 	p.prune = batch(kept.prune, backups)
 	for _, b := range p.prune {
-		p.event(corev1.EventTypeNormal, v1alpha1.EventBackupPruned, "deleted backup %s (%s), which spec.retention does not keep", b.Name, b.Status.Phase)
+		p.events = append(p.events, event.Normal(v1alpha1.EventBackupPruned, "deleted backup %s (%s), which spec.retention does not keep", b.Name, b.Status.Phase))
 	}
 	return p
 }
@@ -90,7 +90,7 @@ func makePlan(s *v1alpha1.MemcachedScheduledBackup, backups []v1alpha1.Memcached
 // planRetry returns the plan after the API server rejected the backup of a run, which is
 // retried up to the starting deadline.
 func planRetry(s *v1alpha1.MemcachedScheduledBackup, rejection error, now time.Time) plan {
-	p := plan{status: *s.Status.DeepCopy(), requeueAfter: transfer.RejectionRecheck}
+	p := plan{status: *s.Status.DeepCopy(), requeueAfter: apiserver.RejectionRecheck}
 	p.setCondition(s, metav1.ConditionTrue, v1alpha1.ReasonRetrying, rejection.Error(), now)
 	return p
 }
@@ -127,8 +127,8 @@ func (p *plan) startDueBackup(s *v1alpha1.MemcachedScheduledBackup, backups, act
 		p.status.LastBackupName = name // it was created, but the operator was killed before it wrote the status
 		return
 	case late > startingDeadline(s):
-		p.event(corev1.EventTypeWarning, v1alpha1.EventMissedSchedule,
-			"missed the run at %s: it is %s late, which exceeds spec.startingDeadlineSeconds", at, late.Truncate(time.Second))
+		p.events = append(p.events, event.Warning(v1alpha1.EventMissedSchedule,
+			"missed the run at %s: it is %s late, which exceeds spec.startingDeadlineSeconds", at, late.Truncate(time.Second)))
 		return
 	}
 	if len(active) > 0 {
@@ -142,18 +142,14 @@ func (p *plan) startDueBackup(s *v1alpha1.MemcachedScheduledBackup, backups, act
 				return
 			}
 		default:
-			p.event(corev1.EventTypeNormal, v1alpha1.EventBackupSkipped,
-				"skipped the run at %s because backup %s is still running", at, strings.Join(p.status.Active, ", "))
+			p.events = append(p.events, event.Normal(v1alpha1.EventBackupSkipped,
+				"skipped the run at %s because backup %s is still running", at, strings.Join(p.status.Active, ", ")))
 			return
 		}
 	}
 	p.create = backupOf(s, name)
 	p.status.LastBackupName = name
 	p.status.Active = append(p.status.Active, name)
-}
-
-func (p *plan) event(kind, reason, format string, args ...any) {
-	p.events = append(p.events, transfer.Event{Type: kind, Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
 func startingDeadline(s *v1alpha1.MemcachedScheduledBackup) time.Duration {

@@ -2,10 +2,8 @@ package transfer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/operator-framework/operator-lib/handler"
 	batchv1 "k8s.io/api/batch/v1"
@@ -23,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/fair"
 	"github.com/memcached-operator/memcached-operator/controllers/podquery"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -111,24 +110,10 @@ func (e *Engine) Run(ctx context.Context, request ctrl.Request, object client.Ob
 		again, err := e.apply(ctx, obs, p)
 		object = p.Object
 		switch {
-		case IsRejected(err) && rejection == nil:
+		case apiserver.IsRejected(err) && rejection == nil:
 			rejection = err
 		case err != nil || !again:
-			return Result(p.RequeueAfter, err)
+			return apiserver.Result(p.RequeueAfter, err)
 		}
 	}
-}
-
-// staleRequeue is how soon to reconcile again after a conflict.
-const staleRequeue = 100 * time.Millisecond
-
-// Result returns the result of a reconcile. A conflict is not an error: the cache catches up.
-func Result(requeueAfter time.Duration, err error) (ctrl.Result, error) {
-	switch {
-	case errors.Is(err, ErrStale):
-		return ctrl.Result{RequeueAfter: staleRequeue}, nil
-	case err != nil:
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: requeueAfter}, nil
 }

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -57,7 +58,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 
 func (b *fixture) recording() interceptor.Funcs {
 	write := func(verb string, o client.Object, do func() error) error {
-		words := verb + " " + kindName(o)
+		words := verb + " " + apiserver.KindOf(o)
 		if err := b.fail(words); err != nil {
 			return err
 		}
@@ -233,8 +234,8 @@ func TestRejectedJobIsReportedAndRetried(t *testing.T) {
 		reason  string
 		requeue time.Duration
 	}{
-		"by a quota":                 {apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "j", errors.New("exceeded quota")), v1alpha1.ReasonJobCannotStart, RejectionRecheck},
-		"as invalid":                 {apierrors.NewInvalid(schema.GroupKind{Kind: "Job"}, "j", nil), v1alpha1.ReasonJobCannotStart, RejectionRecheck},
+		"by a quota":                 {apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "j", errors.New("exceeded quota")), v1alpha1.ReasonJobCannotStart, apiserver.RejectionRecheck},
+		"as invalid":                 {apierrors.NewInvalid(schema.GroupKind{Kind: "Job"}, "j", nil), v1alpha1.ReasonJobCannotStart, apiserver.RejectionRecheck},
 		"by a terminating namespace": {terminating(), v1alpha1.ReasonStarting, 0},
 	}
 	for name, c := range rejections {
@@ -301,7 +302,7 @@ func TestStaleBackupIsNeitherWrittenNorStarted(t *testing.T) {
 				result, _, _, err := b.run()
 				var jobs batchv1.JobList
 				b.must(b.live.List(t.Context(), &jobs))
-				if err != nil || result.RequeueAfter != staleRequeue || len(jobs.Items) != 0 {
+				if err != nil || result.RequeueAfter != apiserver.StaleRequeue || len(jobs.Items) != 0 {
 					t.Errorf("%v: it is requeued after %s, with %d Jobs", err, result.RequeueAfter, len(jobs.Items))
 				}
 			})
@@ -429,9 +430,9 @@ func TestWriteOfFinalizersLeavesStatus(t *testing.T) {
 	b.must(b.live.Get(t.Context(), client.ObjectKeyFromObject(owner), &was))
 	is := was.DeepCopy()
 	is.Finalizers = []string{"example.com/x"}
-	b.must(Write(t.Context(), b.Client, &was, is))
+	b.must(apiserver.WriteMetadata(t.Context(), b.Client, &was, is))
 	b.wantWrites(b.writes, "patch MemcachedBackup")
-	if err := Write(t.Context(), b.Client, &was, is); !errors.Is(err, ErrStale) {
+	if err := apiserver.WriteMetadata(t.Context(), b.Client, &was, is); !errors.Is(err, apiserver.ErrStale) {
 		t.Errorf("a write to what has changed: %v", err)
 	}
 }

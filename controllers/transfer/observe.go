@@ -13,11 +13,11 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 	"github.com/memcached-operator/memcached-operator/internal/podhttp"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -73,24 +73,11 @@ func (e *Engine) observe(ctx context.Context, o client.Object) (Observation, err
 		readers = append(readers, e.APIReader)
 	}
 	m := &v1alpha1.Memcached{}
-	found, err := Find(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: t.memcached}, m, readers...)
+	found, err := apiserver.Find(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: t.memcached}, m, readers...)
 	if found {
 		obs.Memcached = m
 	}
 	return obs, err
-}
-
-// Find reads an object from the first reader that has it, and reports whether one has.
-func Find(ctx context.Context, key client.ObjectKey, o client.Object, readers ...client.Reader) (bool, error) {
-	for _, reader := range readers {
-		switch err := reader.Get(ctx, key, o); {
-		case err == nil:
-			return true, nil
-		case !apierrors.IsNotFound(err):
-			return false, fmt.Errorf("reading %s %s: %w", kindName(o), key.Name, err)
-		}
-	}
-	return false, nil
 }
 
 // ObserveJob reads an object's Job. Where one is expected, it reads from the API server
@@ -102,7 +89,7 @@ func (e *Engine) ObserveJob(ctx context.Context, prefix Prefix, owner client.Obj
 		readers = append(readers, e.APIReader)
 	}
 	job := &batchv1.Job{}
-	switch found, err := Find(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: obs.Name}, job, readers...); {
+	switch found, err := apiserver.Find(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: obs.Name}, job, readers...); {
 	case err != nil || !found:
 		return obs, err
 	case !metav1.IsControlledBy(job, owner):

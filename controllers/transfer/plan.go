@@ -5,12 +5,13 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
+	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -18,8 +19,6 @@ import (
 const (
 	// progressPoll is how often the progress of a Job is read.
 	progressPoll = 5 * time.Second
-	// RejectionRecheck is how soon to retry what the API server rejected, as only you can change that.
-	RejectionRecheck = 30 * time.Second
 )
 
 // Plan is what a reconcile writes, in this order.
@@ -27,7 +26,7 @@ type Plan struct {
 	// Object with the finalizers and the status that it should have.
 	Object client.Object
 	// Events to record when Object is written.
-	Events []Event
+	Events []event.Event
 	// Create builds the objects to create, the Job last; nil when there are none.
 	Create func() ([]client.Object, error)
 	// Job is what to do about the Job that exists.
@@ -147,11 +146,11 @@ func MakePlan(t Transfer) Plan {
 	reasons := transferOf(p.Object).reasons
 	switch s.Phase {
 	case v1alpha1.TransferRunning:
-		p.Events = []Event{{corev1.EventTypeNormal, reasons[s.Phase], s.Message}}
+		p.Events = []event.Event{event.Normal(reasons[s.Phase], "%s", s.Message)}
 	case v1alpha1.TransferComplete:
-		p.Events = []Event{{corev1.EventTypeNormal, reasons[s.Phase], summary}}
+		p.Events = []event.Event{event.Normal(reasons[s.Phase], "%s", summary)}
 	case v1alpha1.TransferFailed:
-		p.Events = []Event{{corev1.EventTypeWarning, reasons[s.Phase], s.Reason + ": " + s.Message}}
+		p.Events = []event.Event{event.Warning(reasons[s.Phase], "%s: %s", s.Reason, s.Message)}
 	}
 	return p
 }
@@ -192,11 +191,11 @@ func (p *Plan) run(t Transfer) (summary string) {
 	}
 	blocker := t.Blocker() // the operator may have been away since the transfer started
 	switch {
-	case IsNamespaceTerminating(obs.Rejection):
+	case apiserver.IsTerminating(obs.Rejection):
 		p.RequeueAfter = 0
 	case obs.Rejection != nil:
 		*s = withPhase(*s, obs, v1alpha1.TransferRunning, v1alpha1.ReasonJobCannotStart, obs.Rejection.Error())
-		p.RequeueAfter = RejectionRecheck
+		p.RequeueAfter = apiserver.RejectionRecheck
 	case blocker != nil && blocker.Withdraws:
 		s.JobName, s.StartTime = "", nil
 		p.block(obs, blocker, obs.Object.GetCreationTimestamp().Time, v1alpha1.TransferPending)

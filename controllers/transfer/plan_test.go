@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
+	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -33,7 +35,7 @@ func TestTransferIsCheckedAgainBeforeItsJobIsCreated(t *testing.T) {
 		"it never can":                         {Reject(v1alpha1.ReasonMemcachedNotFound, "none"), nil, time.Hour, v1alpha1.TransferFailed, v1alpha1.ReasonMemcachedNotFound, 0},
 		"it withdraws":                         {WithdrawFor(v1alpha1.ReasonShardReplaced, "waiting"), nil, time.Hour, v1alpha1.TransferPending, v1alpha1.ReasonShardReplaced, time.Hour},
 		"the API server rejects its Job":       {wait, terminating(), time.Hour, v1alpha1.TransferRunning, v1alpha1.ReasonStarting, 0},
-		"it was rejected by another condition": {wait, errNotAllowed, time.Hour, v1alpha1.TransferRunning, v1alpha1.ReasonJobCannotStart, RejectionRecheck},
+		"it was rejected by another condition": {wait, errNotAllowed, time.Hour, v1alpha1.TransferRunning, v1alpha1.ReasonJobCannotStart, apiserver.RejectionRecheck},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := begun(runs)
@@ -71,21 +73,21 @@ func TestResultOfJobIsReported(t *testing.T) {
 		phase   v1alpha1.TransferPhase
 		reason  string
 		words   string
-		event   Event
+		event   event.Event
 		percent int32
 	}{
 		"success": {jobObservation(0, succeeded, report(`{"reason":"Succeeded","items":100,"totalItems":100}`)), "",
-			v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "", Event{corev1.EventTypeNormal, v1alpha1.EventBackupComplete, "copied all"}, 100},
+			v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "", event.Normal(v1alpha1.EventBackupComplete, "copied all"), 100},
 		"success without what the kind needs": {jobObservation(0, succeeded, report(`{"reason":"Succeeded"}`)), "no snapshot",
-			v1alpha1.TransferFailed, v1alpha1.ReasonJobFailed, "no snapshot", Event{corev1.EventTypeWarning, v1alpha1.EventBackupFailed, "JobFailed: no snapshot"}, 100},
+			v1alpha1.TransferFailed, v1alpha1.ReasonJobFailed, "no snapshot", event.Warning(v1alpha1.EventBackupFailed, "JobFailed: no snapshot"), 100},
 		"a failure after 30 of 100 items": {jobObservation(0, finished(batchv1.JobFailed, ""), pod(0, corev1.PodFailed, terminatedState(3, "Error", `{"reason":"StoreFull","message":"full","items":30,"totalItems":100}`))), "",
-			v1alpha1.TransferFailed, v1alpha1.ReasonStoreFull, "full", Event{corev1.EventTypeWarning, v1alpha1.EventBackupFailed, "StoreFull: full"}, 30},
+			v1alpha1.TransferFailed, v1alpha1.ReasonStoreFull, "full", event.Warning(v1alpha1.EventBackupFailed, "StoreFull: full"), 30},
 		"a reason that isn't one": {jobObservation(0, succeeded, report(`{"reason":"not a reason!","message":"x"}`)), "",
-			v1alpha1.TransferFailed, v1alpha1.ReasonJobFailed, "x", Event{corev1.EventTypeWarning, v1alpha1.EventBackupFailed, "JobFailed: x"}, 0},
+			v1alpha1.TransferFailed, v1alpha1.ReasonJobFailed, "x", event.Warning(v1alpha1.EventBackupFailed, "JobFailed: x"), 0},
 		"a Job that was deleted": {JobObservation{}, "",
-			v1alpha1.TransferFailed, v1alpha1.ReasonJobDeleted, "was deleted before it finished", Event{corev1.EventTypeWarning, v1alpha1.EventBackupFailed, "JobDeleted: Job backup-u was deleted before it finished. Create another MemcachedBackup"}, 0},
+			v1alpha1.TransferFailed, v1alpha1.ReasonJobDeleted, "was deleted before it finished", event.Warning(v1alpha1.EventBackupFailed, "JobDeleted: Job backup-u was deleted before it finished. Create another MemcachedBackup"), 0},
 		"a Job of another owner": {JobObservation{Name: "backup-u", Foreign: true}, "",
-			v1alpha1.TransferFailed, v1alpha1.ReasonJobCannotStart, "belongs to another object", Event{}, 0},
+			v1alpha1.TransferFailed, v1alpha1.ReasonJobCannotStart, "belongs to another object", event.Event{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := runs
@@ -95,7 +97,7 @@ func TestResultOfJobIsReported(t *testing.T) {
 			if s.Phase != c.phase || s.Reason != c.reason || !strings.Contains(s.Message, c.words) || s.CompletionTime == nil || p.RequeueAfter != 0 {
 				t.Errorf("it is %s (%s): %s, at %v, and requeued after %s", s.Phase, s.Reason, s.Message, s.CompletionTime, p.RequeueAfter)
 			}
-			if len(p.Events) != 1 || c.event != (Event{}) && p.Events[0] != c.event {
+			if len(p.Events) != 1 || c.event != (event.Event{}) && p.Events[0] != c.event {
 				t.Errorf("the events are %+v", p.Events)
 			}
 			if s.Progress != nil && s.Progress.Percent != c.percent || s.Progress == nil && c.percent > 0 {

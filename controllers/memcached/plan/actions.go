@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
@@ -115,29 +115,16 @@ type Result struct {
 	// removed. Nothing is left to do or to report.
 	Gone bool
 	// Events of the writes.
-	Events []Event
+	Events []event.Event
 }
 
 // Retry returns the error that causes a retry, if any.
 func (r Result) Retry() error { return errors.Join(r.Failures...) }
 
-// Event is an event to record, with the pod that it is related to, if any.
-type Event struct{ Kind, Reason, Message, Pod string }
-
-// Normal returns an event that needs no attention.
-func Normal(reason, format string, args ...any) Event {
-	return Event{Kind: corev1.EventTypeNormal, Reason: reason, Message: fmt.Sprintf(format, args...)}
-}
-
-// Warning returns an event that may need attention.
-func Warning(reason, format string, args ...any) Event {
-	return Event{Kind: corev1.EventTypeWarning, Reason: reason, Message: fmt.Sprintf(format, args...)}
-}
-
 // FinalizerChange adds or removes the finalizer, and records an event when it is removed.
 type FinalizerChange struct {
 	Add, Remove bool
-	Event       *Event
+	Event       *event.Event
 	// Backup is created first. Where that is impossible, because the namespace is being
 	// deleted too, the finalizer is removed.
 	Backup *v1alpha1.MemcachedBackup

@@ -426,9 +426,6 @@ func TestResultHasTheErrorsToRetry(t *testing.T) {
 	if err := (plan.Result{Failures: []error{errors.New("timeout")}, Rejections: []error{errors.New("denied")}}).Retry(); err == nil || err.Error() != "timeout" {
 		t.Error(err)
 	}
-	if e := plan.Warning("Reason", "%d", 7); e.Kind != corev1.EventTypeWarning || e.Message != "7" || plan.Normal("Reason", "").Kind != corev1.EventTypeNormal {
-		t.Errorf("%+v", e)
-	}
 }
 
 func TestReportsOfSecretsAreForgottenWithTheirPods(t *testing.T) {

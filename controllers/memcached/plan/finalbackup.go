@@ -5,10 +5,10 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
@@ -42,7 +42,7 @@ func planDeletion(obs *Observation) FinalBackup {
 	case backup != nil && !isFinalBackup(m, backup):
 		change = WithoutBackup(fmt.Sprintf("MemcachedBackup %s exists and isn't managed by the operator", name))
 	case backup != nil && backup.Status.Phase == v1alpha1.TransferComplete:
-		change = removeFinalizer(corev1.EventTypeNormal, fmt.Sprintf("MemcachedBackup %s contains the last %s items", name, text.Thousands(snapshotItems(backup))))
+		change = removeFinalizer(event.Normal(v1alpha1.EventFinalBackup, "MemcachedBackup %s contains the last %s items", name, text.Thousands(snapshotItems(backup))))
 	case backup != nil && backup.Status.Phase == v1alpha1.TransferFailed:
 		change = WithoutBackup(fmt.Sprintf("MemcachedBackup %s failed: %s", name, backup.Status.Message))
 	case !obs.Now.Before(deadline):
@@ -51,7 +51,7 @@ func planDeletion(obs *Observation) FinalBackup {
 		message = fmt.Sprintf("MemcachedBackup %s %s; the Memcached is deleted when it is done, or at %s",
 			name, backupProgress(backup), deadline.UTC().Format("15:04 MST"))
 	case !hasPod(obs):
-		change = removeFinalizer(corev1.EventTypeNormal, "no shard exists to back up")
+		change = removeFinalizer(event.Normal(v1alpha1.EventFinalBackup, "no shard exists to back up"))
 	case m.Status.Bootstrap.IsRunning():
 		change = WithoutBackup("its shards had not been filled yet")
 	default:
@@ -64,13 +64,13 @@ func planDeletion(obs *Observation) FinalBackup {
 	return p
 }
 
-func removeFinalizer(kind, message string) FinalizerChange {
-	return FinalizerChange{Remove: true, Event: &Event{Kind: kind, Reason: v1alpha1.EventFinalBackup, Message: message}}
+func removeFinalizer(e event.Event) FinalizerChange {
+	return FinalizerChange{Remove: true, Event: &e}
 }
 
 // WithoutBackup removes the finalizer although there is no final backup.
 func WithoutBackup(why string) FinalizerChange {
-	return removeFinalizer(corev1.EventTypeWarning, "deleting without a final backup: "+why)
+	return removeFinalizer(event.Warning(v1alpha1.EventFinalBackup, "deleting without a final backup: %s", why))
 }
 
 // newFinalBackup returns the final backup. It has no owner, so that it outlives the

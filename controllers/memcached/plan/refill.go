@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -69,13 +70,13 @@ func planRefill(obs *Observation, shards []shard.State) Refills {
 }
 
 func startedRefill(s *shard.State, restore, backup string) Refill {
-	return Refill{s.Name, restore, Event{corev1.EventTypeNormal, v1alpha1.EventRefillStarted,
-		fmt.Sprintf("refilling shard %s, which started empty, from MemcachedBackup %s with MemcachedRestore %s", s.Name, backup, restore), s.Active.Name}}
+	return Refill{s.Name, restore, event.Event{Type: corev1.EventTypeNormal, Reason: v1alpha1.EventRefillStarted,
+		Message: fmt.Sprintf("refilling shard %s, which started empty, from MemcachedBackup %s with MemcachedRestore %s", s.Name, backup, restore), Pod: s.Active.Name}}
 }
 
 func skippedRefill(s *shard.State, maxAge time.Duration) Refill {
-	return Refill{s.Name, "", Event{corev1.EventTypeWarning, v1alpha1.EventRefillSkipped,
-		fmt.Sprintf("shard %s was not refilled: no complete MemcachedBackup was taken in the %s before the loss", s.Name, maxAge), s.Active.Name}}
+	return Refill{s.Name, "", event.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.EventRefillSkipped,
+		Message: fmt.Sprintf("shard %s was not refilled: no complete MemcachedBackup was taken in the %s before the loss", s.Name, maxAge), Pod: s.Active.Name}}
 }
 
 // lostItems reports whether the shard has started empty since the status described its last
@@ -178,7 +179,7 @@ type Refills struct {
 type Refill struct {
 	Shard   string
 	Restore string
-	Event   Event
+	Event   event.Event
 }
 
 // StartsEmpty reports whether an agent reported an empty start.

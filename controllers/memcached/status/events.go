@@ -11,25 +11,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 // Events returns the events of a change from one status to the next, and of the lost shards.
-func Events(was, next v1alpha1.MemcachedStatus, obs *plan.Observation, p plan.Plan, res plan.Result) []plan.Event {
+func Events(was, next v1alpha1.MemcachedStatus, obs *plan.Observation, p plan.Plan, res plan.Result) []event.Event {
 	return slices.Concat(memcachedEvents(was, next, p.Decision.Change.HandsOver), shardEvents(was, next, obs.Agents), refillEvents(p.Refills.Lost, res))
 }
 
 // memcachedEvents returns those of the Memcached.
-func memcachedEvents(was, next v1alpha1.MemcachedStatus, handsOver bool) []plan.Event {
-	var events []plan.Event
+func memcachedEvents(was, next v1alpha1.MemcachedStatus, handsOver bool) []event.Event {
+	var events []event.Event
 	if was.ObservedGeneration != 0 && was.Size != next.Size {
 		hazard := ""
 		if 0 < next.Size && next.Size < was.Size {
 			hazard = ". Keys that return to a remaining shard may have an old value there, from before the last scale-out, until its TTL"
 		}
-		events = append(events, plan.Normal(v1alpha1.EventScaled, "from %d to %d shards%s", was.Size, next.Size, hazard))
+		events = append(events, event.Normal(v1alpha1.EventScaled, "from %d to %d shards%s", was.Size, next.Size, hazard))
 	}
 	events = append(events, bootstrapEvents(was.Bootstrap, next.Bootstrap)...)
 	events = append(events, updateEvents(was.Update, next, handsOver)...)
@@ -38,27 +39,27 @@ func memcachedEvents(was, next v1alpha1.MemcachedStatus, handsOver bool) []plan.
 	after := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionDegraded)
 	switch {
 	case after.Status == metav1.ConditionTrue && (before == nil || before.Status != after.Status || before.Reason != after.Reason):
-		events = append(events, plan.Warning(after.Reason, "%s", after.Message))
+		events = append(events, event.Warning(after.Reason, "%s", after.Message))
 	case after.Status == metav1.ConditionFalse && before != nil && before.Status == metav1.ConditionTrue:
-		events = append(events, plan.Normal(after.Reason, "%s", after.Message))
+		events = append(events, event.Normal(after.Reason, "%s", after.Message))
 	}
 	return events
 }
 
 // shardEvents returns those of the shards. agents are the answers by pod name.
-func shardEvents(was, next v1alpha1.MemcachedStatus, agents map[string]agentwire.Status) []plan.Event {
-	var events []plan.Event
+func shardEvents(was, next v1alpha1.MemcachedStatus, agents map[string]agentwire.Status) []event.Event {
+	var events []event.Event
 	for _, s := range next.Shards {
 		last, known := shard.StatusOf(&was, s.Name)
-		add := func(e plan.Event) {
+		add := func(e event.Event) {
 			e.Pod = cmp.Or(s.PodName, last.PodName, s.Name)
 			events = append(events, e)
 		}
 		switch {
 		case s.Ready && !last.Ready:
-			add(plan.Normal(v1alpha1.EventShardReady, "shard %s is ready in pod %s", s.Name, s.PodName))
+			add(event.Normal(v1alpha1.EventShardReady, "shard %s is ready in pod %s", s.Name, s.PodName))
 		case !s.Ready && last.Ready:
-			add(plan.Warning(v1alpha1.EventShardNotReady, "shard %s is not ready: %s", s.Name, cmp.Or(s.Message, "not ready")))
+			add(event.Warning(v1alpha1.EventShardNotReady, "shard %s is not ready: %s", s.Name, cmp.Or(s.Message, "not ready")))
 		}
 		restarted := known && last.Start != "" && (s.ContainerID != last.ContainerID || s.Restart != last.Restart)
 		switch {
@@ -67,12 +68,12 @@ func shardEvents(was, next v1alpha1.MemcachedStatus, agents map[string]agentwire
 			if reason := agents[s.PodName].Start.Reason; reason != "" {
 				message += ": " + reason
 			}
-			add(plan.Warning(v1alpha1.EventShardStartedEmpty, "%s", message))
+			add(event.Warning(v1alpha1.EventShardStartedEmpty, "%s", message))
 		case restarted && s.Start == v1alpha1.StartHandedOver:
-			add(plan.Normal(v1alpha1.EventShardHandedOver, "shard %s moved to pod %s with %d of %d items; %s",
+			add(event.Normal(v1alpha1.EventShardHandedOver, "shard %s moved to pod %s with %d of %d items; %s",
 				s.Name, s.PodName, s.Items, s.ItemsBefore, handoverEffect(s.GapMilliseconds, agents[s.PodName].Start)))
 		case restarted && s.Start == v1alpha1.StartWarm:
-			add(plan.Normal(v1alpha1.EventShardKeptItems, "shard %s restarted in pod %s with %d of %d items", s.Name, s.PodName, s.Items, s.ItemsBefore))
+			add(event.Normal(v1alpha1.EventShardKeptItems, "shard %s restarted in pod %s with %d of %d items", s.Name, s.PodName, s.Items, s.ItemsBefore))
 		}
 	}
 	return events
@@ -92,8 +93,8 @@ func handoverEffect(gapMilliseconds int64, start agentwire.Start) string {
 }
 
 // updateEvents returns those of an update. handsOver is whether a replacement receives the items.
-func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus, handsOver bool) []plan.Event {
-	var events []plan.Event
+func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus, handsOver bool) []event.Event {
+	var events []event.Event
 	now := next.Update
 	if now == nil {
 		if was != nil && !slices.ContainsFunc(next.Shards, func(s v1alpha1.ShardStatus) bool { return !s.Current }) {
@@ -104,19 +105,19 @@ func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus, han
 			if cost := next.LastUpdate; cost != nil && cost.Revision == was.Revision {
 				message += "; " + costMessage(cost)
 			}
-			events = append(events, plan.Normal(v1alpha1.EventUpdateFinished, "%s", message))
+			events = append(events, event.Normal(v1alpha1.EventUpdateFinished, "%s", message))
 		}
 		return events
 	}
 	if was == nil || was.Revision != now.Revision {
-		events = append(events, plan.Normal(v1alpha1.EventUpdateStarted, "%s", now.Message))
+		events = append(events, event.Normal(v1alpha1.EventUpdateStarted, "%s", now.Message))
 	}
 	isFirst := was == nil || was.Revision != now.Revision || was.Shard != now.Shard
 	if now.Method == v1alpha1.UpdateReplace && !handsOver && (isFirst || was.Method != now.Method) {
-		events = append(events, plan.Warning(v1alpha1.EventEmptyStartAnnounced, "replacing shard %s; it will start empty: %s", now.Shard, now.Message))
+		events = append(events, event.Warning(v1alpha1.EventEmptyStartAnnounced, "replacing shard %s; it will start empty: %s", now.Shard, now.Message))
 	}
 	if isRolledBack(now) && (isFirst || !isRolledBack(was)) {
-		events = append(events, plan.Warning(v1alpha1.EventShardRolledBack, "shard %s: %s", now.Shard, now.Message))
+		events = append(events, event.Warning(v1alpha1.EventShardRolledBack, "shard %s: %s", now.Shard, now.Message))
 	}
 	return events
 }
@@ -127,7 +128,7 @@ func isRolledBack(u *v1alpha1.UpdateStatus) bool {
 	return u.RollingBack || u.Gate == v1alpha1.GateUpdateFailed && u.Method != ""
 }
 
-func bootstrapEvents(was, now *v1alpha1.BootstrapStatus) []plan.Event {
+func bootstrapEvents(was, now *v1alpha1.BootstrapStatus) []event.Event {
 	const running = v1alpha1.TransferRunning
 	if was == nil || was.Phase != running || now == nil || now.Phase == running {
 		return nil
@@ -136,12 +137,12 @@ func bootstrapEvents(was, now *v1alpha1.BootstrapStatus) []plan.Event {
 	if now.Phase == v1alpha1.TransferFailed {
 		kind = corev1.EventTypeWarning
 	}
-	return []plan.Event{{Kind: kind, Reason: v1alpha1.EventBootstrapFinished, Message: cmp.Or(now.Message, string(now.Phase))}}
+	return []event.Event{{Type: kind, Reason: v1alpha1.EventBootstrapFinished, Message: cmp.Or(now.Message, string(now.Phase))}}
 }
 
 // refillEvents returns the events of the shards that were lost.
-func refillEvents(refills []plan.Refill, res plan.Result) []plan.Event {
-	var events []plan.Event
+func refillEvents(refills []plan.Refill, res plan.Result) []event.Event {
+	var events []event.Event
 	for _, r := range refills {
 		if !refillPending(refills, r.Shard, res) {
 			events = append(events, r.Event)

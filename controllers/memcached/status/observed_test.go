@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -263,7 +264,7 @@ func TestLossIsRecordedWhenItsRestoreExists(t *testing.T) {
 	obs := plantest.Running(t, 1)
 	plantest.Answer(obs, "cache-0", agentwire.StartCold)
 	p := plantest.Plan(obs)
-	p.Refills.Lost = []plan.Refill{{Shard: "cache-0", Restore: "refill", Event: plan.Normal(v1alpha1.EventRefillStarted, "refilling")}}
+	p.Refills.Lost = []plan.Refill{{Shard: "cache-0", Restore: "refill", Event: event.Normal(v1alpha1.EventRefillStarted, "refilling")}}
 	for failed, want := range map[bool]string{true: shardtest.RunningContainer, false: "another"} {
 		res := plan.Result{FailedCreates: map[string]bool{"refill": failed}}
 		s := Make(obs, p, res, obs.Now)
@@ -277,7 +278,7 @@ func TestLossIsRecordedWhenItsRestoreExists(t *testing.T) {
 	}
 }
 
-func reasonsOf(events []plan.Event) (reasons []string) {
+func reasonsOf(events []event.Event) (reasons []string) {
 	for _, e := range events {
 		reasons = append(reasons, e.Reason)
 	}
@@ -449,7 +450,7 @@ func TestEventsReportWhatHasChanged(t *testing.T) {
 			obs.Agents["cache-1-x"] = agentwire.Status{Start: c.agent}
 			var got []string
 			for _, e := range Events(was, next, obs, p, plan.Result{}) {
-				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Kind, e.Reason, e.Pod))+": "+e.Message)
+				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Type, e.Reason, e.Pod))+": "+e.Message)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

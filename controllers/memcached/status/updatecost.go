@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -104,15 +105,15 @@ func measureHitRatio(cost *v1alpha1.UpdateCost, shards []shard.State, now time.T
 }
 
 // costEvents returns the event of an update whose misses were measured.
-func costEvents(was, now *v1alpha1.UpdateCost) []plan.Event {
+func costEvents(was, now *v1alpha1.UpdateCost) []event.Event {
 	if now == nil || now.ExtraMisses == nil || was != nil && was.ExtraMisses != nil && was.Revision == now.Revision {
 		return nil
 	}
 	caused := fmt.Sprintf("the update caused %s additional misses", text.Thousands(*now.ExtraMisses))
 	if now.HitRatioRecoveredAt == nil {
-		return []plan.Event{plan.Normal(v1alpha1.EventHitRatioMeasured, "%s; the hit ratio had not recovered %.0fm after the update", caused, shard.HitRatioTimeout.Minutes())}
+		return []event.Event{event.Normal(v1alpha1.EventHitRatioMeasured, "%s; the hit ratio had not recovered %.0fm after the update", caused, shard.HitRatioTimeout.Minutes())}
 	}
-	return []plan.Event{plan.Normal(v1alpha1.EventHitRatioMeasured, "%s; the hit ratio recovered %s after the update started", caused, now.HitRatioRecoveredAt.Sub(now.StartedAt.Time))}
+	return []event.Event{event.Normal(v1alpha1.EventHitRatioMeasured, "%s; the hit ratio recovered %s after the update started", caused, now.HitRatioRecoveredAt.Sub(now.StartedAt.Time))}
 }
 
 // costMessage describes for how long shards were unavailable.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -130,7 +131,7 @@ func Describe(a plan.Actions) (lines []string) {
 	return lines
 }
 
-func messageOf(e *plan.Event) string {
+func messageOf(e *event.Event) string {
 	if e == nil {
 		return ""
 	}
