@@ -182,14 +182,14 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 		s.wantPeak(t, "with 1,000 objects of 250 KiB and 150 of 1 MiB that were streamed")
 
 		large := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(ctx, t, s.Client, "large"), Name: "cache", Annotations: largeAnnotation}}
-		large.Spec.Size = new(int32(1000))
+		large.Spec.Size = new(int32(128))
 		large.Spec.PodMetadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 100<<10)}
 		if err := s.Client.Create(ctx, large.DeepCopy()); err == nil || !strings.Contains(err.Error(), "8192") {
 			t.Errorf("100 KiB of pod annotations: %v", err)
 		}
 		large.Spec.PodMetadata.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 8192-len("example.com/large"))}
 		must(t, s.Client.Create(ctx, large))
-		s.eventually(ctx, t, "1,000 shards", func(ctx context.Context) error {
+		s.eventually(ctx, t, "128 shards", func(ctx context.Context) error {
 			m := &v1alpha1.Memcached{}
 			if err := s.Client.Get(ctx, client.ObjectKeyFromObject(large), m); err != nil {
 				return err
@@ -199,7 +199,7 @@ func TestMemoryStaysWithinTheLimitWithLargeObjectsOfTenants(t *testing.T) {
 			}
 			return nil
 		})
-		s.wantPeak(t, "with 1,000 shards with as many pod annotations as possible too")
+		s.wantPeak(t, "with 128 shards with as many pod annotations as possible too")
 	})
 }
 
@@ -307,9 +307,9 @@ func startTenants(ctx context.Context, t *testing.T, c client.Client) []string {
 		_ = c.Patch(ctx, m.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, patch, arguments...)))
 	}
 	flips := namespaceOf(ctx, t, c, "flips")
-	for i := range 8 {
-		m := memcached(flips, fmt.Sprintf("m%d", i), `{"spec":{"size":1000}}`)
-		repeat(ctx, 10*time.Second, func(i int) { patch(m, `{"spec":{"size":%d}}`, i%2*1000) })
+	for i := range 50 {
+		m := memcached(flips, fmt.Sprintf("m%d", i), `{"spec":{"size":20}}`)
+		repeat(ctx, 10*time.Second, func(i int) { patch(m, `{"spec":{"size":%d}}`, i%2*20) })
 	}
 	silent := namespaceOf(ctx, t, c, "silent")
 	for i := range 20 {
@@ -355,13 +355,12 @@ func (s *scene) awaitTenants(ctx context.Context, t *testing.T, namespaces ...st
 	})
 }
 
-// 45 of 50 tenants don't wait for the requests of the other five. How long they wait for an API server on a busy machine
+// 20 of 25 tenants don't wait for the requests of the other five. How long they wait for an API server on a busy machine
 // is only printed.
 func TestLostShardsAreReplacedBesideHostileTenants(t *testing.T) {
-	// The operator's workers send some requests until it has seen the loss, usually about 20, and not all of a large Memcached, which
-	// has thousands.
+	// The operator's workers send some requests until it has seen the loss, usually about 20.
 	const maxBefore = 200
-	withOperator(t, 20000, 45, func(ctx context.Context, s *scene) {
+	withOperator(t, 5000, 20, func(ctx context.Context, s *scene) {
 		must(t, s.Operator.Start(ctx))
 		s.createFleet(ctx, t)
 		figures := func(losses []loss) (replaced time.Duration, before int) {
