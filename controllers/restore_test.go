@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/fair"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -68,7 +67,7 @@ func TestRestoreRunsOnceAndReportsItems(t *testing.T) {
 // A shard has a Service during a bootstrap.
 func TestBootstrapRestoreOfManyShardsIsWrittenInBatches(t *testing.T) {
 	w := newWorld(t)
-	const size = 2*fair.BatchSize + 7
+	const size = 2*transfer.BatchSize + 7
 	w.memcached("fresh", size, bootstrapping("fill", v1alpha1.TransferRunning))
 	w.create("MemcachedRestore", "fill", fromClaim)
 	services := func() int { return len(w.admin.Names(simtest.KindService)) }
@@ -78,8 +77,8 @@ func TestBootstrapRestoreOfManyShardsIsWrittenInBatches(t *testing.T) {
 			t.Errorf("there are %d Services, want %d", services(), want)
 		}
 	}
-	reconciled(fair.BatchSize)
-	reconciled(2 * fair.BatchSize)
+	reconciled(transfer.BatchSize)
+	reconciled(2 * transfer.BatchSize)
 	if r := w.restore("fill"); r.Status.JobUID != "" {
 		t.Error("the Job was created before all Services")
 	}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
-	"github.com/memcached-operator/memcached-operator/controllers/fair"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -32,7 +31,7 @@ func TestBatchKeepsTheOrderAndForgetsNoObject(t *testing.T) {
 	for range 12 {
 		now = now.Add(time.Second)
 		chosen := plan.Batch(keys, failed)
-		if len(chosen) > 2*fair.BatchSize {
+		if len(chosen) > 2*plan.BatchSize {
 			t.Fatalf("a batch has %d objects", len(chosen))
 		}
 		keys = slices.DeleteFunc(keys, func(key resources.Key) bool {
@@ -58,7 +57,7 @@ func TestBatchKeepsTheOrderAndForgetsNoObject(t *testing.T) {
 	}
 	first := plan.Batch(keysOf("cache", 200), nil)
 	for i, key := range keysOf("cache", 200) {
-		if first[key] != (i < fair.BatchSize) {
+		if first[key] != (i < plan.BatchSize) {
 			t.Errorf("the first batch contains object %d: %t", i, first[key])
 		}
 	}
@@ -88,10 +87,10 @@ func TestLargeMemcachedIsWrittenInBatches(t *testing.T) {
 		reads.count = 0
 		result, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: env.namespace, Name: "cache"}})
 		env.must(err)
-		if n := env.writes.Load() - before; n > fair.BatchSize+2 { // and the Secret and the status
+		if n := env.writes.Load() - before; n > plan.BatchSize+2 { // and the Secret and the status
 			t.Errorf("reconcile %d made %d writes", i, n)
 		}
-		if reads.count > fair.BatchSize+1 { // and the Memcached
+		if reads.count > plan.BatchSize+1 { // and the Memcached
 			t.Errorf("reconcile %d made %d reads", i, reads.count)
 		}
 		m := env.get("cache")
@@ -120,13 +119,13 @@ func TestLargeMemcachedIsWrittenInBatches(t *testing.T) {
 func TestForeignNamesDelayNoShard(t *testing.T) {
 	env := newEnv(t)
 	large := map[string]string{"example.com/large": strings.Repeat("x", 1000)}
-	for i := range fair.BatchSize + 10 {
+	for i := range plan.BatchSize + 10 {
 		env.must(env.admin.Create(env.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: fmt.Sprintf("cache-%d", i), Annotations: large},
 			Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}))
 	}
-	env.create("cache", fmt.Sprintf("size: %d", fair.BatchSize+20))
+	env.create("cache", fmt.Sprintf("size: %d", plan.BatchSize+20))
 	m := env.converge("cache")
-	if m.Status.Size != fair.BatchSize+20 || len(m.Status.Servers) != 10 {
+	if m.Status.Size != plan.BatchSize+20 || len(m.Status.Servers) != 10 {
 		t.Errorf("%d shards and %d servers", m.Status.Size, len(m.Status.Servers))
 	}
 	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDegraded)

@@ -16,12 +16,12 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
-	"github.com/memcached-operator/memcached-operator/controllers/fair"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -111,7 +111,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	})
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("memcached").
-		WithOptions(fair.Options(concurrency)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Watches(&v1alpha1.Memcached{}, &handler.InstrumentedEnqueueRequestForObject[client.Object]{}).
 		Watches(&corev1.Pod{}, enqueue.Prioritized(byLabel, podEventPriority)).
 		Watches(&v1alpha1.MemcachedRestore{}, byMemcached).

@@ -18,12 +18,15 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
-	"github.com/memcached-operator/memcached-operator/controllers/fair"
 )
 
 // finishedJobTTL is how long, in seconds, a Job and its log stay after the status
 // contains its result.
 const finishedJobTTL = 600
+
+// BatchSize bounds how many objects a reconcile creates or deletes. The others follow in the next one, behind the requests
+// for other transfers.
+const BatchSize = 50
 
 // apply makes the writes of a plan in order, and none after one that failed. It reports
 // whether the phase or the finalizers changed, after which the rest is planned again. It returns apiserver.ErrStale
@@ -41,7 +44,7 @@ func (e *Engine) apply(ctx context.Context, obs Observation, p Plan) (changed bo
 		return false, err
 	}
 	for i, o := range p.Delete {
-		if i == fair.BatchSize {
+		if i == BatchSize {
 			return false, apiserver.ErrStale
 		}
 		if err := apiserver.Delete(ctx, e.Client, o); err != nil {
@@ -93,7 +96,7 @@ func (e *Engine) create(ctx context.Context, obs Observation, build func() ([]cl
 		return err
 	}
 	for i, o := range objects {
-		if i == fair.BatchSize {
+		if i == BatchSize {
 			return apiserver.ErrStale
 		}
 		if err := apiserver.Create(ctx, e.Client, o); err != nil {

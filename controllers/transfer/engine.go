@@ -16,13 +16,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
-	"github.com/memcached-operator/memcached-operator/controllers/fair"
 	"github.com/memcached-operator/memcached-operator/controllers/podquery"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/index"
@@ -62,7 +62,7 @@ func (e *Engine) NewController(mgr ctrl.Manager, object client.Object, list clie
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(string(t.prefix)).
-		WithOptions(fair.Options(concurrency)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Watches(object, &handler.InstrumentedEnqueueRequestForObject[client.Object]{},
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&batchv1.Job{}, byAnnotation).

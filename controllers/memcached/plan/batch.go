@@ -3,26 +3,30 @@ package plan
 import (
 	"slices"
 
-	"github.com/memcached-operator/memcached-operator/controllers/fair"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
-// Batch returns which objects a reconcile works on: up to fair.BatchSize without a failed attempt, in
+// BatchSize bounds how many objects a reconcile applies, patches, creates and deletes each, and how many missing names it
+// looks up. The others follow in the next reconcile, behind the requests for other Memcacheds: 1,000 shards are 2,003
+// objects, and would occupy a worker for tens of seconds.
+const BatchSize = 50
+
+// Batch returns which objects a reconcile works on: up to BatchSize without a failed attempt, in
 // their order, and as many of the others, the longest ago first. So an object that can't be
 // written delays no other.
 func Batch(keys []resources.Key, failed applycache.Attempts) map[resources.Key]bool {
-	chosen := make(map[resources.Key]bool, min(len(keys), 2*fair.BatchSize))
+	chosen := make(map[resources.Key]bool, min(len(keys), 2*BatchSize))
 	var again []resources.Key
 	for _, key := range keys {
 		if _, ok := failed[key]; ok {
 			again = append(again, key)
-		} else if len(chosen) < fair.BatchSize {
+		} else if len(chosen) < BatchSize {
 			chosen[key] = true
 		}
 	}
 	slices.SortStableFunc(again, func(a, b resources.Key) int { return failed[a].At.Compare(failed[b].At) })
-	for _, key := range again[:min(len(again), fair.BatchSize)] {
+	for _, key := range again[:min(len(again), BatchSize)] {
 		chosen[key] = true
 	}
 	return chosen
@@ -54,7 +58,7 @@ func batchOf[T any](all []T, failed applycache.Attempts, postponed []resources.K
 	for i, o := range all {
 		keys[i] = keyOf(o)
 	}
-	if len(keys) <= fair.BatchSize {
+	if len(keys) <= BatchSize {
 		return all, postponed
 	}
 	chosen := Batch(keys, failed)

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/fair"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -49,7 +48,7 @@ func TestManyPodsGetTheListInBatches(t *testing.T) {
 	m := &v1alpha1.Memcached{}
 	m.Spec.Discovery.Enabled = true
 	obs := &Observation{Memcached: m, Now: time.Unix(1_800_000_000, 0), Pods: map[string][]*corev1.Pod{}}
-	for i := range 2*fair.BatchSize + 7 {
+	for i := range 2*BatchSize + 7 {
 		pod := &corev1.Pod{}
 		pod.Name, pod.UID = fmt.Sprintf("pod-%03d", i), types.UID(fmt.Sprint(i))
 		if i > 0 {
@@ -59,7 +58,7 @@ func TestManyPodsGetTheListInBatches(t *testing.T) {
 	}
 	patched := []PodPatch{{Pod: obs.Pods["pod-003"][0]}}
 	p := planDiscovery(obs, nil, patched)
-	if now := p.Actions.batch(nil); len(now.Patch) != fair.BatchSize || len(now.Postponed) != fair.BatchSize+6 {
+	if now := p.Actions.batch(nil); len(now.Patch) != BatchSize || len(now.Postponed) != BatchSize+6 {
 		t.Errorf("%d patches now, %d later", len(now.Patch), len(now.Postponed))
 	}
 	if slices.ContainsFunc(p.Actions.Patch, func(patch PodPatch) bool { return patch.Pod.Name == "pod-003" }) {
