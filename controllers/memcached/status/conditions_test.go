@@ -8,7 +8,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
 )
 
@@ -43,6 +45,18 @@ func TestUpdateThatRequiresInterventionIsDegraded(t *testing.T) {
 				t.Errorf("%s: %q, want %s: %q", reason, message, c.reason, c.message)
 			}
 		})
+	}
+}
+
+// The first shard may already have the image that another node can't use.
+func TestImageToRevertToIsThatOfTheShardThatIsNotUpdated(t *testing.T) {
+	update, former := shardtest.Revision(t, shardtest.Version("1.6.38")), shardtest.Revision(t)
+	p := plan.Plan{Decision: rollout.Decision{Shard: "cache-1", Gate: rollout.GateImageNotVerified, Message: "no such image", NeedsIntervention: true}}
+	for ordinal, template := range []resources.PodRevision{update, former} {
+		p.Shards = append(p.Shards, shard.State{Observation: shard.Observation{Name: resources.ShardName("cache", ordinal), Template: template}})
+	}
+	if got, want := blockedProblem(&v1alpha1.Memcached{}, p).Message, "no such image; fix the image, or revert to docker.io/library/memcached:1.6.45"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -88,7 +88,8 @@ func blockedProblem(m *v1alpha1.Memcached, p plan.Plan) *shard.Problem {
 		if p.Preflight.Problem != nil {
 			reason = p.Preflight.Problem.Reason
 		}
-		return &shard.Problem{Reason: reason, Message: d.Message + "; fix the image, or revert to " + p.Shards[0].Template.Image.Reference}
+		running := shard.Named(p.Shards, d.Shard).Template.Image // those before it are updated already
+		return &shard.Problem{Reason: reason, Message: d.Message + "; fix the image, or revert to " + running.Reference}
 	case "":
 		return &shard.Problem{Reason: v1alpha1.ReasonUnschedulable, Message: fmt.Sprintf(
 			"shard %s can't be replaced because the new pod isn't running: %s; the old pod keeps serving; free capacity or revert the spec", d.Shard, d.Message)}
