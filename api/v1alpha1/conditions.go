@@ -78,11 +78,6 @@ const (
 	//
 	// Do: wait. If it lasts, look for a finalizer on the objects that the message names.
 	ReasonWaitingForGarbageCollection = "WaitingForGarbageCollection"
-	// ReasonUpdatingObjects: the operator writes the objects of a large Memcached in batches, and
-	// some are left.
-	//
-	// Do: wait.
-	ReasonUpdatingObjects = "UpdatingObjects"
 	// ReasonRetrying: a request to the API server failed; the message says why. The operator
 	// retries. For a schedule, the API server rejects the backup of a run, and the operator
 	// retries until startingDeadlineSeconds have passed.

@@ -24,12 +24,13 @@ type MemcachedSpec struct {
 	// stable address. 0 deletes all shards and keeps the Memcached. Default 1.
 	// Changing it adds or removes the shards with the highest ordinals and restarts no other
 	// shard. The clients then look for some keys on other shards: about 1 in size keys with
-	// Ketama, Jump and Rendezvous, nearly all keys with Modulo.
+	// Ketama, Jump and Rendezvous, nearly all keys with Modulo. For more shards,
+	// create several Memcacheds and give clients the addresses of all their shards.
 	//
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:validation:Maximum=128
 	Size *int32 `json:"size,omitempty"`
 
 	// Version of memcached, such as 1.6.45. Default: the operator's default version, which
@@ -1257,8 +1258,8 @@ type UpdateCost struct {
 
 	// ExtraMisses is how many more keys clients didn't find since the start of their shard than
 	// with its hit ratio of the minute before. The operator measures it until the hit ratio of each
-	// shard is back, for at most 30 minutes after the update. It is absent until then, for
-	// shards with fewer than 1,000 lookups in that minute, and for more than 32 shards.
+	// shard is back, for at most 30 minutes after the update. It is absent until then, and for
+	// shards with fewer than 1,000 lookups in that minute.
 	//
 	// +optional
 	ExtraMisses *int64 `json:"extraMisses,omitempty"`
@@ -1270,14 +1271,12 @@ type UpdateCost struct {
 	HitRatioRecoveredAt *metav1.Time `json:"hitRatioRecoveredAt,omitempty"`
 }
 
-// Bounds of a status with 1,000 shards: etcd stores at most 1.5 MiB.
+// Bounds of what a status contains.
 const (
 	// MaxMessage is the maximum size of a condition's message, in bytes.
 	MaxMessage = 1024
 	// MaxShardMessage is the maximum size of a shard's message, in bytes.
 	MaxShardMessage = 128
-	// MaxShardMessages is the maximum number of shards with a message.
-	MaxShardMessages = 100
 	// MaxContainerID is the size of the part of a container's ID that a status contains.
 	MaxContainerID = 12
 	// MaxVersion is the maximum size of a version that memcached or an agent reports, in bytes.
@@ -1374,8 +1373,7 @@ type ShardStatus struct {
 	// +optional
 	AgentUnreachableSince *metav1.Time `json:"agentUnreachableSince,omitempty"`
 
-	// Message says why the shard isn't ready or doesn't match the spec, in at most 128 bytes. At
-	// most 100 shards have one; the conditions count all of them.
+	// Message says why the shard isn't ready or doesn't match the spec, in at most 128 bytes.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`

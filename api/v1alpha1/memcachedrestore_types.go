@@ -57,7 +57,7 @@ type MemcachedRestoreSpec struct {
 	//
 	// +optional
 	// +listType=set
-	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:Minimum=0
 	Shards []int32 `json:"shards,omitempty"`
 

@@ -52,9 +52,6 @@ func (w writer) apply(ctx context.Context, m *v1alpha1.Memcached, a plan.Actions
 	for _, o := range a.Create {
 		r.FailedCreates[o.GetName()] = w.create(ctx, o, r)
 	}
-	for _, key := range a.Postponed {
-		r.FailedCreates[key.Name] = true
-	}
 	for _, o := range a.Delete {
 		add(r, resources.KeyOf(o), client.IgnoreNotFound(w.delete(ctx, o)))
 	}
@@ -104,8 +101,8 @@ func (w writer) changeFinalizer(ctx context.Context, m *v1alpha1.Memcached, c pl
 	}
 }
 
-// createKey creates the Secret with a random key, unless it exists: the operator can't read it. It
-// reports whether to continue. A first one that exists may be collected soon. Shards don't depend on a Secret that the API server rejects; they
+// createKey creates the Secret with a random key, unless there is one: the operator can't read it. It reports whether to
+// continue. A Secret that isFirst finds may be collected soon. Shards don't depend on a Secret that the API server rejects; they
 // start without their former pod's items then.
 func (w writer) createKey(ctx context.Context, secret *corev1.Secret, isFirst bool, r *plan.Result) bool {
 	if secret == nil {
@@ -128,7 +125,7 @@ func (w writer) createKey(ctx context.Context, secret *corev1.Secret, isFirst bo
 	return err == nil || !r.Gone && apiserver.IsRejected(err)
 }
 
-// writeBinding creates or updates the Secret of a binding. That one exists is no error: a later reconcile reads it, if
+// writeBinding creates or updates the Secret of a binding. That it exists is no error: a later reconcile reads it, if
 // the operator may.
 func (w writer) writeBinding(ctx context.Context, secret *corev1.Secret, r *plan.Result) {
 	if secret == nil {
@@ -141,7 +138,6 @@ func (w writer) writeBinding(ctx context.Context, secret *corev1.Secret, r *plan
 	if secret.ResourceVersion != "" {
 		err = w.client.Update(ctx, secret, client.FieldOwner(v1alpha1.ManagedByValue))
 	} else if err = w.client.Create(ctx, secret, client.FieldOwner(v1alpha1.ManagedByValue)); apierrors.IsAlreadyExists(err) {
-		r.Failed = append(r.Failed, resources.KeyOf(secret))
 		return
 	}
 	add(r, resources.KeyOf(secret), err)
@@ -180,11 +176,9 @@ func (w writer) delete(ctx context.Context, o client.Object) error {
 func add(r *plan.Result, key resources.Key, err error) {
 	switch {
 	case err == nil:
-		r.Succeeded = true
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), isUIDMismatch(err):
 		r.Conflict = true
 	default:
-		r.Failed = append(r.Failed, key)
 		fail(r, key.String(), err)
 	}
 }

@@ -131,6 +131,7 @@ func TestBootstrapWaitsForPodsOfDeletedMemcachedOfTheSameName(t *testing.T) {
 		env.read(key.Name, o)
 		env.must(env.admin.Delete(env.ctx, o))
 	}
+	env.must(env.admin.Delete(env.ctx, handoverSecret(env)))
 
 	env.create("cache", "{size: 1, bootstrap: {backupRef: {name: nightly}}}")
 	env.converge("cache")

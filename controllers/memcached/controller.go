@@ -14,9 +14,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
 )
@@ -34,12 +32,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: apiserver.StaleRequeue}, nil
 	}
 	observer := r.observer()
-	observer.failed, observer.secrets = entry.Failed, entry.Secrets
+	observer.secrets = entry.Secrets
 	obs, err := observer.observe(ctx, m)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing: %w", err)
 	}
-	obs.Cached = entry.Applied
+	obs.Cached, obs.BindingTriedAt = entry.Applied, entry.BindingTriedAt
 	version := m.ResourceVersion
 
 	p := plan.Make(obs, r.Options)
@@ -53,25 +51,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if secret := p.Actions.Secret; secret != nil && res.Applied[resources.KeyOf(secret)] {
-		p.Resources.Cached[resources.KeyOf(secret)] = applycache.Object{} // it can't be read
-	}
-	entry.Applied, entry.Failed, entry.Secrets = p.Resources.Cached, obs.Failed, obs.Secrets
-	for _, key := range res.Failed {
-		entry.Failed[key] = applycache.Attempt{At: obs.Now}
+	entry.Applied, entry.Secrets = p.Resources.Cached, obs.Secrets
+	if p.Actions.Binding != nil {
+		entry.BindingTriedAt = obs.Now
 	}
 	if m.ResourceVersion != version {
 		entry.WrittenVersion, entry.WrittenAt = version, r.Clock.Now()
 	}
 	r.cache.Set(request.NamespacedName, entry)
-	if plan.BatchContinues(p.Actions.Postponed, res.Succeeded, entry.Failed) {
-		return ctrl.Result{RequeueAfter: apiserver.StaleRequeue, Priority: new(0)}, nil
-	}
 	if err := res.Retry(); err != nil {
 		return ctrl.Result{}, err
-	}
-	if len(p.Actions.Postponed) > 0 {
-		after = plan.Soonest(after, plan.ConflictRecheck)
 	}
 	if res.Conflict {
 		after = plan.Soonest(after, apiserver.StaleRequeue)

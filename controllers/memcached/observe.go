@@ -19,7 +19,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -36,8 +35,6 @@ type observer struct {
 	queries      *podquery.Queries[agentwire.Status]
 	clock        clock.PassiveClock
 	defaultImage string
-	// failed are the attempts of earlier reconciles that failed.
-	failed applycache.Attempts
 	// secrets are what earlier reconciles read: see plan.Observation.
 	secrets map[types.UID]agentwire.Secrets
 	// defaultImageUpdates is how many Memcacheds follow another default image at a time.
@@ -56,8 +53,6 @@ func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*plan.Obs
 		Unreachable: map[string]bool{},
 		Receiving:   map[string]agentwire.Status{},
 		Restores:    map[string]plan.Object{},
-		Unread:      map[resources.Key]bool{},
-		Failed:      r.failed.Recent(r.clock.Now()),
 		Owned: metav1.ObjectMeta{Namespace: m.Namespace, Labels: resources.Labels(m.Name),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(m, v1alpha1.GroupVersion.WithKind("Memcached"))}},
 	}
@@ -103,29 +98,16 @@ func (r observer) observeObjects(ctx context.Context, obs *plan.Observation) err
 			return err
 		}
 	}
-	missing := slices.DeleteFunc(resources.Keys(m), func(key resources.Key) bool {
-		_, ok := obs.Objects[key]
-		return ok
-	})
-	now := plan.Batch(missing, obs.Failed)
-	for _, key := range missing {
-		o := resources.NewObject(key.Kind)
-		if !now[key] {
-			if obs.Unread[key] = !obs.Failed[key].Foreign; obs.Failed[key].Foreign {
-				obs.Objects[key] = plan.Object{APIObject: o, Owner: plan.Foreign}
-			}
+	for _, key := range resources.Keys(m) {
+		if _, ok := obs.Objects[key]; ok {
 			continue
 		}
+		o := resources.NewObject(key.Kind)
 		exists, err := r.lookUp(ctx, m.Namespace, key.Name, o)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !exists && obs.Failed[key].Foreign:
-			delete(obs.Failed, key)
-		case exists && plan.OwnershipOf(m, o) == plan.Foreign: // its content isn't read, and may be large
-			obs.Objects[key] = plan.Object{APIObject: resources.NewObject(key.Kind), Owner: plan.Foreign}
-			obs.Failed[key] = applycache.Attempt{At: obs.Now, Foreign: true}
-		case exists:
+		}
+		if exists {
 			add(key.Kind, o)
 		}
 	}

@@ -22,7 +22,7 @@ func TestAdmission(t *testing.T) {
 		"all fields":                                      {"cache", env.everyField(), ""},
 		"size 0":                                          {"cache", "size: 0", ""},
 		"a negative size":                                 {"cache", "size: -1", "should be greater than or equal to 0"},
-		"a huge size":                                     {"cache", "size: 1001", "should be less than or equal to 1000"},
+		"a huge size":                                     {"cache", "size: 129", "should be less than or equal to 128"},
 		"a size that is not a number":                     {"cache", "size: three", "must be of type integer"},
 		"a version with a v":                              {"cache", "version: v1.6.45", "version must be three numbers such as 1.6.45"},
 		"a version of two numbers":                        {"cache", `version: "1.6"`, "version must be three numbers"},

@@ -28,8 +28,8 @@ import (
 //
 // It also contains the version of a Memcached that the operator has replaced by its own last
 // write: a reconcile that reads that version from the cache could only have its status
-// rejected. And it contains the attempts that failed, which a later batch repeats first for
-// those that failed the longest ago, and what the agents have reported of their Secrets.
+// rejected. And it contains when the operator tried to write the Secret of the binding, and what the
+// agents have reported of their Secrets.
 type Cache struct {
 	lock    sync.Mutex
 	entries map[types.NamespacedName]Entry
@@ -41,32 +41,10 @@ type Entry struct {
 	// WrittenVersion is the version that the operator wrote to last, at WrittenAt.
 	WrittenVersion string
 	WrittenAt      time.Time
-	Failed         Attempts
+	// BindingTriedAt is when the operator tried to write the Secret of the binding.
+	BindingTriedAt time.Time
 	// Secrets are what agents reported last of their Secrets, by the UIDs of their pods.
 	Secrets map[types.UID]agentwire.Secrets
-}
-
-// Attempts are, by object, the last attempts to create or write it that failed.
-type Attempts map[resources.Key]Attempt
-
-// Attempt failed because of an error, or because the name belongs to another owner.
-type Attempt struct {
-	At      time.Time
-	Foreign bool
-}
-
-// attemptTimeout is how long an attempt counts.
-const attemptTimeout = 10 * time.Minute
-
-// Recent returns a copy with the attempts that still count.
-func (a Attempts) Recent(now time.Time) Attempts {
-	recent := Attempts{}
-	for key, attempt := range a {
-		if now.Sub(attempt.At).Abs() < attemptTimeout {
-			recent[key] = attempt
-		}
-	}
-	return recent
 }
 
 // staleCacheTimeout is how long a cache may take to contain what was written.

@@ -29,7 +29,7 @@ type Actions struct {
 	Finalizer FinalizerChange
 	// Secret with the key of handovers is created, if it doesn't exist, before the pods that need it.
 	Secret *corev1.Secret
-	// SecretIsFirst is whether one that exists can be that of a deleted Memcached with the same name.
+	// SecretIsFirst is whether a Secret with that name may be that of a deleted Memcached with the same name.
 	SecretIsFirst bool
 	// Binding is a Secret to create, or to update if it has a version, without a password to get a new one.
 	Binding *corev1.Secret
@@ -44,8 +44,6 @@ type Actions struct {
 	// ScaleIn are the objects of shards beyond the size, to delete in this order: one that can't be deleted delays those
 	// after it until a later reconcile.
 	ScaleIn []resources.APIObject
-	// Postponed are objects that a later reconcile applies, creates or deletes: see Batch.
-	Postponed []resources.Key
 	// RequeueAfter is when to reconcile again where no watch triggers it; 0 is never.
 	RequeueAfter time.Duration
 }
@@ -73,7 +71,6 @@ func merge(all ...Actions) Actions {
 		m.Create = append(m.Create, a.Create...)
 		m.Delete = append(m.Delete, a.Delete...)
 		m.ScaleIn = append(m.ScaleIn, a.ScaleIn...)
-		m.Postponed = append(m.Postponed, a.Postponed...)
 		m.RequeueAfter = Soonest(m.RequeueAfter, a.RequeueAfter)
 	}
 	return m
@@ -82,7 +79,6 @@ func merge(all ...Actions) Actions {
 // only returns the actions that apply one object.
 func (a Actions) only(key resources.Key) Actions {
 	a.Apply = slices.DeleteFunc(a.Apply, func(o Apply) bool { return o.Key != key })
-	a.Postponed = nil
 	return a
 }
 
@@ -106,9 +102,6 @@ type Result struct {
 	Failures []error
 	// FailedCreates are the names of objects that could not be created yet.
 	FailedCreates map[string]bool
-	// Succeeded is whether something was written. Failed are the objects whose writes failed.
-	Succeeded bool
-	Failed    []resources.Key
 	// Conflict is whether an object has changed since it was observed and was not written.
 	Conflict bool
 	// Gone is whether the Memcached is being deleted, with its namespace or because its finalizer was

@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -72,12 +71,8 @@ func TestActionsFollowWhatWasObserved(t *testing.T) {
 		"a Service is foreign":       {owner(resources.KindService, "cache-1", "foreign"), []string{"again in 30s"}},
 		"a Service is a former one":  {owner(resources.KindService, "cache-1", "predecessors"), nil},
 		"a Service is being deleted": {owner(resources.KindService, "cache-1", "terminating"), nil},
-		"a name wasn't looked up": {func(obs *plan.Observation) {
-			size(4)(obs)
-			obs.Unread = map[resources.Key]bool{{Kind: resources.KindReplicaSet, Name: "cache-3"}: true}
-		}, []string{"create Service cache-3"}},
-		"an extra shard is foreign": {func(obs *plan.Observation) { size(2)(obs); owner(resources.KindReplicaSet, "cache-2", "foreign")(obs) }, []string{"delete Service cache-2"}},
-		"an agent doesn't answer":   {func(obs *plan.Observation) { obs.Unreachable["cache-1-x"] = true }, []string{"again in 1s"}},
+		"an extra shard is foreign":  {func(obs *plan.Observation) { size(2)(obs); owner(resources.KindReplicaSet, "cache-2", "foreign")(obs) }, []string{"delete Service cache-2"}},
+		"an agent doesn't answer":    {func(obs *plan.Observation) { obs.Unreachable["cache-1-x"] = true }, []string{"again in 1s"}},
 		"an agent hasn't answered for a while": {func(obs *plan.Observation) {
 			obs.Unreachable["cache-1-x"] = true
 			obs.Memcached.Status.Shards[1].AgentUnreachableSince = ptr.To(v1alpha1.Time(obs.Now.Add(-time.Minute)))
@@ -118,9 +113,6 @@ func TestFirstShardsWaitForTheirSecret(t *testing.T) {
 	}{
 		"it was just created":                 {func(*plan.Observation) {}, true},
 		"a former Secret is collected by now": {func(obs *plan.Observation) { obs.Now = obs.Now.Add(plan.FormerSecret) }, false},
-		"the operator created it": {func(obs *plan.Observation) {
-			obs.Cached[resources.Key{Kind: resources.KindSecret, Name: "cache-handover"}] = applycache.Object{}
-		}, false},
 		"it has shards": {func(obs *plan.Observation) {
 			plantest.AddObject(obs, resources.Key{Kind: resources.KindReplicaSet, Name: "cache-1"}, "ours")
 		}, false},

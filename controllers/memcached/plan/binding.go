@@ -26,7 +26,7 @@ func planBinding(obs *Observation, build *resources.Builder) (p Binding) {
 	}
 	isOutdated, secret := BindingIsOutdated(m), build.BindingSecret(int(*m.Spec.Size))
 	if !isOutdated {
-		left := bindingInterval - obs.Now.Sub(obs.Failed[resources.KeyOf(secret)].At).Abs()
+		left := bindingInterval - obs.Now.Sub(obs.BindingTriedAt).Abs()
 		if p.Actions.RequeueAfter = max(left, 0); left <= 0 && p.Status.Size == *m.Spec.Size {
 			p.Actions.Binding = secret
 		}
@@ -36,7 +36,7 @@ func planBinding(obs *Observation, build *resources.Builder) (p Binding) {
 	switch have, _ := obs.Binding.APIObject.(*corev1.Secret); {
 	case obs.BindingForbidden:
 		p.Status.Message = fmt.Sprintf("the operator isn't allowed to read or update the existing Secret %s; grant it these permissions, or delete the Secret: the operator then creates it with another password", secret.Name)
-		if obs.Now.Sub(obs.Failed[resources.KeyOf(secret)].At).Abs() < ConflictRecheck {
+		if obs.Now.Sub(obs.BindingTriedAt).Abs() < ConflictRecheck {
 			return p
 		}
 	case have == nil:

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -34,7 +33,7 @@ func TestBindingFollowsTheSize(t *testing.T) {
 		}
 	}
 	failed := func(obs *plan.Observation, ago time.Duration) {
-		obs.Failed = applycache.Attempts{secret: {At: obs.Now.Add(-ago)}}
+		obs.BindingTriedAt = obs.Now.Add(-ago)
 	}
 	for name, c := range map[string]struct {
 		change  func(*plan.Observation)

@@ -50,7 +50,7 @@ func ParseShardList(text string) ShardList {
 // another planner patches: a second patch of the same pod would be rejected.
 func planDiscovery(obs *Observation, shards []shard.State, patched []PodPatch) Discovery {
 	m := obs.Memcached
-	p, tooLarge := Discovery{}, ""
+	p := Discovery{}
 	if m.Spec.Discovery.Enabled {
 		last, was := PublishedList(obs), m.Status.Discovery
 		list := ShardList{last.Version, serversToList(obs, shards, last.Servers)}
@@ -62,13 +62,9 @@ func planDiscovery(obs *Observation, shards []shard.State, patched []PodPatch) D
 				list.Version = max(list.Version, was.Version+1)
 			}
 		}
-		if p.list = list.String(); len(p.list) > resources.MaxDiscoveryList {
-			tooLarge = fmt.Sprintf("the list of %d shards has %d bytes, more than %d, so clients keep the last one; use status.servers, or shorter names",
-				len(list.Servers), len(p.list), resources.MaxDiscoveryList)
-			list, p.list = last, last.String()
-		}
+		p.list = list.String()
 		p.Status = &v1alpha1.DiscoveryStatus{Endpoint: resources.DiscoveryEndpoint(m.Namespace, m.Name), Version: list.Version,
-			Size: int32(len(list.Servers)), ChangedAt: metav1.NewTime(obs.Now.Truncate(time.Second))} //nolint:gosec // at most 1000
+			Size: int32(len(list.Servers)), ChangedAt: metav1.NewTime(obs.Now.Truncate(time.Second))} //nolint:gosec // at most 128
 		if was != nil && was.Version == list.Version {
 			p.Status.ChangedAt = was.ChangedAt
 		}
@@ -90,11 +86,7 @@ func planDiscovery(obs *Observation, shards []shard.State, patched []PodPatch) D
 		}
 		p.Actions.Patch = append(p.Actions.Patch, Annotate(pod, annotations.Discovery, value))
 	}
-	switch {
-	case p.Status == nil:
-	case tooLarge != "":
-		p.Status.Message = tooLarge
-	case len(without) > 0:
+	if p.Status != nil && len(without) > 0 {
 		p.Status.Message = fmt.Sprintf("%d pods were created by operator 1.0 and don't serve the endpoint, such as %s; replace them: kubectl annotate pod %s %s=1",
 			len(without), without[0], without[0], v1alpha1.AnnotationMove)
 	}

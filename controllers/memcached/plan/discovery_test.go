@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,39 +17,32 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-func TestListThatIsTooLargeIsNotPublished(t *testing.T) {
-	const size = 1000
+func TestListOfTheMostShardsWithTheLongestNamesFits(t *testing.T) {
+	const size = 128
 	m := &v1alpha1.Memcached{}
-	m.Namespace, m.Name = strings.Repeat("n", 63), "cache"
+	m.Namespace, m.Name = strings.Repeat("n", 63), strings.Repeat("m", 52)
 	m.Spec.Discovery.Enabled = true
-	pod := &corev1.Pod{}
-	pod.Name, pod.Annotations = "cache-0-abcde", map[string]string{annotations.Discovery: "1700000000\nhost|10.0.0.1|11211\n"}
-	obs := &Observation{Memcached: m, Now: time.Unix(1_800_000_000, 0), Pods: map[string][]*corev1.Pod{"cache-0": {pod}}, Objects: map[resources.Key]Object{}}
+	obs := &Observation{Memcached: m, Now: time.Unix(1_800_000_000, 0), Objects: map[resources.Key]Object{}}
 	states := make([]shard.State, size)
 	for ordinal := range size {
-		name := resources.ShardName("cache", ordinal)
+		name := resources.ShardName(m.Name, ordinal)
 		service := &corev1.Service{}
-		service.Spec.ClusterIPs = []string{"fd00::1", "10.100.100.100"}
+		service.Spec.ClusterIPs = []string{"2001:db8:1111:2222:3333:4444:5555:" + strconv.Itoa(6000+ordinal)}
 		obs.Objects[resources.Key{Kind: resources.KindService, Name: name}] = Object{APIObject: service}
 		obs.Names = append(obs.Names, name)
 		states[ordinal].Name, states[ordinal].IsReady = name, true
 	}
 	p := planDiscovery(obs, states, nil)
-	if len(p.Actions.Patch) != 0 || p.Status.Version != 1700000000 || p.Status.Size != 1 || !strings.Contains(p.Status.Message, "the list of 1000 shards has 98901 bytes") {
-		t.Errorf("%d patches, status %+v", len(p.Actions.Patch), p.Status)
-	}
-	m.Namespace = strings.Repeat("n", 10)
-	p = planDiscovery(obs, states, nil)
-	if len(p.Actions.Patch) != 1 || p.Status.Size != size || strings.Contains(p.Status.Message, "bytes") || !strings.Contains(p.list, ".svc|10.100.100.100|11211 ") {
-		t.Errorf("%d patches, status %+v, %d bytes", len(p.Actions.Patch), p.Status, len(p.list))
+	if p.Status.Size != size || len(p.list) < size*(52+63+39) || len(p.list) > resources.MaxDiscoveryList {
+		t.Errorf("the list has %d bytes, status %+v", len(p.list), p.Status)
 	}
 }
 
-func TestManyPodsGetTheListInBatches(t *testing.T) {
+func TestPodGetsTheListUnlessItIsPatched(t *testing.T) {
 	m := &v1alpha1.Memcached{}
 	m.Spec.Discovery.Enabled = true
 	obs := &Observation{Memcached: m, Now: time.Unix(1_800_000_000, 0), Pods: map[string][]*corev1.Pod{}}
-	for i := range 2*BatchSize + 7 {
+	for i := range 7 {
 		pod := &corev1.Pod{}
 		pod.Name, pod.UID = fmt.Sprintf("pod-%03d", i), types.UID(fmt.Sprint(i))
 		if i > 0 {
@@ -58,13 +52,13 @@ func TestManyPodsGetTheListInBatches(t *testing.T) {
 	}
 	patched := []PodPatch{{Pod: obs.Pods["pod-003"][0]}}
 	p := planDiscovery(obs, nil, patched)
-	if now := p.Actions.batch(nil); len(now.Patch) != BatchSize || len(now.Postponed) != BatchSize+6 {
-		t.Errorf("%d patches now, %d later", len(now.Patch), len(now.Postponed))
+	if len(p.Actions.Patch) != 6 {
+		t.Errorf("%d patches", len(p.Actions.Patch))
 	}
 	if slices.ContainsFunc(p.Actions.Patch, func(patch PodPatch) bool { return patch.Pod.Name == "pod-003" }) {
 		t.Error("a pod is patched twice")
 	}
-	if p.Status.Version != obs.Now.Unix() || !strings.Contains(p.Status.Message, "107 pods were created by operator 1.0") {
+	if p.Status.Version != obs.Now.Unix() || !strings.Contains(p.Status.Message, "7 pods were created by operator 1.0") {
 		t.Errorf("the status is %+v", p.Status)
 	}
 }

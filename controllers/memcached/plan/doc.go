@@ -19,9 +19,7 @@
 //	secrets      the same for what they report of their Secrets
 //
 // No planner has a receiver, and none modifies the result of another one: it takes it as an
-// argument. A reconcile of a large Memcached looks up and writes a part of its objects (batch),
-// and the next one follows behind those of other Memcacheds. Stopping after any write is what a
-// kill does, too.
+// argument.
 //
 // Whether a Memcached follows another default image (defaultimage) is decided earlier, since it
 // is about the Memcacheds of all namespaces.

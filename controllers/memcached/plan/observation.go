@@ -41,12 +41,8 @@ type Observation struct {
 	Names []string
 	// Owned is the metadata of objects that are deleted with the Memcached, without a name.
 	Owned metav1.ObjectMeta
-	// Cached are the objects that an earlier reconcile found up to date, and Failed the
-	// attempts that failed.
+	// Cached are the objects that an earlier reconcile found up to date.
 	Cached applycache.Objects
-	Failed applycache.Attempts
-	// Unread are missing names that a later reconcile looks up: see Batch.
-	Unread map[resources.Key]bool
 	// UnownedPods are the names of shards whose Services select pods that don't belong to
 	// this Memcached: those of a deleted one of its name haven't terminated yet.
 	UnownedPods map[string]bool
@@ -68,6 +64,8 @@ type Observation struct {
 	Binding Object
 	// BindingForbidden is whether the operator may not read it.
 	BindingForbidden bool
+	// BindingTriedAt is when an earlier reconcile created or updated it, or failed to.
+	BindingTriedAt time.Time
 	// Backups of the Memcached, read only when a shard may have been lost.
 	Backups []*v1alpha1.MemcachedBackup
 }

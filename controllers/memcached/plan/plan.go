@@ -68,7 +68,7 @@ func Make(obs *Observation, options resources.Options) Plan {
 		}
 	}
 	p.Shards, p.Rejected = shards, cmp.Or(p.Resources.Rejected, p.Preflight.Rejected, problem)
-	p.Actions = merge(append(all, planAgentRetry(obs, p.Bootstrap.Status), planSecrets(obs))...).batch(obs.Failed)
+	p.Actions = merge(append(all, planAgentRetry(obs, p.Bootstrap.Status), planSecrets(obs))...)
 	return p
 }
 

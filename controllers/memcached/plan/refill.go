@@ -129,7 +129,7 @@ func refillRestore(obs *Observation, s *shard.State, name, backup string) *v1alp
 			MemcachedRef:  v1alpha1.MemcachedReference{Name: obs.Memcached.Name},
 			BackupRef:     &v1alpha1.BackupReference{Name: backup},
 			MaxAgeSeconds: spec.MaxAgeSeconds, MaxTTLSeconds: spec.MaxTTLSeconds,
-			Shards: []int32{int32(s.Ordinal)}, //nolint:gosec // at most 1000 by the CRD
+			Shards: []int32{int32(s.Ordinal)}, //nolint:gosec // at most 128 by the CRD
 		},
 	}
 }

@@ -10,19 +10,13 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
-// FormerSecret is how long after its creation a Memcached without shards waits for the garbage
-// collection of a Secret with the name of its own. Its pods would have the former key, or none, until a
-// later write of a template creates the Secret.
+// FormerSecret is how long after its creation a Memcached without shards waits for the garbage collection of the Secret
+// of a deleted Memcached with the same name. With that Secret, its pods would have no key once it is collected.
 const FormerSecret = 10 * time.Second
 
 // planResources returns the objects that are missing or not up to date.
 func planResources(obs *Observation, build *resources.Builder, shards []resources.Shard, delaysShards bool) Resources {
 	p := Resources{Cached: applycache.Objects{}}
-	secret := resources.KeyOf(build.HandoverSecret())
-	created, isCreated := obs.Cached[secret]
-	if isCreated {
-		p.Cached[secret] = created
-	}
 	for _, want := range build.Desired(shards) {
 		have, exists := obs.Objects[want.Key]
 		switch {
@@ -34,9 +28,6 @@ func planResources(obs *Observation, build *resources.Builder, shards []resource
 			continue
 		case exists && (have.Owner == Predecessors || have.GetDeletionTimestamp() != nil):
 			p.Leftovers = append(p.Leftovers, want.Key)
-			continue
-		case !exists && obs.Unread[want.Key]:
-			p.Actions.Postponed = append(p.Actions.Postponed, want.Key)
 			continue
 		}
 		var current applycache.Object
@@ -65,7 +56,7 @@ func planResources(obs *Observation, build *resources.Builder, shards []resource
 	}
 	if resources.HandsOver(obs.Memcached) && slices.ContainsFunc(p.Actions.Apply, func(a Apply) bool { return a.Key.Kind == resources.KindReplicaSet }) {
 		p.Actions.Secret = build.HandoverSecret()
-		p.Actions.SecretIsFirst = !isCreated && len(obs.Shards) == 0 && obs.Now.Sub(obs.Memcached.CreationTimestamp.Time).Abs() < FormerSecret
+		p.Actions.SecretIsFirst = len(obs.Shards)+len(obs.Memcached.Status.Shards) == 0 && obs.Now.Sub(obs.Memcached.CreationTimestamp.Time).Abs() < FormerSecret
 	}
 	return p
 }

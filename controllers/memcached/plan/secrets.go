@@ -14,12 +14,9 @@ import (
 
 // The operator can't read the Secrets with the certificate and the users, so the agents report what they do with them. No
 // watch announces that, so that the operator queries them again and again while spec.tls or spec.auth is set.
-const (
-	// SecretsInterval is the age at which the report of an agent is read again.
-	SecretsInterval = time.Minute
-	// secretsQueries is how many agents are queried for it at a time, in addition to those that are unreachable.
-	secretsQueries = 32
-)
+
+// SecretsInterval is the age at which the report of an agent is read again.
+const SecretsInterval = time.Minute
 
 func usesSecrets(m *v1alpha1.Memcached) bool { return m.Spec.TLS != nil || m.Spec.Auth != nil }
 
@@ -33,14 +30,10 @@ func secretPods(obs *Observation) (due []*corev1.Pod) {
 	if !usesSecrets(obs.Memcached) {
 		return nil
 	}
-	left := secretsQueries
-	for i := 0; i < len(obs.Shards) && left > 0; i++ {
+	for i := range obs.Shards {
 		s := &obs.Shards[i]
-		if !s.IsReady || s.Active.Status.PodIP == "" || !resources.MountsSecrets(s.Active) || obs.age(s.Active) < SecretsInterval {
-			continue
-		}
-		if due = append(due, s.Active); s.Last.AgentUnreachableSince == nil {
-			left--
+		if s.IsReady && s.Active.Status.PodIP != "" && resources.MountsSecrets(s.Active) && obs.age(s.Active) >= SecretsInterval {
+			due = append(due, s.Active)
 		}
 	}
 	return due

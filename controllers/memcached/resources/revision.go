@@ -43,9 +43,9 @@ func ReduceSpec(m *v1alpha1.Memcached) {
 // IsReduced reports whether ReduceSpec removed fields, so that nothing may be decided by what is left.
 func IsReduced(m *v1alpha1.Memcached) bool { return metav1.HasAnnotation(m.ObjectMeta, ReducedSpec) }
 
-// MaxDiscoveryList is the size, in bytes, of the largest list of shards that a pod has. With the largest pod
-// configuration, the operator's cache still stores the ReplicaSet.
-const MaxDiscoveryList = 48 << 10
+// MaxDiscoveryList is more than the size, in bytes, of the largest list of shards that a pod can have. With the largest
+// pod configuration, the operator's cache still stores the ReplicaSet.
+const MaxDiscoveryList = 24 << 10
 
 // PodRevision is the configuration of a pod. A shard's template and its pod each carry one, so
 // that it can be compared with the spec and rolled back to.

@@ -11,7 +11,7 @@ import (
 const (
 	maxSecretMessage = 512
 	maxFingerprint   = 64
-	// maxCount bounds numbers, and maxSeconds durations, so that the sums of 1,000 shards fit into
+	// maxCount bounds numbers, and maxSeconds durations, so that the sums of all shards fit into
 	// an int64, those of durations as nanoseconds.
 	maxCount   = 1 << 53
 	maxSeconds = 90 * 24 * 60 * 60

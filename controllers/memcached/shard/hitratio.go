@@ -8,15 +8,12 @@ import (
 )
 
 // The misses of an update are counted by the memcached of each shard, so after the update the agents of
-// all its shards are queried until the hit ratio is back, for at most HitRatioTimeout and that many shards.
-const (
-	HitRatioTimeout   = 30 * time.Minute
-	hitRatioMaxShards = 32
-)
+// all its shards are queried until the hit ratio is back, for at most HitRatioTimeout.
+const HitRatioTimeout = 30 * time.Minute
 
 // MeasuresHitRatio reports whether the misses of an update that is finished are yet to be measured.
 func MeasuresHitRatio(cost *v1alpha1.UpdateCost, now time.Time) bool {
-	return cost != nil && cost.FinishedAt != nil && cost.ExtraMisses == nil && cost.Shards <= hitRatioMaxShards &&
+	return cost != nil && cost.FinishedAt != nil && cost.ExtraMisses == nil &&
 		now.Sub(cost.FinishedAt.Time).Abs() < HitRatioTimeout
 }
 

@@ -50,8 +50,6 @@ func TestHitRatioIsMeasuredForAWhileAfterAnUpdate(t *testing.T) {
 		"almost too late": {&v1alpha1.UpdateCost{FinishedAt: finished(HitRatioTimeout - 1)}, true},
 		"too late":        {&v1alpha1.UpdateCost{FinishedAt: finished(HitRatioTimeout)}, false},
 		"measured":        {&v1alpha1.UpdateCost{FinishedAt: finished(0), ExtraMisses: new(int64)}, false},
-		"many shards":     {&v1alpha1.UpdateCost{FinishedAt: finished(0), Shards: hitRatioMaxShards}, true},
-		"too many shards": {&v1alpha1.UpdateCost{FinishedAt: finished(0), Shards: hitRatioMaxShards + 1}, false},
 	} {
 		if got := MeasuresHitRatio(c.cost, now); got != c.want {
 			t.Errorf("%s: %t", name, got)

@@ -74,8 +74,6 @@ func progressingCondition(obs *plan.Observation, p plan.Plan, res plan.Result, s
 		return progressing(metav1.ConditionFalse, progressReason(p.Decision), s.Update.Message)
 	case s.Update != nil:
 		return progressing(metav1.ConditionTrue, progressReason(p.Decision), s.Update.Message)
-	case len(p.Actions.Postponed) > 0 && p.Rejected == nil:
-		return progressing(metav1.ConditionTrue, v1alpha1.ReasonUpdatingObjects, fmt.Sprintf("writing %d more objects", len(p.Actions.Postponed)))
 	case len(unready) > 0:
 		return progressing(metav1.ConditionTrue, v1alpha1.ReasonShardsStarting, "waiting for "+strings.Join(unready, ", "))
 	case obs.Follow.Message != "":

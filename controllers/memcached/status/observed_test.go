@@ -112,8 +112,6 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 			"Ready False Retrying: timeout; retrying", "Progressing True Retrying: timeout; retrying"}, v1alpha1.PhaseProgressing},
 		"a write was rejected": {nothing, func(_ *plan.Plan, res *plan.Result) { res.Rejections = []error{errors.New("Service cache: denied")} }, []string{
 			"Ready False ApplyRejected: the API server rejected Service cache: denied", "Degraded True ApplyRejected: the API server rejected Service cache: denied"}, v1alpha1.PhaseBlocked},
-		"more objects will be written": {nothing, func(p *plan.Plan, _ *plan.Result) { p.Actions.Postponed = make([]resources.Key, 7) }, []string{
-			"Ready False UpdatingObjects: writing 7 more objects", "Progressing True UpdatingObjects: writing 7 more objects"}, v1alpha1.PhaseProgressing},
 		"it keeps its image": {func(obs *plan.Observation) { obs.Follow.Message = "keeps image" }, asPlanned, []string{"Progressing False KeepingImage: keeps image"}, v1alpha1.PhaseRunning},
 		"a shard is updated": {nothing, withDecision(rollout.Decision{Shard: "cache-1", Step: rollout.StepUpdateInPlace, Change: rollout.Change{Method: rollout.Restart, Description: "threads 4 → 2"}}), []string{
 			"Ready False UpdatingShard: shard 2 of 3: threads 4 → 2", "Progressing True UpdatingShard: shard 2 of 3: threads 4 → 2"}, v1alpha1.PhaseProgressing},

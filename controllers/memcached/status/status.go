@@ -30,14 +30,8 @@ func Make(obs *plan.Observation, p plan.Plan, res plan.Result, now time.Time) v1
 	if p.Rejected != nil { // new pods get the previous image
 		s.Image, s.DefaultImage = m.Status.Image, m.Status.DefaultImage
 	}
-	messages := 0
 	for _, ordinal := range shardOrdinals(obs, res) {
 		status := shardStatus(obs, p, res, resources.ShardName(m.Name, ordinal))
-		if status.Message != "" {
-			if messages++; messages > v1alpha1.MaxShardMessages {
-				status.Message = ""
-			}
-		}
 		s.Shards = append(s.Shards, status)
 		if status.PodName != "" {
 			s.Nodes = append(s.Nodes, status.PodName)
@@ -56,7 +50,7 @@ func Make(obs *plan.Observation, p plan.Plan, res plan.Result, now time.Time) v1
 			s.Servers = append(s.Servers, resources.Server(m.Namespace, status.Name))
 		}
 	}
-	s.Size = int32(len(s.Shards)) //nolint:gosec // at most 1000 by the CRD, and those that exist
+	s.Size = int32(len(s.Shards)) //nolint:gosec // at most 128 by the CRD, and those that exist
 	s.Ready = fmt.Sprintf("%d/%d", s.ReadySize, size)
 	s.Version = runningVersion(s.Shards, obs.Image.Version, m.Status.Version, p.Rejected != nil)
 	if s.Discovery = p.Discovery.Status; s.Discovery == nil && (m.Spec.Paused || p.Rejected != nil) {

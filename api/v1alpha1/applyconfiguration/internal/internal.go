@@ -123,9 +123,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: endpoint
       type:
         scalar: string
-    - name: message
-      type:
-        scalar: string
     - name: size
       type:
         scalar: numeric

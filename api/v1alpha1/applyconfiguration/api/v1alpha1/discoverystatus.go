@@ -21,8 +21,6 @@ type DiscoveryStatusApplyConfiguration struct {
 	Size *int32 `json:"size,omitempty"`
 	// ChangedAt is when the list got this version.
 	ChangedAt *v1.Time `json:"changedAt,omitempty"`
-	// Message says why pods of the shards don't serve the endpoint; empty if all do.
-	Message *string `json:"message,omitempty"`
 }
 
 // DiscoveryStatusApplyConfiguration constructs a declarative configuration of the DiscoveryStatus type for use with
@@ -60,13 +58,5 @@ func (b *DiscoveryStatusApplyConfiguration) WithSize(value int32) *DiscoveryStat
 // If called multiple times, the ChangedAt field is set to the value of the last call.
 func (b *DiscoveryStatusApplyConfiguration) WithChangedAt(value v1.Time) *DiscoveryStatusApplyConfiguration {
 	b.ChangedAt = &value
-	return b
-}
-
-// WithMessage sets the Message field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Message field is set to the value of the last call.
-func (b *DiscoveryStatusApplyConfiguration) WithMessage(value string) *DiscoveryStatusApplyConfiguration {
-	b.Message = &value
 	return b
 }

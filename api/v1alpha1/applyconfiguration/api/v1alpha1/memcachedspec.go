@@ -20,7 +20,8 @@ type MemcachedSpecApplyConfiguration struct {
 	// stable address. 0 deletes all shards and keeps the Memcached. Default 1.
 	// Changing it adds or removes the shards with the highest ordinals and restarts no other
 	// shard. The clients then look for some keys on other shards: about 1 in size keys with
-	// Ketama, Jump and Rendezvous, nearly all keys with Modulo.
+	// Ketama, Jump and Rendezvous, nearly all keys with Modulo. For more shards,
+	// create several Memcacheds and give clients the addresses of all their shards.
 	Size *int32 `json:"size,omitempty"`
 	// Version of memcached, such as 1.6.45. Default: the operator's default version, which
 	// can change when the operator is upgraded; set it to pin the version. Changing it

@@ -53,8 +53,7 @@ type ShardStatusApplyConfiguration struct {
 	// queries on port 11212. It is absent while the agent answers or isn't queried: the operator
 	// queries it after a start and during an update.
 	AgentUnreachableSince *v1.Time `json:"agentUnreachableSince,omitempty"`
-	// Message says why the shard isn't ready or doesn't match the spec, in at most 128 bytes. At
-	// most 100 shards have one; the conditions count all of them.
+	// Message says why the shard isn't ready or doesn't match the spec, in at most 128 bytes.
 	Message *string `json:"message,omitempty"`
 }
 

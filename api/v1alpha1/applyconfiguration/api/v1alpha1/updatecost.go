@@ -32,8 +32,8 @@ type UpdateCostApplyConfiguration struct {
 	MaxUnavailableMilliseconds *int64 `json:"maxUnavailableMilliseconds,omitempty"`
 	// ExtraMisses is how many more keys clients didn't find since the start of their shard than
 	// with its hit ratio of the minute before. The operator measures it until the hit ratio of each
-	// shard is back, for at most 30 minutes after the update. It is absent until then, for
-	// shards with fewer than 1,000 lookups in that minute, and for more than 32 shards.
+	// shard is back, for at most 30 minutes after the update. It is absent until then, and for
+	// shards with fewer than 1,000 lookups in that minute.
 	ExtraMisses *int64 `json:"extraMisses,omitempty"`
 	// HitRatioRecoveredAt is when each shard had at least 90% of that hit ratio again, over the
 	// last minute and at least 1,000 lookups.
