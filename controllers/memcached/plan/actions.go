@@ -67,7 +67,9 @@ func merge(all ...Actions) Actions {
 		m.SecretIsFirst = m.SecretIsFirst || a.SecretIsFirst
 		m.Binding = cmp.Or(m.Binding, a.Binding)
 		m.Apply = append(m.Apply, a.Apply...)
-		m.Patch = append(m.Patch, a.Patch...)
+		for _, p := range a.Patch {
+			m.Patch = join(m.Patch, p)
+		}
 		m.Create = append(m.Create, a.Create...)
 		m.Delete = append(m.Delete, a.Delete...)
 		m.ScaleIn = append(m.ScaleIn, a.ScaleIn...)

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -125,17 +126,18 @@ func typeName(e ast.Expr) string {
 	}
 }
 
-func TestPurePackagesHaveNoClockAndNoClient(t *testing.T) {
-	for _, directory := range []string{"plan", "preflight", "resources", "rollout", "shard", "status"} {
+// pure are the packages whose functions decide by their arguments.
+var pure = []string{"plan", "preflight", "resources", "rollout", "shard", "status"}
+
+func TestPurePackagesHaveNoClockAndNoNetwork(t *testing.T) {
+	for _, directory := range pure {
 		for file, parsed := range parseProduct(t, filepath.Join("..", directory)) {
 			for _, i := range parsed.Imports {
 				path, err := strconv.Unquote(i.Path.Value)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if path == "context" || strings.HasPrefix(path, "net/") && path != "net/netip" || strings.HasSuffix(path, "/client") ||
-					strings.HasPrefix(path, "sigs.k8s.io/controller-runtime") ||
-					strings.HasPrefix(path, "k8s.io/client-go") && !strings.HasPrefix(path, "k8s.io/client-go/applyconfigurations") {
+				if path == "context" || strings.HasPrefix(path, "net/") && path != "net/netip" || strings.HasSuffix(path, "/client") {
 					t.Errorf("%s/%s imports %s", directory, file, path)
 				}
 			}
@@ -148,6 +150,36 @@ func TestPurePackagesHaveNoClockAndNoClient(t *testing.T) {
 				}
 				return true
 			})
+		}
+	}
+}
+
+// Neither by themselves, nor by what they import.
+func TestPurePackagesLinkNoClient(t *testing.T) {
+	// Apply configurations are data. One of their functions, for objects without a type, takes a client.
+	const data = "k8s.io/client-go/applyconfigurations/meta/v1"
+	arguments := []string{"list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, data}
+	for _, directory := range pure {
+		arguments = append(arguments, "../"+directory)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", arguments...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dependencies := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		dependencies[words[0]] = words[1:]
+	}
+	if len(dependencies) != len(pure)+1 {
+		t.Fatalf("go list has %d packages", len(dependencies))
+	}
+	for path, imports := range dependencies {
+		for _, i := range imports {
+			if strings.HasPrefix(i, "sigs.k8s.io/controller-runtime") ||
+				strings.HasPrefix(i, "k8s.io/client-go") && !strings.HasPrefix(i, "k8s.io/client-go/applyconfigurations") && !slices.Contains(dependencies[data], i) {
+				t.Errorf("%s links %s", path, i)
+			}
 		}
 	}
 }

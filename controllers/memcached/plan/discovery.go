@@ -46,9 +46,8 @@ func ParseShardList(text string) ShardList {
 	return ShardList{n, strings.Fields(servers)}
 }
 
-// planDiscovery decides which shards clients know, and gives the list to the pods. patched are the pods that
-// another planner patches: a second patch of the same pod would be rejected.
-func planDiscovery(obs *Observation, shards []shard.State, patched []PodPatch) Discovery {
+// planDiscovery decides which shards clients know, and gives the list to the pods.
+func planDiscovery(obs *Observation, shards []shard.State) Discovery {
 	m := obs.Memcached
 	p := Discovery{}
 	if m.Spec.Discovery.Enabled {
@@ -77,7 +76,7 @@ func planDiscovery(obs *Observation, shards []shard.State, patched []PodPatch) D
 		if !resources.ServesDiscovery(pod) {
 			without = append(without, pod.Name)
 		}
-		if pod.Annotations[annotations.Discovery] == p.list || slices.ContainsFunc(patched, func(other PodPatch) bool { return other.Pod.UID == pod.UID }) {
+		if pod.Annotations[annotations.Discovery] == p.list {
 			continue
 		}
 		var value any

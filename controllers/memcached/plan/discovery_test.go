@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,13 +31,13 @@ func TestListOfTheMostShardsWithTheLongestNamesFits(t *testing.T) {
 		obs.Names = append(obs.Names, name)
 		states[ordinal].Name, states[ordinal].IsReady = name, true
 	}
-	p := planDiscovery(obs, states, nil)
+	p := planDiscovery(obs, states)
 	if p.Status.Size != size || len(p.list) < size*(52+63+39) || len(p.list) > resources.MaxDiscoveryList {
 		t.Errorf("the list has %d bytes, status %+v", len(p.list), p.Status)
 	}
 }
 
-func TestPodGetsTheListUnlessItIsPatched(t *testing.T) {
+func TestEachPodGetsTheList(t *testing.T) {
 	m := &v1alpha1.Memcached{}
 	m.Spec.Discovery.Enabled = true
 	obs := &Observation{Memcached: m, Now: time.Unix(1_800_000_000, 0), Pods: map[string][]*corev1.Pod{}}
@@ -50,13 +49,9 @@ func TestPodGetsTheListUnlessItIsPatched(t *testing.T) {
 		}
 		obs.Pods[pod.Name] = []*corev1.Pod{pod}
 	}
-	patched := []PodPatch{{Pod: obs.Pods["pod-003"][0]}}
-	p := planDiscovery(obs, nil, patched)
-	if len(p.Actions.Patch) != 6 {
+	p := planDiscovery(obs, nil)
+	if len(p.Actions.Patch) != 7 {
 		t.Errorf("%d patches", len(p.Actions.Patch))
-	}
-	if slices.ContainsFunc(p.Actions.Patch, func(patch PodPatch) bool { return patch.Pod.Name == "pod-003" }) {
-		t.Error("a pod is patched twice")
 	}
 	if p.Status.Version != obs.Now.Unix() || !strings.Contains(p.Status.Message, "7 pods were created by operator 1.0") {
 		t.Errorf("the status is %+v", p.Status)

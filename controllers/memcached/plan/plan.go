@@ -54,12 +54,11 @@ func Make(obs *Observation, options resources.Options) Plan {
 		step := planStep(obs, shards, p.Decision, p.Preflight)
 		switch {
 		case !m.Spec.Paused:
-			repeats := planRepeats(obs.Now, shards, step.Patch)
-			p.Discovery = planDiscovery(obs, shards, append(step.Patch, repeats.Patch...))
+			p.Discovery = planDiscovery(obs, shards)
 			p.Binding = planBinding(obs, build)
 			desired := desiredShards(obs, shards, p.Decision, p.Bootstrap.HoldUntil, p.Discovery.list)
 			p.Resources = planResources(obs, build, desired, p.Bootstrap.DelaysShards)
-			all = append(all, p.Resources.Actions, step, repeats, p.Discovery.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))
+			all = append(all, p.Resources.Actions, step, planRepeats(obs.Now, shards), p.Discovery.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))
 		case p.Decision.Step != rollout.StepNone: // two pods of that shard serve
 			desired := desiredShards(obs, shards, p.Decision, p.Bootstrap.HoldUntil, PublishedList(obs).String())
 			p.Resources = planResources(obs, build, desired, p.Bootstrap.DelaysShards)

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,13 +62,13 @@ func planStep(obs *Observation, shards []shard.State, d rollout.Decision, checks
 	return a
 }
 
-// planRepeats writes updates again that kubelets may have missed, to pods that the plan doesn't change anyway.
-func planRepeats(now time.Time, shards []shard.State, patched []PodPatch) (a Actions) {
+// planRepeats writes updates again that kubelets may have missed.
+func planRepeats(now time.Time, shards []shard.State) (a Actions) {
 	for i := range shards {
 		s := &shards[i]
 		record, retryIn := s.Repeat(now)
 		a.RequeueAfter = Soonest(a.RequeueAfter, retryIn)
-		if record != nil && !slices.ContainsFunc(patched, func(other PodPatch) bool { return other.Pod.UID == s.Active.UID }) {
+		if record != nil {
 			a.Patch = append(a.Patch, Annotate(s.Active, annotations.Update, shard.EncodeRecord(record)))
 		}
 	}
