@@ -1135,11 +1135,6 @@ type DiscoveryStatus struct {
 
 	// ChangedAt is when the list got this version.
 	ChangedAt metav1.Time `json:"changedAt"`
-
-	// Message says why pods of the shards don't serve the endpoint; empty if all do.
-	//
-	// +optional
-	Message string `json:"message,omitempty"`
 }
 
 // BindingStatus is the Secret to which workloads are bound.

@@ -35,7 +35,7 @@ func largestStatus(n names) v1alpha1.MemcachedStatus {
 	}
 	s.TLS = &v1alpha1.TLSStatus{NotAfter: &now, Fingerprint: text(64), PlainConnections: new(int64(1e9))}
 	s.Binding = &v1alpha1.BindingStatus{Name: text(n.memcached) + "-binding", Size: maxSize, Message: text(v1alpha1.MaxMessage)}
-	s.Discovery = &v1alpha1.DiscoveryStatus{Endpoint: text(n.memcached+n.namespace) + "-discovery.svc:11211", Version: 1e10, Size: maxSize, ChangedAt: now, Message: text(v1alpha1.MaxMessage)}
+	s.Discovery = &v1alpha1.DiscoveryStatus{Endpoint: text(n.memcached+n.namespace) + "-discovery.svc:11211", Version: 1e10, Size: maxSize, ChangedAt: now}
 	s.External = &v1alpha1.ExternalStatus{Message: text(v1alpha1.MaxMessage)}
 	misses := int64(1e11)
 	s.LastUpdate = &v1alpha1.UpdateCost{

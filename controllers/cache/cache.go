@@ -155,8 +155,7 @@ func trimPod(o client.Object) {
 		Volumes:           slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return !resources.IsSecretVolume(v) }),
 	}
 	for _, c := range spec.Containers {
-		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image, ImagePullPolicy: c.ImagePullPolicy, Resources: c.Resources,
-			Ports: slices.DeleteFunc(c.Ports, func(p corev1.ContainerPort) bool { return !resources.IsDiscoveryPort(p) })})
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image, ImagePullPolicy: c.ImagePullPolicy, Resources: c.Resources})
 	}
 	sharePodSpec(&pod.Spec)
 	for i := range pod.Status.ContainerStatuses {

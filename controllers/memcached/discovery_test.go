@@ -44,7 +44,7 @@ func (cluster *fakeCluster) wantList(size int) plan.ShardList {
 	if lists[0] != want.String() {
 		cluster.Errorf("the pods have the list\n%s, want\n%s", lists[0], want)
 	}
-	if d := cluster.get(cluster.memcached).Status.Discovery; d == nil || d.Version != l.Version || int(d.Size) != size || d.Message != "" ||
+	if d := cluster.get(cluster.memcached).Status.Discovery; d == nil || d.Version != l.Version || int(d.Size) != size ||
 		d.Endpoint != cluster.memcached+"-discovery."+cluster.namespace+".svc:11211" {
 		cluster.Errorf("the status is %+v, and the list %q", d, lists[0])
 	}

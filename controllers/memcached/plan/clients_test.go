@@ -81,7 +81,6 @@ func published(t *testing.T, size int32) *plan.Observation {
 	}
 	for _, pods := range obs.Pods {
 		pods[0].Annotations[annotations.Discovery] = list.String()
-		pods[0].Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "discovery"}}
 	}
 	obs.Memcached.Status.Discovery = &v1alpha1.DiscoveryStatus{Version: list.Version, Size: size, ChangedAt: metav1.NewTime(obs.Now.Add(-time.Minute))}
 	return obs

@@ -69,13 +69,9 @@ func planDiscovery(obs *Observation, shards []shard.State) Discovery {
 		}
 		p.Delay = max(ScaleInDelay-obs.Now.Sub(p.Status.ChangedAt.Time).Abs(), 0)
 	}
-	var without []string
 	pods := podsOfShards(obs)
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	for _, pod := range pods {
-		if !resources.ServesDiscovery(pod) {
-			without = append(without, pod.Name)
-		}
 		if pod.Annotations[annotations.Discovery] == p.list {
 			continue
 		}
@@ -84,10 +80,6 @@ func planDiscovery(obs *Observation, shards []shard.State) Discovery {
 			value = p.list
 		}
 		p.Actions.Patch = append(p.Actions.Patch, Annotate(pod, annotations.Discovery, value))
-	}
-	if p.Status != nil && len(without) > 0 {
-		p.Status.Message = fmt.Sprintf("%d pods were created by operator 1.0 and don't serve the endpoint, such as %s; replace them: kubectl annotate pod %s %s=1",
-			len(without), without[0], without[0], v1alpha1.AnnotationMove)
 	}
 	return p
 }

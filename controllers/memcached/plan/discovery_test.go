@@ -1,19 +1,16 @@
 package plan
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
-	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 func TestListOfTheMostShardsWithTheLongestNamesFits(t *testing.T) {
@@ -34,26 +31,5 @@ func TestListOfTheMostShardsWithTheLongestNamesFits(t *testing.T) {
 	p := planDiscovery(obs, states)
 	if p.Status.Size != size || len(p.list) < size*(52+63+39) || len(p.list) > resources.MaxDiscoveryList {
 		t.Errorf("the list has %d bytes, status %+v", len(p.list), p.Status)
-	}
-}
-
-func TestEachPodGetsTheList(t *testing.T) {
-	m := &v1alpha1.Memcached{}
-	m.Spec.Discovery.Enabled = true
-	obs := &Observation{Memcached: m, Now: time.Unix(1_800_000_000, 0), Pods: map[string][]*corev1.Pod{}}
-	for i := range 7 {
-		pod := &corev1.Pod{}
-		pod.Name, pod.UID = fmt.Sprintf("pod-%03d", i), types.UID(fmt.Sprint(i))
-		if i > 0 {
-			pod.Annotations = map[string]string{annotations.Discovery: "1700000000\n|former|\n"}
-		}
-		obs.Pods[pod.Name] = []*corev1.Pod{pod}
-	}
-	p := planDiscovery(obs, nil)
-	if len(p.Actions.Patch) != 7 {
-		t.Errorf("%d patches", len(p.Actions.Patch))
-	}
-	if p.Status.Version != obs.Now.Unix() || !strings.Contains(p.Status.Message, "7 pods were created by operator 1.0") {
-		t.Errorf("the status is %+v", p.Status)
 	}
 }

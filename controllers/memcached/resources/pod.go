@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -275,14 +274,6 @@ func memcachedContainer(namespace, shard string, revision PodRevision, resources
 	}
 	return container
 }
-
-// ServesDiscovery reports whether a pod was created with the port of the discovery endpoint.
-func ServesDiscovery(pod *corev1.Pod) bool {
-	return len(pod.Spec.Containers) > 0 && slices.ContainsFunc(pod.Spec.Containers[0].Ports, IsDiscoveryPort)
-}
-
-// IsDiscoveryPort reports whether a container's port is that of the discovery endpoint.
-func IsDiscoveryPort(p corev1.ContainerPort) bool { return p.Name == portDiscovery }
 
 func port(name string, number int32) *corev1ac.ContainerPortApplyConfiguration {
 	return corev1ac.ContainerPort().WithName(name).WithContainerPort(number).WithProtocol(corev1.ProtocolTCP)
