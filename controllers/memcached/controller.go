@@ -91,12 +91,9 @@ func (r *Reconciler) write(ctx context.Context, m *v1alpha1.Memcached, p plan.Pl
 }
 
 // report writes the status and then records the events. It returns when to reconcile again
-// to write a status that was deferred, or that another writer has changed; 0 is never.
+// because another writer has changed the status; 0 is never.
 func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Memcached, obs *plan.Observation, p plan.Plan, res plan.Result) (time.Duration, error) {
 	next := status.Make(obs, p, res, r.Clock.Now())
-	if wait := status.Defer(obs, p, res, next); wait > 0 {
-		return wait, nil
-	}
 	previous, err := statusWriter{r.Client}.write(ctx, m, next)
 	switch {
 	case errors.Is(err, apiserver.ErrStale):

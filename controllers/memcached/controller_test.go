@@ -31,7 +31,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
@@ -188,7 +187,7 @@ func TestEveryObjectIsCreatedAndOwned(t *testing.T) {
 }
 
 // The pods start one after another, each in several steps, with a reconcile after each step.
-func TestCreationWritesEachObjectOnceAndTheStatusTwice(t *testing.T) {
+func TestCreationWritesEachObjectOnce(t *testing.T) {
 	env := newEnv(t)
 	env.create("cache", "size: 3")
 	env.converge("cache")
@@ -209,8 +208,8 @@ func TestCreationWritesEachObjectOnceAndTheStatusTwice(t *testing.T) {
 		env.reconcile("cache")
 	}
 	m := env.converge("cache")
-	// the Secret, and the status twice
-	if got, want := env.writes.Load(), int64(len(keysOf("cache", 3))+1+2); got != want {
+	// the Secret, and the status when the objects are created, and when each shard has a pod and is ready
+	if got, want := env.writes.Load(), int64(len(keysOf("cache", 3))+1+1+2*3); got != want {
 		t.Errorf("%d writes, want %d", got, want)
 	}
 	env.wantCondition(m, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonAllShardsReady)
@@ -222,29 +221,6 @@ func TestCreationWritesEachObjectOnceAndTheStatusTwice(t *testing.T) {
 	for ordinal, events := 0, env.recorded(); ordinal < 3; ordinal++ {
 		env.wantEvent(events, "shard "+resources.ShardName("cache", ordinal)+" is ready in pod ")
 	}
-}
-
-// Even if nothing else happens.
-func TestBatchedStatusUpdateIsWrittenAfterTheDebounce(t *testing.T) {
-	env := newEnv(t)
-	now := testclock.NewFakePassiveClock(time.Now())
-	env.reconciler.Clock = now
-	env.create("cache", "size: 2")
-	env.converge("cache")
-	env.answer(env.runPod("cache-0", "a", "10.0.0.1"), agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
-	now.SetTime(time.Now())
-	result, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: env.namespace, Name: "cache"}})
-	if env.must(err); result.RequeueAfter <= 0 || result.RequeueAfter > status.Debounce {
-		t.Fatalf("requeue after %s", result.RequeueAfter)
-	}
-	if m := env.get("cache"); m.Status.Ready != "0/2" {
-		t.Fatalf("written immediately: %s", m.Status.Ready)
-	}
-	now.SetTime(now.Now().Add(result.RequeueAfter))
-	if m := env.reconcile("cache"); m.Status.Ready != "1/2" || m.Status.Shards[0].Start != v1alpha1.StartCold {
-		t.Errorf("status after the debounce: %+v", m.Status)
-	}
-	env.wantEvent(env.recorded(), v1alpha1.EventShardReady)
 }
 
 func TestStatusComputedFromAnOldVersionIsNotWritten(t *testing.T) {
@@ -621,6 +597,7 @@ func TestForeignObjectIsNeitherAdoptedNorDeleted(t *testing.T) {
 		t.Error("scaling in deleted the foreign Service")
 	}
 	env.must(env.admin.Delete(env.ctx, theirs))
+	env.skipAnHour()
 	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Size = ptr.To[int32](1) })
 	env.wantCondition(env.converge("cache"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 }
@@ -655,6 +632,7 @@ func TestObjectsOfDeletedMemcachedOfTheSameNameAreWaitedFor(t *testing.T) {
 		env.read(key.Name, o)
 		env.must(env.admin.Delete(env.ctx, o))
 	}
+	env.must(env.admin.Delete(env.ctx, handoverSecret(env)))
 	m = env.converge("cache")
 	env.read("cache-0", &set)
 	if !metav1.IsControlledBy(&set, m) {

@@ -19,7 +19,7 @@
 // waits.
 //
 // The operator decides only by what is stored in the API server, so it may be killed between
-// any two writes. What it keeps in memory saves work (applycache, status.Defer).
+// any two writes. What it keeps in memory saves work (applycache).
 //
 // Rules: a failed read from the API ends the reconcile without a write to the status; an
 // agent that doesn't answer is an observation, not an error; the operator neither writes nor

@@ -60,29 +60,6 @@ func ContainerID(pod *corev1.Pod) string {
 	return ""
 }
 
-// LastTransition returns when a shard's pods last changed their state, or when its
-// ReplicaSet was created.
-func LastTransition(set *appsv1.ReplicaSet, pods []*corev1.Pod) time.Time {
-	var last time.Time
-	if set != nil {
-		last = set.CreationTimestamp.Time
-	}
-	for _, pod := range pods {
-		last = later(last, pod.CreationTimestamp.Time)
-		for _, c := range pod.Status.Conditions {
-			last = later(last, c.LastTransitionTime.Time)
-		}
-	}
-	return last
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
 // ComparePods orders the pods of a shard: the one that serves first, then the one that
 // will. While a replacement starts, the terminating pod keeps serving. Of two that start, the
 // newer one only waits: the ReplicaSet creates it when the terminating pod is deleted, until the

@@ -134,18 +134,3 @@ func TestReadinessIsDelayedWhileMemcachedRuns(t *testing.T) {
 		}
 	}
 }
-
-func TestLastTransitionIsOfThePodsOrTheReplicaSet(t *testing.T) {
-	at := func(second int64) metav1.Time { return metav1.NewTime(time.Unix(second, 0)) }
-	set, pod := shardtest.ReplicaSet("cache-0", podRevision(t)), shardtest.Pod("cache-0-x", podRevision(t))
-	set.CreationTimestamp, pod.CreationTimestamp, pod.Status.Conditions[0].LastTransitionTime = at(10), at(20), at(30)
-	for want, got := range map[int64]time.Time{10: LastTransition(set, nil), 30: LastTransition(set, []*corev1.Pod{pod})} {
-		if got.Unix() != want {
-			t.Errorf("%d, want %d", got.Unix(), want)
-		}
-	}
-	pod.Status.Conditions = nil
-	if got := LastTransition(nil, []*corev1.Pod{pod}); got.Unix() != 20 {
-		t.Errorf("%d, want 20", got.Unix())
-	}
-}

@@ -10,5 +10,4 @@
 //	problems     the first problem that requires manual intervention
 //	conditions   Available, Progressing, Degraded, and Ready, which follows from them
 //	events       what to record when the status was written
-//	defer        whether a status with minor updates is written later
 package status

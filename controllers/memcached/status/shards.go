@@ -51,7 +51,7 @@ func shardStatus(obs *plan.Observation, p plan.Plan, res plan.Result, name strin
 	}
 	pods := obs.Pods[name]
 	if len(pods) == 0 {
-		s.Message = messageNoPod
+		s.Message = "no pod yet"
 		return s
 	}
 	pod := pods[0]
@@ -86,7 +86,7 @@ func shardStatus(obs *plan.Observation, p plan.Plan, res plan.Result, name strin
 	case shard.IsReadinessDelayed(pod, obs.Now):
 		s.Message = "running; a restore fills it before it becomes ready"
 	default:
-		s.Message = messageStarting
+		s.Message = "starting"
 	}
 	return s
 }
