@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/operator-framework/operator-lib/handler"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -53,7 +52,7 @@ type Planner func(context.Context, Observation) (Plan, error)
 // of the status do not trigger it, as the progress changes all the time.
 func (e *Engine) NewController(mgr ctrl.Manager, object client.Object, list client.ObjectList) *builder.Builder {
 	t := transferOf(object)
-	byAnnotation := ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+	byAnnotation := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		name, ok := strings.CutPrefix(o.GetAnnotations()[annotations.TransferOf], t.kind+"/")
 		if !ok {
 			return nil
@@ -63,8 +62,7 @@ func (e *Engine) NewController(mgr ctrl.Manager, object client.Object, list clie
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(string(t.prefix)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		Watches(object, &handler.InstrumentedEnqueueRequestForObject[client.Object]{},
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(object, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&batchv1.Job{}, byAnnotation).
 		Watches(&corev1.Pod{}, byAnnotation).
 		Watches(&v1alpha1.Memcached{}, e.EnqueueWaiting(list, index.Memcached, client.Object.GetName))
@@ -72,8 +70,8 @@ func (e *Engine) NewController(mgr ctrl.Manager, object client.Object, list clie
 
 // EnqueueWaiting enqueues the transfers of the list's kind that have no Job yet and that
 // an index has under a name that the changed object contains.
-func (e *Engine) EnqueueWaiting(list client.ObjectList, field string, nameOf func(client.Object) string) ctrlhandler.EventHandler {
-	return ctrlhandler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) (requests []reconcile.Request) {
+func (e *Engine) EnqueueWaiting(list client.ObjectList, field string, nameOf func(client.Object) string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) (requests []reconcile.Request) {
 		all := list.DeepCopyObject().(client.ObjectList)
 		if err := e.Client.List(ctx, all, client.InNamespace(changed.GetNamespace()),
 			client.MatchingFields{field: nameOf(changed)}, client.UnsafeDisableDeepCopy); err != nil {
