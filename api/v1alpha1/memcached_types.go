@@ -1220,6 +1220,12 @@ type UpdateStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
+// IsRolledBack reports whether the shard is being rolled back or already is: the status in
+// between may not have been written. A shard that failed with its new pod has no method left.
+func (u *UpdateStatus) IsRolledBack() bool {
+	return u.RollingBack || u.Gate == GateUpdateFailed && u.Method != ""
+}
+
 // UpdateCost is what an update cost clients.
 type UpdateCost struct {
 	// Revision is a hash of the pod configuration that the update leads to.

@@ -186,7 +186,7 @@ func (c *Changes) update(h *history, was *v1alpha1.UpdateStatus, m *v1alpha1.Mem
 			}
 		}
 		// A rollback counted when it began.
-		if !isRolledBack(was) {
+		if !was.IsRolledBack() {
 			c.updates.WithLabelValues(outcome).Inc()
 		}
 	}
@@ -196,7 +196,7 @@ func (c *Changes) update(h *history, was *v1alpha1.UpdateStatus, m *v1alpha1.Mem
 	case was == nil || was.Revision != is.Revision:
 		h.revision, h.updateSince = is.Revision, c.clock.Now()
 	}
-	if is != nil && isRolledBack(is) && (was == nil || was.Revision != is.Revision || !isRolledBack(was)) {
+	if is != nil && is.IsRolledBack() && (was == nil || was.Revision != is.Revision || !was.IsRolledBack()) {
 		c.updates.WithLabelValues(updateRolledBack).Inc()
 	}
 }
@@ -216,12 +216,6 @@ func (c *Changes) cost(was, is *v1alpha1.UpdateCost) {
 			observe(c.recovery, is.HitRatioRecoveredAt.Sub(is.StartedAt.Time))
 		}
 	}
-}
-
-// isRolledBack reports whether a shard is being rolled back or already is, as for the event ShardRolledBack: one that
-// failed with its new pod has no method left.
-func isRolledBack(u *v1alpha1.UpdateStatus) bool {
-	return u.RollingBack || u.Gate == v1alpha1.GateUpdateFailed && u.Method != ""
 }
 
 // shards counts the starts and the outages of shards.

@@ -116,16 +116,10 @@ func updateEvents(was *v1alpha1.UpdateStatus, next v1alpha1.MemcachedStatus, han
 	if now.Method == v1alpha1.UpdateReplace && !handsOver && (isFirst || was.Method != now.Method) {
 		events = append(events, event.Warning(v1alpha1.EventEmptyStartAnnounced, "replacing shard %s; it will start empty: %s", now.Shard, now.Message))
 	}
-	if isRolledBack(now) && (isFirst || !isRolledBack(was)) {
+	if now.IsRolledBack() && (isFirst || !was.IsRolledBack()) {
 		events = append(events, event.Warning(v1alpha1.EventShardRolledBack, "shard %s: %s", now.Shard, now.Message))
 	}
 	return events
-}
-
-// isRolledBack reports whether the shard is being rolled back or already is: the status in
-// between may not have been written. A shard that failed with its new pod has no method left.
-func isRolledBack(u *v1alpha1.UpdateStatus) bool {
-	return u.RollingBack || u.Gate == v1alpha1.GateUpdateFailed && u.Method != ""
 }
 
 func bootstrapEvents(was, now *v1alpha1.BootstrapStatus) []event.Event {
