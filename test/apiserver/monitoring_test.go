@@ -23,7 +23,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers"
 	"github.com/memcached-operator/memcached-operator/controllers/monitoring"
-	"github.com/memcached-operator/memcached-operator/internal/apiservertest"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
@@ -50,7 +49,7 @@ func TestMonitoringObjectsAreAppliedToCRDsOfPrometheusOperator(t *testing.T) {
 	team.must(errors.Join(admin.Create(t.Context(), &role), admin.Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: operator.namespace, Name: "monitoring"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: apiservertest.OperatorUser}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: operatorUser}},
 	})))
 	mgr, err := ctrl.NewManager(rest.CopyConfig(server.Operator), ctrl.Options{Scheme: simtest.Scheme(), Cache: controllers.CacheOptions(team.namespace),
 		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)}})
