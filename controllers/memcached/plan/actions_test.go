@@ -242,7 +242,7 @@ func TestUpdateInPlaceIsOneWriteWithItsRecord(t *testing.T) {
 	old, update := shardtest.Revision(t, metadata("old")), shardtest.Revision(t, metadata("new"))
 	f := plantest.NewShard(old, old, update)
 	p := f.Plan(rollout.Decision{Shard: "cache-0", Step: rollout.StepUpdateInPlace, Change: rollout.Change{Method: rollout.Live}})
-	p.Shards[0].RestartToken = "token"
+	p.Shards[0].Target.Restart = "token"
 	patch := plan.PlanStep(f.Observation, p.Shards, p.Decision, p.Preflight).Patch[0]
 	body := patch.Body["metadata"].(map[string]any)
 	set := body["annotations"].(map[string]any)
@@ -279,7 +279,7 @@ func TestMovedShardAvoidsItsNode(t *testing.T) {
 	}
 	surged := desired(rollout.StepSurge)
 	record := shard.DecodeRecord[shard.UpdateRecord](surged.Annotations, annotations.Update)
-	if surged.AvoidNode != "node1" || !surged.Surge || record == nil || record.Moves != "first" || !record.KeepsItems {
+	if surged.AvoidNode != "node1" || !surged.Surge || record == nil || record.MovedPod != "first" || !record.KeepsItems {
 		t.Errorf("the replacement is %+v with the record %+v", surged, record)
 	}
 	f.Set.Annotations = surged.Annotations

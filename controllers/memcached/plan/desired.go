@@ -27,7 +27,6 @@ func desiredShards(obs *Observation, shards []shard.State, d rollout.Decision, h
 }
 
 func desiredShard(obs *Observation, s *shard.State, d rollout.Decision) resources.Shard {
-	update := obs.UpdateRevision.Hash()
 	want := resources.Shard{Revision: s.Template, Annotations: map[string]string{}, Surge: s.Surges}
 	if text, ok := s.Set.Annotations[annotations.Update]; ok {
 		want.Annotations[annotations.Update] = text
@@ -41,25 +40,25 @@ func desiredShard(obs *Observation, s *shard.State, d rollout.Decision) resource
 	switch {
 	case d.Step == rollout.StepPromoteTemplate:
 		want.Revision, want.Surge = s.PodRevision, false
-		if s.Moving { // the pod stays
+		if s.MoveStarted { // the pod stays
 			delete(want.Annotations, annotations.Update)
 		}
 	case d.Step == rollout.StepRecordFailure:
-		want.Annotations[annotations.Failed] = shard.EncodeRecord(shard.FailureRecord{Revision: update, Attempt: shard.RetryToken(obs.Memcached), Restart: s.LostByRestart, Message: d.Message})
+		want.Annotations[annotations.Failed] = shard.EncodeRecord(s.NewFailureRecord(obs.Memcached, d.Message))
 	case d.Step == rollout.StepSurge, d.Step == rollout.StepRecreate && !d.RollingBack:
 		// The next pod is created from the update revision. When that is wanted first, it is
 		// recorded: the record of an update in place is obsolete then.
 		want.Revision, want.Surge = obs.UpdateRevision, want.Surge || d.Step == rollout.StepSurge
-		if s.Active != nil && (s.Rollout.Template != update || !s.ReplacementStarted(update) || s.Rollout.Moves && !s.Moving) {
+		if s.StartsReplacement() {
 			record := s.NewUpdateRecord(obs.UpdateRevision, rollout.Replace, obs.Now)
 			record.KeepsItems = d.Step == rollout.StepSurge && d.Change.KeepsItems
-			if s.Moves {
-				record.Moves = s.Active.Name
+			if s.MoveRequested {
+				record.MovedPod = s.Active.Name
 			}
 			want.Annotations[annotations.Update] = shard.EncodeRecord(record)
 		}
 	}
-	if s.Moves && (want.Surge || s.Moving && d.Step != rollout.StepPromoteTemplate) {
+	if s.MoveRequested && (want.Surge || s.MoveStarted && d.Step != rollout.StepPromoteTemplate) {
 		want.AvoidNode = s.Active.Spec.NodeName
 	}
 	return want

@@ -38,8 +38,8 @@ func updateInPlace(s *shard.State, to resources.PodRevision, record shard.Update
 		labels[name] = value
 	}
 	podAnnotations[annotations.Update] = shard.EncodeRecord(record)
-	if s.RestartToken != "" {
-		podAnnotations[v1alpha1.AnnotationRestart] = s.RestartToken
+	if record.Restart != "" {
+		podAnnotations[v1alpha1.AnnotationRestart] = record.Restart
 	}
 	body := map[string]any{}
 	if to.Image.Reference != s.PodRevision.Image.Reference {

@@ -86,7 +86,7 @@ func lostItems(s *shard.State) bool {
 	if last.Start == "" || !s.ReportsLatestStart() || s.Agent.Start.Result != agentwire.StartCold {
 		return false
 	}
-	isSame := last.ContainerID == s.ContainerID && last.Restart == shard.RestartToken(s.Agent.Restart) &&
+	isSame := last.ContainerID == s.ContainerID && last.Restart == shard.RestartInStatus(s.Agent.Restart) &&
 		(last.StartedAt == nil || last.StartedAt.Time.Equal(s.Agent.Start.At.Truncate(time.Second)))
 	return !isSame && !wasReplaced(s)
 }

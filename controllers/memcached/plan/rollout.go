@@ -24,7 +24,7 @@ func planRollout(obs *Observation, shards []shard.State) (rollout.Decision, *sha
 func rolloutInput(obs *Observation, shards []shard.State) rollout.Input {
 	m, strategy := obs.Memcached, ptr.Deref(obs.Memcached.Spec.UpdateStrategy, v1alpha1.UpdateStrategy{})
 	in := rollout.Input{
-		Target: obs.UpdateRevision.Hash(), Paused: m.Spec.Paused, AllowItemLoss: strategy.OnItemLoss == v1alpha1.ItemLossContinue,
+		Paused: m.Spec.Paused, AllowItemLoss: strategy.OnItemLoss == v1alpha1.ItemLossContinue,
 		Shards: make([]rollout.Shard, 0, len(shards)), SinceUpdate: -1, MinInterval: v1alpha1.Seconds(strategy.MinIntervalSeconds, 0),
 	}
 	for _, s := range shards {
@@ -40,7 +40,7 @@ func rolloutInput(obs *Observation, shards []shard.State) rollout.Input {
 	if last != nil {
 		in.SinceUpdate = max(obs.Now.Sub(last.Record.At), 0)
 	}
-	in.Recovery = hitRatioRecovery(strategy.HitRatioGate, last, in.Target, obs.Now)
+	in.Recovery = hitRatioRecovery(strategy.HitRatioGate, last, obs.UpdateRevision.Hash(), obs.Now)
 	for name, o := range obs.Restores {
 		if o.APIObject.(*v1alpha1.MemcachedRestore).IsActive(obs.Now) && (in.RestoreRunning == "" || name < in.RestoreRunning) {
 			in.RestoreRunning = name

@@ -44,8 +44,8 @@ func planStep(obs *Observation, shards []shard.State, d rollout.Decision, checks
 		}
 	case rollout.StepUpdateInPlace:
 		record := s.NewUpdateRecord(to, d.Change.Method, obs.Now)
-		if s.RestartToken != "" {
-			record.Restart, record.Attempt = s.RestartToken, shard.RetryToken(obs.Memcached)
+		if s.Target.Restart != "" {
+			record.Restart, record.Attempt = s.Target.Restart, shard.RetryToken(obs.Memcached)
 		}
 		a.Patch = append(a.Patch, updateInPlace(s, to, record))
 	case rollout.StepDrain:
@@ -55,7 +55,7 @@ func planStep(obs *Observation, shards []shard.State, d rollout.Decision, checks
 	case rollout.StepHandOver:
 		a.Delete = append(a.Delete, s.Active)
 	case rollout.StepRecreate:
-		if s.Rollout.Template == to.Hash() && s.Active != nil {
+		if s.Template.Hash() == to.Hash() && s.Active != nil {
 			a.Delete = append(a.Delete, s.Active)
 		}
 	}

@@ -104,16 +104,15 @@ func newShards(t *testing.T, nodes ...string) (*v1alpha1.Memcached, []shard.Stat
 	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", UID: "uid"}}
 	m.Spec.Size = ptr.To(int32(len(nodes))) //nolint:gosec // a few
 	observer := shard.Observer{Status: &m.Status, Update: update}
-	var shards []shard.State
+	var shards []shard.Observation
 	for i, node := range nodes {
 		pod := shardtest.Pod("first", old)
 		pod.Spec.NodeName = node
-		o := observer.Observe(i, shardtest.ReplicaSet(resources.ShardName("cache", i), old), []*corev1.Pod{pod})
-		shards = append(shards, shard.Evaluate(o, shard.Inputs{
-			Memcached: m, Update: update, Agents: map[string]agentwire.Status{}, Now: time.Unix(1000, 0), Resizing: resources.ResizeAll,
-		}))
+		shards = append(shards, observer.Observe(i, shardtest.ReplicaSet(resources.ShardName("cache", i), old), []*corev1.Pod{pod}))
 	}
-	return m, shards, update
+	return m, shard.EvaluateAll(shards, shard.Inputs{
+		Memcached: m, Update: update, Agents: map[string]agentwire.Status{}, Now: time.Unix(1000, 0), Resizing: resources.ResizeAll,
+	}), update
 }
 
 // finished returns the pod that Evaluate wants to create, with a status.

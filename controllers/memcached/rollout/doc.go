@@ -7,16 +7,17 @@
 //
 // Three revisions say where a shard stands:
 //
-//	update    the spec's (Input.Target)
+//	target    what its pod has to become (Shard.Target): the spec's revision, and what is requested
+//	          of this shard alone, which is to move to another node, or to restart for a certificate
 //	template  its ReplicaSet's: the revision of the next pod (Shard.Template)
 //	pod       the one that was last applied to the pod (Pod.Revision)
 //
-//	pod = template = update   up to date
-//	pod = template ≠ update   outdated. A pod that is lost comes back with the old revision
-//	pod = update ≠ template   updated in place and not verified yet. On success the template is
+//	pod = template = target   up to date
+//	pod = template ≠ target   outdated. A pod that is lost comes back with the old revision
+//	pod = target ≠ template   updated in place and not verified yet. On success the template is
 //	                          promoted to the pod's revision, on failure the pod is rolled back
 //	                          to the template's
-//	template = update ≠ pod   being replaced. A second pod is created, and the first one is
+//	template = target ≠ pod   being replaced. A second pod is created, and the first one is
 //	                          deleted once the second serves
 //	three different ones      the spec changed in between. Once the pod is stable, the template
 //	                          is promoted to its revision

@@ -15,16 +15,12 @@ const (
 	updated    = "updated"
 	former     = "former"
 	superseded = "superseded"
-	// toMove and moving are of a pod that is up to date and will move to another node, and whose move
-	// has begun.
-	toMove = "to move"
-	moving = "moving"
 )
 
 // everyChange returns the changes that distinguish states: each method with its preparations.
 func everyChange() []Change {
-	changes := []Change{{Method: Live}, {Method: Restart}, {Method: Replace}, {Method: Replace, EmptyStartAnnounced: true},
-		{Method: Replace, EmptyStartAnnounced: true, Forbidden: "not allowed"}}
+	changes := []Change{{Method: Live}, {Method: Restart}, {Method: Replace}, {Method: Replace, ReplacementAnnounced: true},
+		{Method: Replace, ReplacementAnnounced: true, Forbidden: "not allowed"}}
 	for _, resize := range []Progress{Needed, Underway, Done} {
 		changes = append(changes, Change{Method: Live, Resize: resize}, Change{Method: Restart, Resize: resize})
 	}
@@ -54,26 +50,20 @@ func everyPod(revision string) []Pod {
 
 // everyShard returns all states of a shard.
 func everyShard() []Shard {
-	all := []Shard{{Template: updated}, {Template: former}} // without a pod
+	all := []Shard{{Target: updated, Template: updated}, {Target: updated, Template: former}} // without a pod
 	everyNext := []*Pod{nil, {State: Starting}, {State: Starting, Reason: "no node has room"}, {State: Serving}, {State: Receiving}, {State: Broken, Reason: "it crashes"}}
 	for _, at := range []struct{ template, pod string }{
 		{updated, updated}, {former, former}, {former, updated}, {updated, former}, {former, superseded}, {superseded, former},
-		{updated, toMove}, {updated, moving},
 	} {
-		changes, nexts, moves := everyChange(), everyNext, at.pod == toMove || at.pod == moving
-		if at.pod == toMove {
-			at.pod = updated
-		}
+		changes, nexts := everyChange(), everyNext
 		switch {
-		case moves:
-			changes = []Change{{Method: Replace, HandsOver: true}, {Method: Replace, HandsOver: true, EmptyStartAnnounced: true}, {Method: Replace, Forbidden: "not allowed"}}
 		case at.pod == updated:
 			changes = []Change{{}} // the pod is up to date
 			if at.template == updated {
-				changes = append(changes, Change{Method: Replace, EmptyStartAnnounced: true}, Change{Method: Restart}) // to use another certificate
+				changes = append(changes, Change{Method: Replace, ReplacementAnnounced: true})
 			}
 		case at.pod != at.template: // the first step is already taken
-			changes = []Change{{Method: Recreate}, {Method: Replace}, {Method: Replace, EmptyStartAnnounced: true}}
+			changes = []Change{{Method: Recreate}, {Method: Replace}, {Method: Replace, ReplacementAnnounced: true}}
 		}
 		if at.pod == at.template {
 			nexts = everyNext[:1]
@@ -82,11 +72,10 @@ func everyShard() []Shard {
 			for _, change := range changes {
 				for _, next := range nexts {
 					for _, flags := range everyFlags {
-						s := Shard{Template: at.template, Pod: pod, Next: next, ToTarget: change, Moves: moves, StopAnnounced: flags.stopAnnounced, ResourcesDrifted: flags.drifted}
+						s := Shard{Target: updated, Template: at.template, Pod: pod, Next: next, ToTarget: change, StopAnnounced: flags.stopAnnounced, ResourcesDrifted: flags.drifted}
 						if s.Pod.InPlace = flags.inPlace; s.Pod.InPlace && at.pod == at.template || s.ResourcesDrifted && at.pod != at.template {
 							continue
 						}
-						s.Restarts = at.pod == updated && change.Method == Restart
 						if flags.failed {
 							s.Failed = "it failed"
 						}
@@ -121,7 +110,7 @@ func distinctForOthers(all []Shard) []Shard {
 	var few []Shard
 	seen := map[string]bool{}
 	for _, s := range all {
-		key := fmt.Sprint(s.Template, s.Pod.Revision, s.Pod.State, s.Pod.Terminating, s.Pod.Outcome == Pending, s.Failed, s.StopAnnounced, s.ResourcesDrifted, s.Moves, s.Restarts)
+		key := fmt.Sprint(s.Template, s.Pod.Revision, s.Pod.State, s.Pod.Terminating, s.Pod.Outcome == Pending, s.Failed, s.StopAnnounced, s.ResourcesDrifted)
 		if s.Pod.Revision == s.Template {
 			key += fmt.Sprint(s.ToTarget.Method <= Live, s.Pod.Outcome == Cold)
 		}
@@ -162,7 +151,7 @@ func TestEveryStateOfTwoShardsSatisfiesInvariants(t *testing.T) {
 				}
 			}
 		}
-		in.Target, in.Shards = updated, make([]Shard, 2)
+		in.Shards = make([]Shard, 2)
 		for place := range 2 {
 			for i := range tried {
 				in.Shards[place] = tried[i]
@@ -203,8 +192,8 @@ func equalShards(a, b Shard) bool {
 // TestFirstBlockingGateIsReported lets every set of gates block at once.
 func TestFirstBlockingGateIsReported(t *testing.T) {
 	stable := func(name string) Shard {
-		return Shard{Name: name, Template: former, Pod: Pod{Revision: former, State: Serving, Outcome: Verified},
-			ToTarget: Change{Method: Replace, Description: "64Mi → 128Mi", Preflight: Done, EmptyStartAnnounced: true}}
+		return Shard{Name: name, Target: updated, Template: former, Pod: Pod{Revision: former, State: Serving, Outcome: Verified},
+			ToTarget: Change{Method: Replace, Description: "64Mi → 128Mi", Preflight: Done, ReplacementAnnounced: true}}
 	}
 	block := map[Gate]func(in *Input){
 		GatePaused:                func(in *Input) { in.Paused = true },
@@ -224,13 +213,13 @@ func TestFirstBlockingGateIsReported(t *testing.T) {
 		GateOutsideMaintenanceWindow: func(in *Input) { in.WindowOpensIn = time.Hour },
 		GateHitRatioNotRecovered:     func(in *Input) { in.Recovery = &Recovery{Shard: "cache-2", Before: 1, Share: 1, Timeout: time.Hour} },
 		GateRestoreRunning:           func(in *Input) { in.RestoreRunning = "fill" },
-		GateEmptyStartNotAnnounced:   func(in *Input) { in.Shards[0].ToTarget.EmptyStartAnnounced = false },
+		GateEmptyStartNotAnnounced:   func(in *Input) { in.Shards[0].ToTarget.ReplacementAnnounced = false },
 	}
 	if len(block) != len(gatesInOrder) {
 		t.Fatalf("%d of %d gates block", len(block), len(gatesInOrder))
 	}
 	for set := range 1 << len(gatesInOrder) {
-		in := Input{Target: updated, Shards: []Shard{stable("cache-0"), stable("cache-1"), stable("cache-2")}}
+		in := Input{Shards: []Shard{stable("cache-0"), stable("cache-1"), stable("cache-2")}}
 		first := Gate("")
 		for i, gate := range gatesInOrder {
 			if set&(1<<i) == 0 {
@@ -274,7 +263,7 @@ func TestHitRatioRecoversWithItsShareOfEnoughRequests(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := recovered
 			c.change(&r)
-			d := Next(Input{Target: updated, Recovery: &r, Shards: []Shard{{Name: "cache-0", Template: former,
+			d := Next(Input{Recovery: &r, Shards: []Shard{{Name: "cache-0", Target: updated, Template: former,
 				Pod: Pod{Revision: former, State: Serving, Outcome: Verified}, ToTarget: Change{Method: Restart}}}})
 			if blocks := d.Gate == GateHitRatioNotRecovered; blocks != c.blocks || d.NeedsIntervention != c.needsIntervention {
 				t.Errorf("got %+v", d)

@@ -148,7 +148,7 @@ func restoreRunning(in Input, s Shard) (Decision, bool) {
 
 func emptyStartUnannounced(_ Input, s Shard) (Decision, bool) {
 	d := blockedBy(s, GateEmptyStartNotAnnounced, "the shard will be replaced")
-	return d, s.ToTarget.Method == Replace && !s.ToTarget.EmptyStartAnnounced
+	return d, s.ToTarget.Method == Replace && !s.ToTarget.ReplacementAnnounced
 }
 
 func blockedBy(s Shard, g Gate, message string) Decision {

@@ -38,7 +38,7 @@ func violation(in Input, d Decision) string {
 		return "the rollback waits"
 	case d.Step == StepAwait || d.Step == StepRevert:
 		return ""
-	case d.Step == StepPromoteTemplate && !d.RollingBack && s.Pod.InPlace && s.Failed != "" && s.Pod.Revision == in.Target:
+	case d.Step == StepPromoteTemplate && !d.RollingBack && s.Pod.InPlace && s.Failed != "" && s.Pod.Revision == s.Target:
 		return "a failed update is promoted"
 	}
 	if message := stepViolation(*s, d, in.RestoreRunning != ""); message != "" {
@@ -65,7 +65,7 @@ func violation(in Input, d Decision) string {
 
 func doneViolation(in Input) string {
 	for _, s := range in.Shards {
-		if s.Template != in.Target || s.Moves || s.Restarts || s.Pod.State != Absent && s.Pod.Revision != in.Target {
+		if s.Template != s.Target || s.Pod.State != Absent && s.Pod.Revision != s.Target {
 			return "done with " + s.Name + " outdated"
 		}
 		if s.StopAnnounced && !in.Paused {
@@ -130,7 +130,7 @@ func stepViolation(s Shard, d Decision, restoreRunning bool) string {
 			return "an image is not verified"
 		}
 	case StepSurge:
-		if d.Change.Method != Replace || !d.Change.EmptyStartAnnounced {
+		if d.Change.Method != Replace || !d.Change.ReplacementAnnounced {
 			return "a shard starts empty unannounced"
 		}
 		if starts && restoreRunning {
@@ -161,9 +161,6 @@ func stepViolation(s Shard, d Decision, restoreRunning bool) string {
 			return "nothing to promote"
 		}
 	case StepRecordFailure:
-		if s.Moves {
-			return "a move fails an update"
-		}
 		if s.Failed != "" || d.Message == "" {
 			return "a failure is recorded twice or without a message"
 		}

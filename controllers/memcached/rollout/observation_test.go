@@ -13,12 +13,12 @@ type observedShard struct {
 	of     *modelShard
 	pod    *modelPod
 	podWas modelPod
-	// moving is whether the pod's move has begun.
-	moving bool
+	// moveStarted is whether the replacement of the pod by one on another node has.
+	moveStarted bool
 }
 
 func (w *world) observe(s *modelShard) observedShard {
-	observed := observedShard{of: s, Shard: Shard{Name: s.name, Template: s.template.String()}}
+	observed := observedShard{of: s, Shard: Shard{Name: s.name, Target: w.target.String(), Template: s.template.String()}}
 	if f := s.failed; f != nil && f.revision == w.target && f.attempt == w.attempt() {
 		observed.Failed = f.message
 	}
@@ -28,13 +28,12 @@ func (w *world) observe(s *modelShard) observedShard {
 	}
 	observed.pod, observed.podWas = pod, *pod
 	record := cmp.Or(pod.update, s.update)
-	observed.moving = s.moving(pod)
-	observed.Moves = pod.moves && (observed.moving || !pod.terminating) && s.template == w.target && pod.revision == w.target
 	observed.Pod = Pod{Revision: pod.revision.String(), State: pod.state, Terminating: pod.terminating, Reason: pod.reason}
 	observed.Pod.Outcome, observed.Pod.Reason = w.outcome(s, pod, record)
-	observed.Pod.InPlace = s.inPlace(pod) && !observed.moving
-	if observed.moving {
-		observed.Pod.Revision += "-moves"
+	observed.moveStarted = s.moveStarted(pod)
+	observed.Pod.InPlace = s.inPlace(pod) && !observed.moveStarted
+	if observed.moveStarted {
+		observed.Template += moved
 	}
 	if pod.state == Broken && stopPending(pod, record) && w.now-record.at < containerRestartGrace {
 		observed.Pod.State = Starting
@@ -42,18 +41,22 @@ func (w *world) observe(s *modelShard) observedShard {
 	for _, p := range s.pods {
 		observed.PredecessorTerminating = observed.PredecessorTerminating || p != pod && (p.terminating || p != next)
 	}
+	if w.moves(s, pod, observed.Pod) {
+		observed.Target += moved
+	}
+	moveOnly := observed.Target != w.target.String() && pod.revision == w.target
 	observed.ToTarget = w.podChange(pod, w.target, false)
 	switch {
-	case observed.Moves:
+	case moveOnly:
 		observed.ToTarget = Change{Method: Replace, HandsOver: true, Description: "moves to another node"}
-	case pod.revision == w.target && !observed.moving && s.template == w.target && observed.Failed == "" && w.replacementAnnounced(s):
+	case pod.revision == w.target && s.template == w.target && observed.Failed == "" && w.replacementAnnounced(s):
 		observed.ToTarget = Change{Method: Replace, HandsOver: w.handsOver, Description: "the new pod takes over"}
-	case pod.revision == w.target && !observed.moving:
+	case pod.revision == w.target:
 		observed.ToTarget = w.changeBetween(s.template, w.target)
 	case w.byHandover && pod.state != Broken:
-		observed.ToTarget = observed.ToTarget.ByHandover()
+		observed.ToTarget = byHandover(observed.ToTarget)
 	}
-	observed.ToTarget.EmptyStartAnnounced = w.replacementAnnounced(s)
+	observed.ToTarget.ReplacementAnnounced = w.replacementAnnounced(s)
 	if observed.ToTarget.Method == Recreate {
 		observed.ToTarget.Preflight = cmp.Or(w.preflights[w.preflightKey()], Needed)
 		observed.ToTarget.PreflightReason = "checking image " + w.target.image
@@ -64,15 +67,32 @@ func (w *world) observe(s *modelShard) observedShard {
 	observed.Rollback = w.podChange(pod, s.template, true)
 	if next != nil {
 		observed.Next = &Pod{Revision: s.template.String(), State: next.state, Terminating: next.terminating, Reason: next.reason}
-		if next.reason == noNode { // the controller waits for a node
-			observed.Next.State = Starting
-		}
 	} else if s.podRejected && w.needsSurge(observed) {
 		observed.Next = &Pod{Revision: s.template.String(), State: Broken, Reason: "a quota doesn't allow it"}
+	}
+	if observed.Next != nil && observed.Next.State == Broken && (moveOnly || observed.Next.Reason == noNode) { // the controller waits for a node
+		observed.Next.State = Starting
 	}
 	observed.ResourcesDrifted = pod.revision == s.template && pod.cpu != pod.revision.cpu && pod.cpu != w.target.cpu
 	observed.StopAnnounced = pod.stop.container == pod.container && !stopPending(pod, record)
 	return observed
+}
+
+// moved is added to the revision of a pod that runs on another node than the first one.
+const moved = " on another node"
+
+// moves reports whether a shard's pod has to be replaced by one on another node, as the controller does.
+func (w *world) moves(s *modelShard, p *modelPod, was Pod) bool {
+	switch {
+	case !p.moves || s.template != w.target:
+		return false
+	case s.moveStarted(p):
+		return true
+	}
+	return !p.terminating && was.State != Broken && !slices.ContainsFunc(w.shards, func(s *modelShard) bool {
+		pod, _ := s.activeAndNext()
+		return s.template != w.target || pod != nil && pod.revision != w.target
+	})
 }
 
 func (w *world) replacementAnnounced(s *modelShard) bool {
@@ -100,30 +120,30 @@ func (s *modelShard) activeAndNext() (pod, next *modelPod) {
 	}
 	pod = pods[0]
 	for _, p := range pods {
-		follows := p.revision == s.template && !s.moving(p)
+		follows := p.revision == s.template && !s.moveStarted(p)
 		switch {
 		case p.terminating:
 		case follows && next == nil:
 			next = p
-		case !follows && (pod.revision == s.template && !s.moving(pod) || pod.terminating):
+		case !follows && (pod.revision == s.template && !s.moveStarted(pod) || pod.terminating):
 			pod = p
 		}
 	}
-	if next == pod || pod.revision == s.template && !s.moving(pod) {
+	if next == pod || pod.revision == s.template && !s.moveStarted(pod) {
 		next = nil
 	}
 	return pod, next
 }
 
-// moving reports whether the move of a pod to another node has begun.
-func (s *modelShard) moving(p *modelPod) bool {
+// moveStarted reports whether the replacement of a pod by one on another node has.
+func (s *modelShard) moveStarted(p *modelPod) bool {
 	return p.moves && s.update != nil && s.update.moves == p.number
 }
 
 // needsSurge reports whether a shard needs two pods, as the controller does.
 func (w *world) needsSurge(s observedShard) bool {
 	takesOver := s.Next != nil && s.Next.State == Serving
-	return s.pod != nil && s.Template == w.target.String() && s.Pod.Revision != s.Template && s.Failed == "" && s.ToTarget.Method == Replace &&
+	return s.pod != nil && s.Template == s.Target && s.Pod.Revision != s.Template && s.Failed == "" && s.ToTarget.Method == Replace &&
 		s.Pod.State != Broken && !s.Pod.Terminating && !(s.podWas.draining && takesOver)
 }
 
@@ -220,6 +240,16 @@ func (w *world) podChange(p *modelPod, to revision, back bool) Change {
 	return c
 }
 
+// byHandover returns the change as a replacement that keeps the items, if it can, as the controller does.
+func byHandover(c Change) Change {
+	if c.HandsOver && (c.Method == Restart || c.Method == Recreate) {
+		c.Method, c.Resize = Replace, NotNeeded
+		c.Description += ", which moves it to a new pod with its items"
+	}
+	c.KeepsItems = c.HandsOver && c.Method == Replace
+	return c
+}
+
 func (w *world) preflightKey() string { return w.target.String() + " " + w.attempt() }
 
 // preflightFailure returns why the target's image fails its checks; empty when it passes.
@@ -242,7 +272,7 @@ func (w *world) observeAll() []observedShard {
 }
 
 func (w *world) input(shards []observedShard) Input {
-	in := Input{Target: w.target.String(), Paused: w.paused, Invalid: w.invalid, AllowItemLoss: w.allowItemLoss,
+	in := Input{Paused: w.paused, Invalid: w.invalid, AllowItemLoss: w.allowItemLoss,
 		SinceUpdate: -1, MinInterval: w.minInterval, WindowOpensIn: max(w.windowOpensAt-w.now, 0), RestoreRunning: w.restoreRunning}
 	var last *modelUpdate
 	for _, s := range shards {

@@ -43,35 +43,33 @@ func revertStale(in Input, d Decision) Decision {
 }
 
 // selectShard returns the shard to act on: one whose update has started before one whose update
-// hasn't, then one that will move or restart, then the lower ordinal; nil when all are up to date.
+// hasn't, then the lower ordinal; nil when all are up to date.
 func selectShard(in Input) *Shard {
-	var unfinished, waiting, disturbed, absent *Shard
+	var unfinished, waiting, absent *Shard
 	for i := range in.Shards {
 		s := &in.Shards[i]
 		switch {
 		case s.Pod.State == Absent: // its ReplicaSet creates a pod from the template
-			if s.Template != in.Target && absent == nil {
+			if s.Template != s.Target && absent == nil {
 				absent = s
 			}
 		case s.Pod.Revision != s.Template:
 			return s
 		case isUnfinished(in, *s):
 			unfinished = cmp.Or(unfinished, s)
-		case s.Template != in.Target && waiting == nil:
+		case s.Template != s.Target && waiting == nil:
 			waiting = s
-		case s.Template == in.Target && (s.Moves || s.Restarts) && disturbed == nil:
-			disturbed = s
 		}
 	}
-	return cmp.Or(unfinished, waiting, absent, disturbed)
+	return cmp.Or(unfinished, waiting, absent)
 }
 
 // isUnfinished reports whether a shard has the target, and its update isn't over: the former pod may still serve, or
 // memcached has started without the items that it should have kept, in a new pod or with another certificate.
 func isUnfinished(in Input, s Shard) bool {
-	isReplaced := s.ToTarget.EmptyStartAnnounced && (s.Pod.State == Starting || s.Pod.State == Receiving || s.Pod.State == Serving && s.Pod.Outcome == Pending)
+	isReplaced := s.ToTarget.ReplacementAnnounced && (s.Pod.State == Starting || s.Pod.State == Receiving || s.Pod.State == Serving && s.Pod.Outcome == Pending)
 	lostItems := s.Pod.State == Serving && s.Pod.Outcome == Cold && !in.AllowItemLoss
-	return s.Failed == "" && !s.Moves && s.Template == in.Target && s.Pod.Revision == in.Target && (isReplaced || lostItems)
+	return s.Failed == "" && s.Template == s.Target && s.Pod.Revision == s.Target && (isReplaced || lostItems)
 }
 
 func decide(in Input, s Shard) Decision {
@@ -86,10 +84,10 @@ func decide(in Input, s Shard) Decision {
 		return begin(in, s)
 	case s.Pod.InPlace:
 		return continueInPlaceUpdate(in, s)
-	case s.Template == in.Target:
+	case s.Template == s.Target:
 		return continueReplacement(in, s)
 	default:
-		return abandonReplacement(in, s)
+		return abandonReplacement(s)
 	}
 }
 
@@ -128,7 +126,7 @@ func begin(in Input, s Shard) Decision {
 // which comes first, or an update that disturbs no shard.
 func ungated(in Input) (Decision, bool) {
 	outdated := func(s Shard, state State) bool {
-		return s.Pod.State == state && !s.Pod.Terminating && s.Pod.Revision == s.Template && s.Template != in.Target
+		return s.Pod.State == state && !s.Pod.Terminating && s.Pod.Revision == s.Template && s.Template != s.Target
 	}
 	for _, s := range in.Shards {
 		if outdated(s, Broken) {
@@ -156,11 +154,11 @@ func continueReplacement(in Input, s Shard) Decision {
 		return toTarget(s, StepAwait) // the ReplicaSet creates the replacement
 	case s.Next == nil && s.Pod.State == Broken:
 		return toTarget(s, StepRecreate)
-	case s.Next == nil && (s.ToTarget.Method != Replace || !s.ToTarget.EmptyStartAnnounced):
+	case s.Next == nil && (s.ToTarget.Method != Replace || !s.ToTarget.ReplacementAnnounced):
 		return toTarget(s, StepPromoteTemplate) // the pod recovered: its items must not be lost unannounced
 	case s.Next == nil:
 		return toTarget(s, StepSurge)
-	case s.Next.State == Broken && !s.Moves: // a move has no revision that could have failed, and the first pod serves
+	case s.Next.State == Broken:
 		return withMessage(toTarget(s, StepRecordFailure), s.Next.Reason)
 	case s.Next.State == Serving && !s.Pod.Terminating:
 		return toTarget(s, StepDrain)
@@ -178,11 +176,11 @@ func continueReplacement(in Input, s Shard) Decision {
 
 // abandonReplacement ends a replacement that failed or whose target has changed: the template
 // goes back to the revision of the pod that stays.
-func abandonReplacement(in Input, s Shard) Decision {
+func abandonReplacement(s Shard) Decision {
 	switch {
 	case s.Next != nil || s.Pod.Terminating:
 		return toTarget(s, StepAwait) // the ReplicaSet deletes one of the two
-	case s.Failed != "" && s.Pod.State == Broken && s.Pod.Revision == in.Target:
+	case s.Failed != "" && s.Pod.State == Broken && s.Pod.Revision == s.Target:
 		return rollBack(s, StepRecreate) // the first pod was lost, and the second one stayed
 	default:
 		return toTarget(s, StepPromoteTemplate)
@@ -196,9 +194,9 @@ func continueInPlaceUpdate(in Input, s Shard) Decision {
 	switch {
 	case s.Next != nil || s.Pod.Terminating:
 		return toTarget(s, StepAwait) // the ReplicaSet creates another one from the template
-	case failed && s.Pod.Revision == in.Target && s.Failed == "":
+	case failed && s.Pod.Revision == s.Target && s.Failed == "":
 		return withMessage(toTarget(s, StepRecordFailure), s.Pod.Reason)
-	case failed || s.Failed != "" && s.Pod.Revision == in.Target:
+	case failed || s.Failed != "" && s.Pod.Revision == s.Target:
 		if d, blocked := shardUnavailable(in, s); blocked && s.Pod.State == Serving {
 			return d // the rollback would make a second shard unavailable
 		}

@@ -275,7 +275,7 @@ func (s *sequence) checkShard(shard observedShard, d Decision) error {
 		return fmt.Errorf("%s says that its pod is %s, but it was created from %s", shard.Name, p.revision, p.created)
 	case p.state == Serving && (p.running.image != p.revision.image || p.running.arguments != p.revision.arguments) && !p.argumentsRejected:
 		return fmt.Errorf("%s runs %s, not %s", shard.Name, p.running, p.revision)
-	case d.Done() && (p.revision != s.target || shard.of.template != s.target || p.moves):
+	case d.Done() && (p.revision != s.target || shard.of.template != s.target || p.moves && p.state != Broken):
 		return fmt.Errorf("the operator is done with %s", s.renderShard(shard.of))
 	case p.stop.container == p.container && !s.paused && s.invalid == "":
 		return fmt.Errorf("the stop of %s is still announced", shard.Name)

@@ -6,7 +6,7 @@ import "testing"
 // second shard unavailable.
 func TestServingShardIsRolledBackOnlyWhileOthersServe(t *testing.T) {
 	failed := Shard{
-		Name: "cache-0", Template: "old", Failed: "it started empty",
+		Name: "cache-0", Target: "new", Template: "old", Failed: "it started empty",
 		Pod:      Pod{Revision: "new", State: Serving, Outcome: Cold, InPlace: true},
 		ToTarget: Change{Method: Restart}, Rollback: Change{Method: Restart},
 	}
@@ -16,22 +16,22 @@ func TestServingShardIsRolledBackOnlyWhileOthersServe(t *testing.T) {
 		Broken:   {Shard: "cache-0", Gate: GateShardUnavailable},
 		Absent:   {Shard: "cache-0", Gate: GateShardUnavailable},
 	} {
-		in := Input{Target: "new", Shards: []Shard{failed, {Name: "cache-1", Template: "old", Pod: Pod{Revision: "old", State: other, Outcome: Verified}}}}
+		in := Input{Shards: []Shard{failed, {Name: "cache-1", Target: "new", Template: "old", Pod: Pod{Revision: "old", State: other, Outcome: Verified}}}}
 		if got := Next(in); got.Shard != want.Shard || got.Step != want.Step || got.Gate != want.Gate || got.RollingBack != want.RollingBack {
 			t.Errorf("while the other shard is %s: got %+v, want %+v", other, got, want)
 		}
 	}
 	broken := failed
 	broken.Pod.State = Broken
-	in := Input{Target: "new", Shards: []Shard{broken, {Name: "cache-1", Template: "old", Pod: Pod{Revision: "old", State: Starting}}}}
+	in := Input{Shards: []Shard{broken, {Name: "cache-1", Target: "new", Template: "old", Pod: Pod{Revision: "old", State: Starting}}}}
 	if got := Next(in); got.Step != StepUpdateInPlace || !got.RollingBack {
 		t.Errorf("the rollback of a broken shard doesn't start: %+v", got)
 	}
 }
 
 func TestRolloutWaitsUntilAllShardsExist(t *testing.T) {
-	in := Input{Target: "new", MissingShard: "cache-1", Shards: []Shard{
-		{Name: "cache-0", Template: "old", Pod: Pod{Revision: "old", State: Serving, Outcome: Verified}, ToTarget: Change{Method: Restart}},
+	in := Input{MissingShard: "cache-1", Shards: []Shard{
+		{Name: "cache-0", Target: "new", Template: "old", Pod: Pod{Revision: "old", State: Serving, Outcome: Verified}, ToTarget: Change{Method: Restart}},
 	}}
 	if got := Next(in); got.Gate != GateShardUnavailable || got.Step != StepNone {
 		t.Errorf("with a missing shard: %+v", got)
@@ -44,12 +44,12 @@ func TestRolloutWaitsUntilAllShardsExist(t *testing.T) {
 
 func TestShardThatLostItsItemsStopsTheRestartsOfOthers(t *testing.T) {
 	shard := func(name string) Shard {
-		return Shard{Name: name, Template: updated, Pod: Pod{Revision: updated, State: Serving, Outcome: Verified}}
+		return Shard{Name: name, Target: updated, Template: updated, Pod: Pod{Revision: updated, State: Serving, Outcome: Verified}}
 	}
 	requires, lost := shard("cache-0"), shard("cache-1")
-	requires.Restarts, requires.ToTarget = true, Change{Method: Restart}
+	requires.Target, requires.ToTarget = "updated, with another certificate", Change{Method: Restart}
 	lost.Pod.Outcome, lost.Pod.Reason = Cold, "it started empty"
-	in := Input{Target: updated, Shards: []Shard{requires, lost}, SinceUpdate: -1}
+	in := Input{Shards: []Shard{requires, lost}, SinceUpdate: -1}
 	if d := Next(in); d.Step != StepRecordFailure || d.Shard != "cache-1" || d.Message != "it started empty" {
 		t.Errorf("%+v", d)
 	}
@@ -60,16 +60,5 @@ func TestShardThatLostItsItemsStopsTheRestartsOfOthers(t *testing.T) {
 	in.Shards[1].Failed, in.AllowItemLoss = "", true
 	if d := Next(in); d.Step != StepUpdateInPlace || d.Shard != "cache-0" {
 		t.Errorf("%+v", d)
-	}
-}
-
-// The shard without a pod is the one that the user has to care about: its ReplicaSet may not be able to create one.
-func TestShardWithoutAPodIsReportedBeforeOneThatWillMoveOrRestart(t *testing.T) {
-	missing := Shard{Name: "cache-1", Template: former}
-	for _, disturbed := range []Shard{{Moves: true, ToTarget: Change{Method: Replace}}, {Restarts: true, ToTarget: Change{Method: Restart}}} {
-		disturbed.Name, disturbed.Template, disturbed.Pod = "cache-0", updated, Pod{Revision: updated, State: Serving, Outcome: Verified}
-		if d := Next(Input{Target: updated, Shards: []Shard{disturbed, missing}}); d.Shard != "cache-1" || d.Gate != GateShardUnavailable {
-			t.Errorf("the decision is %+v", d)
-		}
 	}
 }

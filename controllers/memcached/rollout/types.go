@@ -108,29 +108,16 @@ type Change struct {
 	// SecretError is why the shard can't use a Secret that the change requires; empty if it can, or if
 	// the change requires none.
 	SecretError string
-	// EmptyStartAnnounced is whether the status says that the shard will be replaced, or is.
-	EmptyStartAnnounced bool
+	// ReplacementAnnounced is whether the status says that the shard will be replaced, or is.
+	ReplacementAnnounced bool
 }
-
-// ByHandover returns the change as a replacement that keeps the items, if it can. One that restarts nothing
-// remains as it is.
-func (c Change) ByHandover() Change {
-	if c.HandsOver && (c.Method == Restart || c.Method == Recreate) {
-		c.Method, c.Resize = Replace, NotNeeded
-		c.Description += ", " + MovesWithItems
-	}
-	c.KeepsItems = c.HandsOver && c.Method == Replace
-	return c
-}
-
-// MovesWithItems describes a replacement with a handover.
-const MovesWithItems = "which moves it to a new pod with its items"
 
 // Shard is the observed state of one shard.
 type Shard struct {
 	Name string
-	// Template is the revision from which the ReplicaSet creates the next pod.
-	Template string
+	// Target is the revision that the pod has to become, and Template that from which the ReplicaSet creates the
+	// next pod.
+	Target, Template string
 	// Pod that runs the shard; of two, the one that will be deleted.
 	Pod Pod
 	// Next is the pod that is to take over; nil while there is none.
@@ -139,11 +126,6 @@ type Shard struct {
 	PredecessorTerminating bool
 	// Failed is why the update failed on this shard; empty when it didn't.
 	Failed string
-	// Moves is whether the user wants the pod replaced on another node, also if it has the target.
-	// Once that has begun, its revision differs from all others.
-	Moves bool
-	// Restarts is whether memcached has to restart in a pod that has the target, to use another certificate.
-	Restarts bool
 	// ToTarget is what it takes to bring the pod to the target, Rollback to the template.
 	ToTarget, Rollback Change
 	// StopAnnounced is whether a stop is announced to the agent and hasn't happened.
@@ -172,8 +154,6 @@ type Recovery struct {
 
 // Input is everything that Next decides by.
 type Input struct {
-	// Target is the update revision.
-	Target string
 	// Shards by ordinal.
 	Shards []Shard
 	// MissingShard is the first one that has yet to be created; empty when all exist.

@@ -54,13 +54,16 @@ func (w *world) replicaSetWrite(d Decision, s observedShard) func() {
 		switch d.Step {
 		case StepPromoteTemplate:
 			template, surge = s.podWas.revision, false
-			if s.moving {
+			if s.moveStarted {
 				record = nil
 			}
 		case StepRecordFailure:
 			failed = &modelFailure{target, attempt, d.Message}
+			if s.moveStarted && s.podWas.revision == target {
+				w.violates("the move of %s fails the update", s.Name)
+			}
 		case StepSurge, StepRecreate:
-			if !d.RollingBack && (template != target || s.Moves && !s.moving) {
+			if !d.RollingBack && s.Template != s.Target {
 				record = &modelUpdate{revision: target, from: s.podWas.revision, at: w.now, method: Replace, container: s.podWas.container}
 				record.keepsItems = d.Step == StepSurge && d.Change.KeepsItems
 				if s.podWas.moves {

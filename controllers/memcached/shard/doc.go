@@ -1,16 +1,17 @@
 // Package shard determines the state of one shard from what was observed of it. Its
 // functions are pure: they have no client and no clock.
 //
-//	pod          what a pod's status says: which problem keeps it from serving, and how far
-//	             Kubernetes has resized it in place
+//	observation  what was read: the ReplicaSet and the pods, which of them hosts the shard, and
+//	             the revisions and records in their annotations
 //	record       what the operator records in annotations: updates, failures, announced stops
-//	observation  the shard's ReplicaSet and pods, which of them hosts the shard, and the
-//	             revisions and records in their annotations
-//	method       the update method of each field of the spec, and what separates two
-//	             revisions of a pod
-//	state        an evaluated observation: the result of the last update and what the
-//	             next one requires
+//	pod, resize  what a pod's status says: which problem keeps it from serving, and how far
+//	             Kubernetes has resized it in place
 //
-// An Observation contains what was read. A State is an Observation that Evaluate has
+//	outcome      the state of the active pod, and the result of its last update
+//	target       what that pod has to become: the spec's revision, and what is requested of this shard
+//	change       what it takes to get there: the method, and what stands in its way
+//	state        all of these, in this order
+//
+// An Observation contains what was read. A State is an Observation that EvaluateAll has
 // compared with the spec; the planner decides by its Rollout.
 package shard

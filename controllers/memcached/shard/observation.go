@@ -26,9 +26,9 @@ type Observation struct {
 	// Active is the pod that hosts the shard, and Next the one that will take over; nil
 	// while there is none.
 	Active, Next *corev1.Pod
-	// Moves is whether the user wants the active pod replaced on another node, and Moving whether
-	// that has begun.
-	Moves, Moving bool
+	// MoveRequested is whether the user wants the active pod replaced by one on another node, and MoveStarted
+	// whether the ReplicaSet has the record of it.
+	MoveRequested, MoveStarted bool
 	// Template is what the ReplicaSet creates its next pod from. PodRevision was applied to
 	// the active pod last.
 	Template, PodRevision resources.PodRevision
@@ -82,18 +82,18 @@ func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.P
 	o.Last, _ = StatusOf(r.Status, set.Name)
 	follows := make([]bool, len(pods))
 	for i, pod := range pods {
-		follows[i] = revisions[i].Hash() == o.Template.Hash() && !o.moves(pod)
+		follows[i] = revisions[i].Hash() == o.Template.Hash() && !o.moveStarted(pod)
 	}
 	active, next := activeAndNext(pods, follows)
 	if active >= 0 {
 		o.Active, o.PodRevision = pods[active], revisions[active]
 		o.OnPod = decodeUpdate(o.Active.Annotations)
 		o.Record = cmp.Or(o.OnPod, o.OnSet)
-		o.Moving = o.moves(o.Active)
-		o.Moves = o.Active.Annotations[v1alpha1.AnnotationMove] != "" && (o.Moving || o.Active.DeletionTimestamp == nil)
+		o.MoveStarted = o.moveStarted(o.Active)
+		o.MoveRequested = o.Active.Annotations[v1alpha1.AnnotationMove] != "" && (o.MoveStarted || o.Active.DeletionTimestamp == nil)
 		o.ContainerID, o.IsRunning, o.IsReady = ContainerID(o.Active), IsRunning(o.Active), IsReady(o.Active)
 		o.StartRecorded = o.Last.Start != "" && o.Last.ContainerID == o.ContainerID &&
-			o.Last.Restart == RestartToken(o.Active.Annotations[v1alpha1.AnnotationRestart]) &&
+			o.Last.Restart == RestartInStatus(o.Active.Annotations[v1alpha1.AnnotationRestart]) &&
 			o.Last.Revision == o.Active.Annotations[annotations.Revision]
 	}
 	if next >= 0 {
@@ -102,10 +102,10 @@ func (r *Observer) Observe(ordinal int, set *appsv1.ReplicaSet, pods []*corev1.P
 	return o
 }
 
-// moves reports whether the replacement of a pod by one on another node has begun, and the user still
+// moveStarted reports whether the replacement of a pod by one on another node has started, and the user still
 // wants it.
-func (o *Observation) moves(pod *corev1.Pod) bool {
-	return pod.Annotations[v1alpha1.AnnotationMove] != "" && o.OnSet != nil && o.OnSet.Moves == pod.Name
+func (o *Observation) moveStarted(pod *corev1.Pod) bool {
+	return pod.Annotations[v1alpha1.AnnotationMove] != "" && o.OnSet != nil && o.OnSet.MovedPod == pod.Name
 }
 
 func (r *Observer) parse(text string) resources.PodRevision {
@@ -155,9 +155,9 @@ func IsLatestStart(agent agentwire.Status, pod *corev1.Pod) bool {
 		(agent.Phase == agentwire.PhaseServing || agent.Phase == agentwire.PhaseDraining)
 }
 
-// RestartToken returns the value of a restart annotation as the status contains it: the value
+// RestartInStatus returns the value of a restart annotation as the status contains it: the value
 // itself, or the start of a hash of a long one.
-func RestartToken(value string) string {
+func RestartInStatus(value string) string {
 	if len(value) <= v1alpha1.MaxRestart {
 		return value
 	}

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -189,153 +186,4 @@ func podCreationFailure(set *appsv1.ReplicaSet) string {
 		}
 	}
 	return ""
-}
-
-// ResizeSubresource of a pod takes new resources for running containers.
-const ResizeSubresource = "resize"
-
-// resizable reports whether Kubernetes can resize a running container: CPU and memory only,
-// none of them removed, and some versions don't decrease a memory limit. The pod's QoS class stays the same: the agent's init container has
-// no CPU limit, so every shard's pod is Burstable.
-func resizable(can resources.Resizing, from, to corev1.ResourceRequirements) bool {
-	if can == resources.ResizeNothing || can == resources.ResizeExceptLessMemory && to.Limits.Memory().Cmp(*from.Limits.Memory()) < 0 {
-		return false
-	}
-	for _, lists := range [][2]corev1.ResourceList{{from.Requests, to.Requests}, {from.Limits, to.Limits}} {
-		was, is := lists[0], lists[1]
-		for name := range was {
-			if _, ok := is[name]; !ok {
-				return false
-			}
-		}
-		for name, quantity := range is {
-			before, ok := was[name]
-			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && (!ok || before.Cmp(quantity) != 0) {
-				return false
-			}
-		}
-	}
-	return equality.Semantic.DeepEqual(from.Claims, to.Claims)
-}
-
-// resizeProgress returns how far the resize of a pod's memcached container is, with the
-// kubelet's reason when it isn't complete. Refused: the node will never have room for it. What a
-// container has too much need not be taken away before an update continues: with containerd, the
-// kubelet often can't while the pod has a container that has exited (Kubernetes 1.37).
-func resizeProgress(pod *corev1.Pod, want corev1.ResourceRequirements) (progress rollout.Progress, why string) {
-	if len(missingResources(containerResources(pod), want)) > 0 {
-		return rollout.Needed, ""
-	}
-	differs, lacks := false, false
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == resources.Container && c.Resources != nil {
-			differs, lacks = len(missingResources(*c.Resources, want)) > 0, lacksResources(*c.Resources, want)
-		}
-	}
-	for _, c := range pod.Status.Conditions {
-		switch {
-		case c.Type == corev1.PodResizePending && c.Reason == corev1.PodReasonInfeasible:
-			return rollout.Refused, c.Message
-		case c.Type == corev1.PodResizeInProgress && c.Reason == corev1.PodReasonError && !lacks:
-			return rollout.Done, ""
-		case c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress:
-			return rollout.Underway, cmp.Or(c.Message, string(c.Type))
-		}
-	}
-	if differs {
-		return rollout.Underway, "the kubelet resizes the pod"
-	}
-	return rollout.Done, ""
-}
-
-// lacksResources reports whether a container has less than the wanted resources. Without a limit
-// it has more.
-func lacksResources(have, want corev1.ResourceRequirements) bool {
-	for name, quantity := range want.Requests {
-		if q := have.Requests[name]; q.Cmp(quantity) < 0 {
-			return true
-		}
-	}
-	for name, quantity := range want.Limits {
-		if q, ok := have.Limits[name]; ok && q.Cmp(quantity) < 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// containerResources returns the desired resources of a pod's memcached container.
-func containerResources(pod *corev1.Pod) corev1.ResourceRequirements {
-	for _, c := range pod.Spec.Containers {
-		if c.Name == resources.Container {
-			return c.Resources
-		}
-	}
-	return corev1.ResourceRequirements{}
-}
-
-// resourceKey names a request or a limit.
-type resourceKey struct {
-	isLimit bool
-	name    corev1.ResourceName
-}
-
-// missingResources returns the wanted requests and limits that are missing or differ.
-// Additional ones don't count.
-func missingResources(have, want corev1.ResourceRequirements) []resourceKey {
-	var amounts []resourceKey
-	for isLimit, lists := range map[bool][2]corev1.ResourceList{false: {have.Requests, want.Requests}, true: {have.Limits, want.Limits}} {
-		for name, quantity := range lists[1] {
-			if q, ok := lists[0][name]; !ok || q.Cmp(quantity) != 0 {
-				amounts = append(amounts, resourceKey{isLimit, name})
-			}
-		}
-	}
-	return amounts
-}
-
-// hasStaleResize reports whether the operator resized a pod to resources that it should not
-// have, and can revert it. Resources that another controller, such as an autoscaler, has
-// set since are not stale.
-func hasStaleResize(pod *corev1.Pod, want corev1.ResourceRequirements, can resources.Resizing) bool {
-	amounts := missingResources(containerResources(pod), want)
-	if len(amounts) == 0 || !resizable(can, containerResources(pod), want) {
-		return false
-	}
-	isOurs := resizedByOperator(pod)
-	return !slices.ContainsFunc(amounts, func(a resourceKey) bool { return !isOurs[a] })
-}
-
-// resizedByOperator returns the requests and limits of a pod's memcached container that
-// the operator set last, according to the pod's managed fields.
-func resizedByOperator(pod *corev1.Pod) map[resourceKey]bool {
-	ours := map[resourceKey]bool{}
-	for _, e := range pod.ManagedFields {
-		var fields struct {
-			Spec struct {
-				Containers map[string]struct {
-					Resources struct {
-						Requests map[string]any `json:"f:requests"`
-						Limits   map[string]any `json:"f:limits"`
-					} `json:"f:resources"`
-				} `json:"f:containers"`
-			} `json:"f:spec"`
-		}
-		if !IsOperatorResize(e) || e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) != nil {
-			continue
-		}
-		resources := fields.Spec.Containers[`k:{"name":"`+resources.Container+`"}`].Resources
-		for isLimit, of := range map[bool]map[string]any{false: resources.Requests, true: resources.Limits} {
-			for name := range of {
-				ours[resourceKey{isLimit, corev1.ResourceName(strings.TrimPrefix(name, "f:"))}] = true
-			}
-		}
-	}
-	return ours
-}
-
-// IsOperatorResize reports whether a managed fields entry lists the resources that the
-// operator set last.
-func IsOperatorResize(e metav1.ManagedFieldsEntry) bool {
-	return e.Manager == v1alpha1.ManagedByValue && e.Subresource == ResizeSubresource
 }

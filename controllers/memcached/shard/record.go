@@ -13,6 +13,10 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
+// AnnounceRetry is how long an agent may take to read an announcement, and the first wait before an update is
+// repeated: the kubelet projects a change within a second, but can miss it until the pod changes again.
+const AnnounceRetry = 5 * time.Second
+
 // UpdateRecord is what the operator records on a shard when it updates it.
 type UpdateRecord struct {
 	// Revision that the update leads to, and the one that it leads from.
@@ -24,8 +28,8 @@ type UpdateRecord struct {
 	Container string `json:"container,omitempty"`
 	// KeepsItems is whether the update fails if the shard starts without its items in another pod.
 	KeepsItems bool `json:"keepsItems,omitempty"`
-	// Moves is the pod that another one on another node replaces; empty if it may be on the same one.
-	Moves string `json:"moves,omitempty"`
+	// MovedPod is that of the target.
+	MovedPod string `json:"movedPod,omitempty"`
 	// Restart is the value of the restart annotation with which memcached restarts for a certificate; empty for
 	// another update. Attempt is the RetryToken of it.
 	Restart string `json:"restart,omitempty"`
@@ -46,6 +50,15 @@ type FailureRecord struct {
 	// Restart is that of the UpdateRecord whose restart lost the items; empty if another update failed.
 	Restart string `json:"restart,omitempty"`
 	Message string `json:"message"`
+}
+
+// NewFailureRecord returns the record of an update that failed now.
+func (s *State) NewFailureRecord(m *v1alpha1.Memcached, message string) FailureRecord {
+	r := FailureRecord{Revision: s.Target.Revision.Hash(), Attempt: RetryToken(m), Message: message}
+	if pod := s.Rollout.Pod; pod.Outcome == rollout.Cold && pod.Revision == s.Rollout.Template {
+		r.Restart = s.Record.Restart
+	}
+	return r
 }
 
 // EncodeRecord returns a record as an annotation's value.
@@ -90,7 +103,7 @@ func RetryToken(m *v1alpha1.Memcached) string {
 // to a revision: the current one if it is recent, or a new one. It is valid for the current
 // container only.
 func (s *State) StopToken(to resources.PodRevision, now time.Time) string {
-	prefix := s.tokenPrefix() + to.Hash() + "-"
+	prefix := s.stopPrefix() + to.Hash() + "-"
 	current := s.Active.Annotations[annotations.Stop]
 	if rest, ok := strings.CutPrefix(current, prefix); ok {
 		second, _, _ := strings.Cut(rest, "/")
@@ -134,7 +147,7 @@ func (s *State) Repeat(now time.Time) (*UpdateRecord, time.Duration) {
 	return &r, 0
 }
 
-// tokenPrefix begins each announcement of a stop of the active pod's current container.
-func (o *Observation) tokenPrefix() string {
+// stopPrefix begins each announcement of a stop of the active pod's current container.
+func (o *Observation) stopPrefix() string {
 	return o.ContainerID + "-"
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -32,26 +31,6 @@ func CertificateProblem(c agentwire.Certificate, secret string, now time.Time) *
 	default:
 		return nil
 	}
-}
-
-// secretError returns why a pod can't change to a revision for lack of a Secret that it mounts; empty if it can. A Secret
-// that the pod already uses matters only if another pod has to start with it.
-func (in Inputs) secretError(pod *corev1.Pod, from, to resources.PodRevision, method rollout.Method) string {
-	needs := func(from, to bool) bool { return to && (!from || method == rollout.Replace) }
-	needsTLS := needs(from.Spec.TLS != nil, to.Spec.TLS != nil)
-	needsUsers := needs(from.Spec.Auth != nil, to.Spec.Auth != nil)
-	secrets, known := in.Secrets[pod.UID]
-	switch {
-	case !needsTLS && !needsUsers:
-		return ""
-	case !known:
-		return "the agent hasn't reported yet whether it can use its Secrets"
-	case needsTLS && secrets.Certificate.Error != "":
-		return secrets.Certificate.Error
-	case needsUsers:
-		return secrets.Users.Error
-	}
-	return ""
 }
 
 // mountsSecrets reports whether a pod has the Secrets that a revision requires.
@@ -88,25 +67,12 @@ func (in Inputs) stillOffers(pod *corev1.Pod, token string) bool {
 	return c.Offered == "" || certificateToken(c) == token
 }
 
-// restartLostItems reports whether memcached lost its items when it restarted for the certificate that the Secret has. A
-// later start has nothing to do with it, and that of another container is a later one if the status has the first.
-func (s *State) restartLostItems(in Inputs) bool {
-	start, restart := s.latestStart()
-	r := s.Record
-	return start == v1alpha1.StartCold && r != nil && r.Restart != "" && r.Restart == restart && r.Attempt == RetryToken(in.Memcached) &&
-		(r.Container == s.ContainerID || s.Last.Restart != r.Restart) && in.stillOffers(s.Active, r.Restart)
-}
-
-// restart determines whether memcached restarts in its pod to use another certificate, or still does.
-func (s *State) restart(in Inputs) {
-	c := in.Secrets[s.Active.UID].Certificate
-	if c.RestartRequired == "" || c.Offered == "" || s.Active.DeletionTimestamp != nil || s.PodRevision.Hash() != in.Update.Hash() || s.Template.Hash() != in.Update.Hash() {
-		return
+// restartFor returns the restart annotation with which memcached uses another certificate in its pod, until it has
+// started with it; empty if none is required.
+func restartFor(o *Observation, agent *agentwire.Status, c agentwire.Certificate) string {
+	isPending := agent == nil && !o.StartRecorded
+	if c.RestartRequired == "" || c.Offered == "" || o.Active.DeletionTimestamp != nil || CertificateRestart(o.Active, c) == "" && !isPending {
+		return ""
 	}
-	isPending := s.Agent == nil && !s.StartRecorded
-	if token := CertificateRestart(s.Active, c); token != "" {
-		s.RestartToken, s.Rollout.Restarts = token, true
-	} else if isPending {
-		s.Rollout.Restarts = true
-	}
+	return certificateToken(c)
 }

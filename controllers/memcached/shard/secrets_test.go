@@ -63,19 +63,23 @@ func TestMemcachedRestartsOnceForACertificate(t *testing.T) {
 		name       string
 		annotation string
 		// answers is whether the agent reports the start that belongs to the annotation.
-		answers   bool
-		edit      func(*fixture, *agentwire.Certificate)
-		restarts  bool
-		wantToken string
+		answers  bool
+		edit     func(*fixture, *agentwire.Certificate)
+		restarts bool
 	}{
-		{name: "required", answers: true, restarts: true, wantToken: "certificate-01234567"},
+		{name: "required", answers: true, restarts: true},
 		{name: "required with updates by a handover", answers: true, edit: func(f *fixture, _ *agentwire.Certificate) {
 			f.memcached.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{Type: v1alpha1.UpdateHandover}
-		}, restarts: true, wantToken: "certificate-01234567"},
-		{name: "required after another one", annotation: "certificate-76543210", answers: true, restarts: true, wantToken: "certificate-01234567"},
-		{name: "required after a restart by the user", annotation: "1", answers: true, restarts: true, wantToken: "certificate-01234567"},
+		}, restarts: true},
+		{name: "required after another one", annotation: "certificate-76543210", answers: true, restarts: true},
+		{name: "required after a restart by the user", annotation: "1", answers: true, restarts: true},
 		{name: "requested, and not done yet", annotation: "certificate-01234567", restarts: true},
 		{name: "done, and the agent still requires it", annotation: "certificate-01234567", answers: true},
+		{name: "required by a pod that lost its items in an update", answers: true, edit: func(f *fixture, _ *agentwire.Certificate) {
+			record(f.set, UpdateRecord{Revision: f.update.Hash(), Method: rollout.Replace, KeepsItems: true})
+			f.memcached.Status.Update = &v1alpha1.UpdateStatus{Revision: f.update.Hash(), Shard: "cache-0", Method: v1alpha1.UpdateReplace}
+			f.agents["first"] = agentwire.Status{Start: agentwire.Start{Result: agentwire.StartCold}, Arguments: f.update.Arguments}
+		}},
 		{name: "not required", answers: true, edit: func(_ *fixture, c *agentwire.Certificate) { c.RestartRequired = "" }},
 		{name: "required, and the Secret can't be used any more", answers: true, edit: func(_ *fixture, c *agentwire.Certificate) { c.Offered = "" }},
 		{name: "required by a pod that terminates", answers: true, edit: func(f *fixture, _ *agentwire.Certificate) { f.pods[0].DeletionTimestamp = new(metav1.Now()) }},
@@ -95,8 +99,12 @@ func TestMemcachedRestartsOnceForACertificate(t *testing.T) {
 			}
 			f.secrets = map[types.UID]agentwire.Secrets{pod.UID: {Certificate: certificate}}
 			s := f.evaluate()
-			if s.Rollout.Restarts != c.restarts || s.RestartToken != c.wantToken {
-				t.Errorf("restarts: %t, with the annotation %q", s.Rollout.Restarts, s.RestartToken)
+			want := Target{Revision: f.update}
+			if c.restarts {
+				want.Restart = "certificate-01234567"
+			}
+			if s.Rollout.Target != want.Hash() || s.Target.Restart != want.Restart {
+				t.Errorf("the target is %s, want %s", s.Rollout.Target, want.Hash())
 			}
 			if isRestart := s.Rollout.ToTarget == (rollout.Change{Method: rollout.Restart, Description: "restarts because its key is of another type"}); isRestart != c.restarts {
 				t.Errorf("the change is %+v", s.Rollout.ToTarget)
@@ -140,8 +148,9 @@ func TestRestartForACertificateThatLosesTheItemsFails(t *testing.T) {
 			if c.fails {
 				want, restart = rollout.Cold, token
 			}
-			if s := f.evaluate(); s.Rollout.Pod.Outcome != want || s.LostByRestart != restart {
-				t.Errorf("the outcome is %s (%s) of %q", s.Rollout.Pod.Outcome, s.Rollout.Pod.Reason, s.LostByRestart)
+			s := f.evaluate()
+			if failure := s.NewFailureRecord(f.memcached, "it lost its items"); s.Rollout.Pod.Outcome != want || failure.Restart != restart {
+				t.Errorf("the outcome is %s (%s), and the failure %+v", s.Rollout.Pod.Outcome, s.Rollout.Pod.Reason, failure)
 			}
 		})
 	}

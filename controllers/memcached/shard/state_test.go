@@ -53,9 +53,9 @@ func (f *fixture) addPod(name string, revision resources.PodRevision) *corev1.Po
 
 func (f *fixture) evaluate() State {
 	observer := Observer{Status: &f.memcached.Status, Update: f.update}
-	return Evaluate(observer.Observe(0, f.set, f.pods), Inputs{
+	return EvaluateAll([]Observation{observer.Observe(0, f.set, f.pods)}, Inputs{
 		Memcached: f.memcached, Update: f.update, Agents: f.agents, Secrets: f.secrets, Now: f.now, Resizing: f.can,
-	})
+	})[0]
 }
 
 // record sets the record of an update on a pod or a ReplicaSet.
@@ -349,12 +349,12 @@ func TestEmptyStartIsAnnouncedForOneShardAndOneUpdate(t *testing.T) {
 			f, u := newFixture(old, old, update), announced
 			c.change(&u)
 			f.memcached.Status.Update = &u
-			if got := f.evaluate().Rollout.ToTarget.EmptyStartAnnounced; got != c.want {
+			if got := f.evaluate().Rollout.ToTarget.ReplacementAnnounced; got != c.want {
 				t.Errorf("announced: %v", got)
 			}
 		})
 	}
-	if newFixture(old, old, update).evaluate().Rollout.ToTarget.EmptyStartAnnounced {
+	if newFixture(old, old, update).evaluate().Rollout.ToTarget.ReplacementAnnounced {
 		t.Error("announced without an update in the status")
 	}
 }

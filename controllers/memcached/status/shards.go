@@ -67,7 +67,7 @@ func shardStatus(obs *plan.Observation, p plan.Plan, res plan.Result, name strin
 	}
 	agent, answered := obs.Agents[pod.Name]
 	if answered && (state == nil || state.ReportsLatestStart()) && !refillPending(p.Refills.Lost, name, res) {
-		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), shard.ContainerID(pod), shard.RestartToken(agent.Restart)
+		s.Version, s.Start, s.ContainerID, s.Restart = agent.Version, v1alpha1.StartResult(agent.Start.Result), shard.ContainerID(pod), shard.RestartInStatus(agent.Restart)
 		s.AgentVersion = text.Truncate(agent.AgentVersion, v1alpha1.MaxAgentVersion)
 		s.Revision = pod.Annotations[annotations.Revision]
 		s.StartedAt = ptr.To(v1alpha1.Time(agent.Start.At))

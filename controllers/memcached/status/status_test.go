@@ -105,8 +105,8 @@ func TestUpdatedSizeCountsDesiredShardsWithTheUpdateRevision(t *testing.T) {
 }
 
 func TestUpdateMessageSaysWhyTheKubeletHasNotResizedThePod(t *testing.T) {
-	d := rollout.Next(rollout.Input{Target: "b", Shards: []rollout.Shard{{
-		Name: "cache-0", Template: "a", Pod: rollout.Pod{State: rollout.Serving, Revision: "a", Outcome: rollout.Verified},
+	d := rollout.Next(rollout.Input{Shards: []rollout.Shard{{
+		Name: "cache-0", Target: "b", Template: "a", Pod: rollout.Pod{State: rollout.Serving, Revision: "a", Outcome: rollout.Verified},
 		ToTarget: rollout.Change{Method: rollout.Restart, Description: "tls", Resize: rollout.Underway, ResizeReason: "node1 has no room for it yet"},
 	}}})
 	if got, want := updateMessage(d, 2, 1, time.Now()), "shard 1 of 2: tls: node1 has no room for it yet"; got != want {

@@ -75,9 +75,8 @@ func updateMessage(d rollout.Decision, shards, position int, now time.Time) stri
 func retainedItems(shards []shard.State, status *v1alpha1.MemcachedStatus, revision string) (items, before int64) {
 	for _, s := range shards {
 		last, ok := shard.StatusOf(status, s.Name)
-		if ok && s.Record != nil && s.Record.Revision == revision && s.Rollout.Pod.Revision == revision && last.Revision == revision &&
-			(last.Start == v1alpha1.StartWarm || last.Start == v1alpha1.StartHandedOver) && last.ContainerID == shard.ContainerID(s.Active) &&
-			s.Record.Method > rollout.Live {
+		if ok && s.IsUpdatedTo(revision) && last.Revision == revision &&
+			(last.Start == v1alpha1.StartWarm || last.Start == v1alpha1.StartHandedOver) && last.ContainerID == shard.ContainerID(s.Active) {
 			items, before = items+min(last.Items, last.ItemsBefore), before+cmp.Or(last.ItemsBefore, last.Items)
 		}
 	}

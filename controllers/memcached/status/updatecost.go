@@ -11,7 +11,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/text"
@@ -24,7 +23,7 @@ func updateCost(obs *plan.Observation, p plan.Plan, next *v1alpha1.MemcachedStat
 	cost := was.LastUpdate.DeepCopy()
 	for i := range p.Shards {
 		s := &p.Shards[i]
-		if s.Agent == nil || !isUpdatedTo(s, update) {
+		if s.Agent == nil || !s.IsUpdatedTo(update) {
 			continue
 		}
 		last, _ := shard.StatusOf(was, s.Name)
@@ -47,11 +46,6 @@ func updateCost(obs *plan.Observation, p plan.Plan, next *v1alpha1.MemcachedStat
 		measureHitRatio(cost, p.Shards, now)
 	}
 	return cost
-}
-
-// isUpdatedTo reports whether an update to the revision restarted or replaced the shard.
-func isUpdatedTo(s *shard.State, revision string) bool {
-	return s.Record != nil && s.Record.Revision == revision && s.Record.Method > rollout.Live && s.Rollout.Pod.Revision == revision
 }
 
 // addStart adds a shard's start. Without a handover, a new pod doesn't know how many items the

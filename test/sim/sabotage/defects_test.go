@@ -25,11 +25,11 @@ var defects = []defect{
 		{"\tshardUnavailable,         // ", "\t// "},
 	}},
 	{"a shard is replaced unannounced", gates, []edit{{
-		"s.ToTarget.Method == Replace && !s.ToTarget.EmptyStartAnnounced",
-		"s.ToTarget.Method > Replace && !s.ToTarget.EmptyStartAnnounced",
+		"s.ToTarget.Method == Replace && !s.ToTarget.ReplacementAnnounced",
+		"s.ToTarget.Method > Replace && !s.ToTarget.ReplacementAnnounced",
 	}}},
 	{"a pod that recovered is replaced unannounced", planner, []edit{{
-		"(s.ToTarget.Method != Replace || !s.ToTarget.EmptyStartAnnounced)",
+		"(s.ToTarget.Method != Replace || !s.ToTarget.ReplacementAnnounced)",
 		"s.ToTarget.Method != Replace",
 	}}},
 	{"a shard that serves is rolled back while another one is unavailable", planner, []edit{{
@@ -41,8 +41,8 @@ var defects = []defect{
 		"if d, blocked := shardUnavailable(in, s); blocked && in.Paused {",
 	}}},
 	{"a failed update goes on", planner, []edit{{
-		"failed && s.Pod.Revision == in.Target && s.Failed",
-		"failed && s.Pod.Revision != in.Target && s.Failed",
+		"failed && s.Pod.Revision == s.Target && s.Failed",
+		"failed && s.Pod.Revision != s.Target && s.Failed",
 	}}},
 	{"the other pod of a shard ends before it serves", planner, []edit{{
 		"s.Next.State == Serving && !s.Pod.Terminating:",
@@ -53,12 +53,12 @@ var defects = []defect{
 		"change.Method > Recreate && s.Pod.State == Serving",
 	}}},
 	{"any announced stop counts as acknowledged", state, []edit{{
-		"s.Agent.AnnouncedStop == stop && strings.HasPrefix(stop, s.tokenPrefix()+to.Hash())",
-		"s.Agent.AnnouncedStop == stop",
+		"agent.AnnouncedStop == stop && strings.HasPrefix(stop, o.stopPrefix()+to.Hash())",
+		"agent.AnnouncedStop == stop",
 	}}},
 	{"a stop counts as acknowledged before the agent has read it", state, []edit{{
-		"s.Agent != nil && s.Agent.AnnouncedStop == stop && ",
-		"s.Agent != nil && ",
+		"f.stopAcknowledged = agent.AnnouncedStop == stop && ",
+		"f.stopAcknowledged = ",
 	}}},
 	{"a Memcached that runs is filled as a new one", plan + "bootstrap.go", []edit{{"*m.Spec.Size > 0 && isNew(obs):", "*m.Spec.Size > 0:"}}},
 	{"Available with one shard too few", conditions, []edit{{"case s.ReadySize == size:", "case s.ReadySize >= size-1:"}}},

@@ -1,9 +1,11 @@
 package shard
 
 import (
-	"cmp"
+	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
-	"slices"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -28,34 +30,6 @@ var (
 	extraArgs      = shardtest.ExtraArgs
 	withResources  = shardtest.Resources
 )
-
-func TestFieldsAreThoseOfTheSpec(t *testing.T) {
-	var want, have []string
-	for f := range reflect.TypeFor[v1alpha1.MemcachedSpec]().Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name != "-" {
-			want = append(want, name)
-		}
-	}
-	for _, f := range Fields {
-		if have = append(have, f.Name); f.Description == "" {
-			t.Errorf("no description of %s", f.Name)
-		}
-		if f.Fallback != rollout.None && f.Fallback <= f.Method {
-			t.Errorf("the fallback of %s is not more disruptive than its method", f.Name)
-		}
-	}
-	slices.Sort(want)
-	slices.Sort(have)
-	if !slices.Equal(want, have) {
-		t.Errorf("the spec has the fields %v, Fields has %v", want, have)
-	}
-	for _, name := range argumentFields {
-		if !slices.Contains(have, name) {
-			t.Errorf("%s is not a field", name)
-		}
-	}
-}
 
 // changes are examples for each field.
 var changes = []struct {
@@ -184,7 +158,7 @@ func tls(tls v1alpha1.TLS) shardtest.Edit {
 
 func TestPodWithoutTheSecretIsReplaced(t *testing.T) {
 	from, to := podRevision(t, tls(v1alpha1.TLS{})), podRevision(t, tls(v1alpha1.TLS{SecretName: "other"}))
-	if c := changeBetween(from, to, "", false, resources.ResizeAll, false, true); c.Method != rollout.Replace || !c.HandsOver {
+	if c := changeOf(facts{from: from, to: to, handsOver: true}); c.Method != rollout.Replace || !c.HandsOver {
 		t.Errorf("%+v, want a replacement that hands over", c)
 	}
 	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache"}}
@@ -199,41 +173,68 @@ func TestPodWithoutTheSecretIsReplaced(t *testing.T) {
 }
 
 func TestChangeHasTheMethodOfItsField(t *testing.T) {
-	seen := map[string]map[rollout.Method]bool{}
 	for _, c := range changes {
 		t.Run(c.field+" "+c.name, func(t *testing.T) {
 			from, to := podRevision(t, c.from), podRevision(t, c.to)
-			got := changeBetween(from, to, "", true, ptr.Deref(c.can, resources.ResizeAll), !c.lacksSecret, false)
+			got := changeOf(facts{from: from, to: to, crossSeries: true, resizing: ptr.Deref(c.can, resources.ResizeAll), resize: rollout.Needed, mountsSecrets: !c.lacksSecret})
 			if got.Method != c.method || got.Resize != c.resize {
 				t.Errorf("method %s with resize %s, want %s and %s", got.Method, got.Resize, c.method, c.resize)
 			}
 			if c.description != "" && got.Description != c.description {
 				t.Errorf("description %q, want %q", got.Description, c.description)
 			}
-			if from.Hash() == to.Hash() && got != (rollout.Change{}) {
+			switch isEqual := from.Hash() == to.Hash(); {
+			case isEqual && got != (rollout.Change{}):
 				t.Errorf("same revision, but the change is %+v", got)
+			case !isEqual && from.Image == to.Image && !strings.HasPrefix(got.Description, c.field):
+				t.Errorf("%s isn't a field of a revision: %q", c.field, got.Description)
 			}
-			if same := changeBetween(to, to, "", false, resources.ResizeNothing, true, true); same != (rollout.Change{}) {
+			if same := changeOf(facts{from: to, to: to, handsOver: true}); same != (rollout.Change{}) {
 				t.Errorf("the change from a revision to itself is %+v", same)
 			}
 		})
-		if seen[c.field] == nil {
-			seen[c.field] = map[rollout.Method]bool{}
-		}
-		seen[c.field][c.method] = true
 	}
-	for _, f := range Fields {
-		for _, method := range []rollout.Method{f.Method, cmp.Or(f.Fallback, f.Method)} {
-			if !seen[f.Name][method] {
-				t.Errorf("no example in which a change of %s has method %s", f.Name, method)
+}
+
+// methodNames are the names of the methods in docs/changes.md.
+var methodNames = map[string]rollout.Method{
+	"no shard is changed": rollout.None, "live": rollout.Live, "restart": rollout.Restart, "recreate": rollout.Recreate, "**replace**": rollout.Replace,
+}
+
+// The page has a row for each field of the spec, and the changes an example for each method of the row and for no other.
+func TestChangesPageHasTheTableOfFields(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "changes.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]map[rollout.Method]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.+) \\| .+ \\|$").FindAllStringSubmatch(string(raw), -1) {
+		documented[row[1]] = map[rollout.Method]bool{}
+		for name := range strings.SplitSeq(row[2], ", or ") {
+			method, ok := methodNames[name]
+			if documented[row[1]][method] = true; !ok {
+				t.Errorf("%s has the unknown method %s", row[1], name)
 			}
 		}
-		for method := range seen[f.Name] {
-			// An equivalent value changes nothing, in any field.
-			if method != f.Method && method != f.Fallback && method != rollout.None {
-				t.Errorf("a change of %s can have method %s, which its row doesn't name", f.Name, method)
+	}
+	for f := range reflect.TypeFor[v1alpha1.MemcachedSpec]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
+		seen := map[rollout.Method]bool{}
+		for _, c := range changes {
+			if c.field == name && (c.method != rollout.None || documented[name][rollout.None]) { // an equivalent value changes nothing, in any field
+				seen[c.method] = true
 			}
 		}
+		if !maps.Equal(seen, documented[name]) {
+			t.Errorf("%s has the methods %v, and in the document %v", name, seen, documented[name])
+		}
+		delete(documented, name)
+	}
+	if len(documented) > 0 {
+		t.Errorf("the spec has no field of %v", documented)
 	}
 }
 
@@ -252,7 +253,7 @@ func TestChangeOfSeveralFieldsHasTheMostDisruptiveMethod(t *testing.T) {
 			"1.6.38 → 1.6.45, memory 64Mi → 1Gi, maxConnections 1024 → 2048, podMetadata, which starts it empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := changeBetween(from, podRevision(t, c.to), "", false, resources.ResizeAll, true, false)
+			got := changeOf(facts{from: from, to: podRevision(t, c.to), resize: rollout.Needed, mountsSecrets: true, resizing: resources.ResizeAll})
 			if got.Method != c.method || got.Description != c.description {
 				t.Errorf("%s: %q, want %s: %q", got.Method, got.Description, c.method, c.description)
 			}
@@ -281,7 +282,7 @@ func TestCrossSeriesUpgradeIsForbiddenUnlessAllowed(t *testing.T) {
 		{"1.10 is not 1.1", "memcached:1.10.1", "", "memcached:1.1.1", false, rollout.Replace, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := changeBetween(podRevision(t, image(c.from)), podRevision(t, image(c.to)), c.running, c.crossSeries, resources.ResizeAll, true, false)
+			got := changeOf(facts{from: podRevision(t, image(c.from)), to: podRevision(t, image(c.to)), version: c.running, crossSeries: c.crossSeries, mountsSecrets: true})
 			if got.Method != c.method || (got.Forbidden != "") != c.forbidden {
 				t.Errorf("method %s, forbidden: %q", got.Method, got.Forbidden)
 			}

@@ -1,0 +1,122 @@
+package shard
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/annotations"
+)
+
+const (
+	// containerRestartGrace is how long a kubelet may take to recreate a container whose
+	// image was changed, or to restart one that exited.
+	containerRestartGrace = 10 * time.Second
+	// argumentsReadGrace is how long an agent may take to read new arguments: the kubelet projects them within a
+	// second, if need be the repeated ones, and the agent polls five times a second.
+	argumentsReadGrace = 2 * AnnounceRetry
+)
+
+// activePod returns the state of the active pod and the outcome of its last update.
+func activePod(o *Observation, agent *agentwire.Status, in Inputs) rollout.Pod {
+	pod := podState(o.Active, o.PodRevision.Hash(), false)
+	pod.InPlace = o.OnPod != nil && o.OnPod.Revision == pod.Revision && o.OnPod.From == o.templateTarget().Hash() &&
+		(o.OnSet == nil || o.OnSet.At.Before(o.OnPod.At))
+	if pod.State == rollout.Broken && o.stopPending() && in.Now.Sub(o.Record.At) < containerRestartGrace {
+		pod.State = rollout.Starting // the container that is broken is the previous one
+	}
+	if pod.State == rollout.Serving {
+		pod.Outcome, pod.Reason = outcome(o, agent, in)
+	}
+	return pod
+}
+
+// outcome returns the result of the last update of a pod that serves, and the reason of a bad one.
+func outcome(o *Observation, agent *agentwire.Status, in Inputs) (rollout.Outcome, string) {
+	record, revision := o.Record, o.PodRevision.Hash()
+	isUnverified := record != nil && record.Revision == revision && record.Method > rollout.Live && revision != o.Template.Hash()
+	switch {
+	case o.stopPending(), o.restartPending(agent): // also after a rollback: what failed is still serving
+		return rollout.Pending, ""
+	case isUnverified && agent == nil, agent == nil && !o.StartRecorded:
+		return rollout.Pending, ""
+	case isUnverified:
+		return restartOutcome(o, agent, in.Now)
+	case o.replacementLostItems(agent, in):
+		return cold("memcached started empty in its new pod", agent)
+	case o.restartLostItems(agent, in):
+		return cold("memcached started empty after its restart for a certificate", agent)
+	}
+	return rollout.Verified, ""
+}
+
+// restartOutcome returns the result of an update in place by what the agent reports.
+func restartOutcome(o *Observation, agent *agentwire.Status, now time.Time) (rollout.Outcome, string) {
+	switch version := o.PodRevision.Image.Version; {
+	case version != "" && agent.Version != version:
+		return rollout.Mismatched, "image " + o.PodRevision.Image.Reference + " contains memcached " + agent.Version
+	case agent.ArgumentsError != "" && now.Sub(o.Record.At) > argumentsReadGrace:
+		return rollout.Mismatched, agent.ArgumentsError
+	case !o.runsWithArguments(agent):
+		return rollout.Pending, ""
+	case agent.Start.Result == agentwire.StartCold:
+		return cold("memcached started empty", agent)
+	}
+	return rollout.Verified, ""
+}
+
+// cold returns the result of an update after which memcached started empty.
+func cold(reason string, agent *agentwire.Status) (rollout.Outcome, string) {
+	if agent != nil {
+		reason += ": " + agent.Start.Reason
+	}
+	return rollout.Cold, reason
+}
+
+// stopPending reports whether the pod was updated and its container hasn't stopped yet.
+func (o *Observation) stopPending() bool {
+	return o.Record != nil && o.Record.Method == rollout.Recreate && o.Record.Container == o.ContainerID
+}
+
+// restartPending reports whether memcached doesn't run with the pod's arguments yet, and no
+// known problem prevents it.
+func (o *Observation) restartPending(agent *agentwire.Status) bool {
+	return agent != nil && agent.ArgumentsError == "" && o.Record != nil && o.Record.Revision == o.PodRevision.Hash() &&
+		!o.runsWithArguments(agent)
+}
+
+// runsWithArguments reports whether memcached runs with the arguments on its pod.
+func (o *Observation) runsWithArguments(agent *agentwire.Status) bool {
+	var words []string
+	err := json.Unmarshal([]byte(o.Active.Annotations[annotations.Arguments]), &words)
+	return err != nil || slices.Equal(agent.Arguments, words)
+}
+
+// latestStart returns how memcached started last, and with which restart annotation.
+func (o *Observation) latestStart(agent *agentwire.Status) (v1alpha1.StartResult, string) {
+	if agent != nil {
+		return v1alpha1.StartResult(agent.Start.Result), RestartInStatus(agent.Restart)
+	}
+	return o.Last.Start, o.Last.Restart
+}
+
+// replacementLostItems reports whether the pod is a replacement that should have received the items of
+// the former one, and started without them. A later start has nothing to do with the update.
+func (o *Observation) replacementLostItems(agent *agentwire.Status, in Inputs) bool {
+	start, _ := o.latestStart(agent)
+	return start == v1alpha1.StartCold && o.Record != nil && o.Record.KeepsItems && o.Record.Revision == o.PodRevision.Hash() &&
+		in.announcesReplacement(o.Name)
+}
+
+// restartLostItems reports whether memcached lost its items when it restarted for the certificate that the Secret
+// still has. A later start has nothing to do with that restart. If the status describes the restart, the start of
+// another container is a later one.
+func (o *Observation) restartLostItems(agent *agentwire.Status, in Inputs) bool {
+	start, restart := o.latestStart(agent)
+	r := o.Record
+	return start == v1alpha1.StartCold && r != nil && r.Restart != "" && r.Restart == restart && r.Attempt == RetryToken(in.Memcached) &&
+		(r.Container == o.ContainerID || o.Last.Restart != r.Restart) && in.stillOffers(o.Active, r.Restart)
+}
