@@ -114,8 +114,8 @@ clean:
 
 ##@ Development
 
-generate: ## Generate deep copies and apply configurations from api/.
-	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
+generate: ## Generate deep copies from api/.
+	$(CONTROLLER_GEN) object paths=./api/...
 manifests: ## Generate the CRDs from api/, and the operator's role, rules and dashboards from controllers/.
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:dir=config/rbac

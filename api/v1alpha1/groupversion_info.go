@@ -1,11 +1,9 @@
 // Package v1alpha1 is the first version of the API group cache.memcached-operator.io.
 //
 // It imports apimachinery and the core types only, so that clients can import it without the
-// operator. Package applyconfiguration is published for typed clients that use server-side
-// apply; the operator itself doesn't use it.
+// operator.
 //
 // +kubebuilder:object:generate=true
-// +kubebuilder:ac:generate=true
 // +groupName=cache.memcached-operator.io
 package v1alpha1
 
@@ -17,9 +15,6 @@ import (
 
 // GroupVersion is the group and version of every type in this package.
 var GroupVersion = schema.GroupVersion{Group: "cache.memcached-operator.io", Version: "v1alpha1"}
-
-// SchemeGroupVersion is GroupVersion under the name that generated code uses.
-var SchemeGroupVersion = GroupVersion
 
 var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,

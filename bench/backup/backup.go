@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/bench/dataset"
 	"github.com/memcached-operator/memcached-operator/test/bench/load"
 	"github.com/memcached-operator/memcached-operator/test/bench/report"
@@ -257,11 +256,10 @@ func (b *bench) measure(ctx context.Context) (figures, error) {
 func (b *bench) memcached(ctx context.Context, name string) ([]string, error) {
 	// With the overhead of an item, and room for the first page of each slab class.
 	memory := resource.NewQuantity(128<<20+int64(b.options.perShard)*int64(b.data.Size+180), resource.BinarySI)
-	m := memcachedac.Memcached(name, b.namespace).WithSpec(memcachedac.MemcachedSpec().WithSize(shards).WithMemory(*memory))
-	if err := b.Apply(ctx, m, owner, client.ForceOwnership); err != nil {
-		return nil, fmt.Errorf("applying Memcached %s: %w", name, err)
-	}
 	key := client.ObjectKey{Namespace: b.namespace, Name: name}
+	if err := b.ApplyMemcached(ctx, key, v1alpha1.MemcachedSpec{Size: new(int32(shards)), Memory: memory}, owner); err != nil {
+		return nil, err
+	}
 	if _, err := b.Await(ctx, key, "available", cluster.Available); err != nil {
 		return nil, err
 	}

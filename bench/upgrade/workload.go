@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
@@ -210,16 +209,13 @@ func applyWithoutHandover(ctx context.Context, in space, version string) error {
 }
 
 func applyWith(ctx context.Context, in space, version string, mode v1alpha1.HandoverMode, updates v1alpha1.UpdateType) error {
-	m := memcachedac.Memcached(name, in.namespace).WithSpec(memcachedac.MemcachedSpec().
-		WithSize(shards).
-		WithVersion(version).
-		WithMemory(in.memory()).
-		WithHandover(memcachedac.Handover().WithMode(mode)).
-		WithUpdateStrategy(memcachedac.UpdateStrategy().WithType(updates)))
-	if err := in.Apply(ctx, m, owner, client.ForceOwnership); err != nil {
-		return fmt.Errorf("applying Memcached %s: %w", name, err)
-	}
-	return nil
+	return in.ApplyMemcached(ctx, client.ObjectKey{Namespace: in.namespace, Name: name}, v1alpha1.MemcachedSpec{
+		Size:           new(int32(shards)),
+		Version:        version,
+		Memory:         new(in.memory()),
+		Handover:       v1alpha1.Handover{Mode: mode},
+		UpdateStrategy: &v1alpha1.UpdateStrategy{Type: updates},
+	}, owner)
 }
 
 func memcachedUpToDate(ctx context.Context, in space, version string) error {

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -20,7 +19,7 @@ import (
 func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.Apply("cache", memcachedac.MemcachedSpec().WithSize(3).WithMemory(resource.MustParse("64Mi")))
+	s.Apply("cache", v1alpha1.MemcachedSpec{Size: new(int32(3)), Memory: new(resource.MustParse("64Mi"))})
 	m := s.Available("cache")
 
 	for ordinal := range 3 {

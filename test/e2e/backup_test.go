@@ -14,12 +14,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
+
+func modulo(spec *v1alpha1.MemcachedSpec) {
+	spec.Hashing = &v1alpha1.Hashing{Algorithm: v1alpha1.HashModulo}
+}
+
+func bootstrap(backup string) suite.Change {
+	return func(spec *v1alpha1.MemcachedSpec) {
+		spec.Bootstrap = &v1alpha1.Bootstrap{BackupRef: &v1alpha1.BackupReference{Name: backup}}
+	}
+}
 
 func TestBackupOnVolumeIsRestoredIntoSameAndNewMemcached(t *testing.T) {
 	t.Parallel()
@@ -134,12 +143,12 @@ func TestRestoreIntoOtherSizeRequiresHashing(t *testing.T) {
 	if n, err := three.Count(); err != nil || n != 0 {
 		t.Errorf("a restore that was rejected left %d items, %v", n, err)
 	}
-	s.Apply("three", suite.Small(3).WithHashing(memcachedac.Hashing().WithAlgorithm(v1alpha1.HashModulo)))
+	s.Apply("three", suite.Small(3, modulo))
 	s.Available("three")
 	s.complete(s.restore("routed", into))
 	s.Holds(three)
 	// The other way round: fewer shards than the snapshot has.
-	s.Apply("one", suite.Small(1).WithHashing(memcachedac.Hashing().WithAlgorithm(v1alpha1.HashModulo)))
+	s.Apply("one", suite.Small(1, modulo))
 	s.Available("one")
 	into.MemcachedRef.Name = "one"
 	s.complete(s.restore("routed-to-one", into))
@@ -156,7 +165,7 @@ func TestBootstrapFillsShardsBeforeTheyAreReady(t *testing.T) {
 	s.fill("cache", shards, perShard)
 	s.backedUp("first", "cache", store)
 
-	s.Apply("warm", suite.Small(shards).WithBootstrap(memcachedac.Bootstrap().WithBackupRef(memcachedac.BackupReference().WithName("first"))))
+	s.Apply("warm", suite.Small(shards, bootstrap("first")))
 	// Every answer contains the items: the first key is read from before the
 	// shards serve, over the address that clients have.
 	m := s.Available("warm")
@@ -194,9 +203,8 @@ func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 	t.Parallel()
 	const shards, perShard = 2, 5_000
 	s := newSpace(t)
-	store := memcachedac.SnapshotStore().WithPersistentVolumeClaim(
-		memcachedac.PersistentVolumeClaimStore().WithClaimName(s.claim("backups").PersistentVolumeClaim.ClaimName))
-	spec := suite.Small(shards).WithDeletionPolicy(v1alpha1.DeletionBackup).WithFinalBackup(memcachedac.FinalBackup().WithStore(store))
+	spec := suite.Small(shards)
+	spec.DeletionPolicy, spec.FinalBackup = v1alpha1.DeletionBackup, &v1alpha1.FinalBackup{Store: s.claim("backups")}
 	s.Apply("cache", spec)
 	m := s.Available("cache")
 	s.fill("cache", shards, perShard)
@@ -222,7 +230,7 @@ func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 		t.Errorf("the last backup holds %d items of %d", b.Status.Snapshot.Items, shards*perShard)
 	}
 	// It comes back under its name, warm.
-	s.Apply("cache", suite.Small(shards).WithBootstrap(memcachedac.Bootstrap().WithBackupRef(memcachedac.BackupReference().WithName(name))))
+	s.Apply("cache", suite.Small(shards, bootstrap(name)))
 	s.Available("cache")
 	for ordinal := range shards {
 		s.Holds(s.filled("cache", "cache", ordinal, perShard))
@@ -234,7 +242,7 @@ func TestLostShardIsRefilledFromNewestBackup(t *testing.T) {
 	const perShard = 5_000
 	s := newSpace(t)
 	store := s.claim("backups")
-	s.Apply("cache", suite.Small(2).WithRefill(memcachedac.Refill()))
+	s.Apply("cache", suite.Small(2, func(spec *v1alpha1.MemcachedSpec) { spec.Refill = &v1alpha1.Refill{} }))
 	s.Available("cache")
 	s.fill("cache", 2, perShard)
 	s.backedUp("first", "cache", store)

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -23,8 +22,8 @@ import (
 func TestWorkloadConnectsWithTheSecretOfItsBinding(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	bound := func(size int32) *memcachedac.MemcachedSpecApplyConfiguration {
-		return suite.Small(size).WithAuth(memcachedac.Auth()).WithBinding(memcachedac.Binding().WithEnabled(true))
+	bound := func(size int32) v1alpha1.MemcachedSpec {
+		return suite.Small(size, func(spec *v1alpha1.MemcachedSpec) { spec.Auth, spec.Binding.Enabled = &v1alpha1.Auth{}, true })
 	}
 	binding := func(size int) (entries map[string]string) {
 		t.Helper()

@@ -3,23 +3,15 @@ package e2e
 import (
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
-// available returns the spec with handovers in which both pods serve.
-func available(spec *memcachedac.MemcachedSpecApplyConfiguration) *memcachedac.MemcachedSpecApplyConfiguration {
-	return spec.WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverAvailable))
-}
-
-// byHandover returns the spec with updates by a handover.
-func byHandover(spec *memcachedac.MemcachedSpecApplyConfiguration) *memcachedac.MemcachedSpecApplyConfiguration {
-	return spec.WithUpdateStrategy(memcachedac.UpdateStrategy().WithType(v1alpha1.UpdateHandover))
+// byHandover has updates by a handover.
+func byHandover(spec *v1alpha1.MemcachedSpec) {
+	spec.UpdateStrategy = &v1alpha1.UpdateStrategy{Type: v1alpha1.UpdateHandover}
 }
 
 // In mode Available no new connection fails, whatever replaces a pod: an eviction, a deletion, another memory, or with
@@ -31,7 +23,8 @@ func TestModeAvailableFailsNoNewConnection(t *testing.T) {
 		size   = 10_000
 	)
 	s := newSpace(t)
-	s.Apply("cache", available(suite.Small(shards)))
+	available := suite.Handover(v1alpha1.HandoverAvailable)
+	s.Apply("cache", suite.Small(shards, available))
 	s.Available("cache")
 	sets := []*items.Set{s.Written("cache", 0, size), s.Written("cache", 1, size)}
 	stop := s.Probes("cache", shards)
@@ -47,11 +40,11 @@ func TestModeAvailableFailsNoNewConnection(t *testing.T) {
 	newest := versions[len(versions)-1]
 	for _, change := range []struct {
 		what string
-		spec *memcachedac.MemcachedSpecApplyConfiguration
+		spec v1alpha1.MemcachedSpec
 	}{
-		{"another memory", available(suite.Small(shards)).WithMemory(resource.MustParse("96Mi"))},
-		{"another version", byHandover(available(suite.Small(shards))).WithMemory(resource.MustParse("96Mi")).WithVersion(versions[0])},
-		{"another version and other threads", byHandover(available(suite.Small(shards))).WithMemory(resource.MustParse("96Mi")).WithVersion(newest).WithThreads(2)},
+		{"another memory", suite.Small(shards, available, suite.Memory("96Mi"))},
+		{"another version", suite.Small(shards, available, suite.Memory("96Mi"), byHandover, suite.Version(versions[0]))},
+		{"another version and other threads", suite.Small(shards, available, suite.Memory("96Mi"), byHandover, suite.Version(newest), suite.Threads(2))},
 	} {
 		before := s.Pods("cache")
 		s.Apply("cache", change.spec)
@@ -74,14 +67,14 @@ func TestUpdateByHandoverToAnImageThatCannotBePulledKeepsThePod(t *testing.T) {
 	t.Parallel()
 	const size = 5000
 	s := newSpace(t)
-	s.Apply("cache", byHandover(suite.Small(1)))
+	s.Apply("cache", suite.Small(1, byHandover))
 	s.Available("cache")
 	set, stop := s.Written("cache", 0, size), s.Probes("cache", 1)
 	before := s.Lives("cache")
-	s.Apply("cache", byHandover(suite.Small(1)).WithVersion("1.6.999"))
+	s.Apply("cache", suite.Small(1, byHandover, suite.Version("1.6.999")))
 	s.Degraded("cache", v1alpha1.ReasonUpdateFailed)
 	s.Untouched("cache", before)
-	s.Apply("cache", byHandover(suite.Small(1)))
+	s.Apply("cache", suite.Small(1, byHandover))
 	s.Updated("cache")
 	s.Untouched("cache", before)
 	s.Holds(set)

@@ -42,13 +42,13 @@ func TestUpgradeAndDowngradeReturnNoWrongStaleOrDeletedValue(t *testing.T) {
 	const shards = 3
 	s := newSpace(t)
 	middle, newest := versions[len(versions)/2], versions[len(versions)-1]
-	s.Apply("cache", suite.Small(shards).WithVersion(middle))
+	s.Apply("cache", suite.Small(shards, suite.Version(middle)))
 	s.Available("cache")
 	before := s.Lives("cache")
 	check := s.checked("cache", shards)
-	s.Apply("cache", suite.Small(shards).WithVersion(newest))
+	s.Apply("cache", suite.Small(shards, suite.Version(newest)))
 	s.Updated("cache")
-	s.Apply("cache", suite.Small(shards).WithVersion(versions[0]))
+	s.Apply("cache", suite.Small(shards, suite.Version(versions[0])))
 	s.Updated("cache")
 	r := check()
 	restarts := map[string]int32{}

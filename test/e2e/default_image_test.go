@@ -19,7 +19,7 @@ func TestMemcachedWithoutVersionFollowsTheDefaultImage(t *testing.T) {
 	other := versions[len(versions)/2]
 	s.Apply("follows", suite.Small(2))
 	s.Apply("next", suite.Small(1))
-	s.Apply("pinned", suite.Small(1).WithVersion(defaultVersion))
+	s.Apply("pinned", suite.Small(1, suite.Version(defaultVersion)))
 	s.Available("follows")
 	s.Available("next")
 	s.Available("pinned")

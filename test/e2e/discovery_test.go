@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
@@ -47,7 +46,7 @@ func discover(ctx context.Context, endpoint string) (version int64, servers []st
 func TestClientsDiscoverTheShards(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(2).WithDiscovery(memcachedac.Discovery().WithEnabled(true)))
+	s.Apply("cache", suite.Small(2, func(spec *v1alpha1.MemcachedSpec) { spec.Discovery.Enabled = true }))
 	s.Available("cache")
 	lives := s.Lives("cache")
 	var last int64

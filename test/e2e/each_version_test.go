@@ -6,10 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -27,8 +24,8 @@ func TestVersionChangesKeepAMillionItems(t *testing.T) {
 	const many, size, oneIn, few = 1_000_000, 500, 50, 20_000
 	s := newSpace(t)
 	order := tour(versions)
-	spec := func(version string) *memcachedac.MemcachedSpecApplyConfiguration {
-		return suite.Small(2).WithMemory(resource.MustParse("1Gi")).WithVersion(version)
+	spec := func(version string) v1alpha1.MemcachedSpec {
+		return suite.Small(2, suite.Memory("1Gi"), suite.Version(version))
 	}
 	s.Apply("cache", spec(order[0]))
 	s.Available("cache")

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -56,10 +55,11 @@ func (s *space) balance(ctx context.Context, shard string) (external, backend st
 func TestClientsOutsideTheClusterReachEachShard(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	spec := func(serviceType v1alpha1.ServiceType) *memcachedac.MemcachedSpecApplyConfiguration {
-		return suite.Small(2).WithService(memcachedac.Service().WithType(serviceType)).
-			WithNetworkPolicy(memcachedac.NetworkPolicy().WithAllowedClients(
-				networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0"}}, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "::/0"}}))
+	spec := func(serviceType v1alpha1.ServiceType) v1alpha1.MemcachedSpec {
+		return suite.Small(2, func(spec *v1alpha1.MemcachedSpec) {
+			spec.Service.Type = serviceType
+			spec.NetworkPolicy.AllowedClients = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0"}}, {IPBlock: &networkingv1.IPBlock{CIDR: "::/0"}}}
+		})
 	}
 	s.Apply("cache", spec(v1alpha1.ServiceClusterIP))
 	before := s.Available("cache")

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/checker"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
@@ -22,10 +21,8 @@ import (
 // handedShare is the share of the items that a shard keeps in another pod.
 const handedShare = 0.999
 
-// withoutHandover returns the spec with empty replacements.
-func withoutHandover(spec *memcachedac.MemcachedSpecApplyConfiguration) *memcachedac.MemcachedSpecApplyConfiguration {
-	return spec.WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverDisabled))
-}
+// withoutHandover has empty replacements.
+var withoutHandover = suite.Handover(v1alpha1.HandoverDisabled)
 
 func TestEvictedAndDeletedPodsHandOverTheirItems(t *testing.T) {
 	t.Parallel()
@@ -73,17 +70,18 @@ func TestChangesThatReplaceShardsHandOverTheirItems(t *testing.T) {
 	set := s.Written("cache", 0, size)
 	check := s.handoverChecked("cache", 1)
 	s.Must(k.Create(s.Ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "cache"}}))
-	larger := func() *memcachedac.MemcachedSpecApplyConfiguration {
-		return suite.Small(1).WithMemory(resource.MustParse("96Mi")).WithMaxItemSize(resource.MustParse("4Mi"))
-	}
+	larger := suite.Small(1, suite.Memory("96Mi"))
+	larger.MaxItemSize = new(resource.MustParse("4Mi"))
+	otherUser := larger
+	otherUser.PodSecurity = v1alpha1.PodSecurity{ServiceAccountName: "cache", RunAsUser: new(int64(1000)), RunAsGroup: new(int64(2000))}
 	for _, change := range []struct {
 		what string
-		spec *memcachedac.MemcachedSpecApplyConfiguration
+		spec v1alpha1.MemcachedSpec
 	}{
-		{"memory 64Mi to 256Mi", suite.Small(1).WithMemory(resource.MustParse("256Mi"))},
-		{"memory 256Mi to 96Mi", suite.Small(1).WithMemory(resource.MustParse("96Mi"))},
-		{"maxItemSize 1Mi to 4Mi", larger()},
-		{"user and service account", larger().WithPodSecurity(memcachedac.PodSecurity().WithServiceAccountName("cache").WithRunAsUser(1000).WithRunAsGroup(2000))},
+		{"memory 64Mi to 256Mi", suite.Small(1, suite.Memory("256Mi"))},
+		{"memory 256Mi to 96Mi", suite.Small(1, suite.Memory("96Mi"))},
+		{"maxItemSize 1Mi to 4Mi", larger},
+		{"user and service account", otherUser},
 	} {
 		before := s.Pods("cache")["cache-0"]
 		h := s.Follow("cache")

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/test/internal/memcacheclient"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -19,11 +18,9 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 	t.Parallel()
 	const requests = 500
 	s := newSpace(t)
-	gate := func(timeoutSeconds int32) *memcachedac.UpdateStrategyApplyConfiguration {
-		return memcachedac.UpdateStrategy().WithHitRatioGate(memcachedac.HitRatioGate().
-			WithPercent(90).WithMinRequests(requests).WithTimeoutSeconds(timeoutSeconds))
-	}
-	spec := suite.Small(2).WithUpdateStrategy(gate(300))
+	gate := &v1alpha1.HitRatioGate{Percent: new(int32(90)), MinRequests: new(int32(requests)), TimeoutSeconds: new(int32(300))}
+	spec := suite.Small(2)
+	spec.UpdateStrategy = &v1alpha1.UpdateStrategy{HitRatioGate: gate}
 	s.Apply("cache", spec)
 	s.Available("cache")
 	s.Written("cache", 0, 1)
@@ -32,16 +29,19 @@ func TestUpdateWaitsForHitRatio(t *testing.T) {
 
 	agents := s.agents("cache")
 	s.readsUntilRestart("cache", 0, there)
-	s.Apply("cache", spec.WithThreads(2))
+	spec.Threads = new(int32(2))
+	s.Apply("cache", spec)
 	m := s.blocked("cache", v1alpha1.GateHitRatioNotRecovered, "shard 2 of 2: threads 4 → 2; waiting for shard cache-0's hit ratio to recover to 90% of its previous value (100.0%)")
 	if m.Status.Update.Updated != 1 {
 		t.Errorf("%d shards are updated", m.Status.Update.Updated)
 	}
 	s.reads("cache", 0, nowhere, requests)
-	s.Apply("cache", spec.WithUpdateStrategy(gate(1)))
+	gate.TimeoutSeconds = new(int32(1))
+	s.Apply("cache", spec)
 	_, sentence := s.Degraded("cache", v1alpha1.ReasonHitRatioNotRecovered)
 	t.Log(sentence)
-	s.Apply("cache", spec.WithUpdateStrategy(gate(2))) // the operator evaluates the gate again
+	gate.TimeoutSeconds = new(int32(2))
+	s.Apply("cache", spec) // the operator evaluates the gate again
 	s.blocked("cache", v1alpha1.GateHitRatioNotRecovered, "shard 2 of 2")
 	delete(agents, "cache-0")
 	s.sameProcesses("cache", agents)

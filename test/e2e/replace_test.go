@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -14,7 +12,7 @@ import (
 func TestPodDeletionFailsNoConnectionAndItsShardIsReportedEmpty(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.Apply("cache", withoutHandover(suite.Small(2)))
+	s.Apply("cache", suite.Small(2, withoutHandover))
 	s.Available("cache")
 	s.Written("cache", 0, 1000)
 	kept := s.Written("cache", 1, 1000)
@@ -44,14 +42,14 @@ func TestMemoryChangeReplacesShardsOneByOneAfterAnnouncingEmptyStarts(t *testing
 	t.Parallel()
 	const shards = 2
 	s := newSpace(t)
-	s.Apply("cache", withoutHandover(suite.Small(shards)))
+	s.Apply("cache", suite.Small(shards, withoutHandover))
 	s.Available("cache")
 	for ordinal := range shards {
 		s.Written("cache", ordinal, 1000)
 	}
 	before := s.Pods("cache")
 	h, stop := s.Follow("cache"), s.Probes("cache", shards)
-	s.Apply("cache", withoutHandover(suite.Small(shards)).WithMemory(resource.MustParse("80Mi")))
+	s.Apply("cache", suite.Small(shards, withoutHandover, suite.Memory("80Mi")))
 	m := s.Updated("cache")
 	for _, pod := range before {
 		s.Gone(&pod, pod.Name)

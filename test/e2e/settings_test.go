@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	controller "github.com/memcached-operator/memcached-operator/controllers/memcached"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -31,11 +30,11 @@ func (s *space) resizing() resources.Resizing {
 
 // small returns a spec of which any change of maxConnections and TLS is in place: without a memory limit of its own only
 // where Kubernetes can resize the pods for it.
-func (s *space) small(size int32) *memcachedac.MemcachedSpecApplyConfiguration {
+func (s *space) small(size int32) v1alpha1.MemcachedSpec {
 	s.Helper()
 	spec := suite.Small(size)
 	if s.resizing() != resources.ResizeAll {
-		spec.Resources.WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("190Mi")})
+		spec.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("190Mi")}
 	}
 	return spec
 }
@@ -53,29 +52,30 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 	check := s.checked("cache", shards)
 	for _, change := range []struct {
 		what string
-		set  func(*memcachedac.MemcachedSpecApplyConfiguration)
+		set  suite.Change
 		// restarts says that memcached is another process afterwards.
 		restarts bool
 		// arguments that memcached has then, beside each other.
 		arguments string
 		progress  string
 	}{
-		{"threads", func(spec *memcachedac.MemcachedSpecApplyConfiguration) { spec.WithThreads(2) }, true, "-t 2", "threads 4 → 2"},
+		{"threads", suite.Threads(2), true, "-t 2", "threads 4 → 2"},
 		// for which the container gets more memory first
-		{"maxConnections", func(spec *memcachedac.MemcachedSpecApplyConfiguration) { spec.WithMaxConnections(4096) }, true, "-c 4096", "maxConnections 1024 → 4096"},
-		{"verbosity and hash algorithm", func(spec *memcachedac.MemcachedSpecApplyConfiguration) {
-			spec.WithExtraArgs("-v", "-o", "hash_algorithm=murmur3")
+		{"maxConnections", func(spec *v1alpha1.MemcachedSpec) { spec.MaxConnections = new(int32(4096)) }, true, "-c 4096", "maxConnections 1024 → 4096"},
+		{"verbosity and hash algorithm", func(spec *v1alpha1.MemcachedSpec) {
+			spec.ExtraArgs = []string{"-v", "-o", "hash_algorithm=murmur3"}
 		}, true, "-v -o hash_algorithm=murmur3", "extraArgs"},
-		{"labels and annotations", func(spec *memcachedac.MemcachedSpecApplyConfiguration) {
-			spec.WithPodMetadata(memcachedac.PodMetadata().WithLabels(map[string]string{"team": "a", "tier": "cache"}).WithAnnotations(map[string]string{"note": "b"}))
+		{"labels and annotations", func(spec *v1alpha1.MemcachedSpec) {
+			spec.PodMetadata = v1alpha1.PodMetadata{Labels: map[string]string{"team": "a", "tier": "cache"}, Annotations: map[string]string{"note": "b"}}
 		}, false, "", "podMetadata"},
-		{"a label and an annotation less", func(spec *memcachedac.MemcachedSpecApplyConfiguration) {
-			spec.WithPodMetadata(memcachedac.PodMetadata().WithLabels(map[string]string{"tier": "cache"}))
+		{"a label and an annotation less", func(spec *v1alpha1.MemcachedSpec) {
+			spec.PodMetadata = v1alpha1.PodMetadata{Labels: map[string]string{"tier": "cache"}}
 		}, false, "", "podMetadata"},
-		{"processor and memory", func(spec *memcachedac.MemcachedSpecApplyConfiguration) {
-			spec.WithResources(memcachedac.ResourceRequirements().
-				WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2m")}).
-				WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("200Mi")}))
+		{"processor and memory", func(spec *v1alpha1.MemcachedSpec) {
+			spec.Resources = &v1alpha1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2m")},
+				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("200Mi")},
+			}
 		}, false, "", "resources"},
 	} {
 		if change.progress == "resources" && s.resizing() == resources.ResizeNothing {
@@ -84,7 +84,7 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 		}
 		agents := s.agents("cache")
 		h := s.Follow("cache")
-		change.set(spec)
+		change.set(&spec)
 		s.Apply("cache", spec)
 		m := s.Updated("cache")
 		all := h.End()
@@ -118,7 +118,8 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 		}
 	}
 
-	s.Apply("cache", spec.WithNetworkPolicy(memcachedac.NetworkPolicy().WithMode(v1alpha1.NetworkPolicyDisabled)))
+	spec.NetworkPolicy.Mode = v1alpha1.NetworkPolicyDisabled
+	s.Apply("cache", spec)
 	s.Gone(&networkingv1.NetworkPolicy{}, "cache")
 	s.Untouched("cache", before)
 
@@ -130,7 +131,8 @@ func TestSettingsChangeInPlaceAndKeepItems(t *testing.T) {
 	s.Event("cache", v1alpha1.EventShardKeptItems, "cache-1", fmt.Sprintf("%d of %d items", shard.Items, shard.ItemsBefore))
 	s.Untouched("cache", before)
 
-	s.Apply("cache", spec.WithVersion(versions[0]).WithThreads(3))
+	spec.Version, spec.Threads = versions[0], new(int32(3))
+	s.Apply("cache", spec)
 	s.Updated("cache")
 	s.Restarted("cache", before, map[string]int32{"cache-0": 1, "cache-1": 1})
 	for name, agent := range s.agents("cache") {

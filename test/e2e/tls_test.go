@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
@@ -82,7 +81,9 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 			s.serves(what, set, perShard)
 		}
 	}
-	s.Apply("cache", s.small(shards).WithTLS(memcachedac.TLS().WithMode(v1alpha1.TLSPermissive)))
+	permissive := s.small(shards)
+	permissive.TLS = &v1alpha1.TLS{Mode: v1alpha1.TLSPermissive}
+	s.Apply("cache", permissive)
 	s.Degraded("cache", v1alpha1.ReasonSecretInvalid)
 	check("without a Secret", nil)
 	s.Untouched("cache", lives)
@@ -99,7 +100,8 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 
 	user, password = "shop", "one"
 	check("a login that isn't required", config)
-	secured := s.small(shards).WithTLS(memcachedac.TLS().WithClientCertificates(v1alpha1.ClientCertificatesRequired)).WithAuth(memcachedac.Auth())
+	secured := s.small(shards)
+	secured.TLS, secured.Auth = &v1alpha1.TLS{ClientCertificates: v1alpha1.ClientCertificatesRequired}, &v1alpha1.Auth{}
 	s.Apply("cache", secured)
 	s.Available("cache")
 	check("TLS and a login", config)
@@ -119,7 +121,7 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	}
 
 	// The container is created again, after a preflight check of the image.
-	secured = secured.WithImage("memcached:" + defaultVersion)
+	secured.Image = "memcached:" + defaultVersion
 	s.Apply("cache", secured)
 	if m := s.Available("cache"); s.Shard(m, 0).Start != v1alpha1.StartWarm || s.Shard(m, 0).Items < perShard {
 		t.Errorf("the status of the shard is %+v", s.Shard(m, 0))
@@ -168,7 +170,8 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 	check("after a key of another type", config)
 	s.Untouched("cache", lives)
 
-	s.Apply("cache", s.small(shards).WithImage("memcached:"+defaultVersion))
+	secured.TLS, secured.Auth = nil, nil
+	s.Apply("cache", secured)
 	user = ""
 	if m := s.Available("cache"); m.Status.TLS != nil {
 		t.Errorf("the status is %+v", m.Status.TLS)

@@ -6,11 +6,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
@@ -29,18 +27,18 @@ func TestMemcachedThatCannotRunReportsWhyAndDisturbsNoOther(t *testing.T) {
 	}
 	t.Run("troubles", func(t *testing.T) {
 		for name, trouble := range map[string]struct {
-			spec   *memcachedac.MemcachedSpecApplyConfiguration
+			spec   v1alpha1.MemcachedSpec
 			reason string
 			words  []string
 		}{
-			"image-that-is-not-there":   {suite.Small(1).WithImage("docker.io/library/nowhere:1.6.45"), v1alpha1.ReasonImageCannotBePulled, []string{"image-that-is-not-there-0", "docker.io/library/nowhere:1.6.45"}},
-			"version-that-is-not-there": {suite.Small(1).WithVersion("1.6.999"), v1alpha1.ReasonImageCannotBePulled, []string{"memcached:1.6.999"}},
-			"not-memcached":             {suite.Small(1).WithImage(testImage), v1alpha1.ReasonShardCrashes, []string{"not-memcached-0", "is not memcached"}},
-			"nothing-in-the-image":      {suite.Small(1).WithImage("docker.io/library/busybox:1"), v1alpha1.ReasonShardCrashes, []string{"no memcached in this image", "looked in"}},
-			"old-version":               {suite.Small(1).WithVersion("1.5.0"), v1alpha1.ReasonVersionUnsupported, []string{"1.5.0", "CVE-2020-22570", "Use 1.6.3 or newer"}},
-			"bad-digest":                {suite.Small(1).WithImage("memcached@sha256"), v1alpha1.ReasonImageInvalid, []string{"is not a digest"}},
-			"no-such-node":              {suite.Small(1).WithScheduling(memcachedac.Scheduling().WithNodeSelector(map[string]string{"disk": "none"})), v1alpha1.ReasonUnschedulable, []string{"no-such-node-0", "no node accepts the pod", "node affinity/selector"}},
-			"more-memory-than-a-node":   {suite.Small(1).WithMemory(resource.MustParse("500Gi")), v1alpha1.ReasonUnschedulable, []string{"Insufficient memory"}},
+			"image-that-is-not-there":   {suite.Small(1, suite.Image("docker.io/library/nowhere:1.6.45")), v1alpha1.ReasonImageCannotBePulled, []string{"image-that-is-not-there-0", "docker.io/library/nowhere:1.6.45"}},
+			"version-that-is-not-there": {suite.Small(1, suite.Version("1.6.999")), v1alpha1.ReasonImageCannotBePulled, []string{"memcached:1.6.999"}},
+			"not-memcached":             {suite.Small(1, suite.Image(testImage)), v1alpha1.ReasonShardCrashes, []string{"not-memcached-0", "is not memcached"}},
+			"nothing-in-the-image":      {suite.Small(1, suite.Image("docker.io/library/busybox:1")), v1alpha1.ReasonShardCrashes, []string{"no memcached in this image", "looked in"}},
+			"old-version":               {suite.Small(1, suite.Version("1.5.0")), v1alpha1.ReasonVersionUnsupported, []string{"1.5.0", "CVE-2020-22570", "Use 1.6.3 or newer"}},
+			"bad-digest":                {suite.Small(1, suite.Image("memcached@sha256")), v1alpha1.ReasonImageInvalid, []string{"is not a digest"}},
+			"no-such-node":              {suite.Small(1, func(spec *v1alpha1.MemcachedSpec) { spec.Scheduling.NodeSelector = map[string]string{"disk": "none"} }), v1alpha1.ReasonUnschedulable, []string{"no-such-node-0", "no node accepts the pod", "node affinity/selector"}},
+			"more-memory-than-a-node":   {suite.Small(1, suite.Memory("500Gi")), v1alpha1.ReasonUnschedulable, []string{"Insufficient memory"}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

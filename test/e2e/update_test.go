@@ -49,13 +49,13 @@ func TestRevertToRecentVersionIsNotReportedAsCrash(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	one, other := versions[len(versions)-1], versions[len(versions)/2]
-	s.Apply("cache", suite.Small(1).WithVersion(one))
+	s.Apply("cache", suite.Small(1, suite.Version(one)))
 	s.Available("cache")
 	kept := s.Written("cache", 0, 1000)
 	before := s.Lives("cache")
 	h := s.Follow("cache")
 	for i, version := range []string{other, one, other, one} {
-		s.Apply("cache", suite.Small(1).WithVersion(version))
+		s.Apply("cache", suite.Small(1, suite.Version(version)))
 		m := s.Updated("cache")
 		restarts := map[string]int32{"cache-0": int32(i + 1)}
 		s.Restarted("cache", before, restarts)

@@ -50,7 +50,7 @@ func atRest(t *testing.T) *space {
 		rest.created = s.Namespace
 		for i := range restCount {
 			// with a version, as other tests change the default image
-			s.Apply(fmt.Sprintf("rest-%d", i), suite.Small(1).WithVersion(defaultVersion))
+			s.Apply(fmt.Sprintf("rest-%d", i), suite.Small(1, suite.Version(defaultVersion)))
 		}
 		for i := range restCount {
 			s.Available(fmt.Sprintf("rest-%d", i))

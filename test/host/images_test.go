@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
@@ -20,8 +19,8 @@ func TestFailedUpdateChangesAtMostOneShardAndRollsItBack(t *testing.T) {
 	const size = 5000
 	s := newSpace(t)
 	newest := versions[len(versions)-1]
-	image := func(reference string) func() *memcachedac.MemcachedSpecApplyConfiguration {
-		return func() *memcachedac.MemcachedSpecApplyConfiguration { return suite.Small(2).WithImage(reference) }
+	image := func(reference string) func() v1alpha1.MemcachedSpec {
+		return func() v1alpha1.MemcachedSpec { return suite.Small(2, suite.Image(reference)) }
 	}
 	late := s.named("late", newest)
 	t.Run("changes", func(t *testing.T) {
@@ -37,12 +36,12 @@ func TestFailedUpdateChangesAtMostOneShardAndRollsItBack(t *testing.T) {
 				Spec: image("docker.io/library/busybox:1"), Reason: v1alpha1.ReasonImageUnusable, Words: []string{"no memcached in this image", "no shard was changed"},
 			},
 			"arguments-that-memcached-rejects": {
-				Spec: func() *memcachedac.MemcachedSpecApplyConfiguration {
-					return suite.Small(2).WithExtraArgs("-o", "hash_algorithm=nonsense")
+				Spec: func() v1alpha1.MemcachedSpec {
+					return suite.Small(2, suite.Arguments("-o", "hash_algorithm=nonsense"))
 				},
 				Reason: v1alpha1.ReasonUpdateFailed, Words: []string{"shard -0, which was rolled back", "hash_algorithm"}, Tried: true,
 				Fix: func(s *suite.Space, name string) {
-					s.Apply(name, suite.Small(2).WithExtraArgs("-o", "hash_algorithm=murmur3"))
+					s.Apply(name, suite.Small(2, suite.Arguments("-o", "hash_algorithm=murmur3")))
 				},
 			},
 			"other-version-than-its-tag": {

@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/testcert"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
@@ -64,21 +63,19 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 
 	storage := cluster.Claim(metav1.ObjectMeta{Namespace: s.Namespace, Name: "backups"}, "1Gi")
 	s.Must(k.Create(s.Ctx, storage))
-	slabs := func(spec *memcachedac.MemcachedSpecApplyConfiguration) *memcachedac.MemcachedSpecApplyConfiguration {
-		return spec.WithMonitoring(memcachedac.Monitoring().WithSlabs(true))
-	}
+	slabs := func(spec *v1alpha1.MemcachedSpec) { spec.Monitoring.Slabs = true }
 	before := versions[len(versions)/2]
-	s.Apply("updated", slabs(suite.Small(3).WithVersion(before)))
-	s.Apply("searched", slabs(suite.Small(1)))
-	s.Apply("crowded", suite.Small(1).WithMaxConnections(256).WithThreads(1))
-	s.Apply("refusing", suite.Small(1).WithExtraArgs("-M", "-X"))
+	s.Apply("updated", suite.Small(3, slabs, suite.Version(before)))
+	s.Apply("searched", suite.Small(1, slabs))
+	s.Apply("crowded", suite.Small(1, suite.Threads(1), func(spec *v1alpha1.MemcachedSpec) { spec.MaxConnections = new(int32(256)) }))
+	s.Apply("refusing", suite.Small(1, suite.Arguments("-M", "-X")))
 	s.Apply("frozen", suite.Small(1))
 	s.Apply("hung", suite.Small(1))
 	s.Apply("limping", suite.Small(3))
 	crt, key := testcert.NewCA("shards").Issue(testcert.Options{Names: []string{"*." + s.Namespace + ".svc"}})
 	s.Must(k.Create(s.Ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "lost-tls"}, Data: map[string][]byte{"tls.crt": crt, "tls.key": key}}))
-	s.Apply("lost", suite.Small(1).WithTLS(memcachedac.TLS()))
-	s.Apply("stuck", suite.Small(1).WithVersion(before))
+	s.Apply("lost", suite.Small(1, func(spec *v1alpha1.MemcachedSpec) { spec.TLS = &v1alpha1.TLS{} }))
+	s.Apply("stuck", suite.Small(1, suite.Version(before)))
 	for _, name := range []string{"searched", "updated", "crowded", "refusing", "frozen", "hung", "limping", "lost", "stuck"} {
 		s.Available(name)
 	}
@@ -106,7 +103,7 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 		return c.Set(s.Ctx, fmt.Sprintf("key-%d", i), make([]byte, 400_000), 0, 0)
 	})
 	crowd := s.crowd("crowded")
-	s.Apply("stuck", suite.Small(1).WithVersion("1.6.999"))
+	s.Apply("stuck", suite.Small(1, suite.Version("1.6.999")))
 	s.signal("lost", 0, syscall.SIGKILL)
 	s.signal("frozen", 0, syscall.SIGSTOP)
 	hungSince := time.Now()
@@ -124,7 +121,7 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	schedule.Spec.Schedule, schedule.Spec.BackupTemplate.Spec = "0 0 1 1 *", failed.Spec
 	s.Must(k.Create(s.Ctx, schedule))
 
-	s.Apply("updated", slabs(suite.Small(3).WithVersion(defaultVersion)))
+	s.Apply("updated", suite.Small(3, slabs, suite.Version(defaultVersion)))
 	s.fires("MemcachedShardNotAnswering", "frozen")
 	s.fires("MemcachedDown", "frozen")
 	s.fires("MemcachedShardsNotReady", "limping")
@@ -132,7 +129,7 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	s.signal("limping", 1, syscall.SIGCONT)
 	s.Updated("updated")
 	s.Must(k.Complete(s.Ctx, backup("updated"), nil))
-	s.Apply("updated", slabs(suite.Small(4).WithVersion(defaultVersion)))
+	s.Apply("updated", suite.Small(4, slabs, suite.Version(defaultVersion)))
 	s.fires("MemcachedShardLostItems", "lost")
 	s.fires("MemcachedConnectionsRefused", "crowded")
 	s.fires("MemcachedConnectionsNearLimit", "crowded")
@@ -142,7 +139,7 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	s.fires("MemcachedBackupFailed", "refusing")
 	s.Must(k.Delete(s.Ctx, failed))
 	s.Available("updated")
-	s.Apply("updated", slabs(suite.Small(3).WithVersion(defaultVersion)))
+	s.Apply("updated", suite.Small(3, slabs, suite.Version(defaultVersion)))
 	s.fires("MemcachedDegraded", "stuck")
 	time.Sleep(time.Until(s.began.Add(time.Hour / shorter))) //nolint:forbidigo // its average begins an hour ago, of Prometheus' clock
 	found()
@@ -153,7 +150,7 @@ func TestAlertsFireAndResolveAndDashboardsHaveData(t *testing.T) {
 	s.fires("MemcachedHitRatioDropped", "searched")
 	found()
 	s.fires("MemcachedUpdateStuck", "stuck")
-	s.Apply("stuck", suite.Small(1).WithVersion(before))
+	s.Apply("stuck", suite.Small(1, suite.Version(before)))
 	s.Available("updated")
 
 	for alert, memcached := range map[string]string{

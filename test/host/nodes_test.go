@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -31,7 +30,7 @@ const (
 func TestNodeDrainFailsNoConnection(t *testing.T) {
 	s := newSpace(t)
 	s.addNode()
-	s.Apply("cache", suite.Small(3).WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverDisabled)))
+	s.Apply("cache", suite.Small(3, suite.Handover(v1alpha1.HandoverDisabled)))
 	m := s.Available("cache")
 	if on := nodesOf(m); len(on) != 2 {
 		t.Errorf("three shards on two nodes are not spread: all are on %v", on)
@@ -65,7 +64,7 @@ func TestNodeDrainFailsNoConnection(t *testing.T) {
 func TestMovedShardIsOnAnotherNodeWithItsItems(t *testing.T) {
 	const size = 10_000
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(1).WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverAvailable)))
+	s.Apply("cache", suite.Small(1, suite.Handover(v1alpha1.HandoverAvailable)))
 	m := s.Available("cache")
 	set, stop := s.Written("cache", 0, size), s.Probes("cache", 1)
 	pod := s.Shard(m, 0).PodName
@@ -95,7 +94,7 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 	s := newSpace(t)
 	s.addNode()
 	s.Apply("cache", suite.Small(2))
-	s.Apply("both", suite.Small(2).WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverAvailable)))
+	s.Apply("both", suite.Small(2, suite.Handover(v1alpha1.HandoverAvailable)))
 	both, m := s.Available("both"), s.Available("cache")
 	for _, m := range []*v1alpha1.Memcached{both, m} {
 		if on := nodesOf(m); len(on) != 2 {
@@ -185,7 +184,7 @@ func TestDrainedNodesHandOverTheItemsOfTheirShards(t *testing.T) {
 func TestCutConnectionWhileBothPodsServeLeavesNoOldItem(t *testing.T) {
 	const attempts = 5
 	s := newSpace(t)
-	s.Apply("cache", suite.Small(1).WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverAvailable)))
+	s.Apply("cache", suite.Small(1, suite.Handover(v1alpha1.HandoverAvailable)))
 	s.Available("cache")
 	for range attempts {
 		set := s.Written("cache", 0, 1000)
@@ -231,9 +230,10 @@ func TestLostNodeIsReportedAndItsShardsMove(t *testing.T) {
 	s.addNode()
 	// Kubernetes waits five minutes before it moves pods from a node that does not
 	// answer, unless they say otherwise.
-	spec := suite.Small(3).WithScheduling(memcachedac.Scheduling().WithTolerations(corev1.Toleration{
+	spec := suite.Small(3)
+	spec.Scheduling.Tolerations = []corev1.Toleration{{
 		Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(5)),
-	}))
+	}}
 	s.Apply("cache", spec)
 	m := s.Available("cache")
 	lost := shardsOn(m, secondNode)

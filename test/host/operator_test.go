@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/suite"
@@ -123,7 +122,7 @@ func TestShardsServeWithoutOperatorAndAreUnchangedByItsReturn(t *testing.T) {
 	before := s.Lives("cache")
 	moved := newSpace(t) // their pods are deleted while there is no operator
 	moved.Apply("strict", suite.Small(1))
-	moved.Apply("available", suite.Small(1).WithHandover(memcachedac.Handover().WithMode(v1alpha1.HandoverAvailable)))
+	moved.Apply("available", suite.Small(1, suite.Handover(v1alpha1.HandoverAvailable)))
 	handed, pods := map[string]*items.Set{}, map[string]corev1.Pod{}
 	for _, name := range []string{"strict", "available"} {
 		moved.Available(name)

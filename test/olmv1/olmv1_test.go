@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
 	"github.com/memcached-operator/memcached-operator/test/internal/olm"
@@ -366,8 +365,7 @@ func (l *lifecycle) hasAllPermissions(account string, since time.Time) {
 // scale sets the number of shards and waits until they serve.
 func (l *lifecycle) scale(size int32) {
 	l.Helper()
-	spec := memcachedac.MemcachedSpec().WithSize(size)
-	l.must(l.Apply(l.ctx, memcachedac.Memcached(l.cache.key.Name, l.cache.key.Namespace).WithSpec(spec), owner, client.ForceOwnership))
+	l.must(l.ApplyMemcached(l.ctx, l.cache.key, v1alpha1.MemcachedSpec{Size: &size}, owner))
 	_, err := l.Await(l.ctx, l.cache.key, "available and up to date", cluster.Available)
 	l.must(err)
 }

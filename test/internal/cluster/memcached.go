@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,6 +27,24 @@ func (c *Cluster) Memcached(ctx context.Context, key client.ObjectKey) (*v1alpha
 		return nil, fmt.Errorf("reading Memcached %s: %w", key, err)
 	}
 	return m, nil
+}
+
+// ApplyMemcached applies the spec of a Memcached.
+func (c *Cluster) ApplyMemcached(ctx context.Context, key client.ObjectKey, spec v1alpha1.MemcachedSpec, owner client.FieldOwner) error {
+	m := &v1alpha1.Memcached{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Memcached"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Spec:       spec,
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+	if err != nil {
+		return fmt.Errorf("converting Memcached %s: %w", key, err)
+	}
+	delete(fields, "status")
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: fields}), owner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("applying Memcached %s: %w", key, err)
+	}
+	return nil
 }
 
 // Await waits until the status of a Memcached is up to date and check returns nil, and returns the Memcached.

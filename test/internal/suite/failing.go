@@ -10,13 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 )
 
 // Failing is a change that must not get past the first shard.
 type Failing struct {
-	Spec   func() *memcachedac.MemcachedSpecApplyConfiguration
+	Spec   func() v1alpha1.MemcachedSpec
 	Reason string
 	// Words of the message.
 	Words []string

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	memcachedac "github.com/memcached-operator/memcached-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/test/internal/cluster"
 	"github.com/memcached-operator/memcached-operator/test/internal/items"
@@ -95,16 +94,49 @@ func (s *Space) Must(err error) {
 
 // Small returns a spec whose shards ask for so little of the CPU that many fit a
 // small node.
-func Small(size int32) *memcachedac.MemcachedSpecApplyConfiguration {
-	return memcachedac.MemcachedSpec().
-		WithSize(size).
-		WithResources(memcachedac.ResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}))
+func Small(size int32, changes ...Change) v1alpha1.MemcachedSpec {
+	spec := v1alpha1.MemcachedSpec{
+		Size:      &size,
+		Resources: &v1alpha1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}},
+	}
+	for _, change := range changes {
+		change(&spec)
+	}
+	return spec
+}
+
+// Change is a difference of a spec.
+type Change = func(*v1alpha1.MemcachedSpec)
+
+// Version, Image, Memory, Threads, Arguments and Handover are the fields that many tests change.
+func Version(version string) Change {
+	return func(spec *v1alpha1.MemcachedSpec) { spec.Version = version }
+}
+
+func Image(image string) Change {
+	return func(spec *v1alpha1.MemcachedSpec) { spec.Image = image }
+}
+
+func Memory(memory string) Change {
+	return func(spec *v1alpha1.MemcachedSpec) { spec.Memory = new(resource.MustParse(memory)) }
+}
+
+func Threads(threads int32) Change {
+	return func(spec *v1alpha1.MemcachedSpec) { spec.Threads = &threads }
+}
+
+func Arguments(arguments ...string) Change {
+	return func(spec *v1alpha1.MemcachedSpec) { spec.ExtraArgs = arguments }
+}
+
+func Handover(mode v1alpha1.HandoverMode) Change {
+	return func(spec *v1alpha1.MemcachedSpec) { spec.Handover.Mode = mode }
 }
 
 // Apply writes the desired state of a Memcached.
-func (s *Space) Apply(name string, spec *memcachedac.MemcachedSpecApplyConfiguration) {
+func (s *Space) Apply(name string, spec v1alpha1.MemcachedSpec) {
 	s.Helper()
-	s.Must(K.Apply(s.Ctx, memcachedac.Memcached(name, s.Namespace).WithSpec(spec), Owner, client.ForceOwnership))
+	s.Must(K.ApplyMemcached(s.Ctx, s.Key(name), spec, Owner))
 }
 
 // Available waits until every shard of a Memcached serves and it is up to date.
