@@ -40,7 +40,7 @@ PROSE ?= README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs config/manifest
 SHELL := /bin/bash
 
 # One flavour for tests, tools, images and the local cluster: what is compiled for one of them serves the others.
-# hack/cluster/build.go has the same flags. "go test" vets nothing, since test-vet and test-lint do.
+# hack/cluster/internal/builds has the same flags. "go test" vets nothing, since test-vet and test-lint do.
 export CGO_ENABLED := 0
 ifeq ($(findstring -trimpath,$(GOFLAGS)),)
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false -gcflags=all=-dwarf=false -vet=off)

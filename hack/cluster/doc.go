@@ -9,8 +9,8 @@
 //	                          ├ cni0: pods of node1; DNS and registry listen on its address
 //	                          └ routes for pods, Services and the other nodes
 //
-// Builds are cached outside of the checkout, by a key of their inputs (cache.go). The data of a cluster is beside them;
-// "down --wipe" deletes it. OLM v0 runs in pods (olm.go), OLM v1 as processes in the network of node1 (olmv1.go).
+// Builds are cached outside of the checkout, by a key of their inputs (internal/cache). The data of a cluster is beside them;
+// "down --wipe" deletes it. OLM v0 runs in pods, OLM v1 as processes in the network of node1 (internal/olm).
 //
 // A claim of the default StorageClass gets a folder of this machine, which all nodes share and every user can write
 // to, without a limit of its size.

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/builds"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
 )
 
 // Sets of what tests need.
@@ -20,11 +23,11 @@ const (
 
 // printEnv prints the environment of the named sets, by default all, as lines for a shell. It builds what they name
 // first, and nothing else.
-func (d dirs) printEnv(sets []string) error {
+func printEnv(d cache.Dirs, sets []string) error {
 	if len(sets) == 0 {
 		sets = []string{forAPI, forProcess, forPeers, forCluster}
 	}
-	source, err := findSource()
+	source, err := builds.Source()
 	if err != nil {
 		return err
 	}
@@ -42,31 +45,31 @@ func (d dirs) printEnv(sets []string) error {
 		switch set {
 		case forAPI:
 			if kubernetes == "" {
-				kubernetes, err = d.buildKubernetes(source, apiServer, "4 minutes", apiServerPrograms)
+				kubernetes, err = builds.APIServer(d, source)
 			}
 			if err == nil {
-				variables["PROMETHEUS_CRDS"], err = prometheusCRDs(source)
+				variables["PROMETHEUS_CRDS"], err = builds.PrometheusCRDs(source)
 			}
 		case forProcess:
-			memcached, err = d.memcached()
+			memcached, err = builds.Memcached(d)
 		case forPeers:
-			if clients, err = d.clients(source); err == nil {
-				s3, err = d.buildS3(source)
+			if clients, err = builds.Clients(d, source); err == nil {
+				s3, err = builds.S3(d, source)
 				variables["MEMCACHED_CLIENTS"], variables["S3_SERVER"] = clients, filepath.Join(s3, "s3")
 			}
 			if err == nil {
-				prometheus, err = d.prometheus()
+				prometheus, err = builds.Prometheus(d)
 				variables["PROMETHEUS"], variables["PROMTOOL"] = filepath.Join(prometheus, "prometheus"), filepath.Join(prometheus, "promtool")
 			}
 			if err == nil {
-				exporter, err = d.buildExporter(source)
+				exporter, err = builds.Exporter(d, source)
 				variables["MEMCACHED_EXPORTER"] = filepath.Join(exporter, "bin", "memcached_exporter")
 			}
 		case forCluster:
-			var b builds
-			b, err = d.prepare()
-			kubernetes, memcached = b.kubernetes, b.memcached
-			variables["KUBECONFIG"] = cmp.Or(os.Getenv("KUBECONFIG"), d.kubeconfig())
+			var b builds.Programs
+			b, err = builds.All(d)
+			kubernetes, memcached = b.Kubernetes, b.Memcached
+			variables["KUBECONFIG"] = cmp.Or(os.Getenv("KUBECONFIG"), d.Kubeconfig())
 		default:
 			err = fmt.Errorf("unexpected argument %q: %w", set, errUsage)
 		}
@@ -78,7 +81,7 @@ func (d dirs) printEnv(sets []string) error {
 		variables["KUBEBUILDER_ASSETS"] = kubernetes
 	}
 	if memcached != "" {
-		versions, err := memcachedVersions(memcached)
+		versions, err := builds.MemcachedVersions(memcached)
 		if err != nil {
 			return err
 		}
@@ -93,7 +96,7 @@ func (d dirs) printEnv(sets []string) error {
 	return nil
 }
 
-func (d dirs) printKubeconfig() error {
-	_, err := fmt.Println(d.kubeconfig())
+func printKubeconfig(d cache.Dirs) error {
+	_, err := fmt.Println(d.Kubeconfig())
 	return err
 }

@@ -13,11 +13,17 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"github.com/memcached-operator/memcached-operator/hack/cluster/image"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/image"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/process"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/registry"
 )
 
 // loadCommand pushes an image to the cluster's registry: an archive, or a folder as its only layer.
-func loadCommand(d dirs, args []string) error {
+func loadCommand(d cache.Dirs, args []string) error {
 	config := v1.Config{Labels: map[string]string{}}
 	flags := flag.NewFlagSet("load", flag.ContinueOnError)
 	dir := flags.String("dir", "", "folder that becomes the image's root")
@@ -38,10 +44,10 @@ func loadCommand(d dirs, args []string) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := d.running(firstNode); !ok {
-		return errNotRunning
+	if _, ok := process.Running(d, network.First); !ok {
+		return cluster.ErrNotRunning
 	}
-	if err := push(rest[0], img); err != nil {
+	if err := registry.Push(rest[0], img); err != nil {
 		return err
 	}
 	digest, err := img.Digest()
@@ -53,7 +59,7 @@ func loadCommand(d dirs, args []string) error {
 }
 
 // buildImage builds an image into an archive. It needs no cluster.
-func buildImage(_ dirs, args []string) error {
+func buildImage(_ cache.Dirs, args []string) error {
 	source := image.Source{Arguments: map[string]string{}}
 	flags := flag.NewFlagSet("image build", flag.ContinueOnError)
 	flags.StringVar(&source.Dockerfile, "f", "", "Dockerfile, by default the one in the context")
@@ -80,17 +86,17 @@ func buildImage(_ dirs, args []string) error {
 			return err
 		}
 		defer os.RemoveAll(source.LocalBase)
-		if err := baseFiles(source.LocalBase); err != nil {
+		if err := image.BaseFiles(source.LocalBase); err != nil {
 			return err
 		}
 		const certificates = "/etc/ssl/certs/ca-certificates.crt"
-		if exists(certificates) {
+		if host.Exists(certificates) {
 			if err := image.CopyFile(certificates, filepath.Join(source.LocalBase, certificates)); err != nil {
 				return err
 			}
 		}
 	}
-	return step("building "+*reference, func() error {
+	return host.Step("building "+*reference, func() error {
 		img, err := image.Build(source)
 		if err != nil {
 			return err
@@ -103,7 +109,7 @@ func buildImage(_ dirs, args []string) error {
 }
 
 // pushArchive pushes with the credentials that docker login or podman login stored.
-func pushArchive(_ dirs, args []string) error {
+func pushArchive(_ cache.Dirs, args []string) error {
 	if len(args) != 2 {
 		return fmt.Errorf("image push takes an archive and a name: %w", errUsage)
 	}

@@ -7,6 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/node"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/olm"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/process"
 )
 
 const usage = `cluster runs a real Kubernetes on this machine for tests and demos.
@@ -62,10 +69,14 @@ func run(args []string) error {
 	case "help", "-h", "--help":
 		fmt.Print(usage)
 		return nil
-	case nodeInitCommand:
-		return nodeInit(args)
-	case olmv1InitCommand:
-		return olmv1Init(args)
+	case node.InitCommand, olm.V1InitCommand:
+		if len(args) != 1 || os.Getpid() != 1 {
+			return fmt.Errorf("%s is started by this program: %w", name, errUsage)
+		}
+		if name == node.InitCommand {
+			return node.Init(args[0])
+		}
+		return olm.V1Init(args[0])
 	}
 	command, ok := commands[name]
 	if !ok && len(args) > 0 {
@@ -75,36 +86,36 @@ func run(args []string) error {
 	if !ok {
 		return fmt.Errorf("there is no command %q: %w", name, errUsage)
 	}
-	d, err := findDirs()
+	d, err := cache.Find()
 	if err != nil {
 		return err
 	}
 	return command(d, args)
 }
 
-type command func(dirs, []string) error
+type command func(cache.Dirs, []string) error
 
 var commands = map[string]command{
-	"up":          locked(plain(dirs.up)),
-	"down":        locked(downCommand),
-	"status":      plain(dirs.status),
-	"env":         dirs.printEnv,
-	"kubeconfig":  plain(dirs.printKubeconfig),
-	"logs":        logsCommand,
-	"node add":    locked(onNode(dirs.addNode)),
-	"node kill":   locked(onNode(dirs.kill)),
-	"node remove": locked(onNode(dirs.removeNode)),
-	"olm up":      locked(plain(dirs.olmUp)),
-	"olmv1 up":    locked(plain(dirs.olmv1Up)),
-	"olmv1 down":  locked(plain(dirs.olmv1Down)),
+	"up":          locked(plain(cluster.Up)),
+	"down":        locked(down),
+	"status":      plain(cluster.Status),
+	"env":         printEnv,
+	"kubeconfig":  plain(printKubeconfig),
+	"logs":        logs,
+	"node add":    locked(onNode(cluster.AddNode)),
+	"node kill":   locked(onNode(node.Kill)),
+	"node remove": locked(onNode(cluster.RemoveNode)),
+	"olm up":      locked(plain(olm.Up)),
+	"olmv1 up":    locked(plain(olm.V1Up)),
+	"olmv1 down":  locked(plain(func(d cache.Dirs) error { return process.Stop(d, process.OLMv1) })),
 	"load":        loadCommand,
 	"image build": buildImage,
 	"image push":  pushArchive,
 }
 
 // plain is a command without arguments.
-func plain(do func(dirs) error) command {
-	return func(d dirs, args []string) error {
+func plain(do func(cache.Dirs) error) command {
+	return func(d cache.Dirs, args []string) error {
 		if len(args) > 0 {
 			return fmt.Errorf("unexpected argument %q: %w", args[0], errUsage)
 		}
@@ -112,10 +123,47 @@ func plain(do func(dirs) error) command {
 	}
 }
 
+// onNode is a command for one node, by default node2.
+func onNode(do func(cache.Dirs, network.Node) error) command {
+	return func(d cache.Dirs, args []string) error {
+		if len(args) == 0 {
+			args = []string{"node2"}
+		}
+		n, err := network.Worker(args[0])
+		if err != nil || len(args) > 1 {
+			return errors.Join(errUsage, err)
+		}
+		if err := process.CanRun(); err != nil {
+			return err
+		}
+		return do(d, n)
+	}
+}
+
+func down(d cache.Dirs, args []string) error {
+	flags := flag.NewFlagSet("down", flag.ContinueOnError)
+	wipe := flags.Bool("wipe", false, "forget the cluster's data too")
+	rest, err := parse(flags, args)
+	if err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		return fmt.Errorf("unexpected argument %q: %w", rest[0], errUsage)
+	}
+	return cluster.Down(d, *wipe)
+}
+
+func logs(d cache.Dirs, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("logs takes one component: %w", errUsage)
+	}
+	return cluster.Logs(d, args[0])
+}
+
 // locked waits for other commands that start or stop nodes.
 func locked(do command) command {
-	return func(d dirs, args []string) error {
-		unlock, err := lock(filepath.Join(d.cache, "cluster.lock"))
+	return func(d cache.Dirs, args []string) error {
+		unlock, err := cache.Lock(filepath.Join(d.Cache, "cluster.lock"))
 		if err != nil {
 			return err
 		}

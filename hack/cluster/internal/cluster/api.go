@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/node"
+)
+
+// Kubectl runs the kubectl of the running cluster, which may be older than the checkout, as its administrator.
+func Kubectl(d cache.Dirs, stdin string, args ...string) (string, error) {
+	s, err := node.ReadSpec(filepath.Join(d.Etc, network.First.Name, "node.json"))
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command(filepath.Join(s.Kubernetes, "kubectl"), append([]string{"--kubeconfig=" + d.Kubeconfig()}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	return host.Output(cmd)
+}
+
+// Apply applies a file, a folder of them, or "-", which is the given text. It retries for as long as a new CRD takes
+// to be served.
+func Apply(d cache.Dirs, file, text string) error {
+	return host.WaitFor(30*time.Second, func() error {
+		_, err := Kubectl(d, text, "apply", "--server-side", "--force-conflicts", "--field-manager=cluster", "-f", file)
+		return err
+	})
+}
+
+// storageClass makes kube-controller-manager create folders as volumes for claims, and delete them with the claims.
+const storageClass = `{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+	"metadata": {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+	"provisioner": "kubernetes.io/host-path", "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}`
+
+// waitReady waits for the API server as long as alive returns no error.
+func waitReady(d cache.Dirs, alive func() error) error {
+	return host.WaitFor(2*time.Minute, func() error {
+		if err := alive(); err != nil {
+			return err
+		}
+		connection, err := net.DialTimeout("tcp", network.APIAddress(), time.Second) // costs less than kubectl
+		if err != nil {
+			return err
+		}
+		_ = connection.Close()
+		_, err = Kubectl(d, "", "get", "--raw=/readyz", "--request-timeout=5s")
+		return err
+	})
+}
+
+// apiNode is a part of a Node object.
+type apiNode struct {
+	Status struct {
+		Conditions []struct {
+			Type, Status, Message string
+			LastHeartbeatTime     time.Time
+		}
+	}
+}
+
+// notReady returns why a node is not ready, "" when it is. Reports of its kubelet from before since don't count: the
+// condition of a node that comes back is still true.
+func (n apiNode) notReady(since time.Time) string {
+	for _, c := range n.Status.Conditions {
+		if c.Type != "Ready" || c.LastHeartbeatTime.Before(since.Truncate(time.Second)) {
+			continue
+		}
+		if c.Status == "True" {
+			return ""
+		}
+		return strings.TrimSpace("not ready: " + c.Message)
+	}
+	return "not ready: kubelet has not reported yet"
+}
+
+// waitNode waits until a node that was started at since is ready.
+func waitNode(d cache.Dirs, name string, since time.Time) error {
+	return host.WaitFor(2*time.Minute, func() error {
+		content, err := Kubectl(d, "", "get", "node", name, "-o", "json")
+		if err != nil {
+			return err
+		}
+		var n apiNode
+		if err := json.Unmarshal([]byte(content), &n); err != nil {
+			return err
+		}
+		if why := n.notReady(since); why != "" {
+			return errors.New(name + " is " + why)
+		}
+		return nil
+	})
+}
+
+// waitAdmission waits until pods are admitted, which needs the service account of their namespace.
+func waitAdmission(d cache.Dirs) error {
+	return host.WaitFor(time.Minute, func() error {
+		_, err := Kubectl(d, "", "--namespace=default", "get", "serviceaccount", "default")
+		return err
+	})
+}
+
+// deleteNodes deletes Node objects, if they exist.
+func deleteNodes(d cache.Dirs, nodes ...network.Node) error {
+	args := []string{"delete", "node", "--ignore-not-found"}
+	for _, n := range nodes {
+		args = append(args, n.Name)
+	}
+	_, err := Kubectl(d, "", args...)
+	return err
+}

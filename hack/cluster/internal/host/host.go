@@ -1,0 +1,100 @@
+// Package host runs programs of this machine, reports steps, and waits.
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Step reports what runs, how long it took and, in between, that it is alive, on standard error.
+func Step(what string, do func() error) error {
+	start := time.Now()
+	fmt.Fprintf(os.Stderr, "%s …", what)
+	stop := heartbeat(start)
+	err := do()
+	stop()
+	took := time.Since(start).Round(10 * time.Millisecond)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, " failed after %s\n", took)
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	fmt.Fprintf(os.Stderr, " done in %s\n", took)
+	return nil
+}
+
+// Quietly does a step without a report.
+func Quietly(_ string, do func() error) error { return do() }
+
+// heartbeat writes the elapsed time each 30 s, until it is stopped.
+func heartbeat(start time.Time) (stop func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(30 * time.Second):
+				fmt.Fprintf(os.Stderr, " %s", time.Since(start).Round(time.Second))
+			}
+		}
+	})
+	return func() { close(done); wg.Wait() }
+}
+
+// Run runs a program. The error contains the last lines of its output.
+func Run(program string, args ...string) error {
+	_, err := Output(exec.Command(program, args...))
+	return err
+}
+
+// Output returns the standard output of a command. The error contains the last lines of all output.
+func Output(cmd *exec.Cmd) (string, error) {
+	var out, both bytes.Buffer
+	cmd.Stdout = io.MultiWriter(&out, &both)
+	cmd.Stderr = &both
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, LastLines(both.String(), 20))
+	}
+	return out.String(), nil
+}
+
+// LastLines returns the last n lines of a text.
+func LastLines(s string, n int) string {
+	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// Permanent is an error that waiting does not fix.
+type Permanent struct{ Err error }
+
+func (p Permanent) Error() string { return p.Err.Error() }
+
+// WaitFor calls ready until it returns nil. It returns the last error after the timeout, or a permanent one.
+func WaitFor(timeout time.Duration, ready func() error) error {
+	deadline := time.Now().Add(timeout)
+	for {
+		err := ready()
+		if err == nil || errors.As(err, new(Permanent)) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not within %s: %w", timeout, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// Exists reports whether there is a file or folder.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}

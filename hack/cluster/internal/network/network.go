@@ -1,0 +1,165 @@
+// Package network has the addresses of nodes, and their links to this machine.
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
+)
+
+// The cluster's networks, in a rarely used part of 10.0.0.0/8.
+const (
+	PodNetwork     = "10.117.0.0/16" // node N has 10.117.N.0/24
+	ServiceNetwork = "10.118.0.0/16"
+	APIServiceIP   = "10.118.0.1"    // the Service "kubernetes"
+	linkNetwork    = "10.119.0.0/24" // between this machine and node1, and node1 and the others
+)
+
+// MaxNodes is the number of certificates for nodes.
+const MaxNodes = 5
+
+// Node is a node by its addresses.
+type Node struct {
+	Name    string
+	Number  int    // 1 has the control plane, DNS and the registry
+	Addr    string // the node's end of its link
+	Peer    string // the other end: on this machine for node1, on node1 for the others
+	Link    string // the other end's interface
+	Pods    string // network of the node's pods
+	Gateway string // the node's address in it
+}
+
+// Number returns the node of a number.
+func Number(n int) Node {
+	return Node{
+		Name:    fmt.Sprintf("node%d", n),
+		Number:  n,
+		Addr:    fmt.Sprintf("10.119.0.%d", 4*n+2),
+		Peer:    fmt.Sprintf("10.119.0.%d", 4*n+1),
+		Link:    fmt.Sprintf("mco%d", n),
+		Pods:    fmt.Sprintf("10.117.%d.0/24", n),
+		Gateway: fmt.Sprintf("10.117.%d.1", n),
+	}
+}
+
+// First is the node with the control plane.
+var First = Number(1)
+
+// Worker returns the node of a name, if it is one that can come and go.
+func Worker(name string) (Node, error) {
+	for n := 2; n <= MaxNodes; n++ {
+		if w := Number(n); w.Name == name {
+			return w, nil
+		}
+	}
+	return Node{}, fmt.Errorf("%q is none of the nodes that can come and go, node2 to node%d", name, MaxNodes)
+}
+
+// All returns all nodes that there can be.
+func All() []Node {
+	var all []Node
+	for i := 1; i <= MaxNodes; i++ {
+		all = append(all, Number(i))
+	}
+	return all
+}
+
+// APIAddress is where the API server listens.
+func APIAddress() string { return net.JoinHostPort(First.Addr, "6443") }
+
+const registryPort = "5000"
+
+// RegistryAddress is the address of the registry for this machine and all nodes.
+func RegistryAddress() string { return net.JoinHostPort(First.Gateway, registryPort) }
+
+// Check returns an error when this machine is in one of the cluster's networks.
+func Check() error {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return err
+	}
+	for _, a := range addrs {
+		taken, err := netip.ParsePrefix(a.String())
+		if err != nil {
+			continue // not an IP network
+		}
+		for _, own := range []string{PodNetwork, ServiceNetwork, linkNetwork} {
+			if netip.MustParsePrefix(own).Overlaps(taken) {
+				return fmt.Errorf("this machine is in the network %s, and the cluster wants %s: is a cluster from another cache folder running?", taken, own)
+			}
+		}
+	}
+	return nil
+}
+
+// LinkFirst connects node1, whose process 1 is pid, to this machine, and routes pods and Services there, so that
+// tests and an operator on this machine reach them.
+func LinkFirst(n Node, pid int) error {
+	if _, err := net.InterfaceByName(n.Link); err == nil {
+		return nil
+	}
+	return IP(
+		"link add "+n.Link+" type veth peer name eth0 netns "+strconv.Itoa(pid),
+		"addr add "+n.Peer+"/30 dev "+n.Link,
+		"link set "+n.Link+" up",
+		"route replace "+PodNetwork+" via "+n.Addr,
+		"route replace "+ServiceNetwork+" via "+n.Addr,
+		"route replace "+linkNetwork+" via "+n.Addr,
+	)
+}
+
+// UnlinkFirst removes that link with its routes, earlier than the kernel does after the end of the node.
+func UnlinkFirst(n Node) {
+	if _, err := net.InterfaceByName(n.Link); err == nil {
+		_ = IP("link del " + n.Link) // or the kernel was faster
+	}
+}
+
+// LinkWorker connects a node to node1, whose process 1 is first.
+func LinkWorker(n Node, pid, first int) error {
+	// The link of a lost node can stay on node1 for a moment.
+	_ = host.Run("nsenter", "-t", strconv.Itoa(first), "-n", "ip", "link", "del", n.Link)
+	if err := IP(fmt.Sprintf("link add %s netns %d type veth peer name eth0 netns %d", n.Link, first, pid)); err != nil {
+		return err
+	}
+	return ipIn(first,
+		"addr add "+n.Peer+"/30 dev "+n.Link,
+		"link set "+n.Link+" up",
+		"route replace "+n.Pods+" via "+n.Addr,
+	)
+}
+
+// IP runs commands of the program ip.
+func IP(commands ...string) error { return ipIn(0, commands...) }
+
+// ipIn runs commands of the program ip in the network of a process; 0 is this one.
+func ipIn(pid int, commands ...string) error {
+	for _, c := range commands {
+		words := strings.Fields("ip " + c)
+		if pid != 0 {
+			words = append([]string{"nsenter", "-t", strconv.Itoa(pid), "-n"}, words...)
+		}
+		if err := host.Run(words[0], words[1:]...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errNoLink = errors.New("the link eth0 is not there yet")
+
+// WaitForLink waits until the other end has connected this node.
+func WaitForLink() error {
+	return host.WaitFor(20*time.Second, func() error {
+		if _, err := net.InterfaceByName("eth0"); err != nil {
+			return errNoLink
+		}
+		return nil
+	})
+}

@@ -1,0 +1,259 @@
+package olm
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/builds"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cluster"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/image"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/pki"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/process"
+)
+
+const (
+	olmv1Namespace = "olmv1-system"
+
+	// V1InitCommand starts OLM v1's process 1. It is internal.
+	V1InitCommand = "olmv1-init"
+)
+
+// Ports of OLM v1's programs on node1.
+const (
+	catalogsPort         = "8443"
+	catalogsWebhookPort  = "9443"
+	catalogsHealthPort   = "8081"
+	extensionsHealthPort = "8082"
+)
+
+// V1Up runs OLM v1 beside the running cluster. It can be repeated.
+func V1Up(d cache.Dirs) error {
+	first, ok := process.Running(d, network.First)
+	if !ok {
+		return cluster.ErrNotRunning
+	}
+	o, err := builds.NewOLMv1(d)
+	if err != nil {
+		return err
+	}
+	ca, err := pki.Load(d.PKI())
+	if err != nil {
+		return err
+	}
+	do, state := host.Step, "runs"
+	if runsV1(d, o) {
+		do, state = host.Quietly, "runs already"
+	}
+	if err := do("installing OLM v1, "+o.Version, func() error { return installV1(d, o, ca) }); err != nil {
+		return err
+	}
+	if err := do("starting OLM v1", func() error { return startV1(d, o, ca, first) }); err != nil {
+		return fmt.Errorf("%w\nlogs are in %s", err, filepath.Join(d.Logs, process.OLMv1))
+	}
+	_, err = fmt.Fprintf(os.Stderr, "OLM v1, %s, %s\n", o.Version, state)
+	return err
+}
+
+// installOLMv1 installs the objects that OLM v1 needs. Its programs are administrators of the cluster and install
+// with the ServiceAccounts that extensions name.
+func installV1(d cache.Dirs, o builds.OLMv1, ca pki.Authority) error {
+	for _, program := range []string{"catalogd", "operator-controller"} {
+		if err := cluster.Apply(d, filepath.Join(o.Dir, "config", program, "crd", "bases"), ""); err != nil {
+			return err
+		}
+	}
+	if _, err := cluster.Kubectl(d, "", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"); err != nil {
+		return err
+	}
+	webhook, err := catalogsWebhook(filepath.Join(o.Dir, "config"), ca.PEM)
+	if err != nil {
+		return err
+	}
+	return cluster.Apply(d, "-", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+olmv1Namespace+"\n---\n"+webhook)
+}
+
+// catalogsWebhook returns the configuration of the webhook with which catalogd labels a ClusterCatalog with its name.
+// The API server calls catalogd's address, as there is no pod for a Service.
+func catalogsWebhook(config string, ca []byte) (string, error) {
+	file := filepath.Join(config, "catalogd", "manager", "webhook", "manifests.yaml")
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	var c struct {
+		Metadata struct{ Name string }
+		Webhooks []struct {
+			ClientConfig map[string]any `yaml:"clientConfig"`
+			Rest         map[string]any `yaml:",inline"`
+		}
+		Rest map[string]any `yaml:",inline"`
+	}
+	if err := yaml.Unmarshal(content, &c); err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
+	}
+	c.Metadata.Name = "catalogd-" + c.Metadata.Name // as OLM's own installation does
+	for i, w := range c.Webhooks {
+		service, _ := w.ClientConfig["service"].(map[string]any)
+		path, ok := service["path"].(string)
+		if !ok {
+			return "", fmt.Errorf("%s: a webhook has no path", file)
+		}
+		c.Webhooks[i].ClientConfig = map[string]any{
+			"url":      "https://" + onFirstNode(catalogsWebhookPort) + path,
+			"caBundle": base64.StdEncoding.EncodeToString(ca),
+		}
+	}
+	text, err := yaml.Marshal(c)
+	return string(text), err
+}
+
+func onFirstNode(port string) string { return net.JoinHostPort(network.First.Addr, port) }
+
+// olmv1Spec is the input of process 1 of OLM v1.
+type olmv1Spec struct {
+	Programs string // where they were built
+	Root     string // the folder that is / for them
+	Logs     string
+}
+
+func v1SpecFile(d cache.Dirs) string { return filepath.Join(d.Etc, process.OLMv1+".json") }
+
+// runsOLMv1 reports whether that build of OLM v1 runs.
+func runsV1(d cache.Dirs, o builds.OLMv1) bool {
+	var s olmv1Spec
+	content, err := os.ReadFile(v1SpecFile(d))
+	if err != nil || json.Unmarshal(content, &s) != nil {
+		return false
+	}
+	_, ok := process.Alive(d, process.OLMv1)
+	return ok && s.Programs == o.Dir
+}
+
+// startOLMv1 starts that build of OLM v1 in the network of node1, if it does not run, and waits until it is ready.
+func startV1(d cache.Dirs, o builds.OLMv1, ca pki.Authority, first process.ID) error {
+	if !runsV1(d, o) {
+		if err := process.Stop(d, process.OLMv1); err != nil {
+			return err
+		}
+		s := olmv1Spec{Programs: o.Dir, Root: filepath.Join(d.State, process.OLMv1), Logs: filepath.Join(d.Logs, process.OLMv1)}
+		if err := s.makeRoot(d.Kubeconfig(), ca); err != nil {
+			return err
+		}
+		content, err := json.MarshalIndent(s, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(v1SpecFile(d), content, 0o644); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(s.Logs); err != nil {
+			return err
+		}
+		pid, err := process.SpawnBeside(first.PID, filepath.Join(s.Logs, "init.log"), V1InitCommand, v1SpecFile(d))
+		if err != nil {
+			return err
+		}
+		if err := process.Remember(d, process.OLMv1, pid); err != nil {
+			return err
+		}
+	}
+	return host.WaitFor(time.Minute, func() error {
+		if _, ok := process.Alive(d, process.OLMv1); !ok {
+			return host.Permanent{Err: errors.New("its process 1 exited")}
+		}
+		for _, port := range []string{catalogsHealthPort, extensionsHealthPort} {
+			answer, err := http.Get("http://" + onFirstNode(port) + "/readyz")
+			if err != nil {
+				return err
+			}
+			_ = answer.Body.Close()
+			if answer.StatusCode != http.StatusOK {
+				return fmt.Errorf("%s is not ready: %s", onFirstNode(port), answer.Status)
+			}
+		}
+		webhook, err := net.Dial("tcp", onFirstNode(catalogsWebhookPort))
+		if err != nil {
+			return err
+		}
+		return webhook.Close()
+	})
+}
+
+// makeRoot creates the root folder of the programs, so that this machine's registries.conf and credentials don't
+// apply, and what they write stays in it.
+func (s olmv1Spec) makeRoot(kubeconfig string, ca pki.Authority) error {
+	if err := os.RemoveAll(s.Root); err != nil {
+		return err
+	}
+	for _, dir := range []string{"bin", "etc/containers", "etc/ca", "tmp", "var/cache"} {
+		if err := os.MkdirAll(filepath.Join(s.Root, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	for to, from := range map[string]string{
+		"bin/catalogd":            filepath.Join(s.Programs, "bin", "catalogd"),
+		"bin/operator-controller": filepath.Join(s.Programs, "bin", "operator-controller"),
+		"etc/kubeconfig":          kubeconfig,
+	} {
+		if err := image.CopyFile(from, filepath.Join(s.Root, to)); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(s.Root, "etc/ca/ca.crt"), ca.PEM, 0o644); err != nil {
+		return err
+	}
+	if err := ca.Write(filepath.Join(s.Root, "etc"), pki.Identity{File: "catalogd", User: "catalogd", Server: []string{network.First.Addr}}); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.Root, "etc/containers/registries.conf"), fmt.Appendf(nil, registriesConf, network.RegistryAddress()), 0o644)
+}
+
+// registriesConf maps each registry whose name ends in .io to the cluster's registry. There is no pattern for all
+// names.
+const registriesConf = `[[registry]]
+prefix = "*.io"
+location = "%s"
+insecure = true
+`
+
+func (s olmv1Spec) components() []process.Component {
+	return []process.Component{
+		{Name: "catalogd", Path: "/bin/catalogd", Root: s.Root, Args: []string{
+			"--kubeconfig=/etc/kubeconfig", "--system-namespace=" + olmv1Namespace, "--cache-dir=/var/cache/catalogd",
+			"--tls-cert=/etc/catalogd.crt", "--tls-key=/etc/catalogd.key",
+			"--catalogs-server-addr=" + onFirstNode(catalogsPort), "--external-address=" + onFirstNode(catalogsPort),
+			"--webhook-server-port=" + catalogsWebhookPort, "--health-probe-bind-address=" + onFirstNode(catalogsHealthPort), "--metrics-bind-address=0",
+		}},
+		{Name: "operator-controller", Path: "/bin/operator-controller", Root: s.Root, Args: []string{
+			"--kubeconfig=/etc/kubeconfig", "--system-namespace=" + olmv1Namespace, "--cache-path=/var/cache/operator-controller",
+			"--catalogd-cas-dir=/etc/ca", "--health-probe-bind-address=" + onFirstNode(extensionsHealthPort),
+		}},
+	}
+}
+
+// V1Init is process 1 of OLM v1.
+func V1Init(spec string) error {
+	content, err := os.ReadFile(spec)
+	if err != nil {
+		return err
+	}
+	var s olmv1Spec
+	if err := json.Unmarshal(content, &s); err != nil {
+		return err
+	}
+	os.Clearenv() // what it says is of another /
+	process.Supervise(s.Logs, s.components())
+	return nil
+}

@@ -1,0 +1,59 @@
+package process
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
+	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
+)
+
+func TestProcessIdentity(t *testing.T) {
+	d := cache.Under(t.TempDir())
+	if err := os.MkdirAll(d.State, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	n := network.Number(2)
+	if _, ok := Running(d, n); ok {
+		t.Error("a node that was never started runs")
+	}
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Remember(d, n.Name, cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if p, ok := Running(d, n); !ok || p.PID != cmd.Process.Pid {
+		t.Errorf("running: %+v, %t", p, ok)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if _, ok := Running(d, n); ok {
+		t.Error("it exited and counts as running")
+	}
+	// the number again, for another process
+	if err := os.WriteFile(filepath.Join(d.State, n.Name+".json"), []byte(`{"PID":`+strconv.Itoa(os.Getpid())+`,"Start":"1"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := Running(d, n); ok {
+		t.Error("another process with the same number passes for the node")
+	}
+}
+
+func TestMissingCapabilities(t *testing.T) {
+	for status, want := range map[string][]string{
+		"Name:\tx\nCapEff:\t000001ffffffffff\n": nil,
+		"CapEff:\t00000000a80425fb\n":           {"CAP_SYS_ADMIN", "CAP_NET_ADMIN"}, // docker's default
+	} {
+		if got := missingCapabilities(status); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", status, got, want)
+		}
+	}
+}
