@@ -86,7 +86,7 @@ func TLSProblem(spec *v1alpha1.MemcachedSpec) string {
 	return ""
 }
 
-// MountsTLS reports whether a pod mounts a Secret for TLS. Pods of release 1.0.0 mount none.
+// MountsTLS reports whether a pod mounts a Secret for TLS.
 func MountsTLS(pod *corev1.Pod, secret string) bool { return mounts(pod, tlsVolume, secret) }
 
 // MountsUsers reports whether a pod mounts a Secret with users.

@@ -25,9 +25,7 @@ func Bounded(agent agentwire.Status) agentwire.Status {
 	default:
 		agent.Start.Result = ""
 	}
-	switch agent.Start.Mode {
-	case agentwire.ModeStrict, agentwire.ModeAvailable:
-	default: // agents of release 1.0.0 don't report it
+	if agent.Start.Mode != agentwire.ModeAvailable {
 		agent.Start.Mode = agentwire.ModeStrict
 	}
 	agent.Version = text.Truncate(agent.Version, v1alpha1.MaxVersion)

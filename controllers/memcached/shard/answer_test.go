@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/testnumbers"
 )
@@ -42,13 +41,5 @@ func TestNumbersOfAnAnswerAreBounded(t *testing.T) {
 				t.Error("the answer itself was changed")
 			}
 		})
-	}
-}
-
-// Release 1.0.0 wrote what agents reported.
-func TestStatusOfAShardHasNoNegativeNumbers(t *testing.T) {
-	status := &v1alpha1.MemcachedStatus{Shards: []v1alpha1.ShardStatus{{Name: "cache-0", Items: -1, ItemsBefore: -2, GapMilliseconds: -3}}}
-	if got, ok := StatusOf(status, "cache-0"); !ok || got.Items != 0 || got.ItemsBefore != 0 || got.GapMilliseconds != 0 {
-		t.Errorf("the shard is %+v", got)
 	}
 }

@@ -110,7 +110,7 @@ var changes = []struct {
 	{field: "tls", name: "the default is written out", from: tls(v1alpha1.TLS{}), to: tls(v1alpha1.TLS{Mode: v1alpha1.TLSRequired, MinVersion: v1alpha1.TLS12}), method: rollout.None},
 
 	{field: "auth", name: "switched on", to: func(s *v1alpha1.MemcachedSpec) { s.Auth = &v1alpha1.Auth{} }, method: rollout.Restart, description: "auth"},
-	{field: "auth", name: "switched on in a pod of operator 1.0", to: func(s *v1alpha1.MemcachedSpec) { s.Auth = &v1alpha1.Auth{} }, lacksSecret: true, method: rollout.Replace, description: "auth, which starts it empty"},
+	{field: "auth", name: "switched on in a pod without the Secret", to: func(s *v1alpha1.MemcachedSpec) { s.Auth = &v1alpha1.Auth{} }, lacksSecret: true, method: rollout.Replace, description: "auth, which starts it empty"},
 
 	{field: "version", name: "to the release that changed slab_chunk_max", from: all(version("1.6.23"), extraArgs("-o", "slab_chunk_max=512")),
 		to: all(version("1.6.24"), extraArgs("-o", "slab_chunk_max=512")), method: rollout.Replace, description: "1.6.23 → 1.6.24, which starts it empty"},

@@ -24,8 +24,7 @@ func (o *Observation) HadHitRatio(revision string) bool {
 }
 
 // ExtraMisses returns how many more keys were not found since the shard's start than with the hit ratio
-// before its update, and whether that is back. It is unknown if the agent is of release 1.0.0, which
-// doesn't count since the start, or if a client reset the statistics.
+// before its update, and whether that is back. It is unknown after a client reset the statistics.
 func (s *State) ExtraMisses() (misses float64, recovered, known bool) {
 	if s.Agent.Gets < s.Agent.RecentGets {
 		return 0, false, false

@@ -27,7 +27,6 @@ func TestMissesAreComparedWithTheHitRatioBefore(t *testing.T) {
 		"just enough lookups to say":  {agentwire.Status{Gets: 4000, Hits: 1500, RecentGets: 1000, RecentHits: 450}, 500, true, true},
 		"all lookups are recent":      {agentwire.Status{Gets: 2000, Hits: 900, RecentGets: 2000, RecentHits: 900}, 100, true, true},
 		"a client reset the counters": {agentwire.Status{Gets: 10, Hits: 5, RecentGets: 2000, RecentHits: 900}, 0, false, false},
-		"the agent counts no lookups": {agentwire.Status{RecentGets: 2000, RecentHits: 900}, 0, false, false},
 		"no key was looked up":        {agentwire.Status{}, 0, false, true},
 	} {
 		s := State{Agent: &c.agent, Observation: Observation{Record: &UpdateRecord{Gets: 2000, Hits: 1000}}}

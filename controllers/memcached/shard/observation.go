@@ -165,13 +165,11 @@ func RestartInStatus(value string) string {
 	return hex.EncodeToString(sum[:v1alpha1.MaxRestart/2])
 }
 
-// StatusOf returns what the status says of a shard. Release 1.0.0 can have written negative numbers.
+// StatusOf returns what the status says of a shard.
 func StatusOf(status *v1alpha1.MemcachedStatus, name string) (v1alpha1.ShardStatus, bool) {
 	i := slices.IndexFunc(status.Shards, func(s v1alpha1.ShardStatus) bool { return s.Name == name })
 	if i < 0 {
 		return v1alpha1.ShardStatus{}, false
 	}
-	s := status.Shards[i]
-	s.Items, s.ItemsBefore, s.GapMilliseconds = max(s.Items, 0), max(s.ItemsBefore, 0), max(s.GapMilliseconds, 0)
-	return s, true
+	return status.Shards[i], true
 }
