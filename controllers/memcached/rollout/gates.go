@@ -150,7 +150,3 @@ func emptyStartUnannounced(_ Input, s Shard) (Decision, bool) {
 	d := blockedBy(s, GateEmptyStartNotAnnounced, "the shard will be replaced")
 	return d, s.ToTarget.Method == Replace && !s.ToTarget.ReplacementAnnounced
 }
-
-func blockedBy(s Shard, g Gate, message string) Decision {
-	return Decision{Shard: s.Name, Gate: g, Change: s.ToTarget, Message: message}
-}

@@ -229,26 +229,3 @@ func inPlaceSequence(s Shard, back bool) Decision {
 		return towards(s, StepUpdateInPlace)
 	}
 }
-
-func toTarget(s Shard, step Step) Decision {
-	return Decision{Shard: s.Name, Step: step, Change: s.ToTarget, Message: s.ToTarget.Description}
-}
-
-func rollBack(s Shard, step Step) Decision {
-	return Decision{Shard: s.Name, Step: step, RollingBack: true, Change: s.Rollback, Message: cmp.Or(s.Failed, s.Pod.Reason)}
-}
-
-func withMessage(d Decision, message string) Decision {
-	d.Message = message
-	return d
-}
-
-func requeueAfter(d Decision, after time.Duration) Decision {
-	d.RequeueAfter = after
-	return d
-}
-
-func needIntervention(d Decision) Decision {
-	d.NeedsIntervention = true
-	return d
-}
