@@ -4,69 +4,50 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 )
 
-// apply makes the writes of a plan in order, and none after one that failed. The status
-// is last: the name of a backup shows a run that the status does not contain yet.
-func (r *Reconciler) apply(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup, p plan) (ctrl.Result, error) {
-	if p.create != nil || len(p.replace) > 0 {
-		// A status from the cache may not contain the run yet, and its backup may have been deleted.
-		if err := apiserver.EnsureFresh(ctx, r.APIReader, s); err != nil {
-			return apiserver.Result(0, err)
+// writer makes all writes but that of the status.
+type writer struct{ client client.Writer }
+
+// apply makes the writes in their order, and none after one that failed. It returns why the API server rejected the backup
+// of a run, or nil.
+func (w writer) apply(ctx context.Context, a actions) (rejection, err error) {
+	for i := range a.replace {
+		log.FromContext(ctx).Info("Replacing a backup that is still running", "backup", a.replace[i].Name)
+		if err := apiserver.Delete(ctx, w.client, &a.replace[i]); err != nil {
+			return nil, err
 		}
 	}
-	for i := range p.replace {
-		log.FromContext(ctx).Info("Replacing a backup that is still running", "backup", p.replace[i].Name)
-		if err := apiserver.Delete(ctx, r.Client, &p.replace[i]); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
-	if p.create != nil {
-		switch err := apiserver.Create(ctx, r.Client, p.create); {
-		case apiserver.IsTerminating(err):
-			return ctrl.Result{}, nil
+	if a.create != nil {
+		switch err := apiserver.Create(ctx, w.client, a.create); {
 		case apiserver.IsRejected(err):
-			p = planRetry(s, err, r.Clock.Now())
+			return err, nil
 		case err != nil:
-			return ctrl.Result{}, err
+			return nil, err
 		}
 	}
-	for i := range p.prune {
-		if err := apiserver.Delete(ctx, r.Client, &p.prune[i]); err != nil {
-			return ctrl.Result{}, err
+	for i := range a.prune {
+		if err := apiserver.Delete(ctx, w.client, &a.prune[i]); err != nil {
+			return nil, err
 		}
 	}
-	if err := r.writeStatus(ctx, s, p); err != nil {
-		return apiserver.Result(0, err)
-	}
-	for _, e := range p.events {
-		r.Recorder.Eventf(s, nil, e.Type, e.Reason, "Reconcile", "%s", e.Message)
-		log.FromContext(ctx).Info(e.Message, "reason", e.Reason)
-	}
-	return apiserver.Result(p.requeueAfter, nil)
+	return nil, nil
 }
 
-// writeStatus writes the status if it changed, unless the schedule has changed since it
-// was read.
-func (r *Reconciler) writeStatus(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup, p plan) error {
-	if equality.Semantic.DeepEqual(s.Status, p.status) {
+// statusWriter writes the status.
+type statusWriter struct{ client client.StatusClient }
+
+// write writes a status that has changed, unless the schedule has changed since it was read.
+func (w statusWriter) write(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup, status v1alpha1.MemcachedScheduledBackupStatus) error {
+	if equality.Semantic.DeepEqual(s.Status, status) {
 		return nil
 	}
-	next := s.DeepCopy()
-	next.Status = p.status
-	if err := apiserver.WriteStatus(ctx, r.Client, s, next); err != nil {
-		return err
-	}
-	was := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionScheduled)
-	is := meta.FindStatusCondition(p.status.Conditions, v1alpha1.ConditionScheduled)
-	if is != nil && len(p.events) == 0 && (was == nil || was.Reason != is.Reason) {
-		log.FromContext(ctx).Info("Updated the schedule", "reason", is.Reason, "message", is.Message)
-	}
-	return nil
+	before := s.DeepCopy()
+	s.Status = status
+	return apiserver.WriteStatus(ctx, w.client, before, s)
 }

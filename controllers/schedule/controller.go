@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -12,11 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/index"
+	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 )
 
 // concurrency is how many schedules are reconciled at once. A reconcile makes a few short requests.
@@ -40,7 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("schedule").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		For(&v1alpha1.MemcachedScheduledBackup{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.MemcachedScheduledBackup{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.MemcachedBackup{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 			name := o.GetLabels()[v1alpha1.LabelSchedule]
 			if name == "" {
@@ -52,7 +52,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 // Reconcile creates the backup that is due of one schedule, and deletes those that its
-// retention doesn't keep.
+// retention doesn't keep. The status is last: the name of a backup shows a run that the status does not contain yet.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	s := &v1alpha1.MemcachedScheduledBackup{}
 	if err := r.Client.Get(ctx, request.NamespacedName, s); err != nil {
@@ -61,24 +61,44 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if s.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
 	}
-	backups, err := r.backupsOf(ctx, s)
+	obs, err := observer{r.Client, r.Clock}.observe(ctx, s)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.apply(ctx, s, makePlan(s, backups, r.Clock.Now()))
-}
-
-func (r *Reconciler) backupsOf(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup) ([]v1alpha1.MemcachedBackup, error) {
-	var all v1alpha1.MemcachedBackupList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.Namespace),
-		client.MatchingLabels{v1alpha1.LabelSchedule: s.Name}, client.MatchingFields{index.Schedule: s.Name}); err != nil {
-		return nil, fmt.Errorf("listing backups: %w", err)
-	}
-	var own []v1alpha1.MemcachedBackup
-	for i := range all.Items {
-		if belongsTo(&all.Items[i], s.Name) {
-			own = append(own, all.Items[i])
+	p := makePlan(obs)
+	if p.actions.startRun() {
+		// A status from the cache may not contain the run yet, and its backup may have been deleted.
+		if err := apiserver.EnsureFresh(ctx, r.APIReader, s); err != nil {
+			return apiserver.Result(0, err)
 		}
 	}
-	return own, nil
+	rejection, err := writer{r.Client}.apply(ctx, p.actions)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case apiserver.IsTerminating(rejection):
+		return ctrl.Result{}, nil
+	case rejection != nil:
+		p = planRetry(obs, rejection)
+	}
+	if err := r.report(ctx, s, p); err != nil {
+		return apiserver.Result(0, err)
+	}
+	return ctrl.Result{RequeueAfter: p.requeueAfter}, nil
+}
+
+// report writes the status, and then logs and records the events.
+func (r *Reconciler) report(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup, p plan) error {
+	was := scheduledCondition(s.Status)
+	if err := (statusWriter{r.Client}).write(ctx, s, p.status); err != nil {
+		return err
+	}
+	if is := scheduledCondition(p.status); is != nil && len(p.events) == 0 && (was == nil || was.Reason != is.Reason) {
+		log.FromContext(ctx).Info("Updated the schedule", "reason", is.Reason, "message", is.Message)
+	}
+	for _, e := range p.events {
+		r.Recorder.Eventf(s, nil, e.Type, e.Reason, "Reconcile", "%s", e.Message)
+		log.FromContext(ctx).Info(e.Message, "reason", e.Reason)
+	}
+	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
-// parse returns a schedule in its time zone. For one that is invalid it returns the
+// parse returns a schedule in its time zone. If the schedule is invalid, parse returns the
 // reason, and a message that says what to write instead.
 func parse(s v1alpha1.MemcachedScheduledBackupSpec, now time.Time) (runs *cron.SpecSchedule, reason, message string) {
 	zone, err := time.LoadLocation(s.TimeZone)

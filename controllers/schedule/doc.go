@@ -1,7 +1,9 @@
 // Package schedule creates a MemcachedBackup at each run of a MemcachedScheduledBackup,
 // and deletes those that its retention doesn't keep.
 //
-//	plan       pure: the run that is due, what to delete, the status  → plan
+//	observe    the reads                                        → observation
+//	plan       pure: the run that is due, and what to delete    → plan
+//	status     pure: the status
 //	cron       pure: the times of the runs, in a time zone
 //	retention  pure: which backups have expired
 //	apply      the writes, the status last

@@ -89,9 +89,9 @@ func latestFull(newest []v1alpha1.MemcachedBackup) int {
 	return slices.IndexFunc(newest, func(b v1alpha1.MemcachedBackup) bool { return items(b) >= 0 && items(b)*2 >= most })
 }
 
-// batch returns the first backups to delete, so that few are being deleted at a time. The end
+// firstToDelete returns the first backups to delete, so that few are being deleted at a time. The end
 // of a deletion triggers the next reconcile.
-func batch(prune, backups []v1alpha1.MemcachedBackup) []v1alpha1.MemcachedBackup {
+func firstToDelete(prune, backups []v1alpha1.MemcachedBackup) []v1alpha1.MemcachedBackup {
 	free := maxDeleting
 	for _, b := range backups {
 		if b.DeletionTimestamp != nil {

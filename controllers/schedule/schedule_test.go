@@ -88,18 +88,18 @@ func TestRunCreatesOneBackup(t *testing.T) {
 		t.Run(description, func(t *testing.T) {
 			now := run.Add(test.late)
 			s := scheduled(run, test.edits...)
-			p := makePlan(s, test.backups, now)
-			if (p.create != nil) != test.create || len(p.replace) != test.replaces {
-				t.Fatalf("it creates %+v and replaces %d", p.create, len(p.replace))
+			p := makePlan(observation{s, test.backups, now})
+			if (p.actions.create != nil) != test.create || len(p.actions.replace) != test.replaces {
+				t.Fatalf("it creates %+v and replaces %d", p.actions.create, len(p.actions.replace))
 			}
-			if p.create != nil {
+			if p.actions.create != nil {
 				want := v1alpha1.SnapshotDeletionPolicy("")
 				if s.Spec.Retention != nil {
 					want = v1alpha1.SnapshotDelete
 				}
-				if p.create.Name != name || p.create.Labels[v1alpha1.LabelSchedule] != "nightly" || len(p.create.OwnerReferences) != 0 || p.create.Spec.DeletionPolicy != want ||
-					p.create.Spec.MemcachedRef.Name != "cache" {
-					t.Errorf("it creates %+v", p.create)
+				if p.actions.create.Name != name || p.actions.create.Labels[v1alpha1.LabelSchedule] != "nightly" || len(p.actions.create.OwnerReferences) != 0 || p.actions.create.Spec.DeletionPolicy != want ||
+					p.actions.create.Spec.MemcachedRef.Name != "cache" {
+					t.Errorf("it creates %+v", p.actions.create)
 				}
 				if p.status.LastBackupName != name || !slices.Contains(p.status.Active, name) {
 					t.Errorf("the status is %+v", p.status)
@@ -130,13 +130,13 @@ func TestRunCreatesOneBackup(t *testing.T) {
 func TestInvalidScheduleRecordsOneEvent(t *testing.T) {
 	now := at(t, "2026-05-01T12:00:00Z")
 	s := scheduled(now, func(s *v1alpha1.MemcachedScheduledBackup) { s.Spec.Schedule = "at night" })
-	p := makePlan(s, nil, now)
+	p := makePlan(observation{s, nil, now})
 	c := meta.FindStatusCondition(p.status.Conditions, v1alpha1.ConditionScheduled)
-	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonScheduleInvalid || len(p.events) != 1 || p.requeueAfter != 0 || p.create != nil {
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonScheduleInvalid || len(p.events) != 1 || p.requeueAfter != 0 || p.actions.create != nil {
 		t.Errorf("the plan is %+v", p)
 	}
 	s.Status = p.status
-	if again := makePlan(s, nil, now); len(again.events) != 0 {
+	if again := makePlan(observation{s, nil, now}); len(again.events) != 0 {
 		t.Errorf("another event: %+v", again.events)
 	}
 }
@@ -144,14 +144,14 @@ func TestInvalidScheduleRecordsOneEvent(t *testing.T) {
 func TestStatusSummarizesBackups(t *testing.T) {
 	now := at(t, "2026-05-01T12:00:00Z")
 	finished := created(now, 9*time.Hour, v1alpha1.TransferComplete)
-	p := makePlan(scheduled(now), []v1alpha1.MemcachedBackup{created(now, 33*time.Hour, v1alpha1.TransferComplete), finished,
-		created(now, time.Hour, v1alpha1.TransferFailed), created(now, time.Minute, v1alpha1.TransferRunning)}, now)
+	p := makePlan(observation{scheduled(now), []v1alpha1.MemcachedBackup{created(now, 33*time.Hour, v1alpha1.TransferComplete), finished,
+		created(now, time.Hour, v1alpha1.TransferFailed), created(now, time.Minute, v1alpha1.TransferRunning)}, now})
 	if !p.status.LastSuccessfulTime.Equal(finished.Status.CompletionTime) || len(p.status.Active) != 1 || p.status.ObservedGeneration != 3 {
 		t.Errorf("the status is %+v", p.status)
 	}
 	s := scheduled(now)
 	s.Status = p.status
-	if later := makePlan(s, nil, now); !later.status.LastSuccessfulTime.Equal(finished.Status.CompletionTime) {
+	if later := makePlan(observation{s, nil, now}); !later.status.LastSuccessfulTime.Equal(finished.Status.CompletionTime) {
 		t.Errorf("after its backups were deleted, its last success is %v", later.status.LastSuccessfulTime)
 	}
 }
@@ -239,9 +239,9 @@ func TestRetentionKeepsLatestBackupWithMostItems(t *testing.T) {
 				b.Status.Snapshot = &v1alpha1.SnapshotStatus{Items: items}
 				backups = append(backups, b)
 			}
-			p := makePlan(scheduled(now, func(s *v1alpha1.MemcachedScheduledBackup) { s.Spec.Retention = &test.keep }), backups, now)
-			if len(p.prune) != test.prune {
-				t.Errorf("it deletes %d backups, want %d", len(p.prune), test.prune)
+			p := makePlan(observation{scheduled(now, func(s *v1alpha1.MemcachedScheduledBackup) { s.Spec.Retention = &test.keep }), backups, now})
+			if len(p.actions.prune) != test.prune {
+				t.Errorf("it deletes %d backups, want %d", len(p.actions.prune), test.prune)
 			}
 			message := meta.FindStatusCondition(p.status.Conditions, v1alpha1.ConditionScheduled).Message
 			if test.guard < 0 {
@@ -253,7 +253,7 @@ func TestRetentionKeepsLatestBackupWithMostItems(t *testing.T) {
 			if name := backups[test.guard].Name; !strings.Contains(message, name) {
 				t.Errorf("the condition does not name %s: %q", name, message)
 			}
-			for _, b := range p.prune {
+			for _, b := range p.actions.prune {
 				if b.Name == backups[test.guard].Name {
 					t.Errorf("it deletes %s", b.Name)
 				}
@@ -273,21 +273,21 @@ func TestFewBackupsAreDeletedAtATime(t *testing.T) {
 	s := scheduled(now, func(s *v1alpha1.MemcachedScheduledBackup) {
 		s.Spec.Retention = &v1alpha1.BackupRetention{SuccessfulBackupsHistoryLimit: ptr.To[int32](1)}
 	})
-	p := makePlan(s, backups, now)
-	if len(p.prune) != maxDeleting || p.prune[0].Name != backups[29].Name {
-		t.Fatalf("it deletes %d backups, first %s", len(p.prune), p.prune[0].Name)
+	p := makePlan(observation{s, backups, now})
+	if len(p.actions.prune) != maxDeleting || p.actions.prune[0].Name != backups[29].Name {
+		t.Fatalf("it deletes %d backups, first %s", len(p.actions.prune), p.actions.prune[0].Name)
 	}
 	for i := range 3 {
 		backups[29-i].DeletionTimestamp = &metav1.Time{Time: now}
 	}
-	if p := makePlan(s, backups, now); len(p.prune) != maxDeleting-3 {
-		t.Errorf("with three in deletion, it deletes %d", len(p.prune))
+	if p := makePlan(observation{s, backups, now}); len(p.actions.prune) != maxDeleting-3 {
+		t.Errorf("with three in deletion, it deletes %d", len(p.actions.prune))
 	}
 	for i := range 8 {
 		backups[29-i].DeletionTimestamp = &metav1.Time{Time: now}
 	}
-	if p := makePlan(s, backups, now); len(p.prune) != 0 {
-		t.Errorf("with eight in deletion, it deletes %d", len(p.prune))
+	if p := makePlan(observation{s, backups, now}); len(p.actions.prune) != 0 {
+		t.Errorf("with eight in deletion, it deletes %d", len(p.actions.prune))
 	}
 }
 
@@ -307,23 +307,23 @@ func TestFewRunningBackupsAreReplacedAtATime(t *testing.T) {
 				backups[i].DeletionTimestamp = &metav1.Time{Time: run}
 			}
 		}
-		p := makePlan(s, backups, run)
-		for _, b := range p.replace {
+		p := makePlan(observation{s, backups, run})
+		for _, b := range p.actions.replace {
 			if deleted[b.Name] {
 				t.Errorf("it deletes %s twice", b.Name)
 			}
 			deleted[b.Name] = true
 		}
 		left, isLast := len(active)-len(deleted), want < maxDeleting
-		if len(p.replace) != want || (p.create != nil) != isLast || (p.status.LastScheduleTime != nil) != isLast {
-			t.Errorf("it deletes %d backups, want %d, while %d are left, creates %v, and the last run is at %v", len(p.replace), want, left, p.create, p.status.LastScheduleTime)
+		if len(p.actions.replace) != want || (p.actions.create != nil) != isLast || (p.status.LastScheduleTime != nil) != isLast {
+			t.Errorf("it deletes %d backups, want %d, while %d are left, creates %v, and the last run is at %v", len(p.actions.replace), want, left, p.actions.create, p.status.LastScheduleTime)
 		}
 		if n := len(p.status.Active); isLast && n != 1 || !isLast && n != left {
 			t.Errorf("the status names %d backups while %d are left", n, left)
 		}
 		s.Status = p.status
 	}
-	if p := makePlan(scheduled(run), slices.Repeat(active, maxActive), run); len(p.status.Active) != maxActive {
+	if p := makePlan(observation{scheduled(run), slices.Repeat(active, maxActive), run}); len(p.status.Active) != maxActive {
 		t.Errorf("the status names %d backups", len(p.status.Active))
 	}
 }
@@ -334,12 +334,12 @@ func TestScheduleContinuesAfterClockWasAhead(t *testing.T) {
 	s := scheduled(now, func(s *v1alpha1.MemcachedScheduledBackup) {
 		s.Status.LastScheduleTime = &metav1.Time{Time: now.Add(9000 * time.Hour)}
 	})
-	p := makePlan(s, nil, now)
-	if p.create != nil || !p.status.LastScheduleTime.Time.Equal(now) {
-		t.Fatalf("it creates %v, and the last run is %v", p.create, p.status.LastScheduleTime)
+	p := makePlan(observation{s, nil, now})
+	if p.actions.create != nil || !p.status.LastScheduleTime.Time.Equal(now) {
+		t.Fatalf("it creates %v, and the last run is %v", p.actions.create, p.status.LastScheduleTime)
 	}
 	s.Status = p.status
-	if p = makePlan(s, nil, now.Add(31*time.Minute)); p.create == nil {
+	if p = makePlan(observation{s, nil, now.Add(31 * time.Minute)}); p.actions.create == nil {
 		t.Error("it does not create the next backup")
 	}
 }

@@ -37,7 +37,7 @@ type conn struct {
 	r *bufio.Reader // reads from this conn
 	// maxWrite bounds what writeRequests writes at a time, in bytes; 0 means no limit.
 	maxWrite int
-	// stats are the server's general stats when it was connected to, clock and time its clock, and the Unix time that it showed.
+	// stats, clock and time are the server's general stats, its clock and its Unix time when the connection was opened.
 	stats protocol.Stats
 	clock protocol.Clock
 	time  int64

@@ -15,7 +15,7 @@
 // closes the connection within the value, and memcached discards it.
 //
 // A lost connection is reopened, and requests without an answer are sent again. A
-// sample of keys that memcached had a moment ago detects that it lost its items.
+// sample of keys that memcached had a moment ago detects that memcached lost its items.
 //
 // Errors are *wire.Failure, possibly wrapped.
 package copy

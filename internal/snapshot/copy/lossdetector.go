@@ -21,9 +21,9 @@ const (
 // errLost is a shard that no longer has its items.
 var errLost = errors.New("a sample of its keys is missing")
 
-// lossDetector is a sample of the keys that a shard has: those that were copied first and
-// those that were copied last. A cache that is full may have evicted either of them, but
-// not both: the first ones are the most recently used, the last ones were there a moment ago.
+// lossDetector is a sample of the keys that a shard has: the keys that were copied first and
+// the keys that were copied last. A full cache may have evicted either kind, but
+// not both: the first keys are the most recently used, the last keys existed a moment ago.
 type lossDetector struct {
 	keys [2 * sampleSize]sampledKey
 	// listed counts the calls of addUniformly, copied those of add.
@@ -32,11 +32,11 @@ type lossDetector struct {
 
 type sampledKey struct {
 	key []byte
-	// expires is the Unix time of the server at which it does; 0 means never.
+	// expires is when the key expires, in Unix time of the server; 0 means never.
 	expires int64
 }
 
-// addUniformly adds a key that is not copied yet so that each key that was seen has the
+// addUniformly adds a key that is not copied yet. Each listed key has the
 // same chance to be in the sample.
 func (d *lossDetector) addUniformly(key []byte, expires int64) {
 	at := d.listed
@@ -49,8 +49,8 @@ func (d *lossDetector) addUniformly(key []byte, expires int64) {
 	}
 }
 
-// add adds a key that was copied. It replaces one of addUniformly, then the one of the last
-// ones that was added first.
+// add adds a key that was copied. At first, the copied keys replace the keys of addUniformly. Then each one
+// replaces the oldest of the last copied keys.
 func (d *lossDetector) add(key []byte, expires int64) {
 	at := d.copied
 	if at >= sampleSize {

@@ -241,7 +241,7 @@ func (p *pipeline) session(ctx context.Context, c *conn, pending []*batch) (unan
 	return append(unanswered, unsent...), progress, context.Cause(run)
 }
 
-// write adds each batch to inflight and then sends it. It returns those that are not
+// write adds each batch to inflight and then sends it. It returns the batches that are not
 // in inflight.
 func (p *pipeline) write(ctx context.Context, c *conn, inflight chan<- *batch, sent chan<- struct{}, pending []*batch) ([]*batch, error) {
 	for {

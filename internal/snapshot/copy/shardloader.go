@@ -135,8 +135,8 @@ func readStats(c *conn, request string) (protocol.Stats, error) {
 	return protocol.ReadStats(c.r)
 }
 
-// isTooLarge reports whether the server would reject an item. It must not be sent then:
-// memcached deletes the item that it has under the key of a rejected one
+// isTooLarge reports whether the server would reject an item. Such an item must not be sent:
+// memcached deletes the existing item under the key of a rejected item
 // (process_mset_cmd_start in proto_parser.c).
 func (s *shardLoader) isTooLarge(item format.Record) bool {
 	size := s.overhead + int64(len(item.Key)+item.Size)

@@ -205,8 +205,7 @@ func (c *chunkReader) span(chunk int, item Record, first int) (int, error) {
 	return n, nil
 }
 
-// prefetch fetches a chunk, if it exists, in the background. The function that it
-// returns waits for the chunk.
+// prefetch fetches a chunk, if it exists, in the background, and returns a function that waits for the chunk.
 func (c *chunkReader) prefetch(ctx context.Context, chunk int, buffer []byte) (take func() ([]byte, error)) {
 	take = sync.OnceValues(func() ([]byte, error) {
 		if chunk >= len(c.chunks()) {

@@ -24,7 +24,7 @@ import (
 // openTimeout limits the request by which Open checks the store.
 const openTimeout = time.Minute
 
-// Open returns the store, scoped to its directory or prefix, after a check that it answers.
+// Open returns the store, scoped to its directory or prefix, after a check that the store answers.
 // Errors are a *wire.Failure. Open creates a missing directory, but not a bucket. The only
 // credentials for S3 are the environment variables AWS_ACCESS_KEY_ID,
 // AWS_SECRET_ACCESS_KEY and, optionally, AWS_SESSION_TOKEN; or AWS_ROLE_ARN and

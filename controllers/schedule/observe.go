@@ -1,0 +1,43 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/internal/index"
+)
+
+// observation is what a reconcile reads of one schedule.
+type observation struct {
+	schedule *v1alpha1.MemcachedScheduledBackup
+	// backups of the schedule, or of a deleted one of its name.
+	backups []v1alpha1.MemcachedBackup
+	// now is when they were read.
+	now time.Time
+}
+
+// observer makes all reads.
+type observer struct {
+	cache client.Reader
+	clock clock.PassiveClock
+}
+
+func (r observer) observe(ctx context.Context, s *v1alpha1.MemcachedScheduledBackup) (observation, error) {
+	obs := observation{schedule: s, now: r.clock.Now()}
+	var all v1alpha1.MemcachedBackupList
+	if err := r.cache.List(ctx, &all, client.InNamespace(s.Namespace),
+		client.MatchingLabels{v1alpha1.LabelSchedule: s.Name}, client.MatchingFields{index.Schedule: s.Name}); err != nil {
+		return obs, fmt.Errorf("listing backups: %w", err)
+	}
+	for i := range all.Items {
+		if belongsTo(&all.Items[i], s.Name) {
+			obs.backups = append(obs.backups, all.Items[i])
+		}
+	}
+	return obs, nil
+}
