@@ -24,12 +24,13 @@ CONTAINER_TOOL ?= docker
 PLATFORMS ?= linux/amd64,linux/arm64
 KUBECTL ?= kubectl
 ignore-not-found ?= false
-# How images come to the cluster in KUBECONFIG: kind or k3d import them, push pushes them to IMAGE_TAG_BASE. Empty: the
-# cluster can pull them.
+# How images come to the cluster in KUBECONFIG: kind, k3d, or push to IMAGE_TAG_BASE. Empty: the cluster can pull them.
 LOAD ?=
 # The versions of memcached that are tested on the cluster in KUBECONFIG.
 MEMCACHED_VERSIONS ?= 1.6.18 1.6.38 1.6.45
 ARGS ?=
+# ARGS for a shell, word by word: expressions contain | and parentheses.
+QUOTED_ARGS = $(foreach word,$(ARGS),'$(subst ','\'',$(word))')
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FROM ?= 1
@@ -47,8 +48,7 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false -gcflags=all=-dwa
 endif
 
 # Every module that is formatted, vetted and linted.
-MODULES = . hack/cluster hack/catalog test bench
-# Files that "make generate manifests" writes. Tests compare the bundle, the catalog and the generated documents.
+MODULES = . hack hack/cluster test bench
 GENERATED = api config/crd/bases config/rbac/role.yaml
 
 CLUSTER = $(CURDIR)/bin/cluster
@@ -57,7 +57,8 @@ VALE = CGO_ENABLED=1 go tool -modfile=hack/tools/prose/go.mod vale
 HUGO = go tool -modfile=hack/tools/site/go.mod hugo
 GOLANGCI_LINT = go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint
 CI_TOOL = go tool -modfile=$(CURDIR)/hack/tools/ci/go.mod
-KUSTOMIZE = go run ./hack/kustomize
+HACK = go -C hack run
+KUSTOMIZE = $(HACK) ./kustomize
 STATIC_BUILD = go build -ldflags '-s -w -X main.version=$(VERSION)'
 # HTTP/2 needs TLS, which the agent's HTTP servers don't have, and 0.5 MB of each shard's memory.
 AGENT_TAGS = nethttpomithttp2
@@ -119,9 +120,9 @@ generate: ## Generate deep copies from api/.
 manifests: ## Generate the CRDs from api/, and the operator's role, rules and dashboards from controllers/.
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:dir=config/rbac
-	go run ./hack/monitoring
+	$(HACK) ./monitoring
 docs: ## Generate docs/api.md, docs/troubleshooting.md and docs/monitoring-metrics.md.
-	go run ./hack/docs
+	$(HACK) ./docs
 
 # Build the site of docs/ in dist/site; the first build takes three minutes.
 docs-site:
@@ -142,20 +143,20 @@ prose: ## Check the wording of PROSE; the first build takes two minutes and need
 ##@ Tests
 
 # hack/suite has the table of tiers, runs them and reports.
-SUITE = go build -o bin/suite ./hack/suite && exec bin/suite
+SUITE = go -C hack build -o $(CURDIR)/bin/suite ./suite && exec bin/suite
 test: $(CLUSTER) ## Test without root and without a cluster.
 	@$(SUITE) quick
 test-all: $(CLUSTER) ## Run every test; needs root for the local cluster, which it starts and stops.
 	@$(SUITE) all
 test-%: $(CLUSTER) FORCE ## Run one tier of the tests, such as test-unit or test-e2e, with flags of go test in ARGS.
-	@$(SUITE) $* -- $(ARGS)
+	@$(SUITE) $* -- $(QUOTED_ARGS)
 verify: check-generated check-vet ## Check that generated files are up to date, vet and format.
 verify: GENERATORS = generate manifests bundle catalog docs
 verify: GENERATED = api config bundle catalog docs
 pr: verify lint test ## Check that a change is ready.
 stress: ## Run tests of a folder 50 times on a busy machine: PKG=internal/handover RUN=Replacement
 	@busy() { while kill -0 $$$$ 2>/dev/null; do :; done; }; busy & busy & \
-	GOMAXPROCS=1 go -C $(PKG) test -count=50 -shuffle=on -timeout=60m -run '$(RUN)' . $(ARGS); status=$$?; exit $$status
+	GOMAXPROCS=1 go -C $(PKG) test -count=50 -shuffle=on -timeout=60m -run '$(RUN)' . $(QUOTED_ARGS); status=$$?; exit $$status
 env-api: $(CLUSTER) ## Print the environment of most tests (API server, memcached), for: eval "$(make -s env-api)"
 	@$(CLUSTER) env api process
 
@@ -176,23 +177,23 @@ check-lint: lint prose check-modules check-workflows check-commits docs-site
 
 # -count=1: Go's cache ignores changes of files outside of the module.
 check-tools:
-	go test -json ./hack/... && for module in hack/cluster hack/catalog; do go -C $$module test -json -count=1 ./... || exit 1; done
+	for module in hack hack/cluster; do go -C $$module test -json -count=1 ./... || exit 1; done
 	go -C test test -json -count=1 ./internal/... ./scorecard/...
 	go -C bench test -json -count=1 $$(go -C bench list ./... | grep -v /tenants)
 VERSIONS = $(if $(KUBECONFIG),$(MEMCACHED_VERSIONS),$$(ls "$$MEMCACHED_DIR" | xargs))
 tier-e2e: $(if $(KUBECONFIG),,olm not-by-olm) deploy-as-generated e2e-image
 	set -o pipefail; $(ON_CLUSTER) go -C test run ./inpod --image $(E2E_IMG) --env TEST_IMAGE=$(E2E_IMG) --env "MEMCACHED_VERSIONS=$(VERSIONS)" \
-	/e2e.test -test.v=test2json -test.timeout=60m $(ARGS) | go tool test2json -t -p e2e
+	/e2e.test -test.v=test2json -test.timeout=60m $(QUOTED_ARGS) | go tool test2json -t -p e2e
 tier-host: olm not-by-olm deploy-as-generated
-	$(call with,cluster api process peers) IMG=$(USED_IMG) MEMCACHED_VERSIONS="$(VERSIONS)" go -C test test -json -count=1 -timeout 60m ./host $(ARGS)
+	$(call with,cluster api process peers) IMG=$(USED_IMG) MEMCACHED_VERSIONS="$(VERSIONS)" go -C test test -json -count=1 -timeout 60m ./host $(QUOTED_ARGS)
 tier-olmv1: not-by-olm image olmv1
-	$(TOOLS) IMG=$(USED_IMG) go -C test test -json -count=1 -timeout 10m ./olmv1/... $(ARGS)
+	$(TOOLS) IMG=$(USED_IMG) go -C test test -json -count=1 -timeout 10m ./olmv1/... $(QUOTED_ARGS)
 
 # Run the simulation with seeds from FROM on for SOAK, 500 steps each.
 soak:
 	@$(call with,api) GOGC=400 go -C test test -count=1 -timeout 0 -v ./sim -run 'TestInvariantsHold' -seeds 0 -from $(FROM) -for $(SOAK)
 mutants: ## Change the code on the lines that differ from BASE (origin/main), and report what no test of the package detects.
-	@go run ./hack/mutants -base "$(or $(BASE),origin/main)" $(ARGS)
+	@$(HACK) ./mutants -base "$(or $(BASE),origin/main)" $(QUOTED_ARGS)
 fuzz: ## Run every fuzz test for FUZZTIME.
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' api cmd controllers internal | while IFS=: read -r file name; do \
 		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) "./$${file%/*}" || exit 1; done
@@ -238,12 +239,11 @@ docker-push bundle-push catalog-push scorecard-push: $(CLUSTER)
 	@if $(HAS_DAEMON); then $(CONTAINER_TOOL) push $(IMAGE); else $(CLUSTER) image push dist/$(NAME).tar $(IMAGE); fi
 release-images: docker-build bundle-build catalog-build scorecard-build
 
-# For all PLATFORMS.
 docker-buildx:
 	$(CONTAINER_TOOL) buildx build --push --build-arg VERSION=$(VERSION) --platform $(PLATFORMS) -t $(IMG) .
 run: ready manifests generate image ## Run the operator in this shell with the flags in ARGS.
 	go build -o bin/manager .
-	@$(ON_CLUSTER) RELATED_IMAGE_AGENT="$${RELATED_IMAGE_AGENT:-$(USED_IMG)}" exec bin/manager $(ARGS)
+	@$(ON_CLUSTER) RELATED_IMAGE_AGENT="$${RELATED_IMAGE_AGENT:-$(USED_IMG)}" exec bin/manager $(QUOTED_ARGS)
 install: ready manifests
 	@$(ON_CLUSTER) $(KUSTOMIZE) config/crd | $(KUBECTL) apply --server-side --force-conflicts -f -
 uninstall: ready
@@ -265,14 +265,14 @@ not-by-olm: ready
 ##@ OLM
 
 bundle: manifests ## Generate bundle/, bundle.Dockerfile and the installer in config/samples/olmv1, and validate the bundle.
-	go run ./hack/bundle generate --version $(VERSION) --image $(BUNDLED_IMG) --scorecard-image $(SCORECARD_IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
+	$(HACK) ./bundle generate --version $(VERSION) --image $(BUNDLED_IMG) --scorecard-image $(SCORECARD_IMG) --created-at $(RELEASED) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
 	@$(MAKE) --no-print-directory validate
 validate:
-	go run ./hack/bundle validate
+	$(HACK) ./bundle validate
 catalog-add: # Copy bundle/ to catalog/releases.
-	go -C hack/catalog run . add
+	$(HACK) ./catalog add
 catalog: ## Render catalog/configs from catalog/releases, and validate it.
-	go -C hack/catalog run . render $(IMAGE_TAG_BASE)-bundle
+	$(HACK) ./catalog render $(IMAGE_TAG_BASE)-bundle
 scorecard: ready scorecard-image operator
 	@$(ON_CLUSTER) rights="$$($(KUSTOMIZE) config/scorecard/rbac)" && \
 	trap 'echo "$$rights" | $(KUBECTL) delete --ignore-not-found -f -' EXIT && trap 'exit 1' INT TERM && \
@@ -281,7 +281,7 @@ scorecard: ready scorecard-image operator
 
 # Prepare release VERSION (everything except pushing), with IMAGE_DIGEST of the operator if it is pushed already.
 release:
-	@go run ./hack/release $(VERSION) $(IMAGE_DIGEST)
+	@$(HACK) ./release $(VERSION) $(IMAGE_DIGEST)
 
 ##@ Local cluster
 
@@ -296,11 +296,11 @@ env: $(CLUSTER) ## Print the environment of the tests, for: eval "$(make -s env)
 demo: ready $(if $(KUBECONFIG),deploy-as-generated,image olm) demo-image ## Show what the operator does.
 	@$(ON_CLUSTER) IMG=$(USED_IMG) DEMO_IMAGE=$(DEMO_IMG) go -C bench run . demo
 bench-upgrade bench-handover bench-backup: bench-%: not-by-olm deploy-as-generated
-	@$(ON_CLUSTER) go -C bench run . $* $(ARGS)
+	@$(ON_CLUSTER) go -C bench run . $* $(QUOTED_ARGS)
 bench-memory bench-scrapes bench-tls bench-snapshot: bench-%: $(CLUSTER)
-	@$(call with,process) go -C bench run . $* $(ARGS)
+	@$(call with,process) go -C bench run . $* $(QUOTED_ARGS)
 bench-scale: $(CLUSTER)
-	@$(call with,cluster) go -C bench run . scale $(ARGS)
+	@$(call with,cluster) go -C bench run . scale $(QUOTED_ARGS)
 
 # Draw docs/dashboard-*.svg from what the test of the alerts records on the local cluster.
 dashboards:

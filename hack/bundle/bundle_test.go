@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const root = "../.."
+const project = "../.."
 
 // makefileRelease returns the release for which "make bundle" generates the bundle.
 func makefileRelease(t *testing.T) release {
 	t.Helper()
-	makefile := read(t, filepath.Join(root, "Makefile"))
+	makefile := read(t, filepath.Join(project, "Makefile"))
 	value := func(name string) string { return "" }
 	value = func(name string) string {
 		match := regexp.MustCompile(`(?m)^` + name + ` \?= ?(.*)$`).FindSubmatch(makefile)
@@ -54,11 +54,11 @@ func read(t *testing.T, file string) []byte {
 // committed returns the files of the bundle in the project.
 func committed(t *testing.T) map[string][]byte {
 	t.Helper()
-	files := map[string][]byte{"bundle.Dockerfile": read(t, filepath.Join(root, "bundle.Dockerfile"))}
-	files[installerFile] = read(t, filepath.Join(root, installerFile))
-	err := fs.WalkDir(os.DirFS(root), "bundle", func(path string, entry fs.DirEntry, err error) error {
+	files := map[string][]byte{"bundle.Dockerfile": read(t, filepath.Join(project, "bundle.Dockerfile"))}
+	files[installerFile] = read(t, filepath.Join(project, installerFile))
+	err := fs.WalkDir(os.DirFS(project), "bundle", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			files[path] = read(t, filepath.Join(root, path))
+			files[path] = read(t, filepath.Join(project, path))
 		}
 		return err
 	})
@@ -70,7 +70,7 @@ func committed(t *testing.T) map[string][]byte {
 
 func committedBundle(t *testing.T) *manifests.Bundle {
 	t.Helper()
-	bundle, err := manifests.GetBundleFromDir(filepath.Join(root, "bundle"))
+	bundle, err := manifests.GetBundleFromDir(filepath.Join(project, "bundle"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func committedBundle(t *testing.T) *manifests.Bundle {
 }
 
 func TestCommittedBundleIsUpToDate(t *testing.T) {
-	want, err := generate(root, makefileRelease(t))
+	want, err := generate(project, makefileRelease(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestCommittedBundleIsUpToDate(t *testing.T) {
 }
 
 func TestCommittedBundleIsValid(t *testing.T) {
-	findings, err := validate(root)
+	findings, err := validate(project)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +131,8 @@ func TestValidateFinds(t *testing.T) {
 // The project's own .dockerignore excludes all but the operator's sources.
 func TestDockerignoreIncludesTheFilesThatAreCopied(t *testing.T) {
 	for _, dockerfile := range []string{"bundle.Dockerfile", "catalog/Dockerfile"} {
-		ignore := string(read(t, filepath.Join(root, dockerfile+".dockerignore")))
-		copied := regexp.MustCompile(`(?m)^COPY (\S+) `).FindAllStringSubmatch(string(read(t, filepath.Join(root, dockerfile))), -1)
+		ignore := string(read(t, filepath.Join(project, dockerfile+".dockerignore")))
+		copied := regexp.MustCompile(`(?m)^COPY (\S+) `).FindAllStringSubmatch(string(read(t, filepath.Join(project, dockerfile))), -1)
 		if len(copied) == 0 {
 			t.Errorf("%s copies nothing", dockerfile)
 		}
@@ -150,7 +150,7 @@ func TestDockerignoreIncludesTheFilesThatAreCopied(t *testing.T) {
 func TestBundleOfAReleasedVersionMustNotChange(t *testing.T) {
 	version := committedBundle(t).CSV.Spec.Version.String()
 	dir := t.TempDir()
-	if err := errors.Join(write(dir, committed(t)), os.CopyFS(filepath.Join(dir, "catalog/releases", version), os.DirFS(filepath.Join(root, "bundle")))); err != nil {
+	if err := errors.Join(write(dir, committed(t)), os.CopyFS(filepath.Join(dir, "catalog/releases", version), os.DirFS(filepath.Join(project, "bundle")))); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := validate(dir); len(got) > 0 || err != nil {
@@ -173,7 +173,7 @@ func TestChannelsAgreeWithTheMaturity(t *testing.T) {
 	} {
 		r := makefileRelease(t)
 		r.version = version
-		files, err := generate(root, r)
+		files, err := generate(project, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func TestLinksAreDocumentsOfTheRelease(t *testing.T) {
 		if want := "v" + csv.Spec.Version.String(); version != want {
 			t.Errorf("%s is of %s, want %s", link.URL, version, want)
 		}
-		if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+		if _, err := os.Stat(filepath.Join(project, file)); err != nil {
 			t.Errorf("%s: %v", link.URL, err)
 		}
 	}
@@ -214,7 +214,7 @@ func TestLinksAreDocumentsOfTheRelease(t *testing.T) {
 func TestDigestsAreInTheBundle(t *testing.T) {
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(root, "config"))); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(project, "config"))); err != nil {
 		t.Fatal(err)
 	}
 	r := makefileRelease(t)
@@ -250,7 +250,7 @@ func TestDigestsAreInTheBundle(t *testing.T) {
 
 func TestDigestIsOfARelease(t *testing.T) {
 	r := makefileRelease(t)
-	if _, err := os.Stat(filepath.Join(root, "catalog/releases", r.version)); err != nil && strings.Contains(r.image, "@") {
+	if _, err := os.Stat(filepath.Join(project, "catalog/releases", r.version)); err != nil && strings.Contains(r.image, "@") {
 		t.Errorf("the Makefile has the digest of an image of another version: remove DIGEST there, and that of the operator in images.yaml: %v", err)
 	}
 }
@@ -418,7 +418,7 @@ func TestGenerateRejects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(root, "config"))); err != nil {
+			if err := os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(project, "config"))); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.WriteFile(filepath.Join(dir, "images.yaml"), nil, 0o600); err != nil {

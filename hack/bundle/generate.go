@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/hack/internal/configdir"
+	"github.com/memcached-operator/memcached-operator/config"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 
 // generate returns the files of the bundle of the project in root, and the installer for OLM v1, by path.
 func generate(root string, r release) (map[string][]byte, error) {
-	built, err := configdir.Build(root, "config/manifests", map[string]string{"controller": r.image, "scorecard": r.scorecardImage})
+	built, err := config.Build(root, "config/manifests", map[string]string{"controller": r.image, "scorecard": r.scorecardImage})
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // Command bundle generates and validates bundle/ and bundle.Dockerfile, which the Operator Lifecycle Manager installs:
 //
-//	go run ./hack/bundle generate --version 1.0.0 --image REFERENCE --scorecard-image REFERENCE --created-at TIME --channels A,B --default-channel A
-//	go run ./hack/bundle validate
+//	go -C hack run ./bundle generate --version 1.0.0 --image REFERENCE --scorecard-image REFERENCE --created-at TIME --channels A,B --default-channel A
+//	go -C hack run ./bundle validate
 //
 // The source is config/manifests. The ClusterServiceVersion gets the Deployments, the rules that are bound to their
 // ServiceAccounts, descriptors of the CRDs' fields, the samples, and the RELATED_IMAGE_ variables as relatedImages.
@@ -17,6 +17,9 @@ import (
 	"strings"
 )
 
+// root is the project's folder: "go -C hack run" starts this program in hack.
+const root = ".."
+
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bundle:", err)
@@ -31,13 +34,13 @@ func run(args []string) error {
 		if err != nil {
 			return err
 		}
-		files, err := generate(".", r)
+		files, err := generate(root, r)
 		if err != nil {
 			return err
 		}
-		return write(".", files)
+		return write(root, files)
 	case len(args) == 1 && args[0] == "validate":
-		findings, err := validate(".")
+		findings, err := validate(root)
 		if err != nil {
 			return err
 		}

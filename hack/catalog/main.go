@@ -1,13 +1,13 @@
 // Command catalog renders file-based catalogs and validates them as opm does:
 //
-//	go run . render BUNDLEIMAGE
-//	go run . add
-//	go run . preview --out DIR IMAGE=BUNDLEDIR...
+//	go -C hack run ./catalog render BUNDLEIMAGE
+//	go -C hack run ./catalog add
+//	go -C hack run ./catalog preview --out DIR IMAGE=BUNDLEDIR...
 //
 // Render writes catalog/configs: every release in catalog/releases, with the image BUNDLEIMAGE:vVERSION. Add copies
 // bundle/ to catalog/releases/VERSION and records its checksum, so that a release never changes; "make release" runs
 // it. Preview renders the given bundles only, all in both channels, to DIR/memcached-operator/catalog.yaml. Relative
-// paths are relative to this folder with go -C. Nothing is pulled.
+// paths are relative to hack. Nothing is pulled.
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("catalog", flag.ExitOnError)
-	root := flags.String("root", "../..", "the project's `FOLDER`")
+	root := flags.String("root", "..", "the project's `FOLDER`")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

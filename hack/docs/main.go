@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	if err := run("."); err != nil {
+	if err := run(".."); err != nil {
 		fmt.Fprintln(os.Stderr, "hack/docs:", err)
 		os.Exit(1)
 	}

@@ -1,6 +1,6 @@
 // Command kustomize builds a folder of config/ for "kubectl apply":
 //
-//	go run ./hack/kustomize [--image NAME=REFERENCE]... [--without KIND]... DIR
+//	go -C hack run ./kustomize [--image NAME=REFERENCE]... [--without KIND]... DIR
 package main
 
 import (
@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/memcached-operator/memcached-operator/hack/internal/configdir"
+	"github.com/memcached-operator/memcached-operator/config"
 )
 
 func main() {
@@ -41,7 +41,7 @@ func run(args []string) error {
 	if flags.NArg() != 1 {
 		return fmt.Errorf("one folder is needed, %d given", flags.NArg())
 	}
-	built, err := configdir.Build(".", flags.Arg(0), images)
+	built, err := config.Build("..", flags.Arg(0), images)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/monitoring"
 )
 
-const folder = "config/monitoring"
+const folder = "../config/monitoring"
 
 func main() {
 	if err := run(); err != nil {

@@ -34,6 +34,9 @@ var packages = []string{
 func main() {
 	base := flag.String("base", "origin/main", "commit or branch that the changed lines differ from; empty for all lines")
 	flag.Parse()
+	if err := os.Chdir(".."); err != nil { // "go -C hack run" starts this program in hack
+		panic(err)
+	}
 	if flag.NArg() > 0 {
 		packages = flag.Args()
 	}

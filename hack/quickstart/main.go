@@ -1,7 +1,7 @@
 // Command quickstart prints docs/quickstart.md as a script for bash, which runs the page's commands on the cluster in
 // KUBECONFIG and compares what they print with the page:
 //
-//	go run ./hack/quickstart | bash
+//	go -C hack run ./quickstart | bash
 //
 // The script omits the commands of kind, and installs the operator of this repository instead of a release.
 package main
@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	page, err := os.ReadFile("docs/quickstart.md")
+	page, err := os.ReadFile("../docs/quickstart.md")
 	if err == nil {
 		var text string
 		if text, err = script(string(page)); err == nil {

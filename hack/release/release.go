@@ -1,6 +1,6 @@
 // Command release prepares a release, everything except pushing:
 //
-//	go run ./hack/release VERSION [DIGEST]
+//	go -C hack run ./release VERSION [DIGEST]
 //
 // "make release VERSION=1.0.0" runs it. It sets version, time and the digest of the operator's image, also in the
 // commands of documents, moves the unreleased changes in CHANGELOG.md to the version, generates the bundle, copies it
@@ -35,7 +35,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: make release VERSION=1.1.0 [IMAGE_DIGEST=sha256:…]")
 		os.Exit(1)
 	}
-	r := release{root: ".", version: os.Args[1], digest: strings.Join(os.Args[2:], ""), now: time.Now(), out: os.Stdout, images: true}
+	r := release{root: "..", version: os.Args[1], digest: strings.Join(os.Args[2:], ""), now: time.Now(), out: os.Stdout, images: true}
 	if err := r.prepare(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
@@ -82,8 +82,7 @@ func (r release) prepare(ctx context.Context) error {
 		{"copying it to catalog/releases", r.program("make", "catalog-add")},
 		{"rendering the catalog", r.program("make", "catalog")},
 		{"checking that no other file changed", r.noOtherChange},
-		{"testing the bundle", r.program("go", "test", "-count=1", "./hack/bundle")},
-		{"testing the catalog", r.program("go", "-C", "hack/catalog", "test", "-count=1", "./...")},
+		{"testing the bundle and the catalog", r.program("go", "-C", "hack", "test", "-count=1", "./bundle", "./catalog")},
 		{"writing " + communityDir, r.program("sh", "-c", r.community())},
 		{building, r.program("make", "release-images")},
 		{committing, r.commit},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -215,6 +216,14 @@ func TestTestOfATargetIsRepeatedThroughMake(t *testing.T) {
 	got := tier{name: "e2e", target: "tier-e2e"}.again(testID{"example.com/e2e", "TestA"})
 	if want := []string{"make", "--no-print-directory", "tier-e2e", "ARGS=-test.run=^TestA$$"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The shell would take these for a pipe and a subshell.
+func TestMakeQuotesArguments(t *testing.T) {
+	out, err := exec.Command("make", "-n", "-C", "../..", "mutants", "ARGS=-run=Test(A|B)$$ -v").Output()
+	if want := " '-run=Test(A|B)$' '-v'\n"; err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("make runs %s, want %q in it (%v)", out, want, err)
 	}
 }
 

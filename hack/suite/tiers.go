@@ -51,7 +51,7 @@ var tiers = []tier{
 		what: "the files that are generated from `api` and `controllers` are up to date"},
 	{name: "vet", suites: []suite{quick, code, all}, lane: computes, nice: 10, target: "check-vet",
 		what: "`go vet`, and the format of all files"},
-	{name: "unit", suites: []suite{quick, code, all}, lane: computes, nice: 5, module: ".", packages: []string{".", "./api/...", "./cmd/...", "./controllers/...", "./docs/...", "./internal/..."}, flags: []string{"-timeout=20m"},
+	{name: "unit", suites: []suite{quick, code, all}, lane: computes, nice: 5, module: ".", packages: []string{".", "./api/...", "./cmd/...", "./config/...", "./controllers/...", "./docs/...", "./internal/..."}, flags: []string{"-timeout=20m"},
 		what: "the operator's module, with the documents"},
 	{name: "apiserver", suites: []suite{code, all}, lane: computes, nice: 5, needs: []string{forAPI}, module: "test", packages: []string{"./apiserver"}, flags: []string{"-timeout=20m"},
 		what: "what depends on a real API server: admission, conflicts, permissions, informers"},

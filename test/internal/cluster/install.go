@@ -167,7 +167,7 @@ func Render(ctx context.Context, args ...string) ([]*unstructured.Unstructured, 
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, "go", append([]string{"run", "./hack/kustomize"}, args...)...)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"-C", "hack", "run", "./kustomize"}, args...)...)
 	cmd.Dir = root
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint

@@ -186,7 +186,7 @@ func LoadCatalog(ctx context.Context, scratch, reference string, releases ...Rel
 	if err != nil {
 		return err
 	}
-	args := []string{"-C", "hack/catalog", "run", ".", "preview", "--out", filepath.Join(dir, "configs")}
+	args := []string{"-C", "hack", "run", "./catalog", "preview", "--out", filepath.Join(dir, "configs")}
 	for _, r := range releases {
 		args = append(args, r.Bundle+"="+r.dir)
 	}

@@ -1,4 +1,4 @@
-package configdir
+package config
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-const root = "../../.."
+const root = ".."
 
 const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 

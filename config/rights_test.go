@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"slices"
@@ -8,8 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/kustomize/api/resource"
+	"sigs.k8s.io/yaml"
 
-	"github.com/memcached-operator/memcached-operator/hack/internal/configdir"
 	podlabels "github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
@@ -58,7 +58,7 @@ func TestNamespacedInstallHasNoRightsInOtherNamespaces(t *testing.T) {
 // built returns the objects of some kinds in a folder, at least one.
 func built(t *testing.T, dir string, kinds ...string) []*resource.Resource {
 	t.Helper()
-	all, err := configdir.Build(root, dir, nil)
+	all, err := Build(root, dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +71,8 @@ func built(t *testing.T, dir string, kinds ...string) []*resource.Resource {
 
 func decoded[T any](t *testing.T, o *resource.Resource) *T {
 	t.Helper()
-	out, err := as[T](o)
-	if err != nil {
+	out := new(T)
+	if err := yaml.UnmarshalStrict([]byte(o.MustYaml()), out); err != nil {
 		t.Fatal(err)
 	}
 	return out

@@ -1,6 +1,6 @@
-// Package configdir builds the kustomizations in config/ without the kustomize command, with images of the caller's
-// choice.
-package configdir
+// Package config builds the kustomizations of this folder without the kustomize command, with images of the caller's
+// choice. Its tests are of what is installed.
+package config
 
 import (
 	"fmt"
