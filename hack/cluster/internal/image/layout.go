@@ -14,7 +14,7 @@ import (
 )
 
 // RefAnnotation has the name of an image in a layout.
-const RefAnnotation = "org.opencontainers.ref.name"
+const RefAnnotation = "org.opencontainers.image.ref.name"
 
 // WriteLayout writes images into an OCI layout, with their names.
 func WriteLayout(dir string, recipes ...Recipe) error {
