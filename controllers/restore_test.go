@@ -3,7 +3,6 @@ package controllers
 import (
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -33,16 +32,6 @@ func (w *world) isDeleted(b *v1alpha1.MemcachedBackup) bool {
 	return simtest.Get[*v1alpha1.MemcachedBackup](w.admin, b.Name) == nil
 }
 
-// bootstrapping makes a Memcached wait for a restore.
-func bootstrapping(restore string, phase v1alpha1.TransferPhase) func(*v1alpha1.Memcached) {
-	return func(m *v1alpha1.Memcached) {
-		m.Spec.Bootstrap = &v1alpha1.Bootstrap{BackupRef: &v1alpha1.BackupReference{Name: "nightly"}}
-		if phase != "" {
-			m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: restore, Phase: phase, Deadline: metav1.NewTime(time.Date(2026, 5, 1, 13, 0, 0, 0, time.UTC))}
-		}
-	}
-}
-
 func TestRestoreRunsOnceAndReportsItems(t *testing.T) {
 	w := newWorld(t)
 	b := w.backedUp(2)
@@ -61,35 +50,6 @@ func TestRestoreRunsOnceAndReportsItems(t *testing.T) {
 	w.wantEvent(events, v1alpha1.EventRestoreComplete, "restored 90 items")
 	if w.jobs.Created["load"] != 1 || len(events) != 4 {
 		t.Errorf("%d pods were created, and these events recorded: %q", w.jobs.Created["load"], events)
-	}
-}
-
-// A shard has a Service during a bootstrap.
-func TestBootstrapRestoreOfManyShardsIsWrittenInBatches(t *testing.T) {
-	w := newWorld(t)
-	const size = 2*transfer.BatchSize + 7
-	w.memcached("fresh", size, bootstrapping("fill", v1alpha1.TransferRunning))
-	w.create("MemcachedRestore", "fill", fromClaim)
-	services := func() int { return len(w.admin.Names(simtest.KindService)) }
-	reconciled := func(want int) {
-		t.Helper()
-		if w.reconcile(w.restores, "fill"); services() != want {
-			t.Errorf("there are %d Services, want %d", services(), want)
-		}
-	}
-	reconciled(transfer.BatchSize)
-	reconciled(2 * transfer.BatchSize)
-	if r := w.restore("fill"); r.Status.JobUID != "" {
-		t.Error("the Job was created before all Services")
-	}
-	reconciled(size)
-	if _, task := simtest.Task(w.job(transfer.Restore, w.restore("fill"))); len(task.Servers) != size {
-		t.Errorf("the Job has %d servers", len(task.Servers))
-	}
-	w.converge()
-	w.wantEnd(w.restore("fill").Status.TransferStatus, v1alpha1.TransferComplete, v1alpha1.ReasonSucceeded, "")
-	if n := services(); n != 0 {
-		t.Errorf("%d Services are left", n)
 	}
 }
 

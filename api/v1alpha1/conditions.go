@@ -84,10 +84,10 @@ const (
 	//
 	// Do: fix what the message names, for example a quota; otherwise wait.
 	ReasonRetrying = "Retrying"
-	// ReasonBootstrapping: the shards of a new Memcached are being filled from a snapshot
-	// and aren't ready before that.
+	// ReasonBootstrapping: the shards of a new Memcached are being filled from a snapshot.
+	// They serve, and Ready is False until the restore has finished.
 	//
-	// Do: wait until the restore is finished or the deadline in status.bootstrap has passed.
+	// Do: wait for the MemcachedRestore that status.bootstrap names.
 	ReasonBootstrapping = "Bootstrapping"
 	// ReasonBackingUp: the Memcached is being deleted, and its final backup is running. The
 	// shards keep serving.
@@ -352,8 +352,8 @@ const (
 	//
 	// Do: read the reason of Degraded.
 	EventShardRolledBack = "ShardRolledBack"
-	// EventBootstrapFinished: the shards of a new Memcached became ready; the message reports
-	// whether they were filled.
+	// EventBootstrapFinished: the restore into a new Memcached has finished; the message reports
+	// whether its shards were filled.
 	//
 	// Do: if they weren't, read the message and the MemcachedRestore that status.bootstrap
 	// names.

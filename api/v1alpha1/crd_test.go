@@ -24,7 +24,7 @@ func TestGoDefaultsAreTheCRDsDefaults(t *testing.T) {
 		{"memcachedbackups", "spec.rateLimit.itemsPerSecond", v1alpha1.DefaultItemsPerSecond},
 		{"memcachedrestores", "spec.rateLimit.mebibytesPerSecond", v1alpha1.DefaultMebibytesPerSecond},
 		{"memcachedscheduledbackups", "spec.retention.failedBackupsHistoryLimit", v1alpha1.DefaultFailedBackupsHistoryLimit},
-		{"memcacheds", "spec.bootstrap.deadlineSeconds", v1alpha1.DefaultBootstrapDeadlineSeconds},
+		{"memcacheds", "spec.bootstrap.deadlineSeconds", v1alpha1.DefaultTransferDeadlineSeconds},
 		{"memcacheds", "spec.finalBackup.deadlineSeconds", v1alpha1.DefaultFinalBackupDeadlineSeconds},
 		{"memcacheds", "spec.refill.maxAgeSeconds", v1alpha1.DefaultRefillMaxAgeSeconds},
 		{"memcachedbackups", "spec.deadlineSeconds", v1alpha1.DefaultTransferDeadlineSeconds},

@@ -5,7 +5,6 @@ import "time"
 // Defaults of the CRDs, in seconds unless the name says otherwise, for objects that were
 // created without them.
 const (
-	DefaultBootstrapDeadlineSeconds   = 600
 	DefaultFinalBackupDeadlineSeconds = 1800
 	DefaultRefillMaxAgeSeconds        = 86400
 	DefaultTransferDeadlineSeconds    = 21600

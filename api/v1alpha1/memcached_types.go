@@ -225,9 +225,10 @@ type MemcachedSpec struct {
 	// +optional
 	Hashing *Hashing `json:"hashing,omitempty"`
 
-	// Bootstrap fills the shards of a new Memcached from a snapshot before they become
-	// ready. Default: the shards start empty. Changing it has no effect once there are shards,
-	// also on those that are added later.
+	// Bootstrap fills the shards of a new Memcached from a snapshot while they serve. Until
+	// that is done, the condition Ready is False with reason Bootstrapping. Default: the shards
+	// start empty. Changing it has no effect once there are shards, also on those that are
+	// added later.
 	//
 	// +optional
 	Bootstrap *Bootstrap `json:"bootstrap,omitempty"`
@@ -861,16 +862,16 @@ type Bootstrap struct {
 	// +optional
 	Snapshot *SnapshotSource `json:"snapshot,omitempty"`
 
-	// DeadlineSeconds is when the shards become ready even if the restore is incomplete, in
-	// seconds after the Memcached's creation. Default 600.
+	// DeadlineSeconds is how long the restore may take once all shards are ready, in seconds;
+	// after that the shards keep what it has restored. Default 21600 (6 hours).
 	//
 	// +optional
-	// +kubebuilder:default=600
+	// +kubebuilder:default=21600
 	// +kubebuilder:validation:Minimum=10
-	// +kubebuilder:validation:Maximum=86400
+	// +kubebuilder:validation:Maximum=604800
 	DeadlineSeconds *int32 `json:"deadlineSeconds,omitempty"`
 
-	// MaxAgeSeconds is the maximum age of the snapshot, in seconds. The shards start empty
+	// MaxAgeSeconds is the maximum age of the snapshot, in seconds. The shards stay empty
 	// when the snapshot is older. Default: no limit.
 	//
 	// +optional
@@ -1066,12 +1067,9 @@ type BootstrapStatus struct {
 	// RestoreName is the name of the MemcachedRestore that fills the shards.
 	RestoreName string `json:"restoreName"`
 
-	// Phase is Running until the shards become ready, then Complete when the restore filled them
-	// or Failed when it didn't, or not in time.
+	// Phase is Running from the Memcached's creation until the restore has finished, then
+	// Complete when it filled the shards or Failed when it didn't.
 	Phase TransferPhase `json:"phase"`
-
-	// Deadline is when the shards become ready even if the restore is incomplete.
-	Deadline metav1.Time `json:"deadline"`
 
 	// Message describes the state in a sentence.
 	//
@@ -1079,7 +1077,7 @@ type BootstrapStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// IsRunning reports whether the shards wait for a restore before they become ready; false without a bootstrap.
+// IsRunning reports whether the shards are being filled, or will be once they are ready; false without a bootstrap.
 func (b *BootstrapStatus) IsRunning() bool {
 	return b != nil && b.Phase == TransferRunning
 }

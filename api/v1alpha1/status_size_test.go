@@ -27,7 +27,7 @@ func largestStatus(n names) v1alpha1.MemcachedStatus {
 	s := v1alpha1.MemcachedStatus{
 		ObservedGeneration: 1000, Phase: v1alpha1.PhaseProgressing, Size: maxSize, ReadySize: maxSize, UpdatedSize: maxSize, Ready: "128/128",
 		Version: "1.6.38 → 1.6.45", Image: text(512), DefaultImage: text(512), Selector: v1alpha1.LabelInstance + "=" + text(n.memcached),
-		Bootstrap: &v1alpha1.BootstrapStatus{RestoreName: text(n.memcached), Phase: v1alpha1.TransferComplete, Deadline: now, Message: text(v1alpha1.MaxMessage)},
+		Bootstrap: &v1alpha1.BootstrapStatus{RestoreName: text(n.memcached), Phase: v1alpha1.TransferComplete, Message: text(v1alpha1.MaxMessage)},
 		Update: &v1alpha1.UpdateStatus{
 			Revision: text(16), Updated: maxSize, Shard: text(n.memcached + len("-127")), Method: v1alpha1.UpdateRecreate, RollingBack: true,
 			Gate: v1alpha1.GateOutsideMaintenanceWindow, Items: 1e11, ItemsBefore: 1e11, Since: now, Message: text(v1alpha1.MaxMessage),

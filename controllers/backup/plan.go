@@ -45,9 +45,8 @@ func (obs *observation) Blocker() *transfer.Blocker {
 		return transfer.Reject(v1alpha1.ReasonMemcachedDeleting,
 			"Memcached %s is being deleted, and not all of its shards are reachable. "+
 				"For a backup before a deletion, set spec.deletionPolicy to Backup", name)
-	case m.Status.Bootstrap != nil && m.Status.Bootstrap.Phase == v1alpha1.TransferRunning:
-		return transfer.WaitFor(v1alpha1.ReasonBootstrapping,
-			"waiting until Memcached %s is filled from a snapshot and its shards serve", name)
+	case m.Status.Bootstrap.IsRunning():
+		return transfer.WaitFor(v1alpha1.ReasonBootstrapping, "waiting until Memcached %s is filled from a snapshot", name)
 	}
 	return cmp.Or(obs.NotAllowed(obs.Store()), transfer.MemcachedNotReady(m))
 }

@@ -83,19 +83,32 @@ func TestUpdateHasTheSameResultWhenTheOperatorIsKilledAfterAnyWrite(t *testing.T
 }
 
 func TestCreationHasTheSameResultWhenTheOperatorIsKilledAfterAnyWrite(t *testing.T) {
-	run := func(t *testing.T, writesLeft int64) (summary string, writes int64, killed bool) {
-		cluster := newCluster(t, "cache", "size: 2")
-		if writesLeft > 0 {
-			cluster.writesLeft.Store(writesLeft)
+	created := int64(len(keysOf("cache", 2)) + 1) // with the Secret
+	for spec, c := range map[string]struct {
+		writes int64 // without the objects
+		line   string
+	}{
+		"size: 2":     {2, "status of cache-1: current true, version 1.6.45, start Cold"},
+		withBootstrap: {6, "bootstrap: Complete, the shards got 2,000 restored items"},
+	} {
+		run := func(t *testing.T, writesLeft int64) (summary string, writes int64, killed bool) {
+			cluster := newCluster(t, "cache", spec)
+			cluster.finishRestore = completeRestore
+			if writesLeft > 0 {
+				cluster.writesLeft.Store(writesLeft)
+			}
+			m := cluster.converge()
+			return cluster.summary(m), cluster.writes.Load(), cluster.killed
 		}
-		m := cluster.converge()
-		return cluster.summary(m), cluster.writes.Load(), cluster.killed
+		want, writes, _ := run(t, 0)
+		if writes != created+c.writes {
+			t.Errorf("%s: %d writes, want %d", spec, writes, created+c.writes)
+		}
+		if !strings.Contains(want, c.line) {
+			t.Fatalf("%s: missing %q in:\n%s", spec, c.line, want)
+		}
+		killAfterEachWrite(t, want, writes, run)
 	}
-	want, writes, _ := run(t, 0)
-	if line := "status of cache-1: current true, version 1.6.45, start Cold"; !strings.Contains(want, line) {
-		t.Fatalf("missing %q in:\n%s", line, want)
-	}
-	killAfterEachWrite(t, want, writes, run)
 }
 
 // killAfterEachWrite runs a test once for each of its writes, with an operator that is killed
@@ -120,14 +133,14 @@ func (cluster *fakeCluster) summary(m *v1alpha1.Memcached) string {
 	var lines []string
 	for _, pod := range cluster.list() {
 		p := cluster.pods[pod.UID]
-		lines = append(lines, fmt.Sprintf("%s: containers %d, starts %d, unannounced %d, %s, %s, labels %v, ready %t, delayed until %q",
-			p.shard, p.containers, p.starts, p.unannounced, p.image, p.arguments, pod.Labels, p.ready, pod.Annotations[annotations.HoldUntil]))
+		lines = append(lines, fmt.Sprintf("%s: containers %d, starts %d, unannounced %d, %s, %s, labels %v, ready %t",
+			p.shard, p.containers, p.starts, p.unannounced, p.image, p.arguments, pod.Labels, p.ready))
 	}
 	var sets appsv1.ReplicaSetList
 	cluster.must(cluster.admin.List(cluster.ctx, &sets, client.InNamespace(cluster.namespace)))
 	for _, set := range sets.Items {
-		lines = append(lines, fmt.Sprintf("%s: replicas %d, template %s, failed %s, delayed until %q", set.Name, *set.Spec.Replicas,
-			set.Spec.Template.Annotations[annotations.Spec], set.Annotations[annotations.Failed], set.Spec.Template.Annotations[annotations.HoldUntil]))
+		lines = append(lines, fmt.Sprintf("%s: replicas %d, template %s, failed %s", set.Name, *set.Spec.Replicas,
+			set.Spec.Template.Annotations[annotations.Spec], set.Annotations[annotations.Failed]))
 	}
 	var preflightPods corev1.PodList
 	cluster.must(cluster.admin.List(cluster.ctx, &preflightPods, client.InNamespace(cluster.namespace), client.MatchingLabels(resources.PreflightLabels(cluster.memcached))))
@@ -141,7 +154,7 @@ func (cluster *fakeCluster) summary(m *v1alpha1.Memcached) string {
 		lines = append(lines, fmt.Sprintf("%s of shards %v: %s", name, shards, restore.Status.Phase))
 	}
 	if b := m.Status.Bootstrap; b != nil {
-		lines = append(lines, fmt.Sprintf("bootstrap: %s, %s; ready: %s", b.Phase, b.Message, strings.Join(cluster.becameReady, "; ")))
+		lines = append(lines, fmt.Sprintf("bootstrap: %s, %s", b.Phase, b.Message))
 	}
 	for _, c := range m.Status.Conditions {
 		lines = append(lines, fmt.Sprintf("%s %s %s", c.Type, c.Status, c.Reason))

@@ -41,9 +41,6 @@ type fakeCluster struct {
 	rejectedArgument string
 	// finishRestore sets the status of a restore that finishes; nil leaves it running.
 	finishRestore func(*v1alpha1.MemcachedRestore)
-	// becameReady are the shards in the order in which they became ready, with the phases of
-	// the restores at that time.
-	becameReady []string
 	// unpullable is an image that no node can pull.
 	unpullable string
 	// silent is whether no agent answers.
@@ -310,16 +307,7 @@ func (cluster *fakeCluster) syncPod(pod *corev1.Pod) {
 	default:
 		p.argumentsError = ""
 	}
-	until, err := time.Parse(time.RFC3339, pod.Annotations[annotations.HoldUntil])
-	wasReady := p.ready
-	p.announced, p.ready = announcement, !p.receiving && (p.ready || err != nil || !cluster.clock.Now().Before(until))
-	if p.ready && !wasReady {
-		line := p.shard
-		for _, restore := range cluster.listRestores() {
-			line += fmt.Sprintf(", %s %s", restore.Name, restore.Status.Phase)
-		}
-		cluster.becameReady = append(cluster.becameReady, line)
-	}
+	p.announced, p.ready = announcement, !p.receiving
 	cluster.setPodStatus(pod, p)
 }
 

@@ -48,7 +48,6 @@ func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*plan.Obs
 		Now:         r.clock.Now(),
 		Objects:     map[resources.Key]plan.Object{},
 		Pods:        map[string][]*corev1.Pod{},
-		UnownedPods: map[string]bool{},
 		Agents:      map[string]agentwire.Status{},
 		Unreachable: map[string]bool{},
 		Receiving:   map[string]agentwire.Status{},
@@ -156,8 +155,6 @@ func (r observer) observePods(ctx context.Context, obs *plan.Observation) error 
 		set, ok := obs.Objects[resources.Key{Kind: resources.KindReplicaSet, Name: controller.Name}]
 		if ok && set.GetUID() == controller.UID && set.IsShards() {
 			obs.Pods[set.GetName()] = append(obs.Pods[set.GetName()], pod)
-		} else if !shard.IsFinished(pod) {
-			obs.UnownedPods[controller.Name] = true
 		}
 	}
 	for _, pods := range obs.Pods {
@@ -213,7 +210,7 @@ func (r observer) queryAgents(ctx context.Context, obs *plan.Observation) {
 			switch {
 			case errors.Is(err, podquery.ErrPending): // a later reconcile has the answer
 			case err != nil:
-				obs.Unreachable[pod.Name] = shard.IsReady(pod) || obs.Memcached.Status.Bootstrap.IsRunning()
+				obs.Unreachable[pod.Name] = shard.IsReady(pod)
 			case (status.Phase == agentwire.PhaseReceiving || status.Phase == agentwire.PhaseFollowing) && status.PodUID == string(pod.UID):
 				obs.Receiving[pod.Name] = shard.Bounded(status)
 			case shard.IsLatestStart(status, pod): // otherwise the operator queries it again

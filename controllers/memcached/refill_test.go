@@ -179,7 +179,7 @@ func TestEventsOfRefillsAreRelatedToTheirPods(t *testing.T) {
 func TestBootstrappingShardIsNotRefilled(t *testing.T) {
 	cluster := newCluster(t, "cache", "{size: 2, refill: {}, bootstrap: {backupRef: {name: nightly}}}")
 	cluster.createBackup("nightly", "cache", time.Hour)
-	cluster.waitForBootstrap()
+	cluster.waitForBootstrap("restored 43%")
 	cluster.losePod("cache-1") // the bootstrap fills it again
 	cluster.converge()
 	cluster.finishRestore = completeRestore

@@ -1,10 +1,9 @@
 // Package restore copies the items of a snapshot into a Memcached, once for each
 // MemcachedRestore. How a transfer runs once is documented in package transfer.
 //
-//	observe   what only a restore reads: its backup, and the Services that the operator
-//	          created for it
+//	observe   what only a restore reads: its backup, and the other restores
 //	plan      pure: what blocks it, and its result
-//	job       pure: its Job, and the Services that the Job needs
+//	job       pure: its Job
 //
 // Between the status that says Running and the Job, the operator reads the backup from
 // the API server: it may be about to be deleted. See the doc of package backup.
@@ -17,11 +16,4 @@
 // update waits for a restore that is Running. A restore that has no Job yet withdraws: it
 // becomes Pending again. So an announced update is first, and the two never wait for each
 // other.
-//
-// # Bootstrap
-//
-// While a Memcached is filled for the first time, its shards are not Ready and its
-// Services don't lead to them. The restore that status.bootstrap names reaches them
-// through Services of its own, one for each shard, which ignore readiness and are deleted
-// when it has finished.
 package restore

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -21,17 +19,13 @@ type observation struct {
 	backup *v1alpha1.MemcachedBackup
 	// others are the unfinished restores into the same Memcached.
 	others []*v1alpha1.MemcachedRestore
-	// services that the operator created for a restore that has no Job yet or has finished.
-	services []client.Object
 }
 
 func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (obs *observation, err error) {
 	obs = &observation{Observation: common, restore: common.Object.(*v1alpha1.MemcachedRestore)}
 	status, ref := obs.restore.Status, obs.restore.Spec.BackupRef
-	if status.JobUID == "" || status.IsFinished() {
-		if obs.services, err = r.servicesOf(ctx, obs.restore); err != nil || status.IsFinished() {
-			return obs, err
-		}
+	if status.IsFinished() {
+		return obs, nil
 	}
 	// A backup that is being deleted looks for running restores before it deletes its
 	// snapshot, so does an update before it replaces a shard, and another restore before it
@@ -82,20 +76,4 @@ func othersOf(ctx context.Context, from client.Reader, restore *v1alpha1.Memcach
 		}
 	}
 	return others, nil
-}
-
-func (r *Reconciler) servicesOf(ctx context.Context, restore *v1alpha1.MemcachedRestore) (own []client.Object, err error) {
-	var services corev1.ServiceList
-	err = r.Client.List(ctx, &services, client.InNamespace(restore.Namespace),
-		client.MatchingLabels(transfer.Labels(transfer.Restore, restore.UID)),
-		client.MatchingFields{index.Instance: transfer.Name(transfer.Restore, restore.UID)})
-	if err != nil {
-		return nil, fmt.Errorf("listing the restore's Services: %w", err)
-	}
-	for i := range services.Items {
-		if metav1.IsControlledBy(&services.Items[i], restore) {
-			own = append(own, &services.Items[i])
-		}
-	}
-	return own, nil
 }

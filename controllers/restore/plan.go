@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -22,9 +21,6 @@ func makePlan(obs *observation) transfer.Plan {
 	p := transfer.MakePlan(obs)
 	if obs.restore.Status.JobName != p.Status().JobName { // it starts: the backup may be deleted before it has finished
 		p.Object.(*v1alpha1.MemcachedRestore).Status.Snapshot = snapshotOf(obs)
-	}
-	if obs.restore.Status.IsFinished() {
-		p.Delete = obs.services
 	}
 	return p
 }
@@ -120,16 +116,8 @@ func backupPending(obs *observation) *transfer.Blocker {
 // targetPending returns why the shards are not reachable yet, or nil.
 func targetPending(obs *observation) *transfer.Blocker {
 	m := obs.Memcached
-	filled := m.Status.Bootstrap
-	switch {
-	case filled == nil && m.Spec.Bootstrap != nil && metav1.IsControlledBy(obs.restore, m) && len(obs.restore.Spec.Shards) == 0:
-		return transfer.WaitFor(v1alpha1.ReasonBootstrapping,
-			"waiting until Memcached %s keeps its shards from serving before this restore", m.Name)
-	case bootstraps(obs) && m.Status.Selector != "":
-		return nil
-	case filled != nil && filled.Phase == v1alpha1.TransferRunning && filled.RestoreName != obs.restore.Name:
-		return transfer.WaitFor(v1alpha1.ReasonBootstrapping,
-			"waiting until MemcachedRestore %s has filled Memcached %s and its shards serve", filled.RestoreName, m.Name)
+	if b := m.Status.Bootstrap; b.IsRunning() && b.RestoreName != obs.restore.Name {
+		return transfer.WaitFor(v1alpha1.ReasonBootstrapping, "waiting until MemcachedRestore %s has filled Memcached %s", b.RestoreName, m.Name)
 	}
 	return transfer.MemcachedNotReady(m)
 }
@@ -139,7 +127,7 @@ func targetPending(obs *observation) *transfer.Blocker {
 func shardReplaced(obs *observation) *transfer.Blocker {
 	m := obs.Memcached
 	u := m.Status.Update
-	if u == nil || u.Method != v1alpha1.UpdateReplace || bootstraps(obs) {
+	if u == nil || u.Method != v1alpha1.UpdateReplace {
 		return nil
 	}
 	switch u.Gate {

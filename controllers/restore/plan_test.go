@@ -1,15 +1,12 @@
 package restore
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -50,10 +47,9 @@ func fromPath(obs *observation) {
 	obs.restore.Spec.Snapshot = &v1alpha1.SnapshotSource{Path: "c/d", Store: v1alpha1.SnapshotStore{S3: &v1alpha1.S3Store{Bucket: "shared", CredentialsSecretName: "aws"}}}
 }
 
-// filledBy makes the Memcached wait for a restore.
+// filledBy fills the Memcached with a restore first.
 func filledBy(restore string, phase v1alpha1.TransferPhase) func(*observation) {
 	return func(obs *observation) {
-		obs.Memcached.Spec.Bootstrap = &v1alpha1.Bootstrap{}
 		obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: restore, Phase: phase}
 	}
 }
@@ -87,10 +83,6 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 	resized := func(size int32) func(*observation) {
 		return func(obs *observation) { obs.Memcached.Spec.Size = &size }
 	}
-	owned := func(obs *observation) {
-		obs.restore.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(obs.Memcached, v1alpha1.GroupVersion.WithKind("Memcached"))}
-	}
-	bootstrap := func(obs *observation) { obs.Memcached.Spec.Bootstrap = &v1alpha1.Bootstrap{} }
 	type edits = []func(*observation)
 	for name, c := range map[string]struct {
 		edits         edits
@@ -121,10 +113,7 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 		"the shards aren't reachable":           {edits{func(obs *observation) { obs.Memcached.Status.Servers = nil }}, waits, v1alpha1.ReasonShardsStarting, "status.servers"},
 		"another restore fills the Memcached":   {edits{filledBy("first", v1alpha1.TransferRunning)}, waits, v1alpha1.ReasonBootstrapping, "MemcachedRestore first"},
 		"another restore has filled it":         {edits{filledBy("first", v1alpha1.TransferComplete)}, starts, "", ""},
-		"it fills the Memcached":                {edits{filledBy("again", v1alpha1.TransferRunning), func(obs *observation) { obs.Memcached.Status.Servers = nil }}, starts, "", ""},
-		"it will fill the Memcached":            {edits{bootstrap, owned}, waits, v1alpha1.ReasonBootstrapping, "keeps its shards from serving"},
-		"it refills one shard of it":            {edits{bootstrap, owned, shards(0)}, starts, "", ""},
-		"a restore of the user's":               {edits{bootstrap}, starts, "", ""},
+		"it fills the Memcached":                {edits{filledBy("again", v1alpha1.TransferRunning)}, starts, "", ""},
 		"a shard is replaced":                   {edits{replaces("")}, withdraws, v1alpha1.ReasonShardReplaced, "shard cache-1"},
 		"a shard is in transition":              {edits{replaces(v1alpha1.GateShardInTransition)}, withdraws, v1alpha1.ReasonShardReplaced, "shard cache-1"},
 		"an update waits for restores":          {edits{replaces(v1alpha1.GateRestoreRunning)}, withdraws, v1alpha1.ReasonShardReplaced, "shard cache-1"},
@@ -133,7 +122,6 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 		"an update is paused":                   {edits{replaces(v1alpha1.GatePaused)}, starts, "", ""},
 		"an update failed":                      {edits{replaces(v1alpha1.GateUpdateFailed)}, starts, "", ""},
 		"a shard restarts in its pod":           {edits{replaces(""), func(obs *observation) { obs.Memcached.Status.Update.Method = v1alpha1.UpdateRestart }}, starts, "", ""},
-		"it fills what is updated":              {edits{filledBy("again", v1alpha1.TransferRunning), replaces("")}, starts, "", ""},
 		"another restore is running":            {edits{another(v1alpha1.TransferRunning, "")}, withdraws, v1alpha1.ReasonRestoreRunning, "MemcachedRestore other"},
 		"another one into other shards":         {edits{another(v1alpha1.TransferRunning, "", 0), shards(1)}, starts, "", ""},
 		"another one into a common shard":       {edits{another(v1alpha1.TransferRunning, "", 0, 1), shards(1)}, withdraws, v1alpha1.ReasonRestoreRunning, "MemcachedRestore other"},
@@ -179,21 +167,6 @@ func TestStatusNamesSnapshotOnceRestoreStarts(t *testing.T) {
 	}
 }
 
-func TestFinishedRestoreDeletesItsServices(t *testing.T) {
-	services := []client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "restore-u-0"}}}
-	for phase, want := range map[v1alpha1.TransferPhase]int{"": 0, v1alpha1.TransferRunning: 0, v1alpha1.TransferComplete: 1, v1alpha1.TransferFailed: 1} {
-		if p := makePlan(observed(running, func(obs *observation) { obs.services, obs.restore.Status.Phase = services, phase })); len(p.Delete) != want {
-			t.Errorf("in phase %q it deletes %d Services", phase, len(p.Delete))
-		}
-	}
-	deleted := observed(func(obs *observation) {
-		obs.services, obs.restore.DeletionTimestamp = services, &metav1.Time{Time: now}
-	})
-	if p := makePlan(deleted); p.Delete != nil || p.Create != nil || p.Status().Phase != "" {
-		t.Errorf("a restore that is being deleted: %+v", p)
-	}
-}
-
 func TestStatusCountsItemsAlsoOfAFailedRestore(t *testing.T) {
 	obs := observed()
 	snapshot := &snapshotwire.Snapshot{TakenAt: now, Shards: 2, Items: 100}
@@ -208,19 +181,6 @@ func TestStatusCountsItemsAlsoOfAFailedRestore(t *testing.T) {
 	if obs.Record(obs.restore, &snapshotwire.Outcome{}); obs.restore.Status.Snapshot != nil {
 		t.Errorf("the snapshot is %+v", obs.restore.Status.Snapshot)
 	}
-}
-
-// created returns what a restore creates: names of Services, and its Job.
-func created(t *testing.T, obs *observation) (services []*corev1.Service, job *batchv1.Job) {
-	t.Helper()
-	objects, err := obs.Objects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range objects[:len(objects)-1] {
-		services = append(services, o.(*corev1.Service))
-	}
-	return services, objects[len(objects)-1].(*batchv1.Job)
 }
 
 func TestJobFillsShards(t *testing.T) {
@@ -246,7 +206,10 @@ func TestJobFillsShards(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := observed(c.edits...)
-			services, job := created(t, obs)
+			objects, err := obs.Objects()
+			if err != nil || len(objects) != 1 {
+				t.Fatal(objects, err)
+			}
 			want, err := obs.Options.Job(transfer.JobSpec{
 				Prefix: transfer.Restore, Owner: obs.restore, Store: obs.Store(), Action: snapshotwire.ActionLoad, Memcached: obs.Memcached, Cache: c.cache,
 				Task: snapshotwire.Task{Path: c.path, Servers: obs.Memcached.Status.Servers, ItemsPerSecond: c.limit, BytesPerSecond: 32 << 20, Load: &c.load},
@@ -254,50 +217,21 @@ func TestJobFillsShards(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, job); diff != "" || len(services) != 0 {
-				t.Errorf("%d Services, and the Job (-want +got):\n%s", len(services), diff)
+			if diff := cmp.Diff(client.Object(want), objects[0]); diff != "" {
+				t.Errorf("the Job (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// Until a bootstrap is complete, the Services of the shards don't lead to them.
-func TestBootstrapReachesShardsByServicesOfItsOwn(t *testing.T) {
-	obs := observed(filledBy("again", v1alpha1.TransferRunning))
-	services, job := created(t, obs)
-	if len(services) != 2 {
-		t.Fatalf("it creates %d Services", len(services))
-	}
-	for ordinal, s := range services {
-		want := map[string]string{v1alpha1.LabelInstance: "cache", v1alpha1.LabelShard: fmt.Sprint(ordinal)}
-		if diff := cmp.Diff(want, s.Spec.Selector); diff != "" || !s.Spec.PublishNotReadyAddresses || s.Spec.ClusterIP != corev1.ClusterIPNone || s.Spec.Ports[0].Port != 11211 {
-			t.Errorf("Service %s is %+v (-want +got):\n%s", s.Name, s.Spec, diff)
-		}
-		if s.Labels[v1alpha1.LabelInstance] == "cache" || s.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue || !metav1.IsControlledBy(s, obs.restore) {
-			t.Errorf("Service %s is labelled %v and owned by %v", s.Name, s.Labels, s.OwnerReferences)
-		}
-	}
-	if args := job.Spec.Template.Spec.Containers[0].Args[2]; !strings.Contains(args, `"restore-u-0.team.svc:11211","restore-u-1.team.svc:11211"`) {
-		t.Errorf("the task is %s", args)
-	}
-	obs.services = []client.Object{services[0]}
-	if left, _ := created(t, obs); len(left) != 1 || left[0].Name != "restore-u-1" {
-		t.Errorf("it creates %v beside the Service that exists", left)
-	}
-	obs.Memcached.Status.Selector = "not=a=selector"
-	if _, err := obs.Objects(); err == nil || !strings.Contains(err.Error(), "parsing status.selector") {
-		t.Errorf("the error is %v", err)
-	}
-}
-
 // A status contains Running before there is a Job. From then on the API server is read, and not the cache.
 func TestObservationReadsFromAPIServerWhatDecidesAboutStart(t *testing.T) {
-	server := func(suffix string, more ...client.Object) client.Client {
+	server := func(suffix string) client.Client {
 		o := observed()
 		for _, object := range []client.Object{o.Memcached, o.backup} {
 			object.SetLabels(map[string]string{"from": suffix})
 		}
-		objects := append(more, o.Memcached, o.backup)
+		objects := []client.Object{o.Memcached, o.backup}
 		for name, edit := range map[string]func(*v1alpha1.MemcachedRestore){
 			"other-" + suffix:    func(*v1alpha1.MemcachedRestore) {},
 			"complete-" + suffix: func(r *v1alpha1.MemcachedRestore) { r.Status.Phase = v1alpha1.TransferComplete },
@@ -310,25 +244,19 @@ func TestObservationReadsFromAPIServerWhatDecidesAboutStart(t *testing.T) {
 		}
 		return simtest.Indexed(fake.NewClientBuilder().WithScheme(simtest.Scheme()).WithObjects(append(objects, o.restore)...).Build())
 	}
-	service := func(name string, owner client.Object) client.Object {
-		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Labels: transfer.Labels(transfer.Restore, "u"), OwnerReferences: []metav1.OwnerReference{transfer.OwnerReference(owner)}}}
-	}
-	own := observed().restore
-	foreign := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: "x"}}
-	r := &Reconciler{Engine: transfer.Engine{Client: server("cache", service("own", own), service("foreign", foreign)), APIReader: server("server")}}
+	r := &Reconciler{Engine: transfer.Engine{Client: server("cache"), APIReader: server("server")}}
 	for name, c := range map[string]struct {
-		edits    []func(*observation)
-		from     string // of the backup
-		others   []string
-		services int
+		edits  []func(*observation)
+		from   string // of the backup
+		others []string
 	}{
-		"it has not begun":      {nil, "cache", []string{"other-cache"}, 1},
-		"it is Running, no Job": {[]func(*observation){running}, "server", []string{"other-server"}, 1},
-		"it has a Job":          {[]func(*observation){running, func(obs *observation) { obs.restore.Status.JobUID = "j" }}, "cache", nil, 0},
+		"it has not begun":      {nil, "cache", []string{"other-cache"}},
+		"it is Running, no Job": {[]func(*observation){running}, "server", []string{"other-server"}},
+		"it has a Job":          {[]func(*observation){running, func(obs *observation) { obs.restore.Status.JobUID = "j" }}, "cache", nil},
 		"it has finished": {[]func(*observation){running, func(obs *observation) {
 			obs.restore.Status.JobUID, obs.restore.Status.Phase = "j", v1alpha1.TransferComplete
-		}}, "", nil, 1},
-		"a snapshot, and no backup": {[]func(*observation){fromPath}, "", []string{"other-cache"}, 1},
+		}}, "", nil},
+		"a snapshot, and no backup": {[]func(*observation){fromPath}, "", []string{"other-cache"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			common := observed(c.edits...)
@@ -344,8 +272,8 @@ func TestObservationReadsFromAPIServerWhatDecidesAboutStart(t *testing.T) {
 			for _, o := range obs.others {
 				others = append(others, o.Name)
 			}
-			if from != c.from || !slices.Equal(others, c.others) || len(obs.services) != c.services {
-				t.Errorf("the backup is from the %s, the other restores are %v, and %d Services are its own", from, others, len(obs.services))
+			if from != c.from || !slices.Equal(others, c.others) {
+				t.Errorf("the backup is from the %s, and the other restores are %v", from, others)
 			}
 			if isRead := obs.Memcached.Labels["from"] == "server"; isRead != (c.from == "server") {
 				t.Errorf("the Memcached is read from the API server: %t", isRead)

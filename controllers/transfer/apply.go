@@ -30,7 +30,7 @@ const BatchSize = 50
 
 // apply makes the writes of a plan in order, and none after one that failed. It reports
 // whether the phase or the finalizers changed, after which the rest is planned again. It returns apiserver.ErrStale
-// if a later reconcile creates or deletes the rest of many objects.
+// if a later reconcile creates the rest of many objects.
 func (e *Engine) apply(ctx context.Context, obs Observation, p Plan) (changed bool, err error) {
 	if changed, err = e.applyObject(ctx, obs, p); err != nil || changed {
 		return changed, err
@@ -40,18 +40,7 @@ func (e *Engine) apply(ctx context.Context, obs Observation, p Plan) (changed bo
 			return false, err
 		}
 	}
-	if err := e.applyJob(ctx, p.Job, obs.Job.Job); err != nil {
-		return false, err
-	}
-	for i, o := range p.Delete {
-		if i == BatchSize {
-			return false, apiserver.ErrStale
-		}
-		if err := apiserver.Delete(ctx, e.Client, o); err != nil {
-			return false, err
-		}
-	}
-	return false, nil
+	return false, e.applyJob(ctx, p.Job, obs.Job.Job)
 }
 
 // applyObject writes the finalizers or the status of the object. Then it logs the

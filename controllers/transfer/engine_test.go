@@ -437,16 +437,6 @@ func TestWriteOfFinalizersLeavesStatus(t *testing.T) {
 	}
 }
 
-func TestObjectsThatAreNotNeededAreDeleted(t *testing.T) {
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "restore-0", UID: "s"}}
-	b := newFixture(t, service)
-	obs := Observation{Object: begun(runs)}
-	if changed, err := b.apply(t.Context(), obs, Plan{Object: obs.Object, Delete: []client.Object{service}}); changed || err != nil {
-		t.Error(changed, err)
-	}
-	b.wantWrites(b.writes, "delete Service")
-}
-
 func TestDeletedTransferIsNotReconciled(t *testing.T) {
 	b := newFixture(t)
 	if result, _, writes, err := b.run(); err != nil || result.RequeueAfter != 0 || len(writes) != 0 {

@@ -31,8 +31,6 @@ type Plan struct {
 	Create func() ([]client.Object, error)
 	// Job is what to do about the Job that exists.
 	Job Action
-	// Delete are objects that aren't needed any more.
-	Delete []client.Object
 	// RequeueAfter is when to reconcile again if nothing changes before; 0 is never.
 	RequeueAfter time.Duration
 }

@@ -17,13 +17,6 @@ func (s *supervisor) pollAnnotations() {
 	info, err := readPodInfo(s.podInfoDir, s.info)
 	if err != nil {
 		s.log.Warn("Cannot read the pod's annotations", "error", err)
-		info = s.info // a readiness delay may still expire
-	}
-	if s.delay.update(info.holdUntil, s.now()) {
-		s.log.Info("The readiness delay changed", "until", s.delay.until)
-		s.publish()
-	}
-	if err != nil {
 		return
 	}
 	if info.stop != s.info.stop {
@@ -115,7 +108,7 @@ func (s *supervisor) restart(arguments []string, changed bool) {
 const pollInterval = 500 * time.Millisecond
 
 type podInfo struct {
-	generation, arguments, restart, stop, holdUntil string
+	generation, arguments, restart, stop string
 }
 
 // readPodInfo reads a downward-API volume if its content is another generation than that of former, which it returns
@@ -128,9 +121,7 @@ func readPodInfo(dir string, former podInfo) (podInfo, error) {
 			info = former
 			return nil
 		}
-		for name, to := range map[string]*string{
-			wire.StopFile: &info.stop, wire.ArgumentsFile: &info.arguments, wire.RestartFile: &info.restart, wire.HoldFile: &info.holdUntil,
-		} {
+		for name, to := range map[string]*string{wire.StopFile: &info.stop, wire.ArgumentsFile: &info.arguments, wire.RestartFile: &info.restart} {
 			text, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil {
 				return err
@@ -156,30 +147,4 @@ func awaitAnnouncedArguments(dir, token string) (podInfo, error) {
 			return info, err
 		}
 	}
-}
-
-// readinessDelay keeps a shard unready while the operator fills it. memcached runs
-// and stores items, but no Service leads to it.
-//
-// It begins with the container and ends once: a delay that appears later, or again,
-// would take the shard away from connected clients.
-type readinessDelay struct {
-	until time.Time
-	over  bool
-}
-
-// update applies the annotation's text and reports whether the delay changed. An
-// invalid time cancels it: an empty shard is better than one that never serves.
-func (d *readinessDelay) update(text string, now time.Time) bool {
-	if d.over {
-		return false
-	}
-	previous := d.until
-	until, err := time.Parse(time.RFC3339, text)
-	if err != nil || !now.Before(until) {
-		d.until, d.over = time.Time{}, true
-		return !previous.IsZero()
-	}
-	d.until = until
-	return !previous.Equal(until)
 }

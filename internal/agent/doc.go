@@ -44,9 +44,6 @@
 // memcached that starts without items begins at a random number: a client's CAS token of
 // the source must not match an item of the target.
 //
-// A readiness delay lets the operator fill a shard before clients use it: memcached
-// runs, and only /readyz reports that the shard is not ready.
-//
 // # TLS and authentication
 //
 // memcached's arguments determine whether it serves TLS. The agent reads the certificate from the volume of
@@ -83,7 +80,6 @@
 //	Restarting  → Serving      memcached responded
 //	Serving     → Draining     SIGTERM: the pod is being deleted
 //	Serving     → Stopping     announced SIGTERM: only the container stops
-//	Serving     → Stopping     SIGTERM during a readiness delay: no client is connected
 //	Serving     → Stopping     SIGTERM, and memcached does not respond
 //	Draining    → Stopping     another pod serves behind the Service, SIGTERM, or a timeout
 //	Draining    → Stopping     another pod has received the items but for the last changes

@@ -144,8 +144,7 @@ func checkHealth(ctx context.Context, current *state) error {
 	}
 }
 
-// checkReadiness returns nil while memcached serves without a readiness delay, also
-// during a drain.
+// checkReadiness returns nil while memcached serves, also during a drain.
 func checkReadiness(ctx context.Context, states *atomic.Pointer[state]) error {
 	began := time.Now()
 	for {
@@ -177,9 +176,6 @@ func checkServing(ctx context.Context, current *state) error {
 	defer cancel()
 	if err := current.client.ping(ctx); err != nil {
 		return fmt.Errorf("memcached does not respond: %w", err)
-	}
-	if until := current.status.HoldUntil; !until.IsZero() {
-		return fmt.Errorf("the shard is being filled until %s", until.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

@@ -23,13 +23,12 @@ const (
 func (s *supervisor) handleTermination() {
 	terminated := s.now() // the grace period has begun
 	s.pollAnnotations()
-	delayed := !s.delay.until.IsZero() // no client is connected
 	switch {
 	case s.finished:
-	case s.phase == wire.PhaseServing && s.stopToken() == "" && !delayed && !s.responds():
+	case s.phase == wire.PhaseServing && s.stopToken() == "" && !s.responds():
 		s.log.Warn("Stopping the container without a drain: memcached does not respond", "timeout", hangQueryTimeout)
 		s.stop(wire.PhaseStopping, "", s.finish)
-	case s.phase == wire.PhaseServing && s.stopToken() == "" && !delayed:
+	case s.phase == wire.PhaseServing && s.stopToken() == "":
 		s.log.Info("The pod is being deleted; memcached keeps serving until another pod does", "service", s.service)
 		s.cancelTimer()
 		s.drainUntil = terminated.Add(s.drainTimeout)

@@ -45,7 +45,7 @@ func TestAnnouncedStopAges(t *testing.T) {
 	s := supervisor{config: config{podInfoDir: volume.dir}, tls: &serverTLS{}, users: &serverUsers{}, history: testHistory(), states: &atomic.Pointer[state]{}, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler)}
 	s.publish()
 	poll := func(stop string) string {
-		volume.put(map[string][]byte{wire.StopFile: []byte(stop), wire.ArgumentsFile: nil, wire.RestartFile: nil, wire.HoldFile: nil})
+		volume.put(map[string][]byte{wire.StopFile: []byte(stop), wire.ArgumentsFile: nil, wire.RestartFile: nil})
 		s.pollAnnotations()
 		return s.states.Load().status.AnnouncedStop
 	}

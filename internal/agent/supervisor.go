@@ -68,7 +68,6 @@ type supervisor struct {
 	info    podInfo
 	// stopRead is when the stop file got its present content.
 	stopRead time.Time
-	delay    readinessDelay
 	// handledRestart is the last value of the restart annotation that was handled,
 	// completedRestart the last one for which memcached has started again.
 	handledRestart, completedRestart string
@@ -197,9 +196,7 @@ func newSupervisor(c config, memcached binary, peers peers, states *atomic.Point
 	if selected.slow != nil {
 		s.postponeArguments(selected.slow)
 	}
-	s.delay.update(info.holdUntil, s.now())
-	// During a readiness delay the operator fills the shard.
-	if c.handoverKey != "" && c.service != "" && !saved.ran && s.delay.until.IsZero() {
+	if c.handoverKey != "" && c.service != "" && !saved.ran {
 		if err := markReception(c.dataDir, wire.PhaseReceiving); err != nil {
 			return nil, err
 		}
@@ -294,7 +291,7 @@ func (s *supervisor) status() wire.Status {
 	status := wire.Status{
 		Phase: s.phase, PodUID: s.podUID, AgentVersion: s.config.version,
 		Version: s.binary.version, Arguments: s.arguments, ArgumentsError: s.rejection,
-		AnnouncedStop: s.stopToken(), Restart: s.completedRestart, HoldUntil: s.delay.until, Start: s.start,
+		AnnouncedStop: s.stopToken(), Restart: s.completedRestart, Start: s.start,
 		Secrets: s.secrets(),
 	}
 	if s.process != nil {

@@ -418,28 +418,6 @@ func TestDeletedPodServesUntilItIsReplaced(t *testing.T) {
 	}
 }
 
-func TestReadinessDelayEndsWithoutADrain(t *testing.T) {
-	inPod(t, func(t *testing.T, p *pod) {
-		p.annotate(wire.HoldFile, time.Now().Add(10*time.Minute).Format(time.RFC3339))
-		p.run()
-		p.memcached.latest().add(7)
-		if err := p.ready(); err == nil || !strings.Contains(err.Error(), "the shard is being filled until") {
-			t.Errorf("readiness during the delay: %v", err)
-		}
-		began := time.Now()
-		if err := p.stop(); err != nil || time.Since(began) > time.Second || p.saved() != 7 { //nolint:forbidigo // the fake time of a bubble
-			t.Errorf("stopped with %v after %s, %d items are saved", err, time.Since(began), p.saved())
-		}
-		p.run()
-		p.annotate(wire.HoldFile, "")
-		p.awaitStatus("filled", func(s wire.Status) bool { return s.HoldUntil.IsZero() })
-		if err := p.ready(); err != nil {
-			t.Errorf("readiness after the delay: %v", err)
-		}
-		p.finish()
-	})
-}
-
 // drained starts the drain of a pod with 7 items, and returns the origin of a target that has connected.
 func (p *pod) drained() *origin {
 	p.t.Helper()
@@ -611,8 +589,6 @@ func TestTargetStartsAtOnceWithoutAnotherPod(t *testing.T) {
 	}{
 		"its Service leads to itself": {func(p *pod) { p.other.Store(&wire.Status{PodUID: "own"}) }, "first start of this pod"},
 		"its key is missing":          {func(p *pod) { p.config.handoverKey += "-missing" }, "reading the key of the handover"},
-		"it is being filled": {func(p *pod) { p.annotate(wire.HoldFile, time.Now().Add(time.Minute).Format(time.RFC3339)) },
-			"first start of this pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inPod(t, func(t *testing.T, p *pod) {

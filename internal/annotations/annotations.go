@@ -2,16 +2,13 @@
 // and its Jobs use among themselves. They are not part of the API.
 package annotations
 
-// Annotations of a shard's pod. The kubelet projects Arguments, Stop, HoldUntil and Discovery into
-// the container, where the agent reads them.
+// Annotations of a shard's pod. The kubelet projects Arguments, Stop and Discovery into the
+// container, where the agent reads them.
 const (
 	// Arguments are memcached's arguments as a JSON array.
 	Arguments = "cache.memcached-operator.io/arguments"
 	// Stop announces that the next stop terminates the container and not the pod.
 	Stop = "cache.memcached-operator.io/stop"
-	// HoldUntil delays the shard's readiness, while a restore fills it, until this time (RFC
-	// 3339) or until the annotation is removed.
-	HoldUntil = "cache.memcached-operator.io/hold-until"
 	// Discovery is the list of the shards as clients with auto discovery read it: a line with its
 	// version, and one with the shards as host|ip|port.
 	Discovery = "cache.memcached-operator.io/discovery"

@@ -62,8 +62,6 @@ type Proc struct {
 	receives bool
 	// follows is the pod beside which it serves at the end of a handover in mode Available; nil for none.
 	follows *Proc
-	// held until then, zero for never.
-	held time.Time
 	// resources in effect. Resized is whether they were changed.
 	resources corev1.ResourceRequirements
 	Resized   bool
@@ -198,7 +196,7 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 			p.Items, p.follows = 0, nil
 			p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "the source was lost while both pods served", At: cl.Clock.Now()}
 		})...)
-	case !p.Serves && !cl.Clock.Now().Before(p.held):
+	case !p.Serves:
 		could = append(could, act("serves", func() { cl.serve(p) })...)
 	case p.Serves && p.Items < ItemsPerShard:
 		could = append(could, act("is filled by its clients", func() { p.Items = ItemsPerShard })...)
@@ -269,9 +267,6 @@ func (p *Proc) announced() string {
 // bring brings the pod's annotations into it.
 func (p *Proc) bring(pod *corev1.Pod) {
 	p.brought, p.missed = maps.Clone(pod.Annotations), nil
-	if !p.held.IsZero() { // nothing holds one later that was not held at its start
-		p.held, _ = time.Parse(time.RFC3339, p.brought[annotations.HoldUntil])
-	}
 }
 
 // stop stops the container, whose image is another one now.
@@ -311,9 +306,6 @@ func (p *Proc) begin(pod *corev1.Pod) {
 	p.resources = Container(pod).Resources
 	p.load()
 	p.receives = p.Containers == 1 && resources.CanHandOver(pod) && cl.source(p) != nil
-	if until, err := time.Parse(time.RFC3339, p.brought[annotations.HoldUntil]); err == nil && cl.Clock.Now().Before(until) {
-		p.held = until
-	}
 }
 
 // rearm restarts memcached in its container with the arguments that were brought.
@@ -439,7 +431,7 @@ func (p *Proc) status() agentwire.Status {
 		phase = agentwire.PhaseReceiving
 	} else if p.follows != nil {
 		phase = agentwire.PhaseFollowing
-	} else if !p.Serves && p.held.IsZero() { // one whose readiness is delayed runs, and only clients do not see it
+	} else if !p.Serves {
 		phase = agentwire.PhaseRestarting
 	}
 	secrets := &agentwire.Secrets{Certificate: agentwire.Certificate{Offered: p.cluster.Certificate}}
@@ -452,7 +444,7 @@ func (p *Proc) status() agentwire.Status {
 	}
 	return agentwire.Status{
 		Secrets: secrets, Phase: phase, PodUID: string(p.uid), Version: VersionIn(p.Image), Arguments: words, ArgumentsError: p.problem,
-		AnnouncedStop: p.announced(), Restart: p.restart, HoldUntil: p.held, Start: p.start, Items: p.Items,
+		AnnouncedStop: p.announced(), Restart: p.restart, Start: p.start, Items: p.Items,
 		RecentGets: 5000, RecentHits: 4000, Gets: 5000, Hits: 4000,
 	}
 }

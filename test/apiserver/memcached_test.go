@@ -564,7 +564,7 @@ func TestSteadyStateNeedsNoWrites(t *testing.T) {
 			}
 			m := env.create(name, spec)
 			if m.Spec.Bootstrap != nil { // which has finished
-				m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: name + "-bootstrap", Phase: v1alpha1.TransferComplete, Deadline: metav1.Now()}
+				m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: name + "-bootstrap", Phase: v1alpha1.TransferComplete}
 				env.must(admin.Status().Update(env.ctx, m))
 			}
 			env.converge(name)

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -155,7 +155,7 @@ func TestRestoreIntoOtherSizeRequiresHashing(t *testing.T) {
 	s.Holds(items.New("spread", size, s.Address("one", 0)))
 }
 
-func TestBootstrapFillsShardsBeforeTheyAreReady(t *testing.T) {
+func TestMemcachedIsReadyOnceItsBootstrapHasFilledIt(t *testing.T) {
 	t.Parallel()
 	const shards, perShard = 2, 20_000
 	s := newSpace(t)
@@ -166,37 +166,19 @@ func TestBootstrapFillsShardsBeforeTheyAreReady(t *testing.T) {
 	s.backedUp("first", "cache", store)
 
 	s.Apply("warm", suite.Small(shards, bootstrap("first")))
-	// Every answer contains the items: the first key is read from before the
-	// shards serve, over the address that clients have.
-	m := s.Available("warm")
-	for ordinal := range shards {
-		set := items.New(cluster.ShardName("cache", ordinal), perShard, mustAddress(s, "warm", ordinal))
-		s.Eventually(fmt.Sprintf("answers of shard %d", ordinal), func(context.Context) error {
-			n, err := set.Sample(100)
-			if err != nil {
-				return err
-			}
-			if n != perShard/100 {
-				s.Fatalf("shard %d serves %d of %d items", ordinal, n, perShard/100)
-			}
-			return nil
-		})
-		s.Holds(set)
-	}
+	m := s.Await("warm", "ready", func(m *v1alpha1.Memcached) error {
+		if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); c == nil || c.Status != metav1.ConditionTrue {
+			return fmt.Errorf("its conditions are %+v", m.Status.Conditions)
+		}
+		return nil
+	})
 	if m.Status.Bootstrap == nil || m.Status.Bootstrap.Phase != v1alpha1.TransferComplete {
-		t.Errorf("the bootstrap's status is %+v", m.Status.Bootstrap)
+		t.Errorf("it is ready, and the bootstrap's status is %+v", m.Status.Bootstrap)
+	}
+	for ordinal := range shards {
+		s.Holds(items.New(cluster.ShardName("cache", ordinal), perShard, s.Address("warm", ordinal)))
 	}
 	s.Event("warm", v1alpha1.EventBootstrapFinished)
-	// A pod that is created later is ready without waiting.
-	s.Must(k.DeleteAllOf(s.Ctx, &corev1.Pod{}, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelInstance: "warm", v1alpha1.LabelShard: "0"}))
-	s.Available("warm")
-}
-
-func mustAddress(s *space, memcached string, ordinal int) string {
-	s.Helper()
-	address, err := k.Address(s.Ctx, s.Namespace, cluster.ShardName(memcached, ordinal))
-	s.Must(err)
-	return address
 }
 
 func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {

@@ -77,7 +77,7 @@ func NewObject(m *v1alpha1.Memcached, want resources.Desired, have metav1.Object
 	if shard == nil {
 		return o
 	}
-	fmt.Fprintf(sum, "%t %q %q %q %q", shard.Surge, shard.HoldUntil, shard.AvoidNode, shard.Discovery, shard.Revision.String())
+	fmt.Fprintf(sum, "%t %q %q %q", shard.Surge, shard.AvoidNode, shard.Discovery, shard.Revision.String())
 	for _, name := range slices.Sorted(maps.Keys(shard.Annotations)) {
 		fmt.Fprintf(sum, " %q %q", name, shard.Annotations[name])
 	}

@@ -43,7 +43,6 @@ func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 		"another Memcached":  {func(s *state) { s.memcached.UID = "other" }, false, false},
 		"another generation": {func(s *state) { s.memcached.Generation++ }, false, false},
 		"a second pod":       {func(s *state) { s.shard.Surge = true }, false, true},
-		"delayed readiness":  {func(s *state) { s.shard.HoldUntil = "later" }, false, true},
 		"a node to avoid":    {func(s *state) { s.shard.AvoidNode = "node-1" }, false, true},
 		"a list of shards":   {func(s *state) { s.shard.Discovery = "1\n" }, false, true},
 		"a record":           {func(s *state) { s.shard.Annotations = map[string]string{"update": "1"} }, false, true},

@@ -275,7 +275,7 @@ func TestMovedShardAvoidsItsNode(t *testing.T) {
 	f.Pod.Annotations[v1alpha1.AnnotationMove] = "1"
 	desired := func(step rollout.Step) resources.Shard {
 		p := f.Plan(rollout.Decision{Shard: "cache-0", Step: step, Change: rollout.Change{KeepsItems: true}})
-		return plan.DesiredShards(f.Observation, p.Shards, p.Decision, "", "")[0]
+		return plan.DesiredShards(f.Observation, p.Shards, p.Decision, "")[0]
 	}
 	surged := desired(rollout.StepSurge)
 	record := shard.DecodeRecord[shard.UpdateRecord](surged.Annotations, annotations.Update)

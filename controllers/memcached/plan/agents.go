@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -25,7 +24,7 @@ const (
 // memcached started, how an update proceeds, how the next shard to be updated performs, how many
 // misses the last update caused, and which Secrets they can use.
 // The agent of a shard in steady state is not queried; that of a pod that isn't ready only
-// while a restore fills all shards, or another pod of the shard hands over its items.
+// while another pod of the shard hands over its items.
 func AgentsToQuery(obs *Observation) []*corev1.Pod {
 	m, update := obs.Memcached, obs.UpdateRevision.Hash()
 	if obs.ImageError != nil { // the shards keep their revision
@@ -41,7 +40,7 @@ func AgentsToQuery(obs *Observation) []*corev1.Pod {
 		if receiver := s.Receiver(); receiver != nil {
 			query = append(query, receiver)
 		}
-		if pod == nil || pod.Status.PodIP == "" || !s.IsReady && !(s.IsRunning && m.Status.Bootstrap.IsRunning()) {
+		if pod == nil || pod.Status.PodIP == "" || !s.IsReady {
 			continue
 		}
 		revision := s.PodRevision.Hash()
@@ -85,7 +84,7 @@ func HitRatioPods(obs *Observation) []*corev1.Pod {
 
 // planAgentRetry queries agents again that did not answer, did not report the start yet, or receive
 // items, and all of them until the misses of the last update are measured.
-func planAgentRetry(obs *Observation, bootstrap *v1alpha1.BootstrapStatus) Actions {
+func planAgentRetry(obs *Observation) Actions {
 	var waits []time.Duration
 	if len(HitRatioPods(obs)) > 0 {
 		waits = append(waits, HitRatioPoll)
@@ -102,7 +101,7 @@ func planAgentRetry(obs *Observation, bootstrap *v1alpha1.BootstrapStatus) Actio
 			waits = append(waits, wait)
 		}
 		_, answered := obs.Agents[s.Active.Name]
-		starting := !s.StartRecorded && (s.IsReady || s.IsRunning && bootstrap.IsRunning())
+		starting := !s.StartRecorded && s.IsReady
 		if obs.Unreachable[s.Active.Name] || starting && !answered {
 			waits = append(waits, max(s.AgentRetry(obs.Now), AgentRetryMin))
 		}

@@ -4,26 +4,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
-	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
-// How a new Memcached is filled before its shards become ready:
+// How a new Memcached is filled while its shards serve:
 //
-//	the status says so, with the deadline          before the first shard exists
-//	the shards' templates delay readiness until then
-//	the operator creates a MemcachedRestore        once memcached answers in every shard
-//	templates and pods delay readiness no more     when the restore has finished or failed
-//
-// An agent stops delaying at the deadline by itself, even if the operator is down.
+//	the status says so                             Ready is False until the end
+//	the operator creates a MemcachedRestore        once all shards are ready
+//	the status has the result                      when the restore has finished
 
 // planBootstrap decides how filling the first shards starts and continues.
 func planBootstrap(obs *Observation, shards []shard.State, specIsValid bool) Bootstrap {
@@ -31,38 +23,21 @@ func planBootstrap(obs *Observation, shards []shard.State, specIsValid bool) Boo
 	p := Bootstrap{Status: m.Status.Bootstrap.DeepCopy()}
 	switch {
 	case m.DeletionTimestamp != nil:
-		return p
 	case p.Status.IsRunning():
 		p.Actions = trackRestore(obs, shards, p.Status)
 		p.Status.Message = text.Truncate(p.Status.Message, v1alpha1.MaxMessage)
-	case p.Status == nil && m.Spec.Bootstrap != nil && *m.Spec.Size > 0 && isNew(obs):
-		// If a pod were created before the status reports the bootstrap, an operator that
-		// starts after a crash would take the Memcached for one that is ready already.
-		p.DelaysShards = true
-		if specIsValid && !m.Spec.Paused {
-			p.Status = newBootstrap(obs)
-		}
+	case p.Status == nil && m.Spec.Bootstrap != nil && specIsValid && !m.Spec.Paused && *m.Spec.Size > 0 && isNew(obs):
+		p.Status = &v1alpha1.BootstrapStatus{RestoreName: m.Name + "-bootstrap", Phase: v1alpha1.TransferRunning, Message: "creating the shards that a restore will fill"}
 	}
-	p.HoldUntil = readinessDeadline(p.Status)
-	p.Actions = merge(p.Actions, releaseReadiness(obs, p.Status))
 	return p
 }
 
-// newBootstrap returns the status of a bootstrap that starts now.
-func newBootstrap(obs *Observation) *v1alpha1.BootstrapStatus {
-	limit := v1alpha1.Seconds(obs.Memcached.Spec.Bootstrap.DeadlineSeconds, v1alpha1.DefaultBootstrapDeadlineSeconds)
-	b := &v1alpha1.BootstrapStatus{
-		RestoreName: obs.Memcached.Name + "-bootstrap", Phase: v1alpha1.TransferRunning,
-		Deadline: metav1.NewTime(obs.Now.Add(limit).Truncate(time.Second)), // the API stores seconds
-	}
-	b.Message = "creating the shards; a restore fills them before they become ready" + deadlineSuffix(b)
-	return b
-}
-
-// isNew reports whether the Memcached has had no shard yet.
+// isNew reports whether no status has described a shard of the Memcached yet. A shard that is older
+// was adopted from a deleted Memcached of the same name, and has items.
 func isNew(obs *Observation) bool {
 	for key, o := range obs.Objects {
-		if key.Kind == resources.KindReplicaSet && o.IsShards() {
+		created := o.GetCreationTimestamp()
+		if key.Kind == resources.KindReplicaSet && o.IsShards() && created.Before(&obs.Memcached.CreationTimestamp) {
 			return false
 		}
 	}
@@ -80,70 +55,48 @@ func trackRestore(obs *Observation, shards []shard.State, b *v1alpha1.BootstrapS
 		restore = found.APIObject.(*v1alpha1.MemcachedRestore)
 	}
 	isOurs := exists && found.Owner == Ours
-	missing := shardsNotRunning(obs, shards)
+	unready := unreadyShards(obs, shards)
 	switch {
 	case isOurs && restore.Status.Phase == v1alpha1.TransferComplete:
-		finish(v1alpha1.TransferComplete, "the shards started with "+restoreSummary(restore))
+		finish(v1alpha1.TransferComplete, "the shards got "+restoreSummary(restore))
 	case isOurs && restore.Status.Phase == v1alpha1.TransferFailed:
-		finish(v1alpha1.TransferFailed, fmt.Sprintf("the shards started with %s: MemcachedRestore %s failed: %s", restoreSummary(restore), b.RestoreName, restore.Status.Message))
+		finish(v1alpha1.TransferFailed, fmt.Sprintf("the shards got %s: MemcachedRestore %s failed: %s", restoreSummary(restore), b.RestoreName, restore.Status.Message))
 	case exists && found.Owner != Ours && found.Owner != Predecessors:
 		finish(v1alpha1.TransferFailed, fmt.Sprintf("the shards started empty: MemcachedRestore %s exists and isn't managed by this Memcached; "+
-			"to fill the shards while they serve, create a MemcachedRestore with another name", b.RestoreName))
-	case !obs.Now.Before(b.Deadline.Time):
-		finish(v1alpha1.TransferFailed, "the shards weren't filled before the deadline and became ready: "+timeoutMessage(b, isOurs, restore, missing))
+			"to fill the shards, create a MemcachedRestore with another name", b.RestoreName))
 	case !exists && m.Spec.Bootstrap == nil:
 		finish(v1alpha1.TransferFailed, fmt.Sprintf("the shards started empty: spec.bootstrap was removed, and MemcachedRestore %s doesn't exist", b.RestoreName))
-	case !exists && len(missing) > 0:
-		b.Message = "waiting for all shards to run before filling them: " + strings.Join(missing, ", ") + deadlineSuffix(b)
+	case !exists && len(unready) > 0:
+		b.Message = "waiting for all shards to become ready before filling them: " + strings.Join(unready, ", ")
 	case !exists:
-		b.Message = "starting the restore" + deadlineSuffix(b)
+		b.Message = "starting the restore"
 		if !m.Spec.Paused {
 			actions.Create = append(actions.Create, bootstrapRestore(obs, b.RestoreName))
 		}
 	case !isOurs:
-		b.Message = fmt.Sprintf("waiting for garbage collection of MemcachedRestore %s of a deleted Memcached with the same name%s", b.RestoreName, deadlineSuffix(b))
+		b.Message = fmt.Sprintf("waiting for garbage collection of MemcachedRestore %s of a deleted Memcached with the same name", b.RestoreName)
 	default:
-		b.Message = restoreProgress(restore) + deadlineSuffix(b)
-	}
-	if b.IsRunning() {
-		actions.RequeueAfter = b.Deadline.Sub(obs.Now)
+		b.Message = restoreProgress(restore)
 	}
 	return actions
 }
 
-// shardsNotRunning returns the shards whose memcached hasn't answered in its pod yet, or
-// which have another pod that would receive the items. Nothing else queries a terminating
-// pod.
-func shardsNotRunning(obs *Observation, shards []shard.State) []string {
-	running := map[string]bool{}
+// unreadyShards returns the shards that have no ready pod yet.
+func unreadyShards(obs *Observation, shards []shard.State) []string {
+	ready := map[string]bool{}
 	for _, s := range shards {
-		running[s.Name] = s.IsRunning && s.Active.DeletionTimestamp == nil && !s.Rollout.PredecessorTerminating &&
-			!obs.UnownedPods[s.Name] && (s.Agent != nil || s.StartRecorded)
+		ready[s.Name] = s.IsReady
 	}
-	return slices.DeleteFunc(slices.Clone(obs.Names), func(name string) bool { return running[name] })
-}
-
-// deadlineSuffix says when the shards become ready at the latest, as the end of a message.
-func deadlineSuffix(b *v1alpha1.BootstrapStatus) string {
-	return "; the shards become ready when the restore is done, or at " + b.Deadline.UTC().Format("15:04 MST")
-}
-
-// timeoutMessage describes a restore that wasn't complete at the deadline.
-func timeoutMessage(b *v1alpha1.BootstrapStatus, isOurs bool, restore *v1alpha1.MemcachedRestore, missing []string) string {
-	switch {
-	case isOurs:
-		return fmt.Sprintf("MemcachedRestore %s, which continues, had %s", b.RestoreName, restoreProgress(restore))
-	case len(missing) > 0:
-		return "they are empty, because the restore waited for " + strings.Join(missing, ", ")
-	default:
-		return "they are empty, because the restore did not start"
-	}
+	return slices.DeleteFunc(slices.Clone(obs.Names), func(name string) bool { return ready[name] })
 }
 
 // restoreProgress describes how far a restore is.
 func restoreProgress(restore *v1alpha1.MemcachedRestore) string {
 	progress := restore.Status.Progress
-	if progress == nil || progress.TotalItems == 0 {
+	switch {
+	case restore.Status.Phase == v1alpha1.TransferPending && restore.Status.Message != "":
+		return restore.Status.Message
+	case progress == nil || progress.TotalItems == 0:
 		return "restored no items yet"
 	}
 	return fmt.Sprintf("restored %d%% of %s items", progress.Percent, text.Thousands(progress.TotalItems))
@@ -165,8 +118,8 @@ func restoreSummary(restore *v1alpha1.MemcachedRestore) string {
 	return summary
 }
 
-// bootstrapRestore returns the restore that fills the shards. Its rate isn't limited: the
-// shards don't serve clients yet.
+// bootstrapRestore returns the restore that fills the shards while they serve, with the default
+// rate limit.
 func bootstrapRestore(obs *Observation, name string) *v1alpha1.MemcachedRestore {
 	from := obs.Memcached.Spec.Bootstrap.DeepCopy()
 	restore := &v1alpha1.MemcachedRestore{
@@ -175,61 +128,15 @@ func bootstrapRestore(obs *Observation, name string) *v1alpha1.MemcachedRestore 
 			MemcachedRef: v1alpha1.MemcachedReference{Name: obs.Memcached.Name},
 			BackupRef:    from.BackupRef, Snapshot: from.Snapshot,
 			MaxAgeSeconds: from.MaxAgeSeconds, MaxTTLSeconds: from.MaxTTLSeconds, DeadlineSeconds: from.DeadlineSeconds,
-			RateLimit: &v1alpha1.RateLimit{ItemsPerSecond: ptr.To[int32](0), MebibytesPerSecond: ptr.To[int32](0)},
 		},
 	}
 	restore.Name = name
 	return restore
 }
 
-// readinessDeadline returns until when new pods delay their readiness, as an annotation's value;
-// empty when they don't.
-func readinessDeadline(b *v1alpha1.BootstrapStatus) string {
-	if !b.IsRunning() {
-		return ""
-	}
-	return b.Deadline.UTC().Format(time.RFC3339)
-}
-
-// releaseReadiness makes delayed pods ready. The annotation is set to the present first and
-// removed once they are ready: the kubelet can miss a change of an annotation until the pod
-// changes again, so the operator repeats it for a pod that isn't ready until the deadline,
-// when the agents stop delaying by themselves.
-func releaseReadiness(obs *Observation, b *v1alpha1.BootstrapStatus) Actions {
-	var a Actions
-	m := obs.Memcached
-	if b == nil || b.IsRunning() || m.Spec.Paused {
-		return a
-	}
-	for _, name := range obs.Names {
-		for _, pod := range obs.Pods[name] {
-			value, delayed := pod.Annotations[annotations.HoldUntil]
-			if !delayed || pod.DeletionTimestamp != nil {
-				continue
-			}
-			at, err := time.Parse(time.RFC3339, value)
-			since := obs.Now.Sub(at)
-			switch {
-			case shard.IsReady(pod) || err != nil || !obs.Now.Before(b.Deadline.Time):
-				a.Patch = append(a.Patch, Annotate(pod, annotations.HoldUntil, nil))
-			case since < 0 || since >= shard.AnnounceRetry:
-				a.Patch = append(a.Patch, Annotate(pod, annotations.HoldUntil, obs.Now.UTC().Format(time.RFC3339)))
-				a.RequeueAfter = Soonest(a.RequeueAfter, shard.AnnounceRetry)
-			default:
-				a.RequeueAfter = Soonest(a.RequeueAfter, shard.AnnounceRetry-since)
-			}
-		}
-	}
-	return a
-}
-
 // Bootstrap is how filling the first shards continues.
 type Bootstrap struct {
 	// Status to report; nil without a bootstrap.
-	Status *v1alpha1.BootstrapStatus
-	// delaysShards: no shard is created before the status reports the bootstrap.
-	DelaysShards bool
-	// HoldUntil is until when new pods delay their readiness; empty when they don't.
-	HoldUntil string
-	Actions   Actions
+	Status  *v1alpha1.BootstrapStatus
+	Actions Actions
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // desiredShards returns the desired ReplicaSets of all shards after the decision, by ordinal. New pods
-// delay their readiness until holdUntil and serve the list of auto discovery.
-func desiredShards(obs *Observation, shards []shard.State, d rollout.Decision, holdUntil, list string) []resources.Shard {
+// serve the list of auto discovery.
+func desiredShards(obs *Observation, shards []shard.State, d rollout.Decision, list string) []resources.Shard {
 	desired := make([]resources.Shard, *obs.Memcached.Spec.Size)
 	for ordinal := range desired {
 		desired[ordinal].Revision = obs.UpdateRevision
@@ -21,7 +21,7 @@ func desiredShards(obs *Observation, shards []shard.State, d rollout.Decision, h
 		desired[shards[i].Ordinal] = desiredShard(obs, &shards[i], d)
 	}
 	for ordinal := range desired {
-		desired[ordinal].HoldUntil, desired[ordinal].Discovery = holdUntil, list
+		desired[ordinal].Discovery = list
 	}
 	return desired
 }

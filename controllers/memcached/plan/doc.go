@@ -8,7 +8,7 @@
 // The planners, in the order in which Make calls them:
 //
 //	finalbackup  the finalizer, and the backup before a Memcached is deleted
-//	bootstrap    fills a new Memcached before its shards become ready
+//	bootstrap    fills a new Memcached from a snapshot
 //	refill       fills a shard that was lost
 //	rollout      the next step for one shard, or a gate: what package rollout decides by
 //	step         the step as writes (podpatch), and as desired states of the shards

@@ -43,9 +43,6 @@ type Observation struct {
 	Owned metav1.ObjectMeta
 	// Cached are the objects that an earlier reconcile found up to date.
 	Cached applycache.Objects
-	// UnownedPods are the names of shards whose Services select pods that don't belong to
-	// this Memcached: those of a deleted one of its name haven't terminated yet.
-	UnownedPods map[string]bool
 	// PreflightPods check images on nodes.
 	PreflightPods []*corev1.Pod
 	// Agents are the agents' answers by pod name. An agent that was not queried, or did not

@@ -56,18 +56,16 @@ func Make(obs *Observation, options resources.Options) Plan {
 		case !m.Spec.Paused:
 			p.Discovery = planDiscovery(obs, shards)
 			p.Binding = planBinding(obs, build)
-			desired := desiredShards(obs, shards, p.Decision, p.Bootstrap.HoldUntil, p.Discovery.list)
-			p.Resources = planResources(obs, build, desired, p.Bootstrap.DelaysShards)
+			p.Resources = planResources(obs, build, desiredShards(obs, shards, p.Decision, p.Discovery.list))
 			all = append(all, p.Resources.Actions, step, planRepeats(obs.Now, shards), p.Discovery.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))
 		case p.Decision.Step != rollout.StepNone: // two pods of that shard serve
-			desired := desiredShards(obs, shards, p.Decision, p.Bootstrap.HoldUntil, PublishedList(obs).String())
-			p.Resources = planResources(obs, build, desired, p.Bootstrap.DelaysShards)
+			p.Resources = planResources(obs, build, desiredShards(obs, shards, p.Decision, PublishedList(obs).String()))
 			p.Resources.Actions = p.Resources.Actions.only(resources.Key{Kind: resources.KindReplicaSet, Name: p.Decision.Shard})
 			all = append(all, p.Resources.Actions, step)
 		}
 	}
 	p.Shards, p.Rejected = shards, cmp.Or(p.Resources.Rejected, p.Preflight.Rejected, problem)
-	p.Actions = merge(append(all, planAgentRetry(obs, p.Bootstrap.Status), planSecrets(obs))...)
+	p.Actions = merge(append(all, planAgentRetry(obs), planSecrets(obs))...)
 	return p
 }
 

@@ -96,7 +96,7 @@ func TestShardThatStartedEmptyIsRefilled(t *testing.T) {
 		"the Memcached is paused":        {func(obs *plan.Observation) { obs.Memcached.Spec.Paused = true }, nil},
 		"the Memcached is being deleted": {func(obs *plan.Observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now} }, nil},
 		"a restore fills the new Memcached": {func(obs *plan.Observation) {
-			obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning, RestoreName: "cache-bootstrap", Deadline: metav1.NewTime(obs.Now.Add(time.Hour))}
+			obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning, RestoreName: "cache-bootstrap"}
 			obs.Restores["cache-bootstrap"] = plan.Object{APIObject: &v1alpha1.MemcachedRestore{}, Owner: plan.Ours}
 		}, nil},
 		"no backup exists":                    {func(obs *plan.Observation) { obs.Backups = nil }, []string{v1alpha1.EventRefillSkipped}},

@@ -15,13 +15,11 @@ import (
 const FormerSecret = 10 * time.Second
 
 // planResources returns the objects that are missing or not up to date.
-func planResources(obs *Observation, build *resources.Builder, shards []resources.Shard, delaysShards bool) Resources {
+func planResources(obs *Observation, build *resources.Builder, shards []resources.Shard) Resources {
 	p := Resources{Cached: applycache.Objects{}}
 	for _, want := range build.Desired(shards) {
 		have, exists := obs.Objects[want.Key]
 		switch {
-		case delaysShards && want.Key.Kind == resources.KindReplicaSet:
-			continue
 		case exists && have.Owner == Foreign:
 			p.Conflicts = append(p.Conflicts, want.Key)
 			p.Actions.RequeueAfter = ConflictRecheck

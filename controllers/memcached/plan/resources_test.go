@@ -21,7 +21,7 @@ func TestOnlyObjectsThatChangedAreWritten(t *testing.T) {
 		obs.Objects[want.Key], obs.Cached[want.Key] = plan.Object{APIObject: o, Owner: plan.Ours}, applycache.NewObject(obs.Memcached, want, o)
 	}
 	writes := func() []plan.Apply {
-		p := plan.PlanResources(obs, build, shards, false)
+		p := plan.PlanResources(obs, build, shards)
 		if len(p.Cached)+len(p.Actions.Apply) != len(obs.Cached) {
 			t.Errorf("%d objects are up to date, and %d are written", len(p.Cached), len(p.Actions.Apply))
 		}

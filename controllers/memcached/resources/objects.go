@@ -200,8 +200,6 @@ type Shard struct {
 	Surge bool
 	// AvoidNode is a node on which its next pod isn't placed; empty for none.
 	AvoidNode string
-	// HoldUntil delays the readiness of its next pod until then, as RFC 3339; empty for no delay.
-	HoldUntil string
 	// Discovery is the list of the shards that its next pod serves; empty for none.
 	Discovery string
 	// Annotations of its ReplicaSet.

@@ -26,7 +26,6 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -290,39 +289,6 @@ func metaOf(t *testing.T, o Object) *metav1ac.ObjectMetaApplyConfiguration {
 	default:
 		t.Fatalf("an object of type %T", o)
 		return nil
-	}
-}
-
-// Otherwise the pod would be outdated as soon as its readiness isn't delayed any more.
-func TestDelayedReadinessIsNotPartOfTheRevision(t *testing.T) {
-	m := memcached(2, nil)
-	image := Image{Reference: fallback, Version: "1.6.45"}
-	const until = "2026-11-21T15:04:00Z"
-	objects, err := build(m, func(ordinal int) Shard {
-		s := Shard{Revision: NewPodRevision(&m.Spec, image)}
-		if ordinal == 0 {
-			s.HoldUntil = until
-		}
-		return s
-	}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	delayed := map[string]bool{}
-	for _, o := range objects {
-		set, ok := o.Apply.(*appsv1ac.ReplicaSetApplyConfiguration)
-		if !ok {
-			continue
-		}
-		got := set.Spec.Template.Annotations
-		if got[annotations.Revision] != hashOf(m, image) {
-			t.Errorf("%s has the revision %s", o.Key, got[annotations.Revision])
-		}
-		value, ok := got[annotations.HoldUntil]
-		delayed[o.Key.Name+" "+value] = ok
-	}
-	if want := map[string]bool{"cache-0 " + until: true, "cache-1 ": false}; !maps.Equal(delayed, want) {
-		t.Errorf("delayed are %v, want %v", delayed, want)
 	}
 }
 

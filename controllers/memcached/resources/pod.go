@@ -87,9 +87,6 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 		}
 		spec.WithAffinity(affinity)
 	}
-	if shard.HoldUntil != "" {
-		pod.WithAnnotations(map[string]string{annotations.HoldUntil: shard.HoldUntil})
-	}
 	if shard.Discovery != "" {
 		pod.WithAnnotations(map[string]string{annotations.Discovery: shard.Discovery})
 	}
@@ -216,7 +213,6 @@ func volumes(spec *v1alpha1.MemcachedSpec) []*corev1ac.VolumeApplyConfiguration 
 			file(agentwire.ArgumentsFile, annotations.Arguments),
 			file(agentwire.RestartFile, v1alpha1.AnnotationRestart),
 			file(agentwire.StopFile, annotations.Stop),
-			file(agentwire.HoldFile, annotations.HoldUntil),
 			file(agentwire.DiscoveryFile, annotations.Discovery),
 		)),
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
-	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // Problem is a reason of Degraded and a message for the user.
@@ -36,13 +34,6 @@ func IsRunning(pod *corev1.Pod) bool {
 // IsFinished reports whether all containers of the pod have terminated.
 func IsFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-}
-
-// IsReadinessDelayed reports whether a running pod waits for a restore before it becomes
-// ready.
-func IsReadinessDelayed(pod *corev1.Pod, now time.Time) bool {
-	until, err := time.Parse(time.RFC3339, pod.Annotations[annotations.HoldUntil])
-	return err == nil && now.Before(until) && IsRunning(pod)
 }
 
 // ContainerID returns the first characters of the ID of the pod's memcached container,

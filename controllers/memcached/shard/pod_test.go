@@ -11,7 +11,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
-	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 func TestPodsAreOrderedByWhoServesAndWhoWill(t *testing.T) {
@@ -116,21 +115,6 @@ func TestProblemOfAPodRequiresManualIntervention(t *testing.T) {
 		first, second := podState(pod, "r", false).State, podState(pod, "r", true).State
 		if reason != c.reason || first != c.first || second != c.second {
 			t.Errorf("%s: problem %q, %s as the first pod, %s as the second; want %q, %s, %s", name, reason, first, second, c.reason, c.first, c.second)
-		}
-	}
-}
-
-func TestReadinessIsDelayedWhileMemcachedRuns(t *testing.T) {
-	now := time.Unix(1_000_000, 0)
-	for value, want := range map[string]bool{"": false, "later": false, now.Format(time.RFC3339): false, now.Add(time.Second).Format(time.RFC3339): true} {
-		pod := shardtest.Pod("cache-0-x", podRevision(t))
-		pod.Annotations[annotations.HoldUntil] = value
-		if IsReadinessDelayed(pod, now) {
-			t.Errorf("%q: it delays a pod that doesn't run", value)
-		}
-		pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
-		if got := IsReadinessDelayed(pod, now); got != want {
-			t.Errorf("%q: %t", value, got)
 		}
 	}
 }

@@ -84,14 +84,16 @@ func progressingCondition(obs *plan.Observation, p plan.Plan, res plan.Result, s
 }
 
 // readyCondition returns Ready, with the reason and message of the condition that decides it.
-// A Memcached of size 0 is ready when its shards are deleted. While an update waits at a gate,
-// Progressing is False and the Memcached isn't ready either.
-func readyCondition(available, progressing, degraded metav1.Condition, update *v1alpha1.UpdateStatus) metav1.Condition {
+// A Memcached of size 0 is ready when its shards are deleted. While an update waits at a gate, or
+// a Memcached is paused before it is filled, Progressing is False and the Memcached isn't ready either.
+func readyCondition(available, progressing, degraded metav1.Condition, s v1alpha1.MemcachedStatus) metav1.Condition {
 	decides, status := available, available.Status
 	switch {
 	case degraded.Status == metav1.ConditionTrue:
 		decides, status = degraded, metav1.ConditionFalse
-	case progressing.Status == metav1.ConditionTrue || update != nil:
+	case s.Bootstrap.IsRunning():
+		decides, status = metav1.Condition{Reason: v1alpha1.ReasonBootstrapping, Message: s.Bootstrap.Message}, metav1.ConditionFalse
+	case progressing.Status == metav1.ConditionTrue || s.Update != nil:
 		decides, status = progressing, metav1.ConditionFalse
 	case available.Reason == v1alpha1.ReasonNoShards:
 		status = metav1.ConditionTrue

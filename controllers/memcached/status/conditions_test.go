@@ -79,21 +79,23 @@ func TestReadyHasTheReasonOfTheConditionThatDecides(t *testing.T) {
 		available, progressing, degraded metav1.Condition
 		status                           metav1.ConditionStatus
 		decides                          metav1.Condition
-		update                           *v1alpha1.UpdateStatus
+		of                               v1alpha1.MemcachedStatus
 	}{
-		"all shards ready and up to date":  {isAvailable, notProgressing, notDegraded, metav1.ConditionTrue, isAvailable, nil},
-		"an update waits at a gate":        {isAvailable, notProgressing, notDegraded, metav1.ConditionFalse, notProgressing, &v1alpha1.UpdateStatus{}},
-		"shards not ready":                 {notAvailable, notProgressing, notDegraded, metav1.ConditionFalse, notAvailable, nil},
-		"progressing":                      {isAvailable, isProgressing, notDegraded, metav1.ConditionFalse, isProgressing, nil},
-		"progressing and shards not ready": {notAvailable, isProgressing, notDegraded, metav1.ConditionFalse, isProgressing, nil},
-		"degraded":                         {isAvailable, notProgressing, isDegraded, metav1.ConditionFalse, isDegraded, nil},
-		"degraded and progressing":         {notAvailable, isProgressing, isDegraded, metav1.ConditionFalse, isDegraded, nil},
-		"no shards":                        {hasNoShards, notProgressing, notDegraded, metav1.ConditionTrue, hasNoShards, nil},
-		"deleting the last shards":         {hasNoShards, isProgressing, notDegraded, metav1.ConditionFalse, isProgressing, nil},
-		"no shards and degraded":           {hasNoShards, notProgressing, isDegraded, metav1.ConditionFalse, isDegraded, nil},
+		"all shards ready and up to date": {isAvailable, notProgressing, notDegraded, metav1.ConditionTrue, isAvailable, v1alpha1.MemcachedStatus{}},
+		"an update waits at a gate":       {isAvailable, notProgressing, notDegraded, metav1.ConditionFalse, notProgressing, v1alpha1.MemcachedStatus{Update: &v1alpha1.UpdateStatus{}}},
+		"paused before it is filled": {isAvailable, notProgressing, notDegraded, metav1.ConditionFalse, condition(metav1.ConditionFalse, v1alpha1.ReasonBootstrapping),
+			v1alpha1.MemcachedStatus{Bootstrap: &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning, Message: "message of Bootstrapping"}}},
+		"shards not ready":                 {notAvailable, notProgressing, notDegraded, metav1.ConditionFalse, notAvailable, v1alpha1.MemcachedStatus{}},
+		"progressing":                      {isAvailable, isProgressing, notDegraded, metav1.ConditionFalse, isProgressing, v1alpha1.MemcachedStatus{}},
+		"progressing and shards not ready": {notAvailable, isProgressing, notDegraded, metav1.ConditionFalse, isProgressing, v1alpha1.MemcachedStatus{}},
+		"degraded":                         {isAvailable, notProgressing, isDegraded, metav1.ConditionFalse, isDegraded, v1alpha1.MemcachedStatus{}},
+		"degraded and progressing":         {notAvailable, isProgressing, isDegraded, metav1.ConditionFalse, isDegraded, v1alpha1.MemcachedStatus{}},
+		"no shards":                        {hasNoShards, notProgressing, notDegraded, metav1.ConditionTrue, hasNoShards, v1alpha1.MemcachedStatus{}},
+		"deleting the last shards":         {hasNoShards, isProgressing, notDegraded, metav1.ConditionFalse, isProgressing, v1alpha1.MemcachedStatus{}},
+		"no shards and degraded":           {hasNoShards, notProgressing, isDegraded, metav1.ConditionFalse, isDegraded, v1alpha1.MemcachedStatus{}},
 	} {
 		want := metav1.Condition{Type: v1alpha1.ConditionReady, Status: c.status, Reason: c.decides.Reason, Message: c.decides.Message}
-		if got := readyCondition(c.available, c.progressing, c.degraded, c.update); got != want {
+		if got := readyCondition(c.available, c.progressing, c.degraded, c.of); got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}

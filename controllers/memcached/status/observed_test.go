@@ -194,10 +194,6 @@ func TestEachShardHasAMessageUntilItServes(t *testing.T) {
 		"running, but no Service selects it": func(obs *plan.Observation, _ *corev1.Pod) {
 			delete(obs.Objects, resources.Key{Kind: resources.KindService, Name: "cache-0"})
 		},
-		"running; a restore fills it before it becomes ready": func(obs *plan.Observation, pod *corev1.Pod) {
-			shardtest.Starting(pod)
-			pod.Annotations[annotations.HoldUntil] = obs.Now.Add(time.Minute).UTC().Format(time.RFC3339)
-		},
 		"pod next waits for the items":                                              receiving(agentwire.Status{}),
 		"pod next received 50.0% of 2,000 items":                                    receiving(agentwire.Status{Handover: &agentwire.Progress{Items: 1000, Total: 2000}}),
 		"pod next received 100% of 2,000 items":                                     receiving(agentwire.Status{Handover: &agentwire.Progress{Items: 3000, Total: 2000}}),

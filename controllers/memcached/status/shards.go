@@ -83,8 +83,6 @@ func shardStatus(obs *plan.Observation, p plan.Plan, res plan.Result, name strin
 	case s.Ready:
 	case shard.IsReady(pod):
 		s.Message = "running, but no Service selects it"
-	case shard.IsReadinessDelayed(pod, obs.Now):
-		s.Message = "running; a restore fills it before it becomes ready"
 	default:
 		s.Message = "starting"
 	}

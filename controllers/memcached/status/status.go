@@ -61,7 +61,7 @@ func Make(obs *plan.Observation, p plan.Plan, res plan.Result, now time.Time) v1
 	s.Update = updateStatus(obs, p, s, now)
 	s.LastUpdate = updateCost(obs, p, &s, now)
 	available, progressing, degraded := conditions(obs, p, res, s, firstProblem(obs, p, res, s))
-	for _, c := range []metav1.Condition{readyCondition(available, progressing, degraded, s.Update), available, progressing, degraded} {
+	for _, c := range []metav1.Condition{readyCondition(available, progressing, degraded, s), available, progressing, degraded} {
 		c.ObservedGeneration = m.Generation
 		c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // the API stores seconds
 		c.Message = text.Truncate(c.Message, v1alpha1.MaxMessage)

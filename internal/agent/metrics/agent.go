@@ -200,8 +200,7 @@ func (w *writer) agent(in *Input) {
 	for _, phase := range wire.Phases {
 		w.sample("memcached_agent_phase", label("phase", string(phase)), boolean(status.Phase == phase))
 	}
-	w.sample("memcached_agent_ready", "", boolean(in.Serving && r != nil && status.HoldUntil.IsZero()))
-	w.sample("memcached_agent_held_until_timestamp_seconds", "", unix(status.HoldUntil))
+	w.sample("memcached_agent_ready", "", boolean(in.Serving && r != nil))
 	w.sample("memcached_agent_arguments_refused", "", boolean(status.ArgumentsError != ""))
 	if status.Secrets != nil && status.Secrets.Certificate.SHA256 != "" {
 		c := &status.Secrets.Certificate

@@ -99,7 +99,7 @@ func fullInput(t testing.TB) *Input {
 	in := &Input{
 		Reading: read(t, fullServer()), Serving: true, EvictionAge: 33, Idle: idle(), WorkingSet: 1 << 20, MemoryLimit: 2 << 20,
 		Process: Process{1.25, 2, 3, math.MaxUint64, 5, 6, 7.5, 8, 9},
-		Status: wire.Status{Phase: wire.PhaseServing, AgentVersion: "1.1.0", HoldUntil: at, Start: start, ArgumentsError: "refused",
+		Status: wire.Status{Phase: wire.PhaseServing, AgentVersion: "1.1.0", Start: start, ArgumentsError: "refused",
 			Secrets: &wire.Secrets{Certificate: wire.Certificate{Error: "expired", SHA256: "ab", NotBefore: at, NotAfter: at.Add(time.Hour), PlainConnections: 3}}},
 		History: History{Starts: map[wire.StartResult]int64{wire.StartWarm: 3}, UnavailableSeconds: 1.5, LastOutage: 0.5, Saves: 4, FailedSaves: 1,
 			SavedAt: at, SaveSeconds: 0.75, SavedItems: 99, Drains: 2, DrainedAt: at, Received: 1, FailedReceived: 2, FailedSent: 3, Handover: &start},

@@ -18,10 +18,6 @@ const (
 	// the next container starts with the arguments, or the agent applies them when the
 	// file is empty again.
 	StopFile = "stop"
-	// HoldFile contains a time, as RFC 3339. A container that starts before it is not
-	// ready until then, or until the file is empty, although memcached runs. An invalid
-	// time counts as an empty file.
-	HoldFile = "hold-until"
 	// DiscoveryFile contains what clients with auto discovery read: a line with the version of
 	// the list and one with the shards as host|ip|port, divided by spaces.
 	DiscoveryFile = "discovery"

@@ -149,8 +149,6 @@ type Status struct {
 	Restart string `json:"restart,omitempty"`
 	// Secrets are what the agent knows of the Secrets that its pod mounts; nil if it mounts none.
 	Secrets *Secrets `json:"secrets,omitempty"`
-	// HoldUntil is when a readiness delay ends at the latest; zero if there is none.
-	HoldUntil time.Time `json:"holdUntil,omitzero"`
 
 	Start Start `json:"start"`
 
