@@ -114,7 +114,7 @@ func TestRestoresThatStartTogetherRunOneAfterAnother(t *testing.T) {
 		w.create("MemcachedRestore", name, fromClaim)
 		r := w.restore(name)
 		now := metav1.NewTime(w.clock.Now())
-		r.Status.Phase, r.Status.Reason, r.Status.StartTime, r.Status.JobName = v1alpha1.TransferRunning, v1alpha1.ReasonStarting, &now, transfer.Name(transfer.Restore, r.UID)
+		r.Status.Phase, r.Status.Reason, r.Status.StartTime, r.Status.JobName = v1alpha1.TransferRunning, v1alpha1.ReasonStarting, &now, transfer.JobName(transfer.Restore, r.UID)
 		r.Status.Conditions = []metav1.Condition{}
 		w.must(w.admin.Status().Update(w.ctx, r))
 	}

@@ -30,7 +30,6 @@ import (
 	agentclient "github.com/memcached-operator/memcached-operator/internal/agent/client"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/index"
-	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
 // Options are the settings that the operator was started with.
@@ -83,7 +82,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 			"If the proxy requires them, add the key HTTPS_PROXY to the Secrets of the stores.")
 	}
 	engine := transfer.Engine{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Progress: transfer.HTTPProgress{}, Queries: &podquery.Queries[snapshotwire.Progress]{}, Recorder: recorder, Clock: o.Clock,
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Progress: transfer.HTTPProgress{}, Recorder: recorder, Clock: o.Clock,
 		Options: transfer.Options{Image: o.Image, OmitRunAsUser: openShift, Proxy: proxy, OperatorNamespace: o.Namespace, Restrictions: o.Restrictions},
 	}
 	err = errors.Join(

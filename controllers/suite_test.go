@@ -197,7 +197,7 @@ func (w *world) named(name string, o client.Object) client.Object {
 
 // job returns the Job of an object, or nil.
 func (w *world) job(prefix transfer.Prefix, o client.Object) *batchv1.Job {
-	return simtest.Get[*batchv1.Job](w.admin, transfer.Name(prefix, o.GetUID()))
+	return simtest.Get[*batchv1.Job](w.admin, transfer.JobName(prefix, o.GetUID()))
 }
 
 // reconcile runs one reconcile of an object. An operator that was killed is started again.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -32,53 +32,62 @@ func hasFinalizer(b *v1alpha1.MemcachedBackup) bool {
 	return controllerutil.ContainsFinalizer(b, v1alpha1.FinalizerSnapshot)
 }
 
-func planDeletion(obs *observation) transfer.Plan {
-	b, p := obs.backup, obs.Plan()
-	p.RequeueAfter = deletionPoll
-	wait := func(reason string) { p.SetMessage("being deleted: " + reason) }
-	release := func(events ...event.Event) {
-		controllerutil.RemoveFinalizer(p.Object, v1alpha1.FinalizerSnapshot)
-		p.Events = events
-	}
-	location := transfer.Describe(b.Spec.Store, transfer.SnapshotPath(b))
-	abandon := func(reason string) {
-		release(event.Warning(v1alpha1.EventSnapshotRetained, "kept the snapshot in %s, because it could not be deleted: %s", location, reason))
-	}
+// planDeletion plans a backup that is being deleted.
+func planDeletion(obs *observation, rejection error) transfer.Plan {
+	b, age := obs.backup, obs.Now.Sub(obs.backup.DeletionTimestamp.Time)
 	state := transfer.Evaluate(obs.deletion, b.Spec.Store)
-	age := obs.Now.Sub(b.DeletionTimestamp.Time)
 	switch {
 	case !hasFinalizer(b): // the garbage collector deletes its Job, and the snapshot stays
-		p.RequeueAfter = 0
+		return transfer.Plan{Status: obs.LastStatus()}
 	case b.Status.JobName == "": // nothing was written
-		release()
+		return release(obs)
 	case obs.Job.IsActive() && age >= deletionTimeout:
-		abandon(fmt.Sprintf("Job %s has not stopped", obs.Job.Name))
+		return abandon(obs, fmt.Sprintf("Job %s has not stopped", obs.Job.Name))
 	case obs.Job.IsActive():
-		p.RecordStart(transfer.Evaluate(obs.Job, b.Spec.Store))
-		wait(fmt.Sprintf("waiting until Job %s has stopped", obs.Job.Name))
-		p.Job = obs.Job.Cleanup()
+		p := wait(obs, fmt.Sprintf("waiting until Job %s has stopped", obs.Job.Name))
+		p.Status, p.Actions.Job = transfer.WithStart(p.Status, transfer.Evaluate(obs.Job, b.Spec.Store)), obs.Job.Cleanup()
+		return p
 	case neverRan(obs): // nothing was written either
-		release()
+		return release(obs)
 	case len(obs.activeRestores) > 0:
-		wait(fmt.Sprintf("waiting until %s has read the snapshot", strings.Join(obs.activeRestores, ", ")))
-		p.Events = []event.Event{event.Normal(v1alpha1.EventDeletionBlocked, "%s", p.Status().Message)}
+		p := wait(obs, fmt.Sprintf("waiting until %s has read the snapshot", strings.Join(obs.activeRestores, ", ")))
+		p.Events = []event.Event{event.Normal(v1alpha1.EventDeletionBlocked, "%s", p.Status.Message)}
+		return p
 	case state.Stage == transfer.Succeeded:
-		release(event.Normal(v1alpha1.EventSnapshotDeleted, "deleted %s", location))
+		return release(obs, event.Normal(v1alpha1.EventSnapshotDeleted, "deleted %s", location(b)))
 	case state.Stage == transfer.Failed || state.Stage == transfer.Foreign:
-		abandon(state.Reason + ": " + state.Message)
+		return abandon(obs, state.Reason+": "+state.Message)
 	case state.Stage != transfer.Absent && obs.Now.Sub(obs.deletion.Job.CreationTimestamp.Time) >= deletionTimeout+deletionGrace:
-		abandon(fmt.Sprintf("Job %s did not finish in time: %s", obs.deletion.Name, state.Message))
+		return abandon(obs, fmt.Sprintf("Job %s did not finish in time: %s", obs.deletion.Name, state.Message))
 	case state.Stage != transfer.Absent:
-		wait(state.Message)
-	case obs.Rejection == nil:
-		p.Create = obs.deletionJob
-	case apiserver.IsTerminating(obs.Rejection) || age >= deletionTimeout:
-		abandon(obs.Rejection.Error())
-	default:
-		wait(obs.Rejection.Error())
-		p.RequeueAfter = apiserver.RejectionRecheck
+		return wait(obs, state.Message)
+	case rejection == nil:
+		return transfer.Plan{Status: obs.LastStatus(), Actions: transfer.Actions{Create: deletionJob(obs), RequeueAfter: deletionPoll}}
+	case apiserver.IsTerminating(rejection) || age >= deletionTimeout:
+		return abandon(obs, rejection.Error())
 	}
+	p := wait(obs, rejection.Error())
+	p.Actions.RequeueAfter = apiserver.RejectionRecheck
 	return p
+}
+
+// wait reports why the deletion waits.
+func wait(obs *observation, reason string) transfer.Plan {
+	return transfer.Plan{Status: transfer.WithMessage(obs.LastStatus(), "being deleted: "+reason), Actions: transfer.Actions{RequeueAfter: deletionPoll}}
+}
+
+// release lets the backup disappear.
+func release(obs *observation, events ...event.Event) transfer.Plan {
+	return transfer.Plan{Status: obs.LastStatus(), Events: events, Actions: transfer.Actions{Finalizer: transfer.RemoveFinalizer}}
+}
+
+// abandon lets the backup disappear, and reports that its snapshot stays.
+func abandon(obs *observation, reason string) transfer.Plan {
+	return release(obs, event.Warning(v1alpha1.EventSnapshotRetained, "kept the snapshot in %s, because it could not be deleted: %s", location(obs.backup), reason))
+}
+
+func location(b *v1alpha1.MemcachedBackup) string {
+	return transfer.Describe(b.Spec.Store, transfer.SnapshotPath(b))
 }
 
 // neverRan reports whether no container of the backup's Job has ever run: there was no Job,
@@ -89,7 +98,7 @@ func neverRan(obs *observation) bool {
 		(s.JobUID == "" && obs.Job.Job == nil || s.Reason == v1alpha1.ReasonJobCannotStart)
 }
 
-func (obs *observation) deletionJob() ([]client.Object, error) {
+func deletionJob(obs *observation) *batchv1.Job {
 	return obs.job(transfer.JobSpec{
 		Prefix: transfer.Delete, Action: snapshotwire.ActionDelete, DeadlineSeconds: ptr.To[int32](transfer.DeleteDeadlineSeconds),
 	})

@@ -23,7 +23,7 @@ type observation struct {
 	activeRestores []string
 }
 
-func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (*observation, error) {
+func observe(ctx context.Context, r transfer.Observer, common transfer.Observation) (*observation, error) {
 	obs := &observation{Observation: common, backup: common.Object.(*v1alpha1.MemcachedBackup)}
 	if obs.backup.DeletionTimestamp == nil || !hasFinalizer(obs.backup) {
 		return obs, nil
@@ -32,9 +32,9 @@ func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (
 	if obs.deletion, err = r.ObserveJob(ctx, transfer.Delete, obs.backup, true, obs.Now); err != nil {
 		return nil, err
 	}
-	from := client.Reader(r.Client)
+	from := r.Cache
 	if obs.deletion.Job == nil { // the plan may create it
-		from = r.APIReader
+		from = r.API
 	}
 	obs.activeRestores, err = activeRestores(ctx, from, obs.backup, obs.Now)
 	return obs, err

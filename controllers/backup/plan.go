@@ -4,34 +4,32 @@ import (
 	"cmp"
 	"fmt"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-// makePlan returns the next writes of a backup. One that deletes its snapshot gets its
+// Plan implements transfer.Transfer. A backup that deletes its snapshot gets its
 // finalizer before it starts.
-func makePlan(obs *observation) transfer.Plan {
+func (obs *observation) Plan(rejection error) transfer.Plan {
 	b := obs.backup
 	started := b.Status.Phase != "" && b.Status.Phase != v1alpha1.TransferPending
 	switch {
 	case b.DeletionTimestamp != nil:
-		return planDeletion(obs)
+		return planDeletion(obs, rejection)
 	case !started && b.Spec.DeletionPolicy == v1alpha1.SnapshotDelete && !hasFinalizer(b) && obs.Blocker() == nil:
-		p := obs.Plan()
-		controllerutil.AddFinalizer(p.Object, v1alpha1.FinalizerSnapshot)
-		return p
+		return transfer.Plan{Status: obs.LastStatus(), Actions: transfer.Actions{Finalizer: transfer.AddFinalizer}}
 	}
-	p := transfer.MakePlan(obs)
-	if p.Status().JobName != b.Status.JobName { // it starts: the Memcached may be deleted before the backup
-		p.Object.(*v1alpha1.MemcachedBackup).Status.ImagePullSecrets = obs.Memcached.Spec.ImagePullSecrets
+	p := transfer.MakePlan(obs, rejection)
+	if p.Status.JobName != b.Status.JobName { // it starts: the Memcached may be deleted before the backup
+		p.Status.ImagePullSecrets = obs.Memcached.Spec.ImagePullSecrets
 	}
 	return p
 }
 
+// Blocker implements transfer.Transfer.
 func (obs *observation) Blocker() *transfer.Blocker {
 	m, name := obs.Memcached, obs.backup.Spec.MemcachedRef.Name
 	switch {
@@ -51,13 +49,16 @@ func (obs *observation) Blocker() *transfer.Blocker {
 	return cmp.Or(obs.NotAllowed(obs.Store()), transfer.MemcachedNotReady(m))
 }
 
+// Summary implements transfer.Transfer.
 func (obs *observation) Summary() string {
 	return fmt.Sprintf("Job %s will copy %d shards of Memcached %s", obs.Job.Name, len(obs.Memcached.Status.Servers), obs.Memcached.Name)
 }
 
+// Store implements transfer.Transfer.
 func (obs *observation) Store() v1alpha1.SnapshotStore { return obs.backup.Spec.Store }
 
-func (obs *observation) Objects() ([]client.Object, error) {
+// NewJob implements transfer.Transfer.
+func (obs *observation) NewJob() *batchv1.Job {
 	b, m := obs.backup, obs.Memcached
 	items, bytes := transfer.Limits(b.Spec.RateLimit)
 	return obs.job(transfer.JobSpec{
@@ -71,24 +72,23 @@ func (obs *observation) Objects() ([]client.Object, error) {
 	})
 }
 
-func (obs *observation) job(spec transfer.JobSpec) ([]client.Object, error) {
+func (obs *observation) job(spec transfer.JobSpec) *batchv1.Job {
 	spec.Owner, spec.Store, spec.Task.Path = obs.backup, obs.Store(), transfer.SnapshotPath(obs.backup)
 	if spec.PullSecrets = obs.backup.Status.ImagePullSecrets; obs.Memcached != nil {
 		spec.PullSecrets = obs.Memcached.Spec.ImagePullSecrets
 	}
-	job, err := obs.Options.Job(spec)
-	return []client.Object{job}, err
+	return obs.Options.Job(spec)
 }
 
-func (obs *observation) Record(o client.Object, outcome *snapshotwire.Outcome) (summary, failure string) {
-	status := &o.(*v1alpha1.MemcachedBackup).Status
-	if status.Phase != v1alpha1.TransferComplete {
-		return "", ""
+// Record implements transfer.Transfer.
+func (obs *observation) Record(s transfer.Status, outcome *snapshotwire.Outcome) (recorded transfer.Status, summary, failure string) {
+	if s.Phase != v1alpha1.TransferComplete {
+		return s, "", ""
 	}
-	s := transfer.SnapshotOf(outcome.Snapshot, transfer.SnapshotPath(obs.backup))
-	if s == nil {
-		return "", fmt.Sprintf("Job %s did not report its snapshot. Create another backup", obs.Job.Name)
+	snapshot := transfer.SnapshotOf(outcome.Snapshot, transfer.SnapshotPath(obs.backup))
+	if snapshot == nil {
+		return s, "", fmt.Sprintf("Job %s did not report its snapshot. Create another backup", obs.Job.Name)
 	}
-	status.Snapshot = s
-	return fmt.Sprintf("copied %d items of %d shards to %s", s.Items, s.Shards, s.Path), ""
+	s.Snapshot = snapshot
+	return s, fmt.Sprintf("copied %d items of %d shards to %s", snapshot.Items, snapshot.Shards, snapshot.Path), ""
 }

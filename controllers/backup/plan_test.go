@@ -2,7 +2,6 @@ package backup
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +32,7 @@ func observed(edits ...func(*observation)) *observation {
 	m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "cache", UID: "m"}, Spec: v1alpha1.MemcachedSpec{Size: new(int32(2))}}
 	m.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
 	m.Status.Version, m.Status.Servers = "1.6.45", []string{"cache-0.team.svc:11211", "cache-1.team.svc:11211"}
-	obs := &observation{backup: b, Observation: transfer.Observation{Object: b, Memcached: m, Job: transfer.JobObservation{Name: transfer.Name(transfer.Backup, b.UID), Now: now}, Now: now}}
+	obs := &observation{backup: b, Observation: transfer.Observation{Object: b, Memcached: m, Job: transfer.JobObservation{Name: transfer.JobName(transfer.Backup, b.UID), Now: now}, Now: now}}
 	for _, edit := range edits {
 		edit(obs)
 	}
@@ -88,19 +87,19 @@ func TestBackupStartsOnlyWithReachableShards(t *testing.T) {
 				t.Errorf("it is blocked by %+v", blocker)
 			}
 			// The finalizer comes first, and never for a backup that can't start.
-			p := makePlan(obs)
-			if got := slices.Contains(p.Object.GetFinalizers(), v1alpha1.FinalizerSnapshot); got != c.started {
-				t.Errorf("its finalizers are %v", p.Object.GetFinalizers())
+			p := obs.Plan(nil)
+			if got := p.Actions.Finalizer == transfer.AddFinalizer; got != c.started {
+				t.Errorf("it adds its finalizer: %t", got)
 			}
-			if c.started && p.Status().Phase != "" {
-				t.Errorf("it is %s before its finalizer is written", p.Status().Phase)
+			if c.started && p.Status.Phase != "" {
+				t.Errorf("it is %s before its finalizer is written", p.Status.Phase)
 			}
 			obs.backup.Spec.DeletionPolicy = v1alpha1.SnapshotRetain
-			p = makePlan(obs)
-			if len(p.Object.GetFinalizers()) != 0 || (p.Status().Phase == v1alpha1.TransferRunning) != c.started {
-				t.Errorf("a backup that retains its snapshot is %s, with the finalizers %v", p.Status().Phase, p.Object.GetFinalizers())
+			p = obs.Plan(nil)
+			if p.Actions.Finalizer != transfer.KeepFinalizer || (p.Status.Phase == v1alpha1.TransferRunning) != c.started {
+				t.Errorf("a backup that retains its snapshot is %s, with the change %d of its finalizer", p.Status.Phase, p.Actions.Finalizer)
 			}
-			if secrets := p.Object.(*v1alpha1.MemcachedBackup).Status.ImagePullSecrets; (len(secrets) == 1) != c.started {
+			if secrets := p.Status.ImagePullSecrets; (len(secrets) == 1) != c.started {
 				t.Errorf("the status has the pull secrets %v", secrets)
 			}
 		})
@@ -110,40 +109,20 @@ func TestBackupStartsOnlyWithReachableShards(t *testing.T) {
 func TestFinalizerIsNotAddedOnceBackupHasStarted(t *testing.T) {
 	obs := observed(begun(""))
 	obs.backup.Finalizers = nil
-	if p := makePlan(obs); len(p.Object.GetFinalizers()) != 0 || p.Create == nil {
-		t.Errorf("the finalizers are %v, and it creates the Job: %t", p.Object.GetFinalizers(), p.Create != nil)
+	if a := obs.Plan(nil).Actions; a.Finalizer != transfer.KeepFinalizer || a.Create == nil {
+		t.Errorf("the finalizer changes by %d, and it creates the Job: %t", a.Finalizer, a.Create != nil)
 	}
-}
-
-// jobOf returns the Job that a plan creates.
-func jobOf(t *testing.T, p transfer.Plan) *batchv1.Job {
-	t.Helper()
-	if p.Create == nil {
-		t.Fatal("there is no Job")
-	}
-	objects, err := p.Create()
-	if err != nil || len(objects) != 1 {
-		t.Fatal(objects, err)
-	}
-	return objects[0].(*batchv1.Job)
 }
 
 func TestJobCopiesAllShards(t *testing.T) {
 	obs := observed(begun(""))
 	obs.backup.Spec.RateLimit = &v1alpha1.RateLimit{ItemsPerSecond: new(int32(10))}
-	objects, err := obs.Objects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := obs.Options.Job(transfer.JobSpec{
+	want := obs.Options.Job(transfer.JobSpec{
 		Prefix: transfer.Backup, Owner: obs.backup, Store: obs.backup.Spec.Store, Action: snapshotwire.ActionSave, PullSecrets: obs.Memcached.Spec.ImagePullSecrets, Memcached: obs.Memcached,
 		Task: snapshotwire.Task{Path: "team/cache/nightly-11111111", Servers: obs.Memcached.Status.Servers, ItemsPerSecond: 10, BytesPerSecond: 32 << 20,
 			Memcached: snapshotwire.Memcached{Namespace: "team", Name: "cache", UID: "m", Version: "1.6.45"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]client.Object{want}, objects); diff != "" {
+	if diff := cmp.Diff(want, obs.NewJob()); diff != "" {
 		t.Errorf("the Job (-want +got):\n%s", diff)
 	}
 	if got := obs.Summary(); got != "Job backup-11111111-2222 will copy 2 shards of Memcached cache" {
@@ -162,18 +141,17 @@ func TestCompleteBackupHasSnapshot(t *testing.T) {
 		"complete without a snapshot": {v1alpha1.TransferComplete, nil, "", "Job backup-11111111-2222 did not report its snapshot. Create another backup"},
 		"failed":                      {v1alpha1.TransferFailed, snapshot, "", ""},
 	} {
-		obs := observed()
-		obs.backup.Status.Phase = c.phase
-		summary, failure := obs.Record(obs.backup, &snapshotwire.Outcome{Snapshot: c.snapshot})
-		if summary != c.summary || failure != c.failure || (obs.backup.Status.Snapshot != nil) != (summary != "") {
-			t.Errorf("%s: %q, %q, and the snapshot %+v", name, summary, failure, obs.backup.Status.Snapshot)
+		s := transfer.Status{TransferStatus: v1alpha1.TransferStatus{Phase: c.phase}}
+		s, summary, failure := observed().Record(s, &snapshotwire.Outcome{Snapshot: c.snapshot})
+		if summary != c.summary || failure != c.failure || (s.Snapshot != nil) != (summary != "") {
+			t.Errorf("%s: %q, %q, and the snapshot %+v", name, summary, failure, s.Snapshot)
 		}
 	}
 }
 
 // job returns what is observed of a Job of that age, with these pods.
 func job(prefix transfer.Prefix, age time.Duration, edit func(*batchv1.Job), pods ...corev1.Pod) transfer.JobObservation {
-	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: transfer.Name(prefix, "11111111-2222"), UID: "j", CreationTimestamp: metav1.NewTime(now.Add(-age))}}
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: transfer.JobName(prefix, "11111111-2222"), UID: "j", CreationTimestamp: metav1.NewTime(now.Add(-age))}}
 	if edit != nil {
 		edit(j)
 	}
@@ -206,51 +184,51 @@ func TestDeletionOfSnapshot(t *testing.T) {
 	copies := func(o transfer.JobObservation) func(*observation) {
 		return func(obs *observation) { obs.Job = o }
 	}
-	rejected := func(err error) func(*observation) { return func(obs *observation) { obs.Rejection = err } }
 	const released, waits, creates = "released", "waits", "creates"
 	for name, c := range map[string]struct {
-		edits []func(*observation)
-		age   time.Duration
-		want  string
-		event string // its reason
-		words string // of the event or of the message
-		job   transfer.Action
-		after time.Duration
+		edits     []func(*observation)
+		age       time.Duration
+		want      string
+		event     string // its reason
+		words     string // of the event or of the message
+		job       transfer.Action
+		after     time.Duration
+		rejection error
 	}{
-		"it has not begun":                              {nil, 0, released, "", "", transfer.NoAction, 0},
-		"its Job runs":                                  {[]func(*observation){ran, copies(job(transfer.Backup, 0, nil, running))}, 0, waits, "", "waiting until Job backup-11111111-2222 has stopped", transfer.DeleteJob, deletionPoll},
-		"its Job is being deleted":                      {[]func(*observation){ran, copies(job(transfer.Backup, 0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }, running))}, 0, waits, "", "has stopped", transfer.NoAction, deletionPoll},
-		"its Job does not stop":                         {[]func(*observation){ran, copies(job(transfer.Backup, 0, nil, running))}, deletionTimeout, released, v1alpha1.EventSnapshotRetained, "has not stopped", transfer.NoAction, 0},
-		"there never was a Job":                         {[]func(*observation){begun("")}, 0, released, "", "", transfer.NoAction, 0},
-		"no container of its Job has run":               {[]func(*observation){begun("j"), func(obs *observation) { obs.backup.Status.Reason = v1alpha1.ReasonJobCannotStart }}, 0, released, "", "", transfer.NoAction, 0},
-		"its Job was deleted before it was seen to run": {[]func(*observation){begun("j")}, 0, creates, "", "", transfer.NoAction, deletionPoll},
-		"it is complete":                                {[]func(*observation){ran, copies(job(transfer.Backup, time.Hour, has(batchv1.JobComplete)))}, 0, creates, "", "", transfer.NoAction, deletionPoll},
-		"a restore reads the snapshot":                  {[]func(*observation){ran, func(obs *observation) { obs.activeRestores = []string{"MemcachedRestore again"} }}, 0, waits, v1alpha1.EventDeletionBlocked, "waiting until MemcachedRestore again has read the snapshot", transfer.NoAction, deletionPoll},
-		"its deletion has succeeded":                    {[]func(*observation){ran, deletion(job(transfer.Delete, 0, has(batchv1.JobComplete), succeeded))}, 0, released, v1alpha1.EventSnapshotDeleted, "directory cache/team/cache/nightly-11111111", transfer.NoAction, 0},
-		"its deletion has failed":                       {[]func(*observation){ran, deletion(job(transfer.Delete, 0, has(batchv1.JobFailed)))}, 0, released, v1alpha1.EventSnapshotRetained, "PersistentVolumeClaim snapshots, because it could not be deleted: JobFailed", transfer.NoAction, 0},
-		"another's Job has the name":                    {[]func(*observation){ran, deletion(transfer.JobObservation{Name: "delete-x", Foreign: true})}, 0, released, v1alpha1.EventSnapshotRetained, "belongs to another object", transfer.NoAction, 0},
-		"its deletion runs":                             {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout, nil, running))}, deletionTimeout, waits, "", "is copying", transfer.NoAction, deletionPoll},
-		"its deletion cannot start":                     {[]func(*observation){ran, deletion(job(transfer.Delete, 0, nil, stuck))}, 0, waits, "", `secret "minio" not found`, transfer.NoAction, deletionPoll},
-		"its deletion outlives its deadline":            {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout+deletionGrace, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }))}, 0, released, v1alpha1.EventSnapshotRetained, "is suspended", transfer.NoAction, 0},
-		"the Job that deletes is rejected":              {[]func(*observation){ran, rejected(quota)}, deletionTimeout - 1, waits, "", "exceeded quota", transfer.NoAction, apiserver.RejectionRecheck},
-		"it is rejected for ten minutes":                {[]func(*observation){ran, rejected(quota)}, deletionTimeout, released, v1alpha1.EventSnapshotRetained, "exceeded quota", transfer.NoAction, 0},
-		"the namespace is being deleted":                {[]func(*observation){ran, rejected(terminating)}, 0, released, v1alpha1.EventSnapshotRetained, "is being terminated", transfer.NoAction, 0},
-		"its Memcached was deleted":                     {[]func(*observation){ran, func(obs *observation) { obs.Memcached = nil }}, 0, creates, "", "", transfer.NoAction, deletionPoll},
+		"it has not begun":                              {nil, 0, released, "", "", transfer.NoAction, 0, nil},
+		"its Job runs":                                  {[]func(*observation){ran, copies(job(transfer.Backup, 0, nil, running))}, 0, waits, "", "waiting until Job backup-11111111-2222 has stopped", transfer.DeleteJob, deletionPoll, nil},
+		"its Job is being deleted":                      {[]func(*observation){ran, copies(job(transfer.Backup, 0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }, running))}, 0, waits, "", "has stopped", transfer.NoAction, deletionPoll, nil},
+		"its Job does not stop":                         {[]func(*observation){ran, copies(job(transfer.Backup, 0, nil, running))}, deletionTimeout, released, v1alpha1.EventSnapshotRetained, "has not stopped", transfer.NoAction, 0, nil},
+		"there never was a Job":                         {[]func(*observation){begun("")}, 0, released, "", "", transfer.NoAction, 0, nil},
+		"no container of its Job has run":               {[]func(*observation){begun("j"), func(obs *observation) { obs.backup.Status.Reason = v1alpha1.ReasonJobCannotStart }}, 0, released, "", "", transfer.NoAction, 0, nil},
+		"its Job was deleted before it was seen to run": {[]func(*observation){begun("j")}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
+		"it is complete":                                {[]func(*observation){ran, copies(job(transfer.Backup, time.Hour, has(batchv1.JobComplete)))}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
+		"a restore reads the snapshot":                  {[]func(*observation){ran, func(obs *observation) { obs.activeRestores = []string{"MemcachedRestore again"} }}, 0, waits, v1alpha1.EventDeletionBlocked, "waiting until MemcachedRestore again has read the snapshot", transfer.NoAction, deletionPoll, nil},
+		"its deletion has succeeded":                    {[]func(*observation){ran, deletion(job(transfer.Delete, 0, has(batchv1.JobComplete), succeeded))}, 0, released, v1alpha1.EventSnapshotDeleted, "directory cache/team/cache/nightly-11111111", transfer.NoAction, 0, nil},
+		"its deletion has failed":                       {[]func(*observation){ran, deletion(job(transfer.Delete, 0, has(batchv1.JobFailed)))}, 0, released, v1alpha1.EventSnapshotRetained, "PersistentVolumeClaim snapshots, because it could not be deleted: JobFailed", transfer.NoAction, 0, nil},
+		"another's Job has the name":                    {[]func(*observation){ran, deletion(transfer.JobObservation{Name: "delete-x", Foreign: true})}, 0, released, v1alpha1.EventSnapshotRetained, "belongs to another object", transfer.NoAction, 0, nil},
+		"its deletion runs":                             {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout, nil, running))}, deletionTimeout, waits, "", "is copying", transfer.NoAction, deletionPoll, nil},
+		"its deletion cannot start":                     {[]func(*observation){ran, deletion(job(transfer.Delete, 0, nil, stuck))}, 0, waits, "", `secret "minio" not found`, transfer.NoAction, deletionPoll, nil},
+		"its deletion outlives its deadline":            {[]func(*observation){ran, deletion(job(transfer.Delete, deletionTimeout+deletionGrace, func(j *batchv1.Job) { j.Spec.Suspend = new(true) }))}, 0, released, v1alpha1.EventSnapshotRetained, "is suspended", transfer.NoAction, 0, nil},
+		"the Job that deletes is rejected":              {[]func(*observation){ran}, deletionTimeout - 1, waits, "", "exceeded quota", transfer.NoAction, apiserver.RejectionRecheck, quota},
+		"it is rejected for ten minutes":                {[]func(*observation){ran}, deletionTimeout, released, v1alpha1.EventSnapshotRetained, "exceeded quota", transfer.NoAction, 0, quota},
+		"the namespace is being deleted":                {[]func(*observation){ran}, 0, released, v1alpha1.EventSnapshotRetained, "is being terminated", transfer.NoAction, 0, terminating},
+		"its Memcached was deleted":                     {[]func(*observation){ran, func(obs *observation) { obs.Memcached = nil }}, 0, creates, "", "", transfer.NoAction, deletionPoll, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := observed(append(c.edits, deleted(c.age))...)
-			p := makePlan(obs)
-			got := waits
+			p := obs.Plan(c.rejection)
+			got, a := waits, p.Actions
 			switch {
-			case !hasFinalizer(p.Object.(*v1alpha1.MemcachedBackup)):
+			case a.Finalizer == transfer.RemoveFinalizer:
 				got = released
-			case p.Create != nil:
+			case a.Create != nil:
 				got = creates
 			}
-			if got != c.want || p.Job != c.job || got != released && p.RequeueAfter != c.after {
-				t.Errorf("it %s, action %d, requeued after %s", got, p.Job, p.RequeueAfter)
+			if got != c.want || a.Job != c.job || got != released && a.RequeueAfter != c.after {
+				t.Errorf("it %s, action %d, requeued after %s", got, a.Job, a.RequeueAfter)
 			}
-			text := p.Status().Message
+			text := p.Status.Message
 			if c.event != "" {
 				if len(p.Events) != 1 || p.Events[0].Reason != c.event {
 					t.Fatalf("the events are %+v", p.Events)
@@ -263,8 +241,7 @@ func TestDeletionOfSnapshot(t *testing.T) {
 				t.Errorf("the message is %q", text)
 			}
 			if got == creates {
-				j := jobOf(t, p)
-				if j.Name != "delete-11111111-2222" || *j.Spec.ActiveDeadlineSeconds != transfer.DeleteDeadlineSeconds || len(j.Spec.Template.Spec.ImagePullSecrets) != 1 {
+				if j := a.Create; j.Name != "delete-11111111-2222" || *j.Spec.ActiveDeadlineSeconds != transfer.DeleteDeadlineSeconds || len(j.Spec.Template.Spec.ImagePullSecrets) != 1 {
 					t.Errorf("the Job is %+v", j)
 				}
 			}
@@ -272,7 +249,7 @@ func TestDeletionOfSnapshot(t *testing.T) {
 	}
 	obs := observed(ran, deleted(0))
 	obs.backup.Finalizers = nil
-	if p := makePlan(obs); p.Create != nil || p.RequeueAfter != 0 || p.Job != transfer.NoAction || len(p.Events) != 0 {
+	if p := obs.Plan(nil); p.Actions != (transfer.Actions{}) || len(p.Events) != 0 {
 		t.Errorf("without the finalizer: %+v", p)
 	}
 }
@@ -306,8 +283,8 @@ func TestObservationOfDeletionFindsActiveRestores(t *testing.T) {
 	empty := fake.NewClientBuilder().WithScheme(simtest.Scheme()).Build()
 	want := []string{"MemcachedRestore by-name", "MemcachedRestore by-path"}
 	// What the cache lacks is read from the API server before a Job deletes the snapshot.
-	r := &Reconciler{Engine: transfer.Engine{Client: empty, APIReader: live}}
-	obs, err := r.observe(t.Context(), transfer.Observation{Object: b, Now: now})
+	r := transfer.Observer{Cache: empty, API: live}
+	obs, err := observe(t.Context(), r, transfer.Observation{Object: b, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +297,7 @@ func TestObservationOfDeletionFindsActiveRestores(t *testing.T) {
 	} {
 		other := b.DeepCopy()
 		edit(other)
-		if obs, err := r.observe(t.Context(), transfer.Observation{Object: other, Now: now}); err != nil || obs.deletion.Name != "" || obs.activeRestores != nil {
+		if obs, err := observe(t.Context(), r, transfer.Observation{Object: other, Now: now}); err != nil || obs.deletion.Name != "" || obs.activeRestores != nil {
 			t.Errorf("%s: %v, %+v", name, err, obs)
 		}
 	}

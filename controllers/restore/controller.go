@@ -36,11 +36,5 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile runs one restore.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	return r.Run(ctx, request, &v1alpha1.MemcachedRestore{}, func(ctx context.Context, common transfer.Observation) (transfer.Plan, error) {
-		obs, err := r.observe(ctx, common)
-		if err != nil {
-			return transfer.Plan{}, err
-		}
-		return makePlan(obs), nil
-	})
+	return transfer.Reconcile(ctx, &r.Engine, request, &v1alpha1.MemcachedRestore{}, observe)
 }

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -39,7 +39,8 @@ func snapshotOf(obs *observation) *v1alpha1.SnapshotStatus {
 	return obs.backup.Status.Snapshot
 }
 
-func (obs *observation) Objects() ([]client.Object, error) {
+// NewJob implements transfer.Transfer.
+func (obs *observation) NewJob() *batchv1.Job {
 	s, m := obs.restore, obs.Memcached
 	items, bytes := transfer.Limits(s.Spec.RateLimit)
 	load := &snapshotwire.Load{
@@ -53,13 +54,12 @@ func (obs *observation) Objects() ([]client.Object, error) {
 	if h := m.Spec.Hashing; h != nil {
 		load.Ring, load.RingServers = string(h.Algorithm), ringServers(m)
 	}
-	job, err := obs.Options.Job(transfer.JobSpec{
+	return obs.Options.Job(transfer.JobSpec{
 		Prefix: transfer.Restore, Owner: s,
 		Store: obs.Store(), Action: snapshotwire.ActionLoad, DeadlineSeconds: s.Spec.DeadlineSeconds, PullSecrets: m.Spec.ImagePullSecrets,
 		Resources: s.Spec.Resources, Cache: cacheSize(obs), Memcached: m,
 		Task: snapshotwire.Task{Path: obs.path(), Servers: m.Status.Servers, ItemsPerSecond: items, BytesPerSecond: bytes, Load: load},
 	})
-	return []client.Object{job}, err
 }
 
 // cacheSize returns the size of the cache that the snapshot is of, if that is known, or else

@@ -21,7 +21,7 @@ type observation struct {
 	others []*v1alpha1.MemcachedRestore
 }
 
-func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (obs *observation, err error) {
+func observe(ctx context.Context, r transfer.Observer, common transfer.Observation) (obs *observation, err error) {
 	obs = &observation{Observation: common, restore: common.Object.(*v1alpha1.MemcachedRestore)}
 	status, ref := obs.restore.Status, obs.restore.Spec.BackupRef
 	if status.IsFinished() {
@@ -31,10 +31,10 @@ func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (
 	// snapshot, so does an update before it replaces a shard, and another restore before it
 	// starts. A running restore checks all of that here before it has a Job. Neither may miss
 	// the other because of a cache.
-	readers, options := []client.Reader{r.Client, r.APIReader}, []client.ListOption{client.MatchingFields{index.Memcached: obs.restore.Spec.MemcachedRef.Name}}
+	readers, options := []client.Reader{r.Cache, r.API}, []client.ListOption{client.MatchingFields{index.Memcached: obs.restore.Spec.MemcachedRef.Name}}
 	if starts := status.Phase == v1alpha1.TransferRunning && status.JobUID == ""; starts {
 		readers, options = readers[1:], nil
-		if err := r.readAgain(ctx, obs); err != nil {
+		if err := readAgain(ctx, r.API, obs); err != nil {
 			return nil, err
 		}
 	}
@@ -55,9 +55,9 @@ func (r *Reconciler) observe(ctx context.Context, common transfer.Observation) (
 }
 
 // readAgain reads the Memcached from the API server.
-func (r *Reconciler) readAgain(ctx context.Context, obs *observation) error {
+func readAgain(ctx context.Context, api client.Reader, obs *observation) error {
 	m := &v1alpha1.Memcached{}
-	found, err := apiserver.Find(ctx, client.ObjectKey{Namespace: obs.restore.Namespace, Name: obs.restore.Spec.MemcachedRef.Name}, m, r.APIReader)
+	found, err := apiserver.Find(ctx, client.ObjectKey{Namespace: obs.restore.Namespace, Name: obs.restore.Spec.MemcachedRef.Name}, m, api)
 	if obs.Memcached = nil; found {
 		obs.Memcached = m
 	}

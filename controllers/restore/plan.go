@@ -7,20 +7,19 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
-func makePlan(obs *observation) transfer.Plan {
+// Plan implements transfer.Transfer.
+func (obs *observation) Plan(rejection error) transfer.Plan {
 	if obs.restore.DeletionTimestamp != nil { // the garbage collector deletes what it owns
-		return obs.Plan()
+		return transfer.Plan{Status: obs.LastStatus()}
 	}
-	p := transfer.MakePlan(obs)
-	if obs.restore.Status.JobName != p.Status().JobName { // it starts: the backup may be deleted before it has finished
-		p.Object.(*v1alpha1.MemcachedRestore).Status.Snapshot = snapshotOf(obs)
+	p := transfer.MakePlan(obs, rejection)
+	if obs.restore.Status.JobName != p.Status.JobName { // it starts: the backup may be deleted before it has finished
+		p.Status.Snapshot = snapshotOf(obs)
 	}
 	return p
 }
@@ -158,15 +157,16 @@ func isOlder(a, b *v1alpha1.MemcachedRestore) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
 }
 
+// Summary implements transfer.Transfer.
 func (obs *observation) Summary() string {
 	return fmt.Sprintf("Job %s will fill Memcached %s from %s", obs.Job.Name, obs.Memcached.Name, transfer.Describe(obs.Store(), obs.path()))
 }
 
-func (obs *observation) Record(o client.Object, outcome *snapshotwire.Outcome) (summary, failure string) {
-	s := &o.(*v1alpha1.MemcachedRestore).Status
+// Record implements transfer.Transfer.
+func (obs *observation) Record(s transfer.Status, outcome *snapshotwire.Outcome) (recorded transfer.Status, summary, failure string) {
 	s.Restored, s.Kept, s.Expired, s.Rejected = outcome.Restored, outcome.Kept, outcome.Expired, outcome.Rejected
 	if outcome.Snapshot != nil {
 		s.Snapshot = transfer.SnapshotOf(outcome.Snapshot, obs.path())
 	}
-	return fmt.Sprintf("restored %d items; %d existed already, %d had expired, memcached rejected %d", s.Restored, s.Kept, s.Expired, s.Rejected), ""
+	return s, fmt.Sprintf("restored %d items; %d existed already, %d had expired, memcached rejected %d", s.Restored, s.Kept, s.Expired, s.Rejected), ""
 }

@@ -154,8 +154,7 @@ func TestRestoreStartsOnlyIfNothingBlocksIt(t *testing.T) {
 
 // The backup may be deleted before the restore has finished.
 func TestStatusNamesSnapshotOnceRestoreStarts(t *testing.T) {
-	p := makePlan(observed())
-	if s := p.Object.(*v1alpha1.MemcachedRestore).Status; s.Phase != v1alpha1.TransferRunning || s.Snapshot == nil || s.Snapshot.Path != "a/b" {
+	if s := observed().Plan(nil).Status; s.Phase != v1alpha1.TransferRunning || s.Snapshot == nil || s.Snapshot.Path != "a/b" {
 		t.Errorf("the status is %+v", s)
 	}
 	obs := observed(running, func(obs *observation) { obs.restore.Status.Snapshot, obs.backup = obs.backup.Status.Snapshot, nil })
@@ -170,16 +169,15 @@ func TestStatusNamesSnapshotOnceRestoreStarts(t *testing.T) {
 func TestStatusCountsItemsAlsoOfAFailedRestore(t *testing.T) {
 	obs := observed()
 	snapshot := &snapshotwire.Snapshot{TakenAt: now, Shards: 2, Items: 100}
-	summary, failure := obs.Record(obs.restore, &snapshotwire.Outcome{Reason: v1alpha1.ReasonSnapshotCorrupt, Restored: 25, Kept: 5, Expired: 4, Rejected: 1, Snapshot: snapshot})
-	if s := obs.restore.Status; s.Restored != 25 || s.Kept != 5 || s.Expired != 4 || s.Rejected != 1 || s.Snapshot.Path != "a/b" || s.Snapshot.Items != 100 {
+	s, summary, failure := obs.Record(obs.LastStatus(), &snapshotwire.Outcome{Reason: v1alpha1.ReasonSnapshotCorrupt, Restored: 25, Kept: 5, Expired: 4, Rejected: 1, Snapshot: snapshot})
+	if s.Restored != 25 || s.Kept != 5 || s.Expired != 4 || s.Rejected != 1 || s.Snapshot.Path != "a/b" || s.Snapshot.Items != 100 {
 		t.Errorf("the status is %+v", s)
 	}
 	if summary != "restored 25 items; 5 existed already, 4 had expired, memcached rejected 1" || failure != "" {
 		t.Errorf("%q, %q", summary, failure)
 	}
-	obs.restore.Status.Snapshot = nil
-	if obs.Record(obs.restore, &snapshotwire.Outcome{}); obs.restore.Status.Snapshot != nil {
-		t.Errorf("the snapshot is %+v", obs.restore.Status.Snapshot)
+	if s, _, _ := obs.Record(transfer.Status{}, &snapshotwire.Outcome{}); s.Snapshot != nil {
+		t.Errorf("the snapshot is %+v", s.Snapshot)
 	}
 }
 
@@ -206,18 +204,11 @@ func TestJobFillsShards(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := observed(c.edits...)
-			objects, err := obs.Objects()
-			if err != nil || len(objects) != 1 {
-				t.Fatal(objects, err)
-			}
-			want, err := obs.Options.Job(transfer.JobSpec{
+			want := obs.Options.Job(transfer.JobSpec{
 				Prefix: transfer.Restore, Owner: obs.restore, Store: obs.Store(), Action: snapshotwire.ActionLoad, Memcached: obs.Memcached, Cache: c.cache,
 				Task: snapshotwire.Task{Path: c.path, Servers: obs.Memcached.Status.Servers, ItemsPerSecond: c.limit, BytesPerSecond: 32 << 20, Load: &c.load},
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(client.Object(want), objects[0]); diff != "" {
+			if diff := cmp.Diff(want, obs.NewJob()); diff != "" {
 				t.Errorf("the Job (-want +got):\n%s", diff)
 			}
 		})
@@ -244,7 +235,7 @@ func TestObservationReadsFromAPIServerWhatDecidesAboutStart(t *testing.T) {
 		}
 		return simtest.Indexed(fake.NewClientBuilder().WithScheme(simtest.Scheme()).WithObjects(append(objects, o.restore)...).Build())
 	}
-	r := &Reconciler{Engine: transfer.Engine{Client: server("cache"), APIReader: server("server")}}
+	r := transfer.Observer{Cache: server("cache"), API: server("server")}
 	for name, c := range map[string]struct {
 		edits  []func(*observation)
 		from   string // of the backup
@@ -260,7 +251,7 @@ func TestObservationReadsFromAPIServerWhatDecidesAboutStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			common := observed(c.edits...)
-			obs, err := r.observe(t.Context(), common.Observation)
+			obs, err := observe(t.Context(), r, common.Observation)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -281,8 +272,8 @@ func TestObservationReadsFromAPIServerWhatDecidesAboutStart(t *testing.T) {
 		})
 	}
 	none := fake.NewClientBuilder().WithScheme(simtest.Scheme()).Build()
-	r = &Reconciler{Engine: transfer.Engine{Client: r.Client, APIReader: none}}
-	if obs, err := r.observe(t.Context(), observed(running).Observation); err != nil || obs.Memcached != nil || obs.backup != nil {
+	r.API = none
+	if obs, err := observe(t.Context(), r, observed(running).Observation); err != nil || obs.Memcached != nil || obs.backup != nil {
 		t.Errorf("%v: after both were deleted: %v, %v", err, obs.Memcached, obs.backup)
 	}
 }

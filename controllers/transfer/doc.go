@@ -6,18 +6,20 @@
 // A reconcile is three steps, each in the file of its name:
 //
 //	observe   all reads: the object, its Memcached, its Job, the Job's pods and their
-//	          progress                                                → Observation
-//	plan      pure: whether it can start, its progress and result → Plan
-//	apply     all writes: the object first, then the events of its change, the Job,
-//	          and what isn't needed any more
+//	          progress                                            → Observation
+//	plan      pure: whether it can start, its progress and result → Plan with its Status and its Actions
+//	apply     all writes: the status or the finalizer, then the events of its change, and
+//	          then the Job
 //
 // They use
 //
-//	engine    the loop of these steps, and what triggers it
+//	engine    the order of these steps, and what triggers them
 //	state     pure: the state of a Job, and what to do about it
 //	status    pure: the status after one state and the next
 //	job       pure: a JobSpec → the Job
 //	store     pure: a store of the API → the program's, and its volumes
+//
+// A plan announces one step: what it writes to the phase or to the finalizer triggers the reconcile that takes the next one.
 //
 // # How it runs once
 //

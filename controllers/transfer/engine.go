@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -16,16 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
-	"github.com/memcached-operator/memcached-operator/controllers/podquery"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/index"
-	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
 
 // concurrency is how many transfers of a kind are reconciled at once. A reconcile waits
@@ -38,18 +39,12 @@ type Engine struct {
 	APIReader client.Reader
 	// Progress reads the progress of a Job from its pod.
 	Progress ProgressClient
-	// Queries lets slow pods answer outside of a reconcile; nil waits for them.
-	Queries  *podquery.Queries[snapshotwire.Progress]
 	Recorder events.EventRecorder
 	Options  Options
 	Clock    clock.PassiveClock
 }
 
-// Planner reads what only one kind of transfer needs, and returns its plan.
-type Planner func(context.Context, Observation) (Plan, error)
-
-// NewController returns a builder of a controller for the kind of the object. Changes
-// of the status do not trigger it, as the progress changes all the time.
+// NewController returns a builder of a controller for the kind of the object.
 func (e *Engine) NewController(mgr ctrl.Manager, object client.Object, list client.ObjectList) *builder.Builder {
 	t := transferOf(object)
 	byAnnotation := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
@@ -62,10 +57,18 @@ func (e *Engine) NewController(mgr ctrl.Manager, object client.Object, list clie
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(string(t.prefix)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		For(object, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(object, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: isAnnounced})).
 		Watches(&batchv1.Job{}, byAnnotation).
 		Watches(&corev1.Pod{}, byAnnotation).
 		Watches(&v1alpha1.Memcached{}, e.EnqueueWaiting(list, index.Memcached, client.Object.GetName))
+}
+
+// isAnnounced reports whether a transfer has changed so that there is something to do: what was written to its phase or its
+// finalizers announces the next step. Its progress changes all the time.
+func isAnnounced(e ctrlevent.UpdateEvent) bool {
+	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+		!slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) ||
+		transferOf(e.ObjectOld).status.Phase != transferOf(e.ObjectNew).status.Phase
 }
 
 // EnqueueWaiting enqueues the transfers of the list's kind that have no Job yet and that
@@ -88,30 +91,69 @@ func (e *Engine) EnqueueWaiting(list client.ObjectList, field string, nameOf fun
 	})
 }
 
-// Run reconciles one transfer. A change of the phase, a change of the finalizers or a
-// rejection by the API server is followed by another plan at once.
-func (e *Engine) Run(ctx context.Context, request ctrl.Request, object client.Object, plan Planner) (ctrl.Result, error) {
+// Reconcile reconciles one transfer. observe reads what only its kind needs. What the API server rejects is planned once
+// more, with the reason.
+func Reconcile[T Transfer](ctx context.Context, e *Engine, request ctrl.Request, object client.Object, observe func(context.Context, Observer, Observation) (T, error)) (ctrl.Result, error) {
 	if err := e.Client.Get(ctx, request.NamespacedName, object); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	var rejection error
-	for {
-		obs, err := e.observe(ctx, object)
-		if err != nil {
-			return ctrl.Result{}, fmt.Errorf("observing: %w", err)
+	observer := e.observer()
+	common, err := observer.observe(ctx, object, e.Options)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("observing: %w", err)
+	}
+	t, err := observe(ctx, observer, common)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("observing: %w", err)
+	}
+	p := t.Plan(nil)
+	err = e.write(ctx, t.Common(), p)
+	if apiserver.IsRejected(err) {
+		p = t.Plan(err)
+		err = e.write(ctx, t.Common(), p)
+	}
+	return apiserver.Result(p.Actions.RequeueAfter, err)
+}
+
+func (e *Engine) observer() Observer {
+	return Observer{Cache: e.Client, API: e.APIReader, Progress: e.Progress, Clock: e.Clock}
+}
+
+// write writes the status, which announces the actions, then records the events, and then makes the writes of the
+// actions.
+func (e *Engine) write(ctx context.Context, obs Observation, p Plan) error {
+	was := obs.LastStatus()
+	announced, err := statusWriter{e.Client}.write(ctx, obs.Object, p.Status)
+	if err != nil {
+		return err
+	}
+	released, err := writer{e.Client}.changeFinalizer(ctx, obs.Object, p.Actions.Finalizer)
+	if err != nil {
+		return err
+	}
+	if announced || released {
+		e.record(ctx, obs, was, p)
+	}
+	if p.Actions.Create != nil {
+		// A status from the cache may be older than the one that says how the transfer finished.
+		if err := apiserver.EnsureFresh(ctx, e.APIReader, obs.Object); err != nil {
+			return err
 		}
-		obs.Rejection = rejection
-		p, err := plan(ctx, obs)
-		if err != nil {
-			return ctrl.Result{}, fmt.Errorf("planning: %w", err)
-		}
-		again, err := e.apply(ctx, obs, p)
-		object = p.Object
-		switch {
-		case apiserver.IsRejected(err) && rejection == nil:
-			rejection = err
-		case err != nil || !again:
-			return apiserver.Result(p.RequeueAfter, err)
+	}
+	return writer{e.Client}.apply(ctx, obs, p.Actions)
+}
+
+// record logs the decision and records its events, also on the Memcached.
+func (e *Engine) record(ctx context.Context, obs Observation, was Status, p Plan) {
+	o, prefix := obs.Object, transferOf(obs.Object).prefix
+	if was.Phase != p.Status.Phase || was.Reason != p.Status.Reason || p.Actions.Finalizer != KeepFinalizer || len(p.Events) > 0 {
+		log.FromContext(ctx).Info("Updated the "+string(prefix), "phase", p.Status.Phase, "reason", p.Status.Reason,
+			"message", p.Status.Message, "finalizers", o.GetFinalizers())
+	}
+	for _, event := range p.Events {
+		e.Recorder.Eventf(o, nil, event.Type, event.Reason, "Reconcile", "%s", event.Message)
+		if obs.Memcached != nil {
+			e.Recorder.Eventf(obs.Memcached, o, event.Type, event.Reason, "Reconcile", "%s %s: %s", prefix, o.GetName(), event.Message)
 		}
 	}
 }

@@ -109,12 +109,12 @@ func (p progress) Progress(_ context.Context, podIP string) (snapshotwire.Progre
 }
 
 // run reconciles the backup once, and returns its status and what was written.
-func (b *fixture) run(more ...client.Object) (ctrl.Result, v1alpha1.TransferStatus, []string, error) {
+func (b *fixture) run() (ctrl.Result, v1alpha1.TransferStatus, []string, error) {
 	b.t.Helper()
 	b.writes = nil
 	key := client.ObjectKeyFromObject(owner)
-	result, err := b.Run(b.t.Context(), ctrl.Request{NamespacedName: key}, &v1alpha1.MemcachedBackup{}, func(_ context.Context, obs Observation) (Plan, error) {
-		return MakePlan(stub{Observation: obs, objects: more}), nil
+	result, err := Reconcile(b.t.Context(), &b.Engine, ctrl.Request{NamespacedName: key}, &v1alpha1.MemcachedBackup{}, func(_ context.Context, _ Observer, obs Observation) (stub, error) {
+		return stub{Observation: obs}, nil
 	})
 	var is v1alpha1.MemcachedBackup
 	if err := b.live.Get(b.t.Context(), key, &is); client.IgnoreNotFound(err) != nil {
@@ -142,7 +142,7 @@ func begun(s v1alpha1.TransferStatus) *v1alpha1.MemcachedBackup {
 	return b
 }
 
-var runs = v1alpha1.TransferStatus{Phase: v1alpha1.TransferRunning, Reason: v1alpha1.ReasonStarting, JobName: Name(Backup, ownerMeta.UID), StartTime: &metav1.Time{Time: now}}
+var runs = v1alpha1.TransferStatus{Phase: v1alpha1.TransferRunning, Reason: v1alpha1.ReasonStarting, JobName: JobName(Backup, ownerMeta.UID), StartTime: &metav1.Time{Time: now}}
 
 func TestStatusIsRunningBeforeJobIsCreated(t *testing.T) {
 	b := newFixture(t, cache(), begun(v1alpha1.TransferStatus{}))
@@ -155,13 +155,17 @@ func TestStatusIsRunningBeforeJobIsCreated(t *testing.T) {
 	}
 	_, status, writes, err := b.run()
 	b.wantWrites(writes, "patch status MemcachedBackup")
-	if !errors.Is(err, killed) || status.Phase != v1alpha1.TransferRunning || status.JobName == "" || !status.StartTime.Time.Equal(now) {
+	if err != nil || status.Phase != v1alpha1.TransferRunning || status.JobName == "" || !status.StartTime.Time.Equal(now) {
 		t.Errorf("%v: the status is %+v", err, status)
 	}
 	for _, want := range []string{"Normal BackupStarted", "Normal BackupStarted backup nightly: "} { // on the backup and the Memcached
 		if got := <-b.recorder.Events; !strings.HasPrefix(got, want) {
 			t.Errorf("event %q, want %q", got, want)
 		}
+	}
+	_, _, _, err = b.run()
+	if !errors.Is(err, killed) {
+		t.Error(err)
 	}
 	b.fail = func(string) error { return nil }
 	_, _, writes, err = b.run()
@@ -323,7 +327,11 @@ func TestFailedRequestIsRetriedWithItsOperation(t *testing.T) {
 		"patch status MemcachedBackup": "writing MemcachedBackup nightly",
 		"create Job":                   "creating Job",
 	} {
-		b := newFixture(t, cache(), begun(v1alpha1.TransferStatus{}))
+		status := v1alpha1.TransferStatus{}
+		if write == "create Job" {
+			status = runs
+		}
+		b := newFixture(t, cache(), begun(status))
 		b.fail = func(w string) error {
 			if w == write {
 				return busy
@@ -343,48 +351,12 @@ func TestFailedRequestIsRetriedWithItsOperation(t *testing.T) {
 	}
 }
 
-func TestObjectOfAnotherOwnerIsNotUsed(t *testing.T) {
-	service := func(owner client.Object) *corev1.Service {
-		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "restore-0"}}
-		if owner != nil {
-			s.OwnerReferences = []metav1.OwnerReference{OwnerReference(owner)}
-		}
-		return s
-	}
-	for name, c := range map[string]struct {
-		exists client.Object
-		writes []string
-		reason string
-	}{
-		"it does not exist":    {nil, []string{"create Service", "create Job", "create NetworkPolicy"}, v1alpha1.ReasonStarting},
-		"it is the backup's":   {service(owner), []string{"create Service", "create Job", "create NetworkPolicy"}, v1alpha1.ReasonStarting},
-		"it has no owner":      {service(nil), []string{"create Service", "patch status MemcachedBackup"}, v1alpha1.ReasonJobCannotStart},
-		"it has another one's": {service(&v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: "x"}}), []string{"create Service", "patch status MemcachedBackup"}, v1alpha1.ReasonJobCannotStart},
-	} {
-		t.Run(name, func(t *testing.T) {
-			objects := []client.Object{cache(), begun(runs)}
-			if c.exists != nil {
-				objects = append(objects, c.exists)
-			}
-			b := newFixture(t, objects...)
-			_, status, writes, err := b.run(service(owner))
-			if err != nil || status.Reason != c.reason || c.reason == v1alpha1.ReasonJobCannotStart && !strings.Contains(status.Message, "belongs to another object") {
-				t.Errorf("%v: it is %s (%s): %s", err, status.Phase, status.Reason, status.Message)
-			}
-			b.wantWrites(writes, c.writes...)
-		})
-	}
-}
-
 func TestJobThatExistsIsNotCreatedAgain(t *testing.T) {
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: Name(Backup, ownerMeta.UID)}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: JobName(Backup, ownerMeta.UID)}}
 	b := newFixture(t, cache(), job.DeepCopy())
 	obs := Observation{Object: begun(runs), Now: now}
 	b.must(b.live.Create(t.Context(), obs.Object))
-	err := b.create(t.Context(), obs, func() ([]client.Object, error) { return []client.Object{job.DeepCopy()}, nil })
-	if err != nil {
-		t.Error(err)
-	}
+	b.must(writer{b.Client}.apply(t.Context(), obs, Actions{Create: job.DeepCopy()}))
 	b.wantWrites(b.writes, "create Job") // and no NetworkPolicy, which belongs to what it created
 }
 
@@ -410,7 +382,7 @@ func TestActionsOnJobs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, job.DeepCopy())
 			b.fail = func(string) error { return c.fails }
-			if err := b.applyJob(t.Context(), c.action, job); (err != nil) != c.err {
+			if err := (writer{b.Client}).apply(t.Context(), Observation{Job: JobObservation{Job: job}}, Actions{Job: c.action}); (err != nil) != c.err {
 				t.Errorf("the error is %v", err)
 			}
 			b.wantWrites(b.writes, c.writes...)
@@ -428,13 +400,18 @@ func TestWriteOfFinalizersLeavesStatus(t *testing.T) {
 	b := newFixture(t, begun(runs))
 	var was v1alpha1.MemcachedBackup
 	b.must(b.live.Get(t.Context(), client.ObjectKeyFromObject(owner), &was))
-	is := was.DeepCopy()
-	is.Finalizers = []string{"example.com/x"}
-	b.must(apiserver.WriteMetadata(t.Context(), b.Client, &was, is))
-	b.wantWrites(b.writes, "patch MemcachedBackup")
-	if err := apiserver.WriteMetadata(t.Context(), b.Client, &was, is); !errors.Is(err, apiserver.ErrStale) {
-		t.Errorf("a write to what has changed: %v", err)
+	for _, change := range []FinalizerChange{AddFinalizer, RemoveFinalizer, KeepFinalizer} {
+		is := was.DeepCopy()
+		written, err := writer{b.Client}.changeFinalizer(t.Context(), is, change)
+		if b.must(err); written != (change != KeepFinalizer) {
+			t.Errorf("change %d is written: %t", change, written)
+		}
+		if _, err := (writer{b.Client}).changeFinalizer(t.Context(), was.DeepCopy(), change); written && !errors.Is(err, apiserver.ErrStale) {
+			t.Errorf("a write to what has changed: %v", err)
+		}
+		was = *is
 	}
+	b.wantWrites(b.writes, "patch MemcachedBackup", "patch MemcachedBackup", "patch MemcachedBackup", "patch MemcachedBackup")
 }
 
 func TestDeletedTransferIsNotReconciled(t *testing.T) {
@@ -469,9 +446,29 @@ func TestChangesTriggerWaitingTransfers(t *testing.T) {
 	}
 }
 
+// Progress is written every few seconds, and needs no reconcile.
+func TestAnnouncementsTriggerTheNextStep(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*v1alpha1.MemcachedBackup)
+		want bool
+	}{
+		"its spec":       {func(b *v1alpha1.MemcachedBackup) { b.Generation++ }, true},
+		"its finalizers": {func(b *v1alpha1.MemcachedBackup) { b.Finalizers = []string{v1alpha1.FinalizerSnapshot} }, true},
+		"its phase":      {func(b *v1alpha1.MemcachedBackup) { b.Status.Phase = v1alpha1.TransferComplete }, true},
+		"its progress":   {func(b *v1alpha1.MemcachedBackup) { b.Status.Progress = &v1alpha1.TransferProgress{Items: 1} }, false},
+		"its message":    {func(b *v1alpha1.MemcachedBackup) { b.Status.Message = "copying" }, false},
+	} {
+		is := begun(runs)
+		c.edit(is)
+		if got := isAnnounced(event.UpdateEvent{ObjectOld: begun(runs), ObjectNew: is}); got != c.want {
+			t.Errorf("a change of %s triggers it: %t", name, got)
+		}
+	}
+}
+
 // ownedJob returns the Job of owner, and its pods, which differ in their age and in when they terminated.
 func ownedJob(edit func(*batchv1.Job)) *batchv1.Job {
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: Name(Backup, ownerMeta.UID), UID: "j", OwnerReferences: []metav1.OwnerReference{OwnerReference(owner)}}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: JobName(Backup, ownerMeta.UID), UID: "j", OwnerReferences: []metav1.OwnerReference{OwnerReference(owner)}}}
 	if edit != nil {
 		edit(job)
 	}
@@ -557,7 +554,7 @@ func TestObservationOfJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, c.objects...)
 			b.Client, b.Progress = lacks{b.Client, c.lacks}, c.progress
-			obs, err := b.ObserveJob(t.Context(), Backup, owner, c.expected, now)
+			obs, err := b.observer().ObserveJob(t.Context(), Backup, owner, c.expected, now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -603,7 +600,7 @@ func TestObservationFindsMemcached(t *testing.T) {
 		if !c.cached {
 			b.Client = lacks{b.Client, []any{cache()}}
 		}
-		obs, err := b.observe(t.Context(), begun(v1alpha1.TransferStatus{Phase: c.phase}))
+		obs, err := b.observer().observe(t.Context(), begun(v1alpha1.TransferStatus{Phase: c.phase}), Options{})
 		if err != nil || (obs.Memcached != nil) != c.want || !obs.Now.Equal(now) {
 			t.Errorf("%s: %v, the Memcached is %v", name, err, obs.Memcached)
 		}

@@ -3,7 +3,6 @@ package transfer
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -35,8 +34,8 @@ const (
 // DeleteDeadlineSeconds is how long a Job tries to delete a snapshot.
 const DeleteDeadlineSeconds = 600
 
-// Name returns the name of the one Job that an object has for a purpose.
-func Name(prefix Prefix, uid types.UID) string { return string(prefix) + "-" + string(uid) }
+// JobName returns the name of the one Job that an object has for a purpose.
+func JobName(prefix Prefix, uid types.UID) string { return string(prefix) + "-" + string(uid) }
 
 // Options are the settings that all Jobs share.
 type Options struct {
@@ -79,13 +78,13 @@ type JobSpec struct {
 func Labels(prefix Prefix, uid types.UID) map[string]string {
 	return map[string]string{
 		v1alpha1.LabelName:      annotations.SnapshotName,
-		v1alpha1.LabelInstance:  Name(prefix, uid),
+		v1alpha1.LabelInstance:  JobName(prefix, uid),
 		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue,
 	}
 }
 
 // Job returns a Job. It stays until it gets a ttlSecondsAfterFinished.
-func (o Options) Job(r JobSpec) (*batchv1.Job, error) {
+func (o Options) Job(r JobSpec) *batchv1.Job {
 	resources := jobResources(r)
 	r.Task.ID, r.Task.Store = string(r.Owner.GetUID()), storeOf(r.Store)
 	if r.Action == snapshotwire.ActionSave {
@@ -99,12 +98,12 @@ func (o Options) Job(r JobSpec) (*batchv1.Job, error) {
 	}
 	task, err := json.Marshal(r.Task)
 	if err != nil {
-		return nil, fmt.Errorf("encoding the task of %s: %w", Name(r.Prefix, r.Owner.GetUID()), err)
+		panic(err) // a task has nothing that JSON lacks
 	}
 	of := transferOf(r.Owner).kind + "/" + r.Owner.GetName()
 	object := metav1.ObjectMeta{
 		Namespace:       r.Owner.GetNamespace(),
-		Name:            Name(r.Prefix, r.Owner.GetUID()),
+		Name:            JobName(r.Prefix, r.Owner.GetUID()),
 		Labels:          Labels(r.Prefix, r.Owner.GetUID()),
 		Annotations:     map[string]string{annotations.TransferOf: of},
 		OwnerReferences: []metav1.OwnerReference{OwnerReference(r.Owner)},
@@ -128,7 +127,7 @@ func (o Options) Job(r JobSpec) (*batchv1.Job, error) {
 		spec.BackoffLimit = ptr.To[int32](deleteRetries)
 		spec.PodFailurePolicy.Rules = spec.PodFailurePolicy.Rules[1:]
 	}
-	return &batchv1.Job{ObjectMeta: object, Spec: spec}, nil
+	return &batchv1.Job{ObjectMeta: object, Spec: spec}
 }
 
 // OwnerReference returns the reference by which the garbage collector deletes an object

@@ -80,11 +80,7 @@ func TestJobsMatchGoldenFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.options.Proxy, _ = ProxyEnvironment()
 			test.options.Image = "ghcr.io/memcached-operator/memcached-operator:v1.0.0"
-			job, err := test.options.Job(test.spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := yaml.Marshal(job)
+			got, err := yaml.Marshal(test.options.Job(test.spec))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,10 +103,7 @@ func TestJobsMatchGoldenFiles(t *testing.T) {
 
 func TestJobDoesNotChangeVolumeThatItReads(t *testing.T) {
 	store := v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "new", FSGroup: ptr.To[int64](2000)}}
-	job, err := Options{}.Job(JobSpec{Prefix: Restore, Owner: restoreOwner, Store: store, Action: snapshotwire.ActionLoad})
-	if err != nil {
-		t.Fatal(err)
-	}
+	job := Options{}.Job(JobSpec{Prefix: Restore, Owner: restoreOwner, Store: store, Action: snapshotwire.ActionLoad})
 	pod := job.Spec.Template.Spec
 	if pod.SecurityContext.FSGroup != nil || !pod.Volumes[0].PersistentVolumeClaim.ReadOnly || !pod.Containers[0].VolumeMounts[0].ReadOnly {
 		t.Errorf("the group is %v, the volume %+v", pod.SecurityContext.FSGroup, pod.Volumes[0])
@@ -156,10 +149,7 @@ func TestJobResourcesGrowWithCacheAndCanBeSet(t *testing.T) {
 
 func TestTaskContainsNoKubeletVariables(t *testing.T) {
 	path := "a$(HOME)b$$(HOME)c"
-	job, err := Options{}.Job(JobSpec{Prefix: Backup, Owner: owner, Store: claim, Action: snapshotwire.ActionSave, Task: snapshotwire.Task{Path: path}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	job := Options{}.Job(JobSpec{Prefix: Backup, Owner: owner, Store: claim, Action: snapshotwire.ActionSave, Task: snapshotwire.Task{Path: path}})
 	argument := job.Spec.Template.Spec.Containers[0].Args[2]
 	if strings.Contains(argument, "$") {
 		t.Errorf("the kubelet would expand variables in %s", argument)

@@ -3,6 +3,7 @@ package transfer
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -18,15 +19,24 @@ const (
 	Delete  Prefix = "delete"
 )
 
-// transferObject gives access to what a MemcachedBackup and a MemcachedRestore have in common.
+// transferObject is what a MemcachedBackup and a MemcachedRestore have in common.
 type transferObject struct {
 	kind            string
 	prefix          Prefix
 	memcached       string
 	deadlineSeconds *int32
-	status          *v1alpha1.TransferStatus
+	status          Status
 	// reasons of the events of each phase.
 	reasons map[v1alpha1.TransferPhase]string
+}
+
+// Status is the status of a transfer of either kind.
+type Status struct {
+	v1alpha1.TransferStatus
+	Snapshot *v1alpha1.SnapshotStatus
+	// ImagePullSecrets are of a backup, and the numbers of items of a restore.
+	ImagePullSecrets                  []corev1.LocalObjectReference
+	Restored, Kept, Expired, Rejected int64
 }
 
 var (
@@ -36,13 +46,27 @@ var (
 		v1alpha1.TransferComplete: v1alpha1.EventRestoreComplete, v1alpha1.TransferFailed: v1alpha1.EventRestoreFailed}
 )
 
-// transferOf returns the common part of an object; its status is the object's own.
+// transferOf returns the common part of an object.
 func transferOf(o client.Object) transferObject {
 	switch o := o.(type) {
 	case *v1alpha1.MemcachedBackup:
-		return transferObject{"MemcachedBackup", Backup, o.Spec.MemcachedRef.Name, o.Spec.DeadlineSeconds, &o.Status.TransferStatus, backupReasons}
+		status := Status{TransferStatus: o.Status.TransferStatus, Snapshot: o.Status.Snapshot, ImagePullSecrets: o.Status.ImagePullSecrets}
+		return transferObject{"MemcachedBackup", Backup, o.Spec.MemcachedRef.Name, o.Spec.DeadlineSeconds, status, backupReasons}
 	case *v1alpha1.MemcachedRestore:
-		return transferObject{"MemcachedRestore", Restore, o.Spec.MemcachedRef.Name, o.Spec.DeadlineSeconds, &o.Status.TransferStatus, restoreReasons}
+		s := o.Status
+		status := Status{TransferStatus: s.TransferStatus, Snapshot: s.Snapshot, Restored: s.Restored, Kept: s.Kept, Expired: s.Expired, Rejected: s.Rejected}
+		return transferObject{"MemcachedRestore", Restore, o.Spec.MemcachedRef.Name, o.Spec.DeadlineSeconds, status, restoreReasons}
 	}
 	panic(fmt.Sprintf("%T is neither a MemcachedBackup nor a MemcachedRestore", o))
+}
+
+// setStatus sets the status of an object.
+func setStatus(o client.Object, s Status) {
+	switch o := o.(type) {
+	case *v1alpha1.MemcachedBackup:
+		o.Status = v1alpha1.MemcachedBackupStatus{TransferStatus: s.TransferStatus, Snapshot: s.Snapshot, ImagePullSecrets: s.ImagePullSecrets}
+	case *v1alpha1.MemcachedRestore:
+		o.Status = v1alpha1.MemcachedRestoreStatus{TransferStatus: s.TransferStatus, Snapshot: s.Snapshot,
+			Restored: s.Restored, Kept: s.Kept, Expired: s.Expired, Rejected: s.Rejected}
+	}
 }

@@ -14,6 +14,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -33,8 +34,6 @@ type Observation struct {
 	Job JobObservation
 	// Options for Jobs.
 	Options Options
-	// Rejection is why the API server just rejected what the plan before created, or nil.
-	Rejection error
 	// Now is when it was read.
 	Now time.Time
 }
@@ -58,19 +57,30 @@ type JobObservation struct {
 // Common implements Transfer for observations that embed this one.
 func (obs Observation) Common() Observation { return obs }
 
+// LastStatus returns the status that was read.
+func (obs Observation) LastStatus() Status { return transferOf(obs.Object).status }
+
+// Observer makes all reads.
+type Observer struct {
+	// Cache contains the operator's own objects; API is the API server.
+	Cache, API client.Reader
+	Progress   ProgressClient
+	Clock      clock.PassiveClock
+}
+
 // observe reads what every kind of transfer needs. The cache may not contain a new
 // Memcached yet, nor the Job of a transfer that has started.
-func (e *Engine) observe(ctx context.Context, o client.Object) (Observation, error) {
-	obs := Observation{Object: o, Options: e.Options, Now: e.Clock.Now()}
+func (r Observer) observe(ctx context.Context, o client.Object, options Options) (Observation, error) {
+	obs := Observation{Object: o, Options: options, Now: r.Clock.Now()}
 	t := transferOf(o)
 	var err error
 	expected := t.status.Phase == v1alpha1.TransferRunning || o.GetDeletionTimestamp() != nil
-	if obs.Job, err = e.ObserveJob(ctx, t.prefix, o, expected, obs.Now); err != nil {
+	if obs.Job, err = r.ObserveJob(ctx, t.prefix, o, expected, obs.Now); err != nil {
 		return obs, err
 	}
-	readers := []client.Reader{e.Client}
+	readers := []client.Reader{r.Cache}
 	if !t.status.IsFinished() {
-		readers = append(readers, e.APIReader)
+		readers = append(readers, r.API)
 	}
 	m := &v1alpha1.Memcached{}
 	found, err := apiserver.Find(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: t.memcached}, m, readers...)
@@ -82,11 +92,11 @@ func (e *Engine) observe(ctx context.Context, o client.Object) (Observation, err
 
 // ObserveJob reads an object's Job. Where one is expected, it reads from the API server
 // what the cache, which may lag behind, lacks.
-func (e *Engine) ObserveJob(ctx context.Context, prefix Prefix, owner client.Object, expected bool, now time.Time) (JobObservation, error) {
-	obs := JobObservation{Name: Name(prefix, owner.GetUID()), Now: now}
-	readers := []client.Reader{e.Client}
+func (r Observer) ObserveJob(ctx context.Context, prefix Prefix, owner client.Object, expected bool, now time.Time) (JobObservation, error) {
+	obs := JobObservation{Name: JobName(prefix, owner.GetUID()), Now: now}
+	readers := []client.Reader{r.Cache}
 	if expected {
-		readers = append(readers, e.APIReader)
+		readers = append(readers, r.API)
 	}
 	job := &batchv1.Job{}
 	switch found, err := apiserver.Find(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: obs.Name}, job, readers...); {
@@ -101,16 +111,16 @@ func (e *Engine) ObserveJob(ctx context.Context, prefix Prefix, owner client.Obj
 		return obs, nil
 	}
 	var err error
-	if obs.Pods, err = podsOf(ctx, e.Client, job, client.MatchingFields{index.Instance: job.Name}); err != nil {
+	if obs.Pods, err = podsOf(ctx, r.Cache, job, client.MatchingFields{index.Instance: job.Name}); err != nil {
 		return obs, err
 	}
 	if isFinished(job) && outcomeOf(obs.Pods) == nil {
-		obs.Pods, err = podsOf(ctx, e.APIReader, job)
+		obs.Pods, err = podsOf(ctx, r.API, job)
 		return obs, err
 	}
 	if pod := obs.newestPod(); pod != nil && !isFinished(job) && pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" {
 		// A pod that does not answer, as behind a NetworkPolicy, has no progress to report.
-		if progress, err := e.Queries.Get(ctx, pod, e.Progress.Progress); err == nil && progress.TaskID == string(owner.GetUID()) {
+		if progress, err := r.Progress.Progress(ctx, pod.Status.PodIP); err == nil && progress.TaskID == string(owner.GetUID()) {
 			obs.Progress = new(boundedProgress(progress))
 		}
 	}

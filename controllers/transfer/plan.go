@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
@@ -21,35 +21,53 @@ const (
 	progressPoll = 5 * time.Second
 )
 
-// Plan is what a reconcile writes, in this order.
+// Plan is what a reconcile does.
 type Plan struct {
-	// Object with the finalizers and the status that it should have.
-	Object client.Object
-	// Events to record when Object is written.
-	Events []event.Event
-	// Create builds the objects to create, the Job last; nil when there are none.
-	Create func() ([]client.Object, error)
+	// Status that the transfer should have. It is written first: it announces what the actions do.
+	Status Status
+	// Events of that change.
+	Events  []event.Event
+	Actions Actions
+}
+
+// Actions are the writes after that of the status, and when to reconcile again.
+type Actions struct {
+	// Finalizer is written first.
+	Finalizer FinalizerChange
+	// Create is a Job to create, or nil.
+	Create *batchv1.Job
 	// Job is what to do about the Job that exists.
 	Job Action
 	// RequeueAfter is when to reconcile again if nothing changes before; 0 is never.
 	RequeueAfter time.Duration
 }
 
-// Transfer is what differs between backups and restores.
+// FinalizerChange is what to do about the finalizer of a backup.
+type FinalizerChange int
+
+// The changes of the finalizer.
+const (
+	KeepFinalizer FinalizerChange = iota
+	AddFinalizer
+	RemoveFinalizer
+)
+
+// Transfer is what was observed of a backup or a restore, and the functions of it that differ between the two.
 type Transfer interface {
 	// Common returns what the engine observed.
 	Common() Observation
+	// Plan returns what to do. rejection is why the API server just rejected a write of the plan before, or nil.
+	Plan(rejection error) Plan
 	// Blocker returns what keeps the transfer from starting, or nil.
 	Blocker() *Blocker
 	// Summary says what the Job will do, once nothing blocks it.
 	Summary() string
-	// Objects returns what the Job needs and doesn't exist yet, and then the Job.
-	Objects() ([]client.Object, error)
+	// NewJob returns the Job that copies.
+	NewJob() *batchv1.Job
 	// Store that the Job reads or writes.
 	Store() v1alpha1.SnapshotStore
-	// Record writes the outcome of a Job into the status of the object, and returns a
-	// summary. A failure fails a transfer whose Job succeeded.
-	Record(client.Object, *snapshotwire.Outcome) (summary, failure string)
+	// Record returns a status with the outcome of a Job, and a summary. A failure fails a transfer whose Job succeeded.
+	Record(s Status, outcome *snapshotwire.Outcome) (recorded Status, summary, failure string)
 }
 
 // Blocker is what keeps a transfer from starting.
@@ -113,94 +131,94 @@ func (obs Observation) NotAllowed(store v1alpha1.SnapshotStore) *Blocker {
 	return nil
 }
 
-// Plan returns a plan that changes nothing.
-func (obs Observation) Plan() Plan { return Plan{Object: obs.Object.DeepCopyObject().(client.Object)} }
-
-// Status returns the status that the plan writes.
-func (p *Plan) Status() *v1alpha1.TransferStatus { return transferOf(p.Object).status }
-
-// MakePlan returns the next writes of a transfer.
-func MakePlan(t Transfer) Plan {
+// MakePlan returns what to do about a transfer that isn't being deleted.
+func MakePlan(t Transfer, rejection error) Plan {
 	obs := t.Common()
-	p := obs.Plan()
-	s := p.Status()
-	phase := s.Phase
-	summary := ""
+	was, summary := obs.LastStatus(), ""
+	var p Plan
 	switch {
-	case s.IsFinished():
-		p.Job = obs.Job.Cleanup()
-	case phase == v1alpha1.TransferRunning:
-		summary = p.run(t)
+	case was.IsFinished():
+		return Plan{Status: was, Actions: Actions{Job: obs.Job.Cleanup()}}
+	case was.Phase == v1alpha1.TransferRunning:
+		p, summary = planRunning(t, was, rejection)
 	default:
-		if blocker := t.Blocker(); blocker != nil {
-			p.block(obs, blocker, obs.Object.GetCreationTimestamp().Time, v1alpha1.TransferPending)
-		} else {
-			*s = begin(*s, obs, t.Summary())
-		}
+		p = planStart(t, was)
 	}
-	if s.Phase == phase {
-		return p
-	}
-	reasons := transferOf(p.Object).reasons
-	switch s.Phase {
-	case v1alpha1.TransferRunning:
-		p.Events = []event.Event{event.Normal(reasons[s.Phase], "%s", s.Message)}
-	case v1alpha1.TransferComplete:
-		p.Events = []event.Event{event.Normal(reasons[s.Phase], "%s", summary)}
-	case v1alpha1.TransferFailed:
-		p.Events = []event.Event{event.Warning(reasons[s.Phase], "%s: %s", s.Reason, s.Message)}
+	reason := transferOf(obs.Object).reasons[p.Status.Phase]
+	switch {
+	case p.Status.Phase == was.Phase:
+	case p.Status.Phase == v1alpha1.TransferRunning:
+		p.Events = []event.Event{event.Normal(reason, "%s", p.Status.Message)}
+	case p.Status.Phase == v1alpha1.TransferComplete:
+		p.Events = []event.Event{event.Normal(reason, "%s", summary)}
+	case p.Status.Phase == v1alpha1.TransferFailed:
+		p.Events = []event.Event{event.Warning(reason, "%s: %s", p.Status.Reason, p.Status.Message)}
 	}
 	return p
 }
 
-// block makes a transfer wait for what blocks it, or fails it.
-func (p *Plan) block(obs Observation, blocker *Blocker, since time.Time, phase v1alpha1.TransferPhase) {
-	s := p.Status()
-	deadline := v1alpha1.Seconds(transferOf(p.Object).deadlineSeconds, v1alpha1.DefaultTransferDeadlineSeconds)
+// planStart plans a transfer that isn't Running yet.
+func planStart(t Transfer, s Status) Plan {
+	obs := t.Common()
+	if blocker := t.Blocker(); blocker != nil {
+		return planBlocked(obs, s, blocker, obs.Object.GetCreationTimestamp().Time, v1alpha1.TransferPending)
+	}
+	s.TransferStatus = begin(s.TransferStatus, obs, t.Summary())
+	return Plan{Status: s}
+}
+
+// planBlocked lets a transfer wait for what blocks it until its deadline, or fails it.
+func planBlocked(obs Observation, s Status, blocker *Blocker, since time.Time, phase v1alpha1.TransferPhase) Plan {
+	deadline := v1alpha1.Seconds(transferOf(obs.Object).deadlineSeconds, v1alpha1.DefaultTransferDeadlineSeconds)
 	left := since.Add(deadline).Sub(obs.Now)
 	switch {
 	case !blocker.Transient:
-		*s = finish(*s, obs, v1alpha1.TransferFailed, blocker.Reason, blocker.Message)
+		s.TransferStatus = finish(s.TransferStatus, obs, v1alpha1.TransferFailed, blocker.Reason, blocker.Message)
 	case left <= 0:
-		*s = finish(*s, obs, v1alpha1.TransferFailed, v1alpha1.ReasonDeadlineExceeded, "it could not start within its deadline: "+blocker.Message)
+		s.TransferStatus = finish(s.TransferStatus, obs, v1alpha1.TransferFailed, v1alpha1.ReasonDeadlineExceeded, "it could not start within its deadline: "+blocker.Message)
 	default:
-		*s = withPhase(*s, obs, phase, blocker.Reason, blocker.Message)
-		p.RequeueAfter = left
+		s.TransferStatus = withPhase(s.TransferStatus, obs, phase, blocker.Reason, blocker.Message)
+		return Plan{Status: s, Actions: Actions{RequeueAfter: left}}
+	}
+	return Plan{Status: s}
+}
+
+// planRunning plans a transfer that is Running. It returns a summary of what the Job did.
+func planRunning(t Transfer, s Status, rejection error) (p Plan, summary string) {
+	obs := t.Common()
+	state := Evaluate(obs.Job, t.Store())
+	s.TransferStatus = next(s.TransferStatus, obs, state)
+	if state.Outcome != nil {
+		var failure string
+		if s, summary, failure = t.Record(s, state.Outcome); failure != "" {
+			s.TransferStatus = finish(s.TransferStatus, obs, v1alpha1.TransferFailed, v1alpha1.ReasonJobFailed, failure)
+		}
+	}
+	switch {
+	case s.IsFinished():
+		return Plan{Status: s}, summary
+	case state.Stage == Absent: // a Job that was observed before would have failed the transfer
+		return planJob(t, s, rejection), summary
+	default:
+		return Plan{Status: s, Actions: Actions{Job: actionFor(s.TransferStatus, obs.Job, state), RequeueAfter: progressPoll}}, summary
 	}
 }
 
-// run plans the next writes of a transfer that has started. It returns a summary of what the Job did.
-func (p *Plan) run(t Transfer) (summary string) {
-	obs, s := t.Common(), p.Status()
-	state := Evaluate(obs.Job, t.Store())
-	*s = next(*s, obs, state)
-	if state.Outcome != nil {
-		var failure string
-		if summary, failure = t.Record(p.Object, state.Outcome); failure != "" {
-			*s = finish(*s, obs, v1alpha1.TransferFailed, v1alpha1.ReasonJobFailed, failure)
-		}
-	}
-	if s.IsFinished() {
-		return summary
-	}
-	p.RequeueAfter = progressPoll
-	if p.Job = actionFor(*s, obs.Job, state); p.Job != CreateJob {
-		return summary
-	}
-	blocker := t.Blocker() // the operator may have been away since the transfer started
+// planJob plans the Job of a transfer that is Running, unless something blocks it by now: the operator may have been away
+// since the transfer started.
+func planJob(t Transfer, s Status, rejection error) Plan {
+	obs, blocker := t.Common(), t.Blocker()
 	switch {
-	case apiserver.IsTerminating(obs.Rejection):
-		p.RequeueAfter = 0
-	case obs.Rejection != nil:
-		*s = withPhase(*s, obs, v1alpha1.TransferRunning, v1alpha1.ReasonJobCannotStart, obs.Rejection.Error())
-		p.RequeueAfter = apiserver.RejectionRecheck
+	case apiserver.IsTerminating(rejection):
+		return Plan{Status: s}
+	case rejection != nil:
+		s.TransferStatus = withPhase(s.TransferStatus, obs, v1alpha1.TransferRunning, v1alpha1.ReasonJobCannotStart, rejection.Error())
+		return Plan{Status: s, Actions: Actions{RequeueAfter: apiserver.RejectionRecheck}}
 	case blocker != nil && blocker.Withdraws:
 		s.JobName, s.StartTime = "", nil
-		p.block(obs, blocker, obs.Object.GetCreationTimestamp().Time, v1alpha1.TransferPending)
+		return planBlocked(obs, s, blocker, obs.Object.GetCreationTimestamp().Time, v1alpha1.TransferPending)
 	case blocker != nil:
-		p.block(obs, blocker, ptr.Deref(s.StartTime, metav1.Time{}).Time, v1alpha1.TransferRunning)
-	default:
-		p.Create = t.Objects
+		return planBlocked(obs, s, blocker, ptr.Deref(s.StartTime, metav1.Time{}).Time, v1alpha1.TransferRunning)
 	}
-	return summary
+	return Plan{Status: s, Actions: Actions{Create: t.NewJob(), RequeueAfter: progressPoll}}
 }

@@ -41,13 +41,13 @@ func TestTransferIsCheckedAgainBeforeItsJobIsCreated(t *testing.T) {
 			b := begun(runs)
 			b.CreationTimestamp, b.Status.StartTime = metav1.NewTime(now), &metav1.Time{Time: now.Add(time.Minute)}
 			b.Spec.DeadlineSeconds = new(int32((2 * time.Hour).Seconds()))
-			p := MakePlan(stub{Observation: Observation{Object: b, Rejection: c.rejection, Now: now.Add(c.age)}, blocker: c.blocker})
-			s := p.Status()
-			if s.Phase != c.phase || s.Reason != c.reason || !s.IsFinished() && p.RequeueAfter != c.requeue {
-				t.Errorf("it is %s (%s), and requeued after %s", s.Phase, s.Reason, p.RequeueAfter)
+			p := stub{Observation: Observation{Object: b, Now: now.Add(c.age)}, blocker: c.blocker}.Plan(c.rejection)
+			s := p.Status
+			if s.Phase != c.phase || s.Reason != c.reason || !s.IsFinished() && p.Actions.RequeueAfter != c.requeue {
+				t.Errorf("it is %s (%s), and requeued after %s", s.Phase, s.Reason, p.Actions.RequeueAfter)
 			}
-			if creates := c.blocker == nil && c.rejection == nil; (p.Create != nil) != creates {
-				t.Errorf("it creates the Job: %t", p.Create != nil)
+			if creates := c.blocker == nil && c.rejection == nil; (p.Actions.Create != nil) != creates {
+				t.Errorf("it creates the Job: %t", p.Actions.Create != nil)
 			}
 			if isPending := s.Phase == v1alpha1.TransferPending; (s.JobName == "") != isPending || (s.StartTime == nil) != isPending {
 				t.Errorf("it has started Job %q at %v", s.JobName, s.StartTime)
@@ -92,10 +92,10 @@ func TestResultOfJobIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status := runs
 			status.JobUID, status.JobName = "u", "backup-u"
-			p := MakePlan(stub{Observation: observation(status, c.job), failure: c.failure})
-			s := p.Status()
-			if s.Phase != c.phase || s.Reason != c.reason || !strings.Contains(s.Message, c.words) || s.CompletionTime == nil || p.RequeueAfter != 0 {
-				t.Errorf("it is %s (%s): %s, at %v, and requeued after %s", s.Phase, s.Reason, s.Message, s.CompletionTime, p.RequeueAfter)
+			p := stub{Observation: observation(status, c.job), failure: c.failure}.Plan(nil)
+			s := p.Status
+			if s.Phase != c.phase || s.Reason != c.reason || !strings.Contains(s.Message, c.words) || s.CompletionTime == nil || p.Actions.RequeueAfter != 0 {
+				t.Errorf("it is %s (%s): %s, at %v, and requeued after %s", s.Phase, s.Reason, s.Message, s.CompletionTime, p.Actions.RequeueAfter)
 			}
 			if len(p.Events) != 1 || c.event != (event.Event{}) && p.Events[0] != c.event {
 				t.Errorf("the events are %+v", p.Events)
@@ -147,9 +147,9 @@ func TestSuspendedJobIsDeletedAtItsDeadline(t *testing.T) {
 	status := runs
 	status.JobUID = "u"
 	for age, want := range map[time.Duration]Action{time.Hour - time.Second: NoAction, time.Hour: DeleteJob} {
-		p := MakePlan(stub{Observation: observation(status, suspended(age))})
-		if s := p.Status(); p.Job != want || s.Reason != v1alpha1.ReasonJobCannotStart || !strings.Contains(s.Message, "spec.suspend") {
-			t.Errorf("after %s: action %d, %s: %s", age, p.Job, s.Reason, s.Message)
+		p := stub{Observation: observation(status, suspended(age))}.Plan(nil)
+		if s := p.Status; p.Actions.Job != want || s.Reason != v1alpha1.ReasonJobCannotStart || !strings.Contains(s.Message, "spec.suspend") {
+			t.Errorf("after %s: action %d, %s: %s", age, p.Actions.Job, s.Reason, s.Message)
 		}
 	}
 }
@@ -238,10 +238,8 @@ func TestSizeOfCacheIsUnknownWithoutDefaults(t *testing.T) {
 }
 
 func TestMessageOfDeletionLeavesConditions(t *testing.T) {
-	p := observation(runs, JobObservation{}).Plan()
-	p.SetMessage("being deleted: " + strings.Repeat("x", 2000))
-	p.RecordStart(State{Started: true})
-	if s := p.Status(); len(s.Message) > maxMessage || !strings.HasPrefix(s.Message, "being deleted") || s.Conditions != nil || s.Progress == nil {
+	s := WithStart(WithMessage(observation(runs, JobObservation{}).LastStatus(), "being deleted: "+strings.Repeat("x", 2000)), JobState{Started: true})
+	if len(s.Message) > maxMessage || !strings.HasPrefix(s.Message, "being deleted") || s.Conditions != nil || s.Progress == nil {
 		t.Errorf("the status is %+v", s)
 	}
 }

@@ -44,8 +44,8 @@ const (
 	StuckTimeout = 5 * time.Minute
 )
 
-// State is the evaluated state of a Job.
-type State struct {
+// JobState is the evaluated state of a Job.
+type JobState struct {
 	Stage Stage
 	// Reason and Message for the status.
 	Reason, Message string
@@ -62,28 +62,28 @@ type State struct {
 }
 
 // Evaluate returns the state of a Job.
-func Evaluate(obs JobObservation, store v1alpha1.SnapshotStore) State {
+func Evaluate(obs JobObservation, store v1alpha1.SnapshotStore) JobState {
 	s := evaluate(obs, store)
 	s.Started = s.Stage == Copying || obs.Job != nil && obs.Job.Status.Failed+obs.Job.Status.Succeeded > 0 ||
 		slices.ContainsFunc(obs.Pods, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodPending })
 	return s
 }
 
-func evaluate(obs JobObservation, store v1alpha1.SnapshotStore) State {
+func evaluate(obs JobObservation, store v1alpha1.SnapshotStore) JobState {
 	job := obs.Job
-	starting := func(format string, args ...any) State {
-		return State{Stage: Starting, Reason: v1alpha1.ReasonStarting, Message: fmt.Sprintf(format, args...)}
+	starting := func(format string, args ...any) JobState {
+		return JobState{Stage: Starting, Reason: v1alpha1.ReasonStarting, Message: fmt.Sprintf(format, args...)}
 	}
 	switch {
 	case obs.Foreign:
-		return State{Stage: Foreign, Reason: v1alpha1.ReasonJobCannotStart,
+		return JobState{Stage: Foreign, Reason: v1alpha1.ReasonJobCannotStart,
 			Message: fmt.Sprintf("Job %s already exists and belongs to another object. Delete that Job and recreate this object", obs.Name)}
 	case job == nil:
-		return State{Stage: Absent}
+		return JobState{Stage: Absent}
 	case isFinished(job):
 		return finishedState(obs)
 	case job.DeletionTimestamp != nil:
-		return State{Stage: Terminating}
+		return JobState{Stage: Terminating}
 	case job.Spec.Suspend != nil && *job.Spec.Suspend:
 		return suspendedState(job, starting("Job %s is suspended. Set its spec.suspend to false", job.Name))
 	}
@@ -105,7 +105,7 @@ func evaluate(obs JobObservation, store v1alpha1.SnapshotStore) State {
 		reason, message, _ := failureOf(obs.Pods)
 		return starting("pod %s failed (%s): %s. The Job will retry", pod.Name, reason, message)
 	case pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodSucceeded:
-		return State{Stage: Copying, Reason: v1alpha1.ReasonCopying, Message: fmt.Sprintf("pod %s is copying", pod.Name), Progress: obs.Progress}
+		return JobState{Stage: Copying, Reason: v1alpha1.ReasonCopying, Message: fmt.Sprintf("pod %s is copying", pod.Name), Progress: obs.Progress}
 	}
 	s := starting("pod %s is starting", pod.Name)
 	s.Since = pod.CreationTimestamp.Time
@@ -117,7 +117,7 @@ func evaluate(obs JobObservation, store v1alpha1.SnapshotStore) State {
 
 // suspendedState returns the state of a suspended Job. Kubernetes doesn't count the time in
 // which a queue suspends it, so it is Stuck in time to be deleted at its deadline.
-func suspendedState(job *batchv1.Job, s State) State {
+func suspendedState(job *batchv1.Job, s JobState) JobState {
 	if deadline := job.Spec.ActiveDeadlineSeconds; deadline != nil {
 		s.Stage, s.Reason = Stuck, v1alpha1.ReasonJobCannotStart
 		s.Since = job.CreationTimestamp.Add(time.Duration(*deadline)*time.Second - StuckTimeout)
@@ -149,18 +149,18 @@ func podProblem(pod *corev1.Pod, store v1alpha1.SnapshotStore, age time.Duration
 	}
 }
 
-func finishedState(obs JobObservation) State {
+func finishedState(obs JobObservation) JobState {
 	if _, ok := jobCondition(obs.Job, batchv1.JobComplete); ok {
 		outcome := outcomeOf(obs.Pods)
 		switch {
 		case outcome == nil:
-			return State{Stage: Failed, Reason: v1alpha1.ReasonJobFailed,
+			return JobState{Stage: Failed, Reason: v1alpha1.ReasonJobFailed,
 				Message: fmt.Sprintf("Job %s succeeded, but its pod was deleted before the operator could read the result. "+
 					"Recreate this object", obs.Name)}
 		case outcome.Reason != v1alpha1.ReasonSucceeded:
-			return State{Stage: Failed, Reason: outcome.Reason, Message: outcome.Message, Outcome: outcome}
+			return JobState{Stage: Failed, Reason: outcome.Reason, Message: outcome.Message, Outcome: outcome}
 		default:
-			return State{Stage: Succeeded, Reason: v1alpha1.ReasonSucceeded, Message: outcome.Message, Outcome: outcome}
+			return JobState{Stage: Succeeded, Reason: v1alpha1.ReasonSucceeded, Message: outcome.Message, Outcome: outcome}
 		}
 	}
 	failed, _ := jobCondition(obs.Job, batchv1.JobFailed)
@@ -176,7 +176,7 @@ func finishedState(obs JobObservation) State {
 		}
 		reason = v1alpha1.ReasonDeadlineExceeded
 	}
-	return State{Stage: Failed, Reason: reason, Message: cmp.Or(message, failed.Message, "it left no pod that says why"), Outcome: outcome}
+	return JobState{Stage: Failed, Reason: reason, Message: cmp.Or(message, failed.Message, "it left no pod that says why"), Outcome: outcome}
 }
 
 func failureOf(pods []corev1.Pod) (reason, message string, outcome *snapshotwire.Outcome) {
@@ -207,8 +207,6 @@ type Action int
 const (
 	// NoAction leaves it as it is.
 	NoAction Action = iota
-	// CreateJob creates it.
-	CreateJob
 	// DeleteJob deletes the Job, which exists until its pod is deleted.
 	DeleteJob
 	// ExpireJob lets it expire some time after it has finished.
@@ -216,10 +214,8 @@ const (
 )
 
 // actionFor returns what to do about the Job of a transfer that isn't finished.
-func actionFor(s v1alpha1.TransferStatus, obs JobObservation, state State) Action {
+func actionFor(s v1alpha1.TransferStatus, obs JobObservation, state JobState) Action {
 	switch {
-	case state.Stage == Absent: // a Job that was observed before would have failed the transfer
-		return CreateJob
 	case state.Stage == Stuck && state.NoPod && s.Progress != nil:
 		return NoAction // it has copied before, and its deadline bounds it
 	case state.Stage == Stuck && obs.Now.Sub(state.Since) >= StuckTimeout:

@@ -9,7 +9,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
@@ -110,20 +109,19 @@ func TestEvaluateReturnsStateOfJob(t *testing.T) {
 type stub struct {
 	Observation
 	blocker *Blocker
-	objects []client.Object // besides the Job
 	failure string
 }
 
 func (s stub) Blocker() *Blocker             { return s.blocker }
 func (s stub) Summary() string               { return "" }
 func (s stub) Store() v1alpha1.SnapshotStore { return claim }
-func (s stub) Objects() ([]client.Object, error) {
-	job, err := s.Options.Job(JobSpec{Prefix: Backup, Owner: s.Object, Store: claim, Action: snapshotwire.ActionSave})
-	return append(s.objects, job), err
+func (s stub) Plan(rejection error) Plan     { return MakePlan(s, rejection) }
+func (s stub) NewJob() *batchv1.Job {
+	return s.Options.Job(JobSpec{Prefix: Backup, Owner: s.Object, Store: claim, Action: snapshotwire.ActionSave})
 }
 
-func (s stub) Record(client.Object, *snapshotwire.Outcome) (summary, failure string) {
-	return "copied all", s.failure
+func (s stub) Record(is Status, _ *snapshotwire.Outcome) (recorded Status, summary, failure string) {
+	return is, "copied all", s.failure
 }
 
 // observation returns one of a backup that has this status.
@@ -146,7 +144,7 @@ func TestPlanActsOnJob(t *testing.T) {
 		want   Action
 	}{
 		"before it starts":                          {run("", ""), JobObservation{}, NoAction},
-		"it has started":                            {run(v1alpha1.TransferRunning, ""), JobObservation{}, CreateJob},
+		"it has started":                            {run(v1alpha1.TransferRunning, ""), JobObservation{}, NoAction},
 		"the Job was deleted":                       {run(v1alpha1.TransferRunning, "u"), JobObservation{}, NoAction},
 		"the Job runs":                              {run(v1alpha1.TransferRunning, "u"), jobObservation(time.Hour, nil, pod(time.Hour, corev1.PodRunning, corev1.ContainerState{})), NoAction},
 		"the Job has had no pod for a short time":   {run(v1alpha1.TransferRunning, "u"), jobObservation(StuckTimeout-time.Second, nil), NoAction},
@@ -159,9 +157,9 @@ func TestPlanActsOnJob(t *testing.T) {
 		"the Job expires already":                   {run(v1alpha1.TransferFailed, "u"), jobObservation(0, func(j *batchv1.Job) { expires(j); j.Spec.TTLSecondsAfterFinished = new(int32(600)) }), NoAction},
 		"the Job runs although the transfer failed": {run(v1alpha1.TransferFailed, "u"), jobObservation(0, nil), DeleteJob},
 	} {
-		p := MakePlan(stub{Observation: observation(test.status, test.job)})
-		if p.Job != test.want || (p.Create != nil) != (test.want == CreateJob) {
-			t.Errorf("%s: action %d, want %d", name, p.Job, test.want)
+		a := stub{Observation: observation(test.status, test.job)}.Plan(nil).Actions
+		if creates := name == "it has started"; a.Job != test.want || (a.Create != nil) != creates {
+			t.Errorf("%s: action %d, want %d; it creates a Job: %t", name, a.Job, test.want, a.Create != nil)
 		}
 	}
 }
@@ -182,9 +180,9 @@ func TestBlockedTransferIsPendingUntilItsDeadline(t *testing.T) {
 		"a final blocker":     {Reject(v1alpha1.ReasonNoShards, "no shards"), 0, v1alpha1.TransferFailed, v1alpha1.ReasonNoShards, 0},
 		"no blocker":          {nil, 20 * time.Second, v1alpha1.TransferRunning, v1alpha1.ReasonStarting, 0},
 	} {
-		p := MakePlan(stub{Observation: Observation{Object: b, Now: now.Add(test.age)}, blocker: test.blocker})
-		if s := p.Status(); s.Phase != test.phase || s.Reason != test.reason || p.RequeueAfter != test.requeue {
-			t.Errorf("%s: it is %s (%s), and requeued after %s", name, s.Phase, s.Reason, p.RequeueAfter)
+		p := stub{Observation: Observation{Object: b, Now: now.Add(test.age)}, blocker: test.blocker}.Plan(nil)
+		if s := p.Status; s.Phase != test.phase || s.Reason != test.reason || p.Actions.RequeueAfter != test.requeue {
+			t.Errorf("%s: it is %s (%s), and requeued after %s", name, s.Phase, s.Reason, p.Actions.RequeueAfter)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func finish(s v1alpha1.TransferStatus, obs Observation, phase v1alpha1.TransferP
 }
 
 // next returns the status of a running transfer after its Job was evaluated.
-func next(s v1alpha1.TransferStatus, obs Observation, state State) v1alpha1.TransferStatus {
+func next(s v1alpha1.TransferStatus, obs Observation, state JobState) v1alpha1.TransferStatus {
 	observedBefore := s.JobUID != ""
 	if obs.Job.Job != nil {
 		s.JobUID = string(obs.Job.Job.UID)
@@ -68,7 +68,7 @@ func next(s v1alpha1.TransferStatus, obs Observation, state State) v1alpha1.Tran
 
 // progressOf returns the progress of a Job, or the last one that is known. It is nil until a
 // container has run.
-func progressOf(last *v1alpha1.TransferProgress, state State, complete bool) *v1alpha1.TransferProgress {
+func progressOf(last *v1alpha1.TransferProgress, state JobState, complete bool) *v1alpha1.TransferProgress {
 	var p v1alpha1.TransferProgress
 	switch o, r := state.Outcome, state.Progress; {
 	case o != nil:
@@ -117,14 +117,18 @@ func withPhase(s v1alpha1.TransferStatus, obs Observation, phase v1alpha1.Transf
 	return s
 }
 
-// RecordStart records in the status that a Job that is being deleted has run.
-func (p *Plan) RecordStart(state State) {
-	p.Status().Progress = progressOf(p.Status().Progress, state, false)
+// WithStart returns a status that says that a Job which is being deleted has run.
+func WithStart(s Status, state JobState) Status {
+	s.Progress = progressOf(s.Progress, state, false)
+	return s
 }
 
-// SetMessage replaces the message of the status. The conditions stay, as the message
+// WithMessage returns a status with another message. The conditions stay, as the message
 // isn't about the transfer.
-func (p *Plan) SetMessage(message string) { p.Status().Message = text.Truncate(message, maxMessage) }
+func WithMessage(s Status, message string) Status {
+	s.Message = text.Truncate(message, maxMessage)
+	return s
+}
 
 // SnapshotOf returns a snapshot as the status describes it; nil when there is none.
 func SnapshotOf(s *snapshotwire.Snapshot, path string) *v1alpha1.SnapshotStatus {

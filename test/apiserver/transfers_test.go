@@ -204,7 +204,9 @@ func TestQuotaThatForbidsJobsIsReported(t *testing.T) {
 		return apierrors.IsForbidden(admin.Create(t.Context(), probe.DeepCopy()))
 	})
 	tr.must(tr.create("MemcachedBackup", "nightly", toClaim))
-	if s := tr.reconcile(tr.backups()).Status; s.Phase != v1alpha1.TransferRunning || s.Reason != v1alpha1.ReasonJobCannotStart || !strings.Contains(s.Message, "exceeded quota") {
+	backups := tr.backups()
+	tr.reconcile(backups) // says Running
+	if s := tr.reconcile(backups).Status; s.Phase != v1alpha1.TransferRunning || s.Reason != v1alpha1.ReasonJobCannotStart || !strings.Contains(s.Message, "exceeded quota") {
 		t.Errorf("it is %s (%s): %s", s.Phase, s.Reason, s.Message)
 	}
 }
