@@ -91,7 +91,7 @@ func location(b *v1alpha1.MemcachedBackup) string {
 }
 
 // neverRan reports whether no container of the backup's Job has ever run: there was no Job,
-// or the last that the operator saw of it is that it can't start.
+// or the operator last saw that the Job can't start.
 func neverRan(obs *observation) bool {
 	s := obs.backup.Status
 	return s.Progress == nil && !transfer.Evaluate(obs.Job, obs.backup.Spec.Store).Started &&

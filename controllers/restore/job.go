@@ -62,8 +62,8 @@ func (obs *observation) NewJob() *batchv1.Job {
 	})
 }
 
-// cacheSize returns the size of the cache that the snapshot is of, if that is known, or else
-// of the one that it is restored into.
+// cacheSize returns the size of the cache that the snapshot was taken of, if its status is known, or else of the Memcached
+// that is filled.
 func cacheSize(obs *observation) transfer.CacheSize {
 	size := transfer.CacheSizeOf(obs.Memcached)
 	if s := cmp.Or(snapshotOf(obs), obs.restore.Status.Snapshot); s != nil && s.Bytes > size.Shards*size.Memory {

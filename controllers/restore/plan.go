@@ -136,8 +136,8 @@ func shardReplaced(obs *observation) *transfer.Blocker {
 	return nil
 }
 
-// otherRestore returns that another restore writes into the same shards, or nil. Of those that
-// wait, the oldest is next.
+// otherRestore returns that another restore writes into the same shards, or nil. Of waiting
+// restores, the oldest is next.
 func otherRestore(obs *observation) *transfer.Blocker {
 	for _, o := range obs.others {
 		waits := o.Status.Phase == v1alpha1.TransferPending && o.Status.Reason == v1alpha1.ReasonRestoreRunning && obs.restore.Status.Phase != v1alpha1.TransferRunning

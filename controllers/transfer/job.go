@@ -172,26 +172,13 @@ func (o Options) podSpec(r JobSpec, resources corev1.ResourceRequirements, task 
 		environment = append(environment, o.Proxy...)
 		account = r.Store.S3.ServiceAccountName
 	}
-	security := &corev1.PodSecurityContext{
-		RunAsNonRoot:   new(true),
-		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-	}
-	if !o.OmitRunAsUser {
-		security.RunAsUser, security.RunAsGroup = ptr.To[int64](user), ptr.To[int64](user)
-	}
-	// A restore doesn't change the files that it reads.
-	if claim := r.Store.PersistentVolumeClaim; !o.OmitRunAsUser && claim != nil && claim.FSGroup != nil && r.Action != snapshotwire.ActionLoad {
-		security.FSGroup = claim.FSGroup
-		// a volume full of snapshots takes long to walk
-		security.FSGroupChangePolicy = ptr.To(corev1.FSGroupChangeOnRootMismatch)
-	}
 	return corev1.PodSpec{
 		RestartPolicy:                corev1.RestartPolicyNever,
 		ServiceAccountName:           account,
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
 		ImagePullSecrets:             r.PullSecrets,
-		SecurityContext:              security,
+		SecurityContext:              o.podSecurity(r),
 		Volumes:                      volumes,
 		Containers: []corev1.Container{{
 			Name:    Container,
@@ -211,6 +198,24 @@ func (o Options) podSpec(r JobSpec, resources corev1.ResourceRequirements, task 
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 		}},
 	}
+}
+
+// podSecurity returns what the pod of a Job runs as.
+func (o Options) podSecurity(r JobSpec) *corev1.PodSecurityContext {
+	security := &corev1.PodSecurityContext{
+		RunAsNonRoot:   new(true),
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	if !o.OmitRunAsUser {
+		security.RunAsUser, security.RunAsGroup = ptr.To[int64](user), ptr.To[int64](user)
+	}
+	// A restore doesn't change the files that it reads.
+	if claim := r.Store.PersistentVolumeClaim; !o.OmitRunAsUser && claim != nil && claim.FSGroup != nil && r.Action != snapshotwire.ActionLoad {
+		security.FSGroup = claim.FSGroup
+		// a volume full of snapshots takes long to walk
+		security.FSGroupChangePolicy = ptr.To(corev1.FSGroupChangeOnRootMismatch)
+	}
+	return security
 }
 
 // Limits returns the limits of each shard, in items and in bytes a second; 0 is no limit.

@@ -76,7 +76,7 @@ type Blocker struct {
 	// Transient is true when the transfer waits for it to pass, up to its deadline.
 	Transient bool
 	// Withdraws is true when a transfer that is Running, but has no Job, becomes Pending again,
-	// so that what blocks it doesn't wait for it in turn.
+	// so that its blocker doesn't wait for the transfer in turn.
 	Withdraws bool
 }
 

@@ -18,8 +18,7 @@ const (
 	readableByAll = 0o444
 )
 
-// taskTLS returns how a Job connects to the shards of a Memcached with TLS. Shards that wait for a restore are behind
-// other Services, and their certificate is that of the shard.
+// taskTLS returns how a Job connects to the shards of a Memcached with TLS.
 func taskTLS(m *v1alpha1.Memcached, shards int) *snapshotwire.TLS {
 	t := &snapshotwire.TLS{ClientCertificate: presentsCertificate(m.Spec.TLS), AllowPlain: m.Spec.TLS.Mode == v1alpha1.TLSPermissive}
 	for ordinal := range shards {
