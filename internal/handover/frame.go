@@ -87,9 +87,8 @@ func appendFrameHead(dst []byte, k kind, size int) []byte {
 
 type hello struct {
 	// Versions of the frames that the target knows.
-	Versions   []int
-	Pod, Shard string
-	Owner      string `json:",omitempty"`
+	Versions          []int
+	Pod, Shard, Owner string
 	// Follow is whether the target wants to serve before the end.
 	Follow bool
 }
@@ -114,8 +113,8 @@ type offer struct {
 type done struct {
 	// Items of the source, and how many of them were sent in this pass.
 	Items, Sent int64
-	// Removed is the number of key hashes that were sent. Agents of 1.0.0 have another name for it.
-	Removed int64 `json:"Gone"`
+	// Removed is the number of key hashes that were sent.
+	Removed int64
 	// Complete is unset if the pass stopped early, since the end has to begin.
 	Complete bool
 	// Flushed is whether there was a flush_all since the pass before.
@@ -123,8 +122,7 @@ type done struct {
 }
 
 type acknowledgement struct {
-	Items    int64
-	Rejected int64 `json:"Refused"` // as in 1.0.0
+	Items, Rejected int64
 }
 
 type confirmation struct {
