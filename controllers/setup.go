@@ -22,13 +22,11 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/metrics"
 	"github.com/memcached-operator/memcached-operator/controllers/monitoring"
-	"github.com/memcached-operator/memcached-operator/controllers/podquery"
 	"github.com/memcached-operator/memcached-operator/controllers/restore"
 	"github.com/memcached-operator/memcached-operator/controllers/schedule"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 	"github.com/memcached-operator/memcached-operator/controllers/upgradeable"
 	agentclient "github.com/memcached-operator/memcached-operator/internal/agent/client"
-	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 )
 
@@ -87,7 +85,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	}
 	err = errors.Join(
 		(&memcached.Reconciler{
-			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, AgentQueries: &podquery.Queries[agentwire.Status]{}, Recorder: recorder, Clock: o.Clock,
+			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), AgentClient: agentclient.HTTP{}, Recorder: recorder, Clock: o.Clock,
 			Options: resources.Options{AgentImage: o.Image, DefaultImage: o.DefaultImage, LogFormat: o.LogFormat, OperatorNamespace: o.Namespace, OmitRunAsUser: openShift,
 				MonitoringNamespaces: o.Monitoring.Namespaces, Restrictions: o.Restrictions},
 			DefaultImageUpdates: o.DefaultImageUpdates,

@@ -32,7 +32,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: apiserver.StaleRequeue}, nil
 	}
 	observer := r.observer()
-	observer.secrets = entry.Secrets
+	observer.silences, observer.secrets = entry.Silences, entry.Secrets
 	obs, err := observer.observe(ctx, m)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing: %w", err)
@@ -51,7 +51,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	entry.Applied, entry.Secrets = p.Resources.Cached, obs.Secrets
+	entry.Applied, entry.Silences, entry.Secrets = p.Resources.Cached, obs.Silences, obs.Secrets
 	if p.Actions.Binding != nil {
 		entry.BindingTriedAt = obs.Now
 	}
@@ -131,6 +131,6 @@ func logPlan(ctx context.Context, m *v1alpha1.Memcached, p plan.Plan) {
 }
 
 func (r *Reconciler) observer() observer {
-	return observer{cache: r.Client, api: r.APIReader, agents: r.AgentClient, queries: r.AgentQueries, clock: r.Clock,
+	return observer{cache: r.Client, api: r.APIReader, agents: r.AgentClient, clock: r.Clock,
 		defaultImage: r.Options.DefaultImage, defaultImageUpdates: r.DefaultImageUpdates}
 }

@@ -2,10 +2,8 @@ package memcached
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,10 +17,10 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
-	"github.com/memcached-operator/memcached-operator/controllers/podquery"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 )
@@ -32,9 +30,10 @@ type observer struct {
 	// cache contains the operator's own objects; api is the API server.
 	cache, api   client.Reader
 	agents       AgentClient
-	queries      *podquery.Queries[agentwire.Status]
 	clock        clock.PassiveClock
 	defaultImage string
+	// silences are those of the agents that let the last reconcile wait, by the UIDs of their pods.
+	silences map[types.UID]applycache.Silence
 	// secrets are what earlier reconciles read: see plan.Observation.
 	secrets map[types.UID]agentwire.Secrets
 	// defaultImageUpdates is how many Memcacheds follow another default image at a time.
@@ -194,31 +193,6 @@ func (r observer) observeFollow(ctx context.Context, obs *plan.Observation) erro
 		obs.Image, obs.ImageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, m.Status.DefaultImage)
 	}
 	return nil
-}
-
-// queryAgents queries the agents of plan.AgentsToQuery, all at once.
-func (r observer) queryAgents(ctx context.Context, obs *plan.Observation) {
-	var (
-		wait sync.WaitGroup
-		lock sync.Mutex
-	)
-	for _, pod := range plan.AgentsToQuery(obs) {
-		wait.Go(func() {
-			status, err := r.queries.Get(ctx, pod, r.agents.Status)
-			lock.Lock()
-			defer lock.Unlock()
-			switch {
-			case errors.Is(err, podquery.ErrPending): // a later reconcile has the answer
-			case err != nil:
-				obs.Unreachable[pod.Name] = shard.IsReady(pod)
-			case (status.Phase == agentwire.PhaseReceiving || status.Phase == agentwire.PhaseFollowing) && status.PodUID == string(pod.UID):
-				obs.Receiving[pod.Name] = shard.Bounded(status)
-			case shard.IsLatestStart(status, pod): // otherwise the operator queries it again
-				obs.Agents[pod.Name] = shard.Bounded(status)
-			}
-		})
-	}
-	wait.Wait()
 }
 
 // observeRestores reads the restores into this Memcached.

@@ -24,8 +24,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
-	"github.com/memcached-operator/memcached-operator/controllers/podquery"
-	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 // concurrency is how many Memcacheds are reconciled at once. A reconcile computes for less
@@ -38,10 +36,6 @@ const concurrency = 16
 // Memcached within a second. Changes by others are corrected that much later.
 const ownedEventDelay = 200 * time.Millisecond
 
-// podEventPriority is the priority of events of pods. A shard that is lost, or being updated,
-// doesn't wait for thousands of new Memcacheds.
-const podEventPriority = 1
-
 // Reconciler applies the specs of Memcacheds.
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server.
@@ -51,8 +45,6 @@ type Reconciler struct {
 	APIReader client.Reader
 	// AgentClient queries the shards' agents.
 	AgentClient AgentClient
-	// AgentQueries lets slow agents answer outside of a reconcile; nil waits for them.
-	AgentQueries *podquery.Queries[agentwire.Status]
 	// Recorder of events.
 	Recorder events.EventRecorder
 	// Options of the objects that the operator creates.
@@ -63,12 +55,6 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 
 	cache applycache.Cache
-}
-
-// AgentClient queries the agents of shards.
-type AgentClient interface {
-	// Status returns the status that the agent of the pod with that address reports.
-	Status(ctx context.Context, podIP string) (agentwire.Status, error)
 }
 
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds,verbs=get;list;watch;patch
@@ -112,7 +98,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("memcached").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		For(&v1alpha1.Memcached{}).
-		Watches(&corev1.Pod{}, enqueue.Prioritized(byLabel, podEventPriority)).
+		Watches(&corev1.Pod{}, enqueue.Prioritized(byLabel, 1)).
 		Watches(&v1alpha1.MemcachedRestore{}, byMemcached).
 		Watches(&v1alpha1.MemcachedBackup{}, byMemcached)
 	for _, kind := range resources.OwnedKinds() {

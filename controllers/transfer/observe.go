@@ -119,6 +119,8 @@ func (r Observer) ObserveJob(ctx context.Context, prefix Prefix, owner client.Ob
 		return obs, err
 	}
 	if pod := obs.newestPod(); pod != nil && !isFinished(job) && pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" {
+		ctx, cancel := context.WithTimeout(ctx, podhttp.ReconcileWait)
+		defer cancel()
 		// A pod that does not answer, as behind a NetworkPolicy, has no progress to report.
 		if progress, err := r.Progress.Progress(ctx, pod.Status.PodIP); err == nil && progress.TaskID == string(owner.GetUID()) {
 			obs.Progress = new(boundedProgress(progress))

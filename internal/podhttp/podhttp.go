@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// ReconcileWait bounds the time in which a worker of the operator waits for pods. A program answers within milliseconds.
+const ReconcileWait = 300 * time.Millisecond
+
 const (
 	// timeout bounds a request. A program answers within milliseconds; one that doesn't must
 	// not delay others.

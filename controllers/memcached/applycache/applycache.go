@@ -28,8 +28,8 @@ import (
 //
 // It also contains the version of a Memcached that the operator has replaced by its own last
 // write: a reconcile that reads that version from the cache could only have its status
-// rejected. And it contains when the operator tried to write the Secret of the binding, and what the
-// agents have reported of their Secrets.
+// rejected. And it contains when the operator tried to write the Secret of the binding, which agents
+// let reconciles wait, and what the agents have reported of their Secrets.
 type Cache struct {
 	lock    sync.Mutex
 	entries map[types.NamespacedName]Entry
@@ -43,8 +43,30 @@ type Entry struct {
 	WrittenAt      time.Time
 	// BindingTriedAt is when the operator tried to write the Secret of the binding.
 	BindingTriedAt time.Time
+	// Silences are those of the agents that let the last reconcile wait, by the UIDs of their pods.
+	Silences map[types.UID]Silence
 	// Secrets are what agents reported last of their Secrets, by the UIDs of their pods.
 	Secrets map[types.UID]agentwire.Secrets
+}
+
+// Silence is the time in which an agent has let reconciles wait for an answer.
+type Silence struct{ Since, QueriedAt time.Time }
+
+// A silent agent is queried again after a quarter of its silence, within these bounds.
+const minPause, maxPause = time.Second, 30 * time.Second
+
+// IsOver reports whether it is time to query the agent again.
+func (s Silence) IsOver(now time.Time) bool {
+	return now.Sub(s.QueriedAt).Abs() >= min(max(s.QueriedAt.Sub(s.Since)/4, minPause), maxPause)
+}
+
+// After returns the silence of an agent that didn't answer now either.
+func (s Silence) After(now time.Time) Silence {
+	if s.Since.IsZero() {
+		s.Since = now
+	}
+	s.QueriedAt = now
+	return s
 }
 
 // staleCacheTimeout is how long a cache may take to contain what was written.

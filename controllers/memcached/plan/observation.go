@@ -49,6 +49,8 @@ type Observation struct {
 	// answer, has no entry; it is in Unreachable if the query failed.
 	Agents      map[string]agentwire.Status
 	Unreachable map[string]bool
+	// Silences are those of the agents that let this reconcile or the last one wait, by the UIDs of their pods.
+	Silences map[types.UID]applycache.Silence
 	// Receiving are the answers of the agents in pods that receive the items of another one.
 	Receiving map[string]agentwire.Status
 	// Secrets are what agents reported last of their Secrets, by the UIDs of their pods.

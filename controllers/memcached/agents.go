@@ -1,0 +1,84 @@
+package memcached
+
+import (
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/podhttp"
+)
+
+// AgentClient queries the agents of shards.
+type AgentClient interface {
+	// Status returns the status that the agent of the pod with that address reports.
+	Status(ctx context.Context, podIP string) (agentwire.Status, error)
+}
+
+// parallelQueries bounds the connections of a reconcile to agents: an answer may have 64 KiB.
+const parallelQueries = 32
+
+// query is the query of an agent.
+type query struct {
+	// begun is false if the reconcile didn't query the agent, late is true if it waited in vain for the answer.
+	begun, late bool
+	status      agentwire.Status
+	err         error
+}
+
+// queryAgents queries the agents of plan.AgentsToQuery, in parallel and for at most podhttp.ReconcileWait in total. Those that
+// let the last reconcile wait come last, and are not queried before applycache.Silence.IsOver.
+func (r observer) queryAgents(ctx context.Context, obs *plan.Observation) {
+	ctx, cancel := context.WithTimeout(ctx, podhttp.ReconcileWait)
+	defer cancel()
+	pods := plan.AgentsToQuery(obs)
+	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
+		return r.silences[a.UID].QueriedAt.Compare(r.silences[b.UID].QueriedAt)
+	})
+	queries := make([]query, len(pods))
+	var group errgroup.Group
+	group.SetLimit(parallelQueries)
+	for i, pod := range pods {
+		if silence, ok := r.silences[pod.UID]; ok && !silence.IsOver(obs.Now) {
+			continue
+		}
+		group.Go(func() error {
+			if ctx.Err() == nil {
+				status, err := r.agents.Status(ctx, pod.Status.PodIP)
+				queries[i] = query{begun: true, late: err != nil && ctx.Err() != nil, status: status, err: err}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in queries
+	obs.Silences = map[types.UID]applycache.Silence{}
+	for i, pod := range pods {
+		r.useAnswer(obs, pod, queries[i])
+	}
+}
+
+// useAnswer adds to an observation what follows from the query of an agent.
+func (r observer) useAnswer(obs *plan.Observation, pod *corev1.Pod, q query) {
+	silence, wasSilent := r.silences[pod.UID]
+	switch {
+	case q.late:
+		obs.Silences[pod.UID] = silence.After(obs.Now)
+	case wasSilent && !q.begun:
+		obs.Silences[pod.UID] = silence
+	}
+	switch {
+	case !q.begun && !wasSilent: // the next reconcile queries it
+	case !q.begun, q.err != nil:
+		obs.Unreachable[pod.Name] = shard.IsReady(pod)
+	case (q.status.Phase == agentwire.PhaseReceiving || q.status.Phase == agentwire.PhaseFollowing) && q.status.PodUID == string(pod.UID):
+		obs.Receiving[pod.Name] = shard.Bounded(q.status)
+	case shard.IsLatestStart(q.status, pod): // otherwise the operator queries it again
+		obs.Agents[pod.Name] = shard.Bounded(q.status)
+	}
+}
