@@ -98,7 +98,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("memcached").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		For(&v1alpha1.Memcached{}).
-		Watches(&corev1.Pod{}, enqueue.Prioritized(byLabel, 1)).
+		Watches(&corev1.Pod{}, byLabel).
 		Watches(&v1alpha1.MemcachedRestore{}, byMemcached).
 		Watches(&v1alpha1.MemcachedBackup{}, byMemcached)
 	for _, kind := range resources.OwnedKinds() {
