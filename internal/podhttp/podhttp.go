@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// ReconcileWait bounds the time in which a worker of the operator waits for pods. A program answers within milliseconds.
-const ReconcileWait = 300 * time.Millisecond
+// ReconcileWait bounds the time in which a worker of the operator waits for pods. A program answers within milliseconds, on a
+// node whose processors are busy within hundreds of them, and a second later if the first packet was lost.
+const ReconcileWait = 1500 * time.Millisecond
 
 const (
 	// timeout bounds a request. A program answers within milliseconds; one that doesn't must
