@@ -8,8 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/podhttp"
@@ -32,20 +31,20 @@ type query struct {
 	err         error
 }
 
-// queryAgents queries the agents of plan.AgentsToQuery, in parallel and for at most podhttp.ReconcileWait in total. Those that
-// let the last reconcile wait come last, and are not queried before applycache.Silence.IsOver.
-func (r observer) queryAgents(ctx context.Context, obs *plan.Observation) {
+// queryAgents queries the agents of observation.AgentsToQuery, in parallel and for at most podhttp.ReconcileWait in total. Those that
+// let the last reconcile wait come last, and are not queried before observation.Silence.IsOver.
+func (r observer) queryAgents(ctx context.Context, obs *observation.Observation) {
 	ctx, cancel := context.WithTimeout(ctx, podhttp.ReconcileWait)
 	defer cancel()
-	pods := plan.AgentsToQuery(obs)
+	pods, silences := observation.AgentsToQuery(obs), obs.Silences
 	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
-		return r.silences[a.UID].QueriedAt.Compare(r.silences[b.UID].QueriedAt)
+		return silences[a.UID].QueriedAt.Compare(silences[b.UID].QueriedAt)
 	})
 	queries := make([]query, len(pods))
 	var group errgroup.Group
 	group.SetLimit(parallelQueries)
 	for i, pod := range pods {
-		if silence, ok := r.silences[pod.UID]; ok && !silence.IsOver(obs.Now) {
+		if silence, ok := silences[pod.UID]; ok && !silence.IsOver(obs.Now) {
 			continue
 		}
 		group.Go(func() error {
@@ -57,15 +56,15 @@ func (r observer) queryAgents(ctx context.Context, obs *plan.Observation) {
 		})
 	}
 	_ = group.Wait() // the errors are in queries
-	obs.Silences = map[types.UID]applycache.Silence{}
+	obs.Silences = map[types.UID]observation.Silence{}
 	for i, pod := range pods {
-		r.useAnswer(obs, pod, queries[i])
+		silence, wasSilent := silences[pod.UID]
+		useAnswer(obs, pod, queries[i], silence, wasSilent)
 	}
 }
 
 // useAnswer adds to an observation what follows from the query of an agent.
-func (r observer) useAnswer(obs *plan.Observation, pod *corev1.Pod, q query) {
-	silence, wasSilent := r.silences[pod.UID]
+func useAnswer(obs *observation.Observation, pod *corev1.Pod, q query, silence observation.Silence, wasSilent bool) {
 	switch {
 	case q.late:
 		obs.Silences[pod.UID] = silence.After(obs.Now)

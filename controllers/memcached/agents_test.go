@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/podhttp"
@@ -47,7 +47,7 @@ func (a *silentAgents) Status(ctx context.Context, podIP string) (agentwire.Stat
 
 // silentMemcached returns the observation of a Memcached whose shards have not reported their start, its agents, and a
 // function that queries them.
-func silentMemcached(t *testing.T, size int32) (obs *plan.Observation, agents *silentAgents, query func()) {
+func silentMemcached(t *testing.T, size int32) (obs *observation.Observation, agents *silentAgents, query func()) {
 	obs = plantest.Running(t, size)
 	for ordinal, name := range obs.Names {
 		plantest.ActivePod(obs, name).Status.PodIP = fmt.Sprintf("10.0.0.%d", ordinal)
@@ -58,12 +58,12 @@ func silentMemcached(t *testing.T, size int32) (obs *plan.Observation, agents *s
 	return obs, agents, func() {
 		obs.Agents, obs.Unreachable = map[string]agentwire.Status{}, map[string]bool{}
 		obs.Now = time.Now()
-		observer{agents: agents, silences: obs.Silences}.queryAgents(t.Context(), obs)
+		observer{agents: agents}.queryAgents(t.Context(), obs)
 	}
 }
 
 // answer lets the agent of a shard answer from now on.
-func (a *silentAgents) answer(obs *plan.Observation, shard string) {
+func (a *silentAgents) answer(obs *observation.Observation, shard string) {
 	pod := plantest.ActivePod(obs, shard)
 	a.answers[pod.Status.PodIP] = agentwire.Status{Phase: agentwire.PhaseServing, PodUID: string(pod.UID), Start: agentwire.Start{Result: agentwire.StartCold, At: obs.Now}}
 }
@@ -127,7 +127,7 @@ func TestAgentThatRejectsConnectionsIsQueriedByEachReconcile(t *testing.T) {
 	obs, _, _ := silentMemcached(t, 1)
 	agents := rejectingAgents{}
 	for i := range 3 {
-		observer{agents: &agents, silences: obs.Silences}.queryAgents(t.Context(), obs)
+		observer{agents: &agents}.queryAgents(t.Context(), obs)
 		if agents.queries != i+1 || !obs.Unreachable["cache-0-x"] || len(obs.Silences) != 0 {
 			t.Errorf("after %d reconciles: %d queries, unreachable %v", i+1, agents.queries, obs.Unreachable)
 		}

@@ -50,7 +50,7 @@ func TestBindingNeedsNoRightToReadSecrets(t *testing.T) {
 	env.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Binding.Enabled = true })
 	secret := env.wantBinding(env.converge("cache"), 2)
 
-	env.reconciler.cache.Forget(types.NamespacedName{Namespace: env.namespace, Name: "cache"}) // as after a restart of the operator
+	env.reconciler.memories.forget(types.NamespacedName{Namespace: env.namespace, Name: "cache"}) // as after a restart of the operator
 	writes := env.writes.Load()
 	env.wantBinding(env.converge("cache"), 2)
 	if n := env.writes.Load() - writes; n > 1 {

@@ -14,6 +14,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/status"
@@ -24,25 +25,22 @@ import (
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	m := &v1alpha1.Memcached{}
 	if err := r.Client.Get(ctx, request.NamespacedName, m); err != nil {
-		r.cache.Forget(request.NamespacedName)
+		r.memories.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	entry := r.cache.Get(request.NamespacedName)
-	if entry.IsStale(m, r.Clock.Now()) {
+	remembered := r.memories.get(request.NamespacedName)
+	if remembered.replaced.isOf(m, r.Clock.Now()) {
 		return ctrl.Result{RequeueAfter: apiserver.StaleRequeue}, nil
 	}
-	observer := r.observer()
-	observer.silences, observer.secrets = entry.Silences, entry.Secrets
-	obs, err := observer.observe(ctx, m)
+	obs, err := r.observer().observe(ctx, m, remembered.Memory)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing: %w", err)
 	}
-	obs.Cached, obs.BindingTriedAt = entry.Applied, entry.BindingTriedAt
 	version := m.ResourceVersion
 
 	p := plan.Make(obs, r.Options)
 	logPlan(ctx, m, p)
-	res := r.write(ctx, m, p)
+	res := r.apply(ctx, m, p)
 	if res.Gone {
 		r.record(m, res.Events)
 		return ctrl.Result{}, nil
@@ -51,14 +49,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	entry.Applied, entry.Silences, entry.Secrets = p.Resources.Cached, obs.Silences, obs.Secrets
-	if p.Actions.Binding != nil {
-		entry.BindingTriedAt = obs.Now
-	}
-	if m.ResourceVersion != version {
-		entry.WrittenVersion, entry.WrittenAt = version, r.Clock.Now()
-	}
-	r.cache.Set(request.NamespacedName, entry)
+	r.memories.set(request.NamespacedName, memory{p.Memory, remembered.replaced.next(version, m, r.Clock.Now())})
 	if err := res.Retry(); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -68,31 +59,37 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: plan.Soonest(after, p.Actions.RequeueAfter)}, nil
 }
 
-// write makes a plan's writes. It changes nothing that serves for a spec that is not the
-// latest, and replaces no shard into which a restore writes. A restore says Running and then
-// reads the status of the Memcached from the API server, so that neither misses the other.
-func (r *Reconciler) write(ctx context.Context, m *v1alpha1.Memcached, p plan.Plan) plan.Result {
-	if p.IsDisruptive() {
-		current, err := r.observer().specIsCurrent(ctx, m)
-		if err != nil {
-			return plan.Result{Failures: []error{err}}
-		}
-		restoring := false
-		if current && p.BeginsReplacement() {
-			if restoring, err = r.observer().restoreIsActive(ctx, m); err != nil {
-				return plan.Result{Failures: []error{err}}
-			}
-		}
-		if !current || restoring {
-			return plan.Result{Conflict: true}
-		}
+// apply makes a plan's writes if they may be made.
+func (r *Reconciler) apply(ctx context.Context, m *v1alpha1.Memcached, p plan.Plan) plan.Result {
+	confirmed, err := r.confirm(ctx, m, p)
+	switch {
+	case err != nil:
+		return plan.Result{Failures: []error{err}}
+	case !confirmed:
+		return plan.Result{Conflict: true}
+	default:
+		return writer{r.Client}.apply(ctx, m, p.Actions)
 	}
-	return writer{r.Client}.apply(ctx, m, p.Actions)
+}
+
+// confirm reads from the API server what a disruptive plan depends on. Nothing that serves is changed for a spec that is not the
+// latest, and no shard is replaced into which a restore writes. A restore says Running and then reads the status of the Memcached
+// from the API server, so that neither misses the other.
+func (r *Reconciler) confirm(ctx context.Context, m *v1alpha1.Memcached, p plan.Plan) (bool, error) {
+	if !p.IsDisruptive() {
+		return true, nil
+	}
+	current, err := r.observer().specIsCurrent(ctx, m)
+	if err != nil || !current || !p.BeginsReplacement() {
+		return current, err
+	}
+	restoring, err := r.observer().restoreIsActive(ctx, m)
+	return !restoring, err
 }
 
 // report writes the status and then records the events. It returns when to reconcile again
 // because another writer has changed the status; 0 is never.
-func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Memcached, obs *plan.Observation, p plan.Plan, res plan.Result) (time.Duration, error) {
+func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Memcached, obs *observation.Observation, p plan.Plan, res plan.Result) (time.Duration, error) {
 	next := status.Make(obs, p, res, r.Clock.Now())
 	previous, err := statusWriter{r.Client}.write(ctx, m, next)
 	switch {

@@ -799,19 +799,19 @@ func TestCacheOfObjectsDoesNotGrow(t *testing.T) {
 	env.create("cache", "size: 3")
 	m := env.converge("cache")
 	name := client.ObjectKeyFromObject(m)
-	if n, want := len(env.reconciler.cache.Get(name).Applied), len(keysOf("cache", 3)); n != want {
+	if n, want := len(env.reconciler.memories.get(name).UpToDate), len(keysOf("cache", 3)); n != want {
 		t.Fatalf("%d objects, want %d", n, want)
 	}
 	env.change("cache", func(m *v1alpha1.Memcached) { *m.Spec.Size = 1 })
 	env.converge("cache")
-	if n, want := len(env.reconciler.cache.Get(name).Applied), len(keysOf("cache", 1)); n != want {
+	if n, want := len(env.reconciler.memories.get(name).UpToDate), len(keysOf("cache", 1)); n != want {
 		t.Errorf("%d objects after scaling in, want %d", n, want)
 	}
 	env.must(env.admin.Delete(env.ctx, m))
 	_, err := env.reconciler.Reconcile(env.ctx, ctrl.Request{NamespacedName: name})
 	env.must(err)
-	if entry := env.reconciler.cache.Get(name); entry.Applied != nil || entry.WrittenVersion != "" {
-		t.Errorf("the deleted Memcached has the entry %+v", entry)
+	if memory := env.reconciler.memories.get(name); memory.UpToDate != nil || memory.replaced.version != "" {
+		t.Errorf("the deleted Memcached has the memory %+v", memory)
 	}
 }
 

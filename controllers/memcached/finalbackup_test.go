@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 )
 
@@ -155,7 +156,7 @@ func TestMemcachedIsDeletedWithOrWithoutFinalBackup(t *testing.T) {
 		}), nil, 0, "Warning FinalBackup deleting without a final backup: its shards had not been filled yet"},
 		"a foreign backup has its name": {withFinalBackup, func(cluster *fakeCluster) {
 			cluster.must(cluster.admin.Create(cluster.ctx, &v1alpha1.MemcachedBackup{
-				ObjectMeta: metav1.ObjectMeta{Namespace: cluster.namespace, Name: plan.FinalBackupName(cluster.get("cache"))},
+				ObjectMeta: metav1.ObjectMeta{Namespace: cluster.namespace, Name: observation.FinalBackupName(cluster.get("cache"))},
 				Spec: v1alpha1.MemcachedBackupSpec{MemcachedRef: v1alpha1.MemcachedReference{Name: "other"},
 					Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}}}))
 		}, nil, 1, "Warning FinalBackup deleting without a final backup: MemcachedBackup cache-final-"},

@@ -10,15 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -32,25 +30,22 @@ type observer struct {
 	agents       AgentClient
 	clock        clock.PassiveClock
 	defaultImage string
-	// silences are those of the agents that let the last reconcile wait, by the UIDs of their pods.
-	silences map[types.UID]applycache.Silence
-	// secrets are what earlier reconciles read: see plan.Observation.
-	secrets map[types.UID]agentwire.Secrets
 	// defaultImageUpdates is how many Memcacheds follow another default image at a time.
 	defaultImageUpdates int
 }
 
 // observe reads everything that a reconcile needs.
-func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*plan.Observation, error) {
-	obs := &plan.Observation{
+func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached, memory observation.Memory) (*observation.Observation, error) {
+	obs := &observation.Observation{
 		Memcached:   m,
+		Memory:      memory,
 		Now:         r.clock.Now(),
-		Objects:     map[resources.Key]plan.Object{},
+		Objects:     map[resources.Key]observation.Object{},
 		Pods:        map[string][]*corev1.Pod{},
 		Agents:      map[string]agentwire.Status{},
 		Unreachable: map[string]bool{},
 		Receiving:   map[string]agentwire.Status{},
-		Restores:    map[string]plan.Object{},
+		Restores:    map[string]observation.Object{},
 		Owned: metav1.ObjectMeta{Namespace: m.Namespace, Labels: resources.Labels(m.Name),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(m, v1alpha1.GroupVersion.WithKind("Memcached"))}},
 	}
@@ -60,15 +55,13 @@ func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*plan.Obs
 	if err := r.observePods(ctx, obs); err != nil {
 		return nil, err
 	}
-	obs.Image, obs.ImageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, r.defaultImage)
-	if err := r.observeFollow(ctx, obs); err != nil {
+	if err := r.observeImage(ctx, obs); err != nil {
 		return nil, err
 	}
 	obs.ReadShards()
-	obs.Secrets = r.secrets
 	r.queryAgents(ctx, obs)
 	obs.ReadSecrets()
-	for _, read := range []func(context.Context, *plan.Observation) error{r.observeRestores, r.observeBackups, r.observeFinalBackup, r.observeBinding} {
+	for _, read := range []func(context.Context, *observation.Observation) error{r.observeRestores, r.observeBackups, r.observeFinalBackup, r.observeBinding} {
 		if err := read(ctx, obs); err != nil {
 			return nil, err
 		}
@@ -79,10 +72,10 @@ func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached) (*plan.Obs
 // observeObjects reads the objects of the Memcached. The cache contains those with the
 // operator's label. Other names are looked up at the API server: they may be free, another
 // owner's, newer than the cache, or without the label.
-func (r observer) observeObjects(ctx context.Context, obs *plan.Observation) error {
+func (r observer) observeObjects(ctx context.Context, obs *observation.Observation) error {
 	m := obs.Memcached
 	add := func(kind resources.Kind, o resources.APIObject) {
-		obs.Objects[resources.Key{Kind: kind, Name: o.GetName()}] = plan.Object{APIObject: o, Owner: plan.OwnershipOf(m, o)}
+		obs.Objects[resources.Key{Kind: kind, Name: o.GetName()}] = observation.Object{APIObject: o, Owner: observation.OwnershipOf(m, o)}
 	}
 	for _, kind := range resources.OwnedKinds() {
 		list := kind.NewList()
@@ -139,7 +132,7 @@ func (r observer) specIsCurrent(ctx context.Context, m *v1alpha1.Memcached) (boo
 
 // observePods reads the pods that this Memcached's ReplicaSets control, and its preflight
 // pods.
-func (r observer) observePods(ctx context.Context, obs *plan.Observation) error {
+func (r observer) observePods(ctx context.Context, obs *observation.Observation) error {
 	var pods, preflightPods corev1.PodList
 	m := obs.Memcached
 	if err := r.list(ctx, m, &pods, obs.Owned.Labels); err != nil {
@@ -170,25 +163,26 @@ func (r observer) observePods(ctx context.Context, obs *plan.Observation) error 
 	return nil
 }
 
-// observeFollow lists the other Memcacheds if this one has another image than its spec
-// selects, because of the default image, and sets the image back if it has to wait.
-func (r observer) observeFollow(ctx context.Context, obs *plan.Observation) error {
+// observeImage determines the image. It lists the other Memcacheds if this one has another image than its spec selects, because
+// of the default image, and keeps that image if the Memcached has to wait for others.
+func (r observer) observeImage(ctx context.Context, obs *observation.Observation) error {
 	m := obs.Memcached
+	obs.Image, obs.ImageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, r.defaultImage)
 	if resources.DependsOnDefault(m.Spec.Image, m.Spec.Version) {
 		obs.DefaultImage = r.defaultImage
-		if plan.SelectsByStatus(m, obs.Image.Reference) { // that needs no write
+		if observation.SelectsWithFormerDefault(m, obs.Image.Reference) { // that needs no write
 			obs.DefaultImage = m.Status.DefaultImage
 		}
 	}
-	if !plan.IsBehind(m, r.defaultImage) {
+	if !observation.IsBehindDefaultImage(m, r.defaultImage) {
 		return nil
 	}
 	var all v1alpha1.MemcachedList
 	if err := r.cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the Memcacheds that follow the default image: %w", err)
 	}
-	obs.Follow = plan.FollowOf(m, all.Items, r.defaultImage, r.defaultImageUpdates, obs.Now)
-	if obs.Follow.Message != "" {
+	obs.DefaultImageHold = observation.HoldDefaultImage(m, all.Items, r.defaultImage, r.defaultImageUpdates, obs.Now)
+	if obs.DefaultImageHold.Message != "" {
 		obs.DefaultImage = m.Status.DefaultImage
 		obs.Image, obs.ImageError = resources.ResolveImage(m.Spec.Image, m.Spec.Version, m.Status.DefaultImage)
 	}
@@ -196,14 +190,14 @@ func (r observer) observeFollow(ctx context.Context, obs *plan.Observation) erro
 }
 
 // observeRestores reads the restores into this Memcached.
-func (r observer) observeRestores(ctx context.Context, obs *plan.Observation) error {
+func (r observer) observeRestores(ctx context.Context, obs *observation.Observation) error {
 	m := obs.Memcached
 	restores, err := restoresInto(ctx, r.cache, m, client.MatchingFields{index.Memcached: m.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}
 	for _, restore := range restores {
-		obs.Restores[restore.Name] = plan.Object{APIObject: restore, Owner: plan.OwnershipOf(m, restore)}
+		obs.Restores[restore.Name] = observation.Object{APIObject: restore, Owner: observation.OwnershipOf(m, restore)}
 	}
 	b := m.Status.Bootstrap
 	if !b.IsRunning() || obs.Restores[b.RestoreName].APIObject != nil {
@@ -212,7 +206,7 @@ func (r observer) observeRestores(ctx context.Context, obs *plan.Observation) er
 	restore := &v1alpha1.MemcachedRestore{}
 	exists, err := r.lookUp(ctx, m.Namespace, b.RestoreName, restore)
 	if exists {
-		obs.Restores[b.RestoreName] = plan.Object{APIObject: restore, Owner: plan.OwnershipOf(m, restore)}
+		obs.Restores[b.RestoreName] = observation.Object{APIObject: restore, Owner: observation.OwnershipOf(m, restore)}
 	}
 	return err
 }
@@ -238,9 +232,9 @@ func (r observer) restoreIsActive(ctx context.Context, m *v1alpha1.Memcached) (b
 }
 
 // observeBackups reads the backups of the Memcached when a shard may have been lost.
-func (r observer) observeBackups(ctx context.Context, obs *plan.Observation) error {
+func (r observer) observeBackups(ctx context.Context, obs *observation.Observation) error {
 	m := obs.Memcached
-	if m.Spec.Refill == nil || !plan.StartsEmpty(obs) {
+	if m.Spec.Refill == nil || !observation.StartsEmpty(obs) {
 		return nil
 	}
 	var backups v1alpha1.MemcachedBackupList
@@ -256,13 +250,13 @@ func (r observer) observeBackups(ctx context.Context, obs *plan.Observation) err
 }
 
 // observeFinalBackup reads the final backup of a Memcached that is being deleted.
-func (r observer) observeFinalBackup(ctx context.Context, obs *plan.Observation) error {
+func (r observer) observeFinalBackup(ctx context.Context, obs *observation.Observation) error {
 	m := obs.Memcached
 	if m.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(m, v1alpha1.FinalizerFinalBackup) {
 		return nil
 	}
 	backup := &v1alpha1.MemcachedBackup{}
-	exists, err := r.lookUp(ctx, m.Namespace, plan.FinalBackupName(m), backup)
+	exists, err := r.lookUp(ctx, m.Namespace, observation.FinalBackupName(m), backup)
 	if exists {
 		obs.FinalBackup = backup
 	}
@@ -271,9 +265,9 @@ func (r observer) observeFinalBackup(ctx context.Context, obs *plan.Observation)
 
 // observeBinding reads the Secret when the status says that it exists with another list. The operator needs no right to
 // read Secrets otherwise: a user grants it for this one.
-func (r observer) observeBinding(ctx context.Context, obs *plan.Observation) error {
+func (r observer) observeBinding(ctx context.Context, obs *observation.Observation) error {
 	m := obs.Memcached
-	if !m.Spec.Binding.Enabled || m.Status.Binding == nil || !plan.BindingIsOutdated(m) {
+	if !m.Spec.Binding.Enabled || m.Status.Binding == nil || !observation.BindingIsOutdated(m) {
 		return nil
 	}
 	secret := &corev1.Secret{}
@@ -282,7 +276,7 @@ func (r observer) observeBinding(ctx context.Context, obs *plan.Observation) err
 		return nil
 	}
 	if exists {
-		obs.Binding = plan.Object{APIObject: secret, Owner: plan.OwnershipOf(m, secret)}
+		obs.Binding = observation.Object{APIObject: secret, Owner: observation.OwnershipOf(m, secret)}
 	}
 	return err
 }

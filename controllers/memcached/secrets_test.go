@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
@@ -82,7 +82,7 @@ func TestPlainConnectionsAreCountedWhenAllAgentsHaveReportedThem(t *testing.T) {
 	cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Offered: "aa", PlainConnections: 3})
 	cluster.converge()
 	for _, answering := range []int{1, 0} {
-		cluster.reconciler.cache = applycache.Cache{} // another operator
+		cluster.reconciler.memories.forget(client.ObjectKey{Namespace: cluster.namespace, Name: "cache"}) // another operator
 		for _, pod := range cluster.list()[answering:] {
 			delete(cluster.agents, podIP(pod))
 		}
@@ -291,7 +291,7 @@ func TestAgentsAreQueriedEachMinuteWithTLSAlone(t *testing.T) {
 		cluster.serveCertificate(agentwire.Certificate{SHA256: "aa", Offered: "aa"})
 		m := cluster.converge()
 		result := cluster.reconcileAndTick()
-		if queried := result.RequeueAfter > 0 && result.RequeueAfter <= plan.SecretsInterval; queried != want {
+		if queried := result.RequeueAfter > 0 && result.RequeueAfter <= observation.SecretsInterval; queried != want {
 			t.Errorf("%s: the next reconcile is in %s", spec, result.RequeueAfter)
 		}
 		if known := len(cluster.observe(m.Name).Secrets); (known == 2) != want {

@@ -21,7 +21,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
@@ -54,7 +53,7 @@ type Reconciler struct {
 	// Clock is the time source.
 	Clock clock.PassiveClock
 
-	cache applycache.Cache
+	memories memories
 }
 
 // +kubebuilder:rbac:groups=cache.memcached-operator.io,resources=memcacheds,verbs=get;list;watch;patch

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -232,9 +233,9 @@ func keysOf(name string, size int32) []resources.Key {
 }
 
 // observe returns what the operator observes of a Memcached.
-func (env *testEnv) observe(name string) *plan.Observation {
+func (env *testEnv) observe(name string) *observation.Observation {
 	env.Helper()
-	obs, err := env.reconciler.observer().observe(env.ctx, env.get(name))
+	obs, err := env.reconciler.observer().observe(env.ctx, env.get(name), observation.Memory{})
 	env.must(err)
 	return obs
 }

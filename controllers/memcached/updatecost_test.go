@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 )
 
 // run reconciles and ticks for some seconds.
@@ -111,7 +111,7 @@ func TestMissesAreNotMeasuredWithoutEnoughLookups(t *testing.T) {
 	cluster.run(1)
 	cluster.change("cache", func(m *v1alpha1.Memcached) { m.Spec.Version = "1.6.40" })
 	cluster.converge()
-	if pods := plan.HitRatioPods(cluster.observe("cache")); len(pods) != 0 {
+	if pods := observation.HitRatioPods(cluster.observe("cache")); len(pods) != 0 {
 		t.Errorf("%d pods are queried", len(pods))
 	}
 }

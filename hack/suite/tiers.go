@@ -104,7 +104,7 @@ var tiers = []tier{
 
 // raced are the packages whose code starts goroutines or locks. Those of the Memcached controller run in race-sim.
 var raced = []string{
-	"./controllers/cache", "./controllers/enqueue", "./controllers/memcached/applycache", "./controllers/metrics", "./controllers/monitoring",
+	"./controllers/cache", "./controllers/enqueue", "./controllers/metrics", "./controllers/monitoring",
 	"./controllers/transfer", "./controllers/upgradeable",
 	"./internal/agent/...", "./internal/connlimit", "./internal/handover", "./internal/memcached/fake", "./internal/metricsauth", "./internal/serverclock",
 	"./internal/simtest", "./internal/snapshot/...",

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"github.com/google/go-cmp/cmp"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -414,7 +414,7 @@ func TestManagerWatchesRestoresAndBackups(t *testing.T) {
 	eventually("the shard is ready", func() bool { return env.get("cache").Status.Ready == "1/1" })
 	m := env.get("cache")
 	env.must(admin.Delete(env.ctx, m))
-	eventually("the final backup is created", func() bool { return env.exists(plan.FinalBackupName(m), backup) })
+	eventually("the final backup is created", func() bool { return env.exists(observation.FinalBackupName(m), backup) })
 	backup.Status.Phase, backup.Status.Snapshot = v1alpha1.TransferComplete, &v1alpha1.SnapshotStatus{Path: "p", TakenAt: metav1.Now(), Items: 7}
 	env.must(admin.Status().Update(env.ctx, backup))
 	eventually("the Memcached is deleted", func() bool { return !env.exists("cache", m) })

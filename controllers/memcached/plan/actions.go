@@ -78,6 +78,31 @@ func merge(all ...Actions) Actions {
 	return m
 }
 
+// join adds a patch to those of other planners. A pod has one, since the API server rejects a second patch of the same version:
+// what both set has the value of the first, and a patch of another subresource waits until the pod is observed again.
+func join(patches []PodPatch, p PodPatch) []PodPatch {
+	i := slices.IndexFunc(patches, func(other PodPatch) bool { return other.Pod.Name == p.Pod.Name })
+	switch {
+	case i < 0:
+		return append(patches, p)
+	case patches[i].Subresource == p.Subresource:
+		addFields(patches[i].Body, p.Body)
+	}
+	return patches
+}
+
+// addFields adds the fields that a patch doesn't have.
+func addFields(body, more map[string]any) {
+	for name, value := range more {
+		have, exists := body[name]
+		if fields, ok := have.(map[string]any); ok {
+			addFields(fields, value.(map[string]any))
+		} else if !exists {
+			body[name] = value
+		}
+	}
+}
+
 // only returns the actions that apply one object.
 func (a Actions) only(key resources.Key) Actions {
 	a.Apply = slices.DeleteFunc(a.Apply, func(o Apply) bool { return o.Key != key })

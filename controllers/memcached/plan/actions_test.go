@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -23,46 +24,48 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
-func size(n int32) func(*plan.Observation) {
-	return func(obs *plan.Observation) { *obs.Memcached.Spec.Size = n }
+func size(n int32) func(*observation.Observation) {
+	return func(obs *observation.Observation) { *obs.Memcached.Spec.Size = n }
 }
 
-func remove(kind resources.Kind, name string) func(*plan.Observation) {
-	return func(obs *plan.Observation) { delete(obs.Objects, resources.Key{Kind: kind, Name: name}) }
+func remove(kind resources.Kind, name string) func(*observation.Observation) {
+	return func(obs *observation.Observation) { delete(obs.Objects, resources.Key{Kind: kind, Name: name}) }
 }
 
 // Each case changes one thing in the steady state of a Memcached of three shards.
 func TestActionsFollowWhatWasObserved(t *testing.T) {
-	spec := func(change func(*v1alpha1.MemcachedSpec)) func(*plan.Observation) {
-		return func(obs *plan.Observation) { change(&obs.Memcached.Spec) }
+	spec := func(change func(*v1alpha1.MemcachedSpec)) func(*observation.Observation) {
+		return func(obs *observation.Observation) { change(&obs.Memcached.Spec) }
 	}
-	changed := func(kind resources.Kind, name string) func(*plan.Observation) {
-		return func(obs *plan.Observation) {
+	changed := func(kind resources.Kind, name string) func(*observation.Observation) {
+		return func(obs *observation.Observation) {
 			obs.Objects[resources.Key{Kind: kind, Name: name}].APIObject.SetAnnotations(map[string]string{"theirs": "1"})
 		}
 	}
-	owner := func(kind resources.Kind, name, state string) func(*plan.Observation) {
-		return func(obs *plan.Observation) { plantest.AddObject(obs, resources.Key{Kind: kind, Name: name}, state) }
+	owner := func(kind resources.Kind, name, state string) func(*observation.Observation) {
+		return func(obs *observation.Observation) {
+			plantest.AddObject(obs, resources.Key{Kind: kind, Name: name}, state)
+		}
 	}
 	for name, c := range map[string]struct {
-		change func(*plan.Observation)
+		change func(*observation.Observation)
 		want   []string
 	}{
-		"nothing changes":   {func(*plan.Observation) {}, nil},
+		"nothing changes":   {func(*observation.Observation) {}, nil},
 		"it scales out":     {size(4), []string{"create Secret cache-handover", "create Service cache-3", "create ReplicaSet cache-3"}},
 		"it scales in":      {size(1), []string{"delete Service cache-2", "delete ReplicaSet cache-2", "delete Service cache-1", "delete ReplicaSet cache-1"}},
 		"it scales in to 0": {size(0), []string{"delete Service cache-2", "delete ReplicaSet cache-2", "delete Service cache-1", "delete ReplicaSet cache-1", "delete Service cache-0", "delete ReplicaSet cache-0"}},
-		"it is paused":      {func(obs *plan.Observation) { size(1)(obs); obs.Memcached.Spec.Paused = true }, nil},
-		"it is being deleted": {func(obs *plan.Observation) {
+		"it is paused":      {func(obs *observation.Observation) { size(1)(obs); obs.Memcached.Spec.Paused = true }, nil},
+		"it is being deleted": {func(obs *observation.Observation) {
 			size(1)(obs)
 			obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now}
 		}, nil},
-		"its version is not known":      {func(obs *plan.Observation) { size(1)(obs); obs.Memcached.Spec.Version = "1.5.0" }, nil},
+		"its version is not known":      {func(obs *observation.Observation) { size(1)(obs); obs.Memcached.Spec.Version = "1.5.0" }, nil},
 		"a Service was deleted":         {remove(resources.KindService, "cache-1"), []string{"create Service cache-1"}},
 		"the NetworkPolicy was deleted": {remove(resources.KindNetworkPolicy, "cache"), []string{"create NetworkPolicy cache"}},
 		"the NetworkPolicy is disabled": {spec(func(s *v1alpha1.MemcachedSpec) { s.NetworkPolicy.Mode = v1alpha1.NetworkPolicyDisabled }), []string{"delete NetworkPolicy cache"}},
 		"a ReplicaSet was deleted":      {remove(resources.KindReplicaSet, "cache-1"), []string{"create Secret cache-handover", "create ReplicaSet cache-1"}},
-		"without handover": {func(obs *plan.Observation) {
+		"without handover": {func(obs *observation.Observation) {
 			obs.Memcached.Spec.Handover.Mode = v1alpha1.HandoverDisabled
 			remove(resources.KindReplicaSet, "cache-1")(obs)
 		}, []string{"create ReplicaSet cache-1"}},
@@ -71,19 +74,22 @@ func TestActionsFollowWhatWasObserved(t *testing.T) {
 		"a Service is foreign":       {owner(resources.KindService, "cache-1", "foreign"), []string{"again in 30s"}},
 		"a Service is a former one":  {owner(resources.KindService, "cache-1", "predecessors"), nil},
 		"a Service is being deleted": {owner(resources.KindService, "cache-1", "terminating"), nil},
-		"an extra shard is foreign":  {func(obs *plan.Observation) { size(2)(obs); owner(resources.KindReplicaSet, "cache-2", "foreign")(obs) }, []string{"delete Service cache-2"}},
-		"an agent doesn't answer":    {func(obs *plan.Observation) { obs.Unreachable["cache-1-x"] = true }, []string{"again in 1s"}},
-		"an agent hasn't answered for a while": {func(obs *plan.Observation) {
+		"an extra shard is foreign": {func(obs *observation.Observation) {
+			size(2)(obs)
+			owner(resources.KindReplicaSet, "cache-2", "foreign")(obs)
+		}, []string{"delete Service cache-2"}},
+		"an agent doesn't answer": {func(obs *observation.Observation) { obs.Unreachable["cache-1-x"] = true }, []string{"again in 1s"}},
+		"an agent hasn't answered for a while": {func(obs *observation.Observation) {
 			obs.Unreachable["cache-1-x"] = true
 			obs.Memcached.Status.Shards[1].AgentUnreachableSince = ptr.To(v1alpha1.Time(obs.Now.Add(-time.Minute)))
 		}, []string{"again in 15s"}},
-		"a start isn't known": {func(obs *plan.Observation) { obs.Memcached.Status.Shards[1].Start = "" }, []string{"again in 1s"}},
-		"a shard starts": {func(obs *plan.Observation) {
+		"a start isn't known": {func(obs *observation.Observation) { obs.Memcached.Status.Shards[1].Start = "" }, []string{"again in 1s"}},
+		"a shard starts": {func(obs *observation.Observation) {
 			obs.Memcached.Status.Shards[1].Start = ""
 			shardtest.Starting(obs.Pods["cache-1"][0])
 		}, nil},
-		"a shard has no pod":               {func(obs *plan.Observation) { delete(obs.Pods, "cache-1") }, nil},
-		"it follows another default image": {func(obs *plan.Observation) { obs.Follow.Message = "waits" }, nil},
+		"a shard has no pod":               {func(obs *observation.Observation) { delete(obs.Pods, "cache-1") }, nil},
+		"it follows another default image": {func(obs *observation.Observation) { obs.DefaultImageHold.Message = "waits" }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := plantest.Running(t, 3)
@@ -108,12 +114,12 @@ func TestReplicaSetIsUpdatedInTheObservedVersion(t *testing.T) {
 
 func TestFirstShardsWaitForTheirSecret(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*plan.Observation)
+		change func(*observation.Observation)
 		want   bool
 	}{
-		"it was just created":                 {func(*plan.Observation) {}, true},
-		"a former Secret is collected by now": {func(obs *plan.Observation) { obs.Now = obs.Now.Add(plan.FormerSecret) }, false},
-		"it has shards": {func(obs *plan.Observation) {
+		"it was just created":                 {func(*observation.Observation) {}, true},
+		"a former Secret is collected by now": {func(obs *observation.Observation) { obs.Now = obs.Now.Add(plan.FormerSecret) }, false},
+		"it has shards": {func(obs *observation.Observation) {
 			plantest.AddObject(obs, resources.Key{Kind: resources.KindReplicaSet, Name: "cache-1"}, "ours")
 		}, false},
 	} {
@@ -130,25 +136,27 @@ func TestFirstShardsWaitForTheirSecret(t *testing.T) {
 func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 	tls := func(s *v1alpha1.MemcachedSpec) { s.TLS = &v1alpha1.TLS{} }
 	for name, c := range map[string]struct {
-		change  func(*plan.Observation)
+		change  func(*observation.Observation)
 		reason  string
 		message string
 	}{
-		"valid":                  {func(*plan.Observation) {}, "", ""},
-		"too large to be stored": {func(obs *plan.Observation) { obs.Memcached.Annotations = map[string]string{resources.ReducedSpec: ""} }, v1alpha1.ReasonPodConfigurationTooLarge, "shorten its lists"},
-		"not an image":           {func(obs *plan.Observation) { obs.Memcached.Spec.Image = "Not an image" }, v1alpha1.ReasonImageInvalid, "correct spec.image"},
-		"an unsupported version": {func(obs *plan.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, v1alpha1.ReasonVersionUnsupported, "nothing changes until then"},
-		"an unsupported version that runs": {func(obs *plan.Observation) {
+		"valid": {func(*observation.Observation) {}, "", ""},
+		"too large to be stored": {func(obs *observation.Observation) {
+			obs.Memcached.Annotations = map[string]string{resources.ReducedSpec: ""}
+		}, v1alpha1.ReasonPodConfigurationTooLarge, "shorten its lists"},
+		"not an image":           {func(obs *observation.Observation) { obs.Memcached.Spec.Image = "Not an image" }, v1alpha1.ReasonImageInvalid, "correct spec.image"},
+		"an unsupported version": {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, v1alpha1.ReasonVersionUnsupported, "nothing changes until then"},
+		"an unsupported version that runs": {func(obs *observation.Observation) {
 			obs.Memcached.Spec.Image = "memcached@sha256:" + strings.Repeat("0", 64)
 			plantest.Read(obs)
 			obs.Pods["cache-0"] = []*corev1.Pod{plantest.Pod(obs, "cache-0", "x")}
 			obs.Memcached.Status.Shards[0].Version, obs.Memcached.Status.Shards[0].Revision = "1.5.0", obs.UpdateRevision.Hash()
 		}, v1alpha1.ReasonVersionUnsupported, "shard cache-0 runs image"},
-		"options of TLS among the arguments": {func(obs *plan.Observation) {
+		"options of TLS among the arguments": {func(obs *observation.Observation) {
 			tls(&obs.Memcached.Spec)
 			obs.Memcached.Spec.ExtraArgs = []string{"-o", "ssl_min_version=3"}
 		}, v1alpha1.ReasonTLSNotPossible, "remove it"},
-		"a pod configuration that is too large": {func(obs *plan.Observation) {
+		"a pod configuration that is too large": {func(obs *observation.Observation) {
 			obs.Memcached.Spec.PodMetadata.Annotations = map[string]string{"a": strings.Repeat("x", resources.MaxRevision)}
 		}, v1alpha1.ReasonPodConfigurationTooLarge, "shorten spec.podMetadata"},
 	} {
@@ -293,31 +301,31 @@ func TestMovedShardAvoidsItsNode(t *testing.T) {
 
 // The rollout knows neither the spec nor Kubernetes.
 func TestRolloutIsBlockedByWhatTheSpecSays(t *testing.T) {
-	strategy := func(change func(*v1alpha1.UpdateStrategy)) func(*plan.Observation) {
-		return func(obs *plan.Observation) {
+	strategy := func(change func(*v1alpha1.UpdateStrategy)) func(*observation.Observation) {
+		return func(obs *observation.Observation) {
 			obs.Memcached.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{}
 			change(obs.Memcached.Spec.UpdateStrategy)
 		}
 	}
-	restore := func(obs *plan.Observation, name string, phase v1alpha1.TransferPhase) {
+	restore := func(obs *observation.Observation, name string, phase v1alpha1.TransferPhase) {
 		r := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		r.Status.Phase, r.Status.StartTime = phase, &metav1.Time{Time: obs.Now}
-		obs.Restores[name] = plan.Object{APIObject: r, Owner: plan.Foreign}
+		obs.Restores[name] = observation.Object{APIObject: r, Owner: observation.Foreign}
 	}
-	larger := func(obs *plan.Observation) {
+	larger := func(obs *observation.Observation) {
 		obs.Memcached.Spec.Memory = shardtest.Revision(t, shardtest.Memory("128Mi")).Spec.Memory
 	}
-	record := func(obs *plan.Observation, ago time.Duration) {
+	record := func(obs *observation.Observation, ago time.Duration) {
 		shardtest.Annotate(obs.Pods["cache-0"][0], annotations.Update, shard.EncodeRecord(shard.UpdateRecord{Revision: obs.UpdateRevision.Hash(),
 			At: obs.Now.Add(-ago), Method: rollout.Restart, Gets: 5000, Hits: 4000}))
 	}
 	for name, c := range map[string]struct {
-		change  func(*plan.Observation)
+		change  func(*observation.Observation)
 		gate    rollout.Gate
 		message string
 		again   time.Duration
 	}{
-		"nothing":                    {func(*plan.Observation) {}, "", "", 0},
+		"nothing":                    {func(*observation.Observation) {}, "", "", 0},
 		"a missing shard":            {size(4), rollout.GateShardUnavailable, "waiting until shard cache-3 is created", 0},
 		"a shard missing in between": {remove(resources.KindReplicaSet, "cache-1"), rollout.GateShardUnavailable, "waiting until shard cache-1 is created", 0},
 		"a closed window": {strategy(func(s *v1alpha1.UpdateStrategy) {
@@ -326,19 +334,19 @@ func TestRolloutIsBlockedByWhatTheSpecSays(t *testing.T) {
 		"an invalid window": {strategy(func(s *v1alpha1.UpdateStrategy) {
 			s.MaintenanceWindows = []v1alpha1.MaintenanceWindow{{Start: "13:00", TimeZone: "Europe/Bonn"}}
 		}), rollout.GateUpdateStrategyInvalid, "Europe/Bonn", 0},
-		"a handover without a handover": {func(obs *plan.Observation) {
+		"a handover without a handover": {func(obs *observation.Observation) {
 			strategy(func(s *v1alpha1.UpdateStrategy) { s.Type = v1alpha1.UpdateHandover })(obs)
 			obs.Memcached.Spec.Handover.Mode = v1alpha1.HandoverDisabled
 		}, rollout.GateUpdateStrategyInvalid, "set handover.mode to Strict or Available", 0},
-		"a recent update": {func(obs *plan.Observation) {
+		"a recent update": {func(obs *observation.Observation) {
 			strategy(func(s *v1alpha1.UpdateStrategy) { s.MinIntervalSeconds = ptr.To[int32](60) })(obs)
 			record(obs, 20*time.Second)
 		}, rollout.GateMinIntervalNotElapsed, "", 40 * time.Second},
-		"a hit ratio": {func(obs *plan.Observation) {
+		"a hit ratio": {func(obs *observation.Observation) {
 			strategy(func(s *v1alpha1.UpdateStrategy) { s.HitRatioGate = &v1alpha1.HitRatioGate{} })(obs)
 			record(obs, 20*time.Second)
 		}, rollout.GateHitRatioNotRecovered, "waiting for shard cache-0's hit ratio to recover to 90% of its previous value (80.0%)", 5 * time.Second},
-		"the first of two restores that run": {func(obs *plan.Observation) {
+		"the first of two restores that run": {func(obs *observation.Observation) {
 			restore(obs, "a", v1alpha1.TransferComplete)
 			restore(obs, "b", v1alpha1.TransferRunning)
 			restore(obs, "c", v1alpha1.TransferRunning)
@@ -469,7 +477,7 @@ func TestProgressOfAHandoverIsRead(t *testing.T) {
 		if got := plantest.Describe(plantest.Plan(obs).Actions); len(got) != 1 || got[0] != want {
 			t.Errorf("pass %d: %q, want %s", pass, got, want)
 		}
-		if names := plan.AgentsToQuery(obs); len(names) != 1 || names[0] != next {
+		if names := observation.AgentsToQuery(obs); len(names) != 1 || names[0] != next {
 			t.Errorf("%d agents are queried", len(names))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
@@ -15,16 +16,16 @@ import (
 const bindingInterval = 5 * time.Minute
 
 // planBinding creates the Secret, or updates the one that was read: it keeps its password.
-func planBinding(obs *Observation, build *resources.Builder) (p Binding) {
+func planBinding(obs *observation.Observation, build *resources.Builder) (p Binding) {
 	m := obs.Memcached
-	if !m.Spec.Binding.Enabled {
+	if !m.Spec.Binding.Enabled || m.Spec.Paused {
 		return Binding{}
 	}
 	p.Status = &v1alpha1.BindingStatus{}
 	if m.Status.Binding != nil {
 		p.Status.Name, p.Status.Size = m.Status.Binding.Name, m.Status.Binding.Size
 	}
-	isOutdated, secret := BindingIsOutdated(m), build.BindingSecret(int(*m.Spec.Size))
+	isOutdated, secret := observation.BindingIsOutdated(m), build.BindingSecret(int(*m.Spec.Size))
 	if !isOutdated {
 		left := bindingInterval - obs.Now.Sub(obs.BindingTriedAt).Abs()
 		if p.Actions.RequeueAfter = max(left, 0); left <= 0 && p.Status.Size == *m.Spec.Size {
@@ -40,10 +41,10 @@ func planBinding(obs *Observation, build *resources.Builder) (p Binding) {
 			return p
 		}
 	case have == nil:
-	case obs.Binding.Owner == Foreign || have.Type != secret.Type:
+	case obs.Binding.Owner == observation.Foreign || have.Type != secret.Type:
 		p.Status.Message = fmt.Sprintf("the Secret %s exists and isn't managed by this Memcached; rename or delete it", secret.Name)
 		return p
-	case obs.Binding.Owner == Predecessors:
+	case obs.Binding.Owner == observation.Predecessors:
 		p.Status.Message = fmt.Sprintf("waiting until the Secret %s of a deleted Memcached is deleted", secret.Name)
 		return p
 	default:
@@ -59,10 +60,4 @@ type Binding struct {
 	// Status to report until the Secret was written; nil without spec.binding.
 	Status  *v1alpha1.BindingStatus
 	Actions Actions
-}
-
-// BindingIsOutdated reports whether the Secret lists other shards than it should. New shards are listed when all are ready.
-func BindingIsOutdated(m *v1alpha1.Memcached) bool {
-	was, size := m.Status.Binding, *m.Spec.Size
-	return was == nil || was.Name == "" || size < was.Size || size > was.Size && m.Status.ReadySize == size
 }

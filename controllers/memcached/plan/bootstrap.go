@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/internal/text"
@@ -18,7 +19,7 @@ import (
 //	the status has the result                      when the restore has finished
 
 // planBootstrap decides how filling the first shards starts and continues.
-func planBootstrap(obs *Observation, shards []shard.State, specIsValid bool) Bootstrap {
+func planBootstrap(obs *observation.Observation, shards []shard.State, specIsValid bool) Bootstrap {
 	m := obs.Memcached
 	p := Bootstrap{Status: m.Status.Bootstrap.DeepCopy()}
 	switch {
@@ -34,7 +35,7 @@ func planBootstrap(obs *Observation, shards []shard.State, specIsValid bool) Boo
 
 // isNew reports whether no status has described a shard of the Memcached yet. A shard that is older
 // was adopted from a deleted Memcached of the same name, and has items.
-func isNew(obs *Observation) bool {
+func isNew(obs *observation.Observation) bool {
 	for key, o := range obs.Objects {
 		created := o.GetCreationTimestamp()
 		if key.Kind == resources.KindReplicaSet && o.IsShards() && created.Before(&obs.Memcached.CreationTimestamp) {
@@ -45,7 +46,7 @@ func isNew(obs *Observation) bool {
 }
 
 // trackRestore creates the restore, or updates b with its result.
-func trackRestore(obs *Observation, shards []shard.State, b *v1alpha1.BootstrapStatus) Actions {
+func trackRestore(obs *observation.Observation, shards []shard.State, b *v1alpha1.BootstrapStatus) Actions {
 	m := obs.Memcached
 	finish := func(to v1alpha1.TransferPhase, message string) { b.Phase, b.Message = to, message }
 	var actions Actions
@@ -54,14 +55,14 @@ func trackRestore(obs *Observation, shards []shard.State, b *v1alpha1.BootstrapS
 	if exists {
 		restore = found.APIObject.(*v1alpha1.MemcachedRestore)
 	}
-	isOurs := exists && found.Owner == Ours
+	isOurs := exists && found.Owner == observation.Ours
 	unready := unreadyShards(obs, shards)
 	switch {
 	case isOurs && restore.Status.Phase == v1alpha1.TransferComplete:
 		finish(v1alpha1.TransferComplete, "the shards got "+restoreSummary(restore))
 	case isOurs && restore.Status.Phase == v1alpha1.TransferFailed:
 		finish(v1alpha1.TransferFailed, fmt.Sprintf("the shards got %s: MemcachedRestore %s failed: %s", restoreSummary(restore), b.RestoreName, restore.Status.Message))
-	case exists && found.Owner != Ours && found.Owner != Predecessors:
+	case exists && found.Owner != observation.Ours && found.Owner != observation.Predecessors:
 		finish(v1alpha1.TransferFailed, fmt.Sprintf("the shards started empty: MemcachedRestore %s exists and isn't managed by this Memcached; "+
 			"to fill the shards, create a MemcachedRestore with another name", b.RestoreName))
 	case !exists && m.Spec.Bootstrap == nil:
@@ -82,7 +83,7 @@ func trackRestore(obs *Observation, shards []shard.State, b *v1alpha1.BootstrapS
 }
 
 // unreadyShards returns the shards that have no ready pod yet.
-func unreadyShards(obs *Observation, shards []shard.State) []string {
+func unreadyShards(obs *observation.Observation, shards []shard.State) []string {
 	ready := map[string]bool{}
 	for _, s := range shards {
 		ready[s.Name] = s.IsReady
@@ -120,7 +121,7 @@ func restoreSummary(restore *v1alpha1.MemcachedRestore) string {
 
 // bootstrapRestore returns the restore that fills the shards while they serve, with the default
 // rate limit.
-func bootstrapRestore(obs *Observation, name string) *v1alpha1.MemcachedRestore {
+func bootstrapRestore(obs *observation.Observation, name string) *v1alpha1.MemcachedRestore {
 	from := obs.Memcached.Spec.Bootstrap.DeepCopy()
 	restore := &v1alpha1.MemcachedRestore{
 		ObjectMeta: *obs.Owned.DeepCopy(),

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
@@ -21,7 +21,7 @@ func fromNightly(s *v1alpha1.MemcachedSpec) {
 }
 
 // withoutShards removes all shards, as of a new Memcached.
-func withoutShards(obs *plan.Observation) {
+func withoutShards(obs *observation.Observation) {
 	for ordinal := range obs.Shards {
 		name := resources.ShardName("cache", ordinal)
 		delete(obs.Objects, resources.Key{Kind: resources.KindReplicaSet, Name: name})
@@ -31,30 +31,32 @@ func withoutShards(obs *plan.Observation) {
 }
 
 func TestOnlyNewMemcachedIsFilled(t *testing.T) {
-	withShard := func(state string, age time.Duration) func(*plan.Observation) {
-		return func(obs *plan.Observation) {
+	withShard := func(state string, age time.Duration) func(*observation.Observation) {
+		return func(obs *observation.Observation) {
 			key := resources.Key{Kind: resources.KindReplicaSet, Name: "cache-0"}
 			plantest.AddObject(obs, key, state)
 			obs.Objects[key].SetCreationTimestamp(metav1.NewTime(obs.Memcached.CreationTimestamp.Add(-age)))
 		}
 	}
 	for name, c := range map[string]struct {
-		change func(*plan.Observation)
+		change func(*observation.Observation)
 		starts bool
 	}{
-		"it is new":           {func(*plan.Observation) {}, true},
-		"it is paused":        {func(obs *plan.Observation) { obs.Memcached.Spec.Paused = true }, false},
-		"its spec is wrong":   {func(obs *plan.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, false},
-		"it has size 0":       {func(obs *plan.Observation) { *obs.Memcached.Spec.Size = 0 }, false},
-		"it isn't filled":     {func(obs *plan.Observation) { obs.Memcached.Spec.Bootstrap = nil }, false},
-		"it is being deleted": {func(obs *plan.Observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now} }, false},
-		"it had shards":       {func(obs *plan.Observation) { obs.Memcached.Status.Shards = []v1alpha1.ShardStatus{{Name: "cache-0"}} }, false},
+		"it is new":           {func(*observation.Observation) {}, true},
+		"it is paused":        {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, false},
+		"its spec is wrong":   {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, false},
+		"it has size 0":       {func(obs *observation.Observation) { *obs.Memcached.Spec.Size = 0 }, false},
+		"it isn't filled":     {func(obs *observation.Observation) { obs.Memcached.Spec.Bootstrap = nil }, false},
+		"it is being deleted": {func(obs *observation.Observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now} }, false},
+		"it had shards": {func(obs *observation.Observation) {
+			obs.Memcached.Status.Shards = []v1alpha1.ShardStatus{{Name: "cache-0"}}
+		}, false},
 		"a shard was created, but not its status": {withShard("ours", 0), true},
 		"it has adopted a shard":                  {withShard("ours", time.Second), false},
 		"it adopts a shard":                       {withShard("orphaned", time.Second), false},
 		"another owner has a shard's name":        {withShard("foreign", time.Second), true},
 		"a former Memcached's shards are there":   {withShard("predecessors", time.Second), true},
-		"it was filled before": {func(obs *plan.Observation) {
+		"it was filled before": {func(obs *observation.Observation) {
 			obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferComplete}
 		}, false},
 	} {
@@ -82,53 +84,56 @@ func TestMemcachedThatRunsIsNotFilled(t *testing.T) {
 }
 
 // filling returns an observation of a Memcached that is being filled: each shard serves.
-func filling(t *testing.T) *plan.Observation {
+func filling(t *testing.T) *observation.Observation {
 	obs := plantest.Running(t, 2, fromNightly)
 	obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: "cache-bootstrap", Phase: v1alpha1.TransferRunning}
 	return obs
 }
 
 func TestBootstrapFollowsItsRestore(t *testing.T) {
-	restore := func(obs *plan.Observation, phase v1alpha1.TransferPhase, owner plan.Ownership) *v1alpha1.MemcachedRestore {
+	restore := func(obs *observation.Observation, phase v1alpha1.TransferPhase, owner observation.Ownership) *v1alpha1.MemcachedRestore {
 		r := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: "cache-bootstrap"}}
 		r.Status.Phase = phase
-		obs.Restores["cache-bootstrap"] = plan.Object{APIObject: r, Owner: owner}
+		obs.Restores["cache-bootstrap"] = observation.Object{APIObject: r, Owner: owner}
 		return r
 	}
 	const cache1 = "waiting for all shards to become ready before filling them: cache-1"
 	for name, c := range map[string]struct {
-		change  func(*plan.Observation)
+		change  func(*observation.Observation)
 		phase   v1alpha1.TransferPhase
 		message string
 		creates bool
 	}{
-		"all shards run":                   {func(*plan.Observation) {}, v1alpha1.TransferRunning, "starting the restore", true},
-		"all shards run, and it is paused": {func(obs *plan.Observation) { obs.Memcached.Spec.Paused = true }, v1alpha1.TransferRunning, "starting the restore", false},
-		"a shard has no pod":               {func(obs *plan.Observation) { delete(obs.Pods, "cache-1") }, v1alpha1.TransferRunning, cache1, false},
-		"a shard isn't ready":              {func(obs *plan.Observation) { shardtest.Starting(obs.Pods["cache-1"][0]) }, v1alpha1.TransferRunning, cache1, false},
-		"the restore waits": {func(obs *plan.Observation) {
-			restore(obs, v1alpha1.TransferPending, plan.Ours).Status.Message = "waiting until MemcachedBackup nightly is Complete"
+		"all shards run":                   {func(*observation.Observation) {}, v1alpha1.TransferRunning, "starting the restore", true},
+		"all shards run, and it is paused": {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, v1alpha1.TransferRunning, "starting the restore", false},
+		"a shard has no pod":               {func(obs *observation.Observation) { delete(obs.Pods, "cache-1") }, v1alpha1.TransferRunning, cache1, false},
+		"a shard isn't ready":              {func(obs *observation.Observation) { shardtest.Starting(obs.Pods["cache-1"][0]) }, v1alpha1.TransferRunning, cache1, false},
+		"the restore waits": {func(obs *observation.Observation) {
+			restore(obs, v1alpha1.TransferPending, observation.Ours).Status.Message = "waiting until MemcachedBackup nightly is Complete"
 		}, v1alpha1.TransferRunning, "waiting until MemcachedBackup nightly is Complete", false},
-		"the restore hasn't copied": {func(obs *plan.Observation) { restore(obs, "", plan.Ours) }, v1alpha1.TransferRunning, "restored no items yet", false},
-		"the restore copies": {func(obs *plan.Observation) {
-			restore(obs, v1alpha1.TransferRunning, plan.Ours).Status.Progress = &v1alpha1.TransferProgress{TotalItems: 2000, Percent: 43}
+		"the restore hasn't copied": {func(obs *observation.Observation) { restore(obs, "", observation.Ours) }, v1alpha1.TransferRunning, "restored no items yet", false},
+		"the restore copies": {func(obs *observation.Observation) {
+			restore(obs, v1alpha1.TransferRunning, observation.Ours).Status.Progress = &v1alpha1.TransferProgress{TotalItems: 2000, Percent: 43}
 		},
 			v1alpha1.TransferRunning, "restored 43% of 2,000 items", false},
-		"the restore is complete": {func(obs *plan.Observation) {
-			s := &restore(obs, v1alpha1.TransferComplete, plan.Ours).Status
+		"the restore is complete": {func(obs *observation.Observation) {
+			s := &restore(obs, v1alpha1.TransferComplete, observation.Ours).Status
 			s.Restored, s.Expired, s.Rejected = 2000, 7, 3
 		}, v1alpha1.TransferComplete, "the shards got 2,000 restored items, without 7 that had expired, without 3 that memcached rejected", false},
-		"the restore failed": {func(obs *plan.Observation) {
-			restore(obs, v1alpha1.TransferFailed, plan.Ours).Status.Message = "no such bucket"
+		"the restore failed": {func(obs *observation.Observation) {
+			restore(obs, v1alpha1.TransferFailed, observation.Ours).Status.Message = "no such bucket"
 		},
 			v1alpha1.TransferFailed, "the shards got no restored items: MemcachedRestore cache-bootstrap failed: no such bucket", false},
-		"a user has a restore of its name": {func(obs *plan.Observation) { restore(obs, v1alpha1.TransferComplete, plan.Foreign) }, v1alpha1.TransferFailed,
+		"a user has a restore of its name": {func(obs *observation.Observation) { restore(obs, v1alpha1.TransferComplete, observation.Foreign) }, v1alpha1.TransferFailed,
 			"the shards started empty: MemcachedRestore cache-bootstrap exists and isn't managed by this Memcached; to fill the shards, create a MemcachedRestore with another name", false},
-		"a former Memcached's restore is there": {func(obs *plan.Observation) { restore(obs, v1alpha1.TransferComplete, plan.Predecessors) }, v1alpha1.TransferRunning,
+		"a former Memcached's restore is there": {func(obs *observation.Observation) { restore(obs, v1alpha1.TransferComplete, observation.Predecessors) }, v1alpha1.TransferRunning,
 			"waiting for garbage collection of MemcachedRestore cache-bootstrap of a deleted Memcached with the same name", false},
-		"spec.bootstrap was removed": {func(obs *plan.Observation) { obs.Memcached.Spec.Bootstrap = nil }, v1alpha1.TransferFailed,
+		"spec.bootstrap was removed": {func(obs *observation.Observation) { obs.Memcached.Spec.Bootstrap = nil }, v1alpha1.TransferFailed,
 			"the shards started empty: spec.bootstrap was removed, and MemcachedRestore cache-bootstrap doesn't exist", false},
-		"spec.bootstrap was removed during the restore": {func(obs *plan.Observation) { obs.Memcached.Spec.Bootstrap = nil; restore(obs, "", plan.Ours) }, v1alpha1.TransferRunning, "restored no items yet", false},
+		"spec.bootstrap was removed during the restore": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Bootstrap = nil
+			restore(obs, "", observation.Ours)
+		}, v1alpha1.TransferRunning, "restored no items yet", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := filling(t)
@@ -158,14 +163,14 @@ func TestBootstrapRestoreHasTheDefaultRateLimit(t *testing.T) {
 
 func TestBootstrapIgnoresTheResultOfForeignRestore(t *testing.T) {
 	for _, phase := range []v1alpha1.TransferPhase{"", v1alpha1.TransferRunning, v1alpha1.TransferComplete, v1alpha1.TransferFailed} {
-		for owner, want := range map[plan.Ownership]v1alpha1.TransferPhase{plan.Orphaned: v1alpha1.TransferFailed, plan.Foreign: v1alpha1.TransferFailed, plan.Predecessors: v1alpha1.TransferRunning} {
+		for owner, want := range map[observation.Ownership]v1alpha1.TransferPhase{observation.Orphaned: v1alpha1.TransferFailed, observation.Foreign: v1alpha1.TransferFailed, observation.Predecessors: v1alpha1.TransferRunning} {
 			obs := plantest.Observation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"none", "none"})
 			m := obs.Memcached
 			m.Spec.Bootstrap = &v1alpha1.Bootstrap{}
 			m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: "cache-bootstrap", Phase: v1alpha1.TransferRunning}
 			restore := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: "cache-bootstrap"}}
 			restore.Status.Phase, restore.Status.Restored = phase, 1000
-			obs.Restores = map[string]plan.Object{"cache-bootstrap": {APIObject: restore, Owner: owner}}
+			obs.Restores = map[string]observation.Object{"cache-bootstrap": {APIObject: restore, Owner: owner}}
 			p := plantest.Plan(obs)
 			if b := p.Bootstrap.Status; b.Phase != want || strings.Contains(b.Message, "1,000") || len(p.Actions.Create) > 0 {
 				t.Errorf("phase %q, owner %d: bootstrap %+v, %d objects to create", phase, owner, b, len(p.Actions.Create))

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -21,37 +22,37 @@ import (
 
 func TestBindingFollowsTheSize(t *testing.T) {
 	secret := resources.Key{Kind: resources.KindSecret, Name: v1alpha1.BindingSecretName("cache")}
-	existing := func(obs *plan.Observation, owner plan.Ownership) *corev1.Secret {
+	existing := func(obs *observation.Observation, owner observation.Ownership) *corev1.Secret {
 		s := resources.NewBuilder(obs.Memcached, plantest.Options).BindingSecret(1)
 		s.UID, s.ResourceVersion, s.Data[v1alpha1.BindingPasswordKey] = "secret", "17", []byte("password")
-		obs.Binding = plan.Object{APIObject: s, Owner: owner}
+		obs.Binding = observation.Object{APIObject: s, Owner: owner}
 		return s
 	}
-	listed := func(size int32) func(*plan.Observation) {
-		return func(obs *plan.Observation) {
+	listed := func(size int32) func(*observation.Observation) {
+		return func(obs *observation.Observation) {
 			obs.Memcached.Status.Binding = &v1alpha1.BindingStatus{Name: secret.Name, Size: size}
 		}
 	}
-	failed := func(obs *plan.Observation, ago time.Duration) {
+	failed := func(obs *observation.Observation, ago time.Duration) {
 		obs.BindingTriedAt = obs.Now.Add(-ago)
 	}
 	for name, c := range map[string]struct {
-		change  func(*plan.Observation)
+		change  func(*observation.Observation)
 		want    []string
 		message string
 	}{
-		"spec.binding isn't set":           {func(obs *plan.Observation) { obs.Memcached.Spec.Binding.Enabled = false }, nil, ""},
-		"it is new":                        {func(*plan.Observation) {}, []string{"create Secret cache-binding", "again in 30s"}, ""},
+		"spec.binding isn't set":           {func(obs *observation.Observation) { obs.Memcached.Spec.Binding.Enabled = false }, nil, ""},
+		"it is new":                        {func(*observation.Observation) {}, []string{"create Secret cache-binding", "again in 30s"}, ""},
 		"it lists all shards":              {listed(2), []string{"create Secret cache-binding"}, ""}, // it may have been deleted
-		"it lists all shards, as is known": {func(obs *plan.Observation) { listed(2)(obs); failed(obs, time.Minute) }, []string{"again in 4m0s"}, ""},
-		"a new shard isn't ready":          {func(obs *plan.Observation) { listed(1)(obs); obs.Memcached.Status.ReadySize = 1 }, nil, ""},
-		"a new shard is ready":             {func(obs *plan.Observation) { listed(1)(obs); existing(obs, plan.Ours) }, []string{"update Secret cache-binding", "again in 30s"}, ""},
-		"a shard will be removed":          {func(obs *plan.Observation) { listed(3)(obs); existing(obs, plan.Ours) }, []string{"update Secret cache-binding", "again in 30s"}, ""},
-		"another owner has its name":       {func(obs *plan.Observation) { existing(obs, plan.Foreign) }, []string{"again in 30s"}, "rename or delete it"},
-		"its type is another one":          {func(obs *plan.Observation) { existing(obs, plan.Ours).Type = corev1.SecretTypeOpaque }, []string{"again in 30s"}, "rename or delete it"},
-		"a former Memcached had it":        {func(obs *plan.Observation) { existing(obs, plan.Predecessors) }, []string{"again in 30s"}, "waiting until the Secret cache-binding of a deleted Memcached is deleted"},
-		"it can't be read":                 {func(obs *plan.Observation) { obs.BindingForbidden = true }, []string{"create Secret cache-binding", "again in 30s"}, "grant it these permissions"},
-		"it can't be read, and exists":     {func(obs *plan.Observation) { obs.BindingForbidden = true; failed(obs, time.Second) }, []string{"again in 30s"}, "grant it these permissions"},
+		"it lists all shards, as is known": {func(obs *observation.Observation) { listed(2)(obs); failed(obs, time.Minute) }, []string{"again in 4m0s"}, ""},
+		"a new shard isn't ready":          {func(obs *observation.Observation) { listed(1)(obs); obs.Memcached.Status.ReadySize = 1 }, nil, ""},
+		"a new shard is ready":             {func(obs *observation.Observation) { listed(1)(obs); existing(obs, observation.Ours) }, []string{"update Secret cache-binding", "again in 30s"}, ""},
+		"a shard will be removed":          {func(obs *observation.Observation) { listed(3)(obs); existing(obs, observation.Ours) }, []string{"update Secret cache-binding", "again in 30s"}, ""},
+		"another owner has its name":       {func(obs *observation.Observation) { existing(obs, observation.Foreign) }, []string{"again in 30s"}, "rename or delete it"},
+		"its type is another one":          {func(obs *observation.Observation) { existing(obs, observation.Ours).Type = corev1.SecretTypeOpaque }, []string{"again in 30s"}, "rename or delete it"},
+		"a former Memcached had it":        {func(obs *observation.Observation) { existing(obs, observation.Predecessors) }, []string{"again in 30s"}, "waiting until the Secret cache-binding of a deleted Memcached is deleted"},
+		"it can't be read":                 {func(obs *observation.Observation) { obs.BindingForbidden = true }, []string{"create Secret cache-binding", "again in 30s"}, "grant it these permissions"},
+		"it can't be read, and exists":     {func(obs *observation.Observation) { obs.BindingForbidden = true; failed(obs, time.Second) }, []string{"again in 30s"}, "grant it these permissions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := plantest.Running(t, 2, func(s *v1alpha1.MemcachedSpec) { s.Binding.Enabled = true })
@@ -73,7 +74,7 @@ func TestBindingFollowsTheSize(t *testing.T) {
 }
 
 // published returns an observation of a Memcached whose pods have a list of all its shards, of a minute ago.
-func published(t *testing.T, size int32) *plan.Observation {
+func published(t *testing.T, size int32) *observation.Observation {
 	obs := plantest.Running(t, size, func(s *v1alpha1.MemcachedSpec) { s.Discovery.Enabled = true })
 	list := plan.ShardList{Version: obs.Now.Add(-time.Minute).Unix()}
 	for _, name := range obs.Names {
@@ -88,40 +89,40 @@ func published(t *testing.T, size int32) *plan.Observation {
 
 func TestClientsFindTheShards(t *testing.T) {
 	name := func(ordinal int) string { return resources.ShardName("cache", ordinal) }
-	service := func(obs *plan.Observation, ordinal int) *corev1.Service {
+	service := func(obs *observation.Observation, ordinal int) *corev1.Service {
 		return obs.Objects[resources.Key{Kind: resources.KindService, Name: name(ordinal)}].APIObject.(*corev1.Service)
 	}
 	for what, c := range map[string]struct {
-		change  func(*plan.Observation)
+		change  func(*observation.Observation)
 		size    int32 // of the list
 		newer   bool  // than the published one
 		patches int
 		delay   time.Duration
 	}{
-		"all shards are listed":     {func(*plan.Observation) {}, 3, false, 0, 30 * time.Second},
-		"a shard isn't ready":       {func(obs *plan.Observation) { shardtest.Starting(obs.Pods["cache-1"][0]) }, 3, false, 0, 30 * time.Second},
-		"a new shard isn't ready":   {func(obs *plan.Observation) { size(4)(obs) }, 3, false, 0, 30 * time.Second},
+		"all shards are listed":     {func(*observation.Observation) {}, 3, false, 0, 30 * time.Second},
+		"a shard isn't ready":       {func(obs *observation.Observation) { shardtest.Starting(obs.Pods["cache-1"][0]) }, 3, false, 0, 30 * time.Second},
+		"a new shard isn't ready":   {func(obs *observation.Observation) { size(4)(obs) }, 3, false, 0, 30 * time.Second},
 		"the last shard is removed": {size(2), 2, true, 3, plan.ScaleInDelay},
-		"a pod has no list":         {func(obs *plan.Observation) { delete(obs.Pods["cache-1"][0].Annotations, annotations.Discovery) }, 3, false, 1, 30 * time.Second},
-		"a pod has an older list": {func(obs *plan.Observation) {
+		"a pod has no list":         {func(obs *observation.Observation) { delete(obs.Pods["cache-1"][0].Annotations, annotations.Discovery) }, 3, false, 1, 30 * time.Second},
+		"a pod has an older list": {func(obs *observation.Observation) {
 			obs.Pods["cache-1"][0].Annotations[annotations.Discovery] = "1\nold|10.0.0.9|11211\n"
 		}, 3, false, 1, 30 * time.Second},
-		"a pod is being deleted": {func(obs *plan.Observation) {
+		"a pod is being deleted": {func(obs *observation.Observation) {
 			delete(obs.Pods["cache-1"][0].Annotations, annotations.Discovery)
 			obs.Pods["cache-1"][0].DeletionTimestamp = &metav1.Time{Time: obs.Now}
 		}, 3, false, 0, 30 * time.Second},
-		"a Service has another address": {func(obs *plan.Observation) { service(obs, 1).Spec.ClusterIPs = []string{"fd00::1", "10.96.0.2"} }, 3, true, 3, plan.ScaleInDelay},
-		"a Service has no address":      {func(obs *plan.Observation) { service(obs, 1).Spec.ClusterIPs = nil }, 3, false, 0, 30 * time.Second},
-		"a Service is foreign": {func(obs *plan.Observation) {
+		"a Service has another address": {func(obs *observation.Observation) { service(obs, 1).Spec.ClusterIPs = []string{"fd00::1", "10.96.0.2"} }, 3, true, 3, plan.ScaleInDelay},
+		"a Service has no address":      {func(obs *observation.Observation) { service(obs, 1).Spec.ClusterIPs = nil }, 3, false, 0, 30 * time.Second},
+		"a Service is foreign": {func(obs *observation.Observation) {
 			plantest.AddObject(obs, resources.Key{Kind: resources.KindService, Name: name(1)}, "foreign")
 		}, 3, false, 0, 30 * time.Second},
-		"no pod has a list": {func(obs *plan.Observation) {
+		"no pod has a list": {func(obs *observation.Observation) {
 			for _, pods := range obs.Pods {
 				delete(pods[0].Annotations, annotations.Discovery)
 			}
 		}, 3, true, 3, plan.ScaleInDelay},
-		"discovery is disabled": {func(obs *plan.Observation) { obs.Memcached.Spec.Discovery.Enabled = false }, 0, false, 3, 0},
-		"a template has a newer list": {func(obs *plan.Observation) {
+		"discovery is disabled": {func(obs *observation.Observation) { obs.Memcached.Spec.Discovery.Enabled = false }, 0, false, 3, 0},
+		"a template has a newer list": {func(obs *observation.Observation) {
 			newer := plan.ShardList{Version: obs.Now.Unix(), Servers: plan.PublishedList(obs).Servers}
 			obs.ReplicaSet("cache-0").Spec.Template.Annotations[annotations.Discovery] = newer.String()
 		}, 3, true, 3, plan.ScaleInDelay},
@@ -179,22 +180,26 @@ func TestVersionOfTheListGrows(t *testing.T) {
 
 func TestMissesOfAnUpdateAreMeasuredOnItsShards(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(obs *plan.Observation, record *shard.UpdateRecord)
+		change func(obs *observation.Observation, record *shard.UpdateRecord)
 		want   int
 	}{
-		"both were updated": {func(*plan.Observation, *shard.UpdateRecord) {}, 2},
-		"it isn't finished": {func(obs *plan.Observation, _ *shard.UpdateRecord) { obs.Memcached.Status.LastUpdate.FinishedAt = nil }, 0},
-		"they were measured": {func(obs *plan.Observation, _ *shard.UpdateRecord) {
+		"both were updated": {func(*observation.Observation, *shard.UpdateRecord) {}, 2},
+		"it isn't finished": {func(obs *observation.Observation, _ *shard.UpdateRecord) {
+			obs.Memcached.Status.LastUpdate.FinishedAt = nil
+		}, 0},
+		"they were measured": {func(obs *observation.Observation, _ *shard.UpdateRecord) {
 			obs.Memcached.Status.LastUpdate.ExtraMisses = new(int64)
 		}, 0},
-		"it was long ago": {func(obs *plan.Observation, _ *shard.UpdateRecord) { obs.Now = obs.Now.Add(shard.HitRatioTimeout) }, 0},
-		"another update follows": {func(obs *plan.Observation, _ *shard.UpdateRecord) {
+		"it was long ago": {func(obs *observation.Observation, _ *shard.UpdateRecord) {
+			obs.Now = obs.Now.Add(shard.HitRatioTimeout)
+		}, 0},
+		"another update follows": {func(obs *observation.Observation, _ *shard.UpdateRecord) {
 			obs.Memcached.Status.LastUpdate.Revision = "former"
 		}, 0},
-		"a shard had too few requests": {func(_ *plan.Observation, record *shard.UpdateRecord) {
+		"a shard had too few requests": {func(_ *observation.Observation, record *shard.UpdateRecord) {
 			record.Gets = v1alpha1.DefaultHitRatioMinRequests - 1
 		}, 1},
-		"a shard was not disturbed": {func(_ *plan.Observation, record *shard.UpdateRecord) { record.Method = rollout.Live }, 1},
+		"a shard was not disturbed": {func(_ *observation.Observation, record *shard.UpdateRecord) { record.Method = rollout.Live }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := plantest.Running(t, 2)
@@ -205,7 +210,7 @@ func TestMissesOfAnUpdateAreMeasuredOnItsShards(t *testing.T) {
 			c.change(obs, &record)
 			shardtest.Annotate(obs.Pods["cache-0"][0], annotations.Update, shard.EncodeRecord(record))
 			plantest.Read(obs)
-			if got := plan.HitRatioPods(obs); len(got) != c.want {
+			if got := observation.HitRatioPods(obs); len(got) != c.want {
 				t.Errorf("%d pods, want %d", len(got), c.want)
 			}
 			if again := plantest.Plan(obs).Actions.RequeueAfter == plan.HitRatioPoll; again != (c.want > 0) {

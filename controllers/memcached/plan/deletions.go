@@ -6,19 +6,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
 // planDeletions deletes the objects that the spec disables, and the shards beyond the size after a
 // delay, highest ordinal first, and the Services before the pod: clients should lose the name
 // before the server.
-func planDeletions(obs *Observation, delay time.Duration) Actions {
+func planDeletions(obs *observation.Observation, delay time.Duration) Actions {
 	m := obs.Memcached
 	var disabled, extras []resources.APIObject
 	for key, have := range obs.Objects {
 		ordinal, isShard := key.Ordinal(m.Name)
 		switch {
-		case have.Owner != Ours || have.GetDeletionTimestamp() != nil:
+		case have.Owner != observation.Ours || have.GetDeletionTimestamp() != nil:
 		case resources.IsDisabled(m, key):
 			disabled = append(disabled, have.APIObject)
 		case isShard && ordinal >= int(*m.Spec.Size):

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -9,7 +10,7 @@ import (
 
 // desiredShards returns the desired ReplicaSets of all shards after the decision, by ordinal. New pods
 // serve the list of auto discovery.
-func desiredShards(obs *Observation, shards []shard.State, d rollout.Decision, list string) []resources.Shard {
+func desiredShards(obs *observation.Observation, shards []shard.State, d rollout.Decision, list string) []resources.Shard {
 	desired := make([]resources.Shard, *obs.Memcached.Spec.Size)
 	for ordinal := range desired {
 		desired[ordinal].Revision = obs.UpdateRevision
@@ -26,7 +27,7 @@ func desiredShards(obs *Observation, shards []shard.State, d rollout.Decision, l
 	return desired
 }
 
-func desiredShard(obs *Observation, s *shard.State, d rollout.Decision) resources.Shard {
+func desiredShard(obs *observation.Observation, s *shard.State, d rollout.Decision) resources.Shard {
 	want := resources.Shard{Revision: s.Template, Annotations: map[string]string{}, Surge: s.Surges}
 	if text, ok := s.Set.Annotations[annotations.Update]; ok {
 		want.Annotations[annotations.Update] = text

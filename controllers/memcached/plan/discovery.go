@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -47,8 +48,11 @@ func ParseShardList(text string) ShardList {
 }
 
 // planDiscovery decides which shards clients know, and gives the list to the pods.
-func planDiscovery(obs *Observation, shards []shard.State) Discovery {
+func planDiscovery(obs *observation.Observation, shards []shard.State) Discovery {
 	m := obs.Memcached
+	if m.Spec.Paused {
+		return Discovery{list: PublishedList(obs).String()}
+	}
 	p := Discovery{}
 	if m.Spec.Discovery.Enabled {
 		last, was := PublishedList(obs), m.Status.Discovery
@@ -85,7 +89,7 @@ func planDiscovery(obs *Observation, shards []shard.State) Discovery {
 }
 
 // PublishedList returns the newest list of those that pods and templates have.
-func PublishedList(obs *Observation) (newest ShardList) {
+func PublishedList(obs *observation.Observation) (newest ShardList) {
 	add := func(from map[string]string) {
 		if l := ParseShardList(from[annotations.Discovery]); l.Version > newest.Version {
 			newest = l
@@ -102,7 +106,7 @@ func PublishedList(obs *Observation) (newest ShardList) {
 
 // podsOfShards returns the pods of all shards that aren't being deleted, also of those beyond the
 // size, in any order.
-func podsOfShards(obs *Observation) (all []*corev1.Pod) {
+func podsOfShards(obs *observation.Observation) (all []*corev1.Pod) {
 	for _, pods := range obs.Pods {
 		for _, pod := range pods {
 			if pod.DeletionTimestamp == nil && !shard.IsFinished(pod) {
@@ -117,7 +121,7 @@ func podsOfShards(obs *Observation) (all []*corev1.Pod) {
 // choose the shard of a key by its place in the list. A shard is added when it is ready, and stays
 // while another pod replaces its own. The first list has all shards, since no client has keys on a
 // part of them.
-func serversToList(obs *Observation, shards []shard.State, listed []string) (servers []string) {
+func serversToList(obs *observation.Observation, shards []shard.State, listed []string) (servers []string) {
 	ready := map[string]bool{}
 	for i := range shards {
 		ready[shards[i].Name] = shards[i].IsReady
@@ -138,10 +142,10 @@ func serversToList(obs *Observation, shards []shard.State, listed []string) (ser
 
 // clusterIP returns the address of a shard's Service, an IPv4 address if it has one: some clients
 // know no others. It is empty if there is none.
-func clusterIP(obs *Observation, name string) (ip string) {
+func clusterIP(obs *observation.Observation, name string) (ip string) {
 	o := obs.Objects[resources.Key{Kind: resources.KindService, Name: name}]
 	service, ok := o.APIObject.(*corev1.Service)
-	if !ok || o.Owner != Ours || service.DeletionTimestamp != nil {
+	if !ok || o.Owner != observation.Ours || service.DeletionTimestamp != nil {
 		return ""
 	}
 	for _, candidate := range service.Spec.ClusterIPs {

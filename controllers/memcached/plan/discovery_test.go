@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
@@ -18,13 +19,13 @@ func TestListOfTheMostShardsWithTheLongestNamesFits(t *testing.T) {
 	m := &v1alpha1.Memcached{}
 	m.Namespace, m.Name = strings.Repeat("n", 63), strings.Repeat("m", 52)
 	m.Spec.Discovery.Enabled = true
-	obs := &Observation{Memcached: m, Now: time.Unix(1_800_000_000, 0), Objects: map[resources.Key]Object{}}
+	obs := &observation.Observation{Memcached: m, Now: time.Unix(1_800_000_000, 0), Objects: map[resources.Key]observation.Object{}}
 	states := make([]shard.State, size)
 	for ordinal := range size {
 		name := resources.ShardName(m.Name, ordinal)
 		service := &corev1.Service{}
 		service.Spec.ClusterIPs = []string{"2001:db8:1111:2222:3333:4444:5555:" + strconv.Itoa(6000+ordinal)}
-		obs.Objects[resources.Key{Kind: resources.KindService, Name: name}] = Object{APIObject: service}
+		obs.Objects[resources.Key{Kind: resources.KindService, Name: name}] = observation.Object{APIObject: service}
 		obs.Names = append(obs.Names, name)
 		states[ordinal].Name, states[ordinal].IsReady = name, true
 	}

@@ -1,7 +1,6 @@
 // Package plan decides what to do about an observation. Its functions are pure: they have no
 // client and no clock.
 //
-//	observation  everything that a reconcile has read
 //	plan         Make, which calls the planners, and its result, the Plan
 //	actions      the writes that a planner wants
 //
@@ -15,12 +14,8 @@
 //	discovery    the list of shards that clients with auto discovery read
 //	binding      the Secret that workloads are bound to
 //	resources    the objects that are missing or not up to date; scaling in
-//	agents       when to query agents again, and which
-//	secrets      the same for what they report of their Secrets
+//	agents       when to query agents again
 //
 // No planner has a receiver, and none modifies the result of another one: it takes it as an
 // argument.
-//
-// Whether a Memcached follows another default image (defaultimage) is decided earlier, since it
-// is about the Memcacheds of all namespaces.
 package plan

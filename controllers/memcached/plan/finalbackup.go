@@ -9,6 +9,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
@@ -20,7 +21,7 @@ import (
 
 // planFinalBackup decides about the finalizer and the final backup. Pausing a Memcached
 // delays neither its deletion nor its backup.
-func planFinalBackup(obs *Observation) FinalBackup {
+func planFinalBackup(obs *observation.Observation) FinalBackup {
 	m := obs.Memcached
 	wanted := m.Spec.DeletionPolicy == v1alpha1.DeletionBackup
 	has := slices.Contains(m.Finalizers, v1alpha1.FinalizerFinalBackup)
@@ -33,8 +34,8 @@ func planFinalBackup(obs *Observation) FinalBackup {
 }
 
 // planDeletion decides how the deletion of a Memcached that wants a backup continues.
-func planDeletion(obs *Observation) FinalBackup {
-	m, name, backup := obs.Memcached, FinalBackupName(obs.Memcached), obs.FinalBackup
+func planDeletion(obs *observation.Observation) FinalBackup {
+	m, name, backup := obs.Memcached, observation.FinalBackupName(obs.Memcached), obs.FinalBackup
 	limit := v1alpha1.Seconds(m.Spec.FinalBackup.DeadlineSeconds, v1alpha1.DefaultFinalBackupDeadlineSeconds)
 	deadline := m.DeletionTimestamp.Add(limit)
 	change, message := FinalizerChange{}, ""
@@ -78,7 +79,7 @@ func WithoutBackup(why string) FinalizerChange {
 func newFinalBackup(m *v1alpha1.Memcached, labels map[string]string) *v1alpha1.MemcachedBackup {
 	spec := m.Spec.FinalBackup.DeepCopy()
 	return &v1alpha1.MemcachedBackup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: FinalBackupName(m), Labels: maps.Clone(labels)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: observation.FinalBackupName(m), Labels: maps.Clone(labels)},
 		Spec: v1alpha1.MemcachedBackupSpec{
 			MemcachedRef: v1alpha1.MemcachedReference{Name: m.Name},
 			Store:        spec.Store, RateLimit: spec.RateLimit, DeadlineSeconds: spec.DeadlineSeconds, DeletionPolicy: v1alpha1.SnapshotRetain,
@@ -109,7 +110,7 @@ func backupProgress(backup *v1alpha1.MemcachedBackup) string {
 }
 
 // hasPod reports whether any shard has a pod.
-func hasPod(obs *Observation) bool {
+func hasPod(obs *observation.Observation) bool {
 	for _, pods := range obs.Pods {
 		if len(pods) > 0 {
 			return true
@@ -123,10 +124,4 @@ type FinalBackup struct {
 	// Message is what the deletion waits for; empty when it doesn't.
 	Message string
 	Actions Actions
-}
-
-// FinalBackupName returns the name of the final backup of a Memcached. It differs for
-// another Memcached of the same name.
-func FinalBackupName(m *v1alpha1.Memcached) string {
-	return m.Name + "-final-" + string(m.UID[:min(len(m.UID), 8)])
 }

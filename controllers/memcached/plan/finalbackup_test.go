@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
@@ -44,7 +44,7 @@ func TestForeignBackupIsNotTheFinalBackup(t *testing.T) {
 			obs := deletedObservation()
 			m := obs.Memcached
 			m.Spec.FinalBackup = &v1alpha1.FinalBackup{}
-			obs.FinalBackup = &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: plan.FinalBackupName(m), Labels: c.labels}}
+			obs.FinalBackup = &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: observation.FinalBackupName(m), Labels: c.labels}}
 			obs.FinalBackup.Spec.MemcachedRef.Name = c.of
 			obs.FinalBackup.Status.Phase, obs.FinalBackup.Status.Snapshot = v1alpha1.TransferComplete, &v1alpha1.SnapshotStatus{Items: 7}
 			change := plantest.Plan(obs).Actions.Finalizer
@@ -56,7 +56,7 @@ func TestForeignBackupIsNotTheFinalBackup(t *testing.T) {
 }
 
 // deletedObservation returns an observation of a deleted Memcached that wants a final backup.
-func deletedObservation() *plan.Observation {
+func deletedObservation() *observation.Observation {
 	obs := plantest.Observation(1, "being deleted", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"ready", "none"})
 	obs.Memcached.Finalizers = []string{v1alpha1.FinalizerFinalBackup}
 	obs.Memcached.Spec.DeletionPolicy = v1alpha1.DeletionBackup
@@ -64,46 +64,50 @@ func deletedObservation() *plan.Observation {
 }
 
 func TestDeletedMemcachedIsBackedUpFirst(t *testing.T) {
-	backup := func(obs *plan.Observation, phase v1alpha1.TransferPhase) *v1alpha1.MemcachedBackup {
+	backup := func(obs *observation.Observation, phase v1alpha1.TransferPhase) *v1alpha1.MemcachedBackup {
 		obs.FinalBackup = &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: "cache-final-ours", Labels: resources.Labels("cache")}}
 		obs.FinalBackup.Spec.MemcachedRef.Name, obs.FinalBackup.Status.Phase = "cache", phase
 		return obs.FinalBackup
 	}
 	for name, c := range map[string]struct {
-		change func(*plan.Observation)
+		change func(*observation.Observation)
 		want   []string
 	}{
-		"it was just deleted": {func(*plan.Observation) {}, []string{"create MemcachedBackup cache-final-ours", "again in 5m0s"}},
-		"it is paused":        {func(obs *plan.Observation) { obs.Memcached.Spec.Paused = true }, []string{"create MemcachedBackup cache-final-ours", "again in 5m0s"}},
-		"its backup starts":   {func(obs *plan.Observation) { backup(obs, "") }, []string{"again in 5m0s"}},
-		"its backup is complete": {func(obs *plan.Observation) {
+		"it was just deleted": {func(*observation.Observation) {}, []string{"create MemcachedBackup cache-final-ours", "again in 5m0s"}},
+		"it is paused":        {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, []string{"create MemcachedBackup cache-final-ours", "again in 5m0s"}},
+		"its backup starts":   {func(obs *observation.Observation) { backup(obs, "") }, []string{"again in 5m0s"}},
+		"its backup is complete": {func(obs *observation.Observation) {
 			backup(obs, v1alpha1.TransferComplete).Status.Snapshot = &v1alpha1.SnapshotStatus{Items: 2000}
 		},
 			[]string{"remove the finalizer: MemcachedBackup cache-final-ours contains the last 2,000 items"}},
-		"its backup is complete and empty": {func(obs *plan.Observation) { backup(obs, v1alpha1.TransferComplete) },
+		"its backup is complete and empty": {func(obs *observation.Observation) { backup(obs, v1alpha1.TransferComplete) },
 			[]string{"remove the finalizer: MemcachedBackup cache-final-ours contains the last 0 items"}},
-		"its backup failed": {func(obs *plan.Observation) { backup(obs, v1alpha1.TransferFailed).Status.Message = "the store is full" },
+		"its backup failed": {func(obs *observation.Observation) {
+			backup(obs, v1alpha1.TransferFailed).Status.Message = "the store is full"
+		},
 			[]string{"remove the finalizer: deleting without a final backup: MemcachedBackup cache-final-ours failed: the store is full"}},
-		"its deadline comes": {func(obs *plan.Observation) {
+		"its deadline comes": {func(obs *observation.Observation) {
 			backup(obs, v1alpha1.TransferRunning)
 			obs.Now = obs.Now.Add(5 * time.Minute)
 		},
 			[]string{"remove the finalizer: deleting without a final backup: MemcachedBackup cache-final-ours did not finish within 5m0s"}},
-		"its backup is complete at the deadline": {func(obs *plan.Observation) {
+		"its backup is complete at the deadline": {func(obs *observation.Observation) {
 			backup(obs, v1alpha1.TransferComplete)
 			obs.Now = obs.Now.Add(5 * time.Minute)
 		},
 			[]string{"remove the finalizer: MemcachedBackup cache-final-ours contains the last 0 items"}},
-		"it has no pods": {func(obs *plan.Observation) { obs.Pods["cache-0"], obs.Pods["cache-1"] = nil, nil }, []string{"remove the finalizer: no shard exists to back up"}},
-		"it was not filled": {func(obs *plan.Observation) {
+		"it has no pods": {func(obs *observation.Observation) { obs.Pods["cache-0"], obs.Pods["cache-1"] = nil, nil }, []string{"remove the finalizer: no shard exists to back up"}},
+		"it was not filled": {func(obs *observation.Observation) {
 			obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning}
 		},
 			[]string{"remove the finalizer: deleting without a final backup: its shards had not been filled yet"}},
-		"it wants no backup any more":   {func(obs *plan.Observation) { obs.Memcached.Spec.DeletionPolicy = v1alpha1.DeletionDelete }, []string{"remove the finalizer"}},
-		"its finalizer was removed":     {func(obs *plan.Observation) { obs.Memcached.Finalizers = []string{"example.com/theirs"} }, nil},
-		"it exists":                     {func(obs *plan.Observation) { obs.Memcached.DeletionTimestamp = nil }, nil},
-		"it exists without a finalizer": {func(obs *plan.Observation) { obs.Memcached.DeletionTimestamp, obs.Memcached.Finalizers = nil, nil }, []string{"add the finalizer"}},
-		"it exists and wants no backup any more": {func(obs *plan.Observation) {
+		"it wants no backup any more": {func(obs *observation.Observation) { obs.Memcached.Spec.DeletionPolicy = v1alpha1.DeletionDelete }, []string{"remove the finalizer"}},
+		"its finalizer was removed":   {func(obs *observation.Observation) { obs.Memcached.Finalizers = []string{"example.com/theirs"} }, nil},
+		"it exists":                   {func(obs *observation.Observation) { obs.Memcached.DeletionTimestamp = nil }, nil},
+		"it exists without a finalizer": {func(obs *observation.Observation) {
+			obs.Memcached.DeletionTimestamp, obs.Memcached.Finalizers = nil, nil
+		}, []string{"add the finalizer"}},
+		"it exists and wants no backup any more": {func(obs *observation.Observation) {
 			obs.Memcached.DeletionTimestamp, obs.Memcached.Spec.DeletionPolicy = nil, v1alpha1.DeletionDelete
 		}, []string{"remove the finalizer"}},
 	} {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -31,7 +32,7 @@ var (
 
 // everyObservation calls try with 3 sizes × 4 specs × 6⁴ objects × 4² pods, without the pods
 // of shards that have no ReplicaSet of the Memcached.
-func everyObservation(try func(name string, make func() *plan.Observation)) {
+func everyObservation(try func(name string, make func() *observation.Observation)) {
 	for size := range int32(3) {
 		for _, spec := range specStates {
 			for _, set0 := range objectStates {
@@ -41,7 +42,7 @@ func everyObservation(try func(name string, make func() *plan.Observation)) {
 							for _, pod0 := range podsOf(set0) {
 								for _, pod1 := range podsOf(set1) {
 									name := fmt.Sprintf("size %d, %s; ReplicaSets %s, %s; Services %s, %s; pods %s, %s", size, spec, set0, set1, service0, service1, pod0, pod1)
-									try(name, func() *plan.Observation {
+									try(name, func() *observation.Observation {
 										return plantest.Observation(size, spec, [2]string{set0, set1}, [2]string{service0, service1}, [2]string{pod0, pod1})
 									})
 								}
@@ -64,7 +65,7 @@ func podsOf(set string) []string {
 func TestInvariantsHoldForEveryObservation(t *testing.T) {
 	t.Parallel()
 	count, step := 0, exhaustive.OneIn(11)
-	everyObservation(func(name string, make func() *plan.Observation) {
+	everyObservation(func(name string, make func() *observation.Observation) {
 		if count++; count%step != 0 || t.Failed() { // the first failure is enough
 			return
 		}
@@ -81,7 +82,7 @@ func TestInvariantsHoldForEveryObservation(t *testing.T) {
 
 // checkWrites checks that the plan writes only own objects and free names, deletes only own
 // objects beyond the size in descending order, and does nothing where the spec prevents it.
-func checkWrites(t *testing.T, name string, obs *plan.Observation, p plan.Plan) {
+func checkWrites(t *testing.T, name string, obs *observation.Observation, p plan.Plan) {
 	t.Helper()
 	m := obs.Memcached
 	for _, o := range p.Actions.Apply {
@@ -117,7 +118,7 @@ func checkWrites(t *testing.T, name string, obs *plan.Observation, p plan.Plan) 
 // checkStatus checks that all conditions are present and of this generation, that Available
 // means that each shard has a ready pod and a Service, that Degraded reports what requires
 // manual intervention, and that the status doesn't change by itself.
-func checkStatus(t *testing.T, name string, obs *plan.Observation, p plan.Plan) {
+func checkStatus(t *testing.T, name string, obs *observation.Observation, p plan.Plan) {
 	t.Helper()
 	m := obs.Memcached
 	now := time.Unix(1_000_000, 0)
@@ -143,7 +144,7 @@ func checkStatus(t *testing.T, name string, obs *plan.Observation, p plan.Plan) 
 	}
 	for _, server := range s.Servers {
 		service, ok := obs.Objects[resources.Key{Kind: resources.KindService, Name: server[:len("cache-0")]}]
-		if !ok || service.Owner != plan.Ours {
+		if !ok || service.Owner != observation.Ours {
 			t.Errorf("%s: %s is among the servers", name, server)
 		}
 	}

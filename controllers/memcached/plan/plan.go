@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
@@ -29,11 +30,13 @@ type Plan struct {
 	Binding     Binding
 	Resources   Resources
 	Actions     Actions
+	// Memory for the next reconcile.
+	Memory observation.Memory
 }
 
 // Make decides what to do about an observation. A planner takes the results of those before
 // it as arguments.
-func Make(obs *Observation, options resources.Options) Plan {
+func Make(obs *observation.Observation, options resources.Options) Plan {
 	m := obs.Memcached
 	shards := shard.EvaluateAll(obs.Shards, shard.Inputs{
 		Memcached: m, Update: obs.UpdateRevision, Agents: obs.Agents, Receiving: obs.Receiving, Secrets: obs.Secrets, Now: obs.Now, Resizing: options.Resizing,
@@ -43,34 +46,40 @@ func Make(obs *Observation, options resources.Options) Plan {
 		FinalBackup: planFinalBackup(obs),
 		Bootstrap:   planBootstrap(obs, shards, problem == nil),
 		Refills:     planRefill(obs, shards),
-		Resources:   Resources{Cached: obs.Cached},
+		Resources:   Resources{UpToDate: obs.UpToDate},
 	}
-	all := []Actions{p.FinalBackup.Actions, p.Bootstrap.Actions, p.Refills.Actions, {RequeueAfter: obs.Follow.recheck}}
+	all := []Actions{p.FinalBackup.Actions, p.Bootstrap.Actions, p.Refills.Actions, {RequeueAfter: obs.DefaultImageHold.RecheckAfter}}
 	if problem == nil && m.DeletionTimestamp == nil {
 		build := resources.NewBuilder(m, options)
 		p.Preflight = preflight.Evaluate(build, obs.PreflightPods, shards, obs.UpdateRevision, shard.RetryToken(m))
 		shards = p.Preflight.Annotate(shards)
 		p.Decision, p.Invalid = planRollout(obs, shards)
-		step := planStep(obs, shards, p.Decision, p.Preflight)
-		switch {
-		case !m.Spec.Paused:
-			p.Discovery = planDiscovery(obs, shards)
-			p.Binding = planBinding(obs, build)
-			p.Resources = planResources(obs, build, desiredShards(obs, shards, p.Decision, p.Discovery.list))
-			all = append(all, p.Resources.Actions, step, planRepeats(obs.Now, shards), p.Discovery.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))
-		case p.Decision.Step != rollout.StepNone: // two pods of that shard serve
-			p.Resources = planResources(obs, build, desiredShards(obs, shards, p.Decision, PublishedList(obs).String()))
-			p.Resources.Actions = p.Resources.Actions.only(resources.Key{Kind: resources.KindReplicaSet, Name: p.Decision.Shard})
+		step, repeats := planStep(obs, shards, p.Decision, p.Preflight), planRepeats(obs.Now, shards)
+		p.Discovery = planDiscovery(obs, shards)
+		p.Binding = planBinding(obs, build)
+		if !m.Spec.Paused || p.Decision.Step != rollout.StepNone { // while it is paused, two pods of that shard serve
+			desired := desiredShards(obs, shards, p.Decision, p.Discovery.list)
+			p.Resources = planResources(obs, build, desired)
+			if m.Spec.Paused {
+				p.Resources.Actions = p.Resources.Actions.only(resources.Key{Kind: resources.KindReplicaSet, Name: p.Decision.Shard})
+			}
 			all = append(all, p.Resources.Actions, step)
+		}
+		if !m.Spec.Paused {
+			all = append(all, repeats, p.Discovery.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))
 		}
 	}
 	p.Shards, p.Rejected = shards, cmp.Or(p.Resources.Rejected, p.Preflight.Rejected, problem)
 	p.Actions = merge(append(all, planAgentRetry(obs), planSecrets(obs))...)
+	p.Memory = observation.Memory{UpToDate: p.Resources.UpToDate, Silences: obs.Silences, Secrets: obs.Secrets, BindingTriedAt: obs.BindingTriedAt}
+	if p.Actions.Binding != nil {
+		p.Memory.BindingTriedAt = obs.Now
+	}
 	return p
 }
 
 // specProblem returns why the spec can't be applied, or nil.
-func specProblem(obs *Observation, restrictions resources.Restrictions) *shard.Problem {
+func specProblem(obs *observation.Observation, restrictions resources.Restrictions) *shard.Problem {
 	unsupported := cmp.Or(resources.UnsupportedVersion(obs.Image.Version, obs.Memcached.Spec.TLS, obs.Memcached.Spec.Auth),
 		shard.UnsupportedVersion(obs.Shards, obs.Image.Reference, &obs.Memcached.Spec))
 	notAllowed, tls := restrictions.Violation(obs.Memcached), resources.TLSProblem(&obs.Memcached.Spec)

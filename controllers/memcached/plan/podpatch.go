@@ -2,7 +2,6 @@ package plan
 
 import (
 	"encoding/json"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -76,29 +75,4 @@ func (p PodPatch) Bytes() []byte {
 		panic(err)
 	}
 	return raw
-}
-
-// join adds a patch to those of other planners. A pod has one, since the API server rejects a second patch of the same version:
-// what both set has the value of the first, and a patch of another subresource waits until the pod is observed again.
-func join(patches []PodPatch, p PodPatch) []PodPatch {
-	i := slices.IndexFunc(patches, func(other PodPatch) bool { return other.Pod.Name == p.Pod.Name })
-	switch {
-	case i < 0:
-		return append(patches, p)
-	case patches[i].Subresource == p.Subresource:
-		addFields(patches[i].Body, p.Body)
-	}
-	return patches
-}
-
-// addFields adds the fields that a patch doesn't have.
-func addFields(body, more map[string]any) {
-	for name, value := range more {
-		have, exists := body[name]
-		if fields, ok := have.(map[string]any); ok {
-			addFields(fields, value.(map[string]any))
-		} else if !exists {
-			body[name] = value
-		}
-	}
 }

@@ -1,9 +1,13 @@
 package plan
 
-import "github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
+import (
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
+
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
+)
 
 // planPreflightCleanup deletes preflight pods that aren't needed any more.
-func planPreflightCleanup(obs *Observation, done bool) Actions {
+func planPreflightCleanup(obs *observation.Observation, done bool) Actions {
 	obsolete, retryIn := preflight.Obsolete(obs.PreflightPods, done, obs.UpdateRevision.Hash(), obs.Now)
 	a := Actions{RequeueAfter: retryIn}
 	for _, pod := range obsolete {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -37,7 +38,7 @@ func refillName(m *v1alpha1.Memcached, s *shard.State) string {
 }
 
 // planRefill creates restores for the shards that were lost, and deletes finished ones.
-func planRefill(obs *Observation, shards []shard.State) Refills {
+func planRefill(obs *observation.Observation, shards []shard.State) Refills {
 	m := obs.Memcached
 	if m.Spec.Paused || m.DeletionTimestamp != nil {
 		return Refills{}
@@ -56,7 +57,7 @@ func planRefill(obs *Observation, shards []shard.State) Refills {
 		backup := newestBackup(m, obs.Backups, obs.Now.Add(-maxAge), s.Agent.Start.At)
 		restore, exists := obs.Restores[name]
 		switch {
-		case exists && restore.Owner == Ours:
+		case exists && restore.Owner == observation.Ours:
 			from := ptr.Deref(restore.APIObject.(*v1alpha1.MemcachedRestore).Spec.BackupRef, v1alpha1.BackupReference{}).Name
 			p.Lost = append(p.Lost, startedRefill(s, name, from))
 		case backup == nil:
@@ -118,7 +119,7 @@ func newestBackup(m *v1alpha1.Memcached, backups []*v1alpha1.MemcachedBackup, fr
 
 // refillRestore returns the restore that fills one shard while it serves, with the default
 // rate limit.
-func refillRestore(obs *Observation, s *shard.State, name, backup string) *v1alpha1.MemcachedRestore {
+func refillRestore(obs *observation.Observation, s *shard.State, name, backup string) *v1alpha1.MemcachedRestore {
 	spec, meta := obs.Memcached.Spec.Refill.DeepCopy(), *obs.Owned.DeepCopy()
 	meta.Name = name
 	meta.Labels[v1alpha1.LabelShard] = strconv.Itoa(s.Ordinal)
@@ -136,7 +137,7 @@ func refillRestore(obs *Observation, s *shard.State, name, backup string) *v1alp
 
 // planRefillCleanup deletes the finished restores of lost shards whose pod is deleted, and
 // all but the newest few.
-func planRefillCleanup(obs *Observation) Actions {
+func planRefillCleanup(obs *observation.Observation) Actions {
 	exists := map[string]bool{}
 	for _, pods := range obs.Pods {
 		for _, pod := range pods {
@@ -147,7 +148,7 @@ func planRefillCleanup(obs *Observation) Actions {
 	for name, o := range obs.Restores {
 		restore := o.APIObject.(*v1alpha1.MemcachedRestore)
 		isOver := restore.Status.IsFinished()
-		if strings.HasPrefix(name, refillPrefix(obs.Memcached)) && o.Owner == Ours && isOver && restore.DeletionTimestamp == nil {
+		if strings.HasPrefix(name, refillPrefix(obs.Memcached)) && o.Owner == observation.Ours && isOver && restore.DeletionTimestamp == nil {
 			finished = append(finished, restore)
 		}
 	}
@@ -180,14 +181,4 @@ type Refill struct {
 	Shard   string
 	Restore string
 	Event   event.Event
-}
-
-// StartsEmpty reports whether an agent reported an empty start.
-func StartsEmpty(obs *Observation) bool {
-	for _, agent := range obs.Agents {
-		if agent.Start.Result == agentwire.StartCold {
-			return true
-		}
-	}
-	return false
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
@@ -24,7 +25,7 @@ import (
 )
 
 // takeBackup adds a complete backup.
-func takeBackup(obs *plan.Observation, name string, ago time.Duration) *v1alpha1.MemcachedBackup {
+func takeBackup(obs *observation.Observation, name string, ago time.Duration) *v1alpha1.MemcachedBackup {
 	at := metav1.NewTime(obs.Now.Add(-ago))
 	b := &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at}}
 	b.Status.Phase, b.Status.Snapshot = v1alpha1.TransferComplete, &v1alpha1.SnapshotStatus{TakenAt: at}
@@ -52,67 +53,67 @@ func refills(p plan.Plan) (lines []string) {
 func TestShardThatStartedEmptyIsRefilled(t *testing.T) {
 	refilled := []string{"cache-refill-1 of shards [1] from hourly", v1alpha1.EventRefillStarted}
 	update := shardtest.Revision(t, shardtest.Memory("128Mi"))
-	replaced := func(obs *plan.Observation) { // by an update to the revision of the spec
+	replaced := func(obs *observation.Observation) { // by an update to the revision of the spec
 		shardtest.Annotate(obs.ReplicaSet("cache-1"), annotations.Update, shard.EncodeRecord(shard.UpdateRecord{Revision: obs.UpdateRevision.Hash(), Method: rollout.Replace}))
 	}
-	last := func(obs *plan.Observation) *v1alpha1.ShardStatus { return &obs.Memcached.Status.Shards[1] }
-	agent := func(obs *plan.Observation, change func(*agentwire.Status)) {
+	last := func(obs *observation.Observation) *v1alpha1.ShardStatus { return &obs.Memcached.Status.Shards[1] }
+	agent := func(obs *observation.Observation, change func(*agentwire.Status)) {
 		answer := obs.Agents["cache-1-x"]
 		change(&answer)
 		obs.Agents["cache-1-x"] = answer
 	}
-	sameContainer := func(obs *plan.Observation) {
+	sameContainer := func(obs *observation.Observation) {
 		plantest.ActivePod(obs, "cache-1").Status.ContainerStatuses[0].ContainerID = "containerd://" + shardtest.RunningContainer
 	}
 	for name, c := range map[string]struct {
-		change func(*plan.Observation)
+		change func(*observation.Observation)
 		want   []string
 	}{
-		"its container was replaced":         {func(*plan.Observation) {}, refilled},
+		"its container was replaced":         {func(*observation.Observation) {}, refilled},
 		"memcached crashed in its container": {sameContainer, refilled},
-		"the user restarted it": {func(obs *plan.Observation) {
+		"the user restarted it": {func(obs *observation.Observation) {
 			sameContainer(obs)
 			agent(obs, func(a *agentwire.Status) { a.Restart = "now"; last(obs).StartedAt = ptr.To(v1alpha1.Time(a.Start.At)) })
 			plantest.ActivePod(obs, "cache-1").Annotations[v1alpha1.AnnotationRestart] = "now"
 		}, refilled},
-		"the status describes this start": {func(obs *plan.Observation) {
+		"the status describes this start": {func(obs *observation.Observation) {
 			sameContainer(obs)
 			agent(obs, func(a *agentwire.Status) { a.Start.At = last(obs).StartedAt.Add(time.Millisecond) }) // the status has seconds
 		}, nil},
-		"the status of an earlier operator has no time": {func(obs *plan.Observation) { sameContainer(obs); last(obs).StartedAt = nil }, nil},
-		"it kept its items": {func(obs *plan.Observation) {
+		"the status of an earlier operator has no time": {func(obs *observation.Observation) { sameContainer(obs); last(obs).StartedAt = nil }, nil},
+		"it kept its items": {func(obs *observation.Observation) {
 			agent(obs, func(a *agentwire.Status) { a.Start.Result = agentwire.StartWarm })
 		}, nil},
-		"it received its items": {func(obs *plan.Observation) {
+		"it received its items": {func(obs *observation.Observation) {
 			agent(obs, func(a *agentwire.Status) { a.Start.Result = agentwire.StartHandedOver })
 		}, nil},
-		"it has never had any":           {func(obs *plan.Observation) { last(obs).Start = "" }, nil},
-		"its agent hasn't answered":      {func(obs *plan.Observation) { clear(obs.Agents) }, nil},
-		"an update replaced it":          {func(obs *plan.Observation) { replaced(obs); last(obs).Revision = "former" }, nil},
+		"it has never had any":           {func(obs *observation.Observation) { last(obs).Start = "" }, nil},
+		"its agent hasn't answered":      {func(obs *observation.Observation) { clear(obs.Agents) }, nil},
+		"an update replaced it":          {func(obs *observation.Observation) { replaced(obs); last(obs).Revision = "former" }, nil},
 		"it was lost after an update":    {replaced, refilled},
-		"an update in place preceded":    {func(obs *plan.Observation) { last(obs).Revision = "former" }, refilled},
-		"an update will replace it":      {func(obs *plan.Observation) { obs.Memcached.Spec.Memory = update.Spec.Memory; replaced(obs) }, refilled},
-		"spec.refill isn't set":          {func(obs *plan.Observation) { obs.Memcached.Spec.Refill = nil }, nil},
-		"the Memcached is paused":        {func(obs *plan.Observation) { obs.Memcached.Spec.Paused = true }, nil},
-		"the Memcached is being deleted": {func(obs *plan.Observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now} }, nil},
-		"a restore fills the new Memcached": {func(obs *plan.Observation) {
+		"an update in place preceded":    {func(obs *observation.Observation) { last(obs).Revision = "former" }, refilled},
+		"an update will replace it":      {func(obs *observation.Observation) { obs.Memcached.Spec.Memory = update.Spec.Memory; replaced(obs) }, refilled},
+		"spec.refill isn't set":          {func(obs *observation.Observation) { obs.Memcached.Spec.Refill = nil }, nil},
+		"the Memcached is paused":        {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, nil},
+		"the Memcached is being deleted": {func(obs *observation.Observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now} }, nil},
+		"a restore fills the new Memcached": {func(obs *observation.Observation) {
 			obs.Memcached.Status.Bootstrap = &v1alpha1.BootstrapStatus{Phase: v1alpha1.TransferRunning, RestoreName: "cache-bootstrap"}
-			obs.Restores["cache-bootstrap"] = plan.Object{APIObject: &v1alpha1.MemcachedRestore{}, Owner: plan.Ours}
+			obs.Restores["cache-bootstrap"] = observation.Object{APIObject: &v1alpha1.MemcachedRestore{}, Owner: observation.Ours}
 		}, nil},
-		"no backup exists":                    {func(obs *plan.Observation) { obs.Backups = nil }, []string{v1alpha1.EventRefillSkipped}},
-		"all backups are too old":             {func(obs *plan.Observation) { obs.Memcached.Spec.Refill.MaxAgeSeconds = ptr.To[int32](1800) }, []string{v1alpha1.EventRefillSkipped}},
-		"a newer backup lacks the lost items": {func(obs *plan.Observation) { takeBackup(obs, "after", 30*time.Second) }, refilled},
-		"a backup was taken as it started":    {func(obs *plan.Observation) { takeBackup(obs, "after", time.Minute) }, refilled},
-		"a newer backup is running": {func(obs *plan.Observation) {
+		"no backup exists":                    {func(obs *observation.Observation) { obs.Backups = nil }, []string{v1alpha1.EventRefillSkipped}},
+		"all backups are too old":             {func(obs *observation.Observation) { obs.Memcached.Spec.Refill.MaxAgeSeconds = ptr.To[int32](1800) }, []string{v1alpha1.EventRefillSkipped}},
+		"a newer backup lacks the lost items": {func(obs *observation.Observation) { takeBackup(obs, "after", 30*time.Second) }, refilled},
+		"a backup was taken as it started":    {func(obs *observation.Observation) { takeBackup(obs, "after", time.Minute) }, refilled},
+		"a newer backup is running": {func(obs *observation.Observation) {
 			takeBackup(obs, "running", 30*time.Minute).Status.Phase = v1alpha1.TransferRunning
 		}, refilled},
-		"a newer backup is being deleted": {func(obs *plan.Observation) {
+		"a newer backup is being deleted": {func(obs *observation.Observation) {
 			takeBackup(obs, "deleted", 30*time.Minute).DeletionTimestamp = &metav1.Time{Time: obs.Now}
 		}, refilled},
-		"a newer backup is of a deleted Memcached of its name": {func(obs *plan.Observation) {
+		"a newer backup is of a deleted Memcached of its name": {func(obs *observation.Observation) {
 			takeBackup(obs, "former", 30*time.Minute).CreationTimestamp = metav1.NewTime(obs.Memcached.CreationTimestamp.Add(-time.Second))
 		}, refilled},
-		"a newer backup has no snapshot": {func(obs *plan.Observation) { takeBackup(obs, "empty", 30*time.Minute).Status.Snapshot = nil }, refilled},
+		"a newer backup has no snapshot": {func(obs *observation.Observation) { takeBackup(obs, "empty", 30*time.Minute).Status.Snapshot = nil }, refilled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := plantest.Running(t, 2, withRefill)
@@ -140,12 +141,12 @@ func TestEachLossHasOneRestore(t *testing.T) {
 		t.Errorf("it has the annotations %v", first.Annotations)
 	}
 	takeBackup(obs, "newer", 30*time.Minute)
-	obs.Restores[first.Name] = plan.Object{APIObject: first, Owner: plan.Ours}
+	obs.Restores[first.Name] = observation.Object{APIObject: first, Owner: observation.Ours}
 	p := plantest.Plan(obs)
 	if got := refills(p); !slices.Equal(got, []string{v1alpha1.EventRefillStarted}) || !strings.Contains(p.Refills.Lost[0].Event.Message, "from MemcachedBackup hourly") {
 		t.Errorf("with its restore: %q, %+v", got, p.Refills.Lost)
 	}
-	obs.Restores[first.Name] = plan.Object{APIObject: first, Owner: plan.Foreign}
+	obs.Restores[first.Name] = observation.Object{APIObject: first, Owner: observation.Foreign}
 	if got := refills(plantest.Plan(obs)); len(got) != 2 {
 		t.Errorf("with a foreign restore of that name: %q", got)
 	}
@@ -175,7 +176,7 @@ func TestFinishedRefillsOfExistingPodsAreHistory(t *testing.T) {
 	restore := func(name string, age time.Duration, pod types.UID, phase v1alpha1.TransferPhase) *v1alpha1.MemcachedRestore {
 		r := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(obs.Now.Add(-age)), Annotations: map[string]string{annotations.Refills: string(pod)}}}
 		r.Status.Phase = phase
-		obs.Restores[name] = plan.Object{APIObject: r, Owner: plan.Ours}
+		obs.Restores[name] = observation.Object{APIObject: r, Owner: observation.Ours}
 		return r
 	}
 	restore("cache-refill-1-running", time.Hour, "cache-1-x", v1alpha1.TransferRunning)
@@ -186,7 +187,7 @@ func TestFinishedRefillsOfExistingPodsAreHistory(t *testing.T) {
 	restore("cache-refill-1-gone", time.Hour, "gone", v1alpha1.TransferComplete)
 	restore("theirs", 9*time.Hour, "cache-1-x", v1alpha1.TransferComplete)
 	restore("cache-refill-1-deleted", 9*time.Hour, "cache-1-x", v1alpha1.TransferComplete).DeletionTimestamp = &metav1.Time{Time: obs.Now}
-	obs.Restores["cache-refill-1-foreign"] = plan.Object{APIObject: restore("cache-refill-1-foreign", 9*time.Hour, "gone", v1alpha1.TransferComplete), Owner: plan.Foreign}
+	obs.Restores["cache-refill-1-foreign"] = observation.Object{APIObject: restore("cache-refill-1-foreign", 9*time.Hour, "gone", v1alpha1.TransferComplete), Owner: observation.Foreign}
 	want := []string{"delete MemcachedRestore cache-refill-1-gone", "delete MemcachedRestore cache-refill-1-fourth"}
 	if diff := cmp.Diff(want, plantest.Describe(plantest.Plan(obs).Actions)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -200,7 +201,7 @@ func TestFinishedRefillsOfExistingPodsAreHistory(t *testing.T) {
 func TestBackupsAreReadWhenAShardStartedEmpty(t *testing.T) {
 	obs := plantest.Running(t, 2)
 	for result, want := range map[agentwire.StartResult]bool{agentwire.StartWarm: false, agentwire.StartHandedOver: false, agentwire.StartCold: true} {
-		if plantest.Answer(obs, "cache-1", result); plan.StartsEmpty(obs) != want {
+		if plantest.Answer(obs, "cache-1", result); observation.StartsEmpty(obs) != want {
 			t.Errorf("start %s: %t", result, !want)
 		}
 	}

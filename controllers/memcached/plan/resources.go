@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
@@ -15,35 +15,35 @@ import (
 const FormerSecret = 10 * time.Second
 
 // planResources returns the objects that are missing or not up to date.
-func planResources(obs *Observation, build *resources.Builder, shards []resources.Shard) Resources {
-	p := Resources{Cached: applycache.Objects{}}
+func planResources(obs *observation.Observation, build *resources.Builder, shards []resources.Shard) Resources {
+	p := Resources{UpToDate: observation.UpToDate{}}
 	for _, want := range build.Desired(shards) {
 		have, exists := obs.Objects[want.Key]
 		switch {
-		case exists && have.Owner == Foreign:
+		case exists && have.Owner == observation.Foreign:
 			p.Conflicts = append(p.Conflicts, want.Key)
 			p.Actions.RequeueAfter = ConflictRecheck
 			continue
-		case exists && (have.Owner == Predecessors || have.GetDeletionTimestamp() != nil):
+		case exists && (have.Owner == observation.Predecessors || have.GetDeletionTimestamp() != nil):
 			p.Leftovers = append(p.Leftovers, want.Key)
 			continue
 		}
-		var current applycache.Object
+		var current observation.Version
 		if exists {
-			current = applycache.NewObject(obs.Memcached, want, have)
-			if obs.Cached[want.Key] == current {
-				p.Cached[want.Key] = current
+			current = observation.NewVersion(obs.Memcached, want, have)
+			if obs.UpToDate[want.Key] == current {
+				p.UpToDate[want.Key] = current
 				continue
 			}
 		}
 		object, err := build.Build(want)
 		switch {
 		case err != nil:
-			return Resources{Cached: obs.Cached, Rejected: &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: err.Error()}}
+			return Resources{UpToDate: obs.UpToDate, Rejected: &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: err.Error()}}
 		case !exists:
 			p.Actions.Apply = append(p.Actions.Apply, Apply{Object: object})
 		case object.IsApplied(have.APIObject):
-			p.Cached[want.Key] = current
+			p.UpToDate[want.Key] = current
 		default:
 			update := Apply{Object: object, UID: have.GetUID()}
 			if want.Key.Kind == resources.KindReplicaSet {
@@ -68,6 +68,6 @@ type Resources struct {
 	Conflicts []resources.Key
 	// Leftovers are names that a deleted Memcached of the same name still uses.
 	Leftovers []resources.Key
-	// Cached are the objects that are up to date.
-	Cached applycache.Objects
+	// UpToDate are the objects that are up to date.
+	UpToDate observation.UpToDate
 }

@@ -2,8 +2,9 @@ package plan_test
 
 import (
 	"testing"
+	"time"
 
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -12,18 +13,18 @@ import (
 
 func TestOnlyObjectsThatChangedAreWritten(t *testing.T) {
 	obs := plantest.Observation(1, "valid", [2]string{"absent", "absent"}, [2]string{"absent", "absent"}, [2]string{"none", "none"})
-	obs.Cached = applycache.Objects{}
+	obs.UpToDate = observation.UpToDate{}
 	build, shards := resources.NewBuilder(obs.Memcached, plantest.Options), []resources.Shard{{Revision: shardtest.Revision(t)}}
 	for _, want := range build.Desired(shards) {
 		o := resources.NewObject(want.Key.Kind)
 		o.SetUID("o")
 		o.SetResourceVersion("7")
-		obs.Objects[want.Key], obs.Cached[want.Key] = plan.Object{APIObject: o, Owner: plan.Ours}, applycache.NewObject(obs.Memcached, want, o)
+		obs.Objects[want.Key], obs.UpToDate[want.Key] = observation.Object{APIObject: o, Owner: observation.Ours}, observation.NewVersion(obs.Memcached, want, o)
 	}
 	writes := func() []plan.Apply {
 		p := plan.PlanResources(obs, build, shards)
-		if len(p.Cached)+len(p.Actions.Apply) != len(obs.Cached) {
-			t.Errorf("%d objects are up to date, and %d are written", len(p.Cached), len(p.Actions.Apply))
+		if len(p.UpToDate)+len(p.Actions.Apply) != len(obs.UpToDate) {
+			t.Errorf("%d objects are up to date, and %d are written", len(p.UpToDate), len(p.Actions.Apply))
 		}
 		return p.Actions.Apply
 	}
@@ -37,10 +38,20 @@ func TestOnlyObjectsThatChangedAreWritten(t *testing.T) {
 		changed := resources.NewObject(key.Kind)
 		changed.SetUID("o")
 		changed.SetResourceVersion("8")
-		obs.Objects[key] = plan.Object{APIObject: changed, Owner: plan.Ours}
+		obs.Objects[key] = observation.Object{APIObject: changed, Owner: observation.Ours}
 		if got := writes(); len(got) != 1 || got[0].Key != key || got[0].UID != "o" {
 			t.Errorf("%s has changed, and these are written: %v", key, got)
 		}
 		obs.Objects[key] = have
+	}
+}
+
+// The cache doesn't contain foreign objects, so no watch reports that the name is free.
+func TestConflictingNameIsCheckedAgain(t *testing.T) {
+	for state, want := range map[string]time.Duration{"ours": 0, "foreign": plan.ConflictRecheck} {
+		obs := plantest.Observation(1, "valid", [2]string{"ours", "absent"}, [2]string{state, "absent"}, [2]string{"none", "none"})
+		if p := plantest.Plan(obs); p.Actions.RequeueAfter != want {
+			t.Errorf("Service %s: requeue after %s, want %s", state, p.Actions.RequeueAfter, want)
+		}
 	}
 }

@@ -6,13 +6,15 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/window"
 )
 
 // planRollout returns the next step of the rollout, and why no change of the spec reaches a shard;
 // nil when it can.
-func planRollout(obs *Observation, shards []shard.State) (rollout.Decision, *shard.Problem) {
+func planRollout(obs *observation.Observation, shards []shard.State) (rollout.Decision, *shard.Problem) {
 	in := rolloutInput(obs, shards)
 	if in.Invalid != "" {
 		return rollout.Next(in), &shard.Problem{Reason: v1alpha1.ReasonUpdateStrategyInvalid, Message: in.Invalid}
@@ -21,7 +23,7 @@ func planRollout(obs *Observation, shards []shard.State) (rollout.Decision, *sha
 }
 
 // rolloutInput returns what the rollout decides by.
-func rolloutInput(obs *Observation, shards []shard.State) rollout.Input {
+func rolloutInput(obs *observation.Observation, shards []shard.State) rollout.Input {
 	m, strategy := obs.Memcached, ptr.Deref(obs.Memcached.Spec.UpdateStrategy, v1alpha1.UpdateStrategy{})
 	in := rollout.Input{
 		Paused: m.Spec.Paused, AllowItemLoss: strategy.OnItemLoss == v1alpha1.ItemLossContinue,
@@ -47,7 +49,7 @@ func rolloutInput(obs *Observation, shards []shard.State) rollout.Input {
 		}
 	}
 	var err error
-	if in.WindowOpensIn, err = windowOpensIn(strategy.MaintenanceWindows, obs.Now); err != nil {
+	if in.WindowOpensIn, err = window.OpensIn(strategy.MaintenanceWindows, obs.Now); err != nil {
 		in.Invalid = err.Error()
 	} else if strategy.Type == v1alpha1.UpdateHandover && m.Spec.Handover.Mode == v1alpha1.HandoverDisabled {
 		in.Invalid = "updateStrategy.type Handover requires a handover: set handover.mode to Strict or Available, or updateStrategy.type to InPlace"

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -13,7 +14,7 @@ import (
 
 // planStep returns the writes of a decision, except those to the shard's ReplicaSet: see
 // desiredShard.
-func planStep(obs *Observation, shards []shard.State, d rollout.Decision, checks preflight.Result) Actions {
+func planStep(obs *observation.Observation, shards []shard.State, d rollout.Decision, checks preflight.Result) Actions {
 	a := Actions{RequeueAfter: d.RequeueAfter}
 	if d.Step == rollout.StepPreflight {
 		for _, pod := range checks.Create {

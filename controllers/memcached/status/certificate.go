@@ -2,12 +2,12 @@ package status
 
 import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 )
 
 // tlsStatus returns what the agents report of the certificate; nil without spec.tls. It keeps what no agent has
 // reported yet to this operator, and the number of plain connections until all have: a user waits until it is 0.
-func tlsStatus(obs *plan.Observation) *v1alpha1.TLSStatus {
+func tlsStatus(obs *observation.Observation) *v1alpha1.TLSStatus {
 	tls, was := obs.Memcached.Spec.TLS, obs.Memcached.Status.TLS.DeepCopy()
 	if tls == nil {
 		return nil

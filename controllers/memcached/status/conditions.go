@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
@@ -16,7 +17,7 @@ import (
 )
 
 // conditions returns Available, Progressing and Degraded.
-func conditions(obs *plan.Observation, p plan.Plan, res plan.Result, s v1alpha1.MemcachedStatus, problem *shard.Problem) (available, progressing, degraded metav1.Condition) {
+func conditions(obs *observation.Observation, p plan.Plan, res plan.Result, s v1alpha1.MemcachedStatus, problem *shard.Problem) (available, progressing, degraded metav1.Condition) {
 	unready := unreadyShards(s, int(*obs.Memcached.Spec.Size))
 	degraded = metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse,
 		Reason: v1alpha1.ReasonAsExpected, Message: "no problems detected"}
@@ -44,7 +45,7 @@ func availableCondition(s v1alpha1.MemcachedStatus, size int32, unready []string
 }
 
 // progressingCondition returns Progressing by the first case that applies.
-func progressingCondition(obs *plan.Observation, p plan.Plan, res plan.Result, s v1alpha1.MemcachedStatus, unready []string) metav1.Condition {
+func progressingCondition(obs *observation.Observation, p plan.Plan, res plan.Result, s v1alpha1.MemcachedStatus, unready []string) metav1.Condition {
 	m, size := obs.Memcached, *obs.Memcached.Spec.Size
 	progressing := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: status, Reason: reason, Message: message}
@@ -76,8 +77,8 @@ func progressingCondition(obs *plan.Observation, p plan.Plan, res plan.Result, s
 		return progressing(metav1.ConditionTrue, progressReason(p.Decision), s.Update.Message)
 	case len(unready) > 0:
 		return progressing(metav1.ConditionTrue, v1alpha1.ReasonShardsStarting, "waiting for "+strings.Join(unready, ", "))
-	case obs.Follow.Message != "":
-		return progressing(metav1.ConditionFalse, v1alpha1.ReasonKeepingImage, obs.Follow.Message)
+	case obs.DefaultImageHold.Message != "":
+		return progressing(metav1.ConditionFalse, v1alpha1.ReasonKeepingImage, obs.DefaultImageHold.Message)
 	default:
 		return progressing(metav1.ConditionFalse, v1alpha1.ReasonUpToDate, "all shards are up to date")
 	}

@@ -12,13 +12,14 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 // Events returns the events of a change from one status to the next, and of the lost shards.
-func Events(was, next v1alpha1.MemcachedStatus, obs *plan.Observation, p plan.Plan, res plan.Result) []event.Event {
+func Events(was, next v1alpha1.MemcachedStatus, obs *observation.Observation, p plan.Plan, res plan.Result) []event.Event {
 	return slices.Concat(memcachedEvents(was, next, p.Decision.Change.HandsOver), shardEvents(was, next, obs.Agents), refillEvents(p.Refills.Lost, res))
 }
 

@@ -12,14 +12,14 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 // externalStatus returns where clients outside the cluster connect; nil if they don't. A client may choose the shard of a key by
 // its place in the list, so the list stops before the first shard without an address.
-func externalStatus(obs *plan.Observation) *v1alpha1.ExternalStatus {
+func externalStatus(obs *observation.Observation) *v1alpha1.ExternalStatus {
 	if !resources.IsExternal(obs.Memcached) {
 		return nil
 	}
@@ -46,10 +46,10 @@ func externalStatus(obs *plan.Observation) *v1alpha1.ExternalStatus {
 }
 
 // externalAddress returns the address of a shard's load balancer, as host:port; empty if it has none.
-func externalAddress(obs *plan.Observation, shard string) string {
+func externalAddress(obs *observation.Observation, shard string) string {
 	o := obs.Objects[resources.ExternalKey(shard)]
 	service, ok := o.APIObject.(*corev1.Service)
-	if !ok || o.Owner != plan.Ours || service.DeletionTimestamp != nil || len(service.Status.LoadBalancer.Ingress) == 0 {
+	if !ok || o.Owner != observation.Ours || service.DeletionTimestamp != nil || len(service.Status.LoadBalancer.Ingress) == 0 {
 		return ""
 	}
 	ingress := service.Status.LoadBalancer.Ingress[0]

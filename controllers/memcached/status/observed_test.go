@@ -17,6 +17,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
@@ -38,27 +39,29 @@ func describe(s v1alpha1.MemcachedStatus) (lines []string) {
 	return lines
 }
 
-func deleted(obs *plan.Observation) { obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now} }
+func deleted(obs *observation.Observation) {
+	obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now}
+}
 
-func sized(n int32) func(*plan.Observation) {
-	return func(obs *plan.Observation) { *obs.Memcached.Spec.Size = n }
+func sized(n int32) func(*observation.Observation) {
+	return func(obs *observation.Observation) { *obs.Memcached.Spec.Size = n }
 }
 
 // Each case changes one thing in the steady state of a Memcached of three shards.
 func TestConditionsFollowWhatWasObserved(t *testing.T) {
-	serviceOf := func(name, state string) func(*plan.Observation) {
-		return func(obs *plan.Observation) {
+	serviceOf := func(name, state string) func(*observation.Observation) {
+		return func(obs *observation.Observation) {
 			key := resources.Key{Kind: resources.KindService, Name: name}
 			delete(obs.Objects, key)
 			plantest.AddObject(obs, key, state)
 		}
 	}
-	updating := func(decision rollout.Decision) (func(*plan.Observation), func(*plan.Plan, *plan.Result)) {
-		return func(*plan.Observation) {}, func(p *plan.Plan, _ *plan.Result) { p.Decision = decision }
+	updating := func(decision rollout.Decision) (func(*observation.Observation), func(*plan.Plan, *plan.Result)) {
+		return func(*observation.Observation) {}, func(p *plan.Plan, _ *plan.Result) { p.Decision = decision }
 	}
-	type change = func(*plan.Observation)
+	type change = func(*observation.Observation)
 	type outcome = func(*plan.Plan, *plan.Result)
-	nothing, asPlanned := func(*plan.Observation) {}, func(*plan.Plan, *plan.Result) {}
+	nothing, asPlanned := func(*observation.Observation) {}, func(*plan.Plan, *plan.Result) {}
 	withDecision := func(d rollout.Decision) outcome { _, o := updating(d); return o }
 	for name, c := range map[string]struct {
 		change  change
@@ -67,10 +70,13 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 		phase   v1alpha1.Phase
 	}{
 		"steady state": {nothing, asPlanned, nil, v1alpha1.PhaseRunning},
-		"one shard too few": {func(obs *plan.Observation) { shardtest.Starting(obs.Pods["cache-1"][0]) }, asPlanned, []string{
+		"one shard too few": {func(obs *observation.Observation) { shardtest.Starting(obs.Pods["cache-1"][0]) }, asPlanned, []string{
 			"Ready False ShardsStarting: waiting for cache-1", "Available False ShardsNotReady: 2 of 3 shards are ready; not ready: cache-1", "Progressing True ShardsStarting: waiting for cache-1",
 		}, v1alpha1.PhaseProgressing},
-		"two shards too few": {func(obs *plan.Observation) { shardtest.Starting(obs.Pods["cache-0"][0]); delete(obs.Pods, "cache-2") }, asPlanned, []string{
+		"two shards too few": {func(obs *observation.Observation) {
+			shardtest.Starting(obs.Pods["cache-0"][0])
+			delete(obs.Pods, "cache-2")
+		}, asPlanned, []string{
 			"Ready False ShardsStarting: waiting for cache-0, cache-2", "Available False ShardsNotReady: 1 of 3 shards are ready; not ready: cache-0, cache-2", "Progressing True ShardsStarting: waiting for cache-0, cache-2",
 		}, v1alpha1.PhaseProgressing},
 		"no Service leads to a shard": {serviceOf("cache-1", "terminating"), asPlanned, []string{
@@ -89,16 +95,16 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 		"it scales in": {sized(2), asPlanned, []string{
 			"Ready False ScalingIn: from 3 to 2 shards", "Progressing True ScalingIn: from 3 to 2 shards",
 		}, v1alpha1.PhaseProgressing},
-		"it scales in when clients know": {func(obs *plan.Observation) { sized(2)(obs); obs.Memcached.Spec.Discovery.Enabled = true }, asPlanned, []string{
+		"it scales in when clients know": {func(obs *observation.Observation) { sized(2)(obs); obs.Memcached.Spec.Discovery.Enabled = true }, asPlanned, []string{
 			"Ready False ScalingIn: from 3 to 2 shards at 2026-11-18T12:01:30Z, after clients have read the new list",
 			"Progressing True ScalingIn: from 3 to 2 shards at 2026-11-18T12:01:30Z, after clients have read the new list",
 		}, v1alpha1.PhaseProgressing},
 		"it scales in to 0": {sized(0), asPlanned, []string{
 			"Ready False ScalingIn: from 3 to 0 shards", "Available False NoShards: spec.size is 0", "Progressing True ScalingIn: from 3 to 0 shards",
 		}, v1alpha1.PhaseProgressing},
-		"it is paused":        {func(obs *plan.Observation) { obs.Memcached.Spec.Paused = true }, asPlanned, []string{"Progressing False Paused: nothing changes until spec.paused is false"}, v1alpha1.PhasePaused},
+		"it is paused":        {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, asPlanned, []string{"Progressing False Paused: nothing changes until spec.paused is false"}, v1alpha1.PhasePaused},
 		"it is being deleted": {deleted, asPlanned, []string{"Ready False Deleting: deleting the shards", "Progressing True Deleting: deleting the shards"}, v1alpha1.PhaseDeleting},
-		"it is being deleted while paused": {func(obs *plan.Observation) { deleted(obs); obs.Memcached.Spec.Paused = true }, asPlanned, []string{
+		"it is being deleted while paused": {func(obs *observation.Observation) { deleted(obs); obs.Memcached.Spec.Paused = true }, asPlanned, []string{
 			"Ready False Deleting: deleting the shards", "Progressing True Deleting: deleting the shards"}, v1alpha1.PhaseDeleting},
 		"it is being deleted after a backup": {deleted, func(p *plan.Plan, _ *plan.Result) { p.FinalBackup.Message = "copying" }, []string{
 			"Ready False BackingUp: copying", "Progressing True BackingUp: copying"}, v1alpha1.PhaseDeleting},
@@ -112,7 +118,7 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 			"Ready False Retrying: timeout; retrying", "Progressing True Retrying: timeout; retrying"}, v1alpha1.PhaseProgressing},
 		"a write was rejected": {nothing, func(_ *plan.Plan, res *plan.Result) { res.Rejections = []error{errors.New("Service cache: denied")} }, []string{
 			"Ready False ApplyRejected: the API server rejected Service cache: denied", "Degraded True ApplyRejected: the API server rejected Service cache: denied"}, v1alpha1.PhaseBlocked},
-		"it keeps its image": {func(obs *plan.Observation) { obs.Follow.Message = "keeps image" }, asPlanned, []string{"Progressing False KeepingImage: keeps image"}, v1alpha1.PhaseRunning},
+		"it keeps its image": {func(obs *observation.Observation) { obs.DefaultImageHold.Message = "keeps image" }, asPlanned, []string{"Progressing False KeepingImage: keeps image"}, v1alpha1.PhaseRunning},
 		"a shard is updated": {nothing, withDecision(rollout.Decision{Shard: "cache-1", Step: rollout.StepUpdateInPlace, Change: rollout.Change{Method: rollout.Restart, Description: "threads 4 → 2"}}), []string{
 			"Ready False UpdatingShard: shard 2 of 3: threads 4 → 2", "Progressing True UpdatingShard: shard 2 of 3: threads 4 → 2"}, v1alpha1.PhaseProgressing},
 		"the update waits for another shard": {nothing, withDecision(rollout.Decision{Shard: "cache-1", Gate: rollout.GateShardInTransition, Message: "waiting for cache-0"}), []string{
@@ -128,20 +134,20 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 			"Ready False UpdateStrategyInvalid: no such zone", "Degraded True UpdateStrategyInvalid: no such zone"}, v1alpha1.PhaseBlocked},
 		"the spec is rejected while it scales": {sized(5), func(p *plan.Plan, _ *plan.Result) { p.Rejected = &shard.Problem{Reason: "NotAllowed", Message: "no"} }, []string{
 			"Ready False NotAllowed: no", "Available False ShardsNotReady: 3 of 5 shards are ready", "Degraded True NotAllowed: no"}, v1alpha1.PhaseDegraded},
-		"a pod crashes": {func(obs *plan.Observation) {
+		"a pod crashes": {func(obs *observation.Observation) {
 			pod := obs.Pods["cache-1"][0]
 			pod.Status.ContainerStatuses[0].Image = "i:1"
 			shardtest.Crashing(pod)
 		}, asPlanned, []string{
 			"Ready False ShardCrashes: shard cache-1: image i:1: CrashLoopBackOff: back-off", "Available False ShardsNotReady: 2 of 3 shards are ready; not ready: cache-1",
 			"Progressing True ShardsStarting: waiting for cache-1", "Degraded True ShardCrashes: shard cache-1: image i:1: CrashLoopBackOff: back-off"}, v1alpha1.PhaseDegraded},
-		"an agent hasn't answered for minutes": {func(obs *plan.Observation) {
+		"an agent hasn't answered for minutes": {func(obs *observation.Observation) {
 			obs.Unreachable["cache-1-x"] = true
 			obs.Memcached.Status.Shards[1].AgentUnreachableSince = &metav1.Time{Time: obs.Now.Add(-5 * time.Minute)}
 		}, asPlanned, []string{
 			"Ready False AgentUnreachable: shard cache-1: the agent in pod cache-1-x hasn't answered since 11:55 UTC on 18 November; let the operator's pods connect to its TCP port 11212: check the NetworkPolicies and the service mesh",
 			"Degraded True AgentUnreachable: shard cache-1: the agent in pod cache-1-x hasn't answered since 11:55 UTC on 18 November; let the operator's pods connect to its TCP port 11212: check the NetworkPolicies and the service mesh"}, v1alpha1.PhaseBlocked},
-		"an image has another version than its tag": {func(obs *plan.Observation) { obs.Memcached.Status.Shards[1].Version = "1.6.40" }, asPlanned, []string{
+		"an image has another version than its tag": {func(obs *observation.Observation) { obs.Memcached.Status.Shards[1].Version = "1.6.40" }, asPlanned, []string{
 			"Ready False VersionMismatch: shard cache-1: image docker.io/library/memcached:1.6.45 contains memcached 1.6.40, but its tag says 1.6.45; use an image whose tag matches its version",
 			"Degraded True VersionMismatch: shard cache-1: image docker.io/library/memcached:1.6.45 contains memcached 1.6.40, but its tag says 1.6.45; use an image whose tag matches its version"}, v1alpha1.PhaseBlocked},
 	} {
@@ -187,11 +193,11 @@ func TestSecretThatCannotBeUsedIsReported(t *testing.T) {
 }
 
 func TestEachShardHasAMessageUntilItServes(t *testing.T) {
-	for want, change := range map[string]func(obs *plan.Observation, pod *corev1.Pod){
-		"":           func(*plan.Observation, *corev1.Pod) {},
-		"no pod yet": func(obs *plan.Observation, _ *corev1.Pod) { delete(obs.Pods, "cache-0") },
-		"starting":   func(_ *plan.Observation, pod *corev1.Pod) { shardtest.Starting(pod) },
-		"running, but no Service selects it": func(obs *plan.Observation, _ *corev1.Pod) {
+	for want, change := range map[string]func(obs *observation.Observation, pod *corev1.Pod){
+		"":           func(*observation.Observation, *corev1.Pod) {},
+		"no pod yet": func(obs *observation.Observation, _ *corev1.Pod) { delete(obs.Pods, "cache-0") },
+		"starting":   func(_ *observation.Observation, pod *corev1.Pod) { shardtest.Starting(pod) },
+		"running, but no Service selects it": func(obs *observation.Observation, _ *corev1.Pod) {
 			delete(obs.Objects, resources.Key{Kind: resources.KindService, Name: "cache-0"})
 		},
 		"pod next waits for the items":                                              receiving(agentwire.Status{}),
@@ -209,8 +215,8 @@ func TestEachShardHasAMessageUntilItServes(t *testing.T) {
 }
 
 // receiving adds a second pod, which receives the items of the first.
-func receiving(agent agentwire.Status) func(*plan.Observation, *corev1.Pod) {
-	return func(obs *plan.Observation, _ *corev1.Pod) {
+func receiving(agent agentwire.Status) func(*observation.Observation, *corev1.Pod) {
+	return func(obs *observation.Observation, _ *corev1.Pod) {
 		next := plantest.Pod(obs, "cache-0", "next")
 		next.Name = "next"
 		shardtest.Starting(next)
@@ -221,22 +227,22 @@ func receiving(agent agentwire.Status) func(*plan.Observation, *corev1.Pod) {
 
 func TestShardsOfTheStatus(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*plan.Observation, *plan.Result)
+		change func(*observation.Observation, *plan.Result)
 		want   []string
 	}{
-		"those that exist": {func(*plan.Observation, *plan.Result) {}, []string{"cache-0", "cache-1"}},
-		"one was just created": {func(_ *plan.Observation, res *plan.Result) {
+		"those that exist": {func(*observation.Observation, *plan.Result) {}, []string{"cache-0", "cache-1"}},
+		"one was just created": {func(_ *observation.Observation, res *plan.Result) {
 			res.Applied[resources.Key{Kind: resources.KindReplicaSet, Name: "cache-2"}] = true
 		}, []string{"cache-0", "cache-1", "cache-2"}},
-		"a ReplicaSet was deleted": {func(obs *plan.Observation, _ *plan.Result) {
+		"a ReplicaSet was deleted": {func(obs *observation.Observation, _ *plan.Result) {
 			delete(obs.Objects, resources.Key{Kind: resources.KindReplicaSet, Name: "cache-1"})
 		}, []string{"cache-0", "cache-1"}},
-		"an extra shard still exists": {func(obs *plan.Observation, _ *plan.Result) { sized(1)(obs) }, []string{"cache-0", "cache-1"}},
-		"an extra shard was deleted": {func(obs *plan.Observation, _ *plan.Result) {
+		"an extra shard still exists": {func(obs *observation.Observation, _ *plan.Result) { sized(1)(obs) }, []string{"cache-0", "cache-1"}},
+		"an extra shard was deleted": {func(obs *observation.Observation, _ *plan.Result) {
 			sized(1)(obs)
 			delete(obs.Objects, resources.Key{Kind: resources.KindReplicaSet, Name: "cache-1"})
 		}, []string{"cache-0"}},
-		"another owner has a name": {func(obs *plan.Observation, _ *plan.Result) {
+		"another owner has a name": {func(obs *observation.Observation, _ *plan.Result) {
 			obs.Memcached.Status.Shards = nil
 			plantest.AddObject(obs, resources.Key{Kind: resources.KindReplicaSet, Name: "cache-1"}, "foreign")
 		}, []string{"cache-0"}},
@@ -455,7 +461,7 @@ func TestEventsReportWhatHasChanged(t *testing.T) {
 
 // updated returns an observation of a Memcached whose three shards were restarted for an update. Each had 1,000 items before and has 900,
 // had a hit ratio of 50%, and was unavailable for half a second. The status doesn't describe these starts yet.
-func updated(t *testing.T) *plan.Observation {
+func updated(t *testing.T) *observation.Observation {
 	obs := plantest.Running(t, 3)
 	for i, name := range obs.Names {
 		plantest.Answer(obs, name, agentwire.StartWarm)
@@ -500,26 +506,26 @@ func TestStatusHasTheCostOfAnUpdate(t *testing.T) {
 func TestMissesOfAnUpdateAreCountedUntilTheHitRatioIsBack(t *testing.T) {
 	const unknown = -1
 	for name, c := range map[string]struct {
-		change    func(obs *plan.Observation)
+		change    func(obs *observation.Observation)
 		misses    int64
 		recovered bool
 	}{
-		"it is back on all shards": {func(*plan.Observation) {}, 300, true},
-		"a shard still misses":     {func(obs *plan.Observation) { agent(obs, 1, func(a *agentwire.Status) { a.RecentHits = 800 }) }, unknown, false},
-		"a shard still misses at the end": {func(obs *plan.Observation) {
+		"it is back on all shards": {func(*observation.Observation) {}, 300, true},
+		"a shard still misses":     {func(obs *observation.Observation) { agent(obs, 1, func(a *agentwire.Status) { a.RecentHits = 800 }) }, unknown, false},
+		"a shard still misses at the end": {func(obs *observation.Observation) {
 			agent(obs, 1, func(a *agentwire.Status) { a.RecentHits = 800 })
 			obs.Now = obs.Now.Add(shard.HitRatioTimeout - 2*plan.HitRatioPoll)
 		}, 300, false},
-		"a shard has too few requests": {func(obs *plan.Observation) {
+		"a shard has too few requests": {func(obs *observation.Observation) {
 			agent(obs, 1, func(a *agentwire.Status) { a.RecentGets, a.RecentHits = 999, 999 })
 		}, unknown, false},
-		"a shard hasn't answered": {func(obs *plan.Observation) { delete(obs.Agents, "cache-1-x") }, unknown, false},
-		"no shard counts": {func(obs *plan.Observation) {
+		"a shard hasn't answered": {func(obs *observation.Observation) { delete(obs.Agents, "cache-1-x") }, unknown, false},
+		"no shard counts": {func(obs *observation.Observation) {
 			for i := range 3 {
 				agent(obs, i, func(a *agentwire.Status) { a.Gets = 0 })
 			}
 		}, unknown, false},
-		"one shard doesn't count": {func(obs *plan.Observation) { agent(obs, 1, func(a *agentwire.Status) { a.Gets = 0 }) }, 200, true},
+		"one shard doesn't count": {func(obs *observation.Observation) { agent(obs, 1, func(a *agentwire.Status) { a.Gets = 0 }) }, 200, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := updated(t)
@@ -537,7 +543,7 @@ func TestMissesOfAnUpdateAreCountedUntilTheHitRatioIsBack(t *testing.T) {
 	}
 }
 
-func agent(obs *plan.Observation, ordinal int, change func(*agentwire.Status)) {
+func agent(obs *observation.Observation, ordinal int, change func(*agentwire.Status)) {
 	name := obs.Names[ordinal] + "-x"
 	answer := obs.Agents[name]
 	change(&answer)

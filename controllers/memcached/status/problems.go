@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
@@ -12,7 +13,7 @@ import (
 
 // firstProblem returns the first problem that requires manual intervention, in a fixed
 // order: of the spec, of objects, of shards by ordinal.
-func firstProblem(obs *plan.Observation, p plan.Plan, res plan.Result, s v1alpha1.MemcachedStatus) *shard.Problem {
+func firstProblem(obs *observation.Observation, p plan.Plan, res plan.Result, s v1alpha1.MemcachedStatus) *shard.Problem {
 	switch {
 	case p.Rejected != nil:
 		return p.Rejected
@@ -52,7 +53,7 @@ func firstProblem(obs *plan.Observation, p plan.Plan, res plan.Result, s v1alpha
 }
 
 // secretProblem returns what requires manual intervention for a shard's Secrets, or nil.
-func secretProblem(obs *plan.Observation) *shard.Problem {
+func secretProblem(obs *observation.Observation) *shard.Problem {
 	spec, name := &obs.Memcached.Spec, obs.Memcached.Name
 	certificate, users := v1alpha1.TLSSecretName(name, spec.TLS), v1alpha1.AuthSecretName(name, spec.Auth)
 	for i := range obs.Shards {

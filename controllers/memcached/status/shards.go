@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -17,7 +18,7 @@ import (
 
 // shardOrdinals returns the ordinals of the shards that exist or were just created, and of
 // those whose ReplicaSet was deleted and will be recreated: their next start follows another.
-func shardOrdinals(obs *plan.Observation, res plan.Result) []int {
+func shardOrdinals(obs *observation.Observation, res plan.Result) []int {
 	name := obs.Memcached.Name
 	var ordinals []int
 	for key, applied := range res.Applied {
@@ -43,7 +44,7 @@ func shardOrdinals(obs *plan.Observation, res plan.Result) []int {
 
 // shardStatus returns the status of one shard. It describes the last start until a newer one
 // is known and its consequences, such as a refill, are recorded.
-func shardStatus(obs *plan.Observation, p plan.Plan, res plan.Result, name string) v1alpha1.ShardStatus {
+func shardStatus(obs *observation.Observation, p plan.Plan, res plan.Result, name string) v1alpha1.ShardStatus {
 	last, _ := shard.StatusOf(&obs.Memcached.Status, name)
 	s := v1alpha1.ShardStatus{
 		Name: name, Version: last.Version, AgentVersion: last.AgentVersion, Revision: last.Revision, Start: last.Start, ContainerID: last.ContainerID,
@@ -90,7 +91,7 @@ func shardStatus(obs *plan.Observation, p plan.Plan, res plan.Result, name strin
 }
 
 // hasService reports whether a shard has the Service that clients connect to.
-func hasService(obs *plan.Observation, res plan.Result, name string) bool {
+func hasService(obs *observation.Observation, res plan.Result, name string) bool {
 	key := resources.Key{Kind: resources.KindService, Name: name}
 	service, ok := obs.Objects[key]
 	return res.Applied[key] || ok && service.IsShards() && service.GetDeletionTimestamp() == nil
@@ -98,7 +99,7 @@ func hasService(obs *plan.Observation, res plan.Result, name string) bool {
 
 // handoverProgress describes how far a handover from one pod of a shard to another is; empty when
 // there is none.
-func handoverProgress(obs *plan.Observation, name string) string {
+func handoverProgress(obs *observation.Observation, name string) string {
 	for _, pod := range obs.Pods[name] {
 		agent, ok := obs.Receiving[pod.Name]
 		switch {

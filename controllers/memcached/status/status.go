@@ -10,13 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/internal/text"
 )
 
 // Make returns the status of what was observed, planned and written.
-func Make(obs *plan.Observation, p plan.Plan, res plan.Result, now time.Time) v1alpha1.MemcachedStatus {
+func Make(obs *observation.Observation, p plan.Plan, res plan.Result, now time.Time) v1alpha1.MemcachedStatus {
 	m := obs.Memcached
 	size := int(*m.Spec.Size)
 	s := v1alpha1.MemcachedStatus{
@@ -46,7 +47,7 @@ func Make(obs *plan.Observation, p plan.Plan, res plan.Result, now time.Time) v1
 			s.UpdatedSize++
 		}
 		key := resources.Key{Kind: resources.KindService, Name: status.Name}
-		if service, exists := obs.Objects[key]; exists && service.Owner == plan.Ours || res.Applied[key] {
+		if service, exists := obs.Objects[key]; exists && service.Owner == observation.Ours || res.Applied[key] {
 			s.Servers = append(s.Servers, resources.Server(m.Namespace, status.Name))
 		}
 	}

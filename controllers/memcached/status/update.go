@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -15,7 +16,7 @@ import (
 )
 
 // updateStatus returns the progress of a change of the spec, or nil when there is none.
-func updateStatus(obs *plan.Observation, p plan.Plan, s v1alpha1.MemcachedStatus, now time.Time) *v1alpha1.UpdateStatus {
+func updateStatus(obs *observation.Observation, p plan.Plan, s v1alpha1.MemcachedStatus, now time.Time) *v1alpha1.UpdateStatus {
 	d := p.Decision
 	if d.Done() || d.Step == rollout.StepRevert {
 		return nil

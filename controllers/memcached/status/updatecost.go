@@ -10,6 +10,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -18,7 +19,7 @@ import (
 
 // updateCost returns what the last update cost. A shard adds its part in the status that
 // reports its start with the update revision first.
-func updateCost(obs *plan.Observation, p plan.Plan, next *v1alpha1.MemcachedStatus, now time.Time) *v1alpha1.UpdateCost {
+func updateCost(obs *observation.Observation, p plan.Plan, next *v1alpha1.MemcachedStatus, now time.Time) *v1alpha1.UpdateCost {
 	was, update := &obs.Memcached.Status, obs.UpdateRevision.Hash()
 	cost := was.LastUpdate.DeepCopy()
 	for i := range p.Shards {

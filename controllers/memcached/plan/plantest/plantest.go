@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
@@ -30,7 +31,7 @@ var Options = resources.Options{AgentImage: "agent", DefaultImage: "docker.io/li
 // Observation returns an observation of a Memcached and two shards, each with a ReplicaSet, a Service and
 // a pod. The spec is "valid", "paused", "rejected" or "being deleted", a set and a service a state of
 // AddObject, and a pod is "none", "starting", "ready" or "ready and terminating".
-func Observation(size int32, spec string, sets, services [2]string, pods [2]string) *plan.Observation {
+func Observation(size int32, spec string, sets, services [2]string, pods [2]string) *observation.Observation {
 	m := &v1alpha1.Memcached{Spec: v1alpha1.MemcachedSpec{
 		Size: &size, Memory: ptr.To(resource.MustParse("64Mi")), MaxItemSize: ptr.To(resource.MustParse("1Mi")),
 		MaxConnections: ptr.To[int32](1024), Threads: ptr.To[int32](4),
@@ -44,13 +45,13 @@ func Observation(size int32, spec string, sets, services [2]string, pods [2]stri
 	case "being deleted":
 		m.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	}
-	obs := &plan.Observation{Memcached: m, Objects: map[resources.Key]plan.Object{}, Pods: map[string][]*corev1.Pod{}, Agents: map[string]agentwire.Status{}}
+	obs := &observation.Observation{Memcached: m, Objects: map[resources.Key]observation.Object{}, Pods: map[string][]*corev1.Pod{}, Agents: map[string]agentwire.Status{}}
 	for ordinal := range 2 {
 		name := resources.ShardName("cache", ordinal)
 		AddObject(obs, resources.Key{Kind: resources.KindReplicaSet, Name: name}, sets[ordinal])
 		AddObject(obs, resources.Key{Kind: resources.KindService, Name: name}, services[ordinal])
 		set, ok := obs.Objects[resources.Key{Kind: resources.KindReplicaSet, Name: name}]
-		if pods[ordinal] == "none" || !ok || set.Owner != plan.Ours && set.Owner != plan.Orphaned {
+		if pods[ordinal] == "none" || !ok || set.Owner != observation.Ours && set.Owner != observation.Orphaned {
 			continue
 		}
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-x", UID: "pod"}}
@@ -67,7 +68,7 @@ func Observation(size int32, spec string, sets, services [2]string, pods [2]stri
 
 // AddObject adds an object in a state: "absent", "ours", "terminating", "orphaned", "predecessors" or
 // "foreign".
-func AddObject(obs *plan.Observation, key resources.Key, state string) {
+func AddObject(obs *observation.Observation, key resources.Key, state string) {
 	if state == "absent" {
 		return
 	}
@@ -91,11 +92,11 @@ func AddObject(obs *plan.Observation, key resources.Key, state string) {
 	case "foreign":
 		controlledBy("Website", "shop", "another")
 	}
-	obs.Objects[key] = plan.Object{APIObject: o, Owner: plan.OwnershipOf(obs.Memcached, o)}
+	obs.Objects[key] = observation.Object{APIObject: o, Owner: observation.OwnershipOf(obs.Memcached, o)}
 }
 
 // Plan returns the plan for an observation.
-func Plan(obs *plan.Observation) plan.Plan {
+func Plan(obs *observation.Observation) plan.Plan {
 	obs.Image, obs.ImageError = resources.ResolveImage(obs.Memcached.Spec.Image, obs.Memcached.Spec.Version, Options.DefaultImage)
 	obs.ReadShards()
 	return plan.Make(obs, Options)
@@ -104,7 +105,7 @@ func Plan(obs *plan.Observation) plan.Plan {
 // Shard is a Memcached of size 2, of which shard 0 exists, for tests to change before
 // they plan a step.
 type Shard struct {
-	*plan.Observation
+	*observation.Observation
 	Set *appsv1.ReplicaSet
 	Pod *corev1.Pod
 }
@@ -114,7 +115,7 @@ func NewShard(template, pod, update resources.PodRevision) *Shard {
 	m := &v1alpha1.Memcached{}
 	m.Name, m.Spec.Size = "cache", ptr.To[int32](2)
 	f := &Shard{Set: shardtest.ReplicaSet("cache-0", template), Pod: shardtest.Pod("first", pod)}
-	f.Observation = &plan.Observation{Memcached: m, Now: time.Unix(1000, 0), UpdateRevision: update,
+	f.Observation = &observation.Observation{Memcached: m, Now: time.Unix(1000, 0), UpdateRevision: update,
 		Pods: map[string][]*corev1.Pod{"cache-0": {f.Pod}}, Agents: map[string]agentwire.Status{}}
 	return f
 }

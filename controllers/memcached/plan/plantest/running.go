@@ -15,7 +15,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/event"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -29,7 +29,7 @@ var Now = time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
 
 // Running returns an observation of the Memcached "cache" in steady state, for tests to change: each shard has a ready pod,
 // such as "cache-0-x", whose start the status describes, and all objects are up to date. The plan for it has no actions.
-func Running(t testing.TB, size int32, edits ...shardtest.Edit) *plan.Observation {
+func Running(t testing.TB, size int32, edits ...shardtest.Edit) *observation.Observation {
 	t.Helper()
 	m := &v1alpha1.Memcached{}
 	m.Spec = shardtest.Revision(t).Spec
@@ -40,9 +40,9 @@ func Running(t testing.TB, size int32, edits ...shardtest.Edit) *plan.Observatio
 	for _, edit := range edits {
 		edit(&m.Spec)
 	}
-	obs := &plan.Observation{Memcached: m, Now: Now, Objects: map[resources.Key]plan.Object{}, Pods: map[string][]*corev1.Pod{},
-		Agents: map[string]agentwire.Status{}, Restores: map[string]plan.Object{}, Receiving: map[string]agentwire.Status{},
-		Owned: metav1.ObjectMeta{Namespace: "default", Labels: resources.Labels("cache")}, Unreachable: map[string]bool{}, Secrets: map[types.UID]agentwire.Secrets{}, Cached: applycache.Objects{}}
+	obs := &observation.Observation{Memcached: m, Now: Now, Objects: map[resources.Key]observation.Object{}, Pods: map[string][]*corev1.Pod{},
+		Agents: map[string]agentwire.Status{}, Restores: map[string]observation.Object{}, Receiving: map[string]agentwire.Status{},
+		Owned: metav1.ObjectMeta{Namespace: "default", Labels: resources.Labels("cache")}, Unreachable: map[string]bool{}, Memory: observation.Memory{Secrets: map[types.UID]agentwire.Secrets{}, UpToDate: observation.UpToDate{}}}
 	Read(obs)
 	desired := make([]resources.Shard, size)
 	for ordinal := range desired {
@@ -61,7 +61,7 @@ func Running(t testing.TB, size int32, edits ...shardtest.Edit) *plan.Observatio
 		if service, ok := have.APIObject.(*corev1.Service); ok {
 			service.Spec.ClusterIPs = []string{"10.96.0.1"}
 		}
-		obs.Cached[want.Key] = applycache.NewObject(m, want, have)
+		obs.UpToDate[want.Key] = observation.NewVersion(m, want, have)
 	}
 	m.Status.Image, m.Status.Size, m.Status.ReadySize, m.Status.UpdatedSize = obs.Image.Reference, size, size, size
 	Read(obs)
@@ -69,7 +69,7 @@ func Running(t testing.TB, size int32, edits ...shardtest.Edit) *plan.Observatio
 }
 
 // Pod returns another ready pod of a shard, with the update revision.
-func Pod(obs *plan.Observation, shard, suffix string) *corev1.Pod {
+func Pod(obs *observation.Observation, shard, suffix string) *corev1.Pod {
 	pod := shardtest.Pod(shard+"-"+suffix, obs.UpdateRevision)
 	pod.Namespace, pod.Status.PodIP, pod.Spec.NodeName = obs.Memcached.Namespace, "10.0.0.1", "node1"
 	pod.Annotations[annotations.Handover] = string(v1alpha1.HandoverStrict)
@@ -78,10 +78,10 @@ func Pod(obs *plan.Observation, shard, suffix string) *corev1.Pod {
 }
 
 // ActivePod returns the only pod of a shard.
-func ActivePod(obs *plan.Observation, shard string) *corev1.Pod { return obs.Pods[shard][0] }
+func ActivePod(obs *observation.Observation, shard string) *corev1.Pod { return obs.Pods[shard][0] }
 
 // Answer lets the agent of a shard's pod report a start. StartWarm and StartCold are of another container.
-func Answer(obs *plan.Observation, shard string, result agentwire.StartResult) {
+func Answer(obs *observation.Observation, shard string, result agentwire.StartResult) {
 	pod := ActivePod(obs, shard)
 	pod.Status.ContainerStatuses[0].ContainerID = "containerd://another"
 	obs.Agents[pod.Name] = agentwire.Status{Phase: agentwire.PhaseServing, PodUID: string(pod.UID), Version: obs.Image.Version, Arguments: obs.UpdateRevision.Arguments,
@@ -89,7 +89,7 @@ func Answer(obs *plan.Observation, shard string, result agentwire.StartResult) {
 }
 
 // Read sets what follows from the other fields of an observation, as the observer does.
-func Read(obs *plan.Observation) {
+func Read(obs *observation.Observation) {
 	obs.Image, obs.ImageError = resources.ResolveImage(obs.Memcached.Spec.Image, obs.Memcached.Spec.Version, Options.DefaultImage)
 	obs.ReadShards()
 }

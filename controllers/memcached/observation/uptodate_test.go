@@ -1,12 +1,10 @@
-package applycache
+package observation
 
 import (
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
@@ -52,14 +50,14 @@ func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 		"a label of the Memcached": {func(s *state) { s.memcached.Labels = map[string]string{"team": "shop"} }, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			entries := func(change func(*state)) map[resources.Key]Object {
+			entries := func(change func(*state)) UpToDate {
 				s := &state{memcached: &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "cache", UID: "m", Generation: 3},
 					Spec: v1alpha1.MemcachedSpec{Size: ptr.To[int32](1)}},
 					shard: resources.Shard{Revision: revision}, have: metav1.ObjectMeta{UID: "o", ResourceVersion: "7", Generation: 1}}
 				change(s)
-				all := Objects{}
+				all := UpToDate{}
 				for _, want := range resources.NewBuilder(s.memcached, resources.Options{}).Desired([]resources.Shard{s.shard}) {
-					all[want.Key] = NewObject(s.memcached, want, &s.have)
+					all[want.Key] = NewVersion(s.memcached, want, &s.have)
 				}
 				return all
 			}
@@ -76,42 +74,7 @@ func TestObjectIsCurrentForOneVersionAndOneDesiredState(t *testing.T) {
 
 func TestObjectOfAKindWithoutGenerationsIsCurrentForOneResourceVersion(t *testing.T) {
 	m, want := &v1alpha1.Memcached{}, resources.Desired{}
-	if NewObject(m, want, &metav1.ObjectMeta{ResourceVersion: "7"}) == NewObject(m, want, &metav1.ObjectMeta{ResourceVersion: "8"}) {
+	if NewVersion(m, want, &metav1.ObjectMeta{ResourceVersion: "7"}) == NewVersion(m, want, &metav1.ObjectMeta{ResourceVersion: "8"}) {
 		t.Error("another version is current")
-	}
-}
-
-// The operator must not wait forever: an etcd that was restored returns old versions.
-func TestVersionIsStaleForAWhileAfterTheWrite(t *testing.T) {
-	now := time.Unix(1000, 0)
-	e := Entry{WrittenVersion: "7", WrittenAt: now}
-	for name, c := range map[string]struct {
-		version string
-		at      time.Duration
-		want    bool
-	}{
-		"the replaced version":      {"7", 0, true},
-		"just before the timeout":   {"7", staleCacheTimeout - 1, true},
-		"at the timeout":            {"7", staleCacheTimeout, false},
-		"a clock that was set back": {"7", -staleCacheTimeout, false},
-		"a newer version":           {"8", 0, false},
-	} {
-		m := &v1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{ResourceVersion: c.version}}
-		if got := e.IsStale(m, now.Add(c.at)); got != c.want {
-			t.Errorf("%s: stale: %t", name, got)
-		}
-	}
-}
-
-func TestForgottenMemcachedHasNoEntry(t *testing.T) {
-	var c Cache
-	name := types.NamespacedName{Namespace: "default", Name: "cache"}
-	c.Forget(name)
-	c.Set(name, Entry{WrittenVersion: "7"})
-	if got := c.Get(name); got.WrittenVersion != "7" {
-		t.Errorf("entry %+v", got)
-	}
-	if c.Forget(name); len(c.entries) != 0 {
-		t.Errorf("entries %+v", c.entries)
 	}
 }

@@ -1,4 +1,4 @@
-package plan
+package observation
 
 import (
 	"slices"
@@ -89,9 +89,9 @@ func TestFewMemcachedsFollowTheDefaultImageAtATime(t *testing.T) {
 		"it is behind a thousand":             {behind("b"), slices.Repeat([]v1alpha1.Memcached{behind("a")}, 1000), 1, inOrder, maxFollowPoll},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := FollowOf(&c.m, append(c.others, c.m), currentDefault, c.atOnce, now)
-			if (got.Message == "") != (c.message == "") || !strings.Contains(got.Message, c.message) || got.recheck != c.recheck {
-				t.Errorf("message %q, recheck after %s; want %q, %s", got.Message, got.recheck, c.message, c.recheck)
+			got := HoldDefaultImage(&c.m, append(c.others, c.m), currentDefault, c.atOnce, now)
+			if (got.Message == "") != (c.message == "") || !strings.Contains(got.Message, c.message) || got.RecheckAfter != c.recheck {
+				t.Errorf("message %q, recheck after %s; want %q, %s", got.Message, got.RecheckAfter, c.message, c.recheck)
 			}
 			if got.Message != "" && !strings.Contains(got.Message, "spec.version") {
 				t.Errorf("the message doesn't say what to do: %q", got.Message)

@@ -1,4 +1,4 @@
-package plan_test
+package observation_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
@@ -38,7 +38,7 @@ func TestAgentOfShardInSteadyStateIsNotQueried(t *testing.T) {
 				ContainerID: shardtest.RunningContainer, Revision: revision.Hash()}}
 			c.change(f)
 			f.Shards = []shard.Observation{f.ObserveShard()}
-			if got := len(plan.AgentsToQuery(f.Observation)) > 0; got != c.want {
+			if got := len(observation.AgentsToQuery(f.Observation)) > 0; got != c.want {
 				t.Errorf("queried: %v", got)
 			}
 		})
@@ -68,7 +68,7 @@ func TestHitRatioIsQueriedFromTheShardThatWasUpdatedLast(t *testing.T) {
 		waiting.Pods["cache-1"] = waiting.Pods["cache-0"]
 		f.Shards = []shard.Observation{f.ObserveShard(), waiting.ObserveShard()}
 		var names []string
-		for _, pod := range plan.AgentsToQuery(f.Observation) {
+		for _, pod := range observation.AgentsToQuery(f.Observation) {
 			names = append(names, pod.Name)
 		}
 		if diff := cmp.Diff([]string{"first", "waiting"}, names); diff != "" {

@@ -1,4 +1,5 @@
-package plan
+// Package window computes when a maintenance window opens.
+package window
 
 import (
 	"fmt"
@@ -8,10 +9,10 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 )
 
-// windowOpensIn returns the time until a maintenance window opens: 0 when one is open, or
+// OpensIn returns the time until a maintenance window opens: 0 when one is open, or
 // when there are none. A window lasts its duration in elapsed time, also when daylight saving
 // time begins or ends in it.
-func windowOpensIn(windows []v1alpha1.MaintenanceWindow, now time.Time) (time.Duration, error) {
+func OpensIn(windows []v1alpha1.MaintenanceWindow, now time.Time) (time.Duration, error) {
 	if len(windows) == 0 {
 		return 0, nil
 	}

@@ -1,4 +1,4 @@
-package plan
+package window
 
 import (
 	"strings"
@@ -98,7 +98,7 @@ func TestWindowOpensAtItsTime(t *testing.T) {
 			for _, text := range c.windows {
 				windows = append(windows, window(t, text))
 			}
-			if got, err := windowOpensIn(windows, now); err != nil || got != c.want {
+			if got, err := OpensIn(windows, now); err != nil || got != c.want {
 				t.Errorf("opens in %s, %v; want %s", got, err, c.want)
 			}
 		})
@@ -113,14 +113,14 @@ func TestWindowIsOpenAfterTheWait(t *testing.T) {
 	} {
 		windows := []v1alpha1.MaintenanceWindow{window(t, text)}
 		for now := time.Date(2026, 3, 20, 0, 0, 0, 0, time.UTC); now.Year() == 2026; now = now.Add(time.Duration(exhaustive.OneIn(11)) * 17 * time.Minute) {
-			wait, err := windowOpensIn(windows, now)
+			wait, err := OpensIn(windows, now)
 			if err != nil || wait < 0 || wait > 7*24*time.Hour+time.Hour {
 				t.Fatalf("%s at %s: %s, %v", text, now, wait, err)
 			}
-			if again, _ := windowOpensIn(windows, now.Add(wait)); again != 0 {
+			if again, _ := OpensIn(windows, now.Add(wait)); again != 0 {
 				t.Fatalf("%s at %s opens in %s, and then in %s", text, now, wait, again)
 			}
-			if before, _ := windowOpensIn(windows, now.Add(wait-time.Second)); wait > time.Second && before != time.Second {
+			if before, _ := OpensIn(windows, now.Add(wait-time.Second)); wait > time.Second && before != time.Second {
 				t.Fatalf("%s at %s opens in %s, and a second before that in %s", text, now, wait, before)
 			}
 		}
@@ -135,7 +135,7 @@ func TestInvalidWindowIsAnError(t *testing.T) {
 		`start "02:00:00" is not a time of day such as 02:00`:              window(t, "02:00:00 60m"),
 	} {
 		// An open window before it doesn't hide it.
-		_, err := windowOpensIn([]v1alpha1.MaintenanceWindow{good, bad}, time.Date(2026, 11, 18, 2, 30, 0, 0, time.UTC))
+		_, err := OpensIn([]v1alpha1.MaintenanceWindow{good, bad}, time.Date(2026, 11, 18, 2, 30, 0, 0, time.UTC))
 		if err == nil || err.Error() != "spec.updateStrategy.maintenanceWindows: "+want {
 			t.Errorf("error %v, want %s", err, want)
 		}

@@ -1,4 +1,4 @@
-package plan
+package observation
 
 import (
 	"strings"
@@ -7,10 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/applycache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
@@ -21,11 +19,13 @@ type Observation struct {
 	Memcached *v1alpha1.Memcached
 	// Now is when it was read.
 	Now time.Time
-	// Image that the spec selects, or ImageError if it is invalid; while Follow has a message,
-	// the image in the status.
-	Image      resources.Image
-	ImageError error
-	Follow     Follow
+	// Memory of earlier reconciles, in which this one replaces the silences and reports of agents.
+	Memory
+	// Image that the spec selects, or ImageError if it is invalid; while DefaultImageHold has a
+	// message, the image in the status.
+	Image            resources.Image
+	ImageError       error
+	DefaultImageHold DefaultImageHold
 	// DefaultImage that Image depends on; empty if it depends on none.
 	DefaultImage string
 	// UpdateRevision is the pod configuration that the spec results in.
@@ -41,20 +41,14 @@ type Observation struct {
 	Names []string
 	// Owned is the metadata of objects that are deleted with the Memcached, without a name.
 	Owned metav1.ObjectMeta
-	// Cached are the objects that an earlier reconcile found up to date.
-	Cached applycache.Objects
 	// PreflightPods check images on nodes.
 	PreflightPods []*corev1.Pod
 	// Agents are the agents' answers by pod name. An agent that was not queried, or did not
 	// answer, has no entry; it is in Unreachable if the query failed.
 	Agents      map[string]agentwire.Status
 	Unreachable map[string]bool
-	// Silences are those of the agents that let this reconcile or the last one wait, by the UIDs of their pods.
-	Silences map[types.UID]applycache.Silence
 	// Receiving are the answers of the agents in pods that receive the items of another one.
 	Receiving map[string]agentwire.Status
-	// Secrets are what agents reported last of their Secrets, by the UIDs of their pods.
-	Secrets map[types.UID]agentwire.Secrets
 	// Restores into this Memcached, by name.
 	Restores map[string]Object
 	// FinalBackup of a Memcached that is being deleted; nil while there is none.
@@ -63,8 +57,6 @@ type Observation struct {
 	Binding Object
 	// BindingForbidden is whether the operator may not read it.
 	BindingForbidden bool
-	// BindingTriedAt is when an earlier reconcile created or updated it, or failed to.
-	BindingTriedAt time.Time
 	// Backups of the Memcached, read only when a shard may have been lost.
 	Backups []*v1alpha1.MemcachedBackup
 }
@@ -118,14 +110,6 @@ func (obs *Observation) ReplicaSet(name string) *appsv1.ReplicaSet {
 	return set
 }
 
-// Follow is whether a Memcached keeps its image while the operator has another default image.
-type Follow struct {
-	// Message says what it waits for; empty when it doesn't wait.
-	Message string
-	// recheck is when to check again; 0 is never.
-	recheck time.Duration
-}
-
 // ReadShards determines the update revision, and the shards' revisions and pods.
 func (obs *Observation) ReadShards() {
 	m := obs.Memcached
@@ -141,4 +125,16 @@ func (obs *Observation) ReadShards() {
 			obs.Shards = append(obs.Shards, shards.Observe(ordinal, set.APIObject.(*appsv1.ReplicaSet), obs.Pods[name]))
 		}
 	}
+}
+
+// BindingIsOutdated reports whether the Secret lists other shards than it should. New shards are listed when all are ready.
+func BindingIsOutdated(m *v1alpha1.Memcached) bool {
+	was, size := m.Status.Binding, *m.Spec.Size
+	return was == nil || was.Name == "" || size < was.Size || size > was.Size && m.Status.ReadySize == size
+}
+
+// FinalBackupName returns the name of the final backup of a Memcached. It differs for
+// another Memcached of the same name.
+func FinalBackupName(m *v1alpha1.Memcached) string {
+	return m.Name + "-final-" + string(m.UID[:min(len(m.UID), 8)])
 }

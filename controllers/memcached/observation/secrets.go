@@ -1,4 +1,4 @@
-package plan
+package observation
 
 import (
 	"maps"
@@ -18,21 +18,22 @@ import (
 // SecretsInterval is the age at which the report of an agent is read again.
 const SecretsInterval = time.Minute
 
-func usesSecrets(m *v1alpha1.Memcached) bool { return m.Spec.TLS != nil || m.Spec.Auth != nil }
+// UsesSecrets reports whether the agents of a Memcached report what they do with Secrets.
+func UsesSecrets(m *v1alpha1.Memcached) bool { return m.Spec.TLS != nil || m.Spec.Auth != nil }
 
-// age returns how old the report of a shard's agent is.
-func (obs *Observation) age(pod *corev1.Pod) time.Duration {
+// SecretsAge returns how old the report of a shard's agent is.
+func (obs *Observation) SecretsAge(pod *corev1.Pod) time.Duration {
 	return obs.Now.Sub(obs.Secrets[pod.UID].ReadAt).Abs()
 }
 
 // secretPods returns the pods whose report is due.
 func secretPods(obs *Observation) (due []*corev1.Pod) {
-	if !usesSecrets(obs.Memcached) {
+	if !UsesSecrets(obs.Memcached) {
 		return nil
 	}
 	for i := range obs.Shards {
 		s := &obs.Shards[i]
-		if s.IsReady && s.Active.Status.PodIP != "" && resources.MountsSecrets(s.Active) && obs.age(s.Active) >= SecretsInterval {
+		if s.IsReady && s.Active.Status.PodIP != "" && resources.MountsSecrets(s.Active) && obs.SecretsAge(s.Active) >= SecretsInterval {
 			due = append(due, s.Active)
 		}
 	}
@@ -44,7 +45,7 @@ func (obs *Observation) ReadSecrets() {
 	known := map[types.UID]agentwire.Secrets{}
 	for i := range obs.Shards {
 		pod := obs.Shards[i].Active
-		if pod == nil || !usesSecrets(obs.Memcached) {
+		if pod == nil || !UsesSecrets(obs.Memcached) {
 			continue
 		}
 		if last, ok := obs.Secrets[pod.UID]; ok {
@@ -59,19 +60,4 @@ func (obs *Observation) ReadSecrets() {
 	if !maps.Equal(obs.Secrets, known) { // without Secrets, it remains nil
 		obs.Secrets = known
 	}
-}
-
-// planSecrets reads the next report when it is due.
-func planSecrets(obs *Observation) Actions {
-	if !usesSecrets(obs.Memcached) {
-		return Actions{}
-	}
-	after := SecretsInterval
-	for i := range obs.Shards {
-		s := &obs.Shards[i]
-		if s.IsReady && resources.MountsSecrets(s.Active) && !obs.Unreachable[s.Active.Name] {
-			after = min(after, max(SecretsInterval-obs.age(s.Active), AgentRetryMin))
-		}
-	}
-	return Actions{RequeueAfter: after}
 }

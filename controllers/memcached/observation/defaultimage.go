@@ -1,4 +1,4 @@
-package plan
+package observation
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/window"
 )
 
 // A release of the operator may have another default image, and so another one for each
@@ -26,19 +27,27 @@ const (
 	maxFollowPoll = 5 * time.Minute
 )
 
-// IsBehind reports whether a Memcached has the image that its spec selected with a previous
+// DefaultImageHold is whether a Memcached keeps its image while the operator has another default image.
+type DefaultImageHold struct {
+	// Message says what it waits for; empty when it doesn't wait.
+	Message string
+	// RecheckAfter is when to check again; 0 is never.
+	RecheckAfter time.Duration
+}
+
+// IsBehindDefaultImage reports whether a Memcached has the image that its spec selected with a previous
 // default image, and that the default image changes. After a change of the spec that selects
 // another image, it isn't behind: such a change waits for nothing.
-func IsBehind(m *v1alpha1.Memcached, defaultImage string) bool {
-	if m.Status.DefaultImage == defaultImage || !SelectsByStatus(m, m.Status.Image) {
+func IsBehindDefaultImage(m *v1alpha1.Memcached, defaultImage string) bool {
+	if m.Status.DefaultImage == defaultImage || !SelectsWithFormerDefault(m, m.Status.Image) {
 		return false
 	}
 	current, err := resources.ResolveImage(m.Spec.Image, m.Spec.Version, defaultImage)
 	return err == nil && current.Reference != m.Status.Image
 }
 
-// SelectsByStatus reports whether the spec selects an image with the default image of the status.
-func SelectsByStatus(m *v1alpha1.Memcached, reference string) bool {
+// SelectsWithFormerDefault reports whether the spec selects an image with the default image of the status.
+func SelectsWithFormerDefault(m *v1alpha1.Memcached, reference string) bool {
 	if m.Status.DefaultImage == "" {
 		return false
 	}
@@ -46,10 +55,10 @@ func SelectsByStatus(m *v1alpha1.Memcached, reference string) bool {
 	return err == nil && image.Reference == reference
 }
 
-// FollowOf returns whether a Memcached that is behind the default image waits. atOnce is how
+// HoldDefaultImage returns whether a Memcached that is behind the default image waits. atOnce is how
 // many are updated at a time. One with its own version isn't counted, and one with its own image
 // doesn't stop the others: what fails there isn't the default image.
-func FollowOf(m *v1alpha1.Memcached, all []v1alpha1.Memcached, defaultImage string, atOnce int, now time.Time) Follow {
+func HoldDefaultImage(m *v1alpha1.Memcached, all []v1alpha1.Memcached, defaultImage string, atOnce int, now time.Time) DefaultImageHold {
 	var before, updating, failed int
 	for i := range all {
 		other := &all[i]
@@ -58,7 +67,7 @@ func FollowOf(m *v1alpha1.Memcached, all []v1alpha1.Memcached, defaultImage stri
 		}
 		degraded := meta.IsStatusConditionTrue(other.Status.Conditions, v1alpha1.ConditionDegraded)
 		switch {
-		case IsBehind(other, defaultImage):
+		case IsBehindDefaultImage(other, defaultImage):
 			if wait, ok := mayFollowIn(other, now); ok && wait == 0 && compareNames(other, m) < 0 {
 				before++
 			}
@@ -70,30 +79,30 @@ func FollowOf(m *v1alpha1.Memcached, all []v1alpha1.Memcached, defaultImage stri
 		}
 	}
 	wait, ok := mayFollowIn(m, now)
-	f := Follow{recheck: min(followPoll*time.Duration(max(before+updating-atOnce+1, 1)), maxFollowPoll)}
+	hold := DefaultImageHold{RecheckAfter: min(followPoll*time.Duration(max(before+updating-atOnce+1, 1)), maxFollowPoll)}
 	why := "it follows in the order of namespaces and names"
 	switch {
 	case !ok:
-		f.recheck, why = 0, "it follows when it is neither paused nor Degraded"
+		hold.RecheckAfter, why = 0, "it follows when it is neither paused nor Degraded"
 	case atOnce == 0:
-		f.recheck, why = 0, "the operator is set to update none"
+		hold.RecheckAfter, why = 0, "the operator is set to update none"
 	case failed > 0:
-		f.recheck, why = maxFollowPoll, "the update of another Memcached to it is Degraded"
+		hold.RecheckAfter, why = maxFollowPoll, "the update of another Memcached to it is Degraded"
 	case wait > 0:
-		f.recheck, why = wait, "it follows in a maintenance window"
+		hold.RecheckAfter, why = wait, "it follows in a maintenance window"
 	case before+updating < atOnce:
-		return Follow{}
+		return DefaultImageHold{}
 	}
-	f.Message = fmt.Sprintf("keeps image %s; the operator's default image is %s, and %s; to update now or to keep the version, set spec.version",
+	hold.Message = fmt.Sprintf("keeps image %s; the operator's default image is %s, and %s; to update now or to keep the version, set spec.version",
 		m.Status.Image, defaultImage, why)
-	return f
+	return hold
 }
 
 // mayFollowIn returns when a Memcached may follow the default image as far as it is
 // concerned; false is not before its spec or status changes.
 func mayFollowIn(m *v1alpha1.Memcached, now time.Time) (time.Duration, bool) {
 	windows := ptr.Deref(m.Spec.UpdateStrategy, v1alpha1.UpdateStrategy{}).MaintenanceWindows
-	wait, err := windowOpensIn(windows, now)
+	wait, err := window.OpensIn(windows, now)
 	return wait, err == nil && !m.Spec.Paused && !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDegraded)
 }
 

@@ -1,0 +1,23 @@
+package observation
+
+import "time"
+
+// Silence is the time in which an agent has let reconciles wait for an answer.
+type Silence struct{ Since, QueriedAt time.Time }
+
+// A silent agent is queried again after a quarter of its silence, within these bounds.
+const minPause, maxPause = time.Second, 30 * time.Second
+
+// IsOver reports whether it is time to query the agent again.
+func (s Silence) IsOver(now time.Time) bool {
+	return now.Sub(s.QueriedAt).Abs() >= min(max(s.QueriedAt.Sub(s.Since)/4, minPause), maxPause)
+}
+
+// After returns the silence of an agent that didn't answer now either.
+func (s Silence) After(now time.Time) Silence {
+	if s.Since.IsZero() {
+		s.Since = now
+	}
+	s.QueriedAt = now
+	return s
+}
