@@ -30,9 +30,8 @@ type Cluster struct {
 	// Binds puts a pod on a node where an update cannot; nil updates the pod.
 	Binds   func(pod *corev1.Pod, node string) error
 	Watcher Watcher
-	// Pods that each ReplicaSet has created, and the phases of the restores when a shard's first one served.
-	Pods       map[string]int
-	ServedWith map[string]string
+	// Pods that each ReplicaSet has created.
+	Pods map[string]int
 
 	made int
 	// began is when transfers began to run.
@@ -70,7 +69,7 @@ type Watcher interface {
 func NewCluster(at time.Time, seed uint64) *Cluster {
 	cl := &Cluster{
 		Clock: testclock.NewFakeClock(at), Rand: rand.New(rand.NewPCG(seed, 0)), Procs: map[types.UID]*Proc{}, Certificate: "0123456789abcdef",
-		Misses: func() bool { return false }, Watcher: unwatched{}, Pods: map[string]int{}, ServedWith: map[string]string{}, began: map[types.UID]time.Time{},
+		Misses: func() bool { return false }, Watcher: unwatched{}, Pods: map[string]int{}, began: map[types.UID]time.Time{},
 	}
 	for i, disk := range []string{"ssd", "ssd", "hdd"} {
 		cl.Nodes = append(cl.Nodes, &Node{Name: fmt.Sprintf("node%d", i+1), Labels: map[string]string{"disk": disk}, memory: 4 << 30})

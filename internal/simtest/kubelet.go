@@ -197,7 +197,7 @@ func (cl *Cluster) run(pod *corev1.Pod) []Action {
 			p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "the source was lost while both pods served", At: cl.Clock.Now()}
 		})...)
 	case !p.Serves:
-		could = append(could, act("serves", func() { cl.serve(p) })...)
+		could = append(could, act("serves", func() { p.Serves = true })...)
 	case p.Serves && p.Items < ItemsPerShard:
 		could = append(could, act("is filled by its clients", func() { p.Items = ItemsPerShard })...)
 	}
@@ -378,18 +378,6 @@ func (cl *Cluster) resize(p *Proc, want corev1.ResourceRequirements) {
 		return
 	}
 	p.resources, p.Resized = want, true
-}
-
-// serve lets clients in.
-func (cl *Cluster) serve(p *Proc) {
-	p.Serves = true
-	if _, before := cl.ServedWith[p.Shard]; before {
-		return
-	}
-	cl.ServedWith[p.Shard] = "no restore"
-	for _, r := range All[*v1alpha1.MemcachedRestore](cl.Server) {
-		cl.ServedWith[p.Shard] = fmt.Sprintf("restore %s %s", r.Name, r.Status.Phase)
-	}
 }
 
 // cannotShrink reports whether the kubelet never takes memory away for some resources. It first

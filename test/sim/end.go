@@ -49,6 +49,9 @@ func (w *World) End() string {
 			lines = append(lines, fmt.Sprintf("%s %s=%s %s", m.Name, c.Type, c.Status, c.Reason))
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s shards, servers %s, version %s", m.Name, m.Status.Ready, strings.ReplaceAll(fmt.Sprint(m.Status.Servers), w.Server.Namespace, "namespace"), m.Status.Version))
+		if b := m.Status.Bootstrap; b != nil {
+			lines = append(lines, fmt.Sprintf("%s: bootstrap %s", m.Name, b.Phase))
+		}
 		for _, s := range m.Status.Shards {
 			lines = append(lines, fmt.Sprintf("%s: ready %t, current %t, version %s", s.Name, s.Ready, s.Current, s.Version))
 		}
@@ -57,7 +60,7 @@ func (w *World) End() string {
 }
 
 // Starts describes how often the containers and memcached of the existing shards were
-// started, how many items they hold, how many pods they took, and what was restored before the first.
+// started, how many items they hold, and how many pods they took.
 func (w *World) Starts() string {
 	var lines []string
 	for _, pod := range simtest.All[*corev1.Pod](w.Server) {
@@ -66,7 +69,7 @@ func (w *World) Starts() string {
 		}
 	}
 	for set, pods := range w.Pods {
-		lines = append(lines, fmt.Sprintf("%s: %d pods, served with %s", set, pods, w.ServedWith[set]))
+		lines = append(lines, fmt.Sprintf("%s: %d pods", set, pods))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
