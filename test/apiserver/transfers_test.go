@@ -21,7 +21,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
@@ -29,9 +28,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers"
 	"github.com/memcached-operator/memcached-operator/controllers/backup"
-	"github.com/memcached-operator/memcached-operator/controllers/schedule"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
-	"github.com/memcached-operator/memcached-operator/internal/index"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 	snapshotwire "github.com/memcached-operator/memcached-operator/internal/snapshot/wire"
 )
@@ -341,47 +338,4 @@ func TestManagerRunsAllControllers(t *testing.T) {
 	if len(tr.jobs.Snapshots) != 0 {
 		t.Errorf("the store contains %v", tr.jobs.Snapshots)
 	}
-}
-
-// hangs is a client in which reads of a schedule of one namespace hang until it is released.
-type hangs struct {
-	client.Client
-	namespace string
-	release   <-chan struct{}
-}
-
-func (c hangs) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-	if _, ok := o.(*v1alpha1.MemcachedScheduledBackup); ok && key.Namespace == c.namespace {
-		<-c.release
-	}
-	return c.Client.Get(ctx, key, o, options...)
-}
-
-func TestSchedulesOfOneNamespaceDoNotDelayThoseOfAnother(t *testing.T) {
-	t.Parallel()
-	loud, quiet := newTransfers(t), newTransfers(t)
-	mgr, err := ctrl.NewManager(rest.CopyConfig(server.Operator), ctrl.Options{Scheme: simtest.Scheme(), Cache: controllers.CacheOptions(loud.namespace + "," + quiet.namespace),
-		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)}})
-	quiet.must(err)
-	quiet.must(index.Setup(t.Context(), mgr.GetFieldIndexer()))
-	release := make(chan struct{})
-	quiet.must((&schedule.Reconciler{Client: hangs{mgr.GetClient(), loud.namespace, release}, APIReader: mgr.GetAPIReader(), Recorder: &events.FakeRecorder{}, Clock: clock.RealClock{}}).SetupWithManager(mgr))
-	spec := `{schedule: "@daily", backupTemplate: {spec: ` + toClaim + `}}`
-	for i := range 20 {
-		loud.must(loud.create("MemcachedScheduledBackup", fmt.Sprintf("s%d", i), spec))
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	stopped := make(chan error, 1)
-	go func() { stopped <- mgr.Start(ctx) }()
-	defer func() {
-		close(release)
-		stop()
-		quiet.must(<-stopped)
-	}()
-	if !mgr.GetCache().WaitForCacheSync(ctx) {
-		t.Fatal("the cache doesn't sync")
-	}
-	quiet.must(quiet.create("MemcachedScheduledBackup", "nightly", spec))
-	s := &v1alpha1.MemcachedScheduledBackup{}
-	quiet.eventually("the schedule of another namespace is reconciled", s, "nightly", func() bool { return s.Status.NextScheduleTime != nil })
 }

@@ -122,9 +122,13 @@ func TestFirstShardsWaitForTheirSecret(t *testing.T) {
 		"it has shards": {func(obs *observation.Observation) {
 			plantest.AddObject(obs, resources.Key{Kind: resources.KindReplicaSet, Name: "cache-1"}, "ours")
 		}, false},
+		"the API server rejected its shards": {func(obs *observation.Observation) {
+			plantest.AddObject(obs, resources.Key{Kind: resources.KindService, Name: "cache-0"}, "ours")
+		}, false},
 	} {
 		obs := plantest.Running(t, 2)
 		withoutShards(obs)
+		clear(obs.Objects)
 		obs.Memcached.CreationTimestamp = metav1.NewTime(obs.Now)
 		c.change(obs)
 		if a := plantest.Plan(obs).Actions; a.Secret == nil || a.SecretIsFirst != c.want {

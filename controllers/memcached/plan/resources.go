@@ -10,13 +10,14 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 )
 
-// FormerSecret is how long after its creation a Memcached without shards waits for the garbage collection of the Secret
+// FormerSecret is how long after its creation a Memcached without objects waits for the garbage collection of the Secret
 // of a deleted Memcached with the same name. With that Secret, its pods would have no key once it is collected.
 const FormerSecret = 10 * time.Second
 
 // planResources returns the objects that are missing or not up to date.
 func planResources(obs *observation.Observation, build *resources.Builder, shards []resources.Shard) Resources {
 	p := Resources{UpToDate: observation.UpToDate{}}
+	createsFirst := true // nothing of the Memcached exists
 	for _, want := range build.Desired(shards) {
 		have, exists := obs.Objects[want.Key]
 		switch {
@@ -30,6 +31,7 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 		}
 		var current observation.Version
 		if exists {
+			createsFirst = false
 			current = observation.NewVersion(obs.Memcached, want, have)
 			if obs.UpToDate[want.Key] == current {
 				p.UpToDate[want.Key] = current
@@ -54,7 +56,7 @@ func planResources(obs *observation.Observation, build *resources.Builder, shard
 	}
 	if resources.HandsOver(obs.Memcached) && slices.ContainsFunc(p.Actions.Apply, func(a Apply) bool { return a.Key.Kind == resources.KindReplicaSet }) {
 		p.Actions.Secret = build.HandoverSecret()
-		p.Actions.SecretIsFirst = len(obs.Shards)+len(obs.Memcached.Status.Shards) == 0 && obs.Now.Sub(obs.Memcached.CreationTimestamp.Time).Abs() < FormerSecret
+		p.Actions.SecretIsFirst = createsFirst && len(obs.Memcached.Status.Shards) == 0 && obs.Now.Sub(obs.Memcached.CreationTimestamp.Time).Abs() < FormerSecret
 	}
 	return p
 }
