@@ -1,7 +1,7 @@
 # The unreleased version. Images and bundle/ are named after it.
-VERSION ?= 1.1.0
+VERSION ?= 1.0.0
 # The bundle's createdAt, and @ with the digest of the operator's image if it is known. "make release" sets them.
-RELEASED ?= 2026-11-22T17:49:20Z
+RELEASED ?= 2026-11-26T09:55:03Z
 DIGEST ?=
 
 IMAGE_TAG_BASE ?= ghcr.io/memcached-operator/memcached-operator
