@@ -59,7 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: plan.Soonest(after, p.Actions.RequeueAfter)}, nil
 }
 
-// apply makes a plan's writes if they may be made.
+// apply makes a plan's writes if they are confirmed.
 func (r *Reconciler) apply(ctx context.Context, m *v1alpha1.Memcached, p plan.Plan) plan.Result {
 	confirmed, err := r.confirm(ctx, m, p)
 	switch {
