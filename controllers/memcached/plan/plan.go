@@ -69,7 +69,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 			all = append(all, repeats, p.Discovery.Actions, p.Binding.Actions, planDeletions(obs, p.Discovery.Delay), planPreflightCleanup(obs, p.Decision.Done()))
 		}
 	}
-	p.Shards, p.Rejected = shards, cmp.Or(p.Resources.Rejected, p.Preflight.Rejected, problem)
+	p.Shards, p.Rejected = shards, cmp.Or(p.Resources.Rejected, problem)
 	p.Actions = merge(append(all, planAgentRetry(obs), planSecrets(obs))...)
 	p.Memory = observation.Memory{UpToDate: p.Resources.UpToDate, Silences: obs.Silences, Secrets: obs.Secrets, BindingTriedAt: obs.BindingTriedAt}
 	if p.Actions.Binding != nil {

@@ -31,8 +31,6 @@ type Result struct {
 	Message string
 	// Problem is why a check failed, or nil.
 	Problem *shard.Problem
-	// Rejected is why a preflight pod can't be built, or nil.
-	Rejected *shard.Problem
 	// Create are the preflight pods that are missing.
 	Create []resources.Object
 }
@@ -45,11 +43,7 @@ func Evaluate(build *resources.Builder, pods []*corev1.Pod, shards []shard.State
 		if s.Active == nil || s.Active.Spec.NodeName == "" || s.Rollout.ToTarget.Method != rollout.Recreate || s.Rollout.Pod.Revision == update.Hash() {
 			continue
 		}
-		want, err := build.PreflightPod(s.Active, update, attempt)
-		if err != nil {
-			r.Rejected = &shard.Problem{Reason: v1alpha1.ReasonApplyRejected, Message: err.Error()}
-			return r
-		}
+		want := build.PreflightPod(s.Active, update, attempt)
 		progress, message := rollout.Needed, fmt.Sprintf("checking image %s on node %s", update.Image.Reference, s.Active.Spec.NodeName)
 		if i := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Name == want.Key.Name }); i >= 0 {
 			var problem *shard.Problem
@@ -76,9 +70,6 @@ func urgency(p rollout.Progress) int {
 
 // Annotate returns the shards with the progress of the check for those that need it.
 func (r Result) Annotate(shards []shard.State) []shard.State {
-	if r.Rejected != nil {
-		return shards
-	}
 	shards = slices.Clone(shards)
 	for i := range shards {
 		if change := &shards[i].Rollout.ToTarget; change.Method == rollout.Recreate {

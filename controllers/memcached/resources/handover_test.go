@@ -68,11 +68,7 @@ func TestSecretOfTheHandoverHasNoKeyYet(t *testing.T) {
 
 func podOf(t *testing.T, m *v1alpha1.Memcached) *corev1ac.PodSpecApplyConfiguration {
 	t.Helper()
-	pod, err := NewBuilder(m, options).podTemplate("cache-0", nil, &Shard{Revision: NewPodRevision(&m.Spec, Image{Reference: fallback, Version: "1.6.45"})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pod.Spec
+	return NewBuilder(m, options).podTemplate("cache-0", nil, &Shard{Revision: NewPodRevision(&m.Spec, Image{Reference: fallback, Version: "1.6.45"})}).Spec
 }
 
 // Pods of a Memcached whose mode isn't changed must not differ from those of the previous release.
@@ -101,16 +97,9 @@ func TestPodOfAMoveAvoidsTheNode(t *testing.T) {
 	} {
 		m := memcached(1, func(s *v1alpha1.MemcachedSpec) { s.Scheduling.Affinity = c.affinity })
 		build, shard := NewBuilder(m, options), Shard{Revision: NewPodRevision(&m.Spec, Image{Reference: fallback, Version: "1.6.45"})}
-		before, err := build.podTemplate("cache-0", nil, &shard)
-		if err != nil {
-			t.Fatal(err)
-		}
-		was := mustMarshal(before)
+		was := mustMarshal(build.podTemplate("cache-0", nil, &shard))
 		shard.AvoidNode = "node-7"
-		moved, err := build.podTemplate("cache-0", nil, &shard)
-		if err != nil {
-			t.Fatal(err)
-		}
+		moved := build.podTemplate("cache-0", nil, &shard)
 		terms := moved.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 		for _, term := range terms {
 			if len(term.MatchFields) != 1 || *term.MatchFields[0].Key != "metadata.name" || *term.MatchFields[0].Operator != corev1.NodeSelectorOpNotIn ||
@@ -122,7 +111,7 @@ func TestPodOfAMoveAvoidsTheNode(t *testing.T) {
 			t.Errorf("%s: %s", name, mustMarshal(moved.Spec.Affinity))
 		}
 		shard.AvoidNode = ""
-		if after, _ := build.podTemplate("cache-0", nil, &shard); mustMarshal(after) != was {
+		if mustMarshal(build.podTemplate("cache-0", nil, &shard)) != was {
 			t.Errorf("%s: the move changed the templates of other shards", name)
 		}
 	}

@@ -42,11 +42,7 @@ func convertPeers(field string, peers []networkingv1.NetworkPolicyPeer) ([]*netw
 		if err := validatePeer(&peers[i]); err != nil {
 			return nil, fmt.Errorf("%s[%d]: %w; correct it, nothing changes until then", field, i, err)
 		}
-		peer, err := convert[networkingv1ac.NetworkPolicyPeerApplyConfiguration](peers[i])
-		if err != nil {
-			return nil, err
-		}
-		converted = append(converted, peer)
+		converted = append(converted, convert[networkingv1ac.NetworkPolicyPeerApplyConfiguration](peers[i]))
 	}
 	return converted, nil
 }

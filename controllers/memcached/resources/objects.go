@@ -280,7 +280,7 @@ func (b *Builder) Build(d Desired) (Object, error) {
 			o.Apply = b.discoveryService()
 		}
 	default:
-		o.Apply, err = b.replicaSet(d)
+		o.Apply = b.replicaSet(d)
 	}
 	return o, err
 }
@@ -366,14 +366,10 @@ func servicePorts() []*corev1ac.ServicePortApplyConfiguration {
 }
 
 // replicaSet returns the ReplicaSet that creates the pod of a shard.
-func (b *Builder) replicaSet(d Desired) (*appsv1ac.ReplicaSetApplyConfiguration, error) {
+func (b *Builder) replicaSet(d Desired) *appsv1ac.ReplicaSetApplyConfiguration {
 	labels, replicas := b.shardLabels(d), int32(1)
 	if d.Shard.Surge {
 		replicas = 2
-	}
-	pod, err := b.podTemplate(d.Key.Name, labels, d.Shard)
-	if err != nil {
-		return nil, err
 	}
 	return appsv1ac.ReplicaSet(d.Key.Name, b.namespace).
 		WithLabels(labels).
@@ -382,7 +378,7 @@ func (b *Builder) replicaSet(d Desired) (*appsv1ac.ReplicaSetApplyConfiguration,
 		WithSpec(appsv1ac.ReplicaSetSpec().
 			WithReplicas(replicas).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(labels)).
-			WithTemplate(pod)), nil
+			WithTemplate(b.podTemplate(d.Key.Name, labels, d.Shard)))
 }
 
 // shardLabels returns the labels of a shard's objects. They select its pod.

@@ -47,14 +47,11 @@ type template struct {
 }
 
 // podTemplate returns the pod template of a shard.
-func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shard) (*corev1ac.PodTemplateSpecApplyConfiguration, error) {
+func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shard) *corev1ac.PodTemplateSpecApplyConfiguration {
 	revision := shard.Revision
 	common, ok := b.templates[revision.String()]
 	if !ok {
-		var err error
-		if common, err = b.newTemplate(revision); err != nil {
-			return nil, err
-		}
+		common = b.newTemplate(revision)
 		b.templates[revision.String()] = common
 	}
 	spec := *common.scheduling // each template its own copy of the top level
@@ -81,29 +78,21 @@ func (b *Builder) podTemplate(name string, labels map[string]string, shard *Shar
 		pod.WithAnnotations(map[string]string{annotations.Handover: string(cmp.Or(b.memcached.Spec.Handover.Mode, v1alpha1.HandoverStrict))})
 	}
 	if shard.AvoidNode != "" {
-		affinity, err := avoidNode(spec.Affinity, shard.AvoidNode)
-		if err != nil {
-			return nil, err
-		}
-		spec.WithAffinity(affinity)
+		spec.WithAffinity(avoidNode(spec.Affinity, shard.AvoidNode))
 	}
 	if shard.Discovery != "" {
 		pod.WithAnnotations(map[string]string{annotations.Discovery: shard.Discovery})
 	}
-	return pod, nil
+	return pod
 }
 
-func (b *Builder) newTemplate(revision PodRevision) (*template, error) {
-	scheduling, err := b.schedulingSpec(&revision.Spec)
-	if err != nil {
-		return nil, err
+func (b *Builder) newTemplate(revision PodRevision) *template {
+	return &template{
+		scheduling:  b.schedulingSpec(&revision.Spec),
+		security:    podSecurity(&revision.Spec.PodSecurity, b.options),
+		resources:   convert[corev1ac.ResourceRequirementsApplyConfiguration](revision.Resources),
+		annotations: PodAnnotations(revision),
 	}
-	security, err := podSecurity(&revision.Spec.PodSecurity, b.options)
-	if err != nil {
-		return nil, err
-	}
-	resources, err := convert[corev1ac.ResourceRequirementsApplyConfiguration](revision.Resources)
-	return &template{scheduling, security, resources, PodAnnotations(revision)}, err
 }
 
 // PodAnnotations returns the annotations of a pod of a revision.
@@ -122,7 +111,7 @@ func PodAnnotations(revision PodRevision) map[string]string {
 }
 
 // schedulingSpec returns the part of a pod's spec that the user writes in Kubernetes' own types.
-func (b *Builder) schedulingSpec(spec *v1alpha1.MemcachedSpec) (*corev1ac.PodSpecApplyConfiguration, error) {
+func (b *Builder) schedulingSpec(spec *v1alpha1.MemcachedSpec) *corev1ac.PodSpecApplyConfiguration {
 	scheduling := *spec.Scheduling.DeepCopy()
 	if scheduling.TopologySpreadConstraints == nil && (scheduling.Affinity == nil || scheduling.Affinity.PodAntiAffinity == nil) {
 		if scheduling.Affinity == nil {
@@ -137,11 +126,8 @@ func (b *Builder) schedulingSpec(spec *v1alpha1.MemcachedSpec) (*corev1ac.PodSpe
 }
 
 // avoidNode returns an affinity that also excludes a node.
-func avoidNode(from *corev1ac.AffinityApplyConfiguration, node string) (*corev1ac.AffinityApplyConfiguration, error) {
-	affinity, err := convert[corev1.Affinity](from)
-	if err != nil {
-		return nil, err
-	}
+func avoidNode(from *corev1ac.AffinityApplyConfiguration, node string) *corev1ac.AffinityApplyConfiguration {
+	affinity := convert[corev1.Affinity](from)
 	if affinity.NodeAffinity == nil {
 		affinity.NodeAffinity = &corev1.NodeAffinity{}
 	}
@@ -174,7 +160,7 @@ func spreadShards(labels map[string]string) *corev1.PodAntiAffinity {
 }
 
 // podSecurity returns the security context of a pod, which complies with the restricted level of Pod Security.
-func podSecurity(own *v1alpha1.PodSecurity, options Options) (*corev1ac.PodSecurityContextApplyConfiguration, error) {
+func podSecurity(own *v1alpha1.PodSecurity, options Options) *corev1ac.PodSecurityContextApplyConfiguration {
 	security := corev1.PodSecurityContext{
 		RunAsNonRoot: new(true),
 		RunAsUser:    own.RunAsUser, RunAsGroup: own.RunAsGroup,
@@ -281,15 +267,12 @@ func podField(name, path string) *corev1ac.EnvVarApplyConfiguration {
 		corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath(path)))
 }
 
-// convert converts a value of an API type into the apply configuration with the same JSON.
-func convert[T any](from any) (*T, error) {
-	raw, err := json.Marshal(from)
-	if err != nil {
-		return nil, fmt.Errorf("converting %T: %w", from, err)
-	}
+// convert converts a value of an API type into the apply configuration with the same JSON, or back. No value that was decoded
+// from JSON can fail.
+func convert[T any](from any) *T {
 	to := new(T)
-	if err := json.Unmarshal(raw, to); err != nil {
-		return nil, fmt.Errorf("converting %T to %T: %w", from, to, err)
+	if err := json.Unmarshal([]byte(mustMarshal(from)), to); err != nil {
+		panic(fmt.Sprintf("converting %T to %T: %s", from, to, err))
 	}
-	return to, nil
+	return to
 }

@@ -17,7 +17,7 @@ const preflightDeadline = 3600
 // PreflightPod returns the pod that checks a revision on the node of a shard's pod before the shard
 // is updated: the kubelet pulls the image with that pod's credentials and runs it, and the agent in
 // it checks memcached's version and arguments. Another attempt has another name.
-func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt string) (Object, error) {
+func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt string) Object {
 	var running corev1.Container
 	for _, c := range shard.Spec.Containers {
 		if c.Name == Container {
@@ -30,20 +30,13 @@ func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt 
 	})))
 	name := b.name + "-preflight-" + hex.EncodeToString(sum[:5])
 
-	spec, err := convert[corev1ac.PodSpecApplyConfiguration](corev1.PodSpec{
+	spec := convert[corev1ac.PodSpecApplyConfiguration](corev1.PodSpec{
 		NodeName:           shard.Spec.NodeName,
 		ServiceAccountName: revision.Spec.PodSecurity.ServiceAccountName,
 		ImagePullSecrets:   shard.Spec.ImagePullSecrets,
 		Tolerations:        shard.Spec.Tolerations,
 		PriorityClassName:  shard.Spec.PriorityClassName,
 	})
-	if err != nil {
-		return Object{}, err
-	}
-	security, err := podSecurity(&revision.Spec.PodSecurity, b.options)
-	if err != nil {
-		return Object{}, err
-	}
 	// The pod has the shard's limit and requests next to nothing: a full node must not block the
 	// update of its shards.
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("16Mi")}
@@ -73,11 +66,11 @@ func (b *Builder) PreflightPod(shard *corev1.Pod, revision PodRevision, attempt 
 			WithTerminationGracePeriodSeconds(0).
 			WithAutomountServiceAccountToken(false).
 			WithEnableServiceLinks(false).
-			WithSecurityContext(security).
+			WithSecurityContext(podSecurity(&revision.Spec.PodSecurity, b.options)).
 			WithVolumes(
 				corev1ac.Volume().WithName("agent").WithEmptyDir(corev1ac.EmptyDirVolumeSource().
 					WithSizeLimit(resource.MustParse("32Mi"))),
 			).
 			WithInitContainers(installer).
-			WithContainers(container))}, nil
+			WithContainers(container))}
 }

@@ -26,11 +26,7 @@ func TestPreflightPodIsNamedAfterWhatItChecks(t *testing.T) {
 	}
 	build := func(t *testing.T, p input) Object {
 		t.Helper()
-		o, err := NewBuilder(memcached(1, nil), p.options).PreflightPod(&p.pod, NewPodRevision(&p.spec, p.image), p.attempt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return o
+		return NewBuilder(memcached(1, nil), p.options).PreflightPod(&p.pod, NewPodRevision(&p.spec, p.image), p.attempt)
 	}
 	one := build(t, first())
 	for name, c := range map[string]struct {

@@ -59,10 +59,7 @@ func TestPodsMountOnlyTheEntriesAndSecretsTheyMay(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := memcached(1, nil)
-		template, err := NewBuilder(m, o).podTemplate("cache-0", nil, &Shard{Revision: NewPodRevision(&m.Spec, Image{Reference: fallback, Version: "1.6.45"})})
-		if err != nil {
-			t.Fatal(err)
-		}
+		template := NewBuilder(m, o).podTemplate("cache-0", nil, &Shard{Revision: NewPodRevision(&m.Spec, Image{Reference: fallback, Version: "1.6.45"})})
 		pod := template.Spec
 		got, mounted := map[string][]string{}, map[string]bool{}
 		for _, volume := range pod.Volumes {
