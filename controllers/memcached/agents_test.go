@@ -75,7 +75,7 @@ func TestReconcileWaitsOnceForManySilentAgents(t *testing.T) {
 		for i := range 5 {
 			began := time.Now()
 			query()
-			if waited := time.Since(began); waited > podhttp.ReconcileWait {
+			if waited := time.Since(began); waited > podhttp.ReconcileWait { //nolint:forbidigo // the fake time of a bubble
 				t.Errorf("reconcile %d waited for %s", i, waited)
 			}
 			if agents.busy != 0 || agents.most > parallelQueries {
@@ -102,7 +102,7 @@ func TestSilentAgentIsQueriedLessOftenTheLongerItIsSilent(t *testing.T) {
 		for range 3000 { // as events do
 			began := time.Now()
 			query()
-			waited += time.Since(began)
+			waited += time.Since(began)        //nolint:forbidigo // the fake time of a bubble
 			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // the fake time of a bubble
 			if !obs.Unreachable["cache-0-x"] {
 				t.Fatal("the agent is not unreachable")

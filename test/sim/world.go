@@ -255,10 +255,10 @@ func (w *World) strike(users user) {
 }
 
 const (
-	// restWithin is how many rounds the operator may take to come to rest, and
-	// restFor how many it then has to stay there.
+	// restWithin is how many rounds the operator may take to come to rest, and restFor how many it then has to stay there:
+	// less than apiserver.RejectionRecheck and plan.ConflictRecheck, after which it repeats what was rejected.
 	restWithin = 400
-	restFor    = 30
+	restFor    = 25
 )
 
 // Rest ends all faults and continues until a steady state: nothing is left to do, and nothing

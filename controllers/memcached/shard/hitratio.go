@@ -7,8 +7,8 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 )
 
-// The misses of an update are counted by the memcached of each shard, so after the update the agents of
-// all its shards are queried until the hit ratio is back, for at most HitRatioTimeout.
+// HitRatioTimeout is how long after an update the agents of all its shards are queried until the hit ratio is back: the
+// memcached of each shard counts the misses.
 const HitRatioTimeout = 30 * time.Minute
 
 // MeasuresHitRatio reports whether the misses of an update that is finished are yet to be measured.
