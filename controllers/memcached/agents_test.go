@@ -102,7 +102,7 @@ func TestSilentAgentIsQueriedLessOftenTheLongerItIsSilent(t *testing.T) {
 		for range 3000 { // as events do
 			began := time.Now()
 			query()
-			waited += time.Since(began)        //nolint:forbidigo // the fake time of a bubble
+			waited += time.Since(began)
 			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // the fake time of a bubble
 			if !obs.Unreachable["cache-0-x"] {
 				t.Fatal("the agent is not unreachable")
