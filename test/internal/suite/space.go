@@ -108,27 +108,32 @@ func Small(size int32, changes ...Change) v1alpha1.MemcachedSpec {
 // Change is a difference of a spec.
 type Change = func(*v1alpha1.MemcachedSpec)
 
-// Version, Image, Memory, Threads, Arguments and Handover are the fields that many tests change.
+// Version sets spec.version.
 func Version(version string) Change {
 	return func(spec *v1alpha1.MemcachedSpec) { spec.Version = version }
 }
 
+// Image sets spec.image.
 func Image(image string) Change {
 	return func(spec *v1alpha1.MemcachedSpec) { spec.Image = image }
 }
 
+// Memory sets spec.memory.
 func Memory(memory string) Change {
 	return func(spec *v1alpha1.MemcachedSpec) { spec.Memory = new(resource.MustParse(memory)) }
 }
 
+// Threads sets spec.threads.
 func Threads(threads int32) Change {
 	return func(spec *v1alpha1.MemcachedSpec) { spec.Threads = &threads }
 }
 
+// Arguments sets spec.extraArgs.
 func Arguments(arguments ...string) Change {
 	return func(spec *v1alpha1.MemcachedSpec) { spec.ExtraArgs = arguments }
 }
 
+// Handover sets spec.handover.mode.
 func Handover(mode v1alpha1.HandoverMode) Change {
 	return func(spec *v1alpha1.MemcachedSpec) { spec.Handover.Mode = mode }
 }
