@@ -307,9 +307,9 @@ func startTenants(ctx context.Context, t *testing.T, c client.Client) []string {
 		_ = c.Patch(ctx, m.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, patch, arguments...)))
 	}
 	flips := namespaceOf(ctx, t, c, "flips")
-	for i := range 20 {
-		m := memcached(flips, fmt.Sprintf("m%d", i), `{"spec":{"size":10}}`)
-		repeat(ctx, 10*time.Second, func(i int) { patch(m, `{"spec":{"size":%d}}`, i%2*10) })
+	for i := range 50 {
+		m := memcached(flips, fmt.Sprintf("m%d", i), `{"spec":{"size":20}}`)
+		repeat(ctx, 10*time.Second, func(i int) { patch(m, `{"spec":{"size":%d}}`, i%2*20) })
 	}
 	silent := namespaceOf(ctx, t, c, "silent")
 	for i := range 20 {

@@ -1,4 +1,4 @@
-// Package enqueue delays the requests of event handlers.
+// Package enqueue delays or prioritizes the requests of event handlers.
 package enqueue
 
 import (
@@ -19,9 +19,19 @@ type (
 
 // Delayed delays a handler's requests, so that equal ones are batched.
 func Delayed(by ctrlhandler.EventHandler, delay time.Duration) ctrlhandler.EventHandler {
+	return wrapQueue(by, func(q priorityQueue) queue { return delayQueue{q, delay} })
+}
+
+// Prioritized makes a handler's requests come before others with a lower priority.
+func Prioritized(by ctrlhandler.EventHandler, priority int) ctrlhandler.EventHandler {
+	return wrapQueue(by, func(q priorityQueue) queue { return prioritizingQueue{q, priority} })
+}
+
+// wrapQueue makes a handler add its requests to a wrapper of the controller's queue.
+func wrapQueue(by ctrlhandler.EventHandler, lead func(priorityQueue) queue) ctrlhandler.EventHandler {
 	to := func(q queue) queue {
 		if q, ok := q.(priorityQueue); ok {
-			return delayQueue{q, delay}
+			return lead(q)
 		}
 		return q
 	}
@@ -44,4 +54,15 @@ func (q delayQueue) Add(request reconcile.Request) { q.AddAfter(request, q.delay
 func (q delayQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
 	o.After = max(o.After, q.delay)
 	q.priorityQueue.AddWithOpts(o, requests...)
+}
+
+// prioritizingQueue prioritizes requests without a priority: objects that existed when the
+// operator started still come last.
+type prioritizingQueue struct {
+	priorityQueue
+	priority int
+}
+
+func (q prioritizingQueue) Add(request reconcile.Request) {
+	q.AddWithOpts(priorityqueue.AddOpts{Priority: &q.priority}, request)
 }

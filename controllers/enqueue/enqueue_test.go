@@ -2,6 +2,7 @@ package enqueue
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,4 +61,28 @@ func TestDelayedBatchesEventsAndKeepsTheirPriority(t *testing.T) {
 			t.Errorf("%d requests arrive again", n)
 		}
 	})
+}
+
+func TestPrioritizedEventsComeBeforeOthers(t *testing.T) {
+	q := priorityqueue.New[reconcile.Request]("prioritized")
+	defer q.ShutDown()
+	h := Prioritized(byLabel, 1)
+	pod := func(owner, version string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Labels: map[string]string{"of": owner}}}
+	}
+	h.Create(t.Context(), ctrlevent.CreateEvent{Object: pod("listed", "1"), IsInInitialList: true}, q)
+	h.Update(t.Context(), ctrlevent.UpdateEvent{ObjectOld: pod("resynced", "1"), ObjectNew: pod("resynced", "1")}, q)
+	for _, name := range []string{"new", "lost"} {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+	}
+	h.Delete(t.Context(), ctrlevent.DeleteEvent{Object: pod("lost", "2")}, q)
+	var got []string
+	for range 4 {
+		request, _ := q.Get()
+		q.Done(request)
+		got = append(got, request.Name)
+	}
+	if want := []string{"lost", "new", "listed", "resynced"}; !slices.Equal(got, want) {
+		t.Errorf("order %v, want %v", got, want)
+	}
 }

@@ -97,7 +97,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("memcached").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		For(&v1alpha1.Memcached{}).
-		Watches(&corev1.Pod{}, byLabel).
+		Watches(&corev1.Pod{}, enqueue.Prioritized(byLabel, 1)).
 		Watches(&v1alpha1.MemcachedRestore{}, byMemcached).
 		Watches(&v1alpha1.MemcachedBackup{}, byMemcached)
 	for _, kind := range resources.OwnedKinds() {
