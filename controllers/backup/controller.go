@@ -3,12 +3,12 @@ package backup
 import (
 	"context"
 
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
+	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
 	"github.com/memcached-operator/memcached-operator/controllers/transfer"
 )
 
@@ -27,12 +27,8 @@ type Reconciler struct{ transfer.Engine }
 // it reads, whose deletion may wait for it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return r.NewController(mgr, &v1alpha1.MemcachedBackup{}, &v1alpha1.MemcachedBackupList{}).
-		Watches(&v1alpha1.MemcachedRestore{}, ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-			ref := o.(*v1alpha1.MemcachedRestore).Spec.BackupRef
-			if ref == nil {
-				return nil
-			}
-			return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
+		Watches(&v1alpha1.MemcachedRestore{}, enqueue.Named(func(o client.Object) string {
+			return ptr.Deref(o.(*v1alpha1.MemcachedRestore).Spec.BackupRef, v1alpha1.BackupReference{}).Name
 		})).
 		Complete(r)
 }

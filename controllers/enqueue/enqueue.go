@@ -1,4 +1,4 @@
-// Package enqueue delays or prioritizes the requests of event handlers.
+// Package enqueue has event handlers that request an object by its name, and delays or prioritizes the requests of handlers.
 package enqueue
 
 import (
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
@@ -16,6 +17,17 @@ type (
 	queue         = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	priorityQueue = priorityqueue.PriorityQueue[reconcile.Request]
 )
+
+// Named requests the object in the same namespace with the name that nameOf returns; none if that is empty.
+func Named(nameOf func(client.Object) string) ctrlhandler.EventHandler {
+	return ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		name := nameOf(o)
+		if name == "" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
+	})
+}
 
 // Delayed delays a handler's requests, so that equal ones are batched.
 func Delayed(by ctrlhandler.EventHandler, delay time.Duration) ctrlhandler.EventHandler {

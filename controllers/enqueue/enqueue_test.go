@@ -1,7 +1,6 @@
 package enqueue
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -18,9 +17,7 @@ import (
 )
 
 // byLabel requests the object that a label names.
-var byLabel = ctrlhandler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetLabels()["of"]}}}
-})
+var byLabel = Named(func(o client.Object) string { return o.GetLabels()["of"] })
 
 func TestDelayedBatchesEventsAndKeepsTheirPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

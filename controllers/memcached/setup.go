@@ -1,14 +1,12 @@
 package memcached
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
@@ -16,8 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
@@ -34,6 +30,10 @@ const concurrency = 16
 // the operator's own writes and by the counts that a ReplicaSet maintains: a dozen for each new
 // Memcached within a second. Changes by others are corrected that much later.
 const ownedEventDelay = 200 * time.Millisecond
+
+// podEventPriority is the priority of events of pods. A shard that is lost, or being updated,
+// doesn't wait for thousands of new Memcacheds (ADR 13).
+const podEventPriority = 1
 
 // Reconciler applies the specs of Memcacheds.
 type Reconciler struct {
@@ -83,21 +83,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Options.Resizing, err = Resizing(api); err != nil {
 		return err
 	}
-	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		name := o.GetLabels()[v1alpha1.LabelInstance]
-		if name == "" {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
-	})
-	byMemcached := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: transferTarget(o)}}}
-	})
+	byLabel := enqueue.Named(func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelInstance] })
+	byMemcached := enqueue.Named(transferTarget)
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("memcached").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		For(&v1alpha1.Memcached{}).
-		Watches(&corev1.Pod{}, enqueue.Prioritized(byLabel, 1)).
+		Watches(&corev1.Pod{}, enqueue.Prioritized(byLabel, podEventPriority)).
 		Watches(&v1alpha1.MemcachedRestore{}, byMemcached).
 		Watches(&v1alpha1.MemcachedBackup{}, byMemcached)
 	for _, kind := range resources.OwnedKinds() {

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/apiserver"
+	"github.com/memcached-operator/memcached-operator/controllers/enqueue"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 	"github.com/memcached-operator/memcached-operator/internal/index"
 )
@@ -47,12 +47,12 @@ type Engine struct {
 // NewController returns a builder of a controller for the kind of the object.
 func (e *Engine) NewController(mgr ctrl.Manager, object client.Object, list client.ObjectList) *builder.Builder {
 	t := transferOf(object)
-	byAnnotation := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		name, ok := strings.CutPrefix(o.GetAnnotations()[annotations.TransferOf], t.kind+"/")
-		if !ok {
-			return nil
+	byAnnotation := enqueue.Named(func(o client.Object) string {
+		kind, name, _ := strings.Cut(o.GetAnnotations()[annotations.TransferOf], "/")
+		if kind != t.kind {
+			return ""
 		}
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+		return name
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(string(t.prefix)).

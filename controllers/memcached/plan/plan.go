@@ -71,7 +71,8 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 	}
 	p.Shards, p.Rejected = shards, cmp.Or(p.Resources.Rejected, problem)
 	p.Actions = merge(append(all, planAgentRetry(obs), planSecrets(obs))...)
-	p.Memory = observation.Memory{UpToDate: p.Resources.UpToDate, Silences: obs.Silences, Secrets: obs.Secrets, BindingTriedAt: obs.BindingTriedAt}
+	p.Memory = obs.Memory
+	p.Memory.UpToDate = p.Resources.UpToDate
 	if p.Actions.Binding != nil {
 		p.Memory.BindingTriedAt = obs.Now
 	}

@@ -1,9 +1,8 @@
 package plan
 
 import (
-	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
-
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
 )
 
 // planPreflightCleanup deletes preflight pods that aren't needed any more.

@@ -59,7 +59,7 @@ func changeOf(f facts) rollout.Change {
 		effect = ", which moves it to a new pod with its items"
 	}
 	changed := changedFields(f.from, f.to)
-	method, description := f.method(changed), f.describe(changed)
+	method, description := f.method(changed, was.Difference(is) == ""), f.describe(changed)
 	resize, resizeReason := rollout.NotNeeded, ""
 	if f.resizes() {
 		resize, resizeReason = f.resize, f.resizeReason
@@ -85,15 +85,15 @@ func changeOf(f facts) rollout.Change {
 	}
 }
 
-// method returns the least disruptive method of a change of these fields and the image.
-func (f facts) method(changed []changedField) rollout.Method {
+// method returns the least disruptive method of a change of these fields and the image. memcached can reload its items
+// with the same slabs.
+func (f facts) method(changed []changedField, sameSlabs bool) rollout.Method {
 	least := rollout.None
 	for _, field := range changed {
 		least = max(least, field.method)
 	}
-	was, is := f.slabs()
 	switch {
-	case f.crossesSeries(), was.Difference(is) != "": // memcached can't reload its items
+	case f.crossesSeries(), !sameSlabs: // memcached can't reload its items
 		return rollout.Replace
 	case !f.mountsSecrets, f.resizes() && !resizable(f.resizing, f.from.Resources, f.to.Resources): // nor can the pod change
 		return rollout.Replace
