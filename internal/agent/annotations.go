@@ -34,15 +34,10 @@ func (s *supervisor) pollAnnotations() {
 	}
 }
 
-// announcementTimeout is how long an announced stop counts. The kubelet stops the
-// container within seconds. If the operator does not change the pod after all, a later
-// SIGTERM is the end of the pod, which must be drained.
-const announcementTimeout = time.Minute
-
 // stopToken returns the token by which the next SIGTERM is announced as a stop of
 // the container only. The token of the stop before this agent's start is consumed.
 func (s *supervisor) stopToken() string {
-	if s.info.stop == s.consumedToken || s.now().Sub(s.stopRead) > announcementTimeout {
+	if s.info.stop == s.consumedToken || s.now().Sub(s.stopRead) > wire.AnnouncementTimeout {
 		return ""
 	}
 	return s.info.stop

@@ -54,10 +54,10 @@ func TestAnnouncedStopAges(t *testing.T) {
 		stop, want string
 	}{
 		{0, "a", "a"},
-		{announcementTimeout, "a", "a"},
-		{announcementTimeout + 1, "a", ""},
-		{announcementTimeout + 2, "b", "b"},
-		{2*announcementTimeout + 3, "b", ""},
+		{wire.AnnouncementTimeout, "a", "a"},
+		{wire.AnnouncementTimeout + 1, "a", ""},
+		{wire.AnnouncementTimeout + 2, "b", "b"},
+		{2*wire.AnnouncementTimeout + 3, "b", ""},
 	} {
 		now = time.Unix(1_800_000_000, 0).Add(c.after)
 		if got := poll(c.stop); got != c.want {

@@ -66,7 +66,7 @@ func TestChangesWaitForAnAnnouncedStop(t *testing.T) {
 		p.memcached.latest().add(7)
 		p.announce("a")
 		p.annotate(wire.ArgumentsFile, `["-m","64","-t","2"]`)
-		p.pass(announcementTimeout / 2)
+		p.pass(wire.AnnouncementTimeout / 2)
 		if status := p.status(); status.Phase != wire.PhaseServing || len(status.Arguments) != 2 {
 			t.Errorf("memcached was changed: %+v", status)
 		}

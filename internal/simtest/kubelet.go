@@ -47,9 +47,10 @@ type Proc struct {
 	restart            string
 	// Certificate that memcached serves.
 	Certificate string
-	// used is the token that announced the stop before this container.
-	used  string
-	start agentwire.Start
+	// used is the token that announced the stop before this container, and stopRead when the present one was brought.
+	used     string
+	stopRead time.Time
+	start    agentwire.Start
 	// Starts of memcached, and the items that it has.
 	Starts int
 	Items  int64
@@ -258,7 +259,7 @@ func (cl *Cluster) handOver(from, to *Proc) {
 
 // announced is the token by which a stop of the container only is announced.
 func (p *Proc) announced() string {
-	if token := p.brought[annotations.Stop]; token != p.used {
+	if token := p.brought[annotations.Stop]; token != p.used && p.cluster.Clock.Now().Sub(p.stopRead) <= agentwire.AnnouncementTimeout {
 		return token
 	}
 	return ""
@@ -266,6 +267,9 @@ func (p *Proc) announced() string {
 
 // bring brings the pod's annotations into it.
 func (p *Proc) bring(pod *corev1.Pod) {
+	if pod.Annotations[annotations.Stop] != p.brought[annotations.Stop] {
+		p.stopRead = p.cluster.Clock.Now()
+	}
 	p.brought, p.missed = maps.Clone(pod.Annotations), nil
 }
 
@@ -302,7 +306,7 @@ func (p *Proc) begin(pod *corev1.Pod) {
 		p.waiting, p.message = "CrashLoopBackOff", "memcached rejects its arguments"
 		return
 	}
-	p.Runs, p.Serves, p.Arguments, p.problem = true, false, arguments, ""
+	p.Runs, p.Serves, p.Arguments, p.problem, p.stopRead = true, false, arguments, "", cl.Clock.Now()
 	p.resources = Container(pod).Resources
 	p.load()
 	p.receives = p.Containers == 1 && resources.CanHandOver(pod) && cl.source(p) != nil
@@ -493,7 +497,7 @@ func (cl *Cluster) writeStatus(p *Proc) {
 
 // Crash kills the memcached of a pod, which loses its items: its container starts again.
 func (p *Proc) Crash() {
-	p.Serves, p.Items, p.saved, p.used = false, 0, savedItems{}, ""
+	p.Serves, p.Items, p.saved, p.used, p.stopRead = false, 0, savedItems{}, "", p.cluster.Clock.Now()
 	p.Containers++
 	p.start = agentwire.Start{Result: agentwire.StartCold, Reason: "it crashed", At: p.cluster.Clock.Now()}
 	p.cluster.writeStatus(p)

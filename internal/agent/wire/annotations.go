@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"time"
 )
 
 // Names of the files in the pod-info volume. The kubelet's downward API copies one
@@ -22,6 +23,11 @@ const (
 	// the list and one with the shards as host|ip|port, divided by spaces.
 	DiscoveryFile = "discovery"
 )
+
+// AnnouncementTimeout is how long an announced stop counts. The kubelet stops the
+// container within seconds. If the operator does not change the pod after all, a later
+// SIGTERM is the end of the pod, which must be drained.
+const AnnouncementTimeout = time.Minute
 
 // AnnounceArguments returns a stop token with a hash of the arguments that the next
 // container must start with: the kubelet may start it before it updates their file.
