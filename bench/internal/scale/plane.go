@@ -55,20 +55,23 @@ const (
 )
 
 // startPlane starts the servers, and Kubernetes' controllers if the run uses them.
-func startPlane(dir string, controllers bool) (p *plane, err error) {
-	p = &plane{dir: dir, servers: &envtest.Environment{ControlPlaneStartTimeout: startTimeout, ControlPlaneStopTimeout: exitTimeout}}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, p.stop())
-		}
-	}()
+func startPlane(dir string, controllers bool) (*plane, error) {
+	p := &plane{dir: dir, servers: &envtest.Environment{ControlPlaneStartTimeout: startTimeout, ControlPlaneStopTimeout: exitTimeout}}
+	if err := p.start(controllers); err != nil {
+		return nil, errors.Join(err, p.stop())
+	}
+	return p, nil
+}
+
+func (p *plane) start(controllers bool) error {
 	for name, content := range map[string]string{"audit.yaml": auditPolicy, "audit.log": ""} {
 		if err := os.WriteFile(p.path(name), []byte(content), 0o600); err != nil {
-			return nil, err
+			return err
 		}
 	}
+	var err error
 	if p.Log, err = audit.Open(p.path("audit.log")); err != nil {
-		return nil, err
+		return err
 	}
 	p.servers.ControlPlane.Etcd = &envtest.Etcd{}
 	p.servers.ControlPlane.Etcd.Configure().Set("quota-backend-bytes", "8589934592")
@@ -79,14 +82,14 @@ func startPlane(dir string, controllers bool) (p *plane, err error) {
 		Set("audit-log-maxsize", "1000000") // in MB, so that it is not rotated
 	config, err := p.servers.Start()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.Admin = rest.CopyConfig(config)
 	p.Admin.QPS = -1 // the API server limits the requests, not this client
 	if !controllers {
-		return p, nil
+		return nil
 	}
-	return p, p.startControllers()
+	return p.startControllers()
 }
 
 func (p *plane) path(name string) string { return filepath.Join(p.dir, name) }
