@@ -33,7 +33,7 @@ type query struct {
 
 // queryAgents queries the agents of observation.AgentsToQuery, in parallel and for at most podhttp.ReconcileWait in total. Those that
 // let the last reconcile wait come last, and are not queried before observation.Silence.IsOver.
-func (r observer) queryAgents(ctx context.Context, obs *observation.Observation) {
+func queryAgents(ctx context.Context, agents AgentClient, obs *observation.Observation) {
 	ctx, cancel := context.WithTimeout(ctx, podhttp.ReconcileWait)
 	defer cancel()
 	pods, silences := observation.AgentsToQuery(obs), obs.Silences
@@ -49,7 +49,7 @@ func (r observer) queryAgents(ctx context.Context, obs *observation.Observation)
 		}
 		group.Go(func() error {
 			if ctx.Err() == nil {
-				status, err := r.agents.Status(ctx, pod.Status.PodIP)
+				status, err := agents.Status(ctx, pod.Status.PodIP)
 				queries[i] = query{begun: true, late: err != nil && ctx.Err() != nil, status: status, err: err}
 			}
 			return nil

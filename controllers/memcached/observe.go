@@ -59,7 +59,7 @@ func (r observer) observe(ctx context.Context, m *v1alpha1.Memcached, memory obs
 		return nil, err
 	}
 	obs.ReadShards()
-	r.queryAgents(ctx, obs)
+	queryAgents(ctx, r.agents, obs)
 	obs.ReadSecrets()
 	for _, read := range []func(context.Context, *observation.Observation) error{r.observeRestores, r.observeBackups, r.observeFinalBackup, r.observeBinding} {
 		if err := read(ctx, obs); err != nil {
