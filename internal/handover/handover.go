@@ -109,7 +109,7 @@ const (
 type Offer struct {
 	Origin Origin
 	// Pod is the UID of the source's pod, Shard the name that only pods of the same shard have, and
-	// Owner what distinguishes it from an earlier shard of that name. Agents before 1.1.0 have no owner.
+	// Owner what distinguishes it from an earlier shard of that name.
 	Pod, Shard, Owner string
 	// Version of memcached, such as 1.6.45.
 	Version string

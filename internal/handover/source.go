@@ -195,7 +195,7 @@ func (s *session) run(stop, ctx context.Context, request hello, log *slog.Logger
 	if request.Shard != offered.Shard {
 		return fmt.Errorf("%w: this pod is of the shard %q, and the target of %q", ErrImpossible, offered.Shard, request.Shard)
 	}
-	if request.Owner != "" && offered.Owner != "" && request.Owner != offered.Owner {
+	if request.Owner != offered.Owner {
 		return fmt.Errorf("%w: this pod is of another Memcached of that name", ErrImpossible)
 	}
 	if request.Pod == offered.Pod {
