@@ -52,8 +52,7 @@ func Make(obs *observation.Observation, options resources.Options) Plan {
 	if problem == nil && m.DeletionTimestamp == nil {
 		build := resources.NewBuilder(m, options)
 		p.Preflight = preflight.Evaluate(build, obs.PreflightPods, shards, obs.UpdateRevision, shard.RetryToken(m))
-		shards = p.Preflight.Annotate(shards)
-		p.Decision, p.Invalid = planRollout(obs, shards)
+		p.Decision, p.Invalid = planRollout(obs, shards, p.Preflight)
 		step, repeats := planStep(obs, shards, p.Decision, p.Preflight), planRepeats(obs.Now, shards)
 		p.Discovery = planDiscovery(obs, shards)
 		p.Binding = planBinding(obs, build)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/preflight"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/window"
@@ -14,8 +15,9 @@ import (
 
 // planRollout returns the next step of the rollout, and why no change of the spec reaches a shard;
 // nil when it can.
-func planRollout(obs *observation.Observation, shards []shard.State) (rollout.Decision, *shard.Problem) {
+func planRollout(obs *observation.Observation, shards []shard.State, checks preflight.Result) (rollout.Decision, *shard.Problem) {
 	in := rolloutInput(obs, shards)
+	in.Preflight, in.PreflightReason = checks.Progress, checks.Message
 	if in.Invalid != "" {
 		return rollout.Next(in), &shard.Problem{Reason: v1alpha1.ReasonUpdateStrategyInvalid, Message: in.Invalid}
 	}

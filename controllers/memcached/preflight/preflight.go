@@ -68,17 +68,6 @@ func urgency(p rollout.Progress) int {
 	return slices.Index([]rollout.Progress{rollout.Done, rollout.Underway, rollout.Needed, rollout.Refused}, p)
 }
 
-// Annotate returns the shards with the progress of the check for those that need it.
-func (r Result) Annotate(shards []shard.State) []shard.State {
-	shards = slices.Clone(shards)
-	for i := range shards {
-		if change := &shards[i].Rollout.ToTarget; change.Method == rollout.Recreate {
-			change.Preflight, change.PreflightReason = r.Progress, r.Message
-		}
-	}
-	return shards
-}
-
 // Obsolete returns the preflight pods that aren't needed any more: the rollout is done, the
 // revision is another one, or a failed check will be repeated. retryIn is when the next
 // failed check will be repeated; 0 is never.

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -24,11 +25,8 @@ func everyChange() []Change {
 	for _, resize := range []Progress{Needed, Underway, Done} {
 		changes = append(changes, Change{Method: Live, Resize: resize}, Change{Method: Restart, Resize: resize})
 	}
-	for _, preflight := range []Progress{Needed, Underway, Done, Refused} {
-		changes = append(changes, Change{Method: Recreate, Preflight: preflight, PreflightReason: "checking"})
-	}
-	changes = append(changes, Change{Method: Recreate, Preflight: Done, StopAcknowledged: true}, Change{Method: Recreate, Preflight: Done, Resize: Needed},
-		Change{Method: Recreate, Preflight: Done, Forbidden: "not allowed"})
+	changes = append(changes, Change{Method: Recreate}, Change{Method: Recreate, StopAcknowledged: true}, Change{Method: Recreate, Resize: Needed},
+		Change{Method: Recreate, Forbidden: "not allowed"})
 	for i := range changes {
 		changes[i].Description = changes[i].Method.String()
 	}
@@ -125,6 +123,9 @@ func distinctForOthers(all []Shard) []Shard {
 // everyStrategy are the other inputs of a decision.
 var everyStrategy = []Input{
 	{SinceUpdate: -1},
+	{SinceUpdate: -1, Preflight: Needed, PreflightReason: "checking"},
+	{SinceUpdate: -1, Preflight: Underway, PreflightReason: "checking"},
+	{SinceUpdate: -1, Preflight: Refused, PreflightReason: "it crashes"},
 	{SinceUpdate: -1, Paused: true},
 	{SinceUpdate: -1, Invalid: "timeZone is not known"},
 	{SinceUpdate: time.Second, AllowItemLoss: true},
@@ -143,7 +144,11 @@ func TestEveryStateOfTwoShardsSatisfiesInvariants(t *testing.T) {
 	states, step, j := 0, exhaustive.OneIn(19), 0
 	for _, strategy := range everyStrategy {
 		in, tried := strategy, all
-		if in.Paused || in.Invalid != "" {
+		in.Preflight = cmp.Or(in.Preflight, Done)
+		switch {
+		case in.Preflight != Done:
+			tried = slices.DeleteFunc(slices.Clone(all), func(s Shard) bool { return s.ToTarget.Method != Recreate })
+		case in.Paused || in.Invalid != "":
 			tried = slices.Clone(few) // of the rest, only a second pod that serves makes a difference
 			for _, s := range all {
 				if bothServe(s) {
@@ -193,7 +198,7 @@ func equalShards(a, b Shard) bool {
 func TestFirstBlockingGateIsReported(t *testing.T) {
 	stable := func(name string) Shard {
 		return Shard{Name: name, Target: updated, Template: former, Pod: Pod{Revision: former, State: Serving, Outcome: Verified},
-			ToTarget: Change{Method: Replace, Description: "64Mi → 128Mi", Preflight: Done, ReplacementAnnounced: true}}
+			ToTarget: Change{Method: Replace, Description: "64Mi → 128Mi", ReplacementAnnounced: true}}
 	}
 	block := map[Gate]func(in *Input){
 		GatePaused:                func(in *Input) { in.Paused = true },
@@ -201,7 +206,7 @@ func TestFirstBlockingGateIsReported(t *testing.T) {
 		GateUpdateFailed:          func(in *Input) { in.Shards[1].Failed = "it crashed" },
 		GateUpdatePathNotAllowed:  func(in *Input) { in.Shards[0].ToTarget.Forbidden = "an unknown path" },
 		GateImageNotVerified: func(in *Input) {
-			in.Shards[0].ToTarget.Preflight, in.Shards[0].ToTarget.PreflightReason = Underway, "checking"
+			in.Preflight, in.PreflightReason, in.Shards[0].ToTarget.Method = Underway, "checking", Recreate
 		},
 		GateSecretInvalid:     func(in *Input) { in.Shards[0].ToTarget.SecretError = "tls.crt expired" },
 		GateShardInTransition: func(in *Input) { in.Shards[1].Pod.Terminating = true },

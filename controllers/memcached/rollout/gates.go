@@ -55,9 +55,9 @@ func pathForbidden(_ Input, s Shard) (Decision, bool) {
 	return needIntervention(blockedBy(s, GateUpdatePathNotAllowed, reason)), reason != ""
 }
 
-func imageUnverified(_ Input, s Shard) (Decision, bool) {
-	d := blockedBy(s, GateImageNotVerified, s.ToTarget.PreflightReason)
-	switch s.ToTarget.Preflight {
+func imageUnverified(in Input, s Shard) (Decision, bool) {
+	d := blockedBy(s, GateImageNotVerified, in.PreflightReason)
+	switch in.Preflight {
 	case Needed:
 		d.Step = StepPreflight
 	case Refused:
@@ -66,7 +66,7 @@ func imageUnverified(_ Input, s Shard) (Decision, bool) {
 		return Decision{}, false
 	case Underway:
 	}
-	return d, true
+	return d, s.ToTarget.Method == Recreate
 }
 
 func secretInvalid(_ Input, s Shard) (Decision, bool) {

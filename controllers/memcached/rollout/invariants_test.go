@@ -41,7 +41,7 @@ func violation(in Input, d Decision) string {
 	case d.Step == StepPromoteTemplate && !d.RollingBack && s.Pod.InPlace && s.Failed != "" && s.Pod.Revision == s.Target:
 		return "a failed update is promoted"
 	}
-	if message := stepViolation(*s, d, in.RestoreRunning != ""); message != "" {
+	if message := stepViolation(in, *s, d); message != "" {
 		return message
 	}
 	for _, other := range in.Shards {
@@ -84,14 +84,14 @@ func gateViolation(in Input, d Decision) string {
 		named = named || d.Gate == gate
 	}
 	needs := d.Gate == GateUpdateFailed || d.Gate == GateUpdatePathNotAllowed ||
-		d.Gate == GateImageNotVerified && d.Change.Preflight == Refused ||
+		d.Gate == GateImageNotVerified && in.Preflight == Refused ||
 		d.Gate == GateHitRatioNotRecovered && in.Recovery.Waited >= in.Recovery.Timeout && !in.Recovery.Continue
 	switch {
 	case !named:
 		return fmt.Sprintf("blocked by the unknown gate %q", d.Gate)
 	case d.Message == "":
 		return string(d.Gate) + " without a message"
-	case d.Step == StepPreflight && (d.Gate != GateImageNotVerified || d.Change.Preflight != Needed):
+	case d.Step == StepPreflight && (d.Gate != GateImageNotVerified || in.Preflight != Needed):
 		return "an unneeded preflight check"
 	case d.NeedsIntervention != needs:
 		return fmt.Sprintf("%s needs intervention: %v", d.Gate, d.NeedsIntervention)
@@ -99,9 +99,10 @@ func gateViolation(in Input, d Decision) string {
 	return ""
 }
 
-// stepViolation checks a step against the shard alone.
-func stepViolation(s Shard, d Decision, restoreRunning bool) string {
+// stepViolation checks a step against the shard, whatever the others do.
+func stepViolation(in Input, s Shard, d Decision) string {
 	starts := s.Pod.Revision == s.Template
+	isUnverified := starts && !d.RollingBack && d.Change.Method == Recreate && in.Preflight != Done
 	switch d.Step {
 	case StepResize, StepAnnounceStop, StepUpdateInPlace, StepRecreate, StepDrain, StepHandOver:
 		if s.Pod.Terminating {
@@ -115,7 +116,7 @@ func stepViolation(s Shard, d Decision, restoreRunning bool) string {
 			return "a replacement is updated in place"
 		case d.Change.Method == Recreate && s.Pod.State == Serving && !d.Change.StopAcknowledged:
 			return "a container is stopped unannounced"
-		case d.Change.Method == Recreate && starts && !d.RollingBack && d.Change.Preflight != Done:
+		case isUnverified:
 			return "an image is not verified"
 		case starts && !d.RollingBack && s.Pod.State == Serving && s.Pod.Outcome == Pending:
 			return "the previous update is still pending"
@@ -126,14 +127,14 @@ func stepViolation(s Shard, d Decision, restoreRunning bool) string {
 		if d.Change.Method < Recreate || s.Pod.State != Serving || d.Change.StopAcknowledged {
 			return "an unneeded announcement"
 		}
-		if starts && !d.RollingBack && d.Change.Preflight != Done {
+		if isUnverified {
 			return "an image is not verified"
 		}
 	case StepSurge:
 		if d.Change.Method != Replace || !d.Change.ReplacementAnnounced {
 			return "a shard starts empty unannounced"
 		}
-		if starts && restoreRunning {
+		if starts && in.RestoreRunning != "" {
 			return "a shard is replaced while a restore writes into it"
 		}
 		if s.Failed != "" {
@@ -153,7 +154,7 @@ func stepViolation(s Shard, d Decision, restoreRunning bool) string {
 			return "a pod that isn't broken is deleted"
 		case s.Failed != "" && !d.RollingBack:
 			return "a failed update is retried"
-		case starts && d.Change.Method == Recreate && d.Change.Preflight != Done:
+		case isUnverified:
 			return "an image is not verified"
 		}
 	case StepPromoteTemplate:

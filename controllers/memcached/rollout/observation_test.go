@@ -57,13 +57,6 @@ func (w *world) observe(s *modelShard) observedShard {
 		observed.ToTarget = byHandover(observed.ToTarget)
 	}
 	observed.ToTarget.ReplacementAnnounced = w.replacementAnnounced(s)
-	if observed.ToTarget.Method == Recreate {
-		observed.ToTarget.Preflight = cmp.Or(w.preflights[w.preflightKey()], Needed)
-		observed.ToTarget.PreflightReason = "checking image " + w.target.image
-		if observed.ToTarget.Preflight == Refused {
-			observed.ToTarget.PreflightReason = w.preflightFailures[w.preflightKey()]
-		}
-	}
 	observed.Rollback = w.podChange(pod, s.template, true)
 	if next != nil {
 		observed.Next = &Pod{Revision: s.template.String(), State: next.state, Terminating: next.terminating, Reason: next.reason}
@@ -272,8 +265,12 @@ func (w *world) observeAll() []observedShard {
 }
 
 func (w *world) input(shards []observedShard) Input {
-	in := Input{Paused: w.paused, Invalid: w.invalid, AllowItemLoss: w.allowItemLoss,
+	in := Input{Preflight: cmp.Or(w.preflights[w.preflightKey()], Needed), PreflightReason: "checking image " + w.target.image,
+		Paused: w.paused, Invalid: w.invalid, AllowItemLoss: w.allowItemLoss,
 		SinceUpdate: -1, MinInterval: w.minInterval, WindowOpensIn: max(w.windowOpensAt-w.now, 0), RestoreRunning: w.restoreRunning}
+	if in.Preflight == Refused {
+		in.PreflightReason = w.preflightFailures[w.preflightKey()]
+	}
 	var last *modelUpdate
 	for _, s := range shards {
 		in.Shards = append(in.Shards, s.Shard)

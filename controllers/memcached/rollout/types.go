@@ -95,9 +95,6 @@ type Change struct {
 	// Resize of the pod's resources in place, with the kubelet's message.
 	Resize       Progress
 	ResizeReason string
-	// Preflight check of the image on every node that needs it, with a message.
-	Preflight       Progress
-	PreflightReason string
 	// StopAcknowledged is whether the agent knows that the next stop terminates the container
 	// and not the pod.
 	StopAcknowledged bool
@@ -156,6 +153,9 @@ type Recovery struct {
 type Input struct {
 	// Shards by ordinal.
 	Shards []Shard
+	// Preflight check of the target's image on every node where a container will be recreated for it, with a message.
+	Preflight       Progress
+	PreflightReason string
 	// MissingShard is the first one that has yet to be created; empty when all exist.
 	MissingShard string
 	Paused       bool
