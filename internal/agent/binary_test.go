@@ -1,7 +1,7 @@
 package agent
 
 import (
-	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,12 +38,15 @@ func TestSearchBinaryPrefersPathOverCommonDirectories(t *testing.T) {
 	}
 }
 
-// program writes a shell script that stands for the memcached of an image.
+// program writes a shell script that stands for the memcached of an image. A child process writes it: what other tests
+// fork would inherit this process's open file until its exec, and the kernel executes no file that is open for writing.
 func program(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "memcached")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
-		t.Fatal(err)
+	install := exec.Command("install", "-m", "755", "/dev/stdin", path)
+	install.Stdin = strings.NewReader("#!/bin/sh\n" + text + "\n")
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %s", err, out)
 	}
 	return path
 }

@@ -2,6 +2,7 @@ package process
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -76,8 +77,16 @@ func freeze(s *pods.Shard, memcached int) {
 
 func script(t testing.TB, path, text string) {
 	t.Helper()
-	pods.WriteFile(t, path, "#!/bin/sh\n"+text+"\n")
-	if err := os.Chmod(path, 0o755); err != nil {
-		t.Fatal(err)
+	writeExecutable(t, path, "#!/bin/sh\n"+text+"\n")
+}
+
+// writeExecutable writes an executable file. A child process writes it: what other tests fork would inherit this process's open
+// file until its exec, and the kernel executes no file that is open for writing.
+func writeExecutable(t testing.TB, path, text string) {
+	t.Helper()
+	install := exec.Command("install", "-m", "755", "/dev/stdin", path)
+	install.Stdin = strings.NewReader(text)
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %s", err, out)
 	}
 }

@@ -144,10 +144,7 @@ func TestPreflightRejectsAnImage(t *testing.T) {
 			`is not memcached: -V printed "no such library": exit status 127`},
 		"with a program of another architecture": {func(s *pods.Shard) string {
 			s.Memcached = filepath.Join(s.Dir, "program")
-			pods.WriteFile(s.T, s.Memcached, "\x7fELF\x02\x01\x01")
-			if err := os.Chmod(s.Memcached, 0o755); err != nil {
-				s.T.Fatal(err)
-			}
+			writeExecutable(s.T, s.Memcached, "\x7fELF\x02\x01\x01")
 			return s.Arguments()
 		}, "is not memcached"},
 		"with a memcached that crashes": {program(printsVersion + "kill -SEGV $$"),
