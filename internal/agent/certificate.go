@@ -41,10 +41,6 @@ func (c *certificate) fingerprint() string { return fingerprint(c.leaf.Raw) }
 
 func (c *certificate) keyType() string { return c.leaf.PublicKeyAlgorithm.String() }
 
-// generationOf returns the name of the folder with the present content of a volume, which the kubelet
-// never changes: it writes another one.
-func generationOf(volume string) (string, error) { return os.Readlink(filepath.Join(volume, "..data")) }
-
 // readCertificate reads one generation of the Secret in a volume, and checks it for a host name. The
 // error says why memcached can't use it.
 func readCertificate(volume, host string, now time.Time) (*certificate, error) {
@@ -63,26 +59,6 @@ func readCertificate(volume, host string, now time.Time) (*certificate, error) {
 		return nil, err
 	}
 	return parseCertificate(files[0], files[1], files[2], host, now)
-}
-
-// readGeneration reads the folder with the content of a volume, and again if it was replaced in the meantime:
-// the kubelet deletes it then.
-func readGeneration(volume string, read func(dir string) error) error {
-	for attempt := 1; ; attempt++ {
-		generation, err := generationOf(volume)
-		if err != nil {
-			return fmt.Errorf("reading the volume %s: %w", volume, err)
-		}
-		err = read(filepath.Join(volume, generation))
-		latest, latestErr := generationOf(volume)
-		switch {
-		case (latestErr != nil || latest != generation) && attempt < 5:
-		case err != nil:
-			return fmt.Errorf("reading the volume %s: %w", volume, err)
-		default:
-			return nil
-		}
-	}
 }
 
 // parseCertificate returns an error if memcached can't use the certificate, or would keep using another

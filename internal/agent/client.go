@@ -144,3 +144,6 @@ func (c *client) close() {
 	}
 	c.lock <- struct{}{}
 }
+
+// queryTimeout bounds the time for which the supervisor waits for memcached.
+const queryTimeout = 500 * time.Millisecond

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
@@ -123,13 +124,6 @@ func removeIncomplete(dir string) (wire.Phase, error) {
 		return "", fmt.Errorf("removing incomplete items: %w", err)
 	}
 	return wire.Phase(phase), nil
-}
-
-func removeIfExists(path string) error {
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // readSavedData reads a data directory. It removes incomplete items, and a memory.meta at
@@ -248,10 +242,22 @@ func assessStart(before savedData, rejection string, stats *protocol.General, at
 	return start
 }
 
-func replaceFile(path string, content []byte) error {
-	partial := path + ".part"
-	if err := os.WriteFile(partial, content, 0o600); err != nil {
-		return err
+// saveTimeout bounds a save. memcached needs 0.2 to 1.2 s; the rest is for slow
+// machines. Together with the drain before it, it fits into the pod's grace period.
+const saveTimeout = 20 * time.Second
+
+func openMemory(dataDir string, arguments []string, version string) (*memfile.File, error) {
+	layout, err := memfile.LayoutOf(arguments, version)
+	if err != nil {
+		return nil, err
 	}
-	return os.Rename(partial, path)
+	return memfile.Open(memoryPath(dataDir), layout)
+}
+
+func savedClock(dataDir string) (memfile.Clock, error) {
+	text, err := os.ReadFile(metaPath(dataDir))
+	if err != nil {
+		return memfile.Clock{}, err
+	}
+	return memfile.ClockOfMeta(string(text), time.Now())
 }

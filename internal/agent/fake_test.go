@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -193,9 +194,15 @@ func (p *fakeProcess) save() {
 	p.mu.Lock()
 	items := p.items
 	p.mu.Unlock()
-	text := meta(p.t, "1.6.45")
-	text = replaceLine(text, "current_time", p.clock(time.Now().Add(-p.lags)))
-	text = replaceLine(text, "stop_time", time.Now().Unix()) + savedItems + strconv.FormatInt(items, 10) + "\n"
+	meta, err := os.ReadFile("testdata/meta/1.6.45")
+	if err != nil {
+		p.t.Error(err)
+	}
+	text := string(meta)
+	for name, value := range map[string]int64{"current_time": p.clock(time.Now().Add(-p.lags)), "stop_time": time.Now().Unix()} {
+		text = regexp.MustCompile("(?m)^K"+name+" .*$").ReplaceAllString(text, fmt.Sprintf("K%s %d", name, value))
+	}
+	text += savedItems + strconv.FormatInt(items, 10) + "\n"
 	if err := os.WriteFile(metaPath(p.dir), []byte(text), 0o600); err != nil {
 		p.t.Error(err)
 	}

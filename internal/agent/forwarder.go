@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
-
-	"github.com/memcached-operator/memcached-operator/internal/memcached/args"
 )
 
 const (
@@ -52,22 +50,6 @@ func (s *supervisor) forward() error {
 		plain: s.process.client.server.Address, idle: idleTimeout(s.arguments), slots: make(chan struct{}, limit)}
 	go s.forwarder.serve()
 	return nil
-}
-
-// idleTimeout returns the option idle_timeout of memcached's arguments; 0 without it.
-func idleTimeout(words []string) time.Duration {
-	seconds := int64(0)
-	for _, option := range args.Options(words) {
-		if option.Letter != 'o' {
-			continue
-		}
-		for _, pair := range args.Suboptions(option.Value) {
-			if pair[0] == "idle_timeout" {
-				seconds = args.Number(pair[1])
-			}
-		}
-	}
-	return time.Duration(seconds) * time.Second
 }
 
 // close ends the listener. The connections end with memcached's.

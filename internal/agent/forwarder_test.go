@@ -8,18 +8,6 @@ import (
 	"time"
 )
 
-func TestIdleTimeoutIsThatOfMemcachedsArguments(t *testing.T) {
-	for want, words := range map[time.Duration][]string{
-		0:                {"-Z", "-o", "ssl_min_version=3"},
-		30 * time.Second: {"-o", "hash_algorithm=murmur3,idle_timeout=30"},
-		9 * time.Second:  {"-o", "idle_timeout=30", "-o", "idle_timeout=9"},
-	} {
-		if got := idleTimeout(words); got != want {
-			t.Errorf("%q: %s, want %s", words, got, want)
-		}
-	}
-}
-
 // pipeListener accepts connections in memory.
 type pipeListener struct {
 	conns  chan net.Conn

@@ -31,10 +31,6 @@ type memoryFile struct {
 	pid       int
 }
 
-func (s *supervisor) memoryFile() memoryFile {
-	return memoryFile{s.dataDir, s.arguments, s.binary.version, s.process.pid}
-}
-
 // sampleIdle estimates periodically what memory no client uses, until done is closed. It sends
 // no request for an item, so that memcached's own statistics don't change.
 func (c *client) sampleIdle(done <-chan struct{}, file memoryFile) {

@@ -94,14 +94,14 @@ func insightsHandler(states *atomic.Pointer[state]) http.Handler {
 		if err != nil || duration <= 0 || duration > maxWatchTime {
 			return nil, fmt.Errorf("-for must be at most %s", maxWatchTime)
 		}
-		return c.hotKeys(ctx, duration)
+		return hotKeys(ctx, c, duration)
 	})
-	handle("/connections", func(ctx context.Context, c *client, _ *http.Request) ([]byte, error) { return c.connections(ctx) })
+	handle("/connections", func(ctx context.Context, c *client, _ *http.Request) ([]byte, error) { return connections(ctx, c) })
 	return mux
 }
 
 // hotKeys watches reads over a connection of its own.
-func (c *client) hotKeys(ctx context.Context, duration time.Duration) ([]byte, error) {
+func hotKeys(ctx context.Context, c *client, duration time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
 	conn, err := c.server.Dial(ctx)
@@ -202,7 +202,7 @@ type holder struct {
 
 // connections lists the clients over the kept connection, so that it works when no other is
 // free.
-func (c *client) connections(ctx context.Context) ([]byte, error) {
+func connections(ctx context.Context, c *client) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, connsTimeout)
 	defer cancel()
 	holders, err := query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (map[string]*holder, error) {

@@ -123,7 +123,7 @@ func (s *supervisor) serve() {
 	s.history.started(s.start)
 	s.publish()
 	go s.process.client.sampleLookups(s.process.done)
-	go s.process.client.probe(s.process.done, s.history)
+	go probe(s.process.client, s.process.done, s.history)
 	if s.metricsListen != "" {
 		go s.process.client.sampleIdle(s.process.done, s.memoryFile())
 	}
@@ -175,4 +175,8 @@ func (s *supervisor) revert(reason string) {
 	s.fallback = nil
 	s.rejection = notApplied + "memcached does not start with them: " + reason
 	s.relaunch()
+}
+
+func (s *supervisor) memoryFile() memoryFile {
+	return memoryFile{s.dataDir, s.arguments, s.binary.version, s.process.pid}
 }

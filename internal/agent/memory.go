@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -57,4 +58,27 @@ func readCgroup(dir, name string) (int64, error) {
 		return 0, err
 	}
 	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+}
+
+// memoryOfCgroup returns NaN for what is unknown, or not limited.
+func memoryOfCgroup(dir string) (workingSet, limit float64) {
+	workingSet, limit = math.NaN(), math.NaN()
+	if bytes, err := readCgroup(dir, "memory.max"); err == nil {
+		limit = float64(bytes)
+	}
+	current, err := readCgroup(dir, "memory.current")
+	if err != nil {
+		return workingSet, limit
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "memory.stat"))
+	if err != nil {
+		return workingSet, limit
+	}
+	_, rest, _ := strings.Cut("\n"+string(text), "\ninactive_file ")
+	line, _, _ := strings.Cut(rest, "\n")
+	inactive, err := strconv.ParseInt(line, 10, 64)
+	if err != nil {
+		return workingSet, limit
+	}
+	return float64(max(current-inactive, 0)), limit
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -170,5 +171,41 @@ func TestCatchUpCountsWhatTheClockMissedToTheTimeSinceTheStop(t *testing.T) {
 				t.Errorf("the stop is %d s earlier, %v; want %d", file.stopped-got.stopped, err, c.want)
 			}
 		})
+	}
+}
+
+func TestUnreadCASSeedIsNoDamage(t *testing.T) {
+	dir := t.TempDir()
+	if err := seedCAS(dir); err != nil {
+		t.Fatal(err)
+	}
+	got, err := readSavedData(dir)
+	if err != nil || got.file != nil || got.ran || got.damage != "" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, err := os.Stat(metaPath(dir)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the seed is still there: %v", err)
+	}
+}
+
+func TestCASOfEachPodBeginsElsewhere(t *testing.T) {
+	seen := map[string]bool{}
+	for range 20 {
+		dir := t.TempDir()
+		if err := seedCAS(dir); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "memory.meta"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var base uint64
+		if n, err := fmt.Sscanf(string(text), "Tmain\nKcurrent_cas %d\n", &base); n != 1 || err != nil || base < 1<<40 || base > 1<<60 || base%(1<<40) != 0 {
+			t.Errorf("%q: base %d, %v", text, base, err)
+		}
+		seen[string(text)] = true
+	}
+	if len(seen) < 15 {
+		t.Errorf("20 pods have only %d different counters", len(seen))
 	}
 }

@@ -6,10 +6,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -135,38 +131,15 @@ func (c *collector) collect() metrics.Input {
 	return in
 }
 
-// memoryOfCgroup returns NaN for what is unknown, or not limited.
-func memoryOfCgroup(dir string) (workingSet, limit float64) {
-	workingSet, limit = math.NaN(), math.NaN()
-	if bytes, err := readCgroup(dir, "memory.max"); err == nil {
-		limit = float64(bytes)
-	}
-	current, err := readCgroup(dir, "memory.current")
-	if err != nil {
-		return workingSet, limit
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "memory.stat"))
-	if err != nil {
-		return workingSet, limit
-	}
-	_, rest, _ := strings.Cut("\n"+string(text), "\ninactive_file ")
-	line, _, _ := strings.Cut(rest, "\n")
-	inactive, err := strconv.ParseInt(line, 10, 64)
-	if err != nil {
-		return workingSet, limit
-	}
-	return float64(max(current-inactive, 0)), limit
-}
-
 // probe measures round trips to one memcached until it has exited.
-func (c *client) probe(done <-chan struct{}, h *history) {
+func probe(c *client, done <-chan struct{}, h *history) {
 	for pause := time.Duration(0); ; {
 		select {
 		case <-done:
 			return
 		case <-time.After(pause):
 		}
-		began, took, err := c.roundTrip()
+		began, took, err := roundTrip(c)
 		select {
 		case <-done:
 			return
@@ -180,7 +153,7 @@ func (c *client) probe(done <-chan struct{}, h *history) {
 }
 
 // roundTrip measures one request, without the wait for others of this agent.
-func (c *client) roundTrip() (began time.Time, took time.Duration, err error) {
+func roundTrip(c *client) (began time.Time, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
 	began = time.Now()

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/handover"
@@ -125,20 +124,4 @@ func (o *origin) Reserve(bytes int64) (release func(), ok bool) {
 	}
 	setMemoryLimit(handoverMemory + bytes)
 	return func() { setMemoryLimit(0) }, ok
-}
-
-func openMemory(dataDir string, arguments []string, version string) (*memfile.File, error) {
-	layout, err := memfile.LayoutOf(arguments, version)
-	if err != nil {
-		return nil, err
-	}
-	return memfile.Open(memoryPath(dataDir), layout)
-}
-
-func savedClock(dataDir string) (memfile.Clock, error) {
-	text, err := os.ReadFile(metaPath(dataDir))
-	if err != nil {
-		return memfile.Clock{}, err
-	}
-	return memfile.ClockOfMeta(string(text), time.Now())
 }

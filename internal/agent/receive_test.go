@@ -2,13 +2,10 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -104,42 +101,6 @@ func TestTargetDoesNotTryAgainWhenTheOtherPodNoLongerExists(t *testing.T) {
 	}
 	if accepts(t.Context(), listener.Addr().String()) {
 		t.Error("the other pod no longer exists")
-	}
-}
-
-func TestUnreadCASSeedIsNoDamage(t *testing.T) {
-	dir := t.TempDir()
-	if err := seedCAS(dir); err != nil {
-		t.Fatal(err)
-	}
-	got, err := readSavedData(dir)
-	if err != nil || got.file != nil || got.ran || got.damage != "" {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	if _, err := os.Stat(metaPath(dir)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the seed is still there: %v", err)
-	}
-}
-
-func TestCASOfEachPodBeginsElsewhere(t *testing.T) {
-	seen := map[string]bool{}
-	for range 20 {
-		dir := t.TempDir()
-		if err := seedCAS(dir); err != nil {
-			t.Fatal(err)
-		}
-		text, err := os.ReadFile(filepath.Join(dir, "memory.meta"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var base uint64
-		if n, err := fmt.Sscanf(string(text), "Tmain\nKcurrent_cas %d\n", &base); n != 1 || err != nil || base < 1<<40 || base > 1<<60 || base%(1<<40) != 0 {
-			t.Errorf("%q: base %d, %v", text, base, err)
-		}
-		seen[string(text)] = true
-	}
-	if len(seen) < 15 {
-		t.Errorf("20 pods have only %d different counters", len(seen))
 	}
 }
 

@@ -9,11 +9,6 @@ import (
 )
 
 const (
-	// saveTimeout bounds a save. memcached needs 0.2 to 1.2 s; the rest is for slow
-	// machines. Together with the drain before it, it fits into the pod's grace period.
-	saveTimeout = 20 * time.Second
-	// queryTimeout bounds the time for which the supervisor waits for memcached.
-	queryTimeout = 500 * time.Millisecond
 	// A memcached that does not respond within hangQueryTimeout is considered hung at a
 	// SIGTERM: the kubelet sends it after a minute of failed probes. It is not drained, and has saveTimeout like any
 	// other, since it may only be slow.

@@ -13,11 +13,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/internal/memcached/args"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
@@ -30,33 +28,6 @@ const (
 	// milliseconds for a certificate, and a second for users.
 	reloadTimeout = time.Minute
 )
-
-// tlsMode is what memcached's arguments say of TLS.
-type tlsMode struct {
-	// on is whether memcached serves TLS, and plain whether it also serves without it.
-	on, plain       bool
-	verifiesClients bool
-	port            string
-}
-
-func tlsModeOf(words []string) tlsMode {
-	m := tlsMode{port: strconv.Itoa(wire.MemcachedPort)}
-	for _, option := range args.Options(words) {
-		switch option.Letter {
-		case 'Z':
-			m.on = true
-		case 'p':
-			m.port = option.Value
-		case 'l':
-			m.plain = m.plain || strings.HasPrefix(option.Value, "notls:")
-		case 'o':
-			for _, pair := range args.Suboptions(option.Value) {
-				m.verifiesClients = m.verifiesClients || pair[0] == "ssl_verify_mode" && pair[1] != "0"
-			}
-		}
-	}
-	return m
-}
 
 // tlsFiles are the files that memcached reads its certificate from. They stay in the data volume, so that
 // a container starts with the last certificate that could be used.
@@ -101,17 +72,6 @@ func (f tlsFiles) commandLine(words []string, loopbackPort int) (line []string, 
 	own = net.JoinHostPort("127.0.0.1", strconv.Itoa(loopbackPort))
 	return append(f.withoutListeners(words, mode), "-l", mode.serverAddress("*", loopbackPort), "-l", "notls:"+own), own
 }
-
-// serverAddress returns the address at which memcached accepts TLS. host stands for all of the pod's.
-func (m tlsMode) serverAddress(host string, loopbackPort int) string {
-	if m.plain {
-		return net.JoinHostPort(tlsLoopback, strconv.Itoa(loopbackPort))
-	}
-	return host + ":" + m.port
-}
-
-// tlsLoopback is a second loopback address, since one port of an address can't be both.
-const tlsLoopback = "127.0.0.2"
 
 // withoutListeners returns the words with the files, and without addresses.
 func (f tlsFiles) withoutListeners(words []string, mode tlsMode) (line []string) {

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
-	"github.com/memcached-operator/memcached-operator/internal/memcached/args"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
@@ -103,11 +102,6 @@ type serverUsers struct {
 
 func newServerUsers(c config) *serverUsers {
 	return &serverUsers{volume: c.authVolume, path: filepath.Join(c.dataDir, "users"), password: rand.Text(), generation: "not read yet"}
-}
-
-// requiresLogin reports whether memcached's arguments say that clients log in.
-func requiresLogin(words []string) bool {
-	return slices.ContainsFunc(args.Options(words), func(o args.Option) bool { return o.Letter == 'Y' })
 }
 
 // poll reads the Secret if it has changed, and reports whether it has.

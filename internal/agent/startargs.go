@@ -1,96 +1,13 @@
 package agent
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/memcached-operator/memcached-operator/internal/memcached/args"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
-
-// parseArguments parses the JSON array of memcached's argument words. An empty text
-// means memcached's defaults.
-func parseArguments(text string) ([]string, error) {
-	if strings.TrimSpace(text) == "" {
-		return nil, nil
-	}
-	var words []string
-	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
-	err := decoder.Decode(&words)
-	if err == nil {
-		if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("unexpected text after the array")
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the arguments are not a JSON array of strings: %w", err)
-	}
-	for _, word := range words {
-		if strings.ContainsRune(word, 0) {
-			return nil, fmt.Errorf("argument %q contains a NUL byte", word)
-		}
-	}
-	for _, option := range args.Options(words) {
-		if reason, forbidden := forbiddenOptions[option.Letter]; forbidden {
-			return nil, fmt.Errorf("option -%c is not allowed: %s", option.Letter, reason)
-		}
-	}
-	return words, nil
-}
-
-// forbiddenOptions would take memcached out of the agent's control.
-var forbiddenOptions = map[byte]string{
-	'e': "the agent sets the file of the restartable cache",
-	'd': "memcached must stay a child of the agent",
-	'h': "memcached would print its help and exit",
-	'i': "memcached would print its license and exit",
-	'V': "memcached would print its version and exit",
-}
-
-// memcached counts what it opens itself among its connections (-c): up to 5 files for each
-// thread and 10 others, measured with 1.6.18, 1.6.38 and 1.6.45. The agent opens some, too.
-const (
-	filesOfThread = 5
-	otherFiles    = 16
-	// defaultThreads and defaultConnections are memcached's -t and -c.
-	defaultThreads     = 4
-	defaultConnections = 1024
-)
-
-// forClients adds to the limit of connections, so that clients can use as many. mostFiles
-// is how many files a process can open.
-func forClients(words []string, mostFiles uint64) []string {
-	limit, threads := numberOption(words, 'c', 0), numberOption(words, 't', defaultThreads)
-	if limit <= 0 {
-		return words
-	}
-	total := limit + filesOfThread*threads + otherFiles
-	if mostFiles < uint64(total) {
-		total = max(limit, int64(mostFiles))
-	}
-	return append(slices.Clone(words), "-c", strconv.FormatInt(total, 10))
-}
-
-// numberOption returns the value of an option that is a number.
-func numberOption(words []string, letter byte, number int64) int64 {
-	for _, option := range args.Options(words) {
-		if option.Letter == letter {
-			number = args.Number(option.Value)
-		}
-	}
-	return number
-}
-
-// address returns where memcached without TLS responds to the agent.
-func address(words []string) string { return net.JoinHostPort("127.0.0.1", tlsModeOf(words).port) }
 
 // startArgs are the arguments with which a new agent starts memcached.
 type startArgs struct {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestParseArgumentsAcceptsAJSONArrayOfStrings(t *testing.T) {
@@ -109,6 +110,18 @@ func TestClientsCanUseAllConnections(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestIdleTimeoutIsThatOfMemcachedsArguments(t *testing.T) {
+	for want, words := range map[time.Duration][]string{
+		0:                {"-Z", "-o", "ssl_min_version=3"},
+		30 * time.Second: {"-o", "hash_algorithm=murmur3,idle_timeout=30"},
+		9 * time.Second:  {"-o", "idle_timeout=30", "-o", "idle_timeout=9"},
+	} {
+		if got := idleTimeout(words); got != want {
+			t.Errorf("%q: %s, want %s", words, got, want)
 		}
 	}
 }

@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
+	"github.com/memcached-operator/memcached-operator/internal/memcached/args"
+)
+
+// parseArguments parses the JSON array of memcached's argument words. An empty text
+// means memcached's defaults.
+func parseArguments(text string) ([]string, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	var words []string
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	err := decoder.Decode(&words)
+	if err == nil {
+		if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("unexpected text after the array")
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the arguments are not a JSON array of strings: %w", err)
+	}
+	for _, word := range words {
+		if strings.ContainsRune(word, 0) {
+			return nil, fmt.Errorf("argument %q contains a NUL byte", word)
+		}
+	}
+	for _, option := range args.Options(words) {
+		if reason, forbidden := forbiddenOptions[option.Letter]; forbidden {
+			return nil, fmt.Errorf("option -%c is not allowed: %s", option.Letter, reason)
+		}
+	}
+	return words, nil
+}
+
+// forbiddenOptions would take memcached out of the agent's control.
+var forbiddenOptions = map[byte]string{
+	'e': "the agent sets the file of the restartable cache",
+	'd': "memcached must stay a child of the agent",
+	'h': "memcached would print its help and exit",
+	'i': "memcached would print its license and exit",
+	'V': "memcached would print its version and exit",
+}
+
+// memcached counts what it opens itself among its connections (-c): up to 5 files for each
+// thread and 10 others, measured with 1.6.18, 1.6.38 and 1.6.45. The agent opens some, too.
+const (
+	filesOfThread = 5
+	otherFiles    = 16
+	// defaultThreads and defaultConnections are memcached's -t and -c.
+	defaultThreads     = 4
+	defaultConnections = 1024
+)
+
+// forClients adds to the limit of connections, so that clients can use as many. mostFiles
+// is how many files a process can open.
+func forClients(words []string, mostFiles uint64) []string {
+	limit, threads := numberOption(words, 'c', 0), numberOption(words, 't', defaultThreads)
+	if limit <= 0 {
+		return words
+	}
+	total := limit + filesOfThread*threads + otherFiles
+	if mostFiles < uint64(total) {
+		total = max(limit, int64(mostFiles))
+	}
+	return append(slices.Clone(words), "-c", strconv.FormatInt(total, 10))
+}
+
+// numberOption returns the value of an option that is a number.
+func numberOption(words []string, letter byte, number int64) int64 {
+	for _, option := range args.Options(words) {
+		if option.Letter == letter {
+			number = args.Number(option.Value)
+		}
+	}
+	return number
+}
+
+// tlsMode is what memcached's arguments say of TLS.
+type tlsMode struct {
+	// on is whether memcached serves TLS, and plain whether it also serves without it.
+	on, plain       bool
+	verifiesClients bool
+	port            string
+}
+
+func tlsModeOf(words []string) tlsMode {
+	m := tlsMode{port: strconv.Itoa(wire.MemcachedPort)}
+	for _, option := range args.Options(words) {
+		switch option.Letter {
+		case 'Z':
+			m.on = true
+		case 'p':
+			m.port = option.Value
+		case 'l':
+			m.plain = m.plain || strings.HasPrefix(option.Value, "notls:")
+		case 'o':
+			for _, pair := range args.Suboptions(option.Value) {
+				m.verifiesClients = m.verifiesClients || pair[0] == "ssl_verify_mode" && pair[1] != "0"
+			}
+		}
+	}
+	return m
+}
+
+// serverAddress returns the address at which memcached accepts TLS. host stands for all of the pod's.
+func (m tlsMode) serverAddress(host string, loopbackPort int) string {
+	if m.plain {
+		return net.JoinHostPort(tlsLoopback, strconv.Itoa(loopbackPort))
+	}
+	return host + ":" + m.port
+}
+
+// tlsLoopback is a second loopback address, since one port of an address can't be both.
+const tlsLoopback = "127.0.0.2"
+
+// address returns where memcached without TLS responds to the agent.
+func address(words []string) string { return net.JoinHostPort("127.0.0.1", tlsModeOf(words).port) }
+
+// requiresLogin reports whether memcached's arguments say that clients log in.
+func requiresLogin(words []string) bool {
+	return slices.ContainsFunc(args.Options(words), func(o args.Option) bool { return o.Letter == 'Y' })
+}
+
+// idleTimeout returns the option idle_timeout of memcached's arguments; 0 without it.
+func idleTimeout(words []string) time.Duration {
+	seconds := int64(0)
+	for _, option := range args.Options(words) {
+		if option.Letter != 'o' {
+			continue
+		}
+		for _, pair := range args.Suboptions(option.Value) {
+			if pair[0] == "idle_timeout" {
+				seconds = args.Number(pair[1])
+			}
+		}
+	}
+	return time.Duration(seconds) * time.Second
+}
