@@ -37,7 +37,7 @@ func (s *supervisor) pollAnnotations() {
 // stopToken returns the token by which the next SIGTERM is announced as a stop of
 // the container only. The token of the stop before this agent's start is consumed.
 func (s *supervisor) stopToken() string {
-	if s.info.stop == s.consumedToken || s.now().Sub(s.stopRead) > wire.AnnouncementTimeout {
+	if s.info.stop == s.handled.stop || s.now().Sub(s.stopRead) > wire.AnnouncementTimeout {
 		return ""
 	}
 	return s.info.stop
@@ -46,16 +46,16 @@ func (s *supervisor) stopToken() string {
 // applyAnnotations restarts memcached if that is requested, or if new arguments
 // require it.
 func (s *supervisor) applyAnnotations() {
-	restart := s.info.restart != s.handledRestart
+	restart := s.info.restart != s.handled.restart
 	retry := !s.retryArguments.IsZero() && !s.now().Before(s.retryArguments)
 	// A requested restart tries rejected arguments again: their cause may be fixed.
-	if s.info.arguments == s.handledArguments && !restart && !retry {
+	if s.info.arguments == s.handled.arguments && !restart && !retry {
 		return
 	}
-	if restart || s.info.arguments != s.handledArguments {
+	if restart || s.info.arguments != s.handled.arguments {
 		s.postponed = 0
 	}
-	s.handledArguments, s.handledRestart, s.rejection, s.retryArguments = s.info.arguments, s.info.restart, "", time.Time{}
+	s.handled.arguments, s.handled.restart, s.rejection, s.retryArguments = s.info.arguments, s.info.restart, "", time.Time{}
 	desired, err := validateArguments(s.binary, s.info.arguments, s.arguments)
 	switch {
 	case isSlow(err):
@@ -86,21 +86,26 @@ func (s *supervisor) postponeArguments(slow error) {
 }
 
 func (s *supervisor) restart(arguments []string, changed bool) {
-	s.log.Info("Restarting memcached in place", "arguments", arguments, "changed", changed, "restart", s.handledRestart)
-	s.stop(wire.PhaseRestarting, "", func() {
-		if changed {
-			former := s.arguments
-			s.fallback = &former
-			s.arguments = arguments
-		}
-		s.relaunch()
-	})
+	s.log.Info("Restarting memcached in place", "arguments", arguments, "changed", changed, "restart", s.handled.restart)
+	if s.next = nil; changed {
+		s.next = &arguments
+	}
+	s.stop(wire.PhaseRestarting, "", thenStart)
 }
 
 // pollInterval is how often the pod's annotations are read. An idle poll only reads
 // a symbolic link. A watch is more fragile: the kubelet replaces all files by renaming
 // that link, two levels up.
 const pollInterval = 500 * time.Millisecond
+
+// handledAnnotations are the values of the pod's annotations that the supervisor has handled.
+type handledAnnotations struct {
+	arguments, restart string
+	// restarted is the last value of restart for which memcached has started again.
+	restarted string
+	// stop is the token that announced the stop before this agent's start.
+	stop string
+}
 
 type podInfo struct {
 	generation, arguments, restart, stop string

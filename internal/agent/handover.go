@@ -97,7 +97,8 @@ func (s *supervisor) handleOrigin(r originRequest) {
 	switch {
 	case r.event == originStops && s.phase == wire.PhaseDraining:
 		s.log.Info("Stopping memcached for the end of the handover")
-		s.stop(wire.PhaseStopping, "", func() { s.handOver(r) })
+		s.endRequest = r
+		s.stop(wire.PhaseStopping, "", thenHandOver)
 		return
 	case r.event == originResumes && stopped && s.now().Before(s.drainUntil):
 		s.log.Warn("The target did not take over; memcached starts again with its items")
@@ -109,7 +110,7 @@ func (s *supervisor) handleOrigin(r originRequest) {
 		s.finish()
 	case r.event == originAbandons && s.phase == wire.PhaseDraining:
 		s.log.Warn("The target is lost after it may have served; memcached stops, since its items can be out of date")
-		s.stop(wire.PhaseStopping, "", s.finish)
+		s.stop(wire.PhaseStopping, "", thenFinish)
 	case r.event == originAbandons && stopped:
 		s.log.Warn("The target is lost after it may have served; memcached does not start again, since its items can be out of date")
 		s.finish()

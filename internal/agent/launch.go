@@ -77,7 +77,7 @@ func (s *supervisor) startMemcached() {
 }
 
 func (s *supervisor) handleFirstResponse(r firstResponse) {
-	if r.process != s.process || s.afterExit != nil {
+	if r.process != s.process || s.afterExit != thenNothing {
 		return
 	}
 	if r.hangs {
@@ -88,7 +88,7 @@ func (s *supervisor) handleFirstResponse(r firstResponse) {
 	s.cancelTimer()
 	s.start = assessStart(s.saved, r.process.stderr.restartRejection(), r.stats, s.now().UTC())
 	s.fallback = nil
-	s.completedRestart = s.handledRestart
+	s.handled.restarted = s.handled.restart
 	switch {
 	case s.reception == nil:
 		s.serve()
@@ -147,16 +147,14 @@ func (s *supervisor) handleExit(p *process) {
 	message, code := p.exitReason()
 	starting := s.phase == wire.PhaseStarting || s.phase == wire.PhaseRestarting
 	switch {
-	case s.afterExit != nil:
+	case s.afterExit != thenNothing:
 		s.log.Info("memcached stopped", "exitCode", p.exit.ExitStatus())
 		_, err := os.Stat(metaPath(s.dataDir))
 		s.history.saveEnds(err == nil)
 		if err := catchUp(s.dataDir, p.client.clock.Load(), s.now()); err != nil {
 			s.log.Warn("Cannot correct the time of the stop; items live longer by what memcached's clock lags behind", "error", err)
 		}
-		next := s.afterExit
-		s.afterExit = nil
-		next()
+		s.continueAfterExit()
 	case starting && s.fallback != nil:
 		s.revert(message)
 	case s.phase == wire.PhaseReceiving && !s.reception.final:

@@ -300,7 +300,7 @@ func (s *supervisor) handleFailedHandover(err error, final bool) {
 	s.reception.failure = fmt.Sprintf("the handover from pod %s failed: %s", s.reception.other.PodUID, err)
 	s.log.Warn("The handover failed", "pod", s.reception.other.PodUID, "failures", s.reception.failures, "error", err)
 	s.reception.final = final || s.reception.failures == maxFailures
-	s.discard(wire.PhaseReceiving, s.relaunch)
+	s.discard(wire.PhaseReceiving, thenStart)
 }
 
 // serveWithoutHandover serves the empty memcached of a pod's first start.
@@ -311,18 +311,18 @@ func (s *supervisor) serveWithoutHandover() {
 	s.serve()
 }
 
-// discard kills memcached, whose items are incomplete, and runs next. The next start removes
-// them.
-func (s *supervisor) discard(phase wire.Phase, next func()) {
+// discard kills memcached, whose items are incomplete, and continues with next. The next start
+// removes them.
+func (s *supervisor) discard(phase wire.Phase, next afterExit) {
 	s.reception.stop()
 	s.phase = phase
 	s.publish()
 	s.cancelTimer()
+	s.afterExit = next
 	if s.process == nil {
-		next()
+		s.continueAfterExit()
 		return
 	}
-	s.afterExit = next
 	_ = s.process.signal(os.Kill)
 }
 

@@ -22,7 +22,7 @@ func (s *supervisor) handleTermination() {
 	case s.finished:
 	case s.phase == wire.PhaseServing && s.stopToken() == "" && !s.responds():
 		s.log.Warn("Stopping the container without a drain: memcached does not respond", "timeout", hangQueryTimeout)
-		s.stop(wire.PhaseStopping, "", s.finish)
+		s.stop(wire.PhaseStopping, "", thenFinish)
 	case s.phase == wire.PhaseServing && s.stopToken() == "":
 		s.log.Info("The pod is being deleted; memcached keeps serving until another pod does", "service", s.service)
 		s.cancelTimer()
@@ -31,10 +31,10 @@ func (s *supervisor) handleTermination() {
 		s.publish()
 	case s.phase == wire.PhaseReceiving, s.phase == wire.PhaseFollowing:
 		s.log.Info("Stopping the container; the items it received so far are discarded")
-		s.discard(wire.PhaseStopping, s.finish)
+		s.discard(wire.PhaseStopping, thenFinish)
 	case s.phase != wire.PhaseStopping:
 		s.log.Info("Stopping the container", "announced", s.stopToken())
-		s.stop(wire.PhaseStopping, s.stopToken(), s.finish)
+		s.stop(wire.PhaseStopping, s.stopToken(), thenFinish)
 	}
 }
 
@@ -60,14 +60,28 @@ func (s *supervisor) startDrain() {
 func (s *supervisor) handleDrained(end drainEnd) {
 	if end.run == s.drain {
 		s.log.Info("Drained", "reason", end.reason)
-		s.stop(wire.PhaseStopping, "", s.finish)
+		s.stop(wire.PhaseStopping, "", thenFinish)
 	}
 }
 
-// stop makes memcached save its items and exit, at most within saveTimeout, and then runs
-// next. token is the announcement of the stop, empty if there was none. A stop in
+// afterExit is what follows a planned stop of memcached.
+type afterExit int
+
+const (
+	// thenNothing: no stop is in progress.
+	thenNothing afterExit = iota
+	// thenFinish: the agent exits.
+	thenFinish
+	// thenStart: memcached starts again with what is saved.
+	thenStart
+	// thenHandOver: the target takes over.
+	thenHandOver
+)
+
+// stop makes memcached save its items and exit, at most within saveTimeout, and then continues
+// with next. token is the announcement of the stop, empty if there was none. A stop in
 // progress continues with another next.
-func (s *supervisor) stop(phase wire.Phase, token string, next func()) {
+func (s *supervisor) stop(phase wire.Phase, token string, next afterExit) {
 	if s.drain != nil {
 		s.drain.cancel()
 		s.drain = nil
@@ -76,15 +90,14 @@ func (s *supervisor) stop(phase wire.Phase, token string, next func()) {
 	s.recordStop(token)
 	s.phase = phase
 	s.publish()
-	inProgress := s.afterExit != nil
+	inProgress := s.afterExit != thenNothing
 	s.afterExit = next
 	if inProgress {
 		return
 	}
 	s.cancelTimer()
 	if s.process == nil {
-		s.afterExit = nil
-		next()
+		s.continueAfterExit()
 		return
 	}
 	// SIGUSR1 and nothing after it: a SIGTERM would cancel the save.
@@ -99,11 +112,30 @@ func (s *supervisor) stop(phase wire.Phase, token string, next func()) {
 	})
 }
 
+// continueAfterExit does what follows a planned stop when memcached has exited.
+func (s *supervisor) continueAfterExit() {
+	next := s.afterExit
+	s.afterExit = thenNothing
+	switch next {
+	case thenNothing:
+	case thenFinish:
+		s.finish()
+	case thenStart:
+		if s.next != nil {
+			former := s.arguments
+			s.arguments, s.fallback, s.next = *s.next, &former, nil
+		}
+		s.relaunch()
+	case thenHandOver:
+		s.handOver(s.endRequest)
+	}
+}
+
 // recordStop writes what the next start needs to know about this stop.
 func (s *supervisor) recordStop(token string) {
 	record := lastStop{At: s.now().UTC(), Version: s.binary.version, Arguments: s.arguments, Announced: token}
 	switch {
-	case s.afterExit != nil: // a stop is in progress
+	case s.afterExit != thenNothing: // a stop is in progress
 		record.Items = s.lastStop.Items
 	case s.phase == wire.PhaseServing, s.phase == wire.PhaseDraining:
 		ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)

@@ -20,7 +20,7 @@ func TestStopOfAMemcachedThatDoesNotServeIsRecorded(t *testing.T) {
 		arguments  []string
 	}{
 		"a second reason for a stop in progress": {
-			supervisor{phase: wire.PhaseRestarting, afterExit: func() {}, lastStop: lastStop{Items: 7}, arguments: onTrial}, 7, onTrial},
+			supervisor{phase: wire.PhaseRestarting, afterExit: thenFinish, lastStop: lastStop{Items: 7}, arguments: onTrial}, 7, onTrial},
 		"a stop while memcached loads saved items": {
 			supervisor{phase: wire.PhaseStarting, saved: savedData{file: &metaFile{stopped: at.Unix()}, last: lastStop{At: at, Items: 9}}, arguments: onTrial}, 9, onTrial},
 		"a stop while arguments are on trial": {

@@ -68,18 +68,14 @@ type supervisor struct {
 	info    podInfo
 	// stopRead is when the stop file got its present content.
 	stopRead time.Time
-	// handledRestart is the last value of the restart annotation that was handled,
-	// completedRestart the last one for which memcached has started again.
-	handledRestart, completedRestart string
-	// consumedToken announced the stop before this agent's start.
-	consumedToken string
+	handled  handledAnnotations
 
-	// arguments are in effect, or on trial while fallback is not nil.
-	arguments []string
-	fallback  *[]string
-	// handledArguments is the last text of the arguments annotation that was handled,
-	// rejection the reason why it is not in effect; empty when it is.
-	handledArguments, rejection string
+	// arguments are in effect, or on trial while fallback is not nil. next replace them when
+	// memcached has stopped; nil if they stay.
+	arguments      []string
+	fallback, next *[]string
+	// rejection is why the arguments of the annotation are not in effect; empty when they are.
+	rejection string
 	// retryArguments is when the supervisor checks them again; zero if it knows whether memcached starts with them.
 	retryArguments time.Time
 	// postponed is how many checks of them in a row had no result.
@@ -96,8 +92,8 @@ type supervisor struct {
 	// lastStop is what was recorded about the last stop.
 	lastStop lastStop
 
-	// afterExit follows the planned stop in progress; nil while there is none.
-	afterExit func()
+	// afterExit follows the planned stop in progress.
+	afterExit afterExit
 	// timer runs onTimer. It is stopped while nothing is scheduled.
 	timer   *time.Timer
 	onTimer func()
@@ -106,9 +102,11 @@ type supervisor struct {
 	drain      *drainRun
 	drainUntil time.Time
 
-	// handoverPort is 0 until targets are accepted. origin belongs to the latest one.
+	// handoverPort is 0 until targets are accepted. origin belongs to the latest one, whose
+	// request for the end of the handover is endRequest.
 	handoverPort int
 	origin       *origin
+	endRequest   originRequest
 	// reception is nil unless this start of the pod receives the other pod's items.
 	reception *reception
 
@@ -187,9 +185,8 @@ func newSupervisor(c config, memcached binary, peers peers, states *atomic.Point
 		exits: make(chan *process, 1), responses: make(chan firstResponse, 1), drained: make(chan drainEnd, 1),
 		handoverPorts: make(chan int, 1), origins: make(chan originRequest), receptions: make(chan receptionReport), reloads: make(chan reloadEnd, 1), usersReloads: make(chan usersReloadEnd, 1),
 		phase: wire.PhaseStarting, info: info, saved: saved,
-		handledRestart: info.restart, completedRestart: info.restart, consumedToken: saved.last.Announced,
-		arguments: selected.arguments, fallback: selected.fallback,
-		handledArguments: info.arguments, rejection: selected.rejection, tls: memcached.tls, users: memcached.users,
+		handled:   handledAnnotations{arguments: info.arguments, restart: info.restart, restarted: info.restart, stop: saved.last.Announced},
+		arguments: selected.arguments, fallback: selected.fallback, rejection: selected.rejection, tls: memcached.tls, users: memcached.users,
 	}
 	s.timer.Stop()
 	s.stopRead = s.now()
@@ -291,7 +288,7 @@ func (s *supervisor) status() wire.Status {
 	status := wire.Status{
 		Phase: s.phase, PodUID: s.podUID, AgentVersion: s.config.version,
 		Version: s.binary.version, Arguments: s.arguments, ArgumentsError: s.rejection,
-		AnnouncedStop: s.stopToken(), Restart: s.completedRestart, Start: s.start,
+		AnnouncedStop: s.stopToken(), Restart: s.handled.restarted, Start: s.start,
 		Secrets: s.secrets(),
 	}
 	if s.process != nil {

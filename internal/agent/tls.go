@@ -311,7 +311,7 @@ func (s *supervisor) pollCertificate() {
 		}
 		t.rejected, t.retryAt = "", time.Time{}
 		if s.rejection != "" {
-			s.handledArguments = "" // the certificate may have been the reason
+			s.handled.arguments = "" // the certificate may have been the reason
 		}
 		s.publish()
 	}

@@ -246,7 +246,7 @@ func (s *supervisor) pollUsers() {
 		}
 		u.rejected = ""
 		if s.rejection != "" {
-			s.handledArguments = "" // the users may have been the reason
+			s.handled.arguments = "" // the users may have been the reason
 		}
 		s.publish()
 	}
