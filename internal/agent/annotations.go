@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -115,7 +116,7 @@ type podInfo struct {
 // otherwise. An empty file is an absent annotation.
 func readPodInfo(dir string, former podInfo) (podInfo, error) {
 	var info podInfo
-	err := readGeneration(dir, func(dir string) error {
+	err := files.ReadGeneration(dir, func(dir string) error {
 		info = podInfo{generation: filepath.Base(dir)}
 		if info.generation == former.generation {
 			info = former

@@ -19,6 +19,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 )
 
 // certificate is what a generation of the Secret contains.
@@ -44,21 +46,21 @@ func (c *certificate) keyType() string { return c.leaf.PublicKeyAlgorithm.String
 // readCertificate reads one generation of the Secret in a volume, and checks it for a host name. The
 // error says why memcached can't use it.
 func readCertificate(volume, host string, now time.Time) (*certificate, error) {
-	var files [3][]byte
-	err := readGeneration(volume, func(dir string) error {
+	var parts [3][]byte
+	err := files.ReadGeneration(volume, func(dir string) error {
 		for i, name := range []string{"tls.crt", "tls.key", "ca.crt"} {
 			content, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
-			files[i] = content
+			parts[i] = content
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return parseCertificate(files[0], files[1], files[2], host, now)
+	return parseCertificate(parts[0], parts[1], parts[2], host, now)
 }
 
 // parseCertificate returns an error if memcached can't use the certificate, or would keep using another

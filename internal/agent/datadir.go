@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -75,7 +76,7 @@ func writeLastStop(dir string, record lastStop) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(lastStopPath(dir), append(text, '\n'))
+	return files.Replace(lastStopPath(dir), append(text, '\n'))
 }
 
 type savedData struct {
@@ -97,14 +98,14 @@ func memoryPath(dir string) string { return filepath.Join(dir, "memory") }
 func receptionPath(dir string) string { return filepath.Join(dir, "reception") }
 
 func markReception(dir string, phase wire.Phase) error {
-	if err := replaceFile(receptionPath(dir), []byte(phase)); err != nil {
+	if err := files.Replace(receptionPath(dir), []byte(phase)); err != nil {
 		return fmt.Errorf("marking the reception of items: %w", err)
 	}
 	return nil
 }
 
 func unmarkReception(dir string) error {
-	if err := removeIfExists(receptionPath(dir)); err != nil {
+	if err := files.RemoveIfExists(receptionPath(dir)); err != nil {
 		return fmt.Errorf("marking the end of the reception: %w", err)
 	}
 	return nil
@@ -118,7 +119,7 @@ func removeIncomplete(dir string) (wire.Phase, error) {
 		return "", nil
 	}
 	if err == nil {
-		err = errors.Join(removeIfExists(memoryPath(dir)), removeIfExists(metaPath(dir)))
+		err = errors.Join(files.RemoveIfExists(memoryPath(dir)), files.RemoveIfExists(metaPath(dir)))
 	}
 	if err != nil {
 		return "", fmt.Errorf("removing incomplete items: %w", err)
@@ -188,7 +189,7 @@ func (s savedData) prepare(dir string, now time.Time) error {
 	if text == s.file.text {
 		return nil
 	}
-	if err := replaceFile(metaPath(dir), []byte(text)); err != nil {
+	if err := files.Replace(metaPath(dir), []byte(text)); err != nil {
 		return fmt.Errorf("preparing the saved items: %w", err)
 	}
 	return nil
@@ -208,7 +209,7 @@ func catchUp(dir string, clock *protocol.Clock, now time.Time) error {
 		return err
 	}
 	if corrected := file.catchUp(*clock, now); corrected != file.text {
-		return replaceFile(metaPath(dir), []byte(corrected))
+		return files.Replace(metaPath(dir), []byte(corrected))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 	"github.com/memcached-operator/memcached-operator/internal/agent/metrics"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
@@ -53,7 +54,7 @@ func (h *history) change(modify func(*metrics.History)) {
 	modify(&h.record)
 	text, err := json.Marshal(h.record)
 	if err == nil {
-		err = replaceFile(h.path, text)
+		err = files.Replace(h.path, text)
 	}
 	if err != nil {
 		h.log.Warn("Cannot write the history of this pod", "error", err)

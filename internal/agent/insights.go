@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 	"github.com/memcached-operator/memcached-operator/internal/connlimit"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -48,7 +49,7 @@ func insightsPath(dir string) string { return filepath.Join(dir, "insights.sock"
 // serveInsights returns when it can't listen, which the agent survives.
 func serveInsights(dir string, states *atomic.Pointer[state], log *slog.Logger) {
 	path := insightsPath(dir)
-	err := removeIfExists(path) // of an earlier agent
+	err := files.RemoveIfExists(path) // of an earlier agent
 	var listener net.Listener
 	if err == nil {
 		listener, err = net.Listen("unix", path)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
@@ -117,7 +118,7 @@ const casSeed = "Tmain\nKcurrent_cas "
 // item of this one.
 func seedCAS(dir string) error {
 	base := uint64(1<<40) * (1 + rand.Uint64N(1<<20))
-	if err := replaceFile(metaPath(dir), fmt.Appendf(nil, "%s%d\n", casSeed, base)); err != nil {
+	if err := files.Replace(metaPath(dir), fmt.Appendf(nil, "%s%d\n", casSeed, base)); err != nil {
 		return fmt.Errorf("preparing the start without items: %w", err)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -39,7 +40,7 @@ func (f tlsFiles) ca() string       { return filepath.Join(f.dir, "ca.pem") }
 // write replaces the files.
 func (f tlsFiles) write(c *certificate) error {
 	for path, content := range map[string][]byte{f.combined(): c.combined, f.ca(): c.ca} {
-		if err := replaceFile(path, content); err != nil {
+		if err := files.Replace(path, content); err != nil {
 			return fmt.Errorf("writing the certificate: %w", err)
 		}
 	}
@@ -124,7 +125,7 @@ func (t *serverTLS) poll(now time.Time) (changed bool) {
 	if t.volume == "" {
 		return false
 	}
-	generation, err := generationOf(t.volume)
+	generation, err := files.Generation(t.volume)
 	isSame := err == nil && generation == t.generation
 	if isSame && (t.offered == nil || t.offered.problem == nil || now.Sub(t.checkedAt) < reloadRetry) {
 		return false

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -37,7 +38,7 @@ type user struct{ name, password string }
 
 // readUsers reads one generation of the Secret in a volume: each entry is a user with its password.
 func readUsers(volume string) (users []user, err error) {
-	err = readGeneration(volume, func(dir string) error {
+	err = files.ReadGeneration(volume, func(dir string) error {
 		users = nil
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -109,7 +110,7 @@ func (u *serverUsers) poll() (changed bool) {
 	if u.volume == "" {
 		return false
 	}
-	generation, err := generationOf(u.volume)
+	generation, err := files.Generation(u.volume)
 	if err == nil && generation == u.generation {
 		return false
 	}
@@ -152,7 +153,7 @@ func (u *serverUsers) write(users []user) error {
 	for _, entry := range append([]user{{ownUser, u.password}}, users...) {
 		fmt.Fprintf(&text, "%s:%s\n", entry.name, entry.password)
 	}
-	if err := replaceFile(u.path, text.Bytes()); err != nil {
+	if err := files.Replace(u.path, text.Bytes()); err != nil {
 		return fmt.Errorf("writing the users: %w", err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package agent
+package files
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 )
 
 // The agent may be killed at any moment, and memcached aborts at a truncated file.
-func TestReplaceFileIsAtomic(t *testing.T) {
+func TestReplaceIsAtomic(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "memory.meta"), filepath.Join(dir, "link")
 	if err := os.WriteFile(path, []byte("former"), 0o600); err != nil {
@@ -17,7 +17,7 @@ func TestReplaceFileIsAtomic(t *testing.T) {
 	if err := os.Link(path, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceFile(path, []byte("new")); err != nil {
+	if err := Replace(path, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{path: "new", link: "former"} {
