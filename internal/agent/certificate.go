@@ -20,6 +20,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 )
 
@@ -182,11 +183,11 @@ func (c *certificate) lacks(others []*x509.Certificate) *x509.Certificate {
 
 // serves reports whether memcached can use the certificate with an argument's mode: if it verifies
 // clients without a CA, it rejects all.
-func (c *certificate) serves(mode tlsMode) error {
+func (c *certificate) serves(mode cmdline.TLSMode) error {
 	switch {
-	case mode.verifiesClients && len(c.cas) == 0:
+	case mode.VerifiesClients && len(c.cas) == 0:
 		return errors.New("the Secret has no ca.crt, which client certificates require")
-	case mode.verifiesClients && !c.allows(x509.ExtKeyUsageClientAuth):
+	case mode.VerifiesClients && !c.allows(x509.ExtKeyUsageClientAuth):
 		return errors.New("tls.crt isn't valid for clients, as which backups and restores present it: its extended key usages lack clientAuth")
 	}
 	return nil

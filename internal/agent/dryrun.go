@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 )
 
 const (
@@ -87,8 +89,8 @@ func dryRunOnce(memcached binary, arguments []string, timeout time.Duration) err
 // dryRunLine returns memcached's words with one port. With TLS it is a loopback address without TLS,
 // and memcached loads its certificate nevertheless.
 func dryRunLine(memcached binary, arguments []string, port int) ([]string, error) {
-	mode := tlsModeOf(arguments)
-	if !mode.on {
+	mode := cmdline.TLSModeOf(arguments)
+	if !mode.On {
 		return append(slices.Clone(arguments), "-p", strconv.Itoa(port), "-U", "0"), nil
 	}
 	if _, err := memcached.tls.prepare(mode, time.Now()); err != nil {

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 )
 
 const (
@@ -35,19 +36,19 @@ type forwarder struct {
 
 // forward accepts clients if memcached's arguments require a forwarder.
 func (s *supervisor) forward() error {
-	mode := tlsModeOf(s.arguments)
-	if !mode.on || !mode.plain || s.forwarder != nil {
+	mode := cmdline.TLSModeOf(s.arguments)
+	if !mode.On || !mode.Plain || s.forwarder != nil {
 		return nil
 	}
-	listener, err := net.Listen("tcp", ":"+mode.port)
+	listener, err := net.Listen("tcp", ":"+mode.Port)
 	if err != nil {
 		return fmt.Errorf("listening for clients: %w", err)
 	}
-	limit := numberOption(s.arguments, 'c', defaultConnections)
+	limit := cmdline.Connections(s.arguments)
 	setMemoryLimit(limit * forwarderMemory)
 	dial := func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, forwardTimeout) }
-	s.forwarder = &forwarder{listener: listener, dial: dial, tls: net.JoinHostPort(tlsLoopback, strconv.Itoa(s.loopbackPort)),
-		plain: s.process.client.server.Address, idle: idleTimeout(s.arguments), slots: make(chan struct{}, limit)}
+	s.forwarder = &forwarder{listener: listener, dial: dial, tls: mode.Address("127.0.0.1", s.loopbackPort),
+		plain: s.process.client.server.Address, idle: cmdline.IdleTimeout(s.arguments), slots: make(chan struct{}, limit)}
 	go s.forwarder.serve()
 	return nil
 }

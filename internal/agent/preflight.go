@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -54,7 +55,7 @@ func preflight(args []string, out io.Writer) error {
 
 // checkImage runs memcached with the arguments of an annotation's text.
 func checkImage(memcached binary, text string) error {
-	arguments, err := parseArguments(text)
+	arguments, err := cmdline.Parse(text)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
@@ -36,7 +37,7 @@ func (p *process) exited(status syscall.WaitStatus) {
 
 // startProcess starts memcached, which responds to the agent at server.
 func startProcess(path string, words []string, server protocol.Server, log *slog.Logger) (*process, error) {
-	command := exec.Command(path, forClients(words, mostFiles())...)
+	command := exec.Command(path, cmdline.ForClients(words, mostFiles())...)
 	p := newProcess(server, log)
 	command.Stdout, command.Stderr = p.stderr, p.stderr
 	// A process that inherited the pipe must not hide the exit of memcached.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
@@ -30,7 +31,7 @@ const notApplied = "the new arguments are not applied: "
 // pod. They also come before a start: a memcached that fails to start may destroy
 // the items, so they are left to the version that saved them.
 func selectStartArgs(memcached binary, text string, saved savedData) (startArgs, error) {
-	desired, invalid := parseArguments(text)
+	desired, invalid := cmdline.Parse(text)
 	last := startArgs{arguments: saved.last.Arguments}
 	stopped := !saved.last.At.IsZero()
 	selected := startArgs{arguments: desired}
@@ -81,11 +82,11 @@ func selectStartArgs(memcached binary, text string, saved savedData) (startArgs,
 // validateArguments returns the arguments of the annotation's text, or an error if
 // memcached cannot change to them from the current ones and keep its items.
 func validateArguments(memcached binary, text string, current []string) ([]string, error) {
-	desired, err := parseArguments(text)
-	if problem := memcached.tls.problem(); err == nil && problem != "" && tlsModeOf(desired).on && !tlsModeOf(current).on {
+	desired, err := cmdline.Parse(text)
+	if problem := memcached.tls.problem(); err == nil && problem != "" && cmdline.TLSModeOf(desired).On && !cmdline.TLSModeOf(current).On {
 		err = errors.New("the certificate for TLS can't be used: " + problem)
 	}
-	if problem := memcached.users.problem(); err == nil && problem != "" && requiresLogin(desired) && !requiresLogin(current) {
+	if problem := memcached.users.problem(); err == nil && problem != "" && cmdline.RequiresLogin(desired) && !cmdline.RequiresLogin(current) {
 		err = errors.New("the users can't be read: " + problem)
 	}
 	if err == nil && !slices.Equal(desired, current) {

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -66,16 +67,16 @@ func (f tlsFiles) read(host string, now time.Time) (*certificate, error) {
 // No address can have TLS and plain connections. If clients may use both, memcached has a loopback address
 // for each, and the agent forwards the connections of clients to them.
 func (f tlsFiles) commandLine(words []string, loopbackPort int) (line []string, own string) {
-	mode := tlsModeOf(words)
-	if !mode.on {
-		return words, address(words)
+	mode := cmdline.TLSModeOf(words)
+	if !mode.On {
+		return words, cmdline.PlainAddress(words)
 	}
 	own = net.JoinHostPort("127.0.0.1", strconv.Itoa(loopbackPort))
-	return append(f.withoutListeners(words, mode), "-l", mode.serverAddress("*", loopbackPort), "-l", "notls:"+own), own
+	return append(f.withoutListeners(words, mode), "-l", mode.Address("*", loopbackPort), "-l", "notls:"+own), own
 }
 
 // withoutListeners returns the words with the files, and without addresses.
-func (f tlsFiles) withoutListeners(words []string, mode tlsMode) (line []string) {
+func (f tlsFiles) withoutListeners(words []string, mode cmdline.TLSMode) (line []string) {
 	for i := 0; i < len(words); i++ {
 		if words[i] == "-l" { // the operator writes it as a word of its own
 			i++
@@ -84,7 +85,7 @@ func (f tlsFiles) withoutListeners(words []string, mode tlsMode) (line []string)
 		line = append(line, words[i])
 	}
 	files := "ssl_chain_cert=" + f.combined() + ",ssl_key=" + f.combined()
-	if mode.verifiesClients {
+	if mode.VerifiesClients {
 		files += ",ssl_ca_cert=" + f.ca()
 	}
 	return append(line, "-o", files)
@@ -149,7 +150,7 @@ func (t *serverTLS) problem() string {
 
 // prepare writes the certificate with which memcached starts: that of the Secret, or the one before it if that has a
 // problem. Without a better one, it is that of the Secret in spite of its problem: only some clients reject it.
-func (t *serverTLS) prepare(mode tlsMode, now time.Time) (*certificate, error) {
+func (t *serverTLS) prepare(mode cmdline.TLSMode, now time.Time) (*certificate, error) {
 	t.poll(now)
 	last, _ := t.read(t.host, now)
 	err := t.invalid
@@ -169,8 +170,8 @@ func (t *serverTLS) prepare(mode tlsMode, now time.Time) (*certificate, error) {
 
 // forStart returns the certificate with which memcached starts; nil without TLS.
 func (t *serverTLS) forStart(words []string, now time.Time) (*certificate, error) {
-	mode := tlsModeOf(words)
-	if !mode.on {
+	mode := cmdline.TLSModeOf(words)
+	if !mode.On {
 		return nil, nil
 	}
 	c, err := t.prepare(mode, now)
@@ -183,7 +184,7 @@ func (t *serverTLS) forStart(words []string, now time.Time) (*certificate, error
 // awaitSecrets waits until the first memcached of a pod can start: the Secrets of a new cache can be created
 // after its pods, and the kubelet needs a minute or two to mount them.
 func awaitSecrets(memcached binary, text string, saved savedData, terminations <-chan os.Signal, log *slog.Logger) error {
-	words, err := parseArguments(text)
+	words, err := cmdline.Parse(text)
 	if err != nil || !saved.last.At.IsZero() {
 		return nil
 	}
@@ -242,7 +243,7 @@ type reload struct {
 	to      *certificate
 	// previous is what memcached served before.
 	previous *certificate
-	mode     tlsMode
+	mode     cmdline.TLSMode
 	files    tlsFiles
 	address  string
 }
@@ -321,14 +322,14 @@ func (s *supervisor) pollCertificate() {
 		return
 	}
 	t.retryAt = now.Add(reloadRetry)
-	mode := tlsModeOf(s.arguments)
+	mode := cmdline.TLSModeOf(s.arguments)
 	if err := t.offered.serves(mode); err != nil {
 		t.rejected = err.Error()
 		s.publish()
 		return
 	}
 	t.reload = &reload{process: s.process, to: t.offered, previous: t.loaded, mode: mode, files: t.tlsFiles,
-		address: mode.serverAddress("127.0.0.1", s.loopbackPort)}
+		address: mode.Address("127.0.0.1", s.loopbackPort)}
 	go func(r *reload) { s.reloads <- r.run() }(t.reload)
 }
 
@@ -366,7 +367,7 @@ func (t *serverTLS) restartReason(to *certificate, end reloadEnd) string {
 	switch {
 	case hasOtherType || end.served != to.fingerprint():
 		return fmt.Sprintf("memcached can still serve the previous certificate beside the new one, whose key is of type %s", to.keyType())
-	case end.reload.mode.verifiesClients && removed != nil:
+	case end.reload.mode.VerifiesClients && removed != nil:
 		return fmt.Sprintf("memcached still accepts clients of CA %s, which ca.crt no longer contains", removed.Subject)
 	}
 	return ""

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/files"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -131,7 +132,7 @@ func (u *serverUsers) problem() string {
 // prepare writes the users with which memcached starts: those of the Secret, or else those before. Without
 // authentication it returns nil.
 func (u *serverUsers) prepare(words []string) ([]user, error) {
-	if !requiresLogin(words) {
+	if !cmdline.RequiresLogin(words) {
 		return nil, nil
 	}
 	u.poll()

@@ -1,4 +1,5 @@
-package agent
+// Package cmdline reads what memcached's arguments say, as the operator writes them into an annotation.
+package cmdline
 
 import (
 	"bytes"
@@ -16,9 +17,9 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/args"
 )
 
-// parseArguments parses the JSON array of memcached's argument words. An empty text
-// means memcached's defaults.
-func parseArguments(text string) ([]string, error) {
+// Parse parses the JSON array of memcached's argument words. An empty text
+// means memcached's defaults. Options that would take memcached out of the agent's control are an error.
+func Parse(text string) ([]string, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
@@ -65,9 +66,9 @@ const (
 	defaultConnections = 1024
 )
 
-// forClients adds to the limit of connections, so that clients can use as many. mostFiles
+// ForClients returns words with a higher limit of connections, so that clients can use as many as words say. mostFiles
 // is how many files a process can open.
-func forClients(words []string, mostFiles uint64) []string {
+func ForClients(words []string, mostFiles uint64) []string {
 	limit, threads := numberOption(words, 'c', 0), numberOption(words, 't', defaultThreads)
 	if limit <= 0 {
 		return words
@@ -79,6 +80,9 @@ func forClients(words []string, mostFiles uint64) []string {
 	return append(slices.Clone(words), "-c", strconv.FormatInt(total, 10))
 }
 
+// Connections returns how many connections memcached keeps at most.
+func Connections(words []string) int64 { return numberOption(words, 'c', defaultConnections) }
+
 // numberOption returns the value of an option that is a number.
 func numberOption(words []string, letter byte, number int64) int64 {
 	for _, option := range args.Options(words) {
@@ -89,54 +93,58 @@ func numberOption(words []string, letter byte, number int64) int64 {
 	return number
 }
 
-// tlsMode is what memcached's arguments say of TLS.
-type tlsMode struct {
-	// on is whether memcached serves TLS, and plain whether it also serves without it.
-	on, plain       bool
-	verifiesClients bool
-	port            string
+// TLSMode is what memcached's arguments say of TLS.
+type TLSMode struct {
+	// On is whether memcached serves TLS, and Plain whether it also serves without it.
+	On, Plain bool
+	// VerifiesClients is whether clients need a certificate, too.
+	VerifiesClients bool
+	// Port is that of the last -p, or else memcached's default.
+	Port string
 }
 
-func tlsModeOf(words []string) tlsMode {
-	m := tlsMode{port: strconv.Itoa(wire.MemcachedPort)}
+// TLSModeOf returns the last value of each option, as memcached does.
+func TLSModeOf(words []string) TLSMode {
+	m := TLSMode{Port: strconv.Itoa(wire.MemcachedPort)}
 	for _, option := range args.Options(words) {
 		switch option.Letter {
 		case 'Z':
-			m.on = true
+			m.On = true
 		case 'p':
-			m.port = option.Value
+			m.Port = option.Value
 		case 'l':
-			m.plain = m.plain || strings.HasPrefix(option.Value, "notls:")
+			m.Plain = m.Plain || strings.HasPrefix(option.Value, "notls:")
 		case 'o':
 			for _, pair := range args.Suboptions(option.Value) {
-				m.verifiesClients = m.verifiesClients || pair[0] == "ssl_verify_mode" && pair[1] != "0"
+				m.VerifiesClients = m.VerifiesClients || pair[0] == "ssl_verify_mode" && pair[1] != "0"
 			}
 		}
 	}
 	return m
 }
 
-// serverAddress returns the address at which memcached accepts TLS. host stands for all of the pod's.
-func (m tlsMode) serverAddress(host string, loopbackPort int) string {
-	if m.plain {
+// Address returns the address at which memcached accepts TLS. host stands for all of the pod's. It is a loopback
+// address with loopbackPort while memcached also serves without TLS.
+func (m TLSMode) Address(host string, loopbackPort int) string {
+	if m.Plain {
 		return net.JoinHostPort(tlsLoopback, strconv.Itoa(loopbackPort))
 	}
-	return host + ":" + m.port
+	return host + ":" + m.Port
 }
 
 // tlsLoopback is a second loopback address, since one port of an address can't be both.
 const tlsLoopback = "127.0.0.2"
 
-// address returns where memcached without TLS responds to the agent.
-func address(words []string) string { return net.JoinHostPort("127.0.0.1", tlsModeOf(words).port) }
+// PlainAddress returns where memcached without TLS responds to the agent, as host:port.
+func PlainAddress(words []string) string { return net.JoinHostPort("127.0.0.1", TLSModeOf(words).Port) }
 
-// requiresLogin reports whether memcached's arguments say that clients log in.
-func requiresLogin(words []string) bool {
+// RequiresLogin reports whether clients must log in.
+func RequiresLogin(words []string) bool {
 	return slices.ContainsFunc(args.Options(words), func(o args.Option) bool { return o.Letter == 'Y' })
 }
 
-// idleTimeout returns the option idle_timeout of memcached's arguments; 0 without it.
-func idleTimeout(words []string) time.Duration {
+// IdleTimeout returns the option idle_timeout; 0 without it.
+func IdleTimeout(words []string) time.Duration {
 	seconds := int64(0)
 	for _, option := range args.Options(words) {
 		if option.Letter != 'o' {

@@ -1,4 +1,4 @@
-package agent
+package cmdline
 
 import (
 	"encoding/json"
@@ -31,7 +31,7 @@ func TestParseArgumentsAcceptsAJSONArrayOfStrings(t *testing.T) {
 		"-e as the value of -P":           {`["-P","-e"]`, []string{"-P", "-e"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := parseArguments(c.text)
+			got, err := Parse(c.text)
 			if c.err == "" && (err != nil || !slices.Equal(got, c.want)) {
 				t.Errorf("got %q, %v, want %q", got, err, c.want)
 			}
@@ -46,7 +46,7 @@ func FuzzArguments(f *testing.F) {
 	f.Add(`["-m","64"]`)
 	f.Add(`["--memory-file=/x"]`)
 	f.Fuzz(func(t *testing.T, text string) {
-		words, err := parseArguments(text)
+		words, err := Parse(text)
 		if err != nil {
 			return
 		}
@@ -55,7 +55,7 @@ func FuzzArguments(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := parseArguments(string(encoded)); err != nil || !slices.Equal(got, words) {
+		if got, err := Parse(string(encoded)); err != nil || !slices.Equal(got, words) {
 			t.Errorf("%q encoded and parsed is %q, %v", words, got, err)
 		}
 	})
@@ -72,7 +72,7 @@ func TestAddressUsesTheLastPortArgument(t *testing.T) {
 		"-o -p -p 7":  "127.0.0.1:7",
 		"-p 5 -c 100": "127.0.0.1:5",
 	} {
-		if got := address(strings.Fields(args)); got != want {
+		if got := PlainAddress(strings.Fields(args)); got != want {
 			t.Errorf("%q: %s, want %s", args, got, want)
 		}
 	}
@@ -82,7 +82,7 @@ func FuzzAddress(f *testing.F) {
 	f.Add("-p", "5", "-vvS")
 	f.Add("--port=9", "-v", "-p7")
 	f.Fuzz(func(t *testing.T, a, b, c string) {
-		if got := address([]string{a, b, c}); !strings.HasPrefix(got, "127.0.0.1:") {
+		if got := PlainAddress([]string{a, b, c}); !strings.HasPrefix(got, "127.0.0.1:") {
 			t.Errorf("%q: %s", []string{a, b, c}, got)
 		}
 	})
@@ -103,7 +103,7 @@ func TestClientsCanUseAllConnections(t *testing.T) {
 		"memcached's default":          {[]string{"-t", "64"}, unlimited, ""},
 		"a limit that is not accepted": {[]string{"-c", "0"}, unlimited, ""},
 	} {
-		got := forClients(c.words, c.mostFiles)
+		got := ForClients(c.words, c.mostFiles)
 		want := c.words
 		if c.want != "" {
 			want = slices.Concat(c.words, []string{"-c", c.want})
@@ -120,7 +120,7 @@ func TestIdleTimeoutIsThatOfMemcachedsArguments(t *testing.T) {
 		30 * time.Second: {"-o", "hash_algorithm=murmur3,idle_timeout=30"},
 		9 * time.Second:  {"-o", "idle_timeout=30", "-o", "idle_timeout=9"},
 	} {
-		if got := idleTimeout(words); got != want {
+		if got := IdleTimeout(words); got != want {
 			t.Errorf("%q: %s, want %s", words, got, want)
 		}
 	}
