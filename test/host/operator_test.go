@@ -96,7 +96,7 @@ func (s *space) killOperator(pod corev1.Pod) {
 	s.Must(syscall.Kill(s.process(pod, "/manager\x00"), syscall.SIGKILL))
 }
 
-// process returns the identifier of the pod's process whose command begins with a text.
+// process returns the identifier of the pod's process that has a name, or whose command begins with it.
 func (s *space) process(pod corev1.Pod, begins string) int {
 	s.Helper()
 	processes, err := filepath.Glob("/proc/[0-9]*")
@@ -104,7 +104,8 @@ func (s *space) process(pod corev1.Pod, begins string) int {
 	for _, process := range processes {
 		groups, _ := os.ReadFile(filepath.Join(process, "cgroup")) // a process may have exited
 		command, _ := os.ReadFile(filepath.Join(process, "cmdline"))
-		if strings.Contains(string(groups), string(pod.UID)) && strings.HasPrefix(string(command), begins) {
+		name, _ := os.ReadFile(filepath.Join(process, "comm"))
+		if strings.Contains(string(groups), string(pod.UID)) && (strings.HasPrefix(string(command), begins) || strings.TrimSpace(string(name)) == begins) {
 			pid, err := strconv.Atoi(filepath.Base(process))
 			s.Must(err)
 			return pid

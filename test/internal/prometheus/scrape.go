@@ -11,24 +11,17 @@ import (
 // Scrape is how Prometheus scrapes the targets of a PodMonitor or a ServiceMonitor.
 type Scrape map[string]any
 
-// field is a field of the monitors as the configuration of Prometheus names it.
-var fields = map[string]string{
-	"sourceLabels": "source_labels", "targetLabel": "target_label", "regex": "regex", "replacement": "replacement", "action": "action",
-	"path": "metrics_path", "scheme": "scheme", "honorLabels": "honor_labels", "insecureSkipVerify": "insecure_skip_verify",
-	"followRedirects": "follow_redirects",
+// renamed returns a structure with the names of Prometheus, which rejects those that it doesn't know.
+func renamed(from any) map[string]any {
+	to := map[string]any{}
+	fields, _ := from.(map[string]any)
+	for name, value := range fields {
+		to[strings.ToLower(capital.ReplaceAllString(name, "_$0"))] = value
+	}
+	return to
 }
 
-// renamed returns a structure with the names of Prometheus. A field that is unknown here is an error.
-func renamed(from map[string]any) (map[string]any, error) {
-	to := map[string]any{}
-	for name, value := range from {
-		if fields[name] == "" {
-			return nil, fmt.Errorf("no field of the configuration is known for %s", name)
-		}
-		to[fields[name]] = value
-	}
-	return to, nil
-}
+var capital = regexp.MustCompile("[A-Z]")
 
 // ScrapeOf returns the configuration that prometheus-operator makes of a PodMonitor or ServiceMonitor with one endpoint.
 // Prometheus of Debian has no service discovery for Kubernetes: file contains what that would find. The token is
@@ -56,26 +49,14 @@ func ScrapeOf(monitor *unstructured.Unstructured, file, token string) (Scrape, e
 		relabelings = append(relabelings, map[string]any{"source_labels": []any{labels + sanitized(name)}, "regex": regexp.QuoteMeta(value), "action": "keep"})
 	}
 	own, _ := endpoint["relabelings"].([]any)
-	for _, r := range own {
-		relabeling, err := renamed(r.(map[string]any))
-		if err != nil {
-			return nil, err
-		}
-		relabelings = append(relabelings, relabeling)
+	for _, relabeling := range own {
+		relabelings = append(relabelings, renamed(relabeling))
 	}
-	tls, _ := endpoint["tlsConfig"].(map[string]any)
-	_, authorized := endpoint["bearerTokenFile"]
-	for _, name := range []string{"port", "relabelings", "tlsConfig", "bearerTokenFile"} {
-		delete(endpoint, name)
-	}
-	scrape, err := renamed(endpoint)
-	if err != nil {
-		return nil, err
-	}
-	if tls != nil {
-		if scrape["tls_config"], err = renamed(tls); err != nil {
-			return nil, err
-		}
+	scrape := renamed(endpoint)
+	scrape["metrics_path"], scrape["tls_config"] = scrape["path"], renamed(endpoint["tlsConfig"])
+	_, authorized := scrape["bearer_token_file"]
+	for _, name := range []string{"port", "path", "relabelings", "bearer_token_file"} {
+		delete(scrape, name)
 	}
 	if authorized {
 		scrape["authorization"] = map[string]any{"credentials": token}
@@ -114,14 +95,3 @@ func NewTarget(address, namespace, pod, kind string, labels map[string]string, m
 	}
 	return t
 }
-
-// Shorten divides the windows of an expression and the seconds of an hour.
-func Shorten(expr string, by float64) string {
-	expr = windows.ReplaceAllStringFunc(expr, func(window string) string {
-		parts := windows.FindStringSubmatch(window)
-		return parts[1] + ShortenDuration(parts[2], by) + parts[3]
-	})
-	return strings.ReplaceAll(expr, "3600", fmt.Sprintf("%g", 3600/by))
-}
-
-var windows = regexp.MustCompile(`(\[|offset )([0-9]+[smhd])(\]?)`)

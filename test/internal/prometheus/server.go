@@ -13,7 +13,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -137,52 +139,34 @@ func (s *Server) query(ctx context.Context, what string, values url.Values) ([]S
 	return all, nil
 }
 
-// Shortened returns the groups of a PrometheusRule's spec with windows that are shorter by one factor, and waits that are
-// shorter by another. The labels are added to the alerts. Recorded series are included if recorded is true.
-func Shortened(groups []any, windowsBy, waitsBy float64, labels map[string]any, recorded bool) ([]any, error) {
-	var all []any
-	for _, g := range groups {
-		group, _ := g.(map[string]any)
-		name, _ := group["name"].(string)
-		given, _ := group["rules"].([]any)
-		var rules []any
-		for _, r := range given {
-			from, _ := r.(map[string]any)
-			rule := map[string]any{}
-			for field, value := range from {
-				rule[field] = value
-			}
+// Shorten divides the windows, the waits and the seconds of an hour in the groups of a PrometheusRule's spec.
+func Shorten(groups []any, by float64) {
+	for _, group := range groups {
+		rules, _ := group.(map[string]any)["rules"].([]any)
+		for _, r := range rules {
+			rule, _ := r.(map[string]any)
 			expr, _ := rule["expr"].(string)
-			if expr == "" {
-				return nil, fmt.Errorf("a rule of %s has no expression", name)
-			}
-			rule["expr"] = Shorten(expr, windowsBy)
+			rule["expr"] = shortened(expr, by)
 			if wait, ok := rule["for"].(string); ok {
-				rule["for"] = ShortenDuration(wait, waitsBy)
+				rule["for"] = shortenedDuration(wait, by)
 			}
-			if rule["alert"] == nil {
-				if recorded {
-					rules = append(rules, rule)
-				}
-				continue
-			}
-			added := map[string]any{}
-			for _, from := range []any{rule["labels"], labels} {
-				values, _ := from.(map[string]any)
-				for label, value := range values {
-					added[label] = value
-				}
-			}
-			rule["labels"] = added
-			rules = append(rules, rule)
 		}
-		all = append(all, map[string]any{"name": fmt.Sprintf("%s %v", name, labels), "rules": rules})
 	}
-	return all, nil
 }
 
-// ShortenDuration divides a duration of Prometheus.
-func ShortenDuration(text string, by float64) string {
+// shortened divides the windows of an expression and the seconds of an hour.
+func shortened(expr string, by float64) string {
+	expr = windows.ReplaceAllStringFunc(expr, func(window string) string {
+		parts := windows.FindStringSubmatch(window)
+		return parts[1] + shortenedDuration(parts[2], by) + parts[3]
+	})
+	return strings.ReplaceAll(expr, "3600", fmt.Sprintf("%g", 3600/by))
+}
+
+var windows = regexp.MustCompile(`(\[|offset )([0-9]+[smhd])(\]?)`)
+
+// shortenedDuration divides a duration of Prometheus.
+func shortenedDuration(text string, by float64) string {
 	unit := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[text[len(text)-1]]
 	n, _ := strconv.Atoi(text[:len(text)-1]) // by a regular expression, or checked by Prometheus
 	return fmt.Sprintf("%dms", int64(float64(n)*float64(unit.Milliseconds())/by))
