@@ -36,10 +36,8 @@ func TestOperatorKilledAtAnyTimeFinishesUpdate(t *testing.T) {
 		sets int
 		end  func(corev1.Pod)
 	}{
-		{4, "killed", 3, s.killOperator},
-		{8, "deleted", 5, s.deletePod},
-		{2, "deleted", 7, s.deletePod},
-		{5, "killed", 3, s.killOperator},
+		{6, "killed", 3, s.killOperator},
+		{2, "deleted", 4, s.deletePod},
 	} {
 		pod := s.operatorPod()
 		began := time.Now()
