@@ -13,7 +13,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/test/internal/probe"
-	"github.com/memcached-operator/memcached-operator/test/internal/suite"
 )
 
 func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
@@ -65,6 +64,12 @@ func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
 		}
 	}
 
+	for ordinal, server := range status.Servers {
+		for _, name := range []string{server, fmt.Sprintf("cache-%d.cache.%s.svc:11211", ordinal, s.Namespace)} { // in the pod of these tests, which is in another namespace
+			s.Eventually("an answer of "+name, func(ctx context.Context) error { return probe.Ask(ctx, name) })
+		}
+	}
+
 	scale, err := s.Scale("cache")
 	s.Must(err)
 	if scale.Spec.Replicas != 3 || scale.Status.Replicas != 3 {
@@ -74,20 +79,5 @@ func TestThreeShardsServeAndAreInTheStatus(t *testing.T) {
 	s.Must(err)
 	if len(selected.Items) != 3 || scale.Status.Selector == "" {
 		t.Errorf("the scale subresource's selector %q selects %d pods", scale.Status.Selector, len(selected.Items))
-	}
-}
-
-func TestPodsReachShardsByTheServersInTheStatus(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	s.Apply("cache", suite.Small(2))
-	m := s.Available("cache")
-
-	var names []string
-	for ordinal, server := range m.Status.Servers {
-		names = append(names, server, fmt.Sprintf("cache-%d.cache.%s.svc:11211", ordinal, s.Namespace))
-	}
-	for _, name := range names { // in the pod of these tests, which is in another namespace
-		s.Eventually("an answer of "+name, func(ctx context.Context) error { return probe.Ask(ctx, name) })
 	}
 }

@@ -155,32 +155,6 @@ func TestRestoreIntoOtherSizeRequiresHashing(t *testing.T) {
 	s.Holds(items.New("spread", size, s.Address("one", 0)))
 }
 
-func TestMemcachedIsReadyOnceItsBootstrapHasFilledIt(t *testing.T) {
-	t.Parallel()
-	const shards, perShard = 2, 20_000
-	s := newSpace(t)
-	store := s.claim("backups")
-	s.Apply("cache", suite.Small(shards))
-	s.Available("cache")
-	s.fill("cache", shards, perShard)
-	s.backedUp("first", "cache", store)
-
-	s.Apply("warm", suite.Small(shards, bootstrap("first")))
-	m := s.Await("warm", "ready", func(m *v1alpha1.Memcached) error {
-		if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); c == nil || c.Status != metav1.ConditionTrue {
-			return fmt.Errorf("its conditions are %+v", m.Status.Conditions)
-		}
-		return nil
-	})
-	if m.Status.Bootstrap == nil || m.Status.Bootstrap.Phase != v1alpha1.TransferComplete {
-		t.Errorf("it is ready, and the bootstrap's status is %+v", m.Status.Bootstrap)
-	}
-	for ordinal := range shards {
-		s.Holds(items.New(cluster.ShardName("cache", ordinal), perShard, s.Address("warm", ordinal)))
-	}
-	s.Event("warm", v1alpha1.EventBootstrapFinished)
-}
-
 func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 	t.Parallel()
 	const shards, perShard = 2, 5_000
@@ -211,9 +185,18 @@ func TestDeletionPolicyBackupTakesFinalBackup(t *testing.T) {
 	if b.Status.Snapshot.Items != shards*perShard {
 		t.Errorf("the last backup holds %d items of %d", b.Status.Snapshot.Items, shards*perShard)
 	}
-	// It comes back under its name, warm.
+	// It comes back under its name, and is Ready once it is filled.
 	s.Apply("cache", suite.Small(shards, bootstrap(name)))
-	s.Available("cache")
+	m = s.Await("cache", "ready", func(m *v1alpha1.Memcached) error {
+		if !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReady) {
+			return fmt.Errorf("its conditions are %+v", m.Status.Conditions)
+		}
+		return nil
+	})
+	if m.Status.Bootstrap == nil || m.Status.Bootstrap.Phase != v1alpha1.TransferComplete {
+		t.Errorf("it is ready, and the bootstrap's status is %+v", m.Status.Bootstrap)
+	}
+	s.Event("cache", v1alpha1.EventBootstrapFinished)
 	for ordinal := range shards {
 		s.Holds(s.filled("cache", "cache", ordinal, perShard))
 	}

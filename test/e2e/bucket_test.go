@@ -36,10 +36,9 @@ func TestBackupInBucketIsRestoredAndDeletedWithItsObject(t *testing.T) {
 		s.Holds(set)
 	}
 	// Where it lies is all that another cluster needs to know.
-	s.Apply("other", suite.Small(shards))
-	s.Available("other")
+	s.flush("cache", shards)
 	r := s.restore("from-elsewhere", v1alpha1.MemcachedRestoreSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: "other"}, RateLimit: cluster.Unlimited(),
+		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"}, RateLimit: cluster.Unlimited(),
 		Snapshot: &v1alpha1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
 	})
 	s.complete(r)
@@ -49,7 +48,7 @@ func TestBackupInBucketIsRestoredAndDeletedWithItsObject(t *testing.T) {
 	s.Must(k.Delete(s.Ctx, b))
 	s.Gone(b, b.Name)
 	again := s.restore("after-it-went", v1alpha1.MemcachedRestoreSpec{
-		MemcachedRef: v1alpha1.MemcachedReference{Name: "other"},
+		MemcachedRef: v1alpha1.MemcachedReference{Name: "cache"},
 		Snapshot:     &v1alpha1.SnapshotSource{Store: store, Path: b.Status.Snapshot.Path},
 	})
 	s.contains(s.failsFor(again, v1alpha1.ReasonSnapshotNotFound).Message, b.Status.Snapshot.Path)

@@ -70,18 +70,15 @@ func TestChangesThatReplaceShardsHandOverTheirItems(t *testing.T) {
 	set := s.Written("cache", 0, size)
 	check := s.handoverChecked("cache", 1)
 	s.Must(k.Create(s.Ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "cache"}}))
-	larger := suite.Small(1, suite.Memory("96Mi"))
-	larger.MaxItemSize = new(resource.MustParse("4Mi"))
-	otherUser := larger
-	otherUser.PodSecurity = v1alpha1.PodSecurity{ServiceAccountName: "cache", RunAsUser: new(int64(1000)), RunAsGroup: new(int64(2000))}
+	smaller := suite.Small(1, suite.Memory("96Mi"))
+	smaller.MaxItemSize = new(resource.MustParse("4Mi"))
+	smaller.PodSecurity = v1alpha1.PodSecurity{ServiceAccountName: "cache", RunAsUser: new(int64(1000)), RunAsGroup: new(int64(2000))}
 	for _, change := range []struct {
 		what string
 		spec v1alpha1.MemcachedSpec
 	}{
 		{"memory 64Mi to 256Mi", suite.Small(1, suite.Memory("256Mi"))},
-		{"memory 256Mi to 96Mi", suite.Small(1, suite.Memory("96Mi"))},
-		{"maxItemSize 1Mi to 4Mi", larger},
-		{"user and service account", otherUser},
+		{"memory 256Mi to 96Mi, maxItemSize 1Mi to 4Mi, user and service account", smaller},
 	} {
 		before := s.Pods("cache")["cache-0"]
 		h := s.Follow("cache")

@@ -156,18 +156,6 @@ func TestTLSAndLoginAreRolledOutRotatedAndRemovedOnAWarmCache(t *testing.T) {
 		return nil
 	})
 	check("after a rotation", config)
-
-	s.putCertificate(ca, "cache-tls", testcert.Options{RSA: true})
-	s.offersAnother(second)
-	s.Await("cache", "a restart for a key of another type", func(m *v1alpha1.Memcached) error {
-		for _, shard := range m.Status.Shards {
-			if shard.Restart == "" {
-				return fmt.Errorf("shard %s didn't restart: %+v", shard.Name, m.Status.TLS)
-			}
-		}
-		return cluster.Available(m)
-	})
-	check("after a key of another type", config)
 	s.Untouched("cache", lives)
 
 	secured.TLS, secured.Auth = nil, nil
