@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -53,7 +54,7 @@ func usageError(err error) error {
 func run(version string, args []string) error {
 	// The agent does little, and shares the container's memory with the items.
 	runtime.GOMAXPROCS(1)
-	setMemoryLimit(0)
+	memory.Limit(0)
 
 	c := config{version: version, podUID: os.Getenv("POD_UID"), podIP: os.Getenv("POD_IP")}
 	flags := flag.NewFlagSet("agent run", flag.ContinueOnError)

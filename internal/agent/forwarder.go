@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
+	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 )
 
 const (
@@ -45,7 +46,7 @@ func (s *supervisor) forward() error {
 		return fmt.Errorf("listening for clients: %w", err)
 	}
 	limit := cmdline.Connections(s.arguments)
-	setMemoryLimit(limit * forwarderMemory)
+	memory.Limit(limit * forwarderMemory)
 	dial := func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, forwardTimeout) }
 	s.forwarder = &forwarder{listener: listener, dial: dial, tls: mode.Address("127.0.0.1", s.loopbackPort),
 		plain: s.process.client.server.Address, idle: cmdline.IdleTimeout(s.arguments), slots: make(chan struct{}, limit)}
@@ -57,7 +58,7 @@ func (s *supervisor) forward() error {
 func (f *forwarder) close() {
 	if f != nil {
 		_ = f.listener.Close()
-		setMemoryLimit(0)
+		memory.Limit(0)
 	}
 }
 

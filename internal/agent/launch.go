@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
@@ -108,7 +109,7 @@ func (s *supervisor) serve() {
 	if s.reception != nil {
 		s.reception.stop()
 		s.reception = nil
-		setMemoryLimit(0)
+		memory.Limit(0)
 	}
 	if err := s.forward(); err != nil {
 		s.fail(err)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/metrics"
 	"github.com/memcached-operator/memcached-operator/internal/connlimit"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -114,7 +115,7 @@ func (c *collector) collect() metrics.Input {
 	current := c.states.Load()
 	in := metrics.Input{Status: current.statusNow(), Serving: current.serving(), EvictionAge: math.NaN()}
 	in.History, in.Probes = c.history.snapshot()
-	in.WorkingSet, in.MemoryLimit = memoryOfCgroup(cgroupDir)
+	in.WorkingSet, in.MemoryLimit = memory.OfContainer()
 	in.Process = c.process.Read(current.status.PID)
 	if !in.Serving {
 		return in

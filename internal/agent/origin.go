@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -117,11 +118,4 @@ func (o *origin) Complete(result handover.Result) { _ = o.ask(originCompletes, r
 
 // Reserve lets a handover use that much memory until it calls release, and returns false
 // if the container has no room for it.
-func (o *origin) Reserve(bytes int64) (release func(), ok bool) {
-	free, limited := freeInCgroup(cgroupDir)
-	if ok = !limited || bytes <= free-freeMemory; !ok {
-		bytes = 0
-	}
-	setMemoryLimit(handoverMemory + bytes)
-	return func() { setMemoryLimit(0) }, ok
-}
+func (o *origin) Reserve(bytes int64) (release func(), ok bool) { return memory.Reserve(bytes) }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
@@ -261,7 +262,7 @@ func (s *supervisor) handleReception(r receptionReport) {
 		s.reception.other = r.found
 		s.log.Info("Receiving the items of the other pod", "pod", r.found.PodUID, "phase", r.found.Phase)
 		s.phase = wire.PhaseReceiving
-		setMemoryLimit(handoverMemory)
+		memory.Limit(memory.Handover)
 		s.publish()
 	case r.progress != nil:
 		s.reception.progress = wire.Progress{Pass: r.progress.Pass, Items: r.progress.Items, Total: r.progress.Total}

@@ -1,4 +1,5 @@
-package agent
+// Package memory bounds what the agent uses of the container's memory, which belongs to the items.
+package memory
 
 import (
 	"math"
@@ -10,31 +11,41 @@ import (
 )
 
 const (
-	// memoryLimit is for everything but a handover.
-	memoryLimit = 8 << 20
-	// handoverMemory is for the buffers of a handover, on both sides. It is reserved for
+	// forAll is for everything but a handover.
+	forAll = 8 << 20
+	// Handover is for the buffers of a handover, in bytes, on both sides. It is reserved for
 	// memcached's clients, of which the target has none, and the source soon has none.
-	handoverMemory = 16 << 20
-	// freeMemory of the container is not for the table of a handover: memcached allocates
+	Handover = 16 << 20
+	// forClients of the container is not for the table of a handover: memcached allocates
 	// buffers for its clients.
-	freeMemory = 16 << 20
+	forClients = 16 << 20
 	// cgroupDir is what a container sees of its control group.
 	cgroupDir = "/sys/fs/cgroup"
 )
 
-// setMemoryLimit limits the agent's own memory to that for everything but a handover, and
-// that much more for a handover. The table of a handover has no pointers, so that the
-// garbage collector reads none of it.
-func setMemoryLimit(more int64) {
+// Limit limits the agent's own memory to that for everything but a handover, and that many bytes more. The table of a
+// handover has no pointers, so that the garbage collector reads none of it.
+func Limit(more int64) {
 	percent := 25
 	if more > 0 {
 		percent = 100
 	}
 	debug.SetGCPercent(percent)
-	debug.SetMemoryLimit(memoryLimit + more)
+	debug.SetMemoryLimit(forAll + more)
 	if more == 0 {
 		debug.FreeOSMemory()
 	}
+}
+
+// Reserve lets a handover use that many bytes beside its buffers until it calls release, and returns false if the
+// container has no room for them.
+func Reserve(bytes int64) (release func(), ok bool) {
+	free, limited := freeInCgroup(cgroupDir)
+	if ok = !limited || bytes <= free-forClients; !ok {
+		bytes = 0
+	}
+	Limit(Handover + bytes)
+	return func() { Limit(0) }, ok
 }
 
 // freeInCgroup returns how much memory the container may still use, and false if it is
@@ -60,17 +71,17 @@ func readCgroup(dir, name string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 }
 
-// memoryOfCgroup returns NaN for what is unknown, or not limited.
-func memoryOfCgroup(dir string) (workingSet, limit float64) {
+// OfContainer returns bytes: NaN for what is unknown, or not limited.
+func OfContainer() (workingSet, limit float64) {
 	workingSet, limit = math.NaN(), math.NaN()
-	if bytes, err := readCgroup(dir, "memory.max"); err == nil {
+	if bytes, err := readCgroup(cgroupDir, "memory.max"); err == nil {
 		limit = float64(bytes)
 	}
-	current, err := readCgroup(dir, "memory.current")
+	current, err := readCgroup(cgroupDir, "memory.current")
 	if err != nil {
 		return workingSet, limit
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "memory.stat"))
+	text, err := os.ReadFile(filepath.Join(cgroupDir, "memory.stat"))
 	if err != nil {
 		return workingSet, limit
 	}
