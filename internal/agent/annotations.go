@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/files"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -59,7 +60,7 @@ func (s *supervisor) applyAnnotations() {
 	s.handled.arguments, s.handled.restart, s.rejection, s.retryArguments = s.info.arguments, s.info.restart, "", time.Time{}
 	desired, err := validateArguments(s.binary, s.info.arguments, s.arguments)
 	switch {
-	case isSlow(err):
+	case process.IsSlow(err):
 		s.postponeArguments(err)
 		desired = s.arguments
 	case err != nil:

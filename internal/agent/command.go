@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -137,7 +138,7 @@ func ExitCode(err error) int {
 	if exit, ok := errors.AsType[*exitError](err); ok && exit.code > 0 {
 		return exit.code
 	}
-	if isSlow(err) {
+	if process.IsSlow(err) {
 		return wire.ExitTimedOut
 	}
 	return 1

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
+	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 func TestExitCodeIsNeverZero(t *testing.T) {
 	for want, err := range map[int]error{
-		1: errors.New("x"), 137: &exitError{code: 137}, 2: fmt.Errorf("x: %w", &exitError{code: 2}),
+		1: errors.New("x"), wire.ExitTimedOut: fmt.Errorf("x: %w", &process.SlowError{Action: "respond"}), 137: &exitError{code: 137}, 2: fmt.Errorf("x: %w", &exitError{code: 2}),
 	} {
 		if got := ExitCode(err); got != want {
 			t.Errorf("%v: %d, want %d", err, got, want)

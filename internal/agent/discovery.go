@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/connlimit"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -124,13 +125,13 @@ func (d discovery) answer(request string) string {
 }
 
 // storeItem stores the list as an item of memcached, until done is closed.
-func (d discovery) storeItem(done <-chan struct{}, c *client) {
+func (d discovery) storeItem(done <-chan struct{}, c *process.Client) {
 	ticker := time.NewTicker(discoveryInterval)
 	defer ticker.Stop()
 	for {
 		if list, err := d.list(); err == nil && len(list) > 0 {
-			ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
-			err := c.command(ctx, func(conn *protocol.Conn, ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(context.Background(), process.QueryTimeout)
+			err := c.Command(ctx, func(conn *protocol.Conn, ctx context.Context) error {
 				return conn.Set(ctx, wire.DiscoveryItem, list, discoveryTTL)
 			})
 			cancel()

@@ -22,7 +22,7 @@
 // exits, and the file stays for the version that wrote it.
 //
 // What takes too long on an overloaded node is no verdict about the image, the arguments or a Secret
-// (slowError), nor is a check that was killed. The agent tries again, or exits with wire.ExitTimedOut, and the items stay.
+// (process.SlowError), nor is a check that was killed. The agent tries again, or exits with wire.ExitTimedOut, and the items stay.
 //
 // A bound whose end loses items, or says that another pod is dead, is part of the pod's grace period, or at least ten
 // times what its step takes under load. A pod that refuses connections doesn't run, one that is slow does.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 )
 
 const (
@@ -27,8 +28,16 @@ const (
 	dryRunPorts = 3
 )
 
+// binary is the memcached of the image, and the Secrets with which it starts.
+type binary struct {
+	process.Binary
+	// tls has the certificate, and users those who may log in, if memcached's arguments require them.
+	tls   *serverTLS
+	users *serverUsers
+}
+
 // dryRun starts memcached without the items, on a free port, and returns the reason
-// why it does not start. It returns a slowError if memcached neither responds nor exits
+// why it does not start. It returns a SlowError if memcached neither responds nor exits
 // within timeout.
 //
 // This protects the items: a memcached that exits after it has loaded them and
@@ -61,28 +70,28 @@ func dryRunOnce(memcached binary, arguments []string, timeout time.Duration) err
 		return err
 	}
 	line, server := memcached.users.server(line, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	p, err := memcached.start(memcached.path, line, server, silent)
+	p, err := memcached.Start(memcached.Path, line, server, silent)
 	if err != nil {
 		return err
 	}
-	responses := make(chan firstResponse, 1)
-	go awaitFirstResponse(p, responses)
+	responses := make(chan process.FirstResponse, 1)
+	go process.AwaitFirstResponse(p, responses)
 	select {
 	case r := <-responses:
-		if r.hangs {
-			err = &slowError{"respond", hangTimeout}
+		if r.Hangs {
+			err = &process.SlowError{Action: "respond", Within: process.HangTimeout}
 		}
-	case <-p.done:
-		if isKilled(p.exit) {
-			return &slowError{action: "respond"}
+	case <-p.Done:
+		if process.IsKilled(p.Exit) {
+			return &process.SlowError{Action: "respond"}
 		}
-		message, _ := p.exitReason()
+		message, _ := p.ExitReason()
 		return errors.New(message)
 	case <-time.After(timeout):
-		err = &slowError{"respond", timeout}
+		err = &process.SlowError{Action: "respond", Within: timeout}
 	}
-	_ = p.signal(syscall.SIGKILL)
-	<-p.done
+	_ = p.Signal(syscall.SIGKILL)
+	<-p.Done
 	return err
 }
 

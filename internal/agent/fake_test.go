@@ -22,6 +22,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -73,24 +74,24 @@ func (f *fakeMemcached) latest() *fakeProcess {
 	return f.running
 }
 
-func (f *fakeMemcached) start(_ string, words []string, server protocol.Server, log *slog.Logger) (*process, error) {
+func (f *fakeMemcached) start(_ string, words []string, server protocol.Server, log *slog.Logger) (*process.Process, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pid++
 	p := &fakeProcess{t: f.t, behavior: f.behavior, zero: time.Now().Add(-62 * time.Second), words: words, own: server.Address, loaded: make(chan struct{}), conns: map[net.Conn]bool{}}
 	server.DialContext = p.dial
-	p.process = newProcess(server, log)
-	p.pid, p.process.signal = f.pid, p.signal
+	p.Process = process.New(server, log)
+	p.PID, p.Process.Signal = f.pid, p.signal
 	if i := slices.Index(words, "-e"); i >= 0 {
 		p.dir = filepath.Dir(words[i+1])
 		f.running = p
 	}
 	go p.run()
-	return p.process, nil
+	return p.Process, nil
 }
 
 type fakeProcess struct {
-	*process
+	*process.Process
 	behavior
 	t     *testing.T
 	words []string
@@ -112,7 +113,7 @@ type fakeProcess struct {
 func (p *fakeProcess) run() {
 	if p.exits != nil {
 		if message := p.exits(p.words); message != "" {
-			_, _ = fmt.Fprintln(p.stderr, message)
+			_, _ = fmt.Fprintln(p.Stderr(), message)
 			p.end(71 << 8)
 			return
 		}
@@ -138,7 +139,7 @@ func (p *fakeProcess) run() {
 // pass returns false if the process exits first.
 func (p *fakeProcess) pass(d time.Duration) bool {
 	select {
-	case <-p.done:
+	case <-p.Done:
 		return false
 	case <-time.After(d):
 		return true
@@ -156,7 +157,7 @@ func (p *fakeProcess) end(status syscall.WaitStatus) {
 	for conn := range conns {
 		_ = conn.Close()
 	}
-	p.exited(status)
+	p.Exited(status)
 }
 
 // clock returns what memcached's clock shows at a time.
@@ -210,7 +211,7 @@ func (p *fakeProcess) save() {
 
 func (p *fakeProcess) signal(s os.Signal) error {
 	select {
-	case <-p.done:
+	case <-p.Done:
 		return os.ErrProcessDone
 	default:
 	}
@@ -319,7 +320,7 @@ func (p *fakeProcess) serve(conn net.Conn) {
 		if hung != nil {
 			select {
 			case <-hung:
-			case <-p.done:
+			case <-p.Done:
 				return
 			}
 		}
@@ -363,7 +364,7 @@ func (p *fakeProcess) answer(request []string, r *bufio.Reader, loggedIn *bool) 
 		}
 		return "OK\r\n"
 	case request[0] == "stats" && len(request) == 1:
-		return fmt.Sprintf("STAT pid %d\r\nSTAT uptime %d\r\nSTAT time %d\r\nSTAT version 1.6.45\r\nSTAT curr_items %d\r\nSTAT cmd_get %d\r\nSTAT limit_maxbytes 67108864\r\nEND\r\n", p.pid, p.clock(time.Now())-60, time.Now().Unix(), p.items, p.lookups)
+		return fmt.Sprintf("STAT pid %d\r\nSTAT uptime %d\r\nSTAT time %d\r\nSTAT version 1.6.45\r\nSTAT curr_items %d\r\nSTAT cmd_get %d\r\nSTAT limit_maxbytes 67108864\r\nEND\r\n", p.PID, p.clock(time.Now())-60, time.Now().Unix(), p.items, p.lookups)
 	case request[0] == "stats":
 		return "END\r\n"
 	}
@@ -450,7 +451,7 @@ func (p *pod) secret(content map[string][]byte) *testVolume {
 func (p *pod) create() error {
 	p.t.Helper()
 	p.terminations, p.exited = make(chan os.Signal, 4), make(chan struct{})
-	memcached := binary{path: "memcached", version: p.version, start: p.memcached.start}
+	memcached := process.Binary{Path: "memcached", Version: p.version, Start: p.memcached.start}
 	s, err := newSupervisor(p.config, memcached, p.peers, &atomic.Pointer[state]{}, p.terminations, slog.New(slog.NewTextHandler(p.log, nil)))
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ func (s *supervisor) forward() error {
 	memory.Limit(limit * forwarderMemory)
 	dial := func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, forwardTimeout) }
 	s.forwarder = &forwarder{listener: listener, dial: dial, tls: mode.Address("127.0.0.1", s.loopbackPort),
-		plain: s.process.client.server.Address, idle: cmdline.IdleTimeout(s.arguments), slots: make(chan struct{}, limit)}
+		plain: s.process.Client.Server.Address, idle: cmdline.IdleTimeout(s.arguments), slots: make(chan struct{}, limit)}
 	go s.forwarder.serve()
 	return nil
 }

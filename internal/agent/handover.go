@@ -84,8 +84,8 @@ func (s *supervisor) handleOrigin(r originRequest) {
 			return
 		}
 		s.origin = r.origin
-		r.origin.drainUntil, r.origin.client = s.drainUntil, s.process.client
-		r.origin.arguments, r.origin.version = s.arguments, s.binary.version
+		r.origin.drainUntil, r.origin.client = s.drainUntil, s.process.Client
+		r.origin.arguments, r.origin.version = s.arguments, s.binary.Version
 		r.reply <- nil
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -18,7 +19,7 @@ func testSupervisor(phase wire.Phase) *supervisor {
 		tls: &serverTLS{}, users: &serverUsers{},
 		history: testHistory(),
 		phase:   phase, states: &atomic.Pointer[state]{}, now: time.Now, log: slog.New(slog.DiscardHandler), timer: time.NewTimer(time.Hour),
-		process: &process{client: newClient(protocol.At("127.0.0.1:1"))},
+		process: &process.Process{Client: process.NewClient(protocol.At("127.0.0.1:1"))},
 	}
 	s.publish()
 	return s

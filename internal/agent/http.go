@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/connlimit"
 )
@@ -109,7 +110,7 @@ func statusWithStats(ctx context.Context, current *state) wire.Status {
 	}
 	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
-	stats, err := current.client.generalStats(ctx)
+	stats, err := current.client.GeneralStats(ctx)
 	if err != nil {
 		return status
 	}
@@ -120,7 +121,7 @@ func statusWithStats(ctx context.Context, current *state) wire.Status {
 	status.CurrConnections = stats.Connections
 	status.UptimeSeconds = stats.Uptime
 	status.Gets, status.Hits = stats.Lookups, stats.Hits
-	status.RecentGets, status.RecentHits = current.client.recent.count(time.Now(), stats)
+	status.RecentGets, status.RecentHits = current.client.RecentLookups(time.Now(), stats)
 	return status
 }
 
@@ -132,7 +133,7 @@ func checkHealth(ctx context.Context, current *state) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	err := current.client.ping(ctx)
+	err := current.client.Ping(ctx)
 	if err == nil {
 		return nil
 	}
@@ -174,7 +175,7 @@ func checkReadiness(ctx context.Context, states *atomic.Pointer[state]) error {
 func checkServing(ctx context.Context, current *state) error {
 	ctx, cancel := context.WithTimeout(ctx, servingTimeout)
 	defer cancel()
-	if err := current.client.ping(ctx); err != nil {
+	if err := current.client.Ping(ctx); err != nil {
 		return fmt.Errorf("memcached does not respond: %w", err)
 	}
 	return nil
@@ -184,7 +185,7 @@ func checkServing(ctx context.Context, current *state) error {
 type state struct {
 	status wire.Status
 	// client is nil while memcached does not serve.
-	client *client
+	client *process.Client
 	// forwarder is nil unless the agent forwards the connections of clients.
 	forwarder *forwarder
 	// superseded is closed when there is a newer state.

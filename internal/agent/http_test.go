@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -26,8 +29,12 @@ func TestHealthIgnoresAMemcachedThatStartsOrStops(t *testing.T) {
 // Otherwise the kubelet's probes wait behind all of them.
 func TestFewRequestsForTheStatusWaitForStatistics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClient(protocol.At("127.0.0.1:1"))
-		<-c.lock // a query that takes forever
+		hung := make(chan struct{})
+		defer close(hung)
+		c := process.NewClient(protocol.Server{Address: "127.0.0.1:1", DialContext: func(context.Context, string, string) (net.Conn, error) {
+			<-hung
+			return nil, net.ErrClosed
+		}})
 		var states atomic.Pointer[state]
 		states.Store(&state{status: wire.Status{Phase: wire.PhaseServing, PodUID: "pod"}, client: c})
 		h := handler(&states)
@@ -118,7 +125,7 @@ func TestStatusCountsTheLookupsOfTheLastMinute(t *testing.T) {
 		if _, body := p.get(wire.StatusPath); !strings.Contains(body, `"recentGets":30`) {
 			t.Errorf("right after them: %s", body)
 		}
-		p.pass(recentWindow + 2*sampleInterval)
+		p.pass(2 * time.Minute)
 		if _, body := p.get(wire.StatusPath); !strings.Contains(body, `"recentGets":0`) || !strings.Contains(body, `"gets":30`) {
 			t.Errorf("later: %s", body)
 		}

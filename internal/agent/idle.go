@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/metrics"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -33,17 +34,17 @@ type memoryFile struct {
 
 // sampleIdle estimates periodically what memory no client uses, until done is closed. It sends
 // no request for an item, so that memcached's own statistics don't change.
-func (c *client) sampleIdle(done <-chan struct{}, file memoryFile) {
+func sampleIdle(c *process.Client, done <-chan struct{}, file memoryFile) {
 	ticker := time.NewTicker(idleInterval)
 	defer ticker.Stop()
 	for {
-		ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
-		sample, err := file.sampleIdle(ctx, c.server)
+		ctx, cancel := context.WithTimeout(context.Background(), process.QueryTimeout)
+		sample, err := file.sampleIdle(ctx, c.Server)
 		cancel()
 		if err != nil {
 			sample = nil
 		}
-		c.idle.Store(sample)
+		c.Idle.Store(sample)
 		select {
 		case <-done:
 			return

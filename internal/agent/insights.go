@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/files"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/connlimit"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -68,7 +69,7 @@ func serveInsights(dir string, states *atomic.Pointer[state], log *slog.Logger) 
 func insightsHandler(states *atomic.Pointer[state]) http.Handler {
 	mux := http.NewServeMux()
 	slot := make(chan struct{}, 1)
-	handle := func(path string, answer func(ctx context.Context, c *client, r *http.Request) ([]byte, error)) {
+	handle := func(path string, answer func(ctx context.Context, c *process.Client, r *http.Request) ([]byte, error)) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case slot <- struct{}{}:
@@ -90,22 +91,24 @@ func insightsHandler(states *atomic.Pointer[state]) http.Handler {
 			_, _ = w.Write(text)
 		})
 	}
-	handle("/hotkeys", func(ctx context.Context, c *client, r *http.Request) ([]byte, error) {
+	handle("/hotkeys", func(ctx context.Context, c *process.Client, r *http.Request) ([]byte, error) {
 		duration, err := time.ParseDuration(r.URL.Query().Get("for"))
 		if err != nil || duration <= 0 || duration > maxWatchTime {
 			return nil, fmt.Errorf("-for must be at most %s", maxWatchTime)
 		}
 		return hotKeys(ctx, c, duration)
 	})
-	handle("/connections", func(ctx context.Context, c *client, _ *http.Request) ([]byte, error) { return connections(ctx, c) })
+	handle("/connections", func(ctx context.Context, c *process.Client, _ *http.Request) ([]byte, error) {
+		return connections(ctx, c)
+	})
 	return mux
 }
 
 // hotKeys watches reads over a connection of its own.
-func hotKeys(ctx context.Context, c *client, duration time.Duration) ([]byte, error) {
+func hotKeys(ctx context.Context, c *process.Client, duration time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
-	conn, err := c.server.Dial(ctx)
+	conn, err := c.Server.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -203,10 +206,10 @@ type holder struct {
 
 // connections lists the clients over the kept connection, so that it works when no other is
 // free.
-func connections(ctx context.Context, c *client) ([]byte, error) {
+func connections(ctx context.Context, c *process.Client) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, connsTimeout)
 	defer cancel()
-	holders, err := query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (map[string]*holder, error) {
+	holders, err := process.Query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (map[string]*holder, error) {
 		holders := map[string]*holder{}
 		return holders, conn.Conns(ctx, maxListed, func(one protocol.ClientConn) {
 			h := holders[one.Host]

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -60,7 +61,7 @@ func TestInsightsOfAShardThatDoesNotServe(t *testing.T) {
 
 func TestWatchesAreBounded(t *testing.T) {
 	states := &atomic.Pointer[state]{}
-	states.Store(&state{client: newClient(protocol.At("127.0.0.1:1"))})
+	states.Store(&state{client: process.NewClient(protocol.At("127.0.0.1:1"))})
 	for _, query := range []string{"", "?for=0s", "?for=-1s", "?for=31s", "?for=long"} {
 		w := httptest.NewRecorder()
 		insightsHandler(states).ServeHTTP(w, httptest.NewRequest("GET", "/hotkeys"+query, nil))

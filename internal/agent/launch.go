@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
@@ -18,7 +19,7 @@ const startTimeout = 10 * time.Minute
 
 // launch starts memcached with the saved items.
 func (s *supervisor) launch() {
-	if err := checkVolumeSize(s.dataDir, slab.Of(s.arguments, s.binary.version).MaxBytes); err != nil {
+	if err := checkVolumeSize(s.dataDir, slab.Of(s.arguments, s.binary.Version).MaxBytes); err != nil {
 		s.fail(err)
 		return
 	}
@@ -57,7 +58,7 @@ func (s *supervisor) startMemcached() {
 	}
 	line, own := s.tls.commandLine(s.arguments, s.loopbackPort)
 	line, server := s.users.server(line, own)
-	p, err := s.binary.start(s.binary.path, append(slices.Clone(line), "-e", memoryPath(s.dataDir)), server, s.log)
+	p, err := s.binary.Start(s.binary.Path, append(slices.Clone(line), "-e", memoryPath(s.dataDir)), server, s.log)
 	if err != nil {
 		s.fail(err)
 		return
@@ -65,29 +66,29 @@ func (s *supervisor) startMemcached() {
 	s.tls.started(certificate)
 	s.users.started(users)
 	s.process = p
-	s.log.Info("Started memcached", "pid", p.pid, "arguments", s.arguments)
+	s.log.Info("Started memcached", "pid", p.PID, "arguments", s.arguments)
 	s.publish()
 	go func() {
-		<-p.done
+		<-p.Done
 		s.exits <- p
 	}()
-	go awaitFirstResponse(p, s.responses)
+	go process.AwaitFirstResponse(p, s.responses)
 	s.schedule(startTimeout, func() {
-		s.fail(fmt.Errorf("memcached did not respond at %s within %s of its start", p.client.server, startTimeout))
+		s.fail(fmt.Errorf("memcached did not respond at %s within %s of its start", p.Client.Server, startTimeout))
 	})
 }
 
-func (s *supervisor) handleFirstResponse(r firstResponse) {
-	if r.process != s.process || s.afterExit != thenNothing {
+func (s *supervisor) handleFirstResponse(r process.FirstResponse) {
+	if r.Process != s.process || s.afterExit != thenNothing {
 		return
 	}
-	if r.hangs {
+	if r.Hangs {
 		s.fail(fmt.Errorf("memcached accepts connections at %s but did not respond for %s",
-			r.process.client.server, hangTimeout))
+			r.Process.Client.Server, process.HangTimeout))
 		return
 	}
 	s.cancelTimer()
-	s.start = assessStart(s.saved, r.process.stderr.restartRejection(), r.stats, s.now().UTC())
+	s.start = assessStart(s.saved, r.Process.RestartRejection(), r.Stats, s.now().UTC())
 	s.fallback = nil
 	s.handled.restarted = s.handled.restart
 	switch {
@@ -123,21 +124,21 @@ func (s *supervisor) serve() {
 	s.start.UnavailableSeconds = s.history.unavailable(s.start)
 	s.history.started(s.start)
 	s.publish()
-	go s.process.client.sampleLookups(s.process.done)
-	go probe(s.process.client, s.process.done, s.history)
+	go s.process.Client.SampleLookups(s.process.Done)
+	go probe(s.process.Client, s.process.Done, s.history)
 	if s.metricsListen != "" {
-		go s.process.client.sampleIdle(s.process.done, s.memoryFile())
+		go sampleIdle(s.process.Client, s.process.Done, s.memoryFile())
 	}
 	if s.discoveryListen != "" {
-		go newDiscovery(s.config, s.states, s.log).storeItem(s.process.done, s.process.client)
+		go newDiscovery(s.config, s.states, s.log).storeItem(s.process.Done, s.process.Client)
 	}
-	s.log.Info("memcached is serving", "version", s.binary.version, "start", s.start.Result, "items", s.start.Items,
+	s.log.Info("memcached is serving", "version", s.binary.Version, "start", s.start.Result, "items", s.start.Items,
 		"itemsBefore", s.start.ItemsBefore, "reason", s.start.Reason)
 }
 
 // handleExit continues a planned stop, falls back from arguments with which
 // memcached does not start, repeats a handover, or ends the agent.
-func (s *supervisor) handleExit(p *process) {
+func (s *supervisor) handleExit(p *process.Process) {
 	if p != s.process {
 		return
 	}
@@ -145,14 +146,14 @@ func (s *supervisor) handleExit(p *process) {
 	s.forwarder.close()
 	s.forwarder = nil
 	s.cancelTimer()
-	message, code := p.exitReason()
+	message, code := p.ExitReason()
 	starting := s.phase == wire.PhaseStarting || s.phase == wire.PhaseRestarting
 	switch {
 	case s.afterExit != thenNothing:
-		s.log.Info("memcached stopped", "exitCode", p.exit.ExitStatus())
+		s.log.Info("memcached stopped", "exitCode", p.Exit.ExitStatus())
 		_, err := os.Stat(metaPath(s.dataDir))
 		s.history.saveEnds(err == nil)
-		if err := catchUp(s.dataDir, p.client.clock.Load(), s.now()); err != nil {
+		if err := catchUp(s.dataDir, p.Client.Clock.Load(), s.now()); err != nil {
 			s.log.Warn("Cannot correct the time of the stop; items live longer by what memcached's clock lags behind", "error", err)
 		}
 		s.continueAfterExit()
@@ -177,5 +178,5 @@ func (s *supervisor) revert(reason string) {
 }
 
 func (s *supervisor) memoryFile() memoryFile {
-	return memoryFile{s.dataDir, s.arguments, s.binary.version, s.process.pid}
+	return memoryFile{s.dataDir, s.arguments, s.binary.Version, s.process.PID}
 }

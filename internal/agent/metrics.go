@@ -11,6 +11,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
 	"github.com/memcached-operator/memcached-operator/internal/agent/metrics"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/connlimit"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -123,17 +124,17 @@ func (c *collector) collect() metrics.Input {
 	// Not the request's context: the next request gets the same answer.
 	ctx, cancel := context.WithTimeout(context.Background(), metricsTimeout)
 	defer cancel()
-	err := current.client.command(ctx, func(conn *protocol.Conn, ctx context.Context) error { return c.reading.Read(ctx, conn) })
+	err := current.client.Command(ctx, func(conn *protocol.Conn, ctx context.Context) error { return c.reading.Read(ctx, conn) })
 	if err == nil {
 		in.Reading = &c.reading
 		in.EvictionAge = c.reading.EvictionAge(time.Now())
-		in.Idle = current.client.idle.Load()
+		in.Idle = current.client.Idle.Load()
 	}
 	return in
 }
 
 // probe measures round trips to one memcached until it has exited.
-func probe(c *client, done <-chan struct{}, h *history) {
+func probe(c *process.Client, done <-chan struct{}, h *history) {
 	for pause := time.Duration(0); ; {
 		select {
 		case <-done:
@@ -154,11 +155,11 @@ func probe(c *client, done <-chan struct{}, h *history) {
 }
 
 // roundTrip measures one request, without the wait for others of this agent.
-func roundTrip(c *client) (began time.Time, took time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
+func roundTrip(c *process.Client) (began time.Time, took time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), process.QueryTimeout)
 	defer cancel()
 	began = time.Now()
-	took, err = query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (time.Duration, error) {
+	took, err = process.Query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (time.Duration, error) {
 		sent := time.Now()
 		_, err := conn.Version(ctx)
 		return time.Since(sent), err

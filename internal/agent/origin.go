@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
@@ -19,7 +20,7 @@ type origin struct {
 
 	// The supervisor sets these when the handover begins.
 	drainUntil time.Time
-	client     *client
+	client     *process.Client
 	arguments  []string
 	version    string
 
@@ -36,19 +37,19 @@ func (o *origin) offer(ctx context.Context, podUID, shard, owner string) (handov
 		return handover.Offer{}, err
 	}
 	defer file.Close()
-	if err := file.Verify(ctx, o.client.server); err != nil {
+	if err := file.Verify(ctx, o.client.Server); err != nil {
 		return handover.Offer{}, fmt.Errorf("comparing the memory file with memcached: %w", err)
 	}
-	clock, err := memfile.ClockOfRunning(ctx, o.client.server)
+	clock, err := memfile.ClockOfRunning(ctx, o.client.Server)
 	if err != nil {
 		return handover.Offer{}, fmt.Errorf("reading memcached's clock: %w", err)
 	}
 	o.clock = clock.Clock
-	stats, err := o.client.generalStats(ctx)
+	stats, err := o.client.GeneralStats(ctx)
 	if err != nil {
 		return handover.Offer{}, fmt.Errorf("counting the items: %w", err)
 	}
-	answers, err := o.client.server.QueryStats(ctx, "stats settings")
+	answers, err := o.client.Server.QueryStats(ctx, "stats settings")
 	if err != nil {
 		return handover.Offer{}, fmt.Errorf("reading memcached's settings: %w", err)
 	}
@@ -80,7 +81,7 @@ func (o *origin) Scan(ctx context.Context, order handover.Order, visit func(*mem
 	if o.stopped {
 		clock, err = savedClock(o.dataDir)
 	} else {
-		clock, err = memfile.ClockOfRunning(ctx, o.client.server)
+		clock, err = memfile.ClockOfRunning(ctx, o.client.Server)
 	}
 	if err != nil {
 		return memfile.Report{}, fmt.Errorf("reading memcached's clock: %w", err)

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 // preflightTimeout bounds the check if the program does not even exit when it is killed, for example
 // while it waits for a disk.
-const preflightTimeout = versionTimeout + dryRunTimeout + time.Minute
+const preflightTimeout = process.VersionTimeout + dryRunTimeout + time.Minute
 
 // preflight checks that the image's memcached starts with given arguments. It writes
 // the result, or the reason of the failure, to the termination log, and the result
@@ -35,12 +36,12 @@ func preflight(args []string, out io.Writer) error {
 	}
 	var text []byte
 	err = callWithTimeout(preflightTimeout, func() error {
-		found, err := findBinary(memcached)
+		found, err := process.Find(memcached)
 		if err == nil {
 			err = checkImage(found, arguments)
 		}
 		if err == nil {
-			text, err = json.Marshal(wire.Preflight{Version: found.version})
+			text, err = json.Marshal(wire.Preflight{Version: found.Version})
 		}
 		return err
 	})
@@ -54,19 +55,20 @@ func preflight(args []string, out io.Writer) error {
 }
 
 // checkImage runs memcached with the arguments of an annotation's text.
-func checkImage(memcached binary, text string) error {
+func checkImage(found process.Binary, text string) error {
 	arguments, err := cmdline.Parse(text)
 	if err != nil {
 		return err
 	}
+	memcached := binary{Binary: found}
 	remove, err := memcached.addThrowawaySecrets()
 	if err != nil {
 		return err
 	}
 	defer remove()
 	err = dryRun(memcached, arguments, dryRunTimeout)
-	if err != nil && !isSlow(err) {
-		err = fmt.Errorf("memcached %s does not start with its arguments: %w", memcached.version, err)
+	if err != nil && !process.IsSlow(err) {
+		err = fmt.Errorf("memcached %s does not start with its arguments: %w", memcached.Version, err)
 	}
 	return err
 }
@@ -97,6 +99,6 @@ func callWithTimeout(timeout time.Duration, f func() error) error {
 	case err := <-result:
 		return err
 	case <-time.After(timeout):
-		return &slowError{"respond or exit", timeout}
+		return &process.SlowError{Action: "respond or exit", Within: timeout}
 	}
 }

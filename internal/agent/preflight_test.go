@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -52,7 +53,7 @@ func TestPreflightRejectsOnlyWhatMemcachedRejects(t *testing.T) {
 				if c.fault != nil {
 					p.memcached.set(c.fault)
 				}
-				err := checkImage(binary{path: "memcached", version: "1.6.45", start: p.memcached.start}, c.arguments)
+				err := checkImage(process.Binary{Path: "memcached", Version: "1.6.45", Start: p.memcached.start}, c.arguments)
 				if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
 					t.Errorf("error %v, want %q", err, c.want)
 				}
@@ -67,7 +68,7 @@ func TestPreflightRejectsOnlyWhatMemcachedRejects(t *testing.T) {
 func TestCallWithTimeoutReturnsAnErrorIfTheFunctionHangs(t *testing.T) {
 	never := make(chan bool)
 	err := callWithTimeout(time.Millisecond, func() error { <-never; return nil })
-	if !isSlow(err) || !strings.Contains(err.Error(), "did not respond or exit within 1ms") {
+	if !process.IsSlow(err) || !strings.Contains(err.Error(), "did not respond or exit within 1ms") {
 		t.Errorf("error %v", err)
 	}
 	failed := errors.New("failed")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/memory"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/memfile"
@@ -77,7 +78,7 @@ var network = peers{status: queryService, receive: handover.Receive, accepts: ac
 type receiver struct {
 	config
 	peers   peers
-	process *process
+	process *process.Process
 	// Of memcached.
 	arguments        []string
 	memcachedVersion string
@@ -88,7 +89,7 @@ type receiver struct {
 // receptionReport has one of its other fields, or none if there is nothing to
 // receive.
 type receptionReport struct {
-	process *process
+	process *process.Process
 	// found says that this pod waits for the items of the other one.
 	found    *wire.Status
 	progress *handover.Progress
@@ -145,7 +146,7 @@ func (r *receiver) run(ctx context.Context, other *wire.Status) {
 func (r *receiver) receive(ctx context.Context, other *wire.Status, key []byte) receptionReport {
 	target := handover.Target{
 		Source: net.JoinHostPort(other.PodIP, strconv.Itoa(other.HandoverPort)), Key: key, Pod: r.podUID, Shard: r.service, Owner: r.handoverOwner,
-		Memcached: r.process.client.server, Scan: r.scan,
+		Memcached: r.process.Client.Server, Scan: r.scan,
 		Progress: func(p handover.Progress) { r.report(ctx, receptionReport{progress: &p}) },
 		Log:      r.log,
 	}
@@ -186,7 +187,7 @@ func (r *receiver) scan(ctx context.Context, visit func(*memfile.Item) error) (m
 		return memfile.Report{}, err
 	}
 	defer file.Close()
-	clock, err := memfile.ClockOfRunning(ctx, r.process.client.server)
+	clock, err := memfile.ClockOfRunning(ctx, r.process.Client.Server)
 	if err != nil {
 		return memfile.Report{}, fmt.Errorf("reading memcached's clock: %w", err)
 	}
@@ -249,7 +250,7 @@ func readHandoverKey(path string) ([]byte, error) {
 func (s *supervisor) receive() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.reception.cancel = cancel
-	r := &receiver{config: s.config, peers: s.peers, process: s.process, arguments: s.arguments, memcachedVersion: s.binary.version, log: s.log, reports: s.receptions}
+	r := &receiver{config: s.config, peers: s.peers, process: s.process, arguments: s.arguments, memcachedVersion: s.binary.Version, log: s.log, reports: s.receptions}
 	go r.run(ctx, s.reception.other)
 }
 
@@ -324,7 +325,7 @@ func (s *supervisor) discard(phase wire.Phase, next afterExit) {
 		s.continueAfterExit()
 		return
 	}
-	_ = s.process.signal(os.Kill)
+	_ = s.process.Signal(os.Kill)
 }
 
 func startAfterHandover(from string, result handover.Result, at time.Time) wire.Start {

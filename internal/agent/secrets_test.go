@@ -222,7 +222,7 @@ func TestResultOfAFormerMemcachedSaysNothingAboutTheNextOne(t *testing.T) {
 		p.withUsers(users("first"))
 		p.annotate(wire.ArgumentsFile, `["-m","64","-Z","-Y","users"]`)
 		p.run()
-		former := p.memcached.latest().process
+		former := p.memcached.latest().Process
 		p.annotate(wire.RestartFile, "now")
 		before := p.awaitStatus("restarted", func(s wire.Status) bool { return s.Restart == "now" })
 		for _, err := range []error{errors.New("the connection was closed"), nil} {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/slab"
 )
 
@@ -39,7 +40,7 @@ func selectStartArgs(memcached binary, text string, saved savedData) (startArgs,
 		selected.fallback = &last.arguments
 	}
 	if saved.file != nil {
-		ranBefore := stopped && saved.last.Version == memcached.version
+		ranBefore := stopped && saved.last.Version == memcached.Version
 		rejection := invalid
 		if rejection == nil {
 			rejection = checkItemsKept(memcached, desired, saved.file.geometry, ranBefore && selected.fallback == nil, dryRunTimeout)
@@ -52,20 +53,20 @@ func selectStartArgs(memcached binary, text string, saved savedData) (startArgs,
 			lastRejection = checkItemsKept(memcached, last.arguments, saved.file.geometry, ranBefore, dryRunTimeout)
 		}
 		switch {
-		case lastRejection == nil && isSlow(rejection):
+		case lastRejection == nil && process.IsSlow(rejection):
 			last.slow = rejection
 			return last, nil
 		case lastRejection == nil:
 			last.rejection = notApplied + rejection.Error()
 			return last, nil
 		}
-		if slow, ok := errors.AsType[*slowError](errors.Join(rejection, lastRejection)); ok {
+		if slow, ok := errors.AsType[*process.SlowError](errors.Join(rejection, lastRejection)); ok {
 			return startArgs{}, fmt.Errorf("the saved items stay for the next start: %w", slow)
 		}
 		// If memcached loads the items with no arguments, they are lost.
 		if failed, ok := errors.AsType[*dryRunError](errors.Join(rejection, lastRejection)); ok {
 			return startArgs{}, fmt.Errorf("memcached %s does not start, so the items stay for the version that saved them: %w",
-				memcached.version, failed.reason)
+				memcached.Version, failed.reason)
 		}
 	}
 	switch {
@@ -90,7 +91,7 @@ func validateArguments(memcached binary, text string, current []string) ([]strin
 		err = errors.New("the users can't be read: " + problem)
 	}
 	if err == nil && !slices.Equal(desired, current) {
-		err = checkItemsKept(memcached, desired, slab.Of(current, memcached.version), false, servingDryRunTimeout)
+		err = checkItemsKept(memcached, desired, slab.Of(current, memcached.Version), false, servingDryRunTimeout)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", notApplied, err)
@@ -99,16 +100,16 @@ func validateArguments(memcached binary, text string, current []string) ([]strin
 }
 
 // checkItemsKept returns an error if memcached does not start with the arguments, or
-// does not load items of that geometry. ranBefore skips the dry run. A slowError says that it is unknown.
+// does not load items of that geometry. ranBefore skips the dry run. A SlowError says that it is unknown.
 func checkItemsKept(memcached binary, arguments []string, items slab.Geometry, ranBefore bool, timeout time.Duration) error {
-	if difference := items.Difference(slab.Of(arguments, memcached.version)); difference != "" {
+	if difference := items.Difference(slab.Of(arguments, memcached.Version)); difference != "" {
 		return fmt.Errorf("they require a new pod, because memcached cannot reload its items with them: %s", difference)
 	}
 	if ranBefore {
 		return nil
 	}
 	err := dryRun(memcached, arguments, timeout)
-	if err == nil || isSlow(err) {
+	if err == nil || process.IsSlow(err) {
 		return err
 	}
 	return &dryRunError{err}

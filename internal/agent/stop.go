@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -41,7 +42,7 @@ func (s *supervisor) handleTermination() {
 func (s *supervisor) responds() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), hangQueryTimeout)
 	defer cancel()
-	return s.process.client.ping(ctx) == nil
+	return s.process.Client.Ping(ctx) == nil
 }
 
 // startDrain keeps memcached serving until another pod does.
@@ -101,14 +102,14 @@ func (s *supervisor) stop(phase wire.Phase, token string, next afterExit) {
 		return
 	}
 	// SIGUSR1 and nothing after it: a SIGTERM would cancel the save.
-	if err := s.process.signal(syscall.SIGUSR1); err != nil {
+	if err := s.process.Signal(syscall.SIGUSR1); err != nil {
 		s.log.Warn("Cannot signal memcached", "error", err)
 	}
 	s.history.saveBegins(s.lastStop.Items)
-	go s.process.wakeUntilExit()
+	go s.process.WakeUntilExit()
 	s.schedule(saveTimeout, func() {
 		s.log.Error("memcached did not exit after the save signal; killing it, its items are lost", "timeout", saveTimeout)
-		_ = s.process.signal(syscall.SIGKILL)
+		_ = s.process.Signal(syscall.SIGKILL)
 	})
 }
 
@@ -133,14 +134,14 @@ func (s *supervisor) continueAfterExit() {
 
 // recordStop writes what the next start needs to know about this stop.
 func (s *supervisor) recordStop(token string) {
-	record := lastStop{At: s.now().UTC(), Version: s.binary.version, Arguments: s.arguments, Announced: token}
+	record := lastStop{At: s.now().UTC(), Version: s.binary.Version, Arguments: s.arguments, Announced: token}
 	switch {
 	case s.afterExit != thenNothing: // a stop is in progress
 		record.Items = s.lastStop.Items
 	case s.phase == wire.PhaseServing, s.phase == wire.PhaseDraining:
-		ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), process.QueryTimeout)
 		defer cancel()
-		if stats, err := s.process.client.generalStats(ctx); err == nil {
+		if stats, err := s.process.Client.GeneralStats(ctx); err == nil {
 			record.Items = stats.Items
 		}
 	default: // memcached is starting with the items that it saved before

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
@@ -52,8 +53,8 @@ type supervisor struct {
 	now    func() time.Time
 
 	// Reports of helpers.
-	exits     chan *process
-	responses chan firstResponse
+	exits     chan *process.Process
+	responses chan process.FirstResponse
 	drained   chan drainEnd
 	// Reports of the handover, as its source and as its target.
 	handoverPorts chan int
@@ -64,7 +65,7 @@ type supervisor struct {
 
 	phase wire.Phase
 	// process is nil while memcached does not run.
-	process *process
+	process *process.Process
 	info    podInfo
 	// stopRead is when the stop file got its present content.
 	stopRead time.Time
@@ -135,7 +136,7 @@ func supervise(c config, log *slog.Logger) error {
 	}
 	states, started := &atomic.Pointer[state]{}, make(chan struct{})
 	go serveHTTP(listener, states, started)
-	memcached, err := findBinary(c.memcached)
+	memcached, err := process.Find(c.memcached)
 	if err != nil {
 		return err
 	}
@@ -159,7 +160,7 @@ func supervise(c config, log *slog.Logger) error {
 	return s.err
 }
 
-func newSupervisor(c config, memcached binary, peers peers, states *atomic.Pointer[state], terminations <-chan os.Signal, log *slog.Logger) (*supervisor, error) {
+func newSupervisor(c config, found process.Binary, peers peers, states *atomic.Pointer[state], terminations <-chan os.Signal, log *slog.Logger) (*supervisor, error) {
 	if err := checkWritable(c.dataDir); err != nil {
 		return nil, err
 	}
@@ -171,7 +172,7 @@ func newSupervisor(c config, memcached binary, peers peers, states *atomic.Point
 	if err != nil {
 		return nil, err
 	}
-	memcached.tls, memcached.users = newServerTLS(c), newServerUsers(c)
+	memcached := binary{Binary: found, tls: newServerTLS(c), users: newServerUsers(c)}
 	if err := awaitSecrets(memcached, info.arguments, saved, terminations, log); err != nil {
 		return nil, err
 	}
@@ -182,7 +183,7 @@ func newSupervisor(c config, memcached binary, peers peers, states *atomic.Point
 	s := &supervisor{
 		config: c, binary: memcached, peers: peers, log: log, now: time.Now, history: readHistory(c.dataDir, time.Now, log),
 		timer: time.NewTimer(time.Hour), states: states,
-		exits: make(chan *process, 1), responses: make(chan firstResponse, 1), drained: make(chan drainEnd, 1),
+		exits: make(chan *process.Process, 1), responses: make(chan process.FirstResponse, 1), drained: make(chan drainEnd, 1),
 		handoverPorts: make(chan int, 1), origins: make(chan originRequest), receptions: make(chan receptionReport), reloads: make(chan reloadEnd, 1), usersReloads: make(chan usersReloadEnd, 1),
 		phase: wire.PhaseStarting, info: info, saved: saved,
 		handled:   handledAnnotations{arguments: info.arguments, restart: info.restart, restarted: info.restart, stop: saved.last.Announced},
@@ -201,7 +202,7 @@ func newSupervisor(c config, memcached binary, peers peers, states *atomic.Point
 	}
 	s.publish()
 	log.Info("Starting agent", "version", c.version, "pod", c.podUID,
-		"memcached", memcached.path, "memcachedVersion", memcached.version)
+		"memcached", memcached.Path, "memcachedVersion", memcached.Version)
 	return s, nil
 }
 
@@ -239,9 +240,9 @@ func (s *supervisor) run(terminations, orphans <-chan os.Signal) {
 		case <-orphans:
 			own := 0
 			if s.process != nil {
-				own = s.process.pid
+				own = s.process.PID
 			}
-			reapOrphans("/proc", 1, own)
+			process.ReapOrphans("/proc", 1, own)
 		}
 	}
 }
@@ -273,7 +274,7 @@ func (s *supervisor) publish() {
 	next := &state{status: s.status(), forwarder: s.forwarder, superseded: make(chan struct{})}
 	switch s.phase {
 	case wire.PhaseServing, wire.PhaseDraining, wire.PhaseFollowing:
-		next.client = s.process.client
+		next.client = s.process.Client
 	}
 	former := s.states.Swap(next)
 	if former != nil {
@@ -287,12 +288,12 @@ func (s *supervisor) publish() {
 func (s *supervisor) status() wire.Status {
 	status := wire.Status{
 		Phase: s.phase, PodUID: s.podUID, AgentVersion: s.config.version,
-		Version: s.binary.version, Arguments: s.arguments, ArgumentsError: s.rejection,
+		Version: s.binary.Version, Arguments: s.arguments, ArgumentsError: s.rejection,
 		AnnouncedStop: s.stopToken(), Restart: s.handled.restarted, Start: s.start,
 		Secrets: s.secrets(),
 	}
 	if s.process != nil {
-		status.PID = s.process.pid
+		status.PID = s.process.PID
 	}
 	if s.handoverPort != 0 {
 		status.PodIP, status.HandoverPort = s.podIP, s.handoverPort

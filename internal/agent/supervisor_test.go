@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/handover"
 )
@@ -279,8 +280,8 @@ func TestSIGTERMDuringARestartInPlaceSavesOnce(t *testing.T) {
 		p.memcached.latest().add(7)
 		p.annotate(wire.RestartFile, "now")
 		p.await(wire.PhaseRestarting)
-		if err := p.stop(); err != nil || p.saved() != 7 || p.memcached.latest().pid != 1 {
-			t.Errorf("stopped with %v, %d items are saved, memcached %d", err, p.saved(), p.memcached.latest().pid)
+		if err := p.stop(); err != nil || p.saved() != 7 || p.memcached.latest().PID != 1 {
+			t.Errorf("stopped with %v, %d items are saved, memcached %d", err, p.saved(), p.memcached.latest().PID)
 		}
 	})
 }
@@ -291,7 +292,7 @@ func TestMemcachedThatHangsAtItsStartFailsTheContainer(t *testing.T) {
 		after time.Duration
 		want  string
 	}{
-		"it accepts connections":   {func(b *behavior) { b.silent = always }, hangTimeout, "memcached accepts connections at 127.0.0.1:11211 but did not respond for 1m0s"},
+		"it accepts connections":   {func(b *behavior) { b.silent = always }, process.HangTimeout, "memcached accepts connections at 127.0.0.1:11211 but did not respond for 1m0s"},
 		"it refuses connections":   {func(b *behavior) { b.deaf = always }, startTimeout, "memcached did not respond at 127.0.0.1:11211 within 10m0s of its start"},
 		"it loads items for hours": {func(b *behavior) { b.loads = time.Hour }, startTimeout, "memcached did not respond at 127.0.0.1:11211 within 10m0s of its start"},
 	} {
@@ -484,8 +485,8 @@ func TestSourceStopsForGoodWhenTheTargetIsLost(t *testing.T) {
 				o := p.drained()
 				before := p.status().PID
 				end(o)
-				if err := p.exit(); err != nil || p.saved() != 7 || p.memcached.latest().pid != before {
-					t.Errorf("stopped with %v, %d items are saved, memcached %d after %d", err, p.saved(), p.memcached.latest().pid, before)
+				if err := p.exit(); err != nil || p.saved() != 7 || p.memcached.latest().PID != before {
+					t.Errorf("stopped with %v, %d items are saved, memcached %d after %d", err, p.saved(), p.memcached.latest().PID, before)
 				}
 			})
 		})
@@ -573,8 +574,8 @@ func TestTargetStartsWithoutItemsAfterHandoversThatFailed(t *testing.T) {
 				p.peers.accepts = func(context.Context, string) bool { return c.accepts }
 				status := p.run()
 				p.wantStart(status, wire.StartCold, 0, "the handover from pod other failed: "+c.err.Error())
-				if tries != c.tries || p.memcached.latest().pid != tries+1 {
-					t.Errorf("%d handovers, %d memcacheds", tries, p.memcached.latest().pid)
+				if tries != c.tries || p.memcached.latest().PID != tries+1 {
+					t.Errorf("%d handovers, %d memcacheds", tries, p.memcached.latest().PID)
 				}
 				p.finish()
 			})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/files"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -239,7 +240,7 @@ func (t *serverTLS) status() wire.Certificate {
 
 // reload is an attempt to let memcached serve another certificate.
 type reload struct {
-	process *process
+	process *process.Process
 	to      *certificate
 	// previous is what memcached served before.
 	previous *certificate
@@ -270,16 +271,16 @@ func (r *reload) run() reloadEnd {
 		}
 	}
 	if end.err == nil {
-		end.served, end.err = servedFingerprint(ctx, r.process.client.server, r.address)
+		end.served, end.err = servedFingerprint(ctx, r.process.Client.Server, r.address)
 	}
 	if ctx.Err() != nil && end.err != nil && !protocol.IsAnswer(end.err) {
-		end.err = &slowError{"load the certificate of the Secret", reloadTimeout}
+		end.err = &process.SlowError{Action: "load the certificate of the Secret", Within: reloadTimeout}
 	}
 	return end
 }
 
 func (r *reload) refresh(ctx context.Context) error {
-	return r.process.client.command(ctx, (*protocol.Conn).RefreshCertificates)
+	return r.process.Client.Command(ctx, (*protocol.Conn).RefreshCertificates)
 }
 
 // servedFingerprint returns that of the certificate at an address.
@@ -340,7 +341,7 @@ func (s *supervisor) handleReload(end reloadEnd) {
 		return
 	}
 	t.reload = nil
-	if isSlow(end.err) {
+	if process.IsSlow(end.err) {
 		s.log.Warn("memcached has not loaded the certificate yet; trying again", "reason", end.err)
 		return
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/internal/agent/cmdline"
 	"github.com/memcached-operator/memcached-operator/internal/agent/files"
+	"github.com/memcached-operator/memcached-operator/internal/agent/process"
 	"github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
@@ -193,7 +194,7 @@ func (u *serverUsers) started(users []user) {
 
 // usersReload is an attempt to let memcached read other users.
 type usersReload struct {
-	process *process
+	process *process.Process
 	to      []user
 }
 
@@ -204,18 +205,18 @@ type usersReloadEnd struct {
 
 // run signals memcached, which reads the file within a second and reports nothing, and logs in as each user.
 func (r *usersReload) run() usersReloadEnd {
-	if err := r.process.signal(syscall.SIGHUP); err != nil {
+	if err := r.process.Signal(syscall.SIGHUP); err != nil {
 		return usersReloadEnd{r, err}
 	}
 	for deadline := time.Now().Add(reloadTimeout); ; {
 		err := r.logIn()
 		if late := time.Now().After(deadline); late && err != nil && !protocol.IsAnswer(err) {
-			return usersReloadEnd{r, &slowError{"answer the logins of its users", reloadTimeout}}
+			return usersReloadEnd{r, &process.SlowError{Action: "answer the logins of its users", Within: reloadTimeout}}
 		} else if late || err == nil {
 			return usersReloadEnd{r, err}
 		}
 		select {
-		case <-r.process.done:
+		case <-r.process.Done:
 			return usersReloadEnd{r, err}
 		case <-time.After(100 * time.Millisecond):
 		}
@@ -226,7 +227,7 @@ func (r *usersReload) logIn() error {
 	ctx, cancel := context.WithTimeout(context.Background(), loginTimeout)
 	defer cancel()
 	for _, u := range r.to {
-		server := r.process.client.server
+		server := r.process.Client.Server
 		server.User, server.Password = u.name, u.password
 		conn, err := server.Connect(ctx)
 		if err != nil {
@@ -271,7 +272,7 @@ func (s *supervisor) handleUsersReload(end usersReloadEnd) {
 		return
 	}
 	u.reload = nil
-	if isSlow(end.err) {
+	if process.IsSlow(end.err) {
 		s.log.Warn("memcached has not read the users of the Secret yet; trying again", "reason", end.err)
 		return
 	}

@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"context"
@@ -68,8 +68,13 @@ func (r *recentLookups) oldest(now time.Time) int {
 	return len(r.samples) - 1
 }
 
-// sampleLookups samples the counters periodically until done is closed.
-func (c *client) sampleLookups(done <-chan struct{}) {
+// RecentLookups returns the lookups and hits of the last minute before now, of a memcached that has these counters then.
+func (c *Client) RecentLookups(now time.Time, stats protocol.General) (lookups, hits int64) {
+	return c.recent.count(now, stats)
+}
+
+// SampleLookups samples the counters periodically until done is closed.
+func (c *Client) SampleLookups(done <-chan struct{}) {
 	ticker := time.NewTicker(sampleInterval)
 	defer ticker.Stop()
 	for {
@@ -78,8 +83,8 @@ func (c *client) sampleLookups(done <-chan struct{}) {
 			return
 		case <-ticker.C:
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
-		if stats, err := c.generalStats(ctx); err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), QueryTimeout)
+		if stats, err := c.GeneralStats(ctx); err == nil {
 			c.recent.add(time.Now(), stats)
 		}
 		cancel()

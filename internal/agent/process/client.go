@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"context"
@@ -10,16 +10,17 @@ import (
 	"github.com/memcached-operator/memcached-operator/internal/memcached/protocol"
 )
 
-// client queries one memcached process. It keeps its connection, so that it gets
+// Client queries one memcached process. It keeps its connection, so that it gets
 // responses even when clients occupy all others. Any number of goroutines may use
 // it; it runs one query at a time.
-type client struct {
-	server protocol.Server
+type Client struct {
+	// Server is how the agent connects to memcached.
+	Server protocol.Server
 	recent *recentLookups
-	// clock is the best reading of memcached's clock, nil before the first one.
-	clock atomic.Pointer[protocol.Clock]
-	// idle is the last sample of the memory file, nil before it.
-	idle atomic.Pointer[metrics.Idle]
+	// Clock is the best reading of memcached's clock, nil before the first one.
+	Clock atomic.Pointer[protocol.Clock]
+	// Idle is the last sample of the memory file, nil before it.
+	Idle atomic.Pointer[metrics.Idle]
 	// life ends when the process has exited. Later queries return net.ErrClosed.
 	life context.Context
 	end  context.CancelCauseFunc
@@ -29,40 +30,42 @@ type client struct {
 	conn *protocol.Conn
 }
 
-func newClient(server protocol.Server) *client {
-	c := &client{server: server, recent: newRecentLookups(time.Now()), lock: make(chan struct{}, 1)}
+// NewClient doesn't connect before the first query.
+func NewClient(server protocol.Server) *Client {
+	c := &Client{Server: server, recent: newRecentLookups(time.Now()), lock: make(chan struct{}, 1)}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	c.lock <- struct{}{}
 	return c
 }
 
-func (c *client) generalStats(ctx context.Context) (protocol.General, error) {
-	return query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (protocol.General, error) {
+// GeneralStats returns what memcached answers to "stats", and keeps a better reading of its clock in Clock.
+func (c *Client) GeneralStats(ctx context.Context) (protocol.General, error) {
+	return Query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (protocol.General, error) {
 		stats, err := conn.Stats(ctx, "stats")
 		if clock, unreadable := protocol.ClockOf(stats, time.Now()); err == nil && unreadable == nil {
-			if former := c.clock.Load(); former != nil {
+			if former := c.Clock.Load(); former != nil {
 				clock = clock.Best(*former)
 			}
-			c.clock.Store(&clock)
+			c.Clock.Store(&clock)
 		}
 		return protocol.ParseGeneral(stats), err
 	})
 }
 
-// ping returns nil if memcached responds, even with an error such as too many
+// Ping returns nil if memcached responds, even with an error such as too many
 // connections.
-func (c *client) ping(ctx context.Context) error {
-	_, err := query(ctx, c, (*protocol.Conn).Version)
+func (c *Client) Ping(ctx context.Context) error {
+	_, err := Query(ctx, c, (*protocol.Conn).Version)
 	if protocol.IsAnswer(err) {
 		return nil
 	}
 	return err
 }
 
-// query returns memcached's answer, or the error of ctx when that ends before. The
+// Query returns memcached's answer, or the error of ctx when that ends before. The
 // connection then waits for the late answer: if it were closed, clients could occupy
 // the one that becomes free.
-func query[T any](ctx context.Context, c *client, ask func(*protocol.Conn, context.Context) (T, error)) (answer T, err error) {
+func Query[T any](ctx context.Context, c *Client, ask func(*protocol.Conn, context.Context) (T, error)) (answer T, err error) {
 	select {
 	case <-c.lock:
 	case <-ctx.Done():
@@ -90,9 +93,9 @@ func query[T any](ctx context.Context, c *client, ask func(*protocol.Conn, conte
 	}
 }
 
-// command is a query whose answer is only that it succeeded.
-func (c *client) command(ctx context.Context, send func(*protocol.Conn, context.Context) error) error {
-	_, err := query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (struct{}, error) {
+// Command is a query whose answer is only that it succeeded.
+func (c *Client) Command(ctx context.Context, send func(*protocol.Conn, context.Context) error) error {
+	_, err := Query(ctx, c, func(conn *protocol.Conn, ctx context.Context) (struct{}, error) {
 		return struct{}{}, send(conn, ctx)
 	})
 	return err
@@ -100,14 +103,14 @@ func (c *client) command(ctx context.Context, send func(*protocol.Conn, context.
 
 // do runs a query, and again over a new connection if the kept one was dead, as
 // after memcached's idle_timeout.
-func (c *client) do(ask func(*protocol.Conn) error) error {
+func (c *Client) do(ask func(*protocol.Conn) error) error {
 	for {
 		if c.life.Err() != nil {
 			return context.Cause(c.life)
 		}
 		kept := c.conn != nil
 		if !kept {
-			conn, err := c.server.Dial(c.life)
+			conn, err := c.Server.Dial(c.life)
 			if err != nil {
 				return err
 			}
@@ -126,17 +129,17 @@ func (c *client) do(ask func(*protocol.Conn) error) error {
 }
 
 // poke opens a connection and closes it, which wakes memcached's event loop.
-func (c *client) poke() {
+func (c *Client) poke() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	conn, err := protocol.Server{Address: c.server.Address, DialContext: c.server.DialContext}.Connect(ctx)
+	conn, err := protocol.Server{Address: c.Server.Address, DialContext: c.Server.DialContext}.Connect(ctx)
 	if err == nil {
 		_ = conn.Close()
 	}
 }
 
 // close is called when the process has exited.
-func (c *client) close() {
+func (c *Client) close() {
 	c.end(net.ErrClosed)
 	<-c.lock
 	if c.conn != nil {
@@ -145,5 +148,5 @@ func (c *client) close() {
 	c.lock <- struct{}{}
 }
 
-// queryTimeout bounds the time for which the supervisor waits for memcached.
-const queryTimeout = 500 * time.Millisecond
+// QueryTimeout bounds the time for which the supervisor waits for memcached.
+const QueryTimeout = 500 * time.Millisecond

@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"fmt"
@@ -26,11 +26,11 @@ func TestReapOrphansSkipsTheOwnChild(t *testing.T) {
 	if !zombie() {
 		t.Fatal("the child is no zombie")
 	}
-	reapOrphans("/proc", self, pid)
+	ReapOrphans("/proc", self, pid)
 	if !zombie() {
 		t.Fatal("it reaped the own child")
 	}
-	reapOrphans("/proc", self, 0)
+	ReapOrphans("/proc", self, 0)
 	if zombie() {
 		t.Error("it left a zombie")
 	}

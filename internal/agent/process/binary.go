@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"bytes"
@@ -23,26 +23,25 @@ var commonDirs = []string{
 	"/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin", "/bin", "/opt/bitnami/memcached/bin",
 }
 
-type binary struct {
-	path, version string
-	// start is startProcess, or a memcached of a test.
-	start func(path string, words []string, server protocol.Server, log *slog.Logger) (*process, error)
-	// tls has the certificate with which it starts, and users those who may log in, if its arguments require them.
-	tls   *serverTLS
-	users *serverUsers
+// Binary is the memcached of an image.
+type Binary struct {
+	Path, Version string
+	// Start is the function of that name, or a memcached of a test.
+	Start func(path string, words []string, server protocol.Server, log *slog.Logger) (*Process, error)
 }
 
-// findBinary returns the memcached at path, or searches the image if path is empty.
-func findBinary(path string) (binary, error) {
+// Find returns the memcached at path, or searches the image if path is empty. It runs the program for its version; a
+// SlowError says nothing about the image.
+func Find(path string) (Binary, error) {
 	if path == "" {
 		found, err := searchBinary(os.Getenv("PATH"), isExecutable)
 		if err != nil {
-			return binary{}, err
+			return Binary{}, err
 		}
 		path = found
 	}
-	version, err := readVersion(path, versionTimeout)
-	return binary{path: path, version: version, start: startProcess}, err
+	version, err := readVersion(path, VersionTimeout)
+	return Binary{Path: path, Version: version, Start: Start}, err
 }
 
 // searchBinary returns the path of memcached in this image. searchPath is $PATH.
@@ -70,8 +69,8 @@ func isExecutable(path string) bool {
 
 var versionLine = regexp.MustCompile(`^memcached (\d+\.\d+\.\d+\S*)\s*$`)
 
-// versionTimeout bounds "memcached -V", which takes 2 ms, and more than 5 s on a node that is overloaded.
-const versionTimeout = time.Minute
+// VersionTimeout bounds "memcached -V", which takes 2 ms, and more than 5 s on a node that is overloaded.
+const VersionTimeout = time.Minute
 
 func readVersion(path string, timeout time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -85,10 +84,10 @@ func readVersion(path string, timeout time.Duration) (string, error) {
 	case match != nil && (err == nil || late || errors.Is(err, exec.ErrWaitDelay)):
 		return string(match[1]), nil
 	case late:
-		return "", fmt.Errorf("running %s -V: %w", path, &slowError{"print its version", timeout})
+		return "", fmt.Errorf("running %s -V: %w", path, &SlowError{Action: "print its version", Within: timeout})
 	}
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && isKilled(exit.Sys().(syscall.WaitStatus)) {
-		return "", fmt.Errorf("running %s -V: %w", path, &slowError{action: "print its version"})
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && IsKilled(exit.Sys().(syscall.WaitStatus)) {
+		return "", fmt.Errorf("running %s -V: %w", path, &SlowError{Action: "print its version"})
 	}
 	line, _, _ := bytes.Cut(bytes.TrimSpace(out), []byte("\n"))
 	if err != nil {

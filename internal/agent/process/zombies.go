@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"bytes"
@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// reapOrphans reaps exited processes whose parent has exited before them, as after
+// ReapOrphans reaps exited processes whose parent has exited before them, as after
 // "kubectl exec". The kernel makes them children of PID 1. It must not reap the
 // agent's own child, for which os/exec waits; own is its pid.
 //
 // It reads /proc, because a wait for any child cannot exclude one. Call it only while
 // the agent has no child other than own.
-func reapOrphans(proc string, self, own int) {
+func ReapOrphans(proc string, self, own int) {
 	entries, err := os.ReadDir(proc)
 	if err != nil {
 		return
