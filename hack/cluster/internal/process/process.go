@@ -99,8 +99,3 @@ func Stop(d cache.Dirs, name string) error {
 	}
 	return os.RemoveAll(File(d, name))
 }
-
-// CannotRun returns the error of a machine on which no cluster can run.
-func CannotRun(why string) error {
-	return errors.New("no local cluster can run here, " + why + ": set KUBECONFIG to a cluster of yours instead")
-}

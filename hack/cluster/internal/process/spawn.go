@@ -7,55 +7,33 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 )
 
-// capabilities are those that nodes need, with their bits (capability.h).
-var capabilities = []struct {
-	name string
-	bit  uint
-}{{"CAP_SYS_ADMIN", 21}, {"CAP_NET_ADMIN", 12}, {"CAP_SYS_CHROOT", 18}, {"CAP_MKNOD", 27}}
+// ofNode are the namespaces of a node.
+const ofNode = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
 
 // CanRun returns an error when this machine can't run a cluster.
 func CanRun() error {
+	why := ""
 	if os.Geteuid() != 0 {
-		return CannotRun("it needs root")
-	}
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return err
-	}
-	if lacking := missingCapabilities(string(status)); lacking != nil {
-		return CannotRun("root lacks " + strings.Join(lacking, ", "))
-	}
-	return nil
-}
-
-func missingCapabilities(status string) []string {
-	var lacking []string
-	for line := range strings.Lines(status) {
-		hex, ok := strings.CutPrefix(line, "CapEff:")
-		if !ok {
-			continue
-		}
-		set, err := strconv.ParseUint(strings.TrimSpace(hex), 16, 64)
-		if err != nil {
-			continue
-		}
-		for _, c := range capabilities {
-			if set&(1<<c.bit) == 0 {
-				lacking = append(lacking, c.name)
-			}
+		why = "it needs root"
+	} else {
+		trial := exec.Command("true")
+		trial.SysProcAttr = &syscall.SysProcAttr{Cloneflags: ofNode}
+		if err := trial.Run(); err != nil {
+			why = fmt.Sprintf("root can't create namespaces (%v)", err)
 		}
 	}
-	return lacking
+	if why == "" {
+		return nil
+	}
+	return errors.New("no local cluster can run here, " + why + ": set KUBECONFIG to a cluster of yours instead")
 }
 
 // Spawn starts this program as process 1 of a node in new namespaces, and returns its process ID on this machine.
 func Spawn(log, command, spec string) (int, error) {
-	const own = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
-	return spawnIn(own, log, nil, command, spec)
+	return spawnIn(ofNode, log, nil, command, spec)
 }
 
 // SpawnBeside starts this program as process 1 of a PID namespace in the network of another process.
@@ -82,11 +60,7 @@ func spawnIn(namespaces uintptr, log string, by []string, command, spec string) 
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: namespaces}
-	err = cmd.Start()
-	if errors.Is(err, syscall.EPERM) {
-		return 0, CannotRun("this machine does not let root create namespaces")
-	}
-	if err != nil {
+	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("starting %s: %w", command, err)
 	}
 	// A zombie would look alive.

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"testing"
 
@@ -44,16 +43,5 @@ func TestProcessIdentity(t *testing.T) {
 	}
 	if _, ok := Running(d, n); ok {
 		t.Error("another process with the same number passes for the node")
-	}
-}
-
-func TestMissingCapabilities(t *testing.T) {
-	for status, want := range map[string][]string{
-		"Name:\tx\nCapEff:\t000001ffffffffff\n": nil,
-		"CapEff:\t00000000a80425fb\n":           {"CAP_SYS_ADMIN", "CAP_NET_ADMIN"}, // docker's default
-	} {
-		if got := missingCapabilities(status); !slices.Equal(got, want) {
-			t.Errorf("%q: %v, want %v", status, got, want)
-		}
 	}
 }
