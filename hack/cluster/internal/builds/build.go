@@ -20,6 +20,7 @@ import (
 type Programs struct {
 	Kubernetes string // kubectl, kube-apiserver, etcd … as links to one program
 	CoreDNS    string
+	Registry   string
 	Memcached  string // one folder a version, each with an executable memcached
 	Images     string // OCI layout of the images that every cluster has
 }
@@ -38,6 +39,9 @@ func All(d cache.Dirs) (Programs, error) {
 		return Programs{}, err
 	}
 	if b.CoreDNS, err = goProgram(d, "coredns", filepath.Join(source, "coredns"), "building CoreDNS (once)", "-s -w"); err != nil {
+		return Programs{}, err
+	}
+	if b.Registry, err = registry(d); err != nil {
 		return Programs{}, err
 	}
 	if b.Memcached, err = Memcached(d); err != nil {
@@ -216,6 +220,12 @@ func requiredVersion(dir, module string) (string, error) {
 		return "", fmt.Errorf("go.mod in %s does not require %s", dir, module)
 	}
 	return string(m[1]), nil
+}
+
+// PrometheusCRDs returns the folder with the CRDs of prometheus-operator.
+func PrometheusCRDs(source string) (string, error) {
+	module, err := moduleDir(filepath.Join(source, "prometheusoperator"), "github.com/prometheus-operator/prometheus-operator")
+	return filepath.Join(module, "example", "prometheus-operator-crd"), err
 }
 
 // moduleDir returns the folder with the sources of a required module.

@@ -1,16 +1,11 @@
 package builds
 
 import (
-	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/debian"
-	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
 )
 
 // The tests ask these clients of memcached which server has a key, and which servers there are. Those in Go are built
@@ -32,10 +27,6 @@ var goClients = []string{"dskit", "thanos"}
 //	thanos    prints what github.com/thanos-io/thanos discovers (see the folder thanos)
 //	python3   a Python that has pymemcache, and pylibmc over libmemcached
 func Clients(d cache.Dirs, source string) (string, error) {
-	m, ok := debian.Machines[runtime.GOARCH]
-	if !ok {
-		return "", fmt.Errorf("the clients' Python from Debian for %s: not known here", runtime.GOARCH)
-	}
 	inputs := append([]string{runtime.GOARCH, clientsLayout, pythonSuite}, pythonPackages...)
 	for _, name := range goClients {
 		folder := filepath.Join(source, name)
@@ -56,32 +47,15 @@ func Clients(d cache.Dirs, source string) (string, error) {
 				return err
 			}
 		}
-		if err := fetchPython(m, dir, final); err != nil {
-			return fmt.Errorf("python of %s: %w", pythonSuite, err)
+		root, err := debian.Fetch(pythonSuite, dir, pythonPackages...)
+		if err != nil {
+			return err
 		}
-		return nil
+		words := append([]string{
+			"env", "PYTHONDONTWRITEBYTECODE=1",
+			"PYTHONHOME=" + filepath.Join(root, "usr"), "PYTHONPATH=" + filepath.Join(root, "usr/lib/python3/dist-packages"),
+		}, debian.Command(root, "usr/bin/"+python)...)
+		_, err = debian.Install(dir, final, "python3", words, "-c", "import pylibmc, pymemcache")
+		return err
 	})
-}
-
-// fetchPython unpacks Python into dir, which is renamed to final.
-func fetchPython(m debian.Machine, dir, final string) error {
-	work := filepath.Join(dir, ".apt")
-	defer os.RemoveAll(work)
-	s, err := debian.Open(pythonSuite, work)
-	if err != nil {
-		return err
-	}
-	root := filepath.Join(dir, "root")
-	if err := s.Unpack(root, pythonPackages...); err != nil {
-		return err
-	}
-	words := append([]string{
-		"env", "PYTHONDONTWRITEBYTECODE=1",
-		"PYTHONHOME=" + filepath.Join(root, "usr"), "PYTHONPATH=" + filepath.Join(root, "usr/lib/python3/dist-packages"),
-	}, m.Command(root, filepath.Join(root, "usr/bin", python)).Args...)
-	if _, err := host.Output(exec.Command(words[0], append(words[1:], "-c", "import pylibmc, pymemcache")...)); err != nil {
-		return err
-	}
-	script := strings.ReplaceAll(debian.Wrapper(words), dir, final)
-	return os.WriteFile(filepath.Join(dir, "python3"), []byte(script), 0o755)
 }

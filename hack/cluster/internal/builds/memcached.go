@@ -1,9 +1,11 @@
 package builds
 
 import (
+	"errors"
 	"fmt"
 	"go/version"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -13,7 +15,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/cache"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/debian"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
-	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/image"
 )
 
 // memcachedSuites are the Debian suites with memcached, oldest first. The stable ones keep their version, which tests
@@ -34,24 +35,18 @@ func (s memcachedSuite) check(version string, earlier []string) error {
 	return nil
 }
 
-const busyboxSuite = "trixie"
-
-// memcachedPackages are memcached and the SASL mechanisms that it loads.
-var memcachedPackages = []string{"memcached", "libsasl2-modules"}
+// memcachedPackages are memcached, the SASL mechanisms that it loads, and a shell for pods.
+var memcachedPackages = []string{"memcached", "libsasl2-modules", "busybox-static"}
 
 // memcachedLayout changes with the layout of the folders below.
-const memcachedLayout = "2"
+const memcachedLayout = "3"
 
 // Memcached returns a folder with one folder a version:
 //
 //	1.6.38/memcached   runs that version on this machine
-//	1.6.38/root/       the program and its libraries alone, as they stand in an image
+//	1.6.38/root/       the program and its libraries, as they stand in an image
 //	.busybox           a static one, for a shell in pods
 func Memcached(d cache.Dirs) (string, error) {
-	m, ok := debian.Machines[runtime.GOARCH]
-	if !ok {
-		return "", fmt.Errorf("memcached from Debian for %s: not known here", runtime.GOARCH)
-	}
 	var names []string
 	for _, s := range memcachedSuites {
 		names = append(names, s.name)
@@ -60,7 +55,7 @@ func Memcached(d cache.Dirs) (string, error) {
 	what := "fetching memcached from Debian " + strings.Join(names, ", ") + " (once)"
 	return d.Build("memcached", k, what, func(dir, final string) error {
 		for _, s := range memcachedSuites {
-			if err := fetchMemcached(m, s, dir, final); err != nil {
+			if err := fetchMemcached(s, dir, final); err != nil {
 				return fmt.Errorf("memcached of %s: %w", s.name, err)
 			}
 		}
@@ -68,21 +63,21 @@ func Memcached(d cache.Dirs) (string, error) {
 	})
 }
 
-func fetchMemcached(m debian.Machine, from memcachedSuite, dir, final string) error {
+func fetchMemcached(from memcachedSuite, dir, final string) error {
 	work := filepath.Join(dir, "."+from.name)
-	defer os.RemoveAll(work)
-	s, err := debian.Open(from.name, filepath.Join(work, "apt"))
+	root, err := debian.Fetch(from.name, work, memcachedPackages...)
 	if err != nil {
 		return err
 	}
-	full, lean := filepath.Join(work, "full"), filepath.Join(work, "lean")
-	if err := s.Unpack(full, memcachedPackages...); err != nil {
-		return err
+	for _, name := range []string{"bin", "lib", "lib64"} { // since Debian 13 another package has these links
+		if place := filepath.Join(root, name); !host.Exists(place) && host.Exists(filepath.Join(root, "usr", name)) {
+			if err := os.Symlink("usr/"+name, place); err != nil {
+				return err
+			}
+		}
 	}
-	if err := strip(m, full, lean); err != nil {
-		return err
-	}
-	out, err := host.Output(m.Command(lean, filepath.Join(lean, "usr/bin/memcached"), "-V"))
+	words := debian.Command(root, "usr/bin/memcached")
+	out, err := host.Output(exec.Command(words[0], append(words[1:], "-V")...))
 	if err != nil {
 		return err
 	}
@@ -94,77 +89,12 @@ func fetchMemcached(m debian.Machine, from memcachedSuite, dir, final string) er
 	if err := from.check(version, earlier); err != nil {
 		return err
 	}
-	to := filepath.Join(dir, version)
-	if err := os.Mkdir(to, 0o755); err != nil {
+	if _, err := debian.Install(work, filepath.Join(final, version), "memcached", words, "-V"); err != nil {
 		return err
 	}
-	if err := os.Rename(lean, filepath.Join(to, "root")); err != nil {
-		return err
-	}
-	root := filepath.Join(final, version, "root")
-	script := debian.Wrapper(m.Command(root, filepath.Join(root, "usr/bin/memcached")).Args)
-	if err := os.WriteFile(filepath.Join(to, "memcached"), []byte(script), 0o755); err != nil {
-		return err
-	}
-	if from.name != busyboxSuite {
-		return nil
-	}
-	if err := s.Unpack(filepath.Join(work, "busybox"), "busybox-static"); err != nil {
-		return err
-	}
-	return os.Rename(filepath.Join(work, "busybox/usr/bin/busybox"), filepath.Join(dir, ".busybox"))
-}
-
-// strip copies what memcached needs from unpacked packages: the program, the linker, the SASL plugins and the
-// libraries that the linker lists, all in /usr/lib.
-func strip(m debian.Machine, from, to string) error {
-	libraries := filepath.Join("usr/lib", m.Triplet)
-	plugins, err := filepath.Glob(filepath.Join(from, libraries, "sasl2", "*.so"))
-	if err != nil {
-		return err
-	}
-	memcached := filepath.Join(from, "usr/bin/memcached")
-	places := map[string]string{
-		memcached:            "usr/bin/memcached",
-		m.Command(from).Path: m.Linker,
-	}
-	for _, object := range append(plugins, memcached) {
-		out, err := host.Output(m.Command(from, "--list", object))
-		if err != nil {
-			return err
-		}
-		for _, library := range listedLibraries(out) {
-			if library == "/"+m.Linker {
-				continue // the name that is built into every program
-			}
-			if !strings.HasPrefix(library, from+"/") {
-				return fmt.Errorf("%s needs %s, which is not among the packages", filepath.Base(object), library)
-			}
-			if _, placed := places[library]; !placed {
-				places[library] = filepath.Join(libraries, filepath.Base(library))
-			}
-		}
-	}
-	for _, p := range plugins {
-		places[p] = filepath.Join(libraries, "sasl2", filepath.Base(p))
-	}
-	for file, place := range places {
-		if err := image.CopyFile(file, filepath.Join(to, place)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// listedLibraries returns the paths in lines such as "libevent-2.1.so.7 => /usr/lib/libevent-2.1.so.7 (0x00007f…)".
-func listedLibraries(out string) []string {
-	var paths []string
-	for word := range strings.FieldsSeq(out) {
-		if strings.HasPrefix(word, "/") {
-			paths = append(paths, word)
-		}
-	}
-	return paths
+	return errors.Join(
+		os.Rename(filepath.Join(root, "bin/busybox"), filepath.Join(dir, ".busybox")),
+		os.Rename(work, filepath.Join(dir, version)))
 }
 
 var versionPattern = regexp.MustCompile(`\b(\d+\.\d+\.\d+)\b`)

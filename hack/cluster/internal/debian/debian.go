@@ -9,34 +9,49 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
 )
 
-// Suite is a private view of one Debian suite, separate from the machine's own APT.
-type Suite struct {
-	name string
-	dir  string
+// Fetch unpacks packages of a suite, with the libraries that they depend on, into dir/root, which it returns. It doesn't
+// run their scripts, and omits their documents. Its files of APT are separate from the machine's own.
+func Fetch(suite, dir string, packages ...string) (root string, err error) {
+	if _, known := machines[runtime.GOARCH]; !known {
+		return "", fmt.Errorf("%s from Debian for %s: not known here", packages[0], runtime.GOARCH)
+	}
+	s := apt{filepath.Join(dir, ".apt")}
+	defer os.RemoveAll(s.dir)
+	if err := s.open(suite); err != nil {
+		return "", fmt.Errorf("reading the lists of Debian %s: %w", suite, err)
+	}
+	root = filepath.Join(dir, "root")
+	if err := s.unpack(root, packages); err != nil {
+		return "", fmt.Errorf("%s of Debian %s: %w", packages[0], suite, err)
+	}
+	return root, os.RemoveAll(filepath.Join(root, "usr/share"))
 }
+
+// apt runs APT with its files in a folder.
+type apt struct{ dir string }
 
 // keyring has the keys of Debian's archive.
 var keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// Open reads the lists of a suite. It keeps all files in dir.
-func Open(name, dir string) (Suite, error) {
-	s := Suite{name: name, dir: dir}
+// open reads the lists of a suite.
+func (s apt) open(suite string) error {
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return s, errors.New("memcached, the Python clients and Prometheus come from Debian packages, and this machine has no apt-get: use Debian or Ubuntu")
+		return errors.New("memcached, the Python clients, Prometheus and the cluster's registry come from Debian packages, and this machine has no apt-get: use Debian or Ubuntu")
 	}
 	for _, sub := range []string{"state/lists/partial", "cache/archives/partial", "debs"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
-			return s, err
+		if err := os.MkdirAll(filepath.Join(s.dir, sub), 0o755); err != nil {
+			return err
 		}
 	}
 	mirror, err := debianMirror()
 	if err != nil {
-		return s, err
+		return err
 	}
 	signed := ""
 	if host.Exists(keyring) {
@@ -44,7 +59,7 @@ func Open(name, dir string) (Suite, error) {
 	}
 	files := map[string]string{
 		"status":       "",
-		"sources.list": fmt.Sprintf("deb %s%s %s main\n", signed, mirror, name),
+		"sources.list": fmt.Sprintf("deb %s%s %s main\n", signed, mirror, suite),
 		"apt.conf": fmt.Sprintf(`Dir::State "%[1]s/state";
 Dir::State::status "%[1]s/status";
 Dir::Cache "%[1]s/cache";
@@ -55,34 +70,33 @@ Dir::Etc::PreferencesParts "/dev/null";
 APT::Sandbox::User "";
 APT::Install-Recommends "false";
 Acquire::Languages "none";
-`, dir),
+`, s.dir),
 	}
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			return s, err
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content), 0o644); err != nil {
+			return err
 		}
 	}
-	if _, err = s.apt("apt-get", "update", "-q"); err != nil && !host.Exists(keyring) {
+	if _, err = s.run("update", "-q"); err != nil && !host.Exists(keyring) {
 		// Ubuntu doesn't have the keys.
 		err = fmt.Errorf("%w\nthe keys of Debian's archive are missing: run \"apt-get install debian-archive-keyring\" as root", err)
 	}
-	return s, err
+	return err
 }
 
-func (s Suite) apt(program string, args ...string) (string, error) {
-	cmd := exec.Command(program, args...)
+func (s apt) run(args ...string) (string, error) {
+	cmd := exec.Command("apt-get", args...)
 	cmd.Dir = filepath.Join(s.dir, "debs")
 	cmd.Env = append(os.Environ(), "APT_CONFIG="+filepath.Join(s.dir, "apt.conf"), "LC_ALL=C")
 	return host.Output(cmd)
 }
 
-// Unpack downloads packages with the libraries they depend on into root, without running their scripts.
-func (s Suite) Unpack(root string, packages ...string) error {
-	out, err := s.apt("apt-get", append([]string{"install", "-qqy", "--print-uris"}, packages...)...)
+func (s apt) unpack(root string, packages []string) error {
+	out, err := s.run(append([]string{"install", "-qqy", "--print-uris"}, packages...)...)
 	if err != nil {
 		return err
 	}
-	if _, err := s.apt("apt-get", append([]string{"download", "-qq"}, librariesAnd(packages, out)...)...); err != nil {
+	if _, err := s.run(append([]string{"download", "-qq"}, librariesAnd(packages, out)...)...); err != nil {
 		return err
 	}
 	debs, err := filepath.Glob(filepath.Join(s.dir, "debs", "*.deb"))

@@ -26,7 +26,7 @@ func TestMissingKeysOfDebianAreInTheError(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := Open("bookworm", t.TempDir())
+			_, err := Fetch("bookworm", t.TempDir(), "memcached")
 			if err == nil || !strings.Contains(err.Error(), "The repository is not signed") || strings.Contains(err.Error(), advice) == present {
 				t.Errorf("the error is %v", err)
 			}

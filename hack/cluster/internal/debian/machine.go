@@ -1,41 +1,45 @@
 package debian
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
 )
 
-// Machine is what Debian calls an architecture: its linker and its folder of libraries.
-type Machine struct{ Linker, Triplet string }
+// machine is what Debian calls an architecture: its linker and its folder of libraries.
+type machine struct{ linker, triplet string }
 
-// Machines are those for which there are packages, by Go's name.
-var Machines = map[string]Machine{
-	"amd64": {Linker: "lib64/ld-linux-x86-64.so.2", Triplet: "x86_64-linux-gnu"},
-	"arm64": {Linker: "lib/ld-linux-aarch64.so.1", Triplet: "aarch64-linux-gnu"},
+// machines are those for which there are packages, by Go's name.
+var machines = map[string]machine{
+	"amd64": {linker: "ld-linux-x86-64.so.2", triplet: "x86_64-linux-gnu"},
+	"arm64": {linker: "ld-linux-aarch64.so.1", triplet: "aarch64-linux-gnu"},
 }
 
-// Command returns a command in another root, with that root's own linker and libraries.
-func (m Machine) Command(root string, args ...string) *exec.Cmd {
-	linker := filepath.Join(root, m.Linker)
-	libraries := []string{filepath.Join(root, "usr/lib", m.Triplet), filepath.Join(root, "lib", m.Triplet)}
-	for _, dir := range libraries {
-		// In packages the usual place is a link, which may lead to this machine's linker.
-		if unpacked := filepath.Join(dir, filepath.Base(m.Linker)); host.Exists(unpacked) {
-			linker = unpacked
-		}
+// Command returns the words that run a program in a root, with that root's own linker and libraries.
+func Command(root, program string) []string {
+	m := machines[runtime.GOARCH]
+	libraries := []string{filepath.Join(root, "usr/lib", m.triplet), filepath.Join(root, "lib", m.triplet)}
+	linker := filepath.Join(libraries[0], m.linker)
+	if !host.Exists(linker) { // before Debian 13
+		linker = filepath.Join(libraries[1], m.linker)
 	}
-	words := []string{"--library-path", strings.Join(libraries, ":")}
-	return exec.Command(linker, append(words, args...)...)
+	return []string{linker, "--library-path", strings.Join(libraries, ":"), filepath.Join(root, program)}
 }
 
-// Wrapper returns a script that execs the program, so that process ID and signals are the program's.
-func Wrapper(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+// Install writes a script that execs words, so that process ID and signals are the program's, into a folder that is
+// renamed to final. It runs them with more words before, and returns what they print.
+func Install(dir, final, name string, words []string, trial ...string) (string, error) {
+	out, err := host.Output(exec.Command(words[0], append(words[1:], trial...)...))
+	if err != nil {
+		return "", err
 	}
-	return "#!/bin/sh\nexec " + strings.Join(quoted, " ") + " \"$@\"\n"
+	script := "#!/bin/sh\nexec"
+	for _, word := range words {
+		script += " '" + strings.ReplaceAll(strings.ReplaceAll(word, dir, final), "'", `'\''`) + "'"
+	}
+	return out, os.WriteFile(filepath.Join(dir, name), []byte(script+" \"$@\"\n"), 0o755)
 }

@@ -29,6 +29,7 @@ var confPlaces = map[string]string{
 	"Corefile":        "Corefile",
 	"resolv.conf":     "resolv.conf",
 	"audit.yaml":      "audit.yaml",
+	"registry.yaml":   "registry.yaml",
 }
 
 // Spec is the input of process 1 of a node.
@@ -41,6 +42,7 @@ type Spec struct {
 	Logs       string
 	Kubernetes string
 	CoreDNS    string
+	Images     string // the program of the registry
 	Plugins    string // CNI plugins
 
 	// the same for every node
@@ -58,6 +60,7 @@ func newSpec(d cache.Dirs, n network.Node, b builds.Programs) Spec {
 		Logs:       d.Logs,
 		Kubernetes: b.Kubernetes,
 		CoreDNS:    b.CoreDNS,
+		Images:     b.Registry,
 		Plugins:    pluginDir(),
 		Pause:      builds.PauseImage,
 		Registry:   network.RegistryAddress(),
@@ -162,6 +165,7 @@ func (s Spec) controlPlane() []process.Component {
 			"--kubeconfig="+s.pki("scheduler.conf"), "--authentication-kubeconfig="+s.pki("scheduler.conf"), "--authorization-kubeconfig="+s.pki("scheduler.conf"),
 			"--bind-address=127.0.0.1", "--leader-elect=false", "--profiling=false"),
 		{Name: "coredns", Path: filepath.Join(s.CoreDNS, "coredns"), Args: []string{"-conf", filepath.Join(s.Conf, "Corefile")}},
+		{Name: "registry", Path: filepath.Join(s.Images, "docker-registry"), Args: []string{"serve", filepath.Join(s.Conf, "registry.yaml")}},
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/process"
-	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/registry"
 )
 
 // Init is process 1 of a node: it sets up the node in its new namespaces and supervises it.
@@ -29,9 +28,6 @@ func Init(spec string) error {
 		return err
 	}
 	if s.Node.Number == 1 {
-		if err := registry.Serve(filepath.Join(s.Shared, "registry")); err != nil {
-			return fmt.Errorf("registry: %w", err)
-		}
 		if err := openVolumes(volumesDir); err != nil {
 			return fmt.Errorf("watching for new volumes: %w", err)
 		}
