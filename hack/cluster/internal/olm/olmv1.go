@@ -48,7 +48,7 @@ func V1Up(d cache.Dirs) error {
 	if err != nil {
 		return err
 	}
-	ca, err := pki.Load(d.PKI())
+	ca, err := os.ReadFile(filepath.Join(d.PKI(), "ca.crt"))
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func V1Up(d cache.Dirs) error {
 	if err := do("installing OLM v1, "+o.Version, func() error { return installV1(d, o, ca) }); err != nil {
 		return err
 	}
-	if err := do("starting OLM v1", func() error { return startV1(d, o, ca, first) }); err != nil {
+	if err := do("starting OLM v1", func() error { return startV1(d, o, first) }); err != nil {
 		return fmt.Errorf("%w\nlogs are in %s", err, filepath.Join(d.Logs, process.OLMv1))
 	}
 	_, err = fmt.Fprintf(os.Stderr, "OLM v1, %s, %s\n", o.Version, state)
@@ -68,7 +68,7 @@ func V1Up(d cache.Dirs) error {
 
 // installOLMv1 installs the objects that OLM v1 needs. Its programs are administrators of the cluster and install
 // with the ServiceAccounts that extensions name.
-func installV1(d cache.Dirs, o builds.OLMv1, ca pki.Authority) error {
+func installV1(d cache.Dirs, o builds.OLMv1, ca []byte) error {
 	for _, program := range []string{"catalogd", "operator-controller"} {
 		if err := cluster.Apply(d, filepath.Join(o.Dir, "config", program, "crd", "bases"), ""); err != nil {
 			return err
@@ -77,7 +77,7 @@ func installV1(d cache.Dirs, o builds.OLMv1, ca pki.Authority) error {
 	if _, err := cluster.Kubectl(d, "", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"); err != nil {
 		return err
 	}
-	webhook, err := catalogsWebhook(filepath.Join(o.Dir, "config"), ca.PEM)
+	webhook, err := catalogsWebhook(filepath.Join(o.Dir, "config"), ca)
 	if err != nil {
 		return err
 	}
@@ -142,13 +142,13 @@ func runsV1(d cache.Dirs, o builds.OLMv1) bool {
 }
 
 // startOLMv1 starts that build of OLM v1 in the network of node1, if it does not run, and waits until it is ready.
-func startV1(d cache.Dirs, o builds.OLMv1, ca pki.Authority, first process.ID) error {
+func startV1(d cache.Dirs, o builds.OLMv1, first process.ID) error {
 	if !runsV1(d, o) {
 		if err := process.Stop(d, process.OLMv1); err != nil {
 			return err
 		}
 		s := olmv1Spec{Programs: o.Dir, Root: filepath.Join(d.State, process.OLMv1), Logs: filepath.Join(d.Logs, process.OLMv1)}
-		if err := s.makeRoot(d.Kubeconfig(), ca); err != nil {
+		if err := s.makeRoot(d); err != nil {
 			return err
 		}
 		content, err := json.MarshalIndent(s, "", "  ")
@@ -193,7 +193,7 @@ func startV1(d cache.Dirs, o builds.OLMv1, ca pki.Authority, first process.ID) e
 
 // makeRoot creates the root folder of the programs, so that this machine's registries.conf and credentials don't
 // apply, and what they write stays in it.
-func (s olmv1Spec) makeRoot(kubeconfig string, ca pki.Authority) error {
+func (s olmv1Spec) makeRoot(d cache.Dirs) error {
 	if err := os.RemoveAll(s.Root); err != nil {
 		return err
 	}
@@ -205,16 +205,14 @@ func (s olmv1Spec) makeRoot(kubeconfig string, ca pki.Authority) error {
 	for to, from := range map[string]string{
 		"bin/catalogd":            filepath.Join(s.Programs, "bin", "catalogd"),
 		"bin/operator-controller": filepath.Join(s.Programs, "bin", "operator-controller"),
-		"etc/kubeconfig":          kubeconfig,
+		"etc/kubeconfig":          d.Kubeconfig(),
+		"etc/ca/ca.crt":           filepath.Join(d.PKI(), "ca.crt"),
 	} {
 		if err := image.CopyFile(from, filepath.Join(s.Root, to)); err != nil {
 			return err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(s.Root, "etc/ca/ca.crt"), ca.PEM, 0o644); err != nil {
-		return err
-	}
-	if err := ca.Write(filepath.Join(s.Root, "etc"), pki.Identity{File: "catalogd", User: "catalogd", Server: []string{network.First.Addr}}); err != nil {
+	if err := pki.Issue(d.PKI(), filepath.Join(s.Root, "etc"), pki.Identity{File: "catalogd", User: "catalogd", Server: []string{network.First.Addr}}); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(s.Root, "etc/containers/registries.conf"), fmt.Appendf(nil, registriesConf, network.RegistryAddress()), 0o644)

@@ -1,27 +1,18 @@
-// Package pki creates certificates and kubeconfigs.
+// Package pki creates certificates and kubeconfigs, with openssl.
 package pki
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"time"
+	"strings"
 
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/host"
 	"github.com/memcached-operator/memcached-operator/hack/cluster/internal/network"
 )
-
-const validity = 10 * 365 * 24 * time.Hour
 
 // Identity is the subject of a certificate. Kubernetes reads user and groups from it.
 type Identity struct {
@@ -66,150 +57,70 @@ func Create(dir string) error {
 	if err := os.MkdirAll(part, 0o700); err != nil {
 		return err
 	}
-	ca, err := newAuthority()
+	err := certificate(filepath.Join(part, "ca"), nil, "/CN=memcached-operator local cluster", "basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign")
 	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(part, "ca.crt"), ca.PEM, 0o600); err != nil {
-		return err
-	}
-	if err := writeKey(filepath.Join(part, "ca.key"), ca.key); err != nil {
 		return err
 	}
 	for _, id := range identities() {
-		if err := ca.Write(part, id); err != nil {
+		if err := Issue(part, part, id); err != nil {
 			return fmt.Errorf("certificate of %s: %w", id.File, err)
 		}
 	}
-	tokens, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	if err := writeKey(filepath.Join(part, "service-accounts.key"), tokens); err != nil {
+	// The API server takes no PKCS #8 for service accounts.
+	if err := host.Run("openssl", "ecparam", "-genkey", "-noout", "-name", "prime256v1", "-out", filepath.Join(part, "service-accounts.key")); err != nil {
 		return err
 	}
 	return os.Rename(part, dir)
 }
 
-// Authority signs the certificates of a cluster.
-type Authority struct {
-	cert *x509.Certificate
-	PEM  []byte
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority() (Authority, error) {
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return Authority{}, err
-	}
-	template := x509.Certificate{
-		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{CommonName: "memcached-operator local cluster"},
-		NotBefore:             time.Now().Add(-time.Hour), // clocks that were set back
-		NotAfter:              time.Now().Add(validity),
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &template, &template, k.Public(), k)
-	if err != nil {
-		return Authority{}, err
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return Authority{}, err
-	}
-	return Authority{cert: cert, PEM: pemBlock("CERTIFICATE", der), key: k}, nil
-}
-
-// Load reads the authority in a folder.
-func Load(dir string) (Authority, error) {
-	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key"))
-	if err != nil {
-		return Authority{}, err
-	}
-	k, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
-	if !ok {
-		return Authority{}, fmt.Errorf("%s/ca.key is of another kind than this program makes", dir)
-	}
-	return Authority{cert: pair.Leaf, PEM: pemBlock("CERTIFICATE", pair.Leaf.Raw), key: k}, nil
-}
-
-// Write writes FILE.crt, FILE.key and, if there is one, the kubeconfig FILE.conf.
-func (a Authority) Write(dir string, id Identity) error {
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	cert, err := a.issue(id, k)
-	if err != nil {
-		return err
-	}
-	base := filepath.Join(dir, id.File)
-	if err := os.WriteFile(base+".crt", cert, 0o600); err != nil {
-		return err
-	}
-	if err := writeKey(base+".key", k); err != nil {
-		return err
-	}
-	if !id.Kubeconfig {
-		return nil
-	}
-	keyPEM, err := os.ReadFile(base + ".key")
-	if err != nil {
-		return err
-	}
-	config, err := kubeconfig(id.User, a.PEM, cert, keyPEM)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(base+".conf", config, 0o600)
-}
-
-func (a Authority) issue(id Identity, k *ecdsa.PrivateKey) ([]byte, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, err
-	}
-	template := x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: id.User},
-		NotBefore:    a.cert.NotBefore,
-		NotAfter:     a.cert.NotAfter,
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
+// Issue writes FILE.crt, FILE.key and, if there is one, the kubeconfig FILE.conf, signed by the authority in a folder.
+func Issue(authority, dir string, id Identity) error {
+	subject, extensions := "/CN="+id.User, []string{"keyUsage=digitalSignature", "extendedKeyUsage=clientAuth"}
 	if id.Group != "" {
-		template.Subject.Organization = []string{id.Group}
+		subject = "/O=" + id.Group + subject
 	}
 	if id.Server != nil {
-		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+		var names []string
+		for _, s := range id.Server {
+			if net.ParseIP(s) != nil {
+				names = append(names, "IP:"+s)
+			} else {
+				names = append(names, "DNS:"+s)
+			}
+		}
+		extensions = []string{"keyUsage=digitalSignature", "extendedKeyUsage=serverAuth", "subjectAltName=" + strings.Join(names, ",")}
 	}
-	for _, s := range id.Server {
-		if addr := net.ParseIP(s); addr != nil {
-			template.IPAddresses = append(template.IPAddresses, addr)
-		} else {
-			template.DNSNames = append(template.DNSNames, s)
+	file, ca := filepath.Join(dir, id.File), filepath.Join(authority, "ca")
+	if err := certificate(file, []string{"-CA", ca + ".crt", "-CAkey", ca + ".key"}, subject, extensions...); err != nil || !id.Kubeconfig {
+		return err
+	}
+	var pems [3][]byte
+	for i, path := range []string{ca + ".crt", file + ".crt", file + ".key"} {
+		var err error
+		if pems[i], err = os.ReadFile(path); err != nil {
+			return err
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, &template, a.cert, k.Public(), a.key)
-	if err != nil {
-		return nil, err
-	}
-	return pemBlock("CERTIFICATE", der), nil
-}
-
-func writeKey(path string, k *ecdsa.PrivateKey) error {
-	der, err := x509.MarshalECPrivateKey(k) // the API server takes no PKCS #8 for service accounts
+	config, err := kubeconfig(id.User, pems[0], pems[1], pems[2])
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, pemBlock("EC PRIVATE KEY", der), 0o600)
+	return os.WriteFile(file+".conf", config, 0o600)
 }
 
-func pemBlock(kind string, der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+// certificate writes FILE.crt and FILE.key with a signer, or signed by itself.
+func certificate(file string, signer []string, subject string, extensions ...string) error {
+	words := append([]string{
+		"req", "-config", "/dev/stdin", "-x509", "-days", "3650", "-subj", subject,
+		"-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-out", file + ".crt", "-keyout", file + ".key",
+	}, signer...)
+	for _, e := range extensions {
+		words = append(words, "-addext", e)
+	}
+	cmd := exec.Command("openssl", words...)
+	cmd.Stdin = strings.NewReader("[req]\ndistinguished_name = none\n[none]\n") // instead of this machine's openssl.cnf
+	_, err := host.Output(cmd)
+	return err
 }
 
 // kubeconfig contains its certificates, so that a copy of the file works anywhere on this machine.
