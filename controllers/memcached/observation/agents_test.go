@@ -1,22 +1,30 @@
 package observation_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan/plantest"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
 // Querying an agent costs the shard a little and the reconcile a round trip.
 func TestAgentOfShardInSteadyStateIsNotQueried(t *testing.T) {
 	revision := shardtest.Revision(t)
+	mountTLS := func(f *plantest.Shard) {
+		f.Memcached.Spec.TLS = &v1alpha1.TLS{}
+		shardtest.MountTLS(f.Pod, "cache-tls")
+	}
 	for name, c := range map[string]struct {
 		change func(f *plantest.Shard)
 		want   bool
@@ -29,7 +37,19 @@ func TestAgentOfShardInSteadyStateIsNotQueried(t *testing.T) {
 		"a stop is announced":           {func(f *plantest.Shard) { f.Pod.Annotations[annotations.Stop] = "token" }, true},
 		"the shard is updated next":     {func(f *plantest.Shard) { f.UpdateRevision = shardtest.Revision(t, shardtest.Version("1.6.38")) }, true},
 		"the pod is not ready":          {func(f *plantest.Shard) { f.Memcached.Status.Shards = nil; shardtest.Starting(f.Pod) }, false},
-		"the pod has no address":        {func(f *plantest.Shard) { f.Memcached.Status.Shards = nil; f.Pod.Status.PodIP = "" }, false},
+		"a certificate takes a restart": {func(f *plantest.Shard) {
+			f.Secrets = map[types.UID]agentwire.Secrets{f.Pod.UID: {Certificate: agentwire.Certificate{Offered: "0123456789abcdef", RestartRequired: "its key is of another type"}}}
+		}, true},
+		"its report of Secrets is due": {mountTLS, true},
+		"its report of Secrets is recent": {func(f *plantest.Shard) {
+			mountTLS(f)
+			f.Secrets = map[types.UID]agentwire.Secrets{f.Pod.UID: {ReadAt: f.Now}}
+		}, false},
+		"the image can't be resolved": {func(f *plantest.Shard) {
+			f.ImageError, f.Memcached.Spec, f.Memcached.Status.Image = errors.New("not an image"), revision.Spec, revision.Image.Reference
+			f.UpdateRevision = resources.PodRevision{}
+		}, false},
+		"the pod has no address": {func(f *plantest.Shard) { f.Memcached.Status.Shards = nil; f.Pod.Status.PodIP = "" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := plantest.NewShard(revision, revision, revision)

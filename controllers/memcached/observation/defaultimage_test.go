@@ -99,3 +99,26 @@ func TestFewMemcachedsFollowTheDefaultImageAtATime(t *testing.T) {
 		})
 	}
 }
+
+// A change of the spec waits for no other Memcached.
+func TestMemcachedIsBehindWhenTheDefaultImageAloneChanges(t *testing.T) {
+	for name, c := range map[string]struct {
+		image, version, has string
+		selectedWith        string // the default image of the status
+		want                bool
+	}{
+		"the default image changed":                {"", "", formerDefault, formerDefault, true},
+		"its repository has the default's version": {"example.com/memcached", "", "example.com/memcached:1.6.38", formerDefault, true},
+		"it has the default image":                 {"", "", currentDefault, currentDefault, false},
+		"it has a version now":                     {"", "1.6.45", formerDefault, formerDefault, false},
+		"it returns to the default image":          {"", "", "example.com/other:1.6.44", formerDefault, false},
+		"it returns to the default's version":      {"", "", "docker.io/library/memcached:1.6.44", formerDefault, false},
+		"it is new":                                {"", "", "", "", false},
+	} {
+		m := &v1alpha1.Memcached{Spec: v1alpha1.MemcachedSpec{Image: c.image, Version: c.version}}
+		m.Status.Image, m.Status.DefaultImage = c.has, c.selectedWith
+		if got := IsBehindDefaultImage(m, currentDefault); got != c.want {
+			t.Errorf("%s: behind: %t", name, got)
+		}
+	}
+}
