@@ -18,6 +18,7 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/rollout"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/shard/shardtest"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 )
 
 var (
@@ -193,6 +194,17 @@ func TestChangeHasTheMethodOfItsField(t *testing.T) {
 				t.Errorf("the change from a revision to itself is %+v", same)
 			}
 		})
+	}
+}
+
+func TestChangeWaitsForUsersThatCanBeRead(t *testing.T) {
+	auth := podRevision(t, func(s *v1alpha1.MemcachedSpec) { s.Auth = &v1alpha1.Auth{} })
+	secrets := &agentwire.Secrets{Users: agentwire.Users{Error: "there are no users"}, Certificate: agentwire.Certificate{Error: "there is no certificate"}}
+	if c := changeOf(facts{from: podRevision(t), to: auth, mountsSecrets: true, secrets: secrets, resizing: resources.ResizeAll}); c.SecretError != "there are no users" {
+		t.Errorf("%+v", c)
+	}
+	if c := changeOf(facts{from: auth, to: auth, mountsSecrets: true, secrets: secrets}); c.SecretError != "" {
+		t.Errorf("a pod that already uses them: %+v", c)
 	}
 }
 

@@ -23,6 +23,7 @@ type fixture struct {
 	set       *appsv1.ReplicaSet
 	pods      []*corev1.Pod
 	agents    map[string]agentwire.Status
+	receiving map[string]agentwire.Status
 	secrets   map[types.UID]agentwire.Secrets
 	now       time.Time
 	update    resources.PodRevision
@@ -54,7 +55,7 @@ func (f *fixture) addPod(name string, revision resources.PodRevision) *corev1.Po
 func (f *fixture) evaluate() State {
 	observer := Observer{Status: &f.memcached.Status, Update: f.update}
 	return EvaluateAll([]Observation{observer.Observe(0, f.set, f.pods)}, Inputs{
-		Memcached: f.memcached, Update: f.update, Agents: f.agents, Secrets: f.secrets, Now: f.now, Resizing: f.can,
+		Memcached: f.memcached, Update: f.update, Agents: f.agents, Receiving: f.receiving, Secrets: f.secrets, Now: f.now, Resizing: f.can,
 	})[0]
 }
 
@@ -183,6 +184,20 @@ func TestShardNeedsSecondPodUntilItTakesOver(t *testing.T) {
 				t.Errorf("needs a second pod: %v", got)
 			}
 		})
+	}
+}
+
+// It may do so for minutes, which is no failure of the update.
+func TestSecondPodReceivesTheItemsUntilItIsReady(t *testing.T) {
+	f := newReplacement(podRevision(t, memory("64Mi")), podRevision(t, memory("128Mi")))
+	second := f.addPod("second", f.update)
+	f.receiving = map[string]agentwire.Status{"second": {}}
+	if next := f.evaluate().Rollout.Next; next == nil || next.State != rollout.Serving {
+		t.Errorf("a pod that is ready is %+v", next)
+	}
+	shardtest.Starting(second)
+	if next := f.evaluate().Rollout.Next; next == nil || next.State != rollout.Receiving {
+		t.Errorf("a pod that receives items is %+v", next)
 	}
 }
 
@@ -392,6 +407,36 @@ func TestRestartOutcomeFollowsTheAgent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The other shards keep their pods then.
+func TestReplacementThatLosesItsItemsFailsTheUpdate(t *testing.T) {
+	update := podRevision(t, memory("128Mi"))
+	for name, c := range map[string]struct {
+		change func(f *fixture, r *UpdateRecord)
+		want   rollout.Outcome
+	}{
+		"it started empty":                   {func(*fixture, *UpdateRecord) {}, rollout.Cold},
+		"it received the items":              {func(f *fixture, _ *UpdateRecord) { f.start(agentwire.StartHandedOver) }, rollout.Verified},
+		"the update may lose them":           {func(_ *fixture, r *UpdateRecord) { r.KeepsItems = false }, rollout.Verified},
+		"the record is of another revision":  {func(_ *fixture, r *UpdateRecord) { r.Revision = "former" }, rollout.Verified},
+		"another shard is updated by now":    {func(f *fixture, _ *UpdateRecord) { f.memcached.Status.Update.Shard = "cache-1" }, rollout.Verified},
+		"it lost its items after the update": {func(f *fixture, _ *UpdateRecord) { f.memcached.Status.Update = nil }, rollout.Verified},
+	} {
+		f := newFixture(update, update, update)
+		f.memcached.Status.Update = &v1alpha1.UpdateStatus{Revision: update.Hash(), Shard: "cache-0", Method: v1alpha1.UpdateReplace}
+		f.start(agentwire.StartCold)
+		r := UpdateRecord{Revision: update.Hash(), Method: rollout.Replace, KeepsItems: true}
+		c.change(f, &r)
+		record(f.set, r)
+		if got := f.evaluate().Rollout.Pod.Outcome; got != c.want {
+			t.Errorf("%s: outcome %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func (f *fixture) start(result agentwire.StartResult) {
+	f.agents["first"] = agentwire.Status{Arguments: f.update.Arguments, Start: agentwire.Start{Result: result}}
 }
 
 func TestLastUpdatedIsTheShardWithTheLatestDisruption(t *testing.T) {
