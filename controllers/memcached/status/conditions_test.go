@@ -26,6 +26,9 @@ func TestUpdateThatRequiresInterventionIsDegraded(t *testing.T) {
 		"the update failed": {rollout.Decision{Shard: "cache-0", Gate: rollout.GateUpdateFailed, Message: "memcached crashed", NeedsIntervention: true, Change: rollout.Change{Method: rollout.Restart}},
 			v1alpha1.ReasonUpdateFailed, "update failed on shard cache-0, which was rolled back; no other shard was changed: memcached crashed; " +
 				"revert the spec, or retry: kubectl annotate memcached cache cache.memcached-operator.io/retry=1 --overwrite"},
+		"the update lost the items": {rollout.Decision{Shard: "cache-0", Gate: rollout.GateUpdateFailed, Message: "memcached started empty", NeedsIntervention: true},
+			v1alpha1.ReasonUpdateFailed, "update failed on shard cache-0, which lost its items; no other shard was changed: memcached started empty; " +
+				"revert the spec, or retry: kubectl annotate memcached cache cache.memcached-operator.io/retry=1 --overwrite"},
 		"the update path is not allowed": {rollout.Decision{Shard: "cache-0", Gate: rollout.GateUpdatePathNotAllowed, Message: "use Allow", NeedsIntervention: true},
 			v1alpha1.ReasonUpdatePathNotAllowed, "use Allow"},
 		"the preflight check failed": {rollout.Decision{Shard: "cache-0", Gate: rollout.GateImageNotVerified, Message: "no such image", NeedsIntervention: true},
@@ -57,6 +60,10 @@ func TestImageToRevertToIsThatOfTheShardThatIsNotUpdated(t *testing.T) {
 	}
 	if got, want := blockedProblem(&v1alpha1.Memcached{}, p).Message, "no such image; fix the image, or revert to docker.io/library/memcached:1.6.45"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	p.Preflight.Problem = &shard.Problem{Reason: v1alpha1.ReasonImageCannotBePulled}
+	if got := blockedProblem(&v1alpha1.Memcached{}, p).Reason; got != v1alpha1.ReasonImageCannotBePulled {
+		t.Errorf("the reason of the preflight check is %s", got)
 	}
 }
 

@@ -102,6 +102,11 @@ func TestConditionsFollowWhatWasObserved(t *testing.T) {
 		"it scales in to 0": {sized(0), asPlanned, []string{
 			"Ready False ScalingIn: from 3 to 0 shards", "Available False NoShards: spec.size is 0", "Progressing True ScalingIn: from 3 to 0 shards",
 		}, v1alpha1.PhaseProgressing},
+		"a second pod waits for the items": {func(obs *observation.Observation) { receiving(agentwire.Status{})(obs, nil) }, asPlanned, nil, v1alpha1.PhaseRunning},
+		"both pods of a shard serve": {func(obs *observation.Observation) {
+			receiving(agentwire.Status{Phase: agentwire.PhaseFollowing})(obs, nil)
+			obs.Pods["cache-0"][1].Status.Conditions = obs.Pods["cache-0"][0].Status.Conditions
+		}, asPlanned, nil, v1alpha1.PhaseRunning},
 		"it is paused":        {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, asPlanned, []string{"Progressing False Paused: nothing changes until spec.paused is false"}, v1alpha1.PhasePaused},
 		"it is being deleted": {deleted, asPlanned, []string{"Ready False Deleting: deleting the shards", "Progressing True Deleting: deleting the shards"}, v1alpha1.PhaseDeleting},
 		"it is being deleted while paused": {func(obs *observation.Observation) { deleted(obs); obs.Memcached.Spec.Paused = true }, asPlanned, []string{
@@ -312,10 +317,11 @@ func TestClientsOutsideTheClusterFindTheFirstShards(t *testing.T) {
 		servers   []string
 		message   string
 	}{
-		"all have an address":    {[]string{"192.0.2.1", "lb.example.com"}, v1alpha1.NetworkPolicy{Mode: v1alpha1.NetworkPolicyOpen}, []string{"192.0.2.1:11211", "lb.example.com:11211"}, ""},
-		"the first one has none": {[]string{"", "192.0.2.2"}, v1alpha1.NetworkPolicy{Mode: v1alpha1.NetworkPolicyDisabled}, nil, "1 of 2 shards have no external address, such as cache-0; check the events of the Service cache-0-ext, and whether the cluster has a controller for load balancers"},
-		"an IPv6 address":        {[]string{"fd00::1"}, v1alpha1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{}}}}, []string{"[fd00::1]:11211"}, ""},
-		"no client is admitted":  {[]string{"192.0.2.1"}, v1alpha1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{{}}}, []string{"192.0.2.1:11211"}, "the NetworkPolicy admits no client outside the cluster; add an ipBlock to spec.networkPolicy.allowedClients"},
+		"all have an address":             {[]string{"192.0.2.1", "lb.example.com"}, v1alpha1.NetworkPolicy{Mode: v1alpha1.NetworkPolicyOpen}, []string{"192.0.2.1:11211", "lb.example.com:11211"}, ""},
+		"the first one has none":          {[]string{"", "192.0.2.2"}, v1alpha1.NetworkPolicy{Mode: v1alpha1.NetworkPolicyDisabled}, nil, "1 of 2 shards have no external address, such as cache-0; check the events of the Service cache-0-ext, and whether the cluster has a controller for load balancers"},
+		"an IPv6 address":                 {[]string{"fd00::1"}, v1alpha1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{}}}}, []string{"[fd00::1]:11211"}, ""},
+		"the namespace alone is admitted": {[]string{"192.0.2.1"}, v1alpha1.NetworkPolicy{}, []string{"192.0.2.1:11211"}, "the NetworkPolicy admits no client outside the cluster; add an ipBlock to spec.networkPolicy.allowedClients"},
+		"no client is admitted":           {[]string{"192.0.2.1"}, v1alpha1.NetworkPolicy{AllowedClients: []networkingv1.NetworkPolicyPeer{{}}}, []string{"192.0.2.1:11211"}, "the NetworkPolicy admits no client outside the cluster; add an ipBlock to spec.networkPolicy.allowedClients"},
 	} {
 		obs := plantest.Running(t, int32(len(c.addresses)), func(s *v1alpha1.MemcachedSpec) {
 			s.Service.Type, s.NetworkPolicy = v1alpha1.ServiceLoadBalancer, c.policy
@@ -525,6 +531,10 @@ func TestMissesOfAnUpdateAreCountedUntilTheHitRatioIsBack(t *testing.T) {
 				agent(obs, i, func(a *agentwire.Status) { a.Gets = 0 })
 			}
 		}, unknown, false},
+		"an update without a restart": {func(obs *observation.Observation) {
+			shardtest.Annotate(obs.Pods["cache-1"][0], annotations.Update, shard.EncodeRecord(shard.UpdateRecord{Revision: obs.UpdateRevision.Hash(), Method: rollout.Live, Gets: 2000, Hits: 1000}))
+			plantest.Read(obs)
+		}, 200, true},
 		"one shard doesn't count": {func(obs *observation.Observation) { agent(obs, 1, func(a *agentwire.Status) { a.Gets = 0 }) }, 200, true},
 	} {
 		t.Run(name, func(t *testing.T) {
