@@ -2,12 +2,14 @@ package plan_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -64,7 +66,11 @@ func TestActionsFollowWhatWasObserved(t *testing.T) {
 		"a Service was deleted":         {remove(resources.KindService, "cache-1"), []string{"create Service cache-1"}},
 		"the NetworkPolicy was deleted": {remove(resources.KindNetworkPolicy, "cache"), []string{"create NetworkPolicy cache"}},
 		"the NetworkPolicy is disabled": {spec(func(s *v1alpha1.MemcachedSpec) { s.NetworkPolicy.Mode = v1alpha1.NetworkPolicyDisabled }), []string{"delete NetworkPolicy cache"}},
-		"a ReplicaSet was deleted":      {remove(resources.KindReplicaSet, "cache-1"), []string{"create Secret cache-handover", "create ReplicaSet cache-1"}},
+		"a foreign NetworkPolicy is there when ours is disabled": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.NetworkPolicy.Mode = v1alpha1.NetworkPolicyDisabled
+			owner(resources.KindNetworkPolicy, "cache", "foreign")(obs)
+		}, nil},
+		"a ReplicaSet was deleted": {remove(resources.KindReplicaSet, "cache-1"), []string{"create Secret cache-handover", "create ReplicaSet cache-1"}},
 		"without handover": {func(obs *observation.Observation) {
 			obs.Memcached.Spec.Handover.Mode = v1alpha1.HandoverDisabled
 			remove(resources.KindReplicaSet, "cache-1")(obs)
@@ -156,6 +162,19 @@ func TestSpecThatCannotBeAppliedIsRejected(t *testing.T) {
 			obs.Pods["cache-0"] = []*corev1.Pod{plantest.Pod(obs, "cache-0", "x")}
 			obs.Memcached.Status.Shards[0].Version, obs.Memcached.Status.Shards[0].Revision = "1.5.0", obs.UpdateRevision.Hash()
 		}, v1alpha1.ReasonVersionUnsupported, "shard cache-0 runs image"},
+		"an unsupported version that ran with another image": {func(obs *observation.Observation) {
+			obs.Memcached.Status.Shards[0].Version, obs.Memcached.Status.Shards[0].Revision = "1.5.0", "former"
+		}, "", ""},
+		"a version without TLS": {func(obs *observation.Observation) { tls(&obs.Memcached.Spec); obs.Memcached.Spec.Version = "1.6.38" },
+			v1alpha1.ReasonVersionUnsupported, "Use 1.6.39 or newer"},
+		"a version without logins": {func(obs *observation.Observation) {
+			obs.Memcached.Spec.Auth, obs.Memcached.Spec.Version = &v1alpha1.Auth{}, "1.6.38"
+		},
+			v1alpha1.ReasonVersionUnsupported, "isn't supported with spec.auth"},
+		"a peer that the API server rejects": {func(obs *observation.Observation) {
+			obs.Memcached.Generation++
+			obs.Memcached.Spec.NetworkPolicy.AllowedClients = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/33"}}}
+		}, v1alpha1.ReasonApplyRejected, "spec.networkPolicy.allowedClients[0]"},
 		"options of TLS among the arguments": {func(obs *observation.Observation) {
 			tls(&obs.Memcached.Spec)
 			obs.Memcached.Spec.ExtraArgs = []string{"-o", "ssl_min_version=3"}
@@ -378,20 +397,34 @@ func TestRolloutIsBlockedByWhatTheSpecSays(t *testing.T) {
 	}
 }
 
-// Both pods of a shard serve clients, which have different items. Also while it is paused, one of them has to go.
-func TestPausedMemcachedHasOneServingPodPerShard(t *testing.T) {
-	obs := plantest.Running(t, 2)
-	obs.Memcached.Spec.Paused = true
-	former := obs.Pods["cache-1"][0]
-	obs.Memcached.Spec.Threads = ptr.To[int32](2)
-	plantest.Read(obs)
-	obs.ReplicaSet("cache-1").Spec.Template.Annotations = resources.PodAnnotations(obs.UpdateRevision)
-	shardtest.Annotate(obs.ReplicaSet("cache-1"), annotations.Update, shard.EncodeRecord(shard.UpdateRecord{Revision: obs.UpdateRevision.Hash(), Method: rollout.Replace}))
-	obs.Pods["cache-1"] = []*corev1.Pod{former, plantest.Pod(obs, "cache-1", "y")}
-	p := plantest.Plan(obs)
-	want := []string{"create Secret cache-handover", "update ReplicaSet cache-1", `patch cache-1-x: {"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"-1000"}}}`}
-	if diff := cmp.Diff(want, plantest.Describe(p.Actions)); diff != "" || !p.IsDisruptive() {
-		t.Errorf("%+v (-want +got):\n%s", p.Decision, diff)
+// Both pods of a shard serve clients, which have different items. One of them has to go, also while nothing else changes.
+func TestShardHasOneServingPodAlsoWithoutAnUpdate(t *testing.T) {
+	const drains = `patch cache-1-x: {"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"-1000"}}}`
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.MemcachedSpec)
+		want   []string
+	}{
+		"it is paused": {func(s *v1alpha1.MemcachedSpec) { s.Paused = true }, []string{"create Secret cache-handover", "update ReplicaSet cache-1", drains}},
+		"it is paused, and its spec is as before": {func(s *v1alpha1.MemcachedSpec) { s.Paused, s.Threads = true, ptr.To[int32](4) },
+			[]string{"create Secret cache-handover", "update ReplicaSet cache-1"}},
+		"its update strategy is invalid": {func(s *v1alpha1.MemcachedSpec) {
+			s.Handover.Mode, s.UpdateStrategy = v1alpha1.HandoverDisabled, &v1alpha1.UpdateStrategy{Type: v1alpha1.UpdateHandover}
+		}, []string{"update ReplicaSet cache-1", drains}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs := plantest.Running(t, 2)
+			former := obs.Pods["cache-1"][0]
+			obs.Memcached.Spec.Threads = ptr.To[int32](2)
+			plantest.Read(obs)
+			obs.ReplicaSet("cache-1").Spec.Template.Annotations = resources.PodAnnotations(obs.UpdateRevision)
+			shardtest.Annotate(obs.ReplicaSet("cache-1"), annotations.Update, shard.EncodeRecord(shard.UpdateRecord{Revision: obs.UpdateRevision.Hash(), Method: rollout.Replace}))
+			obs.Pods["cache-1"] = []*corev1.Pod{former, plantest.Pod(obs, "cache-1", "y")}
+			c.change(&obs.Memcached.Spec)
+			p := plantest.Plan(obs)
+			if diff := cmp.Diff(c.want, plantest.Describe(p.Actions)); diff != "" || p.IsDisruptive() != slices.Contains(c.want, drains) {
+				t.Errorf("%+v (-want +got):\n%s", p.Decision, diff)
+			}
+		})
 	}
 }
 

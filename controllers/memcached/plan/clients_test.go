@@ -99,8 +99,18 @@ func TestClientsFindTheShards(t *testing.T) {
 		patches int
 		delay   time.Duration
 	}{
-		"all shards are listed":     {func(*observation.Observation) {}, 3, false, 0, 30 * time.Second},
-		"a shard isn't ready":       {func(obs *observation.Observation) { shardtest.Starting(obs.Pods["cache-1"][0]) }, 3, false, 0, 30 * time.Second},
+		"all shards are listed": {func(*observation.Observation) {}, 3, false, 0, 30 * time.Second},
+		"a shard isn't ready":   {func(obs *observation.Observation) { shardtest.Starting(obs.Pods["cache-1"][0]) }, 3, false, 0, 30 * time.Second},
+		"a new shard is ready": {func(obs *observation.Observation) {
+			list := plan.PublishedList(obs)
+			list.Servers = list.Servers[:2]
+			for _, pods := range obs.Pods {
+				pods[0].Annotations[annotations.Discovery] = list.String()
+			}
+		}, 3, true, 3, plan.ScaleInDelay},
+		"the status lacks a list that the pods have": {func(obs *observation.Observation) {
+			obs.Memcached.Status.Discovery.Version--
+		}, 3, false, 0, plan.ScaleInDelay},
 		"a new shard isn't ready":   {func(obs *observation.Observation) { size(4)(obs) }, 3, false, 0, 30 * time.Second},
 		"the last shard is removed": {size(2), 2, true, 3, plan.ScaleInDelay},
 		"a pod has no list":         {func(obs *observation.Observation) { delete(obs.Pods["cache-1"][0].Annotations, annotations.Discovery) }, 3, false, 1, 30 * time.Second},

@@ -73,9 +73,14 @@ func TestDeletedMemcachedIsBackedUpFirst(t *testing.T) {
 		change func(*observation.Observation)
 		want   []string
 	}{
-		"it was just deleted": {func(*observation.Observation) {}, []string{"create MemcachedBackup cache-final-ours", "again in 5m0s"}},
-		"it is paused":        {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, []string{"create MemcachedBackup cache-final-ours", "again in 5m0s"}},
-		"its backup starts":   {func(obs *observation.Observation) { backup(obs, "") }, []string{"again in 5m0s"}},
+		"it was just deleted":  {func(*observation.Observation) {}, []string{"create MemcachedBackup cache-final-ours", "again in 5m0s"}},
+		"it is paused":         {func(obs *observation.Observation) { obs.Memcached.Spec.Paused = true }, []string{"create MemcachedBackup cache-final-ours", "again in 5m0s"}},
+		"its spec is rejected": {func(obs *observation.Observation) { obs.Memcached.Spec.Version = "1.5.0" }, []string{"create MemcachedBackup cache-final-ours", "again in 5m0s"}},
+		"its pods are deleted during the backup": {func(obs *observation.Observation) {
+			clear(obs.Pods)
+			backup(obs, v1alpha1.TransferFailed).Status.Message = "no shard answers"
+		}, []string{"remove the finalizer: deleting without a final backup: MemcachedBackup cache-final-ours failed: no shard answers"}},
+		"its backup starts": {func(obs *observation.Observation) { backup(obs, "") }, []string{"again in 5m0s"}},
 		"its backup is complete": {func(obs *observation.Observation) {
 			backup(obs, v1alpha1.TransferComplete).Status.Snapshot = &v1alpha1.SnapshotStatus{Items: 2000}
 		},
@@ -127,12 +132,13 @@ func TestDeletedMemcachedIsBackedUpFirst(t *testing.T) {
 func TestDeletionReportsTheProgressOfItsBackup(t *testing.T) {
 	obs := plantest.Running(t, 1, func(s *v1alpha1.MemcachedSpec) {
 		s.DeletionPolicy = v1alpha1.DeletionBackup
-		s.FinalBackup = &v1alpha1.FinalBackup{RateLimit: &v1alpha1.RateLimit{ItemsPerSecond: ptr.To[int32](7)}}
+		s.FinalBackup = &v1alpha1.FinalBackup{RateLimit: &v1alpha1.RateLimit{ItemsPerSecond: ptr.To[int32](7)}, DeadlineSeconds: ptr.To[int32](1800),
+			Store: v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}}
 	})
 	obs.Memcached.Finalizers, obs.Memcached.DeletionTimestamp = []string{v1alpha1.FinalizerFinalBackup}, &metav1.Time{Time: obs.Now}
 	created := plantest.Plan(obs)
 	obs.FinalBackup = created.Actions.Finalizer.Backup
-	if b := obs.FinalBackup; len(b.OwnerReferences) > 0 || b.Spec.DeletionPolicy != v1alpha1.SnapshotRetain || *b.Spec.RateLimit.ItemsPerSecond != 7 || b.Spec.MemcachedRef.Name != "cache" {
+	if b := obs.FinalBackup; len(b.OwnerReferences) > 0 || b.Spec.DeletionPolicy != v1alpha1.SnapshotRetain || *b.Spec.RateLimit.ItemsPerSecond != 7 || *b.Spec.DeadlineSeconds != 1800 || b.Spec.Store.PersistentVolumeClaim.ClaimName != "store" || b.Spec.MemcachedRef.Name != "cache" {
 		t.Errorf("the backup is %+v", b)
 	}
 	messages := []string{created.FinalBackup.Message, plantest.Plan(obs).FinalBackup.Message}

@@ -146,6 +146,10 @@ func TestEachLossHasOneRestore(t *testing.T) {
 	if got := refills(p); !slices.Equal(got, []string{v1alpha1.EventRefillStarted}) || !strings.Contains(p.Refills.Lost[0].Event.Message, "from MemcachedBackup hourly") {
 		t.Errorf("with its restore: %q, %+v", got, p.Refills.Lost)
 	}
+	first.Spec.BackupRef, first.Spec.Snapshot = nil, &v1alpha1.SnapshotSource{Path: "another"} // by a user who knew the name
+	if got := refills(plantest.Plan(obs)); !slices.Equal(got, []string{v1alpha1.EventRefillStarted}) {
+		t.Errorf("with a restore of a snapshot: %q", got)
+	}
 	obs.Restores[first.Name] = observation.Object{APIObject: first, Owner: observation.Foreign}
 	if got := refills(plantest.Plan(obs)); len(got) != 2 {
 		t.Errorf("with a foreign restore of that name: %q", got)
@@ -182,13 +186,13 @@ func TestFinishedRefillsOfExistingPodsAreHistory(t *testing.T) {
 	restore("cache-refill-1-running", time.Hour, "cache-1-x", v1alpha1.TransferRunning)
 	restore("cache-refill-1-newest", 2*time.Hour, "cache-1-x", v1alpha1.TransferComplete)
 	restore("cache-refill-0-failed", 3*time.Hour, "cache-0-x", v1alpha1.TransferFailed)
-	restore("cache-refill-1-third", 4*time.Hour, "cache-1-x", v1alpha1.TransferComplete)
-	restore("cache-refill-1-fourth", 5*time.Hour, "cache-1-x", v1alpha1.TransferComplete)
+	restore("cache-refill-1-a", 4*time.Hour, "cache-1-x", v1alpha1.TransferComplete)
+	restore("cache-refill-1-b", 4*time.Hour, "cache-1-x", v1alpha1.TransferComplete)
 	restore("cache-refill-1-gone", time.Hour, "gone", v1alpha1.TransferComplete)
 	restore("theirs", 9*time.Hour, "cache-1-x", v1alpha1.TransferComplete)
 	restore("cache-refill-1-deleted", 9*time.Hour, "cache-1-x", v1alpha1.TransferComplete).DeletionTimestamp = &metav1.Time{Time: obs.Now}
 	obs.Restores["cache-refill-1-foreign"] = observation.Object{APIObject: restore("cache-refill-1-foreign", 9*time.Hour, "gone", v1alpha1.TransferComplete), Owner: observation.Foreign}
-	want := []string{"delete MemcachedRestore cache-refill-1-gone", "delete MemcachedRestore cache-refill-1-fourth"}
+	want := []string{"delete MemcachedRestore cache-refill-1-gone", "delete MemcachedRestore cache-refill-1-b"}
 	if diff := cmp.Diff(want, plantest.Describe(plantest.Plan(obs).Actions)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
