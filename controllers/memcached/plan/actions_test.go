@@ -34,6 +34,15 @@ func remove(kind resources.Kind, name string) func(*observation.Observation) {
 	return func(obs *observation.Observation) { delete(obs.Objects, resources.Key{Kind: kind, Name: name}) }
 }
 
+// preflightPod adds a pod that has checked the image.
+func preflightPod(phase corev1.PodPhase) func(*observation.Observation) {
+	return func(obs *observation.Observation) {
+		pod := shardtest.Pod("preflight", obs.UpdateRevision)
+		pod.Status.Phase, pod.CreationTimestamp = phase, metav1.NewTime(obs.Now.Add(-time.Minute))
+		obs.PreflightPods = []*corev1.Pod{pod}
+	}
+}
+
 // Each case changes one thing in the steady state of a Memcached of three shards.
 func TestActionsFollowWhatWasObserved(t *testing.T) {
 	spec := func(change func(*v1alpha1.MemcachedSpec)) func(*observation.Observation) {
@@ -94,8 +103,10 @@ func TestActionsFollowWhatWasObserved(t *testing.T) {
 			obs.Memcached.Status.Shards[1].Start = ""
 			shardtest.Starting(obs.Pods["cache-1"][0])
 		}, nil},
-		"a shard has no pod":               {func(obs *observation.Observation) { delete(obs.Pods, "cache-1") }, nil},
-		"it follows another default image": {func(obs *observation.Observation) { obs.DefaultImageHold.Message = "waits" }, nil},
+		"a shard has no pod":                             {func(obs *observation.Observation) { delete(obs.Pods, "cache-1") }, nil},
+		"a preflight check isn't needed any more":        {preflightPod(corev1.PodSucceeded), []string{"delete Pod preflight"}},
+		"a failed preflight check isn't needed any more": {preflightPod(corev1.PodFailed), []string{"delete Pod preflight"}},
+		"it follows another default image":               {func(obs *observation.Observation) { obs.DefaultImageHold.Message = "waits" }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := plantest.Running(t, 3)

@@ -36,29 +36,6 @@ func parseProduct(t *testing.T, directory string) map[string]*ast.File {
 	return files
 }
 
-func TestPlannersAreFunctions(t *testing.T) {
-	planners := 0
-	for file, parsed := range parseProduct(t, ".") {
-		for _, d := range parsed.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if !ok || !strings.HasPrefix(f.Name.Name, "plan") && f.Name.Name != "Make" {
-				continue
-			}
-			if planners++; f.Recv != nil {
-				t.Errorf("%s: planner %s has a receiver", file, f.Name.Name)
-			}
-			for _, p := range f.Type.Params.List {
-				if name := typeName(p.Type); name == "context.Context" || isReader(name) || isWriter(name) {
-					t.Errorf("%s: planner %s has a parameter of type %s", file, f.Name.Name, name)
-				}
-			}
-		}
-	}
-	if planners < 5 {
-		t.Errorf("found %d planners", planners)
-	}
-}
-
 func TestOnlyTheObserverReadsAndOnlyTheWritersWrite(t *testing.T) {
 	readers, writers := []string{"observe.go"}, []string{"apply.go"}
 	found := map[string]bool{}

@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -126,6 +125,8 @@ func TestBootstrapFollowsItsRestore(t *testing.T) {
 			v1alpha1.TransferFailed, "the shards got no restored items: MemcachedRestore cache-bootstrap failed: no such bucket", false},
 		"a user has a restore of its name": {func(obs *observation.Observation) { restore(obs, v1alpha1.TransferComplete, observation.Foreign) }, v1alpha1.TransferFailed,
 			"the shards started empty: MemcachedRestore cache-bootstrap exists and isn't managed by this Memcached; to fill the shards, create a MemcachedRestore with another name", false},
+		"a restore of its name has no owner any more": {func(obs *observation.Observation) { restore(obs, v1alpha1.TransferComplete, observation.Orphaned) }, v1alpha1.TransferFailed,
+			"the shards started empty: MemcachedRestore cache-bootstrap exists and isn't managed by this Memcached; to fill the shards, create a MemcachedRestore with another name", false},
 		"a former Memcached's restore is there": {func(obs *observation.Observation) { restore(obs, v1alpha1.TransferComplete, observation.Predecessors) }, v1alpha1.TransferRunning,
 			"waiting for garbage collection of MemcachedRestore cache-bootstrap of a deleted Memcached with the same name", false},
 		"spec.bootstrap was removed": {func(obs *observation.Observation) { obs.Memcached.Spec.Bootstrap = nil }, v1alpha1.TransferFailed,
@@ -158,23 +159,5 @@ func TestBootstrapRestoreHasTheDefaultRateLimit(t *testing.T) {
 		MaxAgeSeconds: ptr.To[int32](7), MaxTTLSeconds: ptr.To[int32](8), DeadlineSeconds: ptr.To[int32](60)}
 	if diff := cmp.Diff(want, restore.Spec); diff != "" || restore.Name != "cache-bootstrap" {
 		t.Errorf("%s (-want +got):\n%s", restore.Name, diff)
-	}
-}
-
-func TestBootstrapIgnoresTheResultOfForeignRestore(t *testing.T) {
-	for _, phase := range []v1alpha1.TransferPhase{"", v1alpha1.TransferRunning, v1alpha1.TransferComplete, v1alpha1.TransferFailed} {
-		for owner, want := range map[observation.Ownership]v1alpha1.TransferPhase{observation.Orphaned: v1alpha1.TransferFailed, observation.Foreign: v1alpha1.TransferFailed, observation.Predecessors: v1alpha1.TransferRunning} {
-			obs := plantest.Observation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"none", "none"})
-			m := obs.Memcached
-			m.Spec.Bootstrap = &v1alpha1.Bootstrap{}
-			m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: "cache-bootstrap", Phase: v1alpha1.TransferRunning}
-			restore := &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Name: "cache-bootstrap"}}
-			restore.Status.Phase, restore.Status.Restored = phase, 1000
-			obs.Restores = map[string]observation.Object{"cache-bootstrap": {APIObject: restore, Owner: owner}}
-			p := plantest.Plan(obs)
-			if b := p.Bootstrap.Status; b.Phase != want || strings.Contains(b.Message, "1,000") || len(p.Actions.Create) > 0 {
-				t.Errorf("phase %q, owner %d: bootstrap %+v, %d objects to create", phase, owner, b, len(p.Actions.Create))
-			}
-		}
 	}
 }

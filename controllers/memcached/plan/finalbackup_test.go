@@ -14,19 +14,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
 )
 
-func TestFinalizerIsNotAddedToDeletedMemcached(t *testing.T) {
-	for _, deleted := range []bool{false, true} {
-		obs := plantest.Observation(1, "valid", [2]string{"ours", "absent"}, [2]string{"ours", "absent"}, [2]string{"ready", "none"})
-		obs.Memcached.Spec.DeletionPolicy = v1alpha1.DeletionBackup
-		if deleted { // has another finalizer
-			obs.Memcached.DeletionTimestamp = &metav1.Time{Time: obs.Now}
-		}
-		if p := plantest.Plan(obs); p.Actions.Finalizer.Add == deleted || p.Actions.Finalizer.Remove {
-			t.Errorf("deleted: %v; added: %v, removed: %v", deleted, p.Actions.Finalizer.Add, p.Actions.Finalizer.Remove)
-		}
-	}
-}
-
 func TestForeignBackupIsNotTheFinalBackup(t *testing.T) {
 	const foreignBackup = "deleting without a final backup: MemcachedBackup cache-final-ours exists and isn't managed by the operator"
 	for name, c := range map[string]struct {

@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/plan"
@@ -43,15 +42,5 @@ func TestOnlyObjectsThatChangedAreWritten(t *testing.T) {
 			t.Errorf("%s has changed, and these are written: %v", key, got)
 		}
 		obs.Objects[key] = have
-	}
-}
-
-// The cache doesn't contain foreign objects, so no watch reports that the name is free.
-func TestConflictingNameIsCheckedAgain(t *testing.T) {
-	for state, want := range map[string]time.Duration{"ours": 0, "foreign": plan.ConflictRecheck} {
-		obs := plantest.Observation(1, "valid", [2]string{"ours", "absent"}, [2]string{state, "absent"}, [2]string{"none", "none"})
-		if p := plantest.Plan(obs); p.Actions.RequeueAfter != want {
-			t.Errorf("Service %s: requeue after %s, want %s", state, p.Actions.RequeueAfter, want)
-		}
 	}
 }
