@@ -28,8 +28,7 @@ func TestStatusIsWrittenWhateverAnAgentAnswers(t *testing.T) {
 			env := newEnv(t)
 			env.create("cache", "size: 1")
 			env.converge("cache")
-			pod := env.runPod("cache-0", "a", "10.0.0.1")
-			env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
+			env.run("cache-0", "10.0.0.1")
 			status := env.agents["10.0.0.1"]
 			answer(&status)
 			env.agents["10.0.0.1"] = status

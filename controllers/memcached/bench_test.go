@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"strconv"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,7 +19,6 @@ import (
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
 	"github.com/memcached-operator/memcached-operator/controllers/cache"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
-	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/simtest"
 )
 
@@ -45,8 +43,7 @@ func idleMemcached(b *testing.B) (*Reconciler, ctrl.Request) {
 	env.create("cache", "size: 3")
 	env.converge("cache")
 	for ordinal := range 3 {
-		pod := env.runPod(resources.ShardName("cache", ordinal), "a", "10.0.0."+strconv.Itoa(ordinal+1))
-		env.answer(pod, agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.45")
+		env.run(resources.ShardName("cache", ordinal), "10.0.0."+strconv.Itoa(ordinal+1))
 	}
 	m := env.converge("cache")
 	if m.Status.Phase != v1alpha1.PhaseRunning {

@@ -4,23 +4,22 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/memcached-operator/memcached-operator/api/v1alpha1"
-	"github.com/memcached-operator/memcached-operator/controllers/cache"
+	"github.com/memcached-operator/memcached-operator/controllers/memcached/observation"
 	"github.com/memcached-operator/memcached-operator/controllers/memcached/resources"
+	agentwire "github.com/memcached-operator/memcached-operator/internal/agent/wire"
 	"github.com/memcached-operator/memcached-operator/internal/annotations"
 )
 
@@ -41,42 +40,6 @@ func TestPreflightPodOfDeletedMemcachedOfTheSameNameIsIgnored(t *testing.T) {
 	if len(obs.PreflightPods) != 1 || obs.PreflightPods[0].Name != "own" {
 		t.Errorf("%d preflight pods", len(obs.PreflightPods))
 	}
-}
-
-// cachedClient reads what the cache would contain. The tests with a fake cluster use it, so
-// that they fail when the cache lacks a field that the operator needs.
-type cachedClient struct{ client.Client }
-
-// transformOf returns how the cache transforms objects of a kind.
-func transformOf(o client.Object) toolscache.TransformFunc {
-	options := cache.Options("")
-	for kind, by := range options.ByObject {
-		if reflect.TypeOf(kind) == reflect.TypeOf(o) {
-			return by.Transform
-		}
-	}
-	return options.DefaultTransform
-}
-
-func trim(o runtime.Object) error {
-	_, err := transformOf(o.(client.Object))(o)
-	return err
-}
-
-// Get implements client.Reader.
-func (c cachedClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-	if err := c.Client.Get(ctx, key, o, options...); err != nil {
-		return err
-	}
-	return trim(o)
-}
-
-// List implements client.Reader.
-func (c cachedClient) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if err := c.Client.List(ctx, list, options...); err != nil {
-		return err
-	}
-	return meta.EachListItem(list, trim)
 }
 
 func TestCacheKeepsWhatTheOperatorReads(t *testing.T) {
@@ -138,5 +101,63 @@ func TestObjectsOfOneKindShareTheSetOfOwnedFields(t *testing.T) {
 	}
 	if owned[0] != owned[1] {
 		t.Error("two ReplicaSets have two copies of the same set")
+	}
+}
+
+// countLists counts lists of Memcacheds.
+type countLists struct {
+	client.Client
+	lists *int
+}
+
+// List implements client.Reader.
+func (c countLists) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if _, ok := list.(*v1alpha1.MemcachedList); ok {
+		*c.lists++
+	}
+	return c.Client.List(ctx, list, options...)
+}
+
+func TestOtherMemcachedsAreReadForAnotherDefaultImageOnly(t *testing.T) {
+	const former, current = "docker.io/library/memcached:1.6.38", "docker.io/library/memcached:1.6.45"
+	env, lists := newEnv(t), 0
+	env.reconciler.Client = countLists{env.reconciler.Client, &lists}
+	env.reconciler.Options.DefaultImage = former
+	for _, name := range []string{"a", "b"} {
+		env.create(name, "size: 1")
+		env.converge(name)
+		env.answer(env.runPod(name+"-0", "x", "10.0.0."+strconv.Itoa(len(env.agents))), agentwire.Start{Result: agentwire.StartCold, At: time.Now()}, "1.6.38")
+		env.converge(name)
+	}
+	if lists != 0 {
+		t.Errorf("in steady state the operator listed all Memcacheds %d times", lists)
+	}
+	env.reconciler.Options.DefaultImage = current
+	b := env.converge("b")
+	env.wantCondition(b, v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonKeepingImage, former, current)
+	if a := env.converge("a"); a.Status.Image != current || b.Status.Image != former || lists == 0 {
+		t.Errorf("a has the image %s, and b, which waits for it, %s", a.Status.Image, b.Status.Image)
+	}
+}
+
+func TestTransfersOfOtherMemcachedsAreIgnored(t *testing.T) {
+	env := newEnv(t)
+	env.create("cache", "{size: 1, refill: {}}")
+	env.converge("cache")
+	env.run("cache-0", "10.0.0.1")
+	store := v1alpha1.SnapshotStore{PersistentVolumeClaim: &v1alpha1.PersistentVolumeClaimStore{ClaimName: "store"}}
+	for _, name := range []string{"cache", "sessions"} {
+		of := v1alpha1.MemcachedReference{Name: name}
+		env.must(env.admin.Create(env.ctx, &v1alpha1.MemcachedBackup{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "of-" + name}, Spec: v1alpha1.MemcachedBackupSpec{MemcachedRef: of, Store: store}}))
+		env.must(env.admin.Create(env.ctx, &v1alpha1.MemcachedRestore{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "of-" + name}, Spec: v1alpha1.MemcachedRestoreSpec{MemcachedRef: of, BackupRef: &v1alpha1.BackupReference{Name: "b"}}}))
+	}
+	if obs := env.observe("cache"); len(obs.Backups) != 1 || obs.Backups[0].Name != "of-cache" || len(obs.Restores) != 1 || obs.Restores["of-cache"].APIObject == nil {
+		t.Errorf("backups %v, restores %v", obs.Backups, obs.Restores)
+	}
+	m := env.get("cache")
+	m.Status.Bootstrap = &v1alpha1.BootstrapStatus{RestoreName: "of-sessions", Phase: v1alpha1.TransferRunning}
+	env.must(env.admin.Status().Update(env.ctx, m))
+	if obs := env.observe("cache"); obs.Restores["of-sessions"].APIObject == nil || obs.Restores["of-sessions"].Owner != observation.Foreign {
+		t.Errorf("a restore that has the name of the bootstrap's is %+v", obs.Restores["of-sessions"])
 	}
 }
