@@ -1,8 +1,11 @@
+// The CRDs of prometheus-operator, which tests read from its module. The tool keeps it required.
 module github.com/memcached-operator/memcached-operator/hack/cluster/prometheusoperator
 
 go 1.26.0
 
-require github.com/prometheus-operator/prometheus-operator v0.93.1
+tool github.com/prometheus-operator/prometheus-operator/pkg/versionutil
+
+require github.com/prometheus-operator/prometheus-operator v0.93.1 // indirect
 
 require (
 	github.com/alecthomas/kingpin/v2 v2.4.0 // indirect

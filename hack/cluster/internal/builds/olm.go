@@ -14,7 +14,7 @@ const (
 	olmModule    = "github.com/operator-framework/operator-lifecycle-manager"
 	olmImageName = "registry.local/olm"
 	// olmImageLayout changes with the way OLM's image is built.
-	olmImageLayout = "2"
+	olmImageLayout = "3"
 
 	olmv1Module = "github.com/operator-framework/operator-controller"
 )
@@ -54,9 +54,6 @@ func olmPrograms(d cache.Dirs, dir, version string) (string, error) {
 	flags := append(leanFlags, "-tags="+openPGPTag, "-ldflags=-s -w -X "+olmModule+"/pkg/version.OLMVersion="+version)
 	what := fmt.Sprintf("building OLM %s (once, about 2 minutes on two cores)", version)
 	return tools(d, "olm", dir, what, flags, func(to string) error {
-		if err := goBuild(dir, filepath.Join(to, "bin", "grpc_health_probe"), ".", flags...); err != nil {
-			return err
-		}
 		return copyFromModule(dir, olmModule, "deploy", filepath.Join(to, "deploy"))
 	})
 }
@@ -65,9 +62,9 @@ func olmPrograms(d cache.Dirs, dir, version string) (string, error) {
 func olmRecipe(bin, busybox string) image.Recipe {
 	r := image.Recipe{
 		Config: v1.Config{Entrypoint: []string{"/bin/olm"}, User: "1001:1001"},
-		Files:  map[string]string{"bin/cp": busybox},
+		Files:  map[string]string{"bin/cp": busybox, "bin/grpc_health_probe": filepath.Join(bin, "grpc-health-probe")},
 	}
-	for _, p := range []string{"olm", "catalog", "copy-content", "cpb", "opm", "grpc_health_probe"} {
+	for _, p := range []string{"olm", "catalog", "copy-content", "cpb", "opm"} {
 		r.Files["bin/"+p] = filepath.Join(bin, p)
 	}
 	return r
